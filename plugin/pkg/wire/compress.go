@@ -1,0 +1,132 @@
+package wire
+
+import "encoding/binary"
+
+// compressor finds names that a message already holds (RFC 1035 §4.1.4). It is a
+// small hash table of suffixes that lives in the Reply; a new message makes it
+// empty by counting gen on.
+type compressor struct {
+	gen   uint16
+	begun bool // the question's suffixes are in
+	used  int
+	slots [compressSlots]suffix
+}
+
+type suffix struct {
+	hash uint32
+	off  uint16 // where in the message it stands
+	gen  uint16
+}
+
+const (
+	compressSlots = 128
+	compressFull  = 96     // more suffixes than this are not remembered
+	maxPointer    = 0x3FFF // greatest offset that a pointer can hold
+)
+
+func (c *compressor) reset() {
+	c.gen++
+	c.used, c.begun = 0, false
+	if c.gen == 0 { // each slot might look new again
+		*c = compressor{gen: 1}
+	}
+}
+
+// appendName appends name to the message, with a pointer in place of the longest
+// suffix that is known. With remember, the suffixes written here may be pointed to
+// later; without, not: names of records that may change places must not be.
+// With point unset the name is written in full (RFC 3597 §4).
+func (w *Reply) appendName(name []byte, point, remember bool) {
+	if !w.names.begun { // many replies hold no name but the question's
+		w.names.begun = true
+		w.remember(HeaderLen)
+	}
+	var offs [128]uint8
+	n := LabelOffsets(name, &offs)
+	var hashes [128]uint32
+	h := uint32(2166136261)
+	for i := n - 1; i >= 0; i-- {
+		h = hashLabel(h, name[offs[i]:])
+		hashes[i] = h
+	}
+	for i := 0; i < n; i++ {
+		suffix := name[offs[i]:]
+		if point {
+			if off, ok := w.names.find(w.buf, hashes[i], suffix); ok {
+				w.buf = binary.BigEndian.AppendUint16(w.buf, 0xC000|off)
+				return
+			}
+		}
+		if remember && len(w.buf) <= maxPointer {
+			w.names.add(hashes[i], uint16(len(w.buf)))
+		}
+		w.buf = append(w.buf, suffix[:suffix[0]+1]...)
+	}
+	w.buf = append(w.buf, 0)
+}
+
+// remember enters the suffixes of a name that stands uncompressed in the message at off.
+func (w *Reply) remember(off int) {
+	var offs [128]uint8
+	name := w.buf[off:]
+	h := uint32(2166136261)
+	for i := LabelOffsets(name, &offs) - 1; i >= 0; i-- {
+		h = hashLabel(h, name[offs[i]:])
+		if at := off + int(offs[i]); at <= maxPointer {
+			w.names.add(h, uint16(at))
+		}
+	}
+}
+
+// hashLabel takes the label at the begin of b into h (FNV-1a).
+func hashLabel(h uint32, b []byte) uint32 {
+	for _, c := range b[:b[0]+1] {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}
+
+func (c *compressor) find(msg []byte, hash uint32, name []byte) (off uint16, ok bool) {
+	for i := hash; ; i++ {
+		s := &c.slots[i%compressSlots]
+		if s.gen != c.gen {
+			return 0, false
+		}
+		if s.hash == hash && nameAt(msg, int(s.off), name) {
+			return s.off, true
+		}
+	}
+}
+
+func (c *compressor) add(hash uint32, off uint16) {
+	if c.used == compressFull {
+		return
+	}
+	i := hash
+	for c.slots[i%compressSlots].gen == c.gen {
+		i++
+	}
+	c.slots[i%compressSlots] = suffix{hash, off, c.gen}
+	c.used++
+}
+
+// nameAt reports whether the name at off of msg, which may end in a pointer, is
+// name octet by octet. Case counts: a pointer must not change how a name is written.
+func nameAt(msg []byte, off int, name []byte) bool {
+	for off+1 < len(msg) {
+		n := int(msg[off])
+		if n&0xC0 == 0xC0 {
+			off = int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)
+			continue
+		}
+		if n != int(name[0]) || off+1+n > len(msg) || string(msg[off+1:off+1+n]) != string(name[1:n+1]) {
+			return false
+		}
+		if n == 0 {
+			return true
+		}
+		off += n + 1
+		name = name[n+1:]
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+package wire
+
+import "encoding/binary"
+
+// Finish ends the message for the client of q: it is cut to q.Limit, gets an OPT
+// record if q had one, which tells size as our own UDP size, and its header. The result lies
+// in the buffer that Reset was given, unless it did not fit there. It is nil if w holds no message.
+//
+// Records are left out from the end. TC says that something was left out which the client
+// needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
+// other additional records go silently, RRset by RRset.
+func (w *Reply) Finish(q *Query, size uint16) []byte {
+	if w.state != message {
+		return nil
+	}
+	opt := 0
+	if q.edns.Present {
+		opt = 11 + len(w.options)
+	}
+	if w.cut {
+		w.flags |= FlagTC
+	}
+	if len(w.buf)+opt > q.Limit() {
+		if opt > 11 && w.qend+opt > q.Limit() { // the options alone are too much
+			w.options, opt = w.options[:0], 11
+		}
+		w.fit(q.Limit() - opt)
+	}
+	w.header(q.id, q.flags)
+	if opt > 0 {
+		w.buf = appendOPT(w.buf, size, 0, q.edns.Flags&0xFF00, len(w.options))
+		w.buf = append(w.buf, w.options...)
+		binary.BigEndian.PutUint16(w.buf[10:], w.count[Additional]+1)
+	}
+	return w.buf
+}
+
+// header writes the message's header in answer to a query with id and flags.
+func (w *Reply) header(id, flags uint16) {
+	flags = flags&(FlagRD|FlagCD) | FlagQR | w.flags
+	binary.BigEndian.PutUint16(w.buf, id)
+	binary.BigEndian.PutUint16(w.buf[2:], flags)
+	binary.BigEndian.PutUint16(w.buf[4:], 1)
+	for s, n := range w.count {
+		binary.BigEndian.PutUint16(w.buf[6+2*s:], n)
+	}
+}
+
+// fit leaves out records until the message is at most limit octets long.
+func (w *Reply) fit(limit int) {
+	n := len(w.recs)
+	for n > 0 && w.end(n-1) > limit {
+		n--
+	}
+	for i := n; i < len(w.recs); i++ {
+		if w.recs[i].Sec != Additional || w.needed(i) {
+			w.flags |= FlagTC
+			break
+		}
+	}
+	// No part of an RRset in the additional section.
+	for n > 0 && n < len(w.recs) && w.recs[n-1].Sec == Additional && w.sameRRset(n-1, n) {
+		n--
+	}
+	if n == 0 {
+		w.buf, w.recs, w.count = w.buf[:w.qend], w.recs[:0], [3]uint16{}
+		return
+	}
+	if n < len(w.recs) {
+		w.Truncate(n)
+	}
+}
+
+// needed reports whether additional record i is an address in the domain of the
+// delegation that this message is about.
+func (w *Reply) needed(i int) bool {
+	if w.count[Answer] > 0 || w.flags&FlagAA != 0 || w.recs[i].Type != TypeA && w.recs[i].Type != TypeAAAA {
+		return false
+	}
+	for _, r := range w.Section(Authority) {
+		if r.Type == TypeNS {
+			var owner, cut [MaxName]byte
+			o, okO := AppendNameAt(owner[:0], w.buf, int(w.recs[i].Off))
+			c, okC := AppendNameAt(cut[:0], w.buf, int(r.Off))
+			Lower(o, o)
+			Lower(c, c)
+			return okO && okC && Below(o, c)
+		}
+	}
+	return false
+}
+
+func (w *Reply) sameRRset(i, j int) bool {
+	if w.recs[i].Type != w.recs[j].Type || w.recs[i].Sec != w.recs[j].Sec {
+		return false
+	}
+	var a, b [MaxName]byte
+	x, okX := AppendNameAt(a[:0], w.buf, int(w.recs[i].Off))
+	y, okY := AppendNameAt(b[:0], w.buf, int(w.recs[j].Off))
+	return okX && okY && EqualFold(x, y)
+}
+
+// AppendNameAt appends to b the name at off of msg, uncompressed. It reports
+// false, and returns b as it was, if there is no well-formed name: cut short, too
+// long, or with a pointer that does not point backwards.
+func AppendNameAt(b, msg []byte, off int) ([]byte, bool) {
+	start, limit := len(b), off
+	for off < len(msg) {
+		n := int(msg[off])
+		switch {
+		case n == 0:
+			b = append(b, 0)
+			return b, len(b)-start <= MaxName
+		case n&0xC0 == 0xC0:
+			if off+1 >= len(msg) {
+				return b[:start], false
+			}
+			off = int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)
+			if off >= limit { // backwards only, so that this ends
+				return b[:start], false
+			}
+			limit = off
+		case n > MaxLabel || off+1+n > len(msg) || len(b)-start+n+1 >= MaxName:
+			return b[:start], false
+		default:
+			b = append(b, msg[off:off+1+n]...)
+			off += n + 1
+		}
+	}
+	return b[:start], false
+}

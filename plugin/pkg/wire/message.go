@@ -1,0 +1,157 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/miekg/dns"
+)
+
+// This file is the bridge to messages as github.com/miekg/dns has them.
+
+// SetMsg makes q the query that r holds, from peer. r needs a question; only its
+// first one counts. Nothing of r is kept.
+func (q *Query) SetMsg(r *dns.Msg, peer Peer) error {
+	if len(r.Question) == 0 {
+		return errors.New("message without question")
+	}
+	q.packet = nil
+	q.Peer = peer
+	q.reset()
+	b, err := AppendName(q.first.asked[:0], r.Question[0].Name)
+	if err != nil {
+		return fmt.Errorf("question %q: %w", r.Question[0].Name, err)
+	}
+	q.first.set(b)
+	q.id = r.Id
+	q.qtype, q.qclass = r.Question[0].Qtype, r.Question[0].Qclass
+	q.flags = msgFlags(&r.MsgHdr)
+	q.edns = EDNS{}
+	if opt := r.IsEdns0(); opt != nil {
+		q.edns = EDNS{Present: true, Size: opt.UDPSize(), Flags: uint16(opt.Hdr.Ttl)}
+		if len(opt.Option) > 0 {
+			q.edns.Options, q.edns.Set = packOptions(opt)
+		}
+	}
+	q.reqLen = HeaderLen + q.first.n + 4
+	if len(r.Extra)+len(r.Answer)+len(r.Ns) > 0 {
+		q.reqLen = r.Len()
+	}
+	return nil
+}
+
+// packOptions is the RDATA of opt.
+func packOptions(opt *dns.OPT) ([]byte, OptionSet) {
+	buf := make([]byte, dns.Len(opt)+16)
+	n, err := dns.PackRR(opt, buf, 0, nil, false)
+	if err != nil || n < 11 {
+		return nil, 0
+	}
+	set, _ := scanOptions(buf[11:n])
+	return buf[11:n], set
+}
+
+func msgFlags(h *dns.MsgHdr) (f uint16) {
+	f = uint16(h.Opcode&0xF)<<11 | uint16(h.Rcode)&rcodeMask
+	for _, b := range [...]struct {
+		on  bool
+		bit uint16
+	}{{h.Response, FlagQR}, {h.Authoritative, FlagAA}, {h.Truncated, FlagTC}, {h.RecursionDesired, FlagRD},
+		{h.RecursionAvailable, FlagRA}, {h.Zero, FlagZ}, {h.AuthenticatedData, FlagAD}, {h.CheckingDisabled, FlagCD}} {
+		if b.on {
+			f |= b.bit
+		}
+	}
+	return f
+}
+
+// PeerOf is the peer as the addresses of a message's writer tell it.
+func PeerOf(remote, local net.Addr) Peer {
+	p := Peer{Client: addrPort(remote), Local: addrPort(local)}
+	if _, ok := remote.(*net.TCPAddr); ok {
+		p.Proto, p.Limit = TCP, MaxMessage
+	}
+	return p
+}
+
+func addrPort(a net.Addr) (ap netip.AddrPort) {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		ap = a.AddrPort()
+	case *net.TCPAddr:
+		ap = a.AddrPort()
+	case nil:
+		return ap
+	default:
+		ap, _ = netip.ParseAddrPort(a.String())
+	}
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
+
+// Msg is the message that w holds, as a reply to r: r's id, opcode, question and RD
+// and CD bits; everything else as w has it, but for the EDNS options. Nothing of w is kept.
+func (w *Reply) Msg(r *dns.Msg) (*dns.Msg, error) {
+	if w.state != message {
+		return nil, errors.New("no message to unpack")
+	}
+	flags := uint16(0)
+	if r.Opcode == dns.OpcodeQuery {
+		flags = msgFlags(&r.MsgHdr) & (FlagRD | FlagCD)
+	}
+	w.header(r.Id, flags|uint16(r.Opcode&0xF)<<11)
+	m := new(dns.Msg)
+	if err := m.Unpack(w.buf); err != nil {
+		return nil, fmt.Errorf("reply to %s: %w", r.Question[0].Name, err)
+	}
+	m.Question[0].Name = r.Question[0].Name
+	return m, nil
+}
+
+// SetMsg makes w the message m: its question, records and flags. OPT records are
+// left out. On an error w is as after Reset.
+func (w *Reply) SetMsg(m *dns.Msg) error {
+	if len(m.Question) == 0 {
+		return errors.New("message without question")
+	}
+	var buf [MaxName + 1]byte
+	qname, err := AppendName(buf[:0], m.Question[0].Name)
+	if err != nil {
+		return fmt.Errorf("question %q: %w", m.Question[0].Name, err)
+	}
+	w.begin(qname, m.Question[0].Qtype, m.Question[0].Qclass)
+	w.flags = msgFlags(&m.MsgHdr) & (FlagAA | FlagTC | FlagRA | FlagAD | rcodeMask)
+	for s, rrs := range [...][]dns.RR{m.Answer, m.Ns, m.Extra} {
+		for _, rr := range rrs {
+			if err := w.RR(Section(s), rr); err != nil {
+				w.state = empty
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// RR adds a record. OPT records are left out.
+func (w *Reply) RR(s Section, rr dns.RR) error {
+	h := rr.Header()
+	if h.Rrtype == dns.TypeOPT {
+		return nil
+	}
+	var scratch [1024]byte
+	buf := scratch[:]
+	if n := dns.Len(rr) + 1; n > len(buf) {
+		buf = make([]byte, n)
+	}
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], err)
+	}
+	owner := NameLen(buf[:n])
+	if owner == 0 || n < owner+10 {
+		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], ErrName)
+	}
+	w.Record(s, buf[:owner], h.Rrtype, h.Class, h.Ttl, buf[owner+10:n])
+	return nil
+}

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Records are added in the order of the sections, each with its owner, TTL in
+// seconds and class IN unless said otherwise. Owners and targets are names in wire
+// form. An owner that equals the question's name but for case is written as the client wrote it
+// (draft-vixie-dnsext-dns0x20), all others as they come.
+//
+// Each of these methods reports false, and adds nothing, if the message would become
+// longer than 65535 octets; the reply then gets TC.
+
+// movable reports whether records of a type may change places in their section:
+// then no pointer may lead into them.
+func movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }
+
+// open writes a record up to its RDLENGTH, which close fills in.
+func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (off int) {
+	off = len(w.buf)
+	if EqualFold(owner, w.qname()) {
+		w.buf = append(w.buf, 0xC0, HeaderLen)
+	} else {
+		w.appendName(owner, true, !movable(typ))
+	}
+	w.buf = append(w.buf, byte(typ>>8), byte(typ), byte(class>>8), byte(class),
+		byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
+	return off
+}
+
+// close ends the record that open began at off; plain is the length of owner and RDATA
+// without compression.
+func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
+	if len(w.buf) > MaxMessage {
+		w.buf = w.buf[:off]
+		w.cut = true
+		return false
+	}
+	binary.BigEndian.PutUint16(w.buf[ttlAt+4:], uint16(len(w.buf)-ttlAt-6))
+	w.recs = append(w.recs, Rec{Off: uint16(off), TTL: uint16(ttlAt), Type: typ, Sec: s})
+	w.count[s]++
+	w.plain += plain + 10
+	return true
+}
+
+// Addr adds an A or an AAAA record, as the address is.
+func (w *Reply) Addr(s Section, owner []byte, ttl uint32, a netip.Addr) bool {
+	if a.Is4() {
+		off := w.open(s, owner, TypeA, ClassIN, ttl)
+		at := len(w.buf) - 6
+		b := a.As4()
+		w.buf = append(w.buf, b[:]...)
+		return w.close(off, at, s, TypeA, len(owner)+4)
+	}
+	off := w.open(s, owner, TypeAAAA, ClassIN, ttl)
+	at := len(w.buf) - 6
+	b := a.As16()
+	w.buf = append(w.buf, b[:]...)
+	return w.close(off, at, s, TypeAAAA, len(owner)+16)
+}
+
+// Target adds a record whose RDATA is one name: NS, CNAME, PTR or DNAME.
+func (w *Reply) Target(s Section, owner []byte, typ uint16, ttl uint32, target []byte) bool {
+	off := w.open(s, owner, typ, ClassIN, ttl)
+	at := len(w.buf) - 6
+	w.appendName(target, typ != TypeDNAME, true)
+	return w.close(off, at, s, typ, len(owner)+len(target))
+}
+
+// SRV adds an SRV record (RFC 2782); its target is never compressed.
+func (w *Reply) SRV(s Section, owner []byte, ttl uint32, priority, weight, port uint16, target []byte) bool {
+	off := w.open(s, owner, TypeSRV, ClassIN, ttl)
+	at := len(w.buf) - 6
+	w.buf = append(w.buf, byte(priority>>8), byte(priority), byte(weight>>8), byte(weight), byte(port>>8), byte(port))
+	w.appendName(target, false, true)
+	return w.close(off, at, s, TypeSRV, len(owner)+6+len(target))
+}
+
+// SOA is the RDATA of an SOA record (RFC 1035 §3.3.13); times in seconds.
+type SOA struct {
+	MName, RName                            []byte
+	Serial, Refresh, Retry, Expire, Minimum uint32
+}
+
+// SOA adds an SOA record.
+func (w *Reply) SOA(s Section, owner []byte, ttl uint32, soa *SOA) bool {
+	off := w.open(s, owner, TypeSOA, ClassIN, ttl)
+	at := len(w.buf) - 6
+	w.appendName(soa.MName, true, true)
+	w.appendName(soa.RName, true, true)
+	for _, v := range [...]uint32{soa.Serial, soa.Refresh, soa.Retry, soa.Expire, soa.Minimum} {
+		w.buf = binary.BigEndian.AppendUint32(w.buf, v)
+	}
+	return w.close(off, at, s, TypeSOA, len(owner)+len(soa.MName)+len(soa.RName)+20)
+}
+
+// TXT adds a TXT record with text in strings of at most 255 octets.
+func (w *Reply) TXT(s Section, owner []byte, class uint16, ttl uint32, text string) bool {
+	off := w.open(s, owner, TypeTXT, class, ttl)
+	at := len(w.buf) - 6
+	for {
+		part := text[:min(len(text), 255)]
+		w.buf = append(w.buf, byte(len(part)))
+		w.buf = append(w.buf, part...)
+		if text = text[len(part):]; text == "" {
+			break
+		}
+	}
+	return w.close(off, at, s, TypeTXT, len(owner)+len(w.buf)-at-6)
+}
+
+// Record adds a record of any type and class with its RDATA in uncompressed wire
+// form. Names in the RDATA of the types of RFC 1035 are compressed, others not (RFC 3597 §4).
+func (w *Reply) Record(s Section, owner []byte, typ, class uint16, ttl uint32, rdata []byte) bool {
+	off := w.open(s, owner, typ, class, ttl)
+	at := len(w.buf) - 6
+	lead, names, point := rdataNames(typ)
+	rest := rdata
+	if names > 0 && len(rest) > lead {
+		w.buf = append(w.buf, rest[:lead]...)
+		rest = rest[lead:]
+		for ; names > 0; names-- {
+			n := NameLen(rest)
+			if n == 0 {
+				break
+			}
+			w.appendName(rest[:n], point, !movable(typ))
+			rest = rest[n:]
+		}
+	}
+	w.buf = append(w.buf, rest...)
+	return w.close(off, at, s, typ, len(owner)+len(rdata))
+}
+
+// rdataNames tells where names stand in a type's RDATA: how many octets before
+// them, how many names, and whether they may be compressed.
+func rdataNames(typ uint16) (lead, names int, point bool) {
+	switch typ {
+	case TypeNS, TypeCNAME, TypePTR, 3, 4, 7, 8, 9: // MD MF MB MG MR
+		return 0, 1, true
+	case TypeMX:
+		return 2, 1, true
+	case TypeSOA, 14: // MINFO
+		return 0, 2, true
+	case TypeSRV:
+		return 6, 1, false
+	case TypeDNAME:
+		return 0, 1, false
+	}
+	return 0, 0, false
+}

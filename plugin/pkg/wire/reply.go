@@ -1,0 +1,186 @@
+package wire
+
+import (
+	"encoding/binary"
+)
+
+// Section is a section of a message that holds records.
+type Section uint8
+
+const (
+	Answer Section = iota
+	Authority
+	Additional
+)
+
+// Rec is where a record lies in its message.
+type Rec struct {
+	Off  uint16  // of its owner
+	TTL  uint16  // of its TTL; type and class stand before it, length and RDATA behind
+	Type uint16  // its type
+	Sec  Section // the section it stands in
+}
+
+// state is what a Reply holds.
+type state uint8
+
+const (
+	empty state = iota
+	message
+	failure
+	dropped
+)
+
+// Reply is a reply in the making: a message, or a failure that the server turns
+// into an error reply, or the decision to stay silent. The zero Reply is ready
+// for Reset.
+//
+// A source calls Begin and adds records, section by section; who stands above may
+// then look at the layout and change records; the server calls Finish.
+type Reply struct {
+	buf   []byte // the message; its header is written by Finish
+	qend  int    // where the question section ends
+	recs  []Rec  // in the message's order
+	count [3]uint16
+	plain int    // the message's length without compression and OPT
+	flags uint16 // AA, TC, RA, AD and rcode, as they go to the header
+	state state
+	cut   bool // a record did not fit into 65535 octets
+
+	writer  string // the plugin that wrote
+	err     error
+	options []byte // EDNS options that plugins want in the reply
+	names   compressor
+}
+
+// Reset empties w and gives it buf to build in, from its begin up to its
+// capacity. A longer message is built elsewhere.
+func (w *Reply) Reset(buf []byte) {
+	w.buf = buf[:0]
+	w.recs = w.recs[:0]
+	w.options = w.options[:0]
+	w.state, w.flags, w.err, w.writer, w.cut = empty, 0, nil, "", false
+}
+
+// Begin starts a message that answers q: rcode 0, no flags, q's question.
+// What w held before is gone, but for its options.
+func (w *Reply) Begin(q *Query) { w.begin(q.Name(), q.qtype, q.qclass) }
+
+func (w *Reply) begin(name []byte, qtype, qclass uint16) {
+	var header [HeaderLen]byte
+	w.buf = append(w.buf[:0], header[:]...)
+	w.buf = append(w.buf, name...)
+	w.buf = binary.BigEndian.AppendUint16(w.buf, qtype)
+	w.buf = binary.BigEndian.AppendUint16(w.buf, qclass)
+	w.qend = len(w.buf)
+	w.plain = w.qend
+	w.recs = w.recs[:0]
+	w.count = [3]uint16{}
+	w.state, w.flags, w.err, w.cut = message, 0, nil, false
+	w.names.reset()
+}
+
+// qname is the question's name as it stands in the message.
+func (w *Reply) qname() []byte { return w.buf[HeaderLen : w.qend-4] }
+
+// Fail decides that the server shall write an error reply with rcode, and err,
+// if any, be logged by the errors plugin: the twin of what ServeDNS returns.
+func (w *Reply) Fail(rcode int, err error) {
+	w.state, w.flags, w.err = failure, uint16(rcode), err
+}
+
+// Drop decides that the query gets no reply.
+func (w *Reply) Drop() { w.state, w.flags, w.err = dropped, 0, nil }
+
+// Holds reports whether w holds a message; Failed, a failure; Dropped, a drop.
+func (w *Reply) Holds() bool   { return w.state == message }
+func (w *Reply) Failed() bool  { return w.state == failure }
+func (w *Reply) Dropped() bool { return w.state == dropped }
+
+// Err is the error of Fail, or of SetErr.
+func (w *Reply) Err() error { return w.err }
+
+// SetErr adds an error for the errors plugin to a reply that is written all the same.
+func (w *Reply) SetErr(err error) { w.err = err }
+
+// Rcode is the return code, without the extended part that an OPT record holds.
+func (w *Reply) Rcode() int { return int(w.flags & rcodeMask) }
+
+// SetRcode sets the return code, 0 to 15.
+func (w *Reply) SetRcode(rcode int) { w.flags = w.flags&^rcodeMask | uint16(rcode)&rcodeMask }
+
+// Flag reports header bits of the reply: FlagAA, FlagTC, FlagRA, FlagAD.
+func (w *Reply) Flag(bit uint16) bool { return w.flags&bit != 0 }
+
+// SetFlag sets or clears one of them.
+func (w *Reply) SetFlag(bit uint16, on bool) {
+	if w.flags &^= bit; on {
+		w.flags |= bit
+	}
+}
+
+// Writer is the name of the plugin that wrote the reply, "" if none did.
+func (w *Reply) Writer() string { return w.writer }
+
+// SetWriter sets it.
+func (w *Reply) SetWriter(name string) { w.writer = name }
+
+// AddOption puts an EDNS option into the reply, if the client gets an OPT record at all.
+func (w *Reply) AddOption(code uint16, data []byte) { w.options = AppendOption(w.options, code, data) }
+
+// Count is the number of records in a section.
+func (w *Reply) Count(s Section) int { return int(w.count[s]) }
+
+// Recs is the layout: all records in their order. It is only to be read, and
+// only until the next change.
+func (w *Reply) Recs() []Rec { return w.recs }
+
+// Section is the part of the layout that is section s.
+func (w *Reply) Section(s Section) []Rec {
+	from := 0
+	for i := Answer; i < s; i++ {
+		from += int(w.count[i])
+	}
+	return w.recs[from : from+int(w.count[s])]
+}
+
+// Bytes is the message as far as it is built; records' offsets point into it.
+// The header is not yet written.
+func (w *Reply) Bytes() []byte { return w.buf }
+
+// RData is the RDATA of record i of the layout; names in it may be compressed.
+func (w *Reply) RData(i int) []byte { return w.buf[int(w.recs[i].TTL)+6 : w.end(i)] }
+
+// end is where record i ends.
+func (w *Reply) end(i int) int {
+	if i+1 < len(w.recs) {
+		return int(w.recs[i+1].Off)
+	}
+	return len(w.buf)
+}
+
+// PlainLen is the length that the message would have without compression and
+// without an OPT record, in octets. Metrics and log tell it.
+func (w *Reply) PlainLen() int { return w.plain }
+
+// TTL is the TTL of record i, in seconds.
+func (w *Reply) TTL(i int) uint32 { return binary.BigEndian.Uint32(w.buf[w.recs[i].TTL:]) }
+
+// SetTTL sets it.
+func (w *Reply) SetTTL(i int, ttl uint32) { binary.BigEndian.PutUint32(w.buf[w.recs[i].TTL:], ttl) }
+
+// SetTTLs sets the TTL of all records.
+func (w *Reply) SetTTLs(ttl uint32) {
+	for i := range w.recs {
+		binary.BigEndian.PutUint32(w.buf[w.recs[i].TTL:], ttl)
+	}
+}
+
+// Truncate cuts the message off behind its first n records.
+func (w *Reply) Truncate(n int) {
+	for _, r := range w.recs[n:] {
+		w.count[r.Sec]--
+	}
+	w.buf = w.buf[:w.end(n-1)]
+	w.recs = w.recs[:n]
+}
