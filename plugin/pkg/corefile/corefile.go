@@ -1,0 +1,151 @@
+// Package corefile reads the directives of a Corefile by tables.
+//
+//	Corefile ──caddy──▶ tokens ──Directive.Parse──▶ settings (a plain struct of the plugin)
+//	                                  ▲
+//	                    Args, Table: the only list of what is allowed
+//
+// A plugin declares its directive once: what may stand on the line, and one row for
+// each option of the block (name, arguments, help, where the value goes). From that
+// come parsing, the checks and their error texts, the syntax in the README (a test
+// compares), what -validate prints, and the man pages. Parsing builds a value and
+// touches nothing else; sockets, files that change and goroutines begin in OnStartup.
+//
+// Each error says file, line, plugin, what was given and what is allowed:
+//
+//	plugin/cache: Corefile:4 - Error during parsing: unknown property 'sucess': did you mean 'success'? (allowed: denial, ...)
+//
+// Directive values are made in package variables and never change; they may be
+// used by any number of goroutines. Start at Directive.
+package corefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coredns/caddy"
+)
+
+// ErrOnce is the error of a directive that stands twice in a server block and may not.
+var ErrOnce = errors.New("this plugin can only be used once per Server Block")
+
+// Directive describes a directive whose settings are a T.
+type Directive[T any] struct {
+	Name    string   // as it stands in the Corefile
+	Args    Args[T]  // what may stand on the directive's own line
+	Options Table[T] // what may stand in its block; without rows it takes no block
+	Once    bool     // a second occurrence in a server block is an error
+
+	// Unknown is the wording for an option that is not in the table, with one %s for
+	// its name; "unknown property '%s'" if empty.
+	Unknown string
+	// Check, if set, looks at the settings of one occurrence when all of it was read.
+	Check func(*T) error
+}
+
+// Parse reads all occurrences of the directive in the server block into one
+// value, which the caller fills with the defaults first.
+func (d *Directive[T]) Parse(c *caddy.Controller, settings *T) error {
+	return d.each(c, func() *T { return settings })
+}
+
+// ParseEach reads each occurrence into a value of its own, which begins as defaults.
+func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) ([]T, error) {
+	var all []*T
+	err := d.each(c, func() *T {
+		s := defaults
+		all = append(all, &s)
+		return &s
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(all))
+	for i, s := range all {
+		out[i] = *s
+	}
+	return out, nil
+}
+
+func (d *Directive[T]) each(c *caddy.Controller, next func() *T) error {
+	for n := 0; c.Next(); n++ {
+		if d.Once && n > 0 {
+			return d.wrap(ErrOnce)
+		}
+		if err := d.one(c, next()); err != nil {
+			return d.wrap(err)
+		}
+	}
+	return nil
+}
+
+func (d *Directive[T]) wrap(err error) error { return fmt.Errorf("plugin/%s: %w", d.Name, err) }
+
+// one reads one occurrence; the controller stands on the directive's name.
+func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
+	line := Line{c: c, name: d.Name, syntax: d.Args.Syntax, Args: c.RemainingArgs()}
+	if err := d.Args.read(s, &line); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for c.NextBlock() {
+		name := c.Val()
+		row := d.Options.find(name)
+		if row == nil {
+			return d.unknown(c, name)
+		}
+		if row.once && seen[row.Name] {
+			return c.Errf("%s can only be specified once", row.Name)
+		}
+		seen[row.Name] = true
+		if err := row.read(s, c); err != nil {
+			return err
+		}
+		if c.NextArg() { // what an option leaves on its line
+			if c.Val() == "{" {
+				return d.unknown(c, "{")
+			}
+			return c.ArgErr()
+		}
+	}
+	if d.Check == nil {
+		return nil
+	}
+	return position(c, d.Check(s))
+}
+
+func (d *Directive[T]) unknown(c *caddy.Controller, name string) error {
+	text := d.Unknown
+	if text == "" {
+		text = "unknown property '%s'"
+	}
+	if len(d.Options) == 0 {
+		return c.Errf(text+": this directive takes no options", name)
+	}
+	names := d.Options.names()
+	if near := nearest(name, names); near != "" {
+		return c.Errf(text+": did you mean '%s'? (allowed: %s)", name, near, strings.Join(names, ", "))
+	}
+	return c.Errf(text+" (allowed: %s)", name, strings.Join(names, ", "))
+}
+
+// position adds file and line to an error that has none.
+func position(c *caddy.Controller, err error) error {
+	if err == nil {
+		return nil
+	}
+	var p *positioned
+	if errors.As(err, &p) || strings.Contains(err.Error(), " - Error during parsing: ") || strings.Contains(err.Error(), " - Syntax error: ") {
+		return err
+	}
+	return &positioned{fmt.Sprintf("%s:%d - Error during parsing: ", c.File(), c.Line()), err}
+}
+
+// positioned is an error with its place before it.
+type positioned struct {
+	place string
+	err   error
+}
+
+func (p *positioned) Error() string { return p.place + p.err.Error() }
+func (p *positioned) Unwrap() error { return p.err }

@@ -1,0 +1,113 @@
+package corefile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kinds of options that many directives share. Each takes exactly the
+// arguments that its syntax shows; what is out of bounds is an error that tells the bounds.
+
+// Flag is an option without arguments.
+func Flag[T any](name, help string, set func(*T)) Option[T] {
+	return Row(name, "", help, 0, 0, func(s *T, _ *Line) error {
+		set(s)
+		return nil
+	})
+}
+
+// Int is an option with one whole number from min to max.
+func Int[T any](name string, min, max int, help string, set func(*T, int)) Option[T] {
+	return Row(name, "N", help, 1, 1, func(s *T, l *Line) error {
+		n, err := ParseInt(l.Name(), l.Args[0], min, max)
+		if err == nil {
+			set(s, n)
+		}
+		return err
+	})
+}
+
+// Duration is an option with one duration in Go's form from min to max.
+func Duration[T any](name string, min, max time.Duration, help string, set func(*T, time.Duration)) Option[T] {
+	return Row(name, "DURATION", help, 1, 1, func(s *T, l *Line) error {
+		d, err := ParseDuration(l.Name(), l.Args[0], min, max)
+		if err == nil {
+			set(s, d)
+		}
+		return err
+	})
+}
+
+// String is an option with one argument of any form; syntax is its name in the README.
+func String[T any](name, syntax, help string, set func(*T, string)) Option[T] {
+	return Row(name, syntax, help, 1, 1, func(s *T, l *Line) error {
+		set(s, l.Args[0])
+		return nil
+	})
+}
+
+// Strings is an option with one argument or more.
+func Strings[T any](name, syntax, help string, set func(*T, []string)) Option[T] {
+	return Row(name, syntax, help, 1, -1, func(s *T, l *Line) error {
+		set(s, l.Args)
+		return nil
+	})
+}
+
+// Enum is an option with one of the given words, compared without regard to case.
+func Enum[T any](name string, words []string, help string, set func(*T, string)) Option[T] {
+	return Row(name, strings.Join(words, "|"), help, 1, 1, func(s *T, l *Line) error {
+		word := strings.ToLower(l.Args[0])
+		if !slices.Contains(words, word) {
+			return l.Errf("%s '%s' is not supported: must be one of %s", name, l.Args[0], strings.Join(words, ", "))
+		}
+		set(s, word)
+		return nil
+	})
+}
+
+// Fallthrough is the option that lets queries for some zones, or for all, pass on
+// to the next plugin when this one has no answer. set gets the arguments as written.
+func Fallthrough[T any](set func(*T, []string)) Option[T] {
+	return Row("fallthrough", "[ZONES...]", "pass queries that have no answer here on to the next plugin", 0, -1, func(s *T, l *Line) error {
+		set(s, l.Args)
+		return nil
+	})
+}
+
+// ParseInt reads a whole number within bounds; what names it in errors.
+func ParseInt(what, text string, min, max int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	if n < min || n > max {
+		return 0, fmt.Errorf("%s must be between %d and %d: %d", what, min, max, n)
+	}
+	return n, nil
+}
+
+// ParseDuration reads a duration in Go's form within bounds; what names it in errors.
+func ParseDuration(what, text string, min, max time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	if d < min || d > max {
+		return 0, fmt.Errorf("%s must be between %s and %s: %s", what, min, max, d)
+	}
+	return d, nil
+}
+
+// ParseSource reads an address, or a network in CIDR notation; an address stands
+// for the network that holds nothing else.
+func ParseSource(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
+}
