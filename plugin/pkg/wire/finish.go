@@ -2,44 +2,62 @@ package wire
 
 import "encoding/binary"
 
-// Finish ends the message for the client of q: it is cut to q.Limit, gets an OPT
-// record if q had one, which tells size as our own UDP size, and its header. The result lies
-// in the buffer that Reset was given, unless it did not fit there. It is nil if w holds no message.
+// End is what a reply needs of its query and client when it is ended.
+type End struct {
+	ID    uint16
+	Flags uint16 // taken over into the header: RD, CD, the opcode's bits
+	Limit int    // octets that the reply may have
+
+	OPT      bool   // the client gets an OPT record
+	Size     uint16 // our own UDP size, for the OPT record
+	OPTFlags uint16 // its DO and Z bits
+}
+
+// Finish ends the message for the client of q, with size as our own UDP size. See End.
+func (w *Reply) Finish(q *Query, size uint16) []byte {
+	return w.End(End{
+		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(),
+		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00,
+	})
+}
+
+// End ends the message: it is cut to its limit, and gets its OPT record and header.
+// The result lies in the buffer that Reset was given, unless it did not fit there.
+// It is nil if w holds no message.
 //
 // Records are left out from the end. TC says that something was left out which the client
 // needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
 // other additional records go silently, RRset by RRset.
-func (w *Reply) Finish(q *Query, size uint16) []byte {
+func (w *Reply) End(e End) []byte {
 	if w.state != message {
 		return nil
 	}
 	opt := 0
-	if q.edns.Present {
+	if e.OPT {
 		opt = 11 + len(w.options)
 	}
 	if w.cut {
 		w.flags |= FlagTC
 	}
-	if len(w.buf)+opt > q.Limit() {
-		if opt > 11 && w.qend+opt > q.Limit() { // the options alone are too much
+	if len(w.buf)+opt > e.Limit {
+		if opt > 11 && w.qend+opt > e.Limit { // the options alone are too much
 			w.options, opt = w.options[:0], 11
 		}
-		w.fit(q.Limit() - opt)
+		w.fit(e.Limit - opt)
 	}
-	w.header(q.id, q.flags)
+	w.header(e.ID, e.Flags)
 	if opt > 0 {
-		w.buf = appendOPT(w.buf, size, 0, q.edns.Flags&0xFF00, len(w.options))
+		w.buf = appendOPT(w.buf, e.Size, 0, e.OPTFlags, len(w.options))
 		w.buf = append(w.buf, w.options...)
 		binary.BigEndian.PutUint16(w.buf[10:], w.count[Additional]+1)
 	}
 	return w.buf
 }
 
-// header writes the message's header in answer to a query with id and flags.
+// header writes the message's header, with id and those flags that are the query's.
 func (w *Reply) header(id, flags uint16) {
-	flags = flags&(FlagRD|FlagCD) | FlagQR | w.flags
 	binary.BigEndian.PutUint16(w.buf, id)
-	binary.BigEndian.PutUint16(w.buf[2:], flags)
+	binary.BigEndian.PutUint16(w.buf[2:], flags|FlagQR|w.flags)
 	binary.BigEndian.PutUint16(w.buf[4:], 1)
 	for s, n := range w.count {
 		binary.BigEndian.PutUint16(w.buf[6+2*s:], n)

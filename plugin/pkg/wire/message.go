@@ -133,6 +133,21 @@ func (w *Reply) SetMsg(m *dns.Msg) error {
 	return nil
 }
 
+// EndMsg is the End of a message m, which w was set to, for a client that takes limit octets: m's id and
+// header bits. The caller fills in what it knows about EDNS.
+func EndMsg(m *dns.Msg, limit int) End {
+	return End{ID: m.Id, Flags: msgFlags(&m.MsgHdr) &^ rcodeMask, Limit: limit}
+}
+
+// SetOptions makes the options of opt those of the reply.
+func (w *Reply) SetOptions(opt *dns.OPT) {
+	w.options = w.options[:0]
+	if len(opt.Option) > 0 {
+		options, _ := packOptions(opt)
+		w.options = append(w.options, options...)
+	}
+}
+
 // RR adds a record. OPT records are left out.
 func (w *Reply) RR(s Section, rr dns.RR) error {
 	h := rr.Header()

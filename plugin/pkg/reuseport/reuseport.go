@@ -1,0 +1,34 @@
+// Package reuseport opens listening sockets of which several may be bound to one address and port, so that every core
+// and every server of a restart has its own. The kernel spreads connections and datagrams over them.
+//
+// Where a system has no such option the sockets are plain ones, and a second one cannot be opened. That a socket
+// does not take the option is only warned of.
+package reuseport
+
+import (
+	"context"
+	"net"
+	"syscall"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+)
+
+var config = net.ListenConfig{Control: control}
+
+// Listen is net.Listen with the option SO_REUSEPORT.
+func Listen(network, addr string) (net.Listener, error) {
+	return config.Listen(context.Background(), network, addr)
+}
+
+// ListenPacket is net.ListenPacket with the option SO_REUSEPORT.
+func ListenPacket(network, addr string) (net.PacketConn, error) {
+	return config.ListenPacket(context.Background(), network, addr)
+}
+
+// control sets the option on a socket that is not bound yet.
+func control(network, addr string, c syscall.RawConn) error {
+	if err := share(network, addr, c); err != nil {
+		log.Warningf("Failed to set SO_REUSEPORT on the %s socket for %s: %s", network, addr, err)
+	}
+	return nil
+}

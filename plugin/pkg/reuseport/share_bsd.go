@@ -1,0 +1,12 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package reuseport
+
+import (
+	"syscall"
+
+	"github.com/libp2p/go-reuseport"
+)
+
+// share lets sockets share the address.
+func share(network, addr string, c syscall.RawConn) error { return reuseport.Control(network, addr, c) }

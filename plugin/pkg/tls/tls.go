@@ -1,0 +1,80 @@
+// Package tls makes TLS configurations from files, as the options of several plugins name them. All of them ask
+// for at least TLS 1.2.
+//
+// Files are read once, when the configuration is made. A configuration may serve any number of connections, but must
+// not be changed while it does.
+package tls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// minVersion is the oldest version that is spoken (RFC 9325 §3.1.1).
+const minVersion = tls.VersionTLS12
+
+// NewTLSConfigFromArgs returns the configuration for the arguments of an option tls:
+//
+//	(none)       trust the system's CAs
+//	CA           trust this CA only
+//	CERT KEY     present this certificate, trust the system's CAs
+//	CERT KEY CA  present this certificate, trust this CA only
+//
+// Each argument is the path of a PEM file.
+func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
+	switch len(args) {
+	case 0:
+		return NewTLSClientConfig("")
+	case 1:
+		return NewTLSClientConfig(args[0])
+	case 2:
+		return NewTLSConfig(args[0], args[1], "")
+	case 3:
+		return NewTLSConfig(args[0], args[1], args[2])
+	}
+	return nil, fmt.Errorf("maximum of three arguments allowed for TLS config, found %d", len(args))
+}
+
+// NewTLSConfig returns a configuration that presents the certificate in the file certPath, with the key in keyPath,
+// and trusts the CAs in caPath, the system's if that is empty.
+func NewTLSConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(certPath, keyPath)
+	if err != nil {
+		return nil, fmt.Errorf("could not load TLS cert: %w", err)
+	}
+	config, err := NewTLSClientConfig(caPath)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates = []tls.Certificate{cert}
+	return config, nil
+}
+
+// NewTLSClientConfig returns a configuration for a client without a certificate that trusts the CAs in the file
+// caPath, the system's if that is empty.
+func NewTLSClientConfig(caPath string) (*tls.Config, error) {
+	roots, err := loadRoots(caPath)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: minVersion, RootCAs: roots}, nil
+}
+
+// loadRoots reads the CAs in the file caPath. Nil stands for those of the system.
+func loadRoots(caPath string) (*x509.CertPool, error) {
+	if caPath == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(caPath)
+	if err != nil {
+		return nil, fmt.Errorf("error reading %s: %w", caPath, err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("could not read root certs")
+	}
+	return roots, nil
+}
