@@ -1,0 +1,159 @@
+// Package dnsserver is the server type "dns": it turns the blocks of a Corefile into
+// servers that listen, and leads each query to the block and chain of plugins that answer it.
+//
+//	Corefile ──register.go──▶ Configs ──MakeServers──▶ Servers, one for each listen address
+//
+//	socket ──udp.go stream.go https.go quic.go grpc.go──▶ Server.ServeDNS ──route.go──▶ block ──chain.go──▶ plugins
+//	                       bytes in, bytes out                    knows no socket
+//
+// Transports know no plugin, and a Server knows no socket. A Server's blocks and chains
+// never change once it is made; any number of goroutines may serve with it. A reload makes
+// new Servers, which take over the sockets.
+//
+// Start at Server.ServeDNS for a query's way, and at dnsContext.MakeServers for a configuration's.
+package dnsserver
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+	"github.com/pires/go-proxyproto"
+)
+
+// DefaultPort is the port of keys without one, for the plain transport.
+const DefaultPort = transport.Port
+
+var (
+	// Port is the port of keys of the plain transport that name none; the flag -dns.port sets it.
+	Port = DefaultPort
+	// Quiet leaves out the listing of zones at start; the flag -quiet sets it.
+	Quiet bool
+	// GracefulTimeout is kept for programs that set it; each Server waits for its own grace period.
+	GracefulTimeout time.Duration
+	// EnableChaos names the plugins that want queries of other classes than IN. If one of
+	// them stands in a block, its listener takes such queries.
+	EnableChaos = map[string]struct{}{"chaos": {}, "forward": {}, "proxy": {}}
+)
+
+// Context keys of a query's context.
+type (
+	// Key holds the *Server.
+	Key struct{}
+	// LoopKey holds an int: how often the query has come back through the server's chain.
+	LoopKey struct{}
+	// ViewKey holds a string: the view that the query was led to, "" if none.
+	ViewKey struct{}
+	// HTTPRequestKey holds the *http.Request of a query that came over HTTP.
+	HTTPRequestKey struct{}
+)
+
+// FilterFunc decides whether a query belongs to a block. All of a block's filters must say so.
+type FilterFunc func(context.Context, *request.Request) bool
+
+// Viewer is a plugin that makes its block a view: one of several blocks for the same
+// zone, chosen query by query.
+type Viewer interface {
+	// Filter reports whether the query belongs to the view.
+	Filter(ctx context.Context, req *request.Request) bool
+	// ViewName is the view's name, for metrics.
+	ViewName() string
+}
+
+// MetadataCollector is a plugin that gathers metadata about a query before it is
+// led to a block.
+type MetadataCollector interface {
+	Collect(context.Context, request.Request) context.Context
+}
+
+// Config is what one key of a server block configures: a zone at a port. The keys
+// of a block share the settings that its directives make.
+type Config struct {
+	// Zone is the zone, fully qualified and in lower case.
+	Zone string
+	// ListenHosts are the addresses to listen on; "" is any address.
+	ListenHosts []string
+	// Port is the port to listen on.
+	Port string
+	// NumSockets is the number of servers on each listen address; 0 means one.
+	NumSockets int
+	// Root is the folder of relative file names, "" for the working directory.
+	Root string
+	// Debug turns recovering from panics off.
+	Debug bool
+	// Stacktrace adds the stack to the log line of a panic.
+	Stacktrace bool
+	// Transport is the transport's scheme: dns, tls, quic, grpc, https or https3.
+	Transport string
+	// HTTPRequestValidateFunc decides whether the server answers an HTTP request; nil means:
+	// if its path is /dns-query.
+	HTTPRequestValidateFunc func(*http.Request) bool
+	// UDPDecorateWriterFunc, if set, is called for each UDP socket and gives the decorator of its writers.
+	UDPDecorateWriterFunc func(*Server) dns.DecorateWriter
+	// FilterFuncs further decide whether a query belongs to this block.
+	FilterFuncs []FilterFunc
+	// ViewName is the name of the Viewer of this block.
+	ViewName string
+	// TLSConfig is for the encrypted transports.
+	TLSConfig *tls.Config
+
+	// Limits of the transports; nil means the default, 0 none.
+	MaxQUICStreams        *int
+	MaxQUICConnections    *int
+	MaxQUICWorkerPoolSize *int
+	MaxGRPCStreams        *int
+	MaxGRPCConnections    *int
+	MaxHTTPSConnections   *int
+	MaxHTTPS3Streams      *int
+	MaxHTTPS3Connections  *int
+
+	// ProxyProtoConnPolicy, if set, makes the listeners understand the PROXY protocol.
+	ProxyProtoConnPolicy                    proxyproto.ConnPolicyFunc
+	ProxyProtoUDPSessionTrackingTTL         time.Duration
+	ProxyProtoUDPSessionTrackingMaxSessions int
+
+	// Times of connections; 0 means the default.
+	ReadTimeout  time.Duration
+	WriteTimeout time.Duration
+	IdleTimeout  time.Duration
+	// MaxTCPQueries is how many queries a connection may send; nil means the default, -1 any number.
+	MaxTCPQueries *int
+
+	// TsigSecret is the secrets by key name, base64.
+	TsigSecret map[string]string
+
+	// Plugin is the block's plugins in the order of the chain.
+	Plugin []plugin.Plugin
+
+	handlers map[string]plugin.Handler // by name, once the chain is made; of several the first
+	chain    []plugin.Handler          // all of them in the chain's order
+	first    *Config                   // the config of the block's first key
+	place    place                     // where it stands in the Corefile
+}
+
+// AddPlugin puts a plugin at the end of the block's chain.
+func (c *Config) AddPlugin(m plugin.Plugin) { c.Plugin = append(c.Plugin, m) }
+
+// Handler is the block's handler of that name, nil if there is none. Handlers exist once
+// the servers are made, so it is of use from OnStartup on.
+func (c *Config) Handler(name string) plugin.Handler { return c.handlers[name] }
+
+// Handlers is the block's handlers in the order of Directives. See Handler.
+func (c *Config) Handlers() []plugin.Handler {
+	var hs []plugin.Handler
+	for _, name := range Directives {
+		if h, ok := c.handlers[name]; ok {
+			hs = append(hs, h)
+		}
+	}
+	return hs
+}
+
+// Chain is all of the block's handlers in the order of the chain, also several of one name. See Handler.
+func (c *Config) Chain() []plugin.Handler { return c.chain }

@@ -1,0 +1,82 @@
+package dnsserver
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// serveBytes serves one message as a transport received it: it is ignored, turned down for its
+// form, or led to the plugins. packet is not kept.
+func (s *Server) serveBytes(ctx context.Context, w *responder, packet []byte) {
+	switch rc, ok := acceptable(packet); {
+	case !ok:
+		return
+	case rc != dns.RcodeSuccess:
+		s.turnDown(w, header(packet), rc)
+		return
+	}
+	r := new(dns.Msg)
+	if err := r.Unpack(packet); err != nil {
+		if len(r.Question) != 1 {
+			r.Question = nil
+		}
+		r.Answer, r.Ns, r.Extra = nil, nil, nil
+		s.turnDown(w, r, dns.RcodeFormatError)
+		return
+	}
+	w.verify(packet, r)
+	s.ServeDNS(ctx, w, r)
+}
+
+// acceptable looks at a message's header. It reports false if the message deserves no
+// reply, and a rcode if it is not worth to be read on.
+func acceptable(b []byte) (rcode int, ok bool) {
+	if len(b) < wire.HeaderLen {
+		return 0, false
+	}
+	flags := binary.BigEndian.Uint16(b[2:])
+	if flags&wire.FlagQR != 0 {
+		return 0, false
+	}
+	if op := int(flags >> 11 & 0xF); op != dns.OpcodeQuery && op != dns.OpcodeNotify {
+		return dns.RcodeNotImplemented, true
+	}
+	count := func(i int) uint16 { return binary.BigEndian.Uint16(b[4+2*i:]) }
+	if count(0) != 1 || count(1) > 1 || count(2) > 1 || count(3) > 2 {
+		return dns.RcodeFormatError, true
+	}
+	return dns.RcodeSuccess, true
+}
+
+// header is a message that holds what the header of b says, and nothing else.
+func header(b []byte) *dns.Msg {
+	flags := binary.BigEndian.Uint16(b[2:])
+	return &dns.Msg{MsgHdr: dns.MsgHdr{
+		Id:                binary.BigEndian.Uint16(b),
+		Opcode:            int(flags >> 11 & 0xF),
+		RecursionDesired:  flags&wire.FlagRD != 0,
+		AuthenticatedData: flags&wire.FlagAD != 0,
+		CheckingDisabled:  flags&wire.FlagCD != 0,
+	}}
+}
+
+// turnDown answers a message that is no proper query with its header and its question, if
+// that could be read, and counts it.
+func (s *Server) turnDown(w *responder, r *dns.Msg, rc int) {
+	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
+	m.Response = true
+	m.Authoritative, m.Truncated, m.RecursionAvailable, m.Zero = false, false, false, false
+	m.Rcode = rc
+	if b, err := m.Pack(); err == nil {
+		w.out.send(b)
+	}
+	vars.Report(s.Addr, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
+}

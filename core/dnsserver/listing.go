@@ -1,0 +1,49 @@
+package dnsserver
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// OnStartupComplete lists the zones that are served on standard output.
+func (s *Server) OnStartupComplete() {
+	if Quiet || s.unlisted {
+		return
+	}
+	fmt.Print(s.listing())
+}
+
+// listing has a line for each zone, and one before it if the zone is written oddly.
+func (s *Server) listing() string {
+	trans, ip, port, err := SplitProtocolHostPort(s.Addr)
+	if err != nil {
+		return s.Addr + "\n"
+	}
+	seen := map[string]bool{}
+	var zones []string
+	for _, c := range s.configs {
+		if !seen[c.Zone] {
+			seen[c.Zone] = true
+			zones = append(zones, c.Zone)
+		}
+	}
+	sort.Strings(zones)
+	scheme, at := "", ""
+	if trans != "" && trans != transport.DNS {
+		scheme = trans + "://"
+	}
+	if ip != "" {
+		at = " on " + ip
+	}
+	var b strings.Builder
+	for _, z := range zones {
+		if !preferred(z) {
+			fmt.Fprintf(&b, "Warning: Domain %q does not follow RFC1035 preferred syntax\n", z)
+		}
+		fmt.Fprintf(&b, "%s%s:%s%s\n", scheme, z, port, at)
+	}
+	return b.String()
+}

@@ -1,0 +1,241 @@
+package dnsserver
+
+import (
+	"errors"
+	"flag"
+	"net"
+	"strings"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/caddy/caddyfile"
+)
+
+const serverType = "dns"
+
+func init() {
+	flag.StringVar(&Port, serverType+".port", DefaultPort, "Default port")
+	flag.StringVar(&Port, "p", DefaultPort, "Default port")
+
+	caddy.RegisterServerType(serverType, caddy.ServerType{
+		// Programs change the list before they start the server: read it each time.
+		Directives: func() []string { return Directives },
+		DefaultInput: func() caddy.Input {
+			return caddy.CaddyfileInput{
+				Filepath:       "Corefile",
+				Contents:       []byte(".:" + Port + " {\nwhoami\nlog\n}\n"),
+				ServerTypeName: serverType,
+			}
+		},
+		NewContext: newContext,
+	})
+}
+
+// place is where a key stands in the Corefile.
+type place struct{ block, key int }
+
+// dnsContext is one configuration on its way from the Corefile to servers.
+type dnsContext struct {
+	instance *caddy.Instance
+	configs  []*Config // in file order
+	at       map[place]*Config
+}
+
+func (d *dnsContext) add(at place, c *Config) {
+	c.place = at
+	d.configs = append(d.configs, c)
+	d.at[at] = c
+}
+
+// InspectServerBlocks makes a Config for each key and writes the keys back in
+// their normal form, which plugins read as the block's zones.
+func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBlock) ([]caddyfile.ServerBlock, error) {
+	for b := range blocks {
+		var first *Config
+		var keys []string
+		for _, key := range blocks[b].Keys {
+			if key == "}" {
+				return nil, errors.New("unexpected '}': no block is open")
+			}
+			zones, err := parseKey(key)
+			if err != nil {
+				return nil, err
+			}
+			for _, z := range zones {
+				c := &Config{Zone: z.Zone, Port: z.Port, Transport: z.Transport, ListenHosts: []string{""}}
+				if first == nil {
+					first = c
+				}
+				c.first = first
+				d.add(place{b, len(keys)}, c)
+				keys = append(keys, z.String())
+			}
+		}
+		blocks[b].Keys = keys
+	}
+	return blocks, nil
+}
+
+// GetConfig is the Config of the key that a setup function is called for. Outside of
+// a server block, as in tests, it is made at the first call.
+func GetConfig(c *caddy.Controller) *Config {
+	d := c.Context().(*dnsContext)
+	at := place{c.ServerBlockIndex, c.ServerBlockKeyIndex}
+	if cfg, ok := d.at[at]; ok {
+		return cfg
+	}
+	cfg := &Config{ListenHosts: []string{""}}
+	cfg.first = cfg
+	d.add(at, cfg)
+	return cfg
+}
+
+// Instance is the instance that a setup function is called for.
+func Instance(c *caddy.Controller) *caddy.Instance { return c.Context().(*dnsContext).instance }
+
+// AddPluginToAllServerBlocks puts m at the end of the chain of each block of the configuration.
+func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
+	for _, cfg := range c.Context().(*dnsContext).configs {
+		if cfg == cfg.first {
+			cfg.AddPlugin(m)
+		}
+	}
+}
+
+// MakeServers makes a server for each address that the configuration listens on, in the order of the file.
+func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
+	debug := false
+	for _, c := range d.configs {
+		c.inherit()
+		debug = debug || c.Debug
+	}
+	groups, order, err := d.group()
+	if err != nil {
+		return nil, err
+	}
+	if debug {
+		log.D.Set()
+	} else {
+		log.D.Clear()
+	}
+	var servers []caddy.Server
+	for _, addr := range order {
+		group := groups[addr]
+		for i := range max(1, group[0].NumSockets) {
+			s, err := makeServer(addr, group)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				s.base().unlisted = true
+			}
+			servers = append(servers, s)
+		}
+	}
+	if len(servers) == 0 {
+		return nil, errors.New("no listeners configured")
+	}
+	if err := d.findViews(); err != nil {
+		return nil, err
+	}
+	return servers, d.checkOverlaps()
+}
+
+// server is what all kinds of servers have in common.
+type server interface {
+	caddy.Server
+	base() *Server
+}
+
+func makeServer(addr string, group []*Config) (server, error) {
+	switch group[0].Transport {
+	case transport.TLS:
+		return NewServerTLS(addr, group)
+	case transport.QUIC:
+		return NewServerQUIC(addr, group)
+	case transport.GRPC:
+		return NewServergRPC(addr, group)
+	case transport.HTTPS:
+		return NewServerHTTPS(addr, group)
+	case transport.HTTPS3:
+		return NewServerHTTPS3(addr, group)
+	}
+	return NewServer(addr, group)
+}
+
+// inherit takes over what the directives set, which are run for a block's first key only.
+func (c *Config) inherit() {
+	f := c.first
+	if c == f || f == nil {
+		return
+	}
+	own := Config{Zone: c.Zone, Port: c.Port, Transport: c.Transport, first: f, place: c.place}
+	*c = *f
+	c.Zone, c.Port, c.Transport, c.first, c.place = own.Zone, own.Port, own.Transport, f, own.place
+	c.handlers, c.chain = nil, nil
+	if f.TLSConfig != nil {
+		c.TLSConfig = f.TLSConfig.Clone()
+	}
+}
+
+// findViews makes those blocks views that have a Viewer in their chain.
+func (d *dnsContext) findViews() error {
+	for _, c := range d.configs {
+		for _, h := range c.Handlers() {
+			v, ok := h.(Viewer)
+			if !ok {
+				continue
+			}
+			if c.ViewName != "" {
+				return errors.New("multiple views defined in server block")
+			}
+			c.ViewName = v.ViewName()
+			c.FilterFuncs = append(c.FilterFuncs, v.Filter)
+		}
+	}
+	return nil
+}
+
+func (d *dnsContext) checkOverlaps() error {
+	seen := newOverlaps()
+	for _, c := range d.configs {
+		mine := map[string]bool{} // a block may name an address twice
+		for _, h := range c.ListenHosts {
+			if mine[h] {
+				continue
+			}
+			mine[h] = true
+			z := zoneAddr{Transport: c.Transport, Zone: c.Zone, Port: c.Port, Address: h}
+			if err := seen.add(z, len(c.FilterFuncs) > 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// group sorts the configs by the address of their listener, in file order.
+func (d *dnsContext) group() (groups map[string][]*Config, order []string, err error) {
+	groups = map[string][]*Config{}
+	for _, c := range d.configs {
+		mine := map[string]bool{}
+		for _, h := range c.ListenHosts {
+			if _, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(h, c.Port)); err != nil {
+				return nil, nil, err
+			}
+			addr := zoneAddr{Transport: c.Transport, Port: c.Port, Address: strings.ToLower(h)}.listener()
+			if mine[addr] {
+				continue
+			}
+			mine[addr] = true
+			if groups[addr] == nil {
+				order = append(order, addr)
+			}
+			groups[addr] = append(groups[addr], c)
+		}
+	}
+	return groups, order, nil
+}

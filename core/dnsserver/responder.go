@@ -1,0 +1,142 @@
+package dnsserver
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// outlet is a transport's way back to one client. It may be used by several goroutines, and after the
+// query that it was made for has been served.
+type outlet interface {
+	// send sends one message. b is not kept.
+	send(b []byte) error
+	// Close ends the connection, where there is one.
+	Close() error
+	// Hijack leaves the connection to the caller, where there is one.
+	Hijack()
+}
+
+// responder is the dns.ResponseWriter of a query that a transport of ours received.
+// There is one for each query, so that handlers may keep it.
+type responder struct {
+	out           outlet
+	network       string // udp or tcp
+	remote, local net.Addr
+	limit         int // of replies in octets; 0: the client's EDNS size
+	tls           *tls.ConnectionState
+
+	secrets    map[string]string // TSIG secrets of the listener
+	tsigStatus error
+	tsigMAC    string
+	timersOnly bool
+}
+
+func (w *responder) LocalAddr() net.Addr         { return w.local }
+func (w *responder) RemoteAddr() net.Addr        { return w.remote }
+func (w *responder) Network() string             { return w.network }
+func (w *responder) Close() error                { return w.out.Close() }
+func (w *responder) Hijack()                     { w.out.Hijack() }
+func (w *responder) TsigStatus() error           { return w.tsigStatus }
+func (w *responder) TsigTimersOnly(on bool)      { w.timersOnly = on }
+func (w *responder) Write(b []byte) (int, error) { return len(b), w.out.send(b) }
+
+// ConnectionState is the TLS state of the query's connection, nil without TLS.
+func (w *responder) ConnectionState() *tls.ConnectionState { return w.tls }
+
+// verify checks the signature of the query r, which came as packet (RFC 8945 §5.2).
+func (w *responder) verify(packet []byte, r *dns.Msg) {
+	t := r.IsTsig()
+	if t == nil || w.secrets == nil {
+		return
+	}
+	w.tsigMAC = t.MAC
+	secret, ok := w.secrets[dns.CanonicalName(t.Hdr.Name)]
+	if !ok {
+		w.tsigStatus = dns.ErrSecret
+		return
+	}
+	w.tsigStatus = dns.TsigVerify(packet, secret, "", false)
+}
+
+// WriteMsg packs m as it is and sends it, signed if it has a TSIG record.
+func (w *responder) WriteMsg(m *dns.Msg) error {
+	if t := m.IsTsig(); t != nil && w.secrets != nil {
+		b, mac, err := dns.TsigGenerate(m, w.secrets[dns.CanonicalName(t.Hdr.Name)], w.tsigMAC, w.timersOnly)
+		if err != nil {
+			return err
+		}
+		w.tsigMAC = mac
+		return w.out.send(b)
+	}
+	b, err := m.Pack()
+	if err != nil {
+		return err
+	}
+	return w.out.send(b)
+}
+
+// packer is what packing a reply needs; it is used again and again.
+type packer struct {
+	reply wire.Reply
+	buf   []byte
+}
+
+var packers = sync.Pool{New: func() any { return &packer{buf: make([]byte, 4096)} }}
+
+// writeFit makes m, a reply to req, fit the client and sends it. m is not changed,
+// unless it is one of the rare kinds that only miekg/dns can pack.
+func (w *responder) writeFit(m, req *dns.Msg) error {
+	if len(m.Question) != 1 || m.Rcode > 0xF || m.IsTsig() != nil {
+		return w.writeRare(m, req)
+	}
+	p := packers.Get().(*packer)
+	defer packers.Put(p)
+	p.reply.Reset(p.buf)
+	if err := p.reply.SetMsg(m); err != nil {
+		return fmt.Errorf("packing a reply: %w", err)
+	}
+	asked := req.IsEdns0()
+	end := wire.EndMsg(m, w.size(asked))
+	if asked != nil {
+		end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(asked.UDPSize()), uint16(asked.Hdr.Ttl&0xff00)
+		if opt := m.IsEdns0(); opt != nil {
+			p.reply.SetOptions(opt)
+		} else if options := request.RepeatedOptions(asked); len(options) > 0 {
+			p.reply.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
+		}
+	}
+	return w.out.send(p.reply.End(end))
+}
+
+// size is how long a reply may be.
+func (w *responder) size(asked *dns.OPT) int {
+	if w.limit > 0 {
+		return w.limit
+	}
+	if asked == nil {
+		return dns.MinMsgSize
+	}
+	return int(edns.Size("udp", asked.UDPSize()))
+}
+
+// writeRare is writeFit for messages that are signed, have an extended rcode, or not exactly one question.
+func (w *responder) writeRare(m, req *dns.Msg) error {
+	extended := m.Rcode > 0xF
+	state := request.Request{Req: req, W: w}
+	if state.SizeAndDo(m) || !extended {
+		if m.IsTsig() == nil {
+			state.Scrub(m)
+		}
+	} else {
+		m.Rcode &= 0xF // there is no OPT record for the rest of it
+	}
+	return w.WriteMsg(m)
+}

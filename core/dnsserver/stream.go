@@ -1,0 +1,274 @@
+package dnsserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// Listen opens the TCP socket.
+func (s *Server) Listen() (net.Listener, error) {
+	return reuseport.Listen("tcp", strings.TrimPrefix(s.Addr, transport.DNS+"://"))
+}
+
+// WrapListener leaves the listener as it is: what wraps connections is put on when serving
+// begins, so that it holds for sockets that a reload takes over, too.
+func (s *Server) WrapListener(ln net.Listener) net.Listener { return ln }
+
+// Serve serves queries that come on connections of l until the server is stopped; then it closes l.
+func (s *Server) Serve(l net.Listener) error { return s.serveStream(s.wrapListener(l)) }
+
+// wrapListener makes l understand the PROXY protocol, if a block wants it.
+func (s *Server) wrapListener(l net.Listener) net.Listener {
+	for _, cfg := range s.configs {
+		if cfg.ProxyProtoConnPolicy != nil {
+			return &proxyproto.Listener{Listener: l, ConnPolicy: cfg.ProxyProtoConnPolicy, ReadHeaderTimeout: s.ReadTimeout}
+		}
+	}
+	return l
+}
+
+// streamTransport serves DNS over TCP or TLS (RFC 1035 §4.2.2, RFC 7766, RFC 7858): one
+// reader for each connection, its queries at once on the workers of the process, replies in any order.
+type streamTransport struct {
+	server   *Server
+	listener net.Listener
+	slots    chan struct{} // one for each open connection
+
+	stopping atomic.Bool
+	mu       sync.Mutex
+	conns    map[*streamConn]struct{} // none is entered when stopping is set
+	done     sync.WaitGroup           // connections
+}
+
+func (s *Server) serveStream(l net.Listener) error {
+	t := &streamTransport{server: s, listener: l, slots: make(chan struct{}, MaxStreamConnections), conns: map[*streamConn]struct{}{}}
+	if !s.start(t) {
+		return l.Close()
+	}
+	return t.accept()
+}
+
+func (t *streamTransport) accept() error {
+	for {
+		t.slots <- struct{}{} // beyond the bound, clients wait in the backlog
+		conn, err := t.listener.Accept()
+		if err != nil {
+			<-t.slots
+			if errors.Is(err, net.ErrClosed) || t.stopping.Load() {
+				return nil
+			}
+			time.Sleep(acceptErrorPause) // such as no file descriptors: it may pass
+			continue
+		}
+		c := &streamConn{transport: t, conn: conn, slots: make(chan struct{}, DefaultStreamQueries)}
+		c.out.conn, c.out.timeout = conn, t.server.WriteTimeout
+		if !t.enter(c) {
+			conn.Close()
+			<-t.slots
+			continue
+		}
+		go c.serve()
+	}
+}
+
+const acceptErrorPause = 5 * time.Millisecond
+
+func (t *streamTransport) enter(c *streamConn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopping.Load() {
+		return false
+	}
+	t.conns[c] = struct{}{}
+	t.done.Add(1)
+	return true
+}
+
+func (t *streamTransport) leave(c *streamConn) {
+	t.mu.Lock()
+	delete(t.conns, c)
+	t.mu.Unlock()
+	<-t.slots
+	t.done.Done()
+}
+
+// stop closes the listener, and each connection when its queries are answered.
+func (t *streamTransport) stop(ctx context.Context) error {
+	t.mu.Lock()
+	t.stopping.Store(true)
+	for c := range t.conns {
+		c.conn.SetReadDeadline(time.Now().Add(drainTime)) // what has come until then is still served
+	}
+	t.mu.Unlock()
+	t.listener.Close()
+
+	ended := make(chan struct{})
+	go func() { t.done.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for c := range t.conns {
+			c.conn.Close()
+		}
+		return ctx.Err()
+	}
+}
+
+// streamConn is one connection. Its reader reads a query only when fewer than
+// DefaultStreamQueries of its queries are at work.
+type streamConn struct {
+	transport *streamTransport
+	conn      net.Conn
+	out       frameWriter
+	slots     chan struct{}
+	inflight  inflight
+	hijacked  atomic.Bool
+}
+
+func (c *streamConn) serve() {
+	defer c.transport.leave(c)
+	s := c.transport.server
+	state, ok := c.handshake()
+	if ok {
+		r := bufio.NewReaderSize(c.conn, 2048)
+		for n := 0; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
+			packet, err := c.next(r, n == 0)
+			if err != nil {
+				break
+			}
+			c.slots <- struct{}{}
+			c.inflight.add()
+			waiting().do(&streamQuery{streamConn: c, packet: packet, tls: state})
+		}
+		<-c.inflight.drained()
+	}
+	if !c.hijacked.Load() {
+		c.conn.Close()
+	}
+}
+
+// handshake completes TLS, where there is TLS.
+func (c *streamConn) handshake() (*tls.ConnectionState, bool) {
+	t, ok := c.conn.(*tls.Conn)
+	if !ok {
+		return nil, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.transport.server.ReadTimeout)
+	defer cancel()
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, false
+	}
+	state := t.ConnectionState()
+	return &state, true
+}
+
+// next is the next query. A connection is not idle while a query of it is at work.
+func (c *streamConn) next(r *bufio.Reader, first bool) ([]byte, error) {
+	s := c.transport.server
+	timeout := s.IdleTimeout
+	if first {
+		timeout = s.ReadTimeout
+	}
+	for {
+		if !c.transport.stopping.Load() {
+			c.conn.SetReadDeadline(time.Now().Add(timeout))
+			if c.transport.stopping.Load() { // in between, and stop has set its deadline before us
+				c.conn.SetReadDeadline(time.Now().Add(drainTime))
+			}
+		}
+		head, err := r.Peek(2)
+		if err == nil {
+			packet := make([]byte, binary.BigEndian.Uint16(head))
+			r.Discard(2)
+			_, err = io.ReadFull(r, packet)
+			return packet, err
+		}
+		var nerr net.Error
+		if len(head) > 0 || !errors.As(err, &nerr) || !nerr.Timeout() || !c.inflight.busy() || c.transport.stopping.Load() {
+			return nil, err
+		}
+	}
+}
+
+// streamQuery is one query of a connection on its way through a worker.
+type streamQuery struct {
+	*streamConn
+	packet []byte
+	tls    *tls.ConnectionState
+}
+
+func (q *streamQuery) run() {
+	defer func() {
+		q.inflight.done()
+		<-q.slots
+	}()
+	s := q.transport.server
+	w := &responder{
+		out: q.streamConn, network: "tcp", remote: q.conn.RemoteAddr(), local: q.conn.LocalAddr(),
+		limit: 65535, tls: q.tls, secrets: s.tsigSecret,
+	}
+	s.serveBytes(context.Background(), w, q.packet)
+}
+
+func (c *streamConn) send(b []byte) error { return c.out.write(b) }
+func (c *streamConn) Close() error        { return c.conn.Close() }
+func (c *streamConn) Hijack()             { c.hijacked.Store(true) }
+
+// frameWriter writes messages with their length before them. Messages that come while one is
+// being written go out together in the next write.
+type frameWriter struct {
+	conn    net.Conn
+	timeout time.Duration
+
+	mu      sync.Mutex
+	pending []byte // to be written
+	spare   []byte // the buffer that was written last
+	writing bool
+	err     error // of a write; nothing more is written after it
+}
+
+func (w *frameWriter) write(b []byte) error {
+	if len(b) > 65535 {
+		return errors.New("message is longer than 65535 octets")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.pending = binary.BigEndian.AppendUint16(w.pending, uint16(len(b)))
+	w.pending = append(w.pending, b...)
+	if w.writing {
+		return nil // who writes takes it along
+	}
+	w.writing = true
+	for len(w.pending) > 0 && w.err == nil {
+		out := w.pending
+		w.pending = w.spare[:0]
+		w.mu.Unlock()
+		w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+		_, err := w.conn.Write(out)
+		w.mu.Lock()
+		w.err = err
+		w.spare = out[:0]
+	}
+	w.writing = false
+	return w.err
+}

@@ -1,0 +1,124 @@
+package dnsserver
+
+import "sync"
+
+// task is something that may wait: a query in the message lane.
+type task interface{ run() }
+
+// workers runs tasks on goroutines that live on, so that their stacks stay grown. The
+// one that was last at work gets the next task, as its memory is still in the caches. There are never
+// more than max; who brings a task decides what happens then: it is refused, or waits.
+type workers struct {
+	max      int // of goroutines
+	keepIdle int // of these without a task
+
+	mu   sync.Mutex
+	free sync.Cond // a worker became idle
+	idle []*worker // the last one is the last that was at work
+	n    int       // workers there are
+}
+
+type worker struct{ next chan task }
+
+func newWorkers(max int) *workers {
+	w := &workers{max: max, keepIdle: min(max, 256)}
+	w.free.L = &w.mu
+	return w
+}
+
+// try gives t to a worker, or reports false if all are at work.
+func (w *workers) try(t task) bool {
+	w.mu.Lock()
+	ok := w.give(t)
+	w.mu.Unlock()
+	return ok
+}
+
+// do gives t to a worker, and waits for one if all are at work.
+func (w *workers) do(t task) {
+	w.mu.Lock()
+	for !w.give(t) {
+		w.free.Wait()
+	}
+	w.mu.Unlock()
+}
+
+// give is called with mu held.
+func (w *workers) give(t task) bool {
+	if i := len(w.idle) - 1; i >= 0 {
+		worker := w.idle[i]
+		w.idle[i] = nil
+		w.idle = w.idle[:i]
+		worker.next <- t
+		return true
+	}
+	if w.n == w.max {
+		return false
+	}
+	w.n++
+	worker := &worker{next: make(chan task, 1)}
+	worker.next <- t
+	go w.work(worker)
+	return true
+}
+
+// work runs tasks until there are enough idle workers without this one.
+func (w *workers) work(me *worker) {
+	for t := range me.next {
+		t.run()
+		w.mu.Lock()
+		stay := len(w.idle) < w.keepIdle
+		if stay {
+			w.idle = append(w.idle, me)
+		} else {
+			w.n--
+		}
+		w.free.Signal()
+		w.mu.Unlock()
+		if !stay {
+			return
+		}
+	}
+}
+
+// inflight counts the queries that a transport works on, for its end.
+type inflight struct {
+	mu   sync.Mutex
+	n    int
+	zero chan struct{} // closed when n is 0 after drain was called
+}
+
+func (f *inflight) add() {
+	f.mu.Lock()
+	f.n++
+	f.mu.Unlock()
+}
+
+func (f *inflight) done() {
+	f.mu.Lock()
+	f.n--
+	if f.n == 0 && f.zero != nil {
+		close(f.zero)
+		f.zero = nil
+	}
+	f.mu.Unlock()
+}
+
+func (f *inflight) busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n > 0
+}
+
+// drained is closed when no query is in flight. No more may be added.
+func (f *inflight) drained() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan struct{})
+	if f.n == 0 {
+		close(c)
+	} else {
+		f.zero = c
+	}
+	return c
+}

@@ -1,0 +1,70 @@
+package coremain
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/coredns/caddy"
+)
+
+const defaultFile = "Corefile"
+
+func registerLoaders() {
+	caddy.RegisterCaddyfileLoader("flag", caddy.LoaderFunc(loadNamed))
+	caddy.SetDefaultCaddyfileLoader("default", caddy.LoaderFunc(new(defaultLoader).load))
+}
+
+// loadNamed loads the file that -conf names, or nothing without the flag. The name "stdin" is
+// standard input.
+func loadNamed(serverType string) (caddy.Input, error) {
+	switch conf {
+	case "":
+		return nil, nil
+	case "stdin":
+		return standardInput(serverType)
+	}
+	return loadFile(conf, serverType)
+}
+
+func loadFile(path, serverType string) (caddy.Input, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return caddy.CaddyfileInput{Contents: text, Filepath: path, ServerTypeName: serverType}, nil
+}
+
+// stdin is read once; a reload gets the same text again.
+var stdin struct {
+	once  sync.Once
+	input caddy.Input
+	err   error
+}
+
+// standardInput is what can be read from standard input, or nothing if that is a terminal.
+func standardInput(serverType string) (caddy.Input, error) {
+	stdin.once.Do(func() { stdin.input, stdin.err = caddy.CaddyfileFromPipe(os.Stdin, serverType) })
+	return stdin.input, stdin.err
+}
+
+// defaultLoader loads the Corefile of the working directory, or nothing if there never
+// was one. One that was there and is gone is an error: a reload must not take it for the built-in configuration.
+type defaultLoader struct {
+	mu   sync.Mutex
+	seen bool
+}
+
+func (d *defaultLoader) load(serverType string) (caddy.Input, error) {
+	input, err := loadFile(defaultFile, serverType)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) && !d.seen {
+		return nil, nil
+	}
+	if err == nil {
+		d.seen = true
+	}
+	return input, err
+}

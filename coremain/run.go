@@ -1,0 +1,96 @@
+// Package coremain is the program around the server: its flags, where the Corefile comes
+// from, start, reload and end.
+//
+//	flags ──▶ loader.go: Corefile ──▶ caddy.Start ──▶ servers run until a signal ends them
+//
+// Its flags stand on the standard flag set from the package's import on, so that
+// programs that embed the server may parse them and look them up. Start at Run.
+package coremain
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/coredns/coredns/core/dnsserver"
+
+	"github.com/coredns/caddy"
+)
+
+const serverType = "dns"
+
+// LogFlags are the flags of Go's log while the server runs: none, as log lines have no
+// time of their own.
+var LogFlags int
+
+var (
+	conf     string
+	plugins  bool
+	version  bool
+	validate bool
+)
+
+func init() {
+	flag.StringVar(&conf, "conf", "", "Corefile to load (default \""+defaultFile+"\")")
+	flag.StringVar(&caddy.PidFile, "pidfile", "", "Path to write pid file")
+	flag.BoolVar(&plugins, "plugins", false, "List installed plugins")
+	flag.BoolVar(&dnsserver.Quiet, "quiet", false, "Quiet mode (no initialization output)")
+	flag.BoolVar(&version, "version", false, "Show version")
+	flag.BoolVar(&validate, "validate", false, "Check the Corefile and exit")
+
+	caddy.AppName = CoreName
+	caddy.AppVersion = CoreVersion
+	registerLoaders()
+}
+
+// Run runs the server until a signal ends the process.
+func Run() {
+	caddy.TrapSignals()
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	if flag.NArg() > 0 {
+		log.Fatalf("extra command line arguments: %s", flag.Args())
+	}
+	log.SetOutput(os.Stdout)
+	log.SetFlags(LogFlags)
+
+	switch {
+	case version:
+		fmt.Print(versionText())
+		return
+	case plugins:
+		fmt.Println(caddy.DescribePlugins())
+		return
+	}
+	if runAsService() {
+		return
+	}
+	corefile, err := caddy.LoadCaddyfile(serverType)
+	if err != nil {
+		fail(err)
+	}
+	if validate {
+		if err := dnsserver.Validate(corefile); err != nil {
+			fail(err)
+		}
+		fmt.Printf("%s is valid\n", corefile.Path())
+		return
+	}
+	instance, err := caddy.Start(corefile)
+	if err != nil {
+		fail(err)
+	}
+	if !dnsserver.Quiet {
+		fmt.Print(versionText())
+	}
+	instance.Wait()
+}
+
+// fail ends the process with a line on standard error.
+func fail(err error) {
+	log.SetOutput(os.Stderr)
+	log.SetFlags(0)
+	log.Fatal(err)
+}

@@ -1,0 +1,99 @@
+package plugin
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+var errOnce = corefile.ErrOnce
+
+// WireHandler is a Handler that can also serve a query as bytes.
+type WireHandler interface {
+	Handler
+	// ServeWire decides q into w and returns wire.Done, or passes q on with NextWire and
+	// hands up what came back, or says where the query must be run instead.
+	//
+	// Nothing observable happens before Done: who counts, logs or changes replies calls
+	// the next one first and acts on Done only. Who has sent something, drawn lots, or
+	// joined others may only end in Done. Who changes q restores it, whatever came back.
+	// Neither w nor q may be kept.
+	ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome
+
+	// WireSelf returns the receiver. The server uses ServeWire of h only if h.WireSelf()
+	// is of h's own type: a type that embeds another plugin and overrides ServeDNS
+	// inherits ServeWire and would be bypassed.
+	WireSelf() Handler
+}
+
+// NextWire passes q on to next, the twin of NextOrFailure. A next plugin that has no
+// wire lane means Unpack.
+func NextWire(name string, next Handler, ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome { //nolint:revive // in the order of NextOrFailure
+	if next == nil {
+		w.Fail(wire.ServFail, Error(name, errNoNext))
+		return wire.Done
+	}
+	if h, ok := next.(WireHandler); ok {
+		return h.ServeWire(ctx, w, q)
+	}
+	return wire.Unpack
+}
+
+// Lane carries a decision that is made on bytes into the message lane: it has the
+// query's facts and a Reply, and writes the reply as a message. So a source has one
+// function that answers, and both lanes ask it.
+type Lane struct {
+	Query wire.Query
+	Reply wire.Reply
+
+	w   dns.ResponseWriter
+	r   *dns.Msg
+	buf []byte
+}
+
+var lanes = sync.Pool{New: func() any { return &Lane{buf: make([]byte, 4096)} }}
+
+// NewLane is a Lane for r, or an error if r holds no proper question. Free gives it back.
+func NewLane(w dns.ResponseWriter, r *dns.Msg) (*Lane, error) {
+	l := lanes.Get().(*Lane)
+	l.w, l.r = w, r
+	l.Reply.Reset(l.buf)
+	if err := l.Query.SetMsg(r, wire.PeerOf(w.RemoteAddr(), w.LocalAddr())); err != nil {
+		l.Free()
+		return nil, err
+	}
+	l.Query.SetMayBlock(true)
+	return l, nil
+}
+
+// Free gives l back; nothing of it may be used any more.
+func (l *Lane) Free() {
+	l.w, l.r = nil, nil
+	lanes.Put(l)
+}
+
+// Write writes what the Reply holds and returns what ServeDNS is to return: after a
+// message its rcode, or 0 if that rcode would say that nothing was written.
+func (l *Lane) Write() (int, error) {
+	switch {
+	case l.Reply.Failed():
+		return l.Reply.Rcode(), l.Reply.Err()
+	case l.Reply.Dropped():
+		return dns.RcodeSuccess, nil
+	}
+	m, err := l.Reply.Msg(l.r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	if err := l.w.WriteMsg(m); err != nil {
+		return dns.RcodeSuccess, err
+	}
+	if !ClientWrite(m.Rcode) {
+		return dns.RcodeSuccess, l.Reply.Err()
+	}
+	return m.Rcode, l.Reply.Err()
+}

@@ -1,0 +1,75 @@
+package plugin
+
+import (
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// Zones is a list of zones, fully qualified and in lower case.
+type Zones []string
+
+// Matches is the longest of the zones that qname is or lies below, "" if there is
+// none. Case does not count.
+func (z Zones) Matches(qname string) string {
+	longest := ""
+	for _, zone := range z {
+		if len(zone) > len(longest) && within(qname, zone) {
+			longest = zone
+		}
+	}
+	return longest
+}
+
+// Normalize makes the zones fully qualified and lower case, in place.
+func (z Zones) Normalize() {
+	for i := range z {
+		z[i] = Name(z[i]).Normalize()
+	}
+}
+
+// Name is a domain name in presentation form.
+type Name string
+
+// Matches reports whether child is n or lies below it.
+func (n Name) Matches(child string) bool { return within(child, dns.Fqdn(string(n))) }
+
+// Normalize is n fully qualified and in lower case.
+func (n Name) Normalize() string { return strings.ToLower(dns.Fqdn(string(n))) }
+
+// within reports whether name is zone or a name below it, label by label, without
+// regard to case. zone is fully qualified; a final dot of name may be missing.
+func within(name, zone string) bool {
+	if zone == "." {
+		return true
+	}
+	if name == "" || name[len(name)-1] != '.' {
+		zone = zone[:len(zone)-1]
+	}
+	cut := len(name) - len(zone)
+	if cut < 0 || !equalFold(name[cut:], zone) {
+		return false
+	}
+	if cut == 0 {
+		return true
+	}
+	if name[cut-1] != '.' {
+		return false
+	}
+	escapes := 0 // a dot behind an odd number of backslashes is part of a label
+	for i := cut - 2; i >= 0 && name[i] == '\\'; i-- {
+		escapes++
+	}
+	return escapes%2 == 0
+}
+
+// equalFold compares two strings of one length without regard to the case of ASCII letters.
+func equalFold(a, b string) bool {
+	for i := range len(a) {
+		x, y := a[i], b[i]
+		if x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
