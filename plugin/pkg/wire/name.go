@@ -17,9 +17,9 @@ var Root = []byte{0}
 
 // AppendName appends the presentation form s (RFC 1035 §5.1, with \DDD and \X
 // escapes, final dot or not) to b in wire form. On an error b is returned as it was.
-func AppendName(b []byte, s string) ([]byte, error) {
+func AppendName[T string | []byte](b []byte, s T) ([]byte, error) {
 	start := len(b)
-	if s == "" || s == "." {
+	if len(s) == 0 || len(s) == 1 && s[0] == '.' {
 		return append(b, 0), nil
 	}
 	label := len(b)

@@ -46,8 +46,8 @@ func (p *Packed) Rcode() int { return int(p.flags & rcodeMask) }
 func (p *Packed) Count(s Section) int { return int(p.count[s]) }
 
 // Load makes w the reply to q that p holds; q's name must be as long as that
-// of the query it was made for, which a same name is. Owner names that equal
-// the question's follow the question's case.
+// of the query it was made for, which a same name is. Owner names that were
+// written as pointers to the question follow the question's case.
 func (w *Reply) Load(p *Packed, q *Query) {
 	w.Begin(q)
 	if w.qend != int(p.qend) {

@@ -7,23 +7,22 @@ import (
 
 // Records are added in the order of the sections, each with its owner, TTL in
 // seconds and class IN unless said otherwise. Owners and targets are names in wire
-// form. An owner that equals the question's name but for case is written as the client wrote it
-// (draft-vixie-dnsext-dns0x20), all others as they come.
+// form and are written in the case in which they come; but see FoldOwners.
 //
 // Each of these methods reports false, and adds nothing, if the message would become
 // longer than 65535 octets; the reply then gets TC.
 
-// movable reports whether records of a type may change places in their section:
+// Movable reports whether records of a type may change places in their section:
 // then no pointer may lead into them.
-func movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }
+func Movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }
 
 // open writes a record up to its RDLENGTH, which close fills in.
 func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (off int) {
 	off = len(w.buf)
-	if EqualFold(owner, w.qname()) {
+	if q := w.qname(); string(owner) == string(q) || w.fold && EqualFold(owner, q) {
 		w.buf = append(w.buf, 0xC0, HeaderLen)
 	} else {
-		w.appendName(owner, true, !movable(typ))
+		w.appendName(owner, true, !Movable(typ))
 	}
 	w.buf = append(w.buf, byte(typ>>8), byte(typ), byte(class>>8), byte(class),
 		byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
@@ -126,7 +125,7 @@ func (w *Reply) Record(s Section, owner []byte, typ, class uint16, ttl uint32, r
 			if n == 0 {
 				break
 			}
-			w.appendName(rest[:n], point, !movable(typ))
+			w.appendName(rest[:n], point, !Movable(typ))
 			rest = rest[n:]
 		}
 	}

@@ -46,6 +46,7 @@ type Reply struct {
 	flags uint16 // AA, TC, RA, AD and rcode, as they go to the header
 	state state
 	cut   bool // a record did not fit into 65535 octets
+	fold  bool // see FoldOwners
 
 	writer  string // the plugin that wrote
 	err     error
@@ -59,8 +60,12 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.err, w.writer, w.cut = empty, 0, nil, "", false
+	w.state, w.flags, w.err, w.writer, w.cut, w.fold = empty, 0, nil, "", false, false
 }
+
+// FoldOwners makes owners that differ from the question's name in case only follow the question,
+// as a resolver does that mixes cases to know its replies (draft-vixie-dnsext-dns0x20), until the next Reset.
+func (w *Reply) FoldOwners() { w.fold = true }
 
 // Begin starts a message that answers q: rcode 0, no flags, q's question.
 // What w held before is gone, but for its options.

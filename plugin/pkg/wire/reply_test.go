@@ -47,7 +47,7 @@ func TestBuild(t *testing.T) {
 	w.SetFlag(FlagAA, true)
 	zone := MustName("example.org")
 	ns := MustName("ns1.example.org")
-	w.Target(Answer, q.Lower(), TypeCNAME, 300, MustName("web.example.org"))
+	w.Target(Answer, q.Name(), TypeCNAME, 300, MustName("web.example.org"))
 	w.Addr(Answer, MustName("web.example.org"), 300, netip.MustParseAddr("192.0.2.1"))
 	w.Addr(Answer, MustName("web.example.org"), 300, netip.MustParseAddr("2001:db8::1"))
 	w.SOA(Authority, zone, 60, &SOA{MName: ns, RName: MustName("hostmaster.example.org"), Serial: 1, Refresh: 2, Retry: 3, Expire: 4, Minimum: 5})
@@ -111,6 +111,7 @@ func TestCompressionKeepsCase(t *testing.T) {
 	q := query(t, "WwW.eXample.Org.", TypeA, 4096)
 	var w Reply
 	w.Reset(nil)
+	w.FoldOwners()
 	w.Begin(q)
 	w.Addr(Answer, q.Lower(), 300, netip.MustParseAddr("192.0.2.1"))
 	w.Target(Authority, MustName("example.org"), TypeNS, 300, MustName("ns.example.org"))
@@ -118,6 +119,31 @@ func TestCompressionKeepsCase(t *testing.T) {
 	m := unpack(t, w.Finish(q, 1232))
 	if got := lines(m.Answer) + lines(m.Ns); got != "WwW.eXample.Org. 300 IN A 192.0.2.1\nexample.org. 300 IN NS ns.example.org.\nexample.org. 300 IN NS www.example.org.\n" {
 		t.Error(got)
+	}
+}
+
+func TestOwnersAreWrittenAsTheyCome(t *testing.T) {
+	q := query(t, "WwW.eXample.Org.", TypeA, 4096)
+	for _, tc := range []struct {
+		owner string
+		fold  bool
+		want  string
+	}{
+		{"www.example.org", false, "www.example.org."},
+		{"www.example.org", true, "WwW.eXample.Org."},
+		{"WwW.eXample.Org", false, "WwW.eXample.Org."},
+		{"x.www.example.org", true, "x.www.example.org."},
+	} {
+		var w Reply
+		w.Reset(nil)
+		if tc.fold {
+			w.FoldOwners()
+		}
+		w.Begin(q)
+		w.Addr(Answer, MustName(tc.owner), 300, netip.MustParseAddr("192.0.2.1"))
+		if got := unpack(t, w.Finish(q, 1232)).Answer[0].Header().Name; got != tc.want {
+			t.Errorf("%s, fold %v: got %s", tc.owner, tc.fold, got)
+		}
 	}
 }
 

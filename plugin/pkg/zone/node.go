@@ -1,0 +1,160 @@
+package zone
+
+import (
+	"iter"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Node is what stands at one name, a view into the zone's memory:
+//
+//	flags 1 | prefix length 1 | prefix | number of RRsets 2 | RRsets
+//
+// The prefix is the name without the zone's origin. RRsets stand in the order of their types.
+type Node []byte
+
+// Flags of nodes.
+const (
+	isCut       = 1 << iota // has NS records and is not the apex
+	hasDNAME                // has a DNAME record
+	hasCNAME                // has a CNAME record
+	hasWildcard             // has a child "*"
+	occluded                // lies below a cut or a DNAME
+)
+
+func (n Node) flags() byte    { return n[0] }
+func (n Node) prefix() []byte { return n[2 : 2+int(n[1])] }
+
+// name is the node's whole name, in memory of its own.
+func (n Node) name(z *Zone) []byte {
+	return append(append(make([]byte, 0, int(n[1])+len(z.origin)), n.prefix()...), z.origin...)
+}
+
+// Name is the node's name in z, in memory of its own.
+func (n Node) Name(z *Zone) []byte { return n.name(z) }
+
+// Empty reports whether the node is an empty non-terminal.
+func (n Node) Empty() bool { return u16(n[2+int(n[1]):]) == 0 }
+
+// RRset is the records of one type at one name:
+//
+//	type 2 | number of records 2 | octets of the records 4 | records
+type RRset []byte
+
+const setHeader = 8
+
+func (s RRset) Type() uint16    { return u16(s) }
+func (s RRset) Len() int        { return int(u16(s[2:])) }
+func (s RRset) size() int       { return int(u32(s[4:])) }
+func (s RRset) records() record { return record(s[setHeader : setHeader+s.size()]) }
+
+// Set is the RRset of a type, nil if there is none.
+func (n Node) Set(typ uint16) RRset {
+	b := n[2+int(n[1]):]
+	count := u16(b)
+	b = b[2:]
+	for ; count > 0; count-- {
+		if t := u16(b); t >= typ {
+			if t == typ {
+				return RRset(b)
+			}
+			return nil
+		}
+		b = b[setHeader+int(u32(b[4:])):]
+	}
+	return nil
+}
+
+// Sets is all RRsets of the node.
+func (n Node) Sets() iter.Seq[RRset] {
+	return func(yield func(RRset) bool) {
+		b := n[2+int(n[1]):]
+		count := u16(b)
+		b = b[2:]
+		for ; count > 0; count-- {
+			if !yield(RRset(b)) {
+				return
+			}
+			b = b[setHeader+int(u32(b[4:])):]
+		}
+	}
+}
+
+// record is records one after the other:
+//
+//	TTL 4 | octets of the RDATA in full 2 | octets of data 2 | number of pointers 1 | where they go 2 each | data
+//
+// Names in data that end in the origin end in two octets for a pointer to it, if the type's names
+// may be compressed.
+type record []byte
+
+const recordHeader = 9
+
+func (r record) ttl() uint32 { return u32(r) }
+func (r record) plain() int  { return int(u16(r[4:])) }
+
+// data is the data of the first record, and where pointers go in it.
+func (r record) data() (data, fix []byte) {
+	n, f := int(u16(r[6:])), 2*int(r[8])
+	return r[recordHeader+f : recordHeader+f+n], r[recordHeader : recordHeader+f]
+}
+
+// next is the records behind the first one.
+func (r record) next() record { return r[recordHeader+2*int(r[8])+int(u16(r[6:])):] }
+
+// appendRData appends the first record's RDATA in full.
+func (r record) appendRData(b, origin []byte) []byte {
+	data, fix := r.data()
+	at := 0
+	for ; len(fix) > 0; fix = fix[2:] {
+		to := int(u16(fix))
+		b = append(b, data[at:to]...)
+		b = append(b, origin...)
+		at = to + 2
+	}
+	return append(b, data[at:]...)
+}
+
+// Record is one record of a zone.
+type Record struct {
+	Owner []byte
+	Type  uint16
+	TTL   uint32
+	RData []byte // uncompressed
+}
+
+// Records is the records of an RRset at owner. Each holds until the next one.
+func (z *Zone) RecordsOf(owner []byte, s RRset) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		var buf []byte
+		for r := s.records(); len(r) > 0; r = r.next() {
+			buf = r.appendRData(buf[:0], z.origin)
+			if !yield(Record{owner, s.Type(), r.ttl(), buf}) {
+				return
+			}
+		}
+	}
+}
+
+// targetOffset is where a name stands in the RDATA of a type whose target's addresses go into
+// the additional section, -1 for all other types.
+func targetOffset(typ uint16) int {
+	switch typ {
+	case wire.TypeNS:
+		return 0
+	case wire.TypeMX, typeSVCB, typeHTTPS:
+		return 2
+	case wire.TypeSRV:
+		return 6
+	}
+	return -1
+}
+
+const (
+	typeDS         = 43
+	typeNSEC       = 47
+	typeNSEC3      = 50
+	typeNSEC3PARAM = 51
+	typeSVCB       = 64
+	typeHTTPS      = 65
+)

@@ -1,0 +1,173 @@
+// Package zone holds one zone and answers: what stands at this name?
+//
+//	records ──Builder──▶ Zone ──Find──▶ Match{Kind, Node} ──Answer──▶ wire.Reply
+//
+// A Zone never changes once it is built; any number of goroutines may read it. It is a few blocks
+// of memory without pointers in them: nodes with their RRsets packed, an index by name, and, made
+// when first asked for, the canonical order (RFC 4034 §6.1). Each name between a name with data and the
+// apex has a node, too: empty non-terminals exist (RFC 4592 §2.2.2).
+//
+// Names are wire form in lower case. The package knows nothing of messages of other
+// libraries, sockets, files or clocks. Start at Zone.Answer.
+package zone
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Zone is one version of a zone.
+type Zone struct {
+	origin  []byte
+	chunks  [][]byte
+	index   []uint64 // open addressing: upper half of the hash, and the node's place
+	apex    Node
+	soa     soa
+	nodes   int
+	records int
+
+	orderOnce sync.Once
+	order     []uint32 // nodes in canonical order
+}
+
+// soa is what is asked of the SOA record all the time.
+type soa struct {
+	serial  uint32
+	minimum uint32
+	ttl     uint32
+}
+
+// Origin is the zone's name. It is only to be read.
+func (z *Zone) Origin() []byte { return z.origin }
+
+// Serial is the SOA record's serial number.
+func (z *Zone) Serial() uint32 { return z.soa.serial }
+
+// Records is the number of records; Names, of names with data or below which there is some.
+func (z *Zone) Records() int { return z.records }
+func (z *Zone) Names() int   { return z.nodes }
+
+// Size is the octets of memory that the zone needs.
+func (z *Zone) Size() int {
+	n := 8*len(z.index) + 4*len(z.order)
+	for _, c := range z.chunks {
+		n += cap(c)
+	}
+	return n
+}
+
+// Kind is how a name stands to a zone.
+type Kind uint8
+
+const (
+	Missing   Kind = iota // the name does not exist; Node is its closest encloser
+	Exists                // Node is the name's; it may be an empty non-terminal
+	BelowCut              // the name is at or below a zone cut; Node is the cut's
+	BelowName             // the name is below a DNAME; Node has it
+	Wildcard              // the name does not exist; Node is the source of synthesis
+)
+
+// Match is where a name stands in a zone.
+type Match struct {
+	Kind Kind
+	Node Node
+}
+
+// Find locates a name (RFC 1034 §4.3.2 step 3, RFC 4592 §3.3.1). name is at or below
+// the apex. A cut or DNAME nearest the apex goes before all that stands below it.
+// Find does not allocate.
+func (z *Zone) Find(name []byte) Match { return z.find(name, wire.Hash(name)) }
+
+// find is Find for a name whose hash is known.
+func (z *Zone) find(name []byte, hash uint64) Match {
+	if n, ok := z.node(name, hash); ok {
+		switch flags := n.flags(); {
+		case flags&occluded != 0:
+			return z.above(n.name(z), n)
+		case flags&isCut != 0:
+			return Match{BelowCut, n}
+		}
+		return Match{Exists, n}
+	}
+	encloser := z.encloser(name)
+	switch flags := encloser.flags(); {
+	case flags&occluded != 0:
+		return z.above(encloser.name(z), encloser)
+	case flags&isCut != 0:
+		return Match{BelowCut, encloser}
+	case flags&hasDNAME != 0:
+		return Match{BelowName, encloser}
+	case flags&hasWildcard != 0:
+		if source, ok := z.child(encloser, "*"); ok {
+			return Match{Wildcard, source}
+		}
+	}
+	return Match{Missing, encloser}
+}
+
+// encloser is the closest encloser of a name that does not exist: the longest of its
+// ancestors that does.
+func (z *Zone) encloser(name []byte) Node {
+	for len(name) > len(z.origin) {
+		name = wire.Parent(name)
+		if n, ok := z.node(name, wire.Hash(name)); ok {
+			return n
+		}
+	}
+	return z.apex
+}
+
+// above climbs from an occluded node to the cut or DNAME that occludes it.
+func (z *Zone) above(name []byte, n Node) Match {
+	for n.flags()&occluded != 0 {
+		name = wire.Parent(name)
+		n, _ = z.node(name, wire.Hash(name))
+	}
+	if n.flags()&isCut != 0 {
+		return Match{BelowCut, n}
+	}
+	return Match{BelowName, n}
+}
+
+// node is the node of a name at or below the apex.
+func (z *Zone) node(name []byte, hash uint64) (Node, bool) {
+	prefix := name[:len(name)-len(z.origin)]
+	mask := uint64(len(z.index) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		slot := z.index[i]
+		if slot == 0 {
+			return Node{}, false
+		}
+		if slot>>32 == hash>>32 {
+			if n := z.at(uint32(slot)); string(n.prefix()) == string(prefix) {
+				return n, true
+			}
+		}
+	}
+}
+
+// child is the node one label below n.
+func (z *Zone) child(n Node, label string) (Node, bool) {
+	var buf [wire.MaxName + 1]byte
+	name := append(buf[:0], byte(len(label)))
+	name = append(name, label...)
+	name = append(append(name, n.prefix()...), z.origin...)
+	if len(name) > wire.MaxName {
+		return Node{}, false
+	}
+	return z.node(name, wire.Hash(name))
+}
+
+// at is the node at a place.
+func (z *Zone) at(place uint32) Node { return Node(z.chunks[place>>chunkBits][place&(chunkSize-1):]) }
+
+const (
+	chunkBits = 22
+	chunkSize = 1 << chunkBits
+)
+
+// u16 and u32 read numbers.
+func u16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
+func u32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }

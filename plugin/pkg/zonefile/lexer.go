@@ -1,0 +1,164 @@
+package zonefile
+
+import (
+	"bufio"
+	"errors"
+	"io"
+)
+
+// word is one word of an entry. Escapes in it are still as they were written.
+type word struct {
+	text   []byte
+	quoted bool
+}
+
+// maxEntry bounds the octets of one entry, over all its lines.
+const maxEntry = 1 << 20
+
+var (
+	errQuote  = errors.New("a quote is not closed")
+	errParen  = errors.New("unbalanced parentheses")
+	errLength = errors.New("an entry is longer than a mebibyte")
+)
+
+// lexer takes a file apart into entries: logical lines, which parentheses may spread over
+// several physical ones, without comments.
+type lexer struct {
+	r         *bufio.Reader
+	line      int // physical lines read so far
+	entryLine int // the first line of the entry
+	buf       []byte
+	words     []word
+	spans     []span // where the words lie in buf
+	long      []byte // a line that was longer than r's buffer
+}
+
+type span struct {
+	from, to int
+	quoted   bool
+}
+
+func (l *lexer) reset(r io.Reader) { l.r = bufio.NewReaderSize(r, 64<<10) }
+
+// entry is the words of the next entry, and whether it began with white space, so that the owner
+// is that of the record before. Entries without words are left out. At the end the error is io.EOF.
+func (l *lexer) entry() (words []word, blank bool, err error) {
+	l.buf, l.spans = l.buf[:0], l.spans[:0]
+	depth := 0
+	for {
+		text, err := l.physical()
+		if err != nil {
+			if errors.Is(err, io.EOF) && depth > 0 {
+				err = errParen
+			}
+			return nil, false, err
+		}
+		if len(l.spans) == 0 && depth == 0 {
+			l.entryLine = l.line
+			blank = len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
+		}
+		if depth, err = l.scan(text, depth); err != nil {
+			return nil, false, err
+		}
+		if len(l.buf) > maxEntry {
+			return nil, false, errLength
+		}
+		if depth == 0 && len(l.spans) > 0 {
+			break
+		}
+	}
+	l.words = l.words[:0]
+	for _, s := range l.spans {
+		l.words = append(l.words, word{l.buf[s.from:s.to], s.quoted})
+	}
+	return l.words, blank, nil
+}
+
+// physical is the next line without its end. It holds until the next call.
+func (l *lexer) physical() ([]byte, error) {
+	text, err := l.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l.long = append(l.long[:0], text...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			text, err = l.r.ReadSlice('\n')
+			if l.long = append(l.long, text...); len(l.long) > maxEntry {
+				return nil, errLength
+			}
+		}
+		text = l.long
+	}
+	if err != nil && (!errors.Is(err, io.EOF) || len(text) == 0) {
+		return nil, err
+	}
+	l.line++
+	for len(text) > 0 && (text[len(text)-1] == '\n' || text[len(text)-1] == '\r') {
+		text = text[:len(text)-1]
+	}
+	return text, nil
+}
+
+// scan adds the words of a line; depth is how many parentheses are open.
+func (l *lexer) scan(text []byte, depth int) (int, error) {
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case ' ', '\t', '\r':
+			i++
+		case ';':
+			return depth, nil
+		case '(':
+			depth++
+			i++
+		case ')':
+			if depth--; depth < 0 {
+				return 0, errParen
+			}
+			i++
+		case '"':
+			var err error
+			if i, err = l.quoted(text, i+1); err != nil {
+				return 0, err
+			}
+		default:
+			i = l.plain(text, i)
+		}
+	}
+	return depth, nil
+}
+
+// quoted adds the word that begins behind a quote at i, and returns where it ended. It may
+// go on over further lines.
+func (l *lexer) quoted(text []byte, i int) (int, error) {
+	from := len(l.buf)
+	for ; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			l.buf = append(l.buf, text[i])
+			i++
+		}
+		l.buf = append(l.buf, text[i])
+	}
+	if i == len(text) {
+		return 0, errQuote
+	}
+	l.spans = append(l.spans, span{from, len(l.buf), true})
+	return i + 1, nil
+}
+
+// plain adds the word that begins at i, and returns where it ended.
+func (l *lexer) plain(text []byte, i int) int {
+	from := len(l.buf)
+	start := i
+loop:
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', ';', '(', ')', '"':
+			break loop
+		case '\\':
+			if i+1 < len(text) {
+				i++
+			}
+		}
+	}
+	l.buf = append(l.buf, text[start:i]...)
+	l.spans = append(l.spans, span{from, len(l.buf), false})
+	return i
+}

@@ -1,0 +1,253 @@
+package zonefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+var (
+	errNoOwner = errors.New("no owner: the first record needs one")
+	errNoTTL   = errors.New("missing TTL with no previous value")
+	errNoType  = errors.New("no type")
+)
+
+// read reads the words of one record: [owner] [TTL] [class] type RDATA, with TTL and class
+// in either order.
+func (p *Parser) read(words []word, blank bool) error {
+	r := &p.record
+	if !blank {
+		owner, err := appendName(p.owner[:0], words[0].text, p.top().origin)
+		if err != nil {
+			p.owner = nil
+			return fmt.Errorf("bad owner name %q: %w", words[0].text, err)
+		}
+		p.owner = owner
+		words = words[1:]
+	}
+	if len(p.owner) == 0 {
+		return errNoOwner
+	}
+	r.Owner, r.Class = p.owner, dns.ClassINET
+	hasTTL, hasClass := false, false
+	for ; len(words) > 0; words = words[1:] {
+		text := words[0].text
+		if !hasClass {
+			if c, ok := parseClass(text); ok {
+				r.Class, hasClass = c, true
+				continue
+			}
+		}
+		if !hasTTL && len(text) > 0 && digit(text[0]) {
+			ttl, ok := parseTTL(text)
+			if !ok {
+				return fmt.Errorf("not a TTL: %q", text)
+			}
+			r.TTL, hasTTL = ttl, true
+			continue
+		}
+		break
+	}
+	if len(words) == 0 {
+		return errNoType
+	}
+	var ok bool
+	if r.Type, ok = parseType(words[0].text); !ok {
+		return fmt.Errorf("unknown type %q", words[0].text)
+	}
+	if err := p.rdata(words[1:]); err != nil {
+		return fmt.Errorf("%s %s: %w", wire.Text(r.Owner), words[0].text, err)
+	}
+	return p.setTTL(hasTTL)
+}
+
+// setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it.
+func (p *Parser) setTTL(own bool) error {
+	r := &p.record
+	if own {
+		if !p.fixTTL {
+			p.ttl, p.hasTTL = r.TTL, true
+		}
+		return nil
+	}
+	if !p.hasTTL {
+		return errNoTTL
+	}
+	r.TTL = p.ttl
+	return nil
+}
+
+// rdata reads the words of the RDATA. Types that zones are full of are read here, all
+// others by github.com/miekg/dns.
+func (p *Parser) rdata(words []word) (err error) {
+	r := &p.record
+	b := r.RData[:0]
+	origin := p.top().origin
+	if len(words) > 0 && !words[0].quoted && string(words[0].text) == `\#` {
+		if r.RData, err = appendGeneric(b, words[1:]); err != nil {
+			return err
+		}
+		return p.check()
+	}
+	switch r.Type {
+	case dns.TypeA, dns.TypeAAAA:
+		b, err = appendAddr(b, r.Type, words)
+	case dns.TypeNS, dns.TypeCNAME, dns.TypePTR, dns.TypeDNAME:
+		b, err = appendFields(b, "n", words, origin)
+	case dns.TypeMX:
+		b, err = appendFields(b, "un", words, origin)
+	case dns.TypeSRV:
+		b, err = appendFields(b, "uuun", words, origin)
+	case dns.TypeSOA:
+		b, err = appendFields(b, "nnstttt", words, origin)
+		if err != nil {
+			err = fmt.Errorf("bad SOA zone parameter: %w", err)
+		}
+	case dns.TypeTXT, dns.TypeSPF:
+		b, err = appendStrings(b, words)
+	default:
+		b, err = p.other(b, words)
+	}
+	if err == nil && len(b) > math.MaxUint16 {
+		err = errors.New("data is longer than 65535 octets")
+	}
+	r.RData = b
+	return err
+}
+
+// check reports whether the data is of the form that the type has, if it is a known one.
+func (p *Parser) check() error {
+	r := &p.record
+	head := []byte{0, byte(r.Type >> 8), byte(r.Type), byte(r.Class >> 8), byte(r.Class), 0, 0, 0, 0, byte(len(r.RData) >> 8), byte(len(r.RData))}
+	rr, _, err := dns.UnpackRR(append(head, r.RData...), 0)
+	if err == nil && len(r.RData) > 0 && dns.Len(rr) < len(head) {
+		err = errors.New("bad data")
+	}
+	return err
+}
+
+// other has one record read by miekg/dns, in the form in which it came.
+func (p *Parser) other(b []byte, words []word) ([]byte, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, ". 0 %s %s", dns.Class(p.record.Class), dns.Type(p.record.Type))
+	for _, w := range words {
+		text.WriteByte(' ')
+		if w.quoted {
+			text.WriteByte('"')
+		}
+		text.Write(w.text)
+		if w.quoted {
+			text.WriteByte('"')
+		}
+	}
+	text.WriteByte('\n')
+	zp := dns.NewZoneParser(strings.NewReader(text.String()), wire.Text(p.top().origin), "")
+	rr, ok := zp.Next()
+	if !ok {
+		if err := zp.Err(); err != nil {
+			var perr *dns.ParseError
+			if errors.As(err, &perr) { // its line and column are of no use here
+				message, _, _ := strings.Cut(strings.TrimPrefix(perr.Error(), "dns: "), " at line: ")
+				return b, errors.New(message)
+			}
+			return b, err
+		}
+		return b, errors.New("no data")
+	}
+	buf := make([]byte, dns.Len(rr)+16)
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return b, err
+	}
+	return append(b, buf[11:n]...), nil // behind root owner, type, class, TTL and length
+}
+
+func parseClass(text []byte) (uint16, bool) {
+	if len(text) == 2 {
+		switch string(bytes.ToUpper(text)) {
+		case "IN":
+			return dns.ClassINET, true
+		case "CH":
+			return dns.ClassCHAOS, true
+		case "HS":
+			return dns.ClassHESIOD, true
+		case "CS":
+			return dns.ClassCSNET, true
+		}
+		return 0, false
+	}
+	return parseNumbered(text, "CLASS")
+}
+
+func parseType(text []byte) (uint16, bool) {
+	if t, ok := types[string(text)]; ok {
+		return t, true
+	}
+	if t, ok := types[strings.ToUpper(string(text))]; ok {
+		return t, true
+	}
+	return parseNumbered(text, "TYPE")
+}
+
+// types is the types that a file may hold, by mnemonic.
+var types = func() map[string]uint16 {
+	m := map[string]uint16{}
+	for name, t := range dns.StringToType {
+		m[name] = t
+	}
+	return m
+}()
+
+// parseNumbered reads the form of RFC 3597 §5, such as TYPE65280.
+func parseNumbered(text []byte, prefix string) (uint16, bool) {
+	if len(text) <= len(prefix) || !strings.EqualFold(string(text[:len(prefix)]), prefix) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[len(prefix):]), 10, 16)
+	return uint16(n), err == nil
+}
+
+// parseTTL reads a time in seconds, or in weeks, days, hours, minutes and seconds such as 1h30m.
+func parseTTL(text []byte) (uint32, bool) {
+	var total, n uint64
+	digits := false
+	for _, c := range text {
+		unit := uint64(0)
+		switch c | 0x20 {
+		case 's':
+			unit = 1
+		case 'm':
+			unit = 60
+		case 'h':
+			unit = 60 * 60
+		case 'd':
+			unit = 24 * 60 * 60
+		case 'w':
+			unit = 7 * 24 * 60 * 60
+		default:
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			n = n*10 + uint64(c-'0')
+			digits = true
+			if n > math.MaxUint32 {
+				return 0, false
+			}
+			continue
+		}
+		if !digits {
+			return 0, false
+		}
+		total += n * unit
+		n, digits = 0, false
+	}
+	total += n
+	return uint32(total), total <= math.MaxUint32 && len(text) > 0
+}

@@ -1,0 +1,231 @@
+// Package zonefile reads master files (RFC 1035 §5, $TTL of RFC 2308 §4, $GENERATE as BIND has it).
+//
+//	file ──lexer──▶ entries: words of one logical line ──Parser──▶ Record in wire form
+//
+// Records come one by one, so a file of any size is read in little memory. A Parser belongs
+// to one goroutine. It knows nothing of zones: records of any owner and class come as they stand.
+// Start at New and Parser.Next.
+package zonefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Record is one record of a file. Its slices belong to the Parser and hold until the next call of Next.
+type Record struct {
+	Owner []byte // uncompressed wire form, in the case of the file
+	Type  uint16
+	Class uint16
+	TTL   uint32 // seconds
+	RData []byte // uncompressed wire form
+}
+
+// Error is an error in a file.
+type Error struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// maxIncludes is how deep $INCLUDE may be nested.
+const maxIncludes = 7
+
+// Parser reads records from a file and what it includes.
+type Parser struct {
+	files  []*source // the file and its includes, the innermost last
+	record Record
+	err    error
+
+	owner   []byte // of the last record
+	ttl     uint32 // for records without one
+	hasTTL  bool
+	fixTTL  bool // it is from $TTL; TTLs of records do not change it
+	gen     *generator
+	scratch []byte
+}
+
+// source is one file that is being read.
+type source struct {
+	lexer
+	name   string
+	origin []byte // what relative names are below
+	close  func() error
+}
+
+// New is a Parser for r. name is the file's name, for errors and for what it includes;
+// origin is the name, in wire form, that relative names are below until $ORIGIN says another.
+func New(r io.Reader, name string, origin []byte) *Parser {
+	p := &Parser{}
+	p.push(r, name, origin, func() error { return nil })
+	return p
+}
+
+func (p *Parser) push(r io.Reader, name string, origin []byte, close func() error) {
+	s := &source{name: name, origin: append([]byte(nil), origin...), close: close}
+	s.reset(r)
+	p.files = append(p.files, s)
+}
+
+func (p *Parser) top() *source { return p.files[len(p.files)-1] }
+
+// Line is where the Parser stands.
+func (p *Parser) Line() (file string, line int) { return p.top().name, p.top().line }
+
+// Next is the next record. At the end of the file the error is io.EOF; any other error is an
+// *Error, after which there is nothing more to read.
+func (p *Parser) Next() (*Record, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	for {
+		ok, err := p.step()
+		if err != nil {
+			p.fail(err)
+			return nil, p.err
+		}
+		if ok {
+			return &p.record, nil
+		}
+	}
+}
+
+// fail ends reading.
+func (p *Parser) fail(err error) {
+	if !errors.Is(err, io.EOF) || len(p.files) > 1 {
+		var e *Error
+		if !errors.As(err, &e) {
+			err = &Error{p.top().name, p.top().entryLine, err}
+		}
+	}
+	p.err = err
+	for _, f := range p.files {
+		f.close()
+	}
+}
+
+// step reads one entry. It reports whether that was a record.
+func (p *Parser) step() (bool, error) {
+	if p.gen != nil {
+		words, err := p.gen.next()
+		if err == nil {
+			return true, p.read(words, false)
+		}
+		p.gen = nil
+		if !errors.Is(err, io.EOF) {
+			return false, err
+		}
+	}
+	s := p.top()
+	words, blank, err := s.entry()
+	if errors.Is(err, io.EOF) && len(p.files) > 1 {
+		s.close()
+		p.files = p.files[:len(p.files)-1]
+		return false, nil
+	}
+	if err != nil || len(words) == 0 {
+		return false, err
+	}
+	if first := words[0]; !blank && !first.quoted && len(first.text) > 0 && first.text[0] == '$' {
+		return false, p.directive(string(first.text), words[1:])
+	}
+	return true, p.read(words, blank)
+}
+
+func (p *Parser) directive(name string, args []word) error {
+	s := p.top()
+	switch name {
+	case "$ORIGIN":
+		if len(args) != 1 {
+			return errors.New("$ORIGIN needs one name")
+		}
+		origin, err := appendName(nil, args[0].text, s.origin)
+		if err != nil {
+			return fmt.Errorf("$ORIGIN %s: %w", args[0].text, err)
+		}
+		s.origin = origin
+	case "$TTL":
+		if len(args) != 1 {
+			return errors.New("$TTL needs one time")
+		}
+		ttl, ok := parseTTL(args[0].text)
+		if !ok {
+			return fmt.Errorf("$TTL: not a TTL: %q", args[0].text)
+		}
+		p.ttl, p.hasTTL, p.fixTTL = ttl, true, true
+	case "$INCLUDE":
+		return p.include(args)
+	case "$GENERATE":
+		g, err := newGenerator(s, args)
+		p.gen = g
+		return err
+	default:
+		return fmt.Errorf("unknown directive %s: must be $ORIGIN, $TTL, $INCLUDE or $GENERATE", name)
+	}
+	return nil
+}
+
+func (p *Parser) include(args []word) error {
+	s := p.top()
+	if len(args) < 1 || len(args) > 2 {
+		return errors.New("$INCLUDE needs a file, and may have an origin")
+	}
+	if len(p.files) > maxIncludes {
+		return errors.New("too deeply nested $INCLUDE")
+	}
+	origin := s.origin
+	if len(args) == 2 {
+		var err error
+		if origin, err = appendName(nil, args[1].text, s.origin); err != nil {
+			return fmt.Errorf("$INCLUDE: bad origin name %s: %w", args[1].text, err)
+		}
+	}
+	path := string(args[0].text)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(s.name), path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("failed to open %q of $INCLUDE: %w", args[0].text, err)
+	}
+	p.push(f, path, origin, f.Close)
+	return nil
+}
+
+// appendName appends a name as a file writes it, relative to origin without a final
+// dot, in wire form.
+func appendName(b, text, origin []byte) ([]byte, error) {
+	if len(text) == 1 && text[0] == '@' {
+		return append(b, origin...), nil
+	}
+	start := len(b)
+	b, err := wire.AppendName(b, text)
+	if err != nil || absolute(text) {
+		return b, err
+	}
+	b = append(b[:len(b)-1], origin...)
+	if len(b)-start > wire.MaxName {
+		return b[:start], wire.ErrName
+	}
+	return b, nil
+}
+
+// absolute reports whether a name ends in a dot that is none of a label.
+func absolute(text []byte) bool {
+	if len(text) == 0 || text[len(text)-1] != '.' {
+		return len(text) == 0
+	}
+	escapes := 0
+	for i := len(text) - 2; i >= 0 && text[i] == '\\'; i-- {
+		escapes++
+	}
+	return escapes%2 == 0
+}

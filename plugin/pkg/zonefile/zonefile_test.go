@@ -1,0 +1,248 @@
+package zonefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// rr is a record in presentation form, by way of miekg/dns.
+func rr(t testing.TB, r *Record) string {
+	t.Helper()
+	b := append([]byte(nil), r.Owner...)
+	b = append(b, byte(r.Type>>8), byte(r.Type), byte(r.Class>>8), byte(r.Class), byte(r.TTL>>24), byte(r.TTL>>16), byte(r.TTL>>8), byte(r.TTL), byte(len(r.RData)>>8), byte(len(r.RData)))
+	b = append(b, r.RData...)
+	rr, _, err := dns.UnpackRR(b, 0)
+	if err != nil {
+		t.Fatalf("%x: %v", b, err)
+	}
+	return strings.ReplaceAll(rr.String(), "\t", " ")
+}
+
+func readAll(t testing.TB, text, file string) (lines []string, err error) {
+	t.Helper()
+	p := New(strings.NewReader(text), file, wire.MustName("example.org"))
+	for {
+		r, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, rr(t, r))
+	}
+}
+
+func TestRead(t *testing.T) {
+	got, err := readAll(t, `; a comment
+$TTL 1h30m
+@ IN SOA ns john\.doe (
+    32   ; serial
+    2h
+    30m  ; ")" in a comment
+    2w 1h30m )
+  IN NS ns
+NS 60 A 192.0.2.1
+   IN 70 AAAA 2001:db8::1
+	80 in TXT "two  words" bare "semi;colon" "a\"b\009"
+mx MX 10 mail.example.net.
+_x._tcp SRV 1 2 3 @
+$ORIGIN sub
+a\.b CNAME .
+odd TYPE65300 \# 4 0a0b 0c0d
+a \# 1 00
+`+"\r\n"+`caa CAA 0 issue "ca.example.net"
+ds DS 60485 5 1 2BB183AF5F22588179A53B0A 98631FAD1A292118
+www A \# 4 c0000207
+cls 5 CH TXT "x"
+`, "db")
+	want := []string{
+		`example.org. 5400 IN SOA ns.example.org. john\.doe.example.org. 32 7200 1800 1209600 5400`,
+		`example.org. 5400 IN NS ns.example.org.`,
+		`NS.example.org. 60 IN A 192.0.2.1`,
+		`NS.example.org. 70 IN AAAA 2001:db8::1`,
+		`NS.example.org. 80 IN TXT "two  words" "bare" "semi;colon" "a\"b\009"`,
+		`mx.example.org. 5400 IN MX 10 mail.example.net.`,
+		`_x._tcp.example.org. 5400 IN SRV 1 2 3 example.org.`,
+		`a\.b.sub.example.org. 5400 IN CNAME .`,
+		`odd.sub.example.org. 5400 CLASS1 TYPE65300 \# 4 0a0b0c0d`,
+	}
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			t.Errorf("record %d:\n got %s\nwant %s", i, strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), want[i])
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "db:17: unknown type") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTTLs(t *testing.T) {
+	got, err := readAll(t, "a 10 A 192.0.2.1\nb A 192.0.2.2\nc 20 A 192.0.2.3\nd A 192.0.2.4\n$TTL 5\ne A 192.0.2.5\nf 30 A 192.0.2.6\ng A 192.0.2.7\n", "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ttls []string
+	for _, l := range got {
+		ttls = append(ttls, strings.Fields(l)[1])
+	}
+	if s := strings.Join(ttls, " "); s != "10 10 20 20 5 30 5" {
+		t.Errorf("TTLs %s", s)
+	}
+	for text, want := range map[string]uint32{"0": 0, "4294967295": 4294967295, "1w2d3h4m5s": 788645, "1H": 3600, "2h30": 7230} {
+		if got, ok := parseTTL([]byte(text)); !ok || got != want {
+			t.Errorf("%s: %d %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "h", "1x", "4294967296", "9999w", "1hh"} {
+		if got, ok := parseTTL([]byte(text)); ok {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	got, err := readAll(t, "$TTL 250\n$GENERATE 1-3 gen$ A 192.0.2.$\n$GENERATE 4-8/4 h${0,3,d} 40 IN TXT \"n $ \\$ ${-4,2,x}\"\nlast A 192.0.2.9\n", "db")
+	want := "gen1.example.org. 250 IN A 192.0.2.1|gen2.example.org. 250 IN A 192.0.2.2|gen3.example.org. 250 IN A 192.0.2.3|" +
+		`h004.example.org. 40 IN TXT "n 4 $ 00"|h008.example.org. 40 IN TXT "n 8 $ 04"|last.example.org. 250 IN A 192.0.2.9`
+	if s := strings.Join(got, "|"); err != nil || s != want {
+		t.Errorf("%v\n got %s\nwant %s", err, s, want)
+	}
+}
+
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("inner", "x A 192.0.2.1\n$INCLUDE deeper\n")
+	write("deeper", "y A 192.0.2.2\n")
+	write("loop", "$INCLUDE loop\n")
+	write("broken", "ok A 192.0.2.1\n\nbad A 192.0.2\n")
+	got, err := readAll(t, "$TTL 5\n$INCLUDE inner sub\nz A 192.0.2.3\n", filepath.Join(dir, "db"))
+	if s := strings.Join(got, "|"); err != nil || s != "x.sub.example.org. 5 IN A 192.0.2.1|y.sub.example.org. 5 IN A 192.0.2.2|z.example.org. 5 IN A 192.0.2.3" {
+		t.Errorf("%v %s", err, s)
+	}
+	if _, err := readAll(t, "$INCLUDE loop\n", filepath.Join(dir, "db")); err == nil || !strings.Contains(err.Error(), "too deeply nested $INCLUDE") {
+		t.Errorf("a loop: %v", err)
+	}
+	if _, err := readAll(t, "$TTL 5\n$INCLUDE broken\n", filepath.Join(dir, "db")); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, "broken")+":3: ") {
+		t.Errorf("an error in an include: %v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"a A 192.0.2.1\n", "db:1: missing TTL with no previous value"},
+		{"$TTL 5\n A 192.0.2.1\n", "db:2: no owner: the first record needs one"},
+		{"$TTL 5\na A 192.0.2\n", `db:2: a.example.org. A: bad address "192.0.2"`},
+		{"$TTL 5\na A\n", "db:2: a.example.org. A: wrong number of fields"},
+		{"$TTL 5\na MX x y\n", `db:2: a.example.org. MX: bad number "x": must be 0 to 65535`},
+		{"$TTL 5\n\n\na SOA a b 1 2 3 4\n", "db:4: a.example.org. SOA: bad SOA zone parameter: wrong number of fields"},
+		{"$TTL 5\na SOA a b 4294967296 2 3 4 5\n", `db:2: a.example.org. SOA: bad SOA zone parameter: "4294967296": must be a number of 0 to 4294967295`},
+		{"$TTL x\n", `db:1: $TTL: not a TTL: "x"`},
+		{"$FOO 1\n", "db:1: unknown directive $FOO: must be $ORIGIN, $TTL, $INCLUDE or $GENERATE"},
+		{"a 5 IN\n", "db:1: no type"},
+		{"a..b 5 A 192.0.2.1\n", `db:1: bad owner name "a..b": label is empty or longer than 63 octets`},
+		{"a 5 TXT \"open\n", "db:1: a quote is not closed"},
+		{"a 5 TXT ( x\n", "db:1: unbalanced parentheses"},
+		{"a 5 TXT x )\n", "db:1: unbalanced parentheses"},
+		{"$INCLUDE /does/not/exist\n", `db:1: failed to open "/does/not/exist" of $INCLUDE: open /does/not/exist: no such file or directory`},
+		{"$GENERATE 9-1 a$ 5 A 192.0.2.$\n", `db:1: bad range "9-1" of $GENERATE: must be START-STOP or START-STOP/STEP, of at most 65536 numbers`},
+		{"a 5 DS 1 2\n", "db:1: a.example.org. DS: "},
+	} {
+		_, err := readAll(t, tc.text, "db")
+		if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%q:\n got %v\nwant %s", tc.text, err, tc.want)
+		}
+	}
+}
+
+// FuzzZoneFile reads with miekg/dns beside: what both read must be the same.
+func FuzzZoneFile(f *testing.F) {
+	f.Add([]byte("$TTL 5\n@ IN SOA a b 1 2 3 4 5\n  NS ns\nns 60 A 192.0.2.1\n\tTXT \"x y\" z\n"))
+	f.Add([]byte("a 5 IN TXT ( \"x\"\n ; c\n \"y\" )\nb\\.c 5 CNAME @\n$ORIGIN sub\nd 1h MX 1 .\n"))
+	f.Add([]byte("x 5 TYPE65300 \\# 2 0a0b\ny 5 CAA 0 issue \"z\"\nz 5 HTTPS 1 . alpn=h2\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if bytes.Contains(text, []byte("$")) || len(text) > 10000 {
+			text = bytes.ReplaceAll(text, []byte("$INCLUDE"), nil)
+			if bytes.Contains(text, []byte("GENERATE")) {
+				return // its TTLs differ on purpose
+			}
+		}
+		p := New(bytes.NewReader(text), "db", wire.MustName("example.org"))
+		var ours []string
+		var err error
+		for {
+			var r *Record
+			if r, err = p.Next(); err != nil {
+				break
+			}
+			ours = append(ours, rr(t, r))
+		}
+		if !errors.Is(err, io.EOF) || bytes.ContainsAny(text, "()") {
+			return // miekg/dns joins words around parentheses
+		}
+		var theirs []string
+		zp := dns.NewZoneParser(bytes.NewReader(text), "example.org.", "db")
+		for rr, ok := zp.Next(); ok; rr, ok = zp.Next() {
+			theirs = append(theirs, packedText(rr))
+		}
+		if zp.Err() != nil {
+			return
+		}
+		if a, b := strings.Join(ours, "\n"), strings.Join(theirs, "\n"); a != b && !strings.Contains(b, "cannot be packed") {
+			t.Fatalf("%q:\nwe read\n%s\nmiekg/dns\n%s", text, a, b)
+		}
+	})
+}
+
+func packedText(rr dns.RR) string {
+	buf := make([]byte, 70000)
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return "cannot be packed"
+	}
+	if rr, _, err = dns.UnpackRR(buf[:n], 0); err != nil {
+		return "cannot be packed"
+	}
+	return strings.ReplaceAll(rr.String(), "\t", " ")
+}
+
+func BenchmarkRead(b *testing.B) {
+	var text bytes.Buffer
+	text.WriteString("$TTL 3600\n@ SOA ns h 1 2 3 4 5\n")
+	const n = 10000
+	for i := range n {
+		fmt.Fprintf(&text, "host-%d A 192.0.2.%d\n", i, i%256)
+	}
+	origin := wire.MustName("example.org")
+	b.ReportAllocs()
+	for b.Loop() {
+		p := New(bytes.NewReader(text.Bytes()), "db", origin)
+		records := 0
+		for {
+			_, err := p.Next()
+			if err != nil {
+				break
+			}
+			records++
+		}
+		if records != n+1 {
+			b.Fatal(records)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
+}
