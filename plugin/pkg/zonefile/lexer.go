@@ -119,7 +119,10 @@ func (l *lexer) scan(text []byte, depth int) (int, error) {
 				return 0, err
 			}
 		default:
-			i = l.plain(text, i)
+			var err error
+			if i, err = l.plain(text, i); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return depth, nil
@@ -143,22 +146,30 @@ func (l *lexer) quoted(text []byte, i int) (int, error) {
 	return i + 1, nil
 }
 
-// plain adds the word that begins at i, and returns where it ended.
-func (l *lexer) plain(text []byte, i int) int {
+// plain adds the word that begins at i, and returns where it ended. A quoted part within
+// the word, as in key="a b", belongs to it with its quotes.
+func (l *lexer) plain(text []byte, i int) (int, error) {
 	from := len(l.buf)
 	start := i
+	inQuotes := false
 loop:
 	for ; i < len(text); i++ {
-		switch text[i] {
-		case ' ', '\t', '\r', ';', '(', ')', '"':
-			break loop
-		case '\\':
+		switch c := text[i]; {
+		case c == '\\':
 			if i+1 < len(text) {
 				i++
 			}
+		case c == '"':
+			inQuotes = !inQuotes
+		case inQuotes:
+		case c == ' ' || c == '\t' || c == '\r' || c == ';' || c == '(' || c == ')':
+			break loop
 		}
+	}
+	if inQuotes {
+		return 0, errQuote
 	}
 	l.buf = append(l.buf, text[start:i]...)
 	l.spans = append(l.spans, span{from, len(l.buf), false})
-	return i
+	return i, nil
 }

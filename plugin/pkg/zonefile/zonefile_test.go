@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,11 +61,12 @@ _x._tcp SRV 1 2 3 @
 $ORIGIN sub
 a\.b CNAME .
 odd TYPE65300 \# 4 0a0b 0c0d
-a \# 1 00
 `+"\r\n"+`caa CAA 0 issue "ca.example.net"
 ds DS 60485 5 1 2BB183AF5F22588179A53B0A 98631FAD1A292118
 www A \# 4 c0000207
+svc SVCB 1 . alpn="h2,h3" key65400="a b"
 cls 5 CH TXT "x"
+bad \# 1 00
 `, "db")
 	want := []string{
 		`example.org. 5400 IN SOA ns.example.org. john\.doe.example.org. 32 7200 1800 1209600 5400`,
@@ -76,13 +78,18 @@ cls 5 CH TXT "x"
 		`_x._tcp.example.org. 5400 IN SRV 1 2 3 example.org.`,
 		`a\.b.sub.example.org. 5400 IN CNAME .`,
 		`odd.sub.example.org. 5400 CLASS1 TYPE65300 \# 4 0a0b0c0d`,
+		`caa.sub.example.org. 5400 IN CAA 0 issue "ca.example.net"`,
+		`ds.sub.example.org. 5400 IN DS 60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118`,
+		`www.sub.example.org. 5400 IN A 192.0.2.7`,
+		`svc.sub.example.org. 5400 IN SVCB 1 . alpn="h2,h3" key65400="a\ b"`,
+		`cls.sub.example.org. 5 CH TXT "x"`,
 	}
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
 			t.Errorf("record %d:\n got %s\nwant %s", i, strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), want[i])
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "db:17: unknown type") {
+	if err == nil || !strings.Contains(err.Error(), "db:23: unknown type") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -192,8 +199,8 @@ func FuzzZoneFile(f *testing.F) {
 			}
 			ours = append(ours, rr(t, r))
 		}
-		if !errors.Is(err, io.EOF) || bytes.ContainsAny(text, "()") {
-			return // miekg/dns joins words around parentheses
+		if !errors.Is(err, io.EOF) || bytes.ContainsAny(text, "()") || quoteInWord.Match(text) {
+			return // miekg/dns joins words around parentheses, and splits them at quotes
 		}
 		var theirs []string
 		zp := dns.NewZoneParser(bytes.NewReader(text), "example.org.", "db")
@@ -208,6 +215,8 @@ func FuzzZoneFile(f *testing.F) {
 		}
 	})
 }
+
+var quoteInWord = regexp.MustCompile(`[^\s"]"`)
 
 func packedText(rr dns.RR) string {
 	buf := make([]byte, 70000)

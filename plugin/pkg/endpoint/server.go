@@ -1,0 +1,143 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+
+	"github.com/prometheus/exporter-toolkit/web"
+)
+
+// Times of connections, and of the end of a server.
+const (
+	timeout = 5 * time.Second
+	grace   = 5 * time.Second
+)
+
+// key is what leases that share a server have in common.
+type key struct{ addr, webConfig string }
+
+// server is one HTTP server with the leases on it. Leases are guarded by the table's lock.
+type server struct {
+	key      key
+	listener net.Listener
+	http     *http.Server
+	done     chan struct{} // closed when the goroutine that serves has ended
+
+	leases []*Lease // in the order in which they were opened
+	owner  any      // whose handlers answer
+	mux    atomic.Pointer[http.ServeMux]
+}
+
+// newServer opens the socket of a server.
+func newServer(addr, webConfig string) (*server, error) {
+	if err := web.Validate(webConfig); err != nil {
+		return nil, err
+	}
+	ln, err := reuseport.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{key: key{addr, webConfig}, listener: ln, done: make(chan struct{})}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout}
+	return s, nil
+}
+
+func (s *server) addr() net.Addr { return s.listener.Addr() }
+
+// start begins to serve; stop ends it.
+func (s *server) start() {
+	go func() {
+		defer close(s.done)
+		defer s.listener.Close()
+		quiet := slog.New(slog.DiscardHandler)
+		err := web.Serve(s.listener, s.http, &web.FlagConfig{WebConfigFile: &s.key.webConfig}, quiet)
+		if err != nil && !errors.Is(err, http.ErrServerClosed) {
+			log.Errorf("serving HTTP on %s: %v", s.addr(), err)
+		}
+	}()
+}
+
+// stop closes the socket and the idle connections, waits for the requests at work, and closes their connections.
+func (s *server) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	<-s.done
+}
+
+// ServeHTTP serves a request with the handlers of the instance whose turn it is, within the time that it may take.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setDeadline(w, time.Now().Add(timeout))
+	s.mux.Load().ServeHTTP(w, r)
+}
+
+// setDeadline limits the time for reading the rest of a request and writing the reply.
+func setDeadline(w http.ResponseWriter, t time.Time) {
+	c := http.NewResponseController(w)
+	// A connection that takes no deadlines has none to be kept from.
+	_, _ = c.SetReadDeadline(t), c.SetWriteDeadline(t)
+}
+
+// unlimited is h without a deadline.
+func unlimited(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setDeadline(w, time.Time{})
+		h.ServeHTTP(w, r)
+	})
+}
+
+// held reports whether owner holds a lease on s.
+func (s *server) held(owner any) bool {
+	return slices.ContainsFunc(s.leases, func(l *Lease) bool { return l.owner == owner })
+}
+
+// add adds a lease. Its owner's handlers answer from now on, or if it waits, when those that answer now have gone.
+func (s *server) add(l *Lease, waits bool) {
+	s.leases = append(s.leases, l)
+	if !waits {
+		s.owner = l.owner
+	}
+	s.route()
+}
+
+// remove takes a lease away. When it was the last of its owner, the newest owner's handlers answer.
+func (s *server) remove(l *Lease) {
+	s.leases = slices.DeleteFunc(s.leases, func(o *Lease) bool { return o == l })
+	if n := len(s.leases); n > 0 && !s.held(s.owner) {
+		s.owner = s.leases[n-1].owner
+	}
+	s.route()
+}
+
+// route makes the handlers of the owner's leases those that answer.
+func (s *server) route() {
+	mux := http.NewServeMux()
+	taken := map[string]bool{}
+	for _, l := range s.leases {
+		if l.owner != s.owner {
+			continue
+		}
+		for pattern, h := range l.spec.Handlers {
+			if taken[pattern] {
+				continue
+			}
+			taken[pattern] = true
+			if l.spec.Long {
+				h = unlimited(h)
+			}
+			mux.Handle(pattern, h)
+		}
+	}
+	s.mux.Store(mux)
+}

@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// Facts is what a reply says of itself, for who decides what becomes of it.
+type Facts struct {
+	Rcode   int  // with the upper bits of the OPT record (RFC 6891 §6.1.3)
+	Answers int  // records of the answer section
+	TC      bool // it was truncated
+}
+
+// verdict is what octets that came from an upstream are.
+type verdict uint8
+
+const (
+	proper        verdict = iota
+	cutShort              // proper up to its question, and then ends too early
+	tooShort              // no header, or none with one question
+	notReply              // QR is not set
+	otherID               // nobody waits for it
+	otherQuestion         // not what was asked
+	malformed             // cannot be unpacked
+	verdicts
+)
+
+// String is the verdict's word in metrics.
+func (v verdict) String() string {
+	return [verdicts]string{"proper", "cut_short", "too_short", "not_reply", "id", "question", "malformed"}[v]
+}
+
+// incoming is a message that came from an upstream, looked at without knowledge of any query.
+type incoming struct {
+	Facts
+	id   uint16
+	qend int // where its question ends
+}
+
+// inspect decides whether b is a reply that can be unpacked, whatever it answers. b is only read.
+//
+// Messages as nearly all upstreams send them are walked here; whatever else there may be is given to
+// github.com/miekg/dns, which has the last word. So what is proper here unpacks there.
+func inspect(b []byte) (in incoming, v verdict) {
+	if len(b) < wire.HeaderLen+5 || binary.BigEndian.Uint16(b[4:]) != 1 {
+		return in, tooShort
+	}
+	flags := binary.BigEndian.Uint16(b[2:])
+	if flags&wire.FlagQR == 0 {
+		return in, notReply
+	}
+	n := wire.NameLen(b[wire.HeaderLen:])
+	in.qend = wire.HeaderLen + n + 4
+	if n == 0 || in.qend > len(b) {
+		return in, tooShort
+	}
+	in.id = binary.BigEndian.Uint16(b)
+	in.TC = flags&wire.FlagTC != 0
+	in.Answers = int(binary.BigEndian.Uint16(b[6:]))
+	in.Rcode = int(flags & 0xF)
+	if upper, ok := walk(b, in.qend); ok {
+		in.Rcode |= upper
+		return in, proper
+	}
+	return in, in.unpack(b)
+}
+
+// unpack is the slow way of inspect.
+func (in *incoming) unpack(b []byte) verdict {
+	var m dns.Msg
+	err := m.Unpack(b)
+	switch {
+	case err == nil:
+		in.Rcode, in.Answers = m.Rcode, len(m.Answer)
+		return proper
+	case errors.Is(err, dns.ErrBuf), strings.Contains(err.Error(), "overflow"):
+		return cutShort
+	}
+	return malformed
+}
+
+// answers reports whether b, which is proper or cut short, has the question of query: the same name
+// without regard to case, type and class.
+func (in *incoming) answers(b, query []byte) bool {
+	end := in.qend - 4
+	return len(query) >= in.qend &&
+		wire.EqualFold(b[wire.HeaderLen:end], query[wire.HeaderLen:end]) &&
+		string(b[end:in.qend]) == string(query[end:in.qend])
+}
+
+// empty cuts b, which is cut short, behind its question and sets TC, so that its client asks over TCP.
+func (in *incoming) empty(b []byte) []byte {
+	in.TC, in.Answers = true, 0
+	b = b[:in.qend]
+	b[2] |= wire.FlagTC >> 8
+	clear(b[6:wire.HeaderLen])
+	return b
+}
+
+// walk goes through the records from off to the message's end. It reports false if they are not what it
+// knows, which does not mean that they are wrong. upper is the OPT record's part of the rcode, in its place.
+func walk(b []byte, off int) (upper int, ok bool) {
+	counts := binary.BigEndian.Uint64(b[4:])
+	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
+	for i := range main + int(counts&0xFFFF) {
+		const fixed = 10 // type, class, TTL, length
+		at := skipName(b, off)
+		if at == 0 || at+fixed > len(b) {
+			return 0, false
+		}
+		typ := binary.BigEndian.Uint16(b[at:])
+		end := at + fixed + int(binary.BigEndian.Uint16(b[at+8:]))
+		if end > len(b) || !ordinary(typ, b[:end], at+fixed) {
+			return 0, false
+		}
+		if typ == wire.TypeOPT && i >= main {
+			upper = int(b[at+4]) << 4
+		}
+		off = end
+	}
+	return upper, off == len(b)
+}
+
+// skipName is the offset behind the name at off, or 0 if there is none as RFC 1035 §4.1.4 has it: at most 255
+// octets, with pointers to what stands before it only.
+func skipName(b []byte, off int) int {
+	end, length, before := 0, 0, off
+	for off < len(b) {
+		c := int(b[off])
+		switch {
+		case c == 0:
+			if length+1 > wire.MaxName {
+				return 0
+			}
+			return max(end, off+1)
+		case c <= wire.MaxLabel:
+			off += c + 1
+			if length += c + 1; length >= wire.MaxName {
+				return 0
+			}
+		case c >= 0xC0:
+			if off+1 >= len(b) {
+				return 0
+			}
+			to := c&0x3F<<8 | int(b[off+1])
+			if to >= before || to < wire.HeaderLen {
+				return 0
+			}
+			if end == 0 {
+				end = off + 2
+			}
+			off, before = to, to
+		default:
+			return 0
+		}
+	}
+	return 0
+}

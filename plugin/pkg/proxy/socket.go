@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"net"
+	"net/netip"
+)
+
+// This file is what an operating system has to offer for UDP; socket_linux.go is the quick way, socket_portable.go the
+// one that works everywhere.
+
+// sockets opens connected UDP sockets and reads them all, on goroutines of its own.
+type sockets interface {
+	// open makes a socket on a random port of local (of any address if that is not valid), connected to remote. What
+	// comes in is told to the receiver with owner.
+	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error)
+	// stop ends all reading, and waits for that. Sockets that are still open are closed one by one.
+	stop()
+}
+
+// socket is one of them. Its methods may be called from any goroutine, also after close.
+type socket interface {
+	// send sends b, without waiting.
+	send(b []byte) error
+	// close closes the socket. It does not wait for a receiver that is just being told something.
+	close()
+	addr() net.Addr
+}
+
+// receiver is told what comes in.
+type receiver interface {
+	// received gets a datagram, which is good until it returns and may be changed.
+	received(s *udpSocket, b []byte)
+	// failed is told that an ICMP message or the like came.
+	failed(s *udpSocket, err error)
+}
+
+// maxDatagram is how long a datagram can be, in octets.
+const maxDatagram = 65535

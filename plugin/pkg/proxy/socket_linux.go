@@ -1,0 +1,267 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// epollSockets reads any number of sockets on one goroutine. Go's poller knows none of them: it watches the epoll
+// descriptor in which they are, and wakes the reader when that has something; all else are system calls that
+// do not wait. So a reply costs two of them, and an idle socket no goroutine and no stack.
+type epollSockets struct {
+	to    receiver
+	epoll *os.File
+	fd    int // epoll's
+	ended chan struct{}
+
+	mu    sync.Mutex
+	table []*epollSocket // by the index that epoll tells us
+	free  []int32        // unused places of table
+}
+
+// epollSocket is a descriptor with a count of its users: it is closed when the last one is done with it, so that
+// its number can not come to mean something else under a user's hands.
+type epollSocket struct {
+	fd    int
+	users atomic.Int32 // itself until close, and each call under way; 0 is closed
+	owner *udpSocket
+	local net.Addr
+	peer  netip.AddrPort
+	index int32
+	in    *epollSockets
+}
+
+func newSockets(to receiver) (sockets, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // so that Go's poller takes it
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	s := &epollSockets{to: to, epoll: os.NewFile(uintptr(fd), "epoll"), fd: fd, ended: make(chan struct{})}
+	raw, err := s.epoll.SyscallConn()
+	if err != nil {
+		s.epoll.Close()
+		return nil, err
+	}
+	go s.run(raw)
+	return s, nil
+}
+
+func (s *epollSockets) run(raw syscall.RawConn) {
+	defer close(s.ended)
+	r := &epollReader{sockets: s, buf: make([]byte, maxDatagram)}
+	for raw.Read(r.drain) == nil {
+	}
+}
+
+func (s *epollSockets) stop() {
+	s.epoll.Close() // ends run
+	<-s.ended
+}
+
+func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error) {
+	fail := func(call string, err error) (socket, error) {
+		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: os.NewSyscallError(call, err)}
+	}
+	to, family := sockaddr(remote)
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fail("socket", err)
+	}
+	if local.IsValid() {
+		from, _ := sockaddr(netip.AddrPortFrom(local, 0))
+		if err := unix.Bind(fd, from); err != nil {
+			unix.Close(fd)
+			return fail("bind", err)
+		}
+	}
+	if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
+		unix.Close(fd)
+		return fail("connect", err)
+	}
+	own, err := unix.Getsockname(fd)
+	if err != nil {
+		unix.Close(fd)
+		return fail("getsockname", err)
+	}
+	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
+	e.users.Store(1)
+	if err := s.watch(e); err != nil {
+		unix.Close(fd)
+		return fail("epoll_ctl", err)
+	}
+	return e, nil
+}
+
+func (s *epollSockets) watch(e *epollSocket) error {
+	s.mu.Lock()
+	if n := len(s.free) - 1; n >= 0 {
+		e.index = s.free[n]
+		s.free = s.free[:n]
+	} else {
+		e.index = int32(len(s.table))
+		s.table = append(s.table, nil)
+	}
+	s.table[e.index] = e
+	s.mu.Unlock()
+	err := unix.EpollCtl(s.fd, unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: e.index})
+	if err != nil {
+		s.forget(e)
+	}
+	return err
+}
+
+func (s *epollSockets) forget(e *epollSocket) {
+	s.mu.Lock()
+	s.table[e.index] = nil
+	s.free = append(s.free, e.index)
+	s.mu.Unlock()
+}
+
+// hold makes sure that the descriptor stays open until release, and reports false if it is closed.
+func (e *epollSocket) hold() bool {
+	for {
+		n := e.users.Load()
+		if n == 0 {
+			return false
+		}
+		if e.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (e *epollSocket) release() {
+	if e.users.Add(-1) == 0 {
+		unix.Close(e.fd) // leaves epoll, too
+	}
+}
+
+func (e *epollSocket) close() {
+	e.in.forget(e)
+	e.release()
+}
+
+func (e *epollSocket) addr() net.Addr { return e.local }
+
+func (e *epollSocket) send(b []byte) error {
+	if !e.hold() {
+		return net.ErrClosed
+	}
+	defer e.release()
+	errno := write(e.fd, b)
+	if errno == unix.ECONNREFUSED || errno == unix.EINTR {
+		errno = write(e.fd, b) // the first is about an earlier datagram; this one was not sent
+	}
+	if errno != 0 {
+		return e.err("write", errno)
+	}
+	return nil
+}
+
+func (e *epollSocket) err(op string, errno syscall.Errno) error {
+	return &net.OpError{Op: op, Net: "udp", Source: e.local, Addr: net.UDPAddrFromAddrPort(e.peer), Err: os.NewSyscallError(op, errno)}
+}
+
+// epollReader is what the reading goroutine alone uses.
+type epollReader struct {
+	sockets *epollSockets
+	buf     []byte
+	events  [128]unix.EpollEvent
+	ready   [128]*epollSocket
+}
+
+// drain reads each socket that has something, until none has.
+func (r *epollReader) drain(fd uintptr) bool {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&r.events[0])), uintptr(len(r.events)), 0, 0, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			return false
+		}
+		for _, e := range r.take(int(n)) {
+			r.read(e)
+			e.release()
+		}
+	}
+}
+
+// take is the sockets of the first n events, held. One that was closed meanwhile is left out, and one
+// that took its place in the table is read in vain.
+func (r *epollReader) take(n int) []*epollSocket {
+	ready := r.ready[:0]
+	r.sockets.mu.Lock()
+	for i := range n {
+		if e := r.sockets.table[r.events[i].Fd]; e != nil && e.hold() {
+			ready = append(ready, e)
+		}
+	}
+	r.sockets.mu.Unlock()
+	return ready
+}
+
+// read reads one datagram; epoll tells again if there are more.
+func (r *epollReader) read(e *epollSocket) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fd), uintptr(unsafe.Pointer(&r.buf[0])), uintptr(len(r.buf)))
+	switch errno {
+	case 0:
+		r.sockets.to.received(e.owner, r.buf[:n])
+	case unix.EAGAIN, unix.EINTR:
+	default:
+		r.sockets.to.failed(e.owner, e.err("read", errno))
+	}
+}
+
+func write(fd int, b []byte) syscall.Errno {
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return errno
+}
+
+func sockaddr(a netip.AddrPort) (unix.Sockaddr, int) {
+	if a.Addr().Unmap().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().Unmap().As4()}, unix.AF_INET
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zoneID(a.Addr().Zone())}, unix.AF_INET6
+}
+
+// zoneID is the number of the interface that a zone names, 0 if there is none.
+func zoneID(zone string) uint32 {
+	if zone == "" {
+		return 0
+	}
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return uint32(i.Index)
+	}
+	var n uint32
+	fmt.Sscan(zone, &n)
+	return n
+}
+
+func udpAddr(sa unix.Sockaddr) net.Addr {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return &net.UDPAddr{IP: sa.Addr[:], Port: sa.Port}
+	case *unix.SockaddrInet6:
+		a := &net.UDPAddr{IP: sa.Addr[:], Port: sa.Port}
+		if sa.ZoneId != 0 {
+			if i, err := net.InterfaceByIndex(int(sa.ZoneId)); err == nil {
+				a.Zone = i.Name
+			}
+		}
+		return a
+	}
+	return &net.UDPAddr{}
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proxy
+
+func newSockets(to receiver) (sockets, error) { return newPortableSockets(to) }

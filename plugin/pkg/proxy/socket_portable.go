@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// portableSockets has a goroutine for each socket.
+type portableSockets struct {
+	to      receiver
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	conns map[*net.UDPConn]struct{} // nil once stopped
+}
+
+type portableSocket struct {
+	conn  *net.UDPConn
+	owner *portableSockets
+}
+
+func newPortableSockets(to receiver) (sockets, error) {
+	return &portableSockets{to: to, conns: map[*net.UDPConn]struct{}{}}, nil
+}
+
+func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error) {
+	var from *net.UDPAddr
+	if local.IsValid() {
+		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
+	}
+	conn, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(remote))
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conns == nil {
+		conn.Close()
+		return nil, errStopped
+	}
+	p.conns[conn] = struct{}{}
+	p.running.Go(func() { p.read(conn, owner) })
+	return &portableSocket{conn, p}, nil
+}
+
+// read tells what comes in until conn is closed.
+func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
+	buf := make([]byte, maxDatagram)
+	for {
+		n, err := conn.Read(buf)
+		switch {
+		case err == nil:
+			p.to.received(owner, buf[:n])
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			p.to.failed(owner, err)
+		}
+	}
+}
+
+func (p *portableSockets) stop() {
+	p.mu.Lock()
+	for conn := range p.conns {
+		conn.Close()
+	}
+	p.conns = nil
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+func (s *portableSocket) send(b []byte) error {
+	_, err := s.conn.Write(b)
+	return err
+}
+
+func (s *portableSocket) close() {
+	s.owner.mu.Lock()
+	delete(s.owner.conns, s.conn)
+	s.owner.mu.Unlock()
+	s.conn.Close()
+}
+
+func (s *portableSocket) addr() net.Addr { return s.conn.LocalAddr() }

@@ -1,0 +1,143 @@
+package replacer
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// variable appends the value of a variable.
+type variable func(b []byte, f *Facts) []byte
+
+// variables are all variables by name, as it stands in braces.
+var variables = map[string]variable{
+	"type":  func(b []byte, f *Facts) []byte { return appendType(b, f.Type) },
+	"class": func(b []byte, f *Facts) []byte { return appendClass(b, f.Class) },
+	"name":  appendName,
+	"proto": func(b []byte, f *Facts) []byte {
+		if f.TCP {
+			return append(b, "tcp"...)
+		}
+		return append(b, "udp"...)
+	},
+	"size":     func(b []byte, f *Facts) []byte { return appendInt(b, f.Size) },
+	"remote":   func(b []byte, f *Facts) []byte { return appendHost(b, f.Client, f.ClientAddr) },
+	"port":     func(b []byte, f *Facts) []byte { return appendPort(b, f.Client, f.ClientAddr) },
+	"local":    func(b []byte, f *Facts) []byte { return appendHost(b, f.Local, f.LocalAddr) },
+	">id":      func(b []byte, f *Facts) []byte { return appendInt(b, int(f.ID)) },
+	">opcode":  func(b []byte, f *Facts) []byte { return appendInt(b, f.Opcode) },
+	">do":      func(b []byte, f *Facts) []byte { return strconv.AppendBool(b, f.DO) },
+	">bufsize": func(b []byte, f *Facts) []byte { return appendInt(b, f.BufSize) },
+	"rcode":    appendRcode,
+	">rflags":  appendFlags,
+	"rsize":    appendReplySize,
+	"duration": appendDuration,
+}
+
+func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
+
+func appendName(b []byte, f *Facts) []byte {
+	if f.WireName != nil {
+		return wire.AppendText(b, f.WireName)
+	}
+	return append(b, f.Name...)
+}
+
+func appendType(b []byte, t uint16) []byte {
+	if name, ok := dns.TypeToString[t]; ok {
+		return append(b, name...)
+	}
+	return appendInt(append(b, "TYPE"...), int(t))
+}
+
+func appendClass(b []byte, c uint16) []byte {
+	if name, ok := dns.ClassToString[c]; ok {
+		return append(b, name...)
+	}
+	return appendInt(append(b, "CLASS"...), int(c))
+}
+
+// appendHost appends an address without its port, one of IPv6 in brackets.
+func appendHost(b []byte, ap netip.AddrPort, other net.Addr) []byte {
+	addr := ap.Addr()
+	switch {
+	case addr.Is4():
+		return addr.AppendTo(b)
+	case addr.IsValid():
+		b = addr.AppendTo(append(b, '['))
+		return append(b, ']')
+	case other != nil:
+		host, _, err := net.SplitHostPort(other.String())
+		if err != nil {
+			host = other.String()
+		}
+		return append(b, host...)
+	}
+	return append(b, EmptyValue...)
+}
+
+func appendPort(b []byte, ap netip.AddrPort, other net.Addr) []byte {
+	if ap.IsValid() {
+		return appendInt(b, int(ap.Port()))
+	}
+	if other != nil {
+		if _, port, err := net.SplitHostPort(other.String()); err == nil {
+			return append(b, port...)
+		}
+	}
+	return append(b, '0')
+}
+
+func appendRcode(b []byte, f *Facts) []byte {
+	if !f.Reply.Written {
+		return append(b, EmptyValue...)
+	}
+	if name, ok := dns.RcodeToString[f.Reply.Rcode]; ok {
+		return append(b, name...)
+	}
+	return appendInt(b, f.Reply.Rcode)
+}
+
+// flagNames are the header's bits in the order in which they are told.
+var flagNames = [...]struct {
+	bit  uint16
+	name string
+}{
+	{wire.FlagQR, "qr"}, {wire.FlagAA, "aa"}, {wire.FlagTC, "tc"}, {wire.FlagRD, "rd"},
+	{wire.FlagRA, "ra"}, {wire.FlagZ, "z"}, {wire.FlagAD, "ad"}, {wire.FlagCD, "cd"},
+}
+
+func appendFlags(b []byte, f *Facts) []byte {
+	start := len(b)
+	for _, flag := range flagNames {
+		if f.Reply.Written && f.Reply.Flags&flag.bit != 0 {
+			if len(b) > start {
+				b = append(b, ',')
+			}
+			b = append(b, flag.name...)
+		}
+	}
+	if len(b) == start {
+		return append(b, EmptyValue...)
+	}
+	return b
+}
+
+func appendReplySize(b []byte, f *Facts) []byte {
+	if !f.Reply.Over {
+		return append(b, EmptyValue...)
+	}
+	return appendInt(b, f.Reply.Len)
+}
+
+// appendDuration appends seconds, without an exponent.
+func appendDuration(b []byte, f *Facts) []byte {
+	if !f.Reply.Over {
+		return append(b, EmptyValue...)
+	}
+	return append(strconv.AppendFloat(b, f.Reply.Duration.Seconds(), 'f', -1, 64), 's')
+}

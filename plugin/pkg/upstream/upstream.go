@@ -1,0 +1,42 @@
+// Package upstream asks questions of a plugin's own: it sends them through the whole server again, so that all plugins
+// of the block that a name belongs to have their say, cache and forward among them.
+//
+//	plugin ──Lookup──▶ Server of the context ──▶ block of the name ──▶ chain ──▶ reply, captured
+//
+// Such a question is counted and logged as a query of its own. Start at Lookup.
+package upstream
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// Upstream resolves names by way of the server. It holds nothing; any number of goroutines may use one.
+type Upstream struct{}
+
+var errNoServer = errors.New("no full server is running")
+
+// New returns an Upstream.
+func New() *Upstream { return &Upstream{} }
+
+// Lookup asks the server for name and typ, in class IN, on the calling goroutine. The question goes out as state's client would
+// ask it: with its address, header bits and OPT record.
+//
+// The reply belongs to the caller. It is nil, without an error, if the chain wrote none. It is an error if ctx is not that of
+// a query of a server.
+func (u *Upstream) Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error) {
+	server, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
+	if !ok {
+		return nil, errNoServer
+	}
+	inner := state.NewWithQuestion(name, typ)
+	w := nonwriter.New(state.W)
+	server.ServeDNS(ctx, w, inner.Req)
+	return w.Msg, nil
+}
