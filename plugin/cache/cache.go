@@ -1,0 +1,218 @@
+// Package cache keeps answers that come from the plugins below and gives them again.
+//
+//	query ──▶ lookup ──hit──▶ reply from the packed entry
+//	             │ miss, or ended
+//	             ▼
+//	          next plugin ──▶ ResponseWriter ──classify──▶ store ──▶ client
+//
+// Entries are packed replies; both lanes read the same ones. Positive answers and denials
+// are kept in two stores, each bounded in entries, and both in the octets that they use.
+// Any number of goroutines may serve with a Cache; readers take no lock.
+//
+// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go.
+package cache
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// Names of the two classes of answers, as in the Corefile and in metrics.
+const (
+	Success = "success"
+	Denial  = "denial"
+)
+
+// Cache is the plugin. Its zero value with Next set serves all zones with the default settings.
+type Cache struct {
+	Next plugin.Handler
+	// Zones are the zones whose names are looked up here; all if there are none.
+	Zones []string
+
+	settings
+	view string // the view of the block, for metrics
+
+	once      sync.Once
+	zoneNames [][]byte // Zones in wire form; nil for all
+	positive  *store
+	negative  *store
+	label     string   // Zones, for metrics
+	counts    sync.Map // *counts by server address
+	refreshes chan struct{}
+	now       func() time.Time
+}
+
+// New is a Cache for all zones with the default settings.
+func New() *Cache { return &Cache{Zones: []string{"."}, settings: defaults()} }
+
+// maxRefreshes is how many refreshes may run at one time in the background; what is due
+// beyond is left for a later hit.
+const maxRefreshes = 1024
+
+// prepare completes a Cache at its first use.
+func (c *Cache) prepare() {
+	c.once.Do(func() {
+		if c.success.capacity == 0 {
+			c.settings = defaults()
+		}
+		b := processBudget()
+		c.positive, c.negative = newStore(c.success.capacity, b), newStore(c.denial.capacity, b)
+		c.refreshes = make(chan struct{}, maxRefreshes)
+		if c.now == nil {
+			c.now = time.Now
+		}
+		c.setZones()
+	})
+}
+
+// Name implements plugin.Handler.
+func (c *Cache) Name() string { return "cache" }
+
+// ServeDNS implements plugin.Handler.
+func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	c.prepare()
+	if r.Opcode != dns.OpcodeQuery {
+		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
+	}
+	lane, err := plugin.NewLane(w, r)
+	if err != nil || !c.concerns(&lane.Query) {
+		if lane != nil {
+			lane.Free()
+		}
+		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
+	}
+	n := c.countsOf(ctx)
+	n.requests.Inc()
+	now := c.now()
+	k := keyOf(&lane.Query)
+	e := c.lookup(&k, now)
+	if e == nil {
+		lane.Free()
+		n.misses.Inc()
+		return c.miss(ctx, w, r, n)
+	}
+	left := e.remaining(now)
+	if left <= 0 && c.verify {
+		if rcode, err, done := c.serveVerified(ctx, w, r, e, n); done {
+			lane.Free()
+			return rcode, err
+		}
+	}
+	defer lane.Free()
+	ttl := c.hit(n, e, left)
+	if c.refreshDue(e, left, now) {
+		c.refresh(ctx, w, r, e, n)
+	}
+	e.restoreMetadata(ctx)
+	e.reply(&lane.Reply, &lane.Query, ttl)
+	_, err = lane.Write()
+	return dns.RcodeSuccess, err
+}
+
+// ServeWire implements plugin.WireHandler: fresh hits that need no refresh are answered here.
+func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	c.prepare()
+	if !c.concerns(q) {
+		return plugin.NextWire(c.Name(), c.Next, ctx, w, q)
+	}
+	now := c.now()
+	k := keyOf(q)
+	e := c.lookup(&k, now)
+	if e == nil {
+		return wire.Unpack
+	}
+	left := e.remaining(now)
+	if left <= 0 || e.extra != nil || c.refreshDue(e, left, now) {
+		return wire.Unpack
+	}
+	n := c.countsOf(ctx)
+	n.requests.Inc()
+	e.reply(w, q, c.hit(n, e, left))
+	w.SetWriter(c.Name())
+	return wire.Done
+}
+
+// WireSelf implements plugin.WireHandler.
+func (c *Cache) WireSelf() plugin.Handler { return c }
+
+// concerns reports whether the query is one for the zones of this cache.
+func (c *Cache) concerns(q *wire.Query) bool {
+	if c.zoneNames == nil {
+		return true
+	}
+	for _, z := range c.zoneNames {
+		if wire.Below(q.Lower(), z) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookup is the entry of k that is of use at now, nil if there is none. A denial goes
+// before a positive answer, unless it is only an error, or positive ones are preferred.
+func (c *Cache) lookup(k *key, now time.Time) *entry {
+	negative, positive := c.negative.get(k), c.positive.get(k)
+	if c.preferPositive {
+		if good := positive.good(); c.usable(good, now) {
+			return good
+		}
+	}
+	if c.usable(negative, now) && (negative.kind != response.ServerError || !c.usable(positive, now)) {
+		return negative
+	}
+	if c.usable(positive, now) {
+		return positive
+	}
+	return nil
+}
+
+// usable reports whether an entry may be given at now.
+func (c *Cache) usable(e *entry, now time.Time) bool {
+	if e == nil {
+		return false
+	}
+	left := e.remaining(now)
+	return left > 0 || c.stale > 0 && -left < int(c.stale/time.Second)
+}
+
+// hit counts a hit and returns the TTL of its records.
+func (c *Cache) hit(n *counts, e *entry, left int) (ttl uint32) {
+	e.touch()
+	n.hits[classIndex(e.kind)].Inc()
+	switch {
+	case left <= 0:
+		n.servedStale.Inc()
+		return c.staleTTL
+	case c.keepTTL:
+		return e.ttl
+	}
+	return uint32(left)
+}
+
+// reply makes w the answer that the entry holds.
+func (e *entry) reply(w *wire.Reply, q *wire.Query, ttl uint32) {
+	w.Load(&e.packed, q)
+	w.SetTTLs(ttl)
+	w.SetFlag(wire.FlagAA, true) // old stub resolvers drop what is not authoritative
+	if w.Flag(wire.FlagAD) && !q.DO() && !q.AD() {
+		w.SetFlag(wire.FlagAD, false) // RFC 6840 §5.7
+	}
+}
+
+// good is the entry if it really answers, else the last one of its key that did.
+func (e *entry) good() *entry {
+	if e == nil || e.answers {
+		return e
+	}
+	if e.extra != nil {
+		return e.extra.lastGood
+	}
+	return nil
+}

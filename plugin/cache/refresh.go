@@ -1,0 +1,183 @@
+package cache
+
+import (
+	"context"
+	"math"
+	"net"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/response"
+
+	"github.com/miekg/dns"
+)
+
+// started is the origin of the times in fetchState.
+var started = time.Now()
+
+// refreshTime is how long a refresh in the background may take.
+const refreshTime = 10 * time.Second
+
+// refreshDue notes a hit and reports whether the entry should be fetched again now: it
+// is asked for often and soon at its end, or its end is over.
+func (c *Cache) refreshDue(e *entry, left int, now time.Time) bool {
+	if left <= 0 {
+		return !e.fetch.running.Load() && !e.fetch.paused(now)
+	}
+	if c.prefetch <= 0 || e.freq == nil {
+		return false
+	}
+	hits := e.freq.Update(c.duration, now)
+	threshold := int(math.Ceil(float64(c.percentage) / 100 * float64(e.ttl)))
+	return hits >= c.prefetch && left <= threshold && !e.fetch.running.Load()
+}
+
+func (f *fetchState) paused(now time.Time) bool { return int64(now.Sub(started)) < f.pause.Load() }
+
+// begin reports whether the caller is the one who may refresh; it then calls end.
+func (f *fetchState) begin() bool { return f.running.CompareAndSwap(false, true) }
+
+func (f *fetchState) end(ok bool, now time.Time, pause time.Duration) {
+	if !ok && pause > 0 {
+		f.pause.Store(int64(now.Sub(started) + pause))
+	}
+	f.running.Store(false)
+}
+
+// refresh fetches e's answer again in the background. The client does not wait for it.
+func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) {
+	if !e.fetch.begin() {
+		return
+	}
+	select {
+	case c.refreshes <- struct{}{}:
+	default:
+		e.fetch.end(true, c.now(), 0)
+		return
+	}
+	n.prefetch.Inc()
+	r = r.Copy()
+	local := w.LocalAddr()
+	ctx, cancel := detached(ctx)
+	go func() {
+		defer func() { <-c.refreshes }()
+		defer cancel()
+		rw := c.fetch(ctx, &noClient{local: local}, r, e, n)
+		e.fetch.end(rw.fit(), c.now(), c.failureRecheck)
+	}()
+}
+
+// detached is ctx for work that outlives the query: it has the server, its own time and
+// metadata, and no part in the query's path.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), plugin.PathKey{}, new(plugin.Path))
+	return context.WithTimeout(metadata.ContextWithMetadata(ctx), refreshTime)
+}
+
+// fetch asks the plugins below for e's answer, over UDP first and again over TCP if
+// the answer was cut, and keeps what comes. Nothing is passed on.
+func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) *ResponseWriter {
+	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true}
+	if e.freq != nil {
+		rw.hits = e.freq.Hits()
+	}
+	rw.remote = &net.UDPAddr{}
+	rcode, err := c.next(ctx, rw, r)
+	if rw.msg != nil && rw.msg.Truncated {
+		rw.remote = &net.TCPAddr{}
+		rcode, err = c.next(ctx, rw, r)
+	}
+	if err != nil || !plugin.ClientWrite(rcode) {
+		rw.msg = nil
+	}
+	return rw
+}
+
+// fit reports whether what was fetched may take the place of an entry that has ended.
+func (w *ResponseWriter) fit() bool {
+	m := w.msg
+	if m == nil || m.Truncated || !w.matched || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
+		return false
+	}
+	switch w.verdict.kind {
+	case response.OtherError, response.Meta, response.Update:
+		return false
+	}
+	return !w.preferPositive || w.verdict.kind == response.NoError && w.verdict.answers
+}
+
+// serveVerified asks the plugins below before e, which has ended, is used. It reports
+// done if the client got their answer; else e is to be served.
+func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, err error, done bool) { //nolint:staticcheck // done qualifies the others
+	now := c.now()
+	if c.failureRecheck > 0 && (e.fetch.running.Load() || e.fetch.paused(now)) {
+		return 0, nil, false
+	}
+	mine := e.fetch.begin()
+	if c.failureRecheck > 0 && !mine {
+		return 0, nil, false
+	}
+	end := func(ok bool) {
+		if mine {
+			e.fetch.end(ok, c.now(), c.failureRecheck)
+		}
+	}
+	var rw *ResponseWriter
+	if c.verifyTimeout == 0 {
+		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true}
+		if rcode, err := c.next(ctx, rw, r); err != nil || !plugin.ClientWrite(rcode) {
+			rw.msg = nil
+		}
+		end(rw.fit())
+	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
+		return 0, nil, false
+	}
+	if !rw.fit() {
+		return 0, nil, false
+	}
+	n.misses.Inc()
+	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
+}
+
+// verifyInTime fetches e's answer in the background and waits for it for verifyTimeout; it
+// is nil if that was not enough. The fetch goes on then, and may fill the cache.
+func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
+	select {
+	case c.refreshes <- struct{}{}:
+	default:
+		end(true)
+		return nil
+	}
+	copied, local := r.Copy(), w.LocalAddr()
+	ctx, cancel := detached(ctx)
+	fetched := make(chan *ResponseWriter, 1)
+	go func() {
+		defer func() { <-c.refreshes }()
+		defer cancel()
+		rw := c.fetch(ctx, &noClient{local: local}, copied, e, n)
+		end(rw.fit())
+		fetched <- rw
+	}()
+	timer := time.NewTimer(c.verifyTimeout)
+	defer timer.Stop()
+	select {
+	case rw := <-fetched:
+		return rw
+	case <-timer.C:
+		return nil
+	}
+}
+
+// noClient is the writer of a query that nobody waits for.
+type noClient struct{ local net.Addr }
+
+func (n *noClient) LocalAddr() net.Addr         { return n.local }
+func (n *noClient) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
+func (n *noClient) Network() string             { return "udp" }
+func (n *noClient) WriteMsg(*dns.Msg) error     { return nil }
+func (n *noClient) Write(b []byte) (int, error) { return len(b), nil }
+func (n *noClient) Close() error                { return nil }
+func (n *noClient) TsigStatus() error           { return nil }
+func (n *noClient) TsigTimersOnly(bool)         {}
+func (n *noClient) Hijack()                     {}

@@ -1,0 +1,210 @@
+package cache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+func testEntry(i int) *entry {
+	name := wire.MustName(fmt.Sprintf("n%d.example.org", i))
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(i))
+	return &entry{key: key{name: name, hash: wire.Hash(b[:]), qtype: 1, qclass: 1}}
+}
+
+func unbounded() *budget { return &budget{limit: 1 << 40} }
+
+func TestStore(t *testing.T) {
+	s := newStore(2000, unbounded())
+	var all []*entry
+	for i := range 2000 {
+		e := testEntry(i)
+		all = append(all, e)
+		if n := s.add(e); n != 0 {
+			t.Fatalf("entry %d: %d evicted", i, n)
+		}
+	}
+	for i, e := range all {
+		if got := s.get(&e.key); got != e {
+			t.Fatalf("entry %d: got %v", i, got)
+		}
+	}
+	other := all[7].key
+	other.qtype = 28
+	if s.get(&other) != nil {
+		t.Error("an entry was found for another type")
+	}
+	again := testEntry(7)
+	if s.add(again) != 0 || s.get(&all[7].key) != again || s.len() != 2000 {
+		t.Error("an entry was not replaced by a newer one")
+	}
+	s.remove(&again.key)
+	s.remove(&again.key)
+	if s.get(&again.key) != nil || s.len() != 1999 {
+		t.Errorf("after remove: %d entries", s.len())
+	}
+	s.add(again)
+	for i := 2000; i < 7000; i++ {
+		s.add(testEntry(i))
+		if s.len() > 2000 {
+			t.Fatalf("%d entries", s.len())
+		}
+	}
+	if s.len() != 2000 {
+		t.Errorf("%d entries after many", s.len())
+	}
+	s.clear()
+	if s.len() != 0 || s.budget.used.Load() != 0 {
+		t.Errorf("after clear: %d entries, %d octets", s.len(), s.budget.used.Load())
+	}
+}
+
+// Storing the same names again and again must not make the store grow.
+func TestStoreReplacesInPlace(t *testing.T) {
+	s := newStore(5000, unbounded())
+	for range 100 {
+		for i := range 50 {
+			s.add(testEntry(i))
+		}
+	}
+	queued := 0
+	for i := range s.shards {
+		queued += s.shards[i].small.n + s.shards[i].main.n
+	}
+	if s.len() != 50 || queued != 50 {
+		t.Errorf("%d entries, %d in queues", s.len(), queued)
+	}
+	if want := 50 * testEntry(10).size(); s.budget.used.Load() > want+50 {
+		t.Errorf("%d octets, want about %d", s.budget.used.Load(), want)
+	}
+}
+
+func TestStoreBytes(t *testing.T) {
+	b := &budget{limit: 200 * testEntry(1).size()}
+	s := newStore(100000, b)
+	for i := range 5000 {
+		s.add(testEntry(i))
+		if b.used.Load() > b.limit {
+			t.Fatalf("%d octets, the budget is %d", b.used.Load(), b.limit)
+		}
+	}
+	if s.len() < 150 {
+		t.Errorf("only %d entries", s.len())
+	}
+}
+
+// Names that are asked for again stay while many others pass by once.
+func TestStoreResistsScan(t *testing.T) {
+	s := newStore(minCapacity, unbounded())
+	popular := 300
+	for i := range popular {
+		e := testEntry(i)
+		s.add(e)
+		e.touch()
+	}
+	for i := 10000; i < 60000; i++ {
+		s.add(testEntry(i))
+		if i%20 == 0 {
+			if e := s.get(&testEntry(i / 20 % popular).key); e != nil {
+				e.touch()
+			}
+		}
+	}
+	kept := 0
+	for i := range popular {
+		if s.get(&testEntry(i).key) != nil {
+			kept++
+		}
+	}
+	if kept < popular*9/10 {
+		t.Errorf("%d of %d popular entries are left", kept, popular)
+	}
+}
+
+// Any sequence of changes leaves table, queues and counts of one mind.
+func TestStoreIsConsistent(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	s := newStore(minCapacity, unbounded())
+	for range 30000 {
+		e := testEntry(r.IntN(3000))
+		switch r.IntN(4) {
+		case 0:
+			s.remove(&e.key)
+		case 1:
+			if got := s.get(&e.key); got != nil {
+				got.touch()
+			}
+		default:
+			s.add(e)
+		}
+	}
+	n, octets := 0, int64(0)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		inTable := 0
+		for j := range sh.table.Load().slots {
+			if e := sh.table.Load().slots[j].Load(); e != nil && e != removed {
+				inTable++
+				octets += e.size()
+				if e.queue == nil {
+					t.Fatal("an entry of the table is in no queue")
+				}
+			}
+		}
+		if inTable != sh.live || sh.small.n+sh.main.n != sh.live {
+			t.Fatalf("shard %d: %d in table, %d and %d in queues, %d live", i, inTable, sh.small.n, sh.main.n, sh.live)
+		}
+		n += inTable
+	}
+	if n != s.len() || octets != s.budget.used.Load() {
+		t.Errorf("%d entries and %d octets, counted %d and %d", n, octets, s.len(), s.budget.used.Load())
+	}
+}
+
+func TestStoreConcurrently(t *testing.T) {
+	s := newStore(minCapacity, unbounded())
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			for range 5000 {
+				e := testEntry(r.IntN(2000))
+				if got := s.get(&e.key); got != nil {
+					if !got.is(&e.key) {
+						t.Error("got an entry of another key")
+					}
+					got.touch()
+				} else {
+					s.add(e)
+				}
+				if r.IntN(50) == 0 {
+					s.remove(&e.key)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkStoreGet(b *testing.B) {
+	s := newStore(10000, unbounded())
+	var keys []key
+	for i := range 10000 {
+		e := testEntry(i)
+		s.add(e)
+		keys = append(keys, e.key)
+	}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.get(&keys[i%10000]) == nil {
+			b.Fatal("not there")
+		}
+		i++
+	}
+}
