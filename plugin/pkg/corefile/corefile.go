@@ -39,6 +39,11 @@ type Directive[T any] struct {
 	// Unknown is the wording for an option that is not in the table, with one %s for
 	// its name; "unknown property '%s'" if empty.
 	Unknown string
+	// Unlisted, if set, gets the lines whose first word is no option. It reports false if that is
+	// an unknown option all the same.
+	Unlisted func(s *T, l *Line) (bool, error)
+	// UnlistedSyntax is these lines as the README writes them.
+	UnlistedSyntax string
 	// Check, if set, looks at the settings of one occurrence when all of it was read.
 	Check func(*T) error
 }
@@ -92,7 +97,10 @@ func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 		name := c.Val()
 		row := d.Options.find(name)
 		if row == nil {
-			return d.unknown(c, name)
+			if err := d.unlisted(s, c, name); err != nil {
+				return err
+			}
+			continue
 		}
 		if row.once && seen[row.Name] {
 			return c.Errf("%s can only be specified once", row.Name)
@@ -112,6 +120,19 @@ func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 		return nil
 	}
 	return position(c, d.Check(s))
+}
+
+// unlisted reads a line that begins with no option.
+func (d *Directive[T]) unlisted(s *T, c *caddy.Controller, name string) error {
+	if d.Unlisted == nil || name == "{" {
+		return d.unknown(c, name)
+	}
+	line := Line{c: c, name: name, Args: c.RemainingArgs()}
+	ok, err := d.Unlisted(s, &line)
+	if err == nil && !ok {
+		return d.unknown(c, name)
+	}
+	return position(c, err)
 }
 
 func (d *Directive[T]) unknown(c *caddy.Controller, name string) error {

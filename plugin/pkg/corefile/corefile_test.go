@@ -124,6 +124,30 @@ func TestParseEach(t *testing.T) {
 	}
 }
 
+func TestUnlisted(t *testing.T) {
+	d := directive
+	d.UnlistedSyntax = "[WORD...]"
+	d.Unlisted = func(s *settings, l *Line) (bool, error) {
+		if l.Name() == "wrong" {
+			return false, errors.New("wrong word")
+		}
+		s.lines = append(s.lines, l.Name()+"="+strings.Join(l.Args, ","))
+		return l.Name() != "no", nil
+	}
+	var s settings
+	if err := d.Parse(caddy.NewTestController("", "sample {\nx 1 2\ncapacity 3\ny\n}"), &s); err != nil || fmt.Sprint(s.lines, s.capacity) != "[x=1,2 y=] 3" {
+		t.Errorf("%v %v", s, err)
+	}
+	for input, want := range map[string]string{"sample {\nno\n}": "unknown property 'no'", "sample {\nwrong\n}": "Testfile:2 - Error during parsing: wrong word"} {
+		if err := d.Parse(caddy.NewTestController("", input), &s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", input, err)
+		}
+	}
+	if doc := d.Doc().Syntax; !strings.HasPrefix(doc, "sample [ZONES...] {\n    [WORD...]\n    capacity N\n") {
+		t.Error(doc)
+	}
+}
+
 func TestReadmeSyntax(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "README.md")
 	text := "# sample\n\n## Syntax\n\nText.\n\n```corefile\n" + directive.Doc().Syntax + "\n```\n\nMore.\n"

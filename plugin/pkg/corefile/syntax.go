@@ -45,6 +45,10 @@ func (d *Directive[T]) Doc() Doc {
 	doc := Doc{Name: d.Name}
 	var b strings.Builder
 	b.WriteString(join(d.Name, d.Args.Syntax))
+	if d.UnlistedSyntax != "" {
+		fmt.Fprintf(&b, " {\n    %s\n", d.UnlistedSyntax)
+		doc.Options = append(doc.Options, OptionDoc{Name: d.UnlistedSyntax})
+	}
 	for i := range d.Options {
 		o := &d.Options[i]
 		if o.hidden {

@@ -130,7 +130,7 @@ func (a *Answerer) exact(n Node) Result {
 	if n.flags()&hasCNAME != 0 {
 		set := n.Set(wire.TypeCNAME)
 		a.put(wire.Answer, a.owner(), set)
-		a.Target = set.records().appendRData(a.room(), a.z.origin)
+		a.Target = set.Records().appendRData(a.room(), a.z.origin)
 		return follow
 	}
 	if n.Empty() {
@@ -144,7 +144,7 @@ func (a *Answerer) substitute(n Node) Result {
 	set := n.Set(wire.TypeDNAME)
 	a.put(wire.Answer, a.nodeOwner(n), set)
 	above := len(a.name) - len(n.prefix()) - len(a.z.origin)
-	r := set.records()
+	r := set.Records()
 	if above+r.plain() > wire.MaxName {
 		return TooLong
 	}
@@ -154,7 +154,7 @@ func (a *Answerer) substitute(n Node) Result {
 		return Broken
 	}
 	o := a.owner()
-	a.w.TargetOf(wire.Answer, o, wire.TypeCNAME, r.ttl(), target)
+	a.w.TargetOf(wire.Answer, o, wire.TypeCNAME, r.TTL(), target)
 	if a.qtype == wire.TypeCNAME {
 		return Hit
 	}

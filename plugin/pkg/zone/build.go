@@ -228,6 +228,16 @@ func lowered(typ uint16) bool {
 
 // Build makes the zone. The Builder is of no use after it.
 func (b *Builder) Build() (*Zone, error) {
+	z, err := b.BuildTable()
+	if err != nil {
+		return nil, err
+	}
+	return z, z.readSOA()
+}
+
+// BuildTable makes a Zone of records that are not a zone of their own: it needs no SOA
+// record, and is good for Lookup, but not for answering.
+func (b *Builder) BuildTable() (*Zone, error) {
 	z := &Zone{origin: b.origin, nodes: len(b.nodes)}
 	b.index = nil
 	var out arena
@@ -262,7 +272,7 @@ func (b *Builder) Build() (*Zone, error) {
 		z.index[i] = b.nodes[n].hash>>32<<32 | uint64(places[n])
 	}
 	z.apex = z.at(places[0])
-	return z, z.readSOA()
+	return z, nil
 }
 
 // encode is the node of a draft. It holds until the next call.
@@ -354,12 +364,12 @@ func (z *Zone) readSOA() error {
 	if set == nil {
 		return ErrNoSOA
 	}
-	r := set.records()
+	r := set.Records()
 	data, _ := r.data()
 	if len(data) < 20 {
 		return fmt.Errorf("the SOA record of %s is too short", wire.Text(z.origin))
 	}
 	numbers := data[len(data)-20:]
-	z.soa = soa{serial: u32(numbers), minimum: u32(numbers[16:]), ttl: r.ttl()}
+	z.soa = soa{serial: u32(numbers), minimum: u32(numbers[16:]), ttl: r.TTL()}
 	return nil
 }

@@ -43,10 +43,17 @@ type RRset []byte
 
 const setHeader = 8
 
-func (s RRset) Type() uint16    { return u16(s) }
-func (s RRset) Len() int        { return int(u16(s[2:])) }
-func (s RRset) size() int       { return int(u32(s[4:])) }
-func (s RRset) records() record { return record(s[setHeader : setHeader+s.size()]) }
+func (s RRset) Type() uint16 { return u16(s) }
+func (s RRset) Len() int     { return int(u16(s[2:])) }
+func (s RRset) size() int    { return int(u32(s[4:])) }
+
+// Records is the records of the set, in the order in which they were added. The nil set has none.
+func (s RRset) Records() Records {
+	if s == nil {
+		return nil
+	}
+	return Records(s[setHeader : setHeader+s.size()])
+}
 
 // Set is the RRset of a type, nil if there is none.
 func (n Node) Set(typ uint16) RRset {
@@ -80,30 +87,38 @@ func (n Node) Sets() iter.Seq[RRset] {
 	}
 }
 
-// record is records one after the other:
+// Records is records one after the other; it is empty behind the last:
 //
 //	TTL 4 | octets of the RDATA in full 2 | octets of data 2 | number of pointers 1 | where they go 2 each | data
 //
 // Names in data that end in the origin end in two octets for a pointer to it, if the type's names
 // may be compressed.
-type record []byte
+type Records []byte
 
 const recordHeader = 9
 
-func (r record) ttl() uint32 { return u32(r) }
-func (r record) plain() int  { return int(u16(r[4:])) }
+// TTL is the first record's TTL in seconds.
+func (r Records) TTL() uint32 { return u32(r) }
+
+func (r Records) plain() int { return int(u16(r[4:])) }
+
+// Data is the RDATA of the first record, of a type without names.
+func (r Records) Data() []byte {
+	data, _ := r.data()
+	return data
+}
 
 // data is the data of the first record, and where pointers go in it.
-func (r record) data() (data, fix []byte) {
+func (r Records) data() (data, fix []byte) {
 	n, f := int(u16(r[6:])), 2*int(r[8])
 	return r[recordHeader+f : recordHeader+f+n], r[recordHeader : recordHeader+f]
 }
 
-// next is the records behind the first one.
-func (r record) next() record { return r[recordHeader+2*int(r[8])+int(u16(r[6:])):] }
+// Next is the records behind the first one.
+func (r Records) Next() Records { return r[recordHeader+2*int(r[8])+int(u16(r[6:])):] }
 
 // appendRData appends the first record's RDATA in full.
-func (r record) appendRData(b, origin []byte) []byte {
+func (r Records) appendRData(b, origin []byte) []byte {
 	data, fix := r.data()
 	at := 0
 	for ; len(fix) > 0; fix = fix[2:] {
@@ -123,13 +138,13 @@ type Record struct {
 	RData []byte // uncompressed
 }
 
-// Records is the records of an RRset at owner. Each holds until the next one.
+// RecordsOf is the records of an RRset at owner. Each holds until the next one.
 func (z *Zone) RecordsOf(owner []byte, s RRset) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		var buf []byte
-		for r := s.records(); len(r) > 0; r = r.next() {
+		for r := s.Records(); len(r) > 0; r = r.Next() {
 			buf = r.appendRData(buf[:0], z.origin)
-			if !yield(Record{owner, s.Type(), r.ttl(), buf}) {
+			if !yield(Record{owner, s.Type(), r.TTL(), buf}) {
 				return
 			}
 		}

@@ -39,13 +39,13 @@ func (a *Answerer) relative(prefix []byte) wire.Owner {
 func (a *Answerer) put(s wire.Section, o wire.Owner, set RRset) {
 	typ := set.Type()
 	again := o
-	for r := set.records(); len(r) > 0; r = r.next() {
+	for r := set.Records(); len(r) > 0; r = r.Next() {
 		data, fix := r.data()
 		if len(fix) > 0 && a.pointer == 0 {
 			a.rdataBuf = r.appendRData(a.rdataBuf[:0], a.z.origin)
 			data, fix = a.rdataBuf, nil
 		}
-		if !a.w.Relative(s, again, typ, r.ttl(), data, fix, a.pointer, r.plain()) {
+		if !a.w.Relative(s, again, typ, r.TTL(), data, fix, a.pointer, r.plain()) {
 			return
 		}
 		if !wire.Movable(typ) {

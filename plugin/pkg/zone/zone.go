@@ -58,6 +58,9 @@ func (z *Zone) Size() int {
 	return n
 }
 
+// Lookup is the node of exactly a lower name at or below the apex; hash is its Hash.
+func (z *Zone) Lookup(name []byte, hash uint64) (Node, bool) { return z.node(name, hash) }
+
 // Kind is how a name stands to a zone.
 type Kind uint8
 

@@ -1,0 +1,179 @@
+package hosts
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+var hlog = log.NewWithPlugin("hosts")
+
+var (
+	hostsEntries = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: "hosts", Name: "entries", Help: "The combined number of entries in hosts and Corefile.",
+	}, []string{"hostsfile"})
+	hostsReloadTime = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: "hosts", Name: "reload_timestamp_seconds", Help: "The timestamp of the last reload of hosts file.",
+	})
+)
+
+// Hostsfile is a hosts file with the lines of the Corefile beside it.
+type Hostsfile struct {
+	sync.RWMutex // kept for those who lock it; readers here need no lock
+
+	// Origins are the zones whose names are taken, fully qualified and in lower case; all if there are none.
+	Origins []string
+
+	path   string
+	ttl    uint32
+	reload time.Duration // how often the file is looked at; 0: never
+	inline [][]byte      // lines of the Corefile
+	noPTR  bool
+
+	once    sync.Once
+	origins [][]byte // Origins in wire form, nil for all
+	fixed   *table   // of the inline lines
+
+	file  atomic.Pointer[table]
+	mtime time.Time // of the file when it was read; belongs to who reads
+	size  int64
+}
+
+const defaultTTL = 3600
+
+// prepare completes a Hostsfile at its first use.
+func (h *Hostsfile) prepare() {
+	h.once.Do(func() {
+		if h.ttl == 0 {
+			h.ttl = defaultTTL
+		}
+		for _, o := range h.Origins {
+			if name, err := wire.LowerName(o); err == nil {
+				h.origins = append(h.origins, name)
+			}
+		}
+		if len(h.inline) == 0 {
+			return
+		}
+		b := newBuilder(h.inOrigins, h.noPTR)
+		for _, line := range h.inline {
+			b.line(line)
+		}
+		h.fixed, _ = b.build()
+	})
+}
+
+func (h *Hostsfile) inOrigins(name []byte) bool {
+	for _, o := range h.origins {
+		if wire.Below(name, o) {
+			return true
+		}
+	}
+	return h.origins == nil
+}
+
+// tables is the file's names, then those of the inline lines.
+func (h *Hostsfile) tables() [2]*table { return [2]*table{h.file.Load(), h.fixed} }
+
+// readHosts reads the file if it was changed. If it is gone, what was read last stays.
+func (h *Hostsfile) readHosts() {
+	h.prepare()
+	f, err := os.Open(h.path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.IsDir() || info.ModTime().Equal(h.mtime) && info.Size() == h.size {
+		return
+	}
+	b := newBuilder(h.inOrigins, h.noPTR)
+	if err := b.read(f); err != nil {
+		hlog.Warningf("Failed to read %q: %v", h.path, err)
+		return
+	}
+	t, err := b.build()
+	if err != nil {
+		hlog.Warningf("Failed to read %q: %v", h.path, err)
+		return
+	}
+	h.mtime, h.size = info.ModTime(), info.Size()
+	h.file.Store(t)
+	entries := t.entries
+	if h.fixed != nil {
+		entries += h.fixed.entries
+	}
+	hlog.Debugf("Parsed hosts file into %d entries", entries)
+	hostsEntries.WithLabelValues(h.path).Set(float64(entries))
+	hostsReloadTime.Set(float64(h.mtime.UnixNano()) / 1e9)
+}
+
+// watch reads the file again when it was changed, until stop is closed.
+func (h *Hostsfile) watch(stop <-chan struct{}) {
+	ticker := time.NewTicker(h.reload)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			h.readHosts()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// LookupStaticHostV4 is the IPv4 addresses of a host.
+func (h *Hostsfile) LookupStaticHostV4(host string) []net.IP { return h.lookup(host, wire.TypeA) }
+
+// LookupStaticHostV6 is the IPv6 addresses of a host.
+func (h *Hostsfile) LookupStaticHostV6(host string) []net.IP { return h.lookup(host, wire.TypeAAAA) }
+
+func (h *Hostsfile) lookup(host string, typ uint16) (ips []net.IP) {
+	h.prepare()
+	name, err := wire.LowerName(host)
+	if err != nil {
+		return nil
+	}
+	for _, t := range h.tables() {
+		for set := t.find(name, wire.Hash(name), typ).Records(); len(set) > 0; set = set.Next() {
+			ips = append(ips, bytes.Clone(set.Data()))
+		}
+	}
+	return ips
+}
+
+// LookupStaticAddr is the names of an address, fully qualified and in lower case.
+func (h *Hostsfile) LookupStaticAddr(addr string) (names []string) {
+	h.prepare()
+	a, ok := parseAddr(addr)
+	if !ok {
+		return nil
+	}
+	for _, t := range h.tables() {
+		for name := range t.names(a) {
+			names = append(names, wire.Text(name))
+		}
+	}
+	return names
+}
+
+// Map is the names and addresses of one source.
+type Map struct{ t *table }
+
+// Len is how many addresses of names, and names of addresses, it has.
+func (m *Map) Len() int {
+	if m == nil || m.t == nil {
+		return 0
+	}
+	return m.t.entries
+}
