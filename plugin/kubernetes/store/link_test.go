@@ -1,0 +1,95 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// TestAway takes the API away and brings it back: the data stays, and each is logged once.
+func TestAway(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	log := &lines{}
+	s := start(t, Config{Endpoints: true, Pods: true, Log: log}, f.client())
+	awaitSync(t, s)
+	f.with(func() {
+		for _, r := range []string{"services", "endpointslices", "namespaces", "pods"} {
+			f.refuse["watch "+r], f.refuse["list "+r] = 503, 503
+		}
+		f.epoch++
+	})
+	eventually(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) > 0 })
+	time.Sleep(700 * time.Millisecond) // some more failures
+	if !s.has("web") || !s.HasSynced() {
+		t.Error("data went with the API")
+	}
+	f.put(clusterIP("web", "192.0.2.9"))
+	f.with(func() { f.refuse = map[string]int{} })
+	eventually(t, "return", func() bool { return s.at("web") == "192.0.2.9" })
+	eventually(t, "line", func() bool { return len(log.with("is back after")) > 0 })
+	if len(log.with("lost the Kubernetes API")) != 1 || len(log.with("is back after")) != 1 || len(log.all) != 2 {
+		t.Errorf("log: %q", log.all)
+	}
+}
+
+// TestNoAnswerAtFirst logs why nothing comes.
+func TestNoAnswerAtFirst(t *testing.T) {
+	f := newFakeAPI(t)
+	for _, r := range []string{"services", "namespaces"} {
+		f.refuse["watch "+r], f.refuse["list "+r] = 503, 503
+	}
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	eventually(t, "line", func() bool { return len(log.with("no answer from the Kubernetes API")) == 1 })
+	if s.HasSynced() {
+		t.Error("synced without services")
+	}
+	f.with(func() { f.refuse = map[string]int{} })
+	awaitSync(t, s)
+}
+
+// TestRefused names the verb and the resource that a role lacks, once.
+func TestRefused(t *testing.T) {
+	f := newFakeAPI(t)
+	f.refuse["watch endpointslices"], f.refuse["list endpointslices"] = 403, 403
+	log := &lines{}
+	s := start(t, Config{Endpoints: true, Log: log}, f.client())
+	eventually(t, "both lines", func() bool {
+		return len(log.with("refuses to watch endpointslices.discovery.k8s.io")) > 0 && len(log.with("refuses to list endpointslices.discovery.k8s.io")) > 0
+	})
+	eventually(t, "more tries", func() bool { return f.seen("endpointslices list") > 2 })
+	if len(log.all) != 2 {
+		t.Errorf("log: %q", log.all)
+	}
+	if s.HasSynced() {
+		t.Error("synced without endpoints")
+	}
+	f.with(func() { f.refuse = map[string]int{} })
+	awaitSync(t, s)
+}
+
+// TestRefusedLater meets a server that does not know our rights for a moment after its start, and one that took them away.
+func TestRefusedLater(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	awaitSync(t, s)
+	refuse := func(code int, tries int) {
+		n := f.seen("services watch")
+		f.with(func() { f.refuse["watch services"] = code; f.epoch++ })
+		eventually(t, "tries", func() bool { return f.seen("services watch") >= n+tries })
+	}
+	refuse(403, 2)
+	f.with(func() { f.refuse = map[string]int{} })
+	f.put(clusterIP("web", "192.0.2.2"))
+	eventually(t, "going on", func() bool { return s.at("web") == "192.0.2.2" })
+	if len(log.all) != 0 {
+		t.Errorf("log: %q", log.all)
+	}
+	refuse(403, patience+1)
+	eventually(t, "line", func() bool { return len(log.with("refuses to watch services")) == 1 })
+	if s.at("web") != "192.0.2.2" {
+		t.Error("data went with the rights")
+	}
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/coredns/coredns/plugin/kubernetes/client"
+	"github.com/coredns/coredns/plugin/kubernetes/client/lean"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// pageSize is how many objects a page of a list has, if the server makes pages.
+const pageSize = 500
+
+// list reads all there is in pages. Before the first sync any version that the server has at
+// hand will do ("0"); later it has to be the newest.
+func (r *reflector) list(ctx context.Context) error {
+	o := client.Options{Labels: r.labels, Fields: r.fields, Limit: pageSize}
+	if !r.synced {
+		o.Version = "0"
+	}
+	for {
+		meta, err := r.client.List(ctx, r.resource, o, r.item)
+		if err != nil && o.Continue != "" && apierrors.IsResourceExpired(err) {
+			// It took too long to get here: once more, in one piece.
+			r.writer.begin()
+			o.Limit, o.Continue = 0, ""
+			continue
+		}
+		if err != nil {
+			return r.failed("list", err)
+		}
+		r.answered()
+		if meta.Continue == "" {
+			r.complete(orZero(meta.ResourceVersion))
+			return nil
+		}
+		o.Continue, o.Version = meta.Continue, "" // the token says the version
+	}
+}
+
+// orZero stands in for the version of a server that has none, so that lists and watches go on.
+func orZero(version string) string {
+	if version == "" {
+		return "0"
+	}
+	return version
+}
+
+// item takes in one object of a list.
+func (r *reflector) item(object []byte, e lean.Encoding) error {
+	r.store.stats.heard(time.Now())
+	if _, ok := r.decode(object, e); ok {
+		r.writer.putScratch(false)
+	}
+	return nil
+}
+
+// forbidden tells that the server does not let us do what we asked for.
+func forbidden(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

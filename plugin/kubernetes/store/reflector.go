@@ -1,0 +1,274 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/coredns/coredns/plugin/kubernetes/client"
+	"github.com/coredns/coredns/plugin/kubernetes/client/lean"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// watched is a resource that is followed into a writer.
+type watched struct {
+	resource       client.Resource
+	labels, fields string // selectors
+	writer         writer
+}
+
+// writer takes in objects of one resource. Only one goroutine uses it.
+type writer interface {
+	// object returns the value that objects are decoded into.
+	object() lean.Object
+	// putScratch takes in the object decoded last; live means that it changed just now.
+	putScratch(live bool)
+	// drop takes out what has the name in m.
+	drop(m *lean.Meta)
+	// begin starts a round in which all there is will be put, and sweep, at its end,
+	// takes out what was not. Between them what was known before stays.
+	begin()
+	sweep() int
+}
+
+// reflector follows one resource into its writer.
+//
+// First it asks for a watch that begins with all there is; where the server does not know that, it
+// lists in pages and then watches. From then on it only resumes, at the version it has come
+// to, whatever happens to the connection. If the server no longer knows what came after that
+// version, there is a gap: all is read again as at first, into what is known already. So
+// no object disappears but by the API's word. Client-go's reflector would gather a second copy of everything
+// before it replaces the first; here objects go straight to where they stay.
+type reflector struct {
+	watched
+	client *client.Client
+	link   *link
+	store  *Store
+
+	version string // up to which all is known; empty if all has to be read
+	synced  bool
+	backoff backoff
+}
+
+func newReflector(w watched, c *client.Client, l *link, s *Store) *reflector {
+	return &reflector{watched: w, client: c, link: l, store: s}
+}
+
+// run follows the resource until ctx ends.
+func (r *reflector) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		known, began := r.version != "", time.Now()
+		err := r.pass(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if !r.settle(err, known, time.Since(began)) {
+			continue
+		}
+		select {
+		case <-time.After(r.backoff.next(rand.Float64())):
+		case <-r.link.again():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// quick is how long a watch lasts at least; one that ends sooner is not begun again at once.
+const quick = time.Second
+
+// settle draws the conclusions from the end of a pass and tells whether to wait before the next.
+func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bool) {
+	var req *requestError
+	request := errors.As(err, &req)
+	name, host := r.resource.String(), r.client.Host()
+	switch judge(err, request) {
+	case gap:
+		r.version = ""
+		if !known { // it happened while all was being read
+			return true
+		}
+		r.store.stats.gaps.Add(1)
+		r.store.config.Log.Infof("changes of %s may have been missed, reading all again: %v", name, cause(err))
+		return lasted < quick
+	case away:
+		r.link.failed(name, host, err, time.Now())
+		return true
+	case refused:
+		verb := "watch"
+		if request {
+			verb = req.verb
+		}
+		r.complain(verb, err)
+		return true
+	}
+	return lasted < quick
+}
+
+// patience is how often a server that let us in before may refuse to without a
+// word in the log: while it starts, it does not know yet what we may do.
+const patience = 4
+
+// complain logs that the server refuses to do what it was asked to.
+func (r *reflector) complain(verb string, err error) {
+	if !r.synced || r.backoff.tries >= patience {
+		r.link.refused(verb, r.resource.String(), err, time.Now())
+	}
+}
+
+// pass is the life of one watch, with the list before it if there is one. It returns why it ended.
+func (r *reflector) pass(ctx context.Context) error {
+	if r.version != "" {
+		return r.follow(ctx, false)
+	}
+	r.writer.begin()
+	err := r.follow(ctx, true)
+	if r.version != "" || ctx.Err() != nil {
+		return err // it lived to tell all there is
+	}
+	switch v := judge(err, true); {
+	case v == refused && forbidden(err):
+		r.complain("watch", err)
+	case v == refused, v == ended, errors.Is(err, errSilent):
+		// It does not know watches that begin with all there is.
+	default:
+		return err
+	}
+	if err := r.list(ctx); err != nil {
+		return err
+	}
+	return r.follow(ctx, false)
+}
+
+// silence is how long a server may take for the next event while it tells all there is. One that
+// does not know the request at all may never come to the end. Only tests change it.
+var silence = 15 * time.Second
+
+// grace is how long after its time a watch may end. Then its connection must be dead.
+const grace = 30 * time.Second
+
+// follow watches until the watch ends. With initial it asks for all there is first.
+func (r *reflector) follow(ctx context.Context, initial bool) error {
+	lifetime := watchTime()
+	ctx, cancel := context.WithTimeout(ctx, lifetime+grace)
+	defer cancel()
+	quiet := time.AfterFunc(silence, cancel)
+	defer quiet.Stop()
+	if !initial {
+		quiet.Stop()
+	}
+	o := client.Options{Labels: r.labels, Fields: r.fields, Version: r.version, Initial: initial, Timeout: lifetime}
+	w, err := r.client.Watch(ctx, r.resource, o)
+	if err != nil {
+		return r.failed("watch", err)
+	}
+	defer w.Close()
+	r.answered()
+	f := following{reflector: r, initial: initial, from: r.version}
+	for {
+		e, err := w.Next()
+		if err != nil {
+			if f.initial && errors.Is(ctx.Err(), context.Canceled) {
+				return errSilent
+			}
+			return err
+		}
+		telling := f.initial
+		if err := f.event(e); err != nil {
+			return err
+		}
+		switch {
+		case f.initial:
+			quiet.Reset(silence)
+		case telling:
+			quiet.Stop()
+		}
+	}
+}
+
+func (r *reflector) failed(verb string, err error) error {
+	return &requestError{verb, r.resource.String(), err}
+}
+
+// answered notes that a request was let in.
+func (r *reflector) answered() {
+	r.link.ok(r.resource.String(), r.client.Host(), time.Now())
+}
+
+// following is a watch that is being read.
+type following struct {
+	*reflector
+	initial bool   // all there is has not been told yet
+	from    string // the version at which the watch began
+}
+
+// event takes in one event.
+func (f *following) event(e client.Event) error {
+	f.store.stats.heard(time.Now())
+	m, ok := f.decode(e.Object, e.Encoding)
+	if !ok {
+		return nil
+	}
+	switch e.Type {
+	case client.Added, client.Modified:
+		f.writer.putScratch(!f.initial)
+	case client.Deleted:
+		f.writer.drop(m)
+	case client.Bookmark:
+		return f.bookmark(m)
+	}
+	if !f.initial {
+		f.store.stats.events.Add(1)
+		f.reached(m.ResourceVersion)
+	}
+	return nil
+}
+
+// decode reads an object into the writer's value. One that cannot be read is left out.
+func (r *reflector) decode(object []byte, e lean.Encoding) (*lean.Meta, bool) {
+	o := r.writer.object()
+	if err := o.Decode(object, e); err != nil {
+		r.link.unreadable(r.resource.String(), o.Metadata(), err, time.Now())
+		return nil, false
+	}
+	return o.Metadata(), true
+}
+
+// bookmark takes in up to which version all has been told.
+func (f *following) bookmark(m *lean.Meta) error {
+	if f.initial {
+		if string(m.Annotation(metav1.InitialEventsAnnotationKey)) == "true" {
+			f.initial = false
+			f.complete(string(m.ResourceVersion))
+		}
+		return nil
+	}
+	// A server that was restored from a copy does not know of our version; it tells
+	// what is new since then, not what it has forgotten.
+	if wentBack(string(m.ResourceVersion), f.from) {
+		return fmt.Errorf("%w from %s to %s", errBack, f.from, m.ResourceVersion)
+	}
+	f.reached(m.ResourceVersion)
+	return nil
+}
+
+// reached notes the version that the reflector has come to.
+func (r *reflector) reached(version []byte) {
+	if len(version) > 0 && string(version) != r.version {
+		r.version = string(version)
+	}
+	r.backoff.reset()
+}
+
+// complete ends a round in which all there is was told.
+func (r *reflector) complete(version string) {
+	r.writer.sweep()
+	r.version = version
+	r.backoff.reset()
+	if !r.synced {
+		r.synced = true
+		r.store.kindSynced()
+	}
+}

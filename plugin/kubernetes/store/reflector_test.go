@@ -1,0 +1,323 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	api "k8s.io/api/core/v1"
+)
+
+func clusterIP(name, ip string) *api.Service {
+	return &api.Service{ObjectMeta: named("ns1", name), Spec: api.ServiceSpec{ClusterIP: ip}}
+}
+
+func (s *Store) has(name string) bool { return s.Service([]byte("ns1"), []byte(name)) != nil }
+
+func (s *Store) at(name string) string {
+	if svc := s.Service([]byte("ns1"), []byte(name)); svc != nil && len(svc.ClusterIPs()) > 0 {
+		return svc.ClusterIPs()[0].String()
+	}
+	return ""
+}
+
+// TestFollow reads everything in every way that servers offer it, and follows a change,
+// an addition and a deletion.
+func TestFollow(t *testing.T) {
+	for _, tc := range []struct {
+		name                  string
+		protobuf, noStreaming bool
+		pages                 int
+	}{
+		{"stream of JSON", false, false, 0},
+		{"stream of protobuf", true, false, 0},
+		{"list of JSON", false, true, 0},
+		{"list of protobuf in pages", true, true, 3},
+		{"list of JSON in pages", false, true, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFakeAPI(t)
+			f.protobuf, f.noStreaming, f.pages = tc.protobuf, tc.noStreaming, tc.pages
+			f.put(&api.Namespace{ObjectMeta: named("", "ns1")})
+			for i := range 10 {
+				f.put(clusterIP(fmt.Sprintf("web-%d", i), fmt.Sprintf("192.0.2.%d", i)))
+			}
+			f.put(newSlice("ns1", "web-1-a", "web-1", endpoint("198.51.100.1")))
+			f.put(pod("ns1", "p1", "198.51.100.1"))
+			s := start(t, everythingLocal(), f.client())
+			awaitSync(t, s)
+			if len(s.Services()) != 10 || !s.Exposed([]byte("ns1")) || s.PodAt(addr("198.51.100.1")) == nil {
+				t.Fatalf("%d services", len(s.Services()))
+			}
+			if x := s.Slices([]byte("ns1"), []byte("web-1")); x.Next() == nil {
+				t.Error("no slice")
+			}
+			f.put(clusterIP("web-1", "192.0.2.100"))
+			f.put(clusterIP("new", "192.0.2.101"))
+			f.remove(clusterIP("web-2", "192.0.2.2"))
+			eventually(t, "changes", func() bool {
+				return s.at("web-1") == "192.0.2.100" && s.has("new") && !s.has("web-2")
+			})
+			eventually(t, "events", func() bool { return s.Stats().Events == 3 })
+			if st := s.Stats(); st.Gaps != 0 || time.Since(st.LastEvent) > time.Minute {
+				t.Errorf("stats %+v", st)
+			}
+			wantQuery := "sendInitialEvents=true"
+			if tc.noStreaming {
+				wantQuery = "limit=500&resourceVersion=0"
+			}
+			if f.seen(wantQuery) == 0 {
+				t.Errorf("no request with %s in %q", wantQuery, f.requests)
+			}
+		})
+	}
+}
+
+func everythingLocal() Config {
+	c := everything()
+	c.Multicluster = false
+	return c
+}
+
+// TestWirePattern sees the first requests in the form that API servers know from other clients.
+func TestWirePattern(t *testing.T) {
+	f := newFakeAPI(t)
+	s := start(t, Config{Endpoints: true, Pods: true, Labels: "tier=front", NamespaceLabels: "dns=yes"}, f.client())
+	awaitSync(t, s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.requests) != 4 {
+		t.Errorf("%d requests: %q", len(f.requests), f.requests)
+	}
+	for _, r := range f.requests {
+		for _, part := range []string{"watch=true", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan", "allowWatchBookmarks=true", "timeoutSeconds="} {
+			if !strings.Contains(r, part) {
+				t.Errorf("%s is not in %s", part, r)
+			}
+		}
+		if strings.Contains(r, "resourceVersion=") {
+			t.Errorf("a version in %s", r)
+		}
+		selector := "labelSelector=tier%3Dfront"
+		if strings.HasPrefix(r, "namespaces") {
+			selector = "labelSelector=dns%3Dyes"
+		}
+		if !strings.Contains(r, selector) {
+			t.Errorf("%s is not in %s", selector, r)
+		}
+		if got := strings.Contains(r, "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DUnknown"); got != strings.HasPrefix(r, "pods") {
+			t.Errorf("field selector in %s: %v", r, got)
+		}
+	}
+}
+
+// TestMulticlusterWatches sees that one watch of slices feeds both indexes, and that without endpoints it is
+// narrowed to imported services.
+func TestMulticlusterWatches(t *testing.T) {
+	for _, tc := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{Multicluster: true, Endpoints: true}, ""},
+		{Config{Multicluster: true}, "labelSelector=multicluster.kubernetes.io%2Fservice-name&"},
+		{Config{Multicluster: true, Labels: "a=b"}, "labelSelector=a%3Db%2Cmulticluster.kubernetes.io%2Fservice-name&"},
+	} {
+		f := newFakeAPI(t)
+		awaitSync(t, start(t, tc.config, f.client()))
+		if f.seen("endpointslices watch") != 1 || f.seen("serviceimports watch") != 1 {
+			t.Errorf("requests: %q", f.requests)
+		}
+		if tc.want != "" && f.seen("endpointslices watch allowWatchBookmarks=true&"+tc.want) != 1 {
+			t.Errorf("no %s in %q", tc.want, f.requests)
+		}
+		if tc.want == "" && f.seen("service-name") != 0 {
+			t.Errorf("narrowed: %q", f.requests)
+		}
+	}
+}
+
+// TestUnreadable leaves out an object that is not what it should be, and says so once.
+func TestUnreadable(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.put(garbled{clusterIP("broken", "192.0.2.2")})
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	awaitSync(t, s)
+	f.put(garbled{clusterIP("broken", "192.0.2.3")})
+	f.put(clusterIP("web", "192.0.2.4"))
+	eventually(t, "what follows", func() bool { return s.at("web") == "192.0.2.4" })
+	if len(log.all) != 1 || len(log.with("leaving out one of services that cannot be read")) != 1 {
+		t.Errorf("log: %q", log.all)
+	}
+}
+
+// garbled is a service whose JSON is of another form.
+type garbled struct{ *api.Service }
+
+func (b garbled) MarshalJSON() ([]byte, error) {
+	return []byte(`{"metadata":{"name":"broken","namespace":"ns1","resourceVersion":"` + b.ResourceVersion + `"},"spec":{"ports":"none"}}`), nil
+}
+
+// TestResume ends the watches: they go on where they stopped, and nothing is read again.
+func TestResume(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	s := start(t, Config{Endpoints: true}, f.client())
+	awaitSync(t, s)
+	f.put(clusterIP("web", "192.0.2.2"))
+	eventually(t, "first change", func() bool { return s.at("web") == "192.0.2.2" })
+	f.endWatches()
+	f.put(clusterIP("web", "192.0.2.3"))
+	f.put(clusterIP("more", "192.0.2.4"))
+	eventually(t, "changes from between", func() bool { return s.at("web") == "192.0.2.3" && s.has("more") })
+	if f.seen("services watch allowWatchBookmarks=true&resourceVersion=102&") != 1 {
+		t.Errorf("not gone on with at the version of the last event: %q", f.requests)
+	}
+	f.mu.Lock()
+	whole := 0
+	for _, r := range f.requests {
+		if strings.HasPrefix(r, "services list") || strings.HasPrefix(r, "services watch") && strings.Contains(r, "sendInitialEvents") {
+			whole++
+		}
+	}
+	if whole != 1 {
+		t.Errorf("services were read %d times: %q", whole, f.requests)
+	}
+	f.mu.Unlock()
+	if s.Stats().Gaps != 0 {
+		t.Error("a gap was counted")
+	}
+}
+
+// TestGap makes the server forget what happened while we were away: all is read again, what went
+// meanwhile goes, what stayed was there all the time.
+func TestGap(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("stays", "192.0.2.1"))
+	f.put(clusterIP("goes", "192.0.2.2"))
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	awaitSync(t, s)
+	record := s.Service([]byte("ns1"), []byte("stays"))
+	f.with(func() {
+		f.version++
+		delete(f.objects["services"], "ns1/goes")
+		f.objects["services"]["ns1/comes"] = clusterIP("comes", "192.0.2.3")
+	})
+	f.forget()
+	f.endWatches()
+	eventually(t, "healing", func() bool { return s.has("comes") && !s.has("goes") })
+	if s.Service([]byte("ns1"), []byte("stays")) != record {
+		t.Error("the record that did not change is another one")
+	}
+	if s.Stats().Gaps == 0 {
+		t.Error("no gap was counted")
+	}
+	if len(log.with("changes of services may have been missed")) != 1 {
+		t.Errorf("log: %q", log.all)
+	}
+}
+
+// TestWentBack restores the server from an older copy, with lower versions than we know.
+func TestWentBack(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.put(clusterIP("forgotten", "192.0.2.2"))
+	s := start(t, Config{}, f.client())
+	awaitSync(t, s)
+	f.with(func() {
+		f.version = 50
+		delete(f.objects["services"], "ns1/forgotten")
+		f.log["services"] = []fakeEvent{{1 << 30, "BOOKMARK", f.bookmark("services", 50, false)}}
+		f.epoch++
+	})
+	eventually(t, "healing", func() bool { return !s.has("forgotten") })
+	if !s.has("web") {
+		t.Error("what is still there went")
+	}
+	if s.Stats().Gaps == 0 {
+		t.Error("no gap was counted")
+	}
+}
+
+// TestEndsAtOnce meets a server that ends the first watch without a word: then there are lists.
+func TestEndsAtOnce(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.eofNow = true
+	s := start(t, Config{}, f.client())
+	awaitSync(t, s)
+	if !s.has("web") {
+		t.Error("no service")
+	}
+}
+
+// TestSilent meets a server that does not know of the end of what there is.
+func TestSilent(t *testing.T) {
+	defer func(d time.Duration) { silence = d }(silence)
+	silence = 100 * time.Millisecond
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.deaf = true
+	s := New(Config{}, f.client())
+	s.Start()
+	defer s.Stop()
+	awaitSync(t, s)
+	f.put(clusterIP("web", "192.0.2.2"))
+	eventually(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
+}
+
+// TestLatency measures changes that were watched, and neither the first ones nor those that a gap brought.
+func TestLatency(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.put(&api.Service{ObjectMeta: named("ns1", "headless"), Spec: api.ServiceSpec{ClusterIP: "None"}})
+	put := func(name, service, ip string) {
+		sl := newSlice("ns1", name, service, endpoint(ip))
+		sl.Annotations = map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": time.Now().Add(-time.Hour).Format(time.RFC3339Nano)}
+		f.put(sl)
+	}
+	put("web-a", "web", "192.0.2.10")
+	told := make(chan string, 10)
+	s := start(t, Config{Endpoints: true, Latency: func(headless bool, d time.Duration) {
+		told <- fmt.Sprintf("headless=%v %v", headless, d.Round(time.Minute))
+	}}, f.client())
+	awaitSync(t, s)
+	put("web-a", "web", "192.0.2.11")
+	if got := <-told; got != "headless=false 1h0m0s" {
+		t.Error(got)
+	}
+	put("none-a", "nobody", "192.0.2.12") // no such service
+	put("hl-a", "headless", "192.0.2.13")
+	if got := <-told; got != "headless=true 1h0m0s" {
+		t.Error(got)
+	}
+	select {
+	case got := <-told:
+		t.Errorf("told more: %s", got)
+	default:
+	}
+}
+
+// TestStop ends everything; what is known stays.
+func TestStop(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	s := New(Config{Endpoints: true}, f.client())
+	s.Start()
+	awaitSync(t, s)
+	s.Stop()
+	s.Stop()
+	if !s.has("web") {
+		t.Error("data went with Stop")
+	}
+	n := f.seen("watch")
+	time.Sleep(300 * time.Millisecond)
+	if f.seen("watch") != n {
+		t.Error("requests after Stop")
+	}
+	unstarted := New(Config{}, f.client())
+	unstarted.Stop()
+}
