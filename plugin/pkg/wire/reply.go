@@ -52,6 +52,7 @@ type Reply struct {
 	err     error
 	options []byte // EDNS options that plugins want in the reply
 	names   compressor
+	spare   former // what Reorder works on
 }
 
 // Reset empties w and gives it buf to build in, from its begin up to its

@@ -1,0 +1,87 @@
+package wire
+
+import "encoding/binary"
+
+// Reorder puts the records into the order given: order[i] is the place that the record which
+// becomes record i has now. It is a permutation of the layout in which sections stay together.
+//
+// Records whose type is Movable only change places. If another would change its offset, all are
+// written anew, as pointers may lead into its names.
+func (w *Reply) Reorder(order []uint16) {
+	first := 0
+	for first < len(order) && int(order[first]) == first {
+		first++
+	}
+	if first == len(order) {
+		return
+	}
+	w.spare.msg = append(w.spare.msg[:0], w.buf...)
+	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	w.buf = w.buf[:w.recs[first].Off]
+	for i := first; i < len(order); i++ {
+		r := w.spare.recs[order[i]]
+		off := uint16(len(w.buf))
+		if off != r.Off && !Movable(r.Type) {
+			w.rewrite(order)
+			return
+		}
+		w.buf = append(w.buf, w.spare.msg[r.Off:w.spare.end(int(order[i]))]...)
+		r.TTL += off - r.Off
+		r.Off = off
+		w.recs[i] = r
+	}
+}
+
+// former is a message that is put into another order.
+type former struct {
+	msg  []byte
+	recs []Rec
+}
+
+// end is where record i ends.
+func (f *former) end(i int) int {
+	if i+1 < len(f.recs) {
+		return int(f.recs[i+1].Off)
+	}
+	return len(f.msg)
+}
+
+// rewrite adds the records of w.spare to an empty message.
+func (w *Reply) rewrite(order []uint16) {
+	w.buf, w.recs, w.count, w.plain = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend
+	w.names.reset()
+	msg := w.spare.msg
+	var owner, rdata []byte
+	for _, at := range order {
+		r := w.spare.recs[at]
+		owner, _ = AppendNameAt(owner[:0], msg, int(r.Off))
+		rdata = appendRData(rdata[:0], msg, r.Type, int(r.TTL)+6, w.spare.end(int(at)))
+		w.Record(r.Sec, owner, r.Type, binary.BigEndian.Uint16(msg[r.TTL-2:]), binary.BigEndian.Uint32(msg[r.TTL:]), rdata)
+	}
+}
+
+// appendRData appends the RDATA that stands in msg from off to end, with its names in full.
+func appendRData(b, msg []byte, typ uint16, off, end int) []byte {
+	lead, names, _ := rdataNames(typ)
+	b = append(b, msg[off:min(off+lead, end)]...)
+	for off += lead; names > 0 && off < end; names-- {
+		b, _ = AppendNameAt(b, msg, off)
+		off += encodedLen(msg[off:end])
+	}
+	return append(b, msg[min(off, end):end]...)
+}
+
+// encodedLen is the length of the name at the begin of b as it stands there, pointers and all.
+func encodedLen(b []byte) int {
+	for i := 0; i < len(b); {
+		switch n := int(b[i]); {
+		case n == 0:
+			return i + 1
+		case n&0xC0 == 0xC0:
+			return i + 2
+		default:
+			i += n + 1
+		}
+	}
+	return len(b)
+}
