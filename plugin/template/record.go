@@ -1,0 +1,139 @@
+package template
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	gotemplate "text/template"
+	"text/template/parse"
+
+	"github.com/miekg/dns"
+)
+
+// record is one answer, additional or authority text.
+type record struct {
+	text *gotemplate.Template
+	// fixed is the record itself if the text has no more to fill in than, perhaps, .Name as its owner.
+	fixed dns.RR
+	owned bool // the owner is .Name
+}
+
+var functions = gotemplate.FuncMap{
+	"parseInt": strconv.ParseUint,
+}
+
+func newRecord(text string) (record, error) {
+	t, err := gotemplate.New(pluginName).Funcs(functions).Parse(text)
+	if err != nil {
+		return record{}, fmt.Errorf("could not compile template: %s, %w", text, err)
+	}
+	r := record{text: t}
+	r.fix()
+	return r, nil
+}
+
+// fix finds texts that need not be rendered.
+func (r *record) fix() {
+	if r.text.Tree == nil || r.text.Tree.Root == nil {
+		return
+	}
+	nodes := r.text.Tree.Root.Nodes
+	owned := len(nodes) > 0 && nodes[0].String() == "{{.Name}}"
+	var text []byte
+	if owned {
+		text, nodes = []byte("owner.invalid."), nodes[1:]
+	}
+	for _, n := range nodes {
+		t, ok := n.(*parse.TextNode)
+		if !ok {
+			return
+		}
+		if owned && len(t.Text) > 0 && t.Text[0] != ' ' && t.Text[0] != '\t' {
+			return // part of the owner
+		}
+		text = append(text, t.Text...)
+	}
+	// A text without a record in it fails when it is asked for, as others do.
+	if rr, err := dns.NewRR(string(text)); err == nil && rr != nil {
+		r.fixed, r.owned = rr, owned
+	}
+}
+
+// render makes the record; the result is nil if the text was empty.
+func (r *record) render(d *data) (rr dns.RR, rendered bool, err error) {
+	if r.fixed != nil {
+		rr := dns.Copy(r.fixed)
+		if r.owned {
+			rr.Header().Name = d.Name
+		}
+		return rr, true, nil
+	}
+	var b bytes.Buffer
+	if err := r.text.Execute(&b, d); err != nil {
+		return nil, false, err
+	}
+	rr, err = dns.NewRR(strings.TrimSpace(b.String()))
+	return rr, true, err
+}
+
+// questionOnly reports whether all that the text looks at follows from the directive and the question.
+func (r *record) questionOnly() bool {
+	if r.text.Tree == nil || r.text.Tree.Root == nil {
+		return true
+	}
+	only := true
+	walk(r.text.Tree.Root, func(idents []string) {
+		if len(idents) == 0 || slices.Contains([]string{"Message", "Question", "Remote", "Var", "Meta"}, idents[0]) {
+			only = false
+		}
+	})
+	return only
+}
+
+// walk calls see with the fields that nodes look at; none stand for the data as a whole.
+func walk(n parse.Node, see func(idents []string)) {
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n != nil {
+			for _, c := range n.Nodes {
+				walk(c, see)
+			}
+		}
+	case *parse.ActionNode:
+		walk(n.Pipe, see)
+	case *parse.PipeNode:
+		if n != nil {
+			for _, c := range n.Cmds {
+				walk(c, see)
+			}
+		}
+	case *parse.CommandNode:
+		for _, c := range n.Args {
+			walk(c, see)
+		}
+	case *parse.IfNode:
+		walkBranch(&n.BranchNode, see)
+	case *parse.RangeNode:
+		walkBranch(&n.BranchNode, see)
+	case *parse.WithNode:
+		walkBranch(&n.BranchNode, see)
+	case *parse.FieldNode:
+		see(n.Ident)
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" { // others hold what was seen when they were set
+			see(n.Ident[1:])
+		}
+	case *parse.TextNode, *parse.CommentNode, *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode,
+		*parse.IdentifierNode, *parse.BreakNode, *parse.ContinueNode:
+	default: // the dot, templates and what is not known: it may be all
+		see(nil)
+	}
+}
+
+func walkBranch(n *parse.BranchNode, see func([]string)) {
+	walk(n.Pipe, see)
+	walk(n.List, see)
+	walk(n.ElseList, see)
+}

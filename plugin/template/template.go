@@ -1,0 +1,134 @@
+// Package template makes answers from Go's text/template.
+//
+//	query ──▶ stanza.match: zone, class, type, regex, vars, conditions ──▶ data
+//	                                                                        │
+//	reply ◀── CNAME followed ◀── stanza.sections: texts or records ◀────────┘
+//
+// The template directives of a server block make one Handler, which tries them in order. What is rendered
+// from nothing but the question is kept for the next one who asks the same. Start at Handler.ServeDNS.
+package template
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "template"
+
+// Handler is the plugin.
+type Handler struct {
+	Zones     []string // of all Templates
+	Next      plugin.Handler
+	Templates []template
+}
+
+// Upstreamer looks up the names that CNAME records lead to. The reply may be nil.
+type Upstreamer interface {
+	Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error)
+}
+
+// Name implements plugin.Handler.
+func (h Handler) Name() string { return pluginName }
+
+// ServeDNS implements plugin.Handler.
+func (h Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	if len(r.Question) == 0 || plugin.Zones(h.Zones).Matches(state.Name()) == "" {
+		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
+	}
+	for i := range h.Templates {
+		t := &h.Templates[i]
+		data, verdict, err := t.match(ctx, &state)
+		switch {
+		case err != nil:
+			return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+		case verdict == answers:
+			return t.answer(ctx, &state, data)
+		case verdict == refuses:
+			return dns.RcodeServerFailure, nil
+		}
+	}
+	return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
+}
+
+// ServeWire implements plugin.WireHandler. Texts are rendered from messages; queries that no template may concern go on.
+func (h Handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	name := wire.Text(q.Lower())
+	for i := range h.Templates {
+		if t := &h.Templates[i]; t.concerns(name, q.Class(), q.Type()) {
+			return wire.Unpack
+		}
+	}
+	return plugin.NextWire(h.Name(), h.Next, ctx, w, q)
+}
+
+// WireSelf implements plugin.WireHandler.
+func (h Handler) WireSelf() plugin.Handler { return h }
+
+// answer writes the reply of t.
+func (t *template) answer(ctx context.Context, state *request.Request, data *data) (int, error) {
+	labels := []string{metrics.WithServer(ctx), data.Zone, metrics.WithView(ctx), data.Class, data.Type}
+	matches.WithLabelValues(labels...).Inc()
+	if t.rcode == dns.RcodeServerFailure {
+		if t.ede == nil {
+			return dns.RcodeServerFailure, nil
+		}
+		m := new(dns.Msg).SetRcode(state.Req, t.rcode)
+		t.explain(m)
+		return dns.RcodeSuccess, state.W.WriteMsg(m)
+	}
+	m := new(dns.Msg).SetReply(state.Req)
+	m.Authoritative, m.Rcode = true, t.rcode
+	rrs, err := t.records(data, labels)
+	if err != nil {
+		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+	}
+	m.Answer, m.Ns, m.Extra = rrs[answer], rrs[authority], rrs[additional]
+	if qtype := state.QType(); qtype == dns.TypeA || qtype == dns.TypeAAAA {
+		t.follow(ctx, state, m)
+	}
+	t.explain(m)
+	if err := state.W.WriteMsg(m); err != nil {
+		return dns.RcodeSuccess, err
+	}
+	if m.Rcode == dns.RcodeNameError {
+		return m.Rcode, nil
+	}
+	return dns.RcodeSuccess, nil // others would say that nothing was written
+}
+
+// explain adds the extended DNS error (RFC 8914) to m, if there is one. It reaches clients that sent an OPT record.
+func (t *template) explain(m *dns.Msg) {
+	if t.ede == nil {
+		return
+	}
+	opt := m.IsEdns0()
+	if opt == nil {
+		m.SetEdns0(dns.DefaultMsgSize, false)
+		opt = m.IsEdns0()
+	}
+	opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: t.ede.InfoCode, ExtraText: t.ede.ExtraText})
+}
+
+// follow appends what the answer's CNAME records lead to. A target that cannot be looked up is left out: the
+// client may ask for it.
+func (t *template) follow(ctx context.Context, state *request.Request, m *dns.Msg) {
+	for _, rr := range m.Answer {
+		cname, ok := rr.(*dns.CNAME)
+		if !ok {
+			continue
+		}
+		up, err := t.upstream.Lookup(ctx, *state, cname.Target, state.QType())
+		if err != nil || up == nil {
+			continue
+		}
+		m.Truncated = m.Truncated || up.Truncated
+		m.Answer = append(m.Answer, up.Answer...)
+	}
+}
