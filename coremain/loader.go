@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
 	"github.com/coredns/caddy"
 )
 
@@ -31,6 +33,9 @@ func loadNamed(serverType string) (caddy.Input, error) {
 func loadFile(path, serverType string) (caddy.Input, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := corefile.CheckImports(path, text); err != nil {
 		return nil, err
 	}
 	return caddy.CaddyfileInput{Contents: text, Filepath: path, ServerTypeName: serverType}, nil
