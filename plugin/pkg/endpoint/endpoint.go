@@ -103,10 +103,10 @@ func (l *Lease) RestartFailed() error {
 	return nil
 }
 
-// Shutdown says that the owner is shut down. If another instance took its place, the lease ends; at the end of the process the
-// endpoint answers on, until FinalShutdown.
+// Shutdown says that the owner is shut down. If another instance took its place, all its leases end; at the end of the process
+// the endpoint answers on, until FinalShutdown.
 func (l *Lease) Shutdown() error {
-	all.handOver(l)
+	all.handOver(l.owner)
 	return nil
 }
 

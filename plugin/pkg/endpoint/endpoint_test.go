@@ -202,11 +202,12 @@ func TestFailureAfterTheHandoverIsNone(t *testing.T) {
 // No request fails while instances come and go.
 func TestNoGap(t *testing.T) {
 	addr := freeAddr(t)
-	current := newInstance("0", spec(addr, "/", "OK"))
+	specs := []Spec{spec(addr, "/a", "OK"), spec(addr, "/b", "OK"), spec(addr, "/c", "OK")}
+	current := newInstance("0", specs...)
 	must(t, current.start())
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for range 3 {
+	for _, path := range []string{"/a", "/b", "/c"} {
 		wg.Go(func() {
 			for {
 				select {
@@ -214,15 +215,15 @@ func TestNoGap(t *testing.T) {
 					return
 				default:
 				}
-				if got := get(addr, "/"); got != "OK" {
-					t.Errorf("got %q", got)
+				if got := get(addr, path); got != "OK" {
+					t.Errorf("%s: got %q", path, got)
 					return
 				}
 			}
 		})
 	}
-	for i := range 60 {
-		next := newInstance(fmt.Sprint(i), spec(addr, "/", "OK"))
+	for i := range 200 {
+		next := newInstance(fmt.Sprint(i), specs...)
 		if err := current.restart(next, i%3 == 0); err == nil {
 			current = next
 		}

@@ -78,38 +78,32 @@ func (t *table) restarting(owner any) {
 
 // restartFailed ends the leases that were opened while owner was being replaced.
 func (t *table) restartFailed(owner any) {
-	t.mu.Lock()
-	if !slices.Contains(t.replaced, owner) {
-		t.mu.Unlock()
-		return // it was replaced all the same, or another lease of it was told before
-	}
-	var over ending
-	for _, s := range slices.Clone(t.servers) {
-		for _, l := range slices.Clone(s.leases) {
-			if l.heirOf == owner {
-				t.leave(l, &over)
-			}
-		}
-	}
-	t.settle(owner)
-	t.mu.Unlock()
-	over.run()
+	t.conclude(owner, func(l *Lease) bool { return l.heirOf == owner })
 }
 
-// handOver ends l if its owner is being replaced.
-func (t *table) handOver(l *Lease) {
+// handOver ends all leases of owner at once, if it is being replaced: those that waited take over with all their paths.
+func (t *table) handOver(owner any) {
+	t.conclude(owner, func(l *Lease) bool { return l.owner == owner })
+}
+
+// conclude ends those leases that are over now that it is settled whether owner is replaced. It does nothing if that has been
+// settled before, as by another lease of the same owner.
+func (t *table) conclude(owner any, over func(*Lease) bool) {
 	t.mu.Lock()
-	if !slices.Contains(t.replaced, l.owner) {
-		t.mu.Unlock()
-		return
-	}
-	var over ending
-	t.leave(l, &over)
-	if !slices.ContainsFunc(t.servers, func(s *server) bool { return s.held(l.owner) }) {
-		t.settle(l.owner)
+	var e ending
+	if slices.Contains(t.replaced, owner) {
+		for _, s := range t.servers {
+			for _, l := range s.leases {
+				if over(l) {
+					e.leases = append(e.leases, l)
+				}
+			}
+		}
+		t.end(&e)
+		t.settle(owner)
 	}
 	t.mu.Unlock()
-	over.run()
+	e.run()
 }
 
 // settle notes that owner is not being replaced any more.
@@ -125,26 +119,33 @@ func (t *table) settle(owner any) {
 }
 
 func (t *table) close(l *Lease) {
-	var over ending
 	t.mu.Lock()
-	t.leave(l, &over)
+	var e ending
+	if l.server != nil {
+		e.leases = append(e.leases, l)
+		t.end(&e)
+	}
 	t.mu.Unlock()
-	over.run()
+	e.run()
 }
 
-// leave ends l. If it was the last lease on its server, that is taken out of the table.
-func (t *table) leave(l *Lease, over *ending) {
-	s := l.server
-	if s == nil {
-		return
+// end ends leases, and takes servers that have none any more out of the table. The others learn of it when all is done, so
+// that no request meets an instance of which a part has gone.
+func (t *table) end(e *ending) {
+	for _, l := range e.leases {
+		l.server.remove(l)
 	}
-	l.server, l.heirOf = nil, nil
-	over.leases = append(over.leases, l)
-	s.remove(l)
-	if len(s.leases) == 0 {
-		t.servers = slices.DeleteFunc(t.servers, func(o *server) bool { return o == s })
-		over.servers = append(over.servers, s)
+	for _, l := range e.leases {
+		s := l.server
+		l.server, l.heirOf = nil, nil
+		switch {
+		case len(s.leases) > 0:
+			s.route()
+		case !slices.Contains(e.servers, s):
+			e.servers = append(e.servers, s)
+		}
 	}
+	t.servers = slices.DeleteFunc(t.servers, func(s *server) bool { return len(s.leases) == 0 })
 }
 
 // ending is what ends when the lock has been given back.

@@ -1,0 +1,159 @@
+package plugin
+
+import (
+	"context"
+	"net"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// SRV returns the SRV records (RFC 2782) of the name of state, and the addresses of their targets as extra. Weights are
+// set in relation to the sum of those of the same priority, so that they add up to about 100. A service without a port
+// (-1) has no record.
+//
+// The target of a service whose host is an address is made of the service's key, and equal records count once.
+func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
+	services, err := b.Services(ctx, state, false, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	type target struct {
+		name string
+		port uint16
+	}
+	var sums tally[int] // of weights, by priority
+	for i := range services {
+		sums.add(services[i].Priority, weightOf(&services[i]))
+	}
+	var seen tally[target]
+	t := targets{ctx: ctx, backend: b, zone: zone, opt: opt, state: state}
+	for i := range services {
+		s := services[i]
+		if s.Port == -1 {
+			continue
+		}
+		weight := uint16(max(1, 100*weightOf(&s)/sums.of(s.Priority)))
+		switch what, ip := s.HostType(); what {
+		case dns.TypeCNAME:
+			if s.Host == "" {
+				continue
+			}
+			rr := s.NewSRV(state.QName(), weight)
+			records = append(records, rr)
+			t.addName(rr.Target)
+		case dns.TypeA, dns.TypeAAAA:
+			s.Host = msg.Domain(s.Key)
+			rr := s.NewSRV(state.QName(), weight)
+			if seen.first(target{rr.Target, rr.Port}) {
+				records = append(records, rr)
+			}
+			t.addAddress(&s, rr.Target, ip)
+		}
+	}
+	return records, t.extra, nil
+}
+
+// weightOf is the weight of a service as it counts; 0 and less mean 100.
+func weightOf(s *msg.Service) int {
+	if s.Weight <= 0 {
+		return 100
+	}
+	return s.Weight
+}
+
+// MX returns the MX records of the name of state: one for each service that is a mail exchange. Targets are treated
+// as by SRV.
+func MX(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
+	services, err := b.Services(ctx, state, false, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	type target struct {
+		name       string
+		preference uint16
+	}
+	var seen tally[target]
+	t := targets{ctx: ctx, backend: b, zone: zone, opt: opt, state: state}
+	for i := range services {
+		s := services[i]
+		if !s.Mail {
+			continue
+		}
+		switch what, ip := s.HostType(); what {
+		case dns.TypeCNAME:
+			if s.Host == "" {
+				continue
+			}
+			rr := s.NewMX(state.QName())
+			records = append(records, rr)
+			t.addName(rr.Mx)
+		case dns.TypeA, dns.TypeAAAA:
+			s.Host = msg.Domain(s.Key)
+			rr := s.NewMX(state.QName())
+			if seen.first(target{rr.Mx, rr.Preference}) {
+				records = append(records, rr)
+			}
+			t.addAddress(&s, rr.Mx, ip)
+		}
+	}
+	return records, t.extra, nil
+}
+
+// targets gathers the addresses of the targets of an answer, for its additional section.
+type targets struct {
+	ctx     context.Context
+	backend ServiceBackend
+	zone    string
+	opt     Options
+	state   request.Request
+
+	extra []dns.RR
+	names tally[string]
+	addrs tally[targetAddr]
+}
+
+type targetAddr struct{ name, ip string }
+
+// addAddress adds the address record of a target whose service has an address of its own.
+func (t *targets) addAddress(s *msg.Service, owner string, ip net.IP) {
+	if !t.addrs.first(targetAddr{owner, string(ip)}) {
+		return
+	}
+	if len(ip) == net.IPv4len {
+		t.extra = append(t.extra, s.NewA(owner, ip))
+		return
+	}
+	t.extra = append(t.extra, s.NewAAAA(owner, ip))
+}
+
+// addName adds the A and AAAA records of a target, with the aliases that lead to them. A target that cannot be
+// resolved adds nothing.
+func (t *targets) addName(target string) {
+	if !t.names.first(target) {
+		return
+	}
+	before := len(t.extra)
+	t.extra = append(t.extra, t.resolve(target, dns.TypeA)...)
+	aliased := len(t.extra) > before // then the aliases, if any, are there
+	for _, rr := range t.resolve(target, dns.TypeAAAA) {
+		if rr.Header().Rrtype != dns.TypeCNAME || !aliased {
+			t.extra = append(t.extra, rr)
+		}
+	}
+}
+
+func (t *targets) resolve(target string, typ uint16) []dns.RR {
+	if dns.IsSubDomain(t.zone, target) {
+		l := lookup{ctx: t.ctx, backend: t.backend, zone: t.zone, opt: t.opt, typ: typ}
+		found, _ := l.run(asking(t.state, target, typ), nil) // no address is no error of the answer
+		return found
+	}
+	m, err := t.backend.Lookup(t.ctx, t.state, target, typ)
+	if err != nil || m == nil {
+		return nil
+	}
+	return m.Answer
+}

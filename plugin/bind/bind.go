@@ -1,0 +1,135 @@
+// Package bind sets the addresses that a server block listens on. It has no part in queries.
+//
+//	bind lo 192.0.2.1 { except ::1 } ──parse──▶ rule ──hosts──▶ 127.0.0.1 192.0.2.1 ──▶ Config.ListenHosts
+package bind
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+)
+
+const pluginName = "bind"
+
+func init() { plugin.Register(pluginName, setup) }
+
+// rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of interfaces.
+type rule struct {
+	names, except []string
+}
+
+var (
+	errNoName   = errors.New("at least one address or interface name is expected")
+	errNoExcept = errors.New("at least one address or interface must be given to except subdirective")
+	errNothing  = errors.New("all addresses are excepted, there is nothing to listen on")
+)
+
+var directive = corefile.Define(corefile.Directive[rule]{
+	Name: pluginName,
+	Args: corefile.Args[rule]{Syntax: "ADDRESS|IFACE...", Max: -1, Set: func(r *rule, l *corefile.Line) error {
+		if r.names = l.Args; len(r.names) == 0 {
+			return errNoName
+		}
+		return nil
+	}},
+	Unknown: `invalid option "%s"`,
+	Options: corefile.Table[rule]{
+		corefile.Row("except", "ADDRESS|IFACE...", "do not listen on these", 0, -1, func(r *rule, l *corefile.Line) error {
+			if len(l.Args) == 0 {
+				return errNoExcept
+			}
+			r.except = append(r.except, l.Args...)
+			return nil
+		}),
+	},
+})
+
+func setup(c *caddy.Controller) error {
+	rules, err := directive.ParseEach(c, rule{})
+	if err != nil {
+		return err
+	}
+	hosts, err := hosts(rules, interfaceAddrs)
+	if err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	dnsserver.GetConfig(c).ListenHosts = hosts
+	return nil
+}
+
+// hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them. lookup gives
+// an interface's addresses.
+func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []string, err error) {
+	seen := map[netip.Addr]bool{}
+	for _, r := range rules {
+		not := map[netip.Addr]bool{}
+		excepted, err := expand(r.except, lookup)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range excepted {
+			not[netip.MustParseAddr(h)] = true
+		}
+		listed, err := expand(r.names, lookup)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range listed {
+			if a := netip.MustParseAddr(h); !not[a] && !seen[a] {
+				seen[a] = true
+				all = append(all, h)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errNothing
+	}
+	return all, nil
+}
+
+// expand is the addresses that names stand for; all are valid addresses.
+func expand(names []string, lookup func(string) ([]string, error)) (out []string, err error) {
+	for _, name := range names {
+		if _, err := netip.ParseAddr(name); err == nil {
+			out = append(out, name)
+			continue
+		}
+		addrs, err := lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, addrs...)
+	}
+	return out, nil
+}
+
+// interfaceAddrs is the addresses of an interface; link-local ones of IPv6 with the interface as their zone.
+func interfaceAddrs(name string) (out []string, err error) {
+	iface, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("not a valid IP address or interface name: %q", name)
+	}
+	addrs, err := iface.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of interface %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue // no IP address
+		}
+		addr := p.Addr()
+		if addr.Is6() && addr.IsLinkLocalUnicast() {
+			addr = addr.WithZone(name)
+		}
+		out = append(out, addr.String())
+	}
+	return out, nil
+}

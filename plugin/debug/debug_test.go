@@ -1,0 +1,77 @@
+package debug
+
+import (
+	"bytes"
+	golog "log"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+func TestSetup(t *testing.T) {
+	for input, wantErr := range map[string]string{
+		"debug":            "",
+		"debug\ndebug":     "",
+		"debug off":        "Wrong argument count or unexpected line ending after 'off'",
+		"debug {\nlate\n}": "unknown property 'late'",
+	} {
+		c := caddy.NewTestController("dns", input)
+		err := setup(c)
+		if wantErr == "" {
+			if err != nil || !dnsserver.GetConfig(c).Debug {
+				t.Errorf("%q: debug is %t, error %v", input, dnsserver.GetConfig(c).Debug, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), wantErr) || dnsserver.GetConfig(c).Debug {
+			t.Errorf("%q: got error %v, want %q", input, err, wantErr)
+		}
+	}
+}
+
+func TestHexdump(t *testing.T) {
+	var out bytes.Buffer
+	was := golog.Writer()
+	golog.SetOutput(&out)
+	flags := golog.Flags()
+	golog.SetFlags(0)
+	defer func() { golog.SetOutput(was); golog.SetFlags(flags); log.D.Clear() }()
+
+	m := new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
+	m.Id = 0xdcbd
+	Hexdump(m, "a", 1)
+	Hexdumpf(m, "%d", 2)
+	if out.Len() > 0 {
+		t.Errorf("debug lines are off, but %q", out.String())
+	}
+	log.D.Set()
+	const lines = "\ndebug: 000000 dc bd 01 00 00 01 00 00 00 00 00 00 01 61 07 65\n" +
+		"debug: 000010 78 61 6d 70 6c 65 03 6f 72 67 00 00 01 00 01\n" +
+		"debug: 00001f\n"
+	broken := &dns.Msg{Question: []dns.Question{{Name: strings.Repeat("x", 64) + "."}}}
+	for _, tc := range []struct {
+		write func()
+		want  string
+	}{
+		{func() { Hexdump(m, "text ", 1) }, "[DEBUG] text 1" + lines},
+		{func() { Hexdumpf(m, "%03d%%", 2) }, "[DEBUG] 002%" + lines},
+		{func() { Hexdump(broken, "text") }, "[DEBUG] text\n"},
+		{func() { Hexdump(nil, "text") }, "[DEBUG] text\n"},
+	} {
+		out.Reset()
+		if tc.write(); out.String() != tc.want {
+			t.Errorf("got\n%swant\n%s", out.String(), tc.want)
+		}
+	}
+}
+
+func TestReadme(t *testing.T) {
+	got, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || got != directive.Doc().Syntax {
+		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
+	}
+}

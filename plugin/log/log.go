@@ -1,0 +1,125 @@
+// Package log writes a line about each query, or about some: by name and by the class of the reply.
+//
+//	query ──▶ the first rule whose names cover it ──▶ chain ──▶ class of the reply ──▶ line after the rule's format
+//
+// A line tells what the client asked, whatever plugins further down made of the query. Start at Logger.ServeDNS; setup.go
+// has the formats.
+package log
+
+import (
+	"context"
+	golog "log"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/replacer"
+	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// Logger logs queries by its rules.
+type Logger struct {
+	Next  plugin.Handler
+	Rules []Rule
+}
+
+// Rule says how queries for some names are logged.
+type Rule struct {
+	NameScope string                      // a zone; queries for it and for names below it
+	Class     map[response.Class]struct{} // classes of replies that are logged
+	Format    string                      // of the line
+}
+
+// logs reports whether replies of a class are logged.
+func (r *Rule) logs(class response.Class) bool {
+	if _, all := r.Class[response.All]; all {
+		return true
+	}
+	_, ok := r.Class[class]
+	return ok
+}
+
+// rule is the rule for a name, nil if there is none.
+func (l *Logger) rule(name string) *Rule {
+	for i := range l.Rules {
+		if plugin.Name(l.Rules[i].NameScope).Matches(name) {
+			return &l.Rules[i]
+		}
+	}
+	return nil
+}
+
+// Name is the plugin's name.
+func (l Logger) Name() string { return pluginName }
+
+// ReadsMetadata reports whether a rule's format reads labels.
+func (l Logger) ReadsMetadata() bool {
+	for i := range l.Rules {
+		if replacer.Parse(l.Rules[i].Format).HasLabels() {
+			return true
+		}
+	}
+	return false
+}
+
+// ServeDNS passes the query on and logs it when it has been served.
+func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	rule := l.rule(state.Name())
+	if rule == nil {
+		return plugin.NextOrFailure(l.Name(), l.Next, ctx, w, r)
+	}
+	e := newEntry()
+	defer e.free()
+	e.facts.SetRequest(&state)
+	rec := dnstest.NewRecorder(w)
+	rcode, err := plugin.NextOrFailure(l.Name(), l.Next, ctx, rec, r)
+	if !plugin.ClientWrite(rcode) { // the server will write this
+		rec.Msg = new(dns.Msg).SetRcode(r, rcode)
+		rec.Rcode, rec.Len = rcode, rec.Msg.Len()
+	}
+	class := label(ctx, rec.Msg)
+	if rule.logs(class) {
+		e.facts.SetRecorder(rec)
+		e.write(ctx, rule)
+	}
+	return rcode, err
+}
+
+// label tells the class of a reply, and puts it and the reply's type into the query's metadata.
+func label(ctx context.Context, m *dns.Msg) response.Class {
+	typ, _ := response.Typify(m, time.Now().UTC())
+	class := response.Classify(typ)
+	if metadata.SetValueFunc(ctx, "log/type", typ.String) {
+		metadata.SetValueFunc(ctx, "log/class", class.String)
+	}
+	return class
+}
+
+// entry is a line in the making.
+type entry struct {
+	facts replacer.Facts
+	line  []byte
+}
+
+var entries = sync.Pool{New: func() any { return new(entry) }}
+
+func newEntry() *entry { return entries.Get().(*entry) }
+
+func (e *entry) free() {
+	e.facts = replacer.Facts{} // it points into the query
+	entries.Put(e)
+}
+
+// write logs the line about e's facts after the rule's format. Labels are read from ctx.
+func (e *entry) write(ctx context.Context, rule *Rule) {
+	e.line = append(e.line[:0], "[INFO] "...)
+	e.line = replacer.Parse(rule.Format).Append(e.line, ctx, &e.facts)
+	// An error of the output has nowhere to go but to the output.
+	_ = golog.Output(2, string(e.line))
+}

@@ -1,0 +1,95 @@
+package log
+
+import (
+	"strings"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/replacer"
+	"github.com/coredns/coredns/plugin/pkg/response"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+const pluginName = "log"
+
+// Formats that have a name.
+const (
+	// CommonLogFormat is {common}.
+	CommonLogFormat = `{remote}:{port} ` + replacer.EmptyValue + ` {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration}`
+	// CombinedLogFormat is {combined}.
+	CombinedLogFormat = CommonLogFormat + ` "{>opcode}"`
+	// DefaultLogFormat is what a rule without a format has.
+	DefaultLogFormat = CommonLogFormat
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+// settings is one occurrence of the directive.
+type settings struct {
+	names   []string
+	format  string
+	classes []response.Class
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Args: corefile.Args[settings]{Syntax: "[NAMES...] [FORMAT]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+		s.names, s.format = l.Args, DefaultLogFormat
+		if last := len(l.Args) - 1; last > 0 && strings.Contains(l.Args[last], "{") {
+			s.names, s.format = l.Args[:last], expand(l.Args[last])
+		}
+		if len(s.names) == 0 {
+			s.names = []string{"."}
+		}
+		return nil
+	}},
+	Options: corefile.Table[settings]{
+		corefile.Row("class", "CLASSES...", "log replies of these classes only: all, success, denial, error", 1, -1, addClasses),
+	},
+})
+
+func addClasses(s *settings, l *corefile.Line) error {
+	for _, word := range l.Args {
+		class, err := response.ClassFromString(word)
+		if err != nil {
+			return err
+		}
+		s.classes = append(s.classes, class)
+	}
+	return nil
+}
+
+// expand puts the formats that have a name into a format.
+func expand(format string) string {
+	return strings.NewReplacer("{common}", CommonLogFormat, "{combined}", CombinedLogFormat).Replace(format)
+}
+
+// rules is the rules of all occurrences of the directive, in their order.
+func rules(c *caddy.Controller) (all []Rule, err error) {
+	list, err := directive.ParseEach(c, settings{})
+	for _, s := range list {
+		class := map[response.Class]struct{}{}
+		for _, c := range s.classes {
+			class[c] = struct{}{}
+		}
+		if len(class) == 0 {
+			class[response.All] = struct{}{}
+		}
+		for _, name := range s.names {
+			all = append(all, Rule{NameScope: dns.Fqdn(name), Format: s.format, Class: class})
+		}
+	}
+	return all, err
+}
+
+func setup(c *caddy.Controller) error {
+	rules, err := rules(c)
+	if err != nil {
+		return err
+	}
+	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return Logger{Next: next, Rules: rules} })
+	return nil
+}
