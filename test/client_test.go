@@ -1,0 +1,125 @@
+package test
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// start starts a server, and ends it with the test.
+func start(t *testing.T, corefile string) (i *caddy.Instance, udp, tcp string) {
+	t.Helper()
+	i, udp, tcp, err := CoreDNSServerAndPorts(corefile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{instance: i}
+	t.Cleanup(r.end)
+	return i, loopback(udp), loopback(tcp)
+}
+
+// running is a server that may be restarted; the instance that serves last is ended.
+type running struct{ instance *caddy.Instance }
+
+func (r *running) end() {
+	r.instance.ShutdownCallbacks()
+	CoreDNSServerStop(r.instance)
+}
+
+// loopback is the port of a listener on all addresses, on 127.0.0.1.
+func loopback(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return net.JoinHostPort("127.0.0.1", port)
+}
+
+// ask is the reply to one query, nil if there is none within two seconds.
+func ask(t *testing.T, network, addr string, m *dns.Msg) *dns.Msg {
+	t.Helper()
+	c := &dns.Client{Net: network, Timeout: 2 * time.Second}
+	reply, _, err := c.Exchange(m, addr)
+	if err != nil {
+		t.Logf("%s %s: %v", network, addr, err)
+		return nil
+	}
+	return reply
+}
+
+func question(name string, typ uint16) *dns.Msg { return new(dns.Msg).SetQuestion(name, typ) }
+
+// logged is what servers log during a test.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// captureLog redirects Go's log for the rest of the test. Servers must have been started by this package before or be so after.
+func captureLog(t *testing.T) *logged {
+	t.Helper()
+	quiet()
+	l, flags := new(logged), log.Flags()
+	log.SetOutput(l)
+	log.SetFlags(0)
+	t.Cleanup(func() { log.SetOutput(io.Discard); log.SetFlags(flags) })
+	return l
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// waitFor waits until text was logged.
+func (l *logged) waitFor(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, "log "+text, func() bool { return strings.Contains(l.String(), text) })
+}
+
+// eventually waits until f is true, ten seconds at most.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Errorf("in vain waited for: %s", what)
+}
+
+// get is what a new connection gets from an HTTP endpoint: status and text, or "no answer".
+func get(url string) string {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 3 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		return "no answer"
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.Status[:3] + " " + string(body)
+}
+
+// freeAddr is an address of loopback that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
