@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"crypto/tls"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -83,3 +84,11 @@ func (w *trackedWriter) SetPlugin(name string) {
 }
 
 func (w *trackedWriter) GetPlugin() string { return w.tracker.GetPlugin() }
+
+// ConnectionState is the TLS state of the query's connection, nil if there is none.
+func (w *trackedWriter) ConnectionState() *tls.ConnectionState {
+	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
+		return c.ConnectionState()
+	}
+	return nil
+}

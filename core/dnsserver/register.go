@@ -141,7 +141,11 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	if err := d.findViews(); err != nil {
 		return nil, err
 	}
-	return servers, d.checkOverlaps()
+	if err := d.checkOverlaps(); err != nil {
+		return nil, err
+	}
+	d.follow(servers)
+	return servers, nil
 }
 
 // server is what all kinds of servers have in common.

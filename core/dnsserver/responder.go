@@ -91,8 +91,8 @@ type packer struct {
 
 var packers = sync.Pool{New: func() any { return &packer{buf: make([]byte, 4096)} }}
 
-// writeFit makes m, a reply to req, fit the client and sends it. m is not changed,
-// unless it is one of the rare kinds that only miekg/dns can pack.
+// writeFit makes m, a reply to req, fit the client and sends it. m gets TC if the client does; else it
+// is not changed, unless it is one of the rare kinds that only miekg/dns can pack.
 func (w *responder) writeFit(m, req *dns.Msg) error {
 	if len(m.Question) != 1 || m.Rcode > 0xF || m.IsTsig() != nil {
 		return w.writeRare(m, req)
@@ -113,7 +113,11 @@ func (w *responder) writeFit(m, req *dns.Msg) error {
 			p.reply.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
 		}
 	}
-	return w.out.send(p.reply.End(end))
+	packed := p.reply.End(end)
+	if p.reply.Flag(wire.FlagTC) && !m.Truncated {
+		m.Truncated = true // for those that log the message
+	}
+	return w.out.send(packed)
 }
 
 // size is how long a reply may be.

@@ -39,6 +39,7 @@ type Server struct {
 	stacktrace bool
 	grace      time.Duration
 	unlisted   bool // another server lists the same zones
+	attempt    *attempt
 
 	mu       sync.Mutex
 	running  []stopper
@@ -228,6 +229,9 @@ func (s *Server) start(t stopper) bool {
 	defer s.mu.Unlock()
 	if s.stopped {
 		return false
+	}
+	if s.attempt != nil {
+		s.attempt.serves()
 	}
 	s.running = append(s.running, t)
 	return true

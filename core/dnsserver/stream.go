@@ -50,12 +50,14 @@ type streamTransport struct {
 
 	stopping atomic.Bool
 	mu       sync.Mutex
-	conns    map[*streamConn]struct{} // none is entered when stopping is set
-	done     sync.WaitGroup           // connections
+	conns    map[*streamConn]struct{}
+	until    time.Time      // when stopping: how long queries are taken from connections that are open
+	done     sync.WaitGroup // who accepts, and connections
 }
 
 func (s *Server) serveStream(l net.Listener) error {
 	t := &streamTransport{server: s, listener: l, slots: make(chan struct{}, MaxStreamConnections), conns: map[*streamConn]struct{}{}}
+	t.done.Add(1)
 	if !s.start(t) {
 		return l.Close()
 	}
@@ -63,6 +65,7 @@ func (s *Server) serveStream(l net.Listener) error {
 }
 
 func (t *streamTransport) accept() error {
+	defer t.done.Done()
 	for {
 		t.slots <- struct{}{} // beyond the bound, clients wait in the backlog
 		conn, err := t.listener.Accept()
@@ -76,26 +79,22 @@ func (t *streamTransport) accept() error {
 		}
 		c := &streamConn{transport: t, conn: conn, slots: make(chan struct{}, DefaultStreamQueries)}
 		c.out.conn, c.out.timeout = conn, t.server.WriteTimeout
-		if !t.enter(c) {
-			conn.Close()
-			<-t.slots
-			continue
-		}
+		t.enter(c)
 		go c.serve()
 	}
 }
 
-const acceptErrorPause = 5 * time.Millisecond
+const (
+	acceptErrorPause = 5 * time.Millisecond
+	// takeTime is how long a client that goes on asking is answered by a server that is being stopped.
+	takeTime = 3 * time.Second
+)
 
-func (t *streamTransport) enter(c *streamConn) bool {
+func (t *streamTransport) enter(c *streamConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopping.Load() {
-		return false
-	}
 	t.conns[c] = struct{}{}
 	t.done.Add(1)
-	return true
 }
 
 func (t *streamTransport) leave(c *streamConn) {
@@ -106,9 +105,11 @@ func (t *streamTransport) leave(c *streamConn) {
 	t.done.Done()
 }
 
-// stop closes the listener, and each connection when its queries are answered.
+// stop closes the listener, and each connection when its queries are answered and no more come. A connection that the
+// listener gave away last is served, too.
 func (t *streamTransport) stop(ctx context.Context) error {
 	t.mu.Lock()
+	t.until = time.Now().Add(takeTime)
 	t.stopping.Store(true)
 	for c := range t.conns {
 		c.conn.SetReadDeadline(time.Now().Add(drainTime)) // what has come until then is still served
@@ -160,7 +161,7 @@ func (c *streamConn) serve() {
 		<-c.inflight.drained()
 	}
 	if !c.hijacked.Load() {
-		c.conn.Close()
+		c.finish()
 	}
 }
 
@@ -181,18 +182,12 @@ func (c *streamConn) handshake() (*tls.ConnectionState, bool) {
 
 // next is the next query. A connection is not idle while a query of it is at work.
 func (c *streamConn) next(r *bufio.Reader, first bool) ([]byte, error) {
-	s := c.transport.server
-	timeout := s.IdleTimeout
+	timeout := c.transport.server.IdleTimeout
 	if first {
-		timeout = s.ReadTimeout
+		timeout = c.transport.server.ReadTimeout
 	}
 	for {
-		if !c.transport.stopping.Load() {
-			c.conn.SetReadDeadline(time.Now().Add(timeout))
-			if c.transport.stopping.Load() { // in between, and stop has set its deadline before us
-				c.conn.SetReadDeadline(time.Now().Add(drainTime))
-			}
-		}
+		c.setReadDeadline(timeout)
 		head, err := r.Peek(2)
 		if err == nil {
 			packet := make([]byte, binary.BigEndian.Uint16(head))
@@ -205,6 +200,33 @@ func (c *streamConn) next(r *bufio.Reader, first bool) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
+// stopped, as long as the query may have been on its way.
+func (c *streamConn) setReadDeadline(timeout time.Duration) {
+	t := c.transport
+	now := time.Now()
+	if !t.stopping.Load() {
+		c.conn.SetReadDeadline(now.Add(timeout))
+		if !t.stopping.Load() {
+			return // else stop may have set its deadline before us
+		}
+	}
+	if now.Before(t.until) {
+		c.conn.SetReadDeadline(now.Add(drainTime))
+	}
+}
+
+// finish closes the connection. The client may have sent another query just now: if that were left unread, the system
+// would reset the connection, and with it replies that are on their way.
+func (c *streamConn) finish() {
+	if tcp, ok := c.conn.(*net.TCPConn); ok && c.transport.stopping.Load() {
+		tcp.CloseWrite()
+		tcp.SetReadDeadline(time.Now().Add(drainTime))
+		io.Copy(io.Discard, io.LimitReader(tcp, 1<<16))
+	}
+	c.conn.Close()
 }
 
 // streamQuery is one query of a connection on its way through a worker.
