@@ -1,5 +1,5 @@
 # An image with nothing in it but the server and the certificates it checks others by.
-#   docker build -f deploy/Dockerfile -t coredns .
+#   docker build -t coredns .
 FROM golang:1.26 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends libcap2-bin ca-certificates
 WORKDIR /src

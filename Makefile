@@ -1,0 +1,53 @@
+# make          builds the server, ./coredns
+# make run      builds it and serves the example in examples/ on port 1053
+# make test     runs all tests
+# make help     lists the rest
+
+GO        ?= go
+BINARY    ?= coredns
+PORT      ?= 1053
+TESTFLAGS ?=
+PEERS     ?=
+
+COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+LDFLAGS := -s -w -X github.com/coredns/coredns/coremain.GitCommit=$(COMMIT)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: all build gen check run run-k8s test race clean help
+
+all: build
+
+build: ## the server, ./coredns
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) .
+
+gen: ## what is generated from plugin.cfg and CODEOWNERS
+	$(GO) generate coredns.go
+
+check: ## format, vet, staticcheck, and that what is generated is up to date
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "these files are not gofmt-ed"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) generate coredns.go
+	git diff --exit-code -- core plugin/chaos/zowners.go
+
+run: build ## the server with examples/Corefile on $(PORT)
+	@sed "s|PORT|$(PORT)|" examples/try.txt
+	./$(BINARY) -conf examples/Corefile -dns.port $(PORT)
+
+run-k8s: build ## a real Kubernetes API, the stock Corefile, and what it answers
+	test/cluster/build.sh >/dev/null
+	$(GO) run ./test/k8s/show -server ./$(BINARY)
+
+test: ## all tests; the first time this builds the programs of the test cluster
+	test/cluster/build.sh >/dev/null
+	$(GO) test -timeout 14m $(TESTFLAGS) ./...
+
+race: ## the tests of what is concurrent, with the race detector
+	$(GO) test -race -timeout 25m $(TESTFLAGS) ./core/... ./request/... ./plugin/... ./test/...
+
+clean: ## what was built here
+	rm -f $(BINARY)
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
