@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/coredns/coredns/plugin"
@@ -12,11 +13,12 @@ type block struct {
 	head      plugin.Handler // first handler of the chain, nil if there is none
 	collector MetadataCollector
 	wire      plugin.WireHandler // head, if it serves the wire lane
+	ctx       *blockContext      // for the wire lane
 }
 
-// newBlock makes the chain of cfg, from its end to its begin, and enters the handlers into cfg's registry.
-func newBlock(cfg *Config) *block {
-	b := &block{Config: cfg}
+// newBlock makes the chain of cfg for s, from its end to its begin, and enters the handlers into cfg's registry.
+func newBlock(s *Server, cfg *Config) *block {
+	b := &block{Config: cfg, ctx: &blockContext{context.Background(), s, cfg}}
 	cfg.handlers = make(map[string]plugin.Handler, len(cfg.Plugin))
 	cfg.chain = make([]plugin.Handler, len(cfg.Plugin))
 	var next plugin.Handler

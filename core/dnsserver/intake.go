@@ -13,9 +13,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// serveBytes serves one message as a transport received it: it is ignored, turned down for its
+// serveMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
 // form, or led to the plugins. packet is not kept.
-func (s *Server) serveBytes(ctx context.Context, w *responder, packet []byte) {
+func (s *Server) serveMessage(ctx context.Context, w *responder, packet []byte) {
 	switch rc, ok := acceptable(packet); {
 	case !ok:
 		return

@@ -47,3 +47,14 @@ func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
 		}
 	}
 }
+
+// find is route for a query that is not unpacked. It reports false if a block has to look at the message before it is known whose
+// the query is.
+func (r *router) find(name []byte, ds bool) (*block, bool) {
+	sure := true
+	b := r.route(name, ds, func(b *block) bool {
+		sure = sure && len(b.FilterFuncs) == 0
+		return true
+	})
+	return b, sure
+}

@@ -31,6 +31,7 @@ type Server struct {
 	MaxTCPQueries int           // queries of a connection, -1 any number
 
 	configs    []*Config // in file order
+	blocks     []*block  // the same with their chains
 	router     *router
 	tracer     ot.Tracer
 	tsigSecret map[string]string
@@ -65,11 +66,10 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		configs:       group,
 		grace:         DefaultGraceTime,
 	}
-	var blocks []*block
 	for _, cfg := range group {
 		s.configure(cfg)
-		b := newBlock(cfg)
-		blocks = append(blocks, b)
+		b := newBlock(s, cfg)
+		s.blocks = append(s.blocks, b)
 		for name, h := range cfg.handlers {
 			if _, ok := EnableChaos[name]; ok {
 				s.classes = true
@@ -80,7 +80,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		}
 	}
 	var err error
-	s.router, err = newRouter(blocks)
+	s.router, err = newRouter(s.blocks)
 	return s, err
 }
 

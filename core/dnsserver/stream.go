@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/pires/go-proxyproto"
 )
@@ -79,6 +80,8 @@ func (t *streamTransport) accept() error {
 		}
 		c := &streamConn{transport: t, conn: conn, slots: make(chan struct{}, DefaultStreamQueries)}
 		c.out.conn, c.out.timeout = conn, t.server.WriteTimeout
+		c.peer = wire.PeerOf(conn.RemoteAddr(), conn.LocalAddr())
+		c.peer.Proto, c.peer.Limit = wire.TCP, wire.MaxMessage
 		t.enter(c)
 		go c.serve()
 	}
@@ -133,10 +136,12 @@ func (t *streamTransport) stop(ctx context.Context) error {
 }
 
 // streamConn is one connection. Its reader reads a query only when fewer than
-// DefaultStreamQueries of its queries are at work.
+// DefaultStreamQueries of its queries are waiting.
 type streamConn struct {
 	transport *streamTransport
 	conn      net.Conn
+	peer      wire.Peer
+	tls       *tls.ConnectionState
 	out       frameWriter
 	slots     chan struct{}
 	inflight  inflight
@@ -145,24 +150,109 @@ type streamConn struct {
 
 func (c *streamConn) serve() {
 	defer c.transport.leave(c)
-	s := c.transport.server
-	state, ok := c.handshake()
-	if ok {
-		r := bufio.NewReaderSize(c.conn, 2048)
-		for n := 0; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
-			packet, err := c.next(r, n == 0)
-			if err != nil {
-				break
-			}
-			c.slots <- struct{}{}
-			c.inflight.add()
-			waiting().do(&streamQuery{streamConn: c, packet: packet, tls: state})
-		}
+	if state, ok := c.handshake(); ok {
+		c.tls = state
+		c.read()
 		<-c.inflight.drained()
 	}
 	if !c.hijacked.Load() {
 		c.finish()
 	}
+}
+
+// read serves queries until no more come. All that has come is served before replies are written, in one piece.
+func (c *streamConn) read() {
+	s := c.transport.server
+	r := bufio.NewReaderSize(c.conn, readSpace)
+	bytes := s.usesWire()
+	for n := 0; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); {
+		packet, err := c.next(r, n == 0)
+		if err != nil {
+			break
+		}
+		n++
+		if !bytes || !c.answer(r, packet, &n) {
+			c.wait(packet, nil, wire.Unpack)
+		}
+		if !hasFrame(r) {
+			c.out.flush()
+		}
+	}
+	c.out.flush()
+}
+
+const readSpace = 4096
+
+// answer serves packet, and what else has come, as far as it need not wait. It reports false if packet is not one for the wire lane.
+// n counts the queries.
+func (c *streamConn) answer(r *bufio.Reader, packet []byte, n *int) bool {
+	s := c.transport.server
+	run := runs.Get().(*run)
+	defer runs.Put(run)
+	peer := c.peer
+	peer.Arrival = time.Now()
+	lane := enterLane()
+	for {
+		reply, out := run.serve(s, packet, peer, lane, nil)
+		if reply != nil {
+			c.out.add(reply)
+		}
+		more := out == wire.Done && *n != s.MaxTCPQueries && hasFrame(r)
+		if !more {
+			lane.Done(time.Since(peer.Arrival))
+			lane.Leave()
+			if out != wire.Done {
+				c.wait(packet, &run.query, out)
+			}
+			return true
+		}
+		packet = frame(r)
+		*n++
+	}
+}
+
+// wait lets a query wait, without holding up those behind it, unless too many wait already.
+func (c *streamConn) wait(packet []byte, q *wire.Query, out wire.Outcome) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		c.out.flush()
+		c.slots <- struct{}{}
+	}
+	laterOn(c, packet, q, out)
+}
+
+func (c *streamConn) base() *Server { return c.transport.server }
+func (c *streamConn) begin()        { c.inflight.add() }
+
+func (c *streamConn) end() {
+	<-c.slots
+	c.inflight.done()
+}
+
+func (c *streamConn) responder() *responder {
+	return &responder{
+		out: c, network: "tcp", remote: c.conn.RemoteAddr(), local: c.conn.LocalAddr(),
+		limit: 65535, tls: c.tls, secrets: c.transport.server.tsigSecret,
+	}
+}
+
+// hasFrame reports whether a message has come whole.
+func hasFrame(r *bufio.Reader) bool {
+	if r.Buffered() < 2 {
+		return false
+	}
+	head, _ := r.Peek(2)
+	return r.Buffered() >= 2+int(binary.BigEndian.Uint16(head))
+}
+
+// frame is the message that has come whole. It is good until the next read.
+func frame(r *bufio.Reader) []byte {
+	head, _ := r.Peek(2)
+	n := 2 + int(binary.BigEndian.Uint16(head))
+	b, _ := r.Peek(n)
+	r.Discard(n)
+	return b[2:]
 }
 
 // handshake completes TLS, where there is TLS.
@@ -180,26 +270,33 @@ func (c *streamConn) handshake() (*tls.ConnectionState, bool) {
 	return &state, true
 }
 
-// next is the next query. A connection is not idle while a query of it is at work.
+// next is the next query; it is good until the next read. A connection is not idle while a query of it is at work.
 func (c *streamConn) next(r *bufio.Reader, first bool) ([]byte, error) {
 	timeout := c.transport.server.IdleTimeout
 	if first {
 		timeout = c.transport.server.ReadTimeout
 	}
-	for {
+	for !hasFrame(r) {
 		c.setReadDeadline(timeout)
 		head, err := r.Peek(2)
 		if err == nil {
-			packet := make([]byte, binary.BigEndian.Uint16(head))
-			r.Discard(2)
-			_, err = io.ReadFull(r, packet)
-			return packet, err
+			n := 2 + int(binary.BigEndian.Uint16(head))
+			if n > readSpace {
+				packet := make([]byte, n)
+				_, err = io.ReadFull(r, packet)
+				return packet[2:], err
+			}
+			if _, err = r.Peek(n); err != nil {
+				return nil, err
+			}
+			break
 		}
 		var nerr net.Error
 		if len(head) > 0 || !errors.As(err, &nerr) || !nerr.Timeout() || !c.inflight.busy() || c.transport.stopping.Load() {
 			return nil, err
 		}
 	}
+	return frame(r), nil
 }
 
 // setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
@@ -229,26 +326,6 @@ func (c *streamConn) finish() {
 	c.conn.Close()
 }
 
-// streamQuery is one query of a connection on its way through a worker.
-type streamQuery struct {
-	*streamConn
-	packet []byte
-	tls    *tls.ConnectionState
-}
-
-func (q *streamQuery) run() {
-	defer func() {
-		q.inflight.done()
-		<-q.slots
-	}()
-	s := q.transport.server
-	w := &responder{
-		out: q.streamConn, network: "tcp", remote: q.conn.RemoteAddr(), local: q.conn.LocalAddr(),
-		limit: 65535, tls: q.tls, secrets: s.tsigSecret,
-	}
-	s.serveBytes(context.Background(), w, q.packet)
-}
-
 func (c *streamConn) send(b []byte) error { return c.out.write(b) }
 func (c *streamConn) Close() error        { return c.conn.Close() }
 func (c *streamConn) Hijack()             { c.hijacked.Store(true) }
@@ -266,19 +343,32 @@ type frameWriter struct {
 	err     error // of a write; nothing more is written after it
 }
 
+// write writes a message, and all that has been added.
 func (w *frameWriter) write(b []byte) error {
+	if err := w.add(b); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// add puts a message behind those that are to be written.
+func (w *frameWriter) add(b []byte) error {
 	if len(b) > 65535 {
 		return errors.New("message is longer than 65535 octets")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
-	}
 	w.pending = binary.BigEndian.AppendUint16(w.pending, uint16(len(b)))
 	w.pending = append(w.pending, b...)
+	return w.err
+}
+
+// flush writes what has been added, unless somebody is writing: he takes it along.
+func (w *frameWriter) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.writing {
-		return nil // who writes takes it along
+		return w.err
 	}
 	w.writing = true
 	for len(w.pending) > 0 && w.err == nil {

@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/net/ipv6"
 )
 
 // ListenPacket opens the UDP socket.
@@ -24,18 +24,29 @@ func (s *Server) ListenPacket() (net.PacketConn, error) {
 	return reuseport.ListenPacket("udp", strings.TrimPrefix(s.Addr, transport.DNS+"://"))
 }
 
-// ServePacket serves queries that come on p until the server is stopped; then it closes p.
+// ServePacket serves queries that come on p until the server is stopped; then it closes p. If p is a plain
+// UDP socket that nobody wraps, further sockets at its address are opened, so that there is one for each core.
 func (s *Server) ServePacket(p net.PacketConn) error {
-	u := &udpTransport{server: s, conn: s.wrapPacket(p), readEnded: make(chan struct{})}
+	u := &udpTransport{server: s, done: make(chan struct{})}
 	for _, cfg := range s.configs {
 		if cfg.UDPDecorateWriterFunc != nil {
 			u.decorate = cfg.UDPDecorateWriterFunc(s)
 		}
 	}
-	if !s.start(u) {
-		return p.Close()
+	conn := s.wrapPacket(p)
+	udp, plain := conn.(*net.UDPConn)
+	if plain && u.decorate == nil {
+		u.open(udp)
 	}
-	return u.serve()
+	if len(u.sockets) == 0 {
+		u.sockets = []batchSocket{newPortableSocket(conn)}
+	}
+	if !s.start(u) {
+		u.close()
+		return nil
+	}
+	u.serve()
+	return nil
 }
 
 // wrapPacket makes p understand the PROXY protocol, if a block wants it.
@@ -53,149 +64,194 @@ func (s *Server) wrapPacket(p net.PacketConn) net.PacketConn {
 	return p
 }
 
-// udpTransport serves one UDP socket: one reader, and the workers of the process.
-type udpTransport struct {
-	server   *Server
-	conn     net.PacketConn
-	decorate dns.DecorateWriter
-	inflight inflight
-
-	stopping   atomic.Bool
-	readEnded  chan struct{}
-	drainUntil time.Time // the reader's
-}
-
-func (u *udpTransport) serve() error {
-	defer close(u.readEnded)
-	read := u.reader()
-	buf := make([]byte, MaxUDPQuery)
-	for {
-		if u.stopping.Load() && !u.drainOn() {
-			return nil
-		}
-		n, back, err := read(buf)
-		switch {
-		case err == nil:
-			u.take(buf[:n], back)
-		case u.stopping.Load() || errors.Is(err, net.ErrClosed):
-			return nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-		default:
-			time.Sleep(readErrorPause) // an error of the socket, such as no buffers: it may pass
-		}
-	}
-}
-
-// take gives a datagram to a worker, or drops it if all are at work.
-func (u *udpTransport) take(packet []byte, back back) {
-	u.inflight.add()
-	q := &udpQuery{transport: u, packet: append([]byte(nil), packet...), back: back}
-	if !waiting().try(q) {
-		u.inflight.done()
-		vars.QueriesDropped.WithLabelValues(u.server.Addr, "waiting").Inc()
-	}
-}
-
-const (
-	drainPause     = 5 * time.Millisecond  // the socket's queue is empty if so long nothing comes
-	drainTime      = 50 * time.Millisecond // a queue that is filled again and again is left to itself after that
-	readErrorPause = time.Millisecond
-)
-
-// drainOn makes the next read end soon if the socket's queue is empty. It reports false
-// if there was time enough to empty it.
-func (u *udpTransport) drainOn() bool {
-	now := time.Now()
-	if u.drainUntil.IsZero() {
-		u.drainUntil = now.Add(drainTime)
-	}
-	u.conn.SetReadDeadline(now.Add(drainPause))
-	return now.Before(u.drainUntil)
+// batchSocket is a UDP socket that is read and written in batches, by one goroutine.
+type batchSocket interface {
+	// receive waits for packets and returns how many came; they stay until the next call. Without wait it
+	// returns 0 when none is queued.
+	receive(wait bool) (int, error)
+	// packet is packet i of the batch.
+	packet(i int) []byte
+	// peer is where packet i came from and which of our addresses it was sent to.
+	peer(i int) (client, local netip.AddrPort)
+	// space is a buffer for the next reply, from its begin to its capacity.
+	space() []byte
+	// answer puts b into the batch that goes out, as the reply to packet i; send sends that batch.
+	answer(i int, b []byte)
+	send()
+	// back is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it.
+	back(i int) back
+	// wake makes a receive that waits return. Any goroutine may call it.
+	wake()
+	close() error
 }
 
 // back is where a datagram came from, and so where its reply goes.
 type back interface {
 	remote() net.Addr
+	local() net.Addr
 	write(b []byte) error
 }
 
-// reader is the way to read datagrams from the socket.
-func (u *udpTransport) reader() func(buf []byte) (int, back, error) {
-	conn, ok := u.conn.(*net.UDPConn)
-	if !ok {
-		return func(buf []byte) (int, back, error) {
-			n, addr, err := u.conn.ReadFrom(buf)
-			return n, &packetBack{u.conn, addr}, err
+// udpTransport serves the UDP sockets of one address: one reader each, which serves what does not wait, and
+// the workers of the process for all else.
+type udpTransport struct {
+	server   *Server
+	sockets  []batchSocket
+	decorate dns.DecorateWriter
+	inflight inflight
+
+	stopping atomic.Bool
+	done     chan struct{} // closed when no socket is read any more
+	handed   *extraSockets // nil if there is but one socket
+}
+
+func (u *udpTransport) serve() {
+	defer close(u.done)
+	var wg sync.WaitGroup
+	for _, sock := range u.sockets {
+		l := &udpLoop{udpTransport: u, sock: sock}
+		wg.Go(l.run)
+	}
+	wg.Wait()
+}
+
+// close closes all sockets.
+func (u *udpTransport) close() {
+	u.handed.giveUp()
+	for _, sock := range u.sockets {
+		sock.close()
+	}
+}
+
+// stop lets the loops take what is queued, waits for the queries in flight, and closes the sockets.
+func (u *udpTransport) stop(ctx context.Context) error {
+	u.stopping.Store(true)
+	for _, sock := range u.sockets {
+		sock.wake()
+	}
+	defer u.close()
+	<-u.done
+	select {
+	case <-u.inflight.drained():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// udpLoop is the reader of one socket.
+type udpLoop struct {
+	*udpTransport
+	sock  batchSocket
+	lane  *wire.Lane
+	query wire.Query
+	reply wire.Reply
+}
+
+const (
+	drainTime      = 50 * time.Millisecond // a queue that is filled again and again is left to itself after that
+	readErrorPause = time.Millisecond
+)
+
+func (l *udpLoop) run() {
+	l.lane = wire.NewLane()
+	defer l.lane.Close()
+	bytes := l.server.usesWire()
+	var until time.Time // when draining
+	for {
+		stopping := l.stopping.Load()
+		if stopping && until.IsZero() {
+			until = time.Now().Add(drainTime)
+		}
+		n, err := l.sock.receive(!stopping)
+		switch {
+		case n > 0 && bytes:
+			l.batch(n)
+		case n > 0:
+			for i := range n {
+				l.hand(i, l.sock.packet(i))
+			}
+		case errors.Is(err, net.ErrClosed), stopping && err == nil:
+			return
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			time.Sleep(readErrorPause) // an error of the socket, such as no buffers: it may pass
+		}
+		if stopping && time.Now().After(until) {
+			return
 		}
 	}
-	// On a wildcard socket the reply must come from the address that was asked.
-	ipv4.NewPacketConn(conn).SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
-	ipv6.NewPacketConn(conn).SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
-	return func(buf []byte) (int, back, error) {
-		n, session, err := dns.ReadFromSessionUDP(conn, buf)
-		return n, &sessionBack{conn, session}, err
+}
+
+// batch serves n packets.
+func (l *udpLoop) batch(n int) {
+	began := time.Now()
+	l.lane.Enter()
+	for i := range n {
+		packet := l.sock.packet(i)
+		eligible := l.query.Parse(packet)
+		l.query.Client, l.query.Local = l.sock.peer(i)
+		l.query.Arrival = began
+		if !eligible {
+			l.hand(i, packet)
+			continue
+		}
+		l.query.SetLane(l.lane)
+		l.reply.Reset(l.sock.space())
+		reply, out := l.server.serveWire(&l.reply, &l.query)
+		switch {
+		case out != wire.Done:
+			later(&udpOrigin{l.udpTransport, l.sock.back(i)}, packet, &l.query, out)
+		case reply != nil:
+			l.sock.answer(i, reply)
+		}
 	}
+	l.lane.Done(time.Since(began))
+	l.lane.Leave()
+	l.sock.send()
 }
 
-type packetBack struct {
-	conn net.PacketConn
-	addr net.Addr
+// hand gives packet i to a worker, which serves it in the message lane.
+func (l *udpLoop) hand(i int, packet []byte) {
+	later(&udpOrigin{l.udpTransport, l.sock.back(i)}, packet, &l.query, wire.Unpack)
 }
 
-func (b *packetBack) write(p []byte) error {
-	_, err := b.conn.WriteTo(p, b.addr)
-	return err
+// udpOrigin is where one datagram came from.
+type udpOrigin struct {
+	*udpTransport
+	back back
 }
 
-// remote is the client's address; a PROXY header may have told another one than the sender's.
-func (b *packetBack) remote() net.Addr {
-	if a, ok := b.addr.(interface{ Client() *net.UDPAddr }); ok {
-		return a.Client()
+func (o *udpOrigin) base() *Server       { return o.server }
+func (o *udpOrigin) begin()              { o.inflight.add() }
+func (o *udpOrigin) end()                { o.inflight.done() }
+func (o *udpOrigin) send(b []byte) error { return o.back.write(b) }
+
+func (o *udpOrigin) responder() *responder {
+	w := &responder{network: "udp", remote: o.back.remote(), local: o.back.local(), secrets: o.server.tsigSecret}
+	out := &udpOutlet{back: o.back}
+	if o.decorate != nil {
+		out.writer = o.decorate(plainWriter{w, o.back})
 	}
-	return b.addr
+	w.out = out
+	return w
 }
 
-type sessionBack struct {
-	conn    *net.UDPConn
-	session *dns.SessionUDP
+// udpOutlet is the outlet of the message lane.
+type udpOutlet struct {
+	back   back
+	writer dns.Writer // what a decorator made of the way back, nil without one
 }
 
-func (b *sessionBack) remote() net.Addr { return b.session.RemoteAddr() }
-func (b *sessionBack) write(p []byte) error {
-	_, err := dns.WriteToSessionUDP(b.conn, p, b.session)
-	return err
-}
-
-// udpQuery is one datagram on its way through a worker, and its outlet.
-type udpQuery struct {
-	transport *udpTransport
-	packet    []byte
-	back      back
-	writer    dns.Writer // what a decorator made of the way back, nil without one
-}
-
-func (q *udpQuery) run() {
-	defer q.transport.inflight.done()
-	s := q.transport.server
-	w := &responder{out: q, network: "udp", remote: q.back.remote(), local: q.transport.conn.LocalAddr(), secrets: s.tsigSecret}
-	if q.transport.decorate != nil {
-		q.writer = q.transport.decorate(plainWriter{w, q.back})
-	}
-	packet := q.packet
-	q.packet = nil
-	s.serveBytes(context.Background(), w, packet)
-}
-
-func (q *udpQuery) send(b []byte) error {
-	if q.writer != nil {
-		_, err := q.writer.Write(b)
+func (o *udpOutlet) send(b []byte) error {
+	if o.writer != nil {
+		_, err := o.writer.Write(b)
 		return err
 	}
-	return q.back.write(b)
+	return o.back.write(b)
 }
 
-func (q *udpQuery) Close() error { return nil }
-func (q *udpQuery) Hijack()      {}
+func (o *udpOutlet) Close() error { return nil }
+func (o *udpOutlet) Hijack()      {}
 
 // plainWriter is what decorators decorate: a writer that sends at once.
 type plainWriter struct {
@@ -204,17 +260,3 @@ type plainWriter struct {
 }
 
 func (w plainWriter) Write(b []byte) (int, error) { return len(b), w.back.write(b) }
-
-// stop lets the reader take what is queued, waits for the queries in flight, and closes the socket.
-func (u *udpTransport) stop(ctx context.Context) error {
-	u.stopping.Store(true)
-	u.conn.SetReadDeadline(time.Now()) // wakes the reader
-	defer u.conn.Close()
-	<-u.readEnded
-	select {
-	case <-u.inflight.drained():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -66,6 +66,8 @@ type Query struct {
 	names    []*name
 	first    name
 	mayBlock bool
+	lane     *Lane
+	awaited  Exchange
 	deadline time.Time
 }
 
@@ -116,6 +118,7 @@ func (q *Query) reset() {
 	q.depth = 0
 	q.name = &q.first
 	q.changed, q.mayBlock = false, false
+	q.lane, q.awaited = nil, nil
 	q.deadline = time.Time{}
 }
 
@@ -177,6 +180,10 @@ func (q *Query) MayBlock() bool { return q.mayBlock }
 
 // SetMayBlock says so.
 func (q *Query) SetMayBlock(may bool) { q.mayBlock = may }
+
+// Lane is the lane that the query is served on, nil if it may wait; SetLane sets it.
+func (q *Query) Lane() *Lane     { return q.lane }
+func (q *Query) SetLane(l *Lane) { q.lane = l }
 
 // Deadline is the time until which the plugins below may work on the query,
 // zero if none was set.

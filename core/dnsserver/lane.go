@@ -1,0 +1,84 @@
+package dnsserver
+
+import (
+	"context"
+	"flag"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// WireLane says whether queries are served as bytes where the plugins of a block can do that. Without
+// it, all take the message lane, which gives the same answers: it is for finding faults.
+var WireLane = true
+
+func init() {
+	flag.BoolVar(&WireLane, serverType+".wire", true, "Serve queries as bytes where plugins can")
+}
+
+// serveWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
+// what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
+func (s *Server) serveWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
+	b, ok := s.router.find(q.Lower(), q.Type() == dns.TypeDS)
+	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
+		return nil, wire.Unpack
+	}
+	if !s.debug {
+		defer func() {
+			if v := recover(); v != nil {
+				s.recovered(v)
+				reply, out = failed(w, q, wire.ServFail), wire.Done
+			}
+		}()
+	}
+	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
+		return nil, out
+	}
+	switch {
+	case w.Holds():
+		return w.Finish(q, edns.ReplySize(q.EDNS().Size)), out
+	case w.Failed() && !plugin.ClientWrite(w.Rcode()):
+		return failed(w, q, w.Rcode()), out
+	}
+	return nil, out // a drop, or a return code that says that somebody has written
+}
+
+// failed is an error reply to q.
+func failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
+	w.Begin(q)
+	w.SetRcode(rcode)
+	return w.Finish(q, edns.ReplySize(q.EDNS().Size))
+}
+
+// blockContext is the context of all queries of a block in the wire lane.
+type blockContext struct {
+	context.Context
+	server *Server
+	config *Config
+}
+
+// Value implements context.Context.
+func (c *blockContext) Value(key any) any {
+	switch key.(type) {
+	case Key:
+		return c.server
+	case ViewKey:
+		return c.config.ViewName
+	case LoopKey:
+		return 0
+	}
+	return nil
+}
+
+// usesWire reports whether any block of s has a chain for the wire lane.
+func (s *Server) usesWire() bool {
+	for _, b := range s.blocks {
+		if b.wire != nil {
+			return WireLane
+		}
+	}
+	return false
+}

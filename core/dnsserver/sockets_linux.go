@@ -1,0 +1,110 @@
+package dnsserver
+
+import (
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+)
+
+// extra has the sockets that servers opened beside the one that caddy knows, by their address. Caddy hands that one over in
+// a reload; these pass from the old server to the new one here, because a socket that is closed loses what is queued in it.
+var extra struct {
+	mu      sync.Mutex
+	sockets map[netip.AddrPort]*extraSockets
+}
+
+// extraSockets are those of one address, as the server has them that came last.
+type extraSockets struct {
+	addr  netip.AddrPort
+	conns []*net.UDPConn
+}
+
+// open makes u serve conn and further sockets at its address, one for each core. Several Servers at one
+// address, as multisocket makes them, have one socket each.
+func (u *udpTransport) open(conn *net.UDPConn) {
+	first, err := newBatchedSocket(conn)
+	if err != nil {
+		log.Warningf("Reading single packets from %s: %v", conn.LocalAddr(), err)
+		return
+	}
+	u.sockets = []batchSocket{first}
+	if len(u.server.configs) > 0 && u.server.configs[0].NumSockets > 1 {
+		return
+	}
+	for _, c := range u.takeExtra(conn, runtime.GOMAXPROCS(0)-1) {
+		s, err := newBatchedSocket(c)
+		if err != nil {
+			log.Warningf("No further socket for %s: %v", conn.LocalAddr(), err)
+			c.Close()
+			continue
+		}
+		u.sockets = append(u.sockets, s)
+	}
+}
+
+// takeExtra returns n more sockets at the address of conn, or as many as can be had: those of the server
+// that served the address up to now, and new ones.
+func (u *udpTransport) takeExtra(conn *net.UDPConn, n int) []*net.UDPConn {
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	addr := conn.LocalAddr().(*net.UDPAddr)
+	mine := &extraSockets{addr: addr.AddrPort()}
+	if old := extra.sockets[mine.addr]; old != nil {
+		for _, c := range old.conns[:min(n, len(old.conns))] {
+			if dup := duplicate(c); dup != nil {
+				mine.conns = append(mine.conns, dup)
+			}
+		}
+	}
+	for len(mine.conns) < n {
+		c, err := reuseport.ListenPacket(network(addr), addr.String())
+		if err != nil {
+			break // somebody has the address for himself
+		}
+		mine.conns = append(mine.conns, c.(*net.UDPConn))
+	}
+	if extra.sockets == nil {
+		extra.sockets = map[netip.AddrPort]*extraSockets{}
+	}
+	extra.sockets[mine.addr] = mine
+	u.handed = mine
+	return mine.conns
+}
+
+// network makes a socket for an address be of the same family as the first one was.
+func network(addr *net.UDPAddr) string {
+	if addr.IP.To4() != nil {
+		return "udp4"
+	}
+	return "udp"
+}
+
+// duplicate is another descriptor of the same socket.
+func duplicate(c *net.UDPConn) *net.UDPConn {
+	file, err := c.File()
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	p, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil
+	}
+	return p.(*net.UDPConn)
+}
+
+// giveUp takes the sockets out of the table, unless they have passed to another server.
+func (e *extraSockets) giveUp() {
+	if e == nil {
+		return
+	}
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	if extra.sockets[e.addr] == e {
+		delete(extra.sockets, e.addr)
+	}
+}

@@ -1,0 +1,313 @@
+package dnsserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A batch is so many packets. Of 8, 32 and 128, with 32 a query costs least.
+const batchSize = 32
+
+// Memory of a packet: what most queries need lies together, so that the caches hold it; the rest of a long
+// one is read into pages that are touched for nothing else.
+const (
+	querySpace = 1024 + 64 // not a power of two, or the begins of all packets would share cache lines
+	queryRest  = MaxUDPQuery + 1
+	replySpace = 1536 + 64
+)
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	unix.Msghdr
+	n uint32
+}
+
+// batchedSocket reads and writes by recvmmsg and sendmmsg, and waits by Go's poller.
+type batchedSocket struct {
+	conn *net.UDPConn
+	raw  syscall.RawConn
+	own  netip.AddrPort
+	wild bool // bound to all addresses: packets tell which one they were sent to
+	is4  bool // of the IPv4 family
+
+	in, out  [batchSize]mmsghdr
+	inVec    [batchSize][2]unix.Iovec
+	outVec   [batchSize]unix.Iovec
+	names    [batchSize]unix.RawSockaddrInet6
+	controls [batchSize][controlSpace]byte
+	queries  []byte
+	rests    []byte // mapped
+	long     []byte // a query that does not lie in one piece
+	replies  []byte
+
+	n, queued int
+	wait      bool
+	err       error
+	receiving func(uintptr) bool // methods as values, made once
+	sending   func(uintptr) bool
+	sent      int
+}
+
+// controlSpace is the room for a packet's control message; IPv6's is the longer.
+const controlSpace = unix.SizeofCmsghdr + (unix.SizeofInet6Pktinfo+7)&^7
+
+func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	own := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s := &batchedSocket{conn: conn, raw: raw, own: netip.AddrPortFrom(own.Addr().Unmap(), own.Port()), wild: own.Addr().IsUnspecified()}
+	if err := s.configure(); err != nil {
+		return nil, err
+	}
+	s.rests, err = unix.Mmap(-1, 0, batchSize*queryRest, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for packets: %w", err)
+	}
+	s.queries = make([]byte, batchSize*querySpace)
+	s.replies = make([]byte, batchSize*replySpace)
+	s.receiving, s.sending = s.recvmmsg, s.sendmmsg
+	for i := range batchSize {
+		first, rest := s.queries[i*querySpace:][:querySpace], s.rests[i*queryRest:][:queryRest]
+		s.inVec[i][0].Base, s.inVec[i][1].Base = &first[0], &rest[0]
+		s.inVec[i][0].SetLen(len(first))
+		s.inVec[i][1].SetLen(len(rest))
+		s.in[i].Iov = &s.inVec[i][0]
+		s.in[i].SetIovlen(2)
+		s.in[i].Name = (*byte)(unsafe.Pointer(&s.names[i]))
+		if s.wild {
+			s.in[i].Control = &s.controls[i][0]
+		}
+		s.out[i].Iov = &s.outVec[i]
+		s.out[i].SetIovlen(1)
+	}
+	return s, nil
+}
+
+// configure finds out the family and asks for the addresses that packets are sent to.
+func (s *batchedSocket) configure() error {
+	var err error
+	if cerr := s.raw.Control(func(fd uintptr) {
+		var domain int
+		if domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil {
+			return
+		}
+		s.is4 = domain == unix.AF_INET
+		switch {
+		case !s.wild:
+		case s.is4:
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		default:
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		}
+	}); cerr != nil {
+		return cerr
+	}
+	return os.NewSyscallError("setsockopt", err)
+}
+
+func (s *batchedSocket) receive(wait bool) (int, error) {
+	s.wait, s.n, s.err = wait, 0, nil
+	if !wait {
+		s.conn.SetReadDeadline(time.Time{}) // else the poller would not let us look
+	}
+	if err := s.raw.Read(s.receiving); err != nil {
+		return 0, err
+	}
+	return s.n, s.err
+}
+
+// recvmmsg reads a batch. It reports false to wait until there is something.
+func (s *batchedSocket) recvmmsg(fd uintptr) bool {
+	for i := range s.in {
+		s.rearm(i)
+	}
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&s.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			s.n = int(n)
+			return true
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return !s.wait
+		default:
+			s.err = os.NewSyscallError("recvmmsg", e)
+			return true
+		}
+	}
+}
+
+// rearm makes a header ready for the next packet.
+func (s *batchedSocket) rearm(i int) {
+	h := &s.in[i]
+	h.Namelen = unix.SizeofSockaddrInet6
+	if s.wild {
+		h.SetControllen(controlSpace)
+	}
+}
+
+func (s *batchedSocket) packet(i int) []byte {
+	n := int(s.in[i].n)
+	if n <= querySpace {
+		return s.queries[i*querySpace:][:n:querySpace]
+	}
+	s.long = append(s.long[:0], s.queries[i*querySpace:][:querySpace]...)
+	s.long = append(s.long, s.rests[i*queryRest:][:n-querySpace]...)
+	return s.long
+}
+
+func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
+	client = addrPortOf(&s.names[i])
+	return netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), s.localOf(i)
+}
+
+// addrPortOf is a socket address as the kernel writes it.
+func addrPortOf(name *unix.RawSockaddrInet6) netip.AddrPort {
+	port := *(*[2]byte)(unsafe.Pointer(&name.Port)) // in network order
+	p := uint16(port[0])<<8 | uint16(port[1])
+	if name.Family == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), p)
+	}
+	a := netip.AddrFrom16(name.Addr)
+	if name.Scope_id != 0 {
+		a = a.WithZone(zoneOf(name.Scope_id))
+	}
+	return netip.AddrPortFrom(a, p)
+}
+
+// zoneOf is the name of an interface, by which link-local addresses are told apart.
+func zoneOf(index uint32) string {
+	if i, err := net.InterfaceByIndex(int(index)); err == nil {
+		return i.Name
+	}
+	return fmt.Sprint(index)
+}
+
+// localOf is the address that packet i was sent to.
+func (s *batchedSocket) localOf(i int) netip.AddrPort {
+	if a, ok := pktinfo(s.control(i)); ok {
+		return netip.AddrPortFrom(a.Unmap(), s.own.Port())
+	}
+	return s.own
+}
+
+func (s *batchedSocket) control(i int) []byte {
+	if !s.wild {
+		return nil
+	}
+	return s.controls[i][:s.in[i].Controllen]
+}
+
+// pktinfo is the address in a packet's control message. It makes the message one that is fit to be sent
+// back: the kernel is to choose the interface, unless the address has a meaning on one link only.
+func pktinfo(control []byte) (netip.Addr, bool) {
+	if len(control) < unix.SizeofCmsghdr {
+		return netip.Addr{}, false
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+	data := control[unix.SizeofCmsghdr:]
+	switch {
+	case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
+		info := (*unix.Inet4Pktinfo)(unsafe.Pointer(&data[0]))
+		info.Ifindex = 0
+		return netip.AddrFrom4(info.Addr), true
+	case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
+		info := (*unix.Inet6Pktinfo)(unsafe.Pointer(&data[0]))
+		a := netip.AddrFrom16(info.Addr)
+		if !a.IsLinkLocalUnicast() {
+			info.Ifindex = 0
+		}
+		return a, true
+	}
+	return netip.Addr{}, false
+}
+
+func (s *batchedSocket) space() []byte {
+	return s.replies[s.queued*replySpace:][:0:replySpace]
+}
+
+func (s *batchedSocket) answer(i int, b []byte) {
+	h := &s.out[s.queued]
+	s.outVec[s.queued].Base = &b[0]
+	s.outVec[s.queued].SetLen(len(b))
+	h.Name, h.Namelen = s.in[i].Name, s.in[i].Namelen
+	if s.wild {
+		h.Control, h.Controllen = s.in[i].Control, s.in[i].Controllen
+	}
+	s.queued++
+}
+
+func (s *batchedSocket) send() {
+	if s.queued == 0 {
+		return
+	}
+	s.sent = 0
+	s.raw.Write(s.sending)
+	for i := range s.queued {
+		s.outVec[i].Base = nil
+	}
+	s.queued = 0
+}
+
+// sendmmsg sends what is queued. It reports false to wait until the socket takes more.
+func (s *batchedSocket) sendmmsg(fd uintptr) bool {
+	for s.sent < s.queued {
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.out[s.sent])), uintptr(s.queued-s.sent), unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			s.sent += int(n)
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return false
+		default: // this one cannot be sent, such as for a firewall; the others may
+			s.sent++
+		}
+	}
+	return true
+}
+
+func (s *batchedSocket) wake() { s.conn.SetReadDeadline(time.Now()) }
+
+func (s *batchedSocket) close() error {
+	err := s.conn.Close()
+	if s.rests != nil {
+		err = errors.Join(err, unix.Munmap(s.rests))
+		s.rests = nil
+	}
+	return err
+}
+
+// back returns the way back to the sender of packet i.
+func (s *batchedSocket) back(i int) back {
+	client, local := s.peer(i)
+	b := &datagramBack{conn: s.conn, to: client, from: local}
+	if s.wild {
+		b.control = append([]byte(nil), s.control(i)...)
+	}
+	return b
+}
+
+// datagramBack is the way back to the sender of one packet.
+type datagramBack struct {
+	conn     *net.UDPConn
+	to, from netip.AddrPort
+	control  []byte // makes the reply leave from the address that was asked
+}
+
+func (b *datagramBack) remote() net.Addr { return net.UDPAddrFromAddrPort(b.to) }
+func (b *datagramBack) local() net.Addr  { return net.UDPAddrFromAddrPort(b.from) }
+
+func (b *datagramBack) write(p []byte) error {
+	_, _, err := b.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
+	return err
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package dnsserver
+
+import "net"
+
+const replySpace = 1536
+
+// open serves all queries on one socket.
+func (u *udpTransport) open(conn *net.UDPConn) { u.sockets = []batchSocket{newPortableSocket(conn)} }
+
+// extraSockets are none.
+type extraSockets struct{}
+
+func (*extraSockets) giveUp() {}

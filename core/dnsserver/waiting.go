@@ -1,0 +1,235 @@
+package dnsserver
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// origin is where a query came from that is not answered at once: a transport, and the way back to one client.
+type origin interface {
+	base() *Server
+	// responder makes the writer for the message lane.
+	responder() *responder
+	// send sends a reply.
+	send(b []byte) error
+	// begin says that the query is in flight, end that it is not any more.
+	begin()
+	end()
+}
+
+// waitingQuery is a query that waits: for a worker, on which it may block, or parked, for an exchange that
+// somebody else ends. Then the chain runs again, from the packet as it came.
+type waitingQuery struct {
+	origin  origin
+	packet  []byte
+	peer    wire.Peer
+	message bool          // it takes the message lane
+	waits   wire.Exchange // what it was parked on last
+}
+
+var waitingQueries = sync.Pool{New: func() any { return new(waitingQuery) }}
+
+// parked is how many queries of the process wait for exchanges.
+var parked atomic.Int64
+
+// later sees to a query of a transport that cannot be answered at once, as the outcome of its first
+// run says. It is dropped if too many are waiting. packet and q are not kept.
+func later(from origin, packet []byte, q *wire.Query, out wire.Outcome) {
+	w := newWaiting(from, packet, q, out)
+	if out != wire.Park {
+		w.toWorker()
+		return
+	}
+	if parked.Add(1) > int64(waiting().max) {
+		parked.Add(-1)
+		w.drop()
+		return
+	}
+	w.park(q)
+}
+
+func newWaiting(from origin, packet []byte, q *wire.Query, out wire.Outcome) *waitingQuery {
+	w := waitingQueries.Get().(*waitingQuery)
+	w.origin, w.message, w.waits = from, out == wire.Unpack, nil
+	if q != nil {
+		w.peer = q.Peer
+	}
+	w.packet = append(w.packet[:0], packet...)
+	from.begin()
+	return w
+}
+
+// laterOn is later for transports that wait for a worker instead of dropping what they received.
+func laterOn(from origin, packet []byte, q *wire.Query, out wire.Outcome) {
+	w := newWaiting(from, packet, q, out)
+	if out == wire.Park {
+		parked.Add(1)
+		w.park(q)
+		return
+	}
+	waiting().do(w)
+}
+
+func (w *waitingQuery) toWorker() {
+	if !waiting().try(w) {
+		w.drop()
+	}
+}
+
+// park lets the query run again when the exchange has ended that q says.
+func (w *waitingQuery) park(q *wire.Query) {
+	w.waits = q.Awaited()
+	w.waits.Then(w)
+}
+
+func (w *waitingQuery) drop() {
+	vars.QueriesDropped.WithLabelValues(w.origin.base().Addr, "waiting").Inc()
+	w.free()
+}
+
+func (w *waitingQuery) free() {
+	from := w.origin
+	w.origin, w.waits = nil, nil
+	waitingQueries.Put(w)
+	from.end()
+}
+
+// run serves the query on a worker.
+func (w *waitingQuery) run() {
+	if w.message {
+		w.origin.base().serveMessage(context.Background(), w.origin.responder(), w.packet)
+		w.free()
+		return
+	}
+	w.again(nil)
+}
+
+// Resume serves the query when what it was parked on has ended.
+func (w *waitingQuery) Resume() {
+	parked.Add(-1)
+	w.again(enterLane())
+}
+
+// again runs the chain once more, on a lane that was entered, or where it may wait.
+func (w *waitingQuery) again(lane *wire.Lane) {
+	r := runs.Get().(*run)
+	defer runs.Put(r)
+	reply, out := r.serve(w.origin.base(), w.packet, w.peer, lane, w.waits)
+	if lane != nil {
+		lane.Done(0)
+		lane.Leave()
+	}
+	switch {
+	case out == wire.Done:
+		if reply != nil {
+			w.origin.send(reply)
+		}
+		w.free()
+	case out == wire.Park && r.query.Awaited() != w.waits:
+		parked.Add(1)
+		w.park(&r.query)
+	case out == wire.Block && lane != nil:
+		w.toWorker()
+	default:
+		w.message = true
+		if lane != nil {
+			w.toWorker()
+			return
+		}
+		w.run()
+	}
+}
+
+// run is what one run of the chain in the wire lane needs beside the packet.
+type run struct {
+	query wire.Query
+	reply wire.Reply
+	room  [replySpace]byte
+}
+
+var runs = sync.Pool{New: func() any { return new(run) }}
+
+// serve runs the chain for a packet that has been found eligible. ended is what the query was parked on, nil if on nothing. A reply lies
+// in r's memory.
+func (r *run) serve(s *Server, packet []byte, peer wire.Peer, lane *wire.Lane, ended wire.Exchange) ([]byte, wire.Outcome) {
+	if !r.query.Parse(packet) {
+		return nil, wire.Unpack
+	}
+	r.query.Peer = peer
+	r.query.SetLane(lane)
+	r.query.SetMayBlock(lane == nil)
+	r.query.Await(ended)
+	r.reply.Reset(r.room[:0])
+	return s.serveWire(&r.reply, &r.query)
+}
+
+// sharedLanes are for those who serve now and then: connections, and queries that are resumed.
+var sharedLanes = sync.OnceValue(func() []*wire.Lane {
+	lanes := make([]*wire.Lane, 2*runtime.GOMAXPROCS(0))
+	for i := range lanes {
+		lanes[i] = wire.NewLane()
+	}
+	return lanes
+})
+
+var nextLane atomic.Uint32
+
+// enterLane enters one of the shared lanes.
+func enterLane() *wire.Lane {
+	lanes := sharedLanes()
+	first := int(nextLane.Add(1))
+	for i := range lanes {
+		if l := lanes[(first+i)%len(lanes)]; l.TryEnter() {
+			return l
+		}
+	}
+	l := lanes[first%len(lanes)]
+	l.Enter()
+	return l
+}
+
+// serveBytes serves one message on a goroutine of its transport, which may wait. packet is not kept.
+func (s *Server) serveBytes(ctx context.Context, w *responder, packet []byte) {
+	if !WireLane || !s.answerWire(w, packet) {
+		s.serveMessage(ctx, w, packet)
+	}
+}
+
+// answerWire answers packet in the wire lane, if it can be.
+func (s *Server) answerWire(w *responder, packet []byte) bool {
+	r := runs.Get().(*run)
+	defer runs.Put(r)
+	peer := wire.PeerOf(w.remote, w.local)
+	peer.Limit, peer.Arrival = uint16(w.limit), time.Now()
+	var ended wire.Exchange
+	for {
+		reply, out := r.serve(s, packet, peer, nil, ended)
+		switch {
+		case out == wire.Done:
+			if reply != nil {
+				w.out.send(reply)
+			}
+			return true
+		case out == wire.Park && r.query.Awaited() != ended:
+			ended = r.query.Awaited()
+			var woken sleeper
+			woken.Lock()
+			ended.Then(&woken)
+			woken.Lock()
+		default:
+			return false
+		}
+	}
+}
+
+// sleeper is a goroutine that waits for an exchange.
+type sleeper struct{ sync.Mutex }
+
+// Resume implements wire.Resumer.
+func (s *sleeper) Resume() { s.Unlock() }

@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+type tally struct {
+	n, ended int
+	took     time.Duration
+}
+
+func (t *tally) EndBatch(took time.Duration) { t.ended, t.took = t.ended+1, took }
+
+func TestLanes(t *testing.T) {
+	var counts PerLane[tally]
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	const loops, batches = 4, 500
+	for range loops {
+		wg.Go(func() {
+			for range 5 { // lanes come and go; what is kept for their place stays
+				l := NewLane()
+				for range batches {
+					l.Enter()
+					c := counts.Get(l)
+					l.Touch(c)
+					for range 3 {
+						c.n++ // the race detector would tell
+					}
+					l.Done(time.Second)
+					l.Leave()
+				}
+				l.Close()
+			}
+		})
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for !stop.Load() {
+			counts.Each(func(c *tally) {
+				if c.n%3 != 0 {
+					t.Error("read in the middle of a batch")
+				}
+			})
+		}
+	}()
+	wg.Wait()
+	stop.Store(true)
+	<-read
+	sum, ended := 0, 0
+	counts.Each(func(c *tally) { sum += c.n; ended += c.ended })
+	if sum != loops*5*batches*3 || ended != loops*5*batches {
+		t.Errorf("counted %d, %d batches", sum, ended)
+	}
+}
+
+func TestLaneIDs(t *testing.T) {
+	a, b := NewLane(), NewLane()
+	if a.id == b.id {
+		t.Error("two open lanes have one id")
+	}
+	a.Close()
+	if c := NewLane(); c.id != a.id {
+		t.Errorf("id %d, want that of the lane that was closed, %d", c.id, a.id)
+	}
+	if !b.TryEnter() || b.TryEnter() {
+		t.Error("a lane is entered once at a time")
+	}
+}
