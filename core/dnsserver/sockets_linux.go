@@ -52,7 +52,8 @@ func (u *udpTransport) takeExtra(conn *net.UDPConn, n int) []*net.UDPConn {
 	extra.mu.Lock()
 	defer extra.mu.Unlock()
 	addr := conn.LocalAddr().(*net.UDPAddr)
-	mine := &extraSockets{addr: addr.AddrPort()}
+	ap := addr.AddrPort()
+	mine := &extraSockets{addr: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
 	if old := extra.sockets[mine.addr]; old != nil {
 		for _, c := range old.conns[:min(n, len(old.conns))] {
 			if dup := duplicate(c); dup != nil {

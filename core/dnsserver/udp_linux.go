@@ -65,7 +65,8 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 		return nil, err
 	}
 	own := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	s := &batchedSocket{conn: conn, raw: raw, own: netip.AddrPortFrom(own.Addr().Unmap(), own.Port()), wild: own.Addr().IsUnspecified()}
+	own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
+	s := &batchedSocket{conn: conn, raw: raw, own: own, wild: own.Addr().IsUnspecified()}
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
@@ -219,7 +220,9 @@ func pktinfo(control []byte) (netip.Addr, bool) {
 	switch {
 	case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 		info := (*unix.Inet4Pktinfo)(unsafe.Pointer(&data[0]))
-		info.Ifindex = 0
+		if info.Ifindex = 0; info.Spec_dst == [4]byte{} { // some kernels tell the destination only
+			info.Spec_dst = info.Addr
+		}
 		return netip.AddrFrom4(info.Addr), true
 	case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
 		info := (*unix.Inet6Pktinfo)(unsafe.Pointer(&data[0]))

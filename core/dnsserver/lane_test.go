@@ -1,0 +1,309 @@
+package dnsserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// laneHandler does in the wire lane what the name's first label says, and tells in its answers by which way it came: the
+// last octet is 1 in the wire lane, 2 there when it waited, and 3 in the message lane.
+type laneHandler struct {
+	runs atomic.Int64
+}
+
+func (h *laneHandler) Name() string             { return "lane" }
+func (h *laneHandler) WireSelf() plugin.Handler { return h }
+
+func (h *laneHandler) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	rr, _ := dns.NewRR(r.Question[0].Name + " 60 IN A 192.0.2.3")
+	m.Answer = []dns.RR{rr}
+	return 0, w.WriteMsg(m)
+}
+
+// later is an exchange that ends by itself.
+type later20 struct{}
+
+func (*later20) Then(r wire.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
+
+func (h *laneHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	h.runs.Add(1)
+	if ctx.Value(Key{}) == nil || ctx.Value(LoopKey{}) != 0 || ctx.Value(ViewKey{}) != "" {
+		panic("context")
+	}
+	waited := q.Awaited() != nil || q.MayBlock()
+	if (q.Lane() == nil) != q.MayBlock() {
+		panic("a query that may wait is on a lane")
+	}
+	last := byte(1)
+	if waited {
+		last = 2
+	}
+	switch label := string(wire.FirstLabel(q.Lower())); {
+	case label == "unpack":
+		return wire.Unpack
+	case label == "panic":
+		panic("as asked")
+	case label == "drop":
+		w.Drop()
+		return wire.Done
+	case label == "fail":
+		w.Fail(wire.Refused, errors.New("as asked"))
+		return wire.Done
+	case label == "block" && !q.MayBlock():
+		return wire.Block
+	case label == "park" && q.Awaited() == nil:
+		q.Await(new(struct{ later20 }))
+		return wire.Park
+	case label == "parkunpack" && q.Awaited() == nil:
+		q.Await(new(struct{ later20 }))
+		return wire.Park
+	case label == "parkunpack":
+		return wire.Unpack
+	case label == "parkblock" && q.Awaited() == nil:
+		q.Await(new(struct{ later20 }))
+		return wire.Park
+	case label == "parkblock" && !q.MayBlock():
+		return wire.Block
+	case label == "parksame": // never ends by the same exchange
+		if q.Awaited() == nil {
+			q.Await(new(struct{ later20 }))
+		}
+		return wire.Park
+	case label == "local":
+		w.Begin(q)
+		w.Addr(wire.Answer, q.Name(), 60, q.Local.Addr())
+		return wire.Done
+	case label == "long":
+		w.Begin(q)
+		for i := range 200 {
+			w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+		}
+		return wire.Done
+	}
+	w.Begin(q)
+	w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, last}))
+	return wire.Done
+}
+
+func describe(r *dns.Msg) string {
+	if r == nil {
+		return "nothing"
+	}
+	s := dns.RcodeToString[r.Rcode]
+	if len(r.Answer) > 0 {
+		s += " " + r.Answer[0].(*dns.A).A.String()
+	}
+	return s
+}
+
+func TestWireLane(t *testing.T) {
+	h := new(laneHandler)
+	_, udp, tcp := running(t, block1(".", h))
+	var wg sync.WaitGroup
+	for name, want := range map[string]string{
+		"www.":        "NOERROR 192.0.2.1",
+		"unpack.":     "NOERROR 192.0.2.3",
+		"block.":      "NOERROR 192.0.2.2",
+		"park.":       "NOERROR 192.0.2.2",
+		"parkunpack.": "NOERROR 192.0.2.3",
+		"parkblock.":  "NOERROR 192.0.2.2",
+		"parksame.":   "NOERROR 192.0.2.3",
+		"fail.":       "REFUSED",
+		"panic.":      "SERVFAIL",
+		"drop.":       "nothing",
+	} {
+		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+			wg.Go(func() {
+				c := &dns.Client{Net: network, Timeout: time.Second}
+				for range 3 {
+					r, _, _ := c.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), addr)
+					if got := describe(r); got != want {
+						t.Errorf("%s %s: got %s, want %s", network, name, got, want)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if parked.Load() != 0 {
+		t.Errorf("%d queries are parked", parked.Load())
+	}
+}
+
+// All transports that have goroutines of their own serve bytes so.
+func TestServeBytes(t *testing.T) {
+	s, err := NewServer("dns://127.0.0.1:0", []*Config{block1(".", new(laneHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"www.": "NOERROR 192.0.2.2", "unpack.": "NOERROR 192.0.2.3", "park.": "NOERROR 192.0.2.2", "block.": "NOERROR 192.0.2.2",
+		"parkunpack.": "NOERROR 192.0.2.3", "parksame.": "NOERROR 192.0.2.3", "drop.": "nothing",
+	} {
+		out := new(keep)
+		w := &responder{out: out, network: "tcp", limit: 65535, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+		packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		s.serveBytes(context.Background(), w, packet)
+		if got := describe(out.m); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+type keep struct{ m *dns.Msg }
+
+func (k *keep) send(b []byte) error {
+	k.m = new(dns.Msg)
+	return k.m.Unpack(b)
+}
+func (k *keep) Close() error { return nil }
+func (k *keep) Hijack()      {}
+
+func TestWireLaneOff(t *testing.T) {
+	WireLane = false
+	t.Cleanup(func() { WireLane = true }) // after the server has ended
+	h := new(laneHandler)
+	_, udp, tcp := running(t, block1(".", h))
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		if got := describe(ask(t, network, addr, "www.", nil)); got != "NOERROR 192.0.2.3" {
+			t.Errorf("%s: %s", network, got)
+		}
+	}
+	if h.runs.Load() != 0 {
+		t.Error("the wire lane was used")
+	}
+}
+
+// Blocks that look at messages before they take a query, and options that are repeated in replies, need messages.
+func TestWhatIsUnpacked(t *testing.T) {
+	h := new(laneHandler)
+	viewed := block1("view.", h)
+	viewed.FilterFuncs = []FilterFunc{func(context.Context, *request.Request) bool { return true }}
+	_, udp, _ := running(t, viewed, block1(".", h))
+	if got := describe(ask(t, "udp", udp, "www.view.", nil)); got != "NOERROR 192.0.2.3" {
+		t.Errorf("view: %s", got)
+	}
+	nsid := func(m *dns.Msg) {
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_NSID{Code: dns.EDNS0NSID}}
+	}
+	if got := describe(ask(t, "udp", udp, "www.", nsid)); got != "NOERROR 192.0.2.3" {
+		t.Errorf("NSID: %s", got)
+	}
+	if h.runs.Load() != 0 {
+		t.Errorf("%d runs in the wire lane", h.runs.Load())
+	}
+	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOERROR 192.0.2.1" {
+		t.Errorf("plain: %s", got)
+	}
+}
+
+// An embedding type's own ServeDNS is not passed by.
+type embedder struct{ *laneHandler }
+
+func (e embedder) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	return dns.RcodeNotImplemented, nil
+}
+
+func TestEmbeddedServeWire(t *testing.T) {
+	_, udp, _ := running(t, block1(".", embedder{new(laneHandler)}))
+	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOTIMP" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Many queries at once, in and out of batches.
+func TestBatches(t *testing.T) {
+	_, udp, tcp := running(t, block1(".", new(laneHandler)))
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		c, err := dns.Dial(network, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.UDPSize = dns.MaxMsgSize
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		want := map[uint16]string{}
+		for i := range 100 {
+			label := []string{"www", "unpack", "block", "park", "long"}[i%5]
+			m := new(dns.Msg).SetQuestion(fmt.Sprintf("%s.x%d.", label, i), dns.TypeA)
+			m.SetEdns0(4096, false)
+			m.Id = uint16(i)
+			want[m.Id] = m.Question[0].Name
+			if err := c.WriteMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			r, err := c.ReadMsg()
+			if err != nil {
+				t.Fatalf("%s: %v, %d replies are missing", network, err, len(want))
+			}
+			if want[r.Id] != r.Question[0].Name || len(r.Answer) == 0 {
+				t.Errorf("%s: %v", network, r)
+			}
+			if strings.HasPrefix(r.Question[0].Name, "long") && len(r.Answer) != 200 {
+				t.Errorf("%s: %d answers", network, len(r.Answer))
+			}
+			delete(want, r.Id)
+		}
+	}
+}
+
+// A parked query holds neither its connection nor others up, and the end of the server waits for it.
+func TestStopWaitsForParked(t *testing.T) {
+	s, udp, tcp := running(t, block1(".", new(laneHandler)))
+	var conns []*dns.Conn
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		c, err := dns.Dial(network, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(3 * time.Second))
+		if err := c.WriteMsg(new(dns.Msg).SetQuestion("park.", dns.TypeA)); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	time.Sleep(10 * time.Millisecond)
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range conns {
+		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+}
+
+func TestTooManyParked(t *testing.T) {
+	_, udp, _ := running(t, block1(".", new(laneHandler)))
+	parked.Add(int64(waiting().max))
+	c := &dns.Client{Timeout: 200 * time.Millisecond}
+	if r, _, err := c.Exchange(new(dns.Msg).SetQuestion("park.", dns.TypeA), udp); err == nil {
+		t.Errorf("got %v", r)
+	}
+	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOERROR 192.0.2.1" {
+		t.Errorf("what need not wait: %s", got)
+	}
+	parked.Add(-int64(waiting().max))
+	if got := describe(ask(t, "udp", udp, "park.", nil)); got != "NOERROR 192.0.2.2" {
+		t.Errorf("later: %s", got)
+	}
+}
