@@ -22,9 +22,10 @@ type epollSockets struct {
 	fd    int // epoll's
 	ended chan struct{}
 
-	mu    sync.Mutex
-	table []*epollSocket // by the index that epoll tells us
-	free  []int32        // unused places of table
+	mu      sync.Mutex
+	table   []*epollSocket // by the index that epoll tells us
+	free    []int32        // unused places of table
+	stopped bool           // fd is not epoll's any more
 }
 
 // epollSocket is a descriptor with a count of its users: it is closed when the last one is done with it, so that
@@ -66,60 +67,69 @@ func (s *epollSockets) run(raw syscall.RawConn) {
 }
 
 func (s *epollSockets) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
 	s.epoll.Close() // ends run
 	<-s.ended
 }
 
 func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error) {
-	fail := func(call string, err error) (socket, error) {
-		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: os.NewSyscallError(call, err)}
+	fail := func(err error) (socket, error) {
+		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: err}
 	}
 	to, family := sockaddr(remote)
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fail("socket", err)
+		return fail(os.NewSyscallError("socket", err))
 	}
 	if local.IsValid() {
 		from, _ := sockaddr(netip.AddrPortFrom(local, 0))
 		if err := unix.Bind(fd, from); err != nil {
 			unix.Close(fd)
-			return fail("bind", err)
+			return fail(os.NewSyscallError("bind", err))
 		}
 	}
 	if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
 		unix.Close(fd)
-		return fail("connect", err)
+		return fail(os.NewSyscallError("connect", err))
 	}
 	own, err := unix.Getsockname(fd)
 	if err != nil {
 		unix.Close(fd)
-		return fail("getsockname", err)
+		return fail(os.NewSyscallError("getsockname", err))
 	}
 	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
 	e.users.Store(1)
 	if err := s.watch(e); err != nil {
 		unix.Close(fd)
-		return fail("epoll_ctl", err)
+		return fail(err)
 	}
 	return e, nil
 }
 
+// watch puts e into the table and into epoll. The lock is held for the latter, so that stop cannot come between.
 func (s *epollSockets) watch(e *epollSocket) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errStopped
+	}
+	e.index = int32(len(s.table))
 	if n := len(s.free) - 1; n >= 0 {
 		e.index = s.free[n]
-		s.free = s.free[:n]
-	} else {
-		e.index = int32(len(s.table))
-		s.table = append(s.table, nil)
 	}
-	s.table[e.index] = e
-	s.mu.Unlock()
 	err := unix.EpollCtl(s.fd, unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: e.index})
 	if err != nil {
-		s.forget(e)
+		return os.NewSyscallError("epoll_ctl", err)
 	}
-	return err
+	if n := len(s.free) - 1; n >= 0 {
+		s.free = s.free[:n]
+		s.table[e.index] = e
+	} else {
+		s.table = append(s.table, e)
+	}
+	return nil
 }
 
 func (s *epollSockets) forget(e *epollSocket) {
@@ -215,7 +225,7 @@ func (r *epollReader) take(n int) []*epollSocket {
 
 // read reads one datagram; epoll tells again if there are more.
 func (r *epollReader) read(e *epollSocket) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fd), uintptr(unsafe.Pointer(&r.buf[0])), uintptr(len(r.buf)))
+	n, errno := read(e.fd, r.buf)
 	switch errno {
 	case 0:
 		r.sockets.to.received(e.owner, r.buf[:n])
@@ -223,11 +233,6 @@ func (r *epollReader) read(e *epollSocket) {
 	default:
 		r.sockets.to.failed(e.owner, e.err("read", errno))
 	}
-}
-
-func write(fd int, b []byte) syscall.Errno {
-	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-	return errno
 }
 
 func sockaddr(a netip.AddrPort) (unix.Sockaddr, int) {

@@ -12,7 +12,7 @@ type portableSockets struct {
 	to      receiver
 	running sync.WaitGroup
 
-	mu   sync.Mutex
+	mu    sync.Mutex
 	conns map[*net.UDPConn]struct{} // nil once stopped
 }
 

@@ -1,0 +1,195 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file decides; it has no clock, no socket and no message. run.go carries out what it says.
+
+// rules is what a directive says about every query's course. They never change.
+type rules struct {
+	forceTCP, preferUDP bool
+	attempts            int // how many may fail; 0 is any number
+	failfast            bool
+	failover            rcodes // try the next upstream
+	next                rcodes // hand on to the next forward
+	nextOnNoData        bool
+}
+
+// rcodes is a set of return codes.
+type rcodes uint32
+
+func (s rcodes) has(rcode int) bool    { return rcode < 32 && s&(1<<rcode) != 0 }
+func (s rcodes) with(rcode int) rcodes { return s | 1<<rcode }
+
+// overall is how long a query's course may take.
+const overall = 5 * time.Second
+
+// breather is how long to wait before more attempts than two for each upstream, so that a query whose attempts are not
+// limited does no more harm than it must.
+const breather = 10 * time.Millisecond
+
+// course is one query's way through the upstreams.
+type course struct {
+	rules   rules
+	stream  bool  // the client's query came over TCP
+	handOn  bool  // the next plugin is a forward
+	order   []int // the upstreams, the first to be tried first
+	world   world
+	place   int   // in order, of the upstream to be tried next
+	downs   int   // upstreams of this round that are down
+	failed  int   // attempts
+	asked   int   // the upstream that is asked now
+	overTCP bool  // it is asked over TCP
+	err     error // of the attempt that failed last
+}
+
+// world is what a course has to know beside what happens.
+type world interface {
+	// down reports whether an upstream is down.
+	down(upstream int) bool
+	// chance is a random number below n.
+	chance(n int) int
+}
+
+// event is something that happened.
+type event struct {
+	kind eventKind
+	at   time.Duration // since the query came
+	gone bool          // nobody waits for an answer any more
+
+	rcode     int // replied
+	empty, tc bool
+
+	fault fault // failed
+	err   error
+}
+
+type eventKind uint8
+
+const (
+	begun eventKind = iota
+	replied
+	failed
+)
+
+// fault is whose an attempt's failure is.
+type fault uint8
+
+const (
+	network fault = iota // upstream or the way there: no connection, no reply
+	odd                  // a reply that was none
+	local                // the query cannot be sent at all
+	ours                 // it was given up, or there was no room for it
+)
+
+// action is what is to be done: one verb, and what is to be noted beside.
+type action struct {
+	do     verb
+	to     int           // ask: the upstream
+	stream bool          // ask: over TCP
+	after  time.Duration // ask: wait so long before
+	rcode  int           // fail
+	err    error         // fail
+
+	probe  int  // an upstream whose health is in doubt, or -1
+	broken bool // all upstreams are down
+}
+
+type verb uint8
+
+const (
+	ask    verb = iota // one upstream; replied or failed is to follow
+	answer             // the client, with the reply that came
+	handOn             // to the next forward
+	fail               // without a reply
+)
+
+// step decides what is to be done about what happened. The last step is one that does not ask.
+func (c *course) step(ev event) action {
+	switch ev.kind {
+	case replied:
+		return c.replied(ev)
+	case failed:
+		return c.failure(ev)
+	}
+	return c.try(ev)
+}
+
+func (c *course) replied(ev event) action {
+	switch {
+	case ev.tc && c.rules.preferUDP && !c.overTCP:
+		c.overTCP = true
+		return action{do: ask, to: c.asked, stream: true, probe: -1}
+	case c.rules.failover.has(ev.rcode) && c.left():
+		if a := c.try(ev); a.do == ask {
+			return a
+		}
+	}
+	if c.handOn && (c.rules.next.has(ev.rcode) || c.rules.nextOnNoData && ev.rcode == wire.Success && ev.empty) {
+		return action{do: handOn, probe: -1}
+	}
+	return action{do: answer, probe: -1}
+}
+
+// left reports whether an upstream of this round that is not down is still to be asked.
+func (c *course) left() bool {
+	for _, up := range c.order[c.place:] {
+		if !c.world.down(up) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *course) failure(ev event) action {
+	if ev.fault == local {
+		return action{do: fail, rcode: wire.FormErr, err: ev.err, probe: -1}
+	}
+	c.err = ev.err
+	c.failed++
+	suspect := c.asked
+	a := c.try(ev)
+	if ev.fault == network {
+		a.probe = suspect
+	}
+	return a
+}
+
+// try asks the next upstream, if there is time.
+func (c *course) try(ev event) action {
+	a := action{do: fail, rcode: wire.ServFail, err: c.err, probe: -1}
+	if a.err == nil {
+		a.err = ErrNoHealthy
+	}
+	if len(c.order) == 0 {
+		a.err = ErrNoForward
+		return a
+	}
+	for !ev.gone && ev.at < overall && (c.rules.attempts == 0 || c.failed < c.rules.attempts) {
+		if c.place == len(c.order) {
+			c.place, c.downs = 0, 0
+		}
+		up := c.order[c.place]
+		c.place++
+		if c.world.down(up) {
+			if c.downs++; c.downs < len(c.order) {
+				continue
+			}
+			a.broken = true
+			if c.rules.failfast {
+				return a
+			}
+			up = c.order[c.world.chance(len(c.order))]
+		}
+		a.do, a.to, a.stream, a.err = ask, up, c.rules.forceTCP || !c.rules.preferUDP && c.stream, nil
+		if c.failed >= 2*len(c.order) {
+			a.after = breather
+		}
+		c.asked, c.overTCP = up, a.stream
+		return a
+	}
+	return a
+}

@@ -1,0 +1,136 @@
+// Package forward asks other servers, for names in a zone, and passes on what they reply.
+//
+//	query ──match.go──▶ course.go ──ask──▶ run.go ──▶ proxy.Proxy ──▶ upstream
+//	                        ▲    pure         │
+//	                        └─replied, failed─┘──answer──▶ client
+//
+// course.go decides whom a query is sent to and what becomes of it; run.go carries that out. upstreams.go reads what the
+// Corefile names, names.go and resolver.go turn host names into addresses, now and then again. What an upstream is asked
+// with, and whether it is well, is the business of package proxy.
+//
+// A Forward serves any number of queries at once. Upstreams may come and go meanwhile; a query keeps those that
+// there were when it began. Start at Forward.ServeDNS.
+package forward
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "forward"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// Errors of queries that no upstream answered.
+var (
+	ErrNoHealthy    = proxy.ErrNoHealthy
+	ErrNoForward    = proxy.ErrNoForward
+	ErrCachedClosed = proxy.ErrCachedClosed
+)
+
+// Options is how upstreams are asked.
+type Options = proxy.Options
+
+// Forward asks its upstreams.
+type Forward struct {
+	Next plugin.Handler
+	// ErrLimitExceeded is the error of queries that are refused because there are too many.
+	ErrLimitExceeded error
+
+	zones         zones
+	policy        policy.Policy
+	rules         rules
+	options       Options
+	maxFails      uint32
+	maxAttempts   *uint32 // nil is two for each upstream
+	maxConcurrent int64   // 0 is any number
+	concurrent    atomic.Int64
+	probeInterval time.Duration
+	taps          []tap
+	names         *names // nil if no upstream is known by its name
+
+	mu        sync.Mutex // writers of upstreams
+	sources   []*source
+	upstreams atomic.Pointer[[]*proxy.Proxy]
+}
+
+// New is a Forward for all names without upstreams; SetProxy adds these.
+func New() *Forward {
+	f := &Forward{
+		zones:         zones{from: []byte{0}},
+		policy:        policy.Named("random"),
+		options:       Options{HCRecursionDesired: true, HCDomain: "."},
+		maxFails:      2,
+		probeInterval: defaultProbeInterval,
+	}
+	f.upstreams.Store(new([]*proxy.Proxy))
+	return f
+}
+
+// Name is the plugin's name.
+func (f *Forward) Name() string { return pluginName }
+
+// SetProxy adds an upstream and starts it. It belongs to f from then on.
+func (f *Forward) SetProxy(p *proxy.Proxy) {
+	f.mu.Lock()
+	f.sources = append(f.sources, &source{proxies: []*proxy.Proxy{p}})
+	f.publish()
+	f.mu.Unlock()
+	p.Start(f.probeInterval)
+}
+
+// SetProxyOptions sets how upstreams are asked. It belongs before the first query.
+func (f *Forward) SetProxyOptions(opts proxy.Options) {
+	f.options = opts
+	f.rules.forceTCP, f.rules.preferUDP = opts.ForceTCP, opts.PreferUDP
+}
+
+// Len is the number of upstreams.
+func (f *Forward) Len() int { return len(*f.upstreams.Load()) }
+
+// List is the upstreams in the order in which the next query would try them.
+func (f *Forward) List() []*proxy.Proxy { return listing{f.policy}.List(*f.upstreams.Load()) }
+
+// ForceTCP reports whether upstreams are asked over TCP, whatever the client came over.
+func (f *Forward) ForceTCP() bool { return f.rules.forceTCP }
+
+// PreferUDP reports whether upstreams are asked over UDP, whatever the client came over.
+func (f *Forward) PreferUDP() bool { return f.rules.preferUDP }
+
+// ServeDNS asks the upstreams for names in the zone, and passes other queries on.
+func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if !f.zones.matchMsg(r) {
+		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
+	}
+	if f.maxConcurrent > 0 {
+		defer f.concurrent.Add(-1)
+		if f.concurrent.Add(1) > f.maxConcurrent {
+			maxConcurrentRejects.Inc()
+			return dns.RcodeRefused, f.ErrLimitExceeded
+		}
+	}
+	t := f.newTask(w, r)
+	defer t.free()
+	switch a := t.run(ctx, r); a.do {
+	case handOn:
+		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
+	case fail:
+		return a.rcode, a.err
+	}
+	m := new(dns.Msg)
+	if err := m.Unpack(t.reply); err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	m.Id = r.Id
+	w.WriteMsg(m)
+	return dns.RcodeSuccess, nil
+}

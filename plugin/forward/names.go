@@ -1,0 +1,123 @@
+package forward
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+)
+
+// names keeps the upstreams whose hosts are names at their addresses. One goroutine looks them up again
+// when their TTL is over; what it finds replaces what was there, and a failure leaves it.
+type names struct {
+	resolver resolver
+	settings *settings
+	forward  *Forward
+	sources  []*source // those with names
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+}
+
+const (
+	resolveTimeout = 5 * time.Second // for each name
+	minRefresh     = 10 * time.Second
+	maxRefresh     = time.Hour
+)
+
+// start looks all names up, and goes on doing so. It is an error if one has no address.
+func (n *names) start(f *Forward) error {
+	n.forward = f
+	var ctx context.Context
+	ctx, n.cancel = context.WithCancel(context.Background())
+	next := maxRefresh
+	for _, s := range f.sources {
+		if s.target.named {
+			n.sources = append(n.sources, s)
+		}
+	}
+	for _, s := range n.sources {
+		ttl, _, err := n.refresh(ctx, s)
+		if err != nil {
+			n.cancel()
+			return fmt.Errorf("plugin/%s: failed to resolve %q: %w", pluginName, s.target.host, err)
+		}
+		next = min(next, ttl)
+	}
+	n.running.Go(func() { n.run(ctx, next) })
+	return nil
+}
+
+// run refreshes all names until ctx ends.
+func (n *names) run(ctx context.Context, next time.Duration) {
+	for {
+		if pause(ctx, next); ctx.Err() != nil {
+			return
+		}
+		next = maxRefresh
+		var gone []*proxy.Proxy
+		for _, s := range n.sources {
+			ttl, old, err := n.refresh(ctx, s)
+			if err != nil {
+				logger.Warningf("Failed to resolve %q again: %v", s.target.host, err)
+				ttl = minRefresh
+			}
+			gone, next = append(gone, old...), min(next, ttl)
+		}
+		if len(gone) > 0 {
+			pause(ctx, overall) // for the queries that are under way
+			stopAll(gone)
+		}
+	}
+}
+
+// refresh looks up the name of s and publishes its addresses if they changed. It returns how long they are
+// good, and the upstreams that are not asked any more.
+func (n *names) refresh(ctx context.Context, s *source) (ttl time.Duration, gone []*proxy.Proxy, err error) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addrs, ttl, err := n.resolver.lookup(ctx, s.target.host)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := n.forward
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := s.proxies
+	s.proxies = nil
+	for _, a := range addrs {
+		s.proxies = append(s.proxies, n.proxyAt(s, old, a))
+	}
+	for _, p := range old {
+		if !slices.Contains(s.proxies, p) {
+			gone = append(gone, p)
+		}
+	}
+	f.publish()
+	return min(max(ttl, minRefresh), maxRefresh), gone, nil
+}
+
+// proxyAt is the one of old at an address, or a new one.
+func (n *names) proxyAt(s *source, old []*proxy.Proxy, addr netip.Addr) *proxy.Proxy {
+	t := s.target
+	t.host = addr.String()
+	for _, p := range old {
+		if p.Addr() == t.address() {
+			return p
+		}
+	}
+	p := n.settings.newProxy(t)
+	p.Start(n.forward.probeInterval)
+	return p
+}
+
+// stop ends the looking up, and waits for that.
+func (n *names) stop() {
+	if n.cancel != nil {
+		n.cancel()
+		n.running.Wait()
+	}
+}

@@ -1,0 +1,122 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/miekg/dns"
+)
+
+// target is an upstream as the Corefile names it.
+type target struct {
+	protocol   string
+	host       string // an address, or a name
+	port       string
+	serverName string // of the address alone, "" if none
+	named      bool   // host is a name
+}
+
+// address is HOST:PORT.
+func (t *target) address() string { return net.JoinHostPort(t.host, t.port) }
+
+// maxTargets is how many arguments may name upstreams; a file among them may name any number.
+const maxTargets = 15
+
+// parseTargets reads what the Corefile says behind FROM. Addresses that come again are left out.
+func parseTargets(args []string) ([]target, error) {
+	if len(args) > maxTargets {
+		return nil, fmt.Errorf("more than %d TOs configured: %d", maxTargets, len(args))
+	}
+	var all []target
+	seen := map[string]bool{}
+	for _, arg := range args {
+		targets, err := parseTarget(arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range targets {
+			if a := t.address(); !seen[a] {
+				seen[a] = true
+				all = append(all, t)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no valid upstream addresses found")
+	}
+	return all, nil
+}
+
+// parseTarget reads one argument: an address, a file, or a name.
+func parseTarget(arg string) (targets []target, err error) {
+	protocol, rest := parse.Transport(arg)
+	if protocol == transport.HTTPS && strings.Contains(rest, "/") {
+		return nil, fmt.Errorf("paths are not allowed in HTTPS upstream addresses (the %s path is used by default): %s", "/dns-query", arg)
+	}
+	addrs, err := parse.HostPortOrFile(arg)
+	switch {
+	case err == nil:
+		for _, a := range addrs {
+			t, err := addressTarget(a)
+			if err != nil {
+				return nil, err
+			}
+			targets = append(targets, t)
+		}
+		return targets, nil
+	case errors.Is(err, parse.ErrNoNameservers): // a file without any
+		return nil, nil
+	case rest == "":
+		return nil, err
+	}
+	if err := supported(protocol, arg); err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil || port == "" {
+		host, port = strings.TrimSuffix(rest, ":"), defaultPorts[protocol]
+	}
+	if _, ok := dns.IsDomainName(host); !ok || host == "" || strings.ContainsAny(host, "/\\:% ") {
+		return nil, fmt.Errorf("not an IP address, file, or valid domain: %q", arg)
+	}
+	return []target{{protocol: protocol, host: host, port: port, named: true}}, nil
+}
+
+var defaultPorts = map[string]string{transport.DNS: transport.Port, transport.TLS: transport.TLSPort, transport.HTTPS: transport.HTTPSPort}
+
+func supported(protocol, text string) error {
+	if defaultPorts[protocol] == "" {
+		return fmt.Errorf("'%s' is not supported as a destination protocol in forward: %s", protocol, text)
+	}
+	return nil
+}
+
+// addressTarget takes [SCHEME://]ADDRESS[%ZONE]:PORT apart. For plain DNS the zone is that of an IPv6
+// address, for the others a server's name.
+func addressTarget(text string) (t target, err error) {
+	var rest string
+	t.protocol, rest = parse.Transport(text)
+	if err := supported(t.protocol, text); err != nil {
+		return t, err
+	}
+	if t.host, t.port, err = net.SplitHostPort(rest); err != nil {
+		return t, err
+	}
+	bare, zone, _ := strings.Cut(t.host, "%")
+	addr, err := netip.ParseAddr(bare)
+	if err != nil {
+		return t, err
+	}
+	if t.protocol != transport.DNS {
+		t.host, t.serverName = bare, zone
+	} else if addr.Is4() {
+		t.host = bare
+	}
+	return t, nil
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package proxy
+
+import "syscall"
+
+// descriptors is how many files and sockets the process may have open.
+func descriptors() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return 1024
+	}
+	return int(min(uint64(r.Cur), 1<<20))
+}

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// dialTime is how long dialling takes, as a running average; new values weigh a quarter.
+type dialTime struct{ average atomic.Int64 }
+
+const (
+	minDialTimeout = time.Second
+	maxDialTimeout = 30 * time.Second
+)
+
+func newDialTime() *dialTime {
+	d := new(dialTime)
+	d.average.Store(int64(maxDialTimeout))
+	return d
+}
+
+// timeout is how long to wait for the next connection: twice the average, within bounds.
+func (d *dialTime) timeout() time.Duration {
+	return min(max(2*time.Duration(d.average.Load()), minDialTimeout), maxDialTimeout)
+}
+
+// note takes account of a dialling that took so long, whether it succeeded or not.
+func (d *dialTime) note(took time.Duration) {
+	for {
+		old := d.average.Load()
+		if d.average.CompareAndSwap(old, old+(int64(took)-old)/4) {
+			return
+		}
+	}
+}
+
+// dialStream opens a TCP or TLS connection.
+func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
+	conf := p.transport.conf.Load()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, p.transport.dialTime.timeout())
+	defer cancel()
+	defer func() { p.transport.dialTime.note(time.Since(began)) }()
+
+	dialer := net.Dialer{LocalAddr: conf.localAddr("tcp")}
+	conn, err := dialer.DialContext(ctx, "tcp", p.addr)
+	if err != nil || p.streamKind() == viaTCP {
+		return conn, err
+	}
+	secure := tls.Client(conn, namedTLS(conf.tls, p.addr))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// namedTLS is cfg with a name to verify, which is the address if there is none.
+func namedTLS(cfg *tls.Config, addr string) *tls.Config {
+	if cfg == nil {
+		cfg = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if cfg.ServerName != "" || cfg.InsecureSkipVerify {
+		return cfg
+	}
+	cfg = cfg.Clone()
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		host = a.WithZone("").String()
+	}
+	cfg.ServerName = host
+	return cfg
+}
+
+// streamKind is how this upstream is asked over connections.
+func (p *Proxy) streamKind() kind {
+	if p.secured() {
+		return viaTLS
+	}
+	return viaTCP
+}
+
+// localAddr is the address to dial from, nil for any.
+func (c *config) localAddr(network string) net.Addr {
+	if !c.local.IsValid() {
+		return nil
+	}
+	if network == "udp" {
+		return &net.UDPAddr{IP: c.local.AsSlice(), Zone: c.local.Zone()}
+	}
+	return &net.TCPAddr{IP: c.local.AsSlice(), Zone: c.local.Zone()}
+}
+
+// netAddr is the upstream's address for the text of errors.
+func (p *Proxy) netAddr() net.Addr { return textAddr(p.addr) }
+
+type textAddr string
+
+func (textAddr) Network() string  { return "tcp" }
+func (a textAddr) String() string { return string(a) }

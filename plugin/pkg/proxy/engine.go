@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// engine runs the exchanges of one Proxy. One lock guards all that is under way, and no
+// system call is made under it. The zero engine has neither goroutines nor sockets; these begin with the
+// first exchange, and stop waits for all of them.
+type engine struct {
+	proxy *Proxy
+	base  time.Time // the engine's time is nanoseconds since then
+
+	running sync.WaitGroup // clock, connections, HTTP workers
+	ctx     context.Context
+	quit    context.CancelCauseFunc // ends ctx; called by stop
+	wake    chan struct{}           // makes the clock look again
+
+	mu      sync.Mutex
+	stopped bool
+	ticking bool  // the clock runs
+	wakeAt  int64 // when the clock looks next
+	reapAt  int64 // when it next looks for idle sockets and connections
+	wheel   wheel
+	udp     udpPool
+	streams streamPool
+	https   httpsPool
+	random  *rand.ChaCha8
+	doomed  []closer // to be closed once mu is given back
+}
+
+// closer is a socket or connection. close does not wait.
+type closer interface{ close() }
+
+const never = math.MaxInt64
+
+func (e *engine) init(p *Proxy) {
+	var seed [32]byte
+	cryptorand.Read(seed[:]) // never fails
+	e.proxy, e.base = p, time.Now()
+	e.ctx, e.quit = context.WithCancelCause(context.Background())
+	e.wake = make(chan struct{}, 1)
+	e.wakeAt, e.reapAt = never, never
+	e.random = rand.NewChaCha8(seed)
+	e.udp.make = newSockets
+}
+
+func (e *engine) now() int64 { return int64(time.Since(e.base)) }
+
+// time is t in the engine's time, never if t is zero.
+func (e *engine) time(t time.Time) int64 {
+	if t.IsZero() {
+		return never
+	}
+	return int64(t.Sub(e.base))
+}
+
+// unlock gives the lock back, and closes what was doomed under it.
+func (e *engine) unlock() {
+	doomed := e.doomed
+	e.doomed = nil
+	e.mu.Unlock()
+	for _, d := range doomed {
+		d.close()
+	}
+}
+
+// schedule sets when x, which a carrier has just taken or sent, is late. mu is held.
+func (e *engine) schedule(x *Exchange, now int64) {
+	e.wheel.remove(x)
+	due := tickOf(min(now+int64(x.Timeout), x.deadline))
+	e.wheel.add(x, due, now>>tickBits)
+	e.wakeBy(timeOf(due))
+}
+
+// keepHouse sees to it that idle sockets and connections are looked for. mu is held.
+func (e *engine) keepHouse(now int64) {
+	if e.reapAt == never {
+		e.reapAt = now + e.proxy.transport.conf.Load().reapEvery()
+		e.wakeBy(e.reapAt)
+	}
+}
+
+// wakeBy makes the clock look at time t at the latest. mu is held.
+func (e *engine) wakeBy(t int64) {
+	if t >= e.wakeAt {
+		return
+	}
+	e.wakeAt = t
+	if !e.ticking && !e.stopped {
+		e.ticking = true
+		e.running.Go(e.clock)
+		return
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take takes x from its carrier and the wheel. Whoever took it ends it. mu is held.
+func (e *engine) take(x *Exchange, now int64) {
+	e.wheel.remove(x)
+	on := x.on
+	x.on = nil
+	on.drop(x, now)
+}
+
+// end tells the owner of x, which was taken or never under way. mu is not held.
+func (e *engine) end(x *Exchange, err error) {
+	if x.Err = err; err == nil {
+		x.RTT = time.Duration(e.now() - x.begun)
+		e.proxy.succeeded(x)
+	}
+	x.Owner.EndExchange(x)
+}
+
+// failure is an exchange that was taken, with its error.
+type failure struct {
+	x   *Exchange
+	err error
+}
+
+// endAll ends exchanges that were taken. mu is not held.
+func (e *engine) endAll(failures []failure) {
+	for _, f := range failures {
+		e.end(f.x, f.err)
+	}
+}
+
+// clock ends exchanges that are late, and closes what is idle. It sleeps until there is something to do.
+func (e *engine) clock() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due []*Exchange
+	var failures []failure
+	for {
+		select {
+		case <-timer.C:
+		case <-e.wake:
+		case <-e.ctx.Done():
+			return
+		}
+		e.mu.Lock()
+		now := e.now()
+		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
+		for _, x := range due {
+			failures = append(failures, failure{x, x.on.late(x)})
+			e.take(x, now)
+		}
+		if now >= e.reapAt {
+			e.reap(now)
+		}
+		e.wakeAt = e.reapAt
+		if tick, ok := e.wheel.next(); ok {
+			e.wakeAt = min(e.wakeAt, timeOf(tick))
+		}
+		timer.Reset(time.Duration(e.wakeAt - now))
+		e.unlock()
+		e.endAll(failures)
+		clear(due)
+		clear(failures)
+	}
+}
+
+// reap closes what is idle for too long or too old. mu is held.
+func (e *engine) reap(now int64) {
+	conf := e.proxy.transport.conf.Load()
+	e.udp.reap(e, conf, now)
+	e.streams.reap(e, conf, now)
+	e.reapAt = never
+	if len(e.udp.all)+len(e.streams.conns) > 0 {
+		e.reapAt = now + conf.reapEvery()
+	}
+}
+
+// stop ends all exchanges, closes all sockets and connections, and waits for all goroutines.
+func (e *engine) stop() {
+	e.mu.Lock()
+	if e.stopped {
+		e.unlock()
+		e.running.Wait()
+		return
+	}
+	e.stopped = true
+	e.quit(errStopped)
+	failures := e.udp.stop(e)
+	failures = append(failures, e.streams.stop(e)...)
+	sockets := e.udp.sockets
+	e.unlock()
+	e.endAll(failures)
+	if sockets != nil {
+		sockets.stop()
+	}
+	e.running.Wait()
+}

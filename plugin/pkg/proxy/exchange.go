@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Exchange is one query to one upstream, and what came of it.
+//
+// Its owner fills in the first part and gives it to Begin. From then on the exchange and the octets of
+// Query belong to the Proxy, until it calls Owner.EndExchange: once, whatever happens. Then the exchange may be used
+// for another query. An Exchange is best a field of what its owner keeps for the query.
+type Exchange struct {
+	Query    []byte        // a packed query with one question, uncompressed; its id is overwritten
+	Stream   bool          // ask over TCP, if the upstream is one of plain DNS
+	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
+	Deadline time.Time     // for all of it; zero is none
+	Owner    Ender
+
+	// What came of it, for EndExchange. With an error only Proto and, perhaps, Local are set beside it.
+	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
+	Facts Facts
+	Err   error
+	Local net.Addr // where the query was sent from
+	Proto string   // "udp" or "tcp", for TLS and HTTPS, too
+	RTT   time.Duration
+
+	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
+	on       carrier // what carries it; nil if nothing does
+	id       uint16
+	retries  uint8
+	reused   bool  // the connection was open before
+	begun    int64 // in the engine's time
+	deadline int64
+	chained  *Exchange // in an idTable
+	links              // in the wheel
+	cancel   context.CancelCauseFunc
+}
+
+// Ender is told the end of an exchange.
+//
+// EndExchange runs on the goroutine that reads for many, or within Begin: it must not wait, nor call Stop. Begin it
+// may call, for x as well as for others.
+type Ender interface {
+	EndExchange(x *Exchange)
+}
+
+// carrier is a socket, connection or client that exchanges are under way on. Its methods are called with the engine's lock held.
+type carrier interface {
+	// late is the error of x, whose time is over.
+	late(x *Exchange) error
+	// drop forgets x.
+	drop(x *Exchange, now int64)
+}
+
+// Begin asks what x says and returns; the end is told to x.Owner, perhaps before Begin returns.
+//
+// A reply counts only if it has the id of the query and its question, and can be unpacked: over UDP all else is counted
+// and ignored until the time is over, since anybody can send it (RFC 5452 §9.1). A connection that the upstream
+// closed under a query is tried anew without a word.
+//
+// Errors are those of package net (timeouts are os.ErrDeadlineExceeded), of crypto/tls, and those of this package.
+func (p *Proxy) Begin(x *Exchange) {
+	e := &p.engine
+	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT = nil, Facts{}, nil, nil, "", 0
+	x.on, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, false, links{}, nil, nil
+	if x.Timeout == 0 {
+		x.Timeout = time.Duration(p.readTimeout.Load())
+	}
+	x.begun = e.now()
+	x.deadline = e.time(x.Deadline)
+	if !asks(x.Query) {
+		e.end(x, ErrInvalidRequest)
+		return
+	}
+	switch p.protocol {
+	case transport.TLS:
+		e.askStream(x, 0)
+	case transport.DNS:
+		if x.Stream || p.secured() {
+			e.askStream(x, 0)
+		} else {
+			e.askUDP(x)
+		}
+	case transport.HTTPS:
+		e.askHTTPS(x)
+	default:
+		e.end(x, errors.New("transport "+p.protocol+" not supported to proxy"))
+	}
+}
+
+// asks reports whether b is a message with one question, as matching replies needs it.
+func asks(b []byte) bool {
+	if len(b) < wire.HeaderLen || len(b) > wire.MaxMessage || binary.BigEndian.Uint16(b[4:]) != 1 {
+		return false
+	}
+	n := wire.NameLen(b[wire.HeaderLen:])
+	return n != 0 && len(b) >= wire.HeaderLen+n+4
+}
+
+// Cancel ends x soon, with cause as its error, unless it ends otherwise before. Owner is told as ever. Only who
+// began x may call it, and only while it has not taken note of the end.
+func (p *Proxy) Cancel(x *Exchange, cause error) {
+	e := &p.engine
+	e.mu.Lock()
+	if x.cancel != nil { // the HTTP client ends it
+		x.cancel(cause)
+		e.unlock()
+		return
+	}
+	under := x.on != nil
+	if under {
+		e.take(x, e.now())
+	}
+	e.unlock()
+	if under {
+		e.end(x, cause)
+	}
+}

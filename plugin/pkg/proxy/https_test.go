@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// httpsUpstream is a DoH upstream with a client that trusts it.
+func httpsUpstream(t *testing.T, handle http.HandlerFunc) *Proxy {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handle)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
+	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	return p
+}
+
+func queryOf(r *http.Request) []byte {
+	if r.Method == http.MethodGet {
+		b, _ := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("dns"))
+		return b
+	}
+	b, _ := io.ReadAll(r.Body)
+	return b
+}
+
+func TestDoH(t *testing.T) {
+	var mu sync.Mutex
+	var seen *http.Request
+	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		q := queryOf(r)
+		mu.Lock()
+		seen = r
+		mu.Unlock()
+		if len(q) < 12 || q[0] != 0 || q[1] != 0 || r.URL.Path != doh.Path || r.Header.Get("Accept") != doh.MimeType {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", doh.MimeType)
+		w.Write(replyTo(q))
+	})
+	p.SetDOHHost("dns.example.org")
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		p.SetDOHRequestOptions(method)
+		m, err := ask(p, "www.example.org.", Options{})
+		if err != nil || len(m.Answer) != 1 {
+			t.Fatal(method, m, err)
+		}
+		mu.Lock()
+		if seen.Method != method || seen.Host != "dns.example.org" || seen.ProtoMajor != 2 {
+			t.Errorf("got %s to %s with HTTP/%d", seen.Method, seen.Host, seen.ProtoMajor)
+		}
+		if ct := seen.Header.Get("Content-Type"); method == http.MethodPost && ct != doh.MimeType {
+			t.Errorf("content type %q", ct)
+		}
+		mu.Unlock()
+	}
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if p.httpClient().Transport.(*http.Transport).Proxy != nil {
+		t.Error("queries may go through a proxy of the environment")
+	}
+	if err := p.GetHealthchecker().Check(p); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if seen.Method != http.MethodPost {
+		t.Errorf("a health check with %s", seen.Method)
+	}
+}
+
+func TestDoHErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handle http.HandlerFunc
+		want   string
+	}{
+		"a status":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); w.Write(replyTo(queryOf(r))) }, "answered with status 500"},
+		"no content":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) }, "answered with status 204"},
+		"too much":       {func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 70000)) }, "longer than 64 KiB"},
+		"no message":     {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("hello")) }, ErrMismatch.Error()},
+		"other question": {func(w http.ResponseWriter, r *http.Request) { b := replyTo(queryOf(r)); b[13] ^= 1; w.Write(b) }, ErrMismatch.Error()},
+		"silence":        {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "context deadline exceeded"},
+	} {
+		p := httpsUpstream(t, tc.handle)
+		p.SetReadTimeout(200 * time.Millisecond)
+		if _, err := ask(p, "www.example.org.", Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDoHIsCanceledAndStopped(t *testing.T) {
+	asked := make(chan bool, 1)
+	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) { asked <- true; <-r.Context().Done() })
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-asked; cancel() }()
+	if _, err := askCtx(ctx, p, "www.example.org.", Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go func() { <-asked; p.Stop() }()
+	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, errStopped) {
+		t.Error(err)
+	}
+}

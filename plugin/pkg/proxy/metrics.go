@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+const subsystem = "proxy"
+
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: subsystem, Name: name, Help: help,
+	}, append([]string{"proxy_name", "to"}, labels...))
+}
+
+var (
+	requestDuration = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "request_duration_seconds",
+		Help:    "Histogram of the time from each query to its reply, of queries that got one.",
+		Buckets: plugin.TimeBuckets, NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
+	}, []string{"proxy_name", "to", "rcode"})
+	healthcheckFailures = counterVec("healthcheck_failures_total", "Counter of health checks that failed.")
+	connCacheHits       = counterVec("conn_cache_hits_total", "Counter of queries that went out on a socket or connection that was open.", "proto")
+	connCacheMisses     = counterVec("conn_cache_misses_total", "Counter of queries for which a socket or connection was opened.", "proto")
+	repliesIgnored      = counterVec("replies_ignored_total", "Counter of messages from an upstream that were no reply to a query under way.", "reason")
+)
+
+// kind is how a query travels, as the label proto says it.
+type kind uint8
+
+const (
+	viaUDP kind = iota
+	viaTCP
+	viaTLS
+	kinds
+)
+
+func (k kind) String() string { return [kinds]string{"udp", "tcp", "tcp-tls"}[k] }
+
+// counts is one upstream's metrics, each looked up once.
+type counts struct {
+	hits, misses children[kind]
+	ignored      children[verdict]
+	durations    [24]atomic.Pointer[prometheus.Observer] // by rcode
+	name, addr   string
+}
+
+func (c *counts) init(p *Proxy) {
+	c.name, c.addr = p.name, p.addr
+	for vec, to := range map[*prometheus.CounterVec]*children[kind]{connCacheHits: &c.hits, connCacheMisses: &c.misses} {
+		to.vec, to.name, to.addr = vec, p.name, p.addr
+	}
+	c.ignored.vec, c.ignored.name, c.ignored.addr = repliesIgnored, p.name, p.addr
+}
+
+// observe notes the time, in seconds, that a reply took.
+func (c *counts) observe(code int, seconds float64) {
+	if uint(code) >= uint(len(c.durations)) {
+		requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code)).Observe(seconds)
+		return
+	}
+	child := c.durations[code].Load()
+	if child == nil {
+		o := requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code))
+		child = &o
+		c.durations[code].Store(child)
+	}
+	(*child).Observe(seconds)
+}
+
+// children is the counters of a vector for one upstream, by its last label. They appear when they are needed.
+type children[L interface {
+	~uint8
+	String() string
+}] struct {
+	vec        *prometheus.CounterVec
+	name, addr string
+	found      [8]atomic.Pointer[prometheus.Counter]
+}
+
+func (c *children[L]) get(label L) prometheus.Counter {
+	if child := c.found[label].Load(); child != nil {
+		return *child
+	}
+	child := c.vec.WithLabelValues(c.name, c.addr, label.String())
+	c.found[label].Store(&child)
+	return child
+}

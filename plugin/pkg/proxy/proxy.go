@@ -1,0 +1,151 @@
+// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858) and HTTPS (RFC 8484).
+//
+//	                 ┌─▶ udp.go     many sockets, a random port and id for each query
+//	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
+//	  Exchange       └─▶ https.go   an HTTP client
+//	                        │
+//	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
+//	reply.go:  pure: is this a reply, and to this query?
+//
+// A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
+// the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query, and UDP needs
+// one reader for all of its sockets.
+//
+// health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it has an answer.
+// Any reply to a query says that the upstream is well.
+//
+// All methods may be called from any number of goroutines; the Set methods belong before the first query. Sockets and
+// goroutines begin with the first query, and Stop waits until the last of them is gone. A Transport with its
+// own connections is kept for programs that dial by themselves.
+//
+// The package knows nothing of clients, policies and the order in which upstreams are tried. Start at Proxy.Begin.
+package proxy
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+const defaultReadTimeout = 2 * time.Second
+
+// Proxy is one upstream.
+type Proxy struct {
+	name     string
+	addr     string
+	protocol string
+
+	readTimeout atomic.Int64
+	transport   *Transport // settings, and connections of those who dial by themselves
+	doh         atomic.Pointer[dohSettings]
+	client      atomic.Pointer[http.Client] // of HTTPS; nil until it is set or needed
+	engine      engine
+	counts      counts
+
+	fails  atomic.Uint32
+	health HealthChecker
+	prober prober
+
+	resolve    sync.Once
+	resolved   netip.AddrPort
+	resolveErr error
+}
+
+type dohSettings struct{ method, host string }
+
+// NewProxy is the upstream at addr, HOST:PORT. proxyName, usually the plugin's name, is a label of metrics. protocol is one
+// of package transport's DNS, TLS and HTTPS; with another one, all queries fail.
+func NewProxy(proxyName, addr, protocol string) *Proxy {
+	p := &Proxy{name: proxyName, addr: addr, protocol: protocol}
+	p.readTimeout.Store(int64(defaultReadTimeout))
+	p.doh.Store(&dohSettings{method: http.MethodPost})
+	p.transport = newTransport(p)
+	p.counts.init(p)
+	p.engine.init(p)
+	p.health = NewHealthChecker(proxyName, protocol, true, ".")
+	p.prober.init(p)
+	return p
+}
+
+// Addr is the upstream's address as NewProxy got it.
+func (p *Proxy) Addr() string { return p.addr }
+
+// SetTLSConfig makes an upstream of plain DNS or TLS be asked over TLS with cfg, or sets how one of HTTPS is asked.
+// Without a name in it, the certificate must be for the upstream's address.
+func (p *Proxy) SetTLSConfig(cfg *tls.Config) {
+	p.transport.SetTLSConfig(cfg)
+	if p.health != nil {
+		p.health.SetTLSConfig(cfg)
+	}
+}
+
+// SetExpire sets how long a socket or connection may be idle; 10s if it is not set.
+func (p *Proxy) SetExpire(expire time.Duration) { p.transport.SetExpire(expire) }
+
+// SetMaxAge sets how old a socket or connection may become; 0 means any age.
+func (p *Proxy) SetMaxAge(maxAge time.Duration) { p.transport.SetMaxAge(maxAge) }
+
+// SetMaxIdleConns sets how many sockets, and how many connections, may be idle; 0 means any number.
+func (p *Proxy) SetMaxIdleConns(n int) { p.transport.SetMaxIdleConns(n) }
+
+// SetLocalAddress sets the address that queries are sent from.
+func (p *Proxy) SetLocalAddress(addr net.IP) {
+	p.transport.SetLocalAddress(addr)
+	if p.health != nil {
+		p.health.SetLocalAddress(addr)
+	}
+}
+
+// SetReadTimeout sets how long to wait for a reply; 2s if it is not set.
+func (p *Proxy) SetReadTimeout(duration time.Duration) { p.readTimeout.Store(int64(duration)) }
+
+// SetHTTPClient makes an HTTPS upstream be asked with client.
+func (p *Proxy) SetHTTPClient(client *http.Client) { p.client.Store(client) }
+
+// SetDOHRequestOptions sets the method of requests to an HTTPS upstream, GET or POST.
+func (p *Proxy) SetDOHRequestOptions(method string) {
+	s := *p.doh.Load()
+	s.method = method
+	p.doh.Store(&s)
+}
+
+// SetDOHHost sets the Host header of requests to an HTTPS upstream, for one that is known by its address.
+func (p *Proxy) SetDOHHost(host string) {
+	s := *p.doh.Load()
+	s.host = host
+	p.doh.Store(&s)
+}
+
+// DoHHost is what SetDOHHost set.
+func (p *Proxy) DoHHost() string { return p.doh.Load().host }
+
+// GetTransport is the upstream's Transport. Its settings are the Proxy's.
+func (p *Proxy) GetTransport() *Transport { return p.transport }
+
+// GetHealthchecker is what asks whether the upstream is well, nil for an unknown protocol.
+func (p *Proxy) GetHealthchecker() HealthChecker { return p.health }
+
+// Start sets how often a failed upstream is probed. Nothing runs before it is needed.
+func (p *Proxy) Start(duration time.Duration) { p.prober.start(duration) }
+
+// Stop ends what is under way with an error, closes all sockets and connections, and waits for all goroutines. The
+// Proxy cannot be used any more. Stopping twice does no harm.
+func (p *Proxy) Stop() {
+	p.prober.stop()
+	p.engine.stop()
+	p.transport.Stop()
+	if c := p.client.Load(); c != nil {
+		c.CloseIdleConnections()
+	}
+}
+
+// secured reports whether the upstream is asked over TLS.
+func (p *Proxy) secured() bool {
+	return p.protocol == transport.TLS || p.transport.conf.Load().tls != nil
+}

@@ -1,0 +1,138 @@
+package proxy
+
+import "encoding/binary"
+
+// streamPool is the TCP or TLS connections to one upstream: few, with many queries on each, answered in any order
+// (RFC 7766 §6.2.1.1). An upstream that closes after each reply gets one query per connection, once that is noticed.
+type streamPool struct {
+	conns  []*streamConn // in the order of their beginning
+	oneOff bool          // one query per connection at a time
+	hasty  int           // connections, one after the other, that were closed after one reply with others under way
+}
+
+const (
+	maxStreams   = 4           // connections that are opened before queries share one
+	spareStreams = 4           // more, if none of these is of use
+	maxOneOff    = 256         // connections to an upstream that takes one query on each
+	hastyEnough  = 2           // so many hasty closes make oneOff
+	maxRetries   = 3           // of one exchange, after connections that were closed under it
+	slowDial     = 1_000000000 // ns; a connection that is not there by then may never be
+)
+
+// askStream puts x on a connection: one that was opened after since, in the engine's time.
+func (e *engine) askStream(x *Exchange, since int64) {
+	x.Proto = "tcp"
+	e.mu.Lock()
+	if e.stopped {
+		e.unlock()
+		e.end(x, errStopped)
+		return
+	}
+	now := e.now()
+	c := e.streams.choose(since, now)
+	if c == nil {
+		c = newStreamConn(e, now)
+		e.streams.conns = append(e.streams.conns, c)
+		e.keepHouse(now)
+		e.running.Go(c.run)
+		e.proxy.counts.misses.get(e.proxy.streamKind()).Inc()
+	} else {
+		e.proxy.counts.hits.get(e.proxy.streamKind()).Inc()
+	}
+	if c.pending.n >= crowded {
+		e.unlock()
+		e.end(x, ErrBusy)
+		return
+	}
+	x.reused = c.open
+	x.on, x.Local = c, c.local
+	c.pending.add(x, e.random)
+	binary.BigEndian.PutUint16(x.Query, x.id)
+	c.out = binary.BigEndian.AppendUint16(c.out, uint16(len(x.Query)))
+	c.out = append(c.out, x.Query...)
+	e.schedule(x, now)
+	if c.open {
+		c.flush()
+	}
+	e.unlock()
+}
+
+// choose is the connection for one more query, nil if one should be opened: idle ones first, then new ones,
+// then those with the fewest queries. mu is held.
+func (p *streamPool) choose(since, now int64) *streamConn {
+	limit := maxStreams
+	if p.oneOff {
+		limit = maxOneOff
+	}
+	var best, least *streamConn
+	for _, c := range p.conns {
+		if least == nil || c.pending.n <= least.pending.n {
+			least = c
+		}
+		if c.retired || c.began < since || !c.open && now-c.began > slowDial {
+			continue
+		}
+		if best == nil || c.pending.n < best.pending.n {
+			best = c
+		}
+	}
+	switch {
+	case best != nil && (best.pending.n == 0 || len(p.conns) >= limit):
+		return best
+	case len(p.conns) >= limit+spareStreams:
+		return least
+	}
+	return nil
+}
+
+// remove takes c out; it may be out already.
+func (p *streamPool) remove(c *streamConn) {
+	for i := range p.conns {
+		if p.conns[i] == c {
+			p.conns = append(p.conns[:i], p.conns[i+1:]...)
+			return
+		}
+	}
+}
+
+// judge notes how the upstream closed c with queries under way.
+func (p *streamPool) judge(c *streamConn) {
+	if c.answered > 1 {
+		p.hasty = 0
+	} else if c.answered == 1 {
+		p.hasty++
+		p.oneOff = p.oneOff || p.hasty >= hastyEnough
+	}
+}
+
+func (p *streamPool) idle() (n int) {
+	for _, c := range p.conns {
+		if c.open && c.pending.n == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *streamPool) reap(e *engine, conf *config, now int64) {
+	for i := len(p.conns) - 1; i >= 0; i-- {
+		c := p.conns[i]
+		c.retired = c.retired || conf.aged(c.began, now)
+		if c.pending.n == 0 && (c.retired || c.open && conf.idled(c.used, now)) {
+			c.doom()
+		}
+	}
+}
+
+// stop takes all exchanges and dooms all connections.
+func (p *streamPool) stop(e *engine) (failures []failure) {
+	now := e.now()
+	for _, c := range append([]*streamConn(nil), p.conns...) {
+		for _, x := range c.pending.all() {
+			e.take(x, now)
+			failures = append(failures, failure{x, errStopped})
+		}
+		c.doom()
+	}
+	return failures
+}

@@ -1,0 +1,265 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// writeTimeout is how long the system may take no more of what is written.
+const writeTimeout = 2 * time.Second
+
+// streamConn is one connection, and the carrier of what is under way on it. Its reader, which also
+// dials and closes, is one goroutine, its writer another.
+type streamConn struct {
+	engine *engine
+	began  int64
+	ctx    context.Context // ends with doom
+	cancel context.CancelFunc
+	wake   chan struct{} // the writer has something to do
+
+	// Guarded by the engine's lock.
+	pending  idTable
+	out      []byte   // frames that are not written yet
+	conn     net.Conn // set with open
+	local    net.Addr
+	open     bool  // dialled, and not lost
+	retired  bool  // takes no more queries
+	answered int   // queries
+	used     int64 // when the last exchange ended
+	heard    int64 // when something came in
+	writeErr error // why the writer ended
+}
+
+func newStreamConn(e *engine, now int64) *streamConn {
+	c := &streamConn{engine: e, began: now, used: now, wake: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// run dials, and reads until the connection's end.
+func (c *streamConn) run() {
+	defer c.cancel()
+	conn, err := c.engine.proxy.dialStream(c.ctx)
+	if err != nil {
+		c.lost(err)
+		return
+	}
+	writer := c.opened(conn)
+	err = c.read(conn)
+	c.cancel() // ends the writer
+	conn.SetWriteDeadline(past)
+	<-writer
+	c.lost(err)
+	conn.Close()
+}
+
+// opened starts the writer, with what was asked during the dialling; its end closes the channel.
+func (c *streamConn) opened(conn net.Conn) <-chan struct{} {
+	e := c.engine
+	done := make(chan struct{})
+	e.mu.Lock()
+	now := e.now()
+	c.conn, c.local, c.open, c.used, c.heard = conn, conn.LocalAddr(), true, now, now
+	for _, x := range c.pending.all() { // the time for the reply begins now
+		x.Local = c.local
+		e.schedule(x, now)
+	}
+	if c.ctx.Err() != nil { // doomed during the dialling
+		conn.SetReadDeadline(past)
+	}
+	c.flush()
+	e.unlock()
+	go func() {
+		defer close(done)
+		c.write(conn)
+	}()
+	return done
+}
+
+// flush makes the writer write. mu is held.
+func (c *streamConn) flush() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what is asked, as much as there is at a time, until an error or the connection's end.
+func (c *streamConn) write(conn net.Conn) {
+	var buf []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.ctx.Done():
+			return
+		}
+		c.engine.mu.Lock()
+		buf, c.out = c.out, buf[:0]
+		c.engine.unlock()
+		if len(buf) == 0 {
+			continue
+		}
+		conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := conn.Write(buf); err != nil {
+			c.engine.mu.Lock()
+			c.writeErr = err
+			c.engine.unlock()
+			conn.SetReadDeadline(past) // ends the reader
+			return
+		}
+		if cap(buf) > maxDatagram {
+			buf = nil
+		}
+	}
+}
+
+// read hands replies to their owners until an error.
+func (c *streamConn) read(conn net.Conn) error {
+	r := bufio.NewReaderSize(conn, 4096)
+	var length [2]byte
+	var buf []byte
+	for {
+		if _, err := io.ReadFull(r, length[:]); err != nil {
+			return err
+		}
+		n := int(binary.BigEndian.Uint16(length[:]))
+		if n > len(buf) {
+			buf = make([]byte, max(n, min(2*len(buf), maxDatagram), 512))
+		}
+		if _, err := io.ReadFull(r, buf[:n]); err != nil {
+			return err
+		}
+		c.received(buf[:n])
+	}
+}
+
+// received looks at one message. What has the id of a query and is no reply to it ends that
+// query: nobody but the upstream sends here, and it will send nothing else.
+func (c *streamConn) received(b []byte) {
+	e := c.engine
+	in, v := inspect(b)
+	if v != proper && v != otherQuestion && len(b) >= 2 {
+		in.id = binary.BigEndian.Uint16(b)
+	}
+	e.mu.Lock()
+	now := e.now()
+	c.heard = now
+	x := c.pending.find(in.id)
+	if x == nil {
+		v = otherID
+	} else {
+		if v == proper && !in.answers(b, x.Query) {
+			v = otherQuestion
+		}
+		c.answered++
+		e.take(x, now)
+	}
+	e.unlock()
+	if v != proper {
+		e.proxy.counts.ignored.get(v).Inc()
+	}
+	switch v {
+	case otherID: // of a query that is over
+	case proper:
+		x.Reply, x.Facts = b, in.Facts
+		e.end(x, nil)
+	default:
+		e.end(x, ErrMismatch)
+	}
+}
+
+// lost ends the connection's exchanges, or begins them anew.
+func (c *streamConn) lost(err error) {
+	e := c.engine
+	e.mu.Lock()
+	now := e.now()
+	if c.writeErr != nil && errors.Is(err, os.ErrDeadlineExceeded) { // the writer ended the reader
+		err = c.writeErr
+	}
+	byPeer := c.open && closedByPeer(err)
+	e.streams.remove(c)
+	c.retired, c.open = true, false
+	left := c.pending.all()
+	for _, x := range left {
+		e.take(x, now)
+	}
+	if byPeer && len(left) > 0 {
+		e.streams.judge(c)
+	}
+	conn, heard := c.conn, c.heard
+	e.unlock()
+
+	for _, x := range left {
+		switch {
+		case byPeer && (x.reused || c.answered > 0) && x.retries < maxRetries:
+			since := heard // what began since the upstream was last heard of is most likely alive
+			if x.retries++; x.retries > 1 {
+				since = now
+			}
+			e.askStream(x, since)
+		case byPeer && x.reused:
+			e.end(x, ErrCachedClosed)
+		default:
+			e.end(x, located(err, conn))
+		}
+	}
+}
+
+// located is err, which came from conn, with the connection's addresses.
+func located(err error, conn net.Conn) error {
+	var op *net.OpError
+	if conn == nil || errors.As(err, &op) || !closedByPeer(err) {
+		return err
+	}
+	return &net.OpError{Op: "read", Net: "tcp", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: err}
+}
+
+// late is the error of x. A connection on which nothing came since x was sent may be dead, and takes no more queries.
+func (c *streamConn) late(x *Exchange) error {
+	if !c.open {
+		return late("dial", "tcp", nil, c.engine.proxy.netAddr())
+	}
+	if c.heard <= c.engine.now()-int64(x.Timeout) {
+		c.retired = true
+	}
+	return late("read", "tcp", c.local, c.conn.RemoteAddr())
+}
+
+func (c *streamConn) drop(x *Exchange, now int64) {
+	c.pending.remove(x)
+	c.used = now
+	if c.pending.n > 0 || !c.open {
+		return
+	}
+	conf := c.engine.proxy.transport.conf.Load()
+	if c.retired || conf.aged(c.began, now) || conf.maxIdle > 0 && c.engine.streams.idle() > conf.maxIdle {
+		c.doom()
+	}
+}
+
+// doom takes the connection out of the pool and lets it be closed. mu is held.
+func (c *streamConn) doom() {
+	c.retired = true
+	c.engine.streams.remove(c)
+	c.engine.doomed = append(c.engine.doomed, c)
+}
+
+// close makes the reader end, which closes the connection. mu is not held.
+func (c *streamConn) close() {
+	c.cancel()
+	c.engine.mu.Lock()
+	conn := c.conn
+	c.engine.mu.Unlock()
+	if conn != nil {
+		conn.SetReadDeadline(past)
+	}
+}
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)

@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// authority makes certificates for 127.0.0.1 and dns.example.org.
+func authority(t *testing.T) (server *tls.Config, roots *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		DNSNames: []string{"dns.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, roots
+}
+
+func TestDoT(t *testing.T) {
+	server, roots := authority(t)
+	var resumed, conns atomic.Int64
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveConns(t, l, func(conn net.Conn) {
+		c := conn.(*tls.Conn)
+		if c.Handshake() != nil {
+			return
+		}
+		conns.Add(1)
+		if c.ConnectionState().DidResume {
+			resumed.Add(1)
+		}
+		echo(conn)
+	})
+	addr := l.Addr().String()
+	for name, tc := range map[string]struct {
+		protocol string
+		cfg      *tls.Config
+		err      string // how it begins
+	}{
+		"by name":            {transport.TLS, &tls.Config{RootCAs: roots, ServerName: "dns.example.org"}, ""},
+		"by address":         {transport.TLS, &tls.Config{RootCAs: roots}, ""},
+		"plain made secure":  {transport.DNS, &tls.Config{RootCAs: roots}, ""},
+		"another name":       {transport.TLS, &tls.Config{RootCAs: roots, ServerName: "dns.example.net"}, "tls: failed to verify certificate: x509: certificate is valid for"},
+		"unknown authority":  {transport.TLS, &tls.Config{}, "tls: failed to verify certificate: x509:"},
+		"no settings at all": {transport.TLS, nil, "tls: failed to verify certificate: x509:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := proxyTo(t, addr, tc.protocol)
+			if tc.cfg != nil {
+				p.SetTLSConfig(tc.cfg)
+			}
+			_, err := ask(p, "www.example.org.", Options{})
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.err)) {
+				t.Error(err)
+			}
+			if err := p.GetHealthchecker().Check(p); (err == nil) != (tc.err == "") {
+				t.Errorf("health check: %v", err)
+			}
+		})
+	}
+
+	p := proxyTo(t, addr, transport.TLS)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(1)})
+	p.SetMaxAge(20 * time.Millisecond)
+	conns.Store(0)
+	for range 20 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Millisecond)
+	}
+	if conns.Load() < 2 || resumed.Load() == 0 {
+		t.Errorf("%d connections, %d resumed", conns.Load(), resumed.Load())
+	}
+}

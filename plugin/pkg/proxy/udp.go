@@ -1,0 +1,241 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+)
+
+// udpPool is the UDP sockets to one upstream. Each query goes out on a socket of its own as long as more may be
+// opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id.
+type udpPool struct {
+	make    func(receiver) (sockets, error) // newSockets
+	sockets sockets
+	all     []*udpSocket
+	idle    int // of these without an exchange
+	opening int
+}
+
+// udpSocket is a connected socket, and the carrier of what is under way on it.
+type udpSocket struct {
+	socket
+	engine  *engine
+	pending idTable
+	opened  int64
+	used    int64 // when the last exchange ended
+	index   int   // in the pool
+}
+
+// askUDP sends x.
+func (e *engine) askUDP(x *Exchange) {
+	x.Proto = "udp"
+	e.mu.Lock()
+	s, err := e.socketFor(x)
+	if err != nil {
+		e.unlock()
+		e.end(x, err)
+		return
+	}
+	if s.pending.n == 0 && x.reused {
+		e.udp.idle--
+	}
+	s.pending.add(x, e.random)
+	x.on, x.Local = s, s.addr()
+	e.schedule(x, e.now())
+	id, query := x.id, x.Query
+	binary.BigEndian.PutUint16(query, id)
+	e.unlock()
+
+	if err := s.send(query); err != nil {
+		e.mu.Lock() // x may have ended, and may be another exchange by now
+		unsent := s.pending.find(id) == x
+		if unsent {
+			e.take(x, e.now())
+		}
+		e.unlock()
+		if unsent {
+			e.end(x, err)
+		}
+	}
+}
+
+// socketFor is a socket that takes x: a new one, or if there are enough, any one. mu is held, but not all the time.
+func (e *engine) socketFor(x *Exchange) (*udpSocket, error) {
+	if e.stopped {
+		return nil, errStopped
+	}
+	p := &e.udp
+	if n := len(p.all) + p.opening; n < maxSockets && socketBudget.take(n < minSockets) {
+		p.opening++
+		e.unlock()
+		s, err := e.openUDP()
+		e.mu.Lock()
+		p.opening--
+		switch {
+		case err != nil:
+			socketBudget.give()
+			if len(p.all) == 0 {
+				return nil, err
+			}
+		case e.stopped:
+			socketBudget.give()
+			e.doomed = append(e.doomed, s)
+			return nil, errStopped
+		default:
+			s.opened, s.index = e.now(), len(p.all)
+			p.all = append(p.all, s)
+			e.keepHouse(s.opened)
+			e.proxy.counts.misses.get(viaUDP).Inc()
+			return s, nil
+		}
+	}
+	if len(p.all) == 0 {
+		return nil, ErrBusy
+	}
+	s := p.all[e.random.Uint64()%uint64(len(p.all))]
+	if s.pending.n >= crowded {
+		return nil, ErrBusy
+	}
+	x.reused = true
+	e.proxy.counts.hits.get(viaUDP).Inc()
+	return s, nil
+}
+
+// openUDP opens a socket. mu is not held.
+func (e *engine) openUDP() (*udpSocket, error) {
+	remote, err := e.proxy.remote()
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.udpSockets()
+	if err != nil {
+		return nil, err
+	}
+	s := &udpSocket{engine: e}
+	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s)
+	return s, err
+}
+
+// udpSockets is the system's part of the pool, made at first use.
+func (e *engine) udpSockets() (sockets, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return nil, errStopped
+	}
+	var err error
+	if e.udp.sockets == nil {
+		e.udp.sockets, err = e.udp.make(e)
+	}
+	return e.udp.sockets, err
+}
+
+// received looks at a datagram that came on s.
+func (e *engine) received(s *udpSocket, b []byte) {
+	in, v := inspect(b)
+	if v > cutShort {
+		e.proxy.counts.ignored.get(v).Inc()
+		return
+	}
+	e.mu.Lock()
+	x := s.pending.find(in.id)
+	switch {
+	case x == nil:
+		v = otherID
+	case !in.answers(b, x.Query):
+		v = otherQuestion
+	default:
+		e.take(x, e.now())
+	}
+	e.unlock()
+	switch v {
+	case otherID, otherQuestion:
+		e.proxy.counts.ignored.get(v).Inc()
+		return
+	case cutShort:
+		b = in.empty(b)
+	}
+	x.Reply, x.Facts = b, in.Facts
+	e.end(x, nil)
+}
+
+// failed ends what is under way on s: the system told that nobody listens there, or the like.
+func (e *engine) failed(s *udpSocket, err error) {
+	e.mu.Lock()
+	now := e.now()
+	var failures []failure
+	for _, x := range s.pending.all() {
+		e.take(x, now)
+		failures = append(failures, failure{x, err})
+	}
+	e.unlock()
+	e.endAll(failures)
+}
+
+func (s *udpSocket) late(*Exchange) error {
+	to, _ := s.engine.proxy.remote()
+	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(to))
+}
+
+func (s *udpSocket) drop(x *Exchange, now int64) {
+	s.pending.remove(x)
+	s.used = now
+	if s.pending.n > 0 {
+		return
+	}
+	p, conf := &s.engine.udp, s.engine.proxy.transport.conf.Load()
+	p.idle++
+	if conf.maxIdle > 0 && p.idle > conf.maxIdle || conf.aged(s.opened, now) {
+		p.close(s.engine, s)
+	}
+}
+
+// close closes an idle socket.
+func (p *udpPool) close(e *engine, s *udpSocket) {
+	last := len(p.all) - 1
+	p.all[s.index] = p.all[last]
+	p.all[s.index].index = s.index
+	p.all[last] = nil
+	p.all = p.all[:last]
+	p.idle--
+	socketBudget.give()
+	e.doomed = append(e.doomed, s)
+}
+
+func (p *udpPool) reap(e *engine, conf *config, now int64) {
+	for i := len(p.all) - 1; i >= 0; i-- {
+		if s := p.all[i]; s.pending.n == 0 && (conf.idled(s.used, now) || conf.aged(s.opened, now)) {
+			p.close(e, s)
+		}
+	}
+}
+
+// stop takes all exchanges and dooms all sockets.
+func (p *udpPool) stop(e *engine) (failures []failure) {
+	now := e.now()
+	for i := len(p.all) - 1; i >= 0; i-- {
+		s := p.all[i]
+		for _, x := range s.pending.all() {
+			e.take(x, now)
+			failures = append(failures, failure{x, errStopped})
+		}
+	}
+	for i := len(p.all) - 1; i >= 0; i-- {
+		p.close(e, p.all[i])
+	}
+	return failures
+}
+
+// remote is the upstream's address; a name is looked up once.
+func (p *Proxy) remote() (netip.AddrPort, error) {
+	p.resolve.Do(func() {
+		if p.resolved, p.resolveErr = netip.ParseAddrPort(p.addr); p.resolveErr == nil {
+			return
+		}
+		var a *net.UDPAddr
+		if a, p.resolveErr = net.ResolveUDPAddr("udp", p.addr); p.resolveErr == nil {
+			p.resolved = a.AddrPort()
+		}
+	})
+	return p.resolved, p.resolveErr
+}
