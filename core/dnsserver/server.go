@@ -255,6 +255,7 @@ func (s *Server) Stop() error {
 			wg.Go(func() { errs[i] = t.stop(ctx) })
 		}
 		wg.Wait()
+		log.Sync() // the process may end now
 		s.stopErr = errors.Join(errs...)
 		if errors.Is(s.stopErr, context.DeadlineExceeded) {
 			s.stopErr = context.DeadlineExceeded

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -176,6 +177,7 @@ func (c *streamConn) read() {
 		}
 		if !hasFrame(r) {
 			c.out.flush()
+			log.Idle()
 		}
 	}
 	c.out.flush()

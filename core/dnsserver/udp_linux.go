@@ -10,6 +10,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -140,6 +142,7 @@ func (s *batchedSocket) recvmmsg(fd uintptr) bool {
 			return true
 		case unix.EINTR:
 		case unix.EAGAIN:
+			log.Idle()
 			return !s.wait
 		default:
 			s.err = os.NewSyscallError("recvmmsg", e)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -105,6 +106,7 @@ func (w *waitingQuery) run() {
 	if w.message {
 		w.origin.base().serveMessage(context.Background(), w.origin.responder(), w.packet)
 		w.free()
+		log.Idle()
 		return
 	}
 	w.again(nil)
@@ -131,6 +133,7 @@ func (w *waitingQuery) again(lane *wire.Lane) {
 			w.origin.send(reply)
 		}
 		w.free()
+		log.Idle()
 	case out == wire.Park && r.query.Awaited() != w.waits:
 		parked.Add(1)
 		w.park(&r.query)

@@ -77,7 +77,7 @@ func kindOf(w *wire.Reply, f facts, soa bool) response.Type {
 	if t := f.question.Type(); t == wire.TypeAXFR || t == wire.TypeIXFR {
 		return response.Meta
 	}
-	if f.checkSigs && expired(w, f.now) {
+	if f.checkSigs && response.Expired(w, f.now) {
 		return response.OtherError
 	}
 	answer := w.Count(wire.Answer) > 0
@@ -141,25 +141,6 @@ func leastTTL(w *wire.Reply) uint32 {
 		least = min(least, w.TTL(i))
 	}
 	return least
-}
-
-// expired reports whether a signature's time has not come or is over (RFC 4034 §3.1.5).
-func expired(w *wire.Reply, now time.Time) bool {
-	t := uint32(now.Unix())
-	for i, r := range w.Recs() {
-		if r.Type != wire.TypeRRSIG {
-			continue
-		}
-		data := w.RData(i)
-		if len(data) < 18 {
-			return true
-		}
-		expiration, inception := binary.BigEndian.Uint32(data[8:]), binary.BigEndian.Uint32(data[12:])
-		if int32(expiration-t) < 0 || int32(t-inception) < 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // answers reports whether the answer section leads from the question's name, through

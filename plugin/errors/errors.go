@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -41,6 +42,22 @@ func (h *handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	}
 	return rcode, err
 }
+
+// ServeWire passes the query on and logs the error of what was decided, if any.
+func (h *handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	out := plugin.NextWire(h.Name(), h.Next, ctx, w, q)
+	if out == wire.Done && w.Err() != nil {
+		rcode := dns.RcodeSuccess
+		if w.Failed() || w.Holds() && plugin.ClientWrite(w.Rcode()) {
+			rcode = w.Rcode()
+		}
+		h.report(&fault{rcode: rcode, name: wire.Text(q.Lower()), qtype: q.Type(), err: w.Err()})
+	}
+	return out
+}
+
+// WireSelf returns h.
+func (h *handler) WireSelf() plugin.Handler { return h }
 
 // fault is one query that failed.
 type fault struct {

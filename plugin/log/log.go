@@ -8,15 +8,18 @@ package log
 
 import (
 	"context"
-	golog "log"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/replacer"
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -26,6 +29,8 @@ import (
 type Logger struct {
 	Next  plugin.Handler
 	Rules []Rule
+
+	scopes [][]byte // of Rules, in wire form; nil if the directive did not make them
 }
 
 // Rule says how queries for some names are logged.
@@ -37,17 +42,33 @@ type Rule struct {
 
 // logs reports whether replies of a class are logged.
 func (r *Rule) logs(class response.Class) bool {
-	if _, all := r.Class[response.All]; all {
-		return true
-	}
 	_, ok := r.Class[class]
-	return ok
+	return ok || r.all()
+}
+
+// all reports whether replies of each class are logged.
+func (r *Rule) all() bool {
+	_, all := r.Class[response.All]
+	return all
 }
 
 // rule is the rule for a name, nil if there is none.
 func (l *Logger) rule(name string) *Rule {
 	for i := range l.Rules {
 		if plugin.Name(l.Rules[i].NameScope).Matches(name) {
+			return &l.Rules[i]
+		}
+	}
+	return nil
+}
+
+// ruleOf is rule for a lower name in wire form.
+func (l *Logger) ruleOf(name []byte) *Rule {
+	if l.scopes == nil {
+		return l.rule(wire.Text(name))
+	}
+	for i, scope := range l.scopes {
+		if wire.Below(name, scope) {
 			return &l.Rules[i]
 		}
 	}
@@ -83,16 +104,50 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		rec.Msg = new(dns.Msg).SetRcode(r, rcode)
 		rec.Rcode, rec.Len = rcode, rec.Msg.Len()
 	}
-	class := label(ctx, rec.Msg)
+	class := label(ctx, rec.Msg, state.Do())
 	if rule.logs(class) {
 		e.facts.SetRecorder(rec)
 		e.write(ctx, rule)
+		if ctx.Value(dnsserver.Key{}) == nil { // no server sees to it that lines are written
+			clog.Flush()
+		}
 	}
 	return rcode, err
 }
 
+// ServeWire passes the query on and logs it when it has been served.
+func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	out := plugin.NextWire(l.Name(), l.Next, ctx, w, q)
+	if out != wire.Done {
+		return out
+	}
+	rule := l.ruleOf(q.Lower())
+	if rule == nil {
+		return out
+	}
+	w.Cut(q) // so that it is known whether the reply gets TC
+	now := time.Now()
+	if !rule.all() && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), now.UTC()))) {
+		return out
+	}
+	e := newEntry()
+	defer e.free()
+	e.facts.SetQuery(q)
+	e.facts.SetReply(w, q, now.Sub(q.Arrival))
+	e.write(ctx, rule)
+	return out
+}
+
+// WireSelf implements plugin.WireHandler.
+func (l Logger) WireSelf() plugin.Handler { return l }
+
 // label tells the class of a reply, and puts it and the reply's type into the query's metadata.
-func label(ctx context.Context, m *dns.Msg) response.Class {
+func label(ctx context.Context, m *dns.Msg, do bool) response.Class {
+	if do && m != nil && m.IsEdns0() == nil { // it gets an OPT record when it is sent
+		sent := *m
+		sent.Extra = append(slices.Clip(m.Extra), &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT, Ttl: 1 << 15}})
+		m = &sent
+	}
 	typ, _ := response.Typify(m, time.Now().UTC())
 	class := response.Classify(typ)
 	if metadata.SetValueFunc(ctx, "log/type", typ.String) {
@@ -120,6 +175,5 @@ func (e *entry) free() {
 func (e *entry) write(ctx context.Context, rule *Rule) {
 	e.line = append(e.line[:0], "[INFO] "...)
 	e.line = replacer.Parse(rule.Format).Append(e.line, ctx, &e.facts)
-	// An error of the output has nowhere to go but to the output.
-	_ = golog.Output(2, string(e.line))
+	clog.Line(e.line)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/replacer"
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -90,6 +91,22 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return Logger{Next: next, Rules: rules} })
+	l := Logger{Rules: rules, scopes: scopes(rules)}
+	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+		l.Next = next
+		return l
+	})
 	return nil
+}
+
+// scopes are the scopes of rules in wire form, nil if one of them is no name.
+func scopes(rules []Rule) (all [][]byte) {
+	for i := range rules {
+		name, err := wire.LowerName(rules[i].NameScope)
+		if err != nil {
+			return nil
+		}
+		all = append(all, name)
+	}
+	return all
 }

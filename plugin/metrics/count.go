@@ -3,19 +3,8 @@ package metrics
 import (
 	"time"
 
-	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
-
-// unanswered counts queries that got no reply on purpose. Among the replies they are counted as NOERROR of no plugin, as
-// CoreDNS has always done.
-var unanswered = promauto.NewCounterVec(prometheus.CounterOpts{
-	Namespace: plugin.Namespace, Subsystem: "dns", Name: "unanswered_total",
-	Help: "Counter of DNS requests that were dropped without a response.",
-}, []string{"server", "zone", "view"})
 
 // facts is one query with its reply, as it is counted.
 type facts struct {
@@ -46,6 +35,6 @@ func (f *facts) count() {
 	vars.ResponseSize.WithLabelValues(f.server, f.zone, f.view, f.proto).Observe(float64(f.replySize))
 	vars.ResponseRcode.WithLabelValues(f.server, f.zone, f.view, f.rcode, f.plugin).Inc()
 	if f.unanswered {
-		unanswered.WithLabelValues(f.server, f.zone, f.view).Inc()
+		vars.Unanswered.WithLabelValues(f.server, f.zone, f.view).Inc()
 	}
 }

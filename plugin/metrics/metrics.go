@@ -37,6 +37,8 @@ type Metrics struct {
 
 	mu    sync.Mutex                   // of those who write zones
 	zones atomic.Pointer[plugin.Zones] // replaced whole, never changed; nil is none
+
+	blocks atomic.Pointer[[]*block] // what the wire lane has met; replaced like zones, and forgotten when they change
 }
 
 // New returns a Metrics with an endpoint at addr, which opens with OnStartup, and the default registry.
@@ -95,6 +97,7 @@ func (m *Metrics) changeZones(change func(plugin.Zones) plugin.Zones) {
 	defer m.mu.Unlock()
 	next := change(slices.Clone(m.current()))
 	m.zones.Store(&next)
+	m.blocks.Store(nil)
 }
 
 // zone is the longest zone that a name is or lies below, "." if there is none.

@@ -106,7 +106,7 @@ func TestCounts(t *testing.T) {
 				t.Errorf("%s %d: %s are %v", tc.name, tc.qtype, what, got)
 			}
 		}
-		if got := testutil.ToFloat64(unanswered.WithLabelValues(server, tc.zone, "golden")); got != tc.unanswered {
+		if got := testutil.ToFloat64(vars.Unanswered.WithLabelValues(server, tc.zone, "golden")); got != tc.unanswered {
 			t.Errorf("%s %d: %v unanswered", tc.name, tc.qtype, got)
 		}
 		if got := sum(t, vars.RequestSize.WithLabelValues(server, tc.zone, "golden", tc.proto)); got != size {

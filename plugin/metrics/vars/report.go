@@ -48,10 +48,18 @@ var families = [2]string{"2", "1"} // by family modulo 2
 // TypeLabel is the type label of a query type: its mnemonic for those that people ask
 // for, "other" for all else, so that nobody can make series at will.
 func TypeLabel(qtype uint16) string {
-	switch qtype {
-	case dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeDNSKEY, dns.TypeDS, dns.TypeMX, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNS, dns.TypePTR,
-		dns.TypeRRSIG, dns.TypeSOA, dns.TypeSRV, dns.TypeTXT, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeIXFR, dns.TypeAXFR, dns.TypeANY:
+	if ownLabel(qtype) {
 		return dns.TypeToString[qtype]
 	}
 	return "other"
+}
+
+// ownLabel reports whether a type has a label of its own.
+func ownLabel(qtype uint16) bool {
+	switch qtype {
+	case dns.TypeA, dns.TypeAAAA, dns.TypeCNAME, dns.TypeDNSKEY, dns.TypeDS, dns.TypeMX, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNS, dns.TypePTR,
+		dns.TypeRRSIG, dns.TypeSOA, dns.TypeSRV, dns.TypeTXT, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeIXFR, dns.TypeAXFR, dns.TypeANY:
+		return true
+	}
+	return false
 }

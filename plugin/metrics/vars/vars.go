@@ -21,8 +21,13 @@ func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return promauto.NewCounterVec(prometheus.CounterOpts{Namespace: plugin.Namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
 }
 
-func histogramVec(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return promauto.NewHistogramVec(prometheus.HistogramOpts{
+// queryCounterVec and queryHistogramVec make vectors that the collector registers.
+func queryCounterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: plugin.Namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
+}
+
+func queryHistogramVec(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: name, Help: help,
 		Buckets: buckets, NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 	}, labels)
@@ -32,12 +37,16 @@ func histogramVec(name, help string, buckets []float64, labels ...string) *prome
 // longest of the zones that the prometheus plugin knows, view the name of the block's view, proto udp or tcp,
 // family 1 for IPv4 and 2 for IPv6.
 var (
-	RequestCount    = counterVec("requests_total", "Counter of DNS requests made per zone, protocol and family.", "server", "zone", "view", "proto", "family", "type")
-	RequestDuration = histogramVec("request_duration_seconds", "Histogram of the time (in seconds) each request took per zone.", plugin.TimeBuckets, "server", "zone", "view")
-	RequestSize     = histogramVec("request_size_bytes", "Size of the EDNS0 UDP buffer in bytes (64K for TCP) per zone and protocol.", sizeBuckets, "server", "zone", "view", "proto")
-	RequestDo       = counterVec("do_requests_total", "Counter of DNS requests with DO bit set per zone.", "server", "zone", "view")
-	ResponseSize    = histogramVec("response_size_bytes", "Size of the returned response in bytes.", sizeBuckets, "server", "zone", "view", "proto")
-	ResponseRcode   = counterVec("responses_total", "Counter of response status codes.", "server", "zone", "view", "rcode", "plugin")
+	RequestCount    = queryCounterVec("requests_total", "Counter of DNS requests made per zone, protocol and family.", "server", "zone", "view", "proto", "family", "type")
+	RequestDuration = queryHistogramVec("request_duration_seconds", "Histogram of the time (in seconds) each request took per zone.", plugin.TimeBuckets, "server", "zone", "view")
+	RequestSize     = queryHistogramVec("request_size_bytes", "Size of the EDNS0 UDP buffer in bytes (64K for TCP) per zone and protocol.", sizeBuckets, "server", "zone", "view", "proto")
+	RequestDo       = queryCounterVec("do_requests_total", "Counter of DNS requests with DO bit set per zone.", "server", "zone", "view")
+	ResponseSize    = queryHistogramVec("response_size_bytes", "Size of the returned response in bytes.", sizeBuckets, "server", "zone", "view", "proto")
+	ResponseRcode   = queryCounterVec("responses_total", "Counter of response status codes.", "server", "zone", "view", "rcode", "plugin")
+
+	// Unanswered counts queries that got no reply on purpose. Among the replies they are counted as NOERROR of no plugin, as
+	// CoreDNS has always done.
+	Unanswered = queryCounterVec("unanswered_total", "Counter of DNS requests that were dropped without a response.", "server", "zone", "view")
 )
 
 // QueriesDropped counts queries that got no reply because a limit was reached; reason says which.

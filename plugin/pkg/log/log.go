@@ -80,11 +80,13 @@ func Discard() { log.SetOutput(io.Discard) }
 // write hands one line to Go's standard logger. It is always two calls below the code that logs, which is
 // what makes the logger's file and line flags point there.
 func write(level, prefix, text string) {
+	Flush()                              // what was gathered came before
 	_ = log.Output(3, level+prefix+text) // an output that fails has nowhere to say so
 }
 
 // exit ends the process after what the output holds back has been written.
 func exit() {
+	Sync()
 	if out, ok := log.Writer().(interface{ Flush() error }); ok {
 		_ = out.Flush()
 	}

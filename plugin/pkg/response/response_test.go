@@ -1,12 +1,14 @@
 package response_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
-
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 var now = time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)
@@ -205,5 +207,48 @@ func BenchmarkTypify(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		response.Typify(m, now)
+	}
+}
+
+// Both lanes find the same type.
+func TestTypifyWire(t *testing.T) {
+	now := time.Now()
+	const sig = "example.org. 5 IN RRSIG A 8 2 5 20200101000000 20190101000000 1 example.org. AAAA"
+	for _, answer := range [][]string{nil, {"example.org. 5 IN A 192.0.2.1"}, {sig}} {
+		for _, authority := range [][]string{nil, {"example.org. 5 IN SOA ns.example.org. root.example.org. 1 2 3 4 5"}, {"example.org. 5 IN NS ns.example.org."}, {sig}} {
+			for _, rcode := range []int{0, 1, 2, 3, 4, 5} {
+				for _, do := range []bool{false, true} {
+					m := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+					packet, _ := m.Pack()
+					q, w := new(wire.Query), new(wire.Reply)
+					if !q.Parse(packet) {
+						t.Fatal("not eligible")
+					}
+					m.Rcode = rcode
+					if do {
+						m.SetEdns0(1232, true)
+					}
+					for i, text := range append(slices.Clone(answer), authority...) {
+						rr, err := dns.NewRR(text)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if i < len(answer) {
+							m.Answer = append(m.Answer, rr)
+						} else {
+							m.Ns = append(m.Ns, rr)
+						}
+					}
+					w.Reset(make([]byte, 0, 512))
+					if err := w.SetMsg(m); err != nil {
+						t.Fatal(err)
+					}
+					want, _ := response.Typify(m, now)
+					if got := response.TypifyWire(w, q, do, now); got != want {
+						t.Errorf("%v: got %v, want %v", m, got, want)
+					}
+				}
+			}
+		}
 	}
 }

@@ -24,27 +24,11 @@ func (w *Reply) Finish(q *Query, size uint16) []byte {
 // End ends the message: it is cut to its limit, and gets its OPT record and header.
 // The result lies in the buffer that Reset was given, unless it did not fit there.
 // It is nil if w holds no message.
-//
-// Records are left out from the end. TC says that something was left out which the client
-// needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
-// other additional records go silently, RRset by RRset.
 func (w *Reply) End(e End) []byte {
 	if w.state != message {
 		return nil
 	}
-	opt := 0
-	if e.OPT {
-		opt = 11 + len(w.options)
-	}
-	if w.cut {
-		w.flags |= FlagTC
-	}
-	if len(w.buf)+opt > e.Limit {
-		if opt > 11 && w.qend+opt > e.Limit { // the options alone are too much
-			w.options, opt = w.options[:0], 11
-		}
-		w.fit(e.Limit - opt)
-	}
+	opt := w.cutTo(e.Limit, e.OPT)
 	w.header(e.ID, e.Flags)
 	if opt > 0 {
 		w.buf = appendOPT(w.buf, e.Size, 0, e.OPTFlags, len(w.options))
@@ -52,6 +36,35 @@ func (w *Reply) End(e End) []byte {
 		binary.BigEndian.PutUint16(w.buf[10:], w.count[Additional]+1)
 	}
 	return w.buf
+}
+
+// Cut makes the message as short as it has to be for the client of q, as Finish does: for those who want to
+// know whether it gets TC. PlainLen does not change.
+//
+// Records are left out from the end. TC says that something was left out which the client
+// needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
+// other additional records go silently, RRset by RRset.
+func (w *Reply) Cut(q *Query) {
+	if w.state == message {
+		w.cutTo(q.Limit(), q.edns.Present)
+	}
+}
+
+// cutTo cuts the message to limit octets and returns how many of them its OPT record takes.
+func (w *Reply) cutTo(limit int, withOPT bool) (opt int) {
+	if withOPT {
+		opt = 11 + len(w.options)
+	}
+	if w.cut {
+		w.flags |= FlagTC
+	}
+	if len(w.buf)+opt > limit {
+		if opt > 11 && w.qend+opt > limit { // the options alone are too much
+			w.options, opt = w.options[:0], 11
+		}
+		w.fit(limit - opt)
+	}
+	return opt
 }
 
 // header writes the message's header, with id and those flags that are the query's.

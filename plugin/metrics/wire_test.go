@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// decides is a handler that does the same for all queries.
+type decides struct {
+	plugin.Handler
+	decide func(w *wire.Reply, q *wire.Query) wire.Outcome
+}
+
+func (d decides) WireSelf() plugin.Handler { return d }
+func (d decides) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return d.decide(w, q)
+}
+
+func TestServeWire(t *testing.T) {
+	server := unusedServer()
+	ctx := context.WithValue(t.Context(), dnsserver.Key{}, &dnsserver.Server{Addr: server})
+	met := New("localhost:0")
+	met.AddZone("example.org.")
+	out := wire.Unpack
+	met.Next = decides{nil, func(w *wire.Reply, q *wire.Query) wire.Outcome {
+		w.Begin(q)
+		w.SetRcode(wire.NXDomain)
+		w.SetWriter("file")
+		return out
+	}}
+	serve := func(name string, lane *wire.Lane) {
+		t.Helper()
+		b, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		q, w := new(wire.Query), new(wire.Reply)
+		if !q.Parse(b) {
+			t.Fatal("not eligible")
+		}
+		w.Reset(make([]byte, 0, 512))
+		if lane != nil {
+			lane.Enter()
+			q.SetLane(lane)
+		}
+		if got := met.ServeWire(ctx, w, q); got != out {
+			t.Errorf("outcome %v, want %v", got, out)
+		}
+		if lane != nil {
+			lane.Done(1)
+			lane.Leave()
+		}
+	}
+	count := func(zone string) float64 {
+		prometheus.DefaultGatherer.Gather() // takes in what lanes counted
+		return testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(server, zone, "", "NXDOMAIN", "file"))
+	}
+	lane := wire.NewLane()
+	serve("www.example.org.", lane) // what is not done is not counted
+	serve("www.example.org.", nil)
+	if n := count("example.org."); n != 0 {
+		t.Errorf("%v counted before they were done", n)
+	}
+	out = wire.Done
+	serve("www.Example.org.", lane)
+	serve("www.example.org.", nil)
+	serve("www.example.net.", lane)
+	if a, b := count("example.org."), count("."); a != 2 || b != 1 {
+		t.Errorf("%v and %v, want 2 and 1", a, b)
+	}
+	met.AddZone("sub.example.org.") // zones come and go while it serves
+	serve("www.sub.example.org.", lane)
+	met.RemoveZone("sub.example.org.")
+	serve("www.sub.example.org.", lane)
+	if a, b := count("sub.example.org."), count("example.org."); a != 1 || b != 3 {
+		t.Errorf("%v and %v, want 1 and 3", a, b)
+	}
+}
+
+func BenchmarkServeWire(b *testing.B) {
+	ctx := context.WithValue(b.Context(), dnsserver.Key{}, &dnsserver.Server{Addr: unusedServer()})
+	met := New("localhost:0")
+	met.AddZone(".")
+	met.Next = decides{nil, func(w *wire.Reply, q *wire.Query) wire.Outcome { return wire.Done }}
+	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	q, w, lane := new(wire.Query), new(wire.Reply), wire.NewLane()
+	q.Parse(packet)
+	w.Reset(make([]byte, 0, 512))
+	w.Begin(q)
+	lane.Enter()
+	q.SetLane(lane)
+	b.ReportAllocs()
+	for b.Loop() {
+		met.ServeWire(ctx, w, q)
+	}
+}

@@ -1,0 +1,118 @@
+package log
+
+import (
+	"log"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What is gathered before it is written, and how much may wait for an output that is slow, in octets; how
+// long a line may wait, and how often those who are idle write.
+const (
+	enough  = 32 << 10
+	maxWait = 1 << 20
+	longest = 5 * time.Millisecond
+	pause   = 2 * time.Millisecond
+)
+
+// gathered has the lines of Line that are not written yet. Whoever finds no writer at work becomes it, and
+// takes along what comes meanwhile.
+var gathered struct {
+	pending atomic.Bool // there may be something in text
+
+	mu      sync.Mutex
+	written sync.Cond // a write is over
+	text    []byte
+	spare   []byte
+	writing bool
+	last    time.Time   // when a write was over
+	timer   *time.Timer // runs while something is pending
+}
+
+func init() { gathered.written.L = &gathered.mu }
+
+// Line logs a line, which is text without its end, within a few milliseconds, with others that come meanwhile. It is for
+// lines about single queries, and writes at once where each line gets a time or a prefix. text is not kept.
+func Line(text []byte) {
+	if log.Flags() != 0 || log.Prefix() != "" {
+		_ = log.Output(2, string(text)) // an output that fails has nowhere to say so
+		return
+	}
+	g := &gathered
+	g.mu.Lock()
+	for g.writing && len(g.text) > maxWait {
+		g.written.Wait()
+	}
+	g.text = append(g.text, text...)
+	g.text = append(g.text, '\n')
+	switch {
+	case g.writing: // he takes it along
+	case len(g.text) >= enough:
+		drain()
+	case !g.pending.Load():
+		g.pending.Store(true)
+		if g.timer == nil {
+			g.timer = time.AfterFunc(longest, Flush)
+		} else {
+			g.timer.Reset(longest)
+		}
+	}
+	g.mu.Unlock()
+}
+
+// Idle is Flush for those who have nothing to do for the moment: it does not write if that has been done just now.
+func Idle() {
+	g := &gathered
+	if !g.pending.Load() {
+		return
+	}
+	g.mu.Lock()
+	if !g.writing && time.Since(g.last) > pause {
+		drain()
+	}
+	g.mu.Unlock()
+}
+
+// Flush writes what was gathered, unless that is being done.
+func Flush() {
+	g := &gathered
+	if !g.pending.Load() {
+		return
+	}
+	g.mu.Lock()
+	if !g.writing {
+		drain()
+	}
+	g.mu.Unlock()
+}
+
+// Sync writes what was gathered and waits until it is written.
+func Sync() {
+	g := &gathered
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.writing {
+		g.written.Wait()
+	}
+	drain()
+}
+
+// drain writes until nothing is left. It is called with the lock, and gives it up while it writes.
+func drain() {
+	g := &gathered
+	g.writing = true
+	for len(g.text) > 0 {
+		out := g.text
+		g.text = g.spare[:0]
+		g.mu.Unlock()
+		_, _ = log.Writer().Write(out)
+		g.mu.Lock()
+		g.spare = out
+		g.written.Broadcast()
+	}
+	g.writing = false
+	g.pending.Store(false)
+	g.last = time.Now()
+	g.written.Broadcast()
+}
