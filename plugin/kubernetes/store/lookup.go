@@ -117,6 +117,21 @@ func (x *SlicesByIP) Next() *Slice {
 	return nil
 }
 
+// Addrs calls f with each cluster IP and each address of an endpoint of a service, and the namespace
+// that it is in, in no order and some of them several times. It looks at everything there is.
+func (s *Store) Addrs(f func(ns string, a netip.Addr)) {
+	s.services.byName.each(func(_ uint32, svc *Service) {
+		for _, a := range svc.ips {
+			f(svc.namespace, a)
+		}
+	})
+	s.slices.byService.each(func(_ uint32, sl *Slice) {
+		for i := range sl.ends {
+			f(sl.namespace, sl.Addr(i))
+		}
+	})
+}
+
 // Pods returns the pods that have the address; those of a node's network share one.
 func (s *Store) Pods(a netip.Addr) Pods {
 	a = a.Unmap()

@@ -10,12 +10,13 @@ type namespace struct {
 
 // namespaceWriter is the writer of namespaces.
 type namespaceWriter struct {
+	store   *Store
 	scratch lean.Namespace
 	round   uint32
 	byName  table[namespace]
 }
 
-func (w *namespaceWriter) init(*Store) { w.round = 1 }
+func (w *namespaceWriter) init(s *Store) { w.store, w.round = s, 1 }
 
 func (w *namespaceWriter) object() lean.Object { return &w.scratch }
 
@@ -29,6 +30,7 @@ func (w *namespaceWriter) put(o *lean.Namespace, _ bool) {
 		return
 	}
 	w.byName.put(hashName(nil, o.Meta.Name), &namespace{name: string(o.Meta.Name), seen: w.round})
+	w.store.generation.Add(1) // no serial: a namespace alone has no records
 }
 
 func (w *namespaceWriter) drop(m *lean.Meta) {
@@ -39,6 +41,7 @@ func (w *namespaceWriter) drop(m *lean.Meta) {
 
 func (w *namespaceWriter) remove(old *namespace) {
 	w.byName.remove(hashNameString("", old.name), old)
+	w.store.generation.Add(1)
 }
 
 func (w *namespaceWriter) sweep() int {

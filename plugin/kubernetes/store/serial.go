@@ -64,4 +64,11 @@ func (s *serial) read() uint32 {
 // Serial returns the serial of a zone. It rises with every change that concerns the zone.
 func (s *Store) Serial(z Zone) uint32 { return s.serials[z].read() }
 
-func (s *Store) changed(z Zone) { s.serials[z].changed(time.Now()) }
+// Generation counts changes of all kinds. What was gathered from the store is as it was while this stays the same.
+func (s *Store) Generation() uint64 { return s.generation.Load() }
+
+// changed is called when the change can be seen.
+func (s *Store) changed(z Zone) {
+	s.serials[z].changed(time.Now())
+	s.generation.Add(1)
+}

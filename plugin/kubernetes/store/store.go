@@ -69,6 +69,7 @@ type Store struct {
 	pods       podWriter
 	imports    importWriter
 	serials    [3]serial
+	generation atomic.Uint64 // changes so far
 	stats      stats
 
 	unsynced atomic.Int32 // kinds that have not been read yet
@@ -135,6 +136,9 @@ func and(a, b string) string {
 	}
 	return a + "," + b
 }
+
+// KeepPodLabels sets Config.PodLabels, before Start.
+func (s *Store) KeepPodLabels() { s.config.PodLabels = true }
 
 // Start begins to follow the API. It returns at once; see Synced.
 func (s *Store) Start() {

@@ -1,0 +1,193 @@
+package kubernetes
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// The methods in this file are what plugin k8s_external publishes: services under the addresses at which they are
+// reached from outside, in zones of its own. The zone is that of state, in lower case.
+
+// noZone stands in for a zone of ours.
+var noZone = new(zone)
+
+// External returns the services at the name of state, and NOERROR or NXDOMAIN. A name is one of
+//
+//	NAMESPACE                                 exists if it is exposed
+//	SERVICE.NAMESPACE                         all ports
+//	_PORT._PROTOCOL.SERVICE.NAMESPACE         one port
+//	PORT.SERVICE.NAMESPACE                    the same, whatever its protocol, unless headless is set
+//	ENDPOINT.SERVICE.NAMESPACE                of a headless service, if headless is set
+//
+// Each external address, or name of a load balancer, makes a service with each port; a headless service's
+// endpoints do so with headless.
+func (k *Kubernetes) External(state request.Request, headless bool) ([]msg.Service, int) {
+	lower, err := wire.LowerName(state.Name())
+	if err != nil {
+		return nil, dns.RcodeNameError
+	}
+	zone, err := wire.LowerName(state.Zone)
+	if err != nil || !wire.Below(lower, zone) {
+		return nil, dns.RcodeNameError
+	}
+	n, ok := parseExternal(lower, len(lower)-len(zone), headless)
+	s, _ := k.data()
+	if !ok || !s.Exposed(n.namespace) {
+		return nil, dns.RcodeNameError
+	}
+	if n.service == nil {
+		return nil, dns.RcodeSuccess
+	}
+	svc := s.Service(n.namespace, n.service)
+	if svc == nil {
+		return nil, dns.RcodeNameError
+	}
+	c := conversion{plan: k.compiled(), store: s, zone: noZone, name: &n}
+	all := c.external(svc, state.Zone, headless)
+	if len(all) == 0 {
+		return nil, dns.RcodeNameError
+	}
+	return all, dns.RcodeSuccess
+}
+
+// parseExternal reads a name of an external zone, which begins at the offset zone.
+func parseExternal(lower []byte, zone int, headless bool) (n name, ok bool) {
+	l := labels{name: lower}
+	l.split(zone)
+	if l.n == 0 || l.n > 4 {
+		return n, false
+	}
+	n.namespace = l.label(l.n - 1)
+	if l.n > 1 {
+		n.service = l.label(l.n - 2)
+	}
+	switch {
+	case l.n == 3 && headless:
+		n.endpoint = l.label(0)
+	case l.n == 3:
+		n.port = stripped(l.label(0))
+	case l.n == 4:
+		n.port, n.protocol = stripped(l.label(0)), stripped(l.label(1))
+	}
+	return n, true
+}
+
+// external returns the services that svc makes in an external zone.
+func (c *conversion) external(svc *store.Service, zone string, headless bool) (all []msg.Service) {
+	if svc.Headless() {
+		if !headless {
+			return nil
+		}
+		e := c.endpoints(c.store, c.name, false)
+		for e.next() {
+			end := e.slice.Endpoint(e.i)
+			owner := dnsutil.Join(endpointText(&end, c.podNames), svc.Name(), svc.Namespace(), zone)
+			for _, port := range c.numbers(e.slice.Ports()) {
+				all = append(all, c.service(end.Addr.String(), port, owner))
+			}
+		}
+		return all
+	}
+	if c.name.endpoint != nil {
+		return nil
+	}
+	owner := dnsutil.Join(svc.Name(), svc.Namespace(), zone)
+	for _, host := range externalHosts(svc) {
+		for _, port := range c.numbers(svc.Ports()) {
+			all = append(all, c.service(host, port, owner))
+		}
+	}
+	return all
+}
+
+// externalHosts returns the addresses, then the names, at which a service is reached.
+func externalHosts(svc *store.Service) (all []string) {
+	for _, a := range svc.ExternalIPs() {
+		all = append(all, a.String())
+	}
+	return append(all, svc.ExternalHosts()...)
+}
+
+// ExternalAddress returns A and AAAA records at the name of state for the server itself: the external addresses of
+// the services that it is an endpoint of, with headless also its own address as an endpoint of headless ones, or
+// if there are none its own addresses.
+func (k *Kubernetes) ExternalAddress(state request.Request, headless bool) (records []dns.RR) {
+	s, _ := k.data()
+	p := k.compiled()
+	met := map[netip.Addr]bool{}
+	for _, server := range p.nameservers(s, k.shared.localAddrs(), fromOutside, headless) {
+		for _, a := range server.addrs {
+			if !met[a] {
+				met[a] = true
+				records = append(records, addressRecord(state.QName(), p.ttl, a))
+			}
+		}
+	}
+	return records
+}
+
+func addressRecord(owner string, ttl uint32, a netip.Addr) dns.RR {
+	h := dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	if a.Is4() {
+		return &dns.A{Hdr: h, A: a.AsSlice()}
+	}
+	h.Rrtype = dns.TypeAAAA
+	return &dns.AAAA{Hdr: h, AAAA: a.AsSlice()}
+}
+
+// ExternalServices returns all services of exposed namespaces in an external zone, and with headless the endpoints of headless ones by
+// the service's name below the zone: "service.namespace.zone".
+func (k *Kubernetes) ExternalServices(zone string, headless bool) (services []msg.Service, headlessServices map[string][]msg.Service) {
+	s, _ := k.data()
+	headlessServices = make(map[string][]msg.Service)
+	for _, svc := range s.Services() {
+		if !exposed(s, svc.Namespace()) {
+			continue
+		}
+		n := name{namespace: []byte(svc.Namespace()), service: []byte(svc.Name())}
+		c := conversion{plan: k.compiled(), store: s, zone: noZone, name: &n}
+		all := c.external(svc, zone, headless)
+		if len(all) == 0 {
+			continue
+		}
+		if svc.Headless() {
+			owner := dnsutil.Join(svc.Name(), svc.Namespace(), zone)
+			headlessServices[owner] = all
+		} else {
+			services = append(services, all...)
+		}
+	}
+	return services, headlessServices
+}
+
+// ExternalSerial returns the serial of external zones.
+func (k *Kubernetes) ExternalSerial(string) uint32 { return k.modified(ModifiedExternal) }
+
+// ExternalReverse returns the services that have the external address: their hosts are "service.namespace", to
+// which an external zone is to be added.
+func (k *Kubernetes) ExternalReverse(ip string) (all []msg.Service, err error) {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return nil, errNoItems
+	}
+	s, _ := k.data()
+	around := s.ServicesByExternalIP(addr)
+	for svc := around.Next(); svc != nil; svc = around.Next() {
+		if exposed(s, svc.Namespace()) {
+			host := strings.Join([]string{svc.Name(), svc.Namespace()}, ".")
+			all = append(all, msg.Service{Host: host, TTL: k.compiled().ttl})
+		}
+	}
+	if len(all) == 0 {
+		return nil, errNoItems
+	}
+	return all, nil
+}

@@ -1,0 +1,167 @@
+package kubernetes
+
+import (
+	"bytes"
+	"net/netip"
+
+	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// reverse answers for a name below in-addr.arpa or ip6.arpa: PTR records at whole addresses, and nothing else.
+func (a *answer) reverse() result {
+	p, ok := parseReverse(a.q.Lower())
+	switch {
+	case !ok:
+		return nxDomain
+	case !p.IsSingleIP():
+		return a.span(p)
+	}
+	owners := a.owners(a.store, p.Addr().Unmap())
+	var buf targetName
+	if a.q.Type() != wire.TypePTR {
+		if _, ok := owners.next(buf[:0]); ok {
+			return noData
+		}
+		return nxDomain
+	}
+	for labels, ok := owners.next(buf[:0]); ok; labels, ok = owners.next(buf[:0]) {
+		target := append(labels, a.primary.name...)
+		if len(target) <= wire.MaxName && !a.hasPTR(target) {
+			a.w.Target(wire.Answer, a.q.Name(), wire.TypePTR, a.ttl, target)
+		}
+	}
+	if a.w.Count(wire.Answer) == 0 {
+		return nxDomain
+	}
+	return hit
+}
+
+// hasPTR reports whether the answer has a PTR record to target already.
+func (a *answer) hasPTR(target []byte) bool {
+	for i, r := range a.w.Recs() {
+		var buf [wire.MaxName + 1]byte
+		name, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), int(r.TTL)+6)
+		if ok && i < a.w.Count(wire.Answer) && string(name) == string(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// owners walks over who has an address: the service whose cluster IP it is, or else all endpoints at it.
+type owners struct {
+	plan    *plan
+	store   *store.Store
+	addr    netip.Addr
+	service *store.Service
+	slices  store.SlicesByIP
+	slice   *store.Slice
+	i       int // the endpoint in slice to look at next
+}
+
+func (p *plan) owners(s *store.Store, addr netip.Addr) owners {
+	o := owners{plan: p, store: s, addr: addr}
+	if p.primary == nil { // names would be below no zone
+		return o
+	}
+	if svc := s.ServiceByIP(addr); svc != nil && exposed(s, svc.Namespace()) {
+		o.service = svc
+		return o
+	}
+	o.slices = s.SlicesByIP(addr)
+	return o
+}
+
+// next appends the labels of the next owner's name below the zone to b. It reports false after the last.
+func (o *owners) next(b []byte) (labels []byte, ok bool) {
+	if svc := o.service; svc != nil {
+		o.service = nil
+		return appendService(b, svc.Name(), svc.Namespace(), nil), true
+	}
+	for o.plan.primary != nil {
+		if o.slice != nil {
+			if i := o.slice.Find(o.addr, o.i); i >= 0 {
+				o.i = i + 1
+				end := o.slice.Endpoint(i)
+				b = appendLabel(b, &end, o.plan.podNames)
+				return appendService(b, o.slice.Service(), o.slice.Namespace(), nil), true
+			}
+		}
+		if o.slice, o.i = o.slices.Next(), 0; o.slice == nil {
+			break
+		}
+		if o.slice.Service() == "" || !exposed(o.store, o.slice.Namespace()) {
+			o.i = o.slice.Len()
+		}
+	}
+	return nil, false
+}
+
+func exposed(s *store.Store, namespace string) bool {
+	var buf [wire.MaxLabel + 1]byte
+	return s.Exposed(append(buf[:0], namespace...))
+}
+
+// parseReverse reads a lower reverse name (RFC 1035 §3.5, RFC 3596 §2.5) as the addresses that it stands for: one,
+// or if it is not whole, all below it.
+func parseReverse(name []byte) (netip.Prefix, bool) {
+	l := labels{name: name}
+	switch {
+	case wire.Below(name, arpa[0]):
+		l.split(len(name) - len(arpa[0]))
+		return reverse4(&l)
+	case wire.Below(name, arpa[1]):
+		l.split(len(name) - len(arpa[1]))
+		return reverse6(&l)
+	}
+	return netip.Prefix{}, false
+}
+
+// reverse4 reads decimal labels, the last octet of the address first.
+func reverse4(l *labels) (netip.Prefix, bool) {
+	var a [4]byte
+	if l.n > len(a) {
+		return netip.Prefix{}, false
+	}
+	for i := range l.n {
+		octet, ok := decimal(l.label(l.n - 1 - i))
+		if !ok {
+			return netip.Prefix{}, false
+		}
+		a[i] = octet
+	}
+	return netip.PrefixFrom(netip.AddrFrom4(a), 8*l.n), true
+}
+
+// decimal reads an octet without leading zeros.
+func decimal(label []byte) (byte, bool) {
+	if len(label) == 0 || len(label) > 3 || label[0] == '0' && len(label) > 1 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range label {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return byte(n), n <= 255
+}
+
+// reverse6 reads labels of one hexadecimal digit, the last one of the address first.
+func reverse6(l *labels) (netip.Prefix, bool) {
+	var a [16]byte
+	if l.n > 2*len(a) {
+		return netip.Prefix{}, false
+	}
+	for i := range l.n {
+		label := l.label(l.n - 1 - i)
+		digit := bytes.IndexByte(hexDigits, label[0])
+		if len(label) > 1 || digit < 0 {
+			return netip.Prefix{}, false
+		}
+		a[i/2] |= byte(digit) << (4 - 4*(i%2))
+	}
+	return netip.PrefixFrom(netip.AddrFrom16(a), 4*l.n), true
+}

@@ -1,0 +1,163 @@
+package kubernetes
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// SRV records (RFC 2782) stand for entries: a port of a service together with one of its addresses. All have the
+// priority 0 and one weight, so that they add up to about 100. Ports without a number count, but have no record.
+
+// weight is that of each of n entries.
+func weight(n int) uint16 { return uint16(max(1, 100/n)) }
+
+// targetName is room for a label or two and the name of a service.
+type targetName [2*wire.MaxName + 1]byte
+
+// appendService appends the name of a service below a zone to b, behind what stands there. It returns
+// nil if the whole is longer than a name may be.
+func appendService[T string | []byte](b []byte, service, namespace T, zone []byte) []byte {
+	b = append(append(b, byte(len(service))), service...)
+	b = append(append(b, byte(len(namespace))), namespace...)
+	b = append(append(b, byte(len(Svc))), Svc...)
+	if b = append(b, zone...); len(b) > wire.MaxName {
+		return nil
+	}
+	return b
+}
+
+// spelled is the zone's name as the query spells it.
+func (a *answer) spelled() []byte { return a.q.Name()[a.at:] }
+
+// clusterSRV answers for a service with addresses of its own: one record for each port, whose target is the service.
+func (a *answer) clusterSRV(n *name, svc *store.Service) {
+	ports, addrs := svc.Ports(), svc.ClusterIPs()
+	w := weight(countPorts(ports, n, !a.zone.multicluster) * len(addrs))
+	var buf targetName
+	target := appendService(buf[:0], n.service, n.namespace, a.spelled())
+	for i := range ports {
+		if p := &ports[i]; p.Number >= 0 && n.wants(p) && !n.wantsNumber(ports[:i], p.Number) {
+			a.w.SRV(wire.Answer, a.q.Name(), a.ttl, 0, w, uint16(p.Number), target)
+		}
+	}
+	if a.w.Count(wire.Answer) == 0 {
+		return
+	}
+	for i, addr := range addrs {
+		if !slices.Contains(addrs[:i], addr) {
+			a.w.Addr(wire.Additional, target, a.ttl, addr)
+		}
+	}
+}
+
+// wantsNumber reports whether one of ports that the name asks for has the number.
+func (n *name) wantsNumber(ports []store.Port, number int32) bool {
+	for i := range ports {
+		if ports[i].Number == number && n.wants(&ports[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// endSRV answers for endpoints: one record for each port of each, whose target is the endpoint, and the addresses of
+// the targets. It reports whether there are endpoints.
+func (a *answer) endSRV(n *name, e endpoints) (exist bool) {
+	entries := 0
+	for all := e; all.next(); {
+		entries += all.ports
+	}
+	if entries == 0 {
+		return false
+	}
+	a.endTargets(n, e, weight(entries))
+	a.targetAddresses(n, e)
+	return true
+}
+
+// endTargets adds SRV records, each target and port once.
+func (a *answer) endTargets(n *name, e endpoints, weight uint16) {
+	var met filter
+	var buf targetName
+	for e.next() {
+		target := a.targetOf(buf[:0], n, &e)
+		hash := hashOf(target)
+		ports := e.slice.Ports()
+		for i := range ports {
+			p := &ports[i]
+			if target == nil || p.Number < 0 || !n.wants(p) {
+				continue
+			}
+			if met.meet(hash+uint64(p.Number)) && a.hasTarget(target, p.Number) {
+				continue
+			}
+			if !a.w.SRV(wire.Answer, a.q.Name(), a.ttl, 0, weight, uint16(p.Number), target) {
+				return
+			}
+		}
+	}
+}
+
+// hasTarget reports whether the answer has an SRV record with the target and port.
+func (a *answer) hasTarget(target []byte, port int32) bool {
+	for i := range a.w.Count(wire.Answer) {
+		b := a.w.RData(i)
+		if int32(b[4])<<8|int32(b[5]) == port && string(b[6:]) == string(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// targetAddresses adds the addresses of the targets that endTargets found.
+func (a *answer) targetAddresses(n *name, e endpoints) {
+	var met filter
+	var buf targetName
+	var data [16]byte
+	for e.next() {
+		if !slices.ContainsFunc(e.slice.Ports(), func(p store.Port) bool { return p.Number >= 0 && n.wants(&p) }) {
+			continue
+		}
+		target, addr := a.targetOf(buf[:0], n, &e), e.slice.Addr(e.i)
+		if target == nil {
+			continue
+		}
+		if met.meet(hashOf(target)+hashOf(octets(&data, addr))) && a.hasAddress(target, addr) {
+			continue
+		}
+		if !a.w.Addr(wire.Additional, target, a.ttl, addr) {
+			return
+		}
+	}
+}
+
+// hasAddress reports whether the additional section has an address of a target.
+func (a *answer) hasAddress(target []byte, addr netip.Addr) bool {
+	var buf [16]byte
+	data := octets(&buf, addr)
+	for i := a.w.Count(wire.Answer); i < len(a.w.Recs()); i++ {
+		if string(a.w.RData(i)) != string(data) {
+			continue
+		}
+		var name [wire.MaxName + 1]byte
+		if owner, ok := wire.AppendNameAt(name[:0], a.w.Bytes(), int(a.w.Recs()[i].Off)); ok && string(owner) == string(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// targetOf appends the name of the endpoint at hand to b; nil if it is too long for a name.
+func (a *answer) targetOf(b []byte, n *name, e *endpoints) []byte {
+	end := e.slice.Endpoint(e.i)
+	b = appendLabel(b, &end, e.podNames)
+	if a.zone.multicluster {
+		if _, cluster := e.slice.Import(); cluster != "" {
+			b = append(append(b, byte(len(cluster))), cluster...)
+		}
+	}
+	return appendService(b, n.service, n.namespace, a.spelled())
+}
