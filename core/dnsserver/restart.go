@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 
@@ -21,6 +22,40 @@ type attempt struct {
 	instance *caddy.Instance
 	begun    bool // all its startup functions have run
 	serving  bool // so have its servers
+
+	unopened int           // servers that have not opened all their UDP sockets yet
+	opened   chan struct{} // closed when there is none
+}
+
+// takeOver is how long sockets are kept for a server that is about to take them, at most.
+const takeOver = time.Second
+
+// hasSockets is called by each plain server when it has its UDP sockets.
+func (a *attempt) hasSockets() {
+	if a == nil {
+		return
+	}
+	attempts.mu.Lock()
+	defer attempts.mu.Unlock()
+	if a.unopened--; a.unopened == 0 {
+		close(a.opened)
+	}
+}
+
+// awaitNext waits, if another configuration is taking the place of a, until its servers have their sockets.
+// What is queued in those that pass to them would be lost otherwise.
+func (a *attempt) awaitNext() {
+	attempts.mu.Lock()
+	next := attempts.last
+	wait := a != nil && next != a && next.begun && next.unopened > 0
+	attempts.mu.Unlock()
+	if !wait {
+		return
+	}
+	select {
+	case <-next.opened:
+	case <-time.After(takeOver):
+	}
 }
 
 func (a *attempt) serves() {
@@ -31,7 +66,12 @@ func (a *attempt) serves() {
 
 // follow makes the instance of d the last attempt, and lets it end one that fails to take its place.
 func (d *dnsContext) follow(servers []caddy.Server) {
-	a := &attempt{instance: d.instance}
+	a := &attempt{instance: d.instance, opened: make(chan struct{})}
+	for _, s := range servers {
+		if _, plain := s.(*Server); plain {
+			a.unopened++
+		}
+	}
 	attempts.mu.Lock()
 	attempts.last = a
 	attempts.mu.Unlock()

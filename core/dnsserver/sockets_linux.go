@@ -17,10 +17,11 @@ var extra struct {
 	sockets map[netip.AddrPort]*extraSockets
 }
 
-// extraSockets are those of one address, as the server has them that came last.
+// extraSockets are those of one address. Each server that uses them has descriptors of its own.
 type extraSockets struct {
 	addr  netip.AddrPort
 	conns []*net.UDPConn
+	users int
 }
 
 // open makes u serve conn and further sockets at its address, one for each core. Several Servers at one
@@ -46,34 +47,37 @@ func (u *udpTransport) open(conn *net.UDPConn) {
 	}
 }
 
-// takeExtra returns n more sockets at the address of conn, or as many as can be had: those of the server
-// that served the address up to now, and new ones.
-func (u *udpTransport) takeExtra(conn *net.UDPConn, n int) []*net.UDPConn {
+// takeExtra returns n more sockets at the address of conn, or as many as can be had: those that another server
+// has there, such as the one whose place this takes, and new ones.
+func (u *udpTransport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 	extra.mu.Lock()
 	defer extra.mu.Unlock()
 	addr := conn.LocalAddr().(*net.UDPAddr)
 	ap := addr.AddrPort()
-	mine := &extraSockets{addr: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
-	if old := extra.sockets[mine.addr]; old != nil {
-		for _, c := range old.conns[:min(n, len(old.conns))] {
-			if dup := duplicate(c); dup != nil {
-				mine.conns = append(mine.conns, dup)
-			}
-		}
+	ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	all := extra.sockets[ap]
+	if all == nil {
+		all = &extraSockets{addr: ap}
 	}
-	for len(mine.conns) < n {
+	for len(all.conns) < n {
 		c, err := reuseport.ListenPacket(network(addr), addr.String())
 		if err != nil {
 			break // somebody has the address for himself
 		}
-		mine.conns = append(mine.conns, c.(*net.UDPConn))
+		all.conns = append(all.conns, c.(*net.UDPConn))
+	}
+	for _, c := range all.conns {
+		if dup := duplicate(c); dup != nil {
+			mine = append(mine, dup)
+		}
 	}
 	if extra.sockets == nil {
 		extra.sockets = map[netip.AddrPort]*extraSockets{}
 	}
-	extra.sockets[mine.addr] = mine
-	u.handed = mine
-	return mine.conns
+	extra.sockets[ap] = all
+	all.users++
+	u.handed = all
+	return mine
 }
 
 // network makes a socket for an address be of the same family as the first one was.
@@ -98,14 +102,18 @@ func duplicate(c *net.UDPConn) *net.UDPConn {
 	return p.(*net.UDPConn)
 }
 
-// giveUp takes the sockets out of the table, unless they have passed to another server.
+// giveUp is called by each user when he has closed his descriptors. The last one closes the sockets.
 func (e *extraSockets) giveUp() {
 	if e == nil {
 		return
 	}
 	extra.mu.Lock()
 	defer extra.mu.Unlock()
-	if extra.sockets[e.addr] == e {
-		delete(extra.sockets, e.addr)
+	if e.users--; e.users > 0 {
+		return
+	}
+	delete(extra.sockets, e.addr)
+	for _, c := range e.conns {
+		c.Close()
 	}
 }

@@ -41,7 +41,9 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	if len(u.sockets) == 0 {
 		u.sockets = []batchSocket{newPortableSocket(conn)}
 	}
+	s.attempt.hasSockets()
 	if !s.start(u) {
+		u.passOn()
 		u.close()
 		return nil
 	}
@@ -115,16 +117,24 @@ func (u *udpTransport) serve() {
 	wg.Wait()
 }
 
+// passOn waits until a server that takes the place of this one has the sockets that it will go on reading.
+func (u *udpTransport) passOn() {
+	if u.handed != nil {
+		u.server.attempt.awaitNext()
+	}
+}
+
 // close closes all sockets.
 func (u *udpTransport) close() {
-	u.handed.giveUp()
 	for _, sock := range u.sockets {
 		sock.close()
 	}
+	u.handed.giveUp()
 }
 
 // stop lets the loops take what is queued, waits for the queries in flight, and closes the sockets.
 func (u *udpTransport) stop(ctx context.Context) error {
+	u.passOn()
 	u.stopping.Store(true)
 	for _, sock := range u.sockets {
 		sock.wake()
