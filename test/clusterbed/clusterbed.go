@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -34,6 +33,16 @@ type Options struct {
 	Run string
 }
 
+// T is what a bed needs of the test that it is for; testing.TB is one.
+type T interface {
+	Helper()
+	Cleanup(func())
+	TempDir() string
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
 // Bed is a running API.
 type Bed struct {
 	// URL is the API's address.
@@ -44,7 +53,7 @@ type Bed struct {
 	// CertFile, KeyFile and CAFile are what DNSKubeconfig is allowed, as TLS files.
 	CertFile, KeyFile, CAFile string
 
-	tb   testing.TB
+	tb   T
 	opts Options
 	run  string
 	http *rest.RESTClient // as administrator
@@ -54,7 +63,7 @@ type Bed struct {
 const notBuilt = 77
 
 // Start starts a bed, or skips the test where its programs have not been built.
-func Start(tb testing.TB, opts Options) *Bed {
+func Start(tb T, opts Options) *Bed {
 	tb.Helper()
 	b := &Bed{tb: tb, opts: opts, run: opts.Run}
 	if b.run == "" {
