@@ -46,6 +46,7 @@ type Cache struct {
 	label     string   // Zones, for metrics
 	counts    sync.Map // *counts by server address
 	refreshes chan struct{}
+	flights   flights
 	now       func() time.Time
 }
 
@@ -94,9 +95,18 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	k := keyOf(&lane.Query)
 	e := c.lookup(&k, now)
 	if e == nil {
-		lane.Free()
 		n.misses.Inc()
-		return c.miss(ctx, w, r, n)
+		e, end := c.join(ctx, &lane.Query, &k)
+		defer end()
+		if e == nil {
+			lane.Free()
+			return c.miss(ctx, w, r, n)
+		}
+		defer lane.Free()
+		e.restoreMetadata(ctx)
+		e.reply(&lane.Reply, &lane.Query, uint32(max(e.remaining(c.now()), 0)))
+		_, err = lane.Write()
+		return dns.RcodeSuccess, err
 	}
 	left := e.remaining(now)
 	if left <= 0 && c.verify {
@@ -116,7 +126,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	return dns.RcodeSuccess, err
 }
 
-// ServeWire implements plugin.WireHandler: fresh hits that need no refresh are answered here.
+// ServeWire implements plugin.WireHandler.
 func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	c.prepare()
 	if !c.concerns(q) {
@@ -126,16 +136,24 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	k := keyOf(q)
 	e := c.lookup(&k, now)
 	if e == nil {
-		return wire.Unpack
+		return c.missWire(ctx, w, q, &k)
 	}
 	left := e.remaining(now)
-	if left <= 0 || e.extra != nil || c.refreshDue(e, left, now) {
+	if left <= 0 && c.verify {
 		return wire.Unpack
 	}
 	n := c.countsOf(ctx)
 	n.requests.Inc()
-	e.reply(w, q, c.hit(n, e, left))
 	w.SetWriter(c.Name())
+	if missedBefore(q, e) {
+		n.misses.Inc()
+		e.reply(w, q, uint32(max(left, 0)))
+		return wire.Done
+	}
+	if c.refreshDue(e, left, now) {
+		c.refreshWire(ctx, q, e, n)
+	}
+	e.reply(w, q, c.hit(n, e, left))
 	return wire.Done
 }
 

@@ -82,7 +82,7 @@ func (e *entry) size() int64 {
 	return int64(fixed + len(e.name) + e.packed.Size())
 }
 
-// is reports whether the entry is the one of k.
-func (e *entry) is(k *key) bool {
-	return e.hash == k.hash && e.qtype == k.qtype && e.qclass == k.qclass && e.do == k.do && e.cd == k.cd && string(e.name) == string(k.name)
+// is reports whether both are one key.
+func (k *key) is(o *key) bool {
+	return k.hash == o.hash && k.qtype == o.qtype && k.qclass == o.qclass && k.do == o.do && k.cd == o.cd && string(k.name) == string(o.name)
 }

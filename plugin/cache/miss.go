@@ -116,7 +116,8 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 	}
 	lane.Reply.SetTTLs(w.verdict.ttl)
 	if w.verdict.store {
-		w.keep(lane, now)
+		k := keyOf(&lane.Query)
+		w.keep(&lane.Reply, &k, kept{w.verdict, wildcardOf(w.ctx), w.hits}, now, w.counts)
 	}
 	if same, err := lane.Reply.Msg(w.client); err == nil {
 		out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
@@ -147,43 +148,52 @@ func withoutOPT(rrs []dns.RR) []dns.RR {
 	return out
 }
 
-// keep stores the reply.
-func (w *ResponseWriter) keep(lane *plugin.Lane, now time.Time) {
-	k := keyOf(&lane.Query)
-	e := &entry{
-		key: k, packed: lane.Reply.Pack(), kind: w.verdict.kind, answers: w.verdict.answers,
-		ttl: w.verdict.ttl, stored: now,
-	}
+// kept is what is kept of a reply beside its records.
+type kept struct {
+	verdict
+	wildcard string // the wildcard that it was made from
+	hits     int    // of the entry that it takes the place of
+}
+
+// keep stores the reply that w holds under k.
+func (c *Cache) keep(w *wire.Reply, k *key, what kept, now time.Time, n *counts) {
+	e := &entry{key: *k, packed: w.Pack(), kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
 	e.name = append([]byte(nil), k.name...)
-	if w.prefetch > 0 {
+	if c.prefetch > 0 {
 		e.freq = freq.New(now)
-		e.freq.Reset(now, w.hits)
+		e.freq.Reset(now, what.hits)
 	}
-	if wildcard := metadata.ValueFunc(w.ctx, "zone/wildcard"); wildcard != nil {
-		if text := wildcard(); text != "" {
-			e.extra = &entryExtra{wildcard: text}
-		}
+	if what.wildcard != "" {
+		e.extra = &entryExtra{wildcard: what.wildcard}
 	}
-	n, evicted := w.counts, 0
+	evicted := 0
 	if positive(e.kind) {
-		if old := w.positive.get(&k).good(); !e.answers && w.preferPositive && old != nil {
+		if old := c.positive.get(k).good(); !e.answers && c.preferPositive && old != nil {
 			if e.extra == nil {
 				e.extra = new(entryExtra)
 			}
 			e.extra.lastGood = old
 		}
-		evicted = w.positive.add(e)
-		if e.answers || !w.preferPositive {
-			w.negative.remove(&k)
+		evicted = c.positive.add(e)
+		if e.answers || !c.preferPositive {
+			c.negative.remove(k)
 		}
 	} else {
-		evicted = w.negative.add(e)
+		evicted = c.negative.add(e)
 	}
 	if evicted > 0 {
 		n.evictions[classIndex(e.kind)].Add(float64(evicted))
 	}
-	n.entries[0].Set(float64(w.positive.len()))
-	n.entries[1].Set(float64(w.negative.len()))
+	n.entries[0].Set(float64(c.positive.len()))
+	n.entries[1].Set(float64(c.negative.len()))
+}
+
+// wildcardOf is the wildcard that the answer to ctx's query was made from, "" if from none.
+func wildcardOf(ctx context.Context) string {
+	if f := metadata.ValueFunc(ctx, "zone/wildcard"); f != nil {
+		return f()
+	}
+	return ""
 }
 
 // restoreMetadata sets the labels again that were set when the answer was made.

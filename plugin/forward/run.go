@@ -40,16 +40,29 @@ func (f *Forward) newTask(w dns.ResponseWriter, r *dns.Msg) *task {
 	t.forward, t.upstreams = f, *f.upstreams.Load()
 	t.began = time.Now()
 	_, stream := w.RemoteAddr().(*net.TCPAddr)
-	_, chained := f.Next.(*Forward)
-	t.course = course{
-		rules: f.rules, stream: stream, handOn: chained, world: t,
-		order: f.policy.Order(t.numbers[:0], len(t.upstreams)),
-	}
-	t.rules.attempts = 2 * len(t.upstreams)
-	if f.maxAttempts != nil {
-		t.rules.attempts = int(*f.maxAttempts)
-	}
+	t.course = f.newCourse(t, stream, t.numbers[:0], len(t.upstreams))
 	return t
+}
+
+// newCourse is a course through n upstreams for a query that came over a stream, or did not. numbers is memory for it.
+func (f *Forward) newCourse(world world, stream bool, numbers []int, n int) course {
+	_, chained := f.Next.(*Forward)
+	c := course{rules: f.rules, stream: stream, handOn: chained, world: world, order: f.policy.Order(numbers, n)}
+	c.rules.attempts = 2 * n
+	if f.maxAttempts != nil {
+		c.rules.attempts = int(*f.maxAttempts)
+	}
+	return c
+}
+
+// note does what an action says beside its verb.
+func (f *Forward) note(upstreams []*proxy.Proxy, a action) {
+	if a.broken {
+		healthcheckBroken.Inc()
+	}
+	if a.probe >= 0 && f.maxFails > 0 {
+		upstreams[a.probe].Healthcheck()
+	}
 }
 
 func (t *task) free() {
@@ -73,12 +86,7 @@ func (t *task) run(ctx context.Context, r *dns.Msg) action {
 	for ev := (event{kind: begun}); ; {
 		ev.at, ev.gone = time.Since(t.began), over(ctx)
 		a := t.step(ev)
-		if a.broken {
-			healthcheckBroken.Inc()
-		}
-		if a.probe >= 0 && t.forward.maxFails > 0 {
-			t.upstreams[a.probe].Healthcheck()
-		}
+		t.forward.note(t.upstreams, a)
 		if a.do != ask {
 			return a
 		}
@@ -117,7 +125,7 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 		t.tap(r, up)
 	}
 	if err := t.x.Err; err != nil {
-		return event{kind: failed, fault: faultOf(ctx, err), err: err}
+		return event{kind: failed, fault: faultOf(over(ctx), err), err: err}
 	}
 	facts := &t.x.Facts
 	return event{kind: replied, rcode: facts.Rcode, empty: facts.Answers == 0, tc: facts.TC}
@@ -132,13 +140,14 @@ func (t *task) EndExchange(x *proxy.Exchange) {
 	t.ended <- struct{}{}
 }
 
-func faultOf(ctx context.Context, err error) fault {
+// faultOf is whose fault an attempt's error is; gone says that nobody waits any more.
+func faultOf(gone bool, err error) fault {
 	switch {
 	case errors.Is(err, proxy.ErrInvalidRequest):
 		return local
 	case errors.Is(err, proxy.ErrMismatch):
 		return odd
-	case over(ctx), errors.Is(err, proxy.ErrBusy):
+	case gone, errors.Is(err, proxy.ErrBusy):
 		return ours
 	}
 	return network

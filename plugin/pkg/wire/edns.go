@@ -39,15 +39,16 @@ const (
 	OptionZoneVersion = 19
 )
 
-const flagDO = 1 << 15
+// OPTFlagDO is the DO bit among an OPT record's flags (RFC 3225).
+const OPTFlagDO = 1 << 15
 
 // DO reports whether the record asks for DNSSEC records.
-func (e *EDNS) DO() bool { return e.Flags&flagDO != 0 }
+func (e *EDNS) DO() bool { return e.Flags&OPTFlagDO != 0 }
 
 // SetDO sets or clears the DO bit.
 func (e *EDNS) SetDO(on bool) {
-	if e.Flags &^= flagDO; on {
-		e.Flags |= flagDO
+	if e.Flags &^= OPTFlagDO; on {
+		e.Flags |= OPTFlagDO
 	}
 }
 

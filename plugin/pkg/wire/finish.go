@@ -62,9 +62,27 @@ func (w *Reply) cutTo(limit int, withOPT bool) (opt int) {
 		if opt > 11 && w.qend+opt > limit { // the options alone are too much
 			w.options, opt = w.options[:0], 11
 		}
-		w.fit(limit - opt)
+		if !w.tight {
+			w.tighten()
+		}
+		if len(w.buf)+opt > limit {
+			w.fit(limit - opt)
+		}
 	}
 	return opt
+}
+
+// tighten compresses all names as far as they can be, as the message lane does; sources write faster and leave some as they are.
+func (w *Reply) tighten() {
+	w.tight = true
+	plain := w.plain
+	w.spare.msg = append(w.spare.msg[:0], w.buf...)
+	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	w.begunAnew()
+	for i := range w.spare.recs {
+		w.again(i)
+	}
+	w.plain = plain
 }
 
 // header writes the message's header, with id and those flags that are the query's.

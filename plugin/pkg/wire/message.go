@@ -42,14 +42,30 @@ func (q *Query) SetMsg(r *dns.Msg, peer Peer) error {
 	return nil
 }
 
+// Msg is the query as a message: as it came, or as plugins have changed it since.
+func (q *Query) Msg() (*dns.Msg, error) {
+	b := q.packet
+	if q.changed || b == nil {
+		b = q.Append(make([]byte, 0, 512), q.id)
+	}
+	m := new(dns.Msg)
+	if err := m.Unpack(b); err != nil {
+		return nil, fmt.Errorf("query for %s: %w", Text(q.Name()), err)
+	}
+	return m, nil
+}
+
 // packOptions is the RDATA of opt.
 func packOptions(opt *dns.OPT) ([]byte, OptionSet) {
 	buf := make([]byte, dns.Len(opt)+16)
 	n, err := dns.PackRR(opt, buf, 0, nil, false)
 	if err != nil || n < 11 {
-		return nil, 0
+		return nil, HasOther
 	}
-	set, _ := scanOptions(buf[11:n])
+	set, ok := scanOptions(buf[11:n])
+	if !ok {
+		set |= HasOther
+	}
 	return buf[11:n], set
 }
 
@@ -129,6 +145,19 @@ func (w *Reply) SetMsg(m *dns.Msg) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// SetMsgOPT is SetMsg for a message that came from elsewhere: the OPT record counts as LoadMessage has it.
+func (w *Reply) SetMsgOPT(m *dns.Msg) error {
+	if err := w.SetMsg(m); err != nil {
+		return err
+	}
+	if opt := m.IsEdns0(); opt != nil {
+		w.SetOptions(opt)
+		w.opt, w.optFlags = 11+len(w.options), uint16(opt.Hdr.Ttl)
+		w.plain += w.opt
 	}
 	return nil
 }

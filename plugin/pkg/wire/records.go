@@ -13,7 +13,7 @@ import (
 // longer than 65535 octets; the reply then gets TC.
 
 // Movable reports whether records of a type may change places in their section:
-// then no pointer may lead into them.
+// then no pointer may lead into them, but in a message that was cut to its limit.
 func Movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }
 
 // open writes a record up to its RDLENGTH, which close fills in.
@@ -22,7 +22,7 @@ func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (of
 	if q := w.qname(); string(owner) == string(q) || w.fold && EqualFold(owner, q) {
 		w.buf = append(w.buf, 0xC0, HeaderLen)
 	} else {
-		w.appendName(owner, true, !Movable(typ))
+		w.appendName(owner, true, w.tight || !Movable(typ))
 	}
 	w.buf = append(w.buf, byte(typ>>8), byte(typ), byte(class>>8), byte(class),
 		byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
@@ -125,7 +125,7 @@ func (w *Reply) Record(s Section, owner []byte, typ, class uint16, ttl uint32, r
 			if n == 0 {
 				break
 			}
-			w.appendName(rest[:n], point, !Movable(typ))
+			w.appendName(rest[:n], point, w.tight || !Movable(typ))
 			rest = rest[n:]
 		}
 	}

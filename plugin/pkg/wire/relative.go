@@ -18,9 +18,15 @@ func (w *Reply) QuestionOwner() Owner {
 	return Owner{Pointer: 0xC000 | HeaderLen, Len: w.qend - HeaderLen - 4}
 }
 
+// OwnerAt is a name that stands at off of the message, in the case in which owners shall have it, as an owner; n is
+// its length in full. It reports false if no pointer reaches so far.
+func OwnerAt(off, n int) (o Owner, ok bool) {
+	return Owner{Pointer: 0xC000 | uint16(off), Len: n}, off <= maxPointer
+}
+
 // At is the owner that a record has which was added before; o is how it was given then.
 func (o Owner) At(r Rec) Owner {
-	if o.Pointer == 0xC000|HeaderLen || r.Off > maxPointer {
+	if o.Pointer != 0 && len(o.Prefix) == 0 || r.Off > maxPointer {
 		return o
 	}
 	return Owner{Pointer: 0xC000 | r.Off, Len: o.Len}

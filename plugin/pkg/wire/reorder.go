@@ -21,7 +21,7 @@ func (w *Reply) Reorder(order []uint16) {
 	for i := first; i < len(order); i++ {
 		r := w.spare.recs[order[i]]
 		off := uint16(len(w.buf))
-		if off != r.Off && !Movable(r.Type) {
+		if off != r.Off && (!Movable(r.Type) || w.tight) {
 			w.rewrite(order)
 			return
 		}
@@ -34,8 +34,9 @@ func (w *Reply) Reorder(order []uint16) {
 
 // former is a message that is put into another order.
 type former struct {
-	msg  []byte
-	recs []Rec
+	msg   []byte
+	recs  []Rec
+	rdata []byte
 }
 
 // end is where record i ends.
@@ -48,16 +49,25 @@ func (f *former) end(i int) int {
 
 // rewrite adds the records of w.spare to an empty message.
 func (w *Reply) rewrite(order []uint16) {
-	w.buf, w.recs, w.count, w.plain = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend
-	w.names.reset()
-	msg := w.spare.msg
-	var owner, rdata []byte
+	w.begunAnew()
 	for _, at := range order {
-		r := w.spare.recs[at]
-		owner, _ = AppendNameAt(owner[:0], msg, int(r.Off))
-		rdata = appendRData(rdata[:0], msg, r.Type, int(r.TTL)+6, w.spare.end(int(at)))
-		w.Record(r.Sec, owner, r.Type, binary.BigEndian.Uint16(msg[r.TTL-2:]), binary.BigEndian.Uint32(msg[r.TTL:]), rdata)
+		w.again(int(at))
 	}
+}
+
+// begunAnew makes w a message without records.
+func (w *Reply) begunAnew() {
+	w.buf, w.recs, w.count, w.plain = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt
+	w.names.reset()
+}
+
+// again adds record i of w.spare.
+func (w *Reply) again(i int) {
+	msg, r := w.spare.msg, w.spare.recs[i]
+	var room [MaxName + 1]byte
+	owner, _ := AppendNameAt(room[:0], msg, int(r.Off))
+	w.spare.rdata = appendRData(w.spare.rdata[:0], msg, r.Type, int(r.TTL)+6, w.spare.end(i))
+	w.Record(r.Sec, owner, r.Type, binary.BigEndian.Uint16(msg[r.TTL-2:]), binary.BigEndian.Uint32(msg[r.TTL:]), w.spare.rdata)
 }
 
 // appendRData appends the RDATA that stands in msg from off to end, with its names in full.

@@ -47,12 +47,15 @@ type Reply struct {
 	state state
 	cut   bool // a record did not fit into 65535 octets
 	fold  bool // see FoldOwners
+	tight bool // names point into records that are Movable, too
 
-	writer  string // the plugin that wrote
-	err     error
-	options []byte // EDNS options that plugins want in the reply
-	names   compressor
-	spare   former // what Reorder works on
+	writer   string // the plugin that wrote
+	err      error
+	options  []byte // EDNS options that plugins want in the reply
+	opt      int    // octets of the OPT record of a message that was loaded, counted in plain
+	optFlags uint16
+	names    compressor
+	spare    former // what Reorder and tighten work on
 }
 
 // Reset empties w and gives it buf to build in, from its begin up to its
@@ -82,7 +85,8 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.err, w.cut = message, 0, nil, false
+	w.state, w.flags, w.err, w.cut, w.tight = message, 0, nil, false, false
+	w.opt, w.optFlags = 0, 0
 	w.names.reset()
 }
 

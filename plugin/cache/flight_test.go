@@ -1,0 +1,286 @@
+package cache
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// together asks the same n times at once and returns how many were answered with an address. The plugin below answers when all wait.
+func (w *world) together(n int, qtype uint16, ctx context.Context, change func(*dns.Msg), address string) (answered int) {
+	w.t.Helper()
+	gate := make(chan struct{})
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		<-gate
+		m := new(dns.Msg).SetReply(r)
+		rr, _ := dns.NewRR(address)
+		m.Answer = []dns.RR{rr}
+		return 0, rw.WriteMsg(m)
+	})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range n {
+		wg.Go(func() {
+			r := new(dns.Msg).SetQuestion("www.example.org.", qtype)
+			if change != nil {
+				change(r)
+			}
+			rec := dnstest.NewRecorder(&test.ResponseWriter{})
+			w.c.ServeDNS(ctx, rec, r)
+			if rec.Msg != nil && len(rec.Msg.Answer) == 1 {
+				mu.Lock()
+				answered++
+				mu.Unlock()
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond) // all have come as far as they get
+	close(gate)
+	wg.Wait()
+	return answered
+}
+
+func TestMissesAreShared(t *testing.T) {
+	const n = 20
+	for name, tc := range map[string]struct {
+		qtype  uint16
+		ctx    context.Context
+		change func(*dns.Msg)
+		answer string
+		asked  int64
+	}{
+		"shared":            {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: 1},
+		"of no further use": {qtype: dns.TypeA, answer: "www.example.org. 60 IN NS a.example.org.", asked: n},
+		"loop's probe":      {qtype: dns.TypeHINFO, answer: "www.example.org. 60 IN HINFO a b", asked: n},
+		"inner question":    {qtype: dns.TypeA, ctx: context.WithValue(context.Background(), dnsserver.LoopKey{}, 1), answer: "www.example.org. 60 IN A 192.0.2.1", asked: n},
+		"options": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) {
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: 8, Family: 1, SourceNetmask: 24, Address: net.IPv4(192, 0, 2, 0).To4()}}
+		}},
+		"not recursive": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) { m.RecursionDesired = false }},
+	} {
+		w := newWorld(t, nil)
+		ctx := tc.ctx
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		if got := w.together(n, tc.qtype, ctx, tc.change, tc.answer); got != n || w.asked.Load() != tc.asked {
+			t.Errorf("%s: %d answered, asked %d times, want %d", name, got, w.asked.Load(), tc.asked)
+		}
+		for i := range w.c.flights.shards {
+			if left := len(w.c.flights.shards[i].all); left > 0 {
+				t.Errorf("%s: %d flights are left", name, left)
+			}
+		}
+	}
+}
+
+// One that panics leaves nobody waiting.
+func TestLeaderPanics(t *testing.T) {
+	w := newWorld(t, nil)
+	entered := make(chan struct{})
+	gate := make(chan struct{})
+	first := true
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if !first {
+			return 0, rw.WriteMsg(new(dns.Msg).SetReply(r))
+		}
+		first = false
+		close(entered)
+		<-gate
+		panic("as it should")
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { recover() }()
+		w.c.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	}()
+	<-entered
+	waiting := make(chan *dns.Msg)
+	go func() {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		w.c.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		waiting <- rec.Msg
+	}()
+	time.Sleep(20 * time.Millisecond)
+	close(gate)
+	<-done
+	select {
+	case m := <-waiting:
+		if m == nil {
+			t.Error("no answer")
+		}
+	case <-time.After(3 * time.Second):
+		t.Error("it waits still")
+	}
+}
+
+// source parks each query for a run that the test ends, and answers then.
+type source struct {
+	plugin.Handler
+	begun int
+	last  *run
+	noAD  bool
+}
+
+func (s *source) WireSelf() plugin.Handler { return s }
+
+func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	s.noAD = s.noAD || !q.AD()
+	if q.Awaited() == nil {
+		s.begun++
+		s.last = new(run)
+		q.Await(s.last)
+		return wire.Park
+	}
+	w.Begin(q)
+	w.SetFlag(wire.FlagAD, true)
+	w.Addr(wire.Answer, []byte("\x03www\x07example\x03org\x00"), 60, netip.MustParseAddr("192.0.2.1"))
+	w.SetWriter("source")
+	return wire.Done
+}
+
+// query is a query in the lane.
+func query(t *testing.T, name string, awaited wire.Exchange) *wire.Query {
+	t.Helper()
+	b, err := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := new(wire.Query)
+	if !q.Parse(b) {
+		t.Fatal("not eligible")
+	}
+	q.Arrival = time.Now().Add(-time.Millisecond)
+	q.Await(awaited)
+	return q
+}
+
+func TestMissesOnTheWire(t *testing.T) {
+	s := new(source)
+	c := New()
+	c.Next = s
+	c.prepare()
+	n := c.countsOf(context.Background())
+	requests, misses := testutil.ToFloat64(n.requests.counter()), testutil.ToFloat64(n.misses.counter())
+
+	serve := func(name string, awaited wire.Exchange) (*wire.Query, *dns.Msg, string, wire.Outcome) {
+		q := query(t, name, awaited)
+		var w wire.Reply
+		w.Reset(nil)
+		out := c.ServeWire(context.Background(), &w, q)
+		if q.AD() {
+			t.Error("the query was not given back as it was")
+		}
+		if out != wire.Done {
+			return q, nil, "", out
+		}
+		m := new(dns.Msg)
+		if err := m.Unpack(w.Finish(q, 1232)); err != nil {
+			t.Fatal(err)
+		}
+		return q, m, w.Writer(), out
+	}
+	first, _, _, out := serve("www.example.org.", nil)
+	second, _, _, out2 := serve("WWW.example.org.", nil)
+	if out != wire.Park || out2 != wire.Park || first.Awaited() != second.Awaited() || s.begun != 1 {
+		t.Fatalf("%v and %v, %d begun", out, out2, s.begun)
+	}
+	if testutil.ToFloat64(n.requests.counter()) != requests {
+		t.Error("counted before it was done")
+	}
+	s.last.end()
+	for i, tc := range []struct {
+		name, writer string
+		awaited      wire.Exchange
+		misses       float64
+	}{{"WWW.example.org.", "source", second.Awaited(), 1}, {"www.example.org.", "cache", first.Awaited(), 2}, {"www.example.org.", "cache", nil, 2}} {
+		_, m, writer, out := serve(tc.name, tc.awaited)
+		if out != wire.Done || writer != tc.writer || len(m.Answer) != 1 || m.Answer[0].Header().Name != tc.name || m.AuthenticatedData {
+			t.Errorf("%d: %v by %q: %v", i, out, writer, m)
+		}
+		if got := testutil.ToFloat64(n.misses.counter()) - misses; got != tc.misses {
+			t.Errorf("%d: %v misses", i, got)
+		}
+	}
+	if got := testutil.ToFloat64(n.requests.counter()) - requests; got != 3 {
+		t.Errorf("%v requests", got)
+	}
+	if s.noAD {
+		t.Error("asked without the AD bit")
+	}
+	for i := range c.flights.shards {
+		if len(c.flights.shards[i].all) > 0 {
+			t.Error("a flight is left")
+		}
+	}
+}
+
+// A miss in the message lane is waited for in the wire lane, too.
+func TestLanesShareMisses(t *testing.T) {
+	w := newWorld(t, nil)
+	gate, entered := make(chan struct{}), make(chan struct{})
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		close(entered)
+		<-gate
+		m := new(dns.Msg).SetReply(r)
+		m.Answer = []dns.RR{test.A("www.example.org. 60 IN A 192.0.2.1")}
+		return 0, rw.WriteMsg(m)
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.c.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	}()
+	<-entered
+	q := query(t, "www.example.org.", nil)
+	var r wire.Reply
+	r.Reset(nil)
+	if out := w.c.ServeWire(context.Background(), &r, q); out != wire.Park {
+		t.Fatal(out)
+	}
+	woken := make(waiter)
+	q.Awaited().Then(woken)
+	close(gate)
+	<-done
+	<-woken
+	again := query(t, "www.example.org.", q.Awaited())
+	if out := w.c.ServeWire(context.Background(), &r, again); out != wire.Done || r.Count(wire.Answer) != 1 || w.asked.Load() != 1 {
+		t.Errorf("%v with %d records, asked %d times", out, r.Count(wire.Answer), w.asked.Load())
+	}
+}
+
+// What is due for a refresh is answered in the lane, and refreshed beside it.
+func TestRefreshOnTheWire(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale, s.staleTTL = time.Hour, 0 })
+	w.says(dns.RcodeSuccess, "www.example.org. 10 IN A 192.0.2.1")
+	w.ask("www.example.org.", dns.TypeA, nil)
+	w.clock.Store(11)
+	w.says(dns.RcodeSuccess, "www.example.org. 10 IN A 192.0.2.2")
+	var r wire.Reply
+	r.Reset(nil)
+	q := query(t, "www.example.org.", nil)
+	if out := w.c.ServeWire(context.Background(), &r, q); out != wire.Done || r.Count(wire.Answer) != 1 || r.TTL(0) != 0 {
+		t.Fatal(out, r.Count(wire.Answer))
+	}
+	eventually(t, "the refresh", func() bool {
+		r.Reset(nil)
+		return w.c.ServeWire(context.Background(), &r, query(t, "www.example.org.", nil)) == wire.Done && r.RData(0)[3] == 2
+	})
+	if got := w.asked.Load(); got != 2 {
+		t.Errorf("asked %d times", got)
+	}
+}

@@ -1,0 +1,62 @@
+package forward
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// ServeWire implements plugin.WireHandler. A query is parked on a relay, and answered with the octets that came
+// when it is run again.
+func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if !f.zones.match(q) {
+		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
+	}
+	if len(f.taps) > 0 {
+		return wire.Unpack // each frame is told with the message
+	}
+	r := f.relayOf(q)
+	if r == nil {
+		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {
+			f.concurrent.Add(-1)
+			maxConcurrentRejects.Inc()
+			w.Fail(wire.Refused, f.ErrLimitExceeded)
+			return wire.Done
+		}
+		r = f.newRelay(q)
+	}
+	if !r.over.Load() {
+		q.Await(r)
+		return wire.Park
+	}
+	switch r.last.do {
+	case handOn:
+		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
+	case fail:
+		w.Fail(r.last.rcode, r.last.err)
+		return wire.Done
+	}
+	if !w.LoadMessage(q, r.reply) {
+		if err := load(w, r.reply); err != nil {
+			w.Fail(wire.ServFail, err)
+			return wire.Done
+		}
+	}
+	w.SetWriter(pluginName)
+	return wire.Done
+}
+
+// WireSelf implements plugin.WireHandler.
+func (f *Forward) WireSelf() plugin.Handler { return f }
+
+// load makes w an unusual reply.
+func load(w *wire.Reply, reply []byte) error {
+	m := new(dns.Msg)
+	if err := m.Unpack(reply); err != nil {
+		return err
+	}
+	return w.SetMsgOPT(m)
+}

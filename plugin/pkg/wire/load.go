@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"encoding/binary"
+)
+
+// LoadMessage makes w the reply to q that msg is: the reply that came from elsewhere to a query for the same name and
+// type. Records are copied as they stand, and so are AA, TC, RA, AD, the return code and EDNS options.
+//
+// msg must be one that can be unpacked; RDATA is not checked beyond its names. LoadMessage reports false, and w is to be
+// begun anew, if msg cannot be taken over like that: with another question, an extended return code, or types
+// that may hide names. Those go by way of SetMsg.
+func (w *Reply) LoadMessage(q *Query, msg []byte) bool {
+	w.Begin(q)
+	if len(msg) < w.qend || binary.BigEndian.Uint16(msg[4:]) != 1 ||
+		!EqualFold(msg[HeaderLen:w.qend-4], w.qname()) || string(msg[w.qend-4:w.qend]) != string(w.buf[w.qend-4:]) {
+		return false
+	}
+	l := loader{w: w, msg: msg, off: w.qend}
+	for s := range w.count {
+		for n := binary.BigEndian.Uint16(msg[6+2*s:]); n > 0; n-- {
+			if !l.record(Section(s)) {
+				return false
+			}
+		}
+	}
+	end := l.off
+	if w.opt > 0 {
+		end -= w.opt
+	}
+	if l.off != len(msg) || len(w.buf) != w.qend {
+		return false
+	}
+	w.buf = append(w.buf, msg[w.qend:end]...)
+	w.plain += l.plain
+	w.flags = binary.BigEndian.Uint16(msg[2:]) & (FlagAA | FlagTC | FlagRA | FlagAD | rcodeMask)
+	if l.anew {
+		w.rewriteAll()
+	}
+	return true
+}
+
+// OPT tells whether the message that was loaded had an OPT record, with its flags.
+func (w *Reply) OPT() (flags uint16, ok bool) { return w.optFlags, w.opt > 0 }
+
+// DropOPT forgets the OPT record of the message that was loaded, and all options.
+func (w *Reply) DropOPT() {
+	w.plain -= w.opt
+	w.opt, w.optFlags, w.options = 0, 0, w.options[:0]
+}
+
+// Option is the data of the first option of the reply with a code, and whether there is one.
+func (w *Reply) Option(code uint16) ([]byte, bool) {
+	e := EDNS{Options: w.options}
+	return e.Option(code)
+}
+
+// rewriteAll writes all records anew, so that names point only where they may.
+func (w *Reply) rewriteAll() {
+	w.spare.msg = append(w.spare.msg[:0], w.buf...)
+	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	w.begunAnew()
+	for i := range w.spare.recs {
+		w.again(i)
+	}
+}
+
+// loader walks over the records of a message.
+type loader struct {
+	w     *Reply
+	msg   []byte
+	off   int
+	plain int
+	anew  bool // names point where they must not, or are to follow the question's case
+}
+
+// record takes one record into the layout.
+func (l *loader) record(s Section) bool {
+	w, msg, from := l.w, l.msg, l.off
+	owner, at := l.name(from, len(msg))
+	if at == 0 || at+10 > len(msg) {
+		return false
+	}
+	typ := binary.BigEndian.Uint16(msg[at:])
+	data := at + 10
+	end := data + int(binary.BigEndian.Uint16(msg[at+8:]))
+	if end > len(msg) || w.opt > 0 { // nothing behind an OPT record: offsets would change
+		return false
+	}
+	l.off = end
+	if typ == TypeOPT {
+		return l.opt(s, from, at, end)
+	}
+	if w.fold && owner == w.qend-HeaderLen-4 && msg[from] < 0xC0 && EqualFold(msg[from:at], w.qname()) {
+		l.anew = true
+	}
+	w.recs = append(w.recs, Rec{Off: uint16(from), TTL: uint16(at + 4), Type: typ, Sec: s})
+	rdata, ok := l.rdata(typ, data, end)
+	w.count[s]++
+	l.plain += owner + 10 + rdata
+	return ok
+}
+
+// opt takes over an OPT record.
+func (l *loader) opt(s Section, from, at, end int) bool {
+	w, msg := l.w, l.msg
+	if s != Additional || at != from+1 || binary.BigEndian.Uint16(msg[at+4:]) != 0 { // extended return code, version
+		return false
+	}
+	w.options = append(w.options[:0], msg[at+10:end]...)
+	if _, ok := walkOptions(w.options); !ok {
+		return false
+	}
+	w.opt, w.optFlags = end-from, binary.BigEndian.Uint16(msg[at+6:])
+	l.plain += w.opt
+	return true
+}
+
+// walkOptions reports whether b is options that end where b ends, and how many.
+func walkOptions(b []byte) (n int, ok bool) {
+	for len(b) > 0 {
+		if len(b) < 4 || len(b) < 4+int(binary.BigEndian.Uint16(b[2:])) {
+			return n, false
+		}
+		b = b[4+int(binary.BigEndian.Uint16(b[2:])):]
+		n++
+	}
+	return n, true
+}
+
+// rdata checks the RDATA from off to end and returns its length with all names in full.
+func (l *loader) rdata(typ uint16, off, end int) (plain int, ok bool) {
+	lead, names, _ := rdataNames(typ)
+	if names == 0 {
+		return end - off, opaque(typ, l.msg[off:end])
+	}
+	if plain = lead; off+lead >= end {
+		return 0, false
+	}
+	for off += lead; names > 0; names-- {
+		n, next := l.name(off, end)
+		if next == 0 {
+			return 0, false
+		}
+		plain += n
+		off = next
+	}
+	return plain + end - off, true
+}
+
+// name returns the length in full of the name at off, and where it ends: 0 if it is none that ends before end.
+func (l *loader) name(off, end int) (plain, next int) {
+	msg := l.msg[:end]
+	from := off
+	for off < len(msg) {
+		n := int(msg[off])
+		switch {
+		case n == 0:
+			if plain+1 > MaxName {
+				return 0, 0
+			}
+			if next == 0 {
+				next = off + 1
+			}
+			return plain + 1, next
+		case n <= MaxLabel:
+			plain += n + 1
+			off += n + 1
+		case n >= 0xC0 && off+1 < len(msg):
+			to := int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)
+			if to >= from || !l.target(to) { // backwards only, so that this ends
+				return 0, 0
+			}
+			if next == 0 {
+				next = off + 2
+			}
+			msg = msg[:from]
+			off, from = to, to
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// target reports whether there may be a name at an offset that a name points to, and notes if it lies in a record that may
+// change its place.
+func (l *loader) target(off int) bool {
+	for i := len(l.w.recs) - 1; i >= 0; i-- {
+		if r := l.w.recs[i]; int(r.Off) <= off {
+			l.anew = l.anew || Movable(r.Type)
+			return off < int(r.TTL)-4 || off >= int(r.TTL)+6
+		}
+	}
+	return off >= HeaderLen && off < l.w.qend-4
+}
+
+// opaque reports whether RDATA of a type can be taken as octets: it has no names, or one in full.
+func opaque(typ uint16, rdata []byte) bool {
+	switch typ {
+	case TypeA:
+		return len(rdata) == 4
+	case TypeAAAA:
+		return len(rdata) == 16
+	case TypeTXT, 43, 48, 50, 51, 52, 59, 60, 257: // DS DNSKEY NSEC3 NSEC3PARAM TLSA CDS CDNSKEY CAA
+		return len(rdata) > 0
+	case TypeRRSIG:
+		return len(rdata) > 18 && NameLen(rdata[18:]) != 0
+	case 47: // NSEC
+		return NameLen(rdata) != 0
+	case 64, 65: // SVCB HTTPS
+		return len(rdata) > 2 && NameLen(rdata[2:]) != 0
+	}
+	return false
+}
