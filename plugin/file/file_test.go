@@ -65,11 +65,20 @@ func serving(t *testing.T, text, options string, zones ...string) (File, string)
 	if text != "" {
 		write(t, path, text)
 	}
-	c := caddy.NewTestController("dns", fmt.Sprintf("file %s %s {\n%s\n}", path, strings.Join(zones, " "), options))
-	if err := setup(c); err != nil {
+	f, err := setupOf(fmt.Sprintf("file %s %s {\n%s\n}", path, strings.Join(zones, " "), options))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return dnsserver.GetConfig(c).Plugin[0](nil).(File), path
+	return f, path
+}
+
+// setupOf is the handler of a directive.
+func setupOf(input string) (File, error) {
+	c := caddy.NewTestController("dns", input)
+	if err := setup(c); err != nil {
+		return File{}, err
+	}
+	return dnsserver.GetConfig(c).Plugin[0](nil).(File), nil
 }
 
 func write(t *testing.T, path, text string) {
@@ -86,7 +95,12 @@ func write(t *testing.T, path, text string) {
 // section counts of the message.
 func both(t *testing.T, f File, name, typ string) string {
 	t.Helper()
-	m := new(dns.Msg).SetQuestion(name, dns.StringToType[typ])
+	return bothOf(t, f, new(dns.Msg).SetQuestion(name, dns.StringToType[typ]))
+}
+
+func bothOf(t *testing.T, f File, m *dns.Msg) string {
+	t.Helper()
+	name, typ := m.Question[0].Name, dns.Type(m.Question[0].Qtype)
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
 	passed := false
 	f.Next = plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
@@ -130,7 +144,11 @@ func describe(rc int, err error, passed bool, m *dns.Msg) string {
 		return s + " next"
 	}
 	if m != nil {
-		s += fmt.Sprintf(" [%s %d %d %d]", dns.RcodeToString[m.Rcode], len(m.Answer), len(m.Ns), len(m.Extra))
+		extra := len(m.Extra)
+		if m.IsEdns0() != nil {
+			extra--
+		}
+		s += fmt.Sprintf(" [%s %d %d %d]", dns.RcodeToString[m.Rcode], len(m.Answer), len(m.Ns), extra)
 	}
 	return s
 }
@@ -183,8 +201,8 @@ func TestReload(t *testing.T) {
 	look := func(wantSerial uint32, wantLog string) {
 		t.Helper()
 		before := len(out.String())
-		z.look()
-		if got := z.live.Load().Serial(); got != wantSerial {
+		z.Refresh(t.Context())
+		if got := z.Current().Serial(); got != wantSerial {
 			t.Errorf("serial %d, want %d", got, wantSerial)
 		}
 		if got := out.String()[before:]; wantLog == "" && got != "" || !strings.Contains(got, wantLog) {
@@ -213,14 +231,14 @@ func TestReloadByMtime(t *testing.T) {
 	capture(t)
 	f, path := serving(t, fmt.Sprintf(exampleOrg, 1), "reload_by_mtime", "example.org")
 	z := f.Zones.Z["example.org."]
-	before := z.live.Load()
-	z.look()
-	if z.live.Load() != before {
+	before := z.Current()
+	z.Refresh(t.Context())
+	if z.Current() != before {
 		t.Error("an untouched file was read again")
 	}
 	write(t, path, fmt.Sprintf(exampleOrg, 1)+"new A 192.0.2.9\n")
-	z.look()
-	if z.live.Load() == before {
+	z.Refresh(t.Context())
+	if z.Current() == before {
 		t.Error("a changed file was not read again")
 	}
 }
@@ -235,11 +253,11 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("logged %q", out)
 	}
 	z := f.Zones.Z["example.org."]
-	z.start()
-	defer z.stopReload()
+	w := watch([]*Zone{z})
+	defer w.stop()
 	write(t, path, fmt.Sprintf(exampleOrg, 1))
 	deadline := time.Now().Add(3 * time.Second)
-	for z.live.Load() == nil {
+	for z.Current() == nil {
 		if time.Now().After(deadline) {
 			t.Fatal("the file that came was not read")
 		}
@@ -312,23 +330,25 @@ func TestReloadUnderQueries(t *testing.T) {
 	}
 	for i := range 50 {
 		write(t, path, fmt.Sprintf(exampleOrg, i+2))
-		z.look()
+		z.Refresh(t.Context())
 	}
 	close(stop)
 	wg.Wait()
-	if z.live.Load().Serial() != 51 {
-		t.Errorf("serial %d", z.live.Load().Serial())
+	if z.Current().Serial() != 51 {
+		t.Errorf("serial %d", z.Current().Serial())
 	}
 }
 
 func BenchmarkServeWire(b *testing.B) {
-	z := &Zone{origin: wire.MustName("example.org"), file: "db"}
-	live, err := read(strings.NewReader(fmt.Sprintf(exampleOrg, 1)), z.origin, "db", -1)
+	z := NewZone("example.org", "db")
+	l := loader{ctx: b.Context(), origin: z.name, file: "db", serial: -1}
+	v, err := l.load(strings.NewReader(fmt.Sprintf(exampleOrg, 1)), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	z.live.Store(live)
-	f := File{Zones: Zones{Z: map[string]*Zone{"example.org.": z}, Names: []string{"example.org."}}, index: new(index)}
+	z.Replace(v)
+	zones := map[string]*Zone{"example.org.": z}
+	f := File{Zones: Zones{Z: zones, Names: []string{"example.org."}}, index: NewIndex(zones)}
 	p, _ := new(dns.Msg).SetQuestion("ns.example.org.", dns.TypeA).Pack()
 	var q wire.Query
 	var w wire.Reply

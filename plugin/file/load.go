@@ -1,6 +1,8 @@
 package file
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,65 +16,114 @@ import (
 	"github.com/miekg/dns"
 )
 
-// progressEvery is how often a long load tells how far it got.
-const progressEvery = 3 * time.Second
+const (
+	progressEvery = 3 * time.Second
+	checkEvery    = 16384 // records, between looks at the clock
+)
 
 // errSameSerial ends reading a file whose SOA record has the serial that is served already.
 var errSameSerial = errors.New("no change in SOA serial")
 
-// read reads a zone from r. serial is the serial of the zone that is served, -1 for none: if
-// the file has the same, reading ends with errSameSerial.
-func read(r io.Reader, origin []byte, name string, serial int64) (*zone.Zone, error) {
-	text := wire.Text(origin)
-	b := zone.NewBuilder(origin, func(format string, args ...any) {
-		flog.Warningf("File %q: %s", name, fmt.Sprintf(format, args...))
+// Load reads the zone's file, whatever its serial, and answers from it from now on. If there is an error, all stays
+// as it was; it is a *fs.PathError as it came from os.Open if the file itself could not be opened.
+func (z *Zone) Load() error {
+	v, seen, err := z.read(context.Background(), -1)
+	z.seen = seen
+	if err != nil {
+		return err
+	}
+	z.Replace(v)
+	return nil
+}
+
+// read reads the zone's file. serial is the one that the file must not have, -1 for none: then reading ends with
+// errSameSerial. What was seen of the file is returned in any case.
+func (z *Zone) read(ctx context.Context, serial int64) (v *zone.Zone, seen reading, err error) {
+	path := z.File()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, reading{}, err
+	}
+	in := seen.add(path, f)
+	defer in.Close()
+	l := loader{ctx: ctx, origin: z.name, file: path, serial: serial, nsec3: z.NSEC3, digest: z.ZONEMD}
+	v, err = l.load(in, seen.open)
+	return v, seen, err
+}
+
+// loader makes a version of a zone out of a master file.
+type loader struct {
+	ctx    context.Context // cancels
+	origin []byte
+	file   string
+	serial int64 // as in Zone.read
+	nsec3  bool  // NSEC3 records may be there
+	digest bool  // a digest that is there must be right
+
+	progress time.Duration // how often a long load tells how far it got; progressEvery if it is 0
+}
+
+// load reads r, record by record, so that no more than the records themselves is kept. open opens what the file includes.
+func (l *loader) load(r io.Reader, open func(path string) (io.ReadCloser, error)) (*zone.Zone, error) {
+	origin := wire.Text(l.origin)
+	b := zone.NewBuilder(l.origin, func(format string, args ...any) {
+		flog.Warningf("File %q: %s", l.file, fmt.Sprintf(format, args...))
 	})
-	p := zonefile.New(r, name, origin)
-	next, n := time.Now().Add(progressEvery), 0
-	for {
+	if l.nsec3 {
+		b.AllowNSEC3()
+	}
+	p := zonefile.New(r, l.file, l.origin)
+	if open != nil {
+		p.Open = open
+	}
+	if err := l.records(p, b); err != nil {
+		return nil, err
+	}
+	v, err := b.Build()
+	switch {
+	case errors.Is(err, zone.ErrNoSOA):
+		return nil, noSOA(l.file, origin)
+	case err != nil:
+		return nil, fmt.Errorf("file %q for origin %s: %w", l.file, origin, err)
+	}
+	if l.digest {
+		if err := v.VerifyDigest(); err != nil && !errors.Is(err, zone.ErrNoDigest) {
+			return nil, fmt.Errorf("file %q for origin %s: %w", l.file, origin, err)
+		}
+	}
+	return v, nil
+}
+
+// records gives the records of p to b.
+func (l *loader) records(p *zonefile.Parser, b *zone.Builder) error {
+	every := cmp.Or(l.progress, progressEvery)
+	next := time.Now().Add(every)
+	for n := 1; ; n++ {
 		rec, err := p.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("failed to parse file %q for origin %s with error %w", name, text, err)
+			return parseError(l.file, wire.Text(l.origin), err)
 		}
 		if rec.Class != dns.ClassINET {
 			continue
 		}
-		if rec.Type == wire.TypeSOA && serial >= 0 && wire.EqualFold(rec.Owner, origin) && soaSerial(rec.RData) == serial {
-			return nil, errSameSerial
+		if rec.Type == wire.TypeSOA && l.serial >= 0 && wire.EqualFold(rec.Owner, l.origin) && soaSerial(rec.RData) == l.serial {
+			return errSameSerial
 		}
 		if err := b.Add(rec.Owner, rec.Type, rec.TTL, rec.RData); err != nil {
 			file, line := p.Line()
-			return nil, fmt.Errorf("%w (%s:%d)", err, file, line)
+			return fmt.Errorf("%w (%s:%d)", err, file, line)
 		}
-		if n++; n%65536 == 0 && time.Now().After(next) {
-			flog.Infof("Reading zone %q from %q: %d records so far", text, name, n)
-			next = time.Now().Add(progressEvery)
+		if n%checkEvery == 0 {
+			if err := l.ctx.Err(); err != nil {
+				return err
+			}
+			if time.Now().After(next) {
+				flog.Infof("Reading zone %q from %q: %d records so far", wire.Text(l.origin), l.file, n)
+				next = time.Now().Add(every)
+			}
 		}
 	}
-	z, err := b.Build()
-	if errors.Is(err, zone.ErrNoSOA) {
-		return nil, fmt.Errorf("file %q has no SOA record for origin %s", name, text)
-	}
-	return z, err
 }
-
-// soaSerial is the serial in an SOA record's data, -1 if there is none.
-func soaSerial(rdata []byte) int64 {
-	if len(rdata) < 20 {
-		return -1
-	}
-	b := rdata[len(rdata)-20:]
-	return int64(b[0])<<24 | int64(b[1])<<16 | int64(b[2])<<8 | int64(b[3])
-}
-
-// stamp tells whether a file was changed.
-type stamp struct {
-	mtime time.Time
-	size  int64
-	inode uint64
-}
-
-func stampOf(info os.FileInfo) stamp { return stamp{info.ModTime(), info.Size(), inode(info)} }

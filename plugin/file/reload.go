@@ -1,92 +1,126 @@
 package file
 
 import (
+	"context"
 	"errors"
-	"os"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
-
-	"github.com/coredns/coredns/plugin/pkg/zone"
 )
 
-// reloadSettings is when a zone's file is read again.
-type reloadSettings struct {
-	every   time.Duration // how often the file is looked at; 0: never
-	byMtime bool          // it is read whenever it was changed, whatever its serial
-}
-
-// start begins to look at the file; stopReload ends it.
-func (z *Zone) start() {
-	if z.reload.every == 0 {
-		return
+// Refresh reads the zone's file again if it, or a file that it includes, was changed, and answers from it from then on if
+// its SOA record has another serial, or with ReloadByMtime if its content is another. Whatever is wrong with the file is
+// logged, and the zone stays as it was. It reports whether there is a new version. Queries do not wait for it.
+func (z *Zone) Refresh(ctx context.Context) (changed bool) {
+	path := z.File()
+	unchanged, err := z.seen.unchanged(path)
+	switch {
+	case err != nil:
+		z.seen.files = nil // whatever comes there is new
+		z.trouble("Failed to stat zone %q in %q: %v", z.origin, path, err)
+		return false
+	case unchanged, z.ReloadByMtime && z.store.Load() != nil && z.seen.same(path):
+		return false
 	}
-	z.stop = make(chan struct{})
-	z.done.Go(func() {
-		ticker := time.NewTicker(z.reload.every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				z.look()
-			case <-z.stop:
-				return
-			}
-		}
-	})
-}
-
-func (z *Zone) stopReload() {
-	if z.stop != nil {
-		close(z.stop)
-		z.done.Wait()
-		z.stop = nil
+	serial := int64(-1)
+	if v := z.store.Load(); v != nil && !z.ReloadByMtime {
+		serial = int64(v.Serial())
 	}
-}
-
-// look reads the file again if it was changed, and serves what it says if that is a zone
-// with another serial. Whatever is wrong with the file, the old zone stays.
-func (z *Zone) look() {
-	info, err := os.Stat(z.file)
-	if err != nil {
-		if z.seen != (stamp{}) {
-			flog.Errorf("Failed to stat zone %q in %q: %v", z.text(), z.file, err)
-			z.seen = stamp{} // told once, and whatever comes there is new
-		}
-		return
+	v, seen, err := z.read(ctx, serial)
+	if ctx.Err() != nil {
+		return false
 	}
-	now := stampOf(info)
-	if now == z.seen {
-		return
-	}
-	z.seen = now
-	fresh, err := z.load(z.serial())
+	seen.trouble = z.seen.trouble
+	z.seen = seen
 	switch {
 	case errors.Is(err, errSameSerial):
+		z.seen.trouble = ""
+		return false
+	case err != nil && len(seen.files) == 0:
+		z.trouble("Failed to open zone %q in %q: %v", z.origin, path, err)
+		return false
 	case err != nil:
-		flog.Errorf("Parsing zone %q: %v", z.text(), err)
-	default:
-		z.live.Store(fresh)
-		flog.Infof("Successfully reloaded zone %q in %q with %d SOA serial", z.text(), z.file, fresh.Serial())
+		z.trouble("Parsing zone %q: %v", z.origin, err)
+		return false
+	}
+	z.seen.trouble = ""
+	z.Replace(v)
+	flog.Infof("Successfully reloaded zone %q in %q with %d SOA serial", z.origin, path, v.Serial())
+	return true
+}
+
+// trouble logs what is wrong with the file, unless that is what it said the last time.
+func (z *Zone) trouble(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != z.seen.trouble {
+		flog.Error(text)
+		z.seen.trouble = text
 	}
 }
 
-// serial is the serial that a file must not have to be of interest, -1 for any.
-func (z *Zone) serial() int64 {
-	live := z.live.Load()
-	if live == nil || z.reload.byMtime {
-		return -1
-	}
-	return int64(live.Serial())
+// watcher is the goroutine that refreshes zones, each at its ReloadInterval. There is one for all of a plugin's zones: ten thousand
+// of them cost no more than their looks, and of large ones no two are read at once.
+type watcher struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
-// load reads the file.
-func (z *Zone) load(serial int64) (*zone.Zone, error) {
-	f, err := os.Open(z.file)
-	if err != nil {
-		return nil, err
+// watch starts a watcher. Zones without ReloadInterval are left alone.
+func watch(zones []*Zone) *watcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watcher{cancel: cancel}
+	rounds := roundsOf(zones, time.Now())
+	if len(rounds) > 0 {
+		w.done.Go(func() { w.run(ctx, rounds) })
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil {
-		z.seen = stampOf(info)
+	return w
+}
+
+// stop ends the watcher, also while it reads, and waits for that.
+func (w *watcher) stop() {
+	w.cancel()
+	w.done.Wait()
+}
+
+// round is the zones that are refreshed at the same times.
+type round struct {
+	every time.Duration
+	next  time.Time
+	zones []*Zone
+}
+
+func roundsOf(zones []*Zone, now time.Time) (rounds []*round) {
+	for _, z := range zones {
+		if z.ReloadInterval <= 0 {
+			continue
+		}
+		i := slices.IndexFunc(rounds, func(r *round) bool { return r.every == z.ReloadInterval })
+		if i < 0 {
+			i = len(rounds)
+			rounds = append(rounds, &round{every: z.ReloadInterval, next: now.Add(z.ReloadInterval)})
+		}
+		rounds[i].zones = append(rounds[i].zones, z)
 	}
-	return read(f, z.origin, z.file, serial)
+	return rounds
+}
+
+func (w *watcher) run(ctx context.Context, rounds []*round) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		r := slices.MinFunc(rounds, func(a, b *round) int { return a.next.Compare(b.next) })
+		timer.Reset(time.Until(r.next))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, z := range r.zones {
+			if ctx.Err() != nil {
+				return
+			}
+			z.Refresh(ctx)
+		}
+		r.next = time.Now().Add(r.every)
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -22,7 +24,10 @@ func init() { plugin.Register("file", setup) }
 type line struct {
 	file     string
 	zones    []string
-	reload   reloadSettings
+	reload   time.Duration
+	byMtime  bool
+	nsec3    bool
+	zonemd   bool
 	fall     fall.F
 	falls    bool
 	keys, in []string // the server block's keys; the folder of relative names
@@ -48,7 +53,15 @@ var directive = corefile.Define(corefile.Directive[line]{
 	Options: corefile.Table[line]{
 		corefile.Row("reload", "DURATION", "look at the file so often whether it was changed; 0 never does", 0, 1, setReload),
 		corefile.Row("reload_by_mtime", "", "read the file again whenever it was changed, also with the same serial", 0, -1, func(l *line, _ *corefile.Line) error {
-			l.reload.byMtime = true
+			l.byMtime = true
+			return nil
+		}),
+		corefile.Row("nsec3", "", "take zones that are signed with NSEC3 records", 0, 0, func(l *line, _ *corefile.Line) error {
+			l.nsec3 = true
+			return nil
+		}),
+		corefile.Row("zonemd", "", "refuse a file that does not match its ZONEMD record", 0, 0, func(l *line, _ *corefile.Line) error {
+			l.zonemd = true
 			return nil
 		}),
 		corefile.Fallthrough(func(l *line, zones []string) {
@@ -70,29 +83,29 @@ func setReload(l *line, c *corefile.Line) error {
 	if d < 0 {
 		return fmt.Errorf("invalid duration for reload: %s: must not be negative", c.Args[0])
 	}
-	l.reload.every = d
+	l.reload = d
 	return nil
 }
 
 func setup(c *caddy.Controller) error {
 	cfg := dnsserver.GetConfig(c)
-	lines, err := directive.ParseEach(c, line{reload: reloadSettings{every: defaultReload}, keys: c.ServerBlockKeys, in: []string{cfg.Root}})
+	lines, err := directive.ParseEach(c, line{reload: defaultReload, keys: c.ServerBlockKeys, in: []string{cfg.Root}})
 	if err != nil {
 		return err
 	}
-	f := File{index: new(index)}
+	var f File
 	if err := f.open(lines); err != nil {
 		return plugin.Error("file", err)
 	}
+	f.index = NewIndex(f.Zones.Z)
+	var w *watcher
 	c.OnStartup(func() error {
-		for _, z := range f.Zones.Z {
-			z.start()
-		}
+		w = watch(slices.Collect(maps.Values(f.Zones.Z)))
 		return nil
 	})
 	c.OnShutdown(func() error {
-		for _, z := range f.Zones.Z {
-			z.stopReload()
+		if w != nil {
+			w.stop()
 		}
 		return nil
 	})
@@ -111,24 +124,23 @@ func (f *File) open(lines []line) error {
 			f.Fall = l.fall
 		}
 		for _, name := range l.zones {
-			origin, err := wire.LowerName(name)
-			if err != nil {
-				return fmt.Errorf("zone %s: %w", name, err)
+			z := NewZone(name, l.file)
+			if z.name == nil {
+				return fmt.Errorf("zone %s: %w", name, wire.ErrName)
 			}
-			z := &Zone{origin: origin, file: l.file, reload: l.reload}
-			live, err := z.load(-1)
+			z.ReloadInterval, z.ReloadByMtime, z.NSEC3, z.ZONEMD = l.reload, l.byMtime, l.nsec3, l.zonemd
+			err := z.Load()
 			switch {
 			case err == nil:
-				z.live.Store(live)
-			case errors.Is(err, fs.ErrNotExist) && l.reload.every > 0 && !parsing(err):
-				flog.Warningf("Failed to open %q: trying again in %s", err, l.reload.every)
+			case errors.Is(err, fs.ErrNotExist) && l.reload > 0 && !parsing(err):
+				flog.Warningf("Failed to open %q: trying again in %s", err, l.reload)
 			default:
 				return err
 			}
-			if f.Zones.Z[name] == nil {
-				f.Zones.Names = append(f.Zones.Names, name)
+			if f.Zones.Z[z.origin] == nil {
+				f.Zones.Names = append(f.Zones.Names, z.origin)
 			}
-			f.Zones.Z[name] = z
+			f.Zones.Z[z.origin] = z
 		}
 	}
 	return nil

@@ -18,6 +18,9 @@ const (
 	Broken                 // the zone's data leads nowhere
 )
 
+// follow is the Result of one look that found an alias; Target tells where it leads.
+const follow Result = 255
+
 // maxAliases is how many CNAME and DNAME records are followed for one question.
 const maxAliases = 16
 
@@ -31,20 +34,27 @@ type Answerer struct {
 	w       *wire.Reply
 	qtype   uint16
 	do      bool
-	pointer uint16 // to the origin in the question's name, 0 if it does not stand there
+	pointer uint16 // to the origin in the message, 0 if no pointer may lead to where it stands
+	asked   bool   // it stands in the question's name as it is
 
-	name  []byte             // what is looked up now
-	names [][]byte           // what was looked up, this name included
-	first [maxAliases][]byte // room for names
-	buf   [maxAliases + 1][wire.MaxName + 1]byte
-
-	ownerBuf [wire.MaxName + 1]byte
-	cutBuf   [wire.MaxName + 1]byte
-	rdataBuf []byte
+	name     []byte   // what is looked up now
+	names    [][]byte // what was looked up and was an alias
+	dnames   []Node   // whose DNAME records are in the answer
+	proofs   []Node   // whose NSEC or NSEC3 records go into the authority section
+	targets  []Node   // whose addresses are in the additional section
 	wildcard Node
 
 	// Target is where the alias leads if the result is External. It holds until the next question.
 	Target []byte
+
+	nameRoom  [maxAliases][]byte
+	dnameRoom [maxAliases]Node
+	proofRoom [maxProofs]Node
+	buf       [maxAliases + 1][wire.MaxName + 1]byte // targets
+	ownerBuf  [wire.MaxName + 1]byte
+	cutBuf    [wire.MaxName + 1]byte
+	starBuf   [wire.MaxName + 1]byte
+	rdataBuf  []byte
 }
 
 // Wildcard is the wildcard's name if the answer was made from one, else nil.
@@ -62,8 +72,10 @@ func (a *Answerer) Answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	w.Begin(q)
 	a.z, a.w, a.qtype, a.do = z, w, q.Type(), q.DO()
 	a.pointer = w.Pointer(z.origin)
+	a.asked = a.pointer != 0
 	a.wildcard, a.Target = nil, nil
-	a.name, a.names = q.Lower(), a.first[:0]
+	a.name = q.Lower()
+	a.names, a.dnames, a.proofs, a.targets = a.nameRoom[:0], a.dnameRoom[:0], a.proofRoom[:0], a.targets[:0]
 
 	r := a.look(q.Hash())
 	for r == follow {
@@ -86,9 +98,6 @@ func (a *Answerer) Answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	return r
 }
 
-// follow is the Result of one look that found an alias; Target tells where it leads.
-const follow Result = 255
-
 // room is memory for the next target.
 func (a *Answerer) room() []byte { return a.buf[len(a.names)][:0] }
 
@@ -102,7 +111,7 @@ func (a *Answerer) circle() bool {
 	return false
 }
 
-// look looks one name up and writes what it finds to the answer section.
+// look looks one name up (RFC 1034 §4.3.2 step 3) and writes what it finds to the answer section.
 func (a *Answerer) look(hash uint64) Result {
 	switch m := a.z.find(a.name, hash); m.Kind {
 	case Exists:
@@ -115,22 +124,48 @@ func (a *Answerer) look(hash uint64) Result {
 	case BelowName:
 		return a.substitute(m.Node)
 	case Wildcard:
-		a.wildcard = m.Node
-		return a.exact(m.Node)
+		return a.synthesize(m.Node)
+	default:
+		a.proveMissing(a.name, m.Node)
+		return NXDomain
 	}
-	return NXDomain
 }
 
-// exact answers from the node of the name, or from the source of synthesis in its place.
+// exact answers from the node of the name (step 3a).
 func (a *Answerer) exact(n Node) Result {
-	if set := n.Set(a.qtype); set != nil {
+	r := a.data(n)
+	if r == NoData || r == Empty {
+		a.proveNoData(n, a.name)
+	}
+	return r
+}
+
+// synthesize answers from the source of synthesis in place of the name (step 3c, RFC 4592 §3.3.3).
+func (a *Answerer) synthesize(source Node) Result {
+	a.wildcard = source
+	r := a.data(source)
+	if r == NoData || r == Empty {
+		a.proveWildcardNoData(a.name, source)
+	} else {
+		a.proveExpansion(a.name, source)
+	}
+	return r
+}
+
+// data answers with what a node has of the type, or with its CNAME record.
+func (a *Answerer) data(n Node) Result {
+	if a.qtype == wire.TypeRRSIG {
+		if a.signatures(n) {
+			return Hit
+		}
+	} else if set := n.Set(a.qtype); set != nil {
 		a.put(wire.Answer, a.owner(), set)
 		return Hit
 	}
 	if n.flags()&hasCNAME != 0 {
 		set := n.Set(wire.TypeCNAME)
 		a.put(wire.Answer, a.owner(), set)
-		a.Target = set.Records().appendRData(a.room(), a.z.origin)
+		a.Target = set.Records().AppendRData(a.room(), a.z.origin)
 		return follow
 	}
 	if n.Empty() {
@@ -139,22 +174,41 @@ func (a *Answerer) exact(n Node) Result {
 	return NoData
 }
 
+// signatures answers with all signatures of a node; it reports whether there are some.
+func (a *Answerer) signatures(n Node) bool {
+	found := false
+	b, count := n.sets()
+	for ; count > 0; count-- {
+		set := RRset(b)
+		if set.Type() == wire.TypeRRSIG {
+			a.putSet(wire.Answer, a.owner(), set)
+			found = true
+		} else if sigs := set.Signatures(); sigs != nil {
+			a.putSet(wire.Answer, a.owner(), sigs)
+			found = true
+		}
+		b = set.behind()
+	}
+	return found
+}
+
 // substitute answers with a DNAME and the CNAME that it makes (RFC 6672 §3.2).
 func (a *Answerer) substitute(n Node) Result {
 	set := n.Set(wire.TypeDNAME)
-	a.put(wire.Answer, a.nodeOwner(n), set)
+	if !a.substituted(n) {
+		a.put(wire.Answer, a.nodeOwner(n), set)
+	}
 	above := len(a.name) - len(n.prefix()) - len(a.z.origin)
 	r := set.Records()
 	if above+r.plain() > wire.MaxName {
 		return TooLong
 	}
-	target := r.appendRData(append(a.room(), a.name[:above]...), a.z.origin)
+	target := r.AppendRData(append(a.room(), a.name[:above]...), a.z.origin)
 	wire.Lower(target, target)
 	if string(target) == string(a.name) {
 		return Broken
 	}
-	o := a.owner()
-	a.w.TargetOf(wire.Answer, o, wire.TypeCNAME, r.TTL(), target)
+	a.w.TargetOf(wire.Answer, a.owner(), wire.TypeCNAME, r.TTL(), target)
 	if a.qtype == wire.TypeCNAME {
 		return Hit
 	}
@@ -162,18 +216,33 @@ func (a *Answerer) substitute(n Node) Result {
 	return follow
 }
 
-// referral writes the delegation of a cut (RFC 1034 §4.3.2 step 3b): its NS set, DS set for those
-// who ask for it, and the addresses of the servers that the zone has.
+// substituted reports whether a DNAME is in the answer already, and notes that it is now.
+func (a *Answerer) substituted(n Node) bool {
+	for _, d := range a.dnames {
+		if &d[0] == &n[0] {
+			return true
+		}
+	}
+	a.dnames = append(a.dnames, n)
+	return false
+}
+
+// referral writes the delegation of a cut (step 3b): its NS set; for those who ask for it its DS set, or the
+// proof that it has none; and the addresses of the servers that the zone has.
 func (a *Answerer) referral(n Node) Result {
 	o := a.nodeOwner(n)
 	ns := n.Set(wire.TypeNS)
 	a.put(wire.Authority, o, ns)
+	cut := append(append(a.cutBuf[:0], n.prefix()...), a.z.origin...)
 	if a.do {
 		if ds := n.Set(typeDS); ds != nil {
 			a.put(wire.Authority, o, ds)
+		} else {
+			a.proveNoData(n, cut)
 		}
+		a.putProofs()
 	}
-	a.glue(ns, append(append(a.cutBuf[:0], n.prefix()...), a.z.origin...))
+	a.glue(ns, cut)
 	return Referral
 }
 
@@ -183,6 +252,7 @@ func (a *Answerer) finish(r Result) {
 	switch r {
 	case Hit:
 		a.authorityNS()
+		a.putProofs()
 		a.additional()
 	case NoData, Empty:
 		a.negative()
@@ -191,6 +261,7 @@ func (a *Answerer) finish(r Result) {
 		a.negative()
 	case TooLong:
 		a.w.SetRcode(rcodeYXDomain)
+		a.putProofs()
 	case Broken:
 		a.w.SetRcode(wire.ServFail)
 	}
@@ -210,12 +281,12 @@ func (a *Answerer) authorityNS() {
 	}
 }
 
-// negative adds the SOA record that says how long the denial holds (RFC 2308 §3).
+// negative adds the SOA record that says how long the denial holds (RFC 2308 §3), and what proves it.
 func (a *Answerer) negative() {
-	soa := a.z.apex.Set(wire.TypeSOA)
 	from := len(a.w.Recs())
-	a.put(wire.Authority, a.nodeOwner(a.z.apex), soa)
+	a.put(wire.Authority, a.nodeOwner(a.z.apex), a.z.apex.Set(wire.TypeSOA))
 	for i := from; i < len(a.w.Recs()); i++ {
 		a.w.SetTTL(i, min(a.z.soa.ttl, a.z.soa.minimum))
 	}
+	a.putProofs()
 }

@@ -1,11 +1,9 @@
 package zone
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -14,14 +12,19 @@ import (
 // the Zone that Build makes of it. It belongs to one goroutine.
 type Builder struct {
 	origin []byte
-	names  arena // lower prefixes, each behind its length
-	nodes  []draft
-	index  []uint32 // open addressing: number of the node plus one
-	recs   []draftRecord
-	data   arena // RDATA with pointers cut out; see stored
 	warn   func(format string, args ...any)
-	buf    []byte
-	kept   int // records that are no repetitions
+	nsec3  bool // NSEC3 records are taken
+	digest bool // there is a ZONEMD record at the apex
+
+	names arena // lower prefixes, each behind its length
+	nodes []draft
+	index []uint32 // open addressing: number of the node plus one
+	recs  []draftRecord
+	data  arena // RDATA with pointers cut out; see stored
+
+	buf   []byte
+	order []int32 // of a node's records
+	kept  int     // records that are no repetitions
 }
 
 // draft is a node in the making.
@@ -31,30 +34,38 @@ type draft struct {
 	parent      int32
 	first, last int32 // records, -1 for none
 	flags       byte
+	nsec        bool // has an NSEC record
+	nsec3       bool // has NSEC3 records
+	other       bool // has records that are neither NSEC3 nor their signatures, or names below it
 }
 
 type draftRecord struct {
 	next  int32
 	typ   uint16
+	cover uint16 // of a signature: the type that it covers
 	ttl   uint32
 	data  uint32 // place of what node.go calls a record, without its TTL
 	bytes uint32
 }
 
-// Errors of Build.
+// Errors of Builder.
 var (
-	ErrNoSOA = errors.New("no SOA record")
-	ErrNSEC3 = errors.New("NSEC3 zone is not supported")
+	ErrNoSOA  = errors.New("no SOA record")
+	ErrNSEC3  = errors.New("NSEC3 zone is not supported")
+	ErrTooBig = errors.New("zone is larger than 4 GiB")
 )
 
 // NewBuilder is a Builder for the zone origin. What is wrong with single records, which are
 // then left out, is told to warn.
 func NewBuilder(origin []byte, warn func(format string, args ...any)) *Builder {
-	b := &Builder{origin: append([]byte(nil), origin...), index: make([]uint32, 64), warn: warn}
+	b := &Builder{origin: append([]byte(nil), origin...), index: make([]uint32, 16), warn: warn}
 	wire.Lower(b.origin, b.origin)
 	b.node(b.origin, wire.Hash(b.origin))
 	return b
 }
+
+// AllowNSEC3 makes Add take NSEC3 and NSEC3PARAM records (RFC 5155), which are an error otherwise.
+func (b *Builder) AllowNSEC3() { b.nsec3 = true }
 
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record
 // whose owner is not in the zone is left out, and one that is there already.
@@ -66,21 +77,26 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 		b.warn("record %s is not in zone %s: left out", wire.Text(owner), wire.Text(b.origin))
 		return nil
 	}
-	switch typ {
-	case typeNSEC3, typeNSEC3PARAM:
+	switch {
+	case (typ == typeNSEC3 || typ == typeNSEC3PARAM) && !b.nsec3:
 		return fmt.Errorf("%w, dropping RR: %s for zone: %s", ErrNSEC3, wire.Text(owner), wire.Text(b.origin))
-	case wire.TypeSOA:
-		if len(name) != len(b.origin) {
-			b.warn("SOA record of %s is not at the apex of zone %s: left out", wire.Text(owner), wire.Text(b.origin))
-			return nil
-		}
+	case typ == wire.TypeSOA && len(name) != len(b.origin):
+		b.warn("SOA record of %s is not at the apex of zone %s: left out", wire.Text(owner), wire.Text(b.origin))
+		return nil
 	}
-	n := b.node(name, wire.Hash(name))
+	r := draftRecord{next: -1, typ: typ, ttl: ttl}
+	if typ == wire.TypeRRSIG {
+		if len(rdata) < 18 {
+			return fmt.Errorf("%s: data of type RRSIG is too short", wire.Text(owner))
+		}
+		r.cover = u16(rdata)
+	}
 	stored, err := b.stored(typ, rdata)
 	if err != nil {
 		return fmt.Errorf("%s: %w", wire.Text(owner), err)
 	}
-	b.append(n, draftRecord{next: -1, typ: typ, ttl: ttl, data: b.data.add(stored), bytes: uint32(len(stored))})
+	r.data, r.bytes = b.data.add(stored), uint32(len(stored))
+	b.append(b.node(name, wire.Hash(name)), r)
 	return nil
 }
 
@@ -103,6 +119,15 @@ func (b *Builder) append(n int32, r draftRecord) {
 		d.flags |= hasDNAME
 	case wire.TypeCNAME:
 		d.flags |= hasCNAME
+	case typeNSEC:
+		d.nsec = true
+	case typeNSEC3:
+		d.nsec3 = true
+	case typeZONEMD:
+		b.digest = b.digest || n == 0
+	}
+	if r.typ != typeNSEC3 && r.cover != typeNSEC3 {
+		d.other = true
 	}
 }
 
@@ -121,6 +146,7 @@ func (b *Builder) node(name []byte, hash uint64) int32 {
 	if len(prefix) > 0 {
 		up := wire.Parent(name)
 		parent = b.node(up, wire.Hash(up))
+		b.nodes[parent].other = true
 		if string(wire.FirstLabel(name)) == "*" {
 			b.nodes[parent].flags |= hasWildcard
 		}
@@ -195,181 +221,4 @@ func (b *Builder) stored(typ uint16, rdata []byte) ([]byte, error) {
 	head[4] = byte(fixes)
 	copy(head[5:], fix[:2*fixes])
 	return head, nil
-}
-
-// rdataNames tells where names stand in the RDATA of a type: behind how many octets, how
-// many, and whether they may be compressed (RFC 3597 §4).
-func rdataNames(typ uint16) (lead, names int, point bool) {
-	switch typ {
-	case wire.TypeNS, wire.TypeCNAME, wire.TypePTR:
-		return 0, 1, true
-	case wire.TypeMX:
-		return 2, 1, true
-	case wire.TypeSOA:
-		return 0, 2, true
-	case wire.TypeSRV:
-		return 6, 1, false
-	case wire.TypeDNAME:
-		return 0, 1, false
-	case typeSVCB, typeHTTPS:
-		return 2, 1, false
-	}
-	return 0, 0, false
-}
-
-// lowered reports whether the names of a type are kept in lower case.
-func lowered(typ uint16) bool {
-	switch typ {
-	case wire.TypeNS, wire.TypeCNAME, wire.TypeMX, wire.TypeSOA, typeSVCB, typeHTTPS:
-		return true
-	}
-	return false
-}
-
-// Build makes the zone. The Builder is of no use after it.
-func (b *Builder) Build() (*Zone, error) {
-	z, err := b.BuildTable()
-	if err != nil {
-		return nil, err
-	}
-	return z, z.readSOA()
-}
-
-// BuildTable makes a Zone of records that are not a zone of their own: it needs no SOA
-// record, and is good for Lookup, but not for answering.
-func (b *Builder) BuildTable() (*Zone, error) {
-	z := &Zone{origin: b.origin, nodes: len(b.nodes)}
-	b.index = nil
-	var out arena
-	places := make([]uint32, len(b.nodes))
-	var order []int32
-	for n := range b.nodes {
-		d := &b.nodes[n]
-		if d.parent >= 0 {
-			if up := b.nodes[d.parent].flags; up&(isCut|hasDNAME|occluded) != 0 {
-				d.flags |= occluded // nodes stand behind their parents
-			}
-		}
-		node, err := b.encode(d, &order)
-		if err != nil {
-			return nil, err
-		}
-		places[n] = out.add(node)
-	}
-	z.chunks, z.records = out.chunks, b.kept
-	b.names, b.data, b.recs = arena{}, arena{}, nil
-
-	size := 64
-	for size < len(b.nodes)*2 {
-		size *= 2
-	}
-	z.index = make([]uint64, size)
-	for n := range b.nodes {
-		i := b.nodes[n].hash & uint64(size-1)
-		for z.index[i] != 0 {
-			i = (i + 1) & uint64(size-1)
-		}
-		z.index[i] = b.nodes[n].hash>>32<<32 | uint64(places[n])
-	}
-	z.apex = z.at(places[0])
-	return z, nil
-}
-
-// encode is the node of a draft. It holds until the next call.
-func (b *Builder) encode(d *draft, order *[]int32) ([]byte, error) {
-	prefix := b.prefix(d)
-	out := append(append(b.buf[:0], d.flags, byte(len(prefix))), prefix...)
-	recs := (*order)[:0]
-	for i := d.first; i >= 0; i = b.recs[i].next {
-		recs = append(recs, i)
-	}
-	*order = recs
-	slices.SortStableFunc(recs, func(x, y int32) int { return int(b.recs[x].typ) - int(b.recs[y].typ) })
-	count := len(out)
-	out = append(out, 0, 0)
-	sets := 0
-	for ; len(recs) > 0; sets++ {
-		n := 1
-		for n < len(recs) && b.recs[recs[n]].typ == b.recs[recs[0]].typ {
-			n++
-		}
-		out = b.encodeSet(out, recs[:n])
-		recs = recs[n:]
-	}
-	binary.BigEndian.PutUint16(out[count:], uint16(sets))
-	b.buf = out
-	name := func() string { return wire.Text(append(prefix[:len(prefix):len(prefix)], b.origin...)) }
-	if d.flags&hasCNAME != 0 && sets > 1 && !dnssecOnly(Node(out)) {
-		b.warn("%s has a CNAME record and other data", name())
-	}
-	if len(out) >= chunkSize {
-		return nil, fmt.Errorf("%s has more than %d octets of data", name(), chunkSize)
-	}
-	return out, nil
-}
-
-// encodeSet appends an RRset. It holds a record once (RFC 2181 §5), and the last SOA record only.
-func (b *Builder) encodeSet(out []byte, recs []int32) []byte {
-	typ := b.recs[recs[0]].typ
-	if typ == wire.TypeSOA {
-		recs = recs[len(recs)-1:]
-	}
-	start := len(out)
-	out = binary.BigEndian.AppendUint16(out, typ)
-	out = append(out, 0, 0, 0, 0, 0, 0)
-	n := 0
-	var seen map[string]bool // for sets in which looking at all others would take long
-	if len(recs) > 16 {
-		seen = make(map[string]bool, len(recs))
-	}
-	for k, i := range recs {
-		r := &b.recs[i]
-		data := b.data.at(r.data)[:r.bytes]
-		again := seen[string(data)]
-		for j := 0; seen == nil && j < k && !again; j++ {
-			other := &b.recs[recs[j]]
-			again = bytes.Equal(b.data.at(other.data)[:other.bytes], data)
-		}
-		if again {
-			continue
-		}
-		if seen != nil {
-			seen[string(data)] = true
-		}
-		out = binary.BigEndian.AppendUint32(out, r.ttl)
-		out = append(out, data...)
-		n++
-	}
-	b.kept += n
-	binary.BigEndian.PutUint16(out[start+2:], uint16(n))
-	binary.BigEndian.PutUint32(out[start+4:], uint32(len(out)-start-setHeader))
-	return out
-}
-
-// dnssecOnly reports whether what stands beside a CNAME may stand there (RFC 4034 §2.5).
-func dnssecOnly(n Node) bool {
-	for s := range n.Sets() {
-		switch s.Type() {
-		case wire.TypeCNAME, wire.TypeRRSIG, typeNSEC:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// readSOA notes what the SOA record says.
-func (z *Zone) readSOA() error {
-	set := z.apex.Set(wire.TypeSOA)
-	if set == nil {
-		return ErrNoSOA
-	}
-	r := set.Records()
-	data, _ := r.data()
-	if len(data) < 20 {
-		return fmt.Errorf("the SOA record of %s is too short", wire.Text(z.origin))
-	}
-	numbers := data[len(data)-20:]
-	z.soa = soa{serial: u32(numbers), minimum: u32(numbers[16:]), ttl: r.TTL()}
-	return nil
 }

@@ -2,8 +2,6 @@ package zone
 
 import (
 	"iter"
-
-	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Node is what stands at one name, a view into the zone's memory:
@@ -36,30 +34,21 @@ func (n Node) Name(z *Zone) []byte { return n.name(z) }
 // Empty reports whether the node is an empty non-terminal.
 func (n Node) Empty() bool { return u16(n[2+int(n[1]):]) == 0 }
 
-// RRset is the records of one type at one name:
-//
-//	type 2 | number of records 2 | octets of the records 4 | records
-type RRset []byte
+// IsCut reports whether the node is a zone cut, Occluded whether it lies below one or below a DNAME, so
+// that it is never answered from.
+func (n Node) IsCut() bool    { return n.flags()&isCut != 0 }
+func (n Node) Occluded() bool { return n.flags()&occluded != 0 }
 
-const setHeader = 8
-
-func (s RRset) Type() uint16 { return u16(s) }
-func (s RRset) Len() int     { return int(u16(s[2:])) }
-func (s RRset) size() int    { return int(u32(s[4:])) }
-
-// Records is the records of the set, in the order in which they were added. The nil set has none.
-func (s RRset) Records() Records {
-	if s == nil {
-		return nil
-	}
-	return Records(s[setHeader : setHeader+s.size()])
+// sets is where the RRsets begin, and their number.
+func (n Node) sets() (b []byte, count int) {
+	b = n[2+int(n[1]):]
+	return b[2:], int(u16(b))
 }
 
-// Set is the RRset of a type, nil if there is none.
+// Set is the RRset of a type, nil if there is none. Signatures belong to the RRset that they cover:
+// for type RRSIG it is those only that cover no RRset of the node.
 func (n Node) Set(typ uint16) RRset {
-	b := n[2+int(n[1]):]
-	count := u16(b)
-	b = b[2:]
+	b, count := n.sets()
 	for ; count > 0; count-- {
 		if t := u16(b); t >= typ {
 			if t == typ {
@@ -67,24 +56,64 @@ func (n Node) Set(typ uint16) RRset {
 			}
 			return nil
 		}
-		b = b[setHeader+int(u32(b[4:])):]
+		b = RRset(b).behind()
 	}
 	return nil
 }
 
-// Sets is all RRsets of the node.
+// Sets is all RRsets of the node, in the order of their types.
 func (n Node) Sets() iter.Seq[RRset] {
 	return func(yield func(RRset) bool) {
-		b := n[2+int(n[1]):]
-		count := u16(b)
-		b = b[2:]
+		b, count := n.sets()
 		for ; count > 0; count-- {
 			if !yield(RRset(b)) {
 				return
 			}
-			b = b[setHeader+int(u32(b[4:])):]
+			b = RRset(b).behind()
 		}
 	}
+}
+
+// RRset is the records of one type at one name, and behind them, if they are signed, the RRset of
+// their signatures:
+//
+//	type 2 | number of records 2 | signed 1 bit, octets of the records 31 bits | records
+type RRset []byte
+
+const (
+	setHeader = 8
+	setSigned = 1 << 31
+)
+
+func (s RRset) Type() uint16 { return u16(s) }
+func (s RRset) Len() int     { return int(u16(s[2:])) }
+func (s RRset) size() int    { return int(u32(s[4:]) &^ setSigned) }
+func (s RRset) signed() bool { return s[4]&0x80 != 0 }
+
+// Signatures is the RRSIG records that cover the set, nil if there are none.
+func (s RRset) Signatures() RRset {
+	if s == nil || !s.signed() {
+		return nil
+	}
+	return s[setHeader+s.size():]
+}
+
+// behind is what stands behind the set and its signatures.
+func (s RRset) behind() []byte {
+	size := u32(s[4:])
+	b := s[setHeader+int(size&^setSigned):]
+	if size&setSigned != 0 {
+		b = b[setHeader+int(u32(b[4:])):]
+	}
+	return b
+}
+
+// Records is the records of the set, in the order in which they were added. The nil set has none.
+func (s RRset) Records() Records {
+	if s == nil {
+		return nil
+	}
+	return Records(s[setHeader : setHeader+s.size()])
 }
 
 // Records is records one after the other; it is empty behind the last:
@@ -117,8 +146,8 @@ func (r Records) data() (data, fix []byte) {
 // Next is the records behind the first one.
 func (r Records) Next() Records { return r[recordHeader+2*int(r[8])+int(u16(r[6:])):] }
 
-// appendRData appends the first record's RDATA in full.
-func (r Records) appendRData(b, origin []byte) []byte {
+// AppendRData appends the first record's RDATA in full; origin is that of the zone that the record is from.
+func (r Records) AppendRData(b, origin []byte) []byte {
 	data, fix := r.data()
 	at := 0
 	for ; len(fix) > 0; fix = fix[2:] {
@@ -129,47 +158,3 @@ func (r Records) appendRData(b, origin []byte) []byte {
 	}
 	return append(b, data[at:]...)
 }
-
-// Record is one record of a zone.
-type Record struct {
-	Owner []byte
-	Type  uint16
-	TTL   uint32
-	RData []byte // uncompressed
-}
-
-// RecordsOf is the records of an RRset at owner. Each holds until the next one.
-func (z *Zone) RecordsOf(owner []byte, s RRset) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		var buf []byte
-		for r := s.Records(); len(r) > 0; r = r.Next() {
-			buf = r.appendRData(buf[:0], z.origin)
-			if !yield(Record{owner, s.Type(), r.TTL(), buf}) {
-				return
-			}
-		}
-	}
-}
-
-// targetOffset is where a name stands in the RDATA of a type whose target's addresses go into
-// the additional section, -1 for all other types.
-func targetOffset(typ uint16) int {
-	switch typ {
-	case wire.TypeNS:
-		return 0
-	case wire.TypeMX, typeSVCB, typeHTTPS:
-		return 2
-	case wire.TypeSRV:
-		return 6
-	}
-	return -1
-}
-
-const (
-	typeDS         = 43
-	typeNSEC       = 47
-	typeNSEC3      = 50
-	typeNSEC3PARAM = 51
-	typeSVCB       = 64
-	typeHTTPS      = 65
-)

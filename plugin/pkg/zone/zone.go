@@ -1,14 +1,31 @@
 // Package zone holds one zone and answers: what stands at this name?
 //
-//	records ──Builder──▶ Zone ──Find──▶ Match{Kind, Node} ──Answer──▶ wire.Reply
+//	records ──Builder──▶ Zone ──Find──▶ Match{Kind, Node} ──Answerer──▶ wire.Reply
+//	                      ├──Walk, Transfer──▶ records in order, for transfers out and digests
+//	                      ├──Diff, Edit──────▶ what changed from version to version
+//	                      └──Live────────────▶ the version that is served now; who must know is told of the next
 //
 // A Zone never changes once it is built; any number of goroutines may read it. It is a few blocks
 // of memory without pointers in them: nodes with their RRsets packed, an index by name, and, made
 // when first asked for, the canonical order (RFC 4034 §6.1). Each name between a name with data and the
 // apex has a node, too: empty non-terminals exist (RFC 4592 §2.2.2).
 //
-// Names are wire form in lower case. The package knows nothing of messages of other
-// libraries, sockets, files or clocks. Start at Zone.Answer.
+// A zone that was signed before it was read is answered with its signatures and proofs: signatures stand
+// behind the RRset that they cover, nodes with NSEC records are in a chain in canonical order, and NSEC3
+// records, if the Builder was told to take them, in one of their own, for their owners are not names of the zone.
+//
+// Where to go:
+//
+//   - answer a query: Answerer.Answer, the state machine of RFC 1034 §4.3.2; proof.go and nsec3.go prove denials.
+//   - read a zone in: NewBuilder, Add for each record in wire form (AddRR for dns.RR), Build.
+//   - send a zone out: Zone.Transfer and Walk.Fill, message by message; Zone.Walk for canonical order.
+//   - keep a journal: Diff makes a Delta, Journal keeps some, Zone.Increment is the transfer of what they say, Edit.Apply makes
+//     the next version of one.
+//   - be told of new versions: Live.OnReplace.
+//   - ZONEMD: Zone.Digest and Zone.VerifyDigest.
+//
+// Names are wire form in lower case. The package knows nothing of sockets, files or clocks, and of messages of
+// other libraries only in rr.go. Start at Zone.Find.
 package zone
 
 import (
@@ -21,15 +38,19 @@ import (
 // Zone is one version of a zone.
 type Zone struct {
 	origin  []byte
-	chunks  [][]byte
+	first   []byte   // chunks[0]: most zones have no other
 	index   []uint64 // open addressing: upper half of the hash, and the node's place
+	chunks  [][]byte
 	apex    Node
 	soa     soa
 	nodes   int
 	records int
 
+	nsec  chain   // nodes with NSEC records
+	nsec3 *hashed // NSEC3 records, nil if there are none
+
 	orderOnce sync.Once
-	order     []uint32 // nodes in canonical order
+	order     []uint32 // all nodes in canonical order
 }
 
 // soa is what is asked of the SOA record all the time.
@@ -47,11 +68,28 @@ func (z *Zone) Serial() uint32 { return z.soa.serial }
 
 // Records is the number of records; Names, of names with data or below which there is some.
 func (z *Zone) Records() int { return z.records }
-func (z *Zone) Names() int   { return z.nodes }
+func (z *Zone) Names() int   { return z.nodes - len(z.hidden()) }
+
+// Signed reports whether the zone can prove what it does not have, by NSEC or NSEC3 records.
+func (z *Zone) Signed() bool { return z.nsec3 != nil || len(z.nsec.keys) > 0 }
+
+// Apex is the node of the origin.
+func (z *Zone) Apex() Node { return z.apex }
+
+// hidden is the places of nodes that are no names of the zone.
+func (z *Zone) hidden() []uint32 {
+	if z.nsec3 == nil {
+		return nil
+	}
+	return z.nsec3.hidden
+}
 
 // Size is the octets of memory that the zone needs.
 func (z *Zone) Size() int {
-	n := 8*len(z.index) + 4*len(z.order)
+	n := 8*len(z.index) + 12*len(z.nsec.keys) + 4*len(z.order)
+	if z.nsec3 != nil {
+		n += 12 * len(z.nsec3.chain.keys)
+	}
 	for _, c := range z.chunks {
 		n += cap(c)
 	}
@@ -164,12 +202,12 @@ func (z *Zone) child(n Node, label string) (Node, bool) {
 }
 
 // at is the node at a place.
-func (z *Zone) at(place uint32) Node { return Node(z.chunks[place>>chunkBits][place&(chunkSize-1):]) }
-
-const (
-	chunkBits = 22
-	chunkSize = 1 << chunkBits
-)
+func (z *Zone) at(place uint32) Node {
+	if place < chunkSize {
+		return Node(z.first[place:])
+	}
+	return Node(z.chunks[place>>chunkBits][place&(chunkSize-1):])
+}
 
 // u16 and u32 read numbers.
 func u16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }

@@ -1,69 +1,296 @@
 package zonefile
 
 import (
+	"bytes"
+	"encoding/base32"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/miekg/dns"
 )
 
-var errCount = errors.New("wrong number of fields")
+// format is how the RDATA of a type is written, one letter a field:
+//
+//	n  a name                    u s b  a number of 16, 32, 8 bits    t  a time of 32 bits
+//	T  a type                    d  a date of a signature             S  a string
+//	x  the rest in hex           6  the rest in base64                m  the rest as a bitmap of types
+//	h  a salt                    H  a hash in base32hex
+type format struct {
+	kinds  string
+	fields string // what they mean, for who forgot one
+	plain  bool   // its errors are ours; those of others are told by github.com/miekg/dns, which knows more forms
+}
+
+var formats = map[uint16]format{
+	dns.TypeNS:         {"n", "HOST", true},
+	dns.TypeCNAME:      {"n", "TARGET", true},
+	dns.TypePTR:        {"n", "TARGET", true},
+	dns.TypeDNAME:      {"n", "TARGET", true},
+	dns.TypeMX:         {"un", "PREFERENCE HOST", true},
+	dns.TypeSRV:        {"uuun", "PRIORITY WEIGHT PORT TARGET", true},
+	dns.TypeSOA:        {"nnstttt", "PRIMARY CONTACT SERIAL REFRESH RETRY EXPIRE MINIMUM", true},
+	dns.TypeDS:         {kinds: "ubbx"},
+	dns.TypeCDS:        {kinds: "ubbx"},
+	dns.TypeDNSKEY:     {kinds: "ubb6"},
+	dns.TypeCDNSKEY:    {kinds: "ubb6"},
+	dns.TypeRRSIG:      {kinds: "Tbbsddun6"},
+	dns.TypeNSEC:       {kinds: "nm"},
+	dns.TypeNSEC3:      {kinds: "bbuhHm"},
+	dns.TypeNSEC3PARAM: {kinds: "bbuh"},
+	dns.TypeTLSA:       {kinds: "bbbx"},
+	dns.TypeSSHFP:      {kinds: "bbx"},
+	dns.TypeZONEMD:     {kinds: "sbbx"},
+	dns.TypeNAPTR:      {kinds: "uuSSSn"},
+	dns.TypeHINFO:      {kinds: "SS"},
+}
+
+// rest reports whether the last field takes all words that are left, none too if it is a bitmap.
+func (f *format) rest() bool {
+	switch f.kinds[len(f.kinds)-1] {
+	case 'x', '6', 'm':
+		return true
+	}
+	return false
+}
+
+func (f *format) fits(n int) bool {
+	need := len(f.kinds)
+	switch {
+	case !f.rest():
+		return n == need
+	case f.kinds[need-1] == 'm':
+		return n >= need-1
+	}
+	return n >= need
+}
 
 func appendAddr(b []byte, typ uint16, words []word) ([]byte, error) {
-	if len(words) != 1 {
-		return b, errCount
+	family := "an IPv4 address"
+	if typ == dns.TypeAAAA {
+		family = "an IPv6 address"
 	}
-	a, err := netip.ParseAddr(string(words[0].text))
-	switch {
-	case err != nil || a.Zone() != "":
-	case typ == dns.TypeA && a.Is4():
-		v := a.As4()
-		return append(b, v[:]...), nil
-	case typ == dns.TypeAAAA && a.Is6():
+	if len(words) != 1 {
+		return b, fmt.Errorf("%d fields where %s is needed", len(words), family)
+	}
+	text := words[0].text
+	if typ == dns.TypeA {
+		if out, ok := appendIPv4(b, text); ok {
+			return out, nil
+		}
+	} else if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" && a.Is6() {
 		v := a.As16()
 		return append(b, v[:]...), nil
 	}
-	return b, fmt.Errorf("bad address %q", words[0].text)
+	return b, fmt.Errorf("bad address %q: must be %s", text, family)
 }
 
-// appendFields appends fields by their kinds: n a name, u a number of 16 bits, s one of 32
-// bits, t a time of 32 bits.
-func appendFields(b []byte, kinds string, words []word, origin []byte) ([]byte, error) {
-	if len(words) != len(kinds) {
-		return b, errCount
-	}
-	for i := range words {
-		text := words[i].text
-		switch kinds[i] {
-		case 'n':
-			var err error
-			if b, err = appendName(b, text, origin); err != nil {
-				return b, fmt.Errorf("bad name %q: %w", text, err)
+// appendIPv4 reads four numbers of 0 to 255, without zeros in front.
+func appendIPv4(b, text []byte) ([]byte, bool) {
+	parts, n, digits := 0, 0, 0
+	for i := 0; ; i++ {
+		if i == len(text) || text[i] == '.' {
+			if digits == 0 {
+				return b, false
 			}
-		case 'u':
-			n, err := strconv.ParseUint(string(text), 10, 16)
-			if err != nil {
-				return b, fmt.Errorf("bad number %q: must be 0 to %d", text, math.MaxUint16)
+			b = append(b, byte(n))
+			parts++
+			if i == len(text) {
+				return b, parts == 4
 			}
-			b = binary.BigEndian.AppendUint16(b, uint16(n))
-		case 's':
-			n, err := strconv.ParseUint(string(text), 10, 32)
-			if err != nil {
-				return b, fmt.Errorf("%q: must be a number of 0 to %d", text, uint32(math.MaxUint32))
+			if parts == 4 {
+				return b, false
 			}
-			b = binary.BigEndian.AppendUint32(b, uint32(n))
-		case 't':
-			t, ok := parseTTL(text)
-			if !ok {
-				return b, fmt.Errorf("%q: must be a time", text)
-			}
-			b = binary.BigEndian.AppendUint32(b, t)
+			n, digits = 0, 0
+			continue
 		}
+		c := text[i]
+		if !digit(c) || digits == 1 && n == 0 {
+			return b, false
+		}
+		n, digits = n*10+int(c-'0'), digits+1
+		if n > math.MaxUint8 {
+			return b, false
+		}
+	}
+}
+
+// appendFields appends words as the fields of a format.
+func appendFields(b []byte, f *format, words []word, origin []byte) ([]byte, error) {
+	if !f.fits(len(words)) {
+		return b, fmt.Errorf("%d fields where %d are needed: %s", len(words), len(f.kinds), f.fields)
+	}
+	for i := range f.kinds {
+		var err error
+		if i == len(f.kinds)-1 && f.rest() {
+			return appendRest(b, f.kinds[i], words[i:])
+		}
+		if b, err = appendField(b, f.kinds[i], words[i], origin); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
+	text := w.text
+	switch kind {
+	case 'n':
+		out, err := appendName(b, text, origin)
+		if err != nil {
+			return b, fmt.Errorf("bad name %q: %w", text, err)
+		}
+		return out, nil
+	case 'b':
+		n, ok := parseNumber(text, math.MaxUint8)
+		if !ok {
+			return b, badNumber(text, math.MaxUint8)
+		}
+		return append(b, byte(n)), nil
+	case 'u':
+		n, ok := parseNumber(text, math.MaxUint16)
+		if !ok {
+			return b, badNumber(text, math.MaxUint16)
+		}
+		return binary.BigEndian.AppendUint16(b, uint16(n)), nil
+	case 's':
+		n, ok := parseNumber(text, math.MaxUint32)
+		if !ok {
+			return b, badNumber(text, math.MaxUint32)
+		}
+		return binary.BigEndian.AppendUint32(b, uint32(n)), nil
+	case 't':
+		t, ok := parseTTL(text)
+		if !ok {
+			return b, fmt.Errorf("bad time %q: must be seconds, or numbers with the units w, d, h, m and s, up to %d seconds", text, uint32(math.MaxUint32))
+		}
+		return binary.BigEndian.AppendUint32(b, t), nil
+	case 'T':
+		t, ok := parseType(text)
+		if !ok {
+			return b, unknownType(text)
+		}
+		return binary.BigEndian.AppendUint16(b, t), nil
+	case 'd':
+		return appendDate(b, text)
+	case 'S':
+		at := len(b)
+		b, err := appendStrings(b, []word{w})
+		if err == nil && at+1+int(b[at]) != len(b) {
+			err = errors.New("a string is longer than 255 octets")
+		}
+		return b, err
+	case 'h', 'H':
+		return appendHash(b, kind, text)
+	}
+	panic("zonefile: unknown kind of field")
+}
+
+// parseNumber reads a decimal number without sign.
+func parseNumber(text []byte, limit uint64) (n uint64, ok bool) {
+	for _, c := range text {
+		if !digit(c) {
+			return 0, false
+		}
+		if n = n*10 + uint64(c-'0'); n > limit {
+			return 0, false
+		}
+	}
+	return n, len(text) > 0
+}
+
+func badNumber(text []byte, limit uint64) error {
+	return fmt.Errorf("bad number %q: must be 0 to %d", text, limit)
+}
+
+// appendDate appends a date as YYYYMMDDHHmmSS in UTC, or as seconds since 1970 (RFC 4034 §3.2).
+func appendDate(b, text []byte) ([]byte, error) {
+	if len(text) == 14 {
+		if t, err := time.Parse("20060102150405", string(text)); err == nil {
+			return binary.BigEndian.AppendUint32(b, uint32(t.Unix())), nil
+		}
+	} else if n, ok := parseNumber(text, math.MaxUint32); ok {
+		return binary.BigEndian.AppendUint32(b, uint32(n)), nil
+	}
+	return b, fmt.Errorf("bad date %q: must be YYYYMMDDHHmmSS or seconds since 1970", text)
+}
+
+var base32hex = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// appendHash appends a salt in hex, - for none, or a hash in base32hex, behind its length.
+func appendHash(b []byte, kind byte, text []byte) ([]byte, error) {
+	at := len(b)
+	b = append(b, 0)
+	var err error
+	switch {
+	case kind == 'h' && string(text) == "-":
+	case kind == 'h':
+		b, err = hex.AppendDecode(b, text)
+	default:
+		b, err = base32hex.AppendDecode(b, bytes.ToUpper(text))
+	}
+	n := len(b) - at - 1
+	if err != nil || n > math.MaxUint8 || n == 0 && kind == 'H' {
+		return b[:at], fmt.Errorf("bad salt or hash %q", text)
+	}
+	b[at] = byte(n)
+	return b, nil
+}
+
+// appendRest appends the words that are left, as one field.
+func appendRest(b []byte, kind byte, words []word) ([]byte, error) {
+	if kind == 'm' {
+		return appendBitmap(b, words)
+	}
+	start := len(b)
+	for _, w := range words {
+		b = append(b, w.text...)
+	}
+	end := len(b)
+	var err error
+	if kind == 'x' {
+		b, err = hex.AppendDecode(b, b[start:end])
+	} else {
+		b, err = base64.StdEncoding.AppendDecode(b, b[start:end])
+	}
+	if err != nil {
+		return b[:start], fmt.Errorf("bad data: %w", err)
+	}
+	return b[:start+copy(b[start:], b[end:])], nil
+}
+
+// appendBitmap appends a bitmap of types (RFC 4034 §4.1.2).
+func appendBitmap(b []byte, words []word) ([]byte, error) {
+	var room [64]uint16
+	types := room[:0]
+	for _, w := range words {
+		t, ok := parseType(w.text)
+		if !ok {
+			return b, unknownType(w.text)
+		}
+		types = append(types, t)
+	}
+	slices.Sort(types)
+	for len(types) > 0 {
+		window := byte(types[0] >> 8)
+		b = append(b, window, 0)
+		at := len(b)
+		for len(types) > 0 && byte(types[0]>>8) == window {
+			bit := byte(types[0])
+			for len(b)-at <= int(bit>>3) {
+				b = append(b, 0)
+			}
+			b[at+int(bit>>3)] |= 0x80 >> (bit & 7)
+			types = types[1:]
+		}
+		b[at-1] = byte(len(b) - at)
 	}
 	return b, nil
 }
@@ -72,7 +299,7 @@ func appendFields(b []byte, kinds string, words []word, origin []byte) ([]byte, 
 // becomes several.
 func appendStrings(b []byte, words []word) ([]byte, error) {
 	if len(words) == 0 {
-		return b, errCount
+		return b, errors.New("no text")
 	}
 	for _, w := range words {
 		at := len(b)
@@ -95,7 +322,7 @@ func appendStrings(b []byte, words []word) ([]byte, error) {
 // appendGeneric appends data in the form of RFC 3597 §5: its length, and its octets in hex.
 func appendGeneric(b []byte, words []word) ([]byte, error) {
 	if len(words) == 0 {
-		return b, errCount
+		return b, errors.New("no length behind \\#")
 	}
 	n, err := strconv.ParseUint(string(words[0].text), 10, 16)
 	if err != nil {

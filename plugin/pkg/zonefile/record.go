@@ -15,8 +15,8 @@ import (
 
 var (
 	errNoOwner = errors.New("no owner: the first record needs one")
-	errNoTTL   = errors.New("missing TTL with no previous value")
-	errNoType  = errors.New("no type")
+	errNoTTL   = errors.New("missing TTL with no previous value: the record needs one, or $TTL before it")
+	errNoType  = errors.New("no type: must be [OWNER] [TTL] [CLASS] TYPE DATA")
 )
 
 // read reads the words of one record: [owner] [TTL] [class] type RDATA, with TTL and class
@@ -48,7 +48,7 @@ func (p *Parser) read(words []word, blank bool) error {
 		if !hasTTL && len(text) > 0 && digit(text[0]) {
 			ttl, ok := parseTTL(text)
 			if !ok {
-				return fmt.Errorf("not a TTL: %q", text)
+				return badTTL(text)
 			}
 			r.TTL, hasTTL = ttl, true
 			continue
@@ -60,12 +60,20 @@ func (p *Parser) read(words []word, blank bool) error {
 	}
 	var ok bool
 	if r.Type, ok = parseType(words[0].text); !ok {
-		return fmt.Errorf("unknown type %q", words[0].text)
+		return unknownType(words[0].text)
 	}
 	if err := p.rdata(words[1:]); err != nil {
 		return fmt.Errorf("%s %s: %w", wire.Text(r.Owner), words[0].text, err)
 	}
 	return p.setTTL(hasTTL)
+}
+
+func badTTL(text []byte) error {
+	return fmt.Errorf("not a TTL: %q: must be seconds, or numbers with the units w, d, h, m and s, up to %d seconds", text, uint32(math.MaxUint32))
+}
+
+func unknownType(text []byte) error {
+	return fmt.Errorf("unknown type %q: must be a type's name, or TYPE and its number", text)
 }
 
 // setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it.
@@ -96,24 +104,21 @@ func (p *Parser) rdata(words []word) (err error) {
 		}
 		return p.check()
 	}
-	switch r.Type {
-	case dns.TypeA, dns.TypeAAAA:
+	f, known := formats[r.Type]
+	switch {
+	case r.Type == dns.TypeA || r.Type == dns.TypeAAAA:
 		b, err = appendAddr(b, r.Type, words)
-	case dns.TypeNS, dns.TypeCNAME, dns.TypePTR, dns.TypeDNAME:
-		b, err = appendFields(b, "n", words, origin)
-	case dns.TypeMX:
-		b, err = appendFields(b, "un", words, origin)
-	case dns.TypeSRV:
-		b, err = appendFields(b, "uuun", words, origin)
-	case dns.TypeSOA:
-		b, err = appendFields(b, "nnstttt", words, origin)
-		if err != nil {
+	case r.Type == dns.TypeTXT || r.Type == dns.TypeSPF:
+		b, err = appendStrings(b, words)
+	case !known:
+		b, err = p.other(b, words)
+	default:
+		if b, err = appendFields(b, &f, words, origin); err != nil && !f.plain {
+			b, err = p.other(r.RData[:0], words)
+		}
+		if err != nil && r.Type == dns.TypeSOA {
 			err = fmt.Errorf("bad SOA zone parameter: %w", err)
 		}
-	case dns.TypeTXT, dns.TypeSPF:
-		b, err = appendStrings(b, words)
-	default:
-		b, err = p.other(b, words)
 	}
 	if err == nil && len(b) > math.MaxUint16 {
 		err = errors.New("data is longer than 65535 octets")
@@ -135,6 +140,9 @@ func (p *Parser) check() error {
 
 // other has one record read by miekg/dns, in the form in which it came.
 func (p *Parser) other(b []byte, words []word) ([]byte, error) {
+	if len(words) == 0 && p.record.Type != dns.TypeAPL { // which would be read as a record of an update
+		return b, errors.New("no data")
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, ". 0 %s %s", dns.Class(p.record.Class), dns.Type(p.record.Type))
 	for _, w := range words {

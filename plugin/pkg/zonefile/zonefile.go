@@ -41,6 +41,9 @@ const maxIncludes = 7
 
 // Parser reads records from a file and what it includes.
 type Parser struct {
+	// Open opens a file that is included. It may be set before the first call of Next; os.Open is what it is otherwise.
+	Open func(path string) (io.ReadCloser, error)
+
 	files  []*source // the file and its includes, the innermost last
 	record Record
 	err    error
@@ -64,7 +67,7 @@ type source struct {
 // New is a Parser for r. name is the file's name, for errors and for what it includes;
 // origin is the name, in wire form, that relative names are below until $ORIGIN says another.
 func New(r io.Reader, name string, origin []byte) *Parser {
-	p := &Parser{}
+	p := &Parser{Open: func(path string) (io.ReadCloser, error) { return os.Open(path) }}
 	p.push(r, name, origin, func() error { return nil })
 	return p
 }
@@ -158,7 +161,7 @@ func (p *Parser) directive(name string, args []word) error {
 		}
 		ttl, ok := parseTTL(args[0].text)
 		if !ok {
-			return fmt.Errorf("$TTL: not a TTL: %q", args[0].text)
+			return fmt.Errorf("$TTL: %w", badTTL(args[0].text))
 		}
 		p.ttl, p.hasTTL, p.fixTTL = ttl, true, true
 	case "$INCLUDE":
@@ -192,7 +195,7 @@ func (p *Parser) include(args []word) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(s.name), path)
 	}
-	f, err := os.Open(path)
+	f, err := p.Open(path)
 	if err != nil {
 		return fmt.Errorf("failed to open %q of $INCLUDE: %w", args[0].text, err)
 	}

@@ -155,11 +155,19 @@ func TestErrors(t *testing.T) {
 		{"a A 192.0.2.1\n", "db:1: missing TTL with no previous value"},
 		{"$TTL 5\n A 192.0.2.1\n", "db:2: no owner: the first record needs one"},
 		{"$TTL 5\na A 192.0.2\n", `db:2: a.example.org. A: bad address "192.0.2"`},
-		{"$TTL 5\na A\n", "db:2: a.example.org. A: wrong number of fields"},
+		{"$TTL 5\na A\n", "db:2: a.example.org. A: 0 fields where an IPv4 address is needed"},
+		{"$TTL 5\na AAAA 192.0.2.1\n", `db:2: a.example.org. AAAA: bad address "192.0.2.1": must be an IPv6 address`},
+		{"$TTL 5\na A 192.0.2.256\n", `db:2: a.example.org. A: bad address "192.0.2.256": must be an IPv4 address`},
+		{"$TTL 5\na A 192.0.2.01\n", `db:2: a.example.org. A: bad address "192.0.2.01": must be an IPv4 address`},
+		{"$TTL 5\na MX 10\n", "db:2: a.example.org. MX: 1 fields where 2 are needed: PREFERENCE HOST"},
+		{"$TTL 5\na AX 10\n", `db:2: unknown type "AX": must be a type's name, or TYPE and its number`},
+		{"$TTL 5\na RRSIG A 13 3 300 2045010100000 20200101000000 1 example.org. c29h\n", "db:2: a.example.org. RRSIG: "},
+		{"$TTL 5\na NSEC b AX\n", "db:2: a.example.org. NSEC: "},
+		{"$TTL 5\na DNSKEY 257 3 13 !!!\n", "db:2: a.example.org. DNSKEY: "},
 		{"$TTL 5\na MX x y\n", `db:2: a.example.org. MX: bad number "x": must be 0 to 65535`},
-		{"$TTL 5\n\n\na SOA a b 1 2 3 4\n", "db:4: a.example.org. SOA: bad SOA zone parameter: wrong number of fields"},
-		{"$TTL 5\na SOA a b 4294967296 2 3 4 5\n", `db:2: a.example.org. SOA: bad SOA zone parameter: "4294967296": must be a number of 0 to 4294967295`},
-		{"$TTL x\n", `db:1: $TTL: not a TTL: "x"`},
+		{"$TTL 5\n\n\na SOA a b 1 2 3 4\n", "db:4: a.example.org. SOA: bad SOA zone parameter: 6 fields where 7 are needed: PRIMARY CONTACT SERIAL REFRESH RETRY EXPIRE MINIMUM"},
+		{"$TTL 5\na SOA a b 4294967296 2 3 4 5\n", `db:2: a.example.org. SOA: bad SOA zone parameter: bad number "4294967296": must be 0 to 4294967295`},
+		{"$TTL x\n", `db:1: $TTL: not a TTL: "x": must be seconds, or numbers with the units w, d, h, m and s, up to 4294967295 seconds`},
 		{"$FOO 1\n", "db:1: unknown directive $FOO: must be $ORIGIN, $TTL, $INCLUDE or $GENERATE"},
 		{"a 5 IN\n", "db:1: no type"},
 		{"a..b 5 A 192.0.2.1\n", `db:1: bad owner name "a..b": label is empty or longer than 63 octets`},
@@ -169,6 +177,8 @@ func TestErrors(t *testing.T) {
 		{"$INCLUDE /does/not/exist\n", `db:1: failed to open "/does/not/exist" of $INCLUDE: open /does/not/exist: no such file or directory`},
 		{"$GENERATE 9-1 a$ 5 A 192.0.2.$\n", `db:1: bad range "9-1" of $GENERATE: must be START-STOP or START-STOP/STEP, of at most 65536 numbers`},
 		{"a 5 DS 1 2\n", "db:1: a.example.org. DS: "},
+		{"a 5 DS\n", "db:1: a.example.org. DS: no data"},
+		{"a 5 CAA\n", "db:1: a.example.org. CAA: no data"},
 	} {
 		_, err := readAll(t, tc.text, "db")
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
@@ -177,11 +187,54 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// signedRecords has each type that is read field by field.
+const signedRecords = `$TTL 300
+a DS 60485 5 1 2BB183AF5F22588179A53B0A 98631FAD1A292118
+a CDS 0 0 0 00
+a DNSKEY 257 3 13 UfO/FnOnk2s6KV4FetSwj9DlK6zF7eczxBeVewsucoOS8oY3txi0WPei Tk35/1lDs1zUXy0bITzI2tinX5cATg==
+a CDNSKEY 0 3 0 AA==
+a RRSIG SOA 13 2 120 20450101000000 20200101000000 22017 signed.test. /O7AfbshAPaD77lMz/GleOWUPIIfRaewJm2Wwq1rfwco2gEU6J8GU7KD vnQBBGqzCMd8Y7QvfGFPivBgNgx37Q==
+a RRSIG TYPE65400 13 2 120 2366841600 1577836800 22017 @ YWJj
+a NSEC b.sub A MX RRSIG NSEC TYPE1234 TYPE65535
+0p9mhaveqvm6t7vbl5lop2u3t2rp3tom NSEC3 1 1 12 aabbccdd 2t7b4g4vsa5smi47k61mv5bv1a22bojr NS SOA MX RRSIG DNSKEY NSEC3PARAM
+0p9mhaveqvm6t7vbl5lop2u3t2rp3tom NSEC3 1 1 12 - 2T7B4G4VSA5SMI47K61MV5BV1A22BOJR
+a NSEC3PARAM 1 0 12 aabbccdd
+a NSEC3PARAM 1 0 0 -
+_443._tcp TLSA 3 1 1 0000000000000000000000000000000000000000000000000000000000000001
+a SSHFP 4 2 0000 0001
+a ZONEMD 2018031900 1 1 c68090d90a7aed716bc459f9340e3d7c1370d4d24b7e2fc3a1ddc0b9a87153b9a9713b3c9ae5cc27777f98b8e730044c
+a NAPTR 10 20 "S" "SIP+D2U" "!^.*$!sip:a@b.example!" _sip._udp
+a HINFO "CPU" OS
+`
+
+// TestFieldwise compares what is read field by field with what github.com/miekg/dns reads.
+func TestFieldwise(t *testing.T) {
+	got, err := readAll(t, signedRecords, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zp := dns.NewZoneParser(strings.NewReader(signedRecords), "example.org.", "db")
+	n := 0
+	for rr, ok := zp.Next(); ok; rr, ok = zp.Next() {
+		if n >= len(got) || got[n] != packedText(rr) {
+			t.Errorf("record %d:\nwe read   %s\nmiekg/dns %s", n, strings.Join(got[min(n, len(got)):min(n+1, len(got))], ""), packedText(rr))
+		}
+		n++
+	}
+	if err := zp.Err(); err != nil || n != len(got) || n != strings.Count(signedRecords, "\n")-1 {
+		t.Errorf("%d records, %d read: %v", n, len(got), err)
+	}
+}
+
 // FuzzZoneFile reads with miekg/dns beside: what both read must be the same.
 func FuzzZoneFile(f *testing.F) {
 	f.Add([]byte("$TTL 5\n@ IN SOA a b 1 2 3 4 5\n  NS ns\nns 60 A 192.0.2.1\n\tTXT \"x y\" z\n"))
 	f.Add([]byte("a 5 IN TXT ( \"x\"\n ; c\n \"y\" )\nb\\.c 5 CNAME @\n$ORIGIN sub\nd 1h MX 1 .\n"))
 	f.Add([]byte("x 5 TYPE65300 \\# 2 0a0b\ny 5 CAA 0 issue \"z\"\nz 5 HTTPS 1 . alpn=h2\n"))
+	f.Add([]byte(signedRecords))
+	for l := range strings.Lines(signedRecords) {
+		f.Add([]byte("$TTL 5\n" + l))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if bytes.Contains(text, []byte("$")) || len(text) > 10000 {
 			text = bytes.ReplaceAll(text, []byte("$INCLUDE"), nil)

@@ -20,7 +20,7 @@ func (a *Answerer) nodeOwner(n Node) wire.Owner {
 	o := a.w.QuestionOwner()
 	p := n.prefix()
 	q := a.w.Bytes()[wire.HeaderLen : wire.HeaderLen+o.Len]
-	if a.pointer != 0 && len(p)+len(a.z.origin) == len(q) && string(q[:len(p)]) == string(p) {
+	if a.asked && len(p)+len(a.z.origin) == len(q) && string(q[:len(p)]) == string(p) {
 		return o
 	}
 	return a.relative(p)
@@ -29,29 +29,63 @@ func (a *Answerer) nodeOwner(n Node) wire.Owner {
 // relative is a prefix and the origin as an owner. It holds until the next call.
 func (a *Answerer) relative(prefix []byte) wire.Owner {
 	o := wire.Owner{Prefix: prefix, Pointer: a.pointer, Len: len(prefix) + len(a.z.origin)}
-	if a.pointer == 0 { // the question is written in another case: names stand in full
+	if a.pointer == 0 { // the question is written in another case, and nothing can be pointed to so far
 		o.Prefix = append(append(a.ownerBuf[:0], prefix...), a.z.origin...)
 	}
 	return o
 }
 
-// put writes an RRset.
+// put writes an RRset, with its signatures for those who ask for them.
 func (a *Answerer) put(s wire.Section, o wire.Owner, set RRset) {
+	o = a.putSet(s, o, set)
+	if a.do && set.signed() {
+		a.putSet(s, o, set.Signatures())
+	}
+}
+
+// putSet writes an RRset and returns its owner as further records may give it.
+func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 	typ := set.Type()
 	again := o
 	for r := set.Records(); len(r) > 0; r = r.Next() {
 		data, fix := r.data()
 		if len(fix) > 0 && a.pointer == 0 {
-			a.rdataBuf = r.appendRData(a.rdataBuf[:0], a.z.origin)
+			a.rdataBuf = r.AppendRData(a.rdataBuf[:0], a.z.origin)
 			data, fix = a.rdataBuf, nil
 		}
 		if !a.w.Relative(s, again, typ, r.TTL(), data, fix, a.pointer, r.plain()) {
-			return
+			return o
 		}
 		if !wire.Movable(typ) {
-			again = o.At(a.w.Recs()[len(a.w.Recs())-1])
+			rec := a.w.Recs()[len(a.w.Recs())-1]
+			again = o.At(rec)
+			a.pointTo(rec, o)
 		}
 	}
+	return again
+}
+
+// pointTo makes further names point to the origin in the owner of a record, if that is the first one that they can point to.
+func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
+	if a.pointer == 0 && o.Pointer == 0 {
+		if origin, ok := wire.OwnerAt(int(rec.Off)+o.Len-len(a.z.origin), len(a.z.origin)); ok {
+			a.pointer = origin.Pointer
+		}
+	}
+}
+
+// putProofs writes the NSEC or NSEC3 records that were noted.
+func (a *Answerer) putProofs() {
+	typ := uint16(typeNSEC)
+	if a.z.nsec3 != nil {
+		typ = typeNSEC3
+	}
+	for _, n := range a.proofs {
+		if set := n.Set(typ); set != nil {
+			a.put(wire.Authority, a.nodeOwner(n), set)
+		}
+	}
+	a.proofs = a.proofs[:0]
 }
 
 // additional adds the addresses of the names that the answer's records lead to, as far as the
@@ -86,7 +120,8 @@ func (a *Answerer) addressesOf(i int, cut []byte, inside bool) {
 	rec := a.w.Recs()[i]
 	offset := targetOffset(rec.Type)
 	var buf [wire.MaxName + 1]byte
-	target, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), int(rec.TTL)+6+offset)
+	at := int(rec.TTL) + 6 + offset
+	target, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), at)
 	if !ok {
 		return
 	}
@@ -95,24 +130,27 @@ func (a *Answerer) addressesOf(i int, cut []byte, inside bool) {
 		return
 	}
 	n, ok := a.z.node(target, wire.Hash(target))
-	if !ok || a.hasAddresses(target) {
+	if !ok || a.hasAddresses(n) {
 		return
+	}
+	owner := a.nodeOwner(n)
+	if o, ok := wire.OwnerAt(at, len(target)); ok && rec.Type == wire.TypeNS && len(owner.Prefix) > 0 {
+		owner = o // which is in lower case, and stays where it is
 	}
 	for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
 		if set := n.Set(typ); set != nil {
-			a.put(wire.Additional, a.nodeOwner(n), set)
+			a.put(wire.Additional, owner, set)
 		}
 	}
 }
 
-// hasAddresses reports whether the additional section has a name's addresses already.
-func (a *Answerer) hasAddresses(name []byte) bool {
-	for _, r := range a.w.Section(wire.Additional) {
-		var buf [wire.MaxName + 1]byte
-		owner, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), int(r.Off))
-		if ok && wire.EqualFold(owner, name) {
+// hasAddresses reports whether a node's addresses are in the additional section already, and notes that they are now.
+func (a *Answerer) hasAddresses(n Node) bool {
+	for _, o := range a.targets {
+		if &o[0] == &n[0] {
 			return true
 		}
 	}
+	a.targets = append(a.targets, n)
 	return false
 }

@@ -1,0 +1,113 @@
+package file
+
+import (
+	"hash/maphash"
+	"io"
+	"os"
+	"time"
+)
+
+// reading is what is remembered of a zone's file since it was read last.
+type reading struct {
+	files   []*input // the file, and what it includes
+	trouble string   // what was logged because of it
+}
+
+// input is one file as it was when it was read.
+type input struct {
+	path  string
+	stamp stamp
+	sum   uint64 // of its octets; only right if all of it was read
+
+	file *os.File
+	hash maphash.Hash
+}
+
+// stamp tells whether a file was changed, without reading it.
+type stamp struct {
+	mtime time.Time
+	size  int64
+	inode uint64
+}
+
+func stampOf(info os.FileInfo) stamp { return stamp{info.ModTime(), info.Size(), inode(info)} }
+
+// settling is how long after a change a file may be changed again without another time: then its stamp says nothing.
+const settling = 50 * time.Millisecond
+
+// contentSeed is for sums of files.
+var contentSeed = maphash.MakeSeed()
+
+// add begins reading a file.
+func (r *reading) add(path string, f *os.File) *input {
+	in := &input{path: path, file: f}
+	if info, err := f.Stat(); err == nil {
+		if in.stamp = stampOf(info); time.Since(in.stamp.mtime) < settling {
+			in.stamp = stamp{}
+		}
+	}
+	in.hash.SetSeed(contentSeed)
+	r.files = append(r.files, in)
+	return in
+}
+
+// open is for what a file includes.
+func (r *reading) open(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		r.files = append(r.files, &input{path: path}) // it may come
+		return nil, err
+	}
+	return r.add(path, f), nil
+}
+
+// Read implements io.Reader.
+func (in *input) Read(b []byte) (int, error) {
+	n, err := in.file.Read(b)
+	in.hash.Write(b[:n])
+	in.sum = in.hash.Sum64()
+	return n, err
+}
+
+// Close implements io.Closer.
+func (in *input) Close() error { return in.file.Close() }
+
+// unchanged reports whether no file has changed since the reading, by their stamps. It is an error if the file
+// at path, which is the zone's now, cannot be looked at.
+func (r *reading) unchanged(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	if len(r.files) == 0 || r.files[0].path != path || r.files[0].stamp != stampOf(info) {
+		return false, nil
+	}
+	for _, in := range r.files[1:] {
+		if info, err := os.Stat(in.path); err != nil || in.stamp != stampOf(info) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// same reports whether the files' contents are as they were, and remembers their stamps then.
+func (r *reading) same(path string) bool {
+	if len(r.files) == 0 || r.files[0].path != path {
+		return false
+	}
+	var now reading
+	for _, in := range r.files {
+		f, err := os.Open(in.path)
+		if err != nil {
+			return false
+		}
+		is := now.add(in.path, f)
+		_, err = io.Copy(io.Discard, is)
+		is.Close()
+		if err != nil || is.sum != in.sum {
+			return false
+		}
+	}
+	r.files = now.files
+	return true
+}

@@ -1,0 +1,48 @@
+package zone
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Live is a zone that is replaced by newer versions while it is read. Its zero value has no version yet. Any number of
+// goroutines may call Load; one at a time calls Replace.
+type Live struct {
+	current atomic.Pointer[Zone]
+
+	mu       sync.Mutex
+	watchers []*watcher // replaced whole, never changed
+}
+
+type watcher struct{ told func(old, now *Zone) }
+
+// Load is the version to answer from now, nil if there is none. A query is answered from one version: load once.
+func (l *Live) Load() *Zone { return l.current.Load() }
+
+// Replace makes now the version that is answered from, and tells all who asked for it with OnReplace, in the order
+// in which they asked, on this goroutine and after queries see it. nil takes the zone away.
+func (l *Live) Replace(now *Zone) {
+	old := l.current.Swap(now)
+	l.mu.Lock()
+	watchers := l.watchers
+	l.mu.Unlock()
+	for _, w := range watchers {
+		w.told(old, now)
+	}
+}
+
+// OnReplace has f called with the version before, nil for the first one, and the new one, nil if the zone was taken
+// away: to keep what changed (Diff) for incremental transfers, or to notify secondaries. f must not call Replace. The
+// function returned ends it; a call that is under way may still run then.
+func (l *Live) OnReplace(f func(old, now *Zone)) (stop func()) {
+	w := &watcher{f}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers = append(slices.Clip(l.watchers), w)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.watchers = slices.DeleteFunc(slices.Clone(l.watchers), func(o *watcher) bool { return o == w })
+	}
+}

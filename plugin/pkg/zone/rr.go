@@ -1,0 +1,54 @@
+package zone
+
+import (
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// This file is the bridge to records as github.com/miekg/dns has them.
+
+// AddRR is Add for a dns.RR of class IN; nothing of it is kept.
+func (b *Builder) AddRR(rr dns.RR) error {
+	return packed(rr, func(r Record) error { return b.Add(r.Owner, r.Type, r.TTL, r.RData) })
+}
+
+// AddRR is Add for a dns.RR of class IN, RemoveRR is Remove; nothing of it is kept.
+func (e *Edit) AddRR(rr dns.RR) error {
+	return packed(rr, func(r Record) error { return e.Add(r.Owner, r.Type, r.TTL, r.RData) })
+}
+
+func (e *Edit) RemoveRR(rr dns.RR) error {
+	return packed(rr, func(r Record) error { return e.Remove(r.Owner, r.Type, r.RData) })
+}
+
+// packed calls f with a record in wire form, which holds until f returns.
+func packed(rr dns.RR, f func(Record) error) error {
+	h := rr.Header()
+	var room [1024]byte
+	buf := room[:]
+	if n := dns.Len(rr) + 1; n > len(buf) {
+		buf = make([]byte, n)
+	}
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	if err != nil {
+		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], err)
+	}
+	owner := wire.NameLen(buf[:n])
+	if owner == 0 || n < owner+10 {
+		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], wire.ErrName)
+	}
+	return f(Record{buf[:owner], h.Rrtype, h.Ttl, buf[owner+10 : n]})
+}
+
+// RR is the record as a dns.RR in memory of its own.
+func (r Record) RR() (dns.RR, error) {
+	head := dns.RR_Header{Name: wire.Text(r.Owner), Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL, Rdlength: uint16(len(r.RData))}
+	rr, _, err := dns.UnpackRRWithHeader(head, r.RData, 0)
+	if err != nil {
+		return nil, fmt.Errorf("record %s %s: %w", head.Name, dns.TypeToString[r.Type], err)
+	}
+	return rr, nil
+}
