@@ -1,0 +1,113 @@
+// Package nsid tells clients that ask which server answers them, with the option of RFC 5001. Of several servers behind one
+// address it is the only way to find out.
+//
+//	query with NSID ──▶ plugins below ──reply, or its return code──▶ reply with NSID ──▶ client
+//
+// Queries without the option pass untouched.
+package nsid
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "nsid"
+
+// Nsid tells Data, any text, to clients that ask for it.
+type Nsid struct {
+	Next plugin.Handler
+	Data string
+}
+
+// Name is the plugin's name.
+func (n Nsid) Name() string { return pluginName }
+
+// ServeDNS passes the query on. If it has the option, so has the reply, also one that the server would otherwise write.
+func (n Nsid) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if !asked(r.IsEdns0()) {
+		return plugin.NextOrFailure(n.Name(), n.Next, ctx, w, r)
+	}
+	nw := &ResponseWriter{ResponseWriter: w, Data: n.Data, query: r}
+	rcode, err := plugin.NextOrFailure(n.Name(), n.Next, ctx, nw, r)
+	if plugin.ClientWrite(rcode) {
+		return rcode, err
+	}
+	if werr := nw.WriteMsg(new(dns.Msg).SetRcode(r, rcode)); err == nil {
+		err = werr
+	}
+	return dns.RcodeSuccess, err
+}
+
+// ServeWire passes the query on. If it has the option, so has the reply.
+func (n Nsid) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	out := plugin.NextWire(n.Name(), n.Next, ctx, w, q)
+	if out == wire.Done && q.EDNS().Set&wire.HasNSID != 0 {
+		w.AddOption(wire.OptionNSID, []byte(n.Data))
+	}
+	return out
+}
+
+// WireSelf returns n.
+func (n Nsid) WireSelf() plugin.Handler { return n }
+
+func asked(opt *dns.OPT) bool {
+	if opt == nil {
+		return false
+	}
+	for _, o := range opt.Option {
+		if o.Option() == dns.EDNS0NSID {
+			return true
+		}
+	}
+	return false
+}
+
+// ResponseWriter puts the option into each message that is written to it.
+type ResponseWriter struct {
+	dns.ResponseWriter
+	Data string
+
+	query *dns.Msg // nil: not known
+}
+
+// WriteMsg writes res with the option. res is not changed.
+func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
+	m := *res
+	m.Extra = make([]dns.RR, 0, len(res.Extra)+1)
+	opt := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT, Class: dns.DefaultMsgSize}}
+	if w.query != nil {
+		if q := w.query.IsEdns0(); q != nil {
+			opt.SetUDPSize(q.UDPSize())
+			opt.SetDo(q.Do()) // RFC 3225 §3
+		}
+	}
+	for _, rr := range res.Extra {
+		if own, ok := rr.(*dns.OPT); ok {
+			opt.Hdr = own.Hdr
+			for _, o := range own.Option {
+				if o.Option() != dns.EDNS0NSID {
+					opt.Option = append(opt.Option, o)
+				}
+			}
+			continue
+		}
+		m.Extra = append(m.Extra, rr)
+	}
+	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: hex.EncodeToString([]byte(w.Data))})
+	m.Extra = append(m.Extra, opt)
+	return w.ResponseWriter.WriteMsg(&m)
+}
+
+// ConnectionState is the TLS state of the query's connection, nil if there is none.
+func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
+	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
+		return c.ConnectionState()
+	}
+	return nil
+}
