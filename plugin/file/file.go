@@ -24,6 +24,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/miekg/dns"
 )
@@ -36,6 +37,12 @@ type (
 		Next  plugin.Handler
 		Zones Zones
 		Fall  fall.F
+
+		// TransferInFunc is how zones are fetched by who has secondary zones; File itself does not look at it.
+		TransferInFunc TransferInFunc
+
+		// Xfer is the transfer plugin of the server block, nil if there is none.
+		Xfer *transfer.Transfer
 
 		// ZoneLookupFunc finds a query's zone in place of Zones, if it is set. zone may be nil though it is found.
 		ZoneLookupFunc ZoneLookupFunc

@@ -338,30 +338,3 @@ func TestReloadUnderQueries(t *testing.T) {
 		t.Errorf("serial %d", z.Current().Serial())
 	}
 }
-
-func BenchmarkServeWire(b *testing.B) {
-	z := NewZone("example.org", "db")
-	l := loader{ctx: b.Context(), origin: z.name, file: "db", serial: -1}
-	v, err := l.load(strings.NewReader(fmt.Sprintf(exampleOrg, 1)), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	z.Replace(v)
-	zones := map[string]*Zone{"example.org.": z}
-	f := File{Zones: Zones{Z: zones, Names: []string{"example.org."}}, index: NewIndex(zones)}
-	p, _ := new(dns.Msg).SetQuestion("ns.example.org.", dns.TypeA).Pack()
-	var q wire.Query
-	var w wire.Reply
-	buf := make([]byte, 4096)
-	ctx := context.Background()
-	var h plugin.WireHandler = f
-	b.ReportAllocs()
-	for b.Loop() {
-		q.Parse(p)
-		w.Reset(buf)
-		if h.ServeWire(ctx, &w, &q) != wire.Done {
-			b.Fatal("not answered")
-		}
-		w.Finish(&q, 1232)
-	}
-}

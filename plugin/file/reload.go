@@ -4,24 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
+
+	"github.com/coredns/coredns/plugin/transfer"
 )
 
-// Refresh reads the zone's file again if it, or a file that it includes, was changed, and answers from it from then on if
-// its SOA record has another serial, or with ReloadByMtime if its content is another. Whatever is wrong with the file is
-// logged, and the zone stays as it was. It reports whether there is a new version. Queries do not wait for it.
+// Refresh is Reread that logs what came of it.
 func (z *Zone) Refresh(ctx context.Context) (changed bool) {
+	changed, err := z.Reread(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		flog.Error(err.Error())
+	case changed:
+		flog.Infof("Successfully reloaded zone %q in %q with %d SOA serial", z.origin, z.File(), z.store.Load().Serial())
+	}
+	return changed
+}
+
+// Reread reads the zone's file again if it, or a file that it includes, was changed, and answers from it from then on if
+// its SOA record has another serial, or with ReloadByMtime if its content is another. It reports whether there is a new
+// version. Whatever is wrong with the file, the zone stays as it was; the error is told once, not again while the file stays
+// as it is. Queries do not wait for it. If ctx is cancelled, reading ends, and the file is looked at anew the next time.
+func (z *Zone) Reread(ctx context.Context) (changed bool, err error) {
 	path := z.File()
 	unchanged, err := z.seen.unchanged(path)
 	switch {
 	case err != nil:
 		z.seen.files = nil // whatever comes there is new
-		z.trouble("Failed to stat zone %q in %q: %v", z.origin, path, err)
-		return false
+		return false, z.trouble("Failed to stat zone %q in %q: %w", z.origin, path, err)
 	case unchanged, z.ReloadByMtime && z.store.Load() != nil && z.seen.same(path):
-		return false
+		return false, nil
 	}
 	serial := int64(-1)
 	if v := z.store.Load(); v != nil && !z.ReloadByMtime {
@@ -29,98 +40,59 @@ func (z *Zone) Refresh(ctx context.Context) (changed bool) {
 	}
 	v, seen, err := z.read(ctx, serial)
 	if ctx.Err() != nil {
-		return false
+		return false, ctx.Err()
 	}
 	seen.trouble = z.seen.trouble
 	z.seen = seen
 	switch {
+	case err == nil:
 	case errors.Is(err, errSameSerial):
 		z.seen.trouble = ""
-		return false
-	case err != nil && len(seen.files) == 0:
-		z.trouble("Failed to open zone %q in %q: %v", z.origin, path, err)
-		return false
-	case err != nil:
-		z.trouble("Parsing zone %q: %v", z.origin, err)
-		return false
+		return false, nil
+	case len(seen.files) == 0:
+		return false, z.trouble("Failed to open zone %q in %q: %w", z.origin, path, err)
+	default:
+		return false, z.trouble("Parsing zone %q: %w", z.origin, err)
 	}
 	z.seen.trouble = ""
 	z.Replace(v)
-	flog.Infof("Successfully reloaded zone %q in %q with %d SOA serial", z.origin, path, v.Serial())
-	return true
+	return true, nil
 }
 
-// trouble logs what is wrong with the file, unless that is what it said the last time.
-func (z *Zone) trouble(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != z.seen.trouble {
-		flog.Error(text)
-		z.seen.trouble = text
+// trouble is what is wrong with the file, nil if that is what it was the last time.
+func (z *Zone) trouble(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if err.Error() == z.seen.trouble {
+		return nil
 	}
+	z.seen.trouble = err.Error()
+	return err
 }
 
-// watcher is the goroutine that refreshes zones, each at its ReloadInterval. There is one for all of a plugin's zones: ten thousand
-// of them cost no more than their looks, and of large ones no two are read at once.
-type watcher struct {
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-}
-
-// watch starts a watcher. Zones without ReloadInterval are left alone.
-func watch(zones []*Zone) *watcher {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &watcher{cancel: cancel}
-	rounds := roundsOf(zones, time.Now())
-	if len(rounds) > 0 {
-		w.done.Go(func() { w.run(ctx, rounds) })
+// Reload starts to look at the zone's file as often as ReloadInterval says, until OnShutdown. t, which may be nil, is told of
+// changes. It is for Zones that no plugin of ours looks after.
+func (z *Zone) Reload(t *transfer.Transfer) error {
+	if err := z.OnShutdown(); err != nil {
+		return err
 	}
-	return w
-}
-
-// stop ends the watcher, also while it reads, and waits for that.
-func (w *watcher) stop() {
-	w.cancel()
-	w.done.Wait()
-}
-
-// round is the zones that are refreshed at the same times.
-type round struct {
-	every time.Duration
-	next  time.Time
-	zones []*Zone
-}
-
-func roundsOf(zones []*Zone, now time.Time) (rounds []*round) {
-	for _, z := range zones {
-		if z.ReloadInterval <= 0 {
-			continue
-		}
-		i := slices.IndexFunc(rounds, func(r *round) bool { return r.every == z.ReloadInterval })
-		if i < 0 {
-			i = len(rounds)
-			rounds = append(rounds, &round{every: z.ReloadInterval, next: now.Add(z.ReloadInterval)})
-		}
-		rounds[i].zones = append(rounds[i].zones, z)
+	announced, w := z.Announce(t), watch([]*Zone{z})
+	z.Lock()
+	defer z.Unlock()
+	z.ending = func() {
+		w.stop()
+		announced()
 	}
-	return rounds
+	return nil
 }
 
-func (w *watcher) run(ctx context.Context, rounds []*round) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		r := slices.MinFunc(rounds, func(a, b *round) int { return a.next.Compare(b.next) })
-		timer.Reset(time.Until(r.next))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		for _, z := range r.zones {
-			if ctx.Err() != nil {
-				return
-			}
-			z.Refresh(ctx)
-		}
-		r.next = time.Now().Add(r.every)
+// OnShutdown ends what Reload started.
+func (z *Zone) OnShutdown() error {
+	z.Lock()
+	end := z.ending
+	z.ending = nil
+	z.Unlock()
+	if end != nil {
+		end()
 	}
+	return nil
 }

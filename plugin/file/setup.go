@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/coredns/caddy"
 )
@@ -100,7 +101,17 @@ func setup(c *caddy.Controller) error {
 	f.index = NewIndex(f.Zones.Z)
 	var w *watcher
 	c.OnStartup(func() error {
+		f.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
+		for _, z := range f.Zones.Z {
+			z.Announce(f.Xfer)
+		}
 		w = watch(slices.Collect(maps.Values(f.Zones.Z)))
+		return nil
+	})
+	c.OnRestartFailed(func() error {
+		for _, name := range f.Zones.Names {
+			f.Xfer.NotifyLater(name)
+		}
 		return nil
 	})
 	c.OnShutdown(func() error {

@@ -46,6 +46,7 @@ type Zone struct {
 
 	seen    reading // of the file; belongs to who loads
 	compile compiler
+	ending  func() // ends what Reload started; guarded by the RWMutex
 }
 
 // Apex is the records of the zone's name that others need all the time.

@@ -98,6 +98,9 @@ func TestIncrement(t *testing.T) {
 	ab, _ := Diff(a, b, 1<<20)
 	bc, _ := Diff(b, c, 1<<20)
 	soa := lines(t, c.Transfer())[0]
+	if got := lines(t, c.Increment(nil)); len(got) != 1 || got[0] != soa {
+		t.Errorf("without deltas: %v", got)
+	}
 	want := append(append([]string{soa}, lines(t, ab.Walk())...), append(lines(t, bc.Walk()), soa)...)
 	if got := lines(t, c.Increment([]*Delta{ab, bc})); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

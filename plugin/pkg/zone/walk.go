@@ -40,9 +40,10 @@ func (z *Zone) Transfer() *Walk {
 }
 
 // Increment goes through what changed since an earlier version, in the order of an incremental transfer (RFC 1995 §4): the SOA
-// record, the deltas, of which the last must lead to this version, the SOA record again.
+// record, the deltas, of which the last must lead to this version, the SOA record again. Without deltas it is the SOA record
+// alone, which says that nothing has.
 func (z *Zone) Increment(deltas []*Delta) *Walk {
-	return &Walk{origin: z.origin, source: &incrementSource{soa: z.apex.Set(wire.TypeSOA), deltas: deltas}}
+	return &Walk{origin: z.origin, source: &incrementSource{soa: z.apex.Set(wire.TypeSOA), deltas: deltas, ended: len(deltas) == 0}}
 }
 
 // Next is the next record. It holds until the next call.

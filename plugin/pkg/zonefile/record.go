@@ -102,7 +102,7 @@ func (p *Parser) rdata(words []word) (err error) {
 		if r.RData, err = appendGeneric(b, words[1:]); err != nil {
 			return err
 		}
-		return p.check()
+		return p.checkData(r.RData)
 	}
 	f, known := formats[r.Type]
 	switch {
@@ -127,12 +127,12 @@ func (p *Parser) rdata(words []word) (err error) {
 	return err
 }
 
-// check reports whether the data is of the form that the type has, if it is a known one.
-func (p *Parser) check() error {
+// checkData is an error if data is not of the form that the record's type has, if that is a known one.
+func (p *Parser) checkData(data []byte) error {
 	r := &p.record
-	head := []byte{0, byte(r.Type >> 8), byte(r.Type), byte(r.Class >> 8), byte(r.Class), 0, 0, 0, 0, byte(len(r.RData) >> 8), byte(len(r.RData))}
-	rr, _, err := dns.UnpackRR(append(head, r.RData...), 0)
-	if err == nil && len(r.RData) > 0 && dns.Len(rr) < len(head) {
+	head := []byte{0, byte(r.Type >> 8), byte(r.Type), byte(r.Class >> 8), byte(r.Class), 0, 0, 0, 0, byte(len(data) >> 8), byte(len(data))}
+	rr, _, err := dns.UnpackRR(append(head, data...), 0)
+	if err == nil && len(data) > 0 && dns.Len(rr) < len(head) {
 		err = errors.New("bad data")
 	}
 	return err
@@ -174,7 +174,8 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	return append(b, buf[11:n]...), nil // behind root owner, type, class, TTL and length
+	data := buf[11:n] // behind root owner, type, class, TTL and length
+	return append(b, data...), p.checkData(data)
 }
 
 func parseClass(text []byte) (uint16, bool) {

@@ -48,12 +48,11 @@ type Parser struct {
 	record Record
 	err    error
 
-	owner   []byte // of the last record
-	ttl     uint32 // for records without one
-	hasTTL  bool
-	fixTTL  bool // it is from $TTL; TTLs of records do not change it
-	gen     *generator
-	scratch []byte
+	owner  []byte // of the last record
+	ttl    uint32 // for records without one
+	hasTTL bool
+	fixTTL bool // it is from $TTL; TTLs of records do not change it
+	gen    *generator
 }
 
 // source is one file that is being read.

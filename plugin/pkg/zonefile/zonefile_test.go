@@ -164,6 +164,7 @@ func TestErrors(t *testing.T) {
 		{"$TTL 5\na RRSIG A 13 3 300 2045010100000 20200101000000 1 example.org. c29h\n", "db:2: a.example.org. RRSIG: "},
 		{"$TTL 5\na NSEC b AX\n", "db:2: a.example.org. NSEC: "},
 		{"$TTL 5\na DNSKEY 257 3 13 !!!\n", "db:2: a.example.org. DNSKEY: "},
+		{"$TTL 5\na NSEC3 1 0 0 00 0 NS\n", "db:2: a.example.org. NSEC3: "},
 		{"$TTL 5\na MX x y\n", `db:2: a.example.org. MX: bad number "x": must be 0 to 65535`},
 		{"$TTL 5\n\n\na SOA a b 1 2 3 4\n", "db:4: a.example.org. SOA: bad SOA zone parameter: 6 fields where 7 are needed: PRIMARY CONTACT SERIAL REFRESH RETRY EXPIRE MINIMUM"},
 		{"$TTL 5\na SOA a b 4294967296 2 3 4 5\n", `db:2: a.example.org. SOA: bad SOA zone parameter: bad number "4294967296": must be 0 to 4294967295`},

@@ -1,0 +1,195 @@
+package auto
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/transfer"
+)
+
+// friends is the plugins of the server block that are told of zones. Those that are not there are nil.
+type friends struct {
+	transfer *transfer.Transfer
+	metrics  *metrics.Metrics
+}
+
+// looker is what a folder's looks remember of each other.
+type looker struct {
+	mu     sync.Mutex            // one look at a time
+	zones  map[string]*entry     // that are served from the folder
+	broken map[string]*file.Zone // that could not be read so far
+	told   map[string]bool       // warnings about what is still so
+}
+
+// entry is a zone that is served.
+type entry struct {
+	zone     *file.Zone
+	announce func() // ends telling of its changes
+}
+
+// look finds out which zone files are there now. New ones are read and served, those that have changed are read again, and
+// what has no file any more is removed.
+func (a *Auto) look(ctx context.Context, f *folder) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.list()
+	changes := map[string]*file.Zone{}
+	defer func() {
+		f.warn(l.warnings)
+		if len(changes) > 0 {
+			a.put(changes)
+		}
+	}()
+	for origin, e := range f.zones {
+		if _, ok := l.files[origin]; !ok && l.knows(e.zone.File()) {
+			a.drop(f, origin)
+			changes[origin] = nil
+		}
+	}
+	maps.DeleteFunc(f.broken, func(origin string, _ *file.Zone) bool { return l.files[origin] == "" })
+	for _, origin := range slices.Sorted(maps.Keys(l.files)) {
+		if ctx.Err() != nil {
+			return
+		}
+		path := l.files[origin]
+		if e := f.zones[origin]; e != nil {
+			e.zone.SetFile(path)
+			e.zone.Refresh(ctx)
+		} else if other := a.Zones.Zones(origin); other != nil {
+			l.warn("Multiple zone files match origin %q: using %q instead of %q", origin, other.File(), path)
+		} else if z := f.read(ctx, origin, path); z != nil {
+			a.take(f, origin, z)
+			changes[origin] = z
+		}
+	}
+}
+
+// warn logs what it did not log the last time.
+func (f *folder) warn(warnings []string) {
+	told := map[string]bool{}
+	for _, w := range warnings {
+		if !f.told[w] {
+			alog.Warning(w)
+		}
+		told[w] = true
+	}
+	f.told = told
+}
+
+// read reads a zone that is not served so far. It is nil if that fails.
+func (f *folder) read(ctx context.Context, origin, path string) *file.Zone {
+	z := f.broken[origin]
+	if z == nil {
+		z = file.NewZone(origin, path)
+		z.ReloadInterval, z.ReloadByMtime, z.NSEC3, z.ZONEMD = f.every, f.byMtime, f.nsec3, f.zonemd
+	}
+	z.SetFile(path)
+	changed, err := z.Reread(ctx)
+	if changed {
+		delete(f.broken, origin)
+		return z
+	}
+	if err != nil && ctx.Err() == nil {
+		alog.Warningf("Parse zone `%s': %v", origin, errors.Unwrap(err))
+	}
+	if f.broken == nil {
+		f.broken = map[string]*file.Zone{}
+	}
+	f.broken[origin] = z
+	return nil
+}
+
+// take begins with a zone.
+func (a *Auto) take(f *folder, origin string, z *file.Zone) {
+	if f.zones == nil {
+		f.zones = map[string]*entry{}
+	}
+	f.zones[origin] = &entry{z, z.Announce(a.friends.transfer)}
+	if a.friends.metrics != nil {
+		a.friends.metrics.AddZone(origin)
+	}
+	alog.Infof("Inserting zone `%s' from: %s", origin, z.File())
+}
+
+// drop ends with a zone.
+func (a *Auto) drop(f *folder, origin string) {
+	e := f.zones[origin]
+	delete(f.zones, origin)
+	e.announce()
+	a.friends.transfer.Changed(origin, e.zone.Current(), nil)
+	if a.friends.metrics != nil {
+		a.friends.metrics.RemoveZone(origin)
+	}
+	alog.Infof("Deleting zone `%s'", origin)
+}
+
+// forget ends with all zones of a folder, without taking them away.
+func (a *Auto) forget(f *folder) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for origin, e := range f.zones {
+		e.announce()
+		if a.friends.metrics != nil {
+			a.friends.metrics.RemoveZone(origin)
+		}
+	}
+}
+
+// Walk looks at all folders now.
+func (a Auto) Walk() error {
+	for _, f := range a.folders {
+		a.look(context.Background(), f)
+	}
+	return nil
+}
+
+// Notify notifies the secondaries of all zones, and waits for them.
+func (a Auto) Notify() error {
+	var errs []error
+	for _, name := range a.Names() {
+		errs = append(errs, a.friends.transfer.Notify(name))
+	}
+	return errors.Join(errs...)
+}
+
+// watcher is the goroutines that look at folders.
+type watcher struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// watch begins to look at each folder in its time.
+func (a *Auto) watch() *watcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watcher{cancel: cancel}
+	for _, f := range a.folders {
+		if f.every == 0 {
+			continue
+		}
+		w.done.Go(func() {
+			ticker := time.NewTicker(f.every)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ticker.C:
+					a.look(ctx, f)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	return w
+}
+
+// stop ends all looks, also one that is under way, and waits for that.
+func (w *watcher) stop() {
+	w.cancel()
+	w.done.Wait()
+}

@@ -1,0 +1,141 @@
+package fetch
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+
+	"github.com/miekg/dns"
+)
+
+// conn is a connection to a primary, for one question and the messages that answer it.
+type conn struct {
+	ctx   context.Context
+	conn  net.Conn
+	limit Limits
+	key   *Key
+	stop  func() bool
+
+	id     uint16
+	qtype  uint16
+	mac    string // of the last message that was signed
+	read   int64  // octets
+	first  bool
+	buf    []byte
+	reader reader
+}
+
+func newConn(ctx context.Context, n net.Conn, c *Client) *conn {
+	return &conn{ctx: ctx, conn: n, limit: c.Limits, key: c.Key, stop: context.AfterFunc(ctx, func() { n.Close() }), first: true}
+}
+
+func (c *conn) close() {
+	c.stop()
+	c.conn.Close()
+}
+
+// ask sends the question: for IXFR with the SOA record of the version that we have.
+func (c *conn) ask(origin []byte, qtype uint16, old *zone.Zone) error {
+	m := new(dns.Msg)
+	m.SetQuestion(wire.Text(origin), qtype)
+	m.RecursionDesired = false
+	if old != nil {
+		for rec := range old.RecordsOf(origin, old.Apex().Set(wire.TypeSOA)) {
+			rr, err := rec.RR()
+			if err != nil {
+				return err
+			}
+			m.Ns = []dns.RR{rr}
+		}
+	}
+	var p []byte
+	var err error
+	if c.key != nil {
+		m.SetTsig(c.key.Name, c.key.Algorithm, 300, time.Now().Unix())
+		p, c.mac, err = dns.TsigGenerate(m, c.key.Secret, "", false)
+	} else {
+		p, err = m.Pack()
+	}
+	if err != nil {
+		return fmt.Errorf("query: %w", err)
+	}
+	c.id, c.qtype = m.Id, qtype
+	c.conn.SetDeadline(time.Now().Add(c.limit.idle()))
+	if _, err := c.conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(p))), p...)); err != nil {
+		return c.reason(err)
+	}
+	return nil
+}
+
+// reason is why reading or writing failed.
+func (c *conn) reason(err error) error {
+	if c.ctx.Err() != nil {
+		return fmt.Errorf("the transfer took too long or was ended: %w", context.Cause(c.ctx))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the primary closed the connection")
+	}
+	return err
+}
+
+// message is the next message that answers the question; it holds until the next call.
+func (c *conn) message() (*reader, error) {
+	c.conn.SetDeadline(time.Now().Add(c.limit.idle()))
+	var head [2]byte
+	if _, err := io.ReadFull(c.conn, head[:]); err != nil {
+		return nil, c.reason(err)
+	}
+	n := int(binary.BigEndian.Uint16(head[:]))
+	if c.read += int64(n) + 2; c.read > c.limit.octets() {
+		return nil, fmt.Errorf("more than %d octets", c.limit.octets())
+	}
+	if cap(c.buf) < n {
+		c.buf = make([]byte, 0, max(n, 16384))
+	}
+	c.buf = c.buf[:n]
+	if _, err := io.ReadFull(c.conn, c.buf); err != nil {
+		return nil, c.reason(err)
+	}
+	if err := c.reader.reset(c.buf, c.id); err != nil {
+		return nil, err
+	}
+	if err := c.verify(); err != nil {
+		return nil, err
+	}
+	c.first = false
+	return &c.reader, nil
+}
+
+var errUnsigned = errors.New("a message is not signed")
+
+// verify checks the signature of the message, if we have a key.
+func (c *conn) verify() error {
+	if c.key == nil {
+		return nil
+	}
+	sig, err := c.reader.signature()
+	if err != nil {
+		return err
+	}
+	if sig == nil {
+		return errUnsigned
+	}
+	if sig.Error != dns.RcodeSuccess {
+		return fmt.Errorf("the primary refuses the signature: %s", dns.RcodeToString[int(sig.Error)])
+	}
+	if dns.CanonicalName(sig.Hdr.Name) != c.key.Name || dns.CanonicalName(sig.Algorithm) != dns.CanonicalName(c.key.Algorithm) {
+		return fmt.Errorf("a message is signed with another key: %s", sig.Hdr.Name)
+	}
+	if err := dns.TsigVerify(append([]byte(nil), c.buf...), c.key.Secret, c.mac, !c.first); err != nil {
+		return fmt.Errorf("the signature of a message: %w", err)
+	}
+	c.mac = sig.MAC
+	return nil
+}

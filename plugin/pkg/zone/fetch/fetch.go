@@ -1,0 +1,171 @@
+// Package fetch gets zones from their primaries: whole (AXFR, RFC 5936), or what changed (IXFR, RFC 1995).
+//
+//	Client.Serial ──SOA query──▶ primary
+//	Client.Zone ──IXFR, AXFR──▶ primary ──messages──▶ reader ──records──▶ stream ──▶ zone.Builder or zone.Edit ──▶ zone.Zone
+//
+// A transfer is bounded in records, octets and time, and takes effect as a whole or not at all: the result is a new version
+// of the zone, or an error that says why there is none. Signatures (TSIG, RFC 8945) are checked message by message.
+//
+// stream.go decides what a sequence of records means, and knows no sockets; conn.go has these. A Client may be used by any
+// number of goroutines. Start at Client.Zone.
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+)
+
+// Client fetches zones from one primary. Its fields must not be changed while it is used.
+type Client struct {
+	Primary string     // host:port
+	Source  netip.Addr // where queries come from; the zero Addr leaves it to the system
+	Key     *Key       // signs queries, and has to sign the answers; nil for none
+	Limits  Limits
+}
+
+// Key is a TSIG key.
+type Key struct {
+	Name      string // fully qualified and in lower case
+	Algorithm string // as github.com/miekg/dns names it
+	Secret    string // in base64
+}
+
+// Limits bound a transfer. What is 0 is as the constants say.
+type Limits struct {
+	Records int
+	Octets  int64         // of messages
+	Total   time.Duration // of the whole transfer
+	Idle    time.Duration // between two messages, and for connecting
+}
+
+// What Limits are if they do not say otherwise.
+const (
+	DefaultRecords = 50_000_000
+	DefaultOctets  = 4 << 30
+	DefaultTotal   = time.Hour
+	DefaultIdle    = 10 * time.Second
+)
+
+func (l Limits) records() int         { return cmp.Or(l.Records, DefaultRecords) }
+func (l Limits) octets() int64        { return cmp.Or(l.Octets, DefaultOctets) }
+func (l Limits) total() time.Duration { return cmp.Or(l.Total, DefaultTotal) }
+func (l Limits) idle() time.Duration  { return cmp.Or(l.Idle, DefaultIdle) }
+
+// Errors that callers decide by.
+var (
+	ErrConnect = errors.New("cannot connect")                // no query was sent
+	ErrCurrent = errors.New("the primary has nothing newer") // of Zone
+)
+
+// Serial asks for the serial of a zone's SOA record, over TCP. origin is in wire form.
+func (c *Client) Serial(ctx context.Context, origin []byte) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*c.Limits.idle())
+	defer cancel()
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.close()
+	if err := conn.ask(origin, wire.TypeSOA, nil); err != nil {
+		return 0, err
+	}
+	m, err := conn.message()
+	if err != nil {
+		return 0, err
+	}
+	for {
+		rec, ok, err := m.next()
+		switch {
+		case err != nil:
+			return 0, err
+		case !ok:
+			return 0, fmt.Errorf("the answer has no SOA record of %s", wire.Text(origin))
+		case rec.Type == wire.TypeSOA && string(rec.Owner) == string(origin):
+			return serialOf(rec.RData)
+		}
+	}
+}
+
+// Zone fetches a zone. If old is not nil, only what changed since is asked for, and if that fails, the whole zone. The error is
+// ErrCurrent if the primary has old, or an older version. warn is told of single records that are left out.
+func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn func(format string, args ...any)) (*zone.Zone, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Limits.total())
+	defer cancel()
+	if old != nil {
+		v, err := c.transfer(ctx, origin, old, warn)
+		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || ctx.Err() != nil {
+			return v, err
+		}
+	}
+	v, err := c.transfer(ctx, origin, nil, warn)
+	if err == nil && old != nil && !newer(v.Serial(), old.Serial()) {
+		return nil, fmt.Errorf("serial went back: %d, after %d", v.Serial(), old.Serial())
+	}
+	return v, err
+}
+
+// transfer is one transfer: incremental, if there is an old version.
+func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, warn func(string, ...any)) (*zone.Zone, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.close()
+	qtype := uint16(wire.TypeAXFR)
+	if old != nil {
+		qtype = wire.TypeIXFR
+	}
+	if err := conn.ask(origin, qtype, old); err != nil {
+		return nil, err
+	}
+	s := newStream(origin, old, warn)
+	records := 0
+	for {
+		m, err := conn.message()
+		if err != nil {
+			return nil, fmt.Errorf("after %d records: %w", records, err)
+		}
+		for {
+			rec, ok, err := m.next()
+			if err != nil {
+				return nil, fmt.Errorf("after %d records: %w", records, err)
+			}
+			if !ok {
+				break
+			}
+			if records++; records > c.Limits.records() {
+				return nil, fmt.Errorf("more than %d records", c.Limits.records())
+			}
+			if err := s.take(rec); err != nil {
+				return nil, err
+			}
+		}
+		if s.ended() {
+			return s.build()
+		}
+	}
+}
+
+// newer reports whether serial a is newer than b (RFC 1982).
+func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
+
+// dial connects to the primary.
+func (c *Client) dial(ctx context.Context) (*conn, error) {
+	d := net.Dialer{Timeout: c.Limits.idle()}
+	if c.Source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.Source, 0))
+	}
+	n, err := d.DialContext(ctx, "tcp", c.Primary)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
+	}
+	return newConn(ctx, n, c), nil
+}

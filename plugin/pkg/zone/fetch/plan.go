@@ -1,0 +1,63 @@
+package fetch
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+)
+
+// Plan decides when a secondary looks at its primaries again, and until when it may serve what it has, as the SOA
+// record tells (RFC 1035 §3.3.13). Its zero value is a zone that was never fetched. It knows no clock: times come in.
+type Plan struct {
+	Refresh, Retry, Expire time.Duration // of the SOA record
+
+	good     time.Time // when a primary last confirmed the data
+	failures int       // since then
+}
+
+const (
+	firstRetry = 250 * time.Millisecond // while there is no data; doubled until
+	lastRetry  = 10 * time.Second
+
+	refreshJitter = 5 * time.Second
+	retryJitter   = 2 * time.Second
+)
+
+// Good notes that a primary confirmed at some time that v is what it has.
+func (p *Plan) Good(v *zone.Zone, at time.Time) {
+	p.good, p.failures = at, 0
+	for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(wire.TypeSOA)) {
+		n := rec.RData[len(rec.RData)-20:]
+		seconds := func(b []byte) time.Duration {
+			s := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+			return max(1, time.Duration(s)) * time.Second
+		}
+		p.Refresh, p.Retry, p.Expire = seconds(n[4:]), seconds(n[8:]), seconds(n[12:])
+	}
+}
+
+// Failed notes that no primary could be asked, or none gave a zone.
+func (p *Plan) Failed() { p.failures++ }
+
+// Retrying reports whether the last look failed.
+func (p *Plan) Retrying() bool { return p.failures > 0 }
+
+// Wait is how long to wait from now on before the next look. random is a random duration below its argument.
+func (p *Plan) Wait(random func(time.Duration) time.Duration) time.Duration {
+	switch {
+	case p.good.IsZero():
+		return min(lastRetry, firstRetry<<min(max(p.failures-1, 0), 10))
+	case p.failures > 0:
+		return p.Retry + random(retryJitter)
+	}
+	return p.Refresh + random(refreshJitter)
+}
+
+// Expires is when the data becomes too old to be served; the zero Time if there is none.
+func (p *Plan) Expires() time.Time {
+	if p.good.IsZero() {
+		return time.Time{}
+	}
+	return p.good.Add(p.Expire)
+}

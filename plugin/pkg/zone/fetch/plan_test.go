@@ -1,0 +1,30 @@
+package fetch
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPlan(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	most := func(d time.Duration) time.Duration { return d }
+	var p Plan
+	for i, want := range []time.Duration{250, 250, 500, 1000, 2000, 4000, 8000, 10000, 10000} {
+		if got := p.Wait(most); got != want*time.Millisecond || !p.Expires().IsZero() {
+			t.Errorf("after %d failures: %s", i, got)
+		}
+		p.Failed()
+	}
+	p.Good(build(t, "soa7"), now)
+	if got := p.Wait(most); got != 7200*time.Second+refreshJitter || p.Retrying() || p.Expires() != now.Add(1209600*time.Second) {
+		t.Errorf("wait %s, expires %s", got, p.Expires())
+	}
+	p.Failed()
+	if got := p.Wait(most); got != 3600*time.Second+retryJitter || !p.Retrying() || p.Expires() != now.Add(1209600*time.Second) {
+		t.Errorf("wait %s, expires %s", got, p.Expires())
+	}
+	p.Good(build(t, "example.org. 300 IN SOA a. b. 1 0 0 0 0"), now)
+	if p.Refresh != time.Second || p.Retry != time.Second || p.Expire != time.Second {
+		t.Errorf("%+v", p)
+	}
+}

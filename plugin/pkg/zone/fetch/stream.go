@@ -1,0 +1,156 @@
+package fetch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+)
+
+// stream makes a version of a zone out of the records of a transfer, one after the other (RFC 5936 §2.2, RFC 1995 §4):
+//
+//	whole:        SOA, all others, SOA
+//	incremental:  SOA, then for each step: SOA before, what is removed, SOA after, what is added; SOA
+//	nothing new:  SOA
+type stream struct {
+	origin []byte
+	old    *zone.Zone // what an incremental transfer builds on, nil if all was asked for
+	warn   func(string, ...any)
+
+	state  state
+	serial uint32 // of the first SOA record
+	first  []byte // its RDATA
+	ttl    uint32
+	at     uint32 // the serial that the steps lead to so far
+
+	builder *zone.Builder
+	edit    *zone.Edit
+}
+
+type state uint8
+
+const (
+	begin    state = iota // nothing yet
+	second                // after the first SOA record
+	whole                 // all records
+	removing              // a step's first half
+	adding                // a step's second half
+	end                   // the last SOA record was there
+)
+
+func newStream(origin []byte, old *zone.Zone, warn func(string, ...any)) *stream {
+	return &stream{origin: origin, old: old, warn: warn}
+}
+
+var errBehindEnd = errors.New("there are records behind the last SOA record")
+
+// take takes the next record.
+func (s *stream) take(r zone.Record) error {
+	if !wire.Below(r.Owner, s.origin) {
+		return fmt.Errorf("record %s is not in zone %s", wire.Text(r.Owner), wire.Text(s.origin))
+	}
+	if r.Type == wire.TypeSOA {
+		if len(r.Owner) != len(s.origin) {
+			return fmt.Errorf("SOA record of %s in zone %s", wire.Text(r.Owner), wire.Text(s.origin))
+		}
+		serial, err := serialOf(r.RData)
+		if err != nil {
+			return err
+		}
+		return s.takeSOA(r, serial)
+	}
+	switch s.state {
+	case begin:
+		return fmt.Errorf("the first record is no SOA record, but %s of type %d", wire.Text(r.Owner), r.Type)
+	case second:
+		s.wholeZone()
+		fallthrough
+	case whole:
+		return s.builder.Add(r.Owner, r.Type, r.TTL, r.RData)
+	case removing:
+		return s.edit.Remove(r.Owner, r.Type, r.RData)
+	case adding:
+		return s.edit.Add(r.Owner, r.Type, r.TTL, r.RData)
+	}
+	return errBehindEnd
+}
+
+func (s *stream) takeSOA(r zone.Record, serial uint32) error {
+	switch s.state {
+	case begin:
+		s.state, s.serial, s.ttl = second, serial, r.TTL
+		s.first = append([]byte(nil), r.RData...)
+	case second:
+		if s.old != nil && serial == s.old.Serial() && serial != s.serial {
+			s.state, s.at = removing, serial
+			s.edit = s.old.Edit(s.warn)
+			s.edit.AllowNSEC3()
+			return s.edit.Remove(r.Owner, r.Type, r.RData)
+		}
+		s.wholeZone()
+		return s.last(serial)
+	case whole:
+		return s.last(serial)
+	case removing:
+		s.state, s.at = adding, serial
+		return s.edit.Add(r.Owner, r.Type, r.TTL, r.RData)
+	case adding:
+		if s.at == s.serial {
+			return s.last(serial)
+		}
+		if serial != s.at {
+			return fmt.Errorf("the steps of an incremental transfer do not meet: %d, then %d", s.at, serial)
+		}
+		s.state = removing
+		return s.edit.Remove(r.Owner, r.Type, r.RData)
+	default:
+		return errBehindEnd
+	}
+	return nil
+}
+
+// wholeZone begins with a zone of which all comes.
+func (s *stream) wholeZone() {
+	s.state = whole
+	s.builder = zone.NewBuilder(s.origin, s.warn)
+	s.builder.AllowNSEC3()
+}
+
+// last is the SOA record at the end.
+func (s *stream) last(serial uint32) error {
+	if serial != s.serial {
+		return fmt.Errorf("the last SOA record has serial %d, the first one %d", serial, s.serial)
+	}
+	s.state = end
+	return nil
+}
+
+// ended reports whether the transfer is complete. Of an incremental one that is one SOA record without anything
+// newer, too.
+func (s *stream) ended() bool {
+	return s.state == end || s.state == second && s.old != nil && !newer(s.serial, s.old.Serial())
+}
+
+// build is the version that came.
+func (s *stream) build() (*zone.Zone, error) {
+	switch {
+	case s.state != end:
+		return nil, ErrCurrent
+	case s.edit != nil:
+		return s.edit.Build()
+	}
+	if err := s.builder.Add(s.origin, wire.TypeSOA, s.ttl, s.first); err != nil {
+		return nil, err
+	}
+	return s.builder.Build()
+}
+
+// serialOf is the serial of an SOA record's data.
+func serialOf(rdata []byte) (uint32, error) {
+	if len(rdata) < 22 {
+		return 0, errors.New("an SOA record is too short")
+	}
+	return binary.BigEndian.Uint32(rdata[len(rdata)-20:]), nil
+}

@@ -1,0 +1,195 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// tries is how long each try to notify a secondary waits for its answer.
+var tries = [...]time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
+
+// maxNotifying is how many zones are told of at once.
+const maxNotifying = 16
+
+// Notify tells the secondaries of a zone that it has changed (RFC 1996), all at once, three times each at most, and waits for
+// their answers. The error has a line for each that did not accept it. It is nil if nobody is to be told. A nil Transfer does
+// nothing.
+func (t *Transfer) Notify(zone string) error {
+	if t == nil {
+		return nil
+	}
+	return t.tell(context.Background(), zone)
+}
+
+// NotifyLater is Notify for who cannot wait: it takes place soon, once for all calls until then, and what goes wrong is logged. A
+// nil Transfer, and one that has not been started, do nothing.
+func (t *Transfer) NotifyLater(zone string) {
+	if t != nil && t.notify != nil && t.stanzaOf(zone) != nil {
+		t.notify.queue(zone)
+	}
+}
+
+// tell notifies the secondaries of a zone.
+func (t *Transfer) tell(ctx context.Context, zone string) error {
+	s := t.stanzaOf(zone)
+	if s == nil {
+		return nil
+	}
+	m := new(dns.Msg).SetNotify(zone)
+	m.Authoritative = true
+	var told []string
+	var wg sync.WaitGroup
+	errs := make([]error, len(s.to))
+	for i, to := range s.to {
+		if to.any {
+			continue
+		}
+		told = append(told, to.String())
+		wg.Go(func() {
+			if err := s.notify(ctx, m.Copy(), to.addr, t.secrets); err != nil {
+				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: %w", zone, to, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil || len(told) == 0 {
+		return err
+	}
+	tlog.Debugf("Sent notifies for zone %q to %v", zone, told)
+	return nil
+}
+
+// notify sends m to one secondary until it answers.
+func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secrets map[string]string) (err error) {
+	c := dns.Client{Net: "udp", TsigSecret: secrets, Timeout: tries[len(tries)-1]}
+	if s.source.IsValid() {
+		c.Dialer = &net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.source, 0))}
+	}
+	for _, timeout := range tries {
+		try := m.Copy()
+		try.Id = dns.Id()
+		if s.key.name != "" {
+			try.SetTsig(s.key.name, s.key.algorithm, 300, time.Now().Unix())
+		}
+		var reply *dns.Msg
+		if reply, err = exchange(ctx, &c, try, to.String(), timeout); err == nil {
+			if reply.Rcode != dns.RcodeSuccess {
+				return fmt.Errorf("rcode was %q", dns.RcodeToString[reply.Rcode])
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// exchange is one try. If it fails before its time, as nobody listens there, it waits until then.
+func exchange(ctx context.Context, c *dns.Client, m *dns.Msg, to string, timeout time.Duration) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	reply, err := ask(ctx, c, m, to)
+	if err == nil && (reply.Opcode != dns.OpcodeNotify || !reply.Response) {
+		err = errors.New("the answer is none to a notification")
+	}
+	if err != nil {
+		<-ctx.Done()
+	}
+	return reply, err
+}
+
+// ask sends m and waits for the answer until ctx is done.
+func ask(ctx context.Context, c *dns.Client, m *dns.Msg, to string) (*dns.Msg, error) {
+	conn, err := c.DialContext(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	reply, _, err := c.ExchangeWithConnContext(ctx, m, conn)
+	return reply, err
+}
+
+// notifier is the goroutine that tells of changes when it comes to them; a zone that changes again before is told of once.
+type notifier struct {
+	tell func(ctx context.Context, zone string) error
+
+	mu     sync.Mutex
+	zones  []string // to tell of, in order
+	queued map[string]bool
+
+	wake   chan struct{}
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func newNotifier(tell func(ctx context.Context, zone string) error) *notifier {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &notifier{tell: tell, queued: map[string]bool{}, wake: make(chan struct{}, 1), cancel: cancel}
+	n.done.Go(func() { n.run(ctx) })
+	return n
+}
+
+// stop ends the notifier, whatever is left to tell.
+func (n *notifier) stop() {
+	n.cancel()
+	n.done.Wait()
+}
+
+func (n *notifier) queue(zone string) {
+	n.mu.Lock()
+	if !n.queued[zone] {
+		n.queued[zone] = true
+		n.zones = append(n.zones, zone)
+	}
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// next is the next zone to tell of, "" if there is none.
+func (n *notifier) next() (zone string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.zones) == 0 {
+		n.zones = nil
+		return ""
+	}
+	zone, n.zones = n.zones[0], n.zones[1:]
+	delete(n.queued, zone)
+	return zone
+}
+
+func (n *notifier) run(ctx context.Context) {
+	room := make(chan struct{}, maxNotifying)
+	for {
+		select {
+		case <-n.wake:
+		case <-ctx.Done():
+			return
+		}
+		for zone := n.next(); zone != ""; zone = n.next() {
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			n.done.Go(func() {
+				defer func() { <-room }()
+				if err := n.tell(ctx, zone); err != nil && ctx.Err() == nil {
+					tlog.Warningf("Failed sending notifies: %v", err)
+				}
+			})
+		}
+	}
+}

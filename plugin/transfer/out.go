@@ -1,0 +1,151 @@
+package transfer
+
+import (
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// messageSize is how long the messages of a transfer become, in octets: as far as pointers reach.
+	messageSize = 16384
+	// batchSize is how long the records of a message may be without compression where they come one by one.
+	batchSize = 63000
+
+	optSize = 11 // of an OPT record without options
+)
+
+// out is one transfer to a client.
+type out struct {
+	w      dns.ResponseWriter
+	r      *dns.Msg
+	name   string  // of the zone
+	client string  // its address
+	serial *uint32 // that it has, nil if it wants the whole zone
+	udp    bool
+}
+
+// current reports whether the client has what we have, or newer (RFC 1995 §2); or has to be told our SOA record
+// alone, so that it comes again over TCP.
+func (o *out) current(serial uint32) bool {
+	return o.serial != nil && (o.udp || !newer(serial, *o.serial))
+}
+
+// version sends a zone, or what changed since the client's if deltas has it.
+func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
+	var q wire.Query
+	if err := q.SetMsg(o.r, wire.PeerOf(o.w.RemoteAddr(), o.w.LocalAddr())); err != nil {
+		return err
+	}
+	var walk *zone.Walk
+	switch {
+	case o.current(v.Serial()):
+		walk = v.Increment(nil)
+	case len(deltas) > 0:
+		walk = v.Increment(deltas)
+	default:
+		walk = v.Transfer()
+	}
+	var reply wire.Reply
+	buf := make([]byte, messageSize)
+	records := 0
+	for more, first := true, true; more; first = false {
+		reply.Reset(buf)
+		reply.Begin(&q)
+		reply.SetFlag(wire.FlagAA, true)
+		limit := messageSize
+		if first {
+			limit -= optSize
+		}
+		more = walk.Fill(&reply, limit)
+		records += len(reply.Recs())
+		if err := o.write(&reply, &q, first); err != nil {
+			return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)
+		}
+	}
+	o.log(records, v.Serial(), o.current(v.Serial()))
+	return nil
+}
+
+// write sends one message. The first one gets an OPT record if the query had one (RFC 5936 §2.2.5).
+func (o *out) write(reply *wire.Reply, q *wire.Query, first bool) error {
+	if o.r.IsTsig() != nil { // nobody above signs
+		m, err := reply.Msg(o.r)
+		if err != nil {
+			return err
+		}
+		return o.writeMsg(m)
+	}
+	end := wire.End{ID: o.r.Id, Limit: wire.MaxMessage, Flags: q.Flags() & (wire.FlagRD | wire.FlagCD)}
+	if opt := q.EDNS(); first && opt.Present {
+		end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(opt.Size), opt.Flags&0xff00
+	}
+	_, err := o.w.Write(reply.End(end))
+	return err
+}
+
+// records sends what comes from a channel, which it reads to its end whatever happens.
+func (o *out) records(ch <-chan []dns.RR) (err error) {
+	defer func() {
+		for range ch {
+		}
+	}()
+	var first dns.RR
+	var batch []dns.RR
+	total, size := 0, 0
+	flush := func() error {
+		m := new(dns.Msg).SetReply(o.r)
+		m.Authoritative, m.Answer, m.Compress = true, batch, true
+		batch, size = nil, 0
+		return o.writeMsg(m)
+	}
+	for rrs := range ch {
+		for _, rr := range rrs {
+			if first == nil {
+				first = rr
+			}
+			if n := dns.Len(rr); size+n > batchSize && len(batch) > 0 {
+				if err := flush(); err != nil {
+					return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)
+				}
+				size = n
+			} else {
+				size += n
+			}
+			batch = append(batch, rr)
+			total++
+		}
+	}
+	soa, ok := first.(*dns.SOA)
+	if !ok {
+		if first == nil {
+			return nil // nothing is written
+		}
+		return fmt.Errorf("transfer of %s to %s: the first record is no SOA record: %s", o.name, o.client, first)
+	}
+	if err := flush(); err != nil {
+		return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)
+	}
+	o.log(total, soa.Serial, total == 1 && o.serial != nil)
+	return nil
+}
+
+// writeMsg sends a message as it is, signed if the query is.
+func (o *out) writeMsg(m *dns.Msg) error {
+	if t := o.r.IsTsig(); t != nil && o.w.TsigStatus() == nil {
+		m.SetTsig(t.Hdr.Name, t.Algorithm, 300, int64(t.TimeSigned))
+	}
+	return o.w.WriteMsg(m)
+}
+
+func (o *out) log(records int, serial uint32, current bool) {
+	if current {
+		tlog.Infof("Outgoing noop, incremental transfer for up to date zone %q to %s for %d SOA serial", o.name, o.client, serial)
+		return
+	}
+	tlog.Infof("Outgoing transfer of %d records of zone %q to %s for %d SOA serial", records, o.name, o.client, serial)
+}

@@ -1,0 +1,137 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+func init() { plugin.Register("transfer", setup) }
+
+// settings is a stanza in the making.
+type settings struct {
+	stanza
+	keys []string // of the server block
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: "transfer",
+	Args: corefile.Args[settings]{Syntax: "[ZONE...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+		for _, z := range l.Args {
+			if plugin.Host(z).NormalizeExact() == nil {
+				return fmt.Errorf("invalid zone %q", z)
+			}
+		}
+		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
+		return nil
+	}},
+	Options: corefile.Table[settings]{
+		corefile.Row("to", "ADDRESS...", "who may transfer, and is notified of changes; * is everybody, and notifies nobody", 1, -1, setTo),
+		corefile.Row("source", "ADDRESS", "where notifications come from", 1, 1, setSource),
+		corefile.Row("tsig", "KEY [ALGORITHM]", "sign notifications with a key of the tsig plugin", 1, 2, setKey),
+	},
+	Unknown: `unknown property "%s"`,
+	Check: func(s *settings) error {
+		if len(s.to) == 0 {
+			return errors.New("'to' is required")
+		}
+		return nil
+	},
+})
+
+func setTo(s *settings, l *corefile.Line) error {
+	for _, text := range l.Args {
+		if text == "*" {
+			s.to = append(s.to[:len(s.to):len(s.to)], target{any: true})
+			continue
+		}
+		hostPort, err := parse.HostPort(text, transport.Port)
+		if err != nil {
+			return err
+		}
+		addr, err := netip.ParseAddrPort(hostPort)
+		if err != nil {
+			return fmt.Errorf("must specify an IP address: `%s': %w", text, err)
+		}
+		s.to = append(s.to[:len(s.to):len(s.to)], target{addr: addr})
+	}
+	return nil
+}
+
+func setSource(s *settings, l *corefile.Line) error {
+	if s.source.IsValid() {
+		return errors.New("source already specified")
+	}
+	addr, err := netip.ParseAddr(l.Args[0])
+	if err != nil {
+		return fmt.Errorf("invalid source address %q: must be an IP address", l.Args[0])
+	}
+	s.source = addr
+	return nil
+}
+
+// algorithms is those that a key may be used with, as they are written.
+var algorithms = map[string]string{
+	"hmac-sha1": dns.HmacSHA1, "hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512,
+}
+
+func setKey(s *settings, l *corefile.Line) error {
+	name := "hmac-sha256"
+	if len(l.Args) > 1 {
+		name = strings.TrimSuffix(strings.ToLower(l.Args[1]), ".")
+	}
+	algorithm, ok := algorithms[name]
+	if !ok {
+		return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+	}
+	s.key = tsigKey{plugin.Name(l.Args[0]).Normalize(), algorithm}
+	return nil
+}
+
+func setup(c *caddy.Controller) error {
+	all, err := directive.ParseEach(c, settings{keys: c.ServerBlockKeys})
+	if err != nil {
+		return err
+	}
+	t := new(Transfer)
+	for i := range all {
+		t.stanzas = append(t.stanzas, &all[i].stanza)
+	}
+	cfg := dnsserver.GetConfig(c)
+	c.OnStartup(func() error {
+		t.secrets = cfg.TsigSecret
+		for _, s := range t.stanzas {
+			if _, ok := t.secrets[s.key.name]; s.key.name != "" && !ok {
+				return plugin.Error("transfer", fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.name))
+			}
+		}
+		for _, h := range cfg.Chain() {
+			if from, ok := h.(Transferer); ok {
+				t.Transferers = append(t.Transferers, from)
+			}
+		}
+		t.notify = newNotifier(t.tell)
+		return nil
+	})
+	c.OnShutdown(func() error {
+		if t.notify != nil {
+			t.notify.stop()
+		}
+		return nil
+	})
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		t.Next = next
+		return t
+	})
+	return nil
+}

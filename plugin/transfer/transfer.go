@@ -1,0 +1,154 @@
+// Package transfer sends zones to secondaries, whole (AXFR, RFC 5936) or what changed (IXFR, RFC 1995), and tells them of
+// changes (NOTIFY, RFC 1996).
+//
+//	AXFR, IXFR ──ServeDNS──▶ stanza: may this client? ──▶ Source: a version of the zone ──▶ messages, packed from it
+//	                                                 └──▶ Transferer: a channel of records ──▶ messages
+//	Changed ──▶ journal: what changed, version by version ──▶ IXFR
+//	   └──────▶ notifier ──▶ NOTIFY to the secondaries of the zone's stanza
+//
+// Other plugins of the server block have the zones; they are found when the server starts, by the methods that they have.
+// The plugin knows which clients may have which zone, and what changed; not how a zone came to be.
+//
+// Any number of goroutines may call the methods of a Transfer. Start at Transfer.ServeDNS.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+var tlog = log.NewWithPlugin("transfer")
+
+type (
+	// Transfer is the plugin. A nil Transfer notifies nobody.
+	Transfer struct {
+		// Transferers are asked for a zone one after the other until one has it. Fill it before the first query.
+		Transferers []Transferer
+		Next        plugin.Handler
+
+		stanzas []*stanza
+		secrets map[string]string // of TSIG keys, by name, in base64
+		notify  *notifier         // from OnStartup to OnShutdown
+
+		mu       sync.Mutex
+		journals map[string]*zone.Journal // by zone
+	}
+
+	// Transferer is a plugin that has zones to transfer.
+	Transferer interface {
+		// Transfer gives the records of a zone, fully qualified and in lower case: the SOA record first, all others, the
+		// SOA record last, in batches of any size; the channel is closed at the end. serial is what the client has, 0 if it
+		// wants the whole zone. If that is the zone's serial or newer, the channel gives the SOA record alone. It is
+		// ErrNotAuthoritative for any name but that of a zone that the plugin has. The channel is always read to its end.
+		Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
+	}
+
+	// Source is a Transferer whose zones are package zone's. Its transfers are packed from them without a dns.RR for each
+	// record, and are incremental if the plugin tells of changes with Changed.
+	Source interface {
+		Transferer
+		// Version is the version of a zone to send. It is ErrNotAuthoritative as for Transfer, another error if there
+		// is none that may be sent.
+		Version(zone string) (*zone.Zone, error)
+	}
+)
+
+// ErrNotAuthoritative is the error of a Transferer that does not have the zone.
+var ErrNotAuthoritative = errors.New("not authoritative for zone")
+
+// Name implements plugin.Handler.
+func (t *Transfer) Name() string { return "transfer" }
+
+// ServeWire implements plugin.WireHandler: transfers never come in the wire lane.
+func (t *Transfer) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
+}
+
+// WireSelf implements plugin.WireHandler.
+func (t *Transfer) WireSelf() plugin.Handler { return t }
+
+// ServeDNS implements plugin.Handler.
+func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	qtype := state.QType()
+	if qtype != dns.TypeAXFR && qtype != dns.TypeIXFR {
+		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	udp := state.Proto() == "udp"
+	if udp && qtype == dns.TypeAXFR { // RFC 5936 §4.2
+		return dns.RcodeRefused, nil
+	}
+	name := state.Name()
+	s := t.stanzaOf(name)
+	if s == nil {
+		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	if client, err := netip.ParseAddr(state.IP()); err != nil || !s.allows(client) {
+		return dns.RcodeRefused, nil
+	}
+	serial, err := serialOf(r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	for _, from := range t.Transferers {
+		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp}, from)
+		if errors.Is(err, ErrNotAuthoritative) {
+			continue
+		}
+		if err != nil {
+			return dns.RcodeServerFailure, plugin.Error(t.Name(), err)
+		}
+		return dns.RcodeSuccess, nil
+	}
+	return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+}
+
+var errNoSerial = errors.New("an IXFR query needs one SOA record in its authority section")
+
+// serialOf is what the client of a query has: nothing if it wants all.
+func serialOf(r *dns.Msg) (*uint32, error) {
+	if r.Question[0].Qtype == dns.TypeAXFR {
+		return nil, nil
+	}
+	if len(r.Ns) != 1 {
+		return nil, errNoSerial
+	}
+	soa, ok := r.Ns[0].(*dns.SOA)
+	if !ok {
+		return nil, errNoSerial
+	}
+	return &soa.Serial, nil
+}
+
+// send answers o with the zone that from has.
+func (t *Transfer) send(o *out, from Transferer) error {
+	if source, ok := from.(Source); ok {
+		v, err := source.Version(o.name)
+		if err != nil {
+			return err
+		}
+		return o.version(v, t.since(o, v))
+	}
+	serial := uint32(0)
+	if o.serial != nil {
+		serial = *o.serial
+	}
+	ch, err := from.Transfer(o.name, serial)
+	if err != nil {
+		return err
+	}
+	return o.records(ch)
+}
+
+// newer reports whether serial a is newer than b (RFC 1982).
+func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
