@@ -55,7 +55,7 @@ type Forward struct {
 	maxConcurrent int64   // 0 is any number
 	concurrent    atomic.Int64
 	probeInterval time.Duration
-	taps          []tap
+	taps          []tapped
 	names         *names // nil if no upstream is known by its name
 
 	mu        sync.Mutex // writers of upstreams

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
 )
@@ -19,6 +20,7 @@ import (
 type task struct {
 	course
 	forward   *Forward
+	client    dns.ResponseWriter
 	upstreams []*proxy.Proxy
 	began     time.Time
 	deadline  time.Time
@@ -37,7 +39,7 @@ var tasks = sync.Pool{New: func() any {
 // newTask is a task for the query r. Its owner gives it back with free.
 func (f *Forward) newTask(w dns.ResponseWriter, r *dns.Msg) *task {
 	t := tasks.Get().(*task)
-	t.forward, t.upstreams = f, *f.upstreams.Load()
+	t.forward, t.client, t.upstreams = f, w, *f.upstreams.Load()
 	t.began = time.Now()
 	_, stream := w.RemoteAddr().(*net.TCPAddr)
 	t.course = f.newCourse(t, stream, t.numbers[:0], len(t.upstreams))
@@ -66,7 +68,7 @@ func (f *Forward) note(upstreams []*proxy.Proxy, a action) {
 }
 
 func (t *task) free() {
-	t.course, t.forward, t.upstreams = course{}, nil, nil
+	t.course, t.forward, t.client, t.upstreams = course{}, nil, nil, nil
 	tasks.Put(t)
 }
 
@@ -122,7 +124,7 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 		<-t.ended
 	}
 	if len(t.forward.taps) > 0 {
-		t.tap(r, up)
+		t.tap(ctx, r, up)
 	}
 	if err := t.x.Err; err != nil {
 		return event{kind: failed, fault: faultOf(over(ctx), err), err: err}
@@ -160,7 +162,7 @@ func over(ctx context.Context) bool {
 }
 
 // tap tells the taps about the attempt that has just ended.
-func (t *task) tap(r *dns.Msg, up *proxy.Proxy) {
+func (t *task) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy) {
 	a := attempt{
 		began: t.began, ended: time.Now(), own: t.x.Local, upstream: up.Addr(), proto: t.x.Proto,
 		query: append([]byte(nil), t.query...),
@@ -170,8 +172,10 @@ func (t *task) tap(r *dns.Msg, up *proxy.Proxy) {
 		a.reply = append([]byte(nil), t.reply...)
 		binary.BigEndian.PutUint16(a.reply, r.Id)
 	}
-	for _, tap := range t.forward.taps {
-		tap.tapAttempt(r, &a)
+	for _, to := range t.forward.taps {
+		for _, m := range a.frames(to.raw) {
+			to.TapMessageWithMetadata(ctx, m, request.Request{W: t.client, Req: r})
+		}
 	}
 }
 

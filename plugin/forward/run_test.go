@@ -2,8 +2,8 @@ package forward
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,7 +13,9 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/request"
 
+	tap "github.com/dnstap/golang-dnstap"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -166,31 +168,47 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-type taps []*attempt
+type taps []*tap.Message
 
-func (l *taps) tapAttempt(_ *dns.Msg, a *attempt) { *l = append(*l, a) }
+func (l *taps) TapMessageWithMetadata(_ context.Context, m *tap.Message, state request.Request) {
+	if state.Name() != "www.example.org." {
+		m = nil
+	}
+	*l = append(*l, m)
+}
 
+// Each attempt is told: the query, and the reply if one came.
 func TestTap(t *testing.T) {
 	dead, addr := nobody(t), upstream(t, says("192.0.2.1"))
 	f := configured(t, "forward . "+dead+" "+addr+" {\npolicy sequential\n}")
-	var l taps
-	f.taps = []tap{&l}
+	var l, bare taps
+	f.taps = []tapped{{&l, true}, {&bare, false}}
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 	if _, _, err := serve(f, &test.ResponseWriter{TCP: true}, r); err != nil {
 		t.Fatal(err)
 	}
-	if len(l) != 2 {
-		t.Fatal(l)
+	if len(l) != 3 || len(bare) != 3 {
+		t.Fatal(l, bare)
 	}
-	for i, want := range []string{dead, addr} {
-		a := l[i]
-		if a.upstream != want || a.proto != "tcp" || a.began.IsZero() || a.ended.Before(a.began) || binary.BigEndian.Uint16(a.query) != r.Id {
-			t.Errorf("%+v", a)
+	for i, want := range []struct {
+		kind tap.Message_Type
+		to   string
+	}{{tap.Message_FORWARDER_QUERY, dead}, {tap.Message_FORWARDER_QUERY, addr}, {tap.Message_FORWARDER_RESPONSE, addr}} {
+		m := l[i]
+		to := fmt.Sprintf("%s:%d", net.IP(m.ResponseAddress), m.GetResponsePort())
+		if m.GetType() != want.kind || to != want.to || m.GetSocketProtocol() != tap.SocketProtocol_TCP || m.GetQueryTimeSec() == 0 {
+			t.Errorf("%d: %v", i, m)
+		}
+		if bare[i].QueryMessage != nil || bare[i].ResponseMessage != nil {
+			t.Errorf("%d: %v", i, bare[i])
 		}
 	}
-	var m dns.Msg
-	if l[0].reply != nil || m.Unpack(l[1].reply) != nil || m.Id != r.Id || len(m.Answer) != 1 || l[1].own.String() == "" {
-		t.Errorf("%+v %v", l, m)
+	var query, reply dns.Msg
+	if query.Unpack(l[1].QueryMessage) != nil || query.Id != r.Id || reply.Unpack(l[2].ResponseMessage) != nil || reply.Id != r.Id || len(reply.Answer) != 1 {
+		t.Errorf("%v %v", query, reply)
+	}
+	if l[2].GetQueryPort() == 0 || l[2].GetResponseTimeSec() == 0 {
+		t.Error(l[2])
 	}
 }
 

@@ -101,6 +101,7 @@ func setup(c *caddy.Controller) error {
 	}
 	for i := range all {
 		f := all[i].forward()
+		c.OnStartup(func() error { f.findTaps(dnsserver.GetConfig(c)); return nil })
 		c.OnStartup(f.OnStartup)
 		c.OnShutdown(f.OnShutdown)
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -1,18 +1,19 @@
 package forward
 
 import (
+	"context"
 	"net"
 	"time"
 
-	"github.com/miekg/dns"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/dnstap"
+	"github.com/coredns/coredns/plugin/dnstap/msg"
+	"github.com/coredns/coredns/request"
+
+	tap "github.com/dnstap/golang-dnstap"
 )
 
-// tap is told each attempt, after it.
-type tap interface {
-	tapAttempt(r *dns.Msg, a *attempt)
-}
-
-// attempt is one query to one upstream.
+// attempt is one query to one upstream, for those who are told each, after it.
 type attempt struct {
 	began    time.Time // when the client's query came to forward
 	ended    time.Time
@@ -21,4 +22,78 @@ type attempt struct {
 	proto    string   // what was really used: "udp" or "tcp"
 	query    []byte   // as sent, with the client's id
 	reply    []byte   // as it came, with the client's id; nil if none came
+}
+
+// tapper is told messages: *dnstap.Dnstap is one.
+type tapper interface {
+	TapMessageWithMetadata(ctx context.Context, m *tap.Message, state request.Request)
+}
+
+// tapped is one who is told each attempt.
+type tapped struct {
+	tapper
+	raw bool // with the messages themselves
+}
+
+// SetTapPlugin makes tapPlugin, and all of its kind that stand directly behind it, learn each attempt.
+func (f *Forward) SetTapPlugin(tapPlugin *dnstap.Dnstap) {
+	for ; tapPlugin != nil; tapPlugin, _ = tapPlugin.Next.(*dnstap.Dnstap) {
+		f.taps = append(f.taps, tapped{tapPlugin, tapPlugin.IncludeRawMessage})
+	}
+}
+
+// findTaps looks for dnstap in the server block.
+func (f *Forward) findTaps(config *dnsserver.Config) {
+	if t, ok := config.Handler("dnstap").(*dnstap.Dnstap); ok {
+		f.SetTapPlugin(t)
+	}
+}
+
+// message is what t is told about the attempt, but for the message itself.
+func (a *attempt) message(kind tap.Message_Type) *tap.Message {
+	m := new(tap.Message)
+	msg.SetType(m, kind)
+	msg.SetQueryTime(m, a.began)
+	if upstream := a.address(); upstream != nil {
+		_ = msg.SetResponseAddress(m, upstream) // it is one of UDP or TCP
+	}
+	if a.own != nil {
+		_ = msg.SetQueryAddress(m, a.own) // likewise
+	}
+	protocol := tap.SocketProtocol_UDP
+	if a.proto == "tcp" {
+		protocol = tap.SocketProtocol_TCP
+	}
+	m.SocketProtocol = &protocol
+	return m
+}
+
+func (a *attempt) address() net.Addr {
+	if a.proto == "tcp" {
+		if addr, err := net.ResolveTCPAddr("tcp", a.upstream); err == nil {
+			return addr
+		}
+		return nil
+	}
+	if addr, err := net.ResolveUDPAddr("udp", a.upstream); err == nil {
+		return addr
+	}
+	return nil
+}
+
+// frames are the query, and the reply if one came. raw puts the messages themselves into them.
+func (a *attempt) frames(raw bool) []*tap.Message {
+	query := a.message(tap.Message_FORWARDER_QUERY)
+	if raw {
+		query.QueryMessage = a.query
+	}
+	if a.reply == nil {
+		return []*tap.Message{query}
+	}
+	reply := a.message(tap.Message_FORWARDER_RESPONSE)
+	msg.SetResponseTime(reply, a.ended)
+	if raw {
+		reply.ResponseMessage = a.reply
+	}
+	return []*tap.Message{query, reply}
 }

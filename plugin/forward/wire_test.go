@@ -24,7 +24,7 @@ type sleeper chan struct{}
 func (s sleeper) Resume() { s <- struct{}{} }
 
 // serveWire runs one query in the wire lane, as often as it is parked, and returns the reply, nil if there is none.
-func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (m *dns.Msg, rcode int, err error, parked int) {
+func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (m *dns.Msg, rcode, parked int, err error) {
 	t.Helper()
 	packet, perr := r.Pack()
 	if perr != nil {
@@ -42,13 +42,13 @@ func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (
 		w.Reset(make([]byte, 0, 1500))
 		switch out := f.ServeWire(context.Background(), &w, &q); {
 		case out == wire.Done && w.Failed():
-			return nil, w.Rcode(), w.Err(), parked
+			return nil, w.Rcode(), parked, w.Err()
 		case out == wire.Done:
 			m = new(dns.Msg)
 			if err := m.Unpack(w.Finish(&q, 1232)); err != nil {
 				t.Fatal(err)
 			}
-			return m, m.Rcode, w.Err(), parked
+			return m, m.Rcode, parked, w.Err()
 		case out == wire.Park && q.Awaited() != ended:
 			parked++
 			ended = q.Awaited()
@@ -65,7 +65,7 @@ var client = wire.Peer{}
 
 // answeredWire is answered for the wire lane.
 func answeredWire(t testing.TB, f plugin.WireHandler, name string) string {
-	m, rcode, err, _ := serveWire(t, f, client, new(dns.Msg).SetQuestion(name, dns.TypeA))
+	m, rcode, _, err := serveWire(t, f, client, new(dns.Msg).SetQuestion(name, dns.TypeA))
 	switch {
 	case m != nil && len(m.Answer) == 1:
 		return m.Answer[0].(*dns.A).A.String()
@@ -123,7 +123,7 @@ func TestLanesAgree(t *testing.T) {
 				t.Fatal(rcode, err)
 			}
 			want := asked.Load()
-			got, _, err, parked := serveWire(t, f, client, r)
+			got, _, parked, err := serveWire(t, f, client, r)
 			if err != nil || parked > 1 { // the reply may be quick
 				t.Fatalf("%s: parked %d times, %v", name, parked, err)
 			}
@@ -176,7 +176,7 @@ func TestWireCourses(t *testing.T) {
 
 func TestWireDeadUpstream(t *testing.T) {
 	f := configured(t, "forward . "+nobody(t)+" {\nmax_fails 0\n}")
-	_, rcode, err, _ := serveWire(t, f, client, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	_, rcode, _, err := serveWire(t, f, client, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
 	var op *net.OpError
 	if rcode != dns.RcodeServerFailure || !errors.As(err, &op) {
 		t.Errorf("%d %v", rcode, err)
@@ -209,7 +209,7 @@ func TestWireMaxConcurrent(t *testing.T) {
 	for end := time.Now().Add(5 * time.Second); f.concurrent.Load() < 3 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	if _, rcode, err, parked := serveWire(t, f, client, new(dns.Msg).SetQuestion("b.example.org.", dns.TypeA)); rcode != dns.RcodeRefused || err == nil || parked != 0 {
+	if _, rcode, parked, err := serveWire(t, f, client, new(dns.Msg).SetQuestion("b.example.org.", dns.TypeA)); rcode != dns.RcodeRefused || err == nil || parked != 0 {
 		t.Errorf("the fourth: %d %v, parked %d times", rcode, err, parked)
 	}
 	close(release)

@@ -14,11 +14,36 @@ type End struct {
 }
 
 // Finish ends the message for the client of q, with size as our own UDP size. See End.
-func (w *Reply) Finish(q *Query, size uint16) []byte {
-	return w.End(End{
+func (w *Reply) Finish(q *Query, size uint16) []byte { return w.End(endOf(q, size)) }
+
+func endOf(q *Query, size uint16) End {
+	return End{
 		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(),
 		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00,
-	})
+	}
+}
+
+// AppendFinished appends to b the message as Finish would return it, and does not end it: for those who tell what is about
+// to be sent. It appends nothing if w holds no message.
+func (w *Reply) AppendFinished(b []byte, q *Query, size uint16) []byte {
+	if w.state != message {
+		return b
+	}
+	e := endOf(q, size)
+	opt := w.cutTo(e.Limit, e.OPT)
+	w.header(e.ID, e.Flags)
+	from := len(b)
+	b = append(b, w.buf...)
+	if opt > 0 {
+		b = w.appendOPT(b, &e)
+		binary.BigEndian.PutUint16(b[from+10:], w.count[Additional]+1)
+	}
+	return b
+}
+
+// appendOPT appends the reply's OPT record.
+func (w *Reply) appendOPT(b []byte, e *End) []byte {
+	return append(appendOPT(b, e.Size, 0, e.OPTFlags, len(w.options)), w.options...)
 }
 
 // End ends the message: it is cut to its limit, and gets its OPT record and header.
@@ -31,8 +56,7 @@ func (w *Reply) End(e End) []byte {
 	opt := w.cutTo(e.Limit, e.OPT)
 	w.header(e.ID, e.Flags)
 	if opt > 0 {
-		w.buf = appendOPT(w.buf, e.Size, 0, e.OPTFlags, len(w.options))
-		w.buf = append(w.buf, w.options...)
+		w.buf = w.appendOPT(w.buf, &e)
 		binary.BigEndian.PutUint16(w.buf[10:], w.count[Additional]+1)
 	}
 	return w.buf

@@ -222,3 +222,23 @@ func BenchmarkLoadMessage(b *testing.B) {
 		}
 	}
 }
+
+// AppendFinished tells what Finish returns, and nothing else changes.
+func TestAppendFinished(t *testing.T) {
+	m := message(t, "example.org.", dns.TypeMX, "example.org. 60 MX 10 mx1.example.org.", "", "", "mx1.example.org. 60 A 192.0.2.1")
+	b, _ := m.Pack()
+	for _, limit := range []uint16{0, 60} {
+		q := parsed(t, "example.org.", dns.TypeMX)
+		q.Peer.Limit = limit
+		q.EDNS().Present, q.EDNS().Size = true, 1232
+		var w wire.Reply
+		w.Reset(nil)
+		if !w.LoadMessage(q, b) {
+			t.Fatal("not taken over")
+		}
+		told := w.AppendFinished([]byte("before"), q, 1232)
+		if sent := w.Finish(q, 1232); string(told) != "before"+string(sent) || len(sent) < 40 {
+			t.Errorf("told\n%x\nsent\n%x", told[6:], sent)
+		}
+	}
+}

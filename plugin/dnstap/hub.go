@@ -1,0 +1,206 @@
+package dnstap
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	framestream "github.com/farsightsec/golang-framestream"
+)
+
+// hub is the sink of all peers that connect to a listener. It outlives a reload, with its peers, if the configuration that
+// comes has it, too.
+type hub struct {
+	key      string
+	listener net.Listener
+	logger   WarnLogger
+	peers    atomic.Pointer[[]*peer]
+
+	mu      sync.Mutex // writers of peers
+	stopped bool
+	running sync.WaitGroup
+}
+
+// peer is one that is connected.
+type peer struct {
+	*queue
+	conn net.Conn
+	quit chan struct{}
+}
+
+// hubs has the hubs of the process by what they listen on.
+var hubs = struct {
+	sync.Mutex
+	all map[string]*hub
+	use map[*hub]int
+}{all: map[string]*hub{}, use: map[*hub]int{}}
+
+// openHub is the hub that listens on addr, which is begun if there is none.
+func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogger) (*hub, error) {
+	hubs.Lock()
+	defer hubs.Unlock()
+	key := network + " " + addr + " " + identity
+	h := hubs.all[key]
+	if h == nil {
+		listener, err := listen(network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if cfg != nil {
+			listener = tls.NewListener(listener, cfg)
+		}
+		h = &hub{key: key, listener: listener, logger: l}
+		h.peers.Store(new([]*peer))
+		hubs.all[key] = h
+		h.running.Go(h.accept)
+	}
+	hubs.use[h]++
+	return h, nil
+}
+
+// release ends the hub with its last user.
+func (h *hub) release() {
+	hubs.Lock()
+	hubs.use[h]--
+	last := hubs.use[h] == 0
+	if last {
+		delete(hubs.use, h)
+		delete(hubs.all, h.key)
+	}
+	hubs.Unlock()
+	if last {
+		h.stop()
+	}
+}
+
+// listen listens; a socket in the file system that nobody listens on is taken away before.
+func listen(network, addr string) (net.Listener, error) {
+	l, err := net.Listen(network, addr)
+	if err == nil || network != "unix" {
+		return l, err
+	}
+	info, serr := os.Lstat(addr)
+	if serr != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil, err
+	}
+	if conn, derr := net.Dial(network, addr); derr == nil {
+		conn.Close()
+		return nil, err // somebody does
+	}
+	if rerr := os.Remove(addr); rerr != nil {
+		return nil, errors.Join(err, rerr)
+	}
+	return net.Listen(network, addr)
+}
+
+// take hands a frame to all peers.
+func (h *hub) take(frame []byte) {
+	for _, p := range *h.peers.Load() {
+		p.take(frame)
+	}
+}
+
+func (h *hub) accept() {
+	for {
+		conn, err := h.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(acceptPause)
+			continue
+		}
+		h.mu.Lock()
+		if h.stopped {
+			conn.Close()
+		} else {
+			h.running.Go(func() { h.serve(conn) })
+		}
+		h.mu.Unlock()
+	}
+}
+
+const acceptPause = 10 * time.Millisecond
+
+// serve is one peer's goroutine.
+func (h *hub) serve(conn net.Conn) {
+	defer conn.Close()
+	w, err := handshake(conn)
+	if err != nil {
+		h.logger.Warningf("Peer %s: %v", conn.RemoteAddr(), err)
+		return
+	}
+	p := &peer{queue: newQueue(1), conn: conn, quit: make(chan struct{})}
+	if !h.add(p) {
+		return
+	}
+	defer h.remove(p)
+	p.write(w, h.logger)
+}
+
+// write writes what comes until the peer is gone, or the hub ends.
+func (p *peer) write(w *framestream.Writer, l WarnLogger) {
+	report, flush := time.NewTicker(reportEvery), time.NewTicker(flushEvery)
+	defer report.Stop()
+	defer flush.Stop()
+	for {
+		select {
+		case frame := <-p.frames:
+			if _, err := w.WriteFrame(frame); err != nil {
+				return
+			}
+		case <-flush.C:
+			if w.Flush() != nil {
+				return
+			}
+		case <-report.C:
+			p.report(l)
+		case <-p.quit:
+			for len(p.frames) > 0 {
+				if _, err := w.WriteFrame(<-p.frames); err != nil {
+					return
+				}
+			}
+			w.Close()
+			return
+		}
+	}
+}
+
+func (h *hub) add(p *peer) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped {
+		return false
+	}
+	all := append(append([]*peer(nil), *h.peers.Load()...), p)
+	h.peers.Store(&all)
+	return true
+}
+
+func (h *hub) remove(p *peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*peer
+	for _, other := range *h.peers.Load() {
+		if other != p {
+			all = append(all, other)
+		}
+	}
+	h.peers.Store(&all)
+}
+
+func (h *hub) stop() {
+	h.mu.Lock()
+	h.stopped = true
+	h.listener.Close()
+	for _, p := range *h.peers.Load() {
+		close(p.quit)
+	}
+	h.mu.Unlock()
+	h.running.Wait()
+}

@@ -1,0 +1,267 @@
+package dnstap
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/test"
+
+	tap "github.com/dnstap/golang-dnstap"
+	"github.com/miekg/dns"
+	"google.golang.org/protobuf/proto"
+)
+
+// reader is a collector of frames: it takes connections, or makes one.
+type reader struct {
+	frames chan *tap.Dnstap
+	close  func()
+}
+
+func (r *reader) read(conn net.Conn) {
+	in, err := tap.NewReader(conn, &tap.ReaderOptions{Bidirectional: true, Timeout: 3 * time.Second})
+	if err != nil {
+		return
+	}
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := in.ReadFrame(buf)
+		if err != nil {
+			return
+		}
+		frame := new(tap.Dnstap)
+		if proto.Unmarshal(buf[:n], frame) == nil {
+			r.frames <- frame
+		}
+	}
+}
+
+func (r *reader) next(t *testing.T) *tap.Message {
+	t.Helper()
+	select {
+	case frame := <-r.frames:
+		return frame.Message
+	case <-time.After(5 * time.Second):
+		t.Fatal("no frame")
+		return nil
+	}
+}
+
+func collector(t *testing.T, network, addr string) *reader {
+	t.Helper()
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{frames: make(chan *tap.Dnstap, 1000)}
+	var mu sync.Mutex
+	var conns []net.Conn
+	r.close = func() {
+		l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			c.Close()
+		}
+	}
+	t.Cleanup(r.close)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			go r.read(conn)
+		}
+	}()
+	return r
+}
+
+// warnings keeps what was warned of.
+type warnings struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *warnings) Warningf(format string, v ...any) {
+	w.mu.Lock()
+	w.all = append(w.all, fmt.Sprintf(format, v...))
+	w.mu.Unlock()
+}
+
+func ask(h *Dnstap, n int) {
+	for i := range n {
+		h.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA))
+	}
+}
+
+// All frames arrive, in their order; those that wait at the end, too.
+func TestDial(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		addr := filepath.Join(t.TempDir(), "tap.sock")
+		if network == "tcp" {
+			addr = freeAddr(t)
+		}
+		r := collector(t, network, addr)
+		d := &dialer{queue: newQueue(1), network: network, addr: addr, sendBuffer: 1 << 20, logger: new(warnings)}
+		if err := d.start(); err != nil {
+			t.Fatal(err)
+		}
+		h := &Dnstap{Next: answers(), sink: d}
+		ask(h, 200)
+		d.stop()
+		for i := range 200 {
+			if q, a := r.next(t).GetType(), r.next(t).GetType(); q != tap.Message_CLIENT_QUERY || a != tap.Message_CLIENT_RESPONSE {
+				t.Fatalf("%s: query %d: %v, %v", network, i, q, a)
+			}
+		}
+	}
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	return l.Addr().String()
+}
+
+// A peer that goes away and comes back gets frames again.
+func TestPeerComesBack(t *testing.T) {
+	addr := freeAddr(t)
+	r := collector(t, "tcp", addr)
+	d := &dialer{queue: newQueue(1), network: "tcp", addr: addr, logger: new(warnings)}
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer d.stop()
+	h := &Dnstap{Next: answers(), sink: d}
+	ask(h, 1)
+	r.next(t)
+	r.close()
+	r = collector(t, "tcp", addr)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		ask(h, 1)
+		select {
+		case <-r.frames:
+			return
+		default:
+		}
+	}
+	t.Error("no frame came to the peer after it was back")
+}
+
+// Without a peer nothing waits; what is too much is dropped and told.
+func TestDropped(t *testing.T) {
+	d := &dialer{queue: newQueue(1), network: "tcp", addr: freeAddr(t), logger: new(warnings)}
+	if d.start() == nil {
+		t.Fatal("connected to nobody")
+	}
+	defer d.stop()
+	began := time.Now()
+	for range queueUnit + 5 {
+		d.take([]byte{1})
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+	w := new(warnings)
+	d.report(w)
+	d.report(w)
+	if len(w.all) != 1 || w.all[0] != "Dropped dnstap messages: 5" {
+		t.Error(w.all)
+	}
+}
+
+// Several peers connect; each gets all frames. A socket that was left in the file system is no obstacle, and a second user
+// shares the listener.
+func TestHub(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "tap.sock")
+	l, err := net.Listen("unix", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	h, err := openHub("unix", addr, nil, "", new(warnings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := openHub("unix", addr, nil, "", new(warnings))
+	if err != nil || again != h {
+		t.Fatal("the listener was not shared: ", err)
+	}
+	again.release()
+	var readers []*reader
+	for range 3 {
+		conn, err := net.Dial("unix", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		r := &reader{frames: make(chan *tap.Dnstap, 1000)}
+		readers = append(readers, r)
+		go r.read(conn)
+	}
+	for end := time.Now().Add(5 * time.Second); len(*h.peers.Load()) < 3 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	tapper := &Dnstap{Next: answers(), sink: h}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { ask(tapper, 50) })
+	}
+	wg.Wait()
+	h.release()
+	for i, r := range readers {
+		for range 400 {
+			if m := r.next(t); m.GetQueryTimeSec() == 0 {
+				t.Fatalf("peer %d: %v", i, m)
+			}
+		}
+	}
+	if _, err := os.Stat(addr); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+// A peer that does not read holds nobody up.
+func TestSlowPeer(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "tap.sock")
+	h, err := openHub("unix", addr, nil, "", new(warnings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.release()
+	slow, err := net.Dial("unix", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := tap.NewReader(slow, &tap.ReaderOptions{Bidirectional: true, Timeout: 3 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); len(*h.peers.Load()) < 1 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	began := time.Now()
+	for range 3 * queueUnit {
+		h.take(make([]byte, 200))
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("queries waited for %v", took)
+	}
+	if (*h.peers.Load())[0].dropped.Load() == 0 {
+		t.Error("nothing was dropped: the peer was none that does not read")
+	}
+}

@@ -1,0 +1,68 @@
+package dnstap
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+
+	"github.com/coredns/coredns/plugin/dnstap/msg"
+	"github.com/coredns/coredns/request"
+
+	tap "github.com/dnstap/golang-dnstap"
+	"github.com/miekg/dns"
+)
+
+// ResponseWriter tells each reply that it has written.
+type ResponseWriter struct {
+	dns.ResponseWriter
+	*Dnstap
+
+	query    *dns.Msg
+	ctx      context.Context
+	began    time.Time
+	protocol tap.SocketProtocol
+	known    bool // what protocol says
+	written  bool
+}
+
+// WriteMsg writes resp, and tells it if that went well.
+func (w *ResponseWriter) WriteMsg(resp *dns.Msg) error {
+	w.written = true
+	if err := w.ResponseWriter.WriteMsg(resp); err != nil {
+		return err
+	}
+	w.tell(resp)
+	return nil
+}
+
+// tell sends the frame about resp.
+func (w *ResponseWriter) tell(resp *dns.Msg) {
+	m := w.message(tap.Message_CLIENT_RESPONSE)
+	msg.SetResponseTime(m, time.Now())
+	if w.IncludeRawMessage {
+		m.ResponseMessage, _ = resp.Pack()
+	}
+	w.TapMessageWithMetadata(w.ctx, m, request.Request{W: w.ResponseWriter, Req: w.query})
+}
+
+// message is a message of a kind, with what is known of the query.
+func (w *ResponseWriter) message(typ tap.Message_Type) *tap.Message {
+	m := new(tap.Message)
+	msg.SetType(m, typ)
+	msg.SetQueryTime(m, w.began)
+	// Clients on other transports may have no such address: it stays open then.
+	_ = msg.SetResponseAddress(m, w.LocalAddr())
+	_ = msg.SetQueryAddress(m, w.RemoteAddr())
+	if w.known {
+		m.SocketProtocol = &w.protocol
+	}
+	return m
+}
+
+// ConnectionState is the TLS state of the query's connection, nil if there is none.
+func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
+	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
+		return c.ConnectionState()
+	}
+	return nil
+}
