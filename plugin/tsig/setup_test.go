@@ -1,0 +1,62 @@
+package tsig
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
+
+func TestSetup(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte("key f { secret "+secret+"; };"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := caddy.NewTestController("dns", "tsig example.org {\nsecret KEY.example.org "+secret+"\nsecrets "+file+"\nrequire AXFR\nrequire TXT MX\nrequire_opcode UPDATE\n}")
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	config := dnsserver.GetConfig(c)
+	if len(config.TsigSecret) != 2 || config.TsigSecret["key.example.org."] != secret || config.TsigSecret["f."] != secret {
+		t.Errorf("secrets: %v", config.TsigSecret)
+	}
+	var next plugin.Handler
+	server := config.Plugin[0](next).(*TSIGServer)
+	d := &server.demand
+	if server.Zones[0] != "example.org." || d.wants(dns.OpcodeQuery, dns.TypeAXFR) || !d.wants(dns.OpcodeQuery, dns.TypeMX) || !d.wants(dns.OpcodeUpdate, dns.TypeA) {
+		t.Errorf("%+v", server)
+	}
+}
+
+func TestSetupErrors(t *testing.T) {
+	for corefile, want := range map[string]string{
+		"tsig {\nblah\n}":                       "unknown property 'blah'",
+		"tsig {\nsecret a b c\n}":               "usage: secret NAME KEY",
+		"tsig {\nsecret a b\nsecret A. b\n}":    `key "a." redefined`,
+		"tsig {\nsecrets nowhere.conf\n}":       "nowhere.conf",
+		"tsig {\nrequire\n}":                    "usage: require",
+		"tsig {\nrequire axfr\n}":               "unknown query type 'axfr'",
+		"tsig {\nrequire_opcode INVALID\n}":     "unknown opcode 'INVALID'",
+		"tsig\ntsig":                            "once per Server Block",
+		"tsig {\nsecret a b\nrequire TYPE1X\n}": ":3 - Error during parsing: unknown query type",
+	} {
+		err := setup(caddy.NewTestController("dns", corefile))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "plugin/tsig: ") {
+			t.Errorf("%q: %v, want %s", corefile, err, want)
+		}
+	}
+}
