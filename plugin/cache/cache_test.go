@@ -27,6 +27,8 @@ type world struct {
 	asked atomic.Int64 // how often the plugin below was asked
 	start time.Time
 
+	oneLane bool // the wire lane is not asked, too
+
 	mu     sync.Mutex
 	answer func(w dns.ResponseWriter, r *dns.Msg) (int, error)
 }
@@ -92,7 +94,7 @@ func (w *world) ask(name string, qtype uint16, change func(*dns.Msg)) (*dns.Msg,
 func (w *world) onWire(m, got *dns.Msg) {
 	p, _ := m.Pack()
 	var q wire.Query
-	if got == nil || !q.Parse(p) {
+	if got == nil || w.oneLane || !q.Parse(p) {
 		return
 	}
 	var r wire.Reply
@@ -347,6 +349,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 
 func TestPrefetch(t *testing.T) {
 	w := newWorld(t, func(s *settings) { s.prefetch, s.percentage = 2, 10 })
+	w.oneLane = true // else each hit would be two
 	w.says(0, aRecord)
 	w.count("example.org.", dns.TypeA)
 	w.clock.Store(280)

@@ -43,10 +43,13 @@ func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 // ServeWire passes the query on and shortens the reply that comes back.
 func (h handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	out := plugin.NextWire(h.Name(), h.Next, ctx, w, q)
-	if out != wire.Done || !w.Holds() || w.Count(wire.Authority)+w.Count(wire.Additional) == 0 || mixed(w) {
+	if out != wire.Done || !w.Holds() || mixed(w) {
 		return out
 	}
-	flags, _ := w.OPT()
+	flags, opt := w.OPT()
+	if w.Count(wire.Authority)+w.Count(wire.Additional) == 0 && !opt {
+		return out
+	}
 	kind := response.TypifyWire(w, q, flags&wire.OPTFlagDO != 0, time.Now())
 	if shortens(kind, hasSOA(w), func() bool { return answers(w, q) }) {
 		shorten(w, q)

@@ -161,6 +161,53 @@ func TestBothLanes(t *testing.T) {
 	}
 }
 
+// The OPT record of an upstream is left out with the rest, and its options.
+func TestUpstreamOPT(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply *dns.Msg
+		keeps bool
+	}{
+		"alone":    {reply(0, a), false},
+		"and more": {reply(0, a, ns, glue), false},
+		"denial":   {reply(dns.RcodeNameError, "", soa), true},
+	} {
+		m := tc.reply
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: 3}}
+		query := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		handler{Next: source{m}}.ServeDNS(t.Context(), rec, query)
+		packet, _ := query.Pack()
+		var q wire.Query
+		var w wire.Reply
+		q.Parse(packet)
+		w.Reset(nil)
+		handler{Next: loaded{m}}.ServeWire(t.Context(), &w, &q)
+		_, opt := w.OPT()
+		_, ede := w.Option(wire.OptionEDE)
+		if opt != tc.keeps || ede != tc.keeps || (rec.Msg.IsEdns0() != nil) != tc.keeps || w.PlainLen() != rec.Msg.Len() {
+			t.Errorf("%s: OPT %v, option %v, %d octets, message lane %v, %d", name, opt, ede, w.PlainLen(), rec.Msg, rec.Msg.Len())
+		}
+	}
+}
+
+// loaded answers in the wire lane with what came from elsewhere.
+type loaded struct{ reply *dns.Msg }
+
+func (l loaded) Name() string             { return "loaded" }
+func (l loaded) WireSelf() plugin.Handler { return l }
+func (l loaded) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+	return 0, nil
+}
+func (l loaded) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	m := l.reply.Copy()
+	m.Question = []dns.Question{{Name: wire.Text(q.Name()), Qtype: q.Type(), Qclass: q.Class()}}
+	if err := w.SetMsgOPT(m); err != nil {
+		panic(err)
+	}
+	return wire.Done
+}
+
 // A reply that says DO and has a signature out of its time is no positive one.
 func TestExpiredSignature(t *testing.T) {
 	m := reply(0, a+"\nwww.example.org. 1 IN RRSIG A 8 3 1 20200101000000 20190101000000 1 example.org. AAAA", ns)

@@ -16,9 +16,13 @@ type former struct {
 
 var formers = sync.Pool{New: func() any { return new(former) }}
 
-// shorten leaves only the answer section of the reply that w holds to q. The message is begun anew, so that its length counts
-// without what is left out; the records come to stand where they stood, so that pointers in them hold.
+// shorten leaves only the answer section of the reply that w holds to q, and no OPT record of an upstream. The message is begun
+// anew, so that its length counts without what is left out; the records come to stand where they stood, so that pointers in them hold.
 func shorten(w *wire.Reply, q *wire.Query) {
+	w.DropOPT()
+	if w.Count(wire.Answer) == len(w.Recs()) {
+		return
+	}
 	f := formers.Get().(*former)
 	defer formers.Put(f)
 	n := w.Count(wire.Answer)
