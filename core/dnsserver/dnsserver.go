@@ -113,6 +113,9 @@ type Config struct {
 	MaxHTTPS3Streams      *int
 	MaxHTTPS3Connections  *int
 
+	// Limits are the other limits of the listeners, and of the process.
+	Limits Limits
+
 	// ProxyProtoConnPolicy, if set, makes the listeners understand the PROXY protocol.
 	ProxyProtoConnPolicy                    proxyproto.ConnPolicyFunc
 	ProxyProtoUDPSessionTrackingTTL         time.Duration

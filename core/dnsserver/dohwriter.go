@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -14,9 +16,11 @@ type DoHWriter struct {
 	// Msg is the message that was written last, nil if none was.
 	Msg *dns.Msg
 
+	server       *Server
 	packed       []byte // Msg as it goes out, nil if it still must be packed
 	raddr, laddr net.Addr
 	request      *http.Request
+	signature
 }
 
 // WriteMsg keeps m.
@@ -27,7 +31,7 @@ func (d *DoHWriter) WriteMsg(m *dns.Msg) error {
 
 // writeFit keeps m, a reply to req. Nothing is cut, as HTTP carries any length.
 func (d *DoHWriter) writeFit(m, req *dns.Msg) error {
-	r := &responder{out: keeper{d, m}, remote: d.raddr, local: d.laddr, limit: dns.MaxMsgSize, tls: d.ConnectionState()}
+	r := &responder{out: keeper{d, m}, server: d.server, remote: d.raddr, local: d.laddr, limit: dns.MaxMsgSize, tls: d.ConnectionState(), signature: d.signature}
 	return r.writeFit(m, req)
 }
 
@@ -38,7 +42,13 @@ type keeper struct {
 }
 
 func (k keeper) send(b []byte) error {
-	k.Msg, k.packed = k.m, append([]byte(nil), b...)
+	k.Msg = k.m
+	return k.DoHWriter.send(b)
+}
+
+// send keeps a reply that is packed.
+func (d *DoHWriter) send(b []byte) error {
+	d.packed = append([]byte(nil), b...)
 	return nil
 }
 
@@ -48,9 +58,17 @@ func (d *DoHWriter) Write(b []byte) (int, error) {
 	if err := m.Unpack(b); err != nil {
 		return 0, err
 	}
-	d.Msg, d.packed = m, nil
-	return len(b), nil
+	d.Msg = m
+	return len(b), d.send(b)
 }
+
+func (d *DoHWriter) peer() wire.Peer {
+	p := wire.PeerOf(d.raddr, d.laddr)
+	p.Limit = wire.MaxMessage
+	return p
+}
+
+func (d *DoHWriter) verify(packet []byte, r *dns.Msg) { d.check(d.server, packet, r) }
 
 // RemoteAddr is the client's address; LocalAddr, the address that the request was sent to.
 func (d *DoHWriter) RemoteAddr() net.Addr { return d.raddr }
@@ -70,8 +88,12 @@ func (d *DoHWriter) ConnectionState() *tls.ConnectionState {
 	return d.request.TLS
 }
 
-// Close, Hijack and TsigTimersOnly do nothing; TsigStatus is nil: signatures do not go over HTTP.
-func (d *DoHWriter) Close() error          { return nil }
-func (d *DoHWriter) Hijack()               {}
-func (d *DoHWriter) TsigStatus() error     { return nil }
-func (d *DoHWriter) TsigTimersOnly(_ bool) {}
+// TsigStatus is nil if the query is not signed, or well.
+func (d *DoHWriter) TsigStatus() error { return d.signature.TsigStatus() }
+
+// TsigTimersOnly is for the second and further messages of a transfer, which HTTP does not carry.
+func (d *DoHWriter) TsigTimersOnly(on bool) { d.signature.TsigTimersOnly(on) }
+
+// Close and Hijack do nothing: the connection is not the query's.
+func (d *DoHWriter) Close() error { return nil }
+func (d *DoHWriter) Hijack()      {}

@@ -43,9 +43,9 @@ func NewServergRPC(addr string, group []*Config) (*ServergRPC, error) {
 	sg := &ServergRPC{
 		Server:    s,
 		tlsConfig: tlsConfigOf(group, "h2"),
-		maxConns:  orDefault(firstSet(group, func(c *Config) *int { return c.MaxGRPCConnections }), DefaultGRPCMaxConnections),
+		maxConns:  s.limits.connections,
 	}
-	streams := orDefault(firstSet(group, func(c *Config) *int { return c.MaxGRPCStreams }), DefaultGRPCMaxStreams)
+	streams := s.limits.streams
 	if streams == 0 {
 		streams = math.MaxUint32
 	}

@@ -4,33 +4,28 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	golog "log"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
-	"github.com/coredns/coredns/plugin/pkg/dnsutil"
-	"github.com/coredns/coredns/plugin/pkg/doh"
-	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/netutil"
 )
 
 // ServerHTTPS serves DNS over HTTP/1.1 and HTTP/2 (RFC 8484).
 type ServerHTTPS struct {
 	*Server
-	httpsServer *http.Server
+	httpsServer *http.Server // for HTTP/1.1
 	tlsConfig   *tls.Config
-	valid       func(*http.Request) bool
-	maxConns    int
+	valid       func(*http.Request) bool // nil: if the path is /dns-query
+	good        prometheus.Counter       // responses with status 200
 }
 
 // NewServerHTTPS is a ServerHTTPS for the blocks of group, at addr (https://:443). It opens no socket.
@@ -40,55 +35,22 @@ func NewServerHTTPS(addr string, group []*Config) (*ServerHTTPS, error) {
 		return nil, err
 	}
 	sh := &ServerHTTPS{
-		Server:    s,
-		tlsConfig: tlsConfigOf(group, "h2", "http/1.1"),
-		valid:     validator(group),
-		maxConns:  orDefault(firstSet(group, func(c *Config) *int { return c.MaxHTTPSConnections }), DefaultHTTPSMaxConnections),
+		Server: s, tlsConfig: tlsConfigOf(group, "h2", "http/1.1"), valid: validator(group),
+		good: vars.HTTPSResponsesCount.WithLabelValues(s.Addr, strconv.Itoa(http.StatusOK)),
+	}
+	if sh.tlsConfig != nil {
+		sh.tlsConfig.DynamicRecordSizingDisabled = true
 	}
 	sh.httpsServer = &http.Server{
-		Handler:      sh,
-		ReadTimeout:  s.ReadTimeout,
-		WriteTimeout: s.WriteTimeout,
-		IdleTimeout:  s.IdleTimeout,
-		ErrorLog:     golog.New(debugWriter{}, "", 0),
+		Handler:        sh,
+		ReadTimeout:    s.ReadTimeout,
+		WriteTimeout:   s.WriteTimeout,
+		IdleTimeout:    s.IdleTimeout,
+		MaxHeaderBytes: s.headerRoom(),
+		ErrorLog:       debugLog(),
+		ConnContext:    withEndpoint,
 	}
 	return sh, nil
-}
-
-// debugWriter logs what net/http has to say at debug level.
-type debugWriter struct{}
-
-func (debugWriter) Write(p []byte) (int, error) {
-	log.Debug(strings.TrimSpace(string(p)))
-	return len(p), nil
-}
-
-// validator is the function that decides whether an HTTP request is one for us: the last of the group, or
-// else whether its path is /dns-query.
-func validator(group []*Config) func(*http.Request) bool {
-	valid := func(r *http.Request) bool { return r.URL.Path == doh.Path }
-	for _, cfg := range group {
-		if cfg.HTTPRequestValidateFunc != nil {
-			valid = cfg.HTTPRequestValidateFunc
-		}
-	}
-	return valid
-}
-
-// firstSet is the first limit that a block of the group sets, nil if none does. It warns
-// of blocks that set another one.
-func firstSet(group []*Config, get func(*Config) *int) (first *int) {
-	for _, cfg := range group {
-		p := get(cfg)
-		switch {
-		case p == nil:
-		case first == nil:
-			first = p
-		case *first != *p:
-			log.Warningf("server blocks that share a listener set different limits, %d and %d: using %d", *first, *p, *first)
-		}
-	}
-	return first
 }
 
 // Listen opens the TCP socket.
@@ -104,27 +66,25 @@ func (s *ServerHTTPS) ServePacket(net.PacketConn) error { return nil }
 
 // Serve serves requests that come on connections of l until the server is stopped.
 func (s *ServerHTTPS) Serve(l net.Listener) error {
-	l = s.wrapListener(l)
-	if s.maxConns > 0 {
-		l = netutil.LimitListener(l, s.maxConns)
-	}
 	if s.tlsConfig == nil {
 		s.warnPlain()
-	} else {
-		l = tls.NewListener(l, s.tlsConfig)
 	}
+	first := &handedConns{addr: l.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer first.Close()
 	if !s.start(httpStopper{s.httpsServer}) {
 		return l.Close()
 	}
-	if err := s.httpsServer.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	wg.Go(func() { s.httpsServer.Serve(first) })
+	return s.serveStream(s.wrapListener(l), func(t *streamTransport, conn net.Conn) transportConn {
+		c := &httpsConn{server: s, http1: first}
+		c.open(t, conn, s.tlsConfig, func() {})
+		return c
+	})
 }
 
-// Shutdown stops the server. See Server.Stop.
-func (s *ServerHTTPS) Shutdown() error { return s.Stop() }
-
+// httpStopper ends what net/http serves.
 type httpStopper struct{ *http.Server }
 
 func (h httpStopper) stop(ctx context.Context) error {
@@ -135,62 +95,108 @@ func (h httpStopper) stop(ctx context.Context) error {
 	return err
 }
 
+// Shutdown stops the server. See Server.Stop.
+func (s *ServerHTTPS) Shutdown() error { return s.Stop() }
+
 // ServeHTTP answers one request.
 func (s *ServerHTTPS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	remote := net.Addr(&net.TCPAddr{})
 	if a, err := net.ResolveTCPAddr("tcp", r.RemoteAddr); err == nil {
 		remote = a
 	}
-	s.serveHTTP(w, r, s.valid, &DoHWriter{laddr: s.localAddr(r), raddr: remote, request: r}, vars.HTTPSResponsesCount)
+	if e, ok := r.Context().Value(endpointKey{}).(*endpoint); ok {
+		e.inflight.add()
+		defer func() {
+			e.last.Store(sinceStart())
+			e.inflight.done()
+		}()
+	}
+	s.serveHTTP(w, r, s.valid, &DoHWriter{server: s.Server, laddr: s.localAddr(r), raddr: remote, request: r}, vars.HTTPSResponsesCount)
 }
 
-// localAddr is the address that a request was sent to.
-func (s *Server) localAddr(r *http.Request) net.Addr {
-	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		return a
-	}
-	_, hostport, _ := strings.Cut(s.Addr, "://")
-	if a, err := net.ResolveTCPAddr("tcp", hostport); err == nil {
-		return a
-	}
-	return &net.TCPAddr{}
+// httpsConn is a connection of DNS over HTTP: TLS tells which version of HTTP is spoken on it.
+type httpsConn struct {
+	endpoint
+	server *ServerHTTPS
+	http1  *handedConns
+	http2  atomic.Pointer[h2Conn] // once that is known
+	chosen atomic.Bool            // HTTP/1.1
 }
 
-// serveHTTP is what DoH and DoH3 do with a request (RFC 8484 §4).
-func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request, valid func(*http.Request) bool, dw *DoHWriter, count *prometheus.CounterVec) {
-	status := s.answerHTTP(w, r, valid, dw)
-	count.WithLabelValues(s.Addr, strconv.Itoa(status)).Inc()
+func (c *httpsConn) serve() {
+	defer c.conn.Close()
+	if !c.handshake() {
+		return
+	}
+	if c.state != nil && c.state.NegotiatedProtocol == "h2" {
+		h2 := newH2Conn(c.server, &c.endpoint)
+		c.http2.Store(h2)
+		h2.serve()
+		c.closeTLS()
+		return
+	}
+	c.chosen.Store(true)
+	ended := make(chan struct{})
+	c.low.closed = sync.OnceFunc(func() { close(ended) })
+	if c.http1.give(c.upper) {
+		<-ended
+	}
 }
 
-func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, valid func(*http.Request) bool, dw *DoHWriter) (status int) {
-	if !valid(r) {
-		http.Error(w, "", http.StatusNotFound)
-		return http.StatusNotFound
+// hurry does nothing for HTTP/1.1: net/http ends such connections by itself.
+func (c *httpsConn) hurry() {
+	if h2 := c.http2.Load(); h2 != nil {
+		h2.hurry()
+	} else if !c.chosen.Load() {
+		c.conn.SetReadDeadline(time.Now().Add(drainTime))
 	}
-	msg, err := doh.RequestToMsg(r)
-	if err != nil {
-		log.Debugf("DoH request could not be parsed: %s", err)
-		http.Error(w, "invalid request", http.StatusBadRequest)
-		return http.StatusBadRequest
+}
+
+// handedConns is the listener from which net/http gets connections that somebody else has accepted.
+type handedConns struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+var errNoMoreConns = errors.New("no more connections are handed over")
+
+func (h *handedConns) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, errNoMoreConns
 	}
-	s.ServeDNS(context.WithValue(r.Context(), HTTPRequestKey{}, r), dw, msg)
-	if dw.Msg == nil {
-		http.Error(w, "No response", http.StatusInternalServerError)
-		return http.StatusInternalServerError
+}
+
+// give hands a connection over. It reports false if nobody takes it any more.
+func (h *handedConns) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.closed:
+		return false
 	}
-	body := dw.packed
-	if body == nil {
-		if body, err = dw.Msg.Pack(); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return http.StatusInternalServerError
-		}
+}
+
+func (h *handedConns) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+func (h *handedConns) Addr() net.Addr { return h.addr }
+
+// endpointKey holds the *endpoint of a request's connection.
+type endpointKey struct{}
+
+func withEndpoint(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
 	}
-	kind, _ := response.Typify(dw.Msg, time.Now().UTC())
-	h := w.Header()
-	h.Set("Content-Type", doh.MimeType)
-	h.Set("Cache-Control", fmt.Sprintf("max-age=%d", int(dnsutil.MinimalTTL(dw.Msg, kind).Seconds())))
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	w.Write(body)
-	return http.StatusOK
+	if low, ok := c.(*gatherConn); ok {
+		return context.WithValue(ctx, endpointKey{}, low.owner)
+	}
+	return ctx
 }

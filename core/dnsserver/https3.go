@@ -43,10 +43,10 @@ func NewServerHTTPS3(addr string, group []*Config) (*ServerHTTPS3, error) {
 		Server:    s,
 		tlsConfig: http3.ConfigureTLSConfig(tlsConfig),
 		valid:     validator(group),
-		maxConns:  orDefault(firstSet(group, func(c *Config) *int { return c.MaxHTTPS3Connections }), DefaultHTTPS3MaxConnections),
+		maxConns:  s.limits.connections,
 	}
 	sh.quicConfig = &quic.Config{MaxIdleTimeout: s.IdleTimeout, Allow0RTT: true, EnableDatagrams: true}
-	if n := orDefault(firstSet(group, func(c *Config) *int { return c.MaxHTTPS3Streams }), DefaultHTTPS3MaxStreams); n > 0 {
+	if n := s.limits.streams; n > 0 {
 		sh.quicConfig.MaxIncomingStreams = int64(n)
 	}
 	sh.httpsServer = &http3.Server{

@@ -7,8 +7,6 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-
-	"github.com/miekg/dns"
 )
 
 // WireLane says whether queries are served as bytes where the plugins of a block can do that. Without
@@ -22,35 +20,35 @@ func init() {
 // serveWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
 // what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
 func (s *Server) serveWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
-	b, ok := s.router.find(q.Lower(), q.Type() == dns.TypeDS)
-	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
-		return nil, wire.Unpack
-	}
 	if !s.debug {
 		defer func() {
 			if v := recover(); v != nil {
 				s.recovered(v)
-				reply, out = failed(w, q, wire.ServFail), wire.Done
+				reply, out = s.failed(w, q, wire.ServFail), wire.Done
 			}
 		}()
+	}
+	b, ok := s.router.find(q)
+	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
+		return nil, wire.Unpack
 	}
 	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
 		return nil, out
 	}
 	switch {
 	case w.Holds():
-		return w.Finish(q, edns.ReplySize(q.EDNS().Size)), out
+		return s.finish(w, q, edns.ReplySize(q.EDNS().Size)), out
 	case w.Failed() && !plugin.ClientWrite(w.Rcode()):
-		return failed(w, q, w.Rcode()), out
+		return s.failed(w, q, w.Rcode()), out
 	}
 	return nil, out // a drop, or a return code that says that somebody has written
 }
 
 // failed is an error reply to q.
-func failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
+func (s *Server) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
 	w.Begin(q)
 	w.SetRcode(rcode)
-	return w.Finish(q, edns.ReplySize(q.EDNS().Size))
+	return s.finish(w, q, edns.ReplySize(q.EDNS().Size))
 }
 
 // blockContext is the context of all queries of a block in the wire lane.

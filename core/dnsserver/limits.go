@@ -1,16 +1,32 @@
 package dnsserver
 
-import "time"
+import (
+	"time"
 
-// Defaults of everything that is limited, in one place. Settings of a Config go before them.
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Defaults of everything that is limited, in one place. What a Config sets goes before them.
+//
+// Where CoreDNS 1.14.7 has a limit, ours is the same: the times, and the connections and streams of HTTP, QUIC and gRPC. The others
+// are far beyond what honest clients do; each says how it was chosen.
 const (
-	DefaultReadTimeout  = 3 * time.Second  // until the first query of a connection, or all of a DoQ stream's query
+	DefaultReadTimeout  = 3 * time.Second  // until the first query of a connection, or all of an HTTP request or DoQ stream
 	DefaultIdleTimeout  = 10 * time.Second // until each further query of a connection
 	DefaultWriteTimeout = 5 * time.Second  // to write a reply
 	DefaultGraceTime    = 5 * time.Second  // for queries in flight when a server is stopped
 	DefaultTCPQueries   = -1               // queries of one connection; -1 is any number
 
+	// DefaultHandshakeTimeout is for all of a TLS or QUIC handshake: as long as for the first query.
+	DefaultHandshakeTimeout = 3 * time.Second
+
 	DefaultHTTPSMaxConnections = 200
+	// DefaultHTTPSMaxStreams is what net/http allows.
+	DefaultHTTPSMaxStreams = 250
+	// DefaultHTTPSMaxHeaderBytes has room for the longest query in the URL of a GET request, 87,384 octets.
+	DefaultHTTPSMaxHeaderBytes = 96 << 10
 
 	DefaultHTTPS3MaxHeaderBytes = 16 << 10
 	DefaultHTTPS3MaxStreams     = 256
@@ -23,12 +39,27 @@ const (
 	DefaultGRPCMaxStreams     = 256
 	DefaultGRPCMaxConnections = 200
 
-	// DefaultStreamQueries is how many queries of one TCP or TLS connection are worked on at once; the
-	// next ones are not read before one of these is answered.
+	// DefaultStreamQueries is how many queries of one TCP or TLS connection are worked on at once; the next ones are not read
+	// before one of these is answered, so none is lost. Resolvers keep a few tens in flight on a connection.
 	DefaultStreamQueries = 64
 
-	// MaxStreamConnections is the open connections of one TCP or TLS listener; more wait in its backlog.
+	// The open connections of one TCP or TLS listener: one for each 128 KiB of memory that the process may use, within these
+	// bounds, so that idle ones, which take some 20 KiB each, leave most of it to others.
+	MinStreamConnections = 1024
 	MaxStreamConnections = 16384
+	MemoryPerConnection  = 128 << 10
+
+	// Of a listener's TCP or TLS connections, one client may have this part: so many that a whole office behind one
+	// address does not notice, and so few that there is room for another. The listeners of HTTP, QUIC and gRPC have no such limit by
+	// default, as proxies bring many clients on connections of one address.
+	ClientShare = 2
+	// A client is an IPv4 address, or an IPv6 network of the length that one customer is given (RFC 6177).
+	DefaultClientBits4 = 32
+	DefaultClientBits6 = 56
+
+	// DefaultUnreadBytes is the octets of replies that wait for the client of one TCP, TLS or HTTP/2 connection to take them, before
+	// no more of its queries are read: some 15 of the longest messages, or 10,000 usual ones.
+	DefaultUnreadBytes = 1 << 20
 
 	// MaxUDPQuery is the longest query that is read over UDP, in octets.
 	MaxUDPQuery = 65535
@@ -38,12 +69,119 @@ const (
 	MinWaiting      = 1024
 	MaxWaiting      = 65536
 	MemoryPerWaiter = 32 << 10
+
+	// The octets of replies that wait for all clients of the process: this part of the memory that it may use, within
+	// these bounds. Beyond, connections whose clients do not read are closed.
+	InFlightShare    = 8
+	MinInFlightBytes = 16 << 20
+	MaxInFlightBytes = 1 << 30
 )
 
+// Limits are the limits of a server block's listeners that have no field of their own in Config; nil means the default, 0
+// none. If blocks that share a listener set different ones, the first in the Corefile counts.
+type Limits struct {
+	Connections       *int           // open connections of the listener
+	ClientConnections *int           // of these, from one client
+	ClientBits4       *int           // the length of the prefix that makes a client, for IPv4
+	ClientBits6       *int           // and for IPv6
+	Streams           *int           // streams of a connection of HTTP/2, HTTP/3, QUIC or gRPC at one time
+	Pipeline          *int           // queries of a connection of TCP or TLS that are worked on at one time
+	QueryBytes        *int           // length of a query that does not come over UDP
+	HeaderBytes       *int           // length of the headers of an HTTP request
+	UnreadBytes       *int           // replies of a connection that the client has not taken
+	Handshake         *time.Duration // for all of a TLS or QUIC handshake
+
+	// Limits of the process: what the first block says that says anything.
+	Waiting       *int // queries that wait at one time
+	InFlightBytes *int // replies that clients have not taken
+}
+
+// limits are the limits of one listener as they are in force; 0 is none.
+type limits struct {
+	connections, client    int
+	bits4, bits6           int
+	streams, pipeline      int
+	queryBytes             int
+	headerBytes, unread    int
+	handshake              time.Duration
+	waiting, inFlightBytes int // of the process
+}
+
+// limitsOf finds out the limits of a listener with the scheme trans.
+func limitsOf(trans string, group []*Config) limits {
+	get := func(own func(*Config) *int, common func(*Limits) *int, def int) int {
+		if own != nil {
+			if p := firstSet(group, own); p != nil {
+				return *p
+			}
+		}
+		return orDefault(firstSet(group, func(c *Config) *int { return common(&c.Limits) }), def)
+	}
+	connections := func(own func(*Config) *int, def int) int {
+		return get(own, func(l *Limits) *int { return l.Connections }, def)
+	}
+	streams := func(own func(*Config) *int, def int) int {
+		return get(own, func(l *Limits) *int { return l.Streams }, def)
+	}
+	var l limits
+	headers := DefaultHTTPSMaxHeaderBytes
+	switch trans {
+	case transport.HTTPS:
+		l.connections = connections(func(c *Config) *int { return c.MaxHTTPSConnections }, DefaultHTTPSMaxConnections)
+		l.streams = streams(nil, DefaultHTTPSMaxStreams)
+	case transport.HTTPS3:
+		l.connections = connections(func(c *Config) *int { return c.MaxHTTPS3Connections }, DefaultHTTPS3MaxConnections)
+		l.streams = streams(func(c *Config) *int { return c.MaxHTTPS3Streams }, DefaultHTTPS3MaxStreams)
+		headers = DefaultHTTPS3MaxHeaderBytes
+	case transport.QUIC:
+		l.connections = connections(func(c *Config) *int { return c.MaxQUICConnections }, DefaultQUICMaxConnections)
+		l.streams = streams(func(c *Config) *int { return c.MaxQUICStreams }, DefaultMaxQUICStreams)
+	case transport.GRPC:
+		l.connections = connections(func(c *Config) *int { return c.MaxGRPCConnections }, DefaultGRPCMaxConnections)
+		l.streams = streams(func(c *Config) *int { return c.MaxGRPCStreams }, DefaultGRPCMaxStreams)
+	default:
+		l.connections = connections(nil, connectionLimit(memoryLimit()))
+		l.client = l.connections / ClientShare
+	}
+	l.client = get(nil, func(l *Limits) *int { return l.ClientConnections }, l.client)
+	l.bits4 = get(nil, func(l *Limits) *int { return l.ClientBits4 }, DefaultClientBits4)
+	l.bits6 = get(nil, func(l *Limits) *int { return l.ClientBits6 }, DefaultClientBits6)
+	l.pipeline = get(nil, func(l *Limits) *int { return l.Pipeline }, DefaultStreamQueries)
+	l.queryBytes = get(nil, func(l *Limits) *int { return l.QueryBytes }, wire.MaxMessage)
+	l.headerBytes = get(nil, func(l *Limits) *int { return l.HeaderBytes }, headers)
+	l.unread = get(nil, func(l *Limits) *int { return l.UnreadBytes }, DefaultUnreadBytes)
+	l.handshake = orDefault(firstSet(group, func(c *Config) *time.Duration { return c.Limits.Handshake }), time.Duration(DefaultHandshakeTimeout))
+	l.waiting = get(nil, func(l *Limits) *int { return l.Waiting }, waitingLimit(memoryLimit()))
+	l.inFlightBytes = get(nil, func(l *Limits) *int { return l.InFlightBytes }, inFlightLimit(memoryLimit()))
+	return l
+}
+
+// enforce makes the limits of the process those that a server which begins to serve was made with.
+func (l *limits) enforce() {
+	waiting().limit(l.waiting)
+	inFlight.max.Store(int64(l.inFlightBytes))
+}
+
 // orDefault is the value that p points to, def if it points to none.
-func orDefault(p *int, def int) int {
+func orDefault[T any](p *T, def T) T {
 	if p == nil {
 		return def
 	}
 	return *p
+}
+
+// firstSet is the first limit that a block of the group sets, nil if none does. It warns
+// of blocks that set another one.
+func firstSet[T comparable](group []*Config, get func(*Config) *T) (first *T) {
+	for _, cfg := range group {
+		p := get(cfg)
+		switch {
+		case p == nil:
+		case first == nil:
+			first = p
+		case *first != *p:
+			log.Warningf("server blocks that share a listener set different limits, %v and %v: using %v", *first, *p, *first)
+		}
+	}
+	return first
 }

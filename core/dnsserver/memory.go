@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"math"
 	"os"
+	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -17,21 +18,78 @@ func waitingLimit(memory int64) int {
 	return int(min(MaxWaiting, max(MinWaiting, memory/MemoryPerWaiter)))
 }
 
+// connectionLimit is how many connections of TCP or TLS a listener takes with so many bytes of memory.
+func connectionLimit(memory int64) int {
+	return int(min(MaxStreamConnections, max(MinStreamConnections, memory/MemoryPerConnection)))
+}
+
+// inFlightLimit is how many bytes of replies may wait for clients with so many bytes of memory.
+func inFlightLimit(memory int64) int {
+	return int(min(MaxInFlightBytes, max(MinInFlightBytes, memory/InFlightShare)))
+}
+
 // memoryLimit is the bytes of memory that the process may use: the least of what Go was told and
 // what its control group allows.
 func memoryLimit() int64 {
-	limit := debug.SetMemoryLimit(-1)
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
+	return min(debug.SetMemoryLimit(-1), groupLimit())
+}
+
+// groupLimit is the bytes of memory that the control groups of the process allow, math.MaxInt64 if they do not say.
+var groupLimit = sync.OnceValue(func() int64 {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return math.MaxInt64
+	}
+	return groupLimitOf("/sys/fs/cgroup", string(own))
+})
+
+// groupLimitOf is groupLimit for a process whose groups are told by own, in the form of /proc/self/cgroup, and lie below root. The limits of
+// a group hold for those below it, too. In a container the process sees its own group as the root of all.
+func groupLimitOf(root, own string) int64 {
+	limit := int64(math.MaxInt64)
+	for line := range strings.Lines(own) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
 			continue
 		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
-			limit = min(limit, n)
+		folder, file := root, "memory.max"
+		switch {
+		case f[1] == "memory": // the first version of control groups
+			folder, file = path.Join(root, "memory"), "memory.limit_in_bytes"
+		case f[1] != "":
+			continue
 		}
-	}
-	if limit <= 0 {
-		return math.MaxInt64
+		for group := path.Clean("/" + f[2]); ; group = path.Dir(group) {
+			limit = min(limit, readLimit(path.Join(folder, group, file)))
+			if group == "/" {
+				break
+			}
+		}
 	}
 	return limit
 }
+
+// readLimit reads one limit; there is none if the file is not there or says "max".
+func readLimit(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return math.MaxInt64
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || n <= 0 || n > noLimit {
+		return math.MaxInt64
+	}
+	return n
+}
+
+// noLimit is more than any machine has; the first version of control groups says a number of that kind for no limit.
+const noLimit = 1 << 60
+
+// keepMemory tells Go to stay below 90 % of what the control groups allow, so that memory is collected before the system ends the
+// process, unless somebody has told Go another limit.
+var keepMemory = sync.OnceFunc(func() {
+	group := groupLimit()
+	if group < math.MaxInt64 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(group / 10 * 9)
+	}
+})

@@ -48,14 +48,13 @@ func NewServerQUIC(addr string, group []*Config) (*ServerQUIC, error) {
 	if err != nil {
 		return nil, err
 	}
-	streams := orDefault(firstSet(group, func(c *Config) *int { return c.MaxQUICStreams }), DefaultMaxQUICStreams)
 	workers := orDefault(firstSet(group, func(c *Config) *int { return c.MaxQUICWorkerPoolSize }), DefaultQUICStreamWorkers)
 	return &ServerQUIC{
 		Server:     s,
 		tlsConfig:  tlsConfigOf(group, "doq"),
-		quicConfig: &quic.Config{MaxIdleTimeout: s.IdleTimeout, MaxIncomingStreams: int64(streams), MaxIncomingUniStreams: -1, Allow0RTT: true},
+		quicConfig: &quic.Config{MaxIdleTimeout: s.IdleTimeout, MaxIncomingStreams: int64(s.limits.streams), MaxIncomingUniStreams: -1, Allow0RTT: true},
 		workers:    make(chan struct{}, max(1, workers)),
-		maxConns:   orDefault(firstSet(group, func(c *Config) *int { return c.MaxQUICConnections }), DefaultQUICMaxConnections),
+		maxConns:   s.limits.connections,
 	}, nil
 }
 

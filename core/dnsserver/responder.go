@@ -28,15 +28,12 @@ type outlet interface {
 // There is one for each query, so that handlers may keep it.
 type responder struct {
 	out           outlet
+	server        *Server
 	network       string // udp or tcp
 	remote, local net.Addr
 	limit         int // of replies in octets; 0: the client's EDNS size
 	tls           *tls.ConnectionState
-
-	secrets    map[string]string // TSIG secrets of the listener
-	tsigStatus error
-	tsigMAC    string
-	timersOnly bool
+	signature
 }
 
 func (w *responder) LocalAddr() net.Addr         { return w.local }
@@ -44,39 +41,27 @@ func (w *responder) RemoteAddr() net.Addr        { return w.remote }
 func (w *responder) Network() string             { return w.network }
 func (w *responder) Close() error                { return w.out.Close() }
 func (w *responder) Hijack()                     { w.out.Hijack() }
-func (w *responder) TsigStatus() error           { return w.tsigStatus }
-func (w *responder) TsigTimersOnly(on bool)      { w.timersOnly = on }
 func (w *responder) Write(b []byte) (int, error) { return len(b), w.out.send(b) }
 
 // ConnectionState is the TLS state of the query's connection, nil without TLS.
 func (w *responder) ConnectionState() *tls.ConnectionState { return w.tls }
 
 // verify checks the signature of the query r, which came as packet (RFC 8945 §5.2).
-func (w *responder) verify(packet []byte, r *dns.Msg) {
-	t := r.IsTsig()
-	if t == nil || w.secrets == nil {
-		return
-	}
-	w.tsigMAC = t.MAC
-	secret, ok := w.secrets[dns.CanonicalName(t.Hdr.Name)]
-	if !ok {
-		w.tsigStatus = dns.ErrSecret
-		return
-	}
-	w.tsigStatus = dns.TsigVerify(packet, secret, "", false)
+func (w *responder) verify(packet []byte, r *dns.Msg) { w.check(w.server, packet, r) }
+
+// peer is who asks.
+func (w *responder) peer() wire.Peer {
+	p := wire.PeerOf(w.remote, w.local)
+	p.Limit = uint16(w.limit)
+	return p
 }
+
+// send sends one message as it is.
+func (w *responder) send(b []byte) error { return w.out.send(b) }
 
 // WriteMsg packs m as it is and sends it, signed if it has a TSIG record.
 func (w *responder) WriteMsg(m *dns.Msg) error {
-	if t := m.IsTsig(); t != nil && w.secrets != nil {
-		b, mac, err := dns.TsigGenerate(m, w.secrets[dns.CanonicalName(t.Hdr.Name)], w.tsigMAC, w.timersOnly)
-		if err != nil {
-			return err
-		}
-		w.tsigMAC = mac
-		return w.out.send(b)
-	}
-	b, err := m.Pack()
+	b, err := w.pack(m)
 	if err != nil {
 		return err
 	}
@@ -114,6 +99,9 @@ func (w *responder) writeFit(m, req *dns.Msg) error {
 		}
 	}
 	packed := p.reply.End(end)
+	if w.server != nil && asked != nil && len(asked.Option) > 0 {
+		packed = w.server.extras.addFor(asked, packed, w.network == "tcp", end.Limit)
+	}
 	if p.reply.Flag(wire.FlagTC) && !m.Truncated {
 		m.Truncated = true // for those that log the message
 	}

@@ -1,18 +1,33 @@
 package dnsserver
 
 import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // router finds the blocks that a name belongs to: those of the longest zone that the
 // name is or lies below, then those of the next shorter one, and so on.
 type router struct {
 	zones wire.Suffixes[[]*block] // blocks of one zone in file order
+	views map[*block][]WireViewer // of blocks whose Viewers all are such
+}
+
+// WireViewer is a Viewer that can also decide on a query that is not unpacked.
+type WireViewer interface {
+	Viewer
+	// FilterWire is Filter for q, which it does not keep. It is not sure if it takes the message to know; the query is
+	// unpacked then. ctx is that of the block in the wire lane.
+	FilterWire(ctx context.Context, q *wire.Query) (belongs, sure bool)
 }
 
 func newRouter(blocks []*block) (*router, error) {
-	r := &router{}
+	r := &router{views: map[*block][]WireViewer{}}
 	for _, b := range blocks {
+		r.views[b] = wireViewers(b)
 		name, err := wire.LowerName(b.Zone)
 		if err != nil {
 			return nil, err
@@ -50,11 +65,43 @@ func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
 
 // find is route for a query that is not unpacked. It reports false if a block has to look at the message before it is known whose
 // the query is.
-func (r *router) find(name []byte, ds bool) (*block, bool) {
+func (r *router) find(q *wire.Query) (*block, bool) {
 	sure := true
-	b := r.route(name, ds, func(b *block) bool {
-		sure = sure && len(b.FilterFuncs) == 0
-		return true
+	b := r.route(q.Lower(), q.Type() == dns.TypeDS, func(b *block) bool {
+		if len(b.FilterFuncs) == 0 {
+			return true
+		}
+		belongs, known := r.filter(b, q)
+		sure = sure && known
+		return belongs || !known // what comes behind a block that is not sure does not count
 	})
 	return b, sure
+}
+
+// filter asks a block's views whether a query belongs to it.
+func (r *router) filter(b *block, q *wire.Query) (belongs, sure bool) {
+	views := r.views[b]
+	if len(views) != len(b.FilterFuncs) {
+		return false, false // there are filters that want a message
+	}
+	for _, v := range views {
+		if belongs, sure = v.FilterWire(b.ctx, q); !belongs || !sure {
+			break
+		}
+	}
+	return belongs, sure
+}
+
+// wireViewers is the WireViewers of a block's chain. As with ServeWire, a handler that has its FilterWire from one that it
+// embeds is none.
+func wireViewers(b *block) (views []WireViewer) {
+	for _, h := range b.chain {
+		if v, ok := messageOnly(h).(interface {
+			WireViewer
+			plugin.WireHandler
+		}); ok {
+			views = append(views, v)
+		}
+	}
+	return views
 }

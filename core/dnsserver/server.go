@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type Server struct {
 	tsigSecret map[string]string
 	classes    bool // takes queries of other classes than IN
 	debug      bool // does not recover from panics
+	limits     limits
+	extras     extras
 	stacktrace bool
 	grace      time.Duration
 	unlisted   bool // another server lists the same zones
@@ -66,6 +69,8 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		configs:       group,
 		grace:         DefaultGraceTime,
 	}
+	trans, _, _ := strings.Cut(addr, "://")
+	s.limits = limitsOf(trans, group)
 	for _, cfg := range group {
 		s.configure(cfg)
 		b := newBlock(s, cfg)
@@ -79,6 +84,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 			}
 		}
 	}
+	s.extras = extrasOf(trans, s.IdleTimeout)
 	var err error
 	s.router, err = newRouter(s.blocks)
 	return s, err
@@ -230,6 +236,7 @@ func (s *Server) start(t stopper) bool {
 	if s.stopped {
 		return false
 	}
+	s.limits.enforce()
 	if s.attempt != nil {
 		s.attempt.serves()
 	}

@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
@@ -22,7 +23,32 @@ func NewServerTLS(addr string, group []*Config) (*ServerTLS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ServerTLS{Server: s, tlsConfig: tlsConfigOf(group)}, nil
+	return &ServerTLS{Server: s, tlsConfig: dotConfig(tlsConfigOf(group))}, nil
+}
+
+// dotConfig is c for DNS over TLS: clients that offer the protocol "dot" get it, as those of zone transfers want it (RFC 9103
+// §7.1), and what others offer does not matter.
+func dotConfig(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
+	}
+	c.DynamicRecordSizingDisabled = true // replies are short, and go out together
+	get := c.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (chosen *tls.Config, err error) {
+		if get != nil {
+			chosen, err = get(hello)
+		}
+		if err != nil || !slices.Contains(hello.SupportedProtos, "dot") {
+			return chosen, err
+		}
+		if chosen == nil {
+			chosen = c
+		}
+		chosen = chosen.Clone()
+		chosen.NextProtos = []string{"dot"}
+		return chosen, nil
+	}
+	return c
 }
 
 // tlsConfigOf is the TLS configuration of a listener: the first in the order of the file,
@@ -30,14 +56,30 @@ func NewServerTLS(addr string, group []*Config) (*ServerTLS, error) {
 func tlsConfigOf(group []*Config, protocols ...string) *tls.Config {
 	for _, cfg := range group {
 		if cfg.TLSConfig != nil {
-			c := cfg.TLSConfig.Clone()
-			if len(protocols) > 0 {
-				c.NextProtos = protocols
-			}
-			return c
+			return withProtocols(cfg.TLSConfig, protocols)
 		}
 	}
 	return nil
+}
+
+// withProtocols is a copy of c, with these ALPN protocols if there are any, also in what c has for certain clients.
+func withProtocols(c *tls.Config, protocols []string) *tls.Config {
+	c = c.Clone()
+	if len(protocols) == 0 {
+		return c
+	}
+	c.NextProtos = protocols
+	if get := c.GetConfigForClient; get != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			other, err := get(hello)
+			if other != nil {
+				other = other.Clone()
+				other.NextProtos = protocols
+			}
+			return other, err
+		}
+	}
+	return c
 }
 
 // warnPlain tells that an encrypted transport is served without encryption.
@@ -58,10 +100,9 @@ func (s *ServerTLS) Serve(l net.Listener) error {
 	l = s.wrapListener(l)
 	if s.tlsConfig == nil {
 		s.warnPlain()
-	} else {
-		l = tls.NewListener(l, s.tlsConfig)
+		return s.serveStream(l, newPlainConn)
 	}
-	return s.serveStream(l)
+	return s.serveStream(l, newTLSConn(s.tlsConfig))
 }
 
 // ServePacket does nothing: there is no UDP here.

@@ -231,13 +231,17 @@ type udpOrigin struct {
 	back back
 }
 
-func (o *udpOrigin) base() *Server       { return o.server }
-func (o *udpOrigin) begin()              { o.inflight.add() }
-func (o *udpOrigin) end()                { o.inflight.done() }
-func (o *udpOrigin) send(b []byte) error { return o.back.write(b) }
+func (o *udpOrigin) base() *Server          { return o.server }
+func (o *udpOrigin) begin()                 { o.inflight.add() }
+func (o *udpOrigin) end()                   { o.inflight.done() }
+func (o *udpOrigin) reply(b []byte, _ bool) { o.back.write(b) }
+
+func (o *udpOrigin) serveMessage(packet []byte) {
+	o.server.serveMessage(context.Background(), o.responder(), packet)
+}
 
 func (o *udpOrigin) responder() *responder {
-	w := &responder{network: "udp", remote: o.back.remote(), local: o.back.local(), secrets: o.server.tsigSecret}
+	w := &responder{server: o.server, network: "udp", remote: o.back.remote(), local: o.back.local()}
 	out := &udpOutlet{back: o.back}
 	if o.decorate != nil {
 		out.writer = o.decorate(plainWriter{w, o.back})

@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,10 +14,10 @@ import (
 // origin is where a query came from that is not answered at once: a transport, and the way back to one client.
 type origin interface {
 	base() *Server
-	// responder makes the writer for the message lane.
-	responder() *responder
-	// send sends a reply.
-	send(b []byte) error
+	// serveMessage serves the query in the message lane, on a goroutine that may wait.
+	serveMessage(packet []byte)
+	// reply sends a reply of the wire lane; mayWait says whether the caller may wait for the client to take it.
+	reply(b []byte, mayWait bool)
 	// begin says that the query is in flight, end that it is not any more.
 	begin()
 	end()
@@ -47,7 +46,7 @@ func later(from origin, packet []byte, q *wire.Query, out wire.Outcome) {
 		w.toWorker()
 		return
 	}
-	if parked.Add(1) > int64(waiting().max) {
+	if parked.Add(1) > waiting().most.Load() {
 		parked.Add(-1)
 		w.drop()
 		return
@@ -69,13 +68,19 @@ func newWaiting(from origin, packet []byte, q *wire.Query, out wire.Outcome) *wa
 // laterOn is later for transports that wait for a worker instead of dropping what they received.
 func laterOn(from origin, packet []byte, q *wire.Query, out wire.Outcome) {
 	w := newWaiting(from, packet, q, out)
-	if out == wire.Park {
-		parked.Add(1)
-		w.park(q)
+	if out != wire.Park {
+		waiting().do(w)
 		return
 	}
-	waiting().do(w)
+	parked.Add(1)
+	w.park(q)
+	for parked.Load() > waiting().most.Load() {
+		time.Sleep(parkedPause)
+	}
 }
+
+// parkedPause is how long a transport sleeps before it looks again whether not too many queries are parked.
+const parkedPause = time.Millisecond
 
 func (w *waitingQuery) toWorker() {
 	if !waiting().try(w) {
@@ -104,7 +109,7 @@ func (w *waitingQuery) free() {
 // run serves the query on a worker.
 func (w *waitingQuery) run() {
 	if w.message {
-		w.origin.base().serveMessage(context.Background(), w.origin.responder(), w.packet)
+		w.origin.serveMessage(w.packet)
 		w.free()
 		log.Idle()
 		return
@@ -130,7 +135,7 @@ func (w *waitingQuery) again(lane *wire.Lane) {
 	switch {
 	case out == wire.Done:
 		if reply != nil {
-			w.origin.send(reply)
+			w.origin.reply(reply, lane == nil)
 		}
 		w.free()
 		log.Idle()
@@ -151,9 +156,10 @@ func (w *waitingQuery) again(lane *wire.Lane) {
 
 // run is what one run of the chain in the wire lane needs beside the packet.
 type run struct {
-	query wire.Query
-	reply wire.Reply
-	room  [replySpace]byte
+	query    wire.Query
+	deadline time.Time // for the query, if there is one
+	reply    wire.Reply
+	room     [replySpace]byte
 }
 
 var runs = sync.Pool{New: func() any { return new(run) }}
@@ -168,6 +174,9 @@ func (r *run) serve(s *Server, packet []byte, peer wire.Peer, lane *wire.Lane, e
 	r.query.SetLane(lane)
 	r.query.SetMayBlock(lane == nil)
 	r.query.Await(ended)
+	if !r.deadline.IsZero() {
+		r.query.SetDeadline(r.deadline)
+	}
 	r.reply.Reset(r.room[:0])
 	return s.serveWire(&r.reply, &r.query)
 }
@@ -196,43 +205,3 @@ func enterLane() *wire.Lane {
 	l.Enter()
 	return l
 }
-
-// serveBytes serves one message on a goroutine of its transport, which may wait. packet is not kept.
-func (s *Server) serveBytes(ctx context.Context, w *responder, packet []byte) {
-	if !WireLane || !s.answerWire(w, packet) {
-		s.serveMessage(ctx, w, packet)
-	}
-}
-
-// answerWire answers packet in the wire lane, if it can be.
-func (s *Server) answerWire(w *responder, packet []byte) bool {
-	r := runs.Get().(*run)
-	defer runs.Put(r)
-	peer := wire.PeerOf(w.remote, w.local)
-	peer.Limit, peer.Arrival = uint16(w.limit), time.Now()
-	var ended wire.Exchange
-	for {
-		reply, out := r.serve(s, packet, peer, nil, ended)
-		switch {
-		case out == wire.Done:
-			if reply != nil {
-				w.out.send(reply)
-			}
-			return true
-		case out == wire.Park && r.query.Awaited() != ended:
-			ended = r.query.Awaited()
-			var woken sleeper
-			woken.Lock()
-			ended.Then(&woken)
-			woken.Lock()
-		default:
-			return false
-		}
-	}
-}
-
-// sleeper is a goroutine that waits for an exchange.
-type sleeper struct{ sync.Mutex }
-
-// Resume implements wire.Resumer.
-func (s *sleeper) Resume() { s.Unlock() }

@@ -1,6 +1,11 @@
 package dnsserver
 
-import "sync"
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+)
 
 // task is something that may wait: a query in the message lane.
 type task interface{ run() }
@@ -9,21 +14,36 @@ type task interface{ run() }
 // one that was last at work gets the next task, as its memory is still in the caches. There are never
 // more than max; who brings a task decides what happens then: it is refused, or waits.
 type workers struct {
-	max      int // of goroutines
-	keepIdle int // of these without a task
+	keepIdle int // goroutines without a task
 
 	mu   sync.Mutex
+	max  int       // of goroutines; see most
 	free sync.Cond // a worker became idle
 	idle []*worker // the last one is the last that was at work
-	n    int       // workers there are
+	n    int       // workers there are, and those that wait on goroutines of their own
+
+	most atomic.Int64 // max, for those that do not hold mu
 }
 
 type worker struct{ next chan task }
 
 func newWorkers(max int) *workers {
-	w := &workers{max: max, keepIdle: min(max, 256)}
+	w := &workers{keepIdle: 256}
 	w.free.L = &w.mu
+	w.limit(max)
 	return w
+}
+
+// limit changes how many goroutines there may be; 0 is any number. What runs goes on.
+func (w *workers) limit(max int) {
+	if max <= 0 {
+		max = math.MaxInt
+	}
+	w.mu.Lock()
+	w.max = max
+	w.mu.Unlock()
+	w.most.Store(int64(max))
+	w.free.Broadcast()
 }
 
 // try gives t to a worker, or reports false if all are at work.
@@ -43,17 +63,52 @@ func (w *workers) do(t task) {
 	w.mu.Unlock()
 }
 
+// enter lets the caller wait on his own goroutine, as one of those that there may be, until leave. It reports false if all are
+// at work, and ctx ends before one of them is done.
+func (w *workers) enter(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.full() {
+		stop := context.AfterFunc(ctx, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.free.Broadcast()
+		})
+		defer stop()
+	}
+	for w.full() {
+		if ctx.Err() != nil {
+			w.free.Signal() // it may have been for us
+			return false
+		}
+		w.free.Wait()
+	}
+	w.n++
+	return true
+}
+
+// leave ends what enter began.
+func (w *workers) leave() {
+	w.mu.Lock()
+	w.n--
+	w.free.Signal()
+	w.mu.Unlock()
+}
+
+// full reports whether as many are at work as there may be. mu is held.
+func (w *workers) full() bool { return w.n-len(w.idle) >= w.max }
+
 // give is called with mu held.
 func (w *workers) give(t task) bool {
+	if w.full() {
+		return false
+	}
 	if i := len(w.idle) - 1; i >= 0 {
 		worker := w.idle[i]
 		w.idle[i] = nil
 		w.idle = w.idle[:i]
 		worker.next <- t
 		return true
-	}
-	if w.n == w.max {
-		return false
 	}
 	w.n++
 	worker := &worker{next: make(chan task, 1)}

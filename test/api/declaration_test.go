@@ -50,6 +50,9 @@ var (
 	qualifier = regexp.MustCompile(`\b(\w+)\.`)
 )
 
+// foreign are names of packages of ours whose declarations mean another package by them: crypto/tls, golang-dnstap.
+var foreign = map[string]bool{"tls": true, "dnstap": true}
+
 // verify reports what is wrong with our side of a declaration.
 func (s *sources) verify(d declaration) error {
 	p, err := s.check(d.pkg)
@@ -60,7 +63,7 @@ func (s *sources) verify(d declaration) error {
 		return fmt.Errorf("there is no such package")
 	}
 	text := d.text
-	if d.qualified && p.Name() != "tls" { // whose *tls.Config is of crypto/tls
+	if d.qualified && !foreign[p.Name()] {
 		text = regexp.MustCompile(`\b`+p.Name()+`\.([a-zA-Z])`).ReplaceAllString(text, "$1")
 	}
 	var mentioned []string

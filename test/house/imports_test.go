@@ -25,6 +25,9 @@ var exceptions = map[string][]string{
 	"plugin":                {"plugin/etcd/msg"},
 	"plugin/metrics":        {"coremain"}, // the version is a metric
 	"plugin/kubernetes":     {"coremain", "plugin/etcd/msg"},
+	"plugin/file":           {"plugin/transfer"},
+	"plugin/auto":           {"plugin/file", "plugin/transfer"},
+	"plugin/forward":        {"plugin/dnstap", "plugin/dnstap/msg"},
 }
 
 // friends are plugins that others may build on.

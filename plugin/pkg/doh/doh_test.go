@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -249,6 +250,43 @@ func FuzzRequestToMsg(f *testing.F) {
 		}
 		if _, err := doh.RequestToMsg(again); err != nil {
 			t.Fatalf("%v is accepted once only: %v", m, err)
+		}
+	})
+}
+
+func TestAppendQueryDoesNotAllocate(t *testing.T) {
+	_, wire := query(t)
+	text := "dns=" + base64.RawURLEncoding.EncodeToString(wire)
+	buf := make([]byte, 0, 512)
+	if n := testing.AllocsPerRun(100, func() {
+		if got, err := doh.AppendQuery(buf, text); err != nil || !bytes.Equal(got, wire) {
+			t.Fatalf("got %x, %v", got, err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got, err := doh.AppendQuery([]byte("x"), "dns=!"); err == nil || string(got) != "x" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// FuzzAppendQuery compares with what net/url and encoding/base64 make of the parameter.
+func FuzzAppendQuery(f *testing.F) {
+	f.Add("dns=AAAA")
+	f.Add("a=b&dns=AA%41A")
+	f.Add("dns=AA;AA")
+	f.Fuzz(func(t *testing.T, raw string) {
+		got, err := doh.AppendQuery(nil, raw)
+		values, _ := url.ParseQuery(raw)
+		if len(values["dns"]) != 1 {
+			if err == nil {
+				t.Fatalf("%q: got %x", raw, got)
+			}
+			return
+		}
+		want, wantErr := base64.RawURLEncoding.DecodeString(values["dns"][0])
+		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {
+			t.Fatalf("%q: got %x, %v, want %x, %v", raw, got, err, want, wantErr)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/miekg/dns"
 
@@ -31,40 +33,56 @@ func RequestToMsg(req *http.Request) (*dns.Msg, error) {
 //
 // The packet belongs to the caller; the message holds nothing of it.
 func RequestToMsgWire(req *http.Request) (*dns.Msg, []byte, error) {
-	wire, err := packet(req)
+	packet, err := Packet(req)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := dnsutil.UnpackRequest(wire)
+	m, err := dnsutil.UnpackRequest(packet)
 	if err != nil {
 		return nil, nil, err
 	}
-	return m, wire, nil
+	return m, packet, nil
 }
 
-// packet returns the octets of the message in req.
-func packet(req *http.Request) ([]byte, error) {
+// Packet returns the octets of the message in req, as RequestToMsgWire does, without looking at them.
+func Packet(req *http.Request) ([]byte, error) {
 	switch req.Method {
 	case http.MethodPost:
 		return readMessage(req.Body)
 	case http.MethodGet:
-		if len(req.URL.RawQuery) > maxQuery {
-			return nil, errTooLong
-		}
-		return decode(req.URL.Query()["dns"])
+		return AppendQuery(nil, req.URL.RawQuery)
 	}
 	return nil, errMethod(req.Method)
 }
 
-// decode returns the octets that the parameter dns, given with all its values, stands for.
-func decode(values []string) ([]byte, error) {
-	switch {
-	case len(values) == 0:
-		return nil, errNoParameter
-	case len(values) > 1:
-		return nil, errParameters
-	case len(values[0]) > base64.RawURLEncoding.EncodedLen(maxSize):
-		return nil, errTooLong
+// AppendQuery appends to b the octets of the message that the part of the URL of a GET request after "?" carries. With
+// an error b is returned as it was.
+func AppendQuery(b []byte, rawQuery string) ([]byte, error) {
+	if len(rawQuery) > maxQuery {
+		return b, errTooLong
 	}
-	return base64.RawURLEncoding.DecodeString(values[0])
+	// What nearly all clients send needs no taking apart.
+	if text, ok := strings.CutPrefix(rawQuery, "dns="); ok && !strings.ContainsAny(text, "&;%+#") {
+		return appendDecoded(b, text)
+	}
+	values, _ := url.ParseQuery(rawQuery) // what is wrong with other parameters does not matter
+	switch dns := values["dns"]; len(dns) {
+	case 0:
+		return b, errNoParameter
+	case 1:
+		return appendDecoded(b, dns[0])
+	}
+	return b, errParameters
+}
+
+// appendDecoded appends the octets that the parameter dns stands for.
+func appendDecoded(b []byte, text string) ([]byte, error) {
+	if len(text) > base64.RawURLEncoding.EncodedLen(maxSize) {
+		return b, errTooLong
+	}
+	out, err := base64.RawURLEncoding.AppendDecode(b, []byte(text))
+	if err != nil {
+		return b, err
+	}
+	return out, nil
 }

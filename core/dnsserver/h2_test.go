@@ -1,0 +1,545 @@
+package dnsserver
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// h2Peer speaks HTTP/2 frame by frame.
+type h2Peer struct {
+	*testing.T
+	conn   net.Conn
+	framer *http2.Framer
+	enc    *hpack.Encoder
+	block  bytes.Buffer
+}
+
+// rawH2 connects to a server; the prefaces have been exchanged.
+func rawH2(t *testing.T, addr string, settings ...http2.Setting) *h2Peer {
+	t.Helper()
+	p := unspokenH2(t, addr)
+	io.WriteString(p.conn, http2.ClientPreface)
+	p.framer.WriteSettings(settings...)
+	p.framer.WriteSettingsAck()
+	for range 3 { // SETTINGS, WINDOW_UPDATE, and the acknowledgement
+		p.read()
+	}
+	return p
+}
+
+func unspokenH2(t *testing.T, addr string) *h2Peer {
+	t.Helper()
+	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetDeadline(time.Now().Add(askTime))
+	t.Cleanup(func() { conn.Close() })
+	p := &h2Peer{T: t, conn: conn, framer: http2.NewFramer(conn, conn)}
+	p.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	p.enc = hpack.NewEncoder(&p.block)
+	return p
+}
+
+func (p *h2Peer) read() http2.Frame {
+	p.Helper()
+	f, err := p.framer.ReadFrame()
+	if err != nil {
+		p.Fatalf("reading a frame: %v", err)
+	}
+	return f
+}
+
+// header is a header block of the fields given, name and value in turn.
+func (p *h2Peer) header(fields ...string) []byte {
+	p.block.Reset()
+	for i := 0; i < len(fields); i += 2 {
+		p.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return bytes.Clone(p.block.Bytes())
+}
+
+func (p *h2Peer) open(id uint32, ended bool, fields ...string) {
+	p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.header(fields...), EndHeaders: true, EndStream: ended})
+}
+
+func postFields(more ...string) []string {
+	return append([]string{":method", "POST", ":scheme", "https", ":authority", "localhost", ":path", "/dns-query"}, more...)
+}
+
+// post asks for a name.
+func (p *h2Peer) post(id uint32, name string) {
+	p.open(id, false, postFields()...)
+	p.framer.WriteData(id, true, packed(p, query(name)))
+}
+
+// until reads frames until one of another kind than those which carry nothing.
+func (p *h2Peer) until() http2.Frame {
+	p.Helper()
+	for {
+		switch f := p.read().(type) {
+		case *http2.WindowUpdateFrame:
+		case *http2.SettingsFrame:
+		default:
+			return f
+		}
+	}
+}
+
+// reply reads a whole response: its status, and what its body holds.
+func (p *h2Peer) reply() (id uint32, status string, m *dns.Msg) {
+	p.Helper()
+	h, ok := p.until().(*http2.MetaHeadersFrame)
+	if !ok {
+		p.Fatal("no HEADERS frame")
+	}
+	var body []byte
+	for !h.StreamEnded() {
+		d, ok := p.until().(*http2.DataFrame)
+		if !ok || d.StreamID != h.StreamID {
+			p.Fatal("no DATA frame of the stream")
+		}
+		body = append(body, d.Data()...)
+		if d.StreamEnded() {
+			break
+		}
+	}
+	m = new(dns.Msg)
+	if m.Unpack(body) != nil {
+		m = nil
+	}
+	return h.StreamID, h.PseudoValue("status"), m
+}
+
+// ended reads until the connection ends, and returns the code of the GOAWAY frame.
+func (p *h2Peer) ended() string {
+	code := "no GOAWAY"
+	for {
+		f, err := p.framer.ReadFrame()
+		if err != nil {
+			var nerr net.Error
+			if errors.As(err, &nerr) && nerr.Timeout() {
+				return "the connection goes on"
+			}
+			return code
+		}
+		if g, ok := f.(*http2.GoAwayFrame); ok {
+			code = g.ErrCode.String()
+		}
+	}
+}
+
+func h2Server(t *testing.T, change func(*Config)) *served {
+	cfg := blockFor(t, "https", new(laneHandler))
+	if change != nil {
+		change(cfg)
+	}
+	return serving(t, cfg)
+}
+
+// TestH2Errors has clients that do what they must not: the connection or the stream ends with the right code.
+func TestH2Errors(t *testing.T) {
+	quick := func(c *Config) { c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 200*time.Millisecond }
+	s := h2Server(t, quick)
+	big := strings.Repeat("x", 40000)
+	for name, tc := range map[string]struct {
+		do   func(p *h2Peer)
+		want string
+	}{
+		"even stream":         {func(p *h2Peer) { p.open(2, true, postFields()...) }, "PROTOCOL_ERROR"},
+		"stream 0":            {func(p *h2Peer) { p.conn.Write([]byte("\x00\x00\x00\x01\x05\x00\x00\x00\x00")) }, "PROTOCOL_ERROR"},
+		"DATA of no stream":   {func(p *h2Peer) { p.framer.WriteData(1, true, nil) }, "PROTOCOL_ERROR"},
+		"WINDOW_UPDATE of 0":  {func(p *h2Peer) { p.framer.AllowIllegalWrites = true; p.framer.WriteWindowUpdate(0, 0) }, "PROTOCOL_ERROR"},
+		"WINDOW_UPDATE early": {func(p *h2Peer) { p.framer.WriteWindowUpdate(7, 1) }, "PROTOCOL_ERROR"},
+		"window too wide":     {func(p *h2Peer) { p.framer.WriteWindowUpdate(0, 1<<31-1) }, "FLOW_CONTROL_ERROR"},
+		"bad SETTINGS":        {func(p *h2Peer) { p.framer.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 2}) }, "PROTOCOL_ERROR"},
+		"initial window": {func(p *h2Peer) {
+			p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
+		}, "FLOW_CONTROL_ERROR"},
+		"PUSH_PROMISE": {func(p *h2Peer) {
+			p.framer.AllowIllegalWrites = true
+			p.framer.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
+		}, "PROTOCOL_ERROR"},
+		"stray CONTINUATION": {func(p *h2Peer) { p.framer.WriteContinuation(1, true, nil) }, "PROTOCOL_ERROR"},
+		"frame too long":     {func(p *h2Peer) { p.framer.WriteData(1, true, []byte(big)) }, "FRAME_SIZE_ERROR"},
+		"PING of 7 octets":   {func(p *h2Peer) { p.framer.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 7)) }, "FRAME_SIZE_ERROR"},
+		"bad header block": {func(p *h2Peer) {
+			p.framer.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, []byte{0xFF})
+		}, "COMPRESSION_ERROR"},
+		"cut header block": {func(p *h2Peer) {
+			p.framer.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, []byte{0x40, 5, 'a'})
+		}, "COMPRESSION_ERROR"},
+		"depends on itself": {func(p *h2Peer) {
+			p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: p.header(), EndHeaders: true, Priority: http2.PriorityParam{StreamDep: 1, Weight: 1}})
+		}, "PROTOCOL_ERROR"},
+		"too much DATA":        {func(p *h2Peer) { floodData(p) }, "FLOW_CONTROL_ERROR"},
+		"CONTINUATION flood":   {func(p *h2Peer) { floodContinuation(p) }, "ENHANCE_YOUR_CALM"},
+		"PING flood":           {func(p *h2Peer) { go floodPings(p) }, "ENHANCE_YOUR_CALM"},
+		"header of one string": {func(p *h2Peer) { longString(p) }, "ENHANCE_YOUR_CALM"},
+		"nothing":              {func(p *h2Peer) {}, "NO_ERROR"},
+		"a frame's begin":      {func(p *h2Peer) { p.conn.Write([]byte("\x00\x00\x08\x06")) }, "NO_ERROR"},
+	} {
+		p := rawH2(t, s.addr)
+		tc.do(p)
+		if got := p.ended(); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+		p.conn.Close()
+	}
+	for name, preface := range map[string]string{"HTTP/1.1": "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "no SETTINGS": http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"} {
+		p := unspokenH2(t, s.addr)
+		io.WriteString(p.conn, preface)
+		if got := p.ended(); got != "PROTOCOL_ERROR" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	p := unspokenH2(t, s.addr)
+	io.WriteString(p.conn, http2.ClientPreface[:10])
+	before := limitedTo(s, "read_time")
+	if p.ended(); limitedTo(s, "read_time") != before+1 {
+		t.Errorf("half a preface: not counted")
+	}
+}
+
+// floodData sends more than the connection's window in bodies that do not end.
+func floodData(p *h2Peer) {
+	chunk := make([]byte, h2FrameSize)
+	for id := uint32(1); id < 40; id += 2 {
+		p.open(id, false, postFields()...)
+		for range 3 {
+			p.framer.WriteData(id, false, chunk)
+		}
+	}
+}
+
+func floodContinuation(p *h2Peer) {
+	p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: p.header(postFields()...)})
+	for range 100 {
+		p.framer.WriteContinuation(1, false, nil)
+	}
+}
+
+func floodPings(p *h2Peer) {
+	for range h2MaxIdles + 10 {
+		if p.framer.WritePing(false, [8]byte{}) != nil {
+			return
+		}
+	}
+}
+
+func longString(p *h2Peer) {
+	block := append([]byte{0x40, 1, 'a', 0x7F}, 0x80, 0x80, 0x80, 0x01) // a value of 2 MiB
+	p.framer.WriteRawFrame(http2.FrameHeaders, 0, 1, block)
+	for range 20 {
+		p.framer.WriteContinuation(1, false, bytes.Repeat([]byte("x"), h2FrameSize))
+	}
+}
+
+// TestH2StreamErrors has requests that are malformed: their streams are reset, and others go on.
+func TestH2StreamErrors(t *testing.T) {
+	s := h2Server(t, nil)
+	p := rawH2(t, s.addr)
+	get := []string{":method", "GET", ":scheme", "https", ":path", "/dns-query?dns=AAAA"}
+	id := uint32(1)
+	for name, fields := range map[string][]string{
+		"no method":            get[2:],
+		"no scheme":            {":method", "GET", ":path", "/"},
+		"no path":              get[:4],
+		"method twice":         append([]string{":method", "GET"}, get...),
+		"unknown pseudo field": append([]string{":x", "y"}, get...),
+		"pseudo field late":    append(append([]string{}, get...), "a", "b", ":authority", "c"),
+		"upper case":           append(append([]string{}, get...), "Accept", "b"),
+		"connection":           append(append([]string{}, get...), "connection", "close"),
+		"te":                   append(append([]string{}, get...), "te", "gzip"),
+		"content-length":       append(append([]string{}, get...), "content-length", "5"),
+		"bad content-length":   append(append([]string{}, get...), "content-length", "-5"),
+		"line break":           append(append([]string{}, get...), "accept", "a\r\nb"),
+	} {
+		p.open(id, true, fields...)
+		if f, ok := p.until().(*http2.RSTStreamFrame); !ok || f.StreamID != id || f.ErrCode != http2.ErrCodeProtocol {
+			t.Errorf("%s: got %v", name, f)
+		}
+		id += 2
+	}
+	for _, n := range []int{10, 1000} { // less and more than the body
+		p.open(id, false, postFields("content-length", fmt.Sprint(n))...)
+		p.framer.WriteData(id, true, packed(t, query(strings.Repeat("a.", 20))))
+		if f, ok := p.until().(*http2.RSTStreamFrame); !ok || f.StreamID != id || f.ErrCode != http2.ErrCodeProtocol {
+			t.Errorf("content-length %d: got %v", n, f)
+		}
+		id += 2
+	}
+	p.open(id, false, postFields("te", "trailers")...)
+	p.framer.WriteDataPadded(id, false, packed(t, query("www.")), make([]byte, 100))
+	p.open(id, true, "trailer", "x") // trailers end the body, too
+	if got, status, m := p.reply(); got != id || status != "200" || len(m.Answer) != 1 {
+		t.Errorf("got %d %s %v", got, status, m)
+	}
+}
+
+// TestH2Windows has a client that lets replies in by the spoonful.
+func TestH2Windows(t *testing.T) {
+	s := h2Server(t, nil)
+	p := rawH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
+	p.post(1, "www.")
+	h, ok := p.until().(*http2.MetaHeadersFrame)
+	if !ok || h.PseudoValue("status") != "200" {
+		t.Fatal("no HEADERS frame")
+	}
+	var body []byte
+	take := func(n int) {
+		t.Helper()
+		d, ok := p.until().(*http2.DataFrame)
+		if !ok || d.StreamID != 1 || len(d.Data()) != n {
+			t.Fatalf("got %v, want %d octets", d, n)
+		}
+		body = append(body, d.Data()...)
+	}
+	take(10)
+	p.framer.WriteWindowUpdate(1, 5)
+	take(5)
+	p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 12}) // two more for each stream
+	take(2)
+	p.post(3, "www.")
+	if h, ok := p.until().(*http2.MetaHeadersFrame); !ok || h.StreamID != 3 {
+		t.Fatal("the other stream is held up")
+	}
+	if d, ok := p.until().(*http2.DataFrame); !ok || d.StreamID != 3 || len(d.Data()) != 12 {
+		t.Fatalf("got %v", d)
+	}
+	p.framer.WriteWindowUpdate(1, 1000)
+	d, ok := p.until().(*http2.DataFrame)
+	if !ok || d.StreamID != 1 || !d.StreamEnded() {
+		t.Fatalf("got %v", d)
+	}
+	if m := new(dns.Msg); m.Unpack(append(body, d.Data()...)) != nil || len(m.Answer) != 1 {
+		t.Errorf("got %v", m)
+	}
+}
+
+// TestH2ConnectionWindow fills the connection's window with replies.
+func TestH2ConnectionWindow(t *testing.T) {
+	s := h2Server(t, nil)
+	p := rawH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+	total, id := 0, uint32(1)
+	for ; total < h2Window; id += 2 {
+		p.post(id, "long.")
+		if _, ok := p.until().(*http2.MetaHeadersFrame); !ok {
+			t.Fatal("no HEADERS frame")
+		}
+		total += len(p.until().(*http2.DataFrame).Data())
+	}
+	if total != h2Window {
+		t.Fatalf("got %d octets", total)
+	}
+	p.framer.WriteWindowUpdate(0, 1<<20)
+	if d, ok := p.until().(*http2.DataFrame); !ok || d.StreamID != id-2 || !d.StreamEnded() {
+		t.Errorf("got %v", d)
+	}
+}
+
+// TestH2Unread has a client that asks and takes nothing.
+func TestH2Unread(t *testing.T) {
+	s := h2Server(t, func(c *Config) {
+		most := 10000
+		c.Limits.UnreadBytes, c.WriteTimeout = &most, 200*time.Millisecond
+	})
+	p := rawH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	calm, late := limitedTo(s, "unread_bytes"), limitedTo(s, "write_time")
+	codes := map[uint32]http2.ErrCode{}
+	for id := uint32(1); id <= 9; id += 2 {
+		p.post(id, "long.") // of 3217 octets
+	}
+	for len(codes) < 5 {
+		if f, ok := p.until().(*http2.RSTStreamFrame); ok {
+			codes[f.StreamID] = f.ErrCode
+		}
+	}
+	if codes[7] != http2.ErrCodeEnhanceYourCalm || codes[9] != http2.ErrCodeEnhanceYourCalm || codes[1] != http2.ErrCodeCancel || codes[5] != http2.ErrCodeCancel {
+		t.Errorf("got %v", codes)
+	}
+	if limitedTo(s, "unread_bytes") != calm+2 || limitedTo(s, "write_time") != late+3 {
+		t.Errorf("counted %d and %d", limitedTo(s, "unread_bytes")-calm, limitedTo(s, "write_time")-late)
+	}
+	if n := inFlight.n.Load(); n > 1<<16 {
+		t.Errorf("%d octets are left in the ledger", n)
+	}
+}
+
+// TestH2SlowBody has a body that does not come.
+func TestH2SlowBody(t *testing.T) {
+	s := h2Server(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	before := limitedTo(s, "read_time")
+	p := rawH2(t, s.addr)
+	p.open(1, false, postFields()...)
+	p.framer.WriteData(1, false, []byte("x"))
+	if f, ok := p.until().(*http2.RSTStreamFrame); !ok || f.ErrCode != http2.ErrCodeCancel || limitedTo(s, "read_time") != before+1 {
+		t.Errorf("got %v", f)
+	}
+	p.post(3, "www.")
+	if id, _, m := p.reply(); id != 3 || len(m.Answer) != 1 {
+		t.Errorf("got %d %v", id, m)
+	}
+}
+
+// TestH2Streams opens more streams than there may be, and resets them: what they asked still counts.
+func TestH2Streams(t *testing.T) {
+	cfg := blockFor(t, "https", echo)
+	most := 4
+	cfg.Limits.Streams = &most
+	s := serving(t, cfg)
+	before := limitedTo(s, "streams")
+	p := rawH2(t, s.addr)
+	id := uint32(1)
+	for ; id < 2*4; id += 2 {
+		p.post(id, "slow.")
+		p.framer.WriteRSTStream(id, http2.ErrCodeCancel)
+	}
+	for range 20 {
+		p.post(id, "slow.")
+		if f, ok := p.until().(*http2.RSTStreamFrame); !ok || f.ErrCode != http2.ErrCodeRefusedStream || f.StreamID != id {
+			t.Fatalf("stream %d: got %v", id, f)
+		}
+		id += 2
+	}
+	if n := limitedTo(s, "streams") - before; n != 20 {
+		t.Errorf("counted %d", n)
+	}
+	time.Sleep(400 * time.Millisecond)
+	p.post(id, "www.")
+	if got, _, m := p.reply(); got != id || m == nil || len(m.Answer) != 1 {
+		t.Errorf("got %d %v", got, m)
+	}
+}
+
+// TestH2Reset has a client that is not interested any more: the context of its query ends.
+func TestH2Reset(t *testing.T) {
+	cancelled := make(chan error, 1)
+	s := serving(t, blockFor(t, "https", handlerUntilCancelled(cancelled)))
+	p := rawH2(t, s.addr)
+	p.post(1, "www.")
+	time.Sleep(50 * time.Millisecond)
+	p.framer.WriteRSTStream(1, http2.ErrCodeCancel)
+	select {
+	case <-cancelled:
+	case <-time.After(2 * time.Second):
+		t.Error("the query goes on")
+	}
+	p.post(3, "www.")
+	time.Sleep(50 * time.Millisecond)
+	p.conn.Close()
+	select {
+	case <-cancelled:
+	case <-time.After(2 * time.Second):
+		t.Error("the query goes on without its connection")
+	}
+}
+
+// TestH2GoesAway stops a server in the midst of a client's questions.
+func TestH2GoesAway(t *testing.T) {
+	s := serving(t, blockFor(t, "https", echo))
+	p := rawH2(t, s.addr)
+	p.post(1, "slow.")
+	time.Sleep(50 * time.Millisecond)
+	go s.base().Stop()
+	if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.LastStreamID != h2MaxWindow || g.ErrCode != http2.ErrCodeNo {
+		t.Errorf("got %v", g)
+	}
+	p.post(3, "www.") // was on its way
+	if id, _, m := p.reply(); id != 3 || len(m.Answer) != 1 {
+		t.Errorf("got %d %v", id, m)
+	}
+	if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 3 || g.ErrCode != http2.ErrCodeNo {
+		t.Errorf("got %v", g)
+	}
+	if id, _, m := p.reply(); id != 1 || len(m.Answer) != 1 {
+		t.Errorf("got %d %v", id, m)
+	}
+	if got := p.ended(); got != "no GOAWAY" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestH2ResponseFields(t *testing.T) {
+	for _, a := range []httpAnswer{httpReply(packed(t, query("www."))), httpNotFound, httpBad, httpTooLong, httpNoReply, httpCrowded} {
+		b := appendResponse(nil, 5, a)
+		f, err := http2.NewFramer(nil, bytes.NewReader(b)).ReadFrame()
+		h, ok := f.(*http2.HeadersFrame)
+		if err != nil || !ok || h.StreamID != 5 || !h.HeadersEnded() || h.StreamEnded() {
+			t.Fatalf("got %v, %v", f, err)
+		}
+		fields, err := hpack.NewDecoder(4096, nil).DecodeFull(h.HeaderBlockFragment())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, f := range fields {
+			got[f.Name] = f.Value
+		}
+		if got[":status"] != fmt.Sprint(a.status) || got["content-length"] != fmt.Sprint(len(a.body)) || got["date"] == "" {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
+func BenchmarkH2Response(b *testing.B) {
+	m := query("www.")
+	rr, _ := dns.NewRR("www. 300 IN A 192.0.2.1")
+	m.Answer = []dns.RR{rr}
+	a, buf := httpReply(packed(b, m)), make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		appendResponse(buf, 1, a)
+	}
+}
+
+// FuzzH2 has clients that send anything behind the preface: the connection ends, and nothing is left.
+func FuzzH2(f *testing.F) {
+	cfg := block1(".", new(laneHandler))
+	cfg.Transport = "https"
+	sh, err := NewServerHTTPS("https://fuzz", []*Config{cfg})
+	if err != nil {
+		f.Fatal(err)
+	}
+	sh.ReadTimeout = 50 * time.Millisecond
+	var frames bytes.Buffer
+	p := &h2Peer{framer: http2.NewFramer(&frames, nil)}
+	p.enc = hpack.NewEncoder(&p.block)
+	p.framer.WriteSettings()
+	p.open(1, false, postFields()...)
+	p.framer.WriteData(1, true, packed(f, query("www.")))
+	p.open(3, true, ":method", "GET", ":scheme", "https", ":path", "/dns-query?dns=AAAA")
+	p.framer.WriteWindowUpdate(0, 100)
+	p.framer.WritePing(false, [8]byte{})
+	f.Add(frames.Bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ours, theirs := net.Pipe()
+		tr := &streamTransport{server: sh.Server, admission: newAdmission(sh.Server), conns: map[transportConn]struct{}{}}
+		c := &httpsConn{server: sh}
+		c.open(tr, ours, nil, func() {})
+		go io.Copy(io.Discard, theirs)
+		go func() {
+			theirs.SetWriteDeadline(time.Now().Add(time.Second))
+			io.WriteString(theirs, http2.ClientPreface)
+			theirs.Write(b)
+			theirs.Close()
+		}()
+		h := newH2Conn(sh, &c.endpoint)
+		h.serve()
+		ours.Close()
+		if h.atWork != 0 || len(h.streams) != 0 || h.waiting != 0 || h.lane != nil {
+			t.Fatalf("%d requests at work, %d streams, %d octets are left", h.atWork, len(h.streams), h.waiting)
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/doh"
+
+	"golang.org/x/net/http2"
+)
+
+// respond answers a request on the goroutine that reads the connection. whole says that the client has sent all
+// of the request; else it is told that the rest is not wanted.
+func (c *h2Conn) respond(id uint32, a httpAnswer, whole bool) error {
+	c.count(a.status)
+	c.mu.Lock()
+	full := c.put(id, a, nil)
+	if !whole {
+		c.buf = appendReset(c.buf[:0], id, http2.ErrCodeNo)
+		c.out.add(nil, c.buf)
+	}
+	c.mu.Unlock()
+	if full {
+		c.leaveLane()
+		return c.out.flush()
+	}
+	return nil
+}
+
+// finish answers a request that has waited, unless its stream is gone. Any goroutine may call it; mayWait says whether it may wait for the
+// client.
+func (c *h2Conn) finish(id uint32, a httpAnswer, mayWait bool) {
+	c.count(a.status)
+	c.mu.Lock()
+	st := c.streams[id]
+	if st == nil {
+		c.mu.Unlock()
+		return
+	}
+	c.put(id, a, st)
+	c.mu.Unlock()
+	if mayWait {
+		c.out.flush()
+	} else {
+		c.out.send(nil, nil)
+	}
+}
+
+func (c *h2Conn) count(status int) {
+	if status == http.StatusOK {
+		c.https.good.Inc()
+		return
+	}
+	vars.HTTPSResponsesCount.WithLabelValues(c.base().Addr, strconv.Itoa(status)).Inc()
+}
+
+// put puts a response behind what is to be written, as far as the client's windows allow; the rest waits. st is the stream, nil if it
+// has been opened by nobody. It reports whether there is enough to be written now. mu is held.
+func (c *h2Conn) put(id uint32, a httpAnswer, st *h2Stream) (full bool) {
+	b := appendResponse(c.buf[:0], id, a)
+	fresh := st == nil
+	if fresh {
+		st = &h2Stream{id: id, window: c.initial}
+	}
+	var rest []byte
+	if !a.noBody {
+		b, rest = c.appendData(b, st, a.body)
+	}
+	c.buf = b
+	full = c.out.add(nil, b)
+	if len(rest) == 0 {
+		if !fresh {
+			c.removeStream(st)
+		}
+		return full
+	}
+	most := c.base().limits.unread
+	if most > 0 && c.waiting+len(rest) > most || !inFlight.take(len(rest)) {
+		c.base().limited("unread_bytes")
+		st.state = h2AtWork
+		c.resetLocked(id, http2.ErrCodeEnhanceYourCalm)
+		c.out.add(nil, c.buf)
+		return full
+	}
+	st.rest, st.state, st.since = append([]byte(nil), rest...), h2Blocked, time.Now()
+	c.waiting += len(rest)
+	c.streams[id] = st
+	c.queue = append(c.queue, st)
+	c.sweepLater()
+	return full
+}
+
+// appendData appends DATA frames with as much of body as the windows allow, and returns what is left. mu is held.
+func (c *h2Conn) appendData(b []byte, st *h2Stream, body []byte) (out, rest []byte) {
+	for len(body) > 0 {
+		n := int(min(int64(len(body)), h2FrameSize, st.window, c.window))
+		if n <= 0 {
+			return b, body
+		}
+		flags := http2.Flags(0)
+		if n == len(body) {
+			flags = http2.FlagDataEndStream
+		}
+		b = append(appendFrameHead(b, n, http2.FrameData, flags, st.id), body[:n]...)
+		st.window -= int64(n)
+		c.window -= int64(n)
+		body = body[n:]
+	}
+	return b, nil
+}
+
+// appendResponse appends a HEADERS frame for a. Its fields are those of HPACK's static table (RFC 7541 appendix A) with values in
+// full, so that no state is shared with the client.
+func appendResponse(b []byte, id uint32, a httpAnswer) []byte {
+	begin := len(b)
+	flags := http2.FlagHeadersEndHeaders
+	if a.noBody {
+		flags |= http2.FlagHeadersEndStream
+	}
+	b = appendFrameHead(b, 0, http2.FrameHeaders, flags, id)
+	switch a.status {
+	case http.StatusOK:
+		b = append(b, 0x80|8)
+	case http.StatusBadRequest:
+		b = append(b, 0x80|12)
+	case http.StatusNotFound:
+		b = append(b, 0x80|13)
+	case http.StatusInternalServerError:
+		b = append(b, 0x80|14)
+	default:
+		b = append(b, 8, 3)
+		b = strconv.AppendInt(b, int64(a.status), 10)
+	}
+	var digits [24]byte
+	if a.status == http.StatusOK {
+		b = appendField(b, fieldContentType, doh.MimeType)
+		age := strconv.AppendInt(append(digits[:0], "max-age="...), int64(maxAge(a.body, time.Now())), 10)
+		b = appendField(b, fieldCacheControl, age)
+	} else {
+		b = appendField(b, fieldContentType, plainText)
+		b = append(b, nosniff...)
+	}
+	b = appendField(b, fieldContentLength, strconv.AppendInt(digits[:0], int64(len(a.body)), 10))
+	b = appendField(b, fieldDate, httpDate())
+	return setFrameLength(b, begin)
+}
+
+// Fields of the static table.
+const (
+	fieldCacheControl  = 24
+	fieldContentLength = 28
+	fieldContentType   = 31
+	fieldDate          = 33
+)
+
+// nosniff is a field whose name is not in the static table.
+var nosniff = append(append([]byte{0, 22}, "x-content-type-options"...), append([]byte{7}, "nosniff"...)...)
+
+// appendField appends a field whose name is in the static table at 15 or later, and which is not to be
+// put into a dynamic one (RFC 7541 §6.2.2). The value is shorter than 127 octets.
+func appendField[T string | []byte](b []byte, name byte, value T) []byte {
+	b = append(b, 0x0F, name-15, byte(len(value)))
+	return append(b, value...)
+}
+
+// date is the time as HTTP writes it, good for a second.
+type date struct {
+	second int64
+	text   string
+}
+
+var lastDate atomic.Pointer[date]
+
+// httpDate is the value of a Date field (RFC 9110 §6.6.1).
+func httpDate() string {
+	now := time.Now()
+	d := lastDate.Load()
+	if d == nil || d.second != now.Unix() {
+		d = &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		lastDate.Store(d)
+	}
+	return d.text
+}
+
+// frameHeadLen is the octets of the begin of a frame (RFC 9113 §4.1).
+const frameHeadLen = 9
+
+func appendFrameHead(b []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
+	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
+	return binary.BigEndian.AppendUint32(b, id)
+}
+
+// setFrameLength sets the length of a frame that begins at begin and ends where b does.
+func setFrameLength(b []byte, begin int) []byte {
+	n := len(b) - begin - frameHeadLen
+	b[begin], b[begin+1], b[begin+2] = byte(n>>16), byte(n>>8), byte(n)
+	return b
+}
+
+func appendSettings(b []byte, settings ...http2.Setting) []byte {
+	b = appendFrameHead(b, 6*len(settings), http2.FrameSettings, 0, 0)
+	for _, s := range settings {
+		b = binary.BigEndian.AppendUint16(b, uint16(s.ID))
+		b = binary.BigEndian.AppendUint32(b, s.Val)
+	}
+	return b
+}
+
+func appendWindowUpdate(b []byte, id, n uint32) []byte {
+	b = appendFrameHead(b, 4, http2.FrameWindowUpdate, 0, id)
+	return binary.BigEndian.AppendUint32(b, n)
+}
+
+func appendReset(b []byte, id uint32, code http2.ErrCode) []byte {
+	b = appendFrameHead(b, 4, http2.FrameRSTStream, 0, id)
+	return binary.BigEndian.AppendUint32(b, uint32(code))
+}
+
+func appendGoAway(b []byte, last uint32, code http2.ErrCode) []byte {
+	b = appendFrameHead(b, 8, http2.FrameGoAway, 0, 0)
+	b = binary.BigEndian.AppendUint32(b, last)
+	return binary.BigEndian.AppendUint32(b, uint32(code))
+}

@@ -1,0 +1,247 @@
+package dnsserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// streamConn is one connection of DNS over TCP or TLS (RFC 1035 §4.2.2, RFC 7766, RFC 7858). Its goroutine reads queries, and answers them in
+// the wire lane; those that wait do so on the workers of the process, so that replies may go out in any order. A query is read
+// only when fewer than limits.pipeline of its connection wait.
+type streamConn struct {
+	endpoint
+	r        *bufio.Reader // of the messages
+	peer     wire.Peer
+	out      streamWriter
+	slots    chan struct{}
+	hijacked atomic.Bool
+}
+
+// newPlainConn makes a connection of DNS over TCP.
+func newPlainConn(t *streamTransport, conn net.Conn) transportConn {
+	return newStreamConn(t, conn, nil)
+}
+
+// newTLSConn returns what makes a connection of DNS over TLS.
+func newTLSConn(config *tls.Config) connKind {
+	return func(t *streamTransport, conn net.Conn) transportConn { return newStreamConn(t, conn, config) }
+}
+
+func newStreamConn(t *streamTransport, conn net.Conn, config *tls.Config) *streamConn {
+	c := &streamConn{slots: make(chan struct{}, max(1, t.server.limits.pipeline))}
+	c.open(t, conn, config, c.idle)
+	c.r = bufio.NewReaderSize(c.upper, readSpace)
+	c.out.init(c.upper, t.server, c.cut)
+	return c
+}
+
+func (c *streamConn) hurry() { c.conn.SetReadDeadline(time.Now().Add(drainTime)) }
+
+func (c *streamConn) serve() {
+	if c.handshake() {
+		c.peer = wire.PeerOf(c.conn.RemoteAddr(), c.conn.LocalAddr())
+		c.peer.Proto, c.peer.Limit = wire.TCP, wire.MaxMessage
+		c.read()
+		<-c.inflight.drained()
+	}
+	if !c.hijacked.Load() {
+		c.finish()
+	}
+	c.out.end()
+}
+
+// idle is called when all that has come is served.
+func (c *streamConn) idle() {
+	c.out.flush()
+	log.Idle()
+}
+
+// read serves queries until no more come. All that has come is served before replies are written, in one piece.
+func (c *streamConn) read() {
+	s := c.transport.server
+	bytes := s.usesWire()
+	n := 0
+	for ; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
+		packet, err := c.next(n == 0)
+		if err != nil {
+			c.ended(err, n == 0)
+			break
+		}
+		if !bytes || !c.answer(packet, &n) {
+			c.wait(packet, nil, wire.Unpack)
+		}
+	}
+	if n == s.MaxTCPQueries {
+		s.limited("queries")
+	}
+	c.out.flush()
+}
+
+// ended counts why the client sends no more queries, if it is for a limit.
+func (c *streamConn) ended(err error, first bool) {
+	reason := "idle_time"
+	switch {
+	case errors.Is(err, errLongQuery):
+		reason = "query_bytes"
+	case !errors.Is(err, os.ErrDeadlineExceeded) || c.transport.stopping.Load():
+		return
+	case first || c.r.Buffered() > 0: // it is at it, but too slowly
+		reason = "read_time"
+	}
+	c.transport.server.limited(reason)
+}
+
+// answer serves packet, and what else has come, as far as it need not wait. It reports false if packet is not one for the wire lane.
+// n counts the queries behind the first one.
+func (c *streamConn) answer(packet []byte, n *int) bool {
+	s := c.transport.server
+	run := runs.Get().(*run)
+	defer runs.Put(run)
+	peer := c.peer
+	peer.Arrival = time.Now()
+	c.last.Store(int64(peer.Arrival.Sub(started)))
+	lane := enterLane()
+	for {
+		reply, out := run.serve(s, packet, peer, lane, nil)
+		full := reply != nil && c.out.addFrame(reply)
+		more := out == wire.Done && !full && *n+1 != s.MaxTCPQueries && c.hasFrame()
+		if !more {
+			lane.Done(time.Since(peer.Arrival))
+			lane.Leave()
+			switch {
+			case out != wire.Done:
+				c.wait(packet, &run.query, out)
+			case full:
+				c.out.flush()
+			}
+			return true
+		}
+		packet = frame(c.r)
+		*n++
+	}
+}
+
+// wait lets a query wait, without holding up those behind it, unless too many wait already.
+func (c *streamConn) wait(packet []byte, q *wire.Query, out wire.Outcome) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		c.out.flush()
+		c.slots <- struct{}{}
+	}
+	laterOn(c, packet, q, out)
+}
+
+func (c *streamConn) begin() { c.inflight.add() }
+
+func (c *streamConn) end() {
+	c.last.Store(sinceStart())
+	<-c.slots
+	c.inflight.done()
+}
+
+// serveMessage serves a query in the message lane.
+func (c *streamConn) serveMessage(packet []byte) {
+	s := c.transport.server
+	s.serveMessage(context.Background(), &responder{
+		out: c, server: s, network: "tcp", remote: c.conn.RemoteAddr(), local: c.conn.LocalAddr(), limit: wire.MaxMessage, tls: c.state,
+	}, packet)
+}
+
+// reply sends a reply of the wire lane.
+func (c *streamConn) reply(b []byte, mayWait bool) {
+	if mayWait {
+		c.out.writeFrame(b)
+		return
+	}
+	c.out.sendFrame(b)
+}
+
+// hasFrame reports whether a message has come whole that is not too long.
+func (c *streamConn) hasFrame() bool {
+	if c.r.Buffered() < 2 {
+		return false
+	}
+	head, _ := c.r.Peek(2)
+	n := int(binary.BigEndian.Uint16(head))
+	return c.r.Buffered() >= 2+n && !c.tooLong(n)
+}
+
+func (c *streamConn) tooLong(n int) bool {
+	most := c.transport.server.limits.queryBytes
+	return most > 0 && n > most
+}
+
+// frame is the message that has come whole. It is good until the next read.
+func frame(r *bufio.Reader) []byte {
+	head, _ := r.Peek(2)
+	n := 2 + int(binary.BigEndian.Uint16(head))
+	b, _ := r.Peek(n)
+	r.Discard(n)
+	return b[2:]
+}
+
+var errLongQuery = errors.New("query is longer than the limit")
+
+// next is the next query; it is good until the next read. A connection is not idle while a query of it is at work.
+func (c *streamConn) next(first bool) ([]byte, error) {
+	s := c.transport.server
+	timeout := s.IdleTimeout
+	if first {
+		timeout = s.ReadTimeout
+	}
+	wait := timeout
+	for !c.hasFrame() {
+		c.low.deadline = wait // for all of the query
+		head, err := c.r.Peek(2)
+		if err == nil {
+			n := int(binary.BigEndian.Uint16(head))
+			if c.tooLong(n) {
+				return nil, errLongQuery
+			}
+			if 2+n > readSpace {
+				packet := make([]byte, 2+n)
+				_, err = io.ReadFull(c.r, packet)
+				return packet[2:], err
+			}
+			if _, err = c.r.Peek(2 + n); err != nil {
+				return nil, err
+			}
+			break
+		}
+		if len(head) > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.transport.stopping.Load() {
+			return nil, err
+		}
+		if wait = c.patience(timeout); wait <= 0 {
+			return nil, err
+		}
+	}
+	return frame(c.r), nil
+}
+
+// finish closes the connection. The client may have sent another query just now: if that were left unread, the system
+// would reset the connection, and with it replies that are on their way.
+func (c *streamConn) finish() {
+	c.closeTLS()
+	if tcp, ok := c.conn.(*net.TCPConn); ok && c.transport.stopping.Load() {
+		tcp.CloseWrite()
+		tcp.SetReadDeadline(time.Now().Add(drainTime))
+		io.Copy(io.Discard, io.LimitReader(tcp, 1<<16))
+	}
+	c.conn.Close()
+}
+
+func (c *streamConn) send(b []byte) error { return c.out.writeFrame(b) }
+func (c *streamConn) Close() error        { return c.conn.Close() }
+func (c *streamConn) Hijack()             { c.hijacked.Store(true) }

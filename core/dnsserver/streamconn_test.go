@@ -1,0 +1,342 @@
+package dnsserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// limitedTo is how often a limit of a server had an effect.
+func limitedTo(s *served, reason string) int {
+	return int(testutil.ToFloat64(limitsReached.WithLabelValues(s.base().Addr, reason)))
+}
+
+// dial opens a connection that gives up after a while.
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", addr, askTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetDeadline(time.Now().Add(askTime))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// closedAfter is how long it takes until the server closes c.
+func closedAfter(t *testing.T, c net.Conn) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server does not close the connection")
+	}
+	return time.Since(begin)
+}
+
+func around(got, want time.Duration) bool {
+	return got > want-50*time.Millisecond && got < want+time.Second
+}
+
+func TestStreamTimes(t *testing.T) {
+	quick := func(scheme string) *served {
+		cfg := blockFor(t, scheme, new(laneHandler))
+		handshake := 150 * time.Millisecond
+		cfg.Limits.Handshake = &handshake
+		cfg.ReadTimeout, cfg.IdleTimeout = 200*time.Millisecond, 300*time.Millisecond
+		return serving(t, cfg)
+	}
+	frame := AddPrefix(packed(t, query("www.")))
+
+	t.Run("handshake", func(t *testing.T) {
+		s := quick("tls")
+		before := limitedTo(s, "handshake_time")
+		c := dial(t, s.addr)
+		io.WriteString(c, "\x16\x03\x01\x02\x00") // the begin of a record
+		if took := closedAfter(t, c); !around(took, 150*time.Millisecond) || limitedTo(s, "handshake_time") != before+1 {
+			t.Errorf("after %v, counted %d", took, limitedTo(s, "handshake_time")-before)
+		}
+	})
+	t.Run("first query", func(t *testing.T) {
+		s := quick("dns")
+		before := limitedTo(s, "read_time")
+		if took := closedAfter(t, dial(t, s.addr)); !around(took, 200*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
+			t.Errorf("after %v", took)
+		}
+	})
+	t.Run("next query", func(t *testing.T) {
+		s := quick("dns")
+		before := limitedTo(s, "idle_time")
+		c := dial(t, s.addr)
+		c.Write(frame)
+		if took := closedAfter(t, c); !around(took, 300*time.Millisecond) || limitedTo(s, "idle_time") != before+1 {
+			t.Errorf("after %v", took)
+		}
+	})
+	t.Run("dribble", func(t *testing.T) {
+		s := quick("dns")
+		before := limitedTo(s, "read_time")
+		c := dial(t, s.addr)
+		c.Write(frame)
+		go func() {
+			for _, b := range frame[:len(frame)-1] {
+				if _, err := c.Write([]byte{b}); err != nil {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}()
+		if took := closedAfter(t, c); !around(took, 300*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
+			t.Errorf("after %v", took)
+		}
+	})
+	t.Run("a query at work", func(t *testing.T) {
+		cfg := blockFor(t, "dns", echo)
+		cfg.IdleTimeout = 100 * time.Millisecond
+		c := dialFrames(t, serving(t, cfg).addr, nil)
+		for range 2 {
+			if _, err := c.ask(query("slow.")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestStreamQueries(t *testing.T) {
+	for _, lane := range []bool{true, false} {
+		h := new(laneHandler)
+		cfg := blockFor(t, "dns", h)
+		name := "www."
+		if !lane {
+			name = "unpack."
+		}
+		three := 3
+		cfg.MaxTCPQueries = &three
+		s := serving(t, cfg)
+		before := limitedTo(s, "queries")
+		c := dial(t, s.addr)
+		one := AddPrefix(packed(t, query(name)))
+		c.Write([]byte(strings.Repeat(string(one), 5)))
+		n := 0
+		for ; ; n++ {
+			if _, err := readFrame(c); err != nil {
+				break
+			}
+		}
+		if n != 3 || limitedTo(s, "queries") != before+1 {
+			t.Errorf("%s: %d answers, counted %d", name, n, limitedTo(s, "queries")-before)
+		}
+	}
+}
+
+func TestStreamQueryBytes(t *testing.T) {
+	cfg := blockFor(t, "dns", new(laneHandler))
+	most := 100
+	cfg.Limits.QueryBytes = &most
+	s := serving(t, cfg)
+	before := limitedTo(s, "query_bytes")
+	c := dial(t, s.addr)
+	good := AddPrefix(packed(t, query("www.")))
+	c.Write(append(append([]byte(nil), good...), AddPrefix(make([]byte, 101))...))
+	if _, err := readFrame(c); err != nil {
+		t.Error(err)
+	}
+	closedAfter(t, c)
+	if limitedTo(s, "query_bytes") != before+1 {
+		t.Error("not counted")
+	}
+}
+
+// TestStreamUnread has a client ask and ask, and never read.
+func TestStreamUnread(t *testing.T) {
+	long := handler{"long", func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg).SetReply(r)
+		for range 100 {
+			m.Answer = append(m.Answer, &dns.TXT{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: []string{strings.Repeat("x", 250)}})
+		}
+		return 0, w.WriteMsg(m)
+	}}
+	for name, h := range map[string]plugin.Handler{"long.": new(laneHandler), "message.": long} {
+		cfg := blockFor(t, "dns", h)
+		most := 64 << 10
+		cfg.Limits.UnreadBytes = &most
+		cfg.WriteTimeout = 300 * time.Millisecond
+		s := serving(t, cfg)
+		before := limitedTo(s, "write_time")
+		c := dial(t, s.addr)
+		c.(*net.TCPConn).SetReadBuffer(4096)
+		one := AddPrefix(packed(t, query(name)))
+		var err error
+		for err == nil {
+			_, err = c.Write([]byte(strings.Repeat(string(one), 1000)))
+			if n := inFlight.n.Load(); n > 1<<20 {
+				t.Fatalf("%d octets wait", n)
+			}
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection goes on", name)
+		}
+		if limitedTo(s, "write_time") == before {
+			t.Errorf("%s: not counted", name)
+		}
+	}
+	for end := time.Now().Add(2 * time.Second); inFlight.n.Load() != 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d octets are left in the ledger", inFlight.n.Load())
+		}
+	}
+}
+
+func TestInFlightBytes(t *testing.T) {
+	cfg := blockFor(t, "dns", new(laneHandler))
+	most := 2000
+	cfg.Limits.InFlightBytes = &most
+	defer inFlight.max.Store(MaxInFlightBytes)
+	s := serving(t, cfg)
+	before := limitedTo(s, "in_flight_bytes")
+	if _, err := dialFrames(t, s.addr, nil).ask(query("www.")); err != nil {
+		t.Errorf("a short one: %v", err)
+	}
+	if _, err := dialFrames(t, s.addr, nil).ask(query("long.")); err == nil || limitedTo(s, "in_flight_bytes") != before+1 {
+		t.Errorf("a long one: %v", err)
+	}
+}
+
+// TestStreamConnections has idle connections give way to new ones.
+func TestStreamConnections(t *testing.T) {
+	for _, scheme := range []string{"dns", "tls"} {
+		cfg := blockFor(t, scheme, echo)
+		most, none := 5, 0
+		cfg.Limits.Connections, cfg.Limits.ClientConnections = &most, &none
+		s := serving(t, cfg)
+		before := limitedTo(s, "connections")
+		var busy []chan error
+		for range 2 {
+			done := make(chan error, 1)
+			c := connect(t, scheme, s.addr)
+			go func() {
+				_, err := c.ask(query("slow."))
+				done <- err
+			}()
+			busy = append(busy, done)
+		}
+		time.Sleep(100 * time.Millisecond)
+		for range 20 {
+			dial(t, s.addr)
+		}
+		begin := time.Now()
+		if _, err := connect(t, scheme, s.addr).ask(query("www.")); err != nil || time.Since(begin) > 150*time.Millisecond {
+			t.Errorf("%s: %v after %v", scheme, err, time.Since(begin))
+		}
+		for _, b := range busy {
+			if err := <-b; err != nil {
+				t.Errorf("%s: a connection at work was closed: %v", scheme, err)
+			}
+		}
+		if n := limitedTo(s, "connections") - before; n != 18 {
+			t.Errorf("%s: counted %d", scheme, n)
+		}
+	}
+}
+
+func TestStreamClientConnections(t *testing.T) {
+	cfg := blockFor(t, "dns", new(laneHandler))
+	most := 3
+	cfg.Limits.ClientConnections = &most
+	s := serving(t, cfg)
+	before := limitedTo(s, "client_connections")
+	for range 10 {
+		dial(t, s.addr)
+	}
+	if _, err := dialFrames(t, s.addr, nil).ask(query("www.")); err != nil {
+		t.Error(err)
+	}
+	if n := limitedTo(s, "client_connections") - before; n != 8 {
+		t.Errorf("counted %d", n)
+	}
+}
+
+// TestPipelineIsBounded asks more than may be worked on at one time: all get answered.
+func TestPipelineIsBounded(t *testing.T) {
+	cfg := blockFor(t, "dns", echo)
+	most := 4
+	cfg.Limits.Pipeline = &most
+	c := dial(t, serving(t, cfg).addr)
+	begin := time.Now()
+	c.Write([]byte(strings.Repeat(string(AddPrefix(packed(t, query("slow.")))), 8)))
+	for range 8 {
+		if _, err := readFrame(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begin); took < 580*time.Millisecond || took > 1200*time.Millisecond {
+		t.Errorf("8 queries of 300 ms took %v", took)
+	}
+}
+
+func TestDoTProtocol(t *testing.T) {
+	s := serving(t, blockFor(t, "tls", new(laneHandler)))
+	for _, tc := range []struct {
+		offered []string
+		want    string
+	}{{nil, ""}, {[]string{"dot"}, "dot"}, {[]string{"h2", "dot"}, "dot"}, {[]string{"h2"}, ""}} {
+		c, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: tc.offered})
+		if err != nil {
+			t.Errorf("%v: %v", tc.offered, err)
+			continue
+		}
+		if got := c.ConnectionState().NegotiatedProtocol; got != tc.want {
+			t.Errorf("%v: got %q", tc.offered, got)
+		}
+		c.Close()
+	}
+}
+
+// TestDoTConnectionState asks with a session of TLS, which handlers see.
+func TestDoTConnectionState(t *testing.T) {
+	seen := make(chan *tls.ConnectionState, 1)
+	h := handlerWithState(seen)
+	s := serving(t, blockFor(t, "tls", h))
+	if _, err := connect(t, "tls", s.addr).ask(query("www.")); err != nil {
+		t.Fatal(err)
+	}
+	if state := <-seen; state == nil || !state.HandshakeComplete {
+		t.Errorf("got %v", state)
+	}
+}
+
+func handlerWithState(seen chan *tls.ConnectionState) handler {
+	h := echo
+	h.serve = func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		c, ok := w.(dns.ConnectionStater)
+		if !ok {
+			seen <- nil
+		} else {
+			seen <- c.ConnectionState()
+		}
+		return echo.serve(ctx, w, r)
+	}
+	return h
+}
+
+// handlerUntilCancelled waits until the context of its query ends.
+func handlerUntilCancelled(cancelled chan error) handler {
+	return handler{"waiting", func(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg) (int, error) {
+		select {
+		case <-ctx.Done():
+			cancelled <- ctx.Err()
+		case <-time.After(askTime):
+		}
+		return dns.RcodeServerFailure, nil
+	}}
+}

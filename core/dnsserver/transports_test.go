@@ -1,0 +1,372 @@
+package dnsserver
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// This file starts servers of all schemes, and has a client for each that keeps one connection and asks several
+// questions on it at one time.
+
+var certificates struct {
+	sync.Mutex
+	config *tls.Config
+}
+
+// certificate is a TLS configuration for servers on loopback; clients do not check it.
+func certificate(t testing.TB) *tls.Config {
+	t.Helper()
+	certificates.Lock()
+	defer certificates.Unlock()
+	if certificates.config == nil {
+		dir, err := test.WritePEMFiles(t.(*testing.T))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificates.config = &tls.Config{Certificates: []tls.Certificate{cert}}
+	}
+	return certificates.config
+}
+
+// blockFor is a block of one handler for all names on a listener of the scheme, with TLS where the scheme has it.
+func blockFor(t testing.TB, scheme string, h plugin.Handler) *Config {
+	t.Helper()
+	c := block1(".", h)
+	scheme, _, _ = strings.Cut(scheme, "/")
+	c.Transport = scheme
+	if scheme != "dns" {
+		c.TLSConfig = certificate(t)
+	}
+	return c
+}
+
+// served is a server of any scheme at work.
+type served struct {
+	server
+	addr string // of TCP, or of UDP where there is no TCP
+	wait func()
+}
+
+// serving starts a server of a block on loopback. It ends with the test.
+func serving(t testing.TB, cfg *Config) *served {
+	t.Helper()
+	s, err := makeServer(cfg.Transport+"://127.0.0.1:0", []*Config{cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.ListenPacket()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &served{server: s}
+	var wg sync.WaitGroup
+	serve := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				t.Errorf("%s: %v", cfg.Transport, err)
+			}
+		})
+	}
+	if p != nil {
+		out.addr = p.LocalAddr().String()
+		serve(func() error { return s.ServePacket(p) })
+	}
+	if l != nil {
+		out.addr = l.Addr().String()
+		serve(func() error { return s.Serve(l) })
+	}
+	out.wait = wg.Wait
+	t.Cleanup(func() { s.base().Stop(); wg.Wait() })
+	return out
+}
+
+// client asks one server, on one connection where there are connections. Any goroutine may use it.
+type client interface {
+	ask(m *dns.Msg) (*dns.Msg, error)
+	close()
+}
+
+const askTime = 5 * time.Second
+
+var errTimeout = errors.New("no answer in time")
+
+// frameClient is a client of DNS over TCP or TLS.
+type frameClient struct {
+	conn net.Conn
+	mu   sync.Mutex
+	next uint16
+	open map[uint16]chan *dns.Msg
+	err  error
+}
+
+// dialFrames connects to a server of dns:// or, with a configuration, of tls://.
+func dialFrames(t testing.TB, addr string, conf *tls.Config) *frameClient {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, askTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conf != nil {
+		conn = tls.Client(conn, conf)
+	}
+	c := &frameClient{conn: conn, open: map[uint16]chan *dns.Msg{}}
+	go c.read()
+	t.Cleanup(c.close)
+	return c
+}
+
+var trusting = &tls.Config{InsecureSkipVerify: true}
+
+func (c *frameClient) close() { c.conn.Close() }
+
+func (c *frameClient) read() {
+	for {
+		b, err := readFrame(c.conn)
+		m := new(dns.Msg)
+		if err == nil {
+			err = m.Unpack(b)
+		}
+		c.mu.Lock()
+		if err != nil {
+			c.err = err
+			for id, ch := range c.open {
+				close(ch)
+				delete(c.open, id)
+			}
+			c.mu.Unlock()
+			return
+		}
+		ch := c.open[m.Id]
+		delete(c.open, m.Id)
+		if ch != nil {
+			ch <- m
+		}
+		c.mu.Unlock()
+	}
+}
+
+// readFrame reads a message with its length before it.
+func readFrame(r io.Reader) ([]byte, error) {
+	var length [2]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint16(length[:]))
+	_, err := io.ReadFull(r, b)
+	return b, err
+}
+
+func (c *frameClient) ask(m *dns.Msg) (*dns.Msg, error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return nil, c.err
+	}
+	ch := make(chan *dns.Msg, 1)
+	id := c.next
+	c.next++
+	c.open[id] = ch
+	asked := m.Id
+	m.Id = id
+	b, err := m.Pack()
+	m.Id = asked
+	if err == nil {
+		_, err = c.conn.Write(AddPrefix(b))
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r, ok := <-ch:
+		if !ok {
+			return nil, fmt.Errorf("connection: %w", c.err)
+		}
+		r.Id = asked
+		return r, nil
+	case <-time.After(askTime):
+		return nil, errTimeout
+	}
+}
+
+// httpClient is a client of DNS over HTTP.
+type httpClient struct {
+	t      testing.TB
+	client *http.Client
+	url    string
+	method string
+}
+
+func (c *httpClient) close() { c.client.CloseIdleConnections() }
+
+func (c *httpClient) ask(m *dns.Msg) (*dns.Msg, error) {
+	req, err := doh.NewRequest(c.method, c.url, "", m)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return doh.ResponseToMsg(resp)
+}
+
+func dialHTTP(t testing.TB, addr, method string, version int) *httpClient {
+	tr := &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: version == 2}
+	if version == 1 {
+		tr.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method}
+	t.Cleanup(c.close)
+	return c
+}
+
+// connect makes a client for a server of the scheme.
+func connect(t testing.TB, scheme, addr string) client {
+	t.Helper()
+	switch scheme {
+	case "dns":
+		return dialFrames(t, addr, nil)
+	case "tls":
+		return dialFrames(t, addr, trusting)
+	case "https", "https/2":
+		return dialHTTP(t, addr, http.MethodPost, 2)
+	case "https/2/get":
+		return dialHTTP(t, addr, http.MethodGet, 2)
+	case "https/1":
+		return dialHTTP(t, addr, http.MethodPost, 1)
+	case "https/1/get":
+		return dialHTTP(t, addr, http.MethodGet, 1)
+	}
+	t.Fatalf("no client for %s", scheme)
+	return nil
+}
+
+// schemes are all that have a client, with the ways in which they may be spoken.
+var schemes = []string{"dns", "tls", "https/1", "https/1/get", "https/2", "https/2/get"}
+
+func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
+	for _, s := range schemes {
+		t.Run(s, func(t *testing.T) { f(t, s) })
+	}
+}
+
+func query(name string) *dns.Msg { return new(dns.Msg).SetQuestion(name, dns.TypeA) }
+
+func TestEachSchemeAnswers(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		s := serving(t, blockFor(t, scheme, new(laneHandler)))
+		c := connect(t, scheme, s.addr)
+		for name, want := range map[string]string{
+			"www.":        "NOERROR 192.0.2.1",
+			"unpack.":     "NOERROR 192.0.2.3",
+			"block.":      "NOERROR 192.0.2.2",
+			"park.":       "NOERROR 192.0.2.2",
+			"parkunpack.": "NOERROR 192.0.2.3",
+			"parkblock.":  "NOERROR 192.0.2.2",
+			"parksame.":   "NOERROR 192.0.2.3",
+			"fail.":       "REFUSED",
+			"panic.":      "SERVFAIL",
+			"local.":      "NOERROR 127.0.0.1",
+		} {
+			r, err := c.ask(query(name))
+			if err != nil || describe(r) != want || r.Question[0].Name != name {
+				t.Errorf("%s: got %s, %v, want %s", name, describe(r), err, want)
+			}
+		}
+		// All of a long reply comes.
+		if r, err := c.ask(query("long.")); err != nil || len(r.Answer) != 200 || r.Truncated {
+			t.Errorf("long: %v, %v", r, err)
+		}
+	})
+}
+
+// TestFastQueryDoesNotWait has three queries wait and a fourth one, on the same connection, that need not.
+func TestFastQueryDoesNotWait(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		s := serving(t, blockFor(t, scheme, echo))
+		c := connect(t, scheme, s.addr)
+		if _, err := c.ask(query("warm.")); err != nil {
+			t.Fatal(err)
+		}
+		var slow sync.WaitGroup
+		begin := time.Now()
+		for i := range 3 {
+			slow.Go(func() {
+				r, err := c.ask(query(fmt.Sprintf("slow%d.", i)))
+				if took := time.Since(begin); err != nil || len(r.Answer) != 1 || took < 300*time.Millisecond {
+					t.Errorf("got %v, %v after %v", r, err, took)
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		asked := time.Now()
+		if r, err := c.ask(query("fast.")); err != nil || len(r.Answer) != 1 || time.Since(asked) > 150*time.Millisecond {
+			t.Errorf("got %v, %v after %v", r, err, time.Since(asked))
+		}
+		slow.Wait()
+		if took := time.Since(begin); took > 700*time.Millisecond {
+			t.Errorf("the slow ones waited for each other: %v", took)
+		}
+	})
+}
+
+// TestEachSchemePads asks with the options that transports answer by themselves, in both lanes.
+func TestEachSchemePads(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		s := serving(t, blockFor(t, scheme, new(laneHandler)))
+		c := connect(t, scheme, s.addr)
+		for _, name := range []string{"www.", "unpack.", "fail.", "block."} {
+			m := query(name).SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_PADDING{Padding: make([]byte, 50)}}
+			if scheme == "dns" || scheme == "tls" {
+				m.IsEdns0().Option = append(m.IsEdns0().Option, &dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE})
+			}
+			r, err := c.ask(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Compress = true
+			padding, keepalive := 0, 0
+			for _, o := range r.IsEdns0().Option {
+				switch o.(type) {
+				case *dns.EDNS0_PADDING:
+					padding++
+				case *dns.EDNS0_TCP_KEEPALIVE:
+					keepalive++
+				}
+			}
+			encrypted, stream := scheme != "dns", scheme == "dns" || scheme == "tls"
+			if (padding == 1) != encrypted || (keepalive == 1) != stream || encrypted && r.Len() != 468 {
+				t.Errorf("%s: %d octets, %v", name, r.Len(), r.IsEdns0())
+			}
+			if r, err := c.ask(query(name).SetEdns0(1232, false)); err != nil || len(r.IsEdns0().Option) != 0 {
+				t.Errorf("%s: %v, %v", name, r.IsEdns0(), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package tls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
+)
+
+// watchInterval is how often the files are looked at.
+const watchInterval = 10 * time.Second
+
+// files is a certificate, its key and perhaps the CAs of clients, in files.
+type files struct {
+	paths []string // certificate, key and perhaps CA
+	auth  tls.ClientAuthType
+	first *loaded // what the configuration was made of
+
+	live   atomic.Pointer[loaded] // written by watch only, once that runs
+	stamps []stamp                // of the files when they were read last; as live
+
+	started     bool // start was called; written by start, read by stop
+	quit, ended chan struct{}
+	once        sync.Once // closes quit
+}
+
+// loaded is what the files held when they were read. It never changes.
+type loaded struct {
+	cert   tls.Certificate
+	cas    *x509.CertPool // nil for those of the system
+	config *tls.Config    // with these CAs; of use only if CAs have changed since the server started
+}
+
+// stamp tells whether a file is still the one that was read.
+type stamp struct {
+	changed time.Time
+	size    int64
+	file    os.FileInfo // with what os.SameFile looks at
+}
+
+// newFiles reads the files, which are two or three.
+func newFiles(paths []string, auth tls.ClientAuthType) (*files, error) {
+	f := &files{paths: paths, auth: auth, quit: make(chan struct{}), ended: make(chan struct{})}
+	f.stamps = f.look()
+	l, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	f.first = l
+	f.use(l)
+	return f, nil
+}
+
+// load reads the files.
+func (f *files) load() (*loaded, error) {
+	ca := ""
+	if len(f.paths) > 2 {
+		ca = f.paths[2]
+	}
+	c, err := pkgtls.NewTLSConfig(f.paths[0], f.paths[1], ca)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded{cert: c.Certificates[0], cas: c.RootCAs}
+	c.Certificates = nil // else it would go before GetCertificate for clients without SNI
+	c.GetCertificate = f.certificate
+	c.ClientAuth = f.auth
+	c.ClientCAs = l.cas
+	l.config = c
+	return l, nil
+}
+
+func (f *files) use(l *loaded) {
+	f.live.Store(l)
+	notAfter.WithLabelValues(f.paths[0]).Set(float64(l.cert.Leaf.NotAfter.Unix()))
+}
+
+// config is a configuration that always presents the certificate that was read last, and asks clients for certificates of
+// the CAs that were read last. It belongs to the caller.
+func (f *files) config() *tls.Config {
+	c := f.first.config.Clone()
+	if len(f.paths) > 2 && f.auth != tls.NoClientCert {
+		c.GetConfigForClient = f.configForClient
+	}
+	return c
+}
+
+// certificate is the GetCertificate of the configuration.
+func (f *files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &f.live.Load().cert, nil }
+
+// configForClient is the GetConfigForClient of the configuration. As long as the CAs are those of the start, the
+// configuration itself will do.
+func (f *files) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+	if l := f.live.Load(); !l.cas.Equal(f.first.cas) {
+		return l.config, nil
+	}
+	return nil, nil
+}
+
+// start watches the files until stop.
+func (f *files) start(interval time.Duration) {
+	f.started = true
+	go func() {
+		defer close(f.ended)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-f.quit:
+				return
+			case <-tick.C:
+				f.refresh()
+			}
+		}
+	}()
+}
+
+// stop ends watching.
+func (f *files) stop() {
+	f.once.Do(func() { close(f.quit) })
+	if f.started {
+		<-f.ended
+	}
+}
+
+// refresh reads the files if one of them is not what it was. If that fails, as it does when the certificate has been
+// written, but not its key yet, what was read before stays in use, and the next change is waited for.
+func (f *files) refresh() {
+	stamps := f.look()
+	if same(stamps, f.stamps) {
+		return
+	}
+	f.stamps = stamps
+	l, err := f.load()
+	if err != nil {
+		reloads.WithLabelValues("failed").Inc()
+		logger.Warningf("Keeping the certificate in use, as the new one cannot be read: %v", err)
+		return
+	}
+	f.use(l)
+	reloads.WithLabelValues("ok").Inc()
+	logger.Infof("Certificate %s was read again: serial number %s, valid until %s", f.paths[0], serial(l.cert.Leaf), l.cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+func serial(c *x509.Certificate) string { return fmt.Sprintf("%X", c.SerialNumber) }
+
+// look takes the stamps of the files. The stamp of one that is not there is zero.
+func (f *files) look() (stamps []stamp) {
+	for _, p := range f.paths {
+		var s stamp
+		if info, err := os.Stat(p); err == nil {
+			s = stamp{info.ModTime(), info.Size(), info}
+		}
+		stamps = append(stamps, s)
+	}
+	return stamps
+}
+
+func same(a, b []stamp) bool {
+	for i := range a {
+		if a[i].size != b[i].size || !a[i].changed.Equal(b[i].changed) || !sameFile(a[i].file, b[i].file) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b)
+}

@@ -1,0 +1,271 @@
+package tls
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	golog "log"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/test"
+)
+
+// pemFiles are a certificate, its key and its CA in files of their own.
+func pemFiles(t *testing.T) []string {
+	t.Helper()
+	dir, err := test.WritePEMFiles(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")}
+}
+
+// put puts the content of the file from into the place of the file to, as a renewal does.
+func put(t *testing.T, to, from string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(to+".new", to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func captureLog(t *testing.T) *lockedBuffer {
+	out := new(lockedBuffer)
+	golog.SetOutput(out)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	return out
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// listener serves TLS with c: it shakes hands and says hello.
+func listener(t *testing.T, c *tls.Config) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				io.WriteString(conn, "hello")
+				conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+// greeted shakes hands with the server, showing cert if it is not nil, and returns the server's certificate.
+func greeted(t *testing.T, addr string, cert *tls.Certificate) (*x509.Certificate, error) {
+	t.Helper()
+	c := &tls.Config{InsecureSkipVerify: true}
+	if cert != nil {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+	}
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp", addr, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := io.ReadAll(conn); err != nil { // TLS 1.3 refuses a client's certificate after its handshake
+		return nil, err
+	}
+	return conn.ConnectionState().PeerCertificates[0], nil
+}
+
+func leaf(t *testing.T, certFile, keyFile string) *tls.Certificate {
+	t.Helper()
+	c, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &c
+}
+
+func TestCertificateFollowsItsFiles(t *testing.T) {
+	out := captureLog(t)
+	mine, other := pemFiles(t), pemFiles(t)
+	first, second := leaf(t, mine[0], mine[1]), leaf(t, other[0], other[1])
+	f, err := newFiles(mine[:2], tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener(t, f.config())
+	shows := func(want *tls.Certificate) {
+		t.Helper()
+		got, err := greeted(t, addr, nil)
+		if err != nil || !got.Equal(want.Leaf) {
+			t.Errorf("another certificate is shown (%v)", err)
+		}
+	}
+	shows(first)
+	f.refresh()
+	if out.String() != "" {
+		t.Errorf("nothing changed, but %q", out)
+	}
+
+	put(t, mine[0], other[0]) // the key does not fit
+	f.refresh()
+	f.refresh()
+	shows(first)
+	if n := strings.Count(out.String(), "[WARNING] plugin/tls: Keeping the certificate in use"); n != 1 {
+		t.Errorf("%d warnings: %s", n, out)
+	}
+
+	put(t, mine[1], other[1])
+	f.refresh()
+	shows(second)
+	if !strings.Contains(out.String(), "was read again: serial number 2, valid until ") {
+		t.Errorf("log: %s", out)
+	}
+
+	if err := os.Remove(mine[0]); err != nil {
+		t.Fatal(err)
+	}
+	f.refresh()
+	shows(second)
+}
+
+func TestWatching(t *testing.T) {
+	captureLog(t)
+	mine, other := pemFiles(t), pemFiles(t)
+	f, err := newFiles(mine[:2], tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start(5 * time.Millisecond)
+	defer f.stop()
+	want := leaf(t, other[0], other[1]).Leaf
+	put(t, mine[0], other[0])
+	put(t, mine[1], other[1])
+	for end := time.Now().Add(5 * time.Second); !f.live.Load().cert.Leaf.Equal(want); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the new certificate is not used")
+		}
+	}
+}
+
+func TestStopWithoutStart(t *testing.T) {
+	mine := pemFiles(t)
+	f, err := newFiles(mine, tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.stop()
+	f.stop()
+}
+
+func TestClientCAsFollowTheirFile(t *testing.T) {
+	captureLog(t)
+	mine, other := pemFiles(t), pemFiles(t)
+	old, renewed := leaf(t, mine[0], mine[1]), leaf(t, other[0], other[1])
+	f, err := newFiles(mine, tls.RequireAndVerifyClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener(t, f.config())
+	let := func(cert *tls.Certificate, want bool) {
+		t.Helper()
+		if _, err := greeted(t, addr, cert); (err == nil) != want {
+			t.Errorf("got %v, want to get in: %t", err, want)
+		}
+	}
+	let(old, true)
+	let(renewed, false)
+	let(nil, false)
+	put(t, mine[2], other[2])
+	f.refresh()
+	let(old, false)
+	let(renewed, true)
+	let(nil, false)
+}
+
+func TestClientAuth(t *testing.T) {
+	mine, strange := pemFiles(t), pemFiles(t)
+	good, bad := leaf(t, mine[0], mine[1]), leaf(t, strange[0], strange[1])
+	for word, want := range map[string][3]bool{ // without a certificate, with one of the CA, with another one
+		"nocert":             {true, true, true},
+		"request":            {true, true, true},
+		"require":            {false, true, true},
+		"verify_if_given":    {true, true, false},
+		"require_and_verify": {false, true, false},
+	} {
+		f, err := newFiles(mine, clientAuth[word])
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := listener(t, f.config())
+		for i, cert := range []*tls.Certificate{nil, good, bad} {
+			if _, err := greeted(t, addr, cert); (err == nil) != want[i] {
+				t.Errorf("%s, case %d: %v", word, i, err)
+			}
+		}
+	}
+}
+
+func TestKeyLog(t *testing.T) {
+	out := captureLog(t)
+	k := &keyLog{path: filepath.Join(t.TempDir(), "keys")}
+	if n, err := k.Write([]byte("too early\n")); n != 10 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	for range 2 {
+		if err := k.open(); err != nil {
+			t.Fatal(err)
+		}
+		k.Write([]byte("a line\n"))
+		if err := k.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Write([]byte("too late\n"))
+	k.close()
+	text, err := os.ReadFile(k.path)
+	if string(text) != "a line\na line\n" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if info, _ := os.Stat(k.path); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if !strings.Contains(out.String(), `[WARNING] plugin/tls: Writing TLS Key Log to "`+k.path+`"`) {
+		t.Errorf("log: %s", out)
+	}
+	if err := (&keyLog{path: t.TempDir()}).open(); err == nil {
+		t.Error("a folder was opened")
+	}
+}

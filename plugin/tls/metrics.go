@@ -1,0 +1,19 @@
+package tls
+
+import (
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+var (
+	reloads = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "certificate_reloads_total",
+		Help: "Counter of certificates that were read again because their files changed.",
+	}, []string{"result"})
+	notAfter = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "certificate_not_after_timestamp_seconds",
+		Help: "End of the validity of the certificate in use, in seconds since 1970.",
+	}, []string{"certificate"})
+)

@@ -1,0 +1,85 @@
+package tls
+
+import (
+	"crypto/tls"
+	"slices"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+// settings is what one directive says: files, or ACME.
+type settings struct {
+	files  []string // certificate, key and perhaps CA; empty with ACME
+	auth   tls.ClientAuthType
+	keyLog string
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Args: corefile.Args[settings]{Syntax: "CERT KEY [CA]", Min: 2, Max: 3, Set: func(s *settings, l *corefile.Line) error {
+		*s = settings{files: l.Args} // of several directives the last one counts
+		return nil
+	}},
+	Unknown: "unknown option '%s'",
+	Options: corefile.Table[settings]{
+		corefile.Row("client_auth", "nocert|request|require|verify_if_given|require_and_verify", "whether clients show certificates", 1, 1, setClientAuth),
+		corefile.Row("keylog", "FILE", "append the secrets of connections to FILE", 1, 1, func(s *settings, l *corefile.Line) error {
+			s.keyLog = l.Args[0]
+			return nil
+		}),
+	},
+})
+
+func setClientAuth(s *settings, l *corefile.Line) error {
+	auth, ok := clientAuth[l.Args[0]]
+	if !ok {
+		words := make([]string, 0, len(clientAuth))
+		for w := range clientAuth {
+			words = append(words, w)
+		}
+		slices.Sort(words)
+		return l.Errf("unknown authentication type '%s' (allowed: %s)", l.Args[0], words)
+	}
+	s.auth = auth
+	return nil
+}
+
+func setup(c *caddy.Controller) error {
+	var s settings
+	if err := directive.Parse(c, &s); err != nil {
+		return err
+	}
+	if err := setupFiles(c, s); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	return nil
+}
+
+// setupFiles makes the configuration that takes its certificate from files.
+func setupFiles(c *caddy.Controller, s settings) error {
+	config := dnsserver.GetConfig(c)
+	for i := range s.files {
+		s.files[i] = under(config.Root, s.files[i])
+	}
+	f, err := newFiles(s.files, s.auth)
+	if err != nil {
+		return err
+	}
+	c.OnStartup(func() error { f.start(watchInterval); return nil })
+	c.OnShutdown(func() error { f.stop(); return nil })
+
+	config.TLSConfig = f.config()
+	if s.keyLog != "" {
+		log := &keyLog{path: under(config.Root, s.keyLog)}
+		c.OnStartup(log.open)
+		c.OnShutdown(log.close)
+		config.TLSConfig.KeyLogWriter = log
+	}
+	return nil
+}
