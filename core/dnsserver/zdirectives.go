@@ -39,6 +39,7 @@ var Directives = []string{
 	"auto",
 	"loop",
 	"forward",
+	"grpc",
 	"erratic",
 	"whoami",
 	"on",

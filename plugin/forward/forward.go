@@ -22,6 +22,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/within"
 
 	"github.com/miekg/dns"
 )
@@ -46,7 +48,7 @@ type Forward struct {
 	// ErrLimitExceeded is the error of queries that are refused because there are too many.
 	ErrLimitExceeded error
 
-	zones         zones
+	zones         within.Zones
 	policy        policy.Policy
 	rules         rules
 	options       Options
@@ -66,7 +68,7 @@ type Forward struct {
 // New is a Forward for all names without upstreams; SetProxy adds these.
 func New() *Forward {
 	f := &Forward{
-		zones:         zones{from: []byte{0}},
+		zones:         within.Zones{From: wire.Root},
 		policy:        policy.Named("random"),
 		options:       Options{HCRecursionDesired: true, HCDomain: "."},
 		maxFails:      2,
@@ -108,7 +110,7 @@ func (f *Forward) PreferUDP() bool { return f.rules.preferUDP }
 
 // ServeDNS asks the upstreams for names in the zone, and passes other queries on.
 func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if !f.zones.matchMsg(r) {
+	if !f.zones.MatchMsg(r) {
 		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
 	}
 	if f.maxConcurrent > 0 {

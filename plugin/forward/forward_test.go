@@ -167,7 +167,7 @@ func TestZones(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
-	f.zones.except = f.zones.except[:2]
+	f.zones.Except = f.zones.Except[:2]
 	for name, want := range map[string]string{
 		"WWW.example.ORG.":          "192.0.2.1",
 		"internal.example.org.":     "NOTAUTH <nil>",

@@ -17,7 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/within"
 
 	"github.com/miekg/dns"
 )
@@ -25,7 +25,7 @@ import (
 // This file reads the arguments of the directive and its options.
 
 func setArgs(s *settings, l *corefile.Line) (err error) {
-	if s.zones.from, err = zone(l.Args[0]); err != nil {
+	if s.zones.From, err = zone(l.Args[0]); err != nil {
 		return err
 	}
 	s.targets, err = parseTargets(l.Args[1:])
@@ -35,17 +35,10 @@ func setArgs(s *settings, l *corefile.Line) (err error) {
 // zone is the lower-case name of one zone, or of the first one of a network.
 func zone(text string) ([]byte, error) {
 	zones := plugin.Host(text).NormalizeExact()
-	if len(zones) == 0 {
-		return nil, fmt.Errorf("unable to normalize '%s'", text)
-	}
 	if len(zones) > 1 {
 		logger.Warningf("Unsupported CIDR notation: '%s' expands to multiple zones. Using only '%s'.", text, zones[0])
 	}
-	name, err := wire.LowerName(zones[0])
-	if err != nil {
-		return nil, fmt.Errorf("unable to normalize '%s': %w", text, err)
-	}
-	return name, nil
+	return within.Zone(text, zones)
 }
 
 func setExcept(s *settings, l *corefile.Line) error {
@@ -54,7 +47,7 @@ func setExcept(s *settings, l *corefile.Line) error {
 		if err != nil {
 			return err
 		}
-		s.zones.except = append(s.zones.except[:len(s.zones.except):len(s.zones.except)], name)
+		s.zones.Except = append(s.zones.Except[:len(s.zones.Except):len(s.zones.Except)], name)
 	}
 	return nil
 }

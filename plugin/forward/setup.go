@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/within"
 
 	"github.com/coredns/caddy"
 )
@@ -25,7 +26,7 @@ const (
 
 // settings is what one directive configures.
 type settings struct {
-	zones         zones
+	zones         within.Zones
 	targets       []target
 	options       Options
 	rules         rules

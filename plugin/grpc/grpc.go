@@ -1,0 +1,124 @@
+// Package grpc asks upstreams that speak the gRPC service of package pb, and passes on what they reply.
+//
+//	query ──in the zone?──▶ each upstream once, in the order of the policy ──first reply──▶ client
+//
+// There are no health checks: gRPC's own connections say soon enough that an upstream is not there. Start at GRPC.ServeDNS;
+// proxy.go asks one upstream.
+package grpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/within"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "grpc"
+
+// Errors of queries that no upstream answered.
+var (
+	// ErrNoHealthy is the error if no upstream could be asked at all.
+	ErrNoHealthy = errors.New("no healthy gRPC proxies")
+	// ErrDNSMessageTooLarge is the error of a message that is longer than DNS allows.
+	ErrDNSMessageTooLarge = errors.New("dns message exceeds size limit")
+)
+
+// overall is how long a query may take.
+const overall = 5 * time.Second
+
+// GRPC is the plugin.
+type GRPC struct {
+	Next plugin.Handler
+	// Fall says which names are passed on if no upstream answers, or all say that the name does not exist.
+	Fall fall.F
+
+	zones   within.Zones
+	policy  policy.Policy
+	proxies []*Proxy
+}
+
+// Policy decides in which order upstreams are asked.
+type Policy interface {
+	List([]*Proxy) []*Proxy
+	String() string
+}
+
+// Name is the plugin's name.
+func (g *GRPC) Name() string { return pluginName }
+
+// Len is the number of upstreams.
+func (g *GRPC) Len() int { return len(g.proxies) }
+
+// ServeDNS asks upstreams for names in the zone, and passes other queries on.
+func (g *GRPC) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if !g.zones.MatchMsg(r) {
+		return g.pass(ctx, w, r)
+	}
+	state := request.Request{W: w, Req: r}
+	through := g.Next != nil && g.Fall.Through(state.Name())
+	m, err := g.ask(ctx, r)
+	switch {
+	case err != nil && through, err == nil && m.Rcode == dns.RcodeNameError && through:
+		return plugin.NextOrFailure(pluginName, g.Next, ctx, w, r)
+	case err != nil:
+		return dns.RcodeServerFailure, err
+	case !state.Match(m):
+		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeFormatError))
+	}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// pass hands on a query that is for others. Without a next plugin that is a failure, but not an error.
+func (g *GRPC) pass(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if g.Next == nil {
+		return dns.RcodeServerFailure, nil
+	}
+	return plugin.NextOrFailure(pluginName, g.Next, ctx, w, r)
+}
+
+// ask asks one upstream after the other, and returns the first reply or the last error.
+func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, overall)
+	defer cancel()
+	packet, err := r.Pack()
+	if err != nil {
+		return nil, err
+	}
+	if len(packet) > dns.MaxMsgSize {
+		return nil, tooLarge(len(packet))
+	}
+	err = ErrNoHealthy
+	for _, p := range policy.List(g.policy, g.proxies) {
+		var m *dns.Msg
+		if m, err = p.query(ctx, packet, r); err == nil {
+			return m, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// ServeWire passes on queries for names that are not in the zone. The others need a goroutine that waits.
+func (g *GRPC) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	switch {
+	case g.zones.Match(q):
+		return wire.Unpack
+	case g.Next == nil:
+		w.Fail(wire.ServFail, nil)
+		return wire.Done
+	}
+	return plugin.NextWire(pluginName, g.Next, ctx, w, q)
+}
+
+// WireSelf returns g.
+func (g *GRPC) WireSelf() plugin.Handler { return g }

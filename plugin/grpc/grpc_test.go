@@ -1,0 +1,225 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/within"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// service answers with a function.
+type service struct {
+	pb.UnimplementedDnsServiceServer
+	answer func(*dns.Msg) (*dns.Msg, error)
+	asked  atomic.Int64
+}
+
+func (s *service) Query(_ context.Context, in *pb.DnsPacket) (*pb.DnsPacket, error) {
+	s.asked.Add(1)
+	r := new(dns.Msg)
+	if err := r.Unpack(in.Msg); err != nil {
+		return nil, err
+	}
+	m, err := s.answer(r)
+	if err != nil {
+		return nil, err
+	}
+	b, err := m.Pack()
+	return &pb.DnsPacket{Msg: b}, err
+}
+
+// serve starts a server for s and returns its address.
+func serve(t testing.TB, network, addr string, s *service) string {
+	t.Helper()
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	pb.RegisterDnsServiceServer(server, s)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	if network == "unix" {
+		return "unix://" + addr
+	}
+	return l.Addr().String()
+}
+
+func says(rcode int, record string) func(*dns.Msg) (*dns.Msg, error) {
+	return func(r *dns.Msg) (*dns.Msg, error) {
+		m := new(dns.Msg).SetRcode(r, rcode)
+		if record != "" {
+			m.Answer = []dns.RR{test.A(record)}
+		}
+		return m, nil
+	}
+}
+
+// asking is a GRPC that asks these addresses in their order.
+func asking(t testing.TB, addrs ...string) *GRPC {
+	t.Helper()
+	g := &GRPC{zones: within.Zones{From: wire.Root, Except: [][]byte{wire.MustName("except.example.org.")}}, policy: policy.Named("sequential")}
+	for _, a := range addrs {
+		p, err := newProxy(a, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.stop() })
+		g.proxies = append(g.proxies, p)
+	}
+	return g
+}
+
+func ask(g *GRPC, name string) (*dns.Msg, int, error) {
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	rcode, err := g.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(name, dns.TypeA))
+	return rec.Msg, rcode, err
+}
+
+func TestReplyIsPassedOn(t *testing.T) {
+	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "g.sock")} {
+		s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
+		g := asking(t, serve(t, network, addr, s))
+		m, rcode, err := ask(g, "www.example.org.")
+		if err != nil || rcode != 0 || m == nil || len(m.Answer) != 1 || s.asked.Load() != 1 {
+			t.Errorf("%s: %v %d %v", network, m, rcode, err)
+		}
+	}
+}
+
+func TestUpstreamsInTurn(t *testing.T) {
+	failing := &service{answer: func(*dns.Msg) (*dns.Msg, error) { return nil, status.Error(codes.Unavailable, "as it should") }}
+	good := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	g := asking(t, nobody.Addr().String(), serve(t, "tcp", "127.0.0.1:0", failing), serve(t, "tcp", "127.0.0.1:0", good))
+	if m, _, err := ask(g, "www.example.org."); err != nil || m == nil || len(m.Answer) != 1 || failing.asked.Load() != 1 || good.asked.Load() != 1 {
+		t.Errorf("%v %v, asked %d and %d times", m, err, failing.asked.Load(), good.asked.Load())
+	}
+	g.proxies = g.proxies[:2]
+	if m, rcode, err := ask(g, "www.example.org."); m != nil || rcode != dns.RcodeServerFailure || !strings.Contains(err.Error(), "as it should") {
+		t.Errorf("%v %d %v", m, rcode, err)
+	}
+	g.proxies = nil
+	if _, rcode, err := ask(g, "www.example.org."); rcode != dns.RcodeServerFailure || !errors.Is(err, ErrNoHealthy) {
+		t.Errorf("%d %v", rcode, err)
+	}
+}
+
+func TestOddReplies(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer func(*dns.Msg) (*dns.Msg, error)
+		rcode  int
+	}{
+		"not found":        {func(*dns.Msg) (*dns.Msg, error) { return nil, status.Error(codes.NotFound, "") }, dns.RcodeNameError},
+		"refused":          {says(dns.RcodeRefused, ""), dns.RcodeRefused},
+		"another question": {func(r *dns.Msg) (*dns.Msg, error) { r.Question[0].Name = "other."; return r.SetReply(r), nil }, dns.RcodeFormatError},
+	} {
+		g := asking(t, serve(t, "tcp", "127.0.0.1:0", &service{answer: tc.answer}))
+		if m, rcode, err := ask(g, "www.example.org."); err != nil || rcode != 0 || m == nil || m.Rcode != tc.rcode || m.Question[0].Name != "www.example.org." {
+			t.Errorf("%s: %v %d %v", name, m, rcode, err)
+		}
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	g := asking(t, serve(t, "tcp", "127.0.0.1:0", &service{answer: says(0, "")}))
+	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+	for range 5 {
+		rr, _ := dns.NewRR("www.example.org. 60 IN TXT \"x\"")
+		for range 20000 / 16 {
+			rr.(*dns.TXT).Txt = append(rr.(*dns.TXT).Txt, "some-fifteen-ch")
+		}
+		r.Extra = append(r.Extra, rr)
+	}
+	if _, err := g.ask(context.Background(), r); !errors.Is(err, ErrDNSMessageTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestFallthroughAndZones(t *testing.T) {
+	next := errors.New("next")
+	denies := serve(t, "tcp", "127.0.0.1:0", &service{answer: says(dns.RcodeNameError, "")})
+	for name, tc := range map[string]struct {
+		fall  []string
+		query string
+		next  bool
+		addr  string
+		rcode int
+		err   error
+	}{
+		"denied":                         {query: "www.example.org.", addr: denies, next: true, rcode: dns.RcodeSuccess},
+		"denied, passed on":              {query: "www.example.org.", addr: denies, fall: []string{"."}, next: true, rcode: dns.RcodeRefused, err: next},
+		"denied, for other names":        {query: "www.example.org.", addr: denies, fall: []string{"example.com."}, next: true},
+		"denied, nobody to pass on to":   {query: "www.example.org.", addr: denies, fall: []string{"."}},
+		"nobody there, passed on":        {query: "www.example.org.", fall: []string{"."}, next: true, rcode: dns.RcodeRefused, err: next},
+		"excepted":                       {query: "a.except.example.org.", addr: denies, next: true, rcode: dns.RcodeRefused, err: next},
+		"excepted, nobody to pass on to": {query: "a.except.example.org.", addr: denies, rcode: dns.RcodeServerFailure},
+	} {
+		g := asking(t)
+		if tc.addr != "" {
+			g = asking(t, tc.addr)
+		}
+		if tc.fall != nil {
+			g.Fall.SetZonesFromArgs(tc.fall)
+		}
+		if tc.next {
+			g.Next = test.NextHandler(dns.RcodeRefused, next)
+		}
+		if _, rcode, err := ask(g, tc.query); rcode != tc.rcode || err != tc.err {
+			t.Errorf("%s: %d %v", name, rcode, err)
+		}
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	g := asking(t, serve(t, "tcp", "127.0.0.1:0", &service{answer: func(r *dns.Msg) (*dns.Msg, error) { <-release; return r, nil }}))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := g.ask(ctx, new(dns.Msg).SetQuestion("a.", dns.TypeA)); status.Code(errors.Unwrap(err)) != codes.DeadlineExceeded || time.Since(began) > 3*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+func TestServeWire(t *testing.T) {
+	g := asking(t)
+	for name, want := range map[string]wire.Outcome{"www.example.org.": wire.Unpack, "a.except.example.org.": wire.Done} {
+		b, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		var q wire.Query
+		var w wire.Reply
+		w.Reset(nil)
+		if !q.Parse(b) {
+			t.Fatal("not eligible")
+		}
+		if out := g.ServeWire(context.Background(), &w, &q); out != want {
+			t.Errorf("%s: %v", name, out)
+		}
+		if want == wire.Done && (!w.Failed() || w.Rcode() != dns.RcodeServerFailure) {
+			t.Error("no failure")
+		}
+	}
+	var _ plugin.WireHandler = g
+}

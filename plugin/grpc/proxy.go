@@ -1,0 +1,85 @@
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/pb"
+
+	"github.com/miekg/dns"
+	ot "github.com/opentracing/opentracing-go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// Proxy is one upstream. Any number of goroutines may use it.
+type Proxy struct {
+	addr   string // as metrics tell it
+	conn   *grpc.ClientConn
+	client pb.DnsServiceClient
+	counts counts
+}
+
+// maxPacket is the length of a packed pb.DnsPacket at most: a message, and the head of its field.
+const maxPacket = dns.MaxMsgSize + 4
+
+// newProxy is the upstream at addr, HOST:PORT or unix://PATH. It connects when it is asked first. Without cfg it is
+// asked in plain text.
+func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
+	security := insecure.NewCredentials()
+	if cfg != nil {
+		security = credentials.NewTLS(cfg)
+	}
+	target := addr
+	if !strings.HasPrefix(addr, "unix:") {
+		target = "passthrough:///" + addr // nothing is to be resolved
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", addr, err)
+	}
+	return &Proxy{addr: addr, conn: conn, client: pb.NewDnsServiceClient(conn), counts: countsOf(addr)}, nil
+}
+
+// query asks for r, packed.
+func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg, error) {
+	if parent := ot.SpanFromContext(ctx); parent != nil {
+		span := parent.Tracer().StartSpan("query", ot.ChildOf(parent.Context()))
+		span.SetTag("peer.address", p.addr)
+		defer span.Finish()
+		ctx = ot.ContextWithSpan(ctx, span)
+	}
+	began := time.Now()
+	reply, err := p.client.Query(ctx, &pb.DnsPacket{Msg: packet})
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.NotFound: // how some say that the name does not exist
+		m := new(dns.Msg).SetRcode(r, dns.RcodeNameError)
+		p.counts.count(m.Rcode, time.Since(began))
+		return m, nil
+	default:
+		return nil, fmt.Errorf("asking %s: %w", p.addr, err)
+	}
+	if len(reply.Msg) > dns.MaxMsgSize {
+		return nil, fmt.Errorf("asking %s: %w", p.addr, tooLarge(len(reply.Msg)))
+	}
+	m := new(dns.Msg)
+	if err := m.Unpack(reply.Msg); err != nil {
+		return nil, fmt.Errorf("reply of %s: %w", p.addr, err)
+	}
+	p.counts.count(m.Rcode, time.Since(began))
+	return m, nil
+}
+
+func tooLarge(n int) error {
+	return fmt.Errorf("%w: %d bytes, at most %d", ErrDNSMessageTooLarge, n, dns.MaxMsgSize)
+}
+
+func (p *Proxy) stop() error { return p.conn.Close() }
