@@ -1,0 +1,319 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+	etcdcv3 "go.etcd.io/etcd/client/v3"
+)
+
+// server is an etcd of the test's own.
+type server struct {
+	t        *testing.T
+	url, dir string
+	args     []string
+	cmd      *exec.Cmd
+	client   *etcdcv3.Client
+}
+
+// program is an etcd: one of Debian's, or the test cluster's.
+func program(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("etcd"); err == nil {
+		return path
+	}
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, _ := os.UserHomeDir()
+		cache = filepath.Join(home, ".cache")
+	}
+	if found, _ := filepath.Glob(filepath.Join(cache, "k8s-testbed", "*", "etcd")); len(found) > 0 {
+		return found[0]
+	}
+	t.Skip("no etcd to test with: run test/cluster/build.sh, or apt-get install etcd-server")
+	return ""
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	return l.Addr().String()
+}
+
+func start(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, url: "http://" + freeAddr(t), dir: t.TempDir()}
+	peer := "http://" + freeAddr(t)
+	s.args = []string{
+		program(t), "--data-dir", s.dir, "--listen-client-urls", s.url, "--advertise-client-urls", s.url,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
+	}
+	s.run()
+	t.Cleanup(s.kill)
+	var err error
+	if s.client, err = etcdcv3.New(etcdcv3.Config{Endpoints: []string{s.url}, Logger: quietLogger()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.client.Close() })
+	s.await()
+	return s
+}
+
+func (s *server) run() {
+	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *server) kill() {
+	if s.cmd != nil {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+func (s *server) await() {
+	s.t.Helper()
+	eventually(s.t, "etcd", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := s.client.Get(ctx, "x")
+		return err == nil
+	})
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("in vain waited for %s", what)
+}
+
+func (s *server) put(name, value string, opts ...etcdcv3.OpOption) {
+	s.t.Helper()
+	if _, err := s.client.Put(context.Background(), msg.Path(name, "skydns"), value, opts...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// plugin is an Etcd that asks s, with or without a copy in memory.
+func (s *server) plugin(viewSize int64) *Etcd {
+	e := &Etcd{Zones: []string{"skydns.test.", "in-addr.arpa."}, PathPrefix: "skydns", Upstream: upstream.New(), Client: s.client}
+	if viewSize > 0 {
+		e.view = newView(e.client, "/skydns", viewSize, e.lastRev.see)
+		e.view.start()
+		s.t.Cleanup(e.view.stop)
+		eventually(s.t, "the copy", e.Ready)
+	}
+	return e
+}
+
+func ask(e *Etcd, name string, typ uint16) (*dns.Msg, error) {
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	_, err := e.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(name, typ))
+	return rec.Msg, err
+}
+
+// text is a reply in one line.
+func text(m *dns.Msg) string {
+	if m == nil {
+		return "no reply"
+	}
+	var all []string
+	for _, rr := range append(m.Answer, m.Extra...) {
+		all = append(all, strings.Join(strings.Fields(rr.String()), " "))
+	}
+	slices.Sort(all)
+	if len(m.Answer) == 0 {
+		all = nil
+		for _, rr := range m.Ns {
+			all = append(all, dns.TypeToString[rr.Header().Rrtype])
+		}
+	}
+	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, "; ")
+}
+
+func TestAnswers(t *testing.T) {
+	s := start(t)
+	for name, value := range map[string]string{
+		"a.web.skydns.test":           `{"host":"192.0.2.1","port":80}`,
+		"b.web.skydns.test":           `{"host":"192.0.2.2","port":80,"priority":20}`,
+		"c.web.skydns.test":           `{"host":"2001:db8::1","port":443,"ttl":60}`,
+		"twice.skydns.test":           `{"host":"192.0.2.9"}`,
+		"alias.skydns.test":           `{"host":"twice.skydns.test"}`,
+		"loop.skydns.test":            `{"host":"loop.skydns.test"}`,
+		"text.skydns.test":            `{"text":"some words"}`,
+		"a.mail.skydns.test":          `{"host":"192.0.2.25","mail":true,"priority":5}`,
+		"a.broken.skydns.test":        `{"host":`,
+		"b.broken.skydns.test":        `{"host":"192.0.2.77"}`,
+		"a.groups.skydns.test":        `{"host":"192.0.2.41","group":"g1"}`,
+		"a.sub.groups.skydns.test":    `{"host":"192.0.2.42","group":"g2"}`,
+		"b.sub.groups.skydns.test":    `{"host":"192.0.2.43","group":"g1"}`,
+		"apex1.apex.dns.skydns.test":  `{"host":"192.0.2.50"}`,
+		"ns1.ns.dns.skydns.test":      `{"host":"192.0.2.53"}`,
+		"1.2.0.192.in-addr.arpa":      `{"host":"a.web.skydns.test"}`,
+		"x.prod.eu.wild.skydns.test":  `{"host":"192.0.2.61"}`,
+		"x.prod.us.wild.skydns.test":  `{"host":"192.0.2.62"}`,
+		"x.stage.us.wild.skydns.test": `{"host":"192.0.2.63"}`,
+	} {
+		s.put(name, value)
+	}
+	const soa = "NOERROR SOA"
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"web.skydns.test.", dns.TypeA, "NOERROR web.skydns.test. 300 IN A 192.0.2.1; web.skydns.test. 300 IN A 192.0.2.2"},
+		{"web.skydns.test.", dns.TypeAAAA, "NOERROR web.skydns.test. 60 IN AAAA 2001:db8::1"},
+		{"A.web.SKYDNS.test.", dns.TypeA, "NOERROR A.web.SKYDNS.test. 300 IN A 192.0.2.1"},
+		{"web.skydns.test.", dns.TypeSRV, "NOERROR a.web.skydns.test. 300 IN A 192.0.2.1; b.web.skydns.test. 300 IN A 192.0.2.2; c.web.skydns.test. 60 IN AAAA 2001:db8::1; " +
+			"web.skydns.test. 300 IN SRV 10 50 80 a.web.skydns.test.; web.skydns.test. 300 IN SRV 20 100 80 b.web.skydns.test.; web.skydns.test. 60 IN SRV 10 50 443 c.web.skydns.test."},
+		{"alias.skydns.test.", dns.TypeA, "NOERROR alias.skydns.test. 300 IN CNAME twice.skydns.test.; twice.skydns.test. 300 IN A 192.0.2.9"},
+		{"alias.skydns.test.", dns.TypeCNAME, "NOERROR alias.skydns.test. 300 IN CNAME twice.skydns.test."},
+		{"loop.skydns.test.", dns.TypeA, soa},
+		{"text.skydns.test.", dns.TypeTXT, `NOERROR text.skydns.test. 300 IN TXT "some words"`},
+		{"text.skydns.test.", dns.TypeA, soa},
+		{"mail.skydns.test.", dns.TypeMX, "NOERROR a.mail.skydns.test. 300 IN A 192.0.2.25; mail.skydns.test. 300 IN MX 5 a.mail.skydns.test."},
+		{"broken.skydns.test.", dns.TypeA, "NOERROR broken.skydns.test. 300 IN A 192.0.2.77"},
+		{"groups.skydns.test.", dns.TypeA, "NOERROR groups.skydns.test. 300 IN A 192.0.2.41; groups.skydns.test. 300 IN A 192.0.2.43"},
+		{"skydns.test.", dns.TypeA, "NOERROR skydns.test. 300 IN A 192.0.2.50"},
+		{"skydns.test.", dns.TypeNS, "NOERROR ns1.ns.dns.skydns.test. 300 IN A 192.0.2.53; skydns.test. 300 IN NS ns1.ns.dns.skydns.test."},
+		{"1.2.0.192.in-addr.arpa.", dns.TypePTR, "NOERROR 1.2.0.192.in-addr.arpa. 300 IN PTR a.web.skydns.test."},
+		{"prod.*.wild.skydns.test.", dns.TypeA, "NOERROR prod.*.wild.skydns.test. 300 IN A 192.0.2.61; prod.*.wild.skydns.test. 300 IN A 192.0.2.62"},
+		{"any.us.wild.skydns.test.", dns.TypeA, "NOERROR any.us.wild.skydns.test. 300 IN A 192.0.2.62; any.us.wild.skydns.test. 300 IN A 192.0.2.63"},
+		{"web.skydns.test.", dns.TypeSOA, soa},
+		{"web.skydns.test.", dns.TypeHINFO, soa},
+		{"nope.skydns.test.", dns.TypeSOA, "NXDOMAIN SOA"},
+		{"nope.skydns.test.", dns.TypeA, "NXDOMAIN SOA"},
+		{"eb.skydns.test.", dns.TypeA, "NXDOMAIN SOA"},
+	} {
+		for how, e := range map[string]*Etcd{"live": s.plugin(0), "copy": s.plugin(defaultViewSize)} {
+			m, err := ask(e, tc.name, tc.typ)
+			if got := text(m); err != nil || got != tc.want {
+				t.Errorf("%s: %s %s: %v\n%s\nwant\n%s", how, tc.name, dns.TypeToString[tc.typ], err, got, tc.want)
+			}
+		}
+	}
+	e := s.plugin(defaultViewSize)
+	m, err := ask(e, "skydns.test.", dns.TypeSOA)
+	if err != nil || len(m.Answer) != 1 || m.Answer[0].(*dns.SOA).Serial == 0 {
+		t.Errorf("%v %v", m, err)
+	}
+}
+
+// A change is soon there; a lookup asks nothing of etcd, and goes on while etcd is away.
+func TestViewFollows(t *testing.T) {
+	s := start(t)
+	s.put("a.web.skydns.test", `{"host":"192.0.2.1"}`)
+	e := s.plugin(defaultViewSize)
+	has := func(want string) func() bool {
+		return func() bool { m, _ := ask(e, "web.skydns.test.", dns.TypeA); return text(m) == want }
+	}
+	one := "NOERROR web.skydns.test. 300 IN A 192.0.2.1"
+	eventually(t, "the first", has(one))
+	serial := e.Serial(requestOf("web.skydns.test."))
+	began := time.Now()
+	s.put("b.web.skydns.test", `{"host":"192.0.2.2"}`)
+	eventually(t, "the second", has(one+"; web.skydns.test. 300 IN A 192.0.2.2"))
+	if took := time.Since(began); took > 500*time.Millisecond {
+		t.Errorf("a change took %v", took)
+	}
+	if after := e.Serial(requestOf("web.skydns.test.")); after <= serial {
+		t.Errorf("the serial was %d and is %d", serial, after)
+	}
+	if _, err := s.client.Delete(context.Background(), msg.Path("b.web.skydns.test", "skydns")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the second", has(one))
+
+	s.kill()
+	for range 20 {
+		if m, err := ask(e, "web.skydns.test.", dns.TypeA); err != nil || text(m) != one {
+			t.Fatalf("while etcd is away: %v %v", text(m), err)
+		}
+	}
+	s.run()
+	s.await()
+	s.put("c.web.skydns.test", `{"host":"192.0.2.3"}`)
+	eventually(t, "a change after etcd came back", has(one+"; web.skydns.test. 300 IN A 192.0.2.3"))
+}
+
+// What does not fit into memory is asked for query by query.
+func TestTooLarge(t *testing.T) {
+	s := start(t)
+	for i := range 50 {
+		s.put(fmt.Sprintf("n%d.big.skydns.test", i), fmt.Sprintf(`{"host":"192.0.2.%d"}`, i))
+	}
+	e := s.plugin(2000)
+	if m, err := ask(e, "n7.big.skydns.test.", dns.TypeA); err != nil || text(m) != "NOERROR n7.big.skydns.test. 300 IN A 192.0.2.7" {
+		t.Errorf("%v %v", text(m), err)
+	}
+	if !e.view.large {
+		t.Error("there is a copy")
+	}
+}
+
+func TestLeases(t *testing.T) {
+	s := start(t)
+	lease, err := s.client.Grant(context.Background(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put("a.skydns.test", `{"host":"192.0.2.1"}`, etcdcv3.WithLease(lease.ID))
+	s.put("b.skydns.test", `{"host":"192.0.2.1","ttl":7}`, etcdcv3.WithLease(lease.ID))
+	e := s.plugin(defaultViewSize)
+	for name, most := range map[string]uint32{"a.skydns.test.": 1000, "b.skydns.test.": 7} {
+		m, err := ask(e, name, dns.TypeA)
+		if err != nil || len(m.Answer) != 1 || m.Answer[0].Header().Ttl > most || m.Answer[0].Header().Ttl+20 < most {
+			t.Errorf("%s: %v %v", name, m, err)
+		}
+	}
+	e.MaxLeaseTTL = 100
+	if m, err := ask(e, "a.skydns.test.", dns.TypeA); err != nil || m.Answer[0].Header().Ttl != 100 {
+		t.Errorf("%v %v", m, err)
+	}
+	e.MinLeaseTTL, e.MaxLeaseTTL = 5000, 9000
+	if m, err := ask(e, "a.skydns.test.", dns.TypeA); err != nil || m.Answer[0].Header().Ttl != 5000 {
+		t.Errorf("%v %v", m, err)
+	}
+}
+
+// Nobody there: SERVFAIL, with an error.
+func TestNobodyThere(t *testing.T) {
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + freeAddr(t)}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Etcd{Zones: []string{"skydns.test."}, PathPrefix: "skydns", Client: client}
+	defer e.OnShutdown()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	if _, err := e.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion("a.skydns.test.", dns.TypeA)); err == nil || rec.Msg == nil || rec.Msg.Rcode != dns.RcodeServerFailure {
+		t.Errorf("%v %v", rec.Msg, err)
+	}
+}

@@ -1,0 +1,243 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	etcdcv3 "go.etcd.io/etcd/client/v3"
+)
+
+// view is a copy of what is below a path, which follows the changes. If the connection is lost, it stays as it was until
+// the changes since then have come.
+type view struct {
+	client func() *etcdcv3.Client // nil as long as there is none
+	prefix string                 // with a slash at its end
+	max    int64                  // octets of keys and values
+	seen   func(revision int64)
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu    sync.RWMutex
+	ready bool // there is a copy
+	large bool // it would be larger than max: there is none
+	lost  bool // the changes do not come at the moment
+	keys  []string
+	kvs   map[string]*mvccpb.KeyValue
+	size  int64
+}
+
+const (
+	defaultViewSize = 64 << 20
+	readAtOnce      = 5000 // keys
+	retryPause      = time.Second
+)
+
+// errTooLarge says that what is below the path is more than a view may hold.
+var errTooLarge = errors.New("more than fits into memory")
+
+func newView(client func() *etcdcv3.Client, path string, max int64, seen func(int64)) *view {
+	return &view{client: client, prefix: strings.TrimSuffix(path, "/") + "/", max: max, seen: seen}
+}
+
+func (v *view) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	v.cancel = cancel
+	v.done.Go(func() { v.run(ctx) })
+}
+
+func (v *view) stop() {
+	if v.cancel != nil {
+		v.cancel()
+	}
+	v.done.Wait()
+}
+
+// settled reports whether there is a copy, or will be none.
+func (v *view) settled() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.ready || v.large
+}
+
+// run reads all, follows the changes, and begins again when that ends.
+func (v *view) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := v.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errTooLarge) {
+			v.giveUp()
+			return
+		}
+		v.report(true, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// once reads all and follows the changes, as long as that goes well.
+func (v *view) once(ctx context.Context) error {
+	client := v.client()
+	if client == nil {
+		return errNotLetIn
+	}
+	rev, err := v.read(ctx, client)
+	if err != nil {
+		return err
+	}
+	return v.follow(ctx, client, rev+1)
+}
+
+// giveUp goes back to one request for each query.
+func (v *view) giveUp() {
+	v.mu.Lock()
+	v.ready, v.large, v.keys, v.kvs, v.size = false, true, nil, nil, 0
+	v.mu.Unlock()
+	viewKeys.WithLabelValues(v.prefix).Set(0)
+	logger.Warningf("%s holds more than %d MiB: each query asks etcd from now on", v.prefix, v.max>>20)
+}
+
+// report tells when the connection is lost, and when it is back.
+func (v *view) report(lost bool, err error) {
+	v.mu.Lock()
+	was := v.lost
+	v.lost = lost
+	v.mu.Unlock()
+	up := 1.0
+	if lost {
+		up = 0
+	}
+	viewUp.WithLabelValues(v.prefix).Set(up)
+	switch {
+	case lost && !was:
+		logger.Warningf("Changes below %s cannot be followed: %v", v.prefix, err)
+	case was && !lost:
+		logger.Infof("Changes below %s are followed again", v.prefix)
+	}
+}
+
+// read makes a new copy, and returns the revision that it is of.
+func (v *view) read(ctx context.Context, client *etcdcv3.Client) (rev int64, err error) {
+	kvs, size := map[string]*mvccpb.KeyValue{}, int64(0)
+	end := etcdcv3.GetPrefixRangeEnd(v.prefix)
+	for from := v.prefix; ; {
+		opts := []etcdcv3.OpOption{etcdcv3.WithRange(end), etcdcv3.WithLimit(readAtOnce)}
+		if rev > 0 {
+			opts = append(opts, etcdcv3.WithRev(rev))
+		}
+		page, cancel := context.WithTimeout(ctx, requestTime)
+		r, err := client.Get(page, from, opts...)
+		cancel()
+		if err != nil {
+			return 0, err
+		}
+		if rev == 0 {
+			rev = r.Header.GetRevision()
+		}
+		for _, kv := range r.Kvs {
+			kvs[string(kv.Key)] = kv
+			size += cost(kv)
+		}
+		if size > v.max {
+			return 0, errTooLarge
+		}
+		if !r.More {
+			break
+		}
+		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+	keys := make([]string, 0, len(kvs))
+	for k := range kvs {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	v.mu.Lock()
+	v.ready, v.keys, v.kvs, v.size = true, keys, kvs, size
+	v.mu.Unlock()
+	viewKeys.WithLabelValues(v.prefix).Set(float64(len(keys)))
+	v.seen(rev)
+	return rev, nil
+}
+
+// cost is the octets that a key costs, about.
+func cost(kv *mvccpb.KeyValue) int64 { return int64(2*len(kv.Key) + len(kv.Value) + 200) }
+
+// follow takes in the changes from a revision on.
+func (v *view) follow(ctx context.Context, client *etcdcv3.Client, rev int64) error {
+	ctx, cancel := context.WithCancel(etcdcv3.WithRequireLeader(ctx))
+	defer cancel()
+	v.report(false, nil)
+	for r := range client.Watch(ctx, v.prefix, etcdcv3.WithPrefix(), etcdcv3.WithRev(rev)) {
+		if err := r.Err(); err != nil {
+			if errors.Is(err, rpctypes.ErrCompacted) {
+				return nil // what happened meanwhile is gone: read anew
+			}
+			return err
+		}
+		if !v.apply(r.Events) {
+			return errTooLarge
+		}
+		v.seen(r.Header.GetRevision())
+	}
+	return errors.New("the watch ended")
+}
+
+// apply takes in changes, and reports false if the copy has become too large.
+func (v *view) apply(events []*etcdcv3.Event) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range events {
+		key := string(e.Kv.Key)
+		i := sort.SearchStrings(v.keys, key)
+		if old := v.kvs[key]; old != nil {
+			v.size -= cost(old)
+		} else if e.Type == etcdcv3.EventTypePut {
+			v.keys = append(v.keys, "")
+			copy(v.keys[i+1:], v.keys[i:])
+			v.keys[i] = key
+		}
+		if e.Type == etcdcv3.EventTypePut {
+			v.kvs[key] = e.Kv
+			v.size += cost(e.Kv)
+			continue
+		}
+		if _, ok := v.kvs[key]; ok {
+			delete(v.kvs, key)
+			v.keys = append(v.keys[:i], v.keys[i+1:]...)
+		}
+	}
+	viewKeys.WithLabelValues(v.prefix).Set(float64(len(v.keys)))
+	return v.size <= v.max
+}
+
+// get is the keys at path, or if recursive is set those below it if there are any. It reports false if there is no copy.
+func (v *view) get(path string, recursive bool) (all []*mvccpb.KeyValue, ok bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if !v.ready || !strings.HasPrefix(strings.TrimSuffix(path, "/")+"/", v.prefix) {
+		return nil, false
+	}
+	if recursive {
+		below := strings.TrimSuffix(path, "/") + "/"
+		for i := sort.SearchStrings(v.keys, below); i < len(v.keys) && strings.HasPrefix(v.keys[i], below); i++ {
+			all = append(all, v.kvs[v.keys[i]])
+		}
+		if len(all) > 0 {
+			return all, true
+		}
+	}
+	if kv := v.kvs[path]; kv != nil {
+		all = append(all, kv)
+	}
+	return all, true
+}
