@@ -1,0 +1,158 @@
+// Package autopath walks a client's search list for it: a stub resolver that asks for www.example.com.SEARCH.DOMAIN gets, if there is no
+// such name, what the next names of its list have, and saves the round trips.
+//
+//	query below the list's first entry ──▶ name in each entry ──▶ plugins below ──▶ NXDOMAIN: the next entry
+//	                                                                          └───▶ else: the reply, with an alias to the name
+//
+// The plugins below see each name that is tried as a query of its own: acl judges it, cache keeps it. Queries
+// that the list is not for pass in either lane; the others are served in the message lane. Start at AutoPath.ServeDNS.
+package autopath
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "autopath"
+
+// Func returns the search list of the client of a query: fully qualified names, and "" at the end for the name as it is. It is
+// empty if there is none for that client.
+type Func func(request.Request) []string
+
+// AutoPather is a plugin that knows search lists.
+type AutoPather interface {
+	AutoPath(request.Request) []string
+}
+
+// AutoPath walks search lists.
+type AutoPath struct {
+	Next  plugin.Handler
+	Zones []string // of which names are completed
+
+	lists *lists // nil: there are none
+}
+
+// lists is where search lists come from. It is complete when the server has started.
+type lists struct {
+	zones [][]byte // of AutoPath, in wire form
+
+	search []string // the list of all clients
+	first  []byte   // its first entry in wire form, nil if it has none
+
+	of     Func // in place of search, if not nil
+	prompt bool // of does not wait
+}
+
+// list is the search list for a query.
+func (l *lists) list(state request.Request) []string {
+	switch {
+	case l == nil:
+		return nil
+	case l.of != nil:
+		return l.of(state)
+	}
+	return l.search
+}
+
+// Name is the plugin's name.
+func (a *AutoPath) Name() string { return pluginName }
+
+// ServeDNS tries the entries of the client's list.
+func (a *AutoPath) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	name := state.Name()
+	if len(r.Question) == 0 || plugin.Zones(a.Zones).Matches(name) == "" {
+		return plugin.NextOrFailure(a.Name(), a.Next, ctx, w, r)
+	}
+	search := a.lists.list(state)
+	base, ok := completed(name, search)
+	if !ok {
+		return plugin.NextOrFailure(a.Name(), a.Next, ctx, w, r)
+	}
+	return a.walk(ctx, w, r, base, search)
+}
+
+// completed is a lower name without the first entry of a search list, and without its final dot. It reports false if the name does not
+// lie below that entry.
+func completed(name string, search []string) (base string, ok bool) {
+	if len(search) == 0 || len(search[0]) < 2 {
+		return "", false
+	}
+	cut := len(name) - len(search[0]) - 1
+	if cut <= 0 || !plugin.Name(search[0]).Matches(name) {
+		return "", false
+	}
+	return name[:cut], true
+}
+
+// walk asks for base in each entry of the list, and answers with the first reply that is no NXDOMAIN, or else with the reply to
+// the name that the client asked for.
+func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, base string, search []string) (int, error) {
+	s := &step{ResponseWriter: w, asked: r.Question[0].Name}
+	for i, entry := range search {
+		query := *r
+		query.Question = append([]dns.Question(nil), r.Question...)
+		if i > 0 { // else as the client wrote it
+			query.Question[0].Name = base + "." + entry
+		}
+		s.completed = i > 0
+		s.denied = nil
+		rcode, err := plugin.NextOrFailure(a.Name(), a.Next, ctx, s, &query)
+		switch {
+		case s.answered:
+			if i > 0 {
+				autoPathCount.WithLabelValues(metrics.WithServer(ctx)).Inc()
+			}
+			if !plugin.ClientWrite(rcode) {
+				rcode = dns.RcodeSuccess // else the server would write once more
+			}
+			return rcode, err
+		case s.denied == nil && (i == 0 || plugin.ClientWrite(rcode) && err == nil): // failed at once, or dropped
+			return rcode, err
+		case s.denied == nil || err != nil: // there is no telling whether the name exists
+			return s.giveUp(err)
+		}
+	}
+	return s.giveUp(nil)
+}
+
+// ServeWire passes queries on that the list is not for.
+func (a *AutoPath) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if l := a.lists; l != nil && l.covers(q.Lower()) && l.mayComplete(q) {
+		return wire.Unpack
+	}
+	return plugin.NextWire(a.Name(), a.Next, ctx, w, q)
+}
+
+// WireSelf returns a.
+func (a *AutoPath) WireSelf() plugin.Handler { return a }
+
+// covers reports whether a lower name lies in one of the zones.
+func (l *lists) covers(name []byte) bool {
+	for _, z := range l.zones {
+		if wire.Below(name, z) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayComplete reports whether a search list may be for q.
+func (l *lists) mayComplete(q *wire.Query) bool {
+	switch {
+	case l.of == nil:
+		return l.first != nil && len(q.Lower()) > len(l.first) && wire.Below(q.Lower(), l.first)
+	case !l.prompt:
+		return true
+	}
+	return asked(q, func(state request.Request) bool {
+		_, ok := completed(state.Name(), l.of(state))
+		return ok
+	})
+}

@@ -1,0 +1,93 @@
+package rewrite
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// ServeWire passes the query on as the rules make it. Queries for which a rule needs the message are unpacked.
+func (rw Rewrite) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if p := rw.RevertPolicy; p != nil && !(p.DoRevert() && p.DoQuestionRestore()) {
+		return wire.Unpack
+	}
+	p := passages.Get().(*passage)
+	defer p.free()
+	mark := q.Mark()
+	stopped := false
+	for i := 0; i < len(rw.Rules) && !stopped; i++ {
+		rule, ok := rw.Rules[i].(wireRule)
+		if !ok { // not one of ours
+			q.Restore(mark)
+			return wire.Unpack
+		}
+		switch rule.rewriteWire(p, q) {
+		case unpack:
+			q.Restore(mark)
+			return wire.Unpack
+		case illegal:
+			q.Restore(mark)
+			w.Fail(wire.ServFail, invalidName(string(p.next)))
+			return wire.Done
+		case done:
+			stopped = rule.Mode() == Stop
+		}
+	}
+	out := plugin.NextWire(rw.Name(), rw.Next, ctx, w, q)
+	q.Restore(mark)
+	if out == wire.Done && (stopped || p.renamed || len(p.rules) > 0) {
+		p.reply(w, q)
+	}
+	return out
+}
+
+// WireSelf returns rw.
+func (rw Rewrite) WireSelf() plugin.Handler { return rw }
+
+// passage is one query's way past the rules in the wire lane.
+type passage struct {
+	rules   ResponseRules // what is to be done with the reply; all are edits
+	renamed bool          // the name that is looked up is another one
+
+	read    bool   // current is known
+	current []byte // the name now, as presented, in lower case
+	next    []byte // what a rule makes of it
+	name    []byte // the same in wire form
+
+	options, spare []byte // EDNS options before and after a rule
+	data           []byte // what one option holds
+
+	remaps []*remap // used again and again
+	used   int      // of remaps
+
+	former former
+}
+
+var passages = sync.Pool{New: func() any { return new(passage) }}
+
+func (p *passage) free() {
+	p.rules, p.renamed, p.read, p.used = p.rules[:0], false, false, 0
+	passages.Put(p)
+}
+
+// text is q's name as presented, in lower case.
+func (p *passage) text(q *wire.Query) []byte {
+	if !p.read {
+		p.read = true
+		p.current = wire.AppendText(p.current[:0], q.Lower())
+	}
+	return p.current
+}
+
+// addRemap gathers that names of the reply that are from, as presented, become to, a name in wire form.
+func (p *passage) addRemap(which remapped, from, to []byte) {
+	if p.used == len(p.remaps) {
+		p.remaps = append(p.remaps, new(remap))
+	}
+	r := p.remaps[p.used]
+	p.used++
+	r.remapped, r.from, r.to = which, append(r.from[:0], from...), wire.AppendText(r.to[:0], to)
+	p.rules = append(p.rules, r)
+}
