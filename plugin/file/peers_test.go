@@ -3,9 +3,7 @@ package file_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -26,85 +24,10 @@ import (
 // servers may do as they like is not compared: TTLs, NS records of the apex beside an answer, the additional section, and
 // which NSEC and NSEC3 records prove a denial.
 
-// program is another server, or skips the test with what to do about it.
-func program(t testing.TB, name, debian string) string {
-	t.Helper()
-	for _, dir := range []string{"", "/usr/sbin/", "/usr/bin/"} {
-		if path, err := exec.LookPath(dir + name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("%s is not installed: apt-get install %s", name, debian)
-	return ""
-}
-
-// freePort is a port on loopback that nobody uses now, over UDP and TCP.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		conn, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		l.Close()
-		if err == nil {
-			conn.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
-}
-
-// run starts a server, and ends it with the test.
-func run(t testing.TB, dir, path string, args ...string) {
-	t.Helper()
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		ended := make(chan struct{})
-		go func() { cmd.Wait(); close(ended) }()
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			cmd.Process.Kill()
-			<-ended
-		}
-		log.Close()
-		if t.Failed() {
-			if text, err := os.ReadFile(log.Name()); err == nil {
-				t.Logf("%s says:\n%.3000s", path, text)
-			}
-		}
-	})
-}
-
-// await waits until a server answers for a name.
-func await(t testing.TB, addr, name string) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		m, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeSOA), addr)
-		if err == nil && m.Rcode == dns.RcodeSuccess {
-			return
-		}
-	}
-	t.Fatalf("%s does not answer for %s", addr, name)
-}
-
 // knotd serves zones by their files.
 func knotd(t testing.TB, files map[string]string) (addr string) {
 	t.Helper()
-	path, dir, port := program(t, "knotd", "knot"), t.TempDir(), freePort(t)
+	path, dir, port := zonetest.Program(t, "knotd", "knot"), t.TempDir(), zonetest.FreePort(t)
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "server:\n  rundir: %q\n  listen: 127.0.0.1@%d\ndatabase:\n  storage: %q\nlog:\n  - target: stderr\n    any: warning\nzone:\n", dir, port, dir)
 	for name, file := range files {
@@ -113,10 +36,10 @@ func knotd(t testing.TB, files map[string]string) (addr string) {
 	if err := os.WriteFile(filepath.Join(dir, "knot.conf"), []byte(conf.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, path, "-c", filepath.Join(dir, "knot.conf"))
+	zonetest.Run(t, dir, path, "-c", filepath.Join(dir, "knot.conf"))
 	addr = fmt.Sprintf("127.0.0.1:%d", port)
 	for name := range files {
-		await(t, addr, name)
+		zonetest.Await(t, addr, name, 0)
 	}
 	return addr
 }
@@ -124,7 +47,7 @@ func knotd(t testing.TB, files map[string]string) (addr string) {
 // nsd serves zones by their files.
 func nsd(t testing.TB, files map[string]string) (addr string) {
 	t.Helper()
-	path, dir, port := program(t, "nsd", "nsd"), t.TempDir(), freePort(t)
+	path, dir, port := zonetest.Program(t, "nsd", "nsd"), t.TempDir(), zonetest.FreePort(t)
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "server:\n  ip-address: 127.0.0.1@%d\n  username: \"\"\n  zonesdir: %q\n  pidfile: %q\n  xfrdfile: %q\n  zonelistfile: %q\n  database: \"\"\n  server-count: 1\n  rrl-ratelimit: 0\nremote-control:\n  control-enable: no\n",
 		port, dir, filepath.Join(dir, "pid"), filepath.Join(dir, "xfrd"), filepath.Join(dir, "list"))
@@ -134,10 +57,10 @@ func nsd(t testing.TB, files map[string]string) (addr string) {
 	if err := os.WriteFile(filepath.Join(dir, "nsd.conf"), []byte(conf.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, path, "-d", "-c", filepath.Join(dir, "nsd.conf"))
+	zonetest.Run(t, dir, path, "-d", "-c", filepath.Join(dir, "nsd.conf"))
 	addr = fmt.Sprintf("127.0.0.1:%d", port)
 	for name := range files {
-		await(t, addr, name)
+		zonetest.Await(t, addr, name, 0)
 	}
 	return addr
 }

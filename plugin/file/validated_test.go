@@ -28,7 +28,7 @@ import (
 // signed is generated zones, signed with NSEC or NSEC3 records and a ZONEMD record, and their keys.
 func signed(t testing.TB, n int, nsec3 bool) (zones []*zonetest.Zone, files map[string]string, keys []string) {
 	t.Helper()
-	keygen, signzone := program(t, "ldns-keygen", "ldnsutils"), program(t, "ldns-signzone", "ldnsutils")
+	keygen, signzone := zonetest.Program(t, "ldns-keygen", "ldnsutils"), zonetest.Program(t, "ldns-signzone", "ldnsutils")
 	zones, files = generated(t, n)
 	for _, z := range zones {
 		dir := filepath.Dir(files[z.Origin])
@@ -104,7 +104,7 @@ type server struct {
 
 func newServer(t testing.TB, f file.File) *server {
 	t.Helper()
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr := fmt.Sprintf("127.0.0.1:%d", zonetest.FreePort(t))
 	conn, err := net.ListenPacket("udp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func (s *server) reply(packet, out []byte) []byte {
 // unbound is a validating resolver that asks addr for everything, and believes in keys.
 func unbound(t testing.TB, addr string, zones []*zonetest.Zone, keys []string) (resolver string) {
 	t.Helper()
-	path, dir, port := program(t, "unbound", "unbound"), t.TempDir(), freePort(t)
+	path, dir, port := zonetest.Program(t, "unbound", "unbound"), t.TempDir(), zonetest.FreePort(t)
 	host, upstream, _ := net.SplitHostPort(addr)
 	var conf strings.Builder
 	fmt.Fprintf(&conf, `server:
@@ -228,9 +228,9 @@ func unbound(t testing.TB, addr string, zones []*zonetest.Zone, keys []string) (
 	if err := os.WriteFile(filepath.Join(dir, "unbound.conf"), []byte(conf.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, path, "-d", "-c", filepath.Join(dir, "unbound.conf"))
+	zonetest.Run(t, dir, path, "-d", "-c", filepath.Join(dir, "unbound.conf"))
 	resolver = fmt.Sprintf("127.0.0.1:%d", port)
-	await(t, resolver, zones[0].Origin)
+	zonetest.Await(t, resolver, zones[0].Origin, 0)
 	return resolver
 }
 
@@ -287,7 +287,7 @@ func hasOther(reply *dns.Msg) bool {
 // delv is what BIND's validator says of a question that it asks at addr.
 func delv(t testing.TB, addr string, z *zonetest.Zone, key string, q zonetest.Question) string {
 	t.Helper()
-	path := program(t, "delv", "bind9-dnsutils")
+	path := zonetest.Program(t, "delv", "bind9-dnsutils")
 	f := strings.Fields(key) // owner, class, type, flags, protocol, algorithm, key
 	if f[0] != z.Origin || f[1] != "IN" || f[2] != "DNSKEY" {
 		t.Fatalf("what key is %s?", key)

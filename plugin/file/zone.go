@@ -21,8 +21,14 @@ import (
 // into Apex and Tree record by record. The exported fields are for who puts a Zone together; they are guarded by the
 // embedded RWMutex if they are changed while the zone is served. Insert, Delete and the methods of Tree need no lock.
 type Zone struct {
-	origin string // fully qualified, in lower case
-	name   []byte // the same in wire form
+	// What each query needs stands together: with ten thousand zones it is in no cache.
+	name        []byte // in wire form, lower; in nameRoom if it is short
+	store       zone.Live
+	expired     atomic.Bool // the version in the store is too old
+	toldExpired atomic.Bool
+	nameRoom    [36]byte
+
+	origin string // the name, fully qualified
 	file   string
 
 	*tree.Tree // records put in one by one, but for those of Apex
@@ -39,10 +45,6 @@ type Zone struct {
 	NSEC3          bool          // NSEC3 records may be in the file
 	ZONEMD         bool          // the file's digest has to be right, if it has one
 	Upstream       *upstream.Upstream
-
-	store       zone.Live
-	expired     atomic.Bool // the version in the store is too old
-	toldExpired atomic.Bool
 
 	seen    reading // of the file; belongs to who loads
 	compile compiler
@@ -64,7 +66,11 @@ func NewZone(name, file string) *Zone {
 	if err == nil {
 		origin = wire.Text(wireName)
 	}
-	return &Zone{origin: origin, name: wireName, file: file, Tree: new(tree.Tree)}
+	z := &Zone{origin: origin, file: file, Tree: new(tree.Tree)}
+	if err == nil {
+		z.name = append(z.nameRoom[:0], wireName...)
+	}
+	return z
 }
 
 // Copy is a Zone of the same name, file, primaries and apex, without other data.

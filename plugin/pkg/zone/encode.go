@@ -54,10 +54,12 @@ func (b *Builder) BuildTable() (*Zone, error) {
 		return nil, ErrTooBig
 	}
 	out.clip()
-	z.chunks, z.first, z.records = out.chunks, out.chunks[0], b.kept
+	z.chunks, z.records = out.chunks, b.kept
 	b.names, b.data, b.recs = arena{}, arena{}, nil
-	z.apex = z.at(places[0])
 	b.enterAll(z, places)
+	z.pack()
+	z.first = z.chunks[0]
+	z.apex = z.at(places[0])
 	if len(nsec) > 0 {
 		z.nsec = newChain(z, nsec)
 	}
@@ -74,19 +76,34 @@ func (b *Builder) enterAll(z *Zone, places []uint32) {
 	for size < len(b.nodes)*2 {
 		size *= 2
 	}
-	z.index = make([]uint64, size)
-	mask := uint64(size - 1)
+	z.index = make(slots, 8*size)
+	mask := z.index.mask()
 	for n := range b.nodes {
 		d := &b.nodes[n]
 		if d.nsec3 && !d.other {
 			continue
 		}
 		i := d.hash & mask
-		for z.index[i] != 0 {
+		for z.index.at(i) != 0 {
 			i = (i + 1) & mask
 		}
-		z.index[i] = d.hash>>32<<32 | uint64(places[n])
+		z.index.set(i, d.hash>>32<<32|uint64(places[n]))
 	}
+}
+
+// maxPacked is up to which octets a zone is put into one piece of memory.
+const maxPacked = 4096
+
+// pack puts all of a small zone into one piece: of ten thousand of them, each is asked so seldom that what lies in several
+// places is in no cache.
+func (z *Zone) pack() {
+	size := len(z.origin) + len(z.index) + len(z.chunks[0])
+	if len(z.chunks) > 1 || size > maxPacked {
+		return
+	}
+	piece := append(append(append(make([]byte, 0, size), z.origin...), z.index...), z.chunks[0]...)
+	o, i := len(z.origin), len(z.origin)+len(z.index)
+	z.origin, z.index, z.chunks[0] = piece[:o:o], slots(piece[o:i:i]), piece[i:]
 }
 
 // encode is the node of a draft. It holds until the next call.

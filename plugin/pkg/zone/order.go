@@ -125,8 +125,8 @@ func (z *Zone) Nodes() iter.Seq2[[]byte, Node] {
 // places is the places of all nodes, in the order in which they lie in memory.
 func (z *Zone) places() []uint32 {
 	places := make([]uint32, 0, z.nodes)
-	for _, slot := range z.index {
-		if slot != 0 {
+	for i := range z.index.mask() + 1 {
+		if slot := z.index.at(i); slot != 0 {
 			places = append(places, uint32(slot))
 		}
 	}

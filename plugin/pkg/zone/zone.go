@@ -22,6 +22,7 @@
 //   - keep a journal: Diff makes a Delta, Journal keeps some, Zone.Increment is the transfer of what they say, Edit.Apply makes
 //     the next version of one.
 //   - be told of new versions: Live.OnReplace.
+//   - get a zone from a primary: package fetch, whose stream.go builds versions out of transfers.
 //   - ZONEMD: Zone.Digest and Zone.VerifyDigest.
 //
 // Names are wire form in lower case. The package knows nothing of sockets, files or clocks, and of messages of
@@ -38,11 +39,11 @@ import (
 // Zone is one version of a zone.
 type Zone struct {
 	origin  []byte
-	first   []byte   // chunks[0]: most zones have no other
-	index   []uint64 // open addressing: upper half of the hash, and the node's place
-	chunks  [][]byte
+	index   slots
+	first   []byte // chunks[0]: most zones have no other
 	apex    Node
 	soa     soa
+	chunks  [][]byte
 	nodes   int
 	records int
 
@@ -86,7 +87,7 @@ func (z *Zone) hidden() []uint32 {
 
 // Size is the octets of memory that the zone needs.
 func (z *Zone) Size() int {
-	n := 8*len(z.index) + 12*len(z.nsec.keys) + 4*len(z.order)
+	n := len(z.index) + 12*len(z.nsec.keys) + 4*len(z.order)
 	if z.nsec3 != nil {
 		n += 12 * len(z.nsec3.chain.keys)
 	}
@@ -175,9 +176,9 @@ func (z *Zone) above(name []byte, n Node) Match {
 // node is the node of a name at or below the apex.
 func (z *Zone) node(name []byte, hash uint64) (Node, bool) {
 	prefix := name[:len(name)-len(z.origin)]
-	mask := uint64(len(z.index) - 1)
+	mask := z.index.mask()
 	for i := hash & mask; ; i = (i + 1) & mask {
-		slot := z.index[i]
+		slot := z.index.at(i)
 		if slot == 0 {
 			return Node{}, false
 		}
@@ -208,6 +209,14 @@ func (z *Zone) at(place uint32) Node {
 	}
 	return Node(z.chunks[place>>chunkBits][place&(chunkSize-1):])
 }
+
+// slots is an index of open addressing, eight octets a slot: the upper half of the hash, and the node's place; 0 if
+// it is free. Octets, so that a small zone lies in memory as one piece.
+type slots []byte
+
+func (s slots) mask() uint64               { return uint64(len(s)/8 - 1) }
+func (s slots) at(i uint64) uint64         { return binary.LittleEndian.Uint64(s[8*i:]) }
+func (s slots) set(i uint64, value uint64) { binary.LittleEndian.PutUint64(s[8*i:], value) }
 
 // u16 and u32 read numbers.
 func u16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }

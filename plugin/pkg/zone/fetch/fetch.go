@@ -131,12 +131,12 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 	for {
 		m, err := conn.message()
 		if err != nil {
-			return nil, fmt.Errorf("after %d records: %w", records, err)
+			return nil, after(records, err)
 		}
 		for {
 			rec, ok, err := m.next()
 			if err != nil {
-				return nil, fmt.Errorf("after %d records: %w", records, err)
+				return nil, after(records, err)
 			}
 			if !ok {
 				break
@@ -152,6 +152,14 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 			return s.build()
 		}
 	}
+}
+
+// after adds to an error how far the transfer got.
+func after(records int, err error) error {
+	if records == 0 {
+		return err
+	}
+	return fmt.Errorf("after %d records: %w", records, err)
 }
 
 // newer reports whether serial a is newer than b (RFC 1982).

@@ -374,3 +374,17 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// lines is all records of a zone.
+func lines(t testing.TB, z *zone.Zone) (all []string) {
+	t.Helper()
+	w := z.Walk()
+	for rec, ok := w.Next(); ok; rec, ok = w.Next() {
+		rr, err := rec.RR()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rr.String())
+	}
+	return all
+}

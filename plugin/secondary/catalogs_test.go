@@ -1,0 +1,94 @@
+package secondary
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/catalog"
+)
+
+// TestDecide: what catalogs list, what members there are, and what is to be done about it. A catalog is written as
+// "A: id=zone>other ...", where other is the catalog that may take the zone over; a member as zone=id@catalog.
+func TestDecide(t *testing.T) {
+	for _, tc := range []struct {
+		what, catalogs, members, corefile, want string
+	}{
+		{"nothing", "A:", "", "", ""},
+		{"new ones", "A: 1=x. 2=y.", "", "", "add x. 1@A, add y. 2@A"},
+		{"all as before", "A: 1=x.", "x.=1@A", "", ""},
+		{"gone", "A:", "x.=1@A", "", "remove x."},
+		{"another id", "A: 2=x.", "x.=1@A", "", "reset x. 2@A"},
+		{"one of the Corefile", "A: 1=x.", "", "x.", ""},
+		{"one that another catalog has", "A: 1=x. B: 1=x.", "x.=1@A", "", ""},
+		{"both list a new one", "A: 1=x. B: 1=x.", "", "", "add x. 1@A"},
+		{"given away", "A: 1=x.>B B: 1=x.", "x.=1@A", "", "move x. 1@B"},
+		{"given away with another id", "A: 1=x.>B B: 7=x.", "x.=1@A", "", "move x. 7@B"},
+		{"given away with an id that changed meanwhile", "A: 3=x.>B B: 7=x.", "x.=1@A", "", "move x. 7@B"},
+		{"given away, but not taken", "A: 1=x.>B B:", "x.=1@A", "", ""},
+		{"given to another one", "A: 1=x.>C B: 1=x.", "x.=1@A", "", ""},
+		{"let go, and listed elsewhere", "A: B: 1=x.", "x.=1@A", "", "remove x., add x. 1@B"},
+		{"taken over before", "A: 1=x.>B B: 1=x.", "x.=1@B", "", ""},
+		{"a catalog that is not there yet", "A: 1=x.", "x.=1@A y.=1@B", "", "remove y."},
+	} {
+		capture(t)
+		r := &roster{replicas: map[string]*replica{}, members: map[string]*member{}}
+		var c *consumer
+		for _, w := range strings.Fields(tc.catalogs) {
+			if name, ok := strings.CutSuffix(w, ":"); ok {
+				c = &consumer{listed: &catalog.Catalog{Origin: name}}
+				r.catalogs = append(r.catalogs, c)
+				continue
+			}
+			id, rest, _ := strings.Cut(w, "=")
+			zone, to, _ := strings.Cut(rest, ">")
+			c.listed.Members = append(c.listed.Members, catalog.Member{ID: id, Zone: zone, ChangeOfOwnership: to})
+		}
+		for _, w := range strings.Fields(tc.members) {
+			zone, rest, _ := strings.Cut(w, "=")
+			id, from, _ := strings.Cut(rest, "@")
+			r.members[zone], r.replicas[zone] = &member{id, from}, newReplica(zone, new(source), nil)
+		}
+		for _, zone := range strings.Fields(tc.corefile) {
+			r.replicas[zone] = newReplica(zone, new(source), nil)
+		}
+		var got []string
+		for _, a := range r.decide() {
+			s := []string{"add", "remove", "reset", "move"}[a.kind] + " " + a.zone
+			if a.kind != remove {
+				s += fmt.Sprintf(" %s@%s", a.id, a.by.listed.Origin)
+			}
+			got = append(got, s)
+		}
+		if g := strings.Join(got, ", "); g != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.what, g, tc.want)
+		}
+	}
+}
+
+// TestMigrate: a member that one catalog gives to another keeps its data if its id is the same.
+func TestMigrate(t *testing.T) {
+	for _, tc := range []struct{ id, want string }{{"m", "192.0.2.1"}, {"other", "192.0.2.2"}} {
+		out := capture(t)
+		p := newPrimary(t)
+		p.set("one.test.", text(1, slow, "a A 192.0.2.1"))
+		p.set("a.example.", fmt.Sprintf(catalogHead, 1)+"m.zones PTR one.test.\n")
+		p.set("b.example.", fmt.Sprintf(catalogHead, 1))
+		s := begin(t, fmt.Sprintf("secondary a.example b.example {\ntransfer from %s\ncatalog\n}", p.addr))
+		becomes(t, s, "a.one.test.", "192.0.2.1")
+		p.set("one.test.", text(1, slow, "a A 192.0.2.2")) // the same serial: only who begins anew sees it
+		p.set("a.example.", fmt.Sprintf(catalogHead, 2)+"m.zones PTR one.test.\ncoo.m.zones PTR b.example.\n")
+		p.set("b.example.", fmt.Sprintf(catalogHead, 2)+tc.id+".zones PTR one.test.\n")
+		notify(t, s, "b.example.", "127.0.0.1")
+		notify(t, s, "a.example.", "127.0.0.1")
+		until(t, "the move", func() bool {
+			return strings.Contains(out.String(), "Migrated catalog member zone one.test. from catalog a.example. to b.example.")
+		})
+		becomes(t, s, "a.one.test.", tc.want)
+		notify(t, s, "one.test.", "127.0.0.1")
+		until(t, "a look", func() bool { return strings.Contains(out.String(), "no SOA serial increase seen") })
+		if got := ask(t, s, "a.one.test."); got != tc.want {
+			t.Errorf("id %s: got %s, want %s", tc.id, got, tc.want)
+		}
+	}
+}

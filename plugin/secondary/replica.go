@@ -1,0 +1,249 @@
+package secondary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
+)
+
+// replica is a zone that is kept as its primaries have it. Its goroutine is run; notify wakes it.
+type replica struct {
+	zone   *file.Zone
+	source *source
+	rooms  *rooms
+	ended  func() // ends run, and telling of changes
+
+	// accept, if it is set, may refuse a version; took is told of one that is served.
+	accept func(v *zone.Zone) error
+	took   func(v *zone.Zone)
+
+	gone  atomic.Bool // it is kept no more
+	woken chan string // the address that a notification came from
+	plan  fetch.Plan  // belongs to run
+}
+
+// source is where zones come from, as one directive tells.
+type source struct {
+	primaries []string // host:port
+	key       *fetch.Key
+	limits    fetch.Limits
+	zonemd    bool // refuse zones that do not match their ZONEMD record
+	storage   string
+}
+
+func newReplica(name string, from *source, shared *rooms) *replica {
+	return &replica{zone: file.NewZone(name, ""), source: from, rooms: shared, woken: make(chan string, 1)}
+}
+
+func (r *replica) name() string { return r.zone.Origin() }
+
+// origin is the zone's name in wire form.
+func (r *replica) origin() []byte {
+	name, _ := wire.LowerName(r.name()) // setup and catalogs give names only
+	return name
+}
+
+// isPrimary reports whether an address is that of a primary, whatever the port.
+func (r *replica) isPrimary(a netip.Addr) bool {
+	return slices.ContainsFunc(r.source.primaries, func(p string) bool {
+		addr, err := netip.ParseAddrPort(p)
+		return err == nil && addr.Addr().Unmap().WithZone("") == a.Unmap().WithZone("")
+	})
+}
+
+// notify has run look at the primaries soon. Many notifications in a row have it look once.
+func (r *replica) notify(from string) {
+	select {
+	case r.woken <- from:
+	default:
+	}
+}
+
+// run keeps the zone until ctx is done.
+func (r *replica) run(ctx context.Context) {
+	r.load()
+	next := time.Now() // when to look
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		from := ""
+		select {
+		case <-timer.C:
+		case from = <-r.woken:
+		case <-ctx.Done():
+			return
+		}
+		if from != "" || !time.Now().Before(next) {
+			r.look(ctx, from)
+			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
+		}
+		timer.Reset(r.expire(time.Now(), next))
+	}
+}
+
+// expire has the zone expire if it is too old, and tells how long to wait until it is, or until the next look.
+func (r *replica) expire(now, next time.Time) time.Duration {
+	if e := r.plan.Expires(); !e.IsZero() {
+		if !now.Before(e) {
+			r.zone.SetExpired(true)
+		} else if e.Before(next) {
+			next = e
+		}
+	}
+	return next.Sub(now)
+}
+
+// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us, "" if
+// it is simply time.
+func (r *replica) look(ctx context.Context, from string) {
+	if r.zone.Current() == nil {
+		r.first(ctx)
+		return
+	}
+	err := r.refresh(ctx, from)
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		r.plan.Good(r.zone.Current(), time.Now())
+		r.zone.SetExpired(false)
+		r.keep(false)
+	default:
+		switch {
+		case from != "":
+			slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
+		case r.plan.Retrying():
+			slog.Warningf("Failed retry check %v", err)
+		default:
+			slog.Warningf("Failed refresh check %v", err)
+		}
+		r.plan.Failed()
+	}
+}
+
+// first fetches the zone that we do not have yet.
+func (r *replica) first(ctx context.Context) {
+	var err error
+	for _, primary := range r.source.primaries {
+		// First a query: who does not answer must not hold a room that other zones need.
+		_, err = r.serial(ctx, primary)
+		if !errors.Is(err, fetch.ErrConnect) {
+			err = r.fetch(ctx, primary, nil)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		r.failed(primary, err)
+	}
+	r.plan.Failed()
+	slog.Warningf("All '%s' masters failed to transfer, retrying in %s: %v", r.name(), r.plan.Wait(rand.N[time.Duration]), err)
+}
+
+func (r *replica) failed(primary string, err error) {
+	if errors.Is(err, fetch.ErrConnect) {
+		slog.Errorf("Failed to setup transfer `%s' with `%q': %v", r.name(), primary, err)
+		return
+	}
+	slog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
+}
+
+// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of those with a newer
+// version gave it.
+func (r *replica) refresh(ctx context.Context, from string) error {
+	err := errors.New("there is no primary")
+	for _, primary := range r.source.primaries {
+		var serial uint32
+		if serial, err = r.serial(ctx, primary); err != nil {
+			err = fmt.Errorf("SOA query for %s to %s: %w", r.name(), primary, err)
+			continue
+		}
+		current := r.zone.Current()
+		if serial-current.Serial() >= 1<<31 || serial == current.Serial() { // RFC 1982
+			if from != "" {
+				slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
+			}
+			return nil
+		}
+		if err = r.fetch(ctx, primary, current); err == nil || errors.Is(err, fetch.ErrCurrent) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		r.failed(primary, err)
+	}
+	return err
+}
+
+func (r *replica) client(primary string) *fetch.Client {
+	return &fetch.Client{Primary: primary, Key: r.source.key, Limits: r.source.limits}
+}
+
+// serial asks one primary for its serial.
+func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
+	if r.rooms.isSilent(primary, time.Now()) {
+		return 0, fmt.Errorf("%w: %s did not answer a moment ago", fetch.ErrConnect, primary)
+	}
+	leave, err := enter(ctx, r.rooms.checks)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	serial, err := r.client(primary).Serial(ctx, r.origin())
+	var timeout net.Error
+	if errors.Is(err, fetch.ErrConnect) && errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
+		r.rooms.silent(primary, time.Now())
+	}
+	return serial, err
+}
+
+// fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing.
+func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) error {
+	leave, err := enter(ctx, r.rooms.transfers)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v, err := r.client(primary).Zone(ctx, r.origin(), old, func(format string, args ...any) {
+		slog.Warningf("Zone %s from %s: %s", r.name(), primary, fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		return err
+	}
+	if r.source.zonemd {
+		if err := v.VerifyDigest(); err != nil && !errors.Is(err, zone.ErrNoDigest) {
+			return err
+		}
+	}
+	if err := r.serve(v, time.Now()); err != nil {
+		return err
+	}
+	slog.Infof("Transferred: %s from %s", r.name(), primary)
+	r.keep(true)
+	return nil
+}
+
+// serve serves a version that was right at some time.
+func (r *replica) serve(v *zone.Zone, at time.Time) error {
+	if r.accept != nil {
+		if err := r.accept(v); err != nil {
+			return err
+		}
+	}
+	r.plan.Good(v, at)
+	r.zone.Replace(v)
+	if r.took != nil {
+		r.took(v)
+	}
+	return nil
+}

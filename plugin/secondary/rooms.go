@@ -1,0 +1,49 @@
+package secondary
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	maxTransfers = 8                // zones that are fetched at once
+	maxChecks    = 64               // primaries that are asked for a serial at once
+	silence      = 10 * time.Second // how long a primary that did not answer is left alone
+)
+
+// rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones do not
+// wait for the same one, each for itself.
+type rooms struct {
+	transfers, checks chan struct{}
+
+	mu    sync.Mutex
+	until map[string]time.Time // a primary is left alone
+}
+
+func newRooms() *rooms {
+	return &rooms{transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks), until: map[string]time.Time{}}
+}
+
+// enter waits for room. Who got it calls leave.
+func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// silent notes that a primary did not answer.
+func (r *rooms) silent(primary string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until[primary] = now.Add(silence)
+}
+
+func (r *rooms) isSilent(primary string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Before(r.until[primary])
+}

@@ -1,0 +1,107 @@
+// Package secondary serves zones that it has from their primaries.
+//
+//	primaries ──SOA, IXFR, AXFR──▶ replica: one zone, one goroutine ──▶ file.Zone ──▶ roster, its index swapped by one pointer
+//	    │                              ▲ ▲                                │
+//	    └──NOTIFY──▶ ServeDNS ─────────┘ │ timers of the SOA record       ├──▶ transfer: NOTIFY, increments
+//	                                                                      └──▶ storage: served at once after a restart
+//
+//	catalog zones (RFC 9432) ──▶ decide: what is to be added, removed, reset, moved ──▶ roster
+//
+// How a transfer is read is package fetch's matter, and how queries are answered package file's; this package knows when to
+// ask whom for what, and which zones there are. No query waits for a primary.
+//
+// Any number of goroutines may use a Secondary. Start at Secondary.ServeDNS and replica.run.
+package secondary
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+var slog = log.NewWithPlugin("secondary")
+
+// Secondary is the plugin. Of File it uses Next and Fall.
+type Secondary struct {
+	file.File
+
+	roster *roster
+}
+
+// Name implements plugin.Handler.
+func (s Secondary) Name() string { return "secondary" }
+
+// ServeDNS implements plugin.Handler.
+func (s Secondary) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeNotify {
+		if done, err := s.notified(w, r); done {
+			return dns.RcodeSuccess, err
+		}
+	}
+	lane, err := plugin.NewLane(w, r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	defer lane.Free()
+	z, known := s.roster.find(&lane.Query)
+	return s.link().ServeDNS(ctx, lane, z, known, w, r)
+}
+
+// ServeWire implements plugin.WireHandler.
+func (s Secondary) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	z, known := s.roster.find(q)
+	return s.link().ServeWire(ctx, z, known, w, q)
+}
+
+// WireSelf implements plugin.WireHandler.
+func (s Secondary) WireSelf() plugin.Handler { return s }
+
+func (s *Secondary) link() file.Link {
+	return file.Link{Name: "secondary", Next: s.Next, Fall: s.Fall}
+}
+
+// notified answers a notification (RFC 1996 §3.7) of a zone that we have, and has its replica look at the primaries. One that
+// is not from a primary is dropped.
+func (s *Secondary) notified(w dns.ResponseWriter, r *dns.Msg) (done bool, err error) {
+	state := request.Request{W: w, Req: r}
+	z := s.roster.replica(state.Name())
+	if z == nil {
+		return false, nil
+	}
+	from, err := netip.ParseAddr(state.IP())
+	if err != nil || !z.isPrimary(from) {
+		slog.Infof("Dropping notify from %s for %s", state.IP(), z.name())
+		return true, nil
+	}
+	slog.Infof("Notify from %s for %s: checking transfer", state.IP(), z.name())
+	m := new(dns.Msg).SetReply(r)
+	m.Authoritative = true
+	err = w.WriteMsg(m)
+	z.notify(state.IP())
+	return true, err
+}
+
+// Transfer implements transfer.Transferer.
+func (s Secondary) Transfer(name string, serial uint32) (<-chan []dns.RR, error) {
+	if z := s.roster.replica(name); z != nil {
+		return z.zone.Transfer(serial)
+	}
+	return nil, transfer.ErrNotAuthoritative
+}
+
+// Version implements transfer.Source.
+func (s Secondary) Version(name string) (*zone.Zone, error) {
+	if z := s.roster.replica(name); z != nil {
+		return z.zone.Sendable()
+	}
+	return nil, transfer.ErrNotAuthoritative
+}

@@ -1,0 +1,206 @@
+package secondary
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
+	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+func init() { plugin.Register("secondary", setup) }
+
+// settings is one directive.
+type settings struct {
+	zones   []string
+	source  *source
+	catalog bool
+	members []string // below which catalogs may have members
+	all     bool     // they may have any
+	fall    fall.F
+	falls   bool
+	keys    []string // of the server block
+	root    string   // the folder of relative names
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: "secondary",
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+		s.source = new(source)
+		for _, z := range l.Args {
+			if plugin.Host(z).NormalizeExact() == nil {
+				return fmt.Errorf("invalid zone %q", z)
+			}
+		}
+		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
+		return nil
+	}},
+	Options: corefile.Table[settings]{
+		corefile.Row("transfer", "from ADDRESS [ADDRESS...]", "the primaries", 1, -1, setPrimaries),
+		corefile.Row("catalog", "[MEMBER-ZONES...]", "the zones are catalogs, whose members are to be served, too", 0, -1, setCatalog),
+		corefile.Row("tsig", "KEY [ALGORITHM]", "sign queries with a key of the tsig plugin, and have answers signed", 1, 2, setKey),
+		corefile.Row("storage", "DIR", "keep the zones in a folder", 1, 1, setStorage),
+		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
+		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
+		corefile.Int("max_octets", 512, math.MaxInt64, "octets that a transfer may have", func(s *settings, n int) { s.source.limits.Octets = int64(n) }),
+		corefile.Duration("max_time", time.Second, 24*time.Hour, "how long a transfer may take", func(s *settings, d time.Duration) { s.source.limits.Total = d }),
+		corefile.Fallthrough(func(s *settings, zones []string) {
+			s.fall.SetZonesFromArgs(zones)
+			s.falls = true
+		}),
+		corefile.Ignored[settings]("upstream"),
+	},
+	Check: func(s *settings) error {
+		if len(s.source.primaries) == 0 {
+			return errors.New("secondary zones require a transfer from property")
+		}
+		return nil
+	},
+})
+
+func setPrimaries(s *settings, l *corefile.Line) error {
+	if l.Args[0] != "from" {
+		return fmt.Errorf("unknown property '%s'", l.Args[0])
+	}
+	if len(l.Args) == 1 {
+		return l.CountErr()
+	}
+	for _, text := range l.Args[1:] {
+		if text == "*" {
+			return errors.New("can't use '*' in transfer from")
+		}
+		addr, err := parse.HostPort(text, transport.Port)
+		if err != nil {
+			return err
+		}
+		s.source.primaries = append(s.source.primaries, addr)
+	}
+	return nil
+}
+
+func setCatalog(s *settings, l *corefile.Line) error {
+	s.catalog = true
+	s.all = s.all || len(l.Args) == 0
+	for _, text := range l.Args {
+		zones := plugin.Host(text).NormalizeExact()
+		if len(zones) == 0 || strings.HasPrefix(text, ":") {
+			return fmt.Errorf("invalid catalog member zone %q", text)
+		}
+		s.members = append(s.members, zones...)
+	}
+	return nil
+}
+
+// algorithms is those that a key may be used with, as they are written.
+var algorithms = map[string]string{
+	"hmac-sha1": dns.HmacSHA1, "hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512,
+}
+
+func setKey(s *settings, l *corefile.Line) error {
+	name := "hmac-sha256"
+	if len(l.Args) > 1 {
+		name = strings.TrimSuffix(strings.ToLower(l.Args[1]), ".")
+	}
+	algorithm, ok := algorithms[name]
+	if !ok {
+		return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+	}
+	s.source.key = &fetch.Key{Name: plugin.Name(l.Args[0]).Normalize(), Algorithm: algorithm}
+	return nil
+}
+
+func setStorage(s *settings, l *corefile.Line) error {
+	s.source.storage = l.Args[0]
+	if !filepath.IsAbs(s.source.storage) && s.root != "" {
+		s.source.storage = filepath.Join(s.root, s.source.storage)
+	}
+	return nil
+}
+
+func setup(c *caddy.Controller) error {
+	cfg := dnsserver.GetConfig(c)
+	all, err := directive.ParseEach(c, settings{keys: c.ServerBlockKeys, root: cfg.Root})
+	if err != nil {
+		return err
+	}
+	s := Secondary{roster: newRoster()}
+	s.Zones = file.Zones{Z: map[string]*file.Zone{}}
+	for _, line := range all {
+		if line.falls {
+			s.Fall = line.fall
+		}
+		if err := s.add(&line); err != nil {
+			return plugin.Error("secondary", err)
+		}
+	}
+	s.roster.publish()
+	c.OnStartup(func() error {
+		for _, line := range all {
+			if err := line.source.prepare(cfg.TsigSecret); err != nil {
+				return plugin.Error("secondary", err)
+			}
+		}
+		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
+		s.roster.start(x)
+		return nil
+	})
+	c.OnShutdown(func() error {
+		s.roster.stop()
+		return nil
+	})
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		s.Next = next
+		return s
+	})
+	return nil
+}
+
+// add adds the zones of a directive.
+func (s *Secondary) add(line *settings) error {
+	for _, name := range line.zones {
+		z := newReplica(name, line.source, s.roster.rooms)
+		if len(z.origin()) == 0 {
+			return fmt.Errorf("zone %s is no name", name)
+		}
+		z.zone.TransferFrom = line.source.primaries
+		s.roster.add(z)
+		if line.catalog {
+			c := &consumer{source: line.source}
+			if !line.all {
+				c.members = line.members
+			}
+			s.roster.consume(z, c)
+		}
+		if s.Zones.Z[z.name()] == nil {
+			s.Zones.Names = append(s.Zones.Names, z.name())
+		}
+		s.Zones.Z[z.name()] = z.zone
+	}
+	return nil
+}
+
+// prepare finds the key's secret.
+func (s *source) prepare(secrets map[string]string) error {
+	if s.key != nil {
+		secret, ok := secrets[s.key.Name]
+		if !ok {
+			return fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.Name)
+		}
+		s.key.Secret = secret
+	}
+	return nil
+}

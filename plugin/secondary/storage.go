@@ -1,0 +1,118 @@
+package secondary
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+)
+
+// A zone is stored as a master file that other programs can read, too. Its time is when a primary last confirmed it: until
+// the SOA record's expire time after that it is served, also after a restart.
+
+// path is the file of a zone, "" if nothing is stored.
+func (r *replica) path() string {
+	if r.source.storage == "" {
+		return ""
+	}
+	return filepath.Join(r.source.storage, "db."+url.PathEscape(strings.TrimSuffix(r.name(), ".")))
+}
+
+// load serves what is stored, if it is not too old.
+func (r *replica) load() {
+	path := r.path()
+	if path == "" || r.zone.Current() != nil {
+		return
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	stored := file.NewZone(r.name(), path)
+	stored.NSEC3, stored.ZONEMD = true, r.source.zonemd
+	if err == nil {
+		err = stored.Load()
+	}
+	if err != nil {
+		slog.Warningf("Zone %s: what is stored is of no use: %v", r.name(), err)
+		return
+	}
+	if err := r.serve(stored.Current(), info.ModTime()); err != nil {
+		slog.Warningf("Zone %s: what is stored is of no use: %v", r.name(), err)
+		return
+	}
+	r.expire(time.Now(), time.Now())
+	slog.Infof("Loaded: %s from %s", r.name(), path)
+}
+
+// keep stores the zone if it is another one than is stored, or else notes that it is still right.
+func (r *replica) keep(changed bool) {
+	path := r.path()
+	if path == "" || r.gone.Load() {
+		return
+	}
+	now := time.Now()
+	if !changed && os.Chtimes(path, time.Time{}, now) == nil {
+		return
+	}
+	if err := store(path, r.zone.Current()); err != nil {
+		slog.Warningf("Zone %s is not stored: %v", r.name(), err)
+	}
+	if r.gone.Load() { // meanwhile
+		r.forget()
+	}
+}
+
+// forget removes what is stored.
+func (r *replica) forget() {
+	if path := r.path(); path != "" {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			slog.Warningf("Zone %s: %v", r.name(), err)
+		}
+	}
+}
+
+// store writes a zone to a file, all of it or nothing.
+func store(path string, v *zone.Zone) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	b := bufio.NewWriterSize(f, 64<<10)
+	w := v.Transfer()
+	for n := 0; n < v.Records(); n++ { // without the SOA record at the end
+		rec, ok := w.Next()
+		if !ok {
+			break
+		}
+		rr, err := rec.RR()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(b, rr)
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
