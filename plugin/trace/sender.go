@@ -1,0 +1,122 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// exporter sends spans to a collector.
+type exporter interface {
+	// export sends all, and waits for the collector's answer.
+	export(ctx context.Context, all []*span) error
+	close() error
+}
+
+// sender gathers spans and hands them to an exporter, on a goroutine of its own. What is too much is dropped and counted.
+type sender struct {
+	to       exporter
+	batch    int
+	interval time.Duration
+
+	queue   chan *span
+	dropped atomic.Uint64
+	quit    chan struct{}
+	done    sync.WaitGroup
+}
+
+// Defaults of the options that begin with zipkin_max, for all collectors.
+const (
+	defaultBacklog  = 1000
+	defaultBatch    = 100
+	defaultInterval = time.Second
+	sendTime        = 5 * time.Second
+)
+
+func newSender(to exporter, backlog, batch int, interval time.Duration) *sender {
+	return &sender{to: to, batch: batch, interval: interval, queue: make(chan *span, backlog), quit: make(chan struct{})}
+}
+
+func (s *sender) start() { s.done.Go(s.run) }
+
+// stop sends what is there, and ends.
+func (s *sender) stop() error {
+	close(s.quit)
+	s.done.Wait()
+	return s.to.close()
+}
+
+// take takes a span, or drops it.
+func (s *sender) take(sp *span) {
+	select {
+	case s.queue <- sp:
+	default:
+		s.dropped.Add(1)
+	}
+}
+
+func (s *sender) run() {
+	tick := time.NewTicker(s.interval)
+	defer tick.Stop()
+	var all []*span
+	for {
+		select {
+		case sp := <-s.queue:
+			if all = append(all, sp); len(all) >= s.batch {
+				all = s.send(all)
+			}
+		case <-tick.C:
+			all = s.send(all)
+			if n := s.dropped.Swap(0); n > 0 {
+				logger.Warningf("dropped %d spans: the collector is too slow", n)
+			}
+		case <-s.quit:
+			for len(s.queue) > 0 {
+				all = append(all, <-s.queue)
+			}
+			s.send(all)
+			return
+		}
+	}
+}
+
+// send sends all, and returns the memory for the next ones.
+func (s *sender) send(all []*span) []*span {
+	if len(all) == 0 {
+		return all
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+	defer cancel()
+	if err := s.to.export(ctx, all); err != nil {
+		logger.Warningf("failed to send the request: %v", err)
+	}
+	clear(all)
+	return all[:0]
+}
+
+// post sends a body over HTTP.
+func post(ctx context.Context, client *http.Client, method, url, contentType string, body []byte, headers map[string]string) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", contentType)
+	for k, v := range headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 256))
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s: %s: %s", url, resp.Status, text)
+	}
+	return nil
+}

@@ -1,0 +1,392 @@
+package trace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	pkgtrace "github.com/coredns/coredns/plugin/pkg/trace"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+	ot "github.com/opentracing/opentracing-go"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+var _ pkgtrace.Trace = new(trace)
+
+// kept keeps spans instead of sending them.
+type kept struct {
+	mu  sync.Mutex
+	all []*span
+}
+
+func (k *kept) export(_ context.Context, all []*span) error {
+	k.mu.Lock()
+	k.all = append(k.all, all...)
+	k.mu.Unlock()
+	return nil
+}
+func (k *kept) close() error { return nil }
+
+// tracing is a trace whose spans go to to. flush sends them.
+func tracing(t testing.TB, to exporter, every uint64, next plugin.Handler) (tr *trace, flush func()) {
+	t.Helper()
+	s := newSender(to, 1000, 100, time.Hour)
+	s.start()
+	return &trace{Next: next, tracer: &tracer{sender: s}, every: every, tags: slashTags}, func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// chain is a plugin of a third party, above one that answers.
+func chain(err error) plugin.Handler {
+	return plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		last := plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if err != nil {
+				return dns.RcodeServerFailure, err
+			}
+			return 0, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNameError))
+		})
+		return plugin.NextOrFailure("outer", last, ctx, w, r)
+	})
+}
+
+func query() *dns.Msg { return new(dns.Msg).SetQuestion("www.example.org.", dns.TypeMX) }
+
+func TestSpans(t *testing.T) {
+	to := new(kept)
+	tr, flush := tracing(t, to, 1, chain(nil))
+	ctx := metadata.ContextWithMetadata(context.Background())
+	if _, err := tr.ServeDNS(ctx, &test.ResponseWriter{TCP: true}, query()); err != nil {
+		t.Fatal(err)
+	}
+	flush()
+	if len(to.all) != 3 {
+		t.Fatalf("%d spans", len(to.all))
+	}
+	inner, outer, root := to.all[0], to.all[1], to.all[2]
+	if root.name != rootName || root.parent != (spanID{}) || outer.parent != root.context.span || inner.parent != outer.context.span || inner.context.trace != root.context.trace {
+		t.Errorf("%+v %+v %+v", root, outer, inner)
+	}
+	got := map[string]string{}
+	for _, tag := range root.tags {
+		got[tag.key] = tag.value
+	}
+	for key, want := range map[string]string{"coredns.io/name": "www.example.org.", "coredns.io/type": "MX", "coredns.io/rcode": "NXDOMAIN", "coredns.io/proto": "tcp", "coredns.io/remote": "10.240.0.1"} {
+		if got[key] != want {
+			t.Errorf("%s: %q, want %q", key, got[key], want)
+		}
+	}
+	if f := metadata.ValueFunc(ctx, "trace/traceid"); f == nil || f() != root.context.trace.String() {
+		t.Error("no trace id")
+	}
+}
+
+func TestErrorsAreTagged(t *testing.T) {
+	to := new(kept)
+	tr, flush := tracing(t, to, 1, chain(errors.New("as it should")))
+	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	flush()
+	root := to.all[len(to.all)-1]
+	if !root.failed() || len(root.events) != 1 || !strings.Contains(root.events[0].text, "as it should") {
+		t.Errorf("%+v", root)
+	}
+}
+
+// A query that comes with a span is part of that one.
+func TestSpanOfTheContext(t *testing.T) {
+	to := new(kept)
+	tr, flush := tracing(t, to, 1, chain(nil))
+	s := tr.Tracer().StartSpan("above")
+	tr.ServeDNS(ot.ContextWithSpan(context.Background(), s), &test.ResponseWriter{}, query())
+	s.Finish()
+	s.Finish()
+	flush()
+	if len(to.all) != 3 || to.all[2].name != "above" || to.all[1].parent != to.all[2].context.span {
+		t.Errorf("%d spans", len(to.all))
+	}
+}
+
+func TestParentOverHTTP(t *testing.T) {
+	const id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for name, headers := range map[string]map[string]string{
+		"W3C":       {"Traceparent": "00-" + id + "-" + parent + "-01"},
+		"B3":        {"X-B3-TraceId": id, "X-B3-SpanId": parent},
+		"B3 in one": {"B3": id + "-" + parent + "-1"},
+	} {
+		to := new(kept)
+		tr, flush := tracing(t, to, 1, chain(nil))
+		r := httptest.NewRequest(http.MethodGet, "/dns-query", nil)
+		for k, v := range headers {
+			r.Header.Set(k, v)
+		}
+		tr.ServeDNS(context.WithValue(context.Background(), dnsserver.HTTPRequestKey{}, r), &test.ResponseWriter{}, query())
+		flush()
+		root := to.all[len(to.all)-1]
+		if root.context.trace.String() != id || root.parent.String() != parent {
+			t.Errorf("%s: %+v", name, root)
+		}
+	}
+}
+
+func TestContexts(t *testing.T) {
+	tr := new(tracer)
+	c := spanContext{}
+	newID(c.trace[:])
+	newID(c.span[:])
+	h := http.Header{}
+	if err := tr.Inject(c, ot.HTTPHeaders, ot.HTTPHeadersCarrier(h)); err != nil {
+		t.Fatal(err)
+	}
+	for _, only := range []string{"Traceparent", "X-B3-"} {
+		some := http.Header{}
+		for k, v := range h {
+			if strings.HasPrefix(strings.ToLower(k), strings.ToLower(only)) {
+				some[k] = v
+			}
+		}
+		if got, err := tr.Extract(ot.HTTPHeaders, ot.HTTPHeadersCarrier(some)); err != nil || got != c {
+			t.Errorf("%s: %v %v", only, got, err)
+		}
+	}
+	for _, odd := range []map[string]string{
+		{}, {"traceparent": "00-x-y-01"}, {"traceparent": "ff-" + c.trace.String() + "-" + c.span.String() + "-01"}, {"traceparent": "00-" + strings.Repeat("0", 32) + "-" + c.span.String() + "-01"},
+		{"b3": "1"}, {"x-b3-traceid": "zz", "x-b3-spanid": c.span.String()},
+	} {
+		if got, err := tr.Extract(ot.TextMap, ot.TextMapCarrier(odd)); err != ot.ErrSpanContextNotFound {
+			t.Errorf("%v: %v %v", odd, got, err)
+		}
+	}
+	if tr.Inject(c, ot.Binary, nil) == nil || tr.Inject(nil, ot.TextMap, ot.TextMapCarrier{}) == nil {
+		t.Error("no error")
+	}
+	if _, err := tr.Extract(ot.Binary, nil); err == nil {
+		t.Error("no error")
+	}
+}
+
+// source answers in the wire lane.
+type source struct{ plugin.Handler }
+
+func (s *source) WireSelf() plugin.Handler { return s }
+func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	w.Begin(q)
+	return wire.Done
+}
+
+// Every Nth query gets a span, whichever lanes they take.
+func TestSampling(t *testing.T) {
+	for every, want := range map[uint64]int{0: 0, 1: 120, 2: 60, 7: 17} {
+		to := new(kept)
+		tr, flush := tracing(t, to, every, &source{test.NextHandler(0, nil)})
+		b, _ := query().Pack()
+		unpacked := 0
+		for range 120 {
+			var q wire.Query
+			var w wire.Reply
+			w.Reset(nil)
+			if !q.Parse(b) {
+				t.Fatal("not eligible")
+			}
+			if tr.ServeWire(context.Background(), &w, &q) == wire.Unpack {
+				unpacked++
+				tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+			}
+		}
+		flush()
+		roots := 0
+		for _, s := range to.all {
+			if s.name == rootName {
+				roots++
+			}
+		}
+		if roots != want || unpacked != want {
+			t.Errorf("every %d: %d spans, %d unpacked, want %d", every, roots, unpacked, want)
+		}
+	}
+}
+
+// requests is a collector over HTTP.
+func requests(t *testing.T, status int) (url string, next func() (*http.Request, []byte)) {
+	t.Helper()
+	type request struct {
+		r    *http.Request
+		body []byte
+	}
+	got := make(chan request, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(status)
+		got <- request{r, body}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() (*http.Request, []byte) {
+		select {
+		case r := <-got:
+			return r.r, r.body
+		case <-time.After(5 * time.Second):
+			t.Fatal("no request came")
+			return nil, nil
+		}
+	}
+}
+
+func exporterOf(t *testing.T, kind, endpoint string) exporter {
+	t.Helper()
+	s := defaults()
+	s.kind, s.endpoint, s.service, s.analytics = kind, endpoint, "golden", 0.5
+	to, err := s.exporter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestZipkin(t *testing.T) {
+	url, next := requests(t, http.StatusAccepted)
+	tr, flush := tracing(t, exporterOf(t, "zipkin", strings.TrimPrefix(url, "http://")), 1, chain(errors.New("x")))
+	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	flush()
+	r, body := next()
+	var all []zipkinSpan
+	if err := json.Unmarshal(body, &all); err != nil || r.URL.Path != "/api/v2/spans" || r.Method != http.MethodPost || len(all) != 3 {
+		t.Fatalf("%v %s %s: %s", err, r.Method, r.URL, body)
+	}
+	root, inner := all[2], all[0]
+	if root.Kind != "SERVER" || root.LocalEndpoint.ServiceName != "golden" || root.Duration < 1 || len(root.TraceID) != 32 || root.Tags["error"] != "true" || len(root.Annotations) != 1 || inner.ParentID == "" || inner.TraceID != root.TraceID {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestDatadog(t *testing.T) {
+	url, next := requests(t, http.StatusOK)
+	tr, flush := tracing(t, exporterOf(t, "datadog", url), 1, chain(nil))
+	for range 2 {
+		tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	}
+	flush()
+	r, body := next()
+	var all [][]datadogSpan
+	if err := json.Unmarshal(body, &all); err != nil || r.URL.Path != "/v0.4/traces" || r.Method != http.MethodPut || r.Header.Get("X-Datadog-Trace-Count") != "2" || len(all) != 2 || len(all[0]) != 3 {
+		t.Fatalf("%v %s %s: %s", err, r.Method, r.URL, body)
+	}
+	if s := all[0][2]; s.Service != "golden" || s.Metrics["_dd1.sr.eausr"] != 0.5 || s.Meta["coredns.io/name"] == "" || s.ParentID != 0 || all[0][1].ParentID != s.SpanID {
+		t.Errorf("%s", body)
+	}
+}
+
+// check looks at what came over OTLP.
+func check(t *testing.T, m *collector.ExportTraceServiceRequest) {
+	t.Helper()
+	rs := m.ResourceSpans[0]
+	spans := rs.ScopeSpans[0].Spans
+	if rs.Resource.Attributes[0].Value.GetStringValue() != "golden" || len(spans) != 3 {
+		t.Fatal(m)
+	}
+	root := spans[2]
+	if root.Kind != otlp.Span_SPAN_KIND_SERVER || root.Status.GetCode() != otlp.Status_STATUS_CODE_ERROR || root.EndTimeUnixNano < root.StartTimeUnixNano || len(root.Attributes) < 5 || string(spans[1].ParentSpanId) != string(root.SpanId) {
+		t.Error(root)
+	}
+}
+
+func TestOTLPOverHTTP(t *testing.T) {
+	url, next := requests(t, http.StatusOK)
+	tr, flush := tracing(t, exporterOf(t, "otlp", url), 1, chain(errors.New("x")))
+	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	flush()
+	r, body := next()
+	m := new(collector.ExportTraceServiceRequest)
+	if err := proto.Unmarshal(body, m); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		t.Fatal(err, r.URL)
+	}
+	check(t, m)
+}
+
+// traces is a collector over gRPC.
+type traces struct {
+	collector.UnimplementedTraceServiceServer
+	got chan *collector.ExportTraceServiceRequest
+}
+
+func (s *traces) Export(_ context.Context, m *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.got <- m
+	return new(collector.ExportTraceServiceResponse), nil
+}
+
+func TestOTLPOverGRPC(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &traces{got: make(chan *collector.ExportTraceServiceRequest, 1)}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, s)
+	go server.Serve(l)
+	defer server.Stop()
+	tr, flush := tracing(t, exporterOf(t, "otlp", l.Addr().String()), 1, chain(errors.New("x")))
+	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	flush()
+	select {
+	case m := <-s.got:
+		check(t, m)
+	case <-time.After(5 * time.Second):
+		t.Fatal("nothing came")
+	}
+}
+
+// Without a collector, or with one that refuses, queries go on; what is too much is dropped.
+func TestNoCollector(t *testing.T) {
+	url, _ := requests(t, http.StatusInternalServerError)
+	for _, to := range []exporter{exporterOf(t, "zipkin", url), exporterOf(t, "otlp", "127.0.0.1:1")} {
+		s := newSender(to, 10, 5, time.Hour)
+		tr := &trace{Next: chain(nil), tracer: &tracer{sender: s}, every: 1, tags: slashTags}
+		began := time.Now()
+		for range 100 {
+			tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		if n := s.dropped.Load(); n != 290 {
+			t.Errorf("%d spans were dropped", n)
+		}
+		if err := to.export(context.Background(), []*span{<-s.queue}); err == nil {
+			t.Error("no error")
+		}
+		to.close()
+	}
+}
+
+func BenchmarkNotSampled(b *testing.B) {
+	tr, flush := tracing(b, new(kept), 1<<40, &source{})
+	defer flush()
+	packet, _ := query().Pack()
+	var q wire.Query
+	var w wire.Reply
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Parse(packet)
+		w.Reset(nil)
+		if tr.ServeWire(context.Background(), &w, &q) != wire.Done {
+			b.Fatal("not done")
+		}
+	}
+}
