@@ -98,9 +98,6 @@ func (a *admission) enter(addr netip.Addr, conn admitted, wait bool) *ticket {
 		a.free.Wait()
 		again.Stop()
 	}
-	if a.closed {
-		return nil
-	}
 	t := &ticket{from: a, conn: conn}
 	a.add(t, prefix)
 	return t

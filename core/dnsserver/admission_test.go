@@ -133,7 +133,7 @@ func TestAdmissionWaits(t *testing.T) {
 	first.leave()
 	second := <-in
 	if second == nil || p.gone() != "[]" {
-		t.Errorf("%s had to go", p.gone())
+		t.Fatalf("%s had to go", p.gone())
 	}
 	// Who becomes idle makes room, too.
 	go func() { in <- a.enter(addr, &guest{"c", 3, true, p}, true) }()

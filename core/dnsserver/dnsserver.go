@@ -113,6 +113,8 @@ type Config struct {
 	MaxHTTPS3Streams      *int
 	MaxHTTPS3Connections  *int
 
+	// Shed makes UDP listeners drop replies that a socket does not take, rather than wait; see Server.Shed.
+	Shed bool
 	// Limits are the other limits of the listeners, and of the process.
 	Limits Limits
 

@@ -4,43 +4,49 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 	"github.com/quic-go/quic-go"
 )
 
 // DoQWriter is the dns.ResponseWriter of a query that came over QUIC. It writes one message and
-// ends the stream.
+// ends the stream; of the messages of a zone transfer it writes as many as there are.
 type DoQWriter struct {
 	// Msg is the message that was written last, nil if none was.
 	Msg *dns.Msg
 
+	server                *Server
 	localAddr, remoteAddr net.Addr
 	stream                *quic.Stream
 	tls                   *tls.ConnectionState
 	timeout               time.Duration
+	transfer              bool // the stream ends with the query
+	written               bool
+	signature
 }
 
 var errNoStream = errors.New("stream is nil")
 
 // WriteMsg writes m with its length before it, and ends the stream.
 func (w *DoQWriter) WriteMsg(m *dns.Msg) error {
-	b, err := m.Pack()
+	b, err := w.pack(m)
 	if err != nil {
 		return err
 	}
 	w.Msg = m
-	if _, err := w.Write(AddPrefix(b)); err != nil {
-		return err
-	}
-	return w.Close()
+	return w.send(b)
 }
 
 // writeFit writes m, a reply to req, which may be as long as a message can be.
 func (w *DoQWriter) writeFit(m, req *dns.Msg) error {
-	r := &responder{out: doqOutlet{w, m}, network: w.Network(), remote: w.remoteAddr, local: w.localAddr, limit: dns.MaxMsgSize, tls: w.tls}
-	return r.writeFit(m, req)
+	r := &responder{out: doqOutlet{w, m}, server: w.server, network: w.Network(), remote: w.remoteAddr, local: w.localAddr, limit: dns.MaxMsgSize, tls: w.tls, signature: w.signature}
+	err := r.writeFit(m, req)
+	w.signature = r.signature
+	return err
 }
 
 // doqOutlet sends the packed form of a message on the writer's stream.
@@ -51,10 +57,27 @@ type doqOutlet struct {
 
 func (o doqOutlet) send(b []byte) error {
 	o.Msg = o.m
-	if _, err := o.Write(AddPrefix(b)); err != nil {
+	return o.DoQWriter.send(b)
+}
+
+// send writes one packed message with its length before it.
+func (w *DoQWriter) send(b []byte) error {
+	w.written = true
+	if w.server != nil {
+		if !inFlight.take(len(b)) {
+			w.server.limited("in_flight_bytes")
+			w.stream.CancelWrite(doqStreamInternal)
+			return errInFlight
+		}
+		defer inFlight.give(len(b))
+	}
+	if _, err := w.Write(AddPrefix(b)); err != nil {
 		return err
 	}
-	return o.DoQWriter.Close()
+	if w.transfer {
+		return nil
+	}
+	return w.Close()
 }
 
 // Write writes b to the stream as it is.
@@ -62,10 +85,16 @@ func (w *DoQWriter) Write(b []byte) (int, error) {
 	if w.stream == nil {
 		return 0, errNoStream
 	}
+	w.written = true
 	if w.timeout > 0 {
 		w.stream.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
-	return w.stream.Write(b)
+	n, err := w.stream.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) && w.server != nil {
+		w.server.limited("write_time")
+		w.stream.CancelWrite(doqStreamCancelled)
+	}
+	return n, err
 }
 
 // Close ends the stream in our direction.
@@ -75,6 +104,14 @@ func (w *DoQWriter) Close() error {
 	}
 	return w.stream.Close()
 }
+
+func (w *DoQWriter) peer() wire.Peer {
+	p := wire.PeerOf(w.remoteAddr, w.localAddr)
+	p.Limit = wire.MaxMessage
+	return p
+}
+
+func (w *DoQWriter) verify(packet []byte, r *dns.Msg) { w.check(w.server, packet, r) }
 
 // RemoteAddr is the client's address, LocalAddr ours.
 func (w *DoQWriter) RemoteAddr() net.Addr { return w.remoteAddr }
@@ -86,7 +123,11 @@ func (w *DoQWriter) Network() string { return "" }
 // ConnectionState is the TLS state of the connection.
 func (w *DoQWriter) ConnectionState() *tls.ConnectionState { return w.tls }
 
-// Hijack and TsigTimersOnly do nothing; TsigStatus is nil.
-func (w *DoQWriter) Hijack()               {}
-func (w *DoQWriter) TsigStatus() error     { return nil }
-func (w *DoQWriter) TsigTimersOnly(b bool) {}
+// TsigStatus is nil if the query is not signed, or well.
+func (w *DoQWriter) TsigStatus() error { return w.signature.TsigStatus() }
+
+// TsigTimersOnly is for the second and further messages of a zone transfer.
+func (w *DoQWriter) TsigTimersOnly(b bool) { w.signature.TsigTimersOnly(b) }
+
+// Hijack does nothing: the connection is not the query's.
+func (w *DoQWriter) Hijack() {}

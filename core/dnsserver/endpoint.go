@@ -18,6 +18,7 @@ import (
 //	         └── before it waits: idle
 type endpoint struct {
 	transport *streamTransport
+	ticket    *ticket
 	conn      net.Conn    // as accepted
 	low       *gatherConn // around conn
 	tls       *tls.Conn   // around low; nil without TLS
@@ -52,12 +53,24 @@ func peerOf(conn net.Conn) netip.Addr {
 }
 
 func (e *endpoint) idleSince() (int64, bool) { return e.last.Load(), !e.inflight.busy() }
+func (e *endpoint) admit(t *ticket)          { e.ticket = t }
 func (e *endpoint) evict()                   { e.conn.Close() }
 func (e *endpoint) cut()                     { e.conn.Close() }
 func (e *endpoint) base() *Server            { return e.transport.server }
 
-// handshake completes TLS, where there is TLS.
+// begin counts a query of the connection, until end.
+func (e *endpoint) begin() { e.inflight.add() }
+
+func (e *endpoint) end() {
+	e.last.Store(sinceStart())
+	e.inflight.done()
+}
+
+// handshake finds out who the client is, and completes TLS, where there is TLS.
 func (e *endpoint) handshake() bool {
+	if !e.identify() {
+		return false
+	}
 	if e.tls == nil {
 		return true
 	}

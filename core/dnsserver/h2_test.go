@@ -150,8 +150,8 @@ func h2Server(t *testing.T, change func(*Config)) *served {
 
 // TestH2Errors has clients that do what they must not: the connection or the stream ends with the right code.
 func TestH2Errors(t *testing.T) {
-	quick := func(c *Config) { c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 200*time.Millisecond }
-	s := h2Server(t, quick)
+	s := h2Server(t, nil)
+	quick := h2Server(t, func(c *Config) { c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 200*time.Millisecond })
 	big := strings.Repeat("x", 40000)
 	for name, tc := range map[string]struct {
 		do   func(p *h2Peer)
@@ -187,8 +187,6 @@ func TestH2Errors(t *testing.T) {
 		"CONTINUATION flood":   {func(p *h2Peer) { floodContinuation(p) }, "ENHANCE_YOUR_CALM"},
 		"PING flood":           {func(p *h2Peer) { go floodPings(p) }, "ENHANCE_YOUR_CALM"},
 		"header of one string": {func(p *h2Peer) { longString(p) }, "ENHANCE_YOUR_CALM"},
-		"nothing":              {func(p *h2Peer) {}, "NO_ERROR"},
-		"a frame's begin":      {func(p *h2Peer) { p.conn.Write([]byte("\x00\x00\x08\x06")) }, "NO_ERROR"},
 	} {
 		p := rawH2(t, s.addr)
 		tc.do(p)
@@ -197,6 +195,13 @@ func TestH2Errors(t *testing.T) {
 		}
 		p.conn.Close()
 	}
+	for name, octets := range map[string]string{"nothing": "", "a frame's begin": "\x00\x00\x08\x06"} {
+		p := rawH2(t, quick.addr)
+		io.WriteString(p.conn, octets)
+		if got := p.ended(); got != "NO_ERROR" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
 	for name, preface := range map[string]string{"HTTP/1.1": "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "no SETTINGS": http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"} {
 		p := unspokenH2(t, s.addr)
 		io.WriteString(p.conn, preface)
@@ -204,10 +209,10 @@ func TestH2Errors(t *testing.T) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
-	p := unspokenH2(t, s.addr)
+	p := unspokenH2(t, quick.addr)
 	io.WriteString(p.conn, http2.ClientPreface[:10])
-	before := limitedTo(s, "read_time")
-	if p.ended(); limitedTo(s, "read_time") != before+1 {
+	before := limitedTo(quick, "read_time")
+	if p.ended(); limitedTo(quick, "read_time") != before+1 {
 		t.Errorf("half a preface: not counted")
 	}
 }

@@ -95,7 +95,7 @@ func newH2Conn(s *ServerHTTPS, e *endpoint) *h2Conn {
 
 // serve serves requests until no more come.
 func (c *h2Conn) serve() {
-	err := c.begin()
+	err := c.prefaces()
 	for err == nil {
 		err = c.next()
 	}
@@ -130,8 +130,8 @@ func codeOf(err error) http2.ErrCode {
 	return http2.ErrCodeNo
 }
 
-// begin exchanges the prefaces (RFC 9113 §3.4).
-func (c *h2Conn) begin() error {
+// prefaces exchanges what connections begin with (RFC 9113 §3.4).
+func (c *h2Conn) prefaces() error {
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(c.r, preface); err != nil {
 		return c.late(err)

@@ -298,7 +298,7 @@ func (c *h2Conn) httpRequest(ctx context.Context, head *h2Request, body []byte) 
 	}
 	header := make(http.Header, len(head.fields))
 	for _, f := range head.fields {
-		header.Add(http.CanonicalHeaderKey(f.Name), f.Value)
+		header.Add(f.Name, f.Value)
 	}
 	host := head.authority
 	if host == "" {
@@ -321,7 +321,7 @@ type h2Query struct {
 }
 
 func (q *h2Query) base() *Server { return q.conn.base() }
-func (q *h2Query) begin()        { q.conn.inflight.add() }
+func (q *h2Query) begin()        { q.conn.begin() }
 
 // reply sends a reply of the wire lane.
 func (q *h2Query) reply(b []byte, mayWait bool) { q.respond(httpReply(b), mayWait) }
@@ -340,8 +340,7 @@ func (q *h2Query) end() {
 	c.mu.Lock()
 	c.atWork--
 	c.mu.Unlock()
-	c.endpoint.last.Store(sinceStart())
-	c.inflight.done()
+	c.end()
 }
 
 // serveMessage serves the query in the message lane. Its context ends when the client resets the stream.

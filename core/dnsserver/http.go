@@ -2,9 +2,11 @@ package dnsserver
 
 import (
 	"context"
+	"errors"
 	golog "log"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +58,15 @@ func validator(group []*Config) (valid func(*http.Request) bool) {
 	return valid
 }
 
+// busyConn is a connection that wants to know when it has a query at work.
+type busyConn interface {
+	begin()
+	end()
+}
+
+// busyConnKey holds the busyConn of a request's connection.
+type busyConnKey struct{}
+
 // serveHTTP answers a request of net/http or http3.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request, valid func(*http.Request) bool, dw *DoHWriter, count *prometheus.CounterVec) {
 	a := s.answerHTTP(r, valid, dw)
@@ -74,6 +85,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request, valid func(*h
 		panic(http.ErrAbortHandler) // ends the stream, or the connection
 	}
 	defer inFlight.give(len(a.body))
+	if r.ProtoMajor == 3 { // net/http limits the time by itself
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.WriteTimeout))
+	}
 	w.WriteHeader(a.status)
 	w.Write(a.body)
 }
@@ -87,6 +101,9 @@ func (s *Server) answerHTTP(r *http.Request, valid func(*http.Request) bool, dw 
 		return httpNotFound
 	}
 	packet, err := doh.Packet(r)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.limited("read_time")
+	}
 	if err == nil && s.tooLong(len(packet)) {
 		s.limited("query_bytes")
 		err = errLongQuery
@@ -94,6 +111,10 @@ func (s *Server) answerHTTP(r *http.Request, valid func(*http.Request) bool, dw 
 	if err != nil {
 		log.Debugf(errHTTPPacket, err)
 		return httpBad
+	}
+	if c, ok := r.Context().Value(busyConnKey{}).(busyConn); ok {
+		c.begin()
+		defer c.end()
 	}
 	ctx := context.WithValue(r.Context(), HTTPRequestKey{}, r)
 	return dw.answer(s.serveBytes(ctx, dw, packet))

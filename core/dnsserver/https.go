@@ -104,13 +104,6 @@ func (s *ServerHTTPS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a, err := net.ResolveTCPAddr("tcp", r.RemoteAddr); err == nil {
 		remote = a
 	}
-	if e, ok := r.Context().Value(endpointKey{}).(*endpoint); ok {
-		e.inflight.add()
-		defer func() {
-			e.last.Store(sinceStart())
-			e.inflight.done()
-		}()
-	}
 	s.serveHTTP(w, r, s.valid, &DoHWriter{server: s.Server, laddr: s.localAddr(r), raddr: remote, request: r}, vars.HTTPSResponsesCount)
 }
 
@@ -188,15 +181,12 @@ func (h *handedConns) Close() error {
 
 func (h *handedConns) Addr() net.Addr { return h.addr }
 
-// endpointKey holds the *endpoint of a request's connection.
-type endpointKey struct{}
-
 func withEndpoint(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
 	if low, ok := c.(*gatherConn); ok {
-		return context.WithValue(ctx, endpointKey{}, low.owner)
+		return context.WithValue(ctx, busyConnKey{}, low.owner)
 	}
 	return ctx
 }

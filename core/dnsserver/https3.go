@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
@@ -23,9 +23,10 @@ type ServerHTTPS3 struct {
 	httpsServer *http3.Server
 	tlsConfig   *tls.Config
 	quicConfig  *quic.Config
-	valid       func(*http.Request) bool
-	maxConns    int
+	valid       func(*http.Request) bool // nil: if the path is /dns-query
 }
+
+var h3Codes = quicCodes{quic.ApplicationErrorCode(http3.ErrCodeNoError), quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad)}
 
 var errNoTLS = errors.New("DoH3 requires TLS, no TLS config found")
 
@@ -39,22 +40,15 @@ func NewServerHTTPS3(addr string, group []*Config) (*ServerHTTPS3, error) {
 	if tlsConfig == nil {
 		return nil, errNoTLS
 	}
-	sh := &ServerHTTPS3{
-		Server:    s,
-		tlsConfig: http3.ConfigureTLSConfig(tlsConfig),
-		valid:     validator(group),
-		maxConns:  s.limits.connections,
-	}
-	sh.quicConfig = &quic.Config{MaxIdleTimeout: s.IdleTimeout, Allow0RTT: true, EnableDatagrams: true}
-	if n := s.limits.streams; n > 0 {
-		sh.quicConfig.MaxIncomingStreams = int64(n)
-	}
+	sh := &ServerHTTPS3{Server: s, tlsConfig: http3.ConfigureTLSConfig(tlsConfig), quicConfig: quicConfigOf(s, true), valid: validator(group)}
+	sh.quicConfig.EnableDatagrams = true
 	sh.httpsServer = &http3.Server{
 		Handler:         sh,
 		TLSConfig:       sh.tlsConfig,
 		QUICConfig:      sh.quicConfig,
 		EnableDatagrams: true,
-		MaxHeaderBytes:  DefaultHTTPS3MaxHeaderBytes,
+		MaxHeaderBytes:  s.headerRoom(),
+		IdleTimeout:     s.IdleTimeout,
 	}
 	return sh, nil
 }
@@ -72,37 +66,50 @@ func (s *ServerHTTPS3) ListenPacket() (net.PacketConn, error) {
 
 // ServePacket serves requests that come on p until the server is stopped.
 func (s *ServerHTTPS3) ServePacket(pc net.PacketConn) error {
-	l, err := quic.ListenEarly(s.wrapPacket(pc), s.tlsConfig, s.quicConfig)
+	t, err := listenQUIC(s.Server, pc, s.tlsConfig, s.quicConfig, h3Codes)
 	if err != nil {
 		return err
 	}
-	if !s.start(&http3Stopper{server: s.httpsServer, listener: l, conn: pc}) {
-		l.Close()
-		return pc.Close()
+	s.httpsServer.ConnContext = func(ctx context.Context, c *quic.Conn) context.Context {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for conn := range t.conns {
+			if conn.Conn == c {
+				return context.WithValue(ctx, busyConnKey{}, conn)
+			}
+		}
+		return ctx
 	}
-	return acceptQUIC(l, s.maxConns, func(c *quic.Conn) {
-		c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "too many connections")
-	}, func(c *quic.Conn) { s.httpsServer.ServeQUICConn(c) })
+	if !s.start(http3Stopper{t, s.httpsServer}) {
+		return t.end(context.Background())
+	}
+	return t.serve(func(c *quicConn) { s.httpsServer.ServeQUICConn(c.Conn) })
 }
 
 type http3Stopper struct {
-	server   *http3.Server
-	listener *quic.EarlyListener
-	conn     net.PacketConn
-	once     sync.Once
+	*quicTransport
+	http *http3.Server
 }
 
-func (h *http3Stopper) stop(ctx context.Context) error {
-	err := h.server.Shutdown(ctx)
-	h.once.Do(func() {
-		h.listener.Close()
-		h.conn.Close()
-	})
+// stop tells clients to open no more streams, answers what is at work, and closes the connections.
+func (h http3Stopper) stop(ctx context.Context) error {
+	told, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.http.Shutdown(told)
+	}()
+	err := h.end(ctx)
+	cancel()
+	<-done
 	return err
 }
 
 // Shutdown stops the server. See Server.Stop.
 func (s *ServerHTTPS3) Shutdown() error { return s.Stop() }
+
+// Stop stops the server. See Server.Stop.
+func (s *ServerHTTPS3) Stop() error { return s.Server.Stop() }
 
 // ServeHTTP answers one request.
 func (s *ServerHTTPS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -110,6 +117,10 @@ func (s *ServerHTTPS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a, err := net.ResolveUDPAddr("udp", r.RemoteAddr); err == nil {
 		remote = a
 	}
-	dw := &DoHWriter{laddr: s.localAddr(r), raddr: remote, request: r}
+	if c, ok := r.Context().Value(busyConnKey{}).(*quicConn); ok {
+		remote = clientOf(c.RemoteAddr())
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.ReadTimeout))
+	}
+	dw := &DoHWriter{server: s.Server, laddr: s.localAddr(r), raddr: remote, request: r}
 	s.serveHTTP(w, r, s.valid, dw, vars.HTTPS3ResponsesCount)
 }

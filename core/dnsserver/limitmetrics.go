@@ -17,6 +17,11 @@ var (
 		Namespace: plugin.Namespace, Subsystem: serverType, Name: "connections",
 		Help: "Number of open connections.",
 	}, []string{"server"})
+	// proxyRefused counts PROXY headers that had no effect.
+	proxyRefused = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: serverType, Name: "proxy_headers_refused_total",
+		Help: "Counter of PROXY protocol headers that were ignored or rejected, or are invalid.",
+	}, []string{"server", "reason"})
 )
 
 // limited counts that a limit had an effect.

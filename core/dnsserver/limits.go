@@ -38,6 +38,8 @@ const (
 
 	DefaultGRPCMaxStreams     = 256
 	DefaultGRPCMaxConnections = 200
+	// DefaultGRPCMaxHeaderBytes is what HTTP/3 has; gRPC libraries have the same need.
+	DefaultGRPCMaxHeaderBytes = 16 << 10
 
 	// DefaultStreamQueries is how many queries of one TCP or TLS connection are worked on at once; the next ones are not read
 	// before one of these is answered, so none is lost. Resolvers keep a few tens in flight on a connection.
@@ -137,6 +139,7 @@ func limitsOf(trans string, group []*Config) limits {
 		l.connections = connections(func(c *Config) *int { return c.MaxQUICConnections }, DefaultQUICMaxConnections)
 		l.streams = streams(func(c *Config) *int { return c.MaxQUICStreams }, DefaultMaxQUICStreams)
 	case transport.GRPC:
+		headers = DefaultGRPCMaxHeaderBytes
 		l.connections = connections(func(c *Config) *int { return c.MaxGRPCConnections }, DefaultGRPCMaxConnections)
 		l.streams = streams(func(c *Config) *int { return c.MaxGRPCStreams }, DefaultGRPCMaxStreams)
 	default:

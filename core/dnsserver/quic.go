@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
-	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -28,8 +28,11 @@ const (
 	DoQCodeInternalError quic.ApplicationErrorCode = 1
 	DoQCodeProtocolError quic.ApplicationErrorCode = 2
 
-	doqRequestCancelled quic.StreamErrorCode      = 3
-	doqExcessiveLoad    quic.ApplicationErrorCode = 4
+	doqExcessiveLoad quic.ApplicationErrorCode = 4
+
+	// Codes of streams.
+	doqStreamInternal  quic.StreamErrorCode = 1
+	doqStreamCancelled quic.StreamErrorCode = 3
 )
 
 // ServerQUIC serves DNS over QUIC (RFC 9250).
@@ -37,9 +40,8 @@ type ServerQUIC struct {
 	*Server
 	tlsConfig  *tls.Config
 	quicConfig *quic.Config
-	listener   *quic.EarlyListener
-	workers    chan struct{} // one for each stream that is served
-	maxConns   int
+	transport  *quicTransport
+	workers    chan struct{} // one for each query that is served
 }
 
 // NewServerQUIC is a ServerQUIC for the blocks of group, at addr (quic://:853). It opens no socket.
@@ -49,13 +51,12 @@ func NewServerQUIC(addr string, group []*Config) (*ServerQUIC, error) {
 		return nil, err
 	}
 	workers := orDefault(firstSet(group, func(c *Config) *int { return c.MaxQUICWorkerPoolSize }), DefaultQUICStreamWorkers)
-	return &ServerQUIC{
-		Server:     s,
-		tlsConfig:  tlsConfigOf(group, "doq"),
-		quicConfig: &quic.Config{MaxIdleTimeout: s.IdleTimeout, MaxIncomingStreams: int64(s.limits.streams), MaxIncomingUniStreams: -1, Allow0RTT: true},
-		workers:    make(chan struct{}, max(1, workers)),
-		maxConns:   s.limits.connections,
-	}, nil
+	sq := &ServerQUIC{
+		Server: s, tlsConfig: tlsConfigOf(group, "doq"), quicConfig: quicConfigOf(s, false),
+		workers: make(chan struct{}, max(1, workers)),
+	}
+	sq.quicConfig.MaxIncomingUniStreams = -1
+	return sq, nil
 }
 
 // Listen opens nothing: there is no TCP here.
@@ -67,116 +68,91 @@ func (s *ServerQUIC) Serve(net.Listener) error { return nil }
 // ListenPacket opens the UDP socket.
 func (s *ServerQUIC) ListenPacket() (net.PacketConn, error) {
 	if s.tlsConfig == nil {
-		return nil, errors.New("quic: tls.Config not set")
+		return nil, errNoQUICTLS
 	}
 	return reuseport.ListenPacket("udp", strings.TrimPrefix(s.Addr, transport.QUIC+"://"))
 }
 
+var errNoQUICTLS = errors.New("quic: tls.Config not set")
+
 // ServePacket serves queries that come on p until the server is stopped.
 func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 	if s.tlsConfig == nil {
-		return errors.New("quic: tls.Config not set")
+		return errNoQUICTLS
 	}
-	l, err := quic.ListenEarly(s.wrapPacket(p), s.tlsConfig, s.quicConfig)
+	t, err := listenQUIC(s.Server, p, s.tlsConfig, s.quicConfig, quicCodes{DoQCodeNoError, doqExcessiveLoad})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.listener = l
+	s.transport = t
 	s.mu.Unlock()
-	if !s.start(quicStopper{l, p}) {
-		l.Close()
-		return p.Close()
+	if !s.start(doqStopper{t}) {
+		return t.end(context.Background())
 	}
 	return s.ServeQUIC()
 }
 
-type quicStopper struct {
-	listener *quic.EarlyListener
-	conn     net.PacketConn
-}
+// Stop stops the server. See Server.Stop.
+func (s *ServerQUIC) Stop() error { return s.Server.Stop() }
 
-func (q quicStopper) stop(context.Context) error {
-	err := q.listener.Close()
-	q.conn.Close()
-	return err
-}
+type doqStopper struct{ *quicTransport }
+
+func (d doqStopper) stop(ctx context.Context) error { return d.end(ctx) }
 
 // ServeQUIC serves the connections that the listener of ServePacket gets, until it is closed.
 func (s *ServerQUIC) ServeQUIC() error {
 	s.mu.Lock()
-	l := s.listener
+	t := s.transport
 	s.mu.Unlock()
-	if l == nil {
+	if t == nil {
 		return errors.New("quic: no listener to serve on")
 	}
-	return acceptQUIC(l, s.maxConns, func(c *quic.Conn) {
-		c.CloseWithError(doqExcessiveLoad, "too many connections")
-	}, s.serveConn)
+	return t.serve(s.serveConn)
 }
 
-// acceptQUIC serves each connection of l on a goroutine of its own, at most limit at a
-// time (0: any number); further ones are refused.
-func acceptQUIC(l *quic.EarlyListener, limit int, refuse, serve func(*quic.Conn)) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	if limit <= 0 {
-		limit = MaxStreamConnections
-	}
-	slots := make(chan struct{}, limit)
-	for {
-		conn, err := l.Accept(context.Background())
-		if err != nil {
-			if errors.Is(err, quic.ErrServerClosed) {
-				return nil
-			}
-			return err
-		}
-		select {
-		case slots <- struct{}{}:
-		default:
-			refuse(conn)
-			continue
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			serve(conn)
-		})
-	}
-}
+// doqReaders is how many streams of one connection may be read at one time. A query mostly comes in one
+// packet, with the stream.
+const doqReaders = 32
 
 // serveConn serves the streams of one connection, one query each.
-func (s *ServerQUIC) serveConn(conn *quic.Conn) {
+func (s *ServerQUIC) serveConn(conn *quicConn) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	readers := make(chan struct{}, doqReaders)
 	for {
 		stream, err := conn.AcceptStream(context.Background())
 		if err != nil {
 			s.closed(conn, err)
 			return
 		}
-		s.workers <- struct{}{}
+		readers <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-s.workers }()
-			s.serveStreamQUIC(conn, stream)
+			s.serveStreamQUIC(conn, stream, func() { <-readers })
 		})
 	}
 }
 
 // closed counts the end of a connection: one that the client ended, or that was idle, ended well.
-func (s *ServerQUIC) closed(conn *quic.Conn, err error) {
+func (s *ServerQUIC) closed(conn *quicConn, err error) {
 	var app *quic.ApplicationError
 	var idle *quic.IdleTimeoutError
+	var reset *quic.StatelessResetError
+	var handshake *quic.HandshakeTimeoutError
+	var transport *quic.TransportError
 	switch {
-	case errors.As(err, &app) && (app.Remote || app.ErrorCode == DoQCodeNoError), errors.As(err, &idle), errors.Is(err, quic.ErrServerClosed):
-		return
-	case errors.As(err, &app):
-		return // closed by us, and counted then
+	case errors.As(err, &idle):
+		s.limited("idle_time")
+	case errors.As(err, &handshake):
+		s.limited("handshake_time")
+	case errors.As(err, &app), errors.As(err, &reset), errors.As(err, &transport), errors.Is(err, quic.ErrServerClosed), errors.Is(err, quic.ErrTransportClosed):
+		// What the client ended is over, and what we did was counted then.
+	default:
+		s.closeConn(conn, DoQCodeInternalError)
 	}
-	s.closeConn(conn, DoQCodeInternalError)
 }
 
-func (s *ServerQUIC) closeConn(conn *quic.Conn, code quic.ApplicationErrorCode) {
+func (s *ServerQUIC) closeConn(conn *quicConn, code quic.ApplicationErrorCode) {
 	log.Debugf("closing quic conn %s with code %d", conn.LocalAddr(), code)
 	s.count(code)
 	conn.CloseWithError(code, "")
@@ -186,54 +162,112 @@ func (s *ServerQUIC) count(code quic.ApplicationErrorCode) {
 	vars.QUICResponsesCount.WithLabelValues(s.Addr, fmt.Sprintf("0x%x", uint64(code))).Inc()
 }
 
-// serveStreamQUIC answers the query of one stream (RFC 9250 §4.2).
-func (s *ServerQUIC) serveStreamQUIC(conn *quic.Conn, stream *quic.Stream) {
+// serveStreamQUIC answers the query of one stream (RFC 9250 §4.2). read is called when it has been read and is at work.
+func (s *ServerQUIC) serveStreamQUIC(conn *quicConn, stream *quic.Stream, read func()) {
 	stream.SetReadDeadline(time.Now().Add(s.ReadTimeout))
-	msg, err := readDoQ(stream)
+	packet, err := s.readDoQ(stream)
 	if err != nil {
-		log.Debugf("reading a query of a quic stream: %s", err)
-		s.closeConn(conn, DoQCodeProtocolError)
+		read()
+		var gone *quic.StreamError
+		switch {
+		case conn.Context().Err() != nil:
+		case errors.As(err, &gone): // the client wants no answer any more
+			stream.CancelWrite(doqStreamCancelled)
+		default:
+			s.protocolError(conn, err)
+		}
 		return
 	}
-	w := &DoQWriter{localAddr: conn.LocalAddr(), remoteAddr: conn.RemoteAddr(), stream: stream, timeout: s.WriteTimeout}
+	s.workers <- struct{}{}
+	read()
+	conn.begin()
+	defer func() {
+		conn.end()
+		<-s.workers
+	}()
 	state := conn.ConnectionState().TLS
-	w.tls = &state
-	s.ServeDNS(stream.Context(), w, msg)
-	if w.Msg == nil {
-		stream.CancelWrite(doqRequestCancelled)
+	w := &DoQWriter{server: s.Server, localAddr: conn.LocalAddr(), remoteAddr: clientOf(conn.RemoteAddr()), stream: stream, timeout: s.WriteTimeout, tls: &state}
+	w.transfer = isTransfer(packet)
+	switch err := s.serveBytes(stream.Context(), w, packet); {
+	case errors.Is(err, errCrowded):
+		stream.CancelWrite(doqStreamInternal)
+		return
+	case err != nil:
+		s.protocolError(conn, err)
+		return
+	case !w.written:
+		stream.CancelWrite(doqStreamCancelled)
+	case w.transfer:
+		w.Close()
 	}
 	s.count(DoQCodeNoError)
 }
 
-// readDoQ reads a query with its length before it and checks what DoQ asks of it.
-func readDoQ(r io.Reader) (*dns.Msg, error) {
+func (s *ServerQUIC) protocolError(conn *quicConn, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.limited("read_time")
+	}
+	log.Debugf("reading a query of a quic stream: %s", err)
+	s.closeConn(conn, DoQCodeProtocolError)
+}
+
+// readDoQ reads a query with its length before it, and checks what DoQ asks of it (RFC 9250 §4.2.1, §5.5.2).
+func (s *ServerQUIC) readDoQ(r io.Reader) ([]byte, error) {
 	var length [2]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, fmt.Errorf("length: %w", err)
 	}
-	n := binary.BigEndian.Uint16(length[:])
-	if n == 0 {
+	n := int(binary.BigEndian.Uint16(length[:]))
+	switch {
+	case n == 0:
 		return nil, errors.New("length is zero")
+	case s.tooLong(n):
+		s.limited("query_bytes")
+		return nil, errLongQuery
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {
 		return nil, fmt.Errorf("message: %w", err)
 	}
-	m, err := dnsutil.UnpackRequest(b)
-	if err != nil {
-		return nil, err
-	}
-	if m.Id != 0 {
+	if n >= 2 && binary.BigEndian.Uint16(b) != 0 {
 		return nil, errors.New("message id is not zero")
 	}
-	if opt := m.IsEdns0(); opt != nil {
-		for _, o := range opt.Option {
-			if o.Option() == dns.EDNS0TCPKEEPALIVE {
-				return nil, errors.New("keepalive option")
-			}
-		}
+	if hasKeepalive(b) {
+		return nil, errors.New("keepalive option")
 	}
-	return m, nil
+	return b, nil
+}
+
+// hasKeepalive reports whether a query has the option that must not be sent over QUIC.
+func hasKeepalive(packet []byte) bool {
+	opt, ok := lastOPT(packet)
+	if !ok {
+		return false // whatever has its OPT record elsewhere is looked at when it is unpacked
+	}
+	for b := packet[opt+11:]; len(b) >= 4; {
+		n := 4 + int(binary.BigEndian.Uint16(b[2:]))
+		if binary.BigEndian.Uint16(b) == dns.EDNS0TCPKEEPALIVE {
+			return true
+		}
+		if n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return false
+}
+
+// isTransfer reports whether a query asks for a zone transfer, whose reply may be several messages.
+func isTransfer(packet []byte) bool {
+	if len(packet) < 12 || binary.BigEndian.Uint16(packet[4:]) != 1 {
+		return false
+	}
+	end := skipName(packet, 12)
+	if end+4 > len(packet) {
+		return false
+	}
+	t := binary.BigEndian.Uint16(packet[end:])
+	return t == dns.TypeAXFR || t == dns.TypeIXFR
 }
 
 // AddPrefix is b with its length before it, as DoQ and TCP frame messages.

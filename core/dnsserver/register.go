@@ -107,6 +107,7 @@ func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
 
 // MakeServers makes a server for each address that the configuration listens on, in the order of the file.
 func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
+	keepMemory()
 	debug := false
 	for _, c := range d.configs {
 		c.inherit()

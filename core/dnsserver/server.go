@@ -40,6 +40,7 @@ type Server struct {
 	debug      bool // does not recover from panics
 	limits     limits
 	extras     extras
+	fullStacks stackCount // see Shed
 	stacktrace bool
 	grace      time.Duration
 	unlisted   bool // another server lists the same zones

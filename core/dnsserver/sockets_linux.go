@@ -33,6 +33,9 @@ func (u *udpTransport) open(conn *net.UDPConn) {
 		return
 	}
 	u.sockets = []batchSocket{first}
+	if u.server.sheds() {
+		first.shed(u.server)
+	}
 	if len(u.server.configs) > 0 && u.server.configs[0].NumSockets > 1 {
 		return
 	}
@@ -42,6 +45,9 @@ func (u *udpTransport) open(conn *net.UDPConn) {
 			log.Warningf("No further socket for %s: %v", conn.LocalAddr(), err)
 			c.Close()
 			continue
+		}
+		if u.server.sheds() {
+			s.shed(u.server)
 		}
 		u.sockets = append(u.sockets, s)
 	}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-
-	"github.com/pires/go-proxyproto"
 )
 
 // Listen opens the TCP socket.
@@ -27,22 +25,14 @@ func (s *Server) WrapListener(ln net.Listener) net.Listener { return ln }
 // Serve serves queries that come on connections of l until the server is stopped; then it closes l.
 func (s *Server) Serve(l net.Listener) error { return s.serveStream(s.wrapListener(l), nil) }
 
-// wrapListener makes l understand the PROXY protocol, if a block wants it.
-func (s *Server) wrapListener(l net.Listener) net.Listener {
-	for _, cfg := range s.configs {
-		if cfg.ProxyProtoConnPolicy != nil {
-			return &proxyproto.Listener{Listener: l, ConnPolicy: cfg.ProxyProtoConnPolicy, ReadHeaderTimeout: s.ReadTimeout}
-		}
-	}
-	return l
-}
-
 // connKind makes what serves the connections of one listener.
 type connKind func(t *streamTransport, conn net.Conn) transportConn
 
 // transportConn is a connection of a streamTransport.
 type transportConn interface {
 	admitted
+	// admit tells the connection its place among those of the listener.
+	admit(*ticket)
 	// serve serves the connection until it ends, and closes it.
 	serve()
 	// hurry is called when the server stops: the connection takes what has come until then, and ends.
@@ -96,6 +86,7 @@ func (t *streamTransport) accept() error {
 			continue
 		}
 		t.enter(c)
+		c.admit(ticket)
 		go func() {
 			defer t.leave(c, ticket)
 			c.serve()

@@ -143,12 +143,10 @@ func (c *streamConn) wait(packet []byte, q *wire.Query, out wire.Outcome) {
 	laterOn(c, packet, q, out)
 }
 
-func (c *streamConn) begin() { c.inflight.add() }
-
+// end frees the place of a query that has waited.
 func (c *streamConn) end() {
-	c.last.Store(sinceStart())
 	<-c.slots
-	c.inflight.done()
+	c.endpoint.end()
 }
 
 // serveMessage serves a query in the message lane.
@@ -175,12 +173,7 @@ func (c *streamConn) hasFrame() bool {
 	}
 	head, _ := c.r.Peek(2)
 	n := int(binary.BigEndian.Uint16(head))
-	return c.r.Buffered() >= 2+n && !c.tooLong(n)
-}
-
-func (c *streamConn) tooLong(n int) bool {
-	most := c.transport.server.limits.queryBytes
-	return most > 0 && n > most
+	return c.r.Buffered() >= 2+n && !c.base().tooLong(n)
 }
 
 // frame is the message that has come whole. It is good until the next read.
@@ -207,7 +200,7 @@ func (c *streamConn) next(first bool) ([]byte, error) {
 		head, err := c.r.Peek(2)
 		if err == nil {
 			n := int(binary.BigEndian.Uint16(head))
-			if c.tooLong(n) {
+			if c.base().tooLong(n) {
 				return nil, errLongQuery
 			}
 			if 2+n > readSpace {
@@ -234,10 +227,10 @@ func (c *streamConn) next(first bool) ([]byte, error) {
 // would reset the connection, and with it replies that are on their way.
 func (c *streamConn) finish() {
 	c.closeTLS()
-	if tcp, ok := c.conn.(*net.TCPConn); ok && c.transport.stopping.Load() {
-		tcp.CloseWrite()
-		tcp.SetReadDeadline(time.Now().Add(drainTime))
-		io.Copy(io.Discard, io.LimitReader(tcp, 1<<16))
+	if half, ok := c.conn.(interface{ CloseWrite() error }); ok && c.transport.stopping.Load() {
+		half.CloseWrite()
+		c.conn.SetReadDeadline(time.Now().Add(drainTime))
+		io.Copy(io.Discard, io.LimitReader(c.conn, 1<<16))
 	}
 	c.conn.Close()
 }

@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -14,11 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // This file starts servers of all schemes, and has a client for each that keeps one connection and asks several
@@ -64,6 +70,7 @@ func blockFor(t testing.TB, scheme string, h plugin.Handler) *Config {
 type served struct {
 	server
 	addr string // of TCP, or of UDP where there is no TCP
+	udp  string // of UDP, "" if there is none
 	wait func()
 }
 
@@ -92,7 +99,8 @@ func serving(t testing.TB, cfg *Config) *served {
 		})
 	}
 	if p != nil {
-		out.addr = p.LocalAddr().String()
+		out.udp = p.LocalAddr().String()
+		out.addr = out.udp
 		serve(func() error { return s.ServePacket(p) })
 	}
 	if l != nil {
@@ -245,6 +253,99 @@ func dialHTTP(t testing.TB, addr, method string, version int) *httpClient {
 	return c
 }
 
+// quicClient is a client of DNS over QUIC.
+type quicClient struct{ conn *quic.Conn }
+
+func dialQUIC(t testing.TB, addr string) *quicClient {
+	t.Helper()
+	conf := trusting.Clone()
+	conf.NextProtos = []string{"doq"}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	conn, err := quic.DialAddr(ctx, addr, conf, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &quicClient{conn}
+	t.Cleanup(c.close)
+	return c
+}
+
+func (c *quicClient) close() { c.conn.CloseWithError(0, "") }
+
+func (c *quicClient) ask(m *dns.Msg) (*dns.Msg, error) {
+	m = m.Copy()
+	m.Id = 0
+	b, err := m.Pack()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	stream, err := c.conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream.SetDeadline(time.Now().Add(askTime))
+	if _, err := stream.Write(AddPrefix(b)); err != nil {
+		return nil, err
+	}
+	stream.Close()
+	b, err = readFrame(stream)
+	if err != nil {
+		return nil, err
+	}
+	r := new(dns.Msg)
+	if err := r.Unpack(b); err != nil {
+		return nil, err
+	}
+	if n, err := stream.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		return nil, fmt.Errorf("the stream goes on: %d octets, %v", n, err)
+	}
+	return r, nil
+}
+
+func dialHTTP3(t testing.TB, addr, method string) *httpClient {
+	tr := &http3.Transport{TLSClientConfig: trusting.Clone()}
+	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method}
+	t.Cleanup(func() { tr.Close() })
+	return c
+}
+
+// grpcClient is a client of DNS over gRPC.
+type grpcClient struct {
+	conn *grpc.ClientConn
+	pb.DnsServiceClient
+}
+
+func dialGRPC(t testing.TB, addr string, creds credentials.TransportCredentials) *grpcClient {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &grpcClient{conn, pb.NewDnsServiceClient(conn)}
+	t.Cleanup(c.close)
+	return c
+}
+
+func (c *grpcClient) close() { c.conn.Close() }
+
+func (c *grpcClient) ask(m *dns.Msg) (*dns.Msg, error) {
+	b, err := m.Pack()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	out, err := c.Query(ctx, &pb.DnsPacket{Msg: b})
+	if err != nil {
+		return nil, err
+	}
+	r := new(dns.Msg)
+	return r, r.Unpack(out.GetMsg())
+}
+
 // connect makes a client for a server of the scheme.
 func connect(t testing.TB, scheme, addr string) client {
 	t.Helper()
@@ -261,13 +362,21 @@ func connect(t testing.TB, scheme, addr string) client {
 		return dialHTTP(t, addr, http.MethodPost, 1)
 	case "https/1/get":
 		return dialHTTP(t, addr, http.MethodGet, 1)
+	case "https3":
+		return dialHTTP3(t, addr, http.MethodPost)
+	case "https3/get":
+		return dialHTTP3(t, addr, http.MethodGet)
+	case "quic":
+		return dialQUIC(t, addr)
+	case "grpc":
+		return dialGRPC(t, addr, credentials.NewTLS(trusting))
 	}
 	t.Fatalf("no client for %s", scheme)
 	return nil
 }
 
 // schemes are all that have a client, with the ways in which they may be spoken.
-var schemes = []string{"dns", "tls", "https/1", "https/1/get", "https/2", "https/2/get"}
+var schemes = []string{"dns", "tls", "https/1", "https/1/get", "https/2", "https/2/get", "https3", "https3/get", "quic", "grpc"}
 
 func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
 	for _, s := range schemes {

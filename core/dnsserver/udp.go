@@ -33,13 +33,14 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 			u.decorate = cfg.UDPDecorateWriterFunc(s)
 		}
 	}
-	conn := s.wrapPacket(p)
-	udp, plain := conn.(*net.UDPConn)
+	udp, plain := p.(*net.UDPConn)
 	if plain && u.decorate == nil {
+		u.proxy = s.proxyPackets(p)
 		u.open(udp)
 	}
 	if len(u.sockets) == 0 {
-		u.sockets = []batchSocket{newPortableSocket(conn)}
+		u.proxy = nil
+		u.sockets = []batchSocket{newPortableSocket(s.wrapPacket(p))}
 	}
 	s.attempt.hasSockets()
 	if !s.start(u) {
@@ -49,21 +50,6 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	}
 	u.serve()
 	return nil
-}
-
-// wrapPacket makes p understand the PROXY protocol, if a block wants it.
-func (s *Server) wrapPacket(p net.PacketConn) net.PacketConn {
-	for _, cfg := range s.configs {
-		if cfg.ProxyProtoConnPolicy != nil {
-			return &proxyproto.PacketConn{
-				PacketConn:                    p,
-				ConnPolicy:                    cfg.ProxyProtoConnPolicy,
-				UDPSessionTrackingTTL:         cfg.ProxyProtoUDPSessionTrackingTTL,
-				UDPSessionTrackingMaxSessions: cfg.ProxyProtoUDPSessionTrackingMaxSessions,
-			}
-		}
-	}
-	return p
 }
 
 // batchSocket is a UDP socket that is read and written in batches, by one goroutine.
@@ -100,6 +86,7 @@ type udpTransport struct {
 	server   *Server
 	sockets  []batchSocket
 	decorate dns.DecorateWriter
+	proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
 	inflight inflight
 
 	stopping atomic.Bool
@@ -156,6 +143,8 @@ type udpLoop struct {
 	lane  *wire.Lane
 	query wire.Query
 	reply wire.Reply
+
+	sender, client, local netip.AddrPort // of the packet that was taken last; a proxy may send for a client
 }
 
 const (
@@ -178,8 +167,11 @@ func (l *udpLoop) run() {
 		case n > 0 && bytes:
 			l.batch(n)
 		case n > 0:
+			now := time.Now()
 			for i := range n {
-				l.hand(i, l.sock.packet(i))
+				if packet, ok := l.take(i, now); ok {
+					l.hand(i, packet)
+				}
 			}
 		case errors.Is(err, net.ErrClosed), stopping && err == nil:
 			return
@@ -197,9 +189,12 @@ func (l *udpLoop) batch(n int) {
 	began := time.Now()
 	l.lane.Enter()
 	for i := range n {
-		packet := l.sock.packet(i)
+		packet, ok := l.take(i, began)
+		if !ok {
+			continue
+		}
 		eligible := l.query.Parse(packet)
-		l.query.Client, l.query.Local = l.sock.peer(i)
+		l.query.Client, l.query.Local = l.client, l.local
 		l.query.Arrival = began
 		if !eligible {
 			l.hand(i, packet)
@@ -210,7 +205,7 @@ func (l *udpLoop) batch(n int) {
 		reply, out := l.server.serveWire(&l.reply, &l.query)
 		switch {
 		case out != wire.Done:
-			later(&udpOrigin{l.udpTransport, l.sock.back(i)}, packet, &l.query, out)
+			later(&udpOrigin{l.udpTransport, l.back(i)}, packet, &l.query, out)
 		case reply != nil:
 			l.sock.answer(i, reply)
 		}
@@ -222,7 +217,29 @@ func (l *udpLoop) batch(n int) {
 
 // hand gives packet i to a worker, which serves it in the message lane.
 func (l *udpLoop) hand(i int, packet []byte) {
-	later(&udpOrigin{l.udpTransport, l.sock.back(i)}, packet, &l.query, wire.Unpack)
+	later(&udpOrigin{l.udpTransport, l.back(i)}, packet, &l.query, wire.Unpack)
+}
+
+// take is packet i without the PROXY header that it may have, and notes whose it is. It reports false if the packet
+// is to be dropped.
+func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
+	packet = l.sock.packet(i)
+	l.sender, l.local = l.sock.peer(i)
+	l.client = l.sender
+	if l.proxy == nil {
+		return packet, true
+	}
+	packet, l.client, ok = l.proxy.Open(packet, l.sender, now)
+	return packet, ok
+}
+
+// back is the way back to the client of packet i, which was taken last.
+func (l *udpLoop) back(i int) back {
+	b := l.sock.back(i)
+	if l.client != l.sender {
+		return &proxiedBack{b, net.UDPAddrFromAddrPort(l.client)}
+	}
+	return b
 }
 
 // udpOrigin is where one datagram came from.

@@ -50,6 +50,9 @@ type batchedSocket struct {
 	long     []byte // a query that does not lie in one piece
 	replies  []byte
 
+	stack *replyStack  // for replies that the socket does not take; nil if they are waited with
+	late  *net.UDPConn // the same socket, for those; nil without stack
+
 	n, queued int
 	wait      bool
 	err       error
@@ -94,6 +97,18 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 		s.out[i].SetIovlen(1)
 	}
 	return s, nil
+}
+
+// shed makes replies that the socket does not take at once go onto a stack of server.
+func (s *batchedSocket) shed(server *Server) {
+	s.late = duplicate(s.conn) // waiting for it does not hold up the loop
+	if s.late == nil {
+		return
+	}
+	s.stack = newReplyStack(server, shedSpace, func(b, control []byte, to netip.AddrPort) error {
+		_, _, err := s.late.WriteMsgUDPAddrPort(b, control, to)
+		return err
+	})
 }
 
 // configure finds out the family and asks for the addresses that packets are sent to.
@@ -259,10 +274,23 @@ func (s *batchedSocket) send() {
 	}
 	s.sent = 0
 	s.raw.Write(s.sending)
+	s.stackRest()
 	for i := range s.queued {
 		s.outVec[i].Base = nil
 	}
 	s.queued = 0
+}
+
+// stackRest puts the replies that the socket did not take onto the stack.
+func (s *batchedSocket) stackRest() {
+	for i := s.sent; i < s.queued; i++ {
+		h, control := &s.out[i], []byte(nil)
+		if s.wild {
+			control = unsafe.Slice(h.Control, h.Controllen)
+		}
+		to := addrPortOf((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
+		s.stack.push(unsafe.Slice(s.outVec[i].Base, s.outVec[i].Len), control, to)
+	}
 }
 
 // sendmmsg sends what is queued. It reports false to wait until the socket takes more.
@@ -274,7 +302,7 @@ func (s *batchedSocket) sendmmsg(fd uintptr) bool {
 			s.sent += int(n)
 		case unix.EINTR:
 		case unix.EAGAIN:
-			return false
+			return s.stack != nil
 		default: // this one cannot be sent, such as for a firewall; the others may
 			s.sent++
 		}
@@ -286,6 +314,14 @@ func (s *batchedSocket) wake() { s.conn.SetReadDeadline(time.Now()) }
 
 func (s *batchedSocket) close() error {
 	err := s.conn.Close()
+	if s.stack != nil {
+		s.stack.end()
+		select {
+		case <-s.stack.done:
+		case <-time.After(drainTime):
+		}
+		err = errors.Join(err, s.late.Close())
+	}
 	if s.rests != nil {
 		err = errors.Join(err, unix.Munmap(s.rests))
 		s.rests = nil
@@ -296,7 +332,7 @@ func (s *batchedSocket) close() error {
 // back returns the way back to the sender of packet i.
 func (s *batchedSocket) back(i int) back {
 	client, local := s.peer(i)
-	b := &datagramBack{conn: s.conn, to: client, from: local}
+	b := &datagramBack{conn: s.conn, stack: s.stack, to: client, from: local}
 	if s.wild {
 		b.control = append([]byte(nil), s.control(i)...)
 	}
@@ -306,6 +342,7 @@ func (s *batchedSocket) back(i int) back {
 // datagramBack is the way back to the sender of one packet.
 type datagramBack struct {
 	conn     *net.UDPConn
+	stack    *replyStack
 	to, from netip.AddrPort
 	control  []byte // makes the reply leave from the address that was asked
 }
@@ -314,6 +351,10 @@ func (b *datagramBack) remote() net.Addr { return net.UDPAddrFromAddrPort(b.to) 
 func (b *datagramBack) local() net.Addr  { return net.UDPAddrFromAddrPort(b.from) }
 
 func (b *datagramBack) write(p []byte) error {
+	if b.stack != nil {
+		b.stack.push(p, b.control, b.to)
+		return nil
+	}
 	_, _, err := b.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/pires/go-proxyproto"
 )
 
 // serveOn serves h on a socket that is given.
@@ -141,9 +142,7 @@ func TestSocketsPassOn(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		if n := socketsAt(t, port); n != runtime.GOMAXPROCS(0) {
-			t.Fatalf("%d sockets after a change of servers, want %d", n, runtime.GOMAXPROCS(0))
-		}
+		eventually(t, "there are as many sockets as before", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
 		server, p = next, handed
 	}
 	close(stop)
@@ -153,9 +152,7 @@ func TestSocketsPassOn(t *testing.T) {
 	}
 	server.Stop()
 	wg.Wait()
-	if n := socketsAt(t, port); n != 0 {
-		t.Errorf("%d sockets are left", n)
-	}
+	eventually(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
 }
 
 func (s *Server) serving() []stopper {
@@ -170,5 +167,70 @@ func eventually(t *testing.T, what string, f func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain waited until %s", what)
 		}
+	}
+}
+
+// TestProxyIsBatched has a listener with the PROXY protocol read its packets in batches, as others.
+func TestProxyIsBatched(t *testing.T) {
+	cfg := blockFor(t, "dns", who{})
+	cfg.ProxyProtoConnPolicy = policyOf(proxyproto.USE)
+	s := serving(t, cfg)
+	eventually(t, "both transports serve", func() bool { return len(s.base().serving()) == 2 })
+	for _, running := range s.base().serving() {
+		if u, ok := running.(*udpTransport); ok {
+			if _, ok := u.sockets[0].(*batchedSocket); !ok || u.proxy == nil || len(u.sockets) != runtime.GOMAXPROCS(0) {
+				t.Errorf("%d sockets of %T, proxy %v", len(u.sockets), u.sockets[0], u.proxy)
+			}
+		}
+	}
+}
+
+// TestStackRest has a socket take the first of three replies only: the others come all the same, later, from the address that was asked.
+func TestStackRest(t *testing.T) {
+	for _, bound := range []string{"127.0.0.1:0", ":0"} {
+		p, err := net.ListenPacket("udp", bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sock, err := newBatchedSocket(p.(*net.UDPConn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sock.shed(&Server{Addr: "dns://" + t.Name()})
+		_, port, _ := net.SplitHostPort(p.LocalAddr().String())
+		var clients []net.Conn
+		for i := range 3 {
+			c, err := net.Dial("udp", "127.0.0.1:"+port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Write([]byte{byte(i)})
+			clients = append(clients, c)
+		}
+		for n := 0; n < 3; {
+			got, err := sock.receive(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				sock.answer(i, append(sock.space(), sock.packet(i)[0], 'x'))
+			}
+			if n += got; n == 3 {
+				break
+			}
+		}
+		sock.sent = 1
+		sock.stackRest()
+		sock.queued = 1
+		sock.send()
+		for i, c := range clients {
+			buf := make([]byte, 10)
+			c.SetReadDeadline(time.Now().Add(askTime))
+			if n, err := c.Read(buf); err != nil || n != 2 || buf[0] != byte(i) {
+				t.Errorf("%s, client %d: got %q, %v", bound, i, buf[:n], err)
+			}
+			c.Close()
+		}
+		sock.close()
 	}
 }

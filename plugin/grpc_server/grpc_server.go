@@ -1,0 +1,39 @@
+// Package grpcserver bounds the connections and streams of the server block's listeners of gRPC. It has no part in queries.
+//
+//	grpc_server { max_streams 256 } ──parse──▶ settings ──▶ Config.MaxGRPCStreams
+package grpcserver
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/limit"
+
+	"github.com/coredns/caddy"
+)
+
+const pluginName = "grpc_server"
+
+func init() { plugin.Register(pluginName, setup) }
+
+// settings is what a directive says; nil stands for what it does not say.
+type settings struct{ streams, connections *int }
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Options: corefile.Table[settings]{
+		limit.Option("max_streams", "calls of a connection at one time, 0 for any number", 0, func(s *settings) **int { return &s.streams }),
+		limit.Option("max_connections", "open connections, 0 for any number", 0, func(s *settings) **int { return &s.connections }),
+	},
+})
+
+func setup(c *caddy.Controller) error {
+	all, err := directive.ParseEach(c, settings{})
+	if err != nil {
+		return err
+	}
+	config := dnsserver.GetConfig(c) // of several directives the first counts
+	config.MaxGRPCStreams = all[0].streams
+	config.MaxGRPCConnections = all[0].connections
+	return nil
+}

@@ -1,0 +1,66 @@
+package https
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+)
+
+func TestSetup(t *testing.T) {
+	for _, tc := range []struct {
+		input string
+		want  []int // connections; -1 if not set
+	}{
+		{"https", []int{-1}},
+		{"https {\n}", []int{-1}},
+		{"https {\nmax_connections 7\n}", []int{7}},
+		{"https {\nmax_connections 0\n}", []int{0}},
+		{"https {\nmax_connections 3\n}", []int{3}},
+		{"https {\nmax_connections 5\n}\nhttps {\nmax_connections 6\n}", []int{5}},
+	} {
+		c := caddy.NewTestController("dns", tc.input)
+		if err := setup(c); err != nil {
+			t.Errorf("%q: %v", tc.input, err)
+			continue
+		}
+		config := dnsserver.GetConfig(c)
+		var got []int
+		for _, p := range []*int{config.MaxHTTPSConnections} {
+			if p == nil {
+				got = append(got, -1)
+			} else {
+				got = append(got, *p)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%q: got %v, want %v", tc.input, got, tc.want)
+		}
+	}
+}
+
+func TestSetupErrors(t *testing.T) {
+	for input, want := range map[string]string{
+		"https extra":                                      "Wrong argument count",
+		"https {\nunknown_option 1\n}":                     "plugin/https: Testfile:2 - Error during parsing: unknown property 'unknown_option'",
+		"https {\nmax_connections\n}":                      "Wrong argument count",
+		"https {\nmax_connections abc\n}":                  "plugin/https: Testfile:2 - Error during parsing: invalid max_connections value 'abc'",
+		"https {\nmax_connections -1\n}":                   "max_connections must be a non-negative integer: -1",
+		"https {\nmax_connections 1\nmax_connections 1\n}": "max_connections already defined for this server block",
+	} {
+		if err := setup(caddy.NewTestController("dns", input)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want %q", input, err, want)
+		}
+	}
+}
+
+func TestReadme(t *testing.T) {
+	got, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || got != directive.Doc().Syntax {
+		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
+	}
+}
