@@ -28,6 +28,8 @@ var exceptions = map[string][]string{
 	"plugin/file":           {"plugin/transfer"},
 	"plugin/auto":           {"plugin/file", "plugin/transfer"},
 	"plugin/forward":        {"plugin/dnstap", "plugin/dnstap/msg"},
+	"plugin/secondary":      {"plugin/file", "plugin/transfer"},
+	"plugin/grpc":           {"pb"},
 }
 
 // friends are plugins that others may build on.
