@@ -44,6 +44,7 @@ var Directives = []string{
 	"template",
 	"transfer",
 	"hosts",
+	"k8s_external",
 	"kubernetes",
 	"file",
 	"auto",

@@ -1,0 +1,223 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/coredns/coredns/request"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// cluster is an Externaler of the test.
+type cluster struct{ serial uint32 }
+
+func service(host string, port int, labels string) msg.Service {
+	return msg.Service{Host: host, Port: port, TTL: 99, Key: "/c/org/example/" + labels}
+}
+
+var services = map[string][]msg.Service{
+	"cart.shop.example.org.":            {service("192.0.2.10", 80, "shop/cart"), service("192.0.2.10", 443, "shop/cart"), service("2001:db8::10", 80, "shop/cart")},
+	"_http._tcp.cart.shop.example.org.": {service("192.0.2.10", 80, "shop/cart")},
+	"mixed.shop.example.org.":           {service("192.0.2.11", 80, "shop/mixed"), service("lb.example.net", 80, "shop/mixed")},
+	"named.shop.example.org.":           {service("lb.example.net", 80, "shop/named"), service("lb2.example.net", 80, "shop/named")},
+}
+
+func (c *cluster) External(state request.Request, headless bool) ([]msg.Service, int) {
+	if s := services[state.Name()]; s != nil {
+		return s, dns.RcodeSuccess
+	}
+	switch {
+	case state.Name() == "shop.example.org.":
+		return nil, dns.RcodeSuccess
+	case headless && state.Name() == "db-0.db.shop.example.org.":
+		return []msg.Service{service("10.0.0.1", 5432, "shop/db/db-0")}, dns.RcodeSuccess
+	}
+	return nil, dns.RcodeNameError
+}
+
+func (c *cluster) ExternalAddress(state request.Request, _ bool) []dns.RR {
+	return []dns.RR{test.A(state.QName() + " 77 IN A 192.0.2.53"), test.AAAA(state.QName() + " 77 IN AAAA 2001:db8::53")}
+}
+
+func (c *cluster) ExternalServices(_ string, headless bool) (all []msg.Service, ends map[string][]msg.Service) {
+	for _, name := range []string{"cart.shop.example.org.", "named.shop.example.org."} {
+		all = append(all, services[name]...)
+	}
+	if headless {
+		ends = map[string][]msg.Service{"db.shop.example.org": {service("10.0.0.1", 5432, "shop/db/db-0"), service("10.0.0.1", 5432, "shop/db/db-0")}}
+	}
+	return all, ends
+}
+
+func (c *cluster) ExternalSerial(string) uint32 { return c.serial }
+
+func (c *cluster) ExternalReverse(ip string) ([]msg.Service, error) {
+	if ip == "192.0.2.10" {
+		return []msg.Service{{Host: "cart.shop"}, {Host: "cart.shop"}}, nil
+	}
+	return nil, errors.New("none")
+}
+
+func external() *External {
+	e := New()
+	e.Zones, e.source = []string{"example.org.", "in-addr.arpa."}, &cluster{serial: 17}
+	e.Next = test.NextHandler(dns.RcodeRefused, errors.New("next"))
+	return e
+}
+
+// text is a reply in one line.
+func text(m *dns.Msg) string {
+	var all []string
+	for _, rr := range append(slices.Clone(m.Answer), m.Extra...) {
+		all = append(all, strings.Join(strings.Fields(rr.String()), " "))
+	}
+	slices.Sort(all)
+	for _, rr := range m.Ns {
+		all = append(all, "+"+dns.TypeToString[rr.Header().Rrtype])
+	}
+	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, "; ")
+}
+
+func TestServeDNS(t *testing.T) {
+	const soa = "example.org. 5 IN SOA ns1.dns.example.org. hostmaster.dns.example.org. 17 7200 1800 86400 5"
+	for _, tc := range []struct {
+		name     string
+		typ      uint16
+		headless bool
+		fall     bool
+		want     string
+	}{
+		{name: "example.org.", typ: dns.TypeSOA, want: "NOERROR " + soa},
+		{name: "example.org.", typ: dns.TypeNS, want: "NOERROR example.org. 5 IN NS ns1.dns.example.org.; ns1.dns.example.org. 5 IN A 192.0.2.53; ns1.dns.example.org. 5 IN AAAA 2001:db8::53"},
+		{name: "example.org.", typ: dns.TypeA, want: "NOERROR +SOA"},
+		{name: "dns.example.org.", typ: dns.TypeA, want: "NOERROR +SOA"},
+		{name: "NS1.dns.example.org.", typ: dns.TypeA, want: "NOERROR NS1.dns.example.org. 5 IN A 192.0.2.53"},
+		{name: "ns1.dns.example.org.", typ: dns.TypeTXT, want: "NOERROR +SOA"},
+		{name: "ns2.dns.example.org.", typ: dns.TypeA, want: "NXDOMAIN +SOA"},
+		{name: "a.ns1.dns.example.org.", typ: dns.TypeA, want: "NXDOMAIN +SOA"},
+		{name: "cart.shop.example.org.", typ: dns.TypeA, want: "NOERROR cart.shop.example.org. 5 IN A 192.0.2.10"},
+		{name: "cart.shop.example.org.", typ: dns.TypeAAAA, want: "NOERROR cart.shop.example.org. 5 IN AAAA 2001:db8::10"},
+		{name: "cart.shop.example.org.", typ: dns.TypeMX, want: "NOERROR +SOA"},
+		{name: "_http._tcp.cart.shop.example.org.", typ: dns.TypeSRV, want: "NOERROR _http._tcp.cart.shop.example.org. 5 IN SRV 0 100 80 cart.shop.example.org.; cart.shop.example.org. 5 IN A 192.0.2.10"},
+		{name: "mixed.shop.example.org.", typ: dns.TypeA, want: "NOERROR mixed.shop.example.org. 5 IN A 192.0.2.11"},
+		{name: "shop.example.org.", typ: dns.TypeA, want: "NOERROR +SOA"},
+		{name: "nope.shop.example.org.", typ: dns.TypeA, want: "NXDOMAIN +SOA"},
+		{name: "nope.shop.example.org.", typ: dns.TypeA, fall: true, want: "next"},
+		{name: "shop.example.org.", typ: dns.TypeA, fall: true, want: "NOERROR +SOA"},
+		{name: "db-0.db.shop.example.org.", typ: dns.TypeA, want: "NXDOMAIN +SOA"},
+		{name: "db-0.db.shop.example.org.", typ: dns.TypeA, headless: true, want: "NOERROR db-0.db.shop.example.org. 5 IN A 10.0.0.1"},
+		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NOERROR 10.2.0.192.in-addr.arpa. 5 IN PTR cart.shop.example.org."},
+		{name: "11.2.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NXDOMAIN +SOA"},
+		{name: "www.example.com.", typ: dns.TypeA, want: "next"},
+	} {
+		e := external()
+		e.headless = tc.headless
+		if tc.fall {
+			e.Fall.SetZonesFromArgs(nil)
+		}
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, err := e.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
+		got := "next"
+		if rec.Msg != nil {
+			got = text(rec.Msg)
+		}
+		if got != tc.want || (err != nil) != (tc.want == "next") {
+			t.Errorf("%s %s headless %v fallthrough %v: %v\n%s\nwant\n%s", tc.name, dns.TypeToString[tc.typ], tc.headless, tc.fall, err, got, tc.want)
+		}
+	}
+}
+
+func TestTransfer(t *testing.T) {
+	e := external()
+	e.headless = true
+	if _, err := e.Transfer("shop.example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) {
+		t.Error(err)
+	}
+	collect := func(serial uint32) (all []string) {
+		t.Helper()
+		ch, err := e.Transfer("example.org.", serial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rrs := range ch {
+			for _, rr := range rrs {
+				all = append(all, strings.Join(strings.Fields(rr.String()), " "))
+			}
+		}
+		return all
+	}
+	if got := collect(17); len(got) != 1 {
+		t.Errorf("a client that has the zone: %q", got)
+	}
+	got := collect(0)
+	if len(got) < 3 || got[0] != got[len(got)-1] || !strings.Contains(got[0], "SOA") {
+		t.Fatalf("%q", got)
+	}
+	for _, want := range []string{
+		"example.org. 5 IN NS ns1.dns.example.org.", "ns1.dns.example.org. 5 IN A 192.0.2.53",
+		"cart.shop.example.org. 5 IN A 192.0.2.10", "cart.shop.example.org. 5 IN SRV 0 100 443 cart.shop.example.org.",
+		"named.shop.example.org. 5 IN CNAME lb.example.net.", "named.shop.example.org. 5 IN SRV 0 100 80 lb2.example.net.",
+		"db.shop.example.org. 5 IN A 10.0.0.1", "db-0.db.shop.example.org. 5 IN A 10.0.0.1", "db.shop.example.org. 5 IN SRV 0 100 5432 db-0.db.shop.example.org.",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("there is no %q in %q", want, got)
+		}
+	}
+	slices.Sort(got[1:])
+	if len(slices.Compact(got[1:])) != len(got)-1 {
+		t.Errorf("a record stands twice: %q", got)
+	}
+}
+
+func TestServeWire(t *testing.T) {
+	e := external()
+	e.Next = nil
+	for name, want := range map[string]wire.Outcome{"cart.shop.example.org.": wire.Unpack, "www.example.com.": wire.Done} {
+		b, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		var q wire.Query
+		var w wire.Reply
+		w.Reset(nil)
+		if !q.Parse(b) || e.ServeWire(context.Background(), &w, &q) != want {
+			t.Errorf("%s: not %v", name, want)
+		}
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
+
+func TestDirective(t *testing.T) {
+	e := New()
+	if err := directive.Parse(caddy.NewTestController("dns", "k8s_external example.org {\napex testdns\nttl 60\nheadless\nfallthrough a.example.org\n}"), e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Zones[0] != "example.org." || e.apex != "testdns" || e.ttl != 60 || !e.headless || !e.Fall.Through("b.a.example.org.") {
+		t.Errorf("%+v", e)
+	}
+	for text, want := range map[string]string{
+		"k8s_external {\nttl 3601\n}":    "ttl must be in range [0, 3600]: 3601",
+		"k8s_external {\nttl x\n}":       "strconv.Atoi",
+		"k8s_external {\nheadless on\n}": "usage: headless",
+		"k8s_external {\napex\n}":        "usage: apex APEX",
+		"k8s_external {\nzone x\n}":      "unknown property 'zone'",
+	} {
+		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package external
+
+import (
+	"maps"
+	"net"
+	"slices"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// Transfer implements transfer.Transferer.
+func (e *External) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	if e.source == nil || !slices.Contains(e.Zones, zone) {
+		return nil, transfer.ErrNotAuthoritative
+	}
+	soa := e.soa(zone)
+	out := make(chan []dns.RR)
+	go func() {
+		defer close(out)
+		if serial != 0 && serial >= soa.Serial {
+			out <- []dns.RR{soa}
+			return
+		}
+		out <- append([]dns.RR{soa, e.ns(zone)}, e.addresses(request.Request{Zone: zone, Req: new(dns.Msg).SetQuestion(e.server(zone), dns.TypeA)}, e.server(zone))...)
+		out <- e.records(zone)
+		out <- []dns.RR{soa}
+	}()
+	return out, nil
+}
+
+// records is all records of services, each once.
+func (e *External) records(zone string) []dns.RR {
+	services, headless := e.source.ExternalServices(zone, e.headless)
+	set := records{met: map[string]bool{}}
+	owners := map[string][]msg.Service{}
+	for _, s := range e.own(services) {
+		owner := msg.Domain(s.Key)
+		owners[owner] = append(owners[owner], s)
+	}
+	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+		set.addresses(owner, owners[owner])
+		set.services(owner, owners[owner], func(s msg.Service) string { return targetOf(owner, s) })
+	}
+	for _, owner := range slices.Sorted(maps.Keys(headless)) {
+		ends := e.own(headless[owner])
+		set.addresses(dns.Fqdn(owner), ends)
+		for _, s := range ends {
+			set.addresses(msg.Domain(s.Key), []msg.Service{s})
+		}
+		set.services(dns.Fqdn(owner), ends, func(s msg.Service) string { return msg.Domain(s.Key) })
+	}
+	return set.all
+}
+
+// targetOf is where the SRV record of a service leads: to itself, or to the name that it has elsewhere.
+func targetOf(owner string, s msg.Service) string {
+	if net.ParseIP(s.Host) != nil {
+		return owner
+	}
+	return dnsutil.Join(s.Host)
+}
+
+// records is a set of records.
+type records struct {
+	all []dns.RR
+	met map[string]bool
+}
+
+func (r *records) add(rr dns.RR) {
+	if text := rr.String(); !r.met[text] {
+		r.met[text] = true
+		r.all = append(r.all, rr)
+	}
+}
+
+// addresses adds the addresses of services at owner, or an alias if there is none.
+func (r *records) addresses(owner string, services []msg.Service) {
+	for _, s := range addressesFirst(services) {
+		typ, _ := s.HostType()
+		switch ip := net.ParseIP(s.Host); typ {
+		case dns.TypeA:
+			r.add(s.NewA(owner, ip))
+		case dns.TypeAAAA:
+			r.add(s.NewAAAA(owner, ip))
+		case dns.TypeCNAME:
+			r.add(s.NewCNAME(owner, dns.Fqdn(s.Host)))
+		}
+	}
+}
+
+// services adds SRV records at owner.
+func (r *records) services(owner string, services []msg.Service, target func(msg.Service) string) {
+	for _, s := range services {
+		if s.Port < 0 {
+			continue
+		}
+		to := target(s)
+		s.Host = to
+		rr := s.NewSRV(owner, 100)
+		rr.Target = to
+		r.add(rr)
+	}
+}
