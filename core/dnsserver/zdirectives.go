@@ -57,4 +57,5 @@ var Directives = []string{
 	"whoami",
 	"on",
 	"view",
+	"nomad",
 }

@@ -1,6 +1,10 @@
 package corefile
 
-import "github.com/coredns/caddy"
+import (
+	"strings"
+
+	"github.com/coredns/caddy"
+)
 
 // Table is the options of a directive's block, one row each.
 type Table[T any] []Option[T]
@@ -54,6 +58,20 @@ func (t Table[T]) find(name string) *Option[T] {
 		}
 	}
 	return nil
+}
+
+// Fold reads a line whose first word is an option in other letters, upper case for lower. It reports false if there is no
+// such option. It is for the Unlisted of directives that take their options in any case.
+func (t Table[T]) Fold(s *T, l *Line) (bool, error) {
+	for i := range t {
+		o := &t[i]
+		if o.raw == nil && strings.EqualFold(o.Name, l.name) {
+			a := Args[T]{Syntax: o.Syntax, Min: o.min, Max: o.max, Set: o.set}
+			l.syntax = o.Syntax
+			return true, a.read(s, l)
+		}
+	}
+	return false, nil
 }
 
 func (t Table[T]) names() (names []string) {

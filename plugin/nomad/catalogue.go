@@ -1,0 +1,140 @@
+package nomad
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// key is a service in a namespace.
+type key struct{ namespace, service string }
+
+// catalogue is what is known of services. Those that have been asked for, and exist, are followed.
+type catalogue struct {
+	agents *agents
+	filter string
+	wait   time.Duration // of blocking queries
+	unused time.Duration // after which a service is forgotten
+
+	index atomic.Uint64 // the greatest one that was seen
+
+	mu      sync.Mutex
+	entries map[key]*entry
+	stopped bool
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// entry is one service that is followed.
+type entry struct {
+	instances atomic.Pointer[[]instance]
+	used      atomic.Int64 // when it was asked for last, in nanoseconds of Unix time
+}
+
+const (
+	maxFollowed = 256
+	blockTime   = time.Minute
+	unusedTime  = 5 * time.Minute
+	retryPause  = time.Second
+)
+
+func newCatalogue(a *agents, filter string) *catalogue {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &catalogue{agents: a, filter: filter, wait: blockTime, unused: unusedTime, entries: map[key]*entry{}, ctx: ctx, cancel: cancel}
+}
+
+func (c *catalogue) stop() {
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	c.cancel()
+	c.running.Wait()
+}
+
+// serial is a number that rises with every change that was seen.
+func (c *catalogue) serial() uint32 { return uint32(c.index.Load()) }
+
+// get is the instances of a service, none if it does not exist.
+func (c *catalogue) get(ctx context.Context, k key) ([]instance, error) {
+	c.mu.Lock()
+	e := c.entries[k]
+	c.mu.Unlock()
+	if e != nil {
+		e.used.Store(time.Now().UnixNano())
+		return *e.instances.Load(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	all, index, err := c.ask(ctx, k, 0)
+	if err == nil && len(all) > 0 && index > 0 {
+		c.follow(k, all, index)
+	}
+	return all, err
+}
+
+// ask asks for a service; with an index, the answer comes when there is a later one, or after a while.
+func (c *catalogue) ask(ctx context.Context, k key, index uint64) (all []instance, next uint64, err error) {
+	query := url.Values{"namespace": {k.namespace}}
+	if c.filter != "" {
+		query.Set("filter", c.filter)
+	}
+	if index > 0 {
+		query.Set("index", strconv.FormatUint(index, 10))
+		query.Set("wait", c.wait.String())
+	}
+	next, err = c.agents.get(ctx, "/v1/service/"+url.PathEscape(k.service), query, &all)
+	for old := c.index.Load(); next > old && !c.index.CompareAndSwap(old, next); old = c.index.Load() {
+	}
+	return all, next, err
+}
+
+// follow keeps a service up to date from now on, unless there are too many.
+func (c *catalogue) follow(k key, all []instance, index uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped || c.entries[k] != nil || len(c.entries) >= maxFollowed {
+		return
+	}
+	e := new(entry)
+	e.instances.Store(&all)
+	e.used.Store(time.Now().UnixNano())
+	c.entries[k] = e
+	c.running.Go(func() {
+		c.run(k, e, index)
+		c.mu.Lock()
+		delete(c.entries, k)
+		c.mu.Unlock()
+	})
+}
+
+// run follows a service until it is gone, or nobody asks for it any more. While no agent answers, it stays as it was.
+func (c *catalogue) run(k key, e *entry, index uint64) {
+	for time.Since(time.Unix(0, e.used.Load())) < c.unused {
+		ctx, cancel := context.WithTimeout(c.ctx, c.wait+c.wait/16+requestTime)
+		all, next, err := c.ask(ctx, k, index)
+		cancel()
+		switch {
+		case c.ctx.Err() != nil:
+			return
+		case err != nil:
+			logger.Warningf("Following service %s in %s: %v", k.service, k.namespace, err)
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-time.After(retryPause):
+			}
+			continue
+		case len(all) == 0:
+			return
+		}
+		e.instances.Store(&all)
+		if next < index {
+			next = 0 // the agents began anew
+		}
+		index = max(next, 1)
+	}
+}

@@ -1,0 +1,168 @@
+package nomad
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
+)
+
+// instance is one registration of a service, as the API has it.
+type instance struct {
+	ID, ServiceName, Namespace, Address string
+	Port                                int
+}
+
+// agent is one Nomad agent's HTTP API.
+type agent struct {
+	base          string // URL, without a slash at its end
+	token, region string
+	http          *http.Client
+}
+
+const defaultAddress = "http://127.0.0.1:4646"
+
+// newAgent is the agent at an address: a URL, or unix://PATH. What it says nothing about comes from the variables of the
+// environment that Nomad's own tools read.
+func newAgent(address, token string) (*agent, error) {
+	if address == "" {
+		if address = os.Getenv("NOMAD_ADDR"); address == "" {
+			address = defaultAddress
+		}
+	}
+	if token == "" {
+		token = os.Getenv("NOMAD_TOKEN")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = maxFollowed
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("address %q: %w", address, err)
+	case u.Scheme == "unix":
+		path := u.Host + u.Path
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		address = "http://127.0.0.1"
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("address %q: want http://HOST:PORT, https://HOST:PORT or unix://PATH", address)
+	case u.Scheme == "https":
+		if transport.TLSClientConfig, err = tlsFromEnvironment(); err != nil {
+			return nil, err
+		}
+	}
+	return &agent{
+		base: strings.TrimSuffix(address, "/"), token: token, region: os.Getenv("NOMAD_REGION"), http: &http.Client{Transport: transport},
+	}, nil
+}
+
+func tlsFromEnvironment() (cfg *tls.Config, err error) {
+	cert, key, ca := os.Getenv("NOMAD_CLIENT_CERT"), os.Getenv("NOMAD_CLIENT_KEY"), os.Getenv("NOMAD_CACERT")
+	switch {
+	case cert != "":
+		cfg, err = pkgtls.NewTLSConfig(cert, key, ca)
+	case ca != "":
+		cfg, err = pkgtls.NewTLSClientConfig(ca)
+	default:
+		cfg = new(tls.Config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.ServerName = os.Getenv("NOMAD_TLS_SERVER_NAME")
+	cfg.InsecureSkipVerify, _ = strconv.ParseBool(os.Getenv("NOMAD_SKIP_VERIFY"))
+	return cfg, nil
+}
+
+// get asks for a path and reads the answer, JSON, into out. It returns the index of the answer, for a blocking query.
+func (a *agent) get(ctx context.Context, path string, query url.Values, out any) (index uint64, err error) {
+	if a.region != "" {
+		query.Set("region", a.region)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return 0, err
+	}
+	if a.token != "" {
+		req.Header.Set("X-Nomad-Token", a.token)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return 0, nil
+	case resp.StatusCode != http.StatusOK:
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 256))
+		return 0, fmt.Errorf("%s%s: %s: %s", a.base, path, resp.Status, strings.TrimSpace(string(text)))
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+		return 0, fmt.Errorf("%s%s: %w", a.base, path, err)
+	}
+	index, _ = strconv.ParseUint(resp.Header.Get("X-Nomad-Index"), 10, 64) // none is 0
+	return index, nil
+}
+
+const maxAnswer = 16 << 20
+
+// agents are all that may be asked, of which one is until it fails.
+type agents struct {
+	all      []*agent
+	current  atomic.Int64
+	answered atomic.Bool // one of them has
+}
+
+var errNoAgent = errors.New("no agent")
+
+// get asks the current agent, and the others if it fails.
+func (s *agents) get(ctx context.Context, path string, query url.Values, out any) (index uint64, err error) {
+	err = errNoAgent
+	first := int(s.current.Load())
+	for i := range s.all {
+		at := (first + i) % len(s.all)
+		if index, err = s.all[at].get(ctx, path, query, out); err == nil {
+			s.current.Store(int64(at))
+			s.answered.Store(true)
+			return index, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return 0, err
+}
+
+func (s *agents) ready() bool { return len(s.all) == 1 || s.answered.Load() }
+
+// probe finds an agent that answers.
+func (s *agents) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	var self struct{}
+	_, err := s.get(ctx, "/v1/agent/self", url.Values{}, &self)
+	return err
+}
+
+func (s *agents) close() {
+	for _, a := range s.all {
+		a.http.CloseIdleConnections()
+	}
+}
+
+// requestTime is how long a request may take that a query waits for.
+const requestTime = 5 * time.Second

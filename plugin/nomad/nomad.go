@@ -1,0 +1,181 @@
+// Package nomad answers for services that are registered in Nomad.
+//
+//	SERVICE.NAMESPACE.ZONE ──▶ catalogue.go: what is known of the service ──▶ A, AAAA, SRV
+//	                                 ▲ │ not asked for yet
+//	                 blocking query  │ ▼
+//	                              client.go ──HTTP──▶ one of the agents
+//
+// A service that has been asked for is followed by a blocking query, so that later queries are answered from memory; it is
+// forgotten when nobody asks for it any more. Names that do not exist are asked for each time.
+//
+// Any number of goroutines may serve with one Nomad. Start at Nomad.ServeDNS.
+package nomad
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "nomad"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// Nomad is the plugin. Its fields are to be set before it serves.
+type Nomad struct {
+	Next plugin.Handler
+	// Zone is fully qualified and in lower case.
+	Zone string
+
+	ttl     uint32 // seconds
+	filter  string // an expression that instances must fulfil
+	agents  *agents
+	catalog *catalogue
+
+	met spaces // namespaces that are known to exist
+
+	zoneOnce sync.Once
+	zoneName []byte // Zone in wire form; nil if it is no name
+}
+
+const (
+	defaultZone = "service.nomad."
+	defaultTTL  = 30
+	minimum     = 30 // of SOA records, seconds
+
+	srvPriority, srvWeight = 10, 10
+)
+
+// Name is the plugin's name.
+func (n *Nomad) Name() string { return pluginName }
+
+// Ready reports whether an agent can be asked; of a single one that is taken for granted. It implements ready.Readiness.
+func (n *Nomad) Ready() bool { return n.agents.ready() }
+
+// ServeDNS answers for names in the zone, and passes other queries on.
+func (n *Nomad) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	if !dns.IsSubDomain(n.Zone, state.Name()) {
+		return plugin.NextOrFailure(n.Name(), n.Next, ctx, w, r)
+	}
+	m := new(dns.Msg).SetReply(r)
+	m.Authoritative = true
+	labels := dns.SplitDomainName(strings.TrimSuffix(state.Name(), n.Zone))
+	switch {
+	case len(labels) == 0 && state.Name() == n.Zone:
+		n.answerApex(m, state)
+	case len(labels) == 1:
+		return plugin.NextOrFailure(n.Name(), n.Next, ctx, w, r)
+	case len(labels) > 2:
+		m.Rcode = dns.RcodeNameError
+	default:
+		if err := n.answer(ctx, m, state, labels[0], labels[1]); err != nil {
+			return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+		}
+	}
+	if len(m.Answer) == 0 {
+		m.Ns = []dns.RR{n.soa()}
+	}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// answer answers for a service.
+func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, service, namespace string) error {
+	server := ""
+	if s, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server); ok {
+		server = s.Addr
+	}
+	all, err := n.catalog.get(ctx, key{namespace, service})
+	if err != nil || len(all) == 0 {
+		failed.WithLabelValues(server, n.met.label(namespace)).Inc()
+		m.Rcode = dns.RcodeNameError
+		return err
+	}
+	n.met.add(namespace)
+	succeeded.WithLabelValues(server, namespace).Inc()
+	var set records
+	for _, i := range all {
+		addr, err := netip.ParseAddr(i.Address)
+		if err != nil {
+			logger.Warningf("Service %s in %s: error parsing IP address: %v", service, namespace, err)
+			continue
+		}
+		address := n.address(state.QName(), addr.Unmap())
+		switch state.QType() {
+		case dns.TypeSRV:
+			m.Answer = set.add(m.Answer, &dns.SRV{
+				Hdr: n.header(state.QName(), dns.TypeSRV), Priority: srvPriority, Weight: srvWeight, Port: uint16(i.Port), Target: state.QName(),
+			})
+			m.Extra = set.add(m.Extra, address)
+		case address.Header().Rrtype:
+			m.Answer = set.add(m.Answer, address)
+		}
+	}
+	return nil
+}
+
+// records are those that a reply has already.
+type records struct{ met map[string]bool }
+
+// add appends rr unless the reply has it.
+func (r *records) add(to []dns.RR, rr dns.RR) []dns.RR {
+	text := rr.String()
+	if r.met[text] {
+		return to
+	}
+	if r.met == nil {
+		r.met = map[string]bool{}
+	}
+	r.met[text] = true
+	return append(to, rr)
+}
+
+// answerApex answers for the zone's own name.
+func (n *Nomad) answerApex(m *dns.Msg, state request.Request) {
+	switch state.QType() {
+	case dns.TypeSOA:
+		m.Answer = []dns.RR{n.soa()}
+	case dns.TypeNS:
+		m.Answer = []dns.RR{&dns.NS{Hdr: n.header(n.Zone, dns.TypeNS), Ns: dnsutil.Join("ns1", n.Zone)}}
+	}
+}
+
+func (n *Nomad) soa() *dns.SOA {
+	return &dns.SOA{
+		Hdr: n.header(n.Zone, dns.TypeSOA), Ns: dnsutil.Join("ns1", n.Zone), Mbox: dnsutil.Join("hostmaster", n.Zone),
+		Serial: n.catalog.serial(), Refresh: 3600, Retry: 600, Expire: 86400, Minttl: minimum,
+	}
+}
+
+func (n *Nomad) header(owner string, typ uint16) dns.RR_Header {
+	return dns.RR_Header{Name: owner, Rrtype: typ, Class: dns.ClassINET, Ttl: n.ttl}
+}
+
+func (n *Nomad) address(owner string, a netip.Addr) dns.RR {
+	if a.Is4() {
+		return &dns.A{Hdr: n.header(owner, dns.TypeA), A: a.AsSlice()}
+	}
+	return &dns.AAAA{Hdr: n.header(owner, dns.TypeAAAA), AAAA: a.AsSlice()}
+}
+
+// ServeWire passes on queries for other names.
+func (n *Nomad) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	n.zoneOnce.Do(func() { n.zoneName, _ = wire.LowerName(n.Zone) })
+	if n.zoneName != nil && wire.Below(q.Lower(), n.zoneName) {
+		return wire.Unpack
+	}
+	return plugin.NextWire(n.Name(), n.Next, ctx, w, q)
+}
+
+// WireSelf returns n.
+func (n *Nomad) WireSelf() plugin.Handler { return n }

@@ -1,0 +1,295 @@
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// api is an agent's HTTP API.
+type api struct {
+	mu       sync.Mutex
+	index    uint64
+	services map[string][]instance // by namespace/service
+	changed  chan struct{}         // closed at the next change
+	asked    []*http.Request
+	down     bool
+}
+
+func newAPI(t *testing.T) (*api, string) {
+	t.Helper()
+	a := &api{index: 7, changed: make(chan struct{}), services: map[string][]instance{
+		"default/redis": {{Address: "192.0.2.1", Port: 6379}, {Address: "192.0.2.2", Port: 6380}, {Address: "192.0.2.1", Port: 6379}, {Address: "2001:db8::1", Port: 6379}, {Address: "odd", Port: 1}},
+	}}
+	s := httptest.NewServer(a)
+	t.Cleanup(s.Close)
+	return a, s.URL
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.asked = append(a.asked, r)
+	down, changed, index := a.down, a.changed, a.index
+	a.mu.Unlock()
+	if down {
+		http.Error(w, "as it should", http.StatusInternalServerError)
+		return
+	}
+	if r.URL.Path == "/v1/agent/self" {
+		w.Write([]byte(`{"config":{},"member":{},"stats":{}}`))
+		return
+	}
+	if want, _ := strconv.ParseUint(r.FormValue("index"), 10, 64); want >= index {
+		wait, _ := time.ParseDuration(r.FormValue("wait"))
+		select {
+		case <-changed:
+		case <-time.After(wait):
+		case <-r.Context().Done():
+			return
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
+	json.NewEncoder(w).Encode(a.services[r.FormValue("namespace")+"/"+strings.TrimPrefix(r.URL.Path, "/v1/service/")])
+}
+
+func (a *api) change(key string, all ...instance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.index++
+	a.services[key] = all
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *api) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.asked)
+}
+
+func serving(t *testing.T, urls ...string) *Nomad {
+	t.Helper()
+	all := new(agents)
+	for _, u := range urls {
+		one, err := newAgent(u, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.all = append(all.all, one)
+	}
+	n := &Nomad{Zone: defaultZone, ttl: defaultTTL, agents: all, catalog: newCatalogue(all, "")}
+	n.Next = test.NextHandler(dns.RcodeRefused, errors.New("next"))
+	t.Cleanup(func() { n.catalog.stop(); all.close() })
+	return n
+}
+
+func ask(n *Nomad, name string, typ uint16) (string, error) {
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	rcode, err := n.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(name, typ))
+	if rec.Msg == nil {
+		return dns.RcodeToString[rcode], err
+	}
+	var all []string
+	for _, rr := range append(slices.Clone(rec.Msg.Answer), rec.Msg.Extra...) {
+		all = append(all, strings.Join(strings.Fields(rr.String()), " "))
+	}
+	slices.Sort(all)
+	for _, rr := range rec.Msg.Ns {
+		all = append(all, "+"+dns.TypeToString[rr.Header().Rrtype]+" "+rr.Header().Name)
+	}
+	return dns.RcodeToString[rec.Msg.Rcode] + " " + strings.Join(all, "; "), err
+}
+
+func TestServeDNS(t *testing.T) {
+	a, url := newAPI(t)
+	n := serving(t, url)
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"redis.default.service.nomad.", dns.TypeA, "NOERROR redis.default.service.nomad. 30 IN A 192.0.2.1; redis.default.service.nomad. 30 IN A 192.0.2.2"},
+		{"Redis.default.service.nomad.", dns.TypeAAAA, "NOERROR Redis.default.service.nomad. 30 IN AAAA 2001:db8::1"},
+		{"redis.default.service.nomad.", dns.TypeSRV, "NOERROR redis.default.service.nomad. 30 IN A 192.0.2.1; redis.default.service.nomad. 30 IN A 192.0.2.2; redis.default.service.nomad. 30 IN AAAA 2001:db8::1; " +
+			"redis.default.service.nomad. 30 IN SRV 10 10 6379 redis.default.service.nomad.; redis.default.service.nomad. 30 IN SRV 10 10 6380 redis.default.service.nomad."},
+		{"redis.default.service.nomad.", dns.TypeMX, "NOERROR +SOA service.nomad."},
+		{"nope.default.service.nomad.", dns.TypeA, "NXDOMAIN +SOA service.nomad."},
+		{"x.redis.default.service.nomad.", dns.TypeA, "NXDOMAIN +SOA service.nomad."},
+		{"service.nomad.", dns.TypeNS, "NOERROR service.nomad. 30 IN NS ns1.service.nomad."},
+		{"service.nomad.", dns.TypeA, "NOERROR +SOA service.nomad."},
+		{"default.service.nomad.", dns.TypeA, "REFUSED"},
+		{"www.example.org.", dns.TypeA, "REFUSED"},
+	} {
+		if got, _ := ask(n, tc.name, tc.typ); got != tc.want {
+			t.Errorf("%s %s\n%s\nwant\n%s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
+		}
+	}
+	if got, _ := ask(n, "service.nomad.", dns.TypeSOA); got != "NOERROR service.nomad. 30 IN SOA ns1.service.nomad. hostmaster.service.nomad. 7 3600 600 86400 30" {
+		t.Error(got)
+	}
+	if h := a.asked[0].Header.Get("X-Nomad-Token"); h != "secret" {
+		t.Errorf("token %q", h)
+	}
+}
+
+// A service that was asked for is followed: changes are soon there, and queries ask nobody.
+func TestServiceIsFollowed(t *testing.T) {
+	a, url := newAPI(t)
+	n := serving(t, url)
+	const name = "redis.default.service.nomad."
+	ask(n, name, dns.TypeA)
+	for range 50 {
+		ask(n, name, dns.TypeA)
+	}
+	if asked := a.count(); asked > 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	a.change("default/redis", instance{Address: "192.0.2.9", Port: 1})
+	want := "NOERROR " + name + " 30 IN A 192.0.2.9"
+	eventually(t, "the change", func() bool { got, _ := ask(n, name, dns.TypeA); return got == want })
+	a.mu.Lock()
+	a.down = true
+	a.mu.Unlock()
+	a.change("default/redis", instance{Address: "192.0.2.10", Port: 1})
+	if got, err := ask(n, name, dns.TypeA); got != want && !strings.Contains(got, "192.0.2.10") {
+		t.Errorf("without an agent: %s %v", got, err)
+	}
+	a.mu.Lock()
+	a.down = false
+	a.mu.Unlock()
+	a.change("default/redis")
+	eventually(t, "the end of the service", func() bool {
+		got, _ := ask(n, name, dns.TypeA)
+		return got == "NXDOMAIN +SOA service.nomad."
+	})
+}
+
+func TestUnusedIsForgotten(t *testing.T) {
+	_, url := newAPI(t)
+	n := serving(t, url)
+	n.catalog.wait, n.catalog.unused = 20*time.Millisecond, 50*time.Millisecond
+	ask(n, "redis.default.service.nomad.", dns.TypeA)
+	eventually(t, "the entry to go", func() bool {
+		n.catalog.mu.Lock()
+		defer n.catalog.mu.Unlock()
+		return len(n.catalog.entries) == 0
+	})
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("in vain waited for %s", what)
+}
+
+func TestAgents(t *testing.T) {
+	bad, badURL := newAPI(t)
+	bad.down = true
+	_, url := newAPI(t)
+	n := serving(t, badURL, url)
+	if n.Ready() {
+		t.Error("ready before any has answered")
+	}
+	if err := n.agents.probe(context.Background()); err != nil || !n.Ready() {
+		t.Errorf("%v, ready %v", err, n.Ready())
+	}
+	before := bad.count()
+	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeAAAA); err != nil || !strings.HasPrefix(got, "NOERROR") || bad.count() != before {
+		t.Errorf("%s %v", got, err)
+	}
+	n = serving(t, badURL, badURL)
+	if err := n.agents.probe(context.Background()); err == nil {
+		t.Error("no error")
+	}
+	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeA); got != "SERVFAIL" || err == nil || !strings.Contains(err.Error(), "as it should") {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	a, _ := newAPI(t)
+	path := filepath.Join(t.TempDir(), "n.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: a}
+	go s.Serve(l)
+	defer s.Close()
+	n := serving(t, "unix://"+path)
+	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeAAAA); err != nil || !strings.HasPrefix(got, "NOERROR redis") {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestServeWire(t *testing.T) {
+	n := &Nomad{Zone: defaultZone}
+	for name, want := range map[string]wire.Outcome{"redis.default.service.nomad.": wire.Unpack, "www.example.org.": wire.Done} {
+		b, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		var q wire.Query
+		var w wire.Reply
+		w.Reset(nil)
+		if !q.Parse(b) || n.ServeWire(context.Background(), &w, &q) != want {
+			t.Errorf("%s: not %v", name, want)
+		}
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
+
+func TestDirective(t *testing.T) {
+	s := settings{}
+	if err := directive.Parse(caddy.NewTestController("dns", "nomad Service.Test {\nADDRESS http://a http://b\naddress http://c\nfilter \"Tags not contains x\"\nToken t\nttl 60\n}"), &s); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%+v", s); got != "{zone:service.test. addresses:[http://a http://b http://c] filter:Tags not contains x token:t ttl:60}" {
+		t.Error(got)
+	}
+	for text, want := range map[string]string{
+		"nomad {\naddress\n}":         "at least one address is required",
+		"nomad {\nfilter\n}":          "exactly one filter is required",
+		"nomad {\ntoken a b\n}":       "exactly one token is required",
+		"nomad {\nttl\n}":             "exactly one ttl value is required",
+		"nomad {\nttl x\n}":           "error parsing ttl: strconv.Atoi",
+		"nomad {\nttl 3601\n}":        "ttl must be in range [0, 3600]: 3601",
+		"nomad {\nnope\n}":            "unknown property 'nope'",
+		"nomad {\naddress ftp://a\n}": "want http://HOST:PORT",
+	} {
+		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if err := setup(caddy.NewTestController("dns", "nomad")); err != nil {
+		t.Error(err)
+	}
+}
