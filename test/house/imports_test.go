@@ -31,6 +31,10 @@ var exceptions = map[string][]string{
 	"plugin/secondary":      {"plugin/file", "plugin/transfer"},
 	"plugin/grpc":           {"pb"},
 	"plugin/k8s_external":   {"plugin/etcd/msg", "plugin/transfer"},
+	"plugin/file/mirror":    {"plugin/file", "plugin/transfer"},
+	"plugin/route53":        {"plugin/file/mirror"},
+	"plugin/azure":          {"plugin/file/mirror"},
+	"plugin/clouddns":       {"plugin/file/mirror"},
 }
 
 // friends are plugins that others may build on.

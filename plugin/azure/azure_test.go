@@ -1,0 +1,159 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// provider speaks the API of Azure DNS, and hands out tokens. It returns a file that describes it as an environment.
+func provider(t *testing.T) (s *httptest.Server, file string) {
+	t.Helper()
+	const zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/"
+	mux := http.NewServeMux()
+	s = httptest.NewTLSServer(mux)
+	t.Cleanup(s.Close)
+	say := func(path, text string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, zone) && r.Header.Get("Authorization") != "Bearer token" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			if r.FormValue("page") == "2" {
+				text := `{"value":[{"properties":{"fqdn":"second.example.org.","TTL":60,"ARecords":[{"ipv4Address":"192.0.2.2"}]}}]}`
+				fmt.Fprint(w, text)
+				return
+			}
+			fmt.Fprint(w, strings.ReplaceAll(text, "URL", s.URL))
+		})
+	}
+	say("/t/v2.0/.well-known/openid-configuration", `{"token_endpoint":"URL/t/oauth2/v2.0/token","authorization_endpoint":"URL/t/oauth2/v2.0/authorize","issuer":"URL/t/v2.0"}`)
+	say("/t/oauth2/v2.0/token", `{"token_type":"Bearer","expires_in":3600,"access_token":"token"}`)
+	say(zone+"dnsZones/example.org/all", `{"nextLink":"URL`+zone+`dnsZones/example.org/all?page=2","value":[
+		{"properties":{"fqdn":"example.org.","TTL":300,"SOARecord":{"host":"ns1.example.net","email":"host.example.net","serialNumber":1,"refreshTime":2,"retryTime":3,"expireTime":4,"minimumTTL":5}}},
+		{"properties":{"fqdn":"example.org.","TTL":300,"NSRecords":[{"nsdname":"ns1.example.net"}]}},
+		{"properties":{"fqdn":"www.example.org.","TTL":60,"ARecords":[{"ipv4Address":"192.0.2.1"},{"ipv4Address":"odd"},{}]}},
+		{"properties":{"fqdn":"www.example.org.","TTL":60,"AAAARecords":[{"ipv6Address":"2001:db8::1"}]}},
+		{"properties":{"fqdn":"mail.example.org.","TTL":60,"MXRecords":[{"exchange":"mx.example.net","preference":7}]}},
+		{"properties":{"fqdn":"text.example.org.","TTL":60,"TXTRecords":[{"value":["a \"b\"","c"]}]}},
+		{"properties":{"fqdn":"caa.example.org.","TTL":60,"caaRecords":[{"flags":0,"tag":"issue","value":"example.net"}]}},
+		{"properties":{"fqdn":"alias.example.org.","TTL":60,"CNAMERecord":{"cname":"www.example.org"}}},
+		{"properties":{"fqdn":"_s._tcp.example.org.","TTL":60,"SRVRecords":[{"port":1,"priority":2,"weight":3,"target":"www.example.org"}]}},
+		{}]}`)
+	say(zone+"privateDnsZones/in.example/ALL", `{"value":[
+		{"properties":{"fqdn":"in.example.","ttl":300,"soaRecord":{"host":"ns1.in.example","email":"host.in.example","serialNumber":1,"refreshTime":2,"retryTime":3,"expireTime":4,"minimumTTL":5}}},
+		{"properties":{"fqdn":"a.in.example.","ttl":60,"aRecords":[{"ipv4Address":"10.0.0.1"}]}},
+		{"properties":{"fqdn":"t.in.example.","ttl":60,"txtRecords":[{"value":["x"]}]}}]}`)
+	file = filepath.Join(t.TempDir(), "environment.json")
+	text := fmt.Sprintf(`{"activeDirectoryEndpoint":"%[1]s/","resourceManagerEndpoint":"%[1]s/","tokenAudience":"%[1]s/"}`, s.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AZURE_ENVIRONMENT_FILEPATH", file)
+	return s, file
+}
+
+const account = "tenant t\nclient c\nsecret x\nsubscription s\nenvironment azurestackcloud\n"
+
+func TestServer(t *testing.T) {
+	s, _ := provider(t)
+	all := newSettings()
+	all.transport = s.Client()
+	c := caddy.NewTestController("dns", "azure g:example.org {\n"+account+"fallthrough fall.example.org\n}\nazure g:in.example {\naccess private\n}")
+	if err := all.setup(c); err != nil {
+		t.Fatal(err)
+	}
+	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"www.example.org.", dns.TypeA, "NOERROR 192.0.2.1"},
+		{"www.example.org.", dns.TypeAAAA, "NOERROR 2001:db8::1"},
+		{"second.example.org.", dns.TypeA, "NOERROR 192.0.2.2"},
+		{"mail.example.org.", dns.TypeMX, "NOERROR 7 mx.example.net."},
+		{"text.example.org.", dns.TypeTXT, `NOERROR "a \"b\"" "c"`},
+		{"caa.example.org.", dns.TypeCAA, `NOERROR 0 issue "example.net"`},
+		{"alias.example.org.", dns.TypeA, "NOERROR 192.0.2.1 www.example.org."},
+		{"_s._tcp.example.org.", dns.TypeSRV, "NOERROR 2 3 1 www.example.org."},
+		{"example.org.", dns.TypeSOA, "NOERROR ns1.example.net. host.example.net. 1 2 3 4 5"},
+		{"a.in.example.", dns.TypeA, "NOERROR 10.0.0.1"},
+		{"t.in.example.", dns.TypeTXT, `NOERROR "x"`},
+		{"nope.example.org.", dns.TypeA, "NXDOMAIN"},
+		{"x.fall.example.org.", dns.TypeA, "nothing"},
+	} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
+		got := "nothing"
+		if rec.Msg != nil {
+			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
+			for _, rr := range rec.Msg.Answer {
+				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
+			}
+			slices.Sort(all[1:])
+			got = strings.Join(all, " ")
+		}
+		if got != tc.want {
+			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
+		}
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	s, _ := provider(t)
+	all := newSettings()
+	all.transport = s.Client()
+	if err := all.setup(caddy.NewTestController("dns", "azure g:other.example {\n"+account+"}")); err == nil || !strings.Contains(err.Error(), "other.example. (g/other.example): listing record sets") {
+		t.Error(err)
+	}
+	if err := setup(caddy.NewTestController("dns", "azure")); err == nil || !strings.Contains(err.Error(), "no zones") {
+		t.Error(err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"azure :":                       `invalid resource group/zone: ":"`,
+		"azure g:z g:z":                 `conflicting zone: "z"`,
+		"azure g:z {\ntenant\n}":        "usage: tenant TENANT_ID",
+		"azure g:z {\naccess foo\n}":    "invalid access value: can be public/private, found: foo",
+		"azure g:z {\nenvironment x\n}": `cannot set azure environment: "autorest/azure: There is no cloud environment matching the name \"X\""`,
+		"azure g:z {\nfoo\n}":           `unknown property: "foo"`,
+	} {
+		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for _, name := range []string{"AZUREPUBLICCLOUD", "azurechinacloud", "AZUREUSGOVERNMENTCLOUD", "AZUREGERMANCLOUD"} {
+		if c, err := cloudNamed(name); err != nil || c.ActiveDirectoryAuthorityHost == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	t.Setenv("AZURE_ENVIRONMENT_FILEPATH", "")
+	if _, err := cloudNamed(stack); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}

@@ -1,0 +1,122 @@
+package azure
+
+import (
+	"net/netip"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
+	"github.com/miekg/dns"
+)
+
+// or is what p points to, or nothing: the API may leave out anything.
+func or[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// records is those of one record set.
+func records(p *armdns.RecordSetProperties) (all []dns.RR) {
+	header := func(typ uint16) dns.RR_Header {
+		return dns.RR_Header{Name: dns.Fqdn(or(p.Fqdn)), Rrtype: typ, Class: dns.ClassINET, Ttl: uint32(or(p.TTL))}
+	}
+	address := func(text string) {
+		switch a, err := netip.ParseAddr(text); {
+		case err != nil:
+			logger.Warningf("Failed to process record set %s: %v", or(p.Fqdn), err)
+		case a.Is4():
+			all = append(all, &dns.A{Hdr: header(dns.TypeA), A: a.AsSlice()})
+		default:
+			all = append(all, &dns.AAAA{Hdr: header(dns.TypeAAAA), AAAA: a.AsSlice()})
+		}
+	}
+	for _, r := range p.ARecords {
+		address(or(or(r).IPv4Address))
+	}
+	for _, r := range p.AaaaRecords {
+		address(or(or(r).IPv6Address))
+	}
+	for _, r := range p.MxRecords {
+		mx := or(r)
+		all = append(all, &dns.MX{Hdr: header(dns.TypeMX), Preference: uint16(or(mx.Preference)), Mx: dns.Fqdn(or(mx.Exchange))})
+	}
+	for _, r := range p.PtrRecords {
+		all = append(all, &dns.PTR{Hdr: header(dns.TypePTR), Ptr: dns.Fqdn(or(or(r).Ptrdname))})
+	}
+	for _, r := range p.SrvRecords {
+		srv := or(r)
+		all = append(all, &dns.SRV{
+			Hdr: header(dns.TypeSRV), Priority: uint16(or(srv.Priority)), Weight: uint16(or(srv.Weight)), Port: uint16(or(srv.Port)), Target: dns.Fqdn(or(srv.Target)),
+		})
+	}
+	for _, r := range p.TxtRecords {
+		txt := &dns.TXT{Hdr: header(dns.TypeTXT)}
+		for _, v := range or(r).Value {
+			txt.Txt = append(txt.Txt, escaped(or(v)))
+		}
+		all = append(all, txt)
+	}
+	for _, r := range p.NsRecords {
+		all = append(all, &dns.NS{Hdr: header(dns.TypeNS), Ns: dns.Fqdn(or(or(r).Nsdname))})
+	}
+	for _, r := range p.CaaRecords {
+		caa := or(r)
+		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: or(caa.Value)})
+	}
+	if r := p.CnameRecord; r != nil {
+		all = append(all, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
+	}
+	if r := p.SoaRecord; r != nil {
+		all = append(all, &dns.SOA{
+			Hdr: header(dns.TypeSOA), Ns: dns.Fqdn(or(r.Host)), Mbox: dns.Fqdn(or(r.Email)), Serial: uint32(or(r.SerialNumber)),
+			Refresh: uint32(or(r.RefreshTime)), Retry: uint32(or(r.RetryTime)), Expire: uint32(or(r.ExpireTime)), Minttl: uint32(or(r.MinimumTTL)),
+		})
+	}
+	return all
+}
+
+// escaped is text in which github.com/miekg/dns takes each octet for itself.
+func escaped(text string) string {
+	var b []byte
+	for i := range len(text) {
+		if text[i] == '\\' || text[i] == '"' {
+			b = append(b, '\\')
+		}
+		b = append(b, text[i])
+	}
+	return string(b)
+}
+
+// public is a private zone's record set in the form of a public one's.
+func public(p *armprivatedns.RecordSetProperties) *armdns.RecordSetProperties {
+	out := &armdns.RecordSetProperties{Fqdn: p.Fqdn, TTL: p.TTL}
+	for _, r := range p.ARecords {
+		out.ARecords = append(out.ARecords, &armdns.ARecord{IPv4Address: or(r).IPv4Address})
+	}
+	for _, r := range p.AaaaRecords {
+		out.AaaaRecords = append(out.AaaaRecords, &armdns.AaaaRecord{IPv6Address: or(r).IPv6Address})
+	}
+	for _, r := range p.MxRecords {
+		out.MxRecords = append(out.MxRecords, &armdns.MxRecord{Exchange: or(r).Exchange, Preference: or(r).Preference})
+	}
+	for _, r := range p.PtrRecords {
+		out.PtrRecords = append(out.PtrRecords, &armdns.PtrRecord{Ptrdname: or(r).Ptrdname})
+	}
+	for _, r := range p.SrvRecords {
+		s := or(r)
+		out.SrvRecords = append(out.SrvRecords, &armdns.SrvRecord{Port: s.Port, Priority: s.Priority, Target: s.Target, Weight: s.Weight})
+	}
+	for _, r := range p.TxtRecords {
+		out.TxtRecords = append(out.TxtRecords, &armdns.TxtRecord{Value: or(r).Value})
+	}
+	if r := p.CnameRecord; r != nil {
+		out.CnameRecord = &armdns.CnameRecord{Cname: r.Cname}
+	}
+	if r := p.SoaRecord; r != nil {
+		out.SoaRecord = &armdns.SoaRecord{
+			Email: r.Email, ExpireTime: r.ExpireTime, Host: r.Host, MinimumTTL: r.MinimumTTL, RefreshTime: r.RefreshTime, RetryTime: r.RetryTime, SerialNumber: r.SerialNumber,
+		}
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+// Package clouddns answers from zones that Google Cloud DNS has.
+//
+//	Cloud DNS ──fetch: the API's record sets as records──▶ mirror.Mirror ──▶ reply
+//
+// Start at New; setup.go makes the client.
+package clouddns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file/mirror"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+	gcp "google.golang.org/api/dns/v1"
+)
+
+const pluginName = "clouddns"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// refresh is how often zones are read.
+const refresh = time.Minute
+
+// api is what is asked of Cloud DNS.
+type api interface {
+	// zoneExists is an error if a project has no managed zone of that name.
+	zoneExists(ctx context.Context, project, zone string) error
+	// sets calls f with each page of a managed zone's record sets.
+	sets(ctx context.Context, project, zone string, f func([]*gcp.ResourceRecordSet) error) error
+}
+
+// service is Cloud DNS itself.
+type service struct{ *gcp.Service }
+
+func (s service) zoneExists(ctx context.Context, project, zone string) error {
+	_, err := s.ManagedZones.Get(project, zone).Context(ctx).Do()
+	return err
+}
+
+func (s service) sets(ctx context.Context, project, zone string, f func([]*gcp.ResourceRecordSet) error) error {
+	return s.ResourceRecordSets.List(project, zone).Pages(ctx, func(page *gcp.ResourceRecordSetsListResponse) error {
+		return f(page.Rrsets)
+	})
+}
+
+// CloudDNS is the plugin.
+type CloudDNS struct {
+	Next plugin.Handler
+	// Fall says which names that do not exist are passed on.
+	Fall fall.F
+
+	mirror *mirror.Mirror
+}
+
+// firstTime is how long the zones' existence may take to be told.
+const firstTime = 30 * time.Second
+
+// New is a CloudDNS for managed zones: keys has them by name, each as PROJECT:MANAGED_ZONE. It asks client whether they exist, and
+// reads nothing yet. Aliases that lead out of the zones are resolved by the server, whatever up is.
+func New(ctx context.Context, client api, keys map[string][]string, up *upstream.Upstream) (*CloudDNS, error) {
+	_ = up // the mirror's zones have one of their own, which is the same
+	h := new(CloudDNS)
+	c := mirror.Config{
+		Plugin: pluginName, Refresh: refresh,
+		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) { return fetch(ctx, client, z) },
+		Next:  func() plugin.Handler { return h.Next },
+		Fall:  func() fall.F { return h.Fall },
+	}
+	names := make([]string, 0, len(keys))
+	for name := range keys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
+	for _, name := range names {
+		for _, id := range keys[name] {
+			project, zone, _ := strings.Cut(id, ":")
+			if err := client.zoneExists(ctx, project, zone); err != nil {
+				return nil, fmt.Errorf("zone %s: %w", id, err)
+			}
+			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
+		}
+	}
+	var err error
+	if h.mirror, err = mirror.New(c); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
+func (h *CloudDNS) Run(ctx context.Context) error { return h.mirror.Run(ctx) }
+
+// Name is the plugin's name.
+func (h *CloudDNS) Name() string { return pluginName }
+
+// Ready reports whether all zones have been read. It implements ready.Readiness.
+func (h *CloudDNS) Ready() bool { return h.mirror.Ready() }
+
+// ServeDNS answers for names in the zones, and passes other queries on.
+func (h *CloudDNS) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	return h.mirror.ServeDNS(ctx, w, r)
+}
+
+// ServeWire does the same.
+func (h *CloudDNS) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return h.mirror.ServeWire(ctx, w, q)
+}
+
+// WireSelf returns h.
+func (h *CloudDNS) WireSelf() plugin.Handler { return h }
+
+// Transfer implements transfer.Transferer.
+func (h *CloudDNS) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	return h.mirror.Transfer(zone, serial)
+}
+
+// fetch reads the record sets of a zone.
+func fetch(ctx context.Context, client api, z mirror.Hosted) (all []dns.RR, err error) {
+	project, zone, _ := strings.Cut(z.ID, ":")
+	err = client.sets(ctx, project, zone, func(sets []*gcp.ResourceRecordSet) error {
+		for _, s := range sets {
+			all = append(all, records(s)...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("failed to list resource records: %w", err)
+	}
+	return all, nil
+}
+
+// records is those of one set. Of a set with a routing policy it is the data of the first choice. Data that is none is left out, with
+// a warning.
+func records(s *gcp.ResourceRecordSet) (all []dns.RR) {
+	data := s.Rrdatas
+	if len(data) == 0 {
+		if data = policyData(s.RoutingPolicy); len(data) > 0 {
+			logger.Warningf("%s %s has a routing policy: its first choice is served to all", s.Name, s.Type)
+		}
+	}
+	for _, d := range data {
+		if s.Type == "CNAME" || s.Type == "PTR" {
+			d = dns.Fqdn(d)
+		}
+		text := fmt.Sprintf("%s %d IN %s %s", s.Name, s.Ttl, s.Type, d)
+		rr, err := dns.NewRR(text)
+		if err != nil || rr == nil {
+			logger.Warningf("Failed to process resource record: %s: %v", text, err)
+			continue
+		}
+		all = append(all, rr)
+	}
+	return all
+}
+
+// policyData is the data of a routing policy's first choice.
+func policyData(p *gcp.RRSetRoutingPolicy) []string {
+	switch {
+	case p == nil:
+	case p.Wrr != nil && len(p.Wrr.Items) > 0:
+		return p.Wrr.Items[0].Rrdatas
+	case p.Geo != nil && len(p.Geo.Items) > 0:
+		return p.Geo.Items[0].Rrdatas
+	case p.PrimaryBackup != nil && p.PrimaryBackup.BackupGeoTargets != nil && len(p.PrimaryBackup.BackupGeoTargets.Items) > 0:
+		return p.PrimaryBackup.BackupGeoTargets.Items[0].Rrdatas
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+// Package mirror answers from zones that a provider's API has: it reads them now and then, and keeps what it read last.
+//
+//	Fetch, of the plugin for a provider ──records──▶ zone.Zone ──swapped──▶ file.Zone ──file.Link──▶ reply
+//
+// Several hosted zones may have one name, such as a public and a private one. They are asked in their order, until one has the
+// name. A zone that cannot be read stays as it was. Queries never wait for the provider, and both lanes are served.
+//
+// Any number of goroutines may serve with one Mirror. Start at Mirror.Run.
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Hosted is a zone as a provider has it.
+type Hosted struct {
+	Zone string // its name, fully qualified and in lower case
+	ID   string // what the provider calls it
+}
+
+// Fetch returns the records of a hosted zone.
+type Fetch func(ctx context.Context, h Hosted) ([]dns.RR, error)
+
+// Config says what is mirrored. It does not change.
+type Config struct {
+	Plugin  string // the plugin's name
+	Hosted  []Hosted
+	Fetch   Fetch
+	Refresh time.Duration
+	// Next and Fall are asked at each query, so that they may be set later.
+	Next func() plugin.Handler
+	Fall func() fall.F
+}
+
+// Mirror is the zones of one plugin.
+type Mirror struct {
+	Config
+	logger log.P
+	zones  []*hosted
+	groups wire.Suffixes[[]*hosted] // by name, in their order
+	byName map[string][]*hosted
+	loaded bool // all of them, once; guarded by mu
+	mu     sync.Mutex
+	done   sync.WaitGroup
+}
+
+// hosted is one zone, with what is known of it.
+type hosted struct {
+	Hosted
+	zone *file.Zone
+}
+
+var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
+	Namespace: plugin.Namespace, Subsystem: "mirror", Name: "last_success_timestamp_seconds",
+	Help: "When a hosted zone was read last.",
+}, []string{"plugin", "zone", "id"})
+
+// firstTime is how long the first reading of all zones may take.
+const firstTime = time.Minute
+
+// New is a Mirror that has not read anything yet. A zone whose name is none is an error.
+func New(c Config) (*Mirror, error) {
+	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}}
+	for _, h := range c.Hosted {
+		name, err := wire.LowerName(h.Zone)
+		if err != nil {
+			return nil, fmt.Errorf("zone %q: %w", h.Zone, err)
+		}
+		h.Zone = wire.Text(name)
+		z := &hosted{Hosted: h, zone: file.NewZone(h.Zone, "")}
+		z.zone.Upstream = upstream.New()
+		m.zones = append(m.zones, z)
+		m.byName[h.Zone] = append(m.byName[h.Zone], z)
+		m.groups.Set(name, m.byName[h.Zone])
+	}
+	return m, nil
+}
+
+// Run reads all zones, and then again and again until ctx ends. An error is one of the first time.
+func (m *Mirror) Run(ctx context.Context) error {
+	first, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
+	if err := m.update(first); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.loaded = true
+	m.mu.Unlock()
+	m.done.Go(func() { m.run(ctx) })
+	return nil
+}
+
+// Wait waits until Run's goroutine has ended, after its context has.
+func (m *Mirror) Wait() { m.done.Wait() }
+
+func (m *Mirror) run(ctx context.Context) {
+	pause := m.Refresh
+	for {
+		timer := time.NewTimer(pause + rand.N(pause/10+1)) // so that not all servers ask at once
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			m.logger.Debugf("Breaking out of %s update loop for %v: %v", m.Plugin, m.names(), ctx.Err())
+			return
+		case <-timer.C:
+		}
+		pause = m.Refresh
+		if err := m.update(ctx); err != nil && ctx.Err() == nil {
+			m.logger.Errorf("Failed to update zones %v: %v", m.names(), err)
+			pause *= 2 // they may want to be left alone
+		}
+	}
+}
+
+func (m *Mirror) names() (all []string) {
+	for _, z := range m.zones {
+		all = append(all, z.Zone)
+	}
+	return all
+}
+
+// update reads all zones. One that fails stays as it was.
+func (m *Mirror) update(ctx context.Context) error {
+	var errs []error
+	for _, z := range m.zones {
+		if err := m.read(ctx, z); err != nil {
+			errs = append(errs, fmt.Errorf("%s (%s): %w", z.Zone, z.ID, err))
+			continue
+		}
+		lastSuccess.WithLabelValues(m.Plugin, z.Zone, z.ID).SetToCurrentTime()
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Mirror) read(ctx context.Context, z *hosted) error {
+	records, err := m.Fetch(ctx, z.Hosted)
+	if err != nil {
+		return err
+	}
+	origin, err := wire.LowerName(z.Zone)
+	if err != nil {
+		return err
+	}
+	b := zone.NewBuilder(origin, m.logger.Warningf)
+	for _, rr := range records {
+		if err := b.AddRR(rr); err != nil {
+			m.logger.Warningf("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
+		}
+	}
+	v, err := b.Build()
+	if err != nil {
+		return err
+	}
+	if old := z.zone.Current(); old != nil && identical(old, v) {
+		return nil
+	}
+	z.zone.Replace(v)
+	return nil
+}
+
+// identical reports whether two versions have the same records, as far as that can be told cheaply.
+func identical(a, b *zone.Zone) bool {
+	if a.Serial() != b.Serial() || a.Records() != b.Records() {
+		return false
+	}
+	d, ok := zone.Diff(a, b, 1<<20)
+	return ok && d.Removed == 1 && d.Added == 1 // the SOA records
+}
+
+// Ready reports whether all zones have been read. It implements ready.Readiness.
+func (m *Mirror) Ready() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loaded
+}
+
+// link is the place in the chain of zone i of a group: what it does not have is the next one's, and behind the last the next plugin's.
+func (m *Mirror) link(group []*hosted, i int) file.Link {
+	if i == len(group)-1 {
+		return file.Link{Name: m.Plugin, Next: m.Next(), Fall: m.Fall()}
+	}
+	l := file.Link{Name: m.Plugin, Next: &rest{m, group, i + 1}}
+	l.Fall.SetZonesFromArgs([]string{group[i].Zone})
+	return l
+}
+
+// rest is the zones of a group from one on, as a handler.
+type rest struct {
+	*Mirror
+	group []*hosted
+	i     int
+}
+
+func (r *rest) Name() string { return r.Plugin }
+
+// ServeDNS implements plugin.Handler.
+func (r *rest) ServeDNS(ctx context.Context, w dns.ResponseWriter, q *dns.Msg) (int, error) {
+	return r.serve(ctx, w, q, r.group, r.i)
+}
+
+// ServeWire implements plugin.WireHandler.
+func (r *rest) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return r.link(r.group, r.i).ServeWire(ctx, r.group[r.i].zone, true, w, q)
+}
+
+// WireSelf implements plugin.WireHandler.
+func (r *rest) WireSelf() plugin.Handler { return r }
+
+// ServeDNS answers for names in the zones, and passes other queries on.
+func (m *Mirror) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	lane, err := plugin.NewLane(w, r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	group, ok := m.groups.Longest(lane.Query.Lower())
+	lane.Free()
+	if !ok {
+		return plugin.NextOrFailure(m.Plugin, m.Next(), ctx, w, r)
+	}
+	return m.serve(ctx, w, r, group, 0)
+}
+
+func (m *Mirror) serve(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, group []*hosted, i int) (int, error) {
+	lane, err := plugin.NewLane(w, r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	defer lane.Free()
+	return m.link(group, i).ServeDNS(ctx, lane, group[i].zone, true, w, r)
+}
+
+// ServeWire does the same as ServeDNS.
+func (m *Mirror) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	group, ok := m.groups.Longest(q.Lower())
+	if !ok {
+		return plugin.NextWire(m.Plugin, m.Next(), ctx, w, q)
+	}
+	return m.link(group, 0).ServeWire(ctx, group[0].zone, true, w, q)
+}
+
+// Transfer implements transfer.Transferer. Of several zones with one name the first is transferred.
+func (m *Mirror) Transfer(name string, serial uint32) (<-chan []dns.RR, error) {
+	group := m.byName[name]
+	if len(group) == 0 {
+		return nil, transfer.ErrNotAuthoritative
+	}
+	return group[0].zone.Transfer(serial)
+}
+
+// Version implements transfer.Source.
+func (m *Mirror) Version(name string) (*zone.Zone, error) {
+	group := m.byName[name]
+	if len(group) == 0 {
+		return nil, transfer.ErrNotAuthoritative
+	}
+	return group[0].zone.Sendable()
+}

@@ -1,0 +1,196 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/miekg/dns"
+)
+
+// provider has zones by id, or fails.
+type provider struct {
+	mu    sync.Mutex
+	zones map[string][]string
+	err   error
+	asked int
+}
+
+func (p *provider) fetch(_ context.Context, h Hosted) (all []dns.RR, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	if p.err != nil {
+		return nil, p.err
+	}
+	for _, text := range p.zones[h.ID] {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rr)
+	}
+	return all, nil
+}
+
+const soa = "example.org. 300 IN SOA ns.example.org. host.example.org. 1 2 3 4 5"
+
+func mirrored(t *testing.T, p *provider, f fall.F, hosted ...Hosted) (*Mirror, error) {
+	t.Helper()
+	m, err := New(Config{
+		Plugin: "mirrored", Hosted: hosted, Fetch: p.fetch, Refresh: 20 * time.Millisecond,
+		Next: func() plugin.Handler { return test.NextHandler(dns.RcodeRefused, errors.New("next")) }, Fall: func() fall.F { return f },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); m.Wait() })
+	return m, m.Run(ctx)
+}
+
+// ask asks in both lanes, which must agree.
+func ask(t *testing.T, m *Mirror, name string, typ uint16) string {
+	t.Helper()
+	r := new(dns.Msg).SetQuestion(name, typ)
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	_, err := m.ServeDNS(context.Background(), rec, r)
+	text := "next"
+	if rec.Msg != nil {
+		text = textOf(rec.Msg)
+	} else if err == nil {
+		text = "nothing"
+	}
+	b, _ := r.Pack()
+	var q wire.Query
+	var w wire.Reply
+	w.Reset(nil)
+	if !q.Parse(b) {
+		t.Fatal("not eligible")
+	}
+	switch out := m.ServeWire(context.Background(), &w, &q); {
+	case out == wire.Unpack:
+		if text != "next" {
+			t.Errorf("%s was unpacked", name)
+		}
+	case out != wire.Done:
+		t.Errorf("%s: %v", name, out)
+	default:
+		got := new(dns.Msg)
+		if err := got.Unpack(w.Finish(&q, 1232)); err != nil || textOf(got) != text || w.Writer() != "mirrored" {
+			t.Errorf("%s: %v by %q: message lane %s, wire lane %s", name, err, w.Writer(), text, textOf(got))
+		}
+	}
+	return text
+}
+
+func textOf(m *dns.Msg) string {
+	var all []string
+	for _, rr := range m.Answer {
+		all = append(all, strings.Join(strings.Fields(rr.String())[3:], " "))
+	}
+	slices.Sort(all)
+	aa := ""
+	if m.Authoritative {
+		aa = " aa"
+	}
+	return dns.RcodeToString[m.Rcode] + aa + " " + strings.Join(all, "; ")
+}
+
+func TestAnswers(t *testing.T) {
+	p := &provider{zones: map[string][]string{
+		"public":  {soa, "example.org. 60 NS ns.example.org.", "www.example.org. 60 A 192.0.2.1", "both.example.org. 60 A 192.0.2.2", "sub.example.org. 60 NS ns.sub.example.org."},
+		"private": {soa, "in.example.org. 60 A 10.0.0.1", "both.example.org. 60 A 10.0.0.2"},
+		"other":   {"example.com. 300 IN SOA ns.example.com. host.example.com. 1 2 3 4 5", "*.example.com. 60 A 192.0.2.9"},
+	}}
+	f := fall.F{}
+	f.SetZonesFromArgs([]string{"fall.example.org"})
+	m, err := mirrored(t, p, f, Hosted{"Example.org.", "public"}, Hosted{"example.org.", "private"}, Hosted{"example.com.", "other"})
+	if err != nil || !m.Ready() {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"www.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.1"},
+		{"both.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.2"},
+		{"in.example.org.", dns.TypeA, "NOERROR aa A 10.0.0.1"},
+		{"www.example.org.", dns.TypeMX, "NOERROR aa "},
+		{"a.sub.example.org.", dns.TypeA, "NOERROR "},
+		{"nope.example.org.", dns.TypeA, "NXDOMAIN aa "},
+		{"a.fall.example.org.", dns.TypeA, "next"},
+		{"x.example.com.", dns.TypeA, "NOERROR aa A 192.0.2.9"},
+		{"www.example.net.", dns.TypeA, "next"},
+	} {
+		if got := ask(t, m, tc.name, tc.typ); got != tc.want {
+			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
+		}
+	}
+	if _, err := m.Transfer("www.example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) {
+		t.Error(err)
+	}
+	ch, err := m.Transfer("example.org.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for rrs := range ch {
+		n += len(rrs)
+	}
+	if n != 6 {
+		t.Errorf("%d records were transferred", n)
+	}
+}
+
+// What is read again takes the place of what was there; a failure changes nothing.
+func TestUpdates(t *testing.T) {
+	p := &provider{zones: map[string][]string{"z": {soa, "www.example.org. 60 A 192.0.2.1"}}}
+	m, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.err, p.asked = errors.New("as it should"), 0
+	p.mu.Unlock()
+	eventually(t, "a failure", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 1 })
+	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.1" {
+		t.Error(got)
+	}
+	p.mu.Lock()
+	p.err, p.zones["z"] = nil, []string{soa, "www.example.org. 60 A 192.0.2.2"}
+	p.mu.Unlock()
+	eventually(t, "the change", func() bool { return ask(t, m, "www.example.org.", dns.TypeA) == "NOERROR aa A 192.0.2.2" })
+}
+
+func TestFirstTimeFails(t *testing.T) {
+	m, err := mirrored(t, &provider{err: errors.New("as it should")}, fall.F{}, Hosted{"example.org.", "z"})
+	if err == nil || !strings.Contains(err.Error(), "example.org. (z): as it should") || m.Ready() {
+		t.Error(err)
+	}
+	if _, err := New(Config{Hosted: []Hosted{{"a..b.", "z"}}}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("in vain waited for %s", what)
+}

@@ -1,0 +1,92 @@
+package route53
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+	"github.com/miekg/dns"
+)
+
+// aliasDepth is how many aliases may lead to one another.
+const aliasDepth = 8
+
+// setKey is a record set's name, in lower case, and type.
+type setKey struct {
+	name string
+	typ  types.RRType
+}
+
+// records makes records of record sets. Sets for some clients only (weighted, by place, and the like) come together. Aliases of the API
+// to names in the zone, whose id is given, have the records of these.
+func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
+	byKey := map[setKey][]types.ResourceRecordSet{}
+	for _, s := range sets {
+		k := keyOf(aws.ToString(s.Name), s.Type)
+		byKey[k] = append(byKey[k], s)
+	}
+	for _, s := range sets {
+		owner := name(aws.ToString(s.Name))
+		for _, target := range resolved(byKey, s, id, aliasDepth) {
+			all = append(all, recordsOf(owner, target)...)
+		}
+	}
+	return all
+}
+
+func keyOf(text string, typ types.RRType) setKey { return setKey{strings.ToLower(name(text)), typ} }
+
+// resolved is the sets with records that s is, or stands for.
+func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, depth int) (all []types.ResourceRecordSet) {
+	alias := s.AliasTarget
+	if alias == nil {
+		return []types.ResourceRecordSet{s}
+	}
+	if aws.ToString(alias.HostedZoneId) != strings.TrimPrefix(id, "/hostedzone/") || depth == 0 {
+		logger.Debugf("Alias %s to %s is not of this zone", aws.ToString(s.Name), aws.ToString(alias.DNSName))
+		return nil
+	}
+	for _, target := range byKey[keyOf(aws.ToString(alias.DNSName), s.Type)] {
+		all = append(all, resolved(byKey, target, id, depth-1)...)
+	}
+	return all
+}
+
+// recordsOf is the records of one set, at owner. Values that are none are left out, with a warning.
+func recordsOf(owner string, s types.ResourceRecordSet) (all []dns.RR) {
+	for _, v := range s.ResourceRecords {
+		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, aws.ToString(v.Value))
+		rr, err := dns.NewRR(text)
+		if err != nil || rr == nil {
+			logger.Warningf("Failed to process resource record set: %s: %v", text, err)
+			continue
+		}
+		all = append(all, rr)
+	}
+	return all
+}
+
+// name is a name as the API writes it, with octets in octal digits (\052), as master files have it, with decimal ones.
+func name(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '\\' || i+3 >= len(text) || !octal(text[i+1:i+4]) {
+			b.WriteByte(c)
+			continue
+		}
+		v := (text[i+1]-'0')<<6 | (text[i+2]-'0')<<3 | (text[i+3] - '0')
+		i += 3
+		if v == '*' || v == '-' || v == '_' || '0' <= v && v <= '9' || 'a' <= v && v <= 'z' || 'A' <= v && v <= 'Z' {
+			b.WriteByte(v)
+			continue
+		}
+		fmt.Fprintf(&b, "\\%03d", v)
+	}
+	return dns.Fqdn(b.String())
+}
+
+func octal(digits string) bool {
+	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' && digits[2] >= '0' && digits[2] <= '7'
+}

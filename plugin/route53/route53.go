@@ -1,0 +1,125 @@
+// Package route53 answers from zones that AWS Route 53 has.
+//
+//	Route 53 ──records.go: the API's record sets as records──▶ mirror.Mirror ──▶ reply
+//
+// Start at New; setup.go makes the client.
+package route53
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file/mirror"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+	"github.com/miekg/dns"
+)
+
+const pluginName = "route53"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// api is what is asked of Route 53; *route53.Client is one.
+type api interface {
+	ListHostedZonesByName(ctx context.Context, in *route53.ListHostedZonesByNameInput, opts ...func(*route53.Options)) (*route53.ListHostedZonesByNameOutput, error)
+	ListResourceRecordSets(ctx context.Context, in *route53.ListResourceRecordSetsInput, opts ...func(*route53.Options)) (*route53.ListResourceRecordSetsOutput, error)
+}
+
+// Route53 is the plugin.
+type Route53 struct {
+	Next plugin.Handler
+	// Fall says which names that do not exist are passed on.
+	Fall fall.F
+
+	mirror *mirror.Mirror
+}
+
+// New is a Route53 for hosted zones: keys has their ids by name. It asks client whether they exist, and reads nothing yet. refresh is
+// how often Run reads them.
+func New(ctx context.Context, client api, keys map[string][]string, refresh time.Duration) (*Route53, error) {
+	r := new(Route53)
+	c := mirror.Config{
+		Plugin: pluginName, Refresh: refresh,
+		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) { return fetch(ctx, client, z) },
+		Next:  func() plugin.Handler { return r.Next },
+		Fall:  func() fall.F { return r.Fall },
+	}
+	names := make([]string, 0, len(keys))
+	for name := range keys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, id := range keys[name] {
+			_, err := client.ListHostedZonesByName(ctx, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name), HostedZoneId: aws.String(id)})
+			if err != nil {
+				return nil, err
+			}
+			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
+		}
+	}
+	var err error
+	if r.mirror, err = mirror.New(c); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
+func (r *Route53) Run(ctx context.Context) error { return r.mirror.Run(ctx) }
+
+// Name is the plugin's name.
+func (r *Route53) Name() string { return pluginName }
+
+// Ready reports whether all zones have been read. It implements ready.Readiness.
+func (r *Route53) Ready() bool { return r.mirror.Ready() }
+
+// ServeDNS answers for names in the zones, and passes other queries on.
+func (r *Route53) ServeDNS(ctx context.Context, w dns.ResponseWriter, q *dns.Msg) (int, error) {
+	return r.mirror.ServeDNS(ctx, w, q)
+}
+
+// ServeWire does the same.
+func (r *Route53) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return r.mirror.ServeWire(ctx, w, q)
+}
+
+// WireSelf returns r.
+func (r *Route53) WireSelf() plugin.Handler { return r }
+
+// Transfer implements transfer.Transferer.
+func (r *Route53) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	return r.mirror.Transfer(zone, serial)
+}
+
+// pages is how many pages a zone may have: one has a thousand record sets, a zone ten thousand by default.
+const pages = 10000
+
+var errEndless = errors.New("the list of record sets does not end")
+
+// fetch reads the record sets of a zone.
+func fetch(ctx context.Context, client api, z mirror.Hosted) ([]dns.RR, error) {
+	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(z.ID), MaxItems: aws.Int32(1000)}
+	var all []types.ResourceRecordSet
+	for range pages {
+		out, err := client.ListResourceRecordSets(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("failed to list resource records for %s: %w", z.Zone, err)
+		}
+		all = append(all, out.ResourceRecordSets...)
+		if !out.IsTruncated {
+			return records(all, z.ID), nil
+		}
+		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
+	}
+	return nil, errEndless
+}

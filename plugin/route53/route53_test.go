@@ -1,0 +1,180 @@
+package route53
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// provider speaks the API of Route 53: two pages a zone.
+type provider struct {
+	mu    sync.Mutex
+	asked []string
+	fail  int // so many requests are refused for being too many
+}
+
+const set = `<ResourceRecordSet><Name>%s</Name><Type>%s</Type>%s</ResourceRecordSet>`
+
+func values(ttl int, all ...string) string {
+	var b strings.Builder
+	for _, v := range all {
+		fmt.Fprintf(&b, "<ResourceRecord><Value>%s</Value></ResourceRecord>", v)
+	}
+	return fmt.Sprintf("<TTL>%d</TTL><ResourceRecords>%s</ResourceRecords>", ttl, b.String())
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, r.URL.String())
+	if p.fail > 0 {
+		p.fail--
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `<ErrorResponse xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>`)
+		return
+	}
+	const ns = ` xmlns="https://route53.amazonaws.com/doc/2013-04-01/"`
+	switch {
+	case r.URL.Path == "/2013-04-01/hostedzonesbyname":
+		fmt.Fprintf(w, `<ListHostedZonesByNameResponse%s><HostedZones/><IsTruncated>false</IsTruncated><MaxItems>100</MaxItems></ListHostedZonesByNameResponse>`, ns)
+	case r.URL.Path != "/2013-04-01/hostedzone/Z1/rrset":
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `<ErrorResponse%s><Error><Type>Sender</Type><Code>NoSuchHostedZone</Code><Message>none</Message></Error></ErrorResponse>`, ns)
+	case r.FormValue("name") == "":
+		fmt.Fprintf(w, `<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s%s%s%s</ResourceRecordSets><IsTruncated>true</IsTruncated><NextRecordName>w.example.org.</NextRecordName><NextRecordType>A</NextRecordType><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns,
+			fmt.Sprintf(set, "example.org.", "SOA", values(900, "ns1.example.net. host.example.net. 1 7200 900 1209600 86400")),
+			fmt.Sprintf(set, "example.org.", "NS", values(900, "ns1.example.net.")),
+			fmt.Sprintf(set, `\052.wild.example.org.`, "A", values(60, "192.0.2.7")),
+			fmt.Sprintf(set, `a\137b.example.org.`, "TXT", values(60, `&quot;back\\slash&quot;`)))
+	default:
+		alias := `<AliasTarget><HostedZoneId>%s</HostedZoneId><DNSName>%s</DNSName><EvaluateTargetHealth>false</EvaluateTargetHealth></AliasTarget>`
+		fmt.Fprintf(w, `<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s%s%s%s%s</ResourceRecordSets><IsTruncated>false</IsTruncated><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns,
+			fmt.Sprintf(set, "www.example.org.", "A", values(60, "192.0.2.1", "192.0.2.2")),
+			fmt.Sprintf(set, "alias.example.org.", "A", fmt.Sprintf(alias, "Z1", "www.example.org.")),
+			fmt.Sprintf(set, "balancer.example.org.", "A", fmt.Sprintf(alias, "Z35", "lb.example.net.")),
+			fmt.Sprintf(set, "loop.example.org.", "A", fmt.Sprintf(alias, "Z1", "loop.example.org.")),
+			fmt.Sprintf(set, "odd.example.org.", "A", values(60, "nonsense", "192.0.2.3")))
+	}
+}
+
+// environment is that of an account of the test.
+func environment(t *testing.T, p *provider) string {
+	t.Helper()
+	s := httptest.NewServer(p)
+	t.Cleanup(s.Close)
+	for k, v := range map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": t.TempDir() + "/none", "AWS_SHARED_CREDENTIALS_FILE": t.TempDir() + "/none",
+	} {
+		t.Setenv(k, v)
+	}
+	return s.URL
+}
+
+func TestServer(t *testing.T) {
+	p := &provider{fail: 1}
+	url := environment(t, p)
+	c := caddy.NewTestController("dns", "route53 Example.org:Z1 {\naws_endpoint "+url+"\nrefresh 1h\nfallthrough fall.example.org\n}")
+	began := time.Now()
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("read in %v", time.Since(began))
+	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Route53)
+	if !h.Ready() || h.Fall.Zones[0] != "fall.example.org." {
+		t.Errorf("ready %v, %v", h.Ready(), h.Fall)
+	}
+	if n := len(p.asked); n != 4 { // one refused, one for the zone, two pages
+		t.Errorf("asked %d times: %q", n, p.asked)
+	}
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"www.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2"},
+		{"alias.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2"},
+		{"x.wild.example.org.", dns.TypeA, "NOERROR 192.0.2.7"},
+		{"a_b.example.org.", dns.TypeTXT, `NOERROR "back\\slash"`},
+		{"odd.example.org.", dns.TypeA, "NOERROR 192.0.2.3"},
+		{"balancer.example.org.", dns.TypeA, "NXDOMAIN"},
+		{"loop.example.org.", dns.TypeA, "NXDOMAIN"},
+		{"www.example.org.", dns.TypeMX, "NOERROR"},
+		{"www.example.com.", dns.TypeA, "nothing"},
+		{"x.fall.example.org.", dns.TypeA, "nothing"},
+	} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
+		got := "nothing"
+		if rec.Msg != nil {
+			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
+			for _, rr := range rec.Msg.Answer {
+				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
+			}
+			slices.Sort(all[1:])
+			got = strings.Join(all, " ")
+		}
+		if got != tc.want {
+			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
+		}
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	url := environment(t, new(provider))
+	err := setup(caddy.NewTestController("dns", "route53 example.org:Z2 {\naws_access_key a b\naws_endpoint "+url+"\n}"))
+	if err == nil || !strings.Contains(err.Error(), "failed to initialize route53 plugin: ") || !strings.Contains(err.Error(), "NoSuchHostedZone") {
+		t.Error(err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"route53 :":                                     `invalid zone ":"`,
+		"route53 example.org":                           `invalid zone "example.org"`,
+		"route53 example.org:1 example.org.:1":          `conflict zone "example.org.:1"`,
+		"route53 example.org:1 {\naws_access_key a\n}":  "invalid access key: '[a]'",
+		"route53 example.org:1 {\ncredentials\n}":       "usage: credentials",
+		"route53 example.org:1 {\ncredentials a b c\n}": "usage: credentials",
+		"route53 example.org:1 {\nrefresh foo\n}":       "unable to parse duration",
+		"route53 example.org:1 {\nrefresh 0\n}":         `refresh interval must be greater than 0: "0"`,
+		"route53 example.org:1 {\nrefresh -1m\n}":       "refresh interval must be greater than 0",
+		"route53 example.org:1 {\naws_endpoint\n}":      "usage: aws_endpoint",
+		"route53 example.org:1 {\nwat\n}":               `unknown property "wat"`,
+	} {
+		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	for text, want := range map[string]string{
+		"www.example.org": "www.example.org.", `\052.a.`: "*.a.", `a\137b.`: "a_b.", `a\040b.`: `a\032b.`, `a\056b.`: `a\046b.`, `a\9.`: `a\9.`, `\05`: `\05.`,
+	} {
+		if got := name(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
