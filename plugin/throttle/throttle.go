@@ -1,0 +1,235 @@
+// Package throttle keeps the server from being used against others, and from being used up: it bounds how many alike replies go to one
+// network over UDP, where addresses can be forged, and how many queries one client may ask.
+//
+//	query ──queries──▶ plugins below ──reply──▶ kind, name ──responses──▶ client
+//	           │                                                  │
+//	           └── too many ──▶ nothing, or a reply with TC ◀── too many
+//
+// A client that is real comes back over TCP when it gets TC, and TCP is not bounded in replies. What is remembered of networks
+// and clients lies in tables of fixed size. Both lanes charge the same accounts, when a query has been decided. Start at
+// Throttle.ServeWire, kind.go and table.go.
+package throttle
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "throttle"
+
+// Throttle bounds replies and queries.
+type Throttle struct {
+	Next plugin.Handler
+
+	*state
+}
+
+// state is what the handlers of one directive share.
+type state struct {
+	settings
+	replies, queries *table
+	turns            atomic.Uint64 // counts what was too much, for slip
+	now              func() time.Time
+}
+
+func newState(s settings) *state {
+	return &state{settings: s, replies: newTable(replyAccounts), queries: newTable(queryAccounts), now: time.Now}
+}
+
+// Name is the plugin's name.
+func (t *Throttle) Name() string { return pluginName }
+
+// WireSelf returns t.
+func (t *Throttle) WireSelf() plugin.Handler { return t }
+
+// reason is which bound was passed; metrics tell it.
+type reason uint8
+
+const (
+	byQueries reason = iota
+	byResponses
+	byDenials
+	byErrors
+)
+
+func (r reason) String() string { return [...]string{"queries", "responses", "denials", "errors"}[r] }
+
+// action is what becomes of what is too much; metrics tell it.
+type action string
+
+const (
+	pass action = "observe"
+	drop action = "drop"
+	slip action = "slip" // a reply with TC instead
+)
+
+// ServeDNS passes the query on if its client has not asked too much, and the reply if its network has not got too much.
+func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	peer := wire.PeerOf(w.RemoteAddr(), nil)
+	if len(r.Question) == 0 || t.isExempt(peer.Client.Addr()) {
+		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	v := t.visit(ctx, &peer)
+	over := v.tooManyQueries()
+	v.charge()
+	if over {
+		switch a := v.act(byQueries); {
+		case a == pass:
+		case !v.datagram:
+			return dns.RcodeRefused, nil
+		case a == slip:
+			return dns.RcodeSuccess, w.WriteMsg(truncated(r))
+		default:
+			return dns.RcodeSuccess, nil
+		}
+	}
+	if !v.datagram {
+		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{ResponseWriter: w, visit: v, query: r}, r)
+	if plugin.ClientWrite(rcode) {
+		return rcode, err
+	}
+	switch v.reply(fingerprint{kind: byErrors}) { // which the server will write
+	case drop:
+		return dns.RcodeSuccess, err
+	case slip:
+		if werr := w.WriteMsg(truncated(r)); err == nil {
+			err = werr
+		}
+		return dns.RcodeSuccess, err
+	}
+	return rcode, err
+}
+
+// ServeWire does the same as ServeDNS. A query is charged when it is decided, however often it runs.
+func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if t.isExempt(q.Client.Addr()) {
+		return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
+	}
+	v := t.visit(ctx, &q.Peer)
+	over := v.tooManyQueries()
+	if over && !t.observe {
+		v.charge()
+		v.refuse(w, q)
+		return wire.Done
+	}
+	out := plugin.NextWire(t.Name(), t.Next, ctx, w, q)
+	if out != wire.Done {
+		return out
+	}
+	v.charge()
+	if over {
+		v.act(byQueries)
+	}
+	if !v.datagram || !w.Holds() && !(w.Failed() && !plugin.ClientWrite(w.Rcode())) {
+		return out
+	}
+	var room [wire.MaxName + 1]byte
+	a, err := v.reply(fingerprintOf(w, q, room[:0])), w.Err()
+	switch a {
+	case drop:
+		w.Drop()
+		w.SetErr(err)
+	case slip:
+		truncate(w, q)
+		w.SetErr(err)
+	}
+	return out
+}
+
+// refuse decides a query that is too much.
+func (v *visit) refuse(w *wire.Reply, q *wire.Query) {
+	switch a := v.act(byQueries); {
+	case !v.datagram:
+		w.Fail(wire.Refused, nil)
+	case a == slip:
+		truncate(w, q)
+	default:
+		w.Drop()
+	}
+}
+
+// truncate makes w a reply without records that sends the client to TCP.
+func truncate(w *wire.Reply, q *wire.Query) {
+	w.DropOPT() // that of an upstream has no say in this one
+	w.Begin(q)
+	w.SetWriter(pluginName)
+	w.SetFlag(wire.FlagTC, true)
+}
+
+// truncated is the same as a message.
+func truncated(r *dns.Msg) *dns.Msg {
+	m := new(dns.Msg).SetReply(r)
+	m.Truncated = true
+	return m
+}
+
+// forgeable reports whether a client's address may be forged: it came over plain UDP.
+func forgeable(ctx context.Context, proto wire.Proto) bool {
+	if proto != wire.UDP {
+		return false
+	}
+	server := metrics.WithServer(ctx)
+	return server == "" || strings.HasPrefix(server, transport.DNS+"://")
+}
+
+// visit is one query on its way.
+type visit struct {
+	*state
+	ctx      context.Context
+	client   netip.Addr
+	datagram bool   // client may be forged
+	at       uint32 // when it came, in milliseconds of a clock that only differences count of
+}
+
+func (s *state) visit(ctx context.Context, from *wire.Peer) visit {
+	at := from.Arrival
+	if at.IsZero() {
+		at = s.now()
+	}
+	return visit{s, ctx, from.Client.Addr(), forgeable(ctx, from.Proto), uint32(at.UnixMilli())}
+}
+
+// reply charges a reply to the client's network, and decides what becomes of it.
+func (v *visit) reply(f fingerprint) action {
+	rate := v.rate(f.kind)
+	if rate == 0 || !v.replies.take(f.key(v.network(v.client)), account{rate, rate, v.window}, v.at) {
+		return pass
+	}
+	return v.act(f.kind)
+}
+
+// act decides what becomes of what is too much, and counts it.
+func (v *visit) act(r reason) action {
+	a := drop
+	switch {
+	case v.observe:
+		a = pass
+	case v.slip > 0 && v.turns.Add(1)%uint64(v.slip) == 0:
+		a = slip
+	}
+	exceeded.WithLabelValues(metrics.WithServer(v.ctx), r.String(), string(a)).Inc()
+	return a
+}
+
+// tooManyQueries reports whether the client has no query left. charge takes one from it.
+func (v *visit) tooManyQueries() bool {
+	return v.perClient.rate > 0 && v.queries.empty(clientKey(v.client), v.perClient, v.at)
+}
+
+func (v *visit) charge() {
+	if v.perClient.rate > 0 {
+		v.queries.take(clientKey(v.client), v.perClient, v.at)
+	}
+}
