@@ -1,0 +1,49 @@
+package dnssec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// SecretKeyData is a key pair as AWS Secrets Manager keeps it: both parts as they stand in files.
+type SecretKeyData struct {
+	Key     string `json:"key"`
+	Private string `json:"private"`
+}
+
+// secretTimeout is how long all attempts to get a secret may take.
+const secretTimeout = 30 * time.Second
+
+// ParseKeyFromAWSSecretsManager reads a key pair from the secret of a name or ARN. Account, region and endpoint come from where AWS' own tools
+// have them: see awsEnvironment.
+func ParseKeyFromAWSSecretsManager(secretID string) (*DNSKEY, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
+	defer cancel()
+	text, err := fetchSecret(ctx, secretID)
+	if err != nil {
+		return nil, err
+	}
+	var data SecretKeyData
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		return nil, fmt.Errorf("failed to unmarshal secret data: %w", err)
+	}
+	rr, err := dns.NewRR(data.Key)
+	if err != nil {
+		return nil, fmt.Errorf("failed to parse public key: %w", err)
+	}
+	k, ok := rr.(*dns.DNSKEY)
+	if !ok {
+		return nil, errors.New("invalid public key format")
+	}
+	key, err := newKey(k, strings.NewReader(data.Private), secretID)
+	if errors.Is(err, errNoPrivate) {
+		return nil, errors.New("unsupported key type")
+	}
+	return key, err
+}

@@ -1,0 +1,40 @@
+package dnssec
+
+import (
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+var (
+	cacheSize = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "cache_entries",
+		Help: "The number of elements in the dnssec cache.",
+	}, []string{"server", "type"})
+	cacheHits = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "cache_hits_total",
+		Help: "The count of cache hits.",
+	}, []string{"server"})
+	cacheMisses = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "cache_misses_total",
+		Help: "The count of cache misses.",
+	}, []string{"server"})
+)
+
+// counts is the series of one server.
+type counts struct {
+	server       string
+	entries      prometheus.Gauge
+	hits, misses prometheus.Counter
+}
+
+// countsOf is the series of a server; those of the last one are kept at hand.
+func (s *signatures) countsOf(server string) *counts {
+	if n := s.counts.Load(); n != nil && n.server == server {
+		return n
+	}
+	n := &counts{server, cacheSize.WithLabelValues(server, "signature"), cacheHits.WithLabelValues(server), cacheMisses.WithLabelValues(server)}
+	s.counts.Store(n)
+	return n
+}

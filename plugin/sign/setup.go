@@ -1,0 +1,139 @@
+package sign
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+const defaultDirectory = "/var/lib/coredns"
+
+// settings is what a directive says.
+type settings struct {
+	dbfile    string
+	zones     []string
+	keys      []Pair
+	folders   []string // with keys of each zone
+	directory string
+	nsec3     bool
+	zonemd    bool
+	root      string // the folder of relative names
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Args: corefile.Args[settings]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: setFile},
+	Options: corefile.Table[settings]{
+		corefile.Row("key", "file|directory KEY...", "keys to sign with, from files, or all of the zone in a folder", 2, -1, addPairs),
+		corefile.Row("directory", "DIR", "where the signed zone is written", 0, -1, func(s *settings, l *corefile.Line) error {
+			if len(l.Args) != 1 {
+				return errors.New(`can only be one argument after "directory"`)
+			}
+			s.directory = s.rooted(l.Arg(0))
+			return nil
+		}),
+		corefile.Flag("nsec3", "prove by NSEC3 records what does not exist", func(s *settings) { s.nsec3 = true }),
+		corefile.Flag("zonemd", "add a digest of the zone", func(s *settings) { s.zonemd = true }),
+	},
+	Check: func(s *settings) error {
+		if len(s.keys) == 0 && len(s.folders) == 0 {
+			return fmt.Errorf("no keys to sign %s with", strings.Join(s.zones, " "))
+		}
+		return nil
+	},
+})
+
+func setFile(s *settings, l *corefile.Line) error {
+	if strings.ContainsRune(l.Arg(0), utf8.RuneError) {
+		return fmt.Errorf("dbfile %q contains invalid characters", l.Arg(0))
+	}
+	for _, z := range l.Args[1:] {
+		if plugin.Host(z).NormalizeExact() == nil {
+			return fmt.Errorf("invalid zone %q", z)
+		}
+	}
+	s.dbfile = s.rooted(l.Arg(0))
+	s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[1:], l.Controller().ServerBlockKeys)
+	return nil
+}
+
+func addPairs(s *settings, l *corefile.Line) error {
+	for _, name := range l.Args[1:] {
+		switch l.Arg(0) {
+		case "file":
+			pair, err := readPair(pairFiles(s.rooted(name)))
+			if err != nil {
+				return err
+			}
+			s.keys = append(s.keys, pair)
+		case "directory":
+			s.folders = append(s.folders, s.rooted(name))
+		default:
+			return fmt.Errorf("unknown property '%s': keys come from file or directory", l.Arg(0))
+		}
+	}
+	return nil
+}
+
+// rooted is a file's name, below the folder of relative names if it is one.
+func (s *settings) rooted(name string) string {
+	if filepath.IsAbs(name) || s.root == "" {
+		return name
+	}
+	return filepath.Join(s.root, name)
+}
+
+// signers is one Signer for each zone.
+func (s *settings) signers() (all []*Signer, err error) {
+	for _, origin := range s.zones {
+		keys := s.keys[:len(s.keys):len(s.keys)]
+		for _, dir := range s.folders {
+			pairs, err := readFolder(dir, origin)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, pairs...)
+		}
+		signer := newSigner(origin, s.dbfile, s.directory, keys)
+		signer.nsec3, signer.zonemd = s.nsec3, s.zonemd
+		all = append(all, signer)
+	}
+	return all, nil
+}
+
+func setup(c *caddy.Controller) error {
+	s, err := parse(c)
+	if err != nil {
+		return err
+	}
+	c.OnStartup(s.OnStartup)
+	c.OnShutdown(s.OnShutdown)
+	return nil
+}
+
+func parse(c *caddy.Controller) (*Sign, error) {
+	root := dnsserver.GetConfig(c).Root
+	lines, err := directive.ParseEach(c, settings{directory: defaultDirectory, root: root})
+	if err != nil {
+		return nil, err
+	}
+	s := new(Sign)
+	for i := range lines {
+		signers, err := lines[i].signers()
+		if err != nil {
+			return nil, plugin.Error(pluginName, err)
+		}
+		s.signers = append(s.signers, signers...)
+	}
+	return s, nil
+}

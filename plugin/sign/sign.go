@@ -1,0 +1,115 @@
+// Package sign signs zone files ahead of time and keeps the signatures fresh (RFC 4034, 4035, 5155, 7344, 8976).
+//
+//	DBFILE ──read──▶ zone ──sign──▶ zone with DNSKEY, CDS, CDNSKEY, NSEC or NSEC3, RRSIG ──write──▶ DIR/db.ZONEsigned
+//	                          ▲                                                               │
+//	                        Pairs                            file plugin ◀──looks at it────────┘
+//	                                                         due? ◀──looks at its signatures──┘
+//
+// The plugin is not in the chain: it writes files, and others serve them. Each zone has a Signer with one goroutine, from OnStartup
+// to OnShutdown. What is signed when is decided in due.go, from facts of the two files.
+//
+// Start at Signer.Sign.
+package sign
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+)
+
+const pluginName = "sign"
+
+var log = clog.NewWithPlugin(pluginName)
+
+// Sign is the signers of a server block.
+type Sign struct {
+	signers []*Signer
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+const (
+	checkEvery = 5 * time.Hour   // whether signatures grow old
+	watchEvery = 1 * time.Minute // whether the zone file was changed
+)
+
+// OnStartup starts the signers. They sign at once what is due.
+func (s *Sign) OnStartup() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	for _, signer := range s.signers {
+		s.done.Go(func() { signer.run(ctx) })
+	}
+	return nil
+}
+
+// OnShutdown ends the signers and waits for them. Signing that is under way is given up; the files stay as they are.
+func (s *Sign) OnShutdown() error {
+	if s.cancel != nil {
+		s.cancel()
+		s.done.Wait()
+	}
+	return nil
+}
+
+// run signs the zone whenever that is due, until ctx is cancelled.
+func (s *Signer) run(ctx context.Context) {
+	check, watch := time.NewTicker(checkEvery), time.NewTicker(watchEvery)
+	defer check.Stop()
+	defer watch.Stop()
+	s.refresh(ctx, time.Now(), true)
+	seen := s.sourceTime()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-check.C:
+			s.refresh(ctx, now, true)
+		case now := <-watch.C:
+			if at := s.sourceTime(); !at.Equal(seen) {
+				seen = at
+				s.refresh(ctx, now, false)
+			}
+		}
+	}
+}
+
+// sourceTime is when the zone file was last changed, the zero time if it is not there.
+func (s *Signer) sourceTime() time.Time {
+	info, err := os.Stat(s.dbfile)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// refresh signs the zone if that is due, and says what came of it.
+func (s *Signer) refresh(ctx context.Context, now time.Time, tell bool) {
+	why := s.due(now)
+	if why == "" {
+		if tell {
+			log.Infof("Skipping signing zone %q in %q: signatures are valid", s.origin, s.signedFile())
+		}
+		return
+	}
+	next := now.Add(checkEvery).UTC().Format(time.RFC3339)
+	log.Infof("Signing %q because %s", s.origin, why)
+	signed, err := s.sign(ctx, now)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		log.Warningf("Error signing %q with key tags %q in %s: %s, next: %s", s.origin, s.tags(), time.Since(now), err, next)
+		return
+	}
+	if err := s.write(signed, now); err != nil {
+		log.Warningf("Error signing %q: failed to move zone file into place: %s", s.origin, err)
+		return
+	}
+	log.Infof("Successfully signed zone %q in %q with key tags %q and %d SOA serial, elapsed %f, next: %s",
+		s.origin, s.signedFile(), s.tags(), signed.Serial(), time.Since(now).Seconds(), next)
+}
