@@ -140,6 +140,9 @@ func (v verdict) reply(w *wire.Reply, q *wire.Query) {
 	w.SetWriter(pluginName)
 	code := v.reason()
 	w.AddOption(wire.OptionEDE, []byte{byte(code >> 8), byte(code)})
+	if q.EDNS().Present {
+		w.CountOPT()
+	}
 	if v.action == block {
 		w.SetRcode(wire.Refused)
 		return

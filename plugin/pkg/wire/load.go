@@ -49,6 +49,13 @@ func (w *Reply) DropOPT() {
 	w.opt, w.optFlags, w.options = 0, 0, w.options[:0]
 }
 
+// CountOPT makes PlainLen count an OPT record with the options that there are now: a plugin that writes messages would have put it in.
+func (w *Reply) CountOPT() {
+	w.plain -= w.opt
+	w.opt = 11 + len(w.options)
+	w.plain += w.opt
+}
+
 // Option is the data of the first option of the reply with a code, and whether there is one.
 func (w *Reply) Option(code uint16) ([]byte, bool) {
 	e := EDNS{Options: w.options}

@@ -1,0 +1,357 @@
+package test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+
+	"context"
+)
+
+// The same queries, with the wire lane and without it, must get the same replies, be counted alike and leave the same lines. And the
+// wire lane must have answered most of them, or all of that would prove nothing.
+
+// lanespy is a plugin of the tests that stands above all others and counts which lane the queries took.
+type lanespy struct{ next plugin.Handler }
+
+var onWire, asMessages atomic.Int64
+
+func init() {
+	dnsserver.Directives = slices.Insert(dnsserver.Directives, 0, "lanespy")
+	plugin.Register("lanespy", func(c *caddy.Controller) error {
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &lanespy{next} })
+		return nil
+	})
+}
+
+func (l *lanespy) Name() string             { return "lanespy" }
+func (l *lanespy) WireSelf() plugin.Handler { return l }
+
+func (l *lanespy) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	asMessages.Add(1)
+	return plugin.NextOrFailure(l.Name(), l.next, ctx, w, r)
+}
+
+func (l *lanespy) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	out := plugin.NextWire(l.Name(), l.next, ctx, w, q)
+	if out == wire.Done {
+		onWire.Add(1)
+	}
+	return out
+}
+
+// laneCase is a server block whose lanes are compared.
+type laneCase struct {
+	name  string
+	lines string  // of the block
+	share float64 // of the queries that the wire lane must answer, of those that are proper
+	ttls  bool    // TTLs do not depend on the time
+}
+
+const laneZone = `$ORIGIN example.org.
+$TTL 300
+@	IN SOA ns1 hostmaster 1 7200 3600 1209600 60
+@	IN NS ns1
+@	IN NS ns2.example.net.
+@	IN MX 10 mail
+@	IN TXT "v=spf1 -all" "second"
+ns1	IN A 192.0.2.1
+ns1	IN AAAA 2001:db8::1
+mail	IN A 192.0.2.2
+www	IN A 192.0.2.3
+www	IN A 192.0.2.4
+www	IN A 192.0.2.5
+www	IN AAAA 2001:db8::3
+web	IN CNAME www
+loop	IN CNAME loop
+chain	IN CNAME web
+many	IN TXT "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+many	IN TXT "1123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+many	IN TXT "2123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+many	IN TXT "3123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+many	IN TXT "4123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+many	IN TXT "5123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+*.wild	IN A 192.0.2.9
+*.wild	IN MX 5 mail
+a.deep.ent	IN A 192.0.2.10
+sub	IN NS ns.sub
+ns.sub	IN A 192.0.2.11
+old	IN DNAME example.org.
+_s._tcp	IN SRV 1 2 3 www
+`
+
+func laneCases(dir string) []laneCase {
+	file := "file " + filepath.Join(dir, "db.example.org") + " example.org\n"
+	return []laneCase{
+		{"file", file, 0.95, true},
+		{"file behind cache", "cache 30\n" + file, 0.9, false},
+		{"loadbalance", "loadbalance\n" + file, 0.9, true},
+		{"hosts", "hosts {\n192.0.2.3 www.example.org web.example.org\n2001:db8::3 www.example.org\nfallthrough\n}\n" + file, 0.9, true},
+		{"minimal and header", "header {\nresponse set ra\n}\nminimal\n" + file, 0.9, true},
+		{"rewrite", "rewrite name suffix .example.net .example.org answer auto\nrewrite ttl exact www.example.org 7\n" + file, 0.85, true},
+		{"acl", "acl example.org {\nblock type MX\nfilter type TXT\nallow\n}\n" + file, 0.9, true},
+		{"bufsize and nsid", "bufsize 700\nnsid here\n" + file, 0.8, true},
+		{"local, any, chaos", "local\nany\nchaos v a\n" + file, 0.9, true},
+		{"template", "template IN A example.org {\nmatch ^x[.]\nanswer \"{{ .Name }} 60 IN A 192.0.2.77\"\nfallthrough\n}\n" + file, 0.7, true},
+		{"forward", "cache 30\nforward . UPSTREAM\n", 0.85, false},
+		{"dns64", "dns64 {\nallow_ipv4\n}\n" + file, 0.5, true},
+		{"tsig, cancel, metadata", "metadata\ncancel\ntsig {\nsecret k. AAAA\nrequire TXT\n}\n" + file, 0.6, true},
+	}
+}
+
+// corpus is queries from a seed.
+func corpus(seed uint64, n int) (all []*dns.Msg) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	names := []string{
+		"", "ns1.", "mail.", "www.", "web.", "loop.", "chain.", "many.", "x.wild.", "x.y.wild.", "*.wild.", "wild.", "deep.ent.", "ent.", "a.deep.ent.",
+		"sub.", "x.sub.", "ns.sub.", "x.old.", "www.old.", "old.", "_s._tcp.", "nope.", "x.nope.", "x.", "localhost.",
+	}
+	types := []uint16{
+		dns.TypeA, dns.TypeA, dns.TypeA, dns.TypeAAAA, dns.TypeAAAA, dns.TypeMX, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeCNAME, dns.TypeSRV, dns.TypeDS, dns.TypeHINFO, dns.TypeANY, 65280,
+	}
+	for range n {
+		zone := "example.org."
+		if r.IntN(12) == 0 {
+			zone = "example.net."
+		}
+		name := []byte(names[r.IntN(len(names))] + zone)
+		for i, c := range name {
+			if c >= 'a' && c <= 'z' && r.IntN(4) == 0 {
+				name[i] = c - 'a' + 'A'
+			}
+		}
+		m := new(dns.Msg).SetQuestion(string(name), types[r.IntN(len(types))])
+		m.RecursionDesired, m.CheckingDisabled, m.AuthenticatedData = r.IntN(3) > 0, r.IntN(8) == 0, r.IntN(8) == 0
+		if r.IntN(3) > 0 {
+			m.SetEdns0([]uint16{0, 100, 512, 700, 1232, 4096, 65535}[r.IntN(7)], r.IntN(3) == 0)
+			switch r.IntN(12) {
+			case 0:
+				m.IsEdns0().Option = append(m.IsEdns0().Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
+			case 1:
+				m.IsEdns0().Option = append(m.IsEdns0().Option, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// outcome is what came of a corpus.
+type outcome struct {
+	replies []string
+	counts  map[string]float64
+	lines   []string
+	wire    float64 // the share that the wire lane answered
+}
+
+var (
+	port     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	duration = regexp.MustCompile(`[0-9.e-]+s$`)
+)
+
+// play asks all queries of a server with the block c, with the wire lane or without it.
+func play(t *testing.T, c laneCase, queries []*dns.Msg, useWire bool) (o outcome) {
+	t.Helper()
+	old := dnsserver.WireLane
+	dnsserver.WireLane = useWire
+	defer func() { dnsserver.WireLane = old }()
+	out := captureLog(t)
+	metrics := freeAddr(t)
+	i, err := CoreDNSServer(".:0 {\nbind 127.0.0.1\nlanespy\nprometheus " + metrics + "\nerrors\nlog . \"{type} {class} {name} {proto} {size} {>do} {>bufsize} {rcode} {>rflags} {rsize}\"\n" + c.lines + "}")
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	r := &running{instance: i}
+	udp, tcp := CoreDNSServerPorts(i, 0)
+	onWire.Store(0)
+	asMessages.Store(0)
+	before := settled(metrics)
+	client := map[string]*dns.Client{"udp": {Net: "udp", Timeout: 3 * time.Second, UDPSize: 65535}, "tcp": {Net: "tcp", Timeout: 3 * time.Second}}
+	conns := map[string]*dns.Conn{}
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		if conns[network], err = client[network].Dial(addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, m := range queries {
+		network := "udp"
+		if n%4 == 3 {
+			network = "tcp"
+		}
+		m = m.Copy()
+		m.Id = uint16(n)
+		reply, _, err := client[network].ExchangeWithConn(m, conns[network])
+		if err != nil {
+			t.Fatalf("%s, wire %v: %s %v: %v", c.name, useWire, network, m, err)
+		}
+		o.replies = append(o.replies, canonical(reply, c.ttls))
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	o.wire = float64(onWire.Load()) / float64(proper(queries))
+	o.counts = settled(metrics)
+	for name, n := range before {
+		o.counts[name] -= n
+	}
+	r.end()
+	for _, line := range strings.Split(out.String(), "\n") {
+		if strings.Contains(line, " IN ") {
+			o.lines = append(o.lines, duration.ReplaceAllString(port.ReplaceAllString(line, "ADDR"), "TIMEs"))
+		}
+	}
+	sort.Strings(o.lines)
+	return o
+}
+
+// canonical is a reply as text in which the order of records in a section does not show.
+func canonical(m *dns.Msg, ttls bool) string {
+	section := func(rrs []dns.RR) string {
+		var all []string
+		for _, rr := range rrs {
+			rr = dns.Copy(rr)
+			if !ttls && rr.Header().Rrtype != dns.TypeOPT {
+				rr.Header().Ttl = 0
+			}
+			all = append(all, strings.ToLower(rr.String())) // cases of owners follow the question, or who asked first
+		}
+		sort.Strings(all)
+		if m.Truncated {
+			return fmt.Sprint(len(all))
+		}
+		return strings.Join(all, "\n")
+	}
+	return strings.Join([]string{m.MsgHdr.String(), fmt.Sprint(m.Question), section(m.Answer), section(m.Ns), section(m.Extra)}, "\n--\n")
+}
+
+// proper is how many queries the wire lane takes at all.
+func proper(queries []*dns.Msg) (n int) {
+	for _, m := range queries {
+		var q wire.Query
+		if b, err := m.Pack(); err == nil && q.Parse(b) && q.EDNS().Set&wire.HasNSID == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// settled is counts when these do not change any more: a reply may be there before it is counted.
+func settled(addr string) map[string]float64 {
+	last := counts(addr)
+	for range 50 {
+		time.Sleep(20 * time.Millisecond)
+		now := counts(addr)
+		if maps.Equal(last, now) {
+			break
+		}
+		last = now
+	}
+	return last
+}
+
+// counts is the counters, and the counts of histograms, that queries change.
+func counts(addr string) map[string]float64 {
+	all := map[string]float64{}
+	for _, mf := range test.Scrape("http://" + addr + "/metrics") {
+		if !strings.HasPrefix(mf.Name, "coredns_") || strings.Contains(mf.Name, "_duration_") || strings.HasPrefix(mf.Name, "coredns_proxy_") {
+			continue
+		}
+		if mf.Type == "GAUGE" {
+			continue
+		}
+		for _, m := range mf.Metrics {
+			text := fmt.Sprint(m)
+			end := strings.LastIndexByte(text, ' ')
+			if n, err := strconv.ParseFloat(strings.TrimRight(text[end+1:], "}"), 64); err == nil && !strings.Contains(text, "plugin/reload") {
+				all[mf.Name+" "+text[:end]] += n
+			}
+		}
+	}
+	return all
+}
+
+func TestLanesAgree(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "db.example.org"), []byte(laneZone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, upstream, _ := start(t, ".:0 {\nbind 127.0.0.1\nfile "+filepath.Join(dir, "db.example.org")+" example.org\n}")
+	queries := corpus(4711, 1500)
+	for _, c := range laneCases(dir) {
+		c.lines = strings.ReplaceAll(c.lines, "UPSTREAM", upstream)
+		bytes, messages := play(t, c, queries, true), play(t, c, queries, false)
+		if messages.wire != 0 {
+			t.Fatalf("%s: the wire lane was not off", c.name)
+		}
+		if bytes.wire < c.share {
+			t.Errorf("%s: the wire lane answered %.2f of the queries, want %.2f", c.name, bytes.wire, c.share)
+		}
+		differ := 0
+		for i := range queries {
+			if bytes.replies[i] == messages.replies[i] {
+				continue
+			}
+			if differ++; differ <= 3 {
+				t.Errorf("%s: query %d\n%v\nwire lane\n%s\nmessage lane\n%s", c.name, i, queries[i], bytes.replies[i], messages.replies[i])
+			}
+		}
+		if differ > 0 {
+			t.Errorf("%s: %d of %d replies differ", c.name, differ, len(queries))
+		}
+		if len(bytes.lines) < len(queries) { // inner questions have lines, too
+			t.Errorf("%s: %d lines for %d queries", c.name, len(bytes.lines), len(queries))
+		}
+		report(t, c.name+": log", bytes.lines, messages.lines)
+		report(t, c.name+": metrics", keys(bytes.counts), keys(messages.counts))
+	}
+}
+
+// keys is what was counted, a line each.
+func keys(m map[string]float64) (all []string) {
+	for k, n := range m {
+		if n != 0 {
+			all = append(all, fmt.Sprintf("%s %v", k, n))
+		}
+	}
+	sort.Strings(all)
+	return all
+}
+
+// report tells the first lines that only one of two sorted lists has.
+func report(t *testing.T, what string, wire, messages []string) {
+	t.Helper()
+	told := 0
+	for i, j := 0, 0; (i < len(wire) || j < len(messages)) && told < 4; {
+		switch {
+		case j == len(messages) || i < len(wire) && wire[i] < messages[j]:
+			t.Errorf("%s: only in the wire lane: %s", what, wire[i])
+			i++
+			told++
+		case i == len(wire) || messages[j] < wire[i]:
+			t.Errorf("%s: only in the message lane: %s", what, messages[j])
+			j++
+			told++
+		default:
+			i++
+			j++
+		}
+	}
+}
