@@ -73,7 +73,7 @@ func pair(t testing.TB, zone string, algorithm uint8, bits int, flags uint16) *D
 	return key
 }
 
-func signing1(t testing.TB, next plugin.Handler, keys ...*DNSKEY) Dnssec {
+func serving(t testing.TB, next plugin.Handler, keys ...*DNSKEY) Dnssec {
 	t.Helper()
 	if len(keys) == 0 {
 		keys = []*DNSKEY{pair(t, "example.org.", dns.ECDSAP256SHA256, 256, 257)}
@@ -97,93 +97,8 @@ func ask(t testing.TB, h plugin.Handler, name string, qtype uint16, flags ...str
 }
 
 // validate verifies all RRsets of answer and authority but the NS records and the glue of referrals.
-func validate(m *dns.Msg, keys []*DNSKEY, now time.Time) error {
-	for i, section := range [][]dns.RR{m.Answer, m.Ns, m.Extra} {
-		for _, set := range rrsets(section) {
-			h := set[0].Header()
-			referral := i > 0 && !m.Authoritative
-			if h.Rrtype == dns.TypeRRSIG || h.Rrtype == dns.TypeOPT || referral && h.Rrtype != dns.TypeDS && h.Rrtype != dns.TypeNSEC {
-				continue
-			}
-			if !dns.IsSubDomain("example.org.", h.Name) {
-				continue
-			}
-			verified := 0
-			for _, rr := range section {
-				sig, ok := rr.(*dns.RRSIG)
-				if !ok || sig.TypeCovered != h.Rrtype || !sameName(sig.Hdr.Name, h.Name) {
-					continue
-				}
-				for _, k := range keys {
-					if k.tag != sig.KeyTag {
-						continue
-					}
-					if err := sig.Verify(k.K, set); err != nil {
-						return fmt.Errorf("%v: %w", set, err)
-					}
-					if !sig.ValidityPeriod(now) || sig.SignerName != "example.org." || sig.OrigTtl != h.Ttl || sig.Hdr.Ttl != h.Ttl {
-						return fmt.Errorf("signature %v for %v", sig, set)
-					}
-					verified++
-				}
-			}
-			if verified == 0 {
-				return fmt.Errorf("%v is not signed", set)
-			}
-		}
-	}
-	return nil
-}
-
 // denies reports whether an NSEC record of the reply proves that the name has no such type.
-func denies(m *dns.Msg, name string, qtype uint16) error {
-	for _, rr := range append(slices.Clone(m.Ns), m.Answer...) {
-		n, ok := rr.(*dns.NSEC)
-		if !ok {
-			continue
-		}
-		owner, _ := wire.LowerName(n.Hdr.Name)
-		next, err := wire.LowerName(n.NextDomain)
-		if err != nil || wire.Compare(owner, next) >= 0 {
-			return fmt.Errorf("%v ends before it begins (%v)", n, err)
-		}
-		if sameName(n.Hdr.Name, name) && !slices.Contains(n.TypeBitMap, qtype) && slices.IsSorted(n.TypeBitMap) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no NSEC record denies %s %s: %v", name, dns.TypeToString[qtype], m.Ns)
-}
-
 // spoilt is m with one change that a validator has to see: of an address, a serial number, a bitmap and so on.
-func spoilt(m *dns.Msg) bool {
-	for _, section := range [][]dns.RR{m.Answer, m.Ns} {
-		for _, rr := range section {
-			switch rr := rr.(type) {
-			case *dns.A:
-				rr.A[3] ^= 1
-			case *dns.NSEC:
-				rr.TypeBitMap = rr.TypeBitMap[1:]
-			case *dns.CNAME:
-				rr.Target = "x." + rr.Target
-			case *dns.SOA:
-				rr.Serial++
-			case *dns.TXT:
-				rr.Txt[0] += "!"
-			case *dns.DS:
-				rr.KeyTag++
-			case *dns.MX:
-				rr.Preference++
-			case *dns.DNSKEY:
-				rr.Flags ^= 1
-			default:
-				continue
-			}
-			return true
-		}
-	}
-	return false
-}
-
 // Every kind of answer is signed so that a validator takes it, with any algorithm, and does not take it when it was changed.
 func TestAnswers(t *testing.T) {
 	next := source(t)
@@ -195,7 +110,7 @@ func TestAnswers(t *testing.T) {
 		"two":     {pair(t, "example.org.", dns.ED25519, 256, 257), pair(t, "example.org.", dns.ECDSAP256SHA256, 256, 257)},
 	} {
 		for _, compact := range []bool{false, true} {
-			d := signing1(t, next, keys...)
+			d := serving(t, next, keys...)
 			d.compact = compact
 			for _, tc := range []struct {
 				name   string
@@ -252,24 +167,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func hasSignatures(m *dns.Msg) bool {
-	return slices.ContainsFunc(slices.Concat(m.Answer, m.Ns, m.Extra), func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeRRSIG })
-}
-
 // bitmapOf is the types of the only NSEC record of a reply.
-func bitmapOf(m *dns.Msg) (s string) {
-	for _, rr := range append(slices.Clone(m.Ns), m.Answer...) {
-		if n, ok := rr.(*dns.NSEC); ok {
-			for _, t := range n.TypeBitMap {
-				s += " " + dns.TypeToString[t]
-			}
-		}
-	}
-	return strings.TrimSpace(s)
-}
-
 func TestBitmaps(t *testing.T) {
-	d := signing1(t, source(t))
+	d := serving(t, source(t))
 	c := d
 	c.compact = true
 	const rest = "LOC SRV CERT SSHFP RRSIG NSEC TLSA HIP OPENPGPKEY SPF"
@@ -298,7 +198,7 @@ func TestBitmaps(t *testing.T) {
 
 // With CO the rcode stays, unless a cache would give it to others (RFC 9824 §5).
 func TestCompactRcodes(t *testing.T) {
-	d := signing1(t, source(t))
+	d := serving(t, source(t))
 	cached := false
 	d.keepsRcodes = func() bool { return !cached }
 	if m := ask(t, d, "nothing.example.org.", dns.TypeA, "co"); m.Rcode != dns.RcodeSuccess {
@@ -322,7 +222,7 @@ func TestCompactRcodes(t *testing.T) {
 
 func TestSplitKeys(t *testing.T) {
 	ksk, zsk := pair(t, "example.org.", dns.ECDSAP256SHA256, 256, 257), pair(t, "example.org.", dns.ECDSAP256SHA256, 256, 256)
-	d := signing1(t, source(t), ksk, zsk)
+	d := serving(t, source(t), ksk, zsk)
 	for qtype, want := range map[uint16]uint16{dns.TypeDNSKEY: ksk.tag, dns.TypeSOA: zsk.tag} {
 		n := 0
 		for _, rr := range ask(t, d, "example.org.", qtype).Answer {
@@ -359,11 +259,11 @@ func TestPasses(t *testing.T) {
 		})
 	}
 	a := "www.example.org. 60 IN A 192.0.2.1"
-	if m := ask(t, signing1(t, answer(a), key), "www.example.org.", dns.TypeA); len(m.Answer) != 2 {
+	if m := ask(t, serving(t, answer(a), key), "www.example.org.", dns.TypeA); len(m.Answer) != 2 {
 		t.Errorf("not signed: %v", m)
 	}
 	for what, d := range map[string]Dnssec{
-		"signed below": signing1(t, answer(a, "www.example.org. 60 IN RRSIG A 15 3 60 20450101000000 20200101000000 1 example.org. AAAA"), key),
+		"signed below": serving(t, answer(a, "www.example.org. 60 IN RRSIG A 15 3 60 20450101000000 20200101000000 1 example.org. AAAA"), key),
 		"without keys": New([]string{"example.org."}, nil, false, answer(a), cache.New[[]dns.RR](10)),
 		"another zone": New([]string{"example.net."}, []*DNSKEY{key}, false, answer(a), cache.New[[]dns.RR](10)),
 	} {
@@ -379,7 +279,7 @@ func TestPasses(t *testing.T) {
 		}
 	}
 	// DS records belong to the zone above, which is another one's.
-	if m := ask(t, signing1(t, answer("example.org. 60 IN DS 1 13 2 33"), key), "example.org.", dns.TypeDS); len(m.Answer) != 1 {
+	if m := ask(t, serving(t, answer("example.org. 60 IN DS 1 13 2 33"), key), "example.org.", dns.TypeDS); len(m.Answer) != 1 {
 		t.Errorf("signed for the zone above: %v", m)
 	}
 	both := New([]string{"org.", "example.org."}, []*DNSKEY{key}, false, answer("example.org. 60 IN DS 1 13 2 33"), cache.New[[]dns.RR](10))
@@ -395,14 +295,14 @@ func TestMessageStays(t *testing.T) {
 	soa, _ := dns.NewRR("example.org. 60 IN SOA ns.example.org. hostmaster.example.org. 1 2 3 4 5")
 	m.Ns = []dns.RR{soa}
 	before := m.String()
-	signed := signing1(t, nil).Sign(request.Request{Req: m, W: &test.ResponseWriter{}}, time.Now(), "")
+	signed := serving(t, nil).Sign(request.Request{Req: m, W: &test.ResponseWriter{}}, time.Now(), "")
 	if m.String() != before || len(signed.Ns) != 4 || signed.Rcode != 0 || signed.Ns[2].Header().Ttl != 5 {
 		t.Errorf("%v became %v, signed %v", before, m, signed)
 	}
 }
 
 func TestLanes(t *testing.T) {
-	d := signing1(t, source(t))
+	d := serving(t, source(t))
 	for _, tc := range []struct {
 		name  string
 		qtype uint16

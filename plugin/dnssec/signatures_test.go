@@ -31,7 +31,7 @@ func rrs(t testing.TB, texts ...string) (set []dns.RR) {
 
 // Signatures are made once for a set, however it is written and ordered, and once for others.
 func TestSignaturesAreKept(t *testing.T) {
-	s := signing1(t, nil).sigs
+	s := serving(t, nil).sigs
 	now := time.Now()
 	misses := func() int { return int(testutil.ToFloat64(s.countsOf("kept").misses)) }
 	for _, tc := range []struct {
@@ -62,7 +62,7 @@ func TestSignaturesAreKept(t *testing.T) {
 
 // An entry that stands where another one belongs is not given out.
 func TestCollision(t *testing.T) {
-	s := signing1(t, nil).sigs
+	s := serving(t, nil).sigs
 	now := time.Now()
 	set, other := rrs(t, "www.example.org. 60 IN A 192.0.2.1"), rrs(t, "www.example.org. 60 IN A 192.0.2.66")
 	var m, o material
@@ -81,7 +81,7 @@ func TestCollision(t *testing.T) {
 
 // Signatures are replaced in time, by the keeper before anybody has to wait for it.
 func TestAgeing(t *testing.T) {
-	s := signing1(t, nil).sigs
+	s := serving(t, nil).sigs
 	s.keeper = &keeper{sigs: s, due: make(chan order, 2)}
 	start := time.Now()
 	set := rrs(t, "www.example.org. 60 IN A 192.0.2.1")
@@ -114,7 +114,7 @@ func TestAgeing(t *testing.T) {
 }
 
 func TestKeeperEnds(t *testing.T) {
-	s := signing1(t, nil).sigs
+	s := serving(t, nil).sigs
 	k := keep(s)
 	set := rrs(t, "www.example.org. 60 IN A 192.0.2.1")
 	k.renew(set, "example.org.", 60)
@@ -132,7 +132,7 @@ func TestKeeperEnds(t *testing.T) {
 
 // A large set, for which the buffer has to grow.
 func TestLargeSet(t *testing.T) {
-	s := signing1(t, nil).sigs
+	s := serving(t, nil).sigs
 	var texts []string
 	for range 60 {
 		texts = append(texts, `big.example.org. 60 IN TXT "`+strings.Repeat(string(rune('a'+rand.IntN(26))), 200)+`" "`+strings.Repeat("x", 1+len(texts))+`"`)
@@ -151,7 +151,7 @@ func TestLargeSet(t *testing.T) {
 
 // Many goroutines ask for the same and other names; all they get verifies, and hardly anything is signed twice.
 func TestTogether(t *testing.T) {
-	d := signing1(t, source(t))
+	d := serving(t, source(t))
 	d.sigs.keeper = keep(d.sigs)
 	defer d.sigs.keeper.close()
 	names := []string{"mail.example.org.", "MAIL.example.org.", "www.example.org.", "nothing.example.org.", "example.org."}
@@ -178,7 +178,7 @@ func TestTogether(t *testing.T) {
 }
 
 func BenchmarkKept(b *testing.B) {
-	s := signing1(b, nil).sigs
+	s := serving(b, nil).sigs
 	set := rrs(b, "www.example.org. 60 IN A 192.0.2.1", "www.example.org. 60 IN A 192.0.2.2")
 	now := time.Now()
 	b.ReportAllocs()
@@ -203,7 +203,7 @@ func BenchmarkSigned(b *testing.B) {
 }
 
 func BenchmarkReply(b *testing.B) {
-	d := signing1(b, source(b))
+	d := serving(b, source(b))
 	m := new(dns.Msg).SetQuestion("nothing.example.org.", dns.TypeA)
 	m.SetEdns0(4096, true)
 	w := &test.ResponseWriter{}

@@ -180,8 +180,12 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 	var cfg *tls.Config
 	if s.secure() {
 		var err error
-		if cfg, err = s.certificates(); err != nil {
+		switch cfg, err = s.certificates(); {
+		case errors.Is(err, errNoCertificate):
 			return plugin.Error(pluginName, err)
+		case err != nil: // as CoreDNS 1.14.7, the server starts without the listener
+			logger.Errorf("Not listening for collectors: %v", err)
+			return nil
 		}
 	}
 	h, err := openHub(s.network, s.addr, cfg, strings.Join([]string{s.cert, s.key, s.ca, strconv.FormatBool(s.skipVerify)}, " "), logger)
@@ -193,9 +197,11 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 	return nil
 }
 
+var errNoCertificate = errors.New("TLS listener requires cert and key files")
+
 func (s *settings) certificates() (*tls.Config, error) {
 	if s.cert == "" {
-		return nil, fmt.Errorf("TLS listener %s requires cert and key files", s.socket)
+		return nil, fmt.Errorf("%s: %w", s.socket, errNoCertificate)
 	}
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {

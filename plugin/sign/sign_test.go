@@ -11,11 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
-	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
 
@@ -350,72 +347,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestSetup(t *testing.T) {
-	dir := t.TempDir()
-	csk := filepath.Base(keysIn(t, dir, "example.org.", dns.ED25519, 256, 257))
-	put(t, filepath.Join(dir, "zsk.key"), "example.org. IN DNSKEY 256 3 15 YjbAqSzk/UrmlAIcGaYxb7YZlrVHkMuseotPbxczKjE=\n")
-	put(t, filepath.Join(dir, "a.key"), "example.org. IN A 192.0.2.1\n")
-	put(t, filepath.Join(dir, "other.key"), "example.org. IN DNSKEY 257 3 15 YjbAqSzk/UrmlAIcGaYxb7YZlrVHkMuseotPbxczKjE=\n")
-	private, _ := os.ReadFile(filepath.Join(dir, csk+".private"))
-	put(t, filepath.Join(dir, "other.private"), string(private))
-	key := "\nkey file " + csk + "\n"
-	for _, tc := range []struct {
-		input string
-		want  string // origin, file, directory, keys
-		err   string
-	}{
-		{"sign db.x {" + key + "}", "example.com. DIR/db.x /var/lib/coredns 1", ""},
-		{"sign db.x a.example.org b.example.org {" + key + "directory out\n}", "a.example.org. DIR/db.x DIR/out 1; b.example.org. DIR/db.x DIR/out 1", ""},
-		{"sign /db.x example.org {" + key + "key file " + csk + ".key " + csk + ".private\ndirectory /out\n}", "example.org. /db.x /out 3", ""},
-		{"sign db.x example.org {\nkey directory .\n}", "example.org. DIR/db.x /var/lib/coredns 1", ""},
-		{"sign db.x example.org {" + key + "nsec3\nzonemd\n}\nsign db.y example.net {" + key + "}", "example.org. DIR/db.x /var/lib/coredns 1 nsec3 zonemd; example.net. DIR/db.y /var/lib/coredns 1", ""},
-		{"sign", "", "Wrong argument count"},
-		{"sign db.x example.org", "", "no keys to sign example.org. with"},
-		{"sign db.\uFFFD example.org {" + key + "}", "", "contains invalid characters"},
-		{"sign db.x example..org {" + key + "}", "", `invalid zone "example..org"`},
-		{"sign db.x example.org {\nkey\n}", "", "Wrong argument count"},
-		{"sign db.x example.org {\nkey disk x\n}", "", "unknown property 'disk'"},
-		{"sign db.x example.org {\nkey file none\n}", "", "open DIR/none.key: no such file or directory"},
-		{"sign db.x example.org {\nkey file zsk\n}", "", `DNSKEY in "DIR/zsk.key" is not a CSK/KSK`},
-		{"sign db.x example.org {\nkey file a\n}", "", `RR in "DIR/a.key" is not a DNSKEY: 1`},
-		{"sign db.x example.org {\nkey file other\n}", "", "is not that of the public key"},
-		{"sign db.x example.net {\nkey directory .\n}", "", "no keys of zone example.net. in"},
-		{"sign db.x example.org {" + key + "directory\n}", "", `can only be one argument after "directory"`},
-		{"sign db.x example.org {" + key + "directory a b\n}", "", `can only be one argument after "directory"`},
-		{"sign db.x example.org {" + key + "algorithm 13\n}", "", "unknown property 'algorithm'"},
-	} {
-		c := caddy.NewTestController("dns", tc.input)
-		c.ServerBlockKeys = []string{"example.com"}
-		dnsserver.GetConfig(c).Root = dir
-		s, err := parse(c)
-		want := strings.ReplaceAll(tc.err, "DIR", dir)
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "plugin/sign: ")) {
-			t.Errorf("%q: got error %v, want %q", tc.input, err, want)
-		}
-		if err != nil {
-			continue
-		}
-		var got []string
-		for _, s := range s.signers {
-			one := fmt.Sprintf("%s %s %s %d", s.origin, s.dbfile, s.directory, len(s.keys))
-			if s.nsec3 && s.zonemd {
-				one += " nsec3 zonemd"
-			}
-			got = append(got, strings.ReplaceAll(one, dir, "DIR"))
-		}
-		if strings.Join(got, "; ") != tc.want {
-			t.Errorf("%q: got %s, want %s", tc.input, strings.Join(got, "; "), tc.want)
-		}
-	}
-}
-
-func TestReadme(t *testing.T) {
-	got, err := corefile.ReadmeSyntax("README.md")
-	if err != nil || got != directive.Doc().Syntax {
-		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
-	}
-}
-
 // Whatever a signed file holds, looking at it ends with facts or an error, and never with facts of another zone.
 func FuzzFacts(f *testing.F) {
 	f.Add("example.org. 60 IN RRSIG SOA 13 2 60 20450101000000 20200101000000 1 example.org. AAAA\n")
@@ -443,5 +374,22 @@ func BenchmarkSign(b *testing.B) {
 		if _, err := s.Sign(time.Now()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Signatures have the TTL of what they sign; those of the apex's NS records no more than the SOA record's.
+func TestTTLs(t *testing.T) {
+	s := signer(t)
+	put(t, s.dbfile, strings.Replace(zoneText, "@ IN SOA", "@ 200 IN SOA", 1))
+	all := records(t, s, time.Now())
+	for key, want := range map[string]uint32{"example.org. SOA": 200, "example.org. NS": 200, "example.org. DNSKEY": 200, "example.org. NSEC": 200, "example.org. MX": 600,
+		"mail.example.org. A": 600, "plain.example.org. NSEC": 200} {
+		sig := all[key+" RRSIG"][0].(*dns.RRSIG)
+		if sig.OrigTtl != want || sig.Hdr.Ttl != want {
+			t.Errorf("%s: got %d, want %d", key, sig.OrigTtl, want)
+		}
+	}
+	if ttl := all["example.org. NS"][0].Header().Ttl; ttl != 600 {
+		t.Errorf("TTL of NS records: %d", ttl)
 	}
 }
