@@ -51,6 +51,7 @@ func NewServergRPC(addr string, group []*Config) (*ServergRPC, error) {
 	opts := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(streams), grpc.MaxRecvMsgSize(maxGRPCMessage), grpc.MaxSendMsgSize(maxGRPCMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: grpcProbe}), grpc.InTapHandle(sg.limitReading),
+		grpc.ReadBufferSize(readSpace), grpc.SharedWriteBuffer(true), // idle connections take little
 	}
 	if n := s.limits.headerBytes; n > 0 {
 		opts = append(opts, grpc.MaxHeaderListSize(uint32(n)))

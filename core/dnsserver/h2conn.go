@@ -85,7 +85,7 @@ func newH2Conn(s *ServerHTTPS, e *endpoint) *h2Conn {
 	c.dec = hpack.NewDecoder(4096, c.head.field)
 	c.head.limit = s.limits.headerBytes
 	if c.head.limit > 0 {
-		c.dec.SetMaxStringLength(c.head.limit)
+		c.dec.SetMaxStringLength(2 * c.head.limit) // so that most that is too long can be answered
 	}
 	c.peer = wire.PeerOf(e.conn.RemoteAddr(), e.conn.LocalAddr())
 	c.peer.Proto, c.peer.Limit = wire.TCP, wire.MaxMessage

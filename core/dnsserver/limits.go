@@ -183,7 +183,7 @@ func firstSet[T comparable](group []*Config, get func(*Config) *T) (first *T) {
 		case first == nil:
 			first = p
 		case *first != *p:
-			log.Warningf("server blocks that share a listener set different limits, %v and %v: using %v", *first, *p, *first)
+			log.Warningf("Server blocks set different limits for what they share, %v and %v: using %v", *first, *p, *first)
 		}
 	}
 	return first

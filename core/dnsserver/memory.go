@@ -88,8 +88,12 @@ const noLimit = 1 << 60
 // keepMemory tells Go to stay below 90 % of what the control groups allow, so that memory is collected before the system ends the
 // process, unless somebody has told Go another limit.
 var keepMemory = sync.OnceFunc(func() {
-	group := groupLimit()
-	if group < math.MaxInt64 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(group / 10 * 9)
+	if n, ok := memoryToKeep(groupLimit(), debug.SetMemoryLimit(-1)); ok {
+		debug.SetMemoryLimit(n)
 	}
 })
+
+// memoryToKeep is the limit that Go is told, if it is to be told one: group is what the control groups allow, told what Go knows.
+func memoryToKeep(group, told int64) (int64, bool) {
+	return group / 10 * 9, group < math.MaxInt64 && told == math.MaxInt64
+}

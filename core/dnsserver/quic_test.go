@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/metrics/vars"
 
 	"github.com/miekg/dns"
+	"github.com/pires/go-proxyproto"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/quic-go/quic-go"
 )
@@ -441,5 +442,44 @@ func TestHTTP3Responses(t *testing.T) {
 	}
 	if limitedTo(s, "read_time") != late+1 {
 		t.Errorf("counted %d", limitedTo(s, "read_time")-late)
+	}
+}
+
+// proxySender puts a PROXY header before each datagram that it sends.
+type proxySender struct{ net.PacketConn }
+
+func (p proxySender) WriteTo(b []byte, addr net.Addr) (int, error) {
+	n, err := p.PacketConn.WriteTo(append([]byte(proxyUDP), b...), addr)
+	return n - len(proxyUDP), err
+}
+
+// TestQUICProxy asks by way of a proxy.
+func TestQUICProxy(t *testing.T) {
+	cfg := blockFor(t, "quic", who{})
+	cfg.ProxyProtoConnPolicy = policyOf(proxyproto.USE)
+	s := serving(t, cfg)
+	p, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	tr := &quic.Transport{Conn: proxySender{p}}
+	defer tr.Close()
+	addr, _ := net.ResolveUDPAddr("udp", s.addr)
+	conf := trusting.Clone()
+	conf.NextProtos = []string{"doq"}
+	conn, err := tr.Dial(t.Context(), addr, conf, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &quicClient{conn}
+	defer c.close()
+	for _, name := range []string{"wire.", "unpack."} {
+		if r, err := c.ask(query(name)); err != nil || describe(r) != "NOERROR 198.51.100.7" {
+			t.Errorf("%s: got %v, %v", name, r, err)
+		}
+	}
+	if r, err := dialQUIC(t, s.addr).ask(query("wire.")); err != nil || describe(r) != "NOERROR 127.0.0.1" {
+		t.Errorf("without a proxy: got %v, %v", r, err)
 	}
 }

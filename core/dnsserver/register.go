@@ -113,6 +113,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 		c.inherit()
 		debug = debug || c.Debug
 	}
+	d.shareLimits()
 	groups, order, err := d.group()
 	if err != nil {
 		return nil, err
@@ -183,6 +184,15 @@ func (c *Config) inherit() {
 	c.handlers, c.chain = nil, nil
 	if f.TLSConfig != nil {
 		c.TLSConfig = f.TLSConfig.Clone()
+	}
+}
+
+// shareLimits makes the limits of the process the same for all listeners: what the first block says that says anything.
+func (d *dnsContext) shareLimits() {
+	waiting := firstSet(d.configs, func(c *Config) *int { return c.Limits.Waiting })
+	bytes := firstSet(d.configs, func(c *Config) *int { return c.Limits.InFlightBytes })
+	for _, c := range d.configs {
+		c.Limits.Waiting, c.Limits.InFlightBytes = waiting, bytes
 	}
 }
 

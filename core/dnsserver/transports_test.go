@@ -129,6 +129,8 @@ type frameClient struct {
 	next uint16
 	open map[uint16]chan *dns.Msg
 	err  error
+
+	frames chan []byte // gets what comes, if not nil
 }
 
 // dialFrames connects to a server of dns:// or, with a configuration, of tls://.
@@ -159,6 +161,9 @@ func (c *frameClient) read() {
 			err = m.Unpack(b)
 		}
 		c.mu.Lock()
+		if err == nil && c.frames != nil {
+			c.frames <- b
+		}
 		if err != nil {
 			c.err = err
 			for id, ch := range c.open {
@@ -227,9 +232,10 @@ type httpClient struct {
 	client *http.Client
 	url    string
 	method string
+	end    func()
 }
 
-func (c *httpClient) close() { c.client.CloseIdleConnections() }
+func (c *httpClient) close() { c.end() }
 
 func (c *httpClient) ask(m *dns.Msg) (*dns.Msg, error) {
 	req, err := doh.NewRequest(c.method, c.url, "", m)
@@ -248,7 +254,7 @@ func dialHTTP(t testing.TB, addr, method string, version int) *httpClient {
 	if version == 1 {
 		tr.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}
-	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method}
+	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method, tr.CloseIdleConnections}
 	t.Cleanup(c.close)
 	return c
 }
@@ -307,8 +313,8 @@ func (c *quicClient) ask(m *dns.Msg) (*dns.Msg, error) {
 
 func dialHTTP3(t testing.TB, addr, method string) *httpClient {
 	tr := &http3.Transport{TLSClientConfig: trusting.Clone()}
-	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method}
-	t.Cleanup(func() { tr.Close() })
+	c := &httpClient{t, &http.Client{Transport: tr, Timeout: askTime}, "https://" + addr, method, func() { tr.Close() }}
+	t.Cleanup(c.close)
 	return c
 }
 
@@ -382,6 +388,15 @@ func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
 	for _, s := range schemes {
 		t.Run(s, func(t *testing.T) { f(t, s) })
 	}
+}
+
+// udpClient asks over UDP.
+type udpClient struct{ addr string }
+
+func (c udpClient) close() {}
+func (c udpClient) ask(m *dns.Msg) (*dns.Msg, error) {
+	r, _, err := (&dns.Client{Timeout: askTime, UDPSize: 65535}).Exchange(m, c.addr)
+	return r, err
 }
 
 func query(name string) *dns.Msg { return new(dns.Msg).SetQuestion(name, dns.TypeA) }

@@ -23,12 +23,27 @@ func init() { plugin.Register(pluginName, setup) }
 // rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of interfaces.
 type rule struct {
 	names, except []string
+	family        family
+}
+
+// family says which addresses count.
+type family uint8
+
+const (
+	both family = iota
+	ipv4
+	ipv6
+)
+
+func (f family) has(a netip.Addr) bool {
+	return f == both || (f == ipv4) == a.Unmap().Is4()
 }
 
 var (
 	errNoName   = errors.New("at least one address or interface name is expected")
 	errNoExcept = errors.New("at least one address or interface must be given to except subdirective")
 	errNothing  = errors.New("all addresses are excepted, there is nothing to listen on")
+	errFamilies = errors.New("ipv4 and ipv6 exclude each other")
 )
 
 var directive = corefile.Define(corefile.Directive[rule]{
@@ -48,8 +63,20 @@ var directive = corefile.Define(corefile.Directive[rule]{
 			r.except = append(r.except, l.Args...)
 			return nil
 		}),
+		familyOption("ipv4", ipv4),
+		familyOption("ipv6", ipv6),
 	},
 })
+
+func familyOption(name string, f family) corefile.Option[rule] {
+	return corefile.Row(name, "", "listen on addresses of this family only", 0, 0, func(r *rule, _ *corefile.Line) error {
+		if r.family != both && r.family != f {
+			return errFamilies
+		}
+		r.family = f
+		return nil
+	})
+}
 
 func setup(c *caddy.Controller) error {
 	rules, err := directive.ParseEach(c, rule{})
@@ -82,7 +109,7 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 			return nil, err
 		}
 		for _, h := range listed {
-			if a := netip.MustParseAddr(h); !not[a] && !seen[a] {
+			if a := netip.MustParseAddr(h); !not[a] && !seen[a] && r.family.has(a) {
 				seen[a] = true
 				all = append(all, h)
 			}

@@ -40,6 +40,13 @@ func TestHosts(t *testing.T) {
 		{"bind 192.0.2.1 {\nexcept 2001:db8::1\n}\nbind eth0", []string{"192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, ""},
 		{"bind fe80::7%eth3", []string{"fe80::7%eth3"}, ""},
 
+		{"bind eth0 {\nipv4\n}", []string{"192.0.2.1"}, ""},
+		{"bind eth0 {\nipv6\n}", []string{"2001:db8::1", "fe80::1%eth0"}, ""},
+		{"bind eth0 {\nipv6\nipv6\nexcept fe80::1%eth0\n}\nbind 192.0.2.9", []string{"2001:db8::1", "192.0.2.9"}, ""},
+		{"bind eth0 {\nipv4\nipv6\n}", nil, "ipv4 and ipv6 exclude each other"},
+		{"bind 192.0.2.7 {\nipv6\n}", nil, "all addresses are excepted"},
+		{"bind eth0 {\nipv4 x\n}", nil, "Wrong argument count"},
+
 		{"bind", nil, "plugin/bind: Testfile:1 - Error during parsing: at least one address or interface name is expected"},
 		{"bind eth0 {\nexcept\n}", nil, "at least one address or interface must be given to except subdirective"},
 		{"bind eth0 {\nfoo\n}", nil, `invalid option "foo"`},

@@ -5,7 +5,7 @@
 //	client ◀── proxy ◀──────────────[reply]──────────◀──WriteTo──── reply, *Addr
 //
 // The protocol is at https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt; types and policies are those of
-// github.com/pires/go-proxyproto, which also does the same for TCP. Start at PacketConn.
+// github.com/pires/go-proxyproto, which has the same for TCP. Start at PacketConn; who reads datagrams by himself asks its Open.
 package proxyproto
 
 import (
@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -49,10 +50,23 @@ type PacketConn struct {
 	// longest time is forgotten. 0 stands for 10240.
 	UDPSessionTrackingMaxSessions int
 
+	// Refused, if not nil, is told each header that had no effect, and why.
+	Refused func(Reason)
+
 	once     sync.Once // makes sessions
 	sessions *sessions // nil if sessions are not tracked
 	warnings warnings
 }
+
+// Reason is why a header had no effect.
+type Reason string
+
+// Reasons for which headers have no effect.
+const (
+	Ignored  Reason = "ignored"  // the policy takes it off only
+	Rejected Reason = "rejected" // the policy drops datagrams with one
+	Invalid  Reason = "invalid"  // it cannot be read, or used
+)
 
 // scratch holds buffers for whole datagrams: the header must not take room from the caller's buffer.
 var scratch = sync.Pool{New: func() any { return new([1 << 16]byte) }}
@@ -89,72 +103,112 @@ func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (n int, err error) {
 	return c.PacketConn.WriteTo(p, addr)
 }
 
+// Open decides about one datagram from peer, for who reads datagrams by himself: what there is to read of it, and who is the client; that is
+// peer if no proxy has told another one. It reports false if the datagram is to be dropped; that has been logged then, where
+// there was a reason. payload is a part of datagram.
+func (c *PacketConn) Open(datagram []byte, peer netip.AddrPort, now time.Time) (payload []byte, client netip.AddrPort, ok bool) {
+	addr := net.UDPAddrFromAddrPort(peer)
+	payload, client, err := c.decide(datagram, addr, now)
+	switch {
+	case errors.Is(err, errNothingToRead):
+		return nil, client, false
+	case err != nil:
+		c.warnings.dropped(addr, err, now)
+		return nil, client, false
+	case !client.IsValid():
+		client = peer
+	}
+	return payload, client, true
+}
+
+// open is Open for PacketConn's own reading.
+func (c *PacketConn) open(datagram []byte, peer net.Addr, now time.Time) (payload []byte, from net.Addr, err error) {
+	payload, client, err := c.decide(datagram, peer, now)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !client.IsValid():
+		return payload, peer, nil
+	}
+	return payload, newAddr(client, peer), nil
+}
+
 // errNothingToRead says that a datagram was understood, but holds nothing for the reader.
 var errNothingToRead = errors.New("no payload")
 
 // errNoPayload says that a header cannot be used, as nothing follows it.
 var errNoPayload = errors.New("nothing follows the header, and sessions are not tracked")
 
-// open decides about one datagram from peer: what the reader gets of it, and as from whom.
-func (c *PacketConn) open(datagram []byte, peer net.Addr, now time.Time) (payload []byte, from net.Addr, err error) {
+// decide says what the reader gets of a datagram from peer, and the client if a proxy has told one.
+func (c *PacketConn) decide(datagram []byte, peer net.Addr, now time.Time) (payload []byte, client netip.AddrPort, err error) {
 	policy, err := c.policy(peer)
 	if err != nil {
-		return nil, nil, err
+		return nil, client, err
 	}
 	if policy == proxyproto.SKIP {
-		return datagram, peer, nil
+		return datagram, client, nil
 	}
 	h, payload, err := parseHeader(datagram)
 	switch {
 	case errors.Is(err, proxyproto.ErrNoProxyProtocol):
-		return c.openBare(datagram, peer, policy, now)
+		return c.decideBare(datagram, peer, policy, now)
 	case err != nil:
-		return nil, nil, err
+		c.refused(Invalid)
+		return nil, client, err
 	case policy == proxyproto.REJECT:
-		return nil, nil, proxyproto.ErrSuperfluousProxyHeader
-	}
-
-	if policy != proxyproto.IGNORE {
+		c.refused(Rejected)
+		return nil, client, proxyproto.ErrSuperfluousProxyHeader
+	case policy == proxyproto.IGNORE:
+		c.refused(Ignored)
+	default:
 		if err := c.validate(datagram); err != nil {
-			return nil, nil, err
+			c.refused(Invalid)
+			return nil, client, err
 		}
 		if h.relayed {
-			return c.openRelayed(h, payload, peer, now)
+			return c.decideRelayed(h, payload, peer, now)
 		}
 	}
 	if len(payload) == 0 {
-		return nil, nil, errNothingToRead
+		return nil, client, errNothingToRead
 	}
-	return payload, peer, nil
+	return payload, client, nil
 }
 
-// openRelayed decides about a datagram whose header names the client.
-func (c *PacketConn) openRelayed(h header, payload []byte, peer net.Addr, now time.Time) ([]byte, net.Addr, error) {
+func (c *PacketConn) refused(why Reason) {
+	if c.Refused != nil {
+		c.Refused(why)
+	}
+}
+
+// decideRelayed is decide for a datagram whose header names the client.
+func (c *PacketConn) decideRelayed(h header, payload []byte, peer net.Addr, now time.Time) ([]byte, netip.AddrPort, error) {
 	if len(payload) > 0 {
-		return payload, newAddr(h.client, peer), nil
+		return payload, h.client, nil
 	}
 	key, ok := peer.(*net.UDPAddr)
 	sessions := c.tracked()
 	if !ok || sessions == nil {
-		return nil, nil, errNoPayload
+		c.refused(Invalid)
+		return nil, netip.AddrPort{}, errNoPayload
 	}
 	sessions.begin(key.AddrPort(), h.client, now)
-	return nil, nil, errNothingToRead
+	return nil, netip.AddrPort{}, errNothingToRead
 }
 
-// openBare decides about a datagram without a header.
-func (c *PacketConn) openBare(datagram []byte, peer net.Addr, policy proxyproto.Policy, now time.Time) ([]byte, net.Addr, error) {
+// decideBare is decide for a datagram without a header.
+func (c *PacketConn) decideBare(datagram []byte, peer net.Addr, policy proxyproto.Policy, now time.Time) (payload []byte, client netip.AddrPort, err error) {
 	if policy == proxyproto.USE || policy == proxyproto.REQUIRE {
 		if key, ok := peer.(*net.UDPAddr); ok {
 			if client, ok := c.tracked().client(key.AddrPort(), now); ok {
-				return datagram, newAddr(client, peer), nil
+				return datagram, client, nil
 			}
 		}
 	}
 	if policy == proxyproto.REQUIRE {
-		return nil, nil, proxyproto.ErrNoProxyProtocol
+		return nil, client, proxyproto.ErrNoProxyProtocol
 	}
-	return datagram, peer, nil
+	return datagram, client, nil
 }
 
 // policy asks ConnPolicy about peer.

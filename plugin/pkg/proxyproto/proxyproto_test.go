@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"io"
 	golog "log"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -384,4 +386,62 @@ func TestOverLoopback(t *testing.T) {
 			t.Errorf("%s: the server sees %q, %v, want %q", tc.content, p[:n], err, tc.want)
 		}
 	}
+}
+
+func TestOpen(t *testing.T) {
+	captureLog(t)
+	policies := map[netip.Addr]proxyproto.Policy{
+		netip.MustParseAddr("192.0.2.1"): proxyproto.USE,
+		netip.MustParseAddr("192.0.2.2"): proxyproto.IGNORE,
+		netip.MustParseAddr("192.0.2.3"): proxyproto.REJECT,
+		netip.MustParseAddr("192.0.2.4"): proxyproto.SKIP,
+	}
+	refused := map[Reason]int{}
+	c := &PacketConn{
+		PacketConn: &fake{t: t}, UDPSessionTrackingTTL: time.Minute,
+		ConnPolicy: func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+			return policies[o.Upstream.(*net.UDPAddr).AddrPort().Addr()], nil
+		},
+		Refused: func(r Reason) { refused[r]++ },
+	}
+	const proxied = "198.51.100.7:12345"
+	for _, tc := range []struct{ from, in, payload, client string }{
+		{"192.0.2.1:1", head + "aa", "aa", proxied},
+		{"192.0.2.1:1", "aa", "aa", "192.0.2.1:1"},
+		{"192.0.2.1:1", head, "", ""}, // begins a session
+		{"192.0.2.1:1", "bb", "bb", proxied},
+		{"192.0.2.1:2", "bb", "bb", "192.0.2.1:2"},
+		{"192.0.2.2:1", head + "aa", "aa", "192.0.2.2:1"},
+		{"192.0.2.3:1", head + "aa", "", ""},
+		{"192.0.2.3:1", "aa", "aa", "192.0.2.3:1"},
+		{"192.0.2.4:1", head + "aa", strings.ReplaceAll(head, " ", "") + "aa", "192.0.2.4:1"},
+		{"192.0.2.1:1", head[:len(head)-5], "", ""},
+	} {
+		payload, client, ok := c.Open(octets(t, tc.in), netip.MustParseAddrPort(tc.from), time.Now())
+		if ok != (tc.client != "") || ok && (client.String() != tc.client || hex.EncodeToString(payload) != tc.payload) {
+			t.Errorf("%s from %s: got %x of %v, %t", tc.in, tc.from, payload, client, ok)
+		}
+	}
+	if refused[Ignored] != 1 || refused[Rejected] != 1 || refused[Invalid] != 1 {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
+// FuzzOpenAddr sends anything to all policies.
+func FuzzOpenAddr(f *testing.F) {
+	golog.SetOutput(io.Discard)
+	f.Add(octets(f, head+"aa"), uint8(0))
+	f.Add(octets(f, head), uint8(1))
+	f.Add([]byte("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n"), uint8(2))
+	f.Fuzz(func(t *testing.T, b []byte, policy uint8) {
+		c := &PacketConn{PacketConn: &fake{}, ConnPolicy: always(proxyproto.Policy(policy % 5)), UDPSessionTrackingTTL: time.Minute}
+		peer := netip.MustParseAddrPort("192.0.2.1:1001")
+		payload, client, ok := c.Open(b, peer, time.Now())
+		if ok && (!client.IsValid() || !bytes.HasSuffix(b, payload)) {
+			t.Fatalf("%x, policy %d: %x of %v", b, policy, payload, client)
+		}
+		if trusted := policy%5 == uint8(proxyproto.USE) || policy%5 == uint8(proxyproto.REQUIRE); ok && !trusted && client != peer {
+			t.Fatalf("%x, policy %d: the client is %v", b, policy, client)
+		}
+	})
 }
