@@ -14,7 +14,7 @@ LDFLAGS := -s -w -X github.com/coredns/coredns/coremain.GitCommit=$(COMMIT)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build gen check run run-k8s test race clean help
+.PHONY: all build gen check run run-k8s certs bench test race clean help
 
 all: build
 
@@ -38,6 +38,12 @@ run: build ## the server with examples/Corefile on $(PORT)
 run-k8s: build ## a real Kubernetes API, the stock Corefile, and what it answers
 	test/cluster/build.sh >/dev/null
 	$(GO) run ./test/k8s/show -server ./$(BINARY)
+
+certs: ## a certificate of one's own for the examples with TLS, in examples/transports
+	$(GO) run ./examples/certs
+
+bench: build ## the server under load, beside others: make bench PEERS="knotd nsd unbound"
+	$(GO) run ./bench -server ./$(BINARY) -peers "$(PEERS)"
 
 test: ## all tests; the first time this builds the programs of the test cluster
 	test/cluster/build.sh >/dev/null

@@ -91,7 +91,9 @@ func (f *files) config() *tls.Config {
 }
 
 // certificate is the GetCertificate of the configuration.
-func (f *files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &f.live.Load().cert, nil }
+func (f *files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &f.live.Load().cert, nil
+}
 
 // configForClient is the GetConfigForClient of the configuration. As long as the CAs are those of the start, the
 // configuration itself will do.

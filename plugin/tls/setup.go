@@ -18,23 +18,56 @@ type settings struct {
 	files  []string // certificate, key and perhaps CA; empty with ACME
 	auth   tls.ClientAuthType
 	keyLog string
+
+	acme  acmeSettings // without files
+	given []string     // the options of acme
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
-	Args: corefile.Args[settings]{Syntax: "CERT KEY [CA]", Min: 2, Max: 3, Set: func(s *settings, l *corefile.Line) error {
+	Args: corefile.Args[settings]{Syntax: "[CERT KEY [CA]]", Max: 3, Set: func(s *settings, l *corefile.Line) error {
+		if len(l.Args) == 1 {
+			return l.CountErr()
+		}
 		*s = settings{files: l.Args} // of several directives the last one counts
 		return nil
 	}},
 	Unknown: "unknown option '%s'",
-	Options: corefile.Table[settings]{
-		corefile.Row("client_auth", "nocert|request|require|verify_if_given|require_and_verify", "whether clients show certificates", 1, 1, setClientAuth),
-		corefile.Row("keylog", "FILE", "append the secrets of connections to FILE", 1, 1, func(s *settings, l *corefile.Line) error {
+	Options: append(corefile.Table[settings]{
+		fileOption("client_auth", "nocert|request|require|verify_if_given|require_and_verify", "whether clients show certificates", setClientAuth),
+		fileOption("keylog", "FILE", "append the secrets of connections to FILE", func(s *settings, l *corefile.Line) error {
 			s.keyLog = l.Args[0]
 			return nil
 		}),
+	}, acmeOptions...),
+	Unlisted: func(s *settings, l *corefile.Line) (bool, error) {
+		if len(s.files) > 0 {
+			return false, nil
+		}
+		return true, unknownACME(l)
+	},
+	Check: func(s *settings) error {
+		if len(s.files) == 0 && len(s.acme.domains) == 0 {
+			return errNoDomain
+		}
+		return nil
 	},
 })
+
+// fileOption is an option of directives with files.
+func fileOption(name, syntax, help string, set func(s *settings, l *corefile.Line) error) corefile.Option[settings] {
+	return corefile.Row(name, syntax, help, 0, -1, func(s *settings, l *corefile.Line) error {
+		if len(s.files) == 0 {
+			return unknownACME(l)
+		}
+		if len(l.Args) != 1 {
+			return l.CountErr()
+		}
+		return set(s, l)
+	})
+}
+
+func unknownACME(l *corefile.Line) error { return l.Errf("unknown ACME option %q", l.Name()) }
 
 func setClientAuth(s *settings, l *corefile.Line) error {
 	auth, ok := clientAuth[l.Args[0]]
@@ -55,7 +88,13 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
-	if err := setupFiles(c, s); err != nil {
+	var err error
+	if len(s.files) > 0 {
+		err = setupFiles(c, s)
+	} else {
+		err = setupACME(c, s.acme)
+	}
+	if err != nil {
 		return plugin.Error(pluginName, err)
 	}
 	return nil

@@ -1,0 +1,192 @@
+package tls
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/coredns/caddy"
+)
+
+// issuerKey is the key of an instance's issuer.
+type issuerKey struct{}
+
+// issuer obtains the certificates of one instance and renews them, from the moment that its servers listen until it is shut
+// down. Renewed certificates are used at once.
+type issuer struct {
+	challenges challenges
+
+	mu      sync.Mutex
+	domains map[string]account // who is asked for the certificate of a domain
+	configs map[account]*certmagic.Config
+	cache   *certmagic.Cache // nil before start
+	cancel  context.CancelFunc
+	over    bool // the instance is shut down
+}
+
+// renewInterval is how often certificates are looked at; 0 stands for certmagic's default, ten minutes. Tests change it.
+var renewInterval time.Duration
+
+// setupACME makes the configuration that takes its certificates from an authority.
+func setupACME(c *caddy.Controller, s acmeSettings) error {
+	config := dnsserver.GetConfig(c)
+	if err := s.complete(config.Root); err != nil {
+		return err
+	}
+	i, ok := c.Get(issuerKey{}).(*issuer)
+	if !ok {
+		i = &issuer{domains: map[string]account{}}
+		c.Set(issuerKey{}, i)
+		c.OnShutdown(i.stop)
+		dnsserver.AddPluginToAllServerBlocks(c, func(next plugin.Handler) plugin.Handler {
+			return &Challenge{Next: next, of: &i.challenges}
+		})
+	}
+	if err := i.add(s); err != nil {
+		return err
+	}
+	config.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return i.certificate(&s, hello)
+	}}
+	registerHook()
+	return nil
+}
+
+// add notes who is asked for the certificates of s.
+func (i *issuer) add(s acmeSettings) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, d := range s.domains {
+		if other, ok := i.domains[d]; ok && other != s.account {
+			return fmt.Errorf("ACME domain %q is configured with conflicting options", d)
+		}
+		i.domains[d] = s.account
+	}
+	return nil
+}
+
+// registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
+// up.
+func registerHook() {
+	defer func() { _ = recover() }() // it was registered
+	caddy.RegisterEventHook(pluginName, onEvent)
+}
+
+// onEvent starts the issuer of an instance whose servers listen now: an authority may ask us at once.
+func onEvent(event caddy.EventName, info any) error {
+	inst, ok := info.(*caddy.Instance)
+	if event != caddy.InstanceStartupEvent || !ok {
+		return nil
+	}
+	inst.StorageMu.RLock()
+	i, ok := inst.Storage[issuerKey{}].(*issuer)
+	inst.StorageMu.RUnlock()
+	if !ok {
+		return nil
+	}
+	return i.start()
+}
+
+// start begins to manage the certificates, in goroutines that stop ends. What is in the storage is used at once.
+func (i *issuer) start() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over || i.cache != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	i.cancel = cancel
+	i.cache = certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert:   func(cert certmagic.Certificate) (*certmagic.Config, error) { return i.configFor(cert.Names) },
+		RenewCheckInterval: renewInterval, Logger: zapLogger(),
+	})
+	i.configs = map[account]*certmagic.Config{}
+	names := map[account][]string{}
+	for d, a := range i.domains {
+		names[a] = append(names[a], d)
+	}
+	var errs []error
+	for a, domains := range names {
+		cfg, err := i.newConfig(a)
+		if err == nil {
+			i.configs[a] = cfg
+			err = cfg.ManageAsync(ctx, domains)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// newConfig is certmagic's configuration for an account.
+func (i *issuer) newConfig(a account) (*certmagic.Config, error) {
+	roots, err := a.roots()
+	if err != nil {
+		return nil, err
+	}
+	cfg := certmagic.New(i.cache, certmagic.Config{
+		Storage: &certmagic.FileStorage{Path: a.storage},
+		OCSP:    certmagic.OCSPConfig{DisableStapling: false},
+		Logger:  zapLogger(),
+	})
+	cfg.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(cfg, certmagic.ACMEIssuer{
+		CA: a.ca, Email: a.email, Agreed: true, TrustedRoots: roots, Resolver: a.resolver,
+		DNS01Solver: &i.challenges, DisableHTTPChallenge: true, DisableTLSALPNChallenge: true,
+		Logger: zapLogger(),
+	})}
+	return cfg, nil
+}
+
+// configFor is the configuration by which a certificate is renewed. It is called by certmagic's goroutines.
+func (i *issuer) configFor(names []string) (*certmagic.Config, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, n := range names {
+		if cfg := i.configs[i.domains[n]]; cfg != nil {
+			return cfg, nil
+		}
+	}
+	return nil, fmt.Errorf("no ACME account for %v", names)
+}
+
+// stop ends all goroutines.
+func (i *issuer) stop() error {
+	i.mu.Lock()
+	i.over = true
+	cache := i.cache
+	if i.cancel != nil {
+		i.cancel()
+	}
+	i.mu.Unlock()
+	if cache != nil {
+		cache.Stop()
+	}
+	return nil
+}
+
+// certificate is the certificate for a client of the listener that s configures.
+func (i *issuer) certificate(s *acmeSettings, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	domain := s.covers(hello.ServerName)
+	if domain == "" {
+		return nil, fmt.Errorf("no ACME certificate is for %q", hello.ServerName)
+	}
+	i.mu.Lock()
+	cfg := i.configs[s.account]
+	i.mu.Unlock()
+	if cfg == nil {
+		return nil, fmt.Errorf("ACME certificate is not ready for %q", domain)
+	}
+	asked := *hello
+	asked.ServerName = domain
+	cert, err := cfg.GetCertificateWithContext(hello.Context(), &asked)
+	if err != nil {
+		return nil, fmt.Errorf("ACME certificate is not ready for %q: %w", domain, err)
+	}
+	return cert, nil
+}

@@ -1,0 +1,188 @@
+package tls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	golog "log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+
+	"github.com/coredns/caddy"
+	"github.com/letsencrypt/pebble/v2/ca"
+	"github.com/letsencrypt/pebble/v2/db"
+	"github.com/letsencrypt/pebble/v2/va"
+	"github.com/letsencrypt/pebble/v2/wfe"
+)
+
+// pebble is an authority for tests, that of Let's Encrypt. It looks names up at the server that it is told.
+type pebble struct {
+	port   string // of the server that answers it, over UDP and TCP
+	server *httptest.Server
+	ready  chan http.Handler
+	roots  string // file with the certificate of its HTTP server
+}
+
+func newPebble(t *testing.T) *pebble {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := &pebble{ready: make(chan http.Handler, 1)}
+	_, p.port, _ = net.SplitHostPort(l.Addr().String())
+	p.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := <-p.ready
+		p.ready <- h
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.server.Close)
+	p.roots = filepath.Join(t.TempDir(), "pebble.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	if err := os.WriteFile(p.roots, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// begin has the authority work, with certificates that are valid for so many seconds.
+func (p *pebble) begin(t *testing.T, seconds uint64) {
+	t.Helper()
+	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
+	t.Setenv("PEBBLE_WFE_NONCEREJECT", "0")
+	logger := golog.New(io.Discard, "", 0)
+	store := db.NewMemoryStore()
+	authority := ca.New(logger, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "default", ValidityPeriod: seconds}})
+	checks := va.New(logger, 0, 0, false, "127.0.0.1:"+p.port, store)
+	front := wfe.New(logger, store, checks, authority, []string{"pebble.example.org"}, false, false, 1, 1)
+	p.ready <- front.Handler()
+}
+
+func (p *pebble) directory() string { return p.server.URL + wfe.DirectoryPath }
+
+// acmeServer starts a server that gets its certificate from p, and returns the address of DNS over TLS.
+func acmeServer(t *testing.T, p *pebble, storage string) (i *caddy.Instance, dot string) {
+	t.Helper()
+	quiet, directives := caddy.Quiet, dnsserver.Directives
+	caddy.Quiet, dnsserver.Quiet = true, true
+	dnsserver.Directives = []string{pluginName}
+	t.Cleanup(func() { caddy.Quiet, dnsserver.Directives = quiet, directives })
+	i, err := caddy.Start(configOf(p, storage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i, i.Servers()[1].Addr().String()
+}
+
+func configOf(p *pebble, storage string) caddy.Input {
+	return caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: fmt.Appendf(nil, `
+example.org:%s {
+}
+tls://example.org:0 {
+    tls {
+        acme dns.example.org *.example.org
+        ca %s
+        ca_root %s
+        storage %s
+        email admin@example.org
+    }
+}
+`, p.port, p.directory(), p.roots, storage)}
+}
+
+// shown is the certificate that a server shows to who asks for name.
+func shown(addr, name string) (*x509.Certificate, error) {
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp", addr, &tls.Config{InsecureSkipVerify: true, ServerName: name})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0], nil
+}
+
+// eventually is the certificate that is shown when it is another one than old.
+func eventually(t *testing.T, addr, name string, old *x509.Certificate) *x509.Certificate {
+	t.Helper()
+	var last error
+	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		cert, err := shown(addr, name)
+		if last = err; err == nil && (old == nil || !cert.Equal(old)) {
+			return cert
+		}
+	}
+	t.Fatalf("no certificate for %q: %v", name, last)
+	return nil
+}
+
+// TestPebble obtains certificates from an authority, by the records that the server itself answers, also after a reload, and
+// after a start with what is in the storage.
+func TestPebble(t *testing.T) {
+	out := captureLog(t)
+	p, storage := newPebble(t), t.TempDir()
+	i, dot := acmeServer(t, p, storage)
+	if _, err := shown(dot, "dns.example.org"); err == nil {
+		t.Error("there is a certificate before the authority gave one")
+	}
+	p.begin(t, 0)
+	cert := eventually(t, dot, "dns.example.org", nil)
+	if !strings.Contains(cert.Issuer.CommonName, "Pebble") || cert.VerifyHostname("dns.example.org") != nil {
+		t.Errorf("got a certificate of %v for %v", cert.Issuer, cert.DNSNames)
+	}
+	if wild := eventually(t, dot, "www.example.org", nil); wild.VerifyHostname("www.example.org") != nil || wild.VerifyHostname("dns.example.org") != nil {
+		t.Errorf("got a certificate for %v", wild.DNSNames)
+	}
+	if none := eventually(t, dot, "", nil); !none.Equal(cert) {
+		t.Error("who names nobody does not get the first domain's certificate")
+	}
+	if _, err := shown(dot, "example.net"); err == nil {
+		t.Error("there is a certificate for a name that is not ours")
+	}
+
+	i, err := i.Restart(configOf(p, storage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := eventually(t, i.Servers()[1].Addr().String(), "dns.example.org", nil); !again.Equal(cert) {
+		t.Error("the certificate of the storage is not used after a reload")
+	}
+	end(t, i)
+	if !strings.Contains(out.String(), "[INFO] plugin/tls: certificate obtained successfully") {
+		t.Errorf("log: %s", out)
+	}
+}
+
+// TestPebbleRenews has certificates that are valid for a few seconds: they are renewed while the server goes on.
+func TestPebbleRenews(t *testing.T) {
+	captureLog(t)
+	renewInterval = time.Second
+	defer func() { renewInterval = 0 }()
+	p := newPebble(t)
+	i, dot := acmeServer(t, p, t.TempDir())
+	defer end(t, i)
+	p.begin(t, 10)
+	first := eventually(t, dot, "dns.example.org", nil)
+	second := eventually(t, dot, "dns.example.org", first)
+	if !second.NotAfter.After(first.NotAfter) {
+		t.Errorf("valid until %v, then until %v", first.NotAfter, second.NotAfter)
+	}
+}
+
+// end stops an instance with its plugins.
+func end(t *testing.T, i *caddy.Instance) {
+	t.Helper()
+	for _, err := range i.ShutdownCallbacks() {
+		t.Error(err)
+	}
+	i.Stop()
+}
