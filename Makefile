@@ -39,8 +39,8 @@ run-k8s: build ## a real Kubernetes API, the stock Corefile, and what it answers
 	test/cluster/build.sh >/dev/null
 	$(GO) run ./test/k8s/show -server ./$(BINARY)
 
-certs: ## a certificate of one's own for the examples with TLS, in examples/transports
-	$(GO) run ./examples/certs
+certs: ## a certificate of one's own for the examples with TLS, in examples/
+	$(GO) run ./examples/certs examples
 
 bench: build ## the server under load, beside others: make bench PEERS="knotd nsd unbound"
 	$(GO) run ./bench -server ./$(BINARY) -peers "$(PEERS)"
