@@ -543,7 +543,7 @@ func FuzzH2(f *testing.F) {
 		h := newH2Conn(sh, &c.endpoint)
 		h.serve()
 		ours.Close()
-		if h.atWork != 0 || len(h.streams) != 0 || h.waiting != 0 || h.lane != nil {
+		if h.atWork != 0 || len(h.streams) != 0 || h.waiting != 0 || h.stint.lane != nil {
 			t.Fatalf("%d requests at work, %d streams, %d octets are left", h.atWork, len(h.streams), h.waiting)
 		}
 	})

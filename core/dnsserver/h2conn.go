@@ -38,8 +38,7 @@ type h2Conn struct {
 	asked  bool // there was a request
 	idles  int  // frames since the last request
 
-	lane *wire.Lane // entered, nil if none is
-	run  *run       // taken together with the lane
+	stint stint
 
 	ctx    context.Context // of requests in the message lane; ends with the connection
 	cancel context.CancelFunc
@@ -99,7 +98,7 @@ func (c *h2Conn) serve() {
 	for err == nil {
 		err = c.next()
 	}
-	c.leaveLane()
+	c.stint.leave()
 	code := codeOf(err)
 	if code == http2.ErrCodeEnhanceYourCalm {
 		c.base().limited("control_frames")
@@ -248,7 +247,7 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 
 // idle is called when all that has come is served, before more is waited for.
 func (c *h2Conn) idle() {
-	c.leaveLane()
+	c.stint.leave()
 	c.out.flush()
 	c.low.deadline = max(c.patience(c.timeout()), 1)
 	log.Idle()
@@ -269,26 +268,6 @@ func (c *h2Conn) lateness() string {
 		return "read_time"
 	}
 	return "idle_time"
-}
-
-// enterLane makes c serve on a lane, until leaveLane.
-func (c *h2Conn) enterLane() {
-	if c.lane == nil {
-		c.run = runs.Get().(*run)
-		c.peer.Arrival = time.Now()
-		c.lane = enterLane()
-	}
-}
-
-// leaveLane is called before anything that may wait. It gives run back, too.
-func (c *h2Conn) leaveLane() {
-	if c.lane != nil {
-		c.lane.Done(time.Since(c.peer.Arrival))
-		c.lane.Leave()
-		c.lane = nil
-		runs.Put(c.run)
-		c.run = nil
-	}
 }
 
 // hurry tells the client to open no more streams, and lets the reader end when none is on its way.

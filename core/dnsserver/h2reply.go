@@ -25,7 +25,7 @@ func (c *h2Conn) respond(id uint32, a httpAnswer, whole bool) error {
 	}
 	c.mu.Unlock()
 	if full {
-		c.leaveLane()
+		c.stint.leave()
 		return c.out.flush()
 	}
 	return nil

@@ -248,10 +248,11 @@ func (c *h2Conn) answer(id uint32, head *h2Request, body []byte, whole bool) err
 		return c.respond(id, bad, whole)
 	}
 	out := wire.Unpack
-	c.enterLane()
+	c.stint.enter()
+	c.peer.Arrival = c.stint.began
 	if WireLane {
 		var reply []byte
-		if reply, out = c.run.serve(c.base(), packet, c.peer, c.lane, nil); reply != nil {
+		if reply, out = c.stint.run.serve(c.base(), packet, c.peer, c.stint.lane, nil); reply != nil {
 			return c.respond(id, httpReply(reply), whole)
 		}
 	}
@@ -264,11 +265,7 @@ func (c *h2Conn) answer(id uint32, head *h2Request, body []byte, whole bool) err
 
 // later lets a request wait for its answer.
 func (c *h2Conn) later(id uint32, head *h2Request, packet []byte, out wire.Outcome) {
-	r := c.run
-	c.run = nil
-	c.lane.Done(0)
-	c.lane.Leave()
-	c.lane = nil
+	r := c.stint.leaveWith()
 	defer runs.Put(r)
 
 	kept := *head

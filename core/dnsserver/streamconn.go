@@ -25,6 +25,7 @@ type streamConn struct {
 	peer     wire.Peer
 	out      streamWriter
 	slots    chan struct{}
+	stint    stint
 	hijacked atomic.Bool
 }
 
@@ -63,13 +64,14 @@ func (c *streamConn) serve() {
 
 // idle is called when all that has come is served.
 func (c *streamConn) idle() {
+	c.stint.leave()
 	c.out.flush()
 	log.Idle()
 }
 
 // read serves queries until no more come. All that has come is served before replies are written, in one piece.
 func (c *streamConn) read() {
-	s := c.transport.server
+	s := c.base()
 	bytes := s.usesWire()
 	n := 0
 	for ; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
@@ -78,14 +80,16 @@ func (c *streamConn) read() {
 			c.ended(err, n == 0)
 			break
 		}
-		if !bytes || !c.answer(packet, &n) {
+		if bytes {
+			c.answer(packet)
+		} else {
 			c.wait(packet, nil, wire.Unpack)
 		}
 	}
 	if n == s.MaxTCPQueries {
 		s.limited("queries")
 	}
-	c.out.flush()
+	c.idle()
 }
 
 // ended counts why the client sends no more queries, if it is for a limit.
@@ -102,33 +106,23 @@ func (c *streamConn) ended(err error, first bool) {
 	c.transport.server.limited(reason)
 }
 
-// answer serves packet, and what else has come, as far as it need not wait. It reports false if packet is not one for the wire lane.
-// n counts the queries behind the first one.
-func (c *streamConn) answer(packet []byte, n *int) bool {
-	s := c.transport.server
-	run := runs.Get().(*run)
-	defer runs.Put(run)
-	peer := c.peer
-	peer.Arrival = time.Now()
-	c.last.Store(int64(peer.Arrival.Sub(started)))
-	lane := enterLane()
-	for {
-		reply, out := run.serve(s, packet, peer, lane, nil)
-		full := reply != nil && c.out.addFrame(reply)
-		more := out == wire.Done && !full && *n+1 != s.MaxTCPQueries && c.hasFrame()
-		if !more {
-			lane.Done(time.Since(peer.Arrival))
-			lane.Leave()
-			switch {
-			case out != wire.Done:
-				c.wait(packet, &run.query, out)
-			case full:
-				c.out.flush()
-			}
-			return true
-		}
-		packet = frame(c.r)
-		*n++
+// answer serves packet in the wire lane, or lets it wait.
+func (c *streamConn) answer(packet []byte) {
+	if c.stint.lane == nil {
+		c.stint.enter()
+		c.peer.Arrival = c.stint.began
+		c.last.Store(int64(c.stint.began.Sub(started)))
+	}
+	reply, out := c.stint.run.serve(c.base(), packet, c.peer, c.stint.lane, nil)
+	if out != wire.Done {
+		run := c.stint.leaveWith()
+		c.wait(packet, &run.query, out)
+		runs.Put(run)
+		return
+	}
+	if reply != nil && c.out.addFrame(reply) {
+		c.stint.leave()
+		c.out.flush()
 	}
 }
 

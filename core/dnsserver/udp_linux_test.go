@@ -13,6 +13,7 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/pires/go-proxyproto"
+	"golang.org/x/sys/unix"
 )
 
 // serveOn serves h on a socket that is given.
@@ -232,5 +233,33 @@ func TestStackRest(t *testing.T) {
 			c.Close()
 		}
 		sock.close()
+	}
+}
+
+// A socket's queue is longer than by default.
+func TestQueueIsEnlarged(t *testing.T) {
+	size := func(conn *net.UDPConn) (n int) {
+		t.Helper()
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := size(conn)
+	s, err := newBatchedSocket(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if after := size(conn); after <= before {
+		t.Errorf("%d octets, were %d", after, before)
 	}
 }
