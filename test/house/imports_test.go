@@ -31,6 +31,7 @@ var exceptions = map[string][]string{
 	"plugin/secondary":      {"plugin/file", "plugin/transfer"},
 	"plugin/grpc":           {"pb"},
 	"plugin/k8s_external":   {"plugin/etcd/msg", "plugin/transfer"},
+	"plugin/sign":           {"plugin/file"},
 	"plugin/file/mirror":    {"plugin/file", "plugin/transfer"},
 	"plugin/route53":        {"plugin/file/mirror"},
 	"plugin/azure":          {"plugin/file/mirror"},

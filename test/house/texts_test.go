@@ -53,7 +53,7 @@ func TestFileNames(t *testing.T) {
 // proper are words with which an error text may begin though they are not lower case.
 var proper = regexp.MustCompile(`^(DNS|TSIG|EDNS0?|HTTP|TLS|TTL|IP|URL|JSON|SOA|NS|NSEC3?|RRSIG|CNAME|TXT|Kubernetes|API|PROXY|` +
 	// Texts that other servers of this kind print, and that are looked for in logs.
-	`HTTPS3?|AXFR|IXFR|ZONEMD|DNSKEY|DS|CIDR|NoError|DoH3?|DoQ|UDP|TCP|QUIC|Wrong|Unknown|Unable|Need|[A-Z][a-z]+ing )`)
+	`HTTPS3?|ACME|RR|AXFR|IXFR|ZONEMD|DNSKEY|DS|CIDR|NoError|DoH3?|DoQ|UDP|TCP|QUIC|Wrong|Unknown|Unable|Need|[A-Z][a-z]+ing )`)
 
 // TestErrorTexts finds errors that begin with a capital.
 func TestErrorTexts(t *testing.T) {
