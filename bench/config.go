@@ -1,0 +1,54 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+//go:embed conf
+var confFS embed.FS
+
+var configurations = template.Must(template.ParseFS(confFS, "conf/*"))
+
+// settings fill in the configuration of a server.
+type settings struct {
+	Port     int
+	Upstream int    // port of the upstream, 0 if the workload has none
+	Zone     string // path of the zone file
+	Origin   string
+	Dir      string // the server's own
+	Threads  int    // of servers that must be told
+	Log      bool   // log each query
+	Spare    []int  // three more ports, for metrics and the like
+}
+
+// writeConfig writes the configuration called name into s.Dir and returns its path.
+func writeConfig(name string, s settings) (string, error) {
+	path := filepath.Join(s.Dir, name)
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	if err := configurations.ExecuteTemplate(f, name, s); err != nil {
+		f.Close()
+		return "", fmt.Errorf("configuration %s: %w", name, err)
+	}
+	return path, f.Close()
+}
+
+// product is a server program that the benchmark knows how to start.
+type product struct {
+	config string   // its configuration; that of CoreDNS depends on the workload
+	args   []string // before the path of the configuration
+}
+
+var products = map[string]product{
+	"coredns": {args: []string{"-conf"}},
+	"knotd":   {"knotd.conf", []string{"-c"}},
+	"nsd":     {"nsd.conf", []string{"-d", "-c"}},
+	"unbound": {"unbound.conf", []string{"-d", "-c"}},
+	"dnsdist": {"dnsdist.conf", []string{"--supervised", "--disable-syslog", "-C"}},
+}

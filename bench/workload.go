@@ -1,0 +1,93 @@
+package main
+
+import (
+	"io"
+	"math/rand/v2"
+)
+
+// workload is one kind of work that servers are compared at.
+type workload struct {
+	name     string
+	corefile string
+	origin   string // of the zone that the server loads, empty if none
+	zone     func(w io.Writer) error
+	upstream bool
+	tcp      bool
+	log      bool
+	warm     int      // queries sent before the first round, by all clients together
+	peers    []string // products that can do it
+	probe    string   // a name with an address; once it is answered the server is ready
+	// queries is called once a workload and returns the sources of a round's clients.
+	queries func(rnd *rand.Rand) func(round, client, clients int) source
+}
+
+// sizes is how much data the workloads have.
+type sizes struct {
+	smallNames, largeNames, hitNames, services int
+	flatQueries, largeQueries, walks           int
+}
+
+var fullSizes = sizes{
+	smallNames: 1000, largeNames: 500_000, hitNames: 10_000, services: 5000,
+	flatQueries: 20_000, largeQueries: 400_000, walks: 4000,
+}
+
+var (
+	primaries  = []string{"coredns", "knotd", "nsd"}
+	forwarders = []string{"coredns", "unbound", "dnsdist"}
+	ourselves  = []string{"coredns"}
+)
+
+// workloads returns all workloads in the order in which they are run.
+func workloads(s sizes) []workload {
+	small := workload{
+		corefile: "auth.corefile", origin: smallOrigin, peers: primaries, probe: flatName(0) + "." + smallOrigin,
+		zone: func(w io.Writer) error { return flatZone(w, smallOrigin, s.smallNames) },
+		queries: listed(func(rnd *rand.Rand) *queryList {
+			return flatQueries(smallOrigin, s.smallNames, s.flatQueries, rnd)
+		}),
+	}
+	authSmall, tcp, log := small, small, small
+	authSmall.name = "auth-small"
+	tcp.name, tcp.tcp = "tcp", true
+	log.name, log.log, log.peers = "log", true, ourselves
+	return []workload{
+		authSmall,
+		{
+			name: "auth-large", corefile: "auth.corefile", origin: largeOrigin, peers: primaries,
+			probe: flatName(0) + "." + largeOrigin,
+			zone:  func(w io.Writer) error { return flatZone(w, largeOrigin, s.largeNames) },
+			queries: listed(func(rnd *rand.Rand) *queryList {
+				return flatQueries(largeOrigin, s.largeNames, s.largeQueries, rnd)
+			}),
+		},
+		{
+			name: "cache-hit", corefile: "cache.corefile", upstream: true, peers: forwarders,
+			probe: flatName(0) + "." + hitOrigin, warm: 2 * s.hitNames,
+			queries: listed(func(rnd *rand.Rand) *queryList { return warmQueries(hitOrigin, s.hitNames, rnd) }),
+		},
+		{
+			name: "cache-miss", corefile: "cache.corefile", upstream: true, peers: forwarders,
+			probe: "probe." + missOrigin,
+			queries: func(*rand.Rand) func(round, client, clients int) source {
+				return func(round, client, _ int) source { return newFreshNames(round, client, missOrigin) }
+			},
+		},
+		{
+			name: "k8s", corefile: "cluster.corefile", origin: clusterOrigin, upstream: true, peers: ourselves,
+			probe:   serviceName(0) + "." + clusterOrigin,
+			zone:    func(w io.Writer) error { return clusterZone(w, s.services) },
+			queries: listed(func(rnd *rand.Rand) *queryList { return clusterQueries(s.services, s.walks, rnd) }),
+		},
+		tcp,
+		log,
+	}
+}
+
+// listed makes clients go through one list, each from a place of its own.
+func listed(list func(*rand.Rand) *queryList) func(*rand.Rand) func(round, client, clients int) source {
+	return func(rnd *rand.Rand) func(round, client, clients int) source {
+		l := list(rnd)
+		return func(_, client, clients int) source { return l.cursor(client, clients) }
+	}
+}
