@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/miekg/dns"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
@@ -219,9 +221,39 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	e := s.plugin(defaultViewSize)
+	transferred(t, e)
 	m, err := ask(e, "skydns.test.", dns.TypeSOA)
 	if err != nil || len(m.Answer) != 1 || m.Answer[0].(*dns.SOA).Serial == 0 {
 		t.Errorf("%v %v", m, err)
+	}
+}
+
+// transferred looks at what a transfer of the zone has.
+func transferred(t *testing.T, e *Etcd) {
+	t.Helper()
+	if _, err := e.Transfer("web.skydns.test.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) {
+		t.Error(err)
+	}
+	ch, err := e.Transfer("skydns.test.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for rrs := range ch {
+		for _, rr := range rrs {
+			all = append(all, strings.Join(strings.Fields(rr.String()), " "))
+		}
+	}
+	if all[0] != all[len(all)-1] || !strings.Contains(all[0], "SOA") {
+		t.Errorf("%q", all)
+	}
+	for _, want := range []string{
+		"skydns.test. 300 IN NS ns1.ns.dns.skydns.test.", "a.web.skydns.test. 300 IN A 192.0.2.1", "a.web.skydns.test. 300 IN SRV 10 100 80 a.web.skydns.test.",
+		"alias.skydns.test. 300 IN CNAME twice.skydns.test.", `text.skydns.test. 300 IN TXT "some words"`, "a.mail.skydns.test. 300 IN MX 5 a.mail.skydns.test.",
+	} {
+		if !slices.Contains(all, want) {
+			t.Errorf("there is no %q in\n%s", want, strings.Join(all, "\n"))
+		}
 	}
 }
 

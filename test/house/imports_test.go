@@ -24,7 +24,8 @@ var exceptions = map[string][]string{
 	"plugin/pkg/upstream":   {"core/dnsserver", "request"},
 	"plugin":                {"plugin/etcd/msg"},
 	"plugin/metrics":        {"coremain"}, // the version is a metric
-	"plugin/kubernetes":     {"coremain", "plugin/etcd/msg"},
+	"plugin/kubernetes":     {"coremain", "plugin/etcd/msg", "plugin/transfer"},
+	"plugin/etcd":           {"plugin/transfer"},
 	"plugin/file":           {"plugin/transfer"},
 	"plugin/auto":           {"plugin/file", "plugin/transfer"},
 	"plugin/forward":        {"plugin/dnstap", "plugin/dnstap/msg"},

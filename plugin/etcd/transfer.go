@@ -1,0 +1,93 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// Transfer implements transfer.Transferer: the records of each service at its own name. What names above it get from the services
+// below them is not among them.
+func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	if !slices.Contains(e.Zones, zone) {
+		return nil, transfer.ErrNotAuthoritative
+	}
+	ctx := context.Background()
+	state := request.Request{Zone: zone, Req: new(dns.Msg).SetQuestion(zone, dns.TypeTXT)}
+	kvs, err := e.get(ctx, msg.Path(zone, e.PathPrefix), true)
+	if err != nil && !e.IsNameError(err) {
+		return nil, err
+	}
+	services := e.services(ctx, kvs, nil, dns.TypeTXT)
+	soa, err := plugin.SOA(ctx, e, zone, state, plugin.Options{})
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan []dns.RR)
+	go func() {
+		defer close(out)
+		out <- soa
+		if serial != 0 && serial >= soa[0].(*dns.SOA).Serial {
+			return
+		}
+		if servers, addresses, err := plugin.NS(ctx, e, zone, state, plugin.Options{}); err == nil {
+			out <- append(servers, addresses...)
+		}
+		for i := range services {
+			if records := e.recordsOf(&services[i], zone); len(records) > 0 {
+				out <- records
+			}
+		}
+		out <- soa
+	}()
+	return out, nil
+}
+
+// recordsOf is the records of a service at its own name. Name servers and the zone's own addresses stand in it otherwise.
+func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
+	owner := e.ownerOf(s.Key)
+	if dns.IsSubDomain(dnsutil.Join("ns.dns", zone), owner) {
+		return nil
+	}
+	switch typ, ip := s.HostType(); {
+	case typ == dns.TypeA:
+		all = append(all, s.NewA(owner, ip))
+	case typ == dns.TypeAAAA:
+		all = append(all, s.NewAAAA(owner, ip))
+	case typ == dns.TypeCNAME && s.Port == 0 && !s.Mail && s.Text == "":
+		return []dns.RR{s.NewCNAME(owner, dns.Fqdn(s.Host))}
+	}
+	target := owner
+	if typ, _ := s.HostType(); typ == dns.TypeCNAME {
+		target = dns.Fqdn(s.Host)
+	}
+	if s.Port > 0 {
+		srv := s.NewSRV(owner, 100)
+		srv.Target = target
+		all = append(all, srv)
+	}
+	if s.Mail {
+		mx := s.NewMX(owner)
+		mx.Mx = target
+		all = append(all, mx)
+	}
+	if s.Text != "" {
+		all = append(all, s.NewTXT(owner))
+	}
+	return all
+}
+
+// ownerOf is the name that a key stands for.
+func (e *Etcd) ownerOf(key string) string {
+	labels := strings.Split(strings.Trim(strings.TrimPrefix(key, msg.Path("", e.PathPrefix)), "/"), "/")
+	slices.Reverse(labels)
+	return dnsutil.Join(labels...)
+}
