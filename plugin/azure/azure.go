@@ -102,6 +102,9 @@ func (h *Azure) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	return h.mirror.Transfer(zone, serial)
 }
 
+// TransferSerials implements transfer.Changing.
+func (h *Azure) TransferSerials() map[string]uint32 { return h.mirror.TransferSerials() }
+
 func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string) (all []dns.RR, err error) {
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)

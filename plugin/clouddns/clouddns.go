@@ -125,6 +125,9 @@ func (h *CloudDNS) Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
 	return h.mirror.Transfer(zone, serial)
 }
 
+// TransferSerials implements transfer.Changing.
+func (h *CloudDNS) TransferSerials() map[string]uint32 { return h.mirror.TransferSerials() }
+
 // fetch reads the record sets of a zone.
 func fetch(ctx context.Context, client api, z mirror.Hosted) (all []dns.RR, err error) {
 	project, zone, _ := strings.Cut(z.ID, ":")

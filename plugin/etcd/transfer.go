@@ -51,6 +51,18 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	return out, nil
 }
 
+// TransferSerials implements transfer.Changing. Without a copy in memory changes do not show.
+func (e *Etcd) TransferSerials() map[string]uint32 {
+	if e.view == nil || !e.view.settled() {
+		return nil
+	}
+	all := map[string]uint32{}
+	for _, zone := range e.Zones {
+		all[zone] = uint32(e.lastRev.get())
+	}
+	return all
+}
+
 // recordsOf is the records of a service at its own name. Name servers and the zone's own addresses stand in it otherwise.
 func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 	owner := e.ownerOf(s.Key)

@@ -33,6 +33,20 @@ func (e *External) Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
 	return out, nil
 }
 
+// TransferSerials implements transfer.Changing.
+func (e *External) TransferSerials() map[string]uint32 {
+	if e.source == nil {
+		return nil
+	}
+	all := map[string]uint32{}
+	for _, zone := range e.Zones {
+		if serial := e.source.ExternalSerial(zone); serial != 0 {
+			all[zone] = serial
+		}
+	}
+	return all
+}
+
 // records is all records of services, each once.
 func (e *External) records(zone string) []dns.RR {
 	services, headless := e.source.ExternalServices(zone, e.headless)

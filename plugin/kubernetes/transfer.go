@@ -40,6 +40,23 @@ func (k *Kubernetes) Transfer(name string, serial uint32) (<-chan []dns.RR, erro
 	return out, nil
 }
 
+// TransferSerials implements transfer.Changing.
+func (k *Kubernetes) TransferSerials() map[string]uint32 {
+	s, synced := k.data()
+	if !synced {
+		return nil
+	}
+	all := map[string]uint32{}
+	for _, text := range k.Zones {
+		if lower, err := wire.LowerName(text); err == nil {
+			if z, ok := k.compiled().zones.Get(lower); ok && !z.reverse && !z.multicluster {
+				all[wire.Text(lower)] = s.Serial(store.Internal)
+			}
+		}
+	}
+	return all
+}
+
 // look is the answer that a query gets, with its additional section.
 func (k *Kubernetes) look(name string, typ uint16) (answer, extra []dns.RR) {
 	r := new(dns.Msg).SetQuestion(name, typ)

@@ -101,6 +101,9 @@ func (r *Route53) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) 
 	return r.mirror.Transfer(zone, serial)
 }
 
+// TransferSerials implements transfer.Changing.
+func (r *Route53) TransferSerials() map[string]uint32 { return r.mirror.TransferSerials() }
+
 // pages is how many pages a zone may have: one has a thousand record sets, a zone ten thousand by default.
 const pages = 10000
 

@@ -1,10 +1,12 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -108,6 +110,8 @@ func setup(c *caddy.Controller) error {
 		t.stanzas = append(t.stanzas, &all[i].stanza)
 	}
 	cfg := dnsserver.GetConfig(c)
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
 	c.OnStartup(func() error {
 		t.secrets = cfg.TsigSecret
 		for _, s := range t.stanzas {
@@ -121,9 +125,12 @@ func setup(c *caddy.Controller) error {
 			}
 		}
 		t.notify = newNotifier(t.tell)
+		watching.Go(func() { t.watch(ctx, lookEvery, t.NotifyLater) })
 		return nil
 	})
 	c.OnShutdown(func() error {
+		cancel()
+		watching.Wait()
 		if t.notify != nil {
 			t.notify.stop()
 		}

@@ -103,6 +103,22 @@ func (c *PacketConn) WriteTo(p []byte, addr net.Addr) (n int, err error) {
 	return c.PacketConn.WriteTo(p, addr)
 }
 
+// SetReadBuffer sets the size of the system's receive buffer, where the underlying connection has one.
+func (c *PacketConn) SetReadBuffer(bytes int) error {
+	if b, ok := c.PacketConn.(interface{ SetReadBuffer(int) error }); ok {
+		return b.SetReadBuffer(bytes)
+	}
+	return nil
+}
+
+// SetWriteBuffer sets the size of the system's send buffer, where the underlying connection has one.
+func (c *PacketConn) SetWriteBuffer(bytes int) error {
+	if b, ok := c.PacketConn.(interface{ SetWriteBuffer(int) error }); ok {
+		return b.SetWriteBuffer(bytes)
+	}
+	return nil
+}
+
 // Open decides about one datagram from peer, for who reads datagrams by himself: what there is to read of it, and who is the client; that is
 // peer if no proxy has told another one. It reports false if the datagram is to be dropped; that has been logged then, where
 // there was a reason. payload is a part of datagram.

@@ -445,3 +445,20 @@ func FuzzOpenAddr(f *testing.F) {
 		}
 	})
 }
+
+func TestBuffers(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, c := range []*PacketConn{{PacketConn: conn}, {PacketConn: &fake{t: t}}} {
+		if err := errors.Join(c.SetReadBuffer(1<<16), c.SetWriteBuffer(1<<16)); err != nil {
+			t.Error(err)
+		}
+	}
+	conn.Close()
+	if err := (&PacketConn{PacketConn: conn}).SetReadBuffer(1 << 16); err == nil {
+		t.Error("the connection's error is lost")
+	}
+}
