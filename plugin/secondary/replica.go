@@ -2,6 +2,7 @@ package secondary
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,7 +36,9 @@ type replica struct {
 
 // source is where zones come from, as one directive tells.
 type source struct {
-	primaries []string // host:port
+	primaries []string        // host:port
+	secure    map[string]bool // those of primaries that are asked over TLS
+	tls       *tls.Config
 	key       *fetch.Key
 	limits    fetch.Limits
 	zonemd    bool // refuse zones that do not match their ZONEMD record
@@ -186,7 +189,11 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 }
 
 func (r *replica) client(primary string) *fetch.Client {
-	return &fetch.Client{Primary: primary, Key: r.source.key, Limits: r.source.limits}
+	c := &fetch.Client{Primary: primary, Key: r.source.key, Limits: r.source.limits}
+	if r.source.secure[primary] {
+		c.TLS = r.source.tls
+	}
+	return c
 }
 
 // serial asks one primary for its serial.

@@ -3,8 +3,10 @@ package secondary
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	golog "log"
 	"net"
 	"os"
@@ -611,5 +613,57 @@ func TestRooms(t *testing.T) {
 	defer cancel()
 	if _, err := r.serial(ctx, p.addr); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without room: %v", err)
+	}
+}
+
+// A primary may be asked over TLS (RFC 9103): its certificate has to be good.
+func TestTransferOverTLS(t *testing.T) {
+	const certs = "../../test/testdata/readme/"
+	p := newPrimary(t)
+	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7"))
+	pair, err := tls.LoadX509KeyPair(certs+"cert.pem", certs+"key.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var agreed atomic.Value
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if conn.(*tls.Conn).Handshake() != nil {
+					return
+				}
+				agreed.Store(conn.(*tls.Conn).ConnectionState().NegotiatedProtocol)
+				to, err := net.Dial("tcp", p.addr)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				go io.Copy(to, conn)
+				io.Copy(conn, to)
+			}()
+		}
+	}()
+	good := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from tls://%s\ntls %sca.pem\n}", l.Addr(), certs))
+	becomes(t, good, "a.example.org.", "192.0.2.7")
+	if agreed.Load() != "dot" {
+		t.Errorf("agreed on %v", agreed.Load())
+	}
+	before := p.queries.Load()
+	for _, input := range []string{"", "tls " + certs + "ca.pem\ntls_servername other.example.net\n"} {
+		bad := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from tls://%s\n%s}", l.Addr(), input))
+		time.Sleep(100 * time.Millisecond)
+		if got := ask(t, bad, "a.example.org."); got != "SERVFAIL" || p.queries.Load() != before {
+			t.Errorf("%q: %s", input, got)
+		}
 	}
 }

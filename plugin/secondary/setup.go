@@ -1,10 +1,12 @@
 package secondary
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/parse"
+	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/transfer"
@@ -35,6 +38,8 @@ type settings struct {
 	falls   bool
 	keys    []string // of the server block
 	root    string   // the folder of relative names
+
+	serverName string // of primaries with TLS
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -53,6 +58,8 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("transfer", "from ADDRESS [ADDRESS...]", "the primaries", 1, -1, setPrimaries),
 		corefile.Row("catalog", "[MEMBER-ZONES...]", "the zones are catalogs, whose members are to be served, too", 0, -1, setCatalog),
 		corefile.Row("tsig", "KEY [ALGORITHM]", "sign queries with a key of the tsig plugin, and have answers signed", 1, 2, setKey),
+		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for primaries with tls://", 0, 3, setTLS),
+		corefile.String("tls_servername", "NAME", "the name that their certificates must be for", func(s *settings, v string) { s.serverName = v }),
 		corefile.Row("storage", "DIR", "keep the zones in a folder", 1, 1, setStorage),
 		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
 		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
@@ -68,6 +75,10 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if len(s.source.primaries) == 0 {
 			return errors.New("secondary zones require a transfer from property")
 		}
+		if s.source.tls == nil {
+			s.source.tls = new(tls.Config)
+		}
+		s.source.tls.ServerName = s.serverName
 		return nil
 	},
 })
@@ -83,9 +94,19 @@ func setPrimaries(s *settings, l *corefile.Line) error {
 		if text == "*" {
 			return errors.New("can't use '*' in transfer from")
 		}
-		addr, err := parse.HostPort(text, transport.Port)
+		port, secure := transport.Port, strings.HasPrefix(text, transport.TLS+"://")
+		if secure {
+			text, port = strings.TrimPrefix(text, transport.TLS+"://"), transport.TLSPort
+		}
+		addr, err := parse.HostPort(text, port)
 		if err != nil {
 			return err
+		}
+		if secure {
+			if s.source.secure == nil {
+				s.source.secure = map[string]bool{}
+			}
+			s.source.secure[addr] = true
 		}
 		s.source.primaries = append(s.source.primaries, addr)
 	}
@@ -121,6 +142,17 @@ func setKey(s *settings, l *corefile.Line) error {
 	}
 	s.source.key = &fetch.Key{Name: plugin.Name(l.Args[0]).Normalize(), Algorithm: algorithm}
 	return nil
+}
+
+func setTLS(s *settings, l *corefile.Line) (err error) {
+	files := slices.Clone(l.Args)
+	for i, f := range files {
+		if !filepath.IsAbs(f) && s.root != "" {
+			files[i] = filepath.Join(s.root, f)
+		}
+	}
+	s.source.tls, err = pkgtls.NewTLSConfigFromArgs(files...)
+	return err
 }
 
 func setStorage(s *settings, l *corefile.Line) error {

@@ -13,6 +13,7 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,8 @@ type Client struct {
 	Source  netip.Addr // where queries come from; the zero Addr leaves it to the system
 	Key     *Key       // signs queries, and has to sign the answers; nil for none
 	Limits  Limits
+	// TLS makes transfers go over TLS (RFC 9103). Without a name in it, the certificate must be for the primary's address.
+	TLS *tls.Config
 }
 
 // Key is a TSIG key.
@@ -172,8 +175,28 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.Source, 0))
 	}
 	n, err := d.DialContext(ctx, "tcp", c.Primary)
+	if err == nil && c.TLS != nil {
+		n, err = c.secure(ctx, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	return newConn(ctx, n, c), nil
+}
+
+// secure puts TLS onto a connection. Both sides have to agree on DNS (RFC 9103 §7.1), unless the primary does not negotiate.
+func (c *Client) secure(ctx context.Context, n net.Conn) (net.Conn, error) {
+	cfg := c.TLS.Clone()
+	cfg.NextProtos = []string{"dot"}
+	if cfg.ServerName == "" {
+		cfg.ServerName, _, _ = net.SplitHostPort(c.Primary)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Limits.idle())
+	defer cancel()
+	secured := tls.Client(n, cfg)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return secured, nil
 }
