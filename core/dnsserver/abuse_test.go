@@ -123,10 +123,10 @@ func TestIdleClientsDoNotHarm(t *testing.T) {
 					}
 				}()
 				var worst time.Duration
-				for range 4 {
+				for range 3 {
 					var wg sync.WaitGroup
 					var mu sync.Mutex
-					for range 25 {
+					for range 20 {
 						wg.Go(func() {
 							c := nuisance(t, scheme, s.addr)
 							mu.Lock()
@@ -225,7 +225,7 @@ func TestClientsGoAnywhere(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			s := serving(t, blockFor(t, scheme, new(laneHandler)))
-			step := map[string]int{"dns": 1, "tls": 5, "https/1": 5, "https/2": 5, "grpc": 17}[scheme] // handshakes are long
+			step := map[string]int{"dns": 1, "tls": 11, "https/1": 11, "https/2": 11, "grpc": 31}[scheme] // handshakes are long
 			for _, name := range []string{"www.", "unpack.", "park."} {
 				b := packed(t, query(name))
 				answered := false

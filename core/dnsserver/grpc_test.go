@@ -134,7 +134,7 @@ func TestGRPCWithoutSocket(t *testing.T) {
 }
 
 func TestGRPCConnections(t *testing.T) {
-	cfg := blockFor(t, "grpc", echo)
+	cfg := blockFor(t, "grpc", second)
 	most := 3
 	cfg.MaxGRPCConnections = &most
 	s := serving(t, cfg)
@@ -150,7 +150,7 @@ func TestGRPCConnections(t *testing.T) {
 		dial(t, s.addr)
 	}
 	begin := time.Now()
-	if _, err := connect(t, "grpc", s.addr).ask(query("www.")); err != nil || time.Since(begin) > 180*time.Millisecond {
+	if _, err := connect(t, "grpc", s.addr).ask(query("www.")); err != nil || time.Since(begin) > 600*time.Millisecond {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 	for range 2 {

@@ -5,11 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +13,6 @@ import (
 	"github.com/coredns/coredns/plugin/metrics/vars"
 
 	"github.com/miekg/dns"
-	"github.com/pires/go-proxyproto"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/quic-go/quic-go"
 )
@@ -171,50 +166,6 @@ func TestDoQTransfer(t *testing.T) {
 	}
 }
 
-func TestQUICConnections(t *testing.T) {
-	for scheme, codes := range map[string]quicCodes{"quic": {0, 4}, "https3": {0x100, 0x107}} {
-		cfg := blockFor(t, scheme, echo)
-		most := 3
-		cfg.MaxQUICConnections, cfg.MaxHTTPS3Connections = &most, &most
-		s := serving(t, cfg)
-		raw := func() *quic.Conn {
-			conf := trusting.Clone()
-			conf.NextProtos = []string{map[string]string{"quic": "doq", "https3": "h3"}[scheme]}
-			conn, err := quic.DialAddr(t.Context(), s.addr, conf, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { conn.CloseWithError(0, "") })
-			return conn
-		}
-		busy := make(chan error, 3)
-		ask := func(name string) {
-			_, err := connect(t, scheme, s.addr).ask(query(name))
-			busy <- err
-		}
-		go ask("slow.")
-		go ask("slow.")
-		time.Sleep(100 * time.Millisecond)
-		idle := raw()
-		for range 5 {
-			idle = raw() // displaces the one before
-		}
-		go ask("slow.") // and this one the last
-		if got := closeCode(t, idle); got != int(codes.none) {
-			t.Errorf("%s: an idle connection was closed with %d", scheme, got)
-		}
-		time.Sleep(50 * time.Millisecond)
-		if got := closeCode(t, raw()); got != int(codes.tooMany) {
-			t.Errorf("%s: refused with %d, want %d", scheme, got, codes.tooMany)
-		}
-		for range 3 {
-			if err := <-busy; err != nil {
-				t.Errorf("%s: %v", scheme, err)
-			}
-		}
-	}
-}
-
 func TestDoQWorkers(t *testing.T) {
 	cfg := blockFor(t, "quic", echo)
 	one := 1
@@ -233,75 +184,6 @@ func TestDoQWorkers(t *testing.T) {
 	if took := time.Since(begin); took < 880*time.Millisecond {
 		t.Errorf("three queries of 300 ms took %v", took)
 	}
-}
-
-// TestQUICStops has servers stop while queries are at work.
-func TestQUICStops(t *testing.T) {
-	for _, scheme := range []string{"quic", "https3"} {
-		s := serving(t, blockFor(t, scheme, echo))
-		c := connect(t, scheme, s.addr)
-		if _, err := c.ask(query("www.")); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() {
-			_, err := c.ask(query("slow."))
-			done <- err
-		}()
-		time.Sleep(50 * time.Millisecond)
-		begin := time.Now()
-		if err := s.base().Stop(); err != nil || time.Since(begin) > 2*time.Second {
-			t.Errorf("%s: %v after %v", scheme, err, time.Since(begin))
-		}
-		if err := <-done; err != nil {
-			t.Errorf("%s: %v", scheme, err)
-		}
-		s.wait()
-		if q, ok := c.(*quicClient); ok {
-			if got := closeCode(t, q.conn); got != 0 {
-				t.Errorf("closed with %d", got)
-			}
-		}
-	}
-}
-
-// TestQUICTakesOver has a server take over the socket of another one, as in a reload: clients of the first learn at once that
-// their connections are over, and connect again.
-func TestQUICTakesOver(t *testing.T) {
-	first, err := NewServerQUIC("quic://127.0.0.1:0", []*Config{blockFor(t, "quic", new(laneHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := first.ListenPacket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	handed := duplicate(p.(*net.UDPConn))
-	var wg sync.WaitGroup
-	wg.Go(func() { first.ServePacket(p) })
-	c := dialQUIC(t, p.LocalAddr().String())
-	if _, err := c.ask(query("www.")); err != nil {
-		t.Fatal(err)
-	}
-	second, err := NewServerQUIC("quic://127.0.0.1:0", []*Config{blockFor(t, "quic", new(laneHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wg.Go(func() { second.ServePacket(handed) })
-	time.Sleep(20 * time.Millisecond)
-	if err := first.Stop(); err != nil {
-		t.Error(err)
-	}
-	select {
-	case <-c.conn.Context().Done():
-	case <-time.After(time.Second):
-		t.Error("the client does not know")
-	}
-	if _, err := dialQUIC(t, handed.LocalAddr().String()).ask(query("www.")); err != nil {
-		t.Error(err)
-	}
-	second.Stop()
-	wg.Wait()
 }
 
 // TestDoQ0RTT asks in the first packet of a connection that was known before.
@@ -399,87 +281,4 @@ func FuzzReadDoQ(f *testing.F) {
 			t.Fatalf("%x: id %d", b, m.Id)
 		}
 	})
-}
-
-func TestHTTP3Responses(t *testing.T) {
-	cfg := blockFor(t, "https3", new(laneHandler))
-	cfg.ReadTimeout = 200 * time.Millisecond
-	s := serving(t, cfg)
-	c := dialHTTP3(t, s.addr, "")
-	for _, tc := range []struct {
-		method, target, body string
-		status               int
-	}{
-		{"POST", "/dns-query", string(packed(t, query("www."))), 200},
-		{"POST", "/dns-query", "x", 400},
-		{"POST", "/dns-query", strings.Repeat("x", 70000), 400},
-		{"POST", "/dns-query", string(packed(t, query("drop."))), 500},
-		{"GET", "/", "", 404},
-		{"PUT", "/dns-query", "x", 400},
-		{"GET", "/dns-query?" + strings.Repeat("x", 20000), "", 431},
-	} {
-		counted := vars.HTTPS3ResponsesCount.WithLabelValues(s.base().Addr, fmt.Sprint(tc.status))
-		before := testutil.ToFloat64(counted)
-		if got, _ := c.get(t, tc.method, tc.target, tc.body); got.status != tc.status {
-			t.Errorf("%s %.20s: got %+v", tc.method, tc.target, got)
-		}
-		if n := testutil.ToFloat64(counted) - before; n != 1 {
-			t.Errorf("%s %.20s: counted %v", tc.method, tc.target, n)
-		}
-	}
-	// A body that does not come costs its stream only.
-	late := limitedTo(s, "read_time")
-	body, _ := io.Pipe()
-	req, err := http.NewRequest("POST", c.url+"/dns-query", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := c.client.Do(req); err == nil {
-		resp.Body.Close()
-		if resp.StatusCode != 400 {
-			t.Errorf("got %d", resp.StatusCode)
-		}
-	}
-	if limitedTo(s, "read_time") != late+1 {
-		t.Errorf("counted %d", limitedTo(s, "read_time")-late)
-	}
-}
-
-// proxySender puts a PROXY header before each datagram that it sends.
-type proxySender struct{ net.PacketConn }
-
-func (p proxySender) WriteTo(b []byte, addr net.Addr) (int, error) {
-	n, err := p.PacketConn.WriteTo(append([]byte(proxyUDP), b...), addr)
-	return n - len(proxyUDP), err
-}
-
-// TestQUICProxy asks by way of a proxy.
-func TestQUICProxy(t *testing.T) {
-	cfg := blockFor(t, "quic", who{})
-	cfg.ProxyProtoConnPolicy = policyOf(proxyproto.USE)
-	s := serving(t, cfg)
-	p, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	tr := &quic.Transport{Conn: proxySender{p}}
-	defer tr.Close()
-	addr, _ := net.ResolveUDPAddr("udp", s.addr)
-	conf := trusting.Clone()
-	conf.NextProtos = []string{"doq"}
-	conn, err := tr.Dial(t.Context(), addr, conf, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &quicClient{conn}
-	defer c.close()
-	for _, name := range []string{"wire.", "unpack."} {
-		if r, err := c.ask(query(name)); err != nil || describe(r) != "NOERROR 198.51.100.7" {
-			t.Errorf("%s: got %v, %v", name, r, err)
-		}
-	}
-	if r, err := dialQUIC(t, s.addr).ask(query("wire.")); err != nil || describe(r) != "NOERROR 127.0.0.1" {
-		t.Errorf("without a proxy: got %v, %v", r, err)
-	}
 }
