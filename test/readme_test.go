@@ -104,7 +104,9 @@ func TestExamples(t *testing.T) {
 	port := dnsserver.Port
 	dnsserver.Port = "0"
 	defer func() { dnsserver.Port = port }()
-	files, err := filepath.Glob("../examples/Corefile*")
+	t.Chdir("..") // as they say
+	out := captureLog(t)
+	files, err := filepath.Glob("examples/Corefile*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -113,13 +115,15 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quiet()
 		i, err := caddy.Start(caddy.CaddyfileInput{Contents: text, Filepath: f, ServerTypeName: "dns"})
 		if err != nil {
 			t.Errorf("%s: %v", f, err)
 			continue
 		}
 		(&running{i}).end()
+		if missing := regexp.MustCompile(`(?i).*(no such file|does not exist).*`).FindString(out.String()); missing != "" {
+			t.Errorf("%s: %s", f, missing)
+		}
 	}
 }
 

@@ -47,7 +47,6 @@ type span struct {
 	tracer  *tracer
 	context spanContext
 	parent  spanID // 0 for none
-	remote  bool   // the parent is another process'
 	began   time.Time
 
 	mu     sync.Mutex
