@@ -81,36 +81,6 @@ func inner(ctx context.Context) bool {
 	return ok && n > 0
 }
 
-// run is a miss in the message lane, as others wait for it.
-type run struct {
-	mu      sync.Mutex
-	over    bool
-	waiters []wire.Resumer
-}
-
-// Then implements wire.Exchange.
-func (r *run) Then(w wire.Resumer) {
-	r.mu.Lock()
-	if r.over {
-		r.mu.Unlock()
-		w.Resume()
-		return
-	}
-	r.waiters = append(r.waiters, w)
-	r.mu.Unlock()
-}
-
-func (r *run) end() {
-	r.mu.Lock()
-	r.over = true
-	waiters := r.waiters
-	r.waiters = nil
-	r.mu.Unlock()
-	for _, w := range waiters {
-		w.Resume()
-	}
-}
-
 // longest is how long a miss waits for another one at most.
 const longest = 6 * time.Second
 
@@ -122,9 +92,9 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *key) (e *entry, end 
 	}
 	x := c.flights.of(k)
 	if x == nil {
-		r := new(run)
-		c.flights.add(k, r)
-		return nil, r.end
+		run := new(wire.Ending)
+		c.flights.add(k, run)
+		return nil, run.End
 	}
 	woken := make(waiter)
 	x.Then(woken)

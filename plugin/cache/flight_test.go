@@ -132,7 +132,7 @@ func TestLeaderPanics(t *testing.T) {
 type source struct {
 	plugin.Handler
 	begun int
-	last  *run
+	last  *wire.Ending
 	noAD  bool
 }
 
@@ -142,7 +142,7 @@ func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 	s.noAD = s.noAD || !q.AD()
 	if q.Awaited() == nil {
 		s.begun++
-		s.last = new(run)
+		s.last = new(wire.Ending)
 		q.Await(s.last)
 		return wire.Park
 	}
@@ -202,7 +202,7 @@ func TestMissesOnTheWire(t *testing.T) {
 	if testutil.ToFloat64(n.requests.counter()) != requests {
 		t.Error("counted before it was done")
 	}
-	s.last.end()
+	s.last.End()
 	for i, tc := range []struct {
 		name, writer string
 		awaited      wire.Exchange

@@ -3,8 +3,6 @@ package forward
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/proxy"
@@ -33,9 +31,7 @@ type relay struct {
 	reply []byte // of the last attempt that had one
 	last  action // what came of it all
 
-	over    atomic.Bool // reply and last are settled
-	mu      sync.Mutex
-	waiters []wire.Resumer
+	wire.Ending // reply and last are settled
 }
 
 // relayOf is the relay of q that has been begun by f, nil if none has.
@@ -115,25 +111,6 @@ func (r *relay) finish(a action) {
 	if r.forward.maxConcurrent > 0 {
 		r.forward.concurrent.Add(-1)
 	}
-	r.mu.Lock()
 	r.last = a
-	r.over.Store(true)
-	waiters := r.waiters
-	r.waiters = nil
-	r.mu.Unlock()
-	for _, w := range waiters {
-		w.Resume()
-	}
-}
-
-// Then implements wire.Exchange.
-func (r *relay) Then(w wire.Resumer) {
-	r.mu.Lock()
-	if r.over.Load() {
-		r.mu.Unlock()
-		w.Resume()
-		return
-	}
-	r.waiters = append(r.waiters, w)
-	r.mu.Unlock()
+	r.End()
 }

@@ -28,7 +28,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		}
 		r = f.newRelay(q)
 	}
-	if !r.over.Load() {
+	if !r.Over() {
 		q.Await(r)
 		return wire.Park
 	}

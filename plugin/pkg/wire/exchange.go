@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"sync"
+	"sync/atomic"
+)
+
 // Exchange is something that a query waits for without a goroutine: a question sent upstream, or another query's answer.
 type Exchange interface {
 	// Then calls r.Resume when the exchange has ended, once: at once if it has, else from the goroutine that ends it.
@@ -10,6 +15,41 @@ type Exchange interface {
 type Resumer interface {
 	// Resume must return soon: the goroutine that calls it has others to tell.
 	Resume()
+}
+
+// Ending is the part of an Exchange that tells those who wait for it. The zero Ending has not ended. Any number of goroutines
+// may call its methods.
+type Ending struct {
+	over    atomic.Bool
+	mu      sync.Mutex
+	waiters []Resumer // guarded by mu
+}
+
+// Over reports whether End has been called. What was written before that call may then be read.
+func (e *Ending) Over() bool { return e.over.Load() }
+
+// Then implements Exchange.
+func (e *Ending) Then(r Resumer) {
+	e.mu.Lock()
+	if e.over.Load() {
+		e.mu.Unlock()
+		r.Resume()
+		return
+	}
+	e.waiters = append(e.waiters, r)
+	e.mu.Unlock()
+}
+
+// End ends the exchange and resumes those who wait for it. It is called once.
+func (e *Ending) End() {
+	e.mu.Lock()
+	e.over.Store(true)
+	waiters := e.waiters
+	e.waiters = nil
+	e.mu.Unlock()
+	for _, r := range waiters {
+		r.Resume()
+	}
 }
 
 // Await says what q waits for, before Park is returned. It is what the run after it finds in Awaited.
