@@ -224,7 +224,13 @@ func TestWireMaxConcurrent(t *testing.T) {
 
 // Several may wait for one relay, and it answers each in the case that it was asked.
 func TestRelayIsShared(t *testing.T) {
-	f := configured(t, "forward . "+upstream(t, says("192.0.2.1")))
+	seen := make(chan struct{})
+	f := configured(t, "forward . "+upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
+		if r.Question[0].Name == "other.example.org." {
+			<-seen // that its relay has not ended
+		}
+		says("192.0.2.1")(w, r)
+	}))
 	var q wire.Query
 	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
 	if !q.Parse(packet) {
@@ -254,6 +260,7 @@ func TestRelayIsShared(t *testing.T) {
 	q.Await(r)
 	var w wire.Reply
 	w.Reset(nil)
+	defer close(seen)
 	if out := f.ServeWire(context.Background(), &w, &q); out != wire.Park || q.Awaited() == wire.Exchange(r) {
 		t.Error("another question was answered by the relay: ", out)
 	}
