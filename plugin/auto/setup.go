@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,10 +73,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 })
 
 func setDirectory(s *settings, l *corefile.Line) error {
-	path := l.Args[0]
-	if !filepath.IsAbs(path) && s.root != "" {
-		path = filepath.Join(s.root, path)
-	}
+	path := corefile.Below(s.root, l.Args[0])
 	s.folder.path = path
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		alog.Warningf("Directory does not exist: %s", path)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/miekg/dns"
 )
 
@@ -141,9 +142,6 @@ func splits(keys []*DNSKEY) bool {
 
 // keyFiles is the names of the files of a key, whose name may have the extension of either, in the folder root if it is relative.
 func keyFiles(name, root string) (pub, priv string) {
-	name = strings.TrimSuffix(strings.TrimSuffix(name, ".key"), ".private")
-	if !filepath.IsAbs(name) && root != "" {
-		name = filepath.Join(root, name)
-	}
+	name = corefile.Below(root, strings.TrimSuffix(strings.TrimSuffix(name, ".key"), ".private"))
 	return name + ".key", name + ".private"
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,13 +75,7 @@ func setTLS(s *settings, l *corefile.Line) (err error) {
 		return fmt.Errorf("maximum of three arguments allowed for TLS config, found %d", n)
 	}
 	root := dnsserver.GetConfig(l.Controller()).Root
-	files := slices.Clone(l.Args)
-	for i, f := range files {
-		if !filepath.IsAbs(f) && root != "" {
-			files[i] = filepath.Join(root, f)
-		}
-	}
-	s.tls, err = pkgtls.NewTLSConfigFromArgs(files...)
+	s.tls, err = pkgtls.NewTLSConfigFromArgs(corefile.AllBelow(root, l.Args)...)
 	return err
 }
 

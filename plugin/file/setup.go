@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -39,10 +38,7 @@ const defaultReload = time.Minute
 var directive = corefile.Define(corefile.Directive[line]{
 	Name: "file",
 	Args: corefile.Args[line]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: func(l *line, c *corefile.Line) error {
-		l.file = c.Args[0]
-		if !filepath.IsAbs(l.file) && l.in[0] != "" {
-			l.file = filepath.Join(l.in[0], l.file)
-		}
+		l.file = corefile.Below(l.in[0], c.Args[0])
 		for _, z := range c.Args[1:] {
 			if plugin.Host(z).NormalizeExact() == nil {
 				return fmt.Errorf("invalid zone %q", z)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -106,13 +105,7 @@ func setDOHMethod(s *settings, l *corefile.Line) error {
 
 func setTLS(s *settings, l *corefile.Line) (err error) {
 	root := dnsserver.GetConfig(l.Controller()).Root
-	files := append([]string(nil), l.Args...)
-	for i, f := range files {
-		if !filepath.IsAbs(f) && root != "" {
-			files[i] = filepath.Join(root, f)
-		}
-	}
-	s.tls, err = tls.NewTLSConfigFromArgs(files...)
+	s.tls, err = tls.NewTLSConfigFromArgs(corefile.AllBelow(root, l.Args)...)
 	return err
 }
 

@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -60,13 +58,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for TLS", 0, 3, func(s *settings, l *corefile.Line) (err error) {
 			root := dnsserver.GetConfig(l.Controller()).Root
-			files := slices.Clone(l.Args)
-			for i, f := range files {
-				if !filepath.IsAbs(f) && root != "" {
-					files[i] = filepath.Join(root, f)
-				}
-			}
-			s.tls, err = pkgtls.NewTLSConfigFromArgs(files...)
+			s.tls, err = pkgtls.NewTLSConfigFromArgs(corefile.AllBelow(root, l.Args)...)
 			return err
 		}),
 		corefile.String("tls_servername", "NAME", "the name that certificates must be for", func(s *settings, v string) { s.serverName = v }),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,10 +36,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[FILE [ZONES...]]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		if len(l.Args) > 0 {
-			s.h.path = l.Args[0]
-			if !filepath.IsAbs(s.h.path) && s.root != "" {
-				s.h.path = filepath.Join(s.root, s.h.path)
-			}
+			s.h.path = corefile.Below(s.root, l.Args[0])
 		}
 		s.h.Origins = plugin.OriginsFromArgsOrServerBlock(l.Args[min(1, len(l.Args)):], s.keys)
 		return s.h.checkFile()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -63,11 +62,7 @@ func setPolicy(s *settings, l *corefile.Line) error {
 	case name == weighted && len(args) == 0:
 		return errors.New("missing weight file argument")
 	case name == weighted:
-		path := args[0]
-		if !filepath.IsAbs(path) && s.root != "" {
-			path = filepath.Join(s.root, path)
-		}
-		s.policy.weights = &weightFile{path: path, every: defaultReload}
+		s.policy.weights = &weightFile{path: corefile.Below(s.root, args[0]), every: defaultReload}
 		return nil
 	default:
 		return fmt.Errorf("unknown policy: %s (allowed: %s, %s)", name, roundRobin, weighted)

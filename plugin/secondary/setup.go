@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -145,21 +143,12 @@ func setKey(s *settings, l *corefile.Line) error {
 }
 
 func setTLS(s *settings, l *corefile.Line) (err error) {
-	files := slices.Clone(l.Args)
-	for i, f := range files {
-		if !filepath.IsAbs(f) && s.root != "" {
-			files[i] = filepath.Join(s.root, f)
-		}
-	}
-	s.source.tls, err = pkgtls.NewTLSConfigFromArgs(files...)
+	s.source.tls, err = pkgtls.NewTLSConfigFromArgs(corefile.AllBelow(s.root, l.Args)...)
 	return err
 }
 
 func setStorage(s *settings, l *corefile.Line) error {
-	s.source.storage = l.Args[0]
-	if !filepath.IsAbs(s.source.storage) && s.root != "" {
-		s.source.storage = filepath.Join(s.root, s.source.storage)
-	}
+	s.source.storage = corefile.Below(s.root, l.Args[0])
 	return nil
 }
 

@@ -3,7 +3,6 @@ package sign
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -87,10 +86,7 @@ func addPairs(s *settings, l *corefile.Line) error {
 
 // rooted is a file's name, below the folder of relative names if it is one.
 func (s *settings) rooted(name string) string {
-	if filepath.IsAbs(name) || s.root == "" {
-		return name
-	}
-	return filepath.Join(s.root, name)
+	return corefile.Below(s.root, name)
 }
 
 // signers is one Signer for each zone.

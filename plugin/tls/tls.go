@@ -15,8 +15,8 @@ package tls
 
 import (
 	"crypto/tls"
-	"path/filepath"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
@@ -33,10 +33,10 @@ var clientAuth = map[string]tls.ClientAuthType{
 	"require_and_verify": tls.RequireAndVerifyClientCert,
 }
 
-// under is path, below root if it is relative and there is a root.
+// under is path, below root if it is relative; none stays none.
 func under(root, path string) string {
-	if path == "" || filepath.IsAbs(path) || root == "" {
-		return path
+	if path == "" {
+		return ""
 	}
-	return filepath.Join(root, path)
+	return corefile.Below(root, path)
 }
