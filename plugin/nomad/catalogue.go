@@ -2,6 +2,7 @@ package nomad
 
 import (
 	"context"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
@@ -87,6 +88,13 @@ func (c *catalogue) ask(ctx context.Context, k key, index uint64) (all []instanc
 		query.Set("wait", c.wait.String())
 	}
 	next, err = c.agents.get(ctx, "/v1/service/"+url.PathEscape(k.service), query, &all)
+	for i := range all {
+		addr, bad := netip.ParseAddr(all[i].Address)
+		if bad != nil {
+			logger.Warningf("Service %s in %s: error parsing IP address: %v", k.service, k.namespace, bad)
+		}
+		all[i].addr = addr.Unmap()
+	}
 	for old := c.index.Load(); next > old && !c.index.CompareAndSwap(old, next); old = c.index.Load() {
 	}
 	return all, next, err

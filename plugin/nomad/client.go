@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -23,6 +24,8 @@ import (
 type instance struct {
 	ID, ServiceName, Namespace, Address string
 	Port                                int
+
+	addr netip.Addr // of Address; the zero Addr if it is none
 }
 
 // agent is one Nomad agent's HTTP API.

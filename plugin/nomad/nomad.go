@@ -105,12 +105,10 @@ func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, s
 	succeeded.WithLabelValues(server, namespace).Inc()
 	var set records
 	for _, i := range all {
-		addr, err := netip.ParseAddr(i.Address)
-		if err != nil {
-			logger.Warningf("Service %s in %s: error parsing IP address: %v", service, namespace, err)
+		if !i.addr.IsValid() {
 			continue
 		}
-		address := n.address(state.QName(), addr.Unmap())
+		address := n.address(state.QName(), i.addr)
 		switch state.QType() {
 		case dns.TypeSRV:
 			m.Answer = set.add(m.Answer, &dns.SRV{
