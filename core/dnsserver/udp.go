@@ -77,7 +77,10 @@ type batchSocket interface {
 type back interface {
 	remote() net.Addr
 	local() net.Addr
+	// write sends b, and may wait until the socket takes it.
 	write(b []byte) error
+	// post sends b when the batch of lane is over, and reports whether it can do that; if not, write does it. b is not kept.
+	post(b []byte, lane *wire.Lane) bool
 }
 
 // udpTransport serves the UDP sockets of one address: one reader each, which serves what does not wait, and
@@ -155,6 +158,7 @@ const (
 func (l *udpLoop) run() {
 	l.lane = wire.NewLane()
 	defer l.lane.Close()
+	l.query.Plain = true
 	bytes := l.server.usesWire()
 	var until time.Time // when draining
 	for {
@@ -253,18 +257,29 @@ func (o *udpOrigin) begin()                 { o.inflight.add() }
 func (o *udpOrigin) end()                   { o.inflight.done() }
 func (o *udpOrigin) reply(b []byte, _ bool) { o.back.write(b) }
 
+func (o *udpOrigin) replyIn(lane *wire.Lane, b []byte) {
+	if !o.back.post(b, lane) {
+		o.back.write(b)
+	}
+}
+
 func (o *udpOrigin) serveMessage(packet []byte) {
 	o.server.serveMessage(context.Background(), o.responder(), packet)
 }
 
 func (o *udpOrigin) responder() *responder {
-	w := &responder{server: o.server, network: "udp", remote: o.back.remote(), local: o.back.local()}
-	out := &udpOutlet{back: o.back}
-	if o.decorate != nil {
-		out.writer = o.decorate(plainWriter{w, o.back})
+	w := &struct { // one piece of memory
+		responder
+		udpOutlet
+	}{
+		responder{server: o.server, network: "udp", remote: o.back.remote(), local: o.back.local()},
+		udpOutlet{back: o.back},
 	}
-	w.out = out
-	return w
+	if o.decorate != nil {
+		w.writer = o.decorate(plainWriter{&w.responder, o.back})
+	}
+	w.out = &w.udpOutlet
+	return &w.responder
 }
 
 // udpOutlet is the outlet of the message lane.

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,25 +41,24 @@ type batchedSocket struct {
 	wild bool // bound to all addresses: packets tell which one they were sent to
 	is4  bool // of the IPv4 family
 
-	in, out  [batchSize]mmsghdr
+	in       [batchSize]mmsghdr
 	inVec    [batchSize][2]unix.Iovec
-	outVec   [batchSize]unix.Iovec
 	names    [batchSize]unix.RawSockaddrInet6
 	controls [batchSize][controlSpace]byte
 	queries  []byte
-	rests    []byte // mapped
-	long     []byte // a query that does not lie in one piece
-	replies  []byte
+	rests    []byte   // mapped
+	long     []byte   // a query that does not lie in one piece
+	out      outgoing // the loop's own replies
+	replies  []byte   // their memory
 
-	stack *replyStack  // for replies that the socket does not take; nil if they are waited with
-	late  *net.UDPConn // the same socket, for those; nil without stack
+	outbox *outbox      // for replies of others
+	stack  *replyStack  // for replies that the socket does not take; nil if they are waited with
+	late   *net.UDPConn // the same socket, for those; nil without stack
 
-	n, queued int
+	n         int
 	wait      bool
 	err       error
-	receiving func(uintptr) bool // methods as values, made once
-	sending   func(uintptr) bool
-	sent      int
+	receiving func(uintptr) bool // a method as value, made once
 }
 
 // controlSpace is the room for a packet's control message; IPv6's is the longer.
@@ -81,7 +81,9 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	}
 	s.queries = make([]byte, batchSize*querySpace)
 	s.replies = make([]byte, batchSize*replySpace)
-	s.receiving, s.sending = s.recvmmsg, s.sendmmsg
+	s.receiving = s.recvmmsg
+	s.out.init(raw)
+	s.outbox = newOutbox(raw)
 	for i := range batchSize {
 		first, rest := s.queries[i*querySpace:][:querySpace], s.rests[i*queryRest:][:queryRest]
 		s.inVec[i][0].Base, s.inVec[i][1].Base = &first[0], &rest[0]
@@ -93,8 +95,6 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 		if s.wild {
 			s.in[i].Control = &s.controls[i][0]
 		}
-		s.out[i].Iov = &s.outVec[i]
-		s.out[i].SetIovlen(1)
 	}
 	return s, nil
 }
@@ -105,6 +105,7 @@ func (s *batchedSocket) shed(server *Server) {
 	if s.late == nil {
 		return
 	}
+	s.out.partial = true
 	s.stack = newReplyStack(server, shedSpace, func(b, control []byte, to netip.AddrPort) error {
 		_, _, err := s.late.WriteMsgUDPAddrPort(b, control, to)
 		return err
@@ -265,65 +266,42 @@ func pktinfo(control []byte) (netip.Addr, bool) {
 }
 
 func (s *batchedSocket) space() []byte {
-	return s.replies[s.queued*replySpace:][:0:replySpace]
+	return s.replies[s.out.n*replySpace:][:0:replySpace]
 }
 
 func (s *batchedSocket) answer(i int, b []byte) {
-	h := &s.out[s.queued]
-	s.outVec[s.queued].Base = &b[0]
-	s.outVec[s.queued].SetLen(len(b))
+	h := s.out.add(b)
 	h.Name, h.Namelen = s.in[i].Name, s.in[i].Namelen
 	if s.wild {
 		h.Control, h.Controllen = s.in[i].Control, s.in[i].Controllen
 	}
-	s.queued++
 }
 
 func (s *batchedSocket) send() {
-	if s.queued == 0 {
+	if s.out.n == 0 {
 		return
 	}
-	s.sent = 0
-	s.raw.Write(s.sending)
+	s.out.send()
 	s.stackRest()
-	for i := range s.queued {
-		s.outVec[i].Base = nil
-	}
-	s.queued = 0
+	s.out.clear()
 }
 
 // stackRest puts the replies that the socket did not take onto the stack.
 func (s *batchedSocket) stackRest() {
-	for i := s.sent; i < s.queued; i++ {
-		h, control := &s.out[i], []byte(nil)
+	for i := s.out.sent; i < s.out.n; i++ {
+		h, control := &s.out.headers[i], []byte(nil)
 		if s.wild {
 			control = unsafe.Slice(h.Control, h.Controllen)
 		}
 		to := addrPortOf((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
-		s.stack.push(unsafe.Slice(s.outVec[i].Base, s.outVec[i].Len), control, to)
+		s.stack.push(s.out.datagram(i), control, to)
 	}
-}
-
-// sendmmsg sends what is queued. It reports false to wait until the socket takes more.
-func (s *batchedSocket) sendmmsg(fd uintptr) bool {
-	for s.sent < s.queued {
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.out[s.sent])), uintptr(s.queued-s.sent), unix.MSG_DONTWAIT, 0, 0)
-		switch e {
-		case 0:
-			s.sent += int(n)
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return s.stack != nil
-		default: // this one cannot be sent, such as for a firewall; the others may
-			s.sent++
-		}
-	}
-	return true
 }
 
 func (s *batchedSocket) wake() { s.conn.SetReadDeadline(time.Now()) }
 
 func (s *batchedSocket) close() error {
+	s.outbox.Send()
 	err := s.conn.Close()
 	if s.stack != nil {
 		s.stack.end()
@@ -343,7 +321,7 @@ func (s *batchedSocket) close() error {
 // back returns the way back to the sender of packet i.
 func (s *batchedSocket) back(i int) back {
 	client, local := s.peer(i)
-	b := &datagramBack{conn: s.conn, stack: s.stack, to: client, from: local}
+	b := &datagramBack{socket: s, to: client, from: local}
 	if s.wild {
 		b.control = append([]byte(nil), s.control(i)...)
 	}
@@ -352,20 +330,50 @@ func (s *batchedSocket) back(i int) back {
 
 // datagramBack is the way back to the sender of one packet.
 type datagramBack struct {
-	conn     *net.UDPConn
-	stack    *replyStack
+	socket   *batchedSocket
 	to, from netip.AddrPort
 	control  []byte // makes the reply leave from the address that was asked
 }
 
-func (b *datagramBack) remote() net.Addr { return net.UDPAddrFromAddrPort(b.to) }
-func (b *datagramBack) local() net.Addr  { return net.UDPAddrFromAddrPort(b.from) }
+func (b *datagramBack) remote() net.Addr { return udpAddr(b.to) }
+func (b *datagramBack) local() net.Addr  { return udpAddr(b.from) }
+
+// udpAddr is net.UDPAddrFromAddrPort with all of it in one piece of memory.
+func udpAddr(a netip.AddrPort) *net.UDPAddr {
+	p := &struct {
+		addr net.UDPAddr
+		ip   [net.IPv6len]byte
+	}{addr: net.UDPAddr{Port: int(a.Port()), Zone: a.Addr().Zone()}}
+	if a.Addr().Is4() {
+		ip := a.Addr().As4()
+		p.addr.IP = p.ip[:copy(p.ip[:], ip[:]):net.IPv4len]
+	} else {
+		p.ip = a.Addr().As16()
+		p.addr.IP = p.ip[:]
+	}
+	return &p.addr
+}
+
+// longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to know.
+const longDatagram = 4096
 
 func (b *datagramBack) write(p []byte) error {
-	if b.stack != nil {
-		b.stack.push(p, b.control, b.to)
+	if len(p) <= longDatagram && b.post(p, nil) {
 		return nil
 	}
-	_, _, err := b.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
+	_, _, err := b.socket.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
 	return err
+}
+
+func (b *datagramBack) post(p []byte, lane *wire.Lane) bool {
+	s := b.socket
+	switch {
+	case len(p) == 0 || b.to.Addr().Zone() != "":
+		return false
+	case s.stack != nil:
+		s.stack.push(p, b.control, b.to)
+	default:
+		s.outbox.post(p, b.control, b.to, s.is4, lane)
+	}
+	return true
 }

@@ -220,9 +220,9 @@ func TestStackRest(t *testing.T) {
 				break
 			}
 		}
-		sock.sent = 1
+		sock.out.sent = 1
 		sock.stackRest()
-		sock.queued = 1
+		sock.out.n = 1
 		sock.send()
 		for i, c := range clients {
 			buf := make([]byte, 10)

@@ -101,7 +101,8 @@ func (b *packetBack) remote() net.Addr {
 	return b.addr
 }
 
-func (b *packetBack) local() net.Addr { return b.conn.LocalAddr() }
+func (b *packetBack) local() net.Addr              { return b.conn.LocalAddr() }
+func (b *packetBack) post([]byte, *wire.Lane) bool { return false }
 
 type sessionBack struct {
 	conn    *net.UDPConn
@@ -109,8 +110,9 @@ type sessionBack struct {
 	own     net.Addr
 }
 
-func (b *sessionBack) remote() net.Addr { return b.session.RemoteAddr() }
-func (b *sessionBack) local() net.Addr  { return b.own }
+func (b *sessionBack) remote() net.Addr             { return b.session.RemoteAddr() }
+func (b *sessionBack) local() net.Addr              { return b.own }
+func (b *sessionBack) post([]byte, *wire.Lane) bool { return false }
 func (b *sessionBack) write(p []byte) error {
 	_, err := dns.WriteToSessionUDP(b.conn, p, b.session)
 	return err

@@ -123,6 +123,32 @@ func (w *waitingQuery) Resume() {
 	w.again(enterLane())
 }
 
+// laneOrigin is an origin whose replies can be sent when a batch is over.
+type laneOrigin interface {
+	replyIn(lane *wire.Lane, b []byte)
+}
+
+// ResumeIn serves the query in the caller's batch, if its reply can wait for the end of that.
+func (w *waitingQuery) ResumeIn(lane *wire.Lane) {
+	from, ok := w.origin.(laneOrigin)
+	if !ok {
+		w.Resume()
+		return
+	}
+	parked.Add(-1)
+	r := runs.Get().(*run)
+	defer runs.Put(r)
+	reply, out := r.serve(w.origin.base(), w.packet, w.peer, lane, w.waits)
+	if out != wire.Done {
+		w.onward(&r.query, out, true)
+		return
+	}
+	if reply != nil {
+		from.replyIn(lane, reply)
+	}
+	w.free()
+}
+
 // again runs the chain once more, on a lane that was entered, or where it may wait.
 func (w *waitingQuery) again(lane *wire.Lane) {
 	r := runs.Get().(*run)
@@ -132,21 +158,28 @@ func (w *waitingQuery) again(lane *wire.Lane) {
 		lane.Done(0)
 		lane.Leave()
 	}
+	if out != wire.Done {
+		w.onward(&r.query, out, lane != nil)
+		return
+	}
+	if reply != nil {
+		w.origin.reply(reply, lane == nil)
+	}
+	w.free()
+	log.Idle()
+}
+
+// onward sees to a query that is not answered by this run either.
+func (w *waitingQuery) onward(q *wire.Query, out wire.Outcome, inLane bool) {
 	switch {
-	case out == wire.Done:
-		if reply != nil {
-			w.origin.reply(reply, lane == nil)
-		}
-		w.free()
-		log.Idle()
-	case out == wire.Park && r.query.Awaited() != w.waits:
+	case out == wire.Park && q.Awaited() != w.waits:
 		parked.Add(1)
-		w.park(&r.query)
-	case out == wire.Block && lane != nil:
+		w.park(q)
+	case out == wire.Block && inLane:
 		w.toWorker()
 	default:
 		w.message = true
-		if lane != nil {
+		if inLane {
 			w.toWorker()
 			return
 		}

@@ -17,12 +17,20 @@ type Resumer interface {
 	Resume()
 }
 
+// LaneResumer is a Resumer that can go on in the batch of the goroutine that ends the exchange.
+type LaneResumer interface {
+	Resumer
+	// ResumeIn is Resume for a caller who is in a lane, and will leave it soon.
+	ResumeIn(l *Lane)
+}
+
 // Ending is the part of an Exchange that tells those who wait for it. The zero Ending has not ended. Any number of goroutines
 // may call its methods.
 type Ending struct {
 	over    atomic.Bool
 	mu      sync.Mutex
-	waiters []Resumer // guarded by mu
+	waiters []Resumer  // guarded by mu
+	room    [2]Resumer // of waiters: there are seldom more
 }
 
 // Over reports whether End has been called. What was written before that call may then be read.
@@ -36,18 +44,28 @@ func (e *Ending) Then(r Resumer) {
 		r.Resume()
 		return
 	}
+	if e.waiters == nil {
+		e.waiters = e.room[:0]
+	}
 	e.waiters = append(e.waiters, r)
 	e.mu.Unlock()
 }
 
 // End ends the exchange and resumes those who wait for it. It is called once.
-func (e *Ending) End() {
+func (e *Ending) End() { e.EndIn(nil) }
+
+// EndIn is End for a caller who is in a lane, in which those who wait may go on; nil is none.
+func (e *Ending) EndIn(l *Lane) {
 	e.mu.Lock()
 	e.over.Store(true)
 	waiters := e.waiters
 	e.waiters = nil
 	e.mu.Unlock()
 	for _, r := range waiters {
+		if in, ok := r.(LaneResumer); ok && l != nil {
+			in.ResumeIn(l)
+			continue
+		}
 		r.Resume()
 	}
 }

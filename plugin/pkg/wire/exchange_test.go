@@ -26,6 +26,29 @@ func TestEnding(t *testing.T) {
 	}
 }
 
+type resumedIn struct {
+	resumed
+	lane *wire.Lane
+}
+
+func (r *resumedIn) ResumeIn(l *wire.Lane) { r.lane = l }
+
+// Who can go on in the lane of the one that ends an exchange does so; others are resumed.
+func TestEndingInALane(t *testing.T) {
+	var e wire.Ending
+	var in resumedIn
+	var out, late resumed
+	e.Then(&in)
+	e.Then(&out)
+	l := wire.NewLane()
+	defer l.Close()
+	e.EndIn(l)
+	e.Then(&late)
+	if in.lane != l || in.Load() != 0 || out.Load() != 1 || late.Load() != 1 {
+		t.Errorf("lane %v, resumed %d, %d and %d times", in.lane, in.Load(), out.Load(), late.Load())
+	}
+}
+
 // Who begins to wait while the exchange ends is resumed too.
 func TestEndingAtOnce(t *testing.T) {
 	for range 1000 {

@@ -15,7 +15,11 @@ type Lane struct {
 	mu      sync.Mutex
 	id      int
 	touched []Batched
+	senders []Sender
 }
+
+// Sender has replies to send when a batch is over and all of it is counted.
+type Sender interface{ Send() }
 
 // Batched is told when a batch is over in which something was put off to its end.
 type Batched interface {
@@ -68,8 +72,24 @@ func (l *Lane) Done(took time.Duration) {
 	l.touched = l.touched[:0]
 }
 
-// Leave ends the batch.
-func (l *Lane) Leave() { l.mu.Unlock() }
+// Leave ends the batch, and sends what is to be sent then.
+func (l *Lane) Leave() {
+	if len(l.senders) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	var space [4]Sender
+	senders := append(space[:0], l.senders...)
+	clear(l.senders)
+	l.senders = l.senders[:0]
+	l.mu.Unlock()
+	for _, s := range senders {
+		s.Send()
+	}
+}
+
+// SendLater makes s send at the end of this batch, after the lane was left. To call it again does no harm.
+func (l *Lane) SendLater(s Sender) { l.senders = append(l.senders, s) }
 
 // Touch makes b learn the end of this batch. It is to be called once a batch.
 func (l *Lane) Touch(b Batched) { l.touched = append(l.touched, b) }

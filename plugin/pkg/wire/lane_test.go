@@ -71,3 +71,36 @@ func TestLaneIDs(t *testing.T) {
 		t.Error("a lane is entered once at a time")
 	}
 }
+
+// sendsLater notes whether the lane was left when it sends.
+type sendsLater struct {
+	lane  *Lane
+	after int
+}
+
+func (s *sendsLater) Send() {
+	if s.lane.TryEnter() {
+		s.lane.Leave()
+		s.after++
+	}
+}
+
+func TestSendersAreCalledAfterTheBatch(t *testing.T) {
+	l := NewLane()
+	defer l.Close()
+	var senders [6]sendsLater
+	for range 2 {
+		l.Enter()
+		for i := range senders {
+			senders[i].lane = l
+			l.SendLater(&senders[i])
+		}
+		l.Done(0)
+		l.Leave()
+	}
+	for i := range senders {
+		if senders[i].after != 2 {
+			t.Errorf("sender %d sent %d times after a batch, want 2", i, senders[i].after)
+		}
+	}
+}
