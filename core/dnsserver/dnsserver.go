@@ -117,6 +117,8 @@ type Config struct {
 	Shed bool
 	// Limits are the other limits of the listeners, and of the process.
 	Limits Limits
+	// Cookies is about DNS cookies.
+	Cookies Cookies
 
 	// ProxyProtoConnPolicy, if set, makes the listeners understand the PROXY protocol.
 	ProxyProtoConnPolicy                    proxyproto.ConnPolicyFunc

@@ -42,6 +42,7 @@ type dnsContext struct {
 	instance *caddy.Instance
 	configs  []*Config // in file order
 	at       map[place]*Config
+	blocks   []caddyfile.ServerBlock
 }
 
 func (d *dnsContext) add(at place, c *Config) {
@@ -53,6 +54,7 @@ func (d *dnsContext) add(at place, c *Config) {
 // InspectServerBlocks makes a Config for each key and writes the keys back in
 // their normal form, which plugins read as the block's zones.
 func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBlock) ([]caddyfile.ServerBlock, error) {
+	d.blocks = blocks
 	for b := range blocks {
 		var first *Config
 		var keys []string

@@ -32,6 +32,7 @@ var Directives = []string{
 	"log",
 	"dnstap",
 	"throttle",
+	"cookie",
 	"local",
 	"dns64",
 	"any",

@@ -85,12 +85,17 @@ func (f fingerprint) key(network netip.Addr) uint64 {
 // v6Client is how many bits of an IPv6 address tell a client: it has a network of its own.
 const v6Client = 64
 
-// clientKey is the account of a client for queries.
-func clientKey(a netip.Addr) uint64 {
+// clientKey is the account of a client for queries. What may be forged has one of its own, so that nobody uses up that of another one.
+func clientKey(a netip.Addr, forgeable bool) uint64 {
 	if a.Is6() {
 		a = masked(a, v6Client)
 	}
-	b := a.As16()
+	var b [16 + 1]byte
+	as16 := a.As16()
+	copy(b[:], as16[:])
+	if forgeable {
+		b[16] = 1
+	}
 	return wire.Hash(b[:])
 }
 

@@ -93,7 +93,7 @@ func TestForgedAddresses(t *testing.T) {
 			addr = netip.AddrFrom4([4]byte(b[:4]))
 		}
 		s.replies.take(fingerprint{kind: byResponses}.key(s.network(addr)), a, now)
-		s.queries.take(clientKey(addr), a, now)
+		s.queries.take(clientKey(addr, true), a, now)
 		if i%100 == 0 && !s.replies.take(victim, a, now) { // 1,000 a second
 			passed++
 		}

@@ -5,7 +5,8 @@
 //	           │                                                  │
 //	           └── too many ──▶ nothing, or a reply with TC ◀── too many
 //
-// A client that is real comes back over TCP when it gets TC, and TCP is not bounded in replies. What is remembered of networks
+// A client that is real comes back over TCP when it gets TC, and TCP is not bounded in replies. Nor is who shows a good cookie (RFC 7873), which proves the
+// address as well. What is remembered of networks
 // and clients lies in tables of fixed size. Both lanes charge the same accounts, when a query has been decided. Start at
 // Throttle.ServeWire, kind.go and table.go.
 package throttle
@@ -13,13 +14,12 @@ package throttle
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
-	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -52,6 +52,9 @@ func (t *Throttle) Name() string { return pluginName }
 // WireSelf returns t.
 func (t *Throttle) WireSelf() plugin.Handler { return t }
 
+// Prompt implements plugin.Prompt.
+func (t *Throttle) Prompt() bool { return true }
+
 // reason is which bound was passed; metrics tell it.
 type reason uint8
 
@@ -79,13 +82,13 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if len(r.Question) == 0 || t.isExempt(peer.Client.Addr()) {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	v := t.visit(ctx, &peer)
+	v := t.visit(ctx, &peer, serverOf(ctx).CookieOf(r, peer.Client.Addr()))
 	over := v.tooManyQueries()
 	v.charge()
 	if over {
 		switch a := v.act(byQueries); {
 		case a == pass:
-		case !v.datagram:
+		case !v.forgeable:
 			return dns.RcodeRefused, nil
 		case a == slip:
 			return dns.RcodeSuccess, w.WriteMsg(truncated(r))
@@ -93,7 +96,7 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 			return dns.RcodeSuccess, nil
 		}
 	}
-	if !v.datagram {
+	if !v.forgeable {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
 	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{ResponseWriter: w, visit: v, query: r}, r)
@@ -117,7 +120,7 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 	if t.isExempt(q.Client.Addr()) {
 		return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
 	}
-	v := t.visit(ctx, &q.Peer)
+	v := t.visit(ctx, &q.Peer, q.Cookie())
 	over := v.tooManyQueries()
 	if over && !t.observe {
 		v.charge()
@@ -132,7 +135,7 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 	if over {
 		v.act(byQueries)
 	}
-	if !v.datagram || !w.Holds() && !(w.Failed() && !plugin.ClientWrite(w.Rcode())) {
+	if !v.forgeable || !w.Holds() && !(w.Failed() && !plugin.ClientWrite(w.Rcode())) {
 		return out
 	}
 	var room [wire.MaxName + 1]byte
@@ -142,7 +145,11 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 		w.Drop()
 		w.SetErr(err)
 	case slip:
+		writer := w.Writer()
 		truncate(w, q)
+		if writer != "" {
+			w.SetWriter(writer) // that of the reply, as in the message lane
+		}
 		w.SetErr(err)
 	}
 	return out
@@ -151,7 +158,7 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 // refuse decides a query that is too much.
 func (v *visit) refuse(w *wire.Reply, q *wire.Query) {
 	switch a := v.act(byQueries); {
-	case !v.datagram:
+	case !v.forgeable:
 		w.Fail(wire.Refused, nil)
 	case a == slip:
 		truncate(w, q)
@@ -175,30 +182,28 @@ func truncated(r *dns.Msg) *dns.Msg {
 	return m
 }
 
-// forgeable reports whether a client's address may be forged: it came over plain UDP.
-func forgeable(ctx context.Context, proto wire.Proto) bool {
-	if proto != wire.UDP {
-		return false
-	}
-	server := metrics.WithServer(ctx)
-	return server == "" || strings.HasPrefix(server, transport.DNS+"://")
+// serverOf is the server of a query, nil if it is served without one.
+func serverOf(ctx context.Context) *dnsserver.Server {
+	s, _ := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
+	return s
 }
 
 // visit is one query on its way.
 type visit struct {
 	*state
-	ctx      context.Context
-	client   netip.Addr
-	datagram bool   // client may be forged
-	at       uint32 // when it came, in milliseconds of a clock that only differences count of
+	ctx       context.Context
+	client    netip.Addr
+	forgeable bool   // client may be somebody else's: it came over plain UDP, without a good cookie
+	at        uint32 // when it came, in milliseconds of a clock that only differences count of
 }
 
-func (s *state) visit(ctx context.Context, from *wire.Peer) visit {
+func (s *state) visit(ctx context.Context, from *wire.Peer, cookie wire.CookieState) visit {
 	at := from.Arrival
 	if at.IsZero() {
 		at = s.now()
 	}
-	return visit{s, ctx, from.Client.Addr(), forgeable(ctx, from.Proto), uint32(at.UnixMilli())}
+	forgeable := cookie != wire.CookieValid && serverOf(ctx).Forgeable(from.Proto)
+	return visit{s, ctx, from.Client.Addr(), forgeable, uint32(at.UnixMilli())}
 }
 
 // reply charges a reply to the client's network, and decides what becomes of it.
@@ -225,11 +230,11 @@ func (v *visit) act(r reason) action {
 
 // tooManyQueries reports whether the client has no query left. charge takes one from it.
 func (v *visit) tooManyQueries() bool {
-	return v.perClient.rate > 0 && v.queries.empty(clientKey(v.client), v.perClient, v.at)
+	return v.perClient.rate > 0 && v.queries.empty(clientKey(v.client, v.forgeable), v.perClient, v.at)
 }
 
 func (v *visit) charge() {
 	if v.perClient.rate > 0 {
-		v.queries.take(clientKey(v.client), v.perClient, v.at)
+		v.queries.take(clientKey(v.client, v.forgeable), v.perClient, v.at)
 	}
 }

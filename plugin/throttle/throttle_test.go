@@ -2,16 +2,19 @@ package throttle
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -90,7 +93,25 @@ type server struct {
 	*Throttle
 	served int
 	time   time.Time
-	wire   bool // queries come in the wire lane
+	wire   bool   // queries come in the wire lane
+	cookie string // what clients show, in hexadecimal; "" if nothing
+}
+
+// cookies is a server with a secret of cookies.
+var cookies = sync.OnceValue(func() *dnsserver.Server {
+	s, err := dnsserver.NewServer("dns://127.0.0.1:0", []*dnsserver.Config{{Zone: ".", Cookies: dnsserver.Cookies{Ring: ring}}})
+	if err != nil {
+		panic(err)
+	}
+	return s
+})
+
+var ring = cookie.NewRing(cookie.Keys{{1, 2, 3}})
+
+// cookieFor is a good cookie for a client.
+func cookieFor(client string) string {
+	_, c := ring.Judge([]byte("12345678"), netip.MustParseAddr(client), uint32(time.Now().Unix()))
+	return hex.EncodeToString(c[:])
 }
 
 func serving(t testing.TB, options string, wireLane bool) *server {
@@ -109,6 +130,11 @@ func serving(t testing.TB, options string, wireLane bool) *server {
 func (s *server) ask(t testing.TB, client, network, name string) string {
 	t.Helper()
 	r := new(dns.Msg).SetQuestion(name, dns.TypeA)
+	if s.cookie != "" {
+		r.SetEdns0(1232, false)
+		r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: s.cookie}}
+	}
+	ctx := context.WithValue(t.Context(), dnsserver.Key{}, cookies())
 	addr := netip.MustParseAddrPort(netip.AddrPortFrom(netip.MustParseAddr(client), 4711).String())
 	var m *dns.Msg
 	if s.wire {
@@ -125,8 +151,11 @@ func (s *server) ask(t testing.TB, client, network, name string) string {
 		if network == "tcp" {
 			q.Proto, q.Peer.Limit = wire.TCP, wire.MaxMessage
 		}
+		if option, ok := q.EDNS().Option(wire.OptionCookie); ok {
+			q.SetCookie(ring.Judge(option, addr.Addr(), uint32(time.Now().Unix())))
+		}
 		w.Reset(nil)
-		if out := s.ServeWire(t.Context(), &w, &q); out != wire.Done {
+		if out := s.ServeWire(ctx, &w, &q); out != wire.Done {
 			t.Fatalf("%s: %v", name, out)
 		}
 		switch {
@@ -143,7 +172,7 @@ func (s *server) ask(t testing.TB, client, network, name string) string {
 			w.remote = net.TCPAddrFromAddrPort(addr)
 		}
 		rec := dnstest.NewRecorder(w)
-		rc, _ := s.ServeDNS(t.Context(), rec, r)
+		rc, _ := s.ServeDNS(ctx, rec, r)
 		if m = rec.Msg; !plugin.ClientWrite(rc) {
 			m = new(dns.Msg).SetRcode(r, rc)
 		}
@@ -273,6 +302,41 @@ func TestQueries(t *testing.T) {
 	}
 }
 
+// Who shows a good cookie gets all replies that he asks for, whatever is asked in his name.
+func TestCookies(t *testing.T) {
+	const client = "192.0.2.1"
+	good := cookieFor(client)
+	all, few := fmt.Sprint(map[string]int{"NOERROR": 100}), fmt.Sprint(map[string]int{"NOERROR": 20, "nothing": 80})
+	for _, lane := range []bool{false, true} {
+		for cookie, want := range map[string]string{"": few, good: all, good[:16]: few, good[:46] + "00": few, cookieFor("192.0.2.2"): few} {
+			s := serving(t, "slip 0", lane)
+			s.cookie = cookie
+			if got := fmt.Sprint(s.times(t, 100, client, "udp", same("www.example.org."))); got != want {
+				t.Errorf("wire lane %v, cookie %q: got %s, want %s", lane, cookie, got, want)
+			}
+			s.cookie = good
+			if got := s.ask(t, client, "udp", "www.example.org."); got != "NOERROR" {
+				t.Errorf("wire lane %v, with a cookie after %q: got %s", lane, cookie, got)
+			}
+		}
+	}
+}
+
+// Queries are bounded for him, too, but not by those that others ask in his name.
+func TestCookiesAndQueries(t *testing.T) {
+	const client = "192.0.2.1"
+	for _, lane := range []bool{false, true} {
+		s := serving(t, "slip 0\nqueries 10", lane)
+		forged := s.times(t, 100, client, "udp", each("www%d.example.org."))
+		s.cookie = cookieFor(client)
+		shown := s.times(t, 5, client, "udp", each("www%d.example.org."))
+		tcp := s.times(t, 8, client, "tcp", each("www%d.example.org."))
+		if got := fmt.Sprint(forged, shown, tcp); got != "map[NOERROR:10 nothing:90] map[NOERROR:5] map[NOERROR:5 REFUSED:3]" {
+			t.Errorf("wire lane %v: got %s", lane, got)
+		}
+	}
+}
+
 // Time makes good.
 func TestTime(t *testing.T) {
 	for _, lane := range []bool{false, true} {
@@ -333,7 +397,7 @@ func TestCounters(t *testing.T) {
 			{"observe", "errors", "observe", "refused.example.org."}, {"queries 20\nslip 0", "queries", "drop", "www.example.org."},
 			{"queries 20\nobserve\nresponses 0", "queries", "observe", "www.example.org."},
 		} {
-			c := exceeded.WithLabelValues("", tc.reason, tc.action)
+			c := exceeded.WithLabelValues(cookies().Addr, tc.reason, tc.action)
 			before := testutil.ToFloat64(c)
 			serving(t, tc.options, lane).times(t, 30, "192.0.2.1", "udp", same(tc.name))
 			if got := testutil.ToFloat64(c) - before; got != 10 {
@@ -409,7 +473,7 @@ func TestTransports(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.WithValue(t.Context(), dnsserver.Key{}, s)
-		if got := forgeable(ctx, wire.UDP); got != want {
+		if got := newState(defaults()).visit(ctx, &wire.Peer{}, wire.CookieNone).forgeable; got != want {
 			t.Errorf("%s: forgeable %v", addr, got)
 		}
 	}

@@ -105,6 +105,9 @@ func scanOptions(b []byte) (set OptionSet, ok bool) {
 			}
 			set |= HasExpire
 		case OptionCookie:
+			if !CookieSized(n) {
+				return 0, false
+			}
 			set |= HasCookie
 		case OptionKeepalive:
 			if n != 0 && n != 2 {

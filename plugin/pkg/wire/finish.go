@@ -11,6 +11,7 @@ type End struct {
 	OPT      bool   // the client gets an OPT record
 	Size     uint16 // our own UDP size, for the OPT record
 	OPTFlags uint16 // its DO and Z bits
+	Cookie   []byte // the data of its COOKIE option; nil for none
 }
 
 // Finish ends the message for the client of q, with size as our own UDP size. See End.
@@ -19,7 +20,7 @@ func (w *Reply) Finish(q *Query, size uint16) []byte { return w.End(endOf(q, siz
 func endOf(q *Query, size uint16) End {
 	return End{
 		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(),
-		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00,
+		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00, Cookie: q.cookieForReply(),
 	}
 }
 
@@ -30,7 +31,7 @@ func (w *Reply) AppendFinished(b []byte, q *Query, size uint16) []byte {
 		return b
 	}
 	e := endOf(q, size)
-	opt := w.cutTo(e.Limit, e.OPT)
+	opt := w.cutTo(&e)
 	w.header(e.ID, e.Flags)
 	from := len(b)
 	b = append(b, w.buf...)
@@ -43,7 +44,15 @@ func (w *Reply) AppendFinished(b []byte, q *Query, size uint16) []byte {
 
 // appendOPT appends the reply's OPT record.
 func (w *Reply) appendOPT(b []byte, e *End) []byte {
-	return append(appendOPT(b, e.Size, 0, e.OPTFlags, len(w.options)), w.options...)
+	n := len(w.options)
+	if e.Cookie != nil {
+		n += optionHead + len(e.Cookie)
+	}
+	b = append(appendOPT(b, e.Size, w.extRcode, e.OPTFlags, n), w.options...)
+	if e.Cookie != nil {
+		b = AppendOption(b, OptionCookie, e.Cookie)
+	}
+	return b
 }
 
 // End ends the message: it is cut to its limit, and gets its OPT record and header.
@@ -53,7 +62,7 @@ func (w *Reply) End(e End) []byte {
 	if w.state != message {
 		return nil
 	}
-	opt := w.cutTo(e.Limit, e.OPT)
+	opt := w.cutTo(&e)
 	w.header(e.ID, e.Flags)
 	if opt > 0 {
 		w.buf = w.appendOPT(w.buf, &e)
@@ -70,21 +79,28 @@ func (w *Reply) End(e End) []byte {
 // other additional records go silently, RRset by RRset.
 func (w *Reply) Cut(q *Query) {
 	if w.state == message {
-		w.cutTo(q.Limit(), q.edns.Present)
+		e := endOf(q, 0)
+		w.cutTo(&e)
 	}
 }
 
-// cutTo cuts the message to limit octets and returns how many of them its OPT record takes.
-func (w *Reply) cutTo(limit int, withOPT bool) (opt int) {
-	if withOPT {
-		opt = 11 + len(w.options)
+// cutTo cuts the message to its limit and returns how many octets its OPT record takes.
+func (w *Reply) cutTo(e *End) (opt int) {
+	limit, least := e.Limit, 0
+	if e.OPT {
+		least = 11
+		if e.Cookie != nil {
+			w.options = withoutCookies(w.options)
+			least += optionHead + len(e.Cookie)
+		}
+		opt = least + len(w.options)
 	}
 	if w.cut {
 		w.flags |= FlagTC
 	}
 	if len(w.buf)+opt > limit {
-		if opt > 11 && w.qend+opt > limit { // the options alone are too much
-			w.options, opt = w.options[:0], 11
+		if opt > least && w.qend+opt > limit { // the options alone are too much
+			w.options, opt = w.options[:0], least
 		}
 		if !w.tight {
 			w.tighten()
