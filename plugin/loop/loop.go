@@ -1,9 +1,15 @@
 // Package loop finds out, when a server starts, whether the queries that it forwards come back to it. Such a loop
-// would multiply each query without end, so it ends the process with a line that says what to look for.
+// would multiply each query without end, so it ends the process with a line that says what to look for, or is broken if the
+// Corefile wants that.
 //
 //	start ──▶ probe.go: one query for a name that nobody can know ──▶ the server's own socket
 //	                                                                       │
 //	     Loop sees the name for the third time ◀── forward ◀── chain ◀─────┘
+//	          │
+//	          └──▶ trace.go: a name for each upstream, sent straight to it ──▶ those that come back tell which ones carry the loop
+//	                    │                                                      and who hands the queries back to us
+//	                    ├──▶ exit: the last lines of the process
+//	                    └──▶ break.go: what comes from those is refused, until they do not come back any more
 //
 // Only queries of type HINFO are looked at, and only until the probe has been answered. A Loop serves
 // any number of queries at once. Start at Loop.ServeDNS and prober.run.
@@ -14,12 +20,14 @@ import (
 	cryptorand "crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -36,25 +44,37 @@ const enough = 2
 type Loop struct {
 	Next plugin.Handler
 
-	sync.RWMutex     // guards seen
-	seen         int // since the probe was sent last
-	off          atomic.Bool
-	zone         string // in lower case
-	qname        string // of the probe, in lower case
-	addr         string // where the probe is sent, as the log line says it
+	sync.RWMutex                     // guards what follows
+	seen         int                 // since the probe was sent last
+	found        bool                // it was seen too often
+	traces       map[string]*sighted // by their names, while upstreams are traced
 
-	upstreams func() []string          // who may have sent the probe back, for the log; may be nil
+	off    atomic.Bool
+	zone   string // in lower case
+	qname  string // of the probe, in lower case
+	addr   string // where the probe is sent, as the log line says it
+	broken broken // what is refused, if loops are broken
+
+	upstreams func() []*proxy.Proxy    // who may send the probe back; may be nil
+	conclude  func(from sighted)       // what is done about a loop, on another goroutine; nil ends the process at once
 	fatal     func(f string, v ...any) // ends the process
+}
+
+// sighted is who brought a name back.
+type sighted struct {
+	text string // as the log line says it
+	addr netip.Addr
+	seen bool
 }
 
 // New is a Loop for a zone, with a probe of its own.
 func New(zone string) *Loop {
 	zone = plugin.Name(zone).Normalize()
-	return &Loop{zone: zone, qname: probeName(zone), fatal: logger.Fatalf}
+	return &Loop{zone: zone, qname: secretName(zone), fatal: logger.Fatalf}
 }
 
-// probeName is a name below zone that nobody can know.
-func probeName(zone string) string {
+// secretName is a name below zone that nobody can know.
+func secretName(zone string) string {
 	var b [16]byte
 	cryptorand.Read(b[:]) // never fails
 	if zone == "." {
@@ -66,10 +86,10 @@ func probeName(zone string) string {
 // Name is the plugin's name.
 func (l *Loop) Name() string { return pluginName }
 
-// ServeDNS looks whether the query is the probe, and passes it on.
+// ServeDNS looks whether the query is the probe, and passes it on, unless a loop has been found: then it goes round no more.
 func (l *Loop) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if len(r.Question) > 0 && l.looksAt(r.Question[0].Qtype) && strings.EqualFold(r.Question[0].Name, l.qname) {
-		l.saw(w)
+	if len(r.Question) > 0 && l.looksAt(r.Question[0].Qtype) && l.ends(w, r.Question[0].Name) {
+		return dns.RcodeServerFailure, nil
 	}
 	return plugin.NextOrFailure(pluginName, l.Next, ctx, w, r)
 }
@@ -85,24 +105,44 @@ func (l *Loop) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 // WireSelf returns l.
 func (l *Loop) WireSelf() plugin.Handler { return l }
 
+// Prompt implements plugin.Prompt.
+func (l *Loop) Prompt() bool { return true }
+
 // looksAt reports whether queries of a type may be the probe.
 func (l *Loop) looksAt(qtype uint16) bool { return qtype == dns.TypeHINFO && !l.off.Load() }
 
-// saw counts the probe, and ends the process when it came by too often.
-func (l *Loop) saw(w dns.ResponseWriter) {
+// ends notes a query for a name, and reports whether it is to go no further: it has come back.
+func (l *Loop) ends(w dns.ResponseWriter, name string) bool {
+	name = strings.ToLower(name)
+	from := sighted{text: w.RemoteAddr().String(), addr: wire.PeerOf(w.RemoteAddr(), nil).Client.Addr(), seen: true}
 	l.Lock()
+	if t := l.traces[name]; t != nil {
+		*t = from
+		l.Unlock()
+		return true
+	}
+	if name != l.qname {
+		l.Unlock()
+		return false
+	}
 	l.seen++
-	loop := l.seen > enough
+	found, first := l.seen > enough, !l.found
+	l.found = l.found || found
 	l.Unlock()
-	if !loop {
-		return
+	switch {
+	case !found:
+		return false
+	case l.conclude == nil:
+		l.fatal("%s", l.text(from))
+	case first:
+		l.conclude(from)
 	}
-	if l.upstreams != nil {
-		if u := l.upstreams(); len(u) > 0 {
-			logger.Errorf("The probe came back from one of the upstreams %s", strings.Join(u, ", "))
-		}
-	}
-	l.fatal(`Loop (%s -> %s) detected for zone %q, see https://coredns.io/plugins/loop#troubleshooting. Query: "HINFO %s"`, w.RemoteAddr(), l.addr, l.zone, l.qname)
+	return true
+}
+
+// text tells of a loop that was found as from brought the probe back.
+func (l *Loop) text(from sighted) string {
+	return fmt.Sprintf(`Loop (%s -> %s) detected for zone %q, see https://coredns.io/plugins/loop#troubleshooting. Query: "HINFO %s"`, from.text, l.addr, l.zone, l.qname)
 }
 
 // forget begins the count anew, for a probe that is sent again.

@@ -258,6 +258,16 @@ func TestSetup(t *testing.T) {
 			t.Errorf("%q: not in the chain", input)
 		}
 	}
+	for input, want := range map[string]string{"exit": "", "break": "", "stop": "action 'stop' is not supported: must be one of exit, break", "": "Wrong argument count", "exit break": "Wrong argument count"} {
+		c := caddy.NewTestController("dns", "loop {\naction "+input+"\n}")
+		err := setup(c)
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("action %q: %v", input, err)
+		}
+		if n := len(dnsserver.GetConfig(c).Plugin); want == "" && n != map[string]int{"exit": 1, "break": 2}[input] {
+			t.Errorf("action %q: %d plugins", input, n)
+		}
+	}
 	if err := setup(caddy.NewTestController("dns", "loop x")); err == nil || !strings.Contains(err.Error(), "Wrong argument count or unexpected line ending after 'x'") {
 		t.Error(err)
 	}

@@ -11,12 +11,18 @@ import (
 	"github.com/miekg/dns"
 )
 
-// prober sends the probe of one Loop, on a goroutine that ends when the Loop need not look any more.
+// prober sends the probe of one Loop, on a goroutine that ends when the Loop need not look any more. It also does what is to be done about
+// a loop, on that goroutine.
 type prober struct {
 	loop    *Loop
 	addr    string
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	found   chan sighted // one at most; sending is over then
+
+	breaks bool          // loops are broken
+	file   string        // a resolv.conf(5) that upstreams may be from
+	look   time.Duration // between two looks whether a loop is still there
 
 	window time.Duration // the probe must be answered in it
 	again  time.Duration // between a failure and the next try
@@ -29,10 +35,12 @@ func newProber(l *Loop, host, port string) *prober {
 		host = "" // which is dialled as this machine
 	}
 	l.addr = net.JoinHostPort(host, port)
-	return &prober{
-		loop: l, addr: l.addr,
+	p := &prober{
+		loop: l, addr: l.addr, found: make(chan sighted, 1), file: resolvConf, look: 30 * time.Second,
 		window: 30 * time.Second, again: time.Second, notYet: 100 * time.Millisecond, linger: 2 * time.Second,
 	}
+	l.conclude = func(from sighted) { p.found <- from }
+	return p
 }
 
 func (p *prober) start() error {
@@ -50,9 +58,36 @@ func (p *prober) stop() error {
 	return nil
 }
 
-// run sends the probe until it is answered. Then there is no loop, as one would not have let it come back.
+// run sends the probe until it is answered, or has come back too often.
 func (p *prober) run(ctx context.Context) {
 	defer p.loop.off.Store(true)
+	probing, cancel := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	answered := make(chan struct{})
+	sending.Go(func() {
+		p.probe(probing)
+		close(answered)
+	})
+	var from sighted
+	select {
+	case from = <-p.found:
+	case <-answered:
+	}
+	cancel()
+	sending.Wait()
+	if !from.seen {
+		select {
+		case from = <-p.found: // just so
+		default:
+			return
+		}
+	}
+	p.act(ctx, from)
+}
+
+// probe sends the probe until it is answered, or for as long as window. An answer means that there is no loop, as one would not have
+// let it come back.
+func (p *prober) probe(ctx context.Context) {
 	window, cancel := context.WithTimeout(ctx, p.window)
 	defer cancel()
 	for {
@@ -70,6 +105,42 @@ func (p *prober) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// act ends the process because of a loop, or breaks the loop until it is gone.
+func (p *prober) act(ctx context.Context, from sighted) {
+	carriers := p.trace(ctx)
+	if ctx.Err() != nil {
+		return // the server ends anyway
+	}
+	logger.Errorf("%s", p.loop.tell(carriers, p.file))
+	if !p.breaks {
+		p.loop.fatal("%s", p.loop.text(from))
+		return
+	}
+	p.loop.broken.set(carriers, from.addr)
+	logger.Errorf("%s. Queries from %s are refused until they do not come back any more", p.loop.text(from), p.loop.broken.text())
+	for wait(ctx, p.look) {
+		carriers = p.trace(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if len(carriers) > 0 {
+			p.loop.broken.set(carriers, from.addr)
+		} else if p.loop.upstreams != nil {
+			p.loop.broken.senders.Store(nil)
+			logger.Infof("The loop for zone %q is gone, %d queries were refused", p.loop.zone, p.loop.broken.refused.Load())
+			return
+		}
+	}
+}
+
+// trace finds the upstreams that carry a loop, if they are known at all.
+func (p *prober) trace(ctx context.Context) []carrier {
+	if p.loop.upstreams == nil {
+		return nil
+	}
+	return p.loop.trace(ctx)
 }
 
 // send asks the server for the probe's name, over UDP.

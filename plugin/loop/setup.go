@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"slices"
+
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
@@ -12,13 +14,26 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-// settings is what the directive configures: nothing.
-type settings struct{}
+// settings is what the directive configures.
+type settings struct{ breaks bool }
 
-var directive = corefile.Define(corefile.Directive[settings]{Name: pluginName, Once: true})
+// What is done about a loop.
+const (
+	actExit  = "exit"
+	actBreak = "break"
+)
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Once: true,
+	Options: corefile.Table[settings]{
+		corefile.Enum("action", []string{actExit, actBreak}, "what is done about a loop", func(s *settings, word string) { s.breaks = word == actBreak }),
+	},
+})
 
 func setup(c *caddy.Controller) error {
-	if err := directive.Parse(c, new(settings)); err != nil {
+	var s settings
+	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
 	cfg := dnsserver.GetConfig(c)
@@ -27,6 +42,9 @@ func setup(c *caddy.Controller) error {
 		l.Next = next
 		return l
 	})
+	if s.breaks {
+		cfg.Plugin = slices.Insert(cfg.Plugin, 0, plugin.Plugin(func(next plugin.Handler) plugin.Handler { return &gate{next, l} }))
+	}
 	var p *prober
 	c.OnStartup(func() error {
 		if cfg.Transport != "" && cfg.Transport != transport.DNS { // nobody there who answers over UDP
@@ -34,14 +52,10 @@ func setup(c *caddy.Controller) error {
 			return nil
 		}
 		if h, ok := cfg.Handler("forward").(interface{ List() []*proxy.Proxy }); ok {
-			l.upstreams = func() (addrs []string) {
-				for _, p := range h.List() {
-					addrs = append(addrs, p.Addr())
-				}
-				return addrs
-			}
+			l.upstreams = h.List
 		}
 		p = newProber(l, cfg.ListenHosts[0], cfg.Port)
+		p.breaks = s.breaks
 		return p.start()
 	})
 	c.OnShutdown(func() error {
