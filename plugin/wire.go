@@ -76,6 +76,13 @@ func (l *Lane) Free() {
 	lanes.Put(l)
 }
 
+// ReplyTaker is a writer that takes a reply as it lies in a Lane: a server's own, and those of plugins that need no more of a
+// reply than that.
+type ReplyTaker interface {
+	// TakeReply sends w, a reply to r, and reports false if it has to be a message.
+	TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error)
+}
+
 // Write writes what the Reply holds and returns what ServeDNS is to return: after a
 // message its rcode, or 0 if that rcode would say that nothing was written.
 func (l *Lane) Write() (int, error) {
@@ -85,15 +92,26 @@ func (l *Lane) Write() (int, error) {
 	case l.Reply.Dropped():
 		return dns.RcodeSuccess, nil
 	}
+	rcode := l.Reply.Rcode()
+	if failed, err := l.write(); err != nil {
+		return failed, err
+	}
+	if !ClientWrite(rcode) {
+		return dns.RcodeSuccess, l.Reply.Err()
+	}
+	return rcode, l.Reply.Err()
+}
+
+// write returns what ServeDNS is to return with an error.
+func (l *Lane) write() (failed int, err error) {
+	if t, ok := l.w.(ReplyTaker); ok {
+		if taken, err := t.TakeReply(&l.Reply, l.r); taken {
+			return dns.RcodeSuccess, err
+		}
+	}
 	m, err := l.Reply.Msg(l.r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	if err := l.w.WriteMsg(m); err != nil {
-		return dns.RcodeSuccess, err
-	}
-	if !ClientWrite(m.Rcode) {
-		return dns.RcodeSuccess, l.Reply.Err()
-	}
-	return m.Rcode, l.Reply.Err()
+	return dns.RcodeSuccess, l.w.WriteMsg(m)
 }

@@ -18,7 +18,8 @@ type block struct {
 
 // newBlock makes the chain of cfg for s, from its end to its begin, and enters the handlers into cfg's registry.
 func newBlock(s *Server, cfg *Config) *block {
-	b := &block{Config: cfg, ctx: &blockContext{context.Background(), s, cfg}}
+	b := &block{Config: cfg}
+	b.ctx = &blockContext{context.Background(), s, b}
 	cfg.handlers = make(map[string]plugin.Handler, len(cfg.Plugin))
 	cfg.chain = make([]plugin.Handler, len(cfg.Plugin))
 	var next plugin.Handler
@@ -30,6 +31,11 @@ func newBlock(s *Server, cfg *Config) *block {
 			b.collector = c
 		}
 		next = messageOnly(h)
+		if _, ok := next.(plugin.WireHandler); !ok {
+			if rest := promptRest(cfg.chain[i:]); rest != nil {
+				next = &promptHandler{h, b, rest}
+			}
+		}
 		b.head = h
 	}
 	if h, ok := next.(plugin.WireHandler); ok {

@@ -23,8 +23,8 @@ func (s *Server) serveMessage(ctx context.Context, w *responder, packet []byte) 
 		s.turnDown(w, header(packet), rc)
 		return
 	}
-	r := new(dns.Msg)
-	if err := r.Unpack(packet); err != nil {
+	r, err := wire.UnpackQuery(packet)
+	if err != nil {
 		if len(r.Question) != 1 {
 			r.Question = nil
 		}

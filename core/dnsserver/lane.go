@@ -32,6 +32,7 @@ func (s *Server) serveWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire
 	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
 		return nil, wire.Unpack
 	}
+	s.judge(q)
 	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
 		return nil, out
 	}
@@ -55,7 +56,7 @@ func (s *Server) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
 type blockContext struct {
 	context.Context
 	server *Server
-	config *Config
+	block  *block
 }
 
 // Value implements context.Context.
@@ -64,9 +65,13 @@ func (c *blockContext) Value(key any) any {
 	case Key:
 		return c.server
 	case ViewKey:
-		return c.config.ViewName
+		return c.block.ViewName
 	case LoopKey:
 		return 0
+	case plugin.CollectKey:
+		if c.block.collector != nil {
+			return plugin.Collect(c.block.collector.Collect)
+		}
 	}
 	return nil
 }

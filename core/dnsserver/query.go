@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -35,8 +36,18 @@ func (c *queryContext) Value(key any) any {
 			return n // the query comes from a plugin further up
 		}
 		return 0
+	case innerKey:
+		return c.Context.Value(Key{}) != nil
 	}
 	return c.Context.Value(key)
+}
+
+type innerKey struct{}
+
+// Inner reports whether the query of ctx is a question of a plugin's own (package upstream), and not one of a client.
+func Inner(ctx context.Context) bool {
+	inner, _ := ctx.Value(innerKey{}).(bool)
+	return inner
 }
 
 // chainWriter is the writer that the chain's first plugin gets: each message that is
@@ -61,8 +72,22 @@ func (w *chainWriter) WriteMsg(m *dns.Msg) error {
 	}
 	state := request.Request{Req: w.req, W: w.ResponseWriter}
 	state.SizeAndDo(m)
+	if !Inner(w.ctx) {
+		w.ctx.server.addCookie(m, w.req, addrOf(w.RemoteAddr()))
+	}
 	state.Scrub(m)
 	return w.ResponseWriter.WriteMsg(m)
+}
+
+// TakeReply takes what a plugin that this server gave the query has decided in a lane, unless it is of a rare kind.
+func (w *chainWriter) TakeReply(reply *wire.Reply, r *dns.Msg) (taken bool, err error) {
+	to, ok := w.ResponseWriter.(*responder)
+	if !ok || r != w.req || len(r.Question) != 1 || reply.Rcode() > 0xF || r.IsTsig() != nil {
+		return false, nil
+	}
+	w.ctx.path.Write()
+	w.written.Store(true)
+	return true, to.takeReply(reply, r)
 }
 
 func (w *chainWriter) Write(b []byte) (int, error) {

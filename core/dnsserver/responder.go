@@ -89,23 +89,36 @@ func (w *responder) writeFit(m, req *dns.Msg) error {
 		return fmt.Errorf("packing a reply: %w", err)
 	}
 	asked := req.IsEdns0()
-	end := wire.EndMsg(m, w.size(asked))
-	if asked != nil {
-		end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(asked.UDPSize()), uint16(asked.Hdr.Ttl&0xff00)
-		if opt := m.IsEdns0(); opt != nil {
-			p.reply.SetOptions(opt)
-		} else if options := request.RepeatedOptions(asked); len(options) > 0 {
-			p.reply.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
-		}
-	}
-	packed := p.reply.End(end)
-	if w.server != nil && asked != nil && len(asked.Option) > 0 {
-		packed = w.server.extras.addFor(asked, packed, w.network == "tcp", end.Limit)
-	}
+	packed := w.end(&p.reply, wire.EndMsg(m, w.size(asked)), asked, m.IsEdns0())
 	if p.reply.Flag(wire.FlagTC) && !m.Truncated {
 		m.Truncated = true // for those that log the message
 	}
 	return w.out.send(packed)
+}
+
+// takeReply is writeFit for a reply that lies in the lane, and whose plugin was given req.
+func (w *responder) takeReply(reply *wire.Reply, req *dns.Msg) error {
+	asked := req.IsEdns0()
+	return w.out.send(w.end(reply, wire.EndFor(req, w.size(asked)), asked, nil))
+}
+
+// end ends a reply as its client is to get it. asked is the OPT record of the query and opt the one that plugins gave the
+// reply, nil if there is none.
+func (w *responder) end(reply *wire.Reply, end wire.End, asked, opt *dns.OPT) []byte {
+	if asked == nil {
+		return reply.End(end)
+	}
+	end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(asked.UDPSize()), uint16(asked.Hdr.Ttl&0xff00)
+	if opt != nil {
+		reply.SetOptions(opt)
+	} else if options := request.RepeatedOptions(asked); len(options) > 0 {
+		reply.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
+	}
+	if len(asked.Option) == 0 || w.server == nil {
+		return reply.End(end)
+	}
+	_, end.Cookie = w.server.judgeOption(asked, addrOf(w.remote))
+	return w.server.extras.addFor(asked, reply.End(end), w.network == "tcp", end.Limit)
 }
 
 // size is how long a reply may be.
@@ -124,6 +137,7 @@ func (w *responder) writeRare(m, req *dns.Msg) error {
 	extended := m.Rcode > 0xF
 	state := request.Request{Req: req, W: w}
 	if state.SizeAndDo(m) || !extended {
+		w.server.addCookie(m, req, addrOf(w.remote))
 		if m.IsTsig() == nil {
 			state.Scrub(m)
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,9 @@ func questions(n int) (all []*dns.Msg) {
 	return all
 }
 
+// serverCookie is what ends with a time, and a hash over it.
+var serverCookie = regexp.MustCompile("(COOKIE: [0-9a-f]{16})01000000[0-9a-f]{24}")
+
 // TestSameAnswers asks 500 questions by each transport: the answers are the same.
 func TestSameAnswers(t *testing.T) {
 	all := questions(500)
@@ -147,7 +151,7 @@ func TestSameAnswers(t *testing.T) {
 					return
 				}
 				r.Id = 0
-				got[i] = r.String()
+				got[i] = serverCookie.ReplaceAllString(r.String(), "$1 and a server cookie")
 			})
 		}
 		wg.Wait()

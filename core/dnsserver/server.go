@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
@@ -40,7 +41,8 @@ type Server struct {
 	debug      bool // does not recover from panics
 	limits     limits
 	extras     extras
-	fullStacks stackCount // see Shed
+	cookies    *cookie.Ring // nil if cookies are not answered
+	fullStacks stackCount   // see Shed
 	stacktrace bool
 	grace      time.Duration
 	unlisted   bool // another server lists the same zones
@@ -86,6 +88,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		}
 	}
 	s.extras = extrasOf(trans, s.IdleTimeout)
+	s.cookies = cookiesOf(group)
 	var err error
 	s.router, err = newRouter(s.blocks)
 	return s, err
@@ -126,8 +129,12 @@ func (s *Server) Tracer() ot.Tracer { return s.tracer }
 // ServeDNS leads a query to the block that it belongs to and writes a reply to w: the
 // chain's, or an error reply. Plugins call it, through upstream.Lookup, for questions of their own.
 func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) {
-	q := &queryContext{Context: ctx, server: s}
-	cw := &chainWriter{ResponseWriter: w, ctx: q, req: r}
+	run := &struct { // one piece of memory
+		ctx    queryContext
+		writer chainWriter
+	}{ctx: queryContext{Context: ctx, server: s}}
+	q, cw := &run.ctx, &run.writer
+	*cw = chainWriter{ResponseWriter: w, ctx: q, req: r}
 	if r == nil || len(r.Question) == 0 {
 		s.refuse(cw, r, dns.RcodeServerFailure)
 		return
@@ -153,6 +160,10 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 		report(s, w, r, dns.RcodeBadVers, m)
 		return
 	}
+	if s.misfit(r) {
+		s.refuse(cw, r, dns.RcodeFormatError)
+		return
+	}
 	b, chainCtx := s.find(q, cw, r)
 	if b == nil || b.head == nil {
 		s.refuse(cw, r, dns.RcodeRefused)
@@ -165,9 +176,12 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	}
 }
 
+var nameSpace = sync.Pool{New: func() any { return new([wire.MaxName + 1]byte) }}
+
 // find is the block of a query, with the context for its chain.
 func (s *Server) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block, context.Context) {
-	var buf [wire.MaxName + 1]byte
+	buf := nameSpace.Get().(*[wire.MaxName + 1]byte)
+	defer nameSpace.Put(buf)
 	name, err := wire.AppendName(buf[:0], r.Question[0].Name)
 	if err != nil {
 		return nil, nil // no name of any zone

@@ -88,6 +88,9 @@ func (a ACL) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.O
 // WireSelf returns a.
 func (a ACL) WireSelf() plugin.Handler { return a }
 
+// Prompt implements plugin.Prompt.
+func (a ACL) Prompt() bool { return true }
+
 // asker is a writer of a plugin that looks up another name than it was asked for.
 type asker interface {
 	// AskedName is the name that the client asked for.

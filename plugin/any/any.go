@@ -50,6 +50,9 @@ func (a Any) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.O
 // WireSelf returns a.
 func (a Any) WireSelf() plugin.Handler { return a }
 
+// Prompt implements plugin.Prompt.
+func (a Any) Prompt() bool { return true }
+
 // ttl is long, and tells where the answer comes from.
 const ttl = 8482
 

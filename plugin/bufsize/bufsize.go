@@ -55,3 +55,6 @@ func (buf Bufsize) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 
 // WireSelf returns buf.
 func (buf Bufsize) WireSelf() plugin.Handler { return buf }
+
+// Prompt implements plugin.Prompt.
+func (buf Bufsize) Prompt() bool { return true }

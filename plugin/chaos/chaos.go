@@ -56,6 +56,9 @@ func (c Chaos) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 // WireSelf returns c.
 func (c Chaos) WireSelf() plugin.Handler { return c }
 
+// Prompt implements plugin.Prompt.
+func (c Chaos) Prompt() bool { return true }
+
 // maxText is how long a string of a TXT record may be, in octets.
 const maxText = 255
 

@@ -59,6 +59,9 @@ func (h *handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 // WireSelf returns h.
 func (h *handler) WireSelf() plugin.Handler { return h }
 
+// Prompt implements plugin.Prompt.
+func (h *handler) Prompt() bool { return true }
+
 // fault is one query that failed.
 type fault struct {
 	rcode int

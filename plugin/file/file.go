@@ -47,7 +47,8 @@ type (
 		// ZoneLookupFunc finds a query's zone in place of Zones, if it is set. zone may be nil though it is found.
 		ZoneLookupFunc ZoneLookupFunc
 
-		index *Index
+		index   *Index
+		leading *leading
 	}
 
 	// Zones is zones by their names, fully qualified and in lower case.
@@ -82,6 +83,9 @@ func (f File) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.
 
 // WireSelf implements plugin.WireHandler.
 func (f File) WireSelf() plugin.Handler { return f }
+
+// Prompt implements plugin.Prompt: where an alias leads out of a zone is looked up by way of the server, which may take time.
+func (f File) Prompt() bool { return f.ZoneLookupFunc == nil && f.leading != nil && f.leading.none() }
 
 func (f *File) link() Link { return Link{Name: "file", Next: f.Next, Fall: f.Fall} }
 

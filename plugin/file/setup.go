@@ -95,6 +95,7 @@ func setup(c *caddy.Controller) error {
 		return plugin.Error("file", err)
 	}
 	f.index = NewIndex(f.Zones.Z)
+	f.leading = newLeading(f.Zones.Z)
 	var w *watcher
 	c.OnStartup(func() error {
 		f.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)

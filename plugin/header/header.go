@@ -69,6 +69,9 @@ func (h Header) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 // WireSelf returns h.
 func (h Header) WireSelf() plugin.Handler { return h }
 
+// Prompt implements plugin.Prompt.
+func (h Header) Prompt() bool { return true }
+
 // Rule sets a bit, or clears it.
 type Rule struct {
 	Flag  string // aa, ra or rd

@@ -56,6 +56,9 @@ func (h Hosts) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 // WireSelf implements plugin.WireHandler.
 func (h Hosts) WireSelf() plugin.Handler { return h }
 
+// Prompt implements plugin.Prompt.
+func (h Hosts) Prompt() bool { return true }
+
 // decide answers q into w, or reports that it is one for the next plugin.
 func (h *Hosts) decide(w *wire.Reply, q *wire.Query) bool {
 	h.prepare()

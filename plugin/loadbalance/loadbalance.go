@@ -51,6 +51,9 @@ func (lb LoadBalance) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Quer
 // WireSelf implements plugin.WireHandler.
 func (lb LoadBalance) WireSelf() plugin.Handler { return lb }
 
+// Prompt implements plugin.Prompt.
+func (lb LoadBalance) Prompt() bool { return true }
+
 // concerns reports whether a reply is put into order: no errors, and no transfers, whose order has a meaning.
 func concerns(rcode int, qtype uint16) bool {
 	return rcode == dns.RcodeSuccess && qtype != dns.TypeAXFR && qtype != dns.TypeIXFR

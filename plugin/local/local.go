@@ -62,6 +62,9 @@ func (l Local) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 // WireSelf returns l.
 func (l Local) WireSelf() plugin.Handler { return l }
 
+// Prompt implements plugin.Prompt.
+func (l Local) Prompt() bool { return true }
+
 // answer answers q, unless its name is no local one.
 func (l Local) answer(w *wire.Reply, q *wire.Query) bool {
 	if q.Class() != wire.ClassIN {

@@ -141,6 +141,9 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 // WireSelf implements plugin.WireHandler.
 func (l Logger) WireSelf() plugin.Handler { return l }
 
+// Prompt implements plugin.Prompt.
+func (l Logger) Prompt() bool { return true }
+
 // label tells the class of a reply, and puts it and the reply's type into the query's metadata.
 func label(ctx context.Context, m *dns.Msg, do bool) response.Class {
 	if do && m != nil && m.IsEdns0() == nil { // it gets an OPT record when it is sent

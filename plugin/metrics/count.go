@@ -3,38 +3,58 @@ package metrics
 import (
 	"time"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
 )
 
-// facts is one query with its reply, as it is counted.
-type facts struct {
-	server, zone, view string // where it was served
-	qtype              uint16
-	do                 bool
-	size               int // of the query in octets
-	proto              string
-	family             int // 1 for IPv4, 2 for IPv6
-
-	rcode      string
-	plugin     string // which wrote the reply, "" if none did
-	replySize  int    // in octets, without compression and OPT record
-	unanswered bool
-	start      time.Time
+// asked is what is counted of a query.
+func asked(state *request.Request) vars.Asked {
+	q := vars.Asked{Qtype: state.QType(), IPv4: state.Family() == 1, DO: state.Do(), Size: state.Len()}
+	if state.Proto() == "tcp" {
+		q.Proto = wire.TCP
+	}
+	return q
 }
 
-var familyLabels = [...]string{1: "1", 2: "2"}
+// observer knows of what is written to it what is counted.
+type observer struct {
+	Recorder
+}
 
-// count adds f to all metrics of queries.
-func (f *facts) count() {
-	vars.RequestCount.WithLabelValues(f.server, f.zone, f.view, f.proto, familyLabels[f.family], vars.TypeLabel(f.qtype)).Inc()
-	if f.do {
-		vars.RequestDo.WithLabelValues(f.server, f.zone, f.view).Inc()
+func newObserver(w dns.ResponseWriter) *observer {
+	o := &struct { // one piece of memory
+		observer
+		recorder dnstest.Recorder
+	}{recorder: dnstest.Recorder{ResponseWriter: w, Start: time.Now()}}
+	o.Recorder.Recorder = &o.recorder
+	return &o.observer
+}
+
+// TakeReply implements plugin.ReplyTaker.
+func (o *observer) TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error) {
+	to, ok := o.ResponseWriter.(plugin.ReplyTaker)
+	if !ok {
+		return false, nil
 	}
-	vars.RequestDuration.WithLabelValues(f.server, f.zone, f.view).Observe(time.Since(f.start).Seconds())
-	vars.RequestSize.WithLabelValues(f.server, f.zone, f.view, f.proto).Observe(float64(f.size))
-	vars.ResponseSize.WithLabelValues(f.server, f.zone, f.view, f.proto).Observe(float64(f.replySize))
-	vars.ResponseRcode.WithLabelValues(f.server, f.zone, f.view, f.rcode, f.plugin).Inc()
-	if f.unanswered {
-		vars.Unanswered.WithLabelValues(f.server, f.zone, f.view).Inc()
+	rcode, size := w.Rcode(), w.PlainLen()
+	if taken, err = to.TakeReply(w, r); taken {
+		o.Rcode = rcode
+		o.Len += size
 	}
+	return taken, err
+}
+
+// replied is what is counted of what was written, or of what the server will write.
+func (o *observer) replied(status int) vars.Replied {
+	r := vars.Replied{Rcode: status, Size: o.Len, Plugin: o.GetPlugin(), Took: time.Since(o.Start).Seconds()}
+	if plugin.ClientWrite(status) {
+		r.Rcode = o.Rcode
+		r.Unanswered = o.Msg == nil && o.Len == 0
+	}
+	return r
 }

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
-	"github.com/coredns/coredns/plugin/pkg/rcode"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -112,37 +112,15 @@ func (m *Metrics) zone(name string) string {
 func (m *Metrics) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	// What is counted of the query is what the client asked, so it is read before other plugins change it.
 	state := request.Request{W: w, Req: r}
-	f := facts{
-		server: WithServer(ctx),
-		view:   WithView(ctx),
-		zone:   m.zone(state.QName()),
-		qtype:  state.QType(),
-		do:     state.Do(),
-		size:   state.Len(),
-		proto:  state.Proto(),
-		family: state.Family(),
-	}
-	rec := NewRecorder(w)
-	status, err := plugin.NextOrFailure(m.Name(), m.Next, ctx, rec, r)
+	q := asked(&state)
+	series := vars.SeriesOf(WithServer(ctx), m.zone(state.QName()), WithView(ctx))
+	o := newObserver(w)
+	status, err := plugin.NextOrFailure(m.Name(), m.Next, ctx, o, r)
 
-	f.start = rec.Start
-	f.reply(rec, status)
-	f.plugin = rec.GetPlugin()
+	reply := o.replied(status)
 	if p := plugin.PathFrom(ctx); p != nil {
-		f.plugin = p.Wrote()
+		reply.Plugin = p.Wrote()
 	}
-	f.count()
+	series.Add(q, reply)
 	return status, err
-}
-
-// reply takes over what was written, or what the server will write.
-func (f *facts) reply(rec *Recorder, status int) {
-	switch {
-	case !plugin.ClientWrite(status):
-		f.rcode = rcode.ToString(status)
-	default:
-		f.rcode = rcode.ToString(rec.Rcode)
-		f.unanswered = rec.Msg == nil && rec.Len == 0
-	}
-	f.replySize = rec.Len
 }

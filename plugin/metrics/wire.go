@@ -33,6 +33,9 @@ func (m *Metrics) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 // WireSelf returns m.
 func (m *Metrics) WireSelf() plugin.Handler { return m }
 
+// Prompt implements plugin.Prompt.
+func (m *Metrics) Prompt() bool { return true }
+
 // block is the block of ctx. A block is told by its context, which is one and the same for all its queries, unless a plugin
 // further up adds to it.
 func (m *Metrics) block(ctx context.Context) *block {

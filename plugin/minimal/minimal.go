@@ -60,6 +60,9 @@ func (h handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 // WireSelf returns h.
 func (h handler) WireSelf() plugin.Handler { return h }
 
+// Prompt implements plugin.Prompt.
+func (h handler) Prompt() bool { return true }
+
 func isTransfer(qtype uint16) bool { return qtype == dns.TypeAXFR || qtype == dns.TypeIXFR }
 
 // shortens decides whether a reply is shortened: if it is positive, and no denial that stands at the end of a chain of

@@ -56,6 +56,9 @@ func (n Nsid) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.
 // WireSelf returns n.
 func (n Nsid) WireSelf() plugin.Handler { return n }
 
+// Prompt implements plugin.Prompt.
+func (n Nsid) Prompt() bool { return true }
+
 func asked(opt *dns.OPT) bool {
 	if opt == nil {
 		return false

@@ -44,6 +44,9 @@ func (wh Whoami) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 // WireSelf returns wh.
 func (wh Whoami) WireSelf() plugin.Handler { return wh }
 
+// Prompt implements plugin.Prompt.
+func (wh Whoami) Prompt() bool { return true }
+
 const srvLen = 7 // octets of an SRV record's RDATA whose target is the root
 
 // answer puts the client's address, at the name that was asked for, and its port, in an SRV record below

@@ -16,6 +16,7 @@ import (
 type Series struct {
 	server, zone, view string
 	lanes              wire.PerLane[tally]
+	children           children
 
 	mu    sync.Mutex
 	total [kinds]histogram // what was taken from lanes
@@ -178,18 +179,8 @@ func (t *tally) reply(o *outcome) {
 
 // countVectors counts what is on no lane.
 func (s *Series) countVectors(q *wire.Query, o *outcome) {
-	proto := q.Proto.String()
-	RequestCount.WithLabelValues(s.server, s.zone, s.view, proto, families[familyOf(q)&1], TypeLabel(q.Type())).Inc()
-	if q.DO() {
-		RequestDo.WithLabelValues(s.server, s.zone, s.view).Inc()
-	}
-	RequestDuration.WithLabelValues(s.server, s.zone, s.view).Observe(time.Since(q.Arrival).Seconds())
-	RequestSize.WithLabelValues(s.server, s.zone, s.view, proto).Observe(float64(q.Len()))
-	ResponseSize.WithLabelValues(s.server, s.zone, s.view, proto).Observe(float64(o.size))
-	ResponseRcode.WithLabelValues(s.server, s.zone, s.view, rcode.ToString(o.rcode), o.plugin).Inc()
-	if o.dropped {
-		Unanswered.WithLabelValues(s.server, s.zone, s.view).Inc()
-	}
+	s.Add(Asked{q.Type(), q.Proto, q.Client.Addr().Is4(), q.DO(), q.Len()},
+		Replied{o.rcode, o.plugin, o.size, o.dropped, time.Since(q.Arrival).Seconds()})
 }
 
 // gather takes what the lanes counted: counters go to the vectors, histograms to s.total.

@@ -67,6 +67,7 @@ func TestLanesCountAsVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	lanes := []*wire.Lane{wire.NewLane(), wire.NewLane()}
 	s := SeriesOf("lanes", "example.org.", "view")
+	direct := Series{server: "vectors", zone: "example.org.", view: "view"}
 	for round := range 3000 {
 		qtype := []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHINFO, dns.TypeMX, 4711}[r.IntN(5)]
 		q := query(t, strings.Repeat("a", 1+r.IntN(60))+".example.org.", qtype, r.IntN(3) == 0)
@@ -102,7 +103,6 @@ func TestLanesCountAsVectors(t *testing.T) {
 		lane.Done(d)
 		lane.Leave()
 		o := outcomeOf(w)
-		direct := Series{server: "vectors", zone: "example.org.", view: "view"}
 		direct.countVectors(q, &o)
 	}
 	got, want := scrape(t, "lanes"), scrape(t, "vectors")

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/miekg/dns"
 )
 
@@ -33,8 +34,8 @@ func UnpackRequest(msg []byte) (*dns.Msg, error) {
 	if dns.DefaultMsgAcceptFunc(header) != dns.MsgAccept {
 		return nil, errRejected
 	}
-	m := new(dns.Msg)
-	if err := m.Unpack(msg); err != nil {
+	m, err := wire.UnpackQuery(msg)
+	if err != nil {
 		return nil, err
 	}
 	if len(m.Question) != int(header.Qdcount) { // the library takes a header alone for a message

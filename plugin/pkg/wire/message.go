@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 
 	"github.com/miekg/dns"
 )
@@ -48,8 +49,8 @@ func (q *Query) Msg() (*dns.Msg, error) {
 	if q.changed || b == nil {
 		b = q.Append(make([]byte, 0, 512), q.id)
 	}
-	m := new(dns.Msg)
-	if err := m.Unpack(b); err != nil {
+	m, err := UnpackQuery(b)
+	if err != nil {
 		return nil, fmt.Errorf("query for %s: %w", Text(q.Name()), err)
 	}
 	return m, nil
@@ -92,6 +93,17 @@ func PeerOf(remote, local net.Addr) Peer {
 	return p
 }
 
+// RemoteAddr is the client's address as a message's writer has it, LocalAddr the one that the query was sent to.
+func (p *Peer) RemoteAddr() net.Addr { return p.addr(p.Client) }
+func (p *Peer) LocalAddr() net.Addr  { return p.addr(p.Local) }
+
+func (p *Peer) addr(a netip.AddrPort) net.Addr {
+	if p.Proto == TCP {
+		return net.TCPAddrFromAddrPort(a)
+	}
+	return net.UDPAddrFromAddrPort(a)
+}
+
 func addrPort(a net.Addr) (ap netip.AddrPort) {
 	switch a := a.(type) {
 	case *net.UDPAddr:
@@ -106,22 +118,29 @@ func addrPort(a net.Addr) (ap netip.AddrPort) {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
+// EndFor is the End of a reply to r, as Msg has it, for a client that takes limit octets. The caller fills in what it knows about EDNS.
+func EndFor(r *dns.Msg, limit int) End {
+	e := End{ID: r.Id, Flags: uint16(r.Opcode&0xF) << 11, Limit: limit}
+	if r.Opcode == dns.OpcodeQuery {
+		e.Flags |= msgFlags(&r.MsgHdr) & (FlagRD | FlagCD)
+	}
+	return e
+}
+
 // Msg is the message that w holds, as a reply to r: r's id, opcode, question and RD
 // and CD bits; everything else as w has it, but for the EDNS options. Nothing of w is kept.
 func (w *Reply) Msg(r *dns.Msg) (*dns.Msg, error) {
 	if w.state != message {
 		return nil, errors.New("no message to unpack")
 	}
-	flags := uint16(0)
-	if r.Opcode == dns.OpcodeQuery {
-		flags = msgFlags(&r.MsgHdr) & (FlagRD | FlagCD)
-	}
-	w.header(r.Id, flags|uint16(r.Opcode&0xF)<<11)
+	end := EndFor(r, 0)
+	w.header(end.ID, end.Flags)
 	m := new(dns.Msg)
 	if err := m.Unpack(w.buf); err != nil {
 		return nil, fmt.Errorf("reply to %s: %w", r.Question[0].Name, err)
 	}
 	m.Question[0].Name = r.Question[0].Name
+	m.Rcode = w.Rcode()
 	return m, nil
 }
 
@@ -177,14 +196,18 @@ func (w *Reply) SetOptions(opt *dns.OPT) {
 	}
 }
 
+// packSpace is room for most records.
+var packSpace = sync.Pool{New: func() any { b := make([]byte, 1024); return &b }}
+
 // RR adds a record. OPT records are left out.
 func (w *Reply) RR(s Section, rr dns.RR) error {
 	h := rr.Header()
 	if h.Rrtype == dns.TypeOPT {
 		return nil
 	}
-	var scratch [1024]byte
-	buf := scratch[:]
+	scratch := packSpace.Get().(*[]byte)
+	defer packSpace.Put(scratch)
+	buf := *scratch
 	if n := dns.Len(rr) + 1; n > len(buf) {
 		buf = make([]byte, n)
 	}

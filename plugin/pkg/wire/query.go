@@ -28,6 +28,7 @@ type Peer struct {
 	Local   netip.AddrPort // the address that the query was sent to
 	Proto   Proto
 	Limit   uint16    // largest reply that the transport carries: 65535 on streams; 0 means the client's EDNS size decides
+	Plain   bool      // it came over UDP or TCP, and nothing of it is known but what stands here
 	Arrival time.Time // when the query was received; monotonic
 }
 
@@ -69,6 +70,9 @@ type Query struct {
 	lane     *Lane
 	awaited  Exchange
 	deadline time.Time
+
+	cookie      CookieState
+	replyCookie [CookieLen]byte // for the reply, unless cookie is CookieNone
 }
 
 // Parse reads packet and reports whether it is eligible for the wire lane: a
@@ -120,6 +124,7 @@ func (q *Query) reset() {
 	q.changed, q.mayBlock = false, false
 	q.lane, q.awaited = nil, nil
 	q.deadline = time.Time{}
+	q.cookie = CookieNone
 }
 
 // ordinary reports whether a type is one that sources look up: no meta type, and

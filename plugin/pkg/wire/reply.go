@@ -38,16 +38,17 @@ const (
 // A source calls Begin and adds records, section by section; who stands above may
 // then look at the layout and change records; the server calls Finish.
 type Reply struct {
-	buf   []byte // the message; its header is written by Finish
-	qend  int    // where the question section ends
-	recs  []Rec  // in the message's order
-	count [3]uint16
-	plain int    // the message's length without compression and OPT
-	flags uint16 // AA, TC, RA, AD and rcode, as they go to the header
-	state state
-	cut   bool // a record did not fit into 65535 octets
-	fold  bool // see FoldOwners
-	tight bool // names point into records that are Movable, too
+	buf      []byte // the message; its header is written by Finish
+	qend     int    // where the question section ends
+	recs     []Rec  // in the message's order
+	count    [3]uint16
+	plain    int    // the message's length without compression and OPT
+	flags    uint16 // AA, TC, RA, AD and rcode, as they go to the header
+	extRcode byte   // the upper bits of the rcode, which stand in the OPT record
+	state    state
+	cut      bool // a record did not fit into 65535 octets
+	fold     bool // see FoldOwners
+	tight    bool // names point into records that are Movable, too
 
 	writer   string // the plugin that wrote
 	err      error
@@ -64,7 +65,7 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.err, w.writer, w.cut, w.fold = empty, 0, nil, "", false, false
+	w.state, w.flags, w.extRcode, w.err, w.writer, w.cut, w.fold = empty, 0, 0, nil, "", false, false
 }
 
 // FoldOwners makes owners that differ from the question's name in case only follow the question,
@@ -85,7 +86,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.err, w.cut, w.tight = message, 0, nil, false, false
+	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight = message, 0, 0, nil, false, false
 	w.opt, w.optFlags = 0, 0
 	w.names.reset()
 }
@@ -96,11 +97,11 @@ func (w *Reply) qname() []byte { return w.buf[HeaderLen : w.qend-4] }
 // Fail decides that the server shall write an error reply with rcode, and err,
 // if any, be logged by the errors plugin: the twin of what ServeDNS returns.
 func (w *Reply) Fail(rcode int, err error) {
-	w.state, w.flags, w.err = failure, uint16(rcode), err
+	w.state, w.flags, w.extRcode, w.err = failure, uint16(rcode), 0, err
 }
 
 // Drop decides that the query gets no reply.
-func (w *Reply) Drop() { w.state, w.flags, w.err = dropped, 0, nil }
+func (w *Reply) Drop() { w.state, w.flags, w.extRcode, w.err = dropped, 0, 0, nil }
 
 // Holds reports whether w holds a message; Failed, a failure; Dropped, a drop.
 func (w *Reply) Holds() bool   { return w.state == message }
@@ -113,11 +114,14 @@ func (w *Reply) Err() error { return w.err }
 // SetErr adds an error for the errors plugin to a reply that is written all the same.
 func (w *Reply) SetErr(err error) { w.err = err }
 
-// Rcode is the return code, without the extended part that an OPT record holds.
-func (w *Reply) Rcode() int { return int(w.flags & rcodeMask) }
+// Rcode is the return code.
+func (w *Reply) Rcode() int { return int(w.extRcode)<<4 | int(w.flags&rcodeMask) }
 
-// SetRcode sets the return code, 0 to 15.
-func (w *Reply) SetRcode(rcode int) { w.flags = w.flags&^rcodeMask | uint16(rcode)&rcodeMask }
+// SetRcode sets the return code. The upper bits of one beyond 15 go to the OPT record, and get lost if the client gets none.
+func (w *Reply) SetRcode(rcode int) {
+	w.flags = w.flags&^rcodeMask | uint16(rcode)&rcodeMask
+	w.extRcode = byte(rcode >> 4)
+}
 
 // Flag reports header bits of the reply: FlagAA, FlagTC, FlagRA, FlagAD.
 func (w *Reply) Flag(bit uint16) bool { return w.flags&bit != 0 }

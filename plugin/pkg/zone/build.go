@@ -15,6 +15,7 @@ type Builder struct {
 	warn   func(format string, args ...any)
 	nsec3  bool // NSEC3 records are taken
 	digest bool // there is a ZONEMD record at the apex
+	leads  bool // an alias leads out of the zone
 
 	names arena // lower prefixes, each behind its length
 	nodes []draft
@@ -95,9 +96,20 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", wire.Text(owner), err)
 	}
+	if typ == wire.TypeCNAME || typ == wire.TypeDNAME {
+		b.leads = b.leads || !b.holds(rdata)
+	}
 	r.data, r.bytes = b.data.add(stored), uint32(len(stored))
 	b.append(b.node(name, wire.Hash(name)), r)
 	return nil
+}
+
+// holds reports whether a name lies in the zone.
+func (b *Builder) holds(name []byte) bool {
+	var buf [wire.MaxName + 1]byte
+	low := buf[:len(name)]
+	wire.Lower(low, name)
+	return wire.Below(low, b.origin)
 }
 
 func (b *Builder) append(n int32, r draftRecord) {

@@ -46,6 +46,7 @@ type Zone struct {
 	chunks  [][]byte
 	nodes   int
 	records int
+	leads   bool // an alias has a target outside
 
 	nsec  chain   // nodes with NSEC records
 	nsec3 *hashed // NSEC3 records, nil if there are none
@@ -73,6 +74,9 @@ func (z *Zone) Names() int   { return z.nodes - len(z.hidden()) }
 
 // Signed reports whether the zone can prove what it does not have, by NSEC or NSEC3 records.
 func (z *Zone) Signed() bool { return z.nsec3 != nil || len(z.nsec.keys) > 0 }
+
+// LeadsOut reports whether an alias of the zone has a target outside of it.
+func (z *Zone) LeadsOut() bool { return z.leads }
 
 // Apex is the node of the origin.
 func (z *Zone) Apex() Node { return z.apex }
