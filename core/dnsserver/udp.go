@@ -66,8 +66,8 @@ type batchSocket interface {
 	// answer puts b into the batch that goes out, as the reply to packet i; send sends that batch.
 	answer(i int, b []byte)
 	send()
-	// back is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it.
-	back(i int) back
+	// back is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it. It may lie in room.
+	back(i int, room *backRoom) back
 	// wake makes a receive that waits return. Any goroutine may call it.
 	wake()
 	close() error
@@ -209,7 +209,7 @@ func (l *udpLoop) batch(n int) {
 		reply, out := l.server.serveWire(&l.reply, &l.query)
 		switch {
 		case out != wire.Done:
-			later(&udpOrigin{l.udpTransport, l.back(i)}, packet, &l.query, out)
+			later(l.origin(i), packet, &l.query, out)
 		case reply != nil:
 			l.sock.answer(i, reply)
 		}
@@ -221,7 +221,7 @@ func (l *udpLoop) batch(n int) {
 
 // hand gives packet i to a worker, which serves it in the message lane.
 func (l *udpLoop) hand(i int, packet []byte) {
-	later(&udpOrigin{l.udpTransport, l.back(i)}, packet, &l.query, wire.Unpack)
+	later(l.origin(i), packet, &l.query, wire.Unpack)
 }
 
 // take is packet i without the PROXY header that it may have, and notes whose it is. It reports false if the packet
@@ -237,19 +237,21 @@ func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
 	return packet, ok
 }
 
-// back is the way back to the client of packet i, which was taken last.
-func (l *udpLoop) back(i int) back {
-	b := l.sock.back(i)
+// origin is where packet i, which was taken last, came from.
+func (l *udpLoop) origin(i int) *udpOrigin {
+	o := &udpOrigin{udpTransport: l.udpTransport}
+	o.back = l.sock.back(i, &o.room)
 	if l.client != l.sender {
-		return &proxiedBack{b, net.UDPAddrFromAddrPort(l.client)}
+		o.back = &proxiedBack{o.back, net.UDPAddrFromAddrPort(l.client)}
 	}
-	return b
+	return o
 }
 
 // udpOrigin is where one datagram came from.
 type udpOrigin struct {
 	*udpTransport
 	back back
+	room backRoom // of back
 }
 
 func (o *udpOrigin) base() *Server          { return o.server }

@@ -319,20 +319,22 @@ func (s *batchedSocket) close() error {
 }
 
 // back returns the way back to the sender of packet i.
-func (s *batchedSocket) back(i int) back {
+func (s *batchedSocket) back(i int, room *backRoom) back {
 	client, local := s.peer(i)
-	b := &datagramBack{socket: s, to: client, from: local}
-	if s.wild {
-		b.control = append([]byte(nil), s.control(i)...)
-	}
-	return b
+	*room = datagramBack{socket: s, to: client, from: local}
+	room.control = room.space[:copy(room.space[:], s.control(i))]
+	return room
 }
+
+// backRoom is memory for a way back.
+type backRoom = datagramBack
 
 // datagramBack is the way back to the sender of one packet.
 type datagramBack struct {
 	socket   *batchedSocket
 	to, from netip.AddrPort
-	control  []byte // makes the reply leave from the address that was asked
+	control  []byte // makes the reply leave from the address that was asked; it lies in space
+	space    [controlSpace]byte
 }
 
 func (b *datagramBack) remote() net.Addr { return udpAddr(b.to) }

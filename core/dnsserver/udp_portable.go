@@ -69,9 +69,9 @@ func (s *portableSocket) peer(int) (client, local netip.AddrPort) {
 	return p.Client, p.Local
 }
 
-func (s *portableSocket) space() []byte          { return s.room }
-func (s *portableSocket) answer(_ int, b []byte) { s.out = b }
-func (s *portableSocket) back(int) back          { return s.from }
+func (s *portableSocket) space() []byte            { return s.room }
+func (s *portableSocket) answer(_ int, b []byte)   { s.out = b }
+func (s *portableSocket) back(int, *backRoom) back { return s.from }
 
 func (s *portableSocket) send() {
 	if s.out != nil {
