@@ -47,8 +47,10 @@ func (s *Server) serveWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire
 
 // failed is an error reply to q.
 func (s *Server) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
+	err := w.Err()
 	w.Begin(q)
 	w.SetRcode(rcode)
+	explainWire(w, err)
 	return s.finish(w, q, edns.ReplySize(q.EDNS().Size))
 }
 

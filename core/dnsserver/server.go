@@ -143,7 +143,7 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 		defer func() {
 			if v := recover(); v != nil {
 				s.recovered(v)
-				s.answer(cw, r, dns.RcodeServerFailure)
+				s.answer(cw, r, dns.RcodeServerFailure, nil)
 			}
 		}()
 	}
@@ -170,9 +170,9 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 		return
 	}
 	q.path.Enter(b.head.Name())
-	rc, _ := b.head.ServeDNS(chainCtx, cw, r)
+	rc, err := b.head.ServeDNS(chainCtx, cw, r)
 	if !plugin.ClientWrite(rc) {
-		s.answer(cw, r, rc)
+		s.answer(cw, r, rc, err)
 	}
 }
 
@@ -209,13 +209,13 @@ func (s *Server) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block
 
 // refuse answers a query that enters no chain, and counts it.
 func (s *Server) refuse(w *chainWriter, r *dns.Msg, rc int) {
-	if m := s.answer(w, r, rc); m != nil {
+	if m := s.answer(w, r, rc, nil); m != nil {
 		report(s, w, r, rc, m)
 	}
 }
 
-// answer writes an error reply and returns it.
-func (s *Server) answer(w dns.ResponseWriter, r *dns.Msg, rc int) *dns.Msg {
+// answer writes an error reply, with what err has for the client, and returns it.
+func (s *Server) answer(w dns.ResponseWriter, r *dns.Msg, rc int, err error) *dns.Msg {
 	if r == nil {
 		return nil
 	}
@@ -223,6 +223,7 @@ func (s *Server) answer(w dns.ResponseWriter, r *dns.Msg, rc int) *dns.Msg {
 	if opt := optOf(r); opt != nil {
 		m.Extra = append(m.Extra, opt)
 	}
+	explain(m, err)
 	if w.WriteMsg(m) != nil {
 		return nil
 	}

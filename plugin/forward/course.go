@@ -3,6 +3,7 @@ package forward
 import (
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -13,6 +14,7 @@ type rules struct {
 	forceTCP, preferUDP bool
 	attempts            int // how many may fail; 0 is any number
 	failfast            bool
+	hedge               bool   // ask a second upstream if the first one is slow
 	failover            rcodes // try the next upstream
 	next                rcodes // hand on to the next forward
 	nextOnNoData        bool
@@ -42,16 +44,20 @@ type course struct {
 	downs   int   // upstreams of this round that are down
 	failed  int   // attempts
 	asked   int   // the upstream that is asked now
+	second  int   // the one that is asked, too, if asked is slow; -1 is none
 	overTCP bool  // it is asked over TCP
 	err     error // of the attempt that failed last
 }
 
 // world is what a course has to know beside what happens.
 type world interface {
+	policy.Timed
 	// down reports whether an upstream is down.
 	down(upstream int) bool
 	// chance is a random number below n.
 	chance(n int) int
+	// patience is how long an upstream may take until a second one is asked, too; 0 is as long as it likes.
+	patience(upstream int) time.Duration
 }
 
 // event is something that happened.
@@ -59,6 +65,7 @@ type event struct {
 	kind eventKind
 	at   time.Duration // since the query came
 	gone bool          // nobody waits for an answer any more
+	late bool          // the second upstream was asked, too: replied is about it, failed about both
 
 	rcode     int // replied
 	empty, tc bool
@@ -88,14 +95,15 @@ const (
 // action is what is to be done: one verb, and what is to be noted beside.
 type action struct {
 	do     verb
-	to     int           // ask: the upstream
 	stream bool          // ask: over TCP
+	broken bool          // all upstreams are down
+	to     int           // ask: the upstream
+	second int           // ask: the upstream to be asked, too, if to is slow; -1 is none
+	slow   time.Duration // ask: for longer than this
 	after  time.Duration // ask: wait so long before
 	rcode  int           // fail
 	err    error         // fail
-
-	probe  int  // an upstream whose health is in doubt, or -1
-	broken bool // all upstreams are down
+	probe  int           // an upstream whose health is in doubt, or -1
 }
 
 type verb uint8
@@ -119,10 +127,15 @@ func (c *course) step(ev event) action {
 }
 
 func (c *course) replied(ev event) action {
+	if ev.late {
+		c.asked = c.second
+		c.skipSecond()
+	}
 	switch {
 	case ev.tc && c.rules.preferUDP && !c.overTCP:
 		c.overTCP = true
-		return action{do: ask, to: c.asked, stream: true, probe: -1}
+		c.second = -1
+		return action{do: ask, to: c.asked, stream: true, second: -1, probe: -1}
 	case c.rules.failover.has(ev.rcode) && c.left():
 		if a := c.try(ev); a.do == ask {
 			return a
@@ -132,6 +145,27 @@ func (c *course) replied(ev event) action {
 		return action{do: handOn, probe: -1}
 	}
 	return action{do: answer, probe: -1}
+}
+
+// skipSecond leaves out the second upstream, which was asked, if it comes next.
+func (c *course) skipSecond() {
+	if c.place < len(c.order) && c.order[c.place] == c.second {
+		c.place++
+	}
+}
+
+// spare is the upstream to be asked beside the one that is asked now: the next one that is not down, or if there is none
+// the same once more, since a datagram may be lost; -1 over a connection, where nothing is.
+func (c *course) spare() int {
+	for i := range c.order {
+		if up := c.order[(c.place+i)%len(c.order)]; up != c.asked && !c.world.down(up) {
+			return up
+		}
+	}
+	if c.overTCP {
+		return -1
+	}
+	return c.asked
 }
 
 // left reports whether an upstream of this round that is not down is still to be asked.
@@ -150,6 +184,10 @@ func (c *course) failure(ev event) action {
 	}
 	c.err = ev.err
 	c.failed++
+	if ev.late {
+		c.failed++
+		c.skipSecond()
+	}
 	suspect := c.asked
 	a := c.try(ev)
 	if ev.fault == network {
@@ -160,7 +198,7 @@ func (c *course) failure(ev event) action {
 
 // try asks the next upstream, if there is time.
 func (c *course) try(ev event) action {
-	a := action{do: fail, rcode: wire.ServFail, err: c.err, probe: -1}
+	a := action{do: fail, second: -1, rcode: wire.ServFail, err: c.err, probe: -1}
 	if a.err == nil {
 		a.err = ErrNoHealthy
 	}
@@ -189,6 +227,12 @@ func (c *course) try(ev event) action {
 			a.after = breather
 		}
 		c.asked, c.overTCP = up, a.stream
+		if c.rules.hedge {
+			if a.slow = c.world.patience(up); a.slow > 0 {
+				a.second = c.spare()
+			}
+		}
+		c.second = a.second
 		return a
 	}
 	return a

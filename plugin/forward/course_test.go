@@ -23,10 +23,13 @@ type script struct {
 	course
 	isDown map[int]bool
 	lot    int
+	slow   time.Duration
 }
 
-func (s *script) down(up int) bool { return s.isDown[up] }
-func (s *script) chance(n int) int { return s.lot % n }
+func (s *script) down(up int) bool           { return s.isDown[up] }
+func (s *script) chance(n int) int           { return s.lot % n }
+func (s *script) patience(int) time.Duration { return s.slow }
+func (s *script) Took(int) time.Duration     { return 0 }
 
 // Each script tells a story line by line; behind each event stands what the course says to it (> ...).
 func TestCourseScripts(t *testing.T) {
@@ -108,6 +111,10 @@ func (s *script) set(words []string) bool {
 		return addRcodes(&s.rules.next, words[1:]) == nil
 	case "next_on_nodata":
 		s.rules.nextOnNoData = true
+	case "hedge":
+		s.rules.hedge = true
+	case "slow":
+		s.slow, _ = time.ParseDuration(words[1])
 	case "chained":
 		s.handOn = true
 	default:
@@ -116,7 +123,7 @@ func (s *script) set(words []string) bool {
 	return true
 }
 
-// event reads "begin 0s", "reply 1s NOERROR [empty] [tc]", "fail 1s network|odd|local|ours TEXT"; each may end in "gone".
+// event reads "begin 0s", "reply 1s NOERROR [empty] [tc]", "fail 1s network|odd|local|ours TEXT"; each may end in "late" and "gone".
 func (s *script) event(t *testing.T, words []string) (ev event, ok bool) {
 	kinds := map[string]eventKind{"begin": begun, "reply": replied, "fail": failed}
 	ev.kind, ok = kinds[words[0]]
@@ -130,6 +137,9 @@ func (s *script) event(t *testing.T, words []string) (ev event, ok bool) {
 	words = words[2:]
 	if n := len(words); n > 0 && words[n-1] == "gone" {
 		ev.gone, words = true, words[:n-1]
+	}
+	if n := len(words); n > 0 && words[n-1] == "late" {
+		ev.late, words = true, words[:n-1]
 	}
 	switch ev.kind {
 	case replied:
@@ -155,6 +165,9 @@ func describe(a action) string {
 		}
 		if a.after > 0 {
 			fmt.Fprintf(&b, " after %s", a.after)
+		}
+		if a.second >= 0 {
+			fmt.Fprintf(&b, ", %d too after %s", a.second, a.slow)
 		}
 	case answer:
 		b.WriteString("answer")
@@ -188,6 +201,7 @@ func FuzzCourse(f *testing.F) {
 		s.rules.failfast, s.rules.preferUDP = b[2]&1 != 0, b[2]&2 != 0
 		s.rules.failover = rcodes(b[2]) & 0xFE
 		s.handOn, s.rules.nextOnNoData = b[2]&4 != 0, b[2]&8 != 0
+		s.rules.hedge, s.slow = b[2]&16 != 0, time.Duration(b[2]&32)
 		ev := event{kind: begun}
 		asks := 0
 		for _, c := range b[3:] {
@@ -197,6 +211,9 @@ func FuzzCourse(f *testing.F) {
 					t.Fatal("a failure without an error")
 				}
 				return
+			}
+			if a.second >= len(s.order) || a.second >= 0 && !s.rules.hedge {
+				t.Fatalf("ask %d, and %d too", a.to, a.second)
 			}
 			if asks++; a.to < 0 || a.to >= len(s.order) || s.rules.attempts > 0 && asks > (s.rules.attempts+1)*2*len(s.order) {
 				t.Fatalf("ask %d is of %d", asks, a.to)
@@ -208,7 +225,7 @@ func FuzzCourse(f *testing.F) {
 			}
 			s.lot = int(c)
 			s.isDown[int(c)%5] = c&0x80 != 0
-			ev = event{kind: replied, at: ev.at + time.Duration(c)*time.Millisecond, rcode: int(c >> 4 & 7), tc: c&8 != 0}
+			ev = event{kind: replied, at: ev.at + time.Duration(c)*time.Millisecond, rcode: int(c >> 4 & 7), tc: c&8 != 0, late: a.second >= 0 && c&2 != 0}
 			if c&1 != 0 {
 				ev.kind, ev.err, ev.fault = failed, errors.New("x"), fault(c>>1&3)
 			}

@@ -4,7 +4,8 @@
 //	                        ▲    pure         │
 //	                        └─replied, failed─┘──answer──▶ client
 //
-// course.go decides whom a query is sent to and what becomes of it; run.go carries that out. upstreams.go reads what the
+// course.go decides whom a query is sent to and what becomes of it; run.go carries that out, relay.go does so for queries that no
+// goroutine waits for, and race.go asks a second upstream beside a slow one. explain.go tells clients why. upstreams.go reads what the
 // Corefile names, names.go and resolver.go turn host names into addresses, now and then again. What an upstream is asked
 // with, and whether it is well, is the business of package proxy.
 //
@@ -50,6 +51,7 @@ type Forward struct {
 
 	zones         within.Zones
 	policy        policy.Policy
+	measuring     policy.Measuring // policy, if it is one
 	rules         rules
 	options       Options
 	maxFails      uint32
@@ -57,6 +59,7 @@ type Forward struct {
 	maxConcurrent int64   // 0 is any number
 	concurrent    atomic.Int64
 	probeInterval time.Duration
+	ede           bool // errors tell clients why
 	taps          []tapped
 	names         *names // nil if no upstream is known by its name
 
@@ -117,7 +120,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		defer f.concurrent.Add(-1)
 		if f.concurrent.Add(1) > f.maxConcurrent {
 			maxConcurrentRejects.Inc()
-			return dns.RcodeRefused, f.ErrLimitExceeded
+			return dns.RcodeRefused, f.refusal()
 		}
 	}
 	t := f.newTask(w, r)
@@ -126,7 +129,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	case handOn:
 		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
 	case fail:
-		return a.rcode, a.err
+		return a.rcode, f.explain(&t.course, t.upstreams, a)
 	}
 	m := new(dns.Msg)
 	if err := m.Unpack(t.reply); err != nil {

@@ -65,24 +65,34 @@ func (f *Forward) newRelay(q *wire.Query) *relay {
 		r.deadline = r.cancelled
 	}
 	r.query = q.Append(r.room[:0], 0)
-	r.proceed(event{kind: begun})
+	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
+		r.query, r.x.Cookie = proxy.CutHopByHop(r.query)
+	}
+	r.proceed(event{kind: begun}, nil)
 	return r
 }
 
 func (r *relay) down(up int) bool { return r.upstreams[up].Down(r.forward.maxFails) }
 func (r *relay) chance(n int) int { return rand.IntN(n) }
 
+// Took implements policy.Timed.
+func (r *relay) Took(up int) time.Duration { return r.upstreams[up].Latency().Smooth() }
+
+func (r *relay) patience(up int) time.Duration { return r.upstreams[up].Latency().Slow() }
+
 // gone reports whether nobody waits any more.
 func (r *relay) gone() bool { return !r.cancelled.IsZero() && !time.Now().Before(r.cancelled) }
 
 // proceed takes the next step after something happened.
-func (r *relay) proceed(ev event) {
+//
+// lane is the one that the caller is in, nil if in none.
+func (r *relay) proceed(ev event, lane *wire.Lane) {
 	ev.at, ev.gone = time.Since(r.began), r.gone()
 	a := r.step(ev)
 	r.forward.note(r.upstreams, a)
 	switch {
 	case a.do != ask:
-		r.finish(a)
+		r.finish(a, lane)
 	case a.after > 0:
 		time.AfterFunc(a.after, func() { r.ask(a) })
 	default:
@@ -92,25 +102,38 @@ func (r *relay) proceed(ev event) {
 
 func (r *relay) ask(a action) {
 	r.x.Query, r.x.Stream, r.x.Deadline, r.x.Owner, r.x.Timeout = r.query, a.stream, r.deadline, r, 0
+	if a.second >= 0 {
+		r.forward.race(r, r.upstreams[a.to], r.upstreams[a.second], a.slow, r.x).begin()
+		return
+	}
 	r.upstreams[a.to].Begin(&r.x)
+}
+
+// endRace implements racer.
+func (r *relay) endRace(ra *race, lane *wire.Lane) {
+	if ra.err == nil {
+		r.reply = ra.reply
+	}
+	r.proceed(ra.event(r.gone()), lane)
 }
 
 // EndExchange implements proxy.Ender.
 func (r *relay) EndExchange(x *proxy.Exchange) {
 	if err := x.Err; err != nil {
-		r.proceed(event{kind: failed, fault: faultOf(r.gone(), err), err: err})
+		r.proceed(event{kind: failed, fault: faultOf(r.gone(), err), err: err}, nil)
 		return
 	}
-	r.reply = append(r.reply[:0], x.Reply...)
-	x.Reply = nil
-	r.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC})
+	r.reply = x.Facts.WithoutHopByHop(append(r.reply[:0], x.Reply...))
+	lane := x.Lane
+	x.Reply, x.Lane = nil, nil
+	r.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, lane)
 }
 
 // finish settles what came of the course, and resumes those that wait for it.
-func (r *relay) finish(a action) {
+func (r *relay) finish(a action, lane *wire.Lane) {
 	if r.forward.maxConcurrent > 0 {
 		r.forward.concurrent.Add(-1)
 	}
 	r.last = a
-	r.End()
+	r.EndIn(lane)
 }

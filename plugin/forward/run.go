@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -49,7 +50,12 @@ func (f *Forward) newTask(w dns.ResponseWriter, r *dns.Msg) *task {
 // newCourse is a course through n upstreams for a query that came over a stream, or did not. numbers is memory for it.
 func (f *Forward) newCourse(world world, stream bool, numbers []int, n int) course {
 	_, chained := f.Next.(*Forward)
-	c := course{rules: f.rules, stream: stream, handOn: chained, world: world, order: f.policy.Order(numbers, n)}
+	c := course{rules: f.rules, stream: stream, handOn: chained, world: world}
+	if f.measuring != nil {
+		c.order = f.measuring.OrderBy(numbers, n, world)
+	} else {
+		c.order = f.policy.Order(numbers, n)
+	}
 	c.rules.attempts = 2 * n
 	if f.maxAttempts != nil {
 		c.rules.attempts = int(*f.maxAttempts)
@@ -62,8 +68,18 @@ func (f *Forward) note(upstreams []*proxy.Proxy, a action) {
 	if a.broken {
 		healthcheckBroken.Inc()
 	}
-	if a.probe >= 0 && f.maxFails > 0 {
-		upstreams[a.probe].Healthcheck()
+	if a.probe >= 0 {
+		f.doubt(upstreams[a.probe])
+	}
+}
+
+// doubt notes that an upstream failed, and lets its health be checked.
+func (f *Forward) doubt(up *proxy.Proxy) {
+	if l := up.Latency(); l != nil {
+		l.Missed()
+	}
+	if f.maxFails > 0 {
+		up.Healthcheck()
 	}
 }
 
@@ -74,6 +90,11 @@ func (t *task) free() {
 
 func (t *task) down(up int) bool { return t.upstreams[up].Down(t.forward.maxFails) }
 func (t *task) chance(n int) int { return rand.IntN(n) }
+
+// Took implements policy.Timed.
+func (t *task) Took(up int) time.Duration { return t.upstreams[up].Latency().Smooth() }
+
+func (t *task) patience(up int) time.Duration { return t.upstreams[up].Latency().Slow() }
 
 // run takes the query r through its course, and returns the last action. If that is answer, t.reply has the octets,
 // with whatever id.
@@ -99,15 +120,20 @@ func (t *task) run(ctx context.Context, r *dns.Msg) action {
 	}
 }
 
-// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses.
+// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the client's and ours
+// alone. A query that is signed cannot be changed.
 func (t *task) pack(r *dns.Msg) error {
 	m := *r
 	m.Id = 0
 	b, err := m.PackBuffer(t.query[:cap(t.query)])
-	if err == nil {
-		t.query = b
+	if err != nil {
+		return err
 	}
-	return err
+	t.query, t.x.Cookie = b, false
+	if opt := r.IsEdns0(); opt != nil && len(opt.Option) > 0 && r.IsTsig() == nil {
+		t.query, t.x.Cookie = proxy.CutHopByHop(b)
+	}
+	return nil
 }
 
 // ask asks one upstream and waits for what comes of it.
@@ -116,6 +142,9 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
 	t.x.Timeout = 0 // the upstream's
+	if a.second >= 0 {
+		return t.race(ctx, r, a)
+	}
 	up.Begin(&t.x)
 	select {
 	case <-t.ended:
@@ -124,7 +153,7 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 		<-t.ended
 	}
 	if len(t.forward.taps) > 0 {
-		t.tap(ctx, r, up)
+		t.tap(ctx, r, up, &t.x)
 	}
 	if err := t.x.Err; err != nil {
 		return event{kind: failed, fault: faultOf(over(ctx), err), err: err}
@@ -133,10 +162,37 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 	return event{kind: replied, rcode: facts.Rcode, empty: facts.Answers == 0, tc: facts.TC}
 }
 
+// race is ask with a second upstream in reserve.
+func (t *task) race(ctx context.Context, r *dns.Msg, a action) event {
+	ra := t.forward.race(t, t.upstreams[a.to], t.upstreams[a.second], a.slow, t.x)
+	ra.begin()
+	select {
+	case <-t.ended:
+	case <-ctx.Done():
+		ra.cancel(ctx.Err())
+		<-t.ended
+	}
+	if ra.err == nil {
+		t.reply = append(t.reply[:0], ra.reply...)
+	}
+	up := ra.up[ra.won]
+	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
+	if len(t.forward.taps) > 0 {
+		t.tap(ctx, r, up, &ra.x[ra.won])
+	}
+	return ra.event(over(ctx))
+}
+
+// endRace implements racer.
+func (t *task) endRace(*race, *wire.Lane) { t.ended <- struct{}{} }
+
+// gone implements racer: what ends the wait cancels the race.
+func (t *task) gone() bool { return false }
+
 // EndExchange keeps the reply, and lets ask go on.
 func (t *task) EndExchange(x *proxy.Exchange) {
 	if x.Err == nil {
-		t.reply = append(t.reply[:0], x.Reply...)
+		t.reply = x.Facts.WithoutHopByHop(append(t.reply[:0], x.Reply...))
 	}
 	x.Reply = nil
 	t.ended <- struct{}{}
@@ -162,13 +218,13 @@ func over(ctx context.Context) bool {
 }
 
 // tap tells the taps about the attempt that has just ended.
-func (t *task) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy) {
+func (t *task) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange) {
 	a := attempt{
-		began: t.began, ended: time.Now(), own: t.x.Local, upstream: up.Addr(), proto: t.x.Proto,
+		began: t.began, ended: time.Now(), own: x.Local, upstream: up.Addr(), proto: x.Proto,
 		query: append([]byte(nil), t.query...),
 	}
 	binary.BigEndian.PutUint16(a.query, r.Id)
-	if t.x.Err == nil {
+	if x.Err == nil {
 		a.reply = append([]byte(nil), t.reply...)
 		binary.BigEndian.PutUint16(a.reply, r.Id)
 	}

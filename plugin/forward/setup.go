@@ -34,6 +34,7 @@ type settings struct {
 	maxFails      uint32
 	maxAttempts   *uint32
 	maxConcurrent int
+	ede           bool
 	probeInterval time.Duration
 	resolvers     serverResolver
 
@@ -42,6 +43,7 @@ type settings struct {
 	maxIdleConns  int
 	readTimeout   time.Duration
 	dohMethod     string
+	randomCase    bool
 	tls           *tls.Config
 	tlsServerName string
 	source        net.IP
@@ -73,12 +75,15 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("read_timeout", "DURATION", "how long to wait for a reply", 1, 1, setReadTimeout),
 		corefile.Row("max_fails", "N", "health checks that must fail until an upstream is down; 0 is never", 1, 1, setMaxFails),
 		corefile.Row("max_connect_attempts", "N", "attempts of a query that may fail; 0 is any number", 1, 1, setMaxAttempts),
+		corefile.Flag("case_randomization", "ask over UDP with letters of random case, which replies must repeat", func(s *settings) { s.randomCase = true }),
 		corefile.Row("doh_method", "GET|POST", "method of requests over HTTPS", 1, 1, setDOHMethod),
 		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for TLS", 0, 3, setTLS),
 		corefile.String("tls_servername", "NAME", "the name that certificates must be for", func(s *settings, name string) { s.tlsServerName = name }),
-		corefile.Row("policy", "random|round_robin|sequential", "the order in which upstreams are tried", 1, 1, setPolicy),
+		corefile.Row("policy", "random|round_robin|sequential|fastest", "the order in which upstreams are tried", 1, 1, setPolicy),
+		corefile.Flag("hedge", "ask a second upstream if the first one takes longer than 95 % of its replies", func(s *settings) { s.rules.hedge = true }),
 		corefile.Row("health_check", "DURATION [no_rec] [domain FQDN]", "how often a failed upstream is asked for FQDN, and whether without RD", 1, -1, setHealthCheck),
 		count("max_concurrent", "queries at a time; more are refused, 0 is any number", func(s *settings) *int { return &s.maxConcurrent }),
+		corefile.Flag("ede", "tell clients why a query failed", func(s *settings) { s.ede = true }),
 		corefile.Row("next", "RCODE...", "hand queries with such replies on to the next forward", 1, -1, setNext),
 		corefile.Flag("next_on_nodata", "hand queries whose names have no such data on to the next forward", func(s *settings) { s.rules.nextOnNoData = true }),
 		corefile.Flag("failfast_all_unhealthy_upstreams", "when all upstreams are down, fail instead of trying any", func(s *settings) { s.rules.failfast = true }),
@@ -91,6 +96,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return fmt.Errorf("max_age (%s) must not be less than expire (%s)", s.maxAge, s.expire)
 		}
 		s.rules.forceTCP, s.rules.preferUDP = s.options.ForceTCP, s.options.PreferUDP
+		s.rules.hedge = s.rules.hedge || s.policy == "fastest"
 		return s.secure()
 	},
 })
@@ -117,8 +123,9 @@ func setup(c *caddy.Controller) error {
 func (s *settings) forward() *Forward {
 	f := New()
 	f.zones, f.policy, f.rules, f.options = s.zones, policy.Named(s.policy), s.rules, s.options
+	f.measuring, _ = f.policy.(policy.Measuring)
 	f.maxFails, f.maxAttempts, f.probeInterval = s.maxFails, s.maxAttempts, s.probeInterval
-	f.maxConcurrent = int64(s.maxConcurrent)
+	f.maxConcurrent, f.ede = int64(s.maxConcurrent), s.ede
 	f.ErrLimitExceeded = fmt.Errorf("concurrent queries exceeded maximum %d", s.maxConcurrent)
 	for _, t := range s.targets {
 		src := &source{target: t}

@@ -61,6 +61,9 @@ func TestOptions(t *testing.T) {
 		tls
 		tls_servername dns.example.org
 		policy round_robin
+		hedge
+		ede
+		case_randomization
 		health_check 3s no_rec domain Example.net
 		max_concurrent 11
 		next NXDOMAIN
@@ -78,7 +81,7 @@ func TestOptions(t *testing.T) {
 	if wire.Text(s.zones.From) != "example.org." || strings.Join(except, " ") != "a.example.org. b.example.org. c.example.org." {
 		t.Errorf("%s, %v", s.zones.From, except)
 	}
-	want := rules{forceTCP: true, preferUDP: true, failfast: true, nextOnNoData: true}
+	want := rules{hedge: true, forceTCP: true, preferUDP: true, failfast: true, nextOnNoData: true}
 	want.next = want.next.with(dns.RcodeNameError).with(dns.RcodeRefused)
 	want.failover = want.failover.with(dns.RcodeServerFailure).with(dns.RcodeFormatError)
 	if s.rules != want || !s.options.ForceTCP || !s.options.PreferUDP || s.options.HCRecursionDesired || s.options.HCDomain != "example.net." {
@@ -86,7 +89,7 @@ func TestOptions(t *testing.T) {
 	}
 	if s.expire != 20*time.Second || s.maxAge != 30*time.Second || s.maxIdleConns != 7 || s.readTimeout != 500*time.Millisecond ||
 		s.maxFails != 5 || *s.maxAttempts != 9 || s.dohMethod != "GET" || s.tls == nil || s.tlsServerName != "dns.example.org" ||
-		s.policy != "round_robin" || s.probeInterval != 3*time.Second || s.maxConcurrent != 11 || s.source.String() != "192.0.2.9" {
+		s.policy != "round_robin" || s.probeInterval != 3*time.Second || s.maxConcurrent != 11 || s.source.String() != "192.0.2.9" || !s.ede || !s.randomCase {
 		t.Errorf("%+v", s)
 	}
 	if got := strings.Join(s.resolvers, " "); got != "192.0.2.3:53 [2001:db8::3]:53 192.0.2.4:5300 [2001:db8::4]:5300" {
@@ -123,55 +126,52 @@ func TestErrors(t *testing.T) {
 		sixteen += " 192.0.2.1"
 	}
 	for input, want := range map[string]string{
-		"forward":                                            "Wrong argument count or unexpected line ending after 'forward'",
-		"forward .":                                          "Wrong argument count or unexpected line ending after '.'",
-		"forward a..b 192.0.2.1":                             "unable to normalize 'a..b'",
-		"forward . quic://127.0.0.1":                         "'quic' is not supported as a destination protocol in forward: quic://127.0.0.1:853",
-		"forward . quic://127.0.0.1:853":                     "'quic' is not supported as a destination protocol in forward: quic://127.0.0.1:853",
-		"forward . grpc://127.0.0.1":                         "'grpc' is not supported as a destination protocol in forward: grpc://127.0.0.1:443",
-		"forward . unix:///tmp/sock":                         "'unix' is not supported as a destination protocol in forward: unix:///tmp/sock",
-		"forward . https3://127.0.0.1":                       "'https3' is not supported as a destination protocol in forward: https3://127.0.0.1:443",
-		"forward . quic://dns.example.org":                   "'quic' is not supported as a destination protocol in forward: quic://dns.example.org",
-		"forward . tls://":                                   `invalid address: "tls://"`,
-		"forward . https://192.0.2.1/":                       "paths are not allowed in HTTPS upstream addresses (the /dns-query path is used by default): https://192.0.2.1/",
-		"forward . /no/such/file":                            `not an IP address, file, or valid domain: "/no/such/file"`,
-		"forward . a..b":                                     `not an IP address, file, or valid domain: "a..b"`,
-		"forward . testdata/empty.conf":                      "no valid upstream addresses found",
-		sixteen:                                              "more than 15 TOs configured: 16",
-		in("magic on"):                                       "unknown property 'magic'",
-		in("except"):                                         "Wrong argument count or unexpected line ending after 'except'",
-		in("except a..b"):                                    "unable to normalize 'a..b'",
-		in("force_tcp yes"):                                  "Wrong argument count or unexpected line ending after 'yes'",
-		in("prefer_udp yes"):                                 "Wrong argument count",
-		in("next_on_nodata yes"):                             "Wrong argument count",
-		in("failfast_all_unhealthy_upstreams false"):         "Wrong argument count",
-		in("expire"):                                         "Wrong argument count",
-		in("expire -1s"):                                     "expire can't be negative: -1s",
-		in("expire soon"):                                    `time: invalid duration "soon"`,
-		in("max_age -1s"):                                    "max_age can't be negative: -1s",
-		in("max_age 10s\nexpire 20s"):                        "max_age (10s) must not be less than expire (20s)",
-		in("max_age 5s"):                                     "max_age (5s) must not be less than expire (10s)",
-		in("max_idle_conns -2"):                              "max_idle_conns can't be negative: -2",
-		in("max_idle_conns many"):                            `strconv.Atoi: parsing "many": invalid syntax`,
-		in("read_timeout 0s"):                                "read_timeout must be positive: 0s",
-		in("max_fails -1"):                                   `strconv.ParseUint: parsing "-1": invalid syntax`,
-		in("max_connect_attempts many"):                      `strconv.ParseUint: parsing "many": invalid syntax`,
-		in("doh_method PUT"):                                 "doh_method must be either POST or GET",
-		in("tls a b c d"):                                    "Wrong argument count or unexpected line ending after 'd'",
-		in("tls /no/such/file"):                              "error reading /no/such/file",
-		in("policy best"):                                    "unknown policy 'best'",
-		in("health_check -1s"):                               "health_check can't be negative: -1000000000",
-		in("health_check 1s rec"):                            "health_check: unknown option rec",
-		in("health_check 1s domain"):                         "Wrong argument count",
-		in("health_check 1s domain a..b"):                    "health_check: invalid domain name a..b",
-		in("health_check no_rec"):                            `time: invalid duration "no_rec"`,
-		in("max_concurrent -4"):                              "max_concurrent can't be negative: -4",
-		in("next NOSUCH"):                                    "NOSUCH is not a valid rcode",
-		in("failover NoSuch"):                                "NoSuch is not a valid rcode",
-		in("failover NOERROR"):                               "NoError cannot be used in failover",
-		in("resolver dns.example.org"):                       `resolver must be an IP address or IP:port: "dns.example.org"`,
-		in("resolver"):                                       "Wrong argument count",
-		in("source_address x"):                               "invalid IP address: x",
+		"forward":                                    "Wrong argument count or unexpected line ending after 'forward'",
+		"forward .":                                  "Wrong argument count or unexpected line ending after '.'",
+		"forward a..b 192.0.2.1":                     "unable to normalize 'a..b'",
+		"forward . grpc://127.0.0.1":                 "'grpc' is not supported as a destination protocol in forward: grpc://127.0.0.1:443",
+		"forward . unix:///tmp/sock":                 "'unix' is not supported as a destination protocol in forward: unix:///tmp/sock",
+		"forward . https3://127.0.0.1/dns-query":     "paths are not allowed in HTTPS upstream addresses",
+		"forward . tls://":                           `invalid address: "tls://"`,
+		"forward . https://192.0.2.1/":               "paths are not allowed in HTTPS upstream addresses (the /dns-query path is used by default): https://192.0.2.1/",
+		"forward . /no/such/file":                    `not an IP address, file, or valid domain: "/no/such/file"`,
+		"forward . a..b":                             `not an IP address, file, or valid domain: "a..b"`,
+		"forward . testdata/empty.conf":              "no valid upstream addresses found",
+		sixteen:                                      "more than 15 TOs configured: 16",
+		in("magic on"):                               "unknown property 'magic'",
+		in("except"):                                 "Wrong argument count or unexpected line ending after 'except'",
+		in("except a..b"):                            "unable to normalize 'a..b'",
+		in("force_tcp yes"):                          "Wrong argument count or unexpected line ending after 'yes'",
+		in("prefer_udp yes"):                         "Wrong argument count",
+		in("next_on_nodata yes"):                     "Wrong argument count",
+		in("failfast_all_unhealthy_upstreams false"): "Wrong argument count",
+		in("expire"):                                 "Wrong argument count",
+		in("expire -1s"):                             "expire can't be negative: -1s",
+		in("expire soon"):                            `time: invalid duration "soon"`,
+		in("max_age -1s"):                            "max_age can't be negative: -1s",
+		in("max_age 10s\nexpire 20s"):                "max_age (10s) must not be less than expire (20s)",
+		in("max_age 5s"):                             "max_age (5s) must not be less than expire (10s)",
+		in("max_idle_conns -2"):                      "max_idle_conns can't be negative: -2",
+		in("max_idle_conns many"):                    `strconv.Atoi: parsing "many": invalid syntax`,
+		in("read_timeout 0s"):                        "read_timeout must be positive: 0s",
+		in("max_fails -1"):                           `strconv.ParseUint: parsing "-1": invalid syntax`,
+		in("max_connect_attempts many"):              `strconv.ParseUint: parsing "many": invalid syntax`,
+		in("doh_method PUT"):                         "doh_method must be either POST or GET",
+		in("tls a b c d"):                            "Wrong argument count or unexpected line ending after 'd'",
+		in("tls /no/such/file"):                      "error reading /no/such/file",
+		in("policy best"):                            "unknown policy 'best'",
+		in("health_check -1s"):                       "health_check can't be negative: -1000000000",
+		in("health_check 1s rec"):                    "health_check: unknown option rec",
+		in("health_check 1s domain"):                 "Wrong argument count",
+		in("health_check 1s domain a..b"):            "health_check: invalid domain name a..b",
+		in("health_check no_rec"):                    `time: invalid duration "no_rec"`,
+		in("max_concurrent -4"):                      "max_concurrent can't be negative: -4",
+		in("next NOSUCH"):                            "NOSUCH is not a valid rcode",
+		in("failover NoSuch"):                        "NoSuch is not a valid rcode",
+		in("failover NOERROR"):                       "NoError cannot be used in failover",
+		in("resolver dns.example.org"):               `resolver must be an IP address or IP:port: "dns.example.org"`,
+		in("resolver"):                               "Wrong argument count",
+		in("source_address x"):                       "invalid IP address: x",
 		"forward . tls://192.0.2.1%a {\ntls_servername b\n}": "both forward ('b') and proxy level ('a') TLS servernames are set for upstream proxy '192.0.2.1:853'",
 	} {
 		_, err := directive.ParseEach(caddy.NewTestController("dns", input), defaults())
@@ -200,7 +200,8 @@ func TestTargets(t *testing.T) {
 		"192.0.2.1 dns://192.0.2.1:53 tls://192.0.2.1:53": "dns 192.0.2.1:53",
 		file:                            "dns 192.0.2.5:53, dns [2001:db8::5]:53, dns [fe80::5%eth0]:53",
 		"testdata/empty.conf 192.0.2.1": "dns 192.0.2.1:53",
-		"dns.example.org tls://dns.example.org:854 https://doh.example.org": "dns dns.example.org:53 by name, tls dns.example.org:854 by name, https doh.example.org:443 by name",
+		"dns.example.org tls://dns.example.org:854 https://doh.example.org":    "dns dns.example.org:53 by name, tls dns.example.org:854 by name, https doh.example.org:443 by name",
+		"quic://192.0.2.1%a.example quic://dns.example.org https3://192.0.2.2": "quic 192.0.2.1:853 (a.example), quic dns.example.org:853 by name, https3 192.0.2.2:443",
 		"localhost:5300": "dns localhost:5300 by name",
 	} {
 		targets, err := parseTargets(strings.Fields(args))

@@ -56,7 +56,7 @@ func parseTargets(args []string) ([]target, error) {
 // parseTarget reads one argument: an address, a file, or a name.
 func parseTarget(arg string) (targets []target, err error) {
 	protocol, rest := parse.Transport(arg)
-	if protocol == transport.HTTPS && strings.Contains(rest, "/") {
+	if (protocol == transport.HTTPS || protocol == transport.HTTPS3) && strings.Contains(rest, "/") {
 		return nil, fmt.Errorf("paths are not allowed in HTTPS upstream addresses (the %s path is used by default): %s", "/dns-query", arg)
 	}
 	addrs, err := parse.HostPortOrFile(arg)
@@ -88,7 +88,10 @@ func parseTarget(arg string) (targets []target, err error) {
 	return []target{{protocol: protocol, host: host, port: port, named: true}}, nil
 }
 
-var defaultPorts = map[string]string{transport.DNS: transport.Port, transport.TLS: transport.TLSPort, transport.HTTPS: transport.HTTPSPort}
+var defaultPorts = map[string]string{
+	transport.DNS: transport.Port, transport.TLS: transport.TLSPort, transport.QUIC: transport.QUICPort,
+	transport.HTTPS: transport.HTTPSPort, transport.HTTPS3: transport.HTTPSPort,
+}
 
 func supported(protocol, text string) error {
 	if defaultPorts[protocol] == "" {

@@ -37,17 +37,23 @@ func (s *settings) newProxy(t target) *proxy.Proxy {
 	p.SetMaxAge(s.maxAge)
 	p.SetMaxIdleConns(s.maxIdleConns)
 	p.SetReadTimeout(s.readTimeout)
+	if s.rules.hedge {
+		p.Measure()
+	}
+	if s.randomCase {
+		p.RandomizeCase()
+	}
 	if s.source != nil {
 		p.SetLocalAddress(s.source)
 	}
 	switch t.protocol {
-	case transport.HTTPS:
+	case transport.HTTPS, transport.HTTPS3:
 		p.SetTLSConfig(s.tlsFor(t.serverName))
 		p.SetDOHRequestOptions(s.dohMethod)
 		if name := s.serverName(t); name != "" {
 			p.SetDOHHost(name)
 		}
-	case transport.TLS:
+	case transport.TLS, transport.QUIC:
 		p.SetTLSConfig(s.tlsFor(t.serverName))
 	}
 	h := p.GetHealthchecker()

@@ -23,7 +23,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {
 			f.concurrent.Add(-1)
 			maxConcurrentRejects.Inc()
-			w.Fail(wire.Refused, f.ErrLimitExceeded)
+			w.Fail(wire.Refused, f.refusal())
 			return wire.Done
 		}
 		r = f.newRelay(q)
@@ -36,7 +36,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	case handOn:
 		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
 	case fail:
-		w.Fail(r.last.rcode, r.last.err)
+		w.Fail(r.last.rcode, f.explain(&r.course, r.upstreams, r.last))
 		return wire.Done
 	}
 	if !w.LoadMessage(q, r.reply) {

@@ -3,17 +3,19 @@
 //	query ──in the zone?──▶ each upstream once, in the order of the policy ──first reply──▶ client
 //
 // There are no health checks: gRPC's own connections say soon enough that an upstream is not there. Start at GRPC.ServeDNS;
-// proxy.go asks one upstream.
+// proxy.go asks one upstream, race.go two.
 package grpc
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
 	"github.com/coredns/coredns/request"
@@ -43,6 +45,7 @@ type GRPC struct {
 	zones   within.Zones
 	policy  policy.Policy
 	proxies []*Proxy
+	hedge   bool // ask a second upstream if the first one is slow
 }
 
 // Policy decides in which order upstreams are asked.
@@ -88,6 +91,53 @@ func (g *GRPC) pass(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int,
 func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, overall)
 	defer cancel()
+	packet, err := packed(r)
+	if err != nil {
+		return nil, err
+	}
+	err = ErrNoHealthy
+	for order := g.order(); len(order) > 0; {
+		var m *dns.Msg
+		if slow := order[0].latency.Slow(); g.hedge && len(order) > 1 && slow > 0 {
+			race := &race{first: order[0], second: order[1], slow: slow}
+			if m, err = race.run(ctx, packet, r); race.both {
+				order = order[1:]
+			}
+		} else {
+			m, err = order[0].query(ctx, packet, r)
+		}
+		order = order[1:]
+		if err == nil {
+			return withoutHopByHop(m), nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// order is the upstreams as the policy has them.
+func (g *GRPC) order() []*Proxy {
+	m, ok := g.policy.(policy.Measuring)
+	if !ok {
+		return policy.List(g.policy, g.proxies)
+	}
+	list := make([]*Proxy, 0, len(g.proxies))
+	for _, i := range m.OrderBy(nil, len(g.proxies), timed(g.proxies)) {
+		list = append(list, g.proxies[i])
+	}
+	return list
+}
+
+// timed is upstreams as a policy.Timed.
+type timed []*Proxy
+
+// Took implements policy.Timed.
+func (t timed) Took(i int) time.Duration { return t[i].latency.Smooth() }
+
+// packed is r as it is sent: without what is the client's and ours alone, unless it is signed.
+func packed(r *dns.Msg) ([]byte, error) {
 	packet, err := r.Pack()
 	if err != nil {
 		return nil, err
@@ -95,17 +145,18 @@ func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (*dns.Msg, error) {
 	if len(packet) > dns.MaxMsgSize {
 		return nil, tooLarge(len(packet))
 	}
-	err = ErrNoHealthy
-	for _, p := range policy.List(g.policy, g.proxies) {
-		var m *dns.Msg
-		if m, err = p.query(ctx, packet, r); err == nil {
-			return m, nil
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	if r.IsTsig() == nil {
+		packet, _ = proxy.CutHopByHop(packet)
 	}
-	return nil, err
+	return packet, nil
+}
+
+// withoutHopByHop takes what is the upstream's and ours alone out of a reply.
+func withoutHopByHop(m *dns.Msg) *dns.Msg {
+	if opt := m.IsEdns0(); opt != nil && m.IsTsig() == nil {
+		opt.Option = slices.DeleteFunc(opt.Option, func(o dns.EDNS0) bool { return proxy.HopByHop(o.Option()) })
+	}
+	return m
 }
 
 // ServeWire passes on queries for names that are not in the zone. The others need a goroutine that waits.

@@ -26,6 +26,10 @@ var (
 		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 		Help:                        "Histogram of the time each request took.",
 	}, []string{"to"})
+	hedges = promauto.NewCounter(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "hedges_total",
+		Help: "Counter of second upstreams that were asked because the first one was slow.",
+	})
 )
 
 // counts is the metrics of one upstream.

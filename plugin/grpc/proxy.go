@@ -3,11 +3,13 @@ package grpc
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/policy"
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
@@ -24,6 +26,8 @@ type Proxy struct {
 	conn   *grpc.ClientConn
 	client pb.DnsServiceClient
 	counts counts
+
+	latency policy.Latency
 }
 
 // maxPacket is the length of a packed pb.DnsPacket at most: a message, and the head of its field.
@@ -57,13 +61,25 @@ func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg,
 		ctx = ot.ContextWithSpan(ctx, span)
 	}
 	began := time.Now()
+	m, err := p.exchange(ctx, packet, r)
+	switch {
+	case err == nil:
+		took := time.Since(began)
+		p.counts.count(m.Rcode, took)
+		p.latency.Note(took)
+	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		p.latency.Missed()
+	}
+	return m, err
+}
+
+// exchange is query without the counting.
+func (p *Proxy) exchange(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg, error) {
 	reply, err := p.client.Query(ctx, &pb.DnsPacket{Msg: packet})
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.NotFound: // how some say that the name does not exist
-		m := new(dns.Msg).SetRcode(r, dns.RcodeNameError)
-		p.counts.count(m.Rcode, time.Since(began))
-		return m, nil
+		return new(dns.Msg).SetRcode(r, dns.RcodeNameError), nil
 	default:
 		return nil, fmt.Errorf("asking %s: %w", p.addr, err)
 	}
@@ -74,7 +90,6 @@ func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg,
 	if err := m.Unpack(reply.Msg); err != nil {
 		return nil, fmt.Errorf("reply of %s: %w", p.addr, err)
 	}
-	p.counts.count(m.Rcode, time.Since(began))
 	return m, nil
 }
 

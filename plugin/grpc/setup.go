@@ -62,15 +62,17 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return err
 		}),
 		corefile.String("tls_servername", "NAME", "the name that certificates must be for", func(s *settings, v string) { s.serverName = v }),
-		corefile.Row("policy", "random|round_robin|sequential", "the order in which upstreams are asked", 1, 1, func(s *settings, l *corefile.Line) error {
+		corefile.Row("policy", "random|round_robin|sequential|fastest", "the order in which upstreams are asked", 1, 1, func(s *settings, l *corefile.Line) error {
 			if s.policy = policy.Named(l.Args[0]); s.policy == nil {
 				return fmt.Errorf("unknown policy '%s': must be one of %s", l.Args[0], strings.Join(policy.Names, ", "))
 			}
 			return nil
 		}),
+		corefile.Flag("hedge", "ask a second upstream if the first one takes longer than 95 % of its replies", func(s *settings) { s.hedge = true }),
 		corefile.Fallthrough(func(s *settings, zones []string) { s.Fall.SetZonesFromArgs(zones) }),
 	},
 	Check: func(s *settings) error {
+		s.hedge = s.hedge || s.policy.String() == "fastest"
 		if s.tls != nil && s.serverName != "" {
 			s.tls.ServerName = s.serverName
 		}

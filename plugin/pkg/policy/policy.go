@@ -3,6 +3,8 @@
 //
 //	Policy.Order(n) ──▶ 2 0 1    the upstreams' numbers, the first to be tried first
 //
+// A Measuring policy is told how long each upstream takes; a Latency is where that is kept.
+//
 // Policies may be used by any number of goroutines. Start at Named.
 package policy
 
@@ -20,7 +22,7 @@ type Policy interface {
 }
 
 // Names are the policies there are.
-var Names = []string{"random", "round_robin", "sequential"}
+var Names = []string{"random", "round_robin", "sequential", "fastest"}
 
 // Named is a new policy of a name, nil if there is none of that name.
 func Named(name string) Policy {
@@ -31,6 +33,8 @@ func Named(name string) Policy {
 		return new(RoundRobin)
 	case "sequential":
 		return new(Sequential)
+	case "fastest":
+		return new(Fastest)
 	}
 	return nil
 }

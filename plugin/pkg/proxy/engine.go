@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // engine runs the exchanges of one Proxy. One lock guards all that is under way, and no
@@ -29,7 +31,8 @@ type engine struct {
 	wheel   wheel
 	udp     udpPool
 	streams streamPool
-	https   httpsPool
+	workers workerPool
+	quic    quicPool
 	random  *rand.ChaCha8
 	doomed  []closer // to be closed once mu is given back
 }
@@ -48,6 +51,7 @@ func (e *engine) init(p *Proxy) {
 	e.wakeAt, e.reapAt = never, never
 	e.random = rand.NewChaCha8(seed)
 	e.udp.make = newSockets
+	e.quic.engine = e
 }
 
 func (e *engine) now() int64 { return int64(time.Since(e.base)) }
@@ -73,6 +77,7 @@ func (e *engine) unlock() {
 // schedule sets when x, which a carrier has just taken or sent, is late. mu is held.
 func (e *engine) schedule(x *Exchange, now int64) {
 	e.wheel.remove(x)
+	x.sent = now
 	due := tickOf(min(now+int64(x.Timeout), x.deadline))
 	e.wheel.add(x, due, now>>tickBits)
 	e.wakeBy(timeOf(due))
@@ -113,9 +118,16 @@ func (e *engine) take(x *Exchange, now int64) {
 
 // end tells the owner of x, which was taken or never under way. mu is not held.
 func (e *engine) end(x *Exchange, err error) {
+	if x.flips != nil {
+		x.flips.undo(x.Query[wire.HeaderLen:])
+	}
+	if x.shown != nil {
+		x.Query = x.shown.plain
+	}
 	if x.Err = err; err == nil {
-		x.RTT = time.Duration(e.now() - x.begun)
-		e.proxy.succeeded(x)
+		now := e.now()
+		x.RTT = time.Duration(now - x.sent)
+		e.proxy.succeeded(x, time.Duration(now-x.begun))
 	}
 	x.Owner.EndExchange(x)
 }
@@ -197,5 +209,6 @@ func (e *engine) stop() {
 	if sockets != nil {
 		sockets.stop()
 	}
+	e.quic.stop()
 	e.running.Wait()
 }

@@ -19,6 +19,7 @@ import (
 type Exchange struct {
 	Query    []byte        // a packed query with one question, uncompressed; its id is overwritten
 	Stream   bool          // ask over TCP, if the upstream is one of plain DNS
+	Cookie   bool          // show the upstream's own cookie, if it is one of plain DNS; Query has an OPT record without one
 	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
@@ -27,9 +28,10 @@ type Exchange struct {
 	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
 	Facts Facts
 	Err   error
-	Local net.Addr // where the query was sent from
-	Proto string   // "udp" or "tcp", for TLS and HTTPS, too
-	RTT   time.Duration
+	Local net.Addr      // where the query was sent from
+	Proto string        // "udp" or "tcp", for what stands upon these, too
+	RTT   time.Duration // from when the query was sent, on an open socket or connection, to the reply
+	Lane  *wire.Lane    // in which EndExchange is called, nil if in none
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	on       carrier // what carries it; nil if nothing does
@@ -37,10 +39,13 @@ type Exchange struct {
 	retries  uint8
 	reused   bool  // the connection was open before
 	begun    int64 // in the engine's time
+	sent     int64 // when a carrier took it, or was opened for it
 	deadline int64
 	chained  *Exchange // in an idTable
 	links              // in the wheel
 	cancel   context.CancelCauseFunc
+	flips    *flips // what Query has in other letters than it had; nil if nothing
+	shown    *shown // the query with cookies that is sent in place of Query; nil if Query is
 }
 
 // Ender is told the end of an exchange.
@@ -73,11 +78,15 @@ func (p *Proxy) Begin(x *Exchange) {
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}
+	x.shown, x.flips = nil, nil
 	x.begun = e.now()
 	x.deadline = e.time(x.Deadline)
 	if !asks(x.Query) {
 		e.end(x, ErrInvalidRequest)
 		return
+	}
+	if x.Cookie && p.protocol == transport.DNS && !p.secured() {
+		p.cookies.show(x)
 	}
 	switch p.protocol {
 	case transport.TLS:
@@ -88,8 +97,8 @@ func (p *Proxy) Begin(x *Exchange) {
 		} else {
 			e.askUDP(x)
 		}
-	case transport.HTTPS:
-		e.askHTTPS(x)
+	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
+		e.askByWorker(x)
 	default:
 		e.end(x, errors.New("transport "+p.protocol+" not supported to proxy"))
 	}

@@ -45,7 +45,7 @@ const checkTimeout = time.Second
 // NewHealthChecker is the checker for upstreams of a protocol. For an unknown one it logs a warning and is nil.
 func NewHealthChecker(proxyName, protocol string, recursionDesired bool, domain string) HealthChecker {
 	switch protocol {
-	case transport.DNS, transport.TLS, transport.HTTPS:
+	case transport.DNS, transport.TLS, transport.HTTPS, transport.HTTPS3, transport.QUIC:
 		return &checker{
 			protocol: protocol, recursion: recursionDesired, domain: domain,
 			readTimeout: checkTimeout, writeTimeout: checkTimeout,
@@ -105,8 +105,9 @@ func (c *checker) ask(ctx context.Context, p *Proxy) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.readTimeout+c.writeTimeout)
 	defer cancel()
-	if c.protocol == transport.HTTPS {
-		return c.askHTTPS(ctx, p, query)
+	switch c.protocol {
+	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
+		return c.askCarried(ctx, p, query)
 	}
 	network := "udp"
 	if c.tcp || c.tls != nil || c.protocol == transport.TLS {
@@ -174,12 +175,13 @@ func (c *checker) askStream(conn net.Conn, query []byte) error {
 	return nil
 }
 
-func (c *checker) askHTTPS(ctx context.Context, p *Proxy, query []byte) error {
+// askCarried asks over the connections that the upstream's queries use.
+func (c *checker) askCarried(ctx context.Context, p *Proxy, query []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.readTimeout)
 	defer cancel()
 	query[0], query[1] = 0, 0
 	var buf bytes.Buffer
-	if err := p.fetch(ctx, http.MethodPost, query, &buf); err != nil {
+	if err := p.carry(ctx, http.MethodPost, query, &buf, func(net.Addr) {}); err != nil {
 		return err
 	}
 	if !replies(buf.Bytes(), query) {
@@ -208,12 +210,15 @@ func (p *Proxy) Healthcheck() {
 	p.prober.begin()
 }
 
-// succeeded notes a reply.
-func (p *Proxy) succeeded(x *Exchange) {
+// succeeded notes a reply, which took so long since Begin.
+func (p *Proxy) succeeded(x *Exchange, took time.Duration) {
 	if p.fails.Load() != 0 {
 		p.fails.Store(0)
 	}
-	p.counts.observe(x.Facts.Rcode, x.RTT.Seconds())
+	p.counts.observe(x.Facts.Rcode, took.Seconds(), x.RTT.Seconds())
+	if p.latency != nil {
+		p.latency.Note(x.RTT)
+	}
 }
 
 // addrOf is ip as a netip.Addr, not valid for none.

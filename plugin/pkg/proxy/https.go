@@ -14,132 +14,19 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/tls"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// httpsPool is the goroutines that wait for the HTTP client: as many as queries are under way, each of them for
-// many queries.
-type httpsPool struct {
-	jobs    chan *Exchange // as long as there may be workers
-	idle    int
-	workers int
-}
-
-const (
-	maxHTTPS      = 1024
-	idleHTTPS     = 10 * time.Second
-	maxHTTPSReply = 64 << 10
-)
+const maxHTTPSReply = 64 << 10
 
 var errTooLong = errors.New("doh: reply is longer than 64 KiB")
 
-// askHTTPS gives x to a worker.
-func (e *engine) askHTTPS(x *Exchange) {
-	x.Proto = "tcp"
-	p := &e.https
-	e.mu.Lock()
-	var err error
-	switch {
-	case e.stopped:
-		err = errStopped
-	case p.workers == maxHTTPS && p.idle == 0:
-		err = ErrBusy
-	}
-	if err != nil {
-		e.unlock()
-		e.end(x, err)
-		return
-	}
-	if p.jobs == nil {
-		p.jobs = make(chan *Exchange, maxHTTPS)
-	}
-	ctx, cancel := context.WithCancelCause(e.ctx)
-	x.cancel = cancel
-	job := httpsJob{e, x, ctx}
-	if p.idle > 0 {
-		p.idle--
-	} else {
-		p.workers++
-		e.running.Go(e.workHTTPS)
-	}
-	x.on = job
-	p.jobs <- x
-	e.unlock()
-}
-
-// workHTTPS asks, one query after the other, until there is nothing to do for a while.
-func (e *engine) workHTTPS() {
-	p := &e.https
-	patience := time.NewTimer(idleHTTPS)
-	defer patience.Stop()
-	for {
-		select {
-		case x := <-p.jobs:
-			e.mu.Lock()
-			job := x.on.(httpsJob)
-			e.unlock()
-			job.run()
-			patience.Reset(idleHTTPS)
-		case <-patience.C:
-			if e.leaveHTTPS() {
-				return
-			}
-			patience.Reset(idleHTTPS)
-		case <-e.ctx.Done():
-			if e.leaveHTTPS() {
-				return
-			}
-		}
-	}
-}
-
-// leaveHTTPS takes an idle worker off the list. It reports false if a job was given to it just now.
-func (e *engine) leaveHTTPS() bool {
-	e.mu.Lock()
-	defer e.unlock()
-	if e.https.idle == 0 {
-		return false
-	}
-	e.https.idle--
-	e.https.workers--
-	return true
-}
-
-// httpsJob is one exchange with an HTTPS upstream.
-type httpsJob struct {
-	engine *engine
-	x      *Exchange
-	ctx    context.Context
-}
-
-func (httpsJob) late(*Exchange) error  { return context.DeadlineExceeded } // never asked: the context has the deadline
-func (httpsJob) drop(*Exchange, int64) {}
-
-func (j httpsJob) run() {
-	e, x := j.engine, j.x
-	wait := min(int64(x.Timeout), x.deadline-e.now())
-	ctx, cancel := context.WithTimeout(j.ctx, time.Duration(wait))
-	defer cancel()
-	var buf bytes.Buffer
-	err := e.proxy.roundTrip(ctx, x, &buf)
-	if cause := context.Cause(j.ctx); err != nil && cause != nil {
-		err = cause
-	}
-	e.mu.Lock()
-	x.cancel(nil)
-	x.on, x.cancel = nil, nil
-	e.https.idle++
-	e.unlock()
-	e.end(x, err)
-}
-
 // roundTrip asks x's query and reads the reply into buf.
 func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) error {
-	x.Query[0], x.Query[1] = 0, 0 // so that HTTP caches may work (RFC 8484 §4.1)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		x.Local = i.Conn.LocalAddr()
-	}})
-	if err := p.fetch(ctx, p.doh.Load().method, x.Query, buf); err != nil {
+	x.Query[0], x.Query[1] = 0, 0 // as HTTP caches need it and QUIC demands (RFC 8484 §4.1, RFC 9250 §4.2.1)
+	err := p.carry(ctx, p.doh.Load().method, x.Query, buf, func(local net.Addr) { x.Local, x.sent = local, p.engine.now() })
+	if err != nil {
 		return err
 	}
 	b := buf.Bytes()
@@ -153,6 +40,20 @@ func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) e
 	}
 	x.Reply, x.Facts = b, in.Facts
 	return nil
+}
+
+// carry asks query, whose id is 0, and reads the reply into buf. got is told when there is a connection for it.
+func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
+	if p.protocol == transport.QUIC {
+		return p.engine.quic.ask(ctx, query, buf, got)
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		got(i.Conn.LocalAddr())
+	}})
+	if p.protocol == transport.HTTPS3 {
+		return p.fetchAgain(ctx, method, query, buf)
+	}
+	return p.fetch(ctx, method, query, buf)
 }
 
 // fetch makes the HTTP request (RFC 8484 §4) for query and reads the response's body into buf.
@@ -200,6 +101,13 @@ func (p *Proxy) httpClient() *http.Client {
 	}
 	conf := p.transport.conf.Load()
 	cfg := namedTLS(conf.tls, p.addr).Clone()
+	if p.protocol == transport.HTTPS3 {
+		c := p.http3Client(cfg)
+		if !p.client.CompareAndSwap(nil, c) {
+			return p.client.Load()
+		}
+		return c
+	}
 	t := tls.NewHTTPSTransport(cfg)
 	t.Proxy = nil // queries that find proxies would have to pass them
 	t.DialContext = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}).DialContext

@@ -24,6 +24,11 @@ var (
 		Help:    "Histogram of the time from each query to its reply, of queries that got one.",
 		Buckets: plugin.TimeBuckets, NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 	}, []string{"proxy_name", "to", "rcode"})
+	roundTrip = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "rtt_seconds",
+		Help:    "Histogram of the time from sending each query on an open socket or connection to its reply.",
+		Buckets: plugin.TimeBuckets,
+	}, []string{"proxy_name", "to"})
 	healthcheckFailures = counterVec("healthcheck_failures_total", "Counter of health checks that failed.")
 	connCacheHits       = counterVec("conn_cache_hits_total", "Counter of queries that went out on a socket or connection that was open.", "proto")
 	connCacheMisses     = counterVec("conn_cache_misses_total", "Counter of queries for which a socket or connection was opened.", "proto")
@@ -37,16 +42,18 @@ const (
 	viaUDP kind = iota
 	viaTCP
 	viaTLS
+	viaQUIC
 	kinds
 )
 
-func (k kind) String() string { return [kinds]string{"udp", "tcp", "tcp-tls"}[k] }
+func (k kind) String() string { return [kinds]string{"udp", "tcp", "tcp-tls", "quic"}[k] }
 
 // counts is one upstream's metrics, each looked up once.
 type counts struct {
 	hits, misses children[kind]
 	ignored      children[verdict]
 	durations    [24]atomic.Pointer[prometheus.Observer] // by rcode
+	rtt          atomic.Pointer[prometheus.Observer]
 	name, addr   string
 }
 
@@ -58,8 +65,15 @@ func (c *counts) init(p *Proxy) {
 	c.ignored.vec, c.ignored.name, c.ignored.addr = repliesIgnored, p.name, p.addr
 }
 
-// observe notes the time, in seconds, that a reply took.
-func (c *counts) observe(code int, seconds float64) {
+// observe notes the time, in seconds, that a reply took, and the part of it that was the round trip.
+func (c *counts) observe(code int, seconds, rtt float64) {
+	trip := c.rtt.Load()
+	if trip == nil {
+		o := roundTrip.WithLabelValues(c.name, c.addr)
+		trip = &o
+		c.rtt.Store(trip)
+	}
+	(*trip).Observe(rtt)
 	if uint(code) >= uint(len(c.durations)) {
 		requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code)).Observe(seconds)
 		return
@@ -80,7 +94,7 @@ type children[L interface {
 }] struct {
 	vec        *prometheus.CounterVec
 	name, addr string
-	found      [8]atomic.Pointer[prometheus.Counter]
+	found      [12]atomic.Pointer[prometheus.Counter]
 }
 
 func (c *children[L]) get(label L) prometheus.Counter {

@@ -1,15 +1,16 @@
-// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858) and HTTPS (RFC 8484).
+// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC (RFC 9250).
 //
 //	                 ┌─▶ udp.go     many sockets, a random port and id for each query
 //	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
-//	  Exchange       └─▶ https.go   an HTTP client
+//	  Exchange       └─▶ workers.go goroutines that wait for a library: https.go, http3.go, quic.go
 //	                        │
 //	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
-//	reply.go:  pure: is this a reply, and to this query?
+//	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
+//	hop.go:    what concerns neighbours only, and is not forwarded
 //
 // A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
 // the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query, and UDP needs
-// one reader for all of its sockets.
+// one reader for all of its sockets; only HTTP and QUIC, which other people's code speaks, have one for each query under way.
 //
 // health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it has an answer.
 // Any reply to a query says that the upstream is well.
@@ -22,6 +23,7 @@
 package proxy
 
 import (
+	cryptorand "crypto/rand"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -30,6 +32,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -47,6 +50,9 @@ type Proxy struct {
 	client      atomic.Pointer[http.Client] // of HTTPS; nil until it is set or needed
 	engine      engine
 	counts      counts
+	cookies     cookies
+	randomCase  bool
+	latency     *policy.Latency // nil unless somebody wants to know
 
 	fails  atomic.Uint32
 	health HealthChecker
@@ -60,13 +66,14 @@ type Proxy struct {
 type dohSettings struct{ method, host string }
 
 // NewProxy is the upstream at addr, HOST:PORT. proxyName, usually the plugin's name, is a label of metrics. protocol is one
-// of package transport's DNS, TLS and HTTPS; with another one, all queries fail.
+// of package transport's DNS, TLS, HTTPS, HTTPS3 and QUIC; with another one, all queries fail.
 func NewProxy(proxyName, addr, protocol string) *Proxy {
 	p := &Proxy{name: proxyName, addr: addr, protocol: protocol}
 	p.readTimeout.Store(int64(defaultReadTimeout))
 	p.doh.Store(&dohSettings{method: http.MethodPost})
 	p.transport = newTransport(p)
 	p.counts.init(p)
+	cryptorand.Read(p.cookies.client[:]) // never fails
 	p.engine.init(p)
 	p.health = NewHealthChecker(proxyName, protocol, true, ".")
 	p.prober.init(p)
@@ -105,7 +112,7 @@ func (p *Proxy) SetLocalAddress(addr net.IP) {
 // SetReadTimeout sets how long to wait for a reply; 2s if it is not set.
 func (p *Proxy) SetReadTimeout(duration time.Duration) { p.readTimeout.Store(int64(duration)) }
 
-// SetHTTPClient makes an HTTPS upstream be asked with client.
+// SetHTTPClient makes an HTTPS or HTTPS3 upstream be asked with client.
 func (p *Proxy) SetHTTPClient(client *http.Client) { p.client.Store(client) }
 
 // SetDOHRequestOptions sets the method of requests to an HTTPS upstream, GET or POST.
@@ -121,6 +128,16 @@ func (p *Proxy) SetDOHHost(host string) {
 	s.host = host
 	p.doh.Store(&s)
 }
+
+// Measure makes the Proxy note how long replies take, which Latency tells.
+func (p *Proxy) Measure() {
+	if p.latency == nil {
+		p.latency = new(policy.Latency)
+	}
+}
+
+// Latency is how long replies took of late, nil without Measure.
+func (p *Proxy) Latency() *policy.Latency { return p.latency }
 
 // DoHHost is what SetDOHHost set.
 func (p *Proxy) DoHHost() string { return p.doh.Load().host }

@@ -12,9 +12,10 @@ import (
 
 // Facts is what a reply says of itself, for who decides what becomes of it.
 type Facts struct {
-	Rcode   int  // with the upper bits of the OPT record (RFC 6891 §6.1.3)
-	Answers int  // records of the answer section
-	TC      bool // it was truncated
+	Rcode   int   // with the upper bits of the OPT record (RFC 6891 §6.1.3)
+	Answers int   // records of the answer section
+	TC      bool  // it was truncated
+	opt     int32 // where its OPT record begins, 0 if it has none
 }
 
 // verdict is what octets that came from an upstream are.
@@ -28,12 +29,14 @@ const (
 	otherID               // nobody waits for it
 	otherQuestion         // not what was asked
 	malformed             // cannot be unpacked
+	otherCookie           // not from who was shown a cookie
+	otherCase             // the name's letters are not as they were sent
 	verdicts
 )
 
 // String is the verdict's word in metrics.
 func (v verdict) String() string {
-	return [verdicts]string{"proper", "cut_short", "too_short", "not_reply", "id", "question", "malformed"}[v]
+	return [verdicts]string{"proper", "cut_short", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case"}[v]
 }
 
 // incoming is a message that came from an upstream, looked at without knowledge of any query.
@@ -64,8 +67,10 @@ func inspect(b []byte) (in incoming, v verdict) {
 	in.TC = flags&wire.FlagTC != 0
 	in.Answers = int(binary.BigEndian.Uint16(b[6:]))
 	in.Rcode = int(flags & 0xF)
-	if upper, ok := walk(b, in.qend); ok {
-		in.Rcode |= upper
+	if opt, ok := walk(b, in.qend); ok {
+		if in.opt = int32(opt); opt > 0 {
+			in.Rcode |= int(b[opt+5]) << 4
+		}
 		return in, proper
 	}
 	return in, in.unpack(b)
@@ -77,7 +82,7 @@ func (in *incoming) unpack(b []byte) verdict {
 	err := m.Unpack(b)
 	switch {
 	case err == nil:
-		in.Rcode, in.Answers = m.Rcode, len(m.Answer)
+		in.Rcode, in.Answers, in.opt = m.Rcode, len(m.Answer), int32(findOPT(b))
 		return proper
 	case errors.Is(err, dns.ErrBuf), strings.Contains(err.Error(), "overflow"):
 		return cutShort
@@ -94,9 +99,25 @@ func (in *incoming) answers(b, query []byte) bool {
 		string(b[end:in.qend]) == string(query[end:in.qend])
 }
 
+// mismatch is what makes b, of verdict v, proper or cut short, no reply to x, and proper if nothing does. What is cut short
+// has lost its cookie; it only makes the client ask over TCP. The engine's lock is held.
+func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict {
+	if !in.answers(b, x.Query) {
+		return otherQuestion
+	}
+	if x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
+		return otherCase
+	}
+	if x.shown != nil && v == proper && !p.cookies.known(x.shown, b, int(in.opt)) {
+		x.shown.spurned = true
+		return otherCookie
+	}
+	return proper
+}
+
 // empty cuts b, which is cut short, behind its question and sets TC, so that its client asks over TCP.
 func (in *incoming) empty(b []byte) []byte {
-	in.TC, in.Answers = true, 0
+	in.TC, in.Answers, in.opt = true, 0, 0
 	b = b[:in.qend]
 	b[2] |= wire.FlagTC >> 8
 	clear(b[6:wire.HeaderLen])
@@ -104,8 +125,8 @@ func (in *incoming) empty(b []byte) []byte {
 }
 
 // walk goes through the records from off to the message's end. It reports false if they are not what it
-// knows, which does not mean that they are wrong. upper is the OPT record's part of the rcode, in its place.
-func walk(b []byte, off int) (upper int, ok bool) {
+// knows, which does not mean that they are wrong. opt is where the OPT record begins, 0 if there is none.
+func walk(b []byte, off int) (opt int, ok bool) {
 	counts := binary.BigEndian.Uint64(b[4:])
 	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
 	for i := range main + int(counts&0xFFFF) {
@@ -120,11 +141,14 @@ func walk(b []byte, off int) (upper int, ok bool) {
 			return 0, false
 		}
 		if typ == wire.TypeOPT && i >= main {
-			upper = int(b[at+4]) << 4
+			if opt > 0 || at != off+1 { // a second one, or one of an owner
+				return 0, false
+			}
+			opt = off
 		}
 		off = end
 	}
-	return upper, off == len(b)
+	return opt, off == len(b)
 }
 
 // skipName is the offset behind the name at off, or 0 if there is none as RFC 1035 §4.1.4 has it: at most 255

@@ -91,7 +91,11 @@ func TestInspectFacts(t *testing.T) {
 		"BADCOOKIE":     {packed(t, "a.example.org.", 1, ede, func(m *dns.Msg) { m.Rcode = dns.RcodeBadCookie }), Facts{Rcode: 23}},
 		"root question": {packed(t, ".", dns.TypeNS, answer(". 1 IN NS a.")), Facts{Answers: 1}},
 	} {
-		if in, v := inspect(tc.b); v != proper || in.Facts != tc.want {
+		in, v := inspect(tc.b)
+		if opt := findOPT(tc.b); int(in.opt) != opt {
+			t.Errorf("%s: the OPT record is at %d, said to be at %d", name, opt, in.opt)
+		}
+		if in.opt = 0; v != proper || in.Facts != tc.want {
 			t.Errorf("%s: %v %+v, want %+v", name, v, in.Facts, tc.want)
 		}
 	}

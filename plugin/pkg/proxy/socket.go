@@ -3,6 +3,8 @@ package proxy
 import (
 	"net"
 	"net/netip"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // This file is what an operating system has to offer for UDP; socket_linux.go is the quick way, socket_portable.go the
@@ -28,8 +30,8 @@ type socket interface {
 
 // receiver is told what comes in.
 type receiver interface {
-	// received gets a datagram, which is good until it returns and may be changed.
-	received(s *udpSocket, b []byte)
+	// received gets a datagram, which is good until it returns and may be changed. lane is the caller's, nil if it is in none.
+	received(s *udpSocket, b []byte, lane *wire.Lane)
 	// failed is told that an ICMP message or the like came.
 	failed(s *udpSocket, err error)
 }

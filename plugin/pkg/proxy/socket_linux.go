@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,7 +62,8 @@ func newSockets(to receiver) (sockets, error) {
 
 func (s *epollSockets) run(raw syscall.RawConn) {
 	defer close(s.ended)
-	r := &epollReader{sockets: s, buf: make([]byte, maxDatagram)}
+	r := &epollReader{sockets: s, buf: make([]byte, maxDatagram), lane: wire.NewLane()}
+	defer r.lane.Close()
 	for raw.Read(r.drain) == nil {
 	}
 }
@@ -187,6 +189,7 @@ func (e *epollSocket) err(op string, errno syscall.Errno) error {
 // epollReader is what the reading goroutine alone uses.
 type epollReader struct {
 	sockets *epollSockets
+	lane    *wire.Lane // in which those go on who wait for the replies
 	buf     []byte
 	events  [128]unix.EpollEvent
 	ready   [128]*epollSocket
@@ -202,10 +205,13 @@ func (r *epollReader) drain(fd uintptr) bool {
 		if errno != 0 || n == 0 {
 			return false
 		}
+		r.lane.Enter()
 		for _, e := range r.take(int(n)) {
 			r.read(e)
 			e.release()
 		}
+		r.lane.Done(0)
+		r.lane.Leave()
 	}
 }
 
@@ -228,7 +234,7 @@ func (r *epollReader) read(e *epollSocket) {
 	n, errno := read(e.fd, r.buf)
 	switch errno {
 	case 0:
-		r.sockets.to.received(e.owner, r.buf[:n])
+		r.sockets.to.received(e.owner, r.buf[:n], r.lane)
 	case unix.EAGAIN, unix.EINTR:
 	default:
 		r.sockets.to.failed(e.owner, e.err("read", errno))

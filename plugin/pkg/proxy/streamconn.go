@@ -154,8 +154,8 @@ func (c *streamConn) received(b []byte) {
 	if x == nil {
 		v = otherID
 	} else {
-		if v == proper && !in.answers(b, x.Query) {
-			v = otherQuestion
+		if v == proper {
+			v = in.mismatch(e.proxy, b, v, x)
 		}
 		c.answered++
 		e.take(x, now)
@@ -167,6 +167,9 @@ func (c *streamConn) received(b []byte) {
 	switch v {
 	case otherID: // of a query that is over
 	case proper:
+		if e.refusedCookie(x, &in.Facts) {
+			return
+		}
 		x.Reply, x.Facts = b, in.Facts
 		e.end(x, nil)
 	default:

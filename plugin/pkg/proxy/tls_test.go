@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // authority makes certificates for 127.0.0.1 and dns.example.org.
@@ -101,5 +104,39 @@ func TestDoT(t *testing.T) {
 	}
 	if conns.Load() < 2 || resumed.Load() == 0 {
 		t.Errorf("%d connections, %d resumed", conns.Load(), resumed.Load())
+	}
+}
+
+// The round trip is what it takes once there is a connection.
+func TestRoundTripIsWithoutTheHandshake(t *testing.T) {
+	server, roots := authority(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const delay = 150 * time.Millisecond
+	serveConns(t, l, func(conn net.Conn) {
+		time.Sleep(delay)
+		echo(tls.Server(conn, server))
+	})
+	p := proxyTo(t, l.Addr().String(), transport.TLS)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	p.Measure()
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if d := p.Latency().Smooth(); d <= 0 || d >= delay {
+		t.Errorf("measured %v", d)
+	}
+	sum := func(vec *prometheus.HistogramVec, labels ...string) float64 {
+		var m dto.Metric
+		if err := vec.WithLabelValues(labels...).(prometheus.Metric).Write(&m); err != nil || m.Histogram.GetSampleCount() != 1 {
+			t.Error(&m, err)
+		}
+		return m.Histogram.GetSampleSum()
+	}
+	rtt, all := sum(roundTrip, "test", p.Addr()), sum(requestDuration, "test", p.Addr(), "NOERROR")
+	if rtt <= 0 || rtt >= delay.Seconds() || all < delay.Seconds() {
+		t.Errorf("the round trip took %v of %v seconds", rtt, all)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // udpPool is the UDP sockets to one upstream. Each query goes out on a socket of its own as long as more may be
@@ -44,6 +46,10 @@ func (e *engine) askUDP(x *Exchange) {
 	e.schedule(x, e.now())
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
+	if e.proxy.randomCase {
+		x.flips = new(flips)
+		x.flips.mix(query, e.random)
+	}
 	e.unlock()
 
 	if err := s.send(query); err != nil {
@@ -131,7 +137,7 @@ func (e *engine) udpSockets() (sockets, error) {
 }
 
 // received looks at a datagram that came on s.
-func (e *engine) received(s *udpSocket, b []byte) {
+func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane) {
 	in, v := inspect(b)
 	if v > cutShort {
 		e.proxy.counts.ignored.get(v).Inc()
@@ -139,23 +145,27 @@ func (e *engine) received(s *udpSocket, b []byte) {
 	}
 	e.mu.Lock()
 	x := s.pending.find(in.id)
-	switch {
-	case x == nil:
-		v = otherID
-	case !in.answers(b, x.Query):
-		v = otherQuestion
-	default:
-		e.take(x, e.now())
+	odd := otherID
+	if x != nil {
+		if odd = in.mismatch(e.proxy, b, v, x); odd == proper {
+			e.take(x, e.now())
+		}
 	}
 	e.unlock()
-	switch v {
-	case otherID, otherQuestion:
-		e.proxy.counts.ignored.get(v).Inc()
+	if odd != proper {
+		e.proxy.counts.ignored.get(odd).Inc()
 		return
-	case cutShort:
+	}
+	if v == cutShort {
 		b = in.empty(b)
 	}
-	x.Reply, x.Facts = b, in.Facts
+	if e.refusedCookie(x, &in.Facts) {
+		return
+	}
+	if x.flips != nil {
+		x.flips.undoReply(b, x.Query)
+	}
+	x.Reply, x.Facts, x.Lane = b, in.Facts, lane
 	e.end(x, nil)
 }
 
@@ -172,7 +182,10 @@ func (e *engine) failed(s *udpSocket, err error) {
 	e.endAll(failures)
 }
 
-func (s *udpSocket) late(*Exchange) error {
+func (s *udpSocket) late(x *Exchange) error {
+	if x.shown != nil && x.shown.spurned {
+		s.engine.proxy.cookies.forget()
+	}
 	to, _ := s.engine.proxy.remote()
 	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(to))
 }

@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// cookies is what this side and one upstream know each other by (RFC 7873 §5.1): a random client cookie, and the server cookie
+// that the upstream gave for it. An upstream of plain DNS is shown them with the queries whose owners say so.
+type cookies struct {
+	client [clientCookieLen]byte // never changes
+	server atomic.Pointer[[]byte]
+}
+
+const (
+	clientCookieLen = 8
+	minServerCookie = 8
+	maxServerCookie = 32
+)
+
+// errBadCookie is the error of an upstream that takes no cookie of its own.
+var errBadCookie = errors.New("proxy: the upstream refuses its own cookies")
+
+// shown is a query with cookies.
+type shown struct {
+	plain   []byte // the owner's Query
+	query   []byte // what is sent instead
+	expects bool   // the upstream gave a cookie before, so the reply must have one
+	spurned bool   // a reply without it, or with another one, was ignored
+	refused uint8  // how often the upstream answered that a cookie is bad
+}
+
+// show makes x's query one with cookies.
+func (c *cookies) show(x *Exchange) {
+	if x.shown == nil {
+		if findOPT(x.Query) == 0 {
+			return
+		}
+		x.shown = &shown{plain: x.Query}
+	}
+	s := x.shown
+	query, opt := s.plain, findOPT(s.plain)
+	server := c.server.Load()
+	n := clientCookieLen
+	if s.expects = server != nil; s.expects {
+		n += len(*server)
+	}
+	end := opt + optFixed + optionsLen(query, opt)
+	b := append(s.query[:0], query[:end]...)
+	b = binary.BigEndian.AppendUint16(b, wire.OptionCookie)
+	b = binary.BigEndian.AppendUint16(b, uint16(n))
+	b = append(b, c.client[:]...)
+	if server != nil {
+		b = append(b, *server...)
+	}
+	b = append(b, query[end:]...)
+	binary.BigEndian.PutUint16(b[opt+9:], uint16(end-opt-optFixed+4+n))
+	s.query, x.Query = b, b
+}
+
+// known reports whether b, a reply to s with an OPT record at opt, comes from who was shown the cookies (RFC 7873 §5.3), and keeps
+// the server cookie that it has.
+func (c *cookies) known(s *shown, b []byte, opt int) bool {
+	data, ok := option(b, opt, wire.OptionCookie)
+	if !ok {
+		return !s.expects
+	}
+	if len(data) < clientCookieLen || !bytes.Equal(data[:clientCookieLen], c.client[:]) {
+		return false
+	}
+	server := data[clientCookieLen:]
+	if len(server) == 0 {
+		return true
+	}
+	if len(server) < minServerCookie || len(server) > maxServerCookie {
+		return false
+	}
+	if old := c.server.Load(); old == nil || !bytes.Equal(*old, server) {
+		server = bytes.Clone(server)
+		c.server.Store(&server)
+	}
+	return true
+}
+
+// forget lets the next reply come without a server cookie: an upstream may stop giving them.
+func (c *cookies) forget() { c.server.Store(nil) }
+
+// refusedCookie reports whether the upstream says that x's cookie is bad, in a reply that has a better one. x is then asked again,
+// with that one, over TCP if need be (RFC 7873 §5.3), and ends in an error if that does not help either.
+func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
+	if x.shown == nil || facts.Rcode != dns.RcodeBadCookie {
+		return false
+	}
+	x.shown.refused++
+	e.proxy.cookies.show(x)
+	x.flips = nil // that query is gone
+	switch x.shown.refused {
+	case 1:
+		if x.reused = false; x.Proto == "udp" {
+			e.askUDP(x)
+		} else {
+			e.askStream(x, 0)
+		}
+	case 2:
+		e.askStream(x, 0)
+	default:
+		e.end(x, errBadCookie)
+	}
+	return true
+}

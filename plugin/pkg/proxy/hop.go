@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// HopByHop reports whether an option concerns two neighbours only: cookies (RFC 7873), the idle time of a connection (RFC 7828) and
+// padding (RFC 7830). Who forwards neither passes them on nor hands them back.
+func HopByHop(code uint16) bool {
+	return code == wire.OptionCookie || code == wire.OptionKeepalive || code == wire.OptionPadding
+}
+
+const optFixed = 11 // octets of an OPT record before its options
+
+// CutHopByHop cuts cookie, keepalive and padding out of the OPT record of a packed query, in place, and reports whether there was a
+// cookie. Names behind the OPT record must not be compressed. A query without any comes back as it is.
+func CutHopByHop(query []byte) (cut []byte, cookie bool) {
+	return cutOptions(query, findOPT(query))
+}
+
+// WithoutHopByHop cuts cookie, keepalive and padding out of b, the reply that f is about, in place.
+func (f *Facts) WithoutHopByHop(b []byte) []byte {
+	opt := int(f.opt)
+	switch {
+	case opt == 0 || opt+optFixed > len(b):
+		return b
+	case opt+optFixed+optionsLen(b, opt) == len(b):
+		b, _ = cutOptions(b, opt)
+		return b
+	}
+	return repacked(b)
+}
+
+// repacked is WithoutHopByHop for a message that does not end with its OPT record. One that is signed is left as it is.
+func repacked(b []byte) []byte {
+	m := new(dns.Msg)
+	if m.Unpack(b) != nil || m.IsTsig() != nil || m.IsEdns0() == nil {
+		return b
+	}
+	opt := m.IsEdns0()
+	kept := opt.Option[:0]
+	for _, o := range opt.Option {
+		if !HopByHop(o.Option()) {
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) == len(opt.Option) {
+		return b
+	}
+	opt.Option, m.Compress = kept, true
+	if p, err := m.Pack(); err == nil {
+		return p
+	}
+	return b
+}
+
+// cutOptions cuts the options that are hop by hop out of the OPT record at opt, 0 for none.
+func cutOptions(b []byte, opt int) (cut []byte, cookie bool) {
+	if opt == 0 {
+		return b, false
+	}
+	at := opt + optFixed
+	to, end := at, at+optionsLen(b, opt)
+	for end-at >= 4 {
+		code, n := binary.BigEndian.Uint16(b[at:]), 4+int(binary.BigEndian.Uint16(b[at+2:]))
+		if n > end-at {
+			break
+		}
+		if HopByHop(code) {
+			cookie = cookie || code == wire.OptionCookie
+		} else {
+			to += copy(b[to:], b[at:at+n])
+		}
+		at += n
+	}
+	if at == to {
+		return b, false
+	}
+	to += copy(b[to:], b[at:end]) // what was not understood
+	binary.BigEndian.PutUint16(b[opt+9:], uint16(to-opt-optFixed))
+	return b[:to+copy(b[to:], b[end:])], cookie
+}
+
+// optionsLen is how many octets of options the OPT record at opt has.
+func optionsLen(b []byte, opt int) int { return int(binary.BigEndian.Uint16(b[opt+9:])) }
+
+// option is the data of the first option with a code of the OPT record at opt, which is whole; 0 is no record.
+func option(b []byte, opt int, code uint16) (data []byte, ok bool) {
+	if opt == 0 {
+		return nil, false
+	}
+	e := wire.EDNS{Options: b[opt+optFixed : opt+optFixed+optionsLen(b, opt)]}
+	return e.Option(code)
+}
+
+// findOPT is where the first OPT record of a message with one question begins, 0 if there is none or something before it is odd.
+func findOPT(b []byte) int {
+	if len(b) < wire.HeaderLen {
+		return 0
+	}
+	off := skipName(b, wire.HeaderLen)
+	if off == 0 {
+		return 0
+	}
+	off += 4
+	counts := binary.BigEndian.Uint64(b[4:])
+	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
+	for i := range main + int(counts&0xFFFF) {
+		at := skipName(b, off)
+		if at == 0 || at+10 > len(b) {
+			return 0
+		}
+		end := at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
+		if end > len(b) {
+			return 0
+		}
+		if i >= main && binary.BigEndian.Uint16(b[at:]) == wire.TypeOPT && at == off+1 {
+			return off
+		}
+		off = end
+	}
+	return 0
+}

@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) with TLS settings cfg. It dials on the socket of the QUIC pool.
+func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
+	q := &p.engine.quic
+	return &http.Client{Transport: &http3.Transport{
+		TLSClientConfig: cfg,
+		QUICConfig:      &quic.Config{MaxIncomingStreams: -1},
+		Dial: func(ctx context.Context, _ string, cfg *tls.Config, _ *quic.Config) (*quic.Conn, error) {
+			return q.dialHTTP(ctx, cfg)
+		},
+	}}
+}
+
+// dialHTTP opens a connection with settings of the HTTP client.
+func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, error) {
+	p := q.engine.proxy
+	remote, err := p.remote()
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.socket()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.ClientSessionCache == nil {
+		cfg = cfg.Clone()
+		cfg.ClientSessionCache = q.sessions
+	}
+	conf := q.config(p.transport.conf.Load())
+	conf.MaxIncomingUniStreams = 0 // HTTP/3 has three
+	conn, err := t.DialEarly(ctx, net.UDPAddrFromAddrPort(remote), cfg, conf)
+	if err != nil {
+		return nil, quicErr("dial", nil, remote, err)
+	}
+	return conn, nil
+}
+
+// fetchAgain is fetch; a connection that the upstream closed costs a second try, of which nobody learns.
+func (p *Proxy) fetchAgain(ctx context.Context, method string, query []byte, buf *bytes.Buffer) error {
+	err := p.fetch(ctx, method, query, buf)
+	if err == nil || ctx.Err() != nil || !closedHTTP(err) {
+		return err
+	}
+	buf.Reset()
+	return p.fetch(ctx, method, query, buf)
+}
+
+// closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a complaint.
+func closedHTTP(err error) bool {
+	var h *http3.Error
+	if errors.As(err, &h) {
+		return h.Remote && (h.ErrorCode == http3.ErrCodeNoError || h.ErrorCode == http3.ErrCodeRequestRejected)
+	}
+	var op *net.OpError
+	return lost(err) && !(errors.As(err, &op) && op.Op == "dial")
+}

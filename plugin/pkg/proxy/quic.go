@@ -1,0 +1,295 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// quicPool is the QUIC connection to an upstream (RFC 9250), of which each query gets a stream. It is opened when a
+// query needs it, and closes by itself when it is idle for too long.
+type quicPool struct {
+	engine *engine
+
+	mu        sync.Mutex
+	link      *quicLink // the one for the next query; nil if there is none
+	dialling  *quicDial // under way; nil if none is
+	transport *quic.Transport
+	sessions  tls.ClientSessionCache // for those whose settings have none
+	tokens    quic.TokenStore
+	stopped   bool
+}
+
+// quicDial is the opening of a connection, which any number of queries wait for.
+type quicDial struct {
+	done    chan struct{}
+	link    *quicLink // both are settled when done is closed
+	err     error
+	waiters int // guarded by the pool's lock; they are the link's first users
+}
+
+// quicLink is one connection.
+type quicLink struct {
+	*quic.Conn
+	began int64
+
+	// Guarded by the pool's lock.
+	users   int   // streams
+	heard   int64 // when a reply came
+	retired bool  // takes no more queries, and is closed with the last one
+}
+
+// quicHandshake is how long to hear nothing during a handshake, and half of the time that it may take.
+const quicHandshake = 2 * time.Second
+
+// Codes of RFC 9250 §4.3.
+const (
+	doqNoError          quic.ApplicationErrorCode = 0
+	doqRequestCancelled quic.StreamErrorCode      = 3
+)
+
+// errQUICReply is the error of a stream whose octets are no message.
+var errQUICReply = errors.New("quic: the stream ended before the reply did")
+
+// ask asks query, whose id is 0 (RFC 9250 §4.2.1), on a stream of its own and reads the reply into buf. got is told when there is a
+// stream. A connection that the upstream closed while it was idle costs a second try, of which nobody learns.
+func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
+	for again := false; ; again = true {
+		l, open, err := q.get(ctx)
+		if err != nil {
+			return err
+		}
+		got(l.LocalAddr())
+		sent := q.engine.now()
+		err = l.ask(ctx, query, buf)
+		gone := lost(err)
+		q.put(l, sent, err)
+		if !gone || !open || again || ctx.Err() != nil {
+			return err
+		}
+		buf.Reset()
+	}
+}
+
+// get is a connection with one user more, and whether it was open before.
+func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) {
+	q.mu.Lock()
+	if q.stopped {
+		q.mu.Unlock()
+		return nil, false, errStopped
+	}
+	p := q.engine.proxy
+	if l = q.link; l != nil && (l.Context().Err() != nil || p.transport.conf.Load().aged(l.began, q.engine.now())) {
+		q.retire(l)
+		l = nil
+	}
+	if l != nil {
+		l.users++
+		q.mu.Unlock()
+		p.counts.hits.get(viaQUIC).Inc()
+		return l, true, nil
+	}
+	d := q.dialling
+	if d == nil {
+		d = &quicDial{done: make(chan struct{})}
+		q.dialling = d
+		q.engine.running.Go(func() { q.dial(d) })
+		p.counts.misses.get(viaQUIC).Inc()
+	}
+	d.waiters++
+	q.mu.Unlock()
+	select {
+	case <-d.done:
+		return d.link, false, d.err
+	case <-ctx.Done():
+		q.leave(d)
+		return nil, false, context.Cause(ctx)
+	}
+}
+
+// leave is for who does not wait for d any more.
+func (q *quicPool) leave(d *quicDial) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if d.waiters--; d.link != nil {
+		q.left(d.link)
+	}
+}
+
+// left takes one user from l. q.mu is held.
+func (q *quicPool) left(l *quicLink) {
+	if l.users--; l.retired && l.users == 0 {
+		l.CloseWithError(doqNoError, "")
+	}
+}
+
+// put gives l back, whose query was sent at a time and ended so. One on which nothing came since then may be dead.
+func (q *quicPool) put(l *quicLink, sent int64, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		l.heard = q.engine.now()
+	case l.heard < sent, lost(err):
+		q.retire(l)
+	}
+	q.left(l)
+}
+
+// retire lets l take no more queries. q.mu is held.
+func (q *quicPool) retire(l *quicLink) {
+	if l.retired = true; q.link == l {
+		q.link = nil
+	}
+	if l.users == 0 {
+		l.CloseWithError(doqNoError, "")
+	}
+}
+
+// dial opens a connection for those who wait for d.
+func (q *quicPool) dial(d *quicDial) {
+	t := q.engine.proxy.transport
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(q.engine.ctx, min(t.dialTime.timeout(), 2*quicHandshake))
+	defer cancel()
+	conn, err := q.open(ctx)
+	t.dialTime.note(time.Since(began))
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer close(d.done)
+	q.dialling = nil
+	if d.err = err; err != nil {
+		return
+	}
+	now := q.engine.now()
+	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}
+	q.link = d.link
+}
+
+// open does the handshake.
+func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
+	p := q.engine.proxy
+	remote, err := p.remote()
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.socket()
+	if err != nil {
+		return nil, err
+	}
+	conf := p.transport.conf.Load()
+	cfg := namedTLS(conf.tls, p.addr).Clone()
+	cfg.NextProtos, cfg.MinVersion = []string{"doq"}, tls.VersionTLS13
+	if cfg.ClientSessionCache == nil {
+		cfg.ClientSessionCache = q.sessions
+	}
+	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), cfg, q.config(conf))
+	if err != nil {
+		return nil, quicErr("dial", nil, remote, err)
+	}
+	return conn, nil
+}
+
+// config is what a client is to QUIC: it takes no streams, sends nothing while it has nothing to ask, and
+// gives up what is idle.
+func (q *quicPool) config(conf *config) *quic.Config {
+	return &quic.Config{
+		HandshakeIdleTimeout: quicHandshake,
+		MaxIdleTimeout:       max(conf.expire, 100*time.Millisecond),
+		MaxIncomingStreams:   -1, MaxIncomingUniStreams: -1,
+		TokenStore: q.tokens,
+	}
+}
+
+// socket is the transport on its socket, made at first use.
+func (q *quicPool) socket() (*quic.Transport, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopped {
+		return nil, errStopped
+	}
+	if q.transport != nil {
+		return q.transport, nil
+	}
+	own, _ := q.engine.proxy.transport.conf.Load().localAddr("udp").(*net.UDPAddr)
+	conn, err := net.ListenUDP("udp", own)
+	if err != nil {
+		return nil, err
+	}
+	q.transport = &quic.Transport{Conn: conn}
+	q.sessions, q.tokens = tls.NewLRUClientSessionCache(1), quic.NewLRUTokenStore(1, 4)
+	return q.transport, nil
+}
+
+// stop closes the connection and the socket.
+func (q *quicPool) stop() {
+	q.mu.Lock()
+	q.stopped = true
+	l, t := q.link, q.transport
+	q.mu.Unlock()
+	if l != nil {
+		l.CloseWithError(doqNoError, "")
+	}
+	if t != nil {
+		t.Close()
+		t.Conn.Close()
+	}
+}
+
+// ask asks on a stream of l.
+func (l *quicLink) ask(ctx context.Context, query []byte, buf *bytes.Buffer) error {
+	remote, _ := l.RemoteAddr().(*net.UDPAddr)
+	fail := func(op string, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return quicErr(op, l.LocalAddr(), remote.AddrPort(), err)
+	}
+	s, err := l.OpenStreamSync(ctx)
+	if err != nil {
+		return fail("open", err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		s.CancelRead(doqRequestCancelled)
+		s.CancelWrite(doqRequestCancelled)
+	})()
+	frame := make([]byte, 0, 2+len(query))
+	frame = append(binary.BigEndian.AppendUint16(frame, uint16(len(query))), query...)
+	if _, err := s.Write(frame); err != nil {
+		return fail("write", err)
+	}
+	s.Close() // there is one query on each stream
+	n, err := buf.ReadFrom(io.LimitReader(s, 2+maxDatagram+1))
+	switch b := buf.Bytes(); {
+	case err != nil:
+		return fail("read", err)
+	case n < 2 || int(binary.BigEndian.Uint16(b)) != len(b)-2:
+		s.CancelRead(doqRequestCancelled)
+		return fail("read", errQUICReply)
+	}
+	buf.Next(2)
+	return nil
+}
+
+// lost reports whether err is the end of a QUIC connection, not of a stream only.
+func lost(err error) bool {
+	var app *quic.ApplicationError
+	var idle *quic.IdleTimeoutError
+	var reset *quic.StatelessResetError
+	var transport *quic.TransportError
+	return errors.As(err, &app) || errors.As(err, &idle) || errors.As(err, &reset) || errors.As(err, &transport)
+}
+
+// quicErr is err as errors of other transports look like.
+func quicErr(op string, from net.Addr, to netip.AddrPort, err error) error {
+	return &net.OpError{Op: op, Net: "quic", Source: from, Addr: net.UDPAddrFromAddrPort(to), Err: err}
+}

@@ -1,0 +1,314 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/quic-go/quic-go"
+)
+
+// quicUpstream is a scripted upstream over QUIC: it gives each connection to handle.
+func quicUpstream(t testing.TB, cfg *tls.Config, conf *quic.Config, handle func(*quic.Conn)) string {
+	t.Helper()
+	cfg = cfg.Clone()
+	cfg.NextProtos = []string{"doq"}
+	l, err := quic.ListenAddr("127.0.0.1:0", cfg, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var conns []*quic.Conn
+	running.Go(func() {
+		for {
+			conn, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			running.Go(func() { handle(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for _, c := range conns {
+			c.CloseWithError(0, "")
+		}
+		mu.Unlock()
+		running.Wait()
+	})
+	return l.Addr().String()
+}
+
+// streams gives each stream of conn to handle, on goroutines.
+func streams(conn *quic.Conn, handle func(*quic.Stream)) {
+	for {
+		s, err := conn.AcceptStream(context.Background())
+		if err != nil {
+			return
+		}
+		go handle(s)
+	}
+}
+
+// echoStream answers the query of a stream.
+func echoStream(s *quic.Stream) {
+	b, err := io.ReadAll(s)
+	if err == nil && len(b) > 2 && int(binary.BigEndian.Uint16(b)) == len(b)-2 && b[2] == 0 && b[3] == 0 {
+		s.Write(frame(replyTo(b[2:])))
+	}
+	s.Close()
+}
+
+// quicTo is a Proxy that trusts roots.
+func quicTo(t testing.TB, addr string, roots *x509.CertPool) *Proxy {
+	p := proxyTo(t, addr, transport.QUIC)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	return p
+}
+
+func askMany(t *testing.T, p *Proxy, n int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			name := fmt.Sprintf("a%d.example.org.", i)
+			if m, err := ask(p, name, Options{}); err != nil || m.Question[0].Name != name || len(m.Answer) != 1 {
+				t.Errorf("%s: %v %v", name, m, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestDoQ(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		conns.Add(1)
+		streams(conn, echoStream)
+	})
+	p := quicTo(t, addr, roots)
+	askMany(t, p, 200)
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	if err := p.GetHealthchecker().Check(p); err != nil {
+		t.Error(err)
+	}
+	for name, cfg := range map[string]*tls.Config{"unknown authority": {}, "another name": {RootCAs: roots, ServerName: "dns.example.net"}, "none": nil} {
+		p := proxyTo(t, addr, transport.QUIC)
+		if cfg != nil {
+			p.SetTLSConfig(cfg)
+		}
+		var op *net.OpError
+		if _, err := ask(p, "www.example.org.", Options{}); !errors.As(err, &op) || op.Op != "dial" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.GetHealthchecker().Check(p) == nil {
+			t.Errorf("%s: is well", name)
+		}
+	}
+}
+
+// An upstream may take few streams at a time: the others wait for their turn.
+func TestDoQStreamsAreBounded(t *testing.T) {
+	server, roots := authority(t)
+	var now, most atomic.Int64
+	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: 3}, func(conn *quic.Conn) {
+		streams(conn, func(s *quic.Stream) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(5 * time.Millisecond)
+			now.Add(-1)
+			echoStream(s)
+		})
+	})
+	askMany(t, quicTo(t, addr, roots), 60)
+	if n := most.Load(); n < 2 || n > 3 {
+		t.Errorf("%d at a time", n)
+	}
+}
+
+// A connection that the upstream closed between two queries, or under one, is no query's business; the new one resumes the session.
+func TestDoQClosedConnections(t *testing.T) {
+	server, roots := authority(t)
+	for name, under := range map[string]bool{"idle": false, "under a query": true} {
+		t.Run(name, func(t *testing.T) {
+			var conns, resumed atomic.Int64
+			addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+				conns.Add(1)
+				if conn.ConnectionState().TLS.DidResume {
+					resumed.Add(1)
+				}
+				for n := 0; ; n++ {
+					s, err := conn.AcceptStream(context.Background())
+					if err != nil {
+						return
+					}
+					if under && n == 1 {
+						conn.CloseWithError(0, "")
+						return
+					}
+					echoStream(s)
+					if !under {
+						time.Sleep(5 * time.Millisecond) // the reply shall arrive
+						conn.CloseWithError(0, "")
+						return
+					}
+				}
+			})
+			p := quicTo(t, addr, roots)
+			for i := range 10 {
+				if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+					t.Fatal(i, err)
+				}
+				time.Sleep(15 * time.Millisecond)
+			}
+			if c, r := conns.Load(), resumed.Load(); c < 9 || r < c-2 {
+				t.Errorf("%d connections, %d resumed", c, r)
+			}
+		})
+	}
+}
+
+// Idle connections close by themselves, and old ones when the next query comes.
+func TestDoQIdle(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	ended := make(chan error, 10)
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		conns.Add(1)
+		streams(conn, echoStream)
+		ended <- context.Cause(conn.Context())
+	})
+	p := quicTo(t, addr, roots)
+	p.SetExpire(150 * time.Millisecond)
+	for i := range int64(2) {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil || conns.Load() != i+1 {
+			t.Fatalf("%v on connection %d", err, conns.Load())
+		}
+		q := &p.engine.quic
+		q.mu.Lock()
+		l := q.link
+		q.mu.Unlock()
+		eventually(t, "an idle connection ends", func() bool { return l.Context().Err() != nil })
+		var idle *quic.IdleTimeoutError
+		if err := context.Cause(l.Context()); !errors.As(err, &idle) {
+			t.Error(err)
+		}
+	}
+	p = quicTo(t, addr, roots)
+	p.SetMaxAge(20 * time.Millisecond)
+	for range 3 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+	for range 2 {
+		var app *quic.ApplicationError
+		select {
+		case err := <-ended:
+			if !errors.As(err, &app) {
+				t.Error(err)
+			}
+		case <-time.After(3 * time.Second):
+			t.Fatal("an old one lives on")
+		}
+	}
+}
+
+// A connection to an upstream that is not there any more costs the queries on it only.
+func TestDoQDeadConnection(t *testing.T) {
+	server, roots := authority(t)
+	var mute atomic.Bool
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		dead := mute.Load()
+		streams(conn, func(s *quic.Stream) {
+			if !dead {
+				echoStream(s)
+			}
+		})
+	})
+	mute.Store(true)
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(100 * time.Millisecond)
+	began := time.Now()
+	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	mute.Store(false)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDoQOddReplies(t *testing.T) {
+	server, roots := authority(t)
+	for name, tc := range map[string]struct {
+		reply func(q []byte) []byte
+		want  error
+	}{
+		"nothing":          {func([]byte) []byte { return nil }, errQUICReply},
+		"cut short":        {func(q []byte) []byte { return frame(replyTo(q))[:20] }, errQUICReply},
+		"more than one":    {func(q []byte) []byte { return append(frame(replyTo(q)), frame(replyTo(q))...) }, errQUICReply},
+		"another question": {func(q []byte) []byte { b := replyTo(q); b[13] ^= 1; return frame(b) }, ErrMismatch},
+		"no reply":         {func(q []byte) []byte { return frame(q) }, ErrMismatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := quicTo(t, quicUpstream(t, server, nil, func(conn *quic.Conn) {
+				streams(conn, func(s *quic.Stream) {
+					b, _ := io.ReadAll(s)
+					s.Write(tc.reply(b[2:]))
+					s.Close()
+				})
+			}), roots)
+			if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, tc.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestDoQIsCancelledAndStopped(t *testing.T) {
+	server, roots := authority(t)
+	asked := make(chan struct{}, 10)
+	p := quicTo(t, quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		streams(conn, func(*quic.Stream) { asked <- struct{}{} })
+	}), roots)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-asked; cancel() }()
+	if _, err := askCtx(ctx, p, "www.example.org.", Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go func() { <-asked; p.Stop() }()
+	if _, err := ask(p, "www.example.org.", Options{}); err == nil || err.Error() != ErrTransportStopped {
+		t.Error(err)
+	}
+	if _, err := ask(p, "www.example.org.", Options{}); err == nil || err.Error() != ErrTransportStopped {
+		t.Error(err)
+	}
+	// Nobody is there.
+	p = quicTo(t, "127.0.0.1:1", roots)
+	p.SetReadTimeout(50 * time.Millisecond)
+	if _, err := ask(p, "www.example.org.", Options{}); err == nil {
+		t.Error("a reply from nobody")
+	}
+}

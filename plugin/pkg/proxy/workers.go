@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// workerPool is the goroutines that wait for a library, which has no asynchronous side: as many as queries are under way,
+// each of them for many queries.
+type workerPool struct {
+	jobs    chan *Exchange // as long as there may be workers
+	idle    int
+	workers int
+}
+
+const (
+	maxWorkers = 1024
+	idleWorker = 10 * time.Second
+)
+
+// askByWorker gives x to a worker.
+func (e *engine) askByWorker(x *Exchange) {
+	if x.Proto = "tcp"; e.proxy.protocol != transport.HTTPS {
+		x.Proto = "udp"
+	}
+	p := &e.workers
+	e.mu.Lock()
+	var err error
+	switch {
+	case e.stopped:
+		err = errStopped
+	case p.workers == maxWorkers && p.idle == 0:
+		err = ErrBusy
+	}
+	if err != nil {
+		e.unlock()
+		e.end(x, err)
+		return
+	}
+	if p.jobs == nil {
+		p.jobs = make(chan *Exchange, maxWorkers)
+	}
+	ctx, cancel := context.WithCancelCause(e.ctx)
+	x.cancel = cancel
+	j := job{e, x, ctx}
+	if p.idle > 0 {
+		p.idle--
+	} else {
+		p.workers++
+		e.running.Go(e.work)
+	}
+	x.on = j
+	p.jobs <- x
+	e.unlock()
+}
+
+// work asks, one query after the other, until there is nothing to do for a while.
+func (e *engine) work() {
+	p := &e.workers
+	patience := time.NewTimer(idleWorker)
+	defer patience.Stop()
+	for {
+		select {
+		case x := <-p.jobs:
+			e.mu.Lock()
+			j := x.on.(job)
+			e.unlock()
+			j.run()
+			patience.Reset(idleWorker)
+		case <-patience.C:
+			if e.leaveWork() {
+				return
+			}
+			patience.Reset(idleWorker)
+		case <-e.ctx.Done():
+			if e.leaveWork() {
+				return
+			}
+		}
+	}
+}
+
+// leaveWork takes an idle worker off the list. It reports false if a job was given to it just now.
+func (e *engine) leaveWork() bool {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.workers.idle == 0 {
+		return false
+	}
+	e.workers.idle--
+	e.workers.workers--
+	return true
+}
+
+// job is one exchange that a worker waits for.
+type job struct {
+	engine *engine
+	x      *Exchange
+	ctx    context.Context
+}
+
+func (job) late(*Exchange) error  { return context.DeadlineExceeded } // never asked: the context has the deadline
+func (job) drop(*Exchange, int64) {}
+
+func (j job) run() {
+	e, x := j.engine, j.x
+	wait := min(int64(x.Timeout), x.deadline-e.now())
+	ctx, cancel := context.WithTimeout(j.ctx, time.Duration(wait))
+	defer cancel()
+	var buf bytes.Buffer
+	err := e.proxy.roundTrip(ctx, x, &buf)
+	if cause := context.Cause(j.ctx); err != nil && cause != nil {
+		err = cause
+	}
+	e.mu.Lock()
+	x.cancel(nil)
+	x.on, x.cancel = nil, nil
+	e.workers.idle++
+	e.unlock()
+	e.end(x, err)
+}
