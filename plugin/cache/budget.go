@@ -1,27 +1,109 @@
 package cache
 
 import (
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"weak"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/core/dnsserver"
 )
 
-// processBudget bounds the octets of all caches of the process.
-var processBudget = sync.OnceValue(func() *budget { return &budget{limit: defaultBudget} })
+// budget bounds the octets of all stores that share it. When it is used up, the store that holds most gives way.
+type budget struct {
+	limit atomic.Int64
+	used  atomic.Int64
 
-// setZones makes of Zones what lookups and metrics need.
-func (c *Cache) setZones() {
-	c.label = strings.Join(c.Zones, ",")
-	for _, z := range c.Zones {
-		name, err := wire.LowerName(z)
-		if err != nil {
-			continue // no name can be in it
-		}
-		if len(name) == 1 { // the root has all
-			c.zoneNames = nil
-			return
-		}
-		c.zoneNames = append(c.zoneNames, name)
+	mu     sync.Mutex
+	stores []weak.Pointer[store] // guarded by mu; weak, as nobody says when a Cache that was not made by setup is not used any more
+}
+
+func newBudget(limit int64) *budget {
+	b := new(budget)
+	b.limit.Store(limit)
+	return b
+}
+
+// processBudget is the budget of all caches of the process.
+var processBudget = sync.OnceValue(func() *budget { return newBudget(live(defaultMemory())) })
+
+// Memory that caches may take if the Corefile does not say.
+const (
+	mostMemory  = 64 << 20
+	memoryShare = 4 // the fourth part of what the process may use
+)
+
+func defaultMemory() int64 { return min(mostMemory, dnsserver.MemoryLimit()/memoryShare) }
+
+// live is how many octets entries may have, so that the process grows by memory at most: Go's collector lets garbage grow beside them
+// before it begins, by as much as GOGC says, and with its own data and spans that are not full all of that takes a tenth more
+// (TestScanStaysInBudget measures it).
+func live(memory int64) int64 {
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	percent := uint64(100)
+	if v := sample[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() < 1000 { // more is as good as none: another limit holds then
+		percent = v.Uint64()
 	}
+	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
+}
+
+// set makes the budget one of so much memory of the process, 0 for the default.
+func (b *budget) set(memory int64) {
+	if memory == 0 {
+		memory = defaultMemory()
+	}
+	b.limit.Store(live(memory))
+}
+
+// join makes s one of the stores that give way.
+func (b *budget) join(s *store) {
+	runtime.AddCleanup(s, func(octets *atomic.Int64) { b.used.Add(-octets.Swap(0)) }, s.octets)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stores = slices.DeleteFunc(b.stores, func(p weak.Pointer[store]) bool { return p.Value() == nil })
+	b.stores = append(b.stores, weak.Make(s))
+}
+
+// leave ends that.
+func (b *budget) leave(s *store) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stores = slices.DeleteFunc(b.stores, func(p weak.Pointer[store]) bool { return p.Value() == s })
+}
+
+// over reports whether more is used than may be.
+func (b *budget) over() bool { return b.used.Load() > b.limit.Load() }
+
+// largest is the store that holds most, nil if there is none.
+func (b *budget) largest() (s *store) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	most := int64(-1)
+	for _, p := range b.stores {
+		if o := p.Value(); o != nil && o.octets.Load() > most {
+			s, most = o, o.octets.Load()
+		}
+	}
+	return s
+}
+
+// units are the letters that may follow a number of octets.
+var units = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+// parseSize reads a number of octets, such as 512K, 64M or 1G.
+func parseSize(text string) (int64, error) {
+	digits := strings.TrimRight(text, "KMGkmg")
+	unit, ok := units[strings.ToUpper(text[len(digits):])]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !ok || n < 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("invalid size %q: must be a number, with K, M or G behind it if it is in KiB, MiB or GiB", text)
+	}
+	return n * unit, nil
 }

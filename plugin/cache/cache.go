@@ -9,7 +9,8 @@
 // are kept in two stores, each bounded in entries, and both in the octets that they use.
 // Any number of goroutines may serve with a Cache; readers take no lock.
 //
-// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go.
+// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go, and for whom in network.go. Those that
+// miss the same wait for one another in flight.go; a reload hands entries over in handover.go.
 package cache
 
 import (
@@ -41,12 +42,14 @@ type Cache struct {
 
 	once      sync.Once
 	zoneNames [][]byte // Zones in wire form; nil for all
-	positive  *store
-	negative  *store
+	*stores            // nil until prepare, or takeOver
+	text      string   // of what a later cache must be told to take them over, "" if none may; see handover.go
 	label     string   // Zones, for metrics
 	counts    sync.Map // *counts by server address
 	refreshes chan struct{}
 	flights   flights
+	prompt    prompt
+	sweeper   *sweeper // nil unless setup made the cache
 	now       func() time.Time
 }
 
@@ -63,8 +66,9 @@ func (c *Cache) prepare() {
 		if c.success.capacity == 0 {
 			c.settings = defaults()
 		}
-		b := processBudget()
-		c.positive, c.negative = newStore(c.success.capacity, b), newStore(c.denial.capacity, b)
+		if b := processBudget(); c.stores == nil {
+			c.stores = &stores{newStore(c.success.capacity, b, 0), newStore(c.denial.capacity, b, 1), c}
+		}
 		c.refreshes = make(chan struct{}, maxRefreshes)
 		if c.now == nil {
 			c.now = time.Now
@@ -92,7 +96,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	n := c.countsOf(ctx)
 	n.requests.Inc()
 	now := c.now()
-	k := keyOf(&lane.Query)
+	k := c.questionOf(&lane.Query)
 	e := c.lookup(&k, now)
 	if e == nil {
 		n.misses.Inc()
@@ -104,9 +108,8 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		}
 		defer lane.Free()
 		e.restoreMetadata(ctx)
-		e.reply(&lane.Reply, &lane.Query, uint32(max(e.remaining(c.now()), 0)))
-		_, err = lane.Write()
-		return dns.RcodeSuccess, err
+		reply(&lane.Reply, &lane.Query, e, uint32(max(e.remaining(c.now()), 0)))
+		return write(w, r, &lane.Reply)
 	}
 	left := e.remaining(now)
 	if left <= 0 && c.verify {
@@ -121,9 +124,21 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refresh(ctx, w, r, e, n)
 	}
 	e.restoreMetadata(ctx)
-	e.reply(&lane.Reply, &lane.Query, ttl)
-	_, err = lane.Write()
-	return dns.RcodeSuccess, err
+	reply(&lane.Reply, &lane.Query, e, ttl)
+	if left <= 0 && c.staleEDE {
+		addEDE(&lane.Reply, &lane.Query, e.staleEDE())
+	}
+	return write(w, r, &lane.Reply)
+}
+
+// write writes what an entry made of reply, as a message that answers r.
+func write(w dns.ResponseWriter, r *dns.Msg, reply *wire.Reply) (int, error) {
+	m, err := reply.Msg(r)
+	if err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	withOPT(m, r, reply)
+	return dns.RcodeSuccess, w.WriteMsg(m)
 }
 
 // ServeWire implements plugin.WireHandler.
@@ -133,13 +148,13 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		return plugin.NextWire(c.Name(), c.Next, ctx, w, q)
 	}
 	now := c.now()
-	k := keyOf(q)
+	k := c.questionOf(q)
 	e := c.lookup(&k, now)
 	if e == nil {
 		return c.missWire(ctx, w, q, &k)
 	}
 	left := e.remaining(now)
-	if left <= 0 && c.verify {
+	if left <= 0 && c.verify && !c.givenUp(e, now) {
 		return wire.Unpack
 	}
 	n := c.countsOf(ctx)
@@ -147,36 +162,58 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	w.SetWriter(c.Name())
 	if missedBefore(q, e) {
 		n.misses.Inc()
-		e.reply(w, q, uint32(max(left, 0)))
+		reply(w, q, e, uint32(max(left, 0)))
 		return wire.Done
 	}
 	if c.refreshDue(e, left, now) {
 		c.refreshWire(ctx, q, e, n)
 	}
-	e.reply(w, q, c.hit(n, e, left))
+	reply(w, q, e, c.hit(n, e, left))
+	if left <= 0 && c.staleEDE {
+		addEDE(w, q, e.staleEDE())
+	}
 	return wire.Done
 }
 
 // WireSelf implements plugin.WireHandler.
 func (c *Cache) WireSelf() plugin.Handler { return c }
 
-// concerns reports whether the query is one for the zones of this cache.
-func (c *Cache) concerns(q *wire.Query) bool {
-	if c.zoneNames == nil {
-		return true
+// lookup is the entry for k that is of use at now, nil if there is none. For a query that names a network that is the one for the longest
+// prefix of it (RFC 7871 §7.3.1), else one that is for everybody.
+func (c *Cache) lookup(k *question, now time.Time) *entry {
+	switch {
+	case k.odd:
+		return nil
+	case !k.nets:
+		return c.choose(c.negative.get(&k.key), c.positive.get(&k.key), now)
 	}
-	for _, z := range c.zoneNames {
-		if wire.Below(q.Lower(), z) {
-			return true
+	negative, positive := c.variantFor(c.negative.get(&k.key), &k.net, now), c.variantFor(c.positive.get(&k.key), &k.net, now)
+	if negative != nil && positive != nil && negative.kind != response.ServerError {
+		switch a, b := negative.extra.reach.net.bits, positive.extra.reach.net.bits; {
+		case a > b:
+			positive = nil
+		case a < b:
+			negative = nil
 		}
 	}
-	return false
+	if e := c.choose(negative, positive, now); e != nil {
+		return e
+	}
+	all := k.turned()
+	return c.choose(c.negative.get(&all).ifForAll(), c.positive.get(&all).ifForAll(), now)
 }
 
-// lookup is the entry of k that is of use at now, nil if there is none. A denial goes
-// before a positive answer, unless it is only an error, or positive ones are preferred.
-func (c *Cache) lookup(k *key, now time.Time) *entry {
-	negative, positive := c.negative.get(k), c.positive.get(k)
+// ifForAll is e if it is for clients that name a network, too, else nil.
+func (e *entry) ifForAll() *entry {
+	if e != nil && e.forAll {
+		return e
+	}
+	return nil
+}
+
+// choose is the one of two entries that is to be given, nil if neither is. A denial goes before a positive answer, unless it is only
+// an error, or positive ones are preferred.
+func (c *Cache) choose(negative, positive *entry, now time.Time) *entry {
 	if c.preferPositive {
 		if good := positive.good(); c.usable(good, now) {
 			return good
@@ -189,6 +226,11 @@ func (c *Cache) lookup(k *key, now time.Time) *entry {
 		return positive
 	}
 	return nil
+}
+
+// useful reports whether anything of an entry may still be given at now.
+func (c *Cache) useful(e *entry, now time.Time) bool {
+	return c.usable(e, now) || c.preferPositive && c.usable(e.good(), now)
 }
 
 // usable reports whether an entry may be given at now.
@@ -214,13 +256,16 @@ func (c *Cache) hit(n *counts, e *entry, left int) (ttl uint32) {
 	return uint32(left)
 }
 
-// reply makes w the answer that the entry holds.
-func (e *entry) reply(w *wire.Reply, q *wire.Query, ttl uint32) {
+// reply makes w the answer that e holds.
+func reply(w *wire.Reply, q *wire.Query, e *entry, ttl uint32) {
 	w.Load(&e.packed, q)
 	w.SetTTLs(ttl)
 	w.SetFlag(wire.FlagAA, true) // old stub resolvers drop what is not authoritative
 	if w.Flag(wire.FlagAD) && !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false) // RFC 6840 §5.7
+	}
+	if e.extra != nil {
+		addEDE(w, q, e.extra.ede)
 	}
 }
 

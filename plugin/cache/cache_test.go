@@ -297,13 +297,14 @@ func TestPositiveReplacesDenial(t *testing.T) {
 	// An error does not hide an answer that is of use.
 	failure := &entry{key: w.kept().key, kind: response.ServerError, ttl: 5, stored: w.c.now()}
 	w.c.negative.add(failure)
-	if e := w.c.lookup(&failure.key, w.c.now()); e == nil || e.kind != response.NoError {
+	asks := question{key: failure.key}
+	if e := w.c.lookup(&asks, w.c.now()); e == nil || e.kind != response.NoError {
 		t.Errorf("got %v", e)
 	}
 	// A denial does.
 	denial := &entry{key: failure.key, kind: response.NoData, ttl: 5, stored: w.c.now()}
 	w.c.negative.add(denial)
-	if e := w.c.lookup(&failure.key, w.c.now()); e != denial {
+	if e := w.c.lookup(&asks, w.c.now()); e != denial {
 		t.Errorf("got %v", e)
 	}
 }
@@ -313,8 +314,8 @@ func (w *world) kept() *entry {
 	w.t.Helper()
 	var q wire.Query
 	q.SetMsg(new(dns.Msg).SetQuestion("example.org.", dns.TypeA), wire.Peer{})
-	k := keyOf(&q)
-	e := w.c.positive.get(&k)
+	k := w.c.questionOf(&q)
+	e := w.c.positive.get(&k.key)
 	if e == nil {
 		w.t.Fatal("no entry")
 	}
@@ -461,6 +462,7 @@ func TestPreferPositive(t *testing.T) {
 		t.Errorf("got %v", m)
 	}
 	// An empty answer does not push out the good one.
+	eventually(t, "the end of refreshes", func() bool { return !w.kept().fetch.running.Load() })
 	w.says(0)
 	w.c.refresh(context.Background(), &noClient{}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(context.Background()))
 	eventually(t, "the empty answer", func() bool { return !w.kept().answers })

@@ -22,7 +22,7 @@ type facts struct {
 	question    *wire.Query
 	truncated   bool
 	checkSigs   bool // the reply says DO: signatures outside their time spoil it
-	clientScope bool // it holds for a part of the clients only (RFC 7871 §7.3)
+	clientScope bool // it holds for clients that it does not tell (RFC 7871 §7.3)
 	now         time.Time
 }
 

@@ -3,23 +3,33 @@ package cache
 import (
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/coredns/coredns/plugin/cache/freq"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// key is what an answer is kept under. name is a lower name and is only read.
+// key is what answers are found by. name is a lower name and is only read.
 type key struct {
 	name   []byte
 	hash   uint64 // of everything in the key
 	qtype  uint16
 	qclass uint16
 	do, cd bool
+	nets   bool // it is that of the answers for certain networks
 }
 
-func keyOf(q *wire.Query) key {
-	k := key{name: q.Lower(), qtype: q.Type(), qclass: q.Class(), do: q.DO(), cd: q.CD()}
+// question is what is looked up.
+type question struct {
+	key
+	net network // that the query names, if it does; then nets is set
+	odd bool    // which network it names cannot be told: nothing is looked up or kept
+}
+
+// questionOf is the question of q.
+func (s *settings) questionOf(q *wire.Query) question {
+	k := question{key: key{name: q.Lower(), qtype: q.Type(), qclass: q.Class(), do: q.DO(), cd: q.CD()}}
 	rest := uint64(k.qtype)<<18 | uint64(k.qclass)<<2
 	if k.do {
 		rest |= 1
@@ -29,15 +39,39 @@ func keyOf(q *wire.Query) key {
 	}
 	k.hash = (q.Hash() ^ rest*0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93
 	k.hash ^= k.hash >> 32
+	if e := q.EDNS(); e.Set != 0 && !s.stripECS {
+		net, ok := networkOf(e)
+		k.net, k.odd = net, !ok
+		if net.asked {
+			k.key = k.key.turned()
+		}
+	}
 	return k
 }
 
-// entry is one answer. What is not atomic does not change once it is stored.
+// turned is the key of the answers for certain networks if k is that for others, and the other way round.
+func (k key) turned() key {
+	k.nets = !k.nets
+	k.hash ^= 0xA24BAED4963EE407
+	return k
+}
+
+// is reports whether both are one key.
+func (k *key) is(o *key) bool {
+	return k.hash == o.hash && k.qtype == o.qtype && k.qclass == o.qclass && k.do == o.do && k.cd == o.cd && k.nets == o.nets &&
+		string(k.name) == string(o.name)
+}
+
+// same reports whether both are one question.
+func (q *question) same(o *question) bool { return q.is(&o.key) && q.net == o.net && !q.odd && !o.odd }
+
+// entry is one answer, or holds those for different networks. What is not atomic does not change once it is stored.
 type entry struct {
 	key
 	packed  wire.Packed
 	kind    response.Type
 	answers bool          // it really answers the question (see answers)
+	forAll  bool          // it is for clients that name a network, too
 	ttl     uint32        // seconds it may be kept; all its records have this TTL
 	stored  time.Time     // with the monotonic clock
 	extra   *entryExtra   // nil for most
@@ -52,8 +86,20 @@ type entry struct {
 
 // entryExtra is what few entries have.
 type entryExtra struct {
-	wildcard string // the wildcard that the answer was made from, for metadata
-	lastGood *entry // the last entry that answered, kept by one that does not
+	wildcard string   // the wildcard that the answer was made from, for metadata
+	failed   bool     // nobody answered, and this is what clients get
+	lastGood *entry   // the last entry that answered, kept by one that does not
+	ede      []byte   // extended errors (RFC 8914), as EDNS options
+	reach    reach    // of a variant
+	variants []*entry // of one that holds them; see variants.go
+}
+
+// more is what e has beside the answer, to be filled in while it is made.
+func (e *entry) more() *entryExtra {
+	if e.extra == nil {
+		e.extra = new(entryExtra)
+	}
+	return e.extra
 }
 
 // fetchState lets one refresh of an entry run at a time.
@@ -78,11 +124,24 @@ func (e *entry) remaining(now time.Time) int {
 
 // size is the octets of memory that the entry costs.
 func (e *entry) size() int64 {
-	const fixed = 256 // the struct, its slots in table and queue, what the allocator rounds up
-	return int64(fixed + len(e.name) + e.packed.Size())
+	const places = 48 // about, in table and ghosts
+	n := places + block(unsafe.Sizeof(*e)) + block(uintptr(len(e.name))) + block(uintptr(e.packed.Size()))
+	if e.extra != nil {
+		n += block(unsafe.Sizeof(*e.extra)) + block(uintptr(len(e.extra.ede))) + block(uintptr(len(e.extra.wildcard))) + 8*int64(len(e.extra.variants))
+	}
+	if e.freq != nil {
+		n += block(unsafe.Sizeof(*e.freq))
+	}
+	for _, v := range e.variants() {
+		n += v.size()
+	}
+	return n
 }
 
-// is reports whether both are one key.
-func (k *key) is(o *key) bool {
-	return k.hash == o.hash && k.qtype == o.qtype && k.qclass == o.qclass && k.do == o.do && k.cd == o.cd && string(k.name) == string(o.name)
+// block is the octets that the allocator takes for n.
+func block(n uintptr) int64 {
+	if n > 1024 {
+		n += n / 8
+	}
+	return int64(n+15) &^ 15
 }

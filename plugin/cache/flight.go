@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -14,6 +15,9 @@ import (
 // flights are the misses under way. Who misses the same waits for what the first one waits for, in
 // either lane, and then looks the answer up.
 //
+//	claim ──▶ the first one asks the plugins below ──┬─ they answered ───────────▶ over, others look the answer up
+//	                                                  └─ it parks on an exchange ──▶ boards: others park on the same one
+//
 // Nobody depends on the first one: what is waited for ends whatever becomes of it.
 type flights struct {
 	shards [16]flightShard
@@ -21,58 +25,86 @@ type flights struct {
 
 type flightShard struct {
 	mu  sync.Mutex
-	all map[uint64]*flight // by key.hash
+	all map[uint64]*flight // by flightHash
 }
 
 // flight is one miss under way.
 type flight struct {
-	key
-	ends  wire.Exchange
+	question
+	ask   asking
+	ends  wire.Exchange // what others wait for: ask, then what the first one is parked on; guarded by shard.mu
 	shard *flightShard
+	room  [48]byte // for most names
 }
 
-func (f *flights) shard(k *key) *flightShard { return &f.shards[k.hash%uint64(len(f.shards))] }
+// asking is what others wait for while the first one asks the plugins below.
+type asking struct{ wire.Ending }
 
-// of is what the miss of k that is under way waits for, nil if there is none.
-func (f *flights) of(k *key) wire.Exchange {
-	s := f.shard(k)
+// flightHash is the hash of all of a question.
+func (k *question) flightHash() uint64 { return k.hash ^ k.net.hash() }
+
+// claim makes the caller the first one to miss k, who calls over or boards on what it gets; or it says what to wait for. Both
+// are nil in the rare case that neither can be told. k is not kept.
+func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
+	hash := k.flightHash()
+	s := &f.shards[k.hash%uint64(len(f.shards))]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if fl := s.all[k.hash]; fl != nil && fl.is(k) {
-		return fl.ends
+	if fl := s.all[hash]; fl != nil {
+		if fl.same(k) {
+			return nil, fl.ends
+		}
+		return nil, nil
 	}
-	return nil
-}
-
-// add makes others that miss k wait for x, unless they wait for something already. k is not kept.
-func (f *flights) add(k *key, x wire.Exchange) {
-	s := f.shard(k)
-	s.mu.Lock()
 	if s.all == nil {
 		s.all = map[uint64]*flight{}
 	}
-	if s.all[k.hash] != nil {
-		s.mu.Unlock()
-		return
-	}
-	fl := &flight{key: *k, ends: x, shard: s}
-	fl.name = append([]byte(nil), k.name...)
-	s.all[k.hash] = fl
-	s.mu.Unlock()
-	x.Then(fl)
+	fl := &flight{question: *k, shard: s}
+	fl.ends = &fl.ask
+	fl.name = append(fl.room[:0], k.name...)
+	s.all[hash] = fl
+	return fl, nil
 }
 
-// Resume ends the flight: it implements wire.Resumer.
-func (fl *flight) Resume() {
+// boards lets others wait for x.
+func (fl *flight) boards(x wire.Exchange) {
 	fl.shard.mu.Lock()
-	delete(fl.shard.all, fl.hash)
+	fl.ends = x
+	fl.shard.mu.Unlock()
+	x.Then(fl)
+	fl.ask.End()
+}
+
+// Resume ends a flight that has boarded: it implements wire.Resumer.
+func (fl *flight) Resume() { fl.leave() }
+
+func (fl *flight) leave() {
+	fl.shard.mu.Lock()
+	delete(fl.shard.all, fl.flightHash())
 	fl.shard.mu.Unlock()
 }
 
-// shares reports whether the answer to q may be another query's. HINFO is what loop finds loops with: its probe must come
-// round. Options may change the answer, or ask for something in it.
-func shares(q *wire.Query) bool {
-	return q.Type() != dns.TypeHINFO && q.RD() && q.EDNS().Set == 0 && q.EDNS().Flags&0x7FFF == 0
+// over ends a flight that has not boarded.
+func (fl *flight) over() {
+	fl.leave()
+	fl.ask.End()
+}
+
+// prompt remembers questions that the plugins below have answered at once, in the lane, each in the one place that it can have. They need no
+// flight: if such an answer is not kept, each query gets its own.
+type prompt [256]atomic.Uint64
+
+func (p *prompt) has(k *question) bool { return p[k.hash%uint64(len(p))].Load() == k.hash }
+func (p *prompt) add(k *question)      { p[k.hash%uint64(len(p))].Store(k.hash) }
+func (p *prompt) drop(k *question)     { p[k.hash%uint64(len(p))].CompareAndSwap(k.hash, 0) }
+
+// unshared are the options of a query that may change the answer, or ask for something in it, and are not in the question. Cookies, keepalive and padding
+// concern the way between two neighbours only.
+const unshared = ^(wire.HasECS | wire.HasCookie | wire.HasKeepalive | wire.HasPadding)
+
+// shares reports whether the answer to q, which asks k, may be another query's. HINFO is what loop finds loops with: its probe must come round.
+func shares(q *wire.Query, k *question) bool {
+	return q.Type() != dns.TypeHINFO && q.RD() && q.EDNS().Set&unshared == 0 && q.EDNS().Flags&0x7FFF == 0 && !k.odd
 }
 
 // inner reports whether a query is asked by the server itself, for another query: that may be the first one.
@@ -86,27 +118,62 @@ const longest = 6 * time.Second
 
 // join waits for a miss of k that is under way, and returns what it left in the cache, if anything. If there is none, this
 // becomes one that others wait for, until end is called.
-func (c *Cache) join(ctx context.Context, q *wire.Query, k *key) (e *entry, end func()) {
-	if !shares(q) || inner(ctx) {
-		return nil, func() {}
+func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry, end func()) {
+	nothing := func() {}
+	if !shares(q, k) || inner(ctx) {
+		return nil, nothing
 	}
-	x := c.flights.of(k)
-	if x == nil {
-		run := new(wire.Ending)
-		c.flights.add(k, run)
-		return nil, run.End
+	var timer *time.Timer
+	for {
+		mine, others := c.flights.claim(k)
+		switch {
+		case mine != nil:
+			return nil, mine.over
+		case others == nil:
+			return nil, nothing
+		case timer == nil:
+			timer = time.NewTimer(longest)
+			defer timer.Stop()
+		}
+		woken := make(waiter)
+		others.Then(woken)
+		select {
+		case <-woken:
+		case <-timer.C:
+			return nil, nothing
+		case <-ctx.Done():
+			return nil, nothing
+		}
+		if e := c.lookup(k, c.now()); e != nil {
+			return e, nothing
+		}
+		if a, ok := others.(*asking); ok && c.flights.boarded(k, a) {
+			continue
+		} else if ok {
+			return nil, nothing
+		}
+		return c.await(k), nothing
 	}
-	woken := make(waiter)
-	x.Then(woken)
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-woken:
-		e = c.lookup(k, c.now())
-	case <-timer.C:
-	case <-ctx.Done():
+}
+
+// boarded reports whether the flight of k goes on after a.
+func (f *flights) boarded(k *question, a *asking) bool {
+	s := &f.shards[k.hash%uint64(len(f.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fl := s.all[k.flightHash()]
+	return fl != nil && &fl.ask == a
+}
+
+// await is what is kept for k by the first one, which is told of the end of its exchange no later than others, or just after them.
+func (c *Cache) await(k *question) *entry {
+	for _, pause := range []time.Duration{time.Millisecond, 4 * time.Millisecond, 16 * time.Millisecond} {
+		time.Sleep(pause)
+		if e := c.lookup(k, c.now()); e != nil {
+			return e
+		}
 	}
-	return e, func() {}
+	return nil
 }
 
 // waiter is a goroutine that waits for an exchange.

@@ -2,9 +2,11 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +56,7 @@ func (w *world) together(n int, qtype uint16, ctx context.Context, change func(*
 
 func TestMissesAreShared(t *testing.T) {
 	const n = 20
+	var networks atomic.Int32
 	for name, tc := range map[string]struct {
 		qtype  uint16
 		ctx    context.Context
@@ -65,9 +68,20 @@ func TestMissesAreShared(t *testing.T) {
 		"of no further use": {qtype: dns.TypeA, answer: "www.example.org. 60 IN NS a.example.org.", asked: n},
 		"loop's probe":      {qtype: dns.TypeHINFO, answer: "www.example.org. 60 IN HINFO a b", asked: n},
 		"inner question":    {qtype: dns.TypeA, ctx: context.WithValue(context.Background(), dnsserver.LoopKey{}, 1), answer: "www.example.org. 60 IN A 192.0.2.1", asked: n},
-		"options": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) {
+		"of one network": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: 1, change: func(m *dns.Msg) {
 			m.SetEdns0(1232, false)
 			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: 8, Family: 1, SourceNetmask: 24, Address: net.IPv4(192, 0, 2, 0).To4()}}
+		}},
+		"of different networks": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) {
+			from(fmt.Sprintf("10.0.%d.0/24", networks.Add(1)))(m)
+		}},
+		"with a cookie": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: 1, change: func(m *dns.Msg) {
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"}}
+		}},
+		"options": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) {
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: 65001, Data: []byte("x")}}
 		}},
 		"not recursive": {qtype: dns.TypeA, answer: "www.example.org. 60 IN A 192.0.2.1", asked: n, change: func(m *dns.Msg) { m.RecursionDesired = false }},
 	} {
@@ -283,4 +297,77 @@ func TestRefreshOnTheWire(t *testing.T) {
 	if got := w.asked.Load(); got != 2 {
 		t.Errorf("asked %d times", got)
 	}
+}
+
+// Two that miss the same at one time, before the first one is parked, are one all the same; a name that is answered at once needs no flight.
+func TestFlightsBeginAtOnce(t *testing.T) {
+	c := New()
+	c.prepare()
+	gate := make(chan struct{})
+	s := &slow{entered: make(chan struct{}), gate: gate}
+	c.Next = s
+	first := query(t, "www.example.org.", nil)
+	parked := make(chan wire.Outcome)
+	go func() {
+		var w wire.Reply
+		w.Reset(nil)
+		parked <- c.ServeWire(context.Background(), &w, first)
+	}()
+	<-s.entered
+	second := query(t, "www.example.org.", nil)
+	var w wire.Reply
+	w.Reset(nil)
+	if out := c.ServeWire(context.Background(), &w, second); out != wire.Park || s.begun != 0 {
+		t.Fatalf("%v, %d begun", out, s.begun)
+	}
+	woken := make(waiter)
+	second.Awaited().Then(woken)
+	close(gate)
+	if out := <-parked; out != wire.Park {
+		t.Fatal(out)
+	}
+	<-woken
+	again := query(t, "www.example.org.", second.Awaited())
+	if out := c.ServeWire(context.Background(), &w, again); out != wire.Park || again.Awaited() != first.Awaited() || s.begun != 1 {
+		t.Errorf("%v, %d begun", out, s.begun)
+	}
+	s.last.End()
+	for i := range c.flights.shards {
+		if len(c.flights.shards[i].all) > 0 {
+			t.Error("a flight is left")
+		}
+	}
+
+	disabled := New()
+	disabled.Next, disabled.success.disabled = &tailor{}, [][]byte{wire.Root}
+	disabled.prepare()
+	for range 2 {
+		if out := disabled.ServeWire(context.Background(), &w, query(t, "www.example.org.", nil)); out != wire.Done {
+			t.Fatal(out)
+		}
+	}
+	k := disabled.questionOf(query(t, "www.example.org.", nil))
+	if !disabled.prompt.has(&k) {
+		t.Error("it was not answered at once")
+	}
+	disabled.Next = s
+	if out := disabled.ServeWire(context.Background(), &w, query(t, "www.example.org.", nil)); out != wire.Park || disabled.prompt.has(&k) {
+		t.Error("it is not answered at once any more")
+	}
+}
+
+// slow is a source whose first query waits for the gate.
+type slow struct {
+	source
+	entered, gate chan struct{}
+}
+
+func (s *slow) WireSelf() plugin.Handler { return s }
+
+func (s *slow) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if s.begun == 0 {
+		close(s.entered)
+		<-s.gate
+	}
+	return s.source.ServeWire(ctx, w, q)
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"sync"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -30,6 +31,7 @@ var (
 
 // counts is the metrics of one server, with their labels filled in. Series exist from their first use on.
 type counts struct {
+	labels
 	requests, misses, prefetch, drops, servedStale lazyCounter
 	hits, evictions                                [2]lazyCounter // by classIndex
 	entries                                        [2]prometheus.Gauge
@@ -43,6 +45,12 @@ func classIndex(kind response.Type) int {
 	return 1
 }
 
+// shown is the cache whose entries a gauge tells, by its labels: the last one that has served with them.
+var shown sync.Map // of *Cache by labels
+
+// labels are those of a cache on one server, without the class.
+type labels struct{ server, zones, view string }
+
 // countsOf is the metrics of the server that ctx tells.
 func (c *Cache) countsOf(ctx context.Context) *counts {
 	server := ""
@@ -52,7 +60,11 @@ func (c *Cache) countsOf(ctx context.Context) *counts {
 	if n, ok := c.counts.Load(server); ok {
 		return n.(*counts)
 	}
-	n := &counts{}
+	return c.newCounts(server)
+}
+
+func (c *Cache) newCounts(server string) *counts {
+	n := &counts{labels: labels{server, c.label, c.view}}
 	for counter, vec := range map[*lazyCounter]*prometheus.CounterVec{
 		&n.requests: cacheRequests, &n.misses: cacheMisses, &n.prefetch: cachePrefetches, &n.drops: cacheDrops, &n.servedStale: cacheServedStale,
 	} {
@@ -64,5 +76,42 @@ func (c *Cache) countsOf(ctx context.Context) *counts {
 		n.entries[i] = cacheSize.WithLabelValues(server, class, c.label, c.view)
 	}
 	actual, _ := c.counts.LoadOrStore(server, n)
+	shown.Store(n.labels, c)
 	return actual.(*counts)
+}
+
+// showEntries tells how many entries c has.
+func (n *counts) showEntries(c *Cache) {
+	n.entries[0].Set(float64(c.positive.len()))
+	n.entries[1].Set(float64(c.negative.len()))
+}
+
+// showEntries tells how many entries c has, for all servers.
+func (c *Cache) showEntries() {
+	c.counts.Range(func(_, n any) bool {
+		n.(*counts).showEntries(c)
+		return true
+	})
+}
+
+// showLike lets c tell the entries where before does.
+func (c *Cache) showLike(before *Cache) {
+	before.counts.Range(func(server, _ any) bool {
+		c.newCounts(server.(string))
+		return true
+	})
+}
+
+// hideEntries is the end of c. Where it told its entries nobody tells any now, unless another cache serves there.
+func (c *Cache) hideEntries() {
+	c.counts.Range(func(server, own any) bool {
+		n := own.(*counts)
+		if shown.CompareAndDelete(n.labels, c) {
+			n.entries[0].Set(0)
+			n.entries[1].Set(0)
+		} else if other, ok := shown.Load(n.labels); ok {
+			n.showEntries(other.(*Cache))
+		}
+		return true
+	})
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -39,7 +40,15 @@ type ResponseWriter struct {
 // miss runs the plugins below and passes on what they write.
 func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, n *counts) (int, error) {
 	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n}
-	return c.next(ctx, rw, r)
+	rcode, err := c.next(ctx, rw, r)
+	if c.failures && rcode == dns.RcodeServerFailure && rw.msg == nil && ctx.Err() == nil {
+		if lane, odd := plugin.NewLane(w, r); odd == nil {
+			k := c.questionOf(&lane.Query)
+			c.keepFailure(&lane.Reply, &lane.Query, &k, err, n)
+			lane.Free()
+		}
+	}
+	return rcode, err
 }
 
 // next runs the plugins below with a copy of the query that asks for the AD bit (RFC 6840
@@ -47,6 +56,9 @@ func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, n *c
 func (c *Cache) next(ctx context.Context, rw *ResponseWriter, r *dns.Msg) (int, error) {
 	r = r.Copy()
 	r.AuthenticatedData = true
+	if opt := r.IsEdns0(); opt != nil && c.stripECS {
+		opt.Option = slices.DeleteFunc(slices.Clone(opt.Option), func(o dns.EDNS0) bool { return o.Option() == dns.EDNS0SUBNET })
+	}
 	return plugin.NextOrFailure(c.Name(), c.Next, ctx, rw, r)
 }
 
@@ -89,53 +101,70 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 	out := *m // header and sections; the records are m's unless they are unpacked anew below
 	opt := m.IsEdns0()
 	out.Extra = withoutOPT(m.Extra)
+	ede := edeIn(opt)
 	state := request.Request{Req: w.client, W: w.ResponseWriter}
 	if !state.Do() && !w.client.AuthenticatedData {
 		out.AuthenticatedData = false
 	}
 	w.matched = state.Match(m)
 	lane.Reply.FoldOwners()
-	if err := lane.Reply.SetMsg(m); err != nil {
+	if err := lane.Reply.SetMsg(m); err != nil || m.Rcode > 0xF {
 		w.verdict = verdict{kind: response.OtherError}
 		return &out
 	}
+	if w.judge(lane, m, opt, ede) {
+		if same, err := lane.Reply.Msg(w.client); err == nil {
+			out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
+		}
+	}
+	addEDE(&lane.Reply, &lane.Query, ede)
+	withOPT(&out, w.client, &lane.Reply)
+	return &out
+}
+
+// judge decides on m, which lane's reply has been set to, and keeps it if it is to be kept. It reports whether all records have got one TTL.
+func (w *ResponseWriter) judge(lane *plugin.Lane, m *dns.Msg, opt *dns.OPT, ede []byte) (treated bool) {
 	now := w.now()
+	k := w.questionOf(&lane.Query)
+	whom, fits := k.net.reachOf(ecsOf(opt))
 	w.verdict = w.classify(&lane.Reply, facts{
 		question:    &lane.Query,
 		truncated:   m.Truncated || lane.Reply.Flag(wire.FlagTC),
 		checkSigs:   opt != nil && opt.Do(),
-		clientScope: scoped(opt),
+		clientScope: !fits || k.odd,
 		now:         now,
 	})
 	if !w.matched {
 		w.counts.drops.Inc()
-		return &out
+		return false
 	}
 	if !w.verdict.treat {
-		return &out
+		return false
 	}
 	lane.Reply.SetTTLs(w.verdict.ttl)
 	if w.verdict.store {
-		k := keyOf(&lane.Query)
-		w.keep(&lane.Reply, &k, kept{w.verdict, wildcardOf(w.ctx), w.hits}, now, w.counts)
+		w.keep(&lane.Reply, &k, kept{verdict: w.verdict, reach: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
 	}
-	if same, err := lane.Reply.Msg(w.client); err == nil {
-		out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
-	}
-	return &out
+	return true
 }
 
-// scoped reports whether a reply says that it holds only for some clients (RFC 7871 §7.2.1).
-func scoped(opt *dns.OPT) bool {
+// ecsOf is the data of the client subnet option in opt, and whether there is one.
+func ecsOf(opt *dns.OPT) (data []byte, ok bool) {
 	if opt == nil {
-		return false
+		return nil, false
 	}
 	for _, o := range opt.Option {
-		if ecs, ok := o.(*dns.EDNS0_SUBNET); ok && ecs.SourceScope > 0 {
-			return true
+		ecs, ok := o.(*dns.EDNS0_SUBNET)
+		if !ok {
+			continue
 		}
+		data = append(data, byte(ecs.Family>>8), byte(ecs.Family), ecs.SourceNetmask, ecs.SourceScope)
+		if v4 := ecs.Address.To4(); ecs.Family == 1 && v4 != nil {
+			return append(data, v4...), true
+		}
+		return append(data, ecs.Address...), true
 	}
-	return false
+	return nil, false
 }
 
 func withoutOPT(rrs []dns.RR) []dns.RR {
@@ -151,41 +180,47 @@ func withoutOPT(rrs []dns.RR) []dns.RR {
 // kept is what is kept of a reply beside its records.
 type kept struct {
 	verdict
+	reach    reach  // whom it is for
+	ede      []byte // extended errors
+	failed   bool   // nobody answered
 	wildcard string // the wildcard that it was made from
 	hits     int    // of the entry that it takes the place of
 }
 
-// keep stores the reply that w holds under k.
-func (c *Cache) keep(w *wire.Reply, k *key, what kept, now time.Time, n *counts) {
-	e := &entry{key: *k, packed: w.Pack(), kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
+// keep stores the reply that w holds as an answer to k.
+func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
+	e := &entry{key: k.key, packed: w.Pack(), kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
+	switch {
+	case what.reach.everyone && k.nets:
+		e.key, e.forAll = k.turned(), true
+	case k.nets:
+		e.more().reach = what.reach
+	}
 	e.name = append([]byte(nil), k.name...)
 	if c.prefetch > 0 {
 		e.freq = freq.New(now)
 		e.freq.Reset(now, what.hits)
 	}
-	if what.wildcard != "" {
-		e.extra = &entryExtra{wildcard: what.wildcard}
+	if len(what.ede) > 0 {
+		e.more().ede, e.more().failed = what.ede, what.failed
 	}
-	evicted := 0
+	if what.wildcard != "" {
+		e.more().wildcard = what.wildcard
+	}
+	c.positive.counts.Store(n)
+	c.negative.counts.Store(n)
 	if positive(e.kind) {
-		if old := c.positive.get(k).good(); !e.answers && c.preferPositive && old != nil {
-			if e.extra == nil {
-				e.extra = new(entryExtra)
-			}
-			e.extra.lastGood = old
+		if old := c.positive.former(e).good(); !e.answers && c.preferPositive && old != nil {
+			e.more().lastGood = old
 		}
-		evicted = c.positive.add(e)
+		c.file(c.positive, e, now)
 		if e.answers || !c.preferPositive {
-			c.negative.remove(k)
+			c.negative.strike(e)
 		}
 	} else {
-		evicted = c.negative.add(e)
+		c.file(c.negative, e, now)
 	}
-	if evicted > 0 {
-		n.evictions[classIndex(e.kind)].Add(float64(evicted))
-	}
-	n.entries[0].Set(float64(c.positive.len()))
-	n.entries[1].Set(float64(c.negative.len()))
+	n.showEntries(c)
 }
 
 // wildcardOf is the wildcard that the answer to ctx's query was made from, "" if from none.

@@ -3,67 +3,107 @@ package cache
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // missWire asks the plugins below, and keeps what they answer. In the lane, too, they are asked with the AD bit.
-func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *key) wire.Outcome {
+func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question) wire.Outcome {
 	before := q.Awaited()
-	share := shares(q)
-	if share && before == nil {
-		if x := c.flights.of(k); x != nil {
-			q.Await(x)
-			return wire.Park
-		}
+	_, again := before.(*asking)
+	if before != nil && !again || !shares(q, k) {
+		return c.askWire(ctx, w, q, k)
 	}
+	if c.prompt.has(k) {
+		out := c.askWire(ctx, w, q, k)
+		if out != wire.Done {
+			c.prompt.drop(k)
+		}
+		return out
+	}
+	mine, others := c.flights.claim(k)
+	if _, asks := others.(*asking); others != nil && !(again && asks) {
+		q.Await(others)
+		return wire.Park
+	}
+	if mine == nil {
+		return c.askWire(ctx, w, q, k)
+	}
+	return c.lead(ctx, w, q, k, mine)
+}
+
+// lead is missWire for the first one to miss k.
+func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, mine *flight) wire.Outcome {
+	before, boards := q.Awaited(), false
+	defer func() {
+		if !boards { // also if the plugins below panic
+			mine.over()
+		}
+	}()
+	out := c.askWire(ctx, w, q, k)
+	switch x := q.Awaited(); {
+	case out == wire.Park && x != before:
+		boards = true
+		mine.boards(x)
+	case out == wire.Done:
+		c.prompt.add(k)
+	}
+	return out
+}
+
+// askWire is missWire for one that others do not wait for.
+func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question) wire.Outcome {
 	mark := q.Mark()
 	q.SetFlag(wire.FlagAD, true)
+	if e := q.EDNS(); c.stripECS && e.Set&wire.HasECS != 0 {
+		e.Options, e.Set = withoutECS(e.Options), e.Set&^wire.HasECS
+	}
 	w.FoldOwners()
 	out := plugin.NextWire(c.Name(), c.Next, ctx, w, q)
 	q.Restore(mark)
+	if out != wire.Done {
+		return out
+	}
+	n := c.countsOf(ctx)
+	n.requests.Inc()
+	n.misses.Inc()
 	switch {
-	case out == wire.Park && share && q.Awaited() != before:
-		c.flights.add(k, q.Awaited())
-	case out == wire.Done:
-		n := c.countsOf(ctx)
-		n.requests.Inc()
-		n.misses.Inc()
-		if w.Holds() {
-			c.takeWire(w, q, k, n)
-		}
+	case w.Holds():
+		c.takeWire(w, q, k, n)
+	case c.failures && w.Failed() && w.Rcode() == wire.ServFail && (q.Deadline().IsZero() || time.Now().Before(q.Deadline())):
+		var own wire.Reply // w has what the server and the errors plugin are to know
+		own.Reset(nil)
+		c.keepFailure(&own, q, k, w.Err(), n)
 	}
 	return out
 }
 
 // takeWire keeps the reply that w holds, if it is to be kept, and makes it what the client gets.
-func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *key, n *counts) {
+func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, n *counts) {
 	flags, withOPT := w.OPT()
 	now := c.now()
+	whom, fits := k.net.reachOf(w.Option(wire.OptionECS))
 	v := c.classify(w, facts{
 		question:    q,
 		truncated:   w.Flag(wire.FlagTC),
 		checkSigs:   withOPT && flags&wire.OPTFlagDO != 0,
-		clientScope: forSomeClients(w),
+		clientScope: !fits || k.odd,
 		now:         now,
 	})
+	ede := edeOf(nil, w.Options())
 	w.DropOPT()
 	if v.treat {
 		w.SetTTLs(v.ttl)
 	}
 	if v.store {
-		c.keep(w, k, kept{verdict: v}, now, n)
+		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede}, now, n)
 	}
+	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false)
 	}
-}
-
-// forSomeClients is scoped for the lane.
-func forSomeClients(w *wire.Reply) bool {
-	data, ok := w.Option(wire.OptionECS)
-	return ok && len(data) > 3 && data[3] > 0
 }
 
 // missedBefore reports whether an entry is one that a query, when it came, did not find: it has waited for it.

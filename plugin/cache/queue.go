@@ -1,5 +1,7 @@
 package cache
 
+import "math/bits"
+
 // queue is first in, first out, and lets an entry go from its midst. The entries are
 // its links, so each is in one queue at most.
 type queue struct {
@@ -58,40 +60,36 @@ func (q *queue) replace(old, e *entry) {
 	old.queue, old.prev, old.next = nil, nil, nil
 }
 
-// ghosts remembers the hashes of the last entries that left the small queue.
-type ghosts struct {
-	times map[uint64]uint8 // how often a hash stands in ring
-	ring  []uint64
+// ghosts remembers hashes of entries that left the small queue, by a part of them, each in the one place that it can have. A later one may
+// take that: about as many are known as there are places, the last ones mostly. It may take one hash for another.
+type ghosts []uint32
+
+// place is where a hash is remembered, and the part that is. The low bits chose the shard.
+func (g ghosts) place(hash uint64) (at *uint32, part uint32) {
+	return &g[int(hash/shards)&(len(g)-1)], uint32(hash>>32) | 1
 }
 
-// add remembers hash, and forgets the oldest ones if there are more than limit.
+// add remembers hash among about as many as limit.
 func (g *ghosts) add(hash uint64, limit int) {
-	if g.times == nil {
-		g.times = map[uint64]uint8{}
+	if n := len(*g); n < 16 || n < limit {
+		*g = make(ghosts, nextPower(max(limit, 16)))
 	}
-	for len(g.ring) >= max(limit, 16) {
-		g.forget(g.ring[0])
-		g.ring = g.ring[1:]
-	}
-	if g.times[hash] < 255 {
-		g.times[hash]++
-		g.ring = append(g.ring, hash)
-	}
-}
-
-func (g *ghosts) forget(hash uint64) {
-	switch n := g.times[hash]; n {
-	case 0:
-	case 1:
-		delete(g.times, hash)
-	default:
-		g.times[hash] = n - 1
-	}
+	at, part := g.place(hash)
+	*at = part
 }
 
 // take reports whether hash is remembered, and forgets it.
-func (g *ghosts) take(hash uint64) bool {
-	_, ok := g.times[hash]
-	delete(g.times, hash)
-	return ok
+func (g ghosts) take(hash uint64) bool {
+	if len(g) == 0 {
+		return false
+	}
+	at, part := g.place(hash)
+	if *at != part {
+		return false
+	}
+	*at = 0
+	return true
 }
+
+// nextPower is the least power of two that is not less than n.
+func nextPower(n int) int { return 1 << bits.Len(uint(n-1)) }

@@ -107,11 +107,16 @@ func (w *ResponseWriter) fit() bool {
 	return !w.preferPositive || w.verdict.kind == response.NoError && w.verdict.answers
 }
 
+// givenUp reports whether nobody is asked before e, which has ended, is used: somebody is being asked, or that has just failed.
+func (c *Cache) givenUp(e *entry, now time.Time) bool {
+	return c.failureRecheck > 0 && (e.fetch.running.Load() || e.fetch.paused(now))
+}
+
 // serveVerified asks the plugins below before e, which has ended, is used. It reports
 // done if the client got their answer; else e is to be served.
 func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, err error, done bool) { //nolint:staticcheck // done qualifies the others
 	now := c.now()
-	if c.failureRecheck > 0 && (e.fetch.running.Load() || e.fetch.paused(now)) {
+	if c.givenUp(e, now) {
 		return 0, nil, false
 	}
 	mine := e.fetch.begin()

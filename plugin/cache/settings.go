@@ -25,7 +25,13 @@ type settings struct {
 	verifyTimeout  time.Duration // how long that may take; 0: no bound
 	staleTTL       uint32        // TTL of the records of ended entries, in seconds
 	failureRecheck time.Duration // no refresh for so long after one that failed
+	staleEDE       bool          // stale answers say that they are
 	preferPositive bool
+
+	failures bool // it is kept that there was no answer, too
+
+	memory   int64 // octets for all caches of the process; 0: not said
+	stripECS bool  // queries go on without the network that they name
 }
 
 // class is what holds for one of the two classes of answers.
@@ -41,11 +47,10 @@ const (
 	maxDenialTTL    = maxTTL / 2
 	minTTL          = 5
 
-	defaultStale  = time.Hour
-	maxServfail   = 5 * time.Minute
-	maxRecheck    = 5 * time.Minute
-	maxWireTTL    = math.MaxInt32 // RFC 2181 §8
-	defaultBudget = 64 << 20
+	defaultStale = time.Hour
+	maxServfail  = 5 * time.Minute
+	maxRecheck   = 5 * time.Minute
+	maxWireTTL   = math.MaxInt32 // RFC 2181 §8
 )
 
 func defaults() settings {

@@ -24,12 +24,15 @@ var directive = corefile.Define(corefile.Directive[config]{
 	Options: corefile.Table[config]{
 		classRow(Success, "positive answers", func(c *config) *class { return &c.success }),
 		classRow(Denial, "denials (NXDOMAIN and NODATA)", func(c *config) *class { return &c.denial }),
+		corefile.Row("memory", "SIZE", "let all caches of the process together take so many octets; the first server block that says it counts", 1, 1, setMemory),
 		corefile.Row("prefetch", "AMOUNT [DURATION [PERCENTAGE%]]", "fetch names again that were asked for AMOUNT times, before they end", 1, 3, setPrefetch),
-		corefile.Row("serve_stale", "[DURATION] [immediate [RESPONSE_TTL [FAILURE_RECHECK]] | verify [VERIFY_TIMEOUT [RESPONSE_TTL [FAILURE_RECHECK]]]]",
+		corefile.Row("serve_stale", "[DURATION] [immediate [RESPONSE_TTL [FAILURE_RECHECK]] | verify [VERIFY_TIMEOUT [RESPONSE_TTL [FAILURE_RECHECK]]] | rfc8767]",
 			"serve entries for DURATION after their end", 0, 5, setStale),
 		corefile.Row("serve_stale_policy", "prefer_positive", "prefer positive entries to denials while serving stale ones", 1, 1, setStalePolicy),
 		corefile.Row("servfail", "DURATION", "keep SERVFAIL replies for DURATION, at most 5m; 0 keeps none", 1, 1, setServfail),
+		corefile.Flag("failures", "keep failures to get an answer, too (RFC 9520), first for the DURATION of servfail", func(c *config) { c.failures = true }),
 		corefile.Row("disable", "success|denial [ZONES...]", "keep no such answers for the zones, or for all", 1, -1, setDisable),
+		corefile.Row("ecs", "strip", "take client subnets (RFC 7871) out of queries, so that answers are the same for all clients", 1, 1, setECS),
 		corefile.Flag("keepttl", "send the TTL as it was stored, not what is left of it", func(c *config) { c.keepTTL = true }),
 		corefile.Flag("ignore_soa_minimum", "bound denials by the TTL of the SOA record only, not by its last field", func(c *config) { c.ignoreMinimum = true }),
 	},
@@ -58,17 +61,8 @@ func setup(c *caddy.Controller) error {
 		clog.Warningf("%q is taken for a zone: a TTL stands before the zones", cfg.bareTTL)
 	}
 	ca := &Cache{Zones: cfg.zones, settings: cfg.settings}
+	ca.attach(c)
 	block := dnsserver.GetConfig(c)
-	c.OnStartup(func() error {
-		ca.view = block.ViewName
-		return nil
-	})
-	c.OnShutdown(func() error {
-		ca.prepare()
-		ca.positive.clear()
-		ca.negative.clear()
-		return nil
-	})
 	block.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		ca.Next = next
 		return ca
@@ -175,6 +169,27 @@ func setServfail(c *config, l *corefile.Line) error {
 		return errors.New("caching SERVFAIL responses over 5 minutes is not permitted")
 	}
 	c.servfail = d
+	return nil
+}
+
+// leastMemory is what SIZE must be, at least.
+const leastMemory = 1 << 20
+
+func setMemory(c *config, l *corefile.Line) (err error) {
+	if c.memory, err = parseSize(l.Args[0]); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	if c.memory < leastMemory {
+		return fmt.Errorf("memory must be at least 1M: %s", l.Args[0])
+	}
+	return nil
+}
+
+func setECS(c *config, l *corefile.Line) error {
+	if l.Args[0] != "strip" {
+		return fmt.Errorf("invalid value for ecs: %s: must be strip", l.Args[0])
+	}
+	c.stripECS = true
 	return nil
 }
 

@@ -35,7 +35,21 @@ func TestSetup(t *testing.T) {
 		{"cache {\nservfail 0\n}", "", func(c *Cache) bool { return c.servfail == 0 }},
 		{"cache {\ndisable success example.org\ndisable success example.net\ndisable denial\n}", "", func(c *Cache) bool { return len(c.success.disabled) == 2 && len(c.denial.disabled) == 1 }},
 		{"cache {\nkeepttl\nignore_soa_minimum\n}", "", func(c *Cache) bool { return c.keepTTL && c.ignoreMinimum }},
+		{"cache {\necs strip\n}", "", func(c *Cache) bool { return c.stripECS }},
+		{"cache {\nmemory 16M\n}", "", func(c *Cache) bool { return c.memory == 16<<20 }},
+		{"cache {\nfailures\n}", "", func(c *Cache) bool { return c.failures }},
+		{"cache {\nserve_stale rfc8767\n}", "", func(c *Cache) bool {
+			return c.stale == 24*time.Hour && c.verify && c.verifyTimeout == 1800*time.Millisecond && c.staleTTL == 30 && c.failureRecheck == 30*time.Second && c.staleEDE
+		}},
+		{"cache {\nserve_stale 72h rfc8767\n}", "", func(c *Cache) bool { return c.stale == 72*time.Hour && c.verify && c.staleEDE }},
 
+		{"cache {\nserve_stale 1h verify rfc8767\n}", "Wrong argument count", nil},
+		{"cache {\nserve_stale x rfc8767\n}", "time: invalid duration", nil},
+		{"cache {\necs\n}", "Wrong argument count", nil},
+		{"cache {\necs keep\n}", "invalid value for ecs: keep: must be strip", nil},
+		{"cache {\nmemory\n}", "Wrong argument count", nil},
+		{"cache {\nmemory 64X\n}", `memory: invalid size "64X"`, nil},
+		{"cache {\nmemory 64K\n}", "memory must be at least 1M: 64K", nil},
 		{"cache 0", "cache TTL can not be zero or negative: 0", nil},
 		{"cache -1 example.org", "cache TTL can not be zero or negative: -1", nil},
 		{"cache {\nsuccess\n}", "Wrong argument count or unexpected line ending after 'success'", nil},

@@ -9,9 +9,27 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 )
 
+// preset is the word for what RFC 8767 §5 recommends: old entries are of use for a day or more, resolution has 1.8 seconds, 30 seconds are the
+// TTL of stale records and the pause after a failure.
+const (
+	preset        = "rfc8767"
+	presetStale   = 24 * time.Hour
+	presetTimeout = 1800 * time.Millisecond
+	presetTTL     = 30
+	presetRecheck = 30 * time.Second
+)
+
 func setStale(c *config, l *corefile.Line) error {
 	c.stale, c.staleSeen = defaultStale, true
 	args := l.Args
+	if len(args) > 0 && args[len(args)-1] == preset {
+		c.stale, c.verify, c.verifyTimeout = presetStale, true, presetTimeout
+		c.staleTTL, c.failureRecheck, c.staleEDE = presetTTL, presetRecheck, true
+		if len(args) > 2 {
+			return l.CountErr()
+		}
+		args = args[:len(args)-1]
+	}
 	if len(args) > 0 {
 		d, err := time.ParseDuration(args[0])
 		switch {

@@ -10,11 +10,15 @@ import (
 //
 // The number of entries is bounded for the store, and the octets for the process (budget).
 // What goes is chosen by S3-FIFO (Yang et al., SOSP 2023): new entries go through a small queue, and only those that were
-// asked for again get into the main one, so a scan of names that are asked once does not push out the popular ones.
+// asked for again get into the main one, so a scan of names that are asked once does not push out the popular ones. See
+// eviction_test.go for how it fares.
 type store struct {
 	capacity int64
 	budget   *budget
-	n        atomic.Int64 // entries
+	n        atomic.Int64           // answers
+	octets   *atomic.Int64          // of the budget, that its entries use
+	counts   atomic.Pointer[counts] // where evictions are counted; nil until something was kept
+	class    int                    // in counts
 	shards   [shards]shard
 }
 
@@ -23,17 +27,12 @@ const (
 	minCapacity = 1024
 )
 
-// budget bounds the octets of all stores that share it.
-type budget struct {
-	limit int64
-	used  atomic.Int64
-}
-
-func newStore(capacity int, b *budget) *store {
-	s := &store{capacity: int64(max(capacity, minCapacity)), budget: b}
+func newStore(capacity int, b *budget, class int) *store {
+	s := &store{capacity: int64(max(capacity, minCapacity)), budget: b, octets: new(atomic.Int64), class: class}
 	for i := range s.shards {
 		s.shards[i].table.Store(newTable(16))
 	}
+	b.join(s)
 	return s
 }
 
@@ -42,74 +41,96 @@ func (s *store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 // get is the entry of k, nil if there is none.
 func (s *store) get(k *key) *entry { return s.shard(k.hash).table.Load().find(k) }
 
-// len is the number of entries.
+// len is the number of answers.
 func (s *store) len() int { return int(s.n.Load()) }
 
-// add stores e, in the place of an older entry of its key, and returns how many others
-// had to go for it.
-func (s *store) add(e *entry) (evicted int) {
-	sh := s.shard(e.hash)
-	sh.mu.Lock()
-	old := sh.insert(e)
-	if old == nil {
-		s.n.Add(1)
-	} else {
-		s.budget.used.Add(-old.size())
-	}
-	s.budget.used.Add(e.size())
-	sh.mu.Unlock()
+// add stores e, in the place of an older entry of its key.
+func (s *store) add(e *entry) { s.put(&e.key, func(*entry) *entry { return e }) }
 
-	for i := e.hash; s.full() && i < e.hash+shards; {
-		sh := s.shard(i)
-		sh.mu.Lock()
-		victim := sh.evict(e)
+// put stores what change makes of the entry that k has, nil if it has none, and lets others go if that is too much. If change makes
+// nil, the entry is taken out. It is called with the lock of the shard.
+func (s *store) put(k *key, change func(old *entry) *entry) {
+	sh := s.shard(k.hash)
+	sh.mu.Lock()
+	if sh.closed {
 		sh.mu.Unlock()
-		if victim == nil {
-			i++ // nothing to take in this shard
-			continue
-		}
-		s.n.Add(-1)
-		s.budget.used.Add(-victim.size())
-		evicted++
+		return
 	}
-	return evicted
+	old := sh.table.Load().find(k)
+	e := change(old)
+	switch {
+	case e == old:
+		sh.mu.Unlock()
+		return
+	case e == nil:
+		sh.drop(old)
+	default:
+		sh.insert(e)
+	}
+	s.count(old, -1)
+	s.count(e, 1)
+	sh.mu.Unlock()
+	if e == nil {
+		return
+	}
+	for s.n.Load() > s.capacity && s.letGo(k.hash, e) {
+	}
+	for s.budget.over() {
+		if largest := s.budget.largest(); largest == nil || !largest.letGo(k.hash, e) {
+			break
+		}
+	}
 }
 
-func (s *store) full() bool {
-	return s.n.Load() > s.capacity || s.budget.used.Load() > s.budget.limit
+// letGo takes out one entry, not keep, and reports whether there was one to take. It begins with the shard of hash.
+func (s *store) letGo(hash uint64, keep *entry) bool {
+	for i := range uint64(shards) {
+		sh := s.shard(hash + i)
+		sh.mu.Lock()
+		victim := sh.evict(keep)
+		sh.mu.Unlock()
+		if victim != nil {
+			s.count(victim, -1)
+			if c := s.counts.Load(); c != nil {
+				c.evictions[s.class].Add(float64(victim.weight()))
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// count counts an entry that came, or went: times is 1 or -1. There may be none.
+func (s *store) count(e *entry, times int64) {
+	if e != nil {
+		s.n.Add(times * e.weight())
+		s.octets.Add(times * e.size())
+		s.budget.used.Add(times * e.size())
+	}
 }
 
 // remove takes the entry of k out.
 func (s *store) remove(k *key) {
-	sh := s.shard(k.hash)
-	if sh.table.Load().find(k) == nil {
-		return
+	if s.get(k) != nil {
+		s.put(k, func(*entry) *entry { return nil })
 	}
-	sh.mu.Lock()
-	e := sh.table.Load().find(k)
-	if e != nil {
-		sh.drop(e)
-		s.n.Add(-1)
-		s.budget.used.Add(-e.size())
-	}
-	sh.mu.Unlock()
 }
 
-// clear gives back what the store holds; it is not used any more.
+// clear gives back what the store holds; it takes nothing any more.
 func (s *store) clear() {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		for _, q := range []*queue{&sh.small, &sh.main} {
 			for e := q.pop(); e != nil; e = q.pop() {
-				s.n.Add(-1)
-				s.budget.used.Add(-e.size())
+				s.count(e, -1)
 			}
 		}
 		sh.table.Store(newTable(16))
-		sh.live = 0
+		sh.live, sh.ghost, sh.closed = 0, nil, true
 		sh.mu.Unlock()
 	}
+	s.budget.leave(s)
 }
 
 // shard is a part of a store with a lock of its own.
@@ -119,8 +140,10 @@ type shard struct {
 	mu    sync.Mutex // writers only; guards what follows and changes of the table
 	small queue      // entries that were not asked for again so far
 	main  queue      // those that were
-	ghost ghosts     // keys that left the small queue
+	ghost ghosts     // entries that left the small queue
 	live  int        // entries
+
+	closed bool // nothing is stored any more
 }
 
 // insert puts e in and returns the entry of the same key that it replaces.
@@ -157,7 +180,7 @@ func (sh *shard) drop(e *entry) {
 
 // evict chooses an entry other than keep, takes it out, and returns it; nil if there is none.
 func (sh *shard) evict(keep *entry) *entry {
-	if sh.live == 0 || sh.live == 1 && keep.queue != nil && sh.table.Load().find(&keep.key) == keep {
+	if sh.live == 0 || sh.live == 1 && sh.table.Load().find(&keep.key) == keep {
 		return nil
 	}
 	for {
@@ -168,7 +191,7 @@ func (sh *shard) evict(keep *entry) *entry {
 				sh.main.push(e)
 				continue
 			}
-			sh.ghost.add(e.hash, sh.live)
+			sh.ghost.add(e.hash, 2*sh.live) // fewer serve a flood worse, more a usual day
 			sh.drop(e)
 			return e
 		}

@@ -17,16 +17,16 @@ func testEntry(i int) *entry {
 	return &entry{key: key{name: name, hash: wire.Hash(b[:]), qtype: 1, qclass: 1}}
 }
 
-func unbounded() *budget { return &budget{limit: 1 << 40} }
+func unbounded() *budget { return newBudget(1 << 40) }
 
 func TestStore(t *testing.T) {
-	s := newStore(2000, unbounded())
+	s := newStore(2000, unbounded(), 0)
 	var all []*entry
 	for i := range 2000 {
 		e := testEntry(i)
 		all = append(all, e)
-		if n := s.add(e); n != 0 {
-			t.Fatalf("entry %d: %d evicted", i, n)
+		if s.add(e); s.len() != i+1 {
+			t.Fatalf("entry %d: %d are left", i, s.len())
 		}
 	}
 	for i, e := range all {
@@ -40,7 +40,7 @@ func TestStore(t *testing.T) {
 		t.Error("an entry was found for another type")
 	}
 	again := testEntry(7)
-	if s.add(again) != 0 || s.get(&all[7].key) != again || s.len() != 2000 {
+	if s.add(again); s.get(&all[7].key) != again || s.len() != 2000 {
 		t.Error("an entry was not replaced by a newer one")
 	}
 	s.remove(&again.key)
@@ -66,7 +66,7 @@ func TestStore(t *testing.T) {
 
 // Storing the same names again and again must not make the store grow.
 func TestStoreReplacesInPlace(t *testing.T) {
-	s := newStore(5000, unbounded())
+	s := newStore(5000, unbounded(), 0)
 	for range 100 {
 		for i := range 50 {
 			s.add(testEntry(i))
@@ -85,12 +85,12 @@ func TestStoreReplacesInPlace(t *testing.T) {
 }
 
 func TestStoreBytes(t *testing.T) {
-	b := &budget{limit: 200 * testEntry(1).size()}
-	s := newStore(100000, b)
+	b := newBudget(200 * testEntry(1).size())
+	s := newStore(100000, b, 0)
 	for i := range 5000 {
 		s.add(testEntry(i))
-		if b.used.Load() > b.limit {
-			t.Fatalf("%d octets, the budget is %d", b.used.Load(), b.limit)
+		if b.used.Load() > b.limit.Load() {
+			t.Fatalf("%d octets, the budget is %d", b.used.Load(), b.limit.Load())
 		}
 	}
 	if s.len() < 150 {
@@ -100,7 +100,7 @@ func TestStoreBytes(t *testing.T) {
 
 // Names that are asked for again stay while many others pass by once.
 func TestStoreResistsScan(t *testing.T) {
-	s := newStore(minCapacity, unbounded())
+	s := newStore(minCapacity, unbounded(), 0)
 	popular := 300
 	for i := range popular {
 		e := testEntry(i)
@@ -129,7 +129,7 @@ func TestStoreResistsScan(t *testing.T) {
 // Any sequence of changes leaves table, queues and counts of one mind.
 func TestStoreIsConsistent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	s := newStore(minCapacity, unbounded())
+	s := newStore(minCapacity, unbounded(), 0)
 	for range 30000 {
 		e := testEntry(r.IntN(3000))
 		switch r.IntN(4) {
@@ -167,7 +167,7 @@ func TestStoreIsConsistent(t *testing.T) {
 }
 
 func TestStoreConcurrently(t *testing.T) {
-	s := newStore(minCapacity, unbounded())
+	s := newStore(minCapacity, unbounded(), 0)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -192,7 +192,7 @@ func TestStoreConcurrently(t *testing.T) {
 }
 
 func BenchmarkStoreGet(b *testing.B) {
-	s := newStore(10000, unbounded())
+	s := newStore(10000, unbounded(), 0)
 	var keys []key
 	for i := range 10000 {
 		e := testEntry(i)
@@ -206,5 +206,52 @@ func BenchmarkStoreGet(b *testing.B) {
 			b.Fatal("not there")
 		}
 		i++
+	}
+}
+
+// Whatever comes and goes at one time, in stores that share a budget: what is counted is what is there, and nothing at the end.
+func TestStoresConcurrently(t *testing.T) {
+	b := newBudget(700 * testEntry(1).size())
+	all := []*store{newStore(minCapacity, b, 0), newStore(minCapacity, b, 1)}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			for i := range 4000 {
+				s, e := all[r.IntN(2)], testEntry(r.IntN(1500))
+				switch r.IntN(8) {
+				case 0:
+					s.remove(&e.key)
+				case 1:
+					s.sweep(r.IntN(shards), func(e *entry) bool { return e.hash%7 == 0 })
+				case 2:
+					v := testEntry(r.IntN(20))
+					v.more().reach.net = network{asked: true, family: 1, bits: 24, hi: uint64(r.IntN(100)) << 40}
+					s.put(&v.key, func(old *entry) *entry { return old.with(v, func(*entry) bool { return false }) })
+				default:
+					s.add(e)
+				}
+				if w == 0 && i == 3500 {
+					all[0].clear()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n, octets := int64(0), int64(0)
+	for i := range all[1].shards {
+		sh := &all[1].shards[i]
+		for _, q := range []*queue{&sh.small, &sh.main} {
+			for e := q.first; e != nil; e = e.next {
+				n += e.weight()
+				octets += e.size()
+			}
+		}
+	}
+	if all[0].len() != 0 || n == 0 || int64(all[1].len()) != n || b.used.Load() != octets || octets > b.limit.Load() {
+		t.Errorf("%d and %d are counted with %d octets, there are 0 and %d with %d", all[0].len(), all[1].len(), b.used.Load(), n, octets)
+	}
+	if all[1].clear(); all[1].len() != 0 || b.used.Load() != 0 || b.largest() != nil {
+		t.Errorf("%d entries and %d octets at the end", all[1].len(), b.used.Load())
 	}
 }

@@ -1,0 +1,195 @@
+package cache
+
+import (
+	"bufio"
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "4096": 4096, "512K": 512 << 10, "64m": 64 << 20, "2G": 2 << 30, "": -1, "M": -1, "-1": -1, "1MM": -1, "1T": -1, "99999999999G": -1, "1.5M": -1} {
+		got, err := parseSize(text)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: got %d, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzParseSize(f *testing.F) {
+	f.Add("64M")
+	f.Fuzz(func(t *testing.T, text string) {
+		if n, err := parseSize(text); err == nil {
+			if again, err := parseSize(strconv.FormatInt(n, 10)); n < 0 || err != nil || again != n {
+				t.Fatalf("%q: %d, and again %d, %v", text, n, again, err)
+			}
+		}
+	})
+}
+
+// Stores that share a budget give way in turn: a new one gets its share, and a small one is left alone.
+func TestStoresShareTheBudget(t *testing.T) {
+	one := testEntry(1).size()
+	b := newBudget(1000 * one)
+	first, second, small := newStore(1<<20, b, 0), newStore(1<<20, b, 0), newStore(1<<20, b, 0)
+	for i := range 20 {
+		small.add(testEntry(i))
+	}
+	for i := range 3000 {
+		first.add(testEntry(i))
+	}
+	for i := range 3000 {
+		second.add(testEntry(i))
+	}
+	if b.used.Load() > b.limit.Load() || b.used.Load() != first.octets.Load()+second.octets.Load()+small.octets.Load() {
+		t.Errorf("%d octets of %d: %d, %d and %d", b.used.Load(), b.limit.Load(), first.octets.Load(), second.octets.Load(), small.octets.Load())
+	}
+	if first.len() < 400 || second.len() < 400 || small.len() != 20 {
+		t.Errorf("%d, %d and %d entries", first.len(), second.len(), small.len())
+	}
+	first.clear()
+	if first.add(testEntry(1)); first.len() != 0 {
+		t.Error("a store takes entries after its end")
+	}
+	if b.largest() != second || b.used.Load() != second.octets.Load()+small.octets.Load() {
+		t.Errorf("%d octets are counted, %d and %d used", b.used.Load(), second.octets.Load(), small.octets.Load())
+	}
+}
+
+// A store that is not used any more is not counted, also if nobody has said so.
+func TestForgottenStoresAreNotCounted(t *testing.T) {
+	b := newBudget(1 << 30)
+	newStore(100, b, 0).add(testEntry(1))
+	eventually(t, "a collection", func() bool { runtime.GC(); return b.used.Load() == 0 && b.largest() == nil })
+}
+
+// scan asks c for n popular names that draw tells, and for once others between two of them that are asked for this one time. It returns the share of hits among
+// the last half of the popular ones.
+func scan(c *Cache, n int, draw func() uint32, once int) float64 {
+	r := rand.New(rand.NewPCG(1, 2))
+	var q wire.Query
+	var w wire.Reply
+	buf := make([]byte, 4096)
+	hits, asked := 0, 0
+	ask := func(label uint64) {
+		packet := []byte("\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x10________________\x07example\x03org\x00\x00\x01\x00\x01")
+		const digits = "0123456789abcdef"
+		for i := range 16 {
+			packet[13+i] = digits[label>>(60-4*i)&15]
+		}
+		q.Parse(packet)
+		q.Arrival = time.Now()
+		w.Reset(buf)
+		c.ServeWire(context.Background(), &w, &q)
+	}
+	for i := range n {
+		for range once {
+			ask(r.Uint64() | 1<<63)
+		}
+		ask(uint64(draw()))
+		if i > n/2 {
+			asked++
+			if w.Writer() == "cache" {
+				hits++
+			}
+		}
+	}
+	return float64(hits) / float64(asked)
+}
+
+// many answers everything, with one to three addresses.
+type many struct{ source }
+
+func (many) WireSelf() plugin.Handler { return many{} }
+
+func (many) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	w.Begin(q)
+	for i := range 1 + q.Hash()%3 {
+		w.Addr(wire.Answer, q.Name(), 3600, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+	}
+	w.SetWriter("many")
+	return wire.Done
+}
+
+// resident is the octets of memory that the process has.
+func resident(t *testing.T) int64 {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Skip("not known here")
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Skip("not known here")
+	return 0
+}
+
+// While millions of names pass by that are asked for once, the process grows by the budget, and what is popular stays. CACHE_SCAN sets how many
+// names, with a budget of 64 MiB then; by default it is a small scan, of which only what is live counts.
+func TestScanStaysInBudget(t *testing.T) {
+	names, memory, large := 80000, int64(8<<20), false
+	if text := os.Getenv("CACHE_SCAN"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, memory, large = n, 64<<20, true
+	}
+	popular := uint32(min(names/30, 40000))
+	b := newBudget(live(memory))
+	fresh := func() *Cache {
+		c := New()
+		c.Next = many{}
+		c.prepare()
+		c.stores = &stores{newStore(1<<30, b, 0), newStore(1<<30, b, 1), c}
+		return c
+	}
+	alone := fresh()
+	want := scan(alone, names/2, zipfian(popular, 1), 0)
+	alone.positive.clear()
+	c := fresh()
+	debug.FreeOSMemory()
+	before, heap := resident(t), heapLive()
+	hits := scan(c, names/2, zipfian(popular, 1), 2)
+	grown, live := resident(t)-before, heapLive()-heap
+	t.Logf("%d names, memory %d: %d entries, %d octets counted, %d live, the process grew by %d; %.3f hits, without others %.3f",
+		names, memory, c.positive.len(), b.used.Load(), live, grown, hits, want)
+	if limit := b.limit.Load(); live > limit*11/10 || live < limit*7/10 {
+		t.Errorf("%d octets live, the budget is %d", live, limit)
+	}
+	if large && grown > memory*11/10 {
+		t.Errorf("the process grew by %d, the budget is %d", grown, memory)
+	}
+	if hits < want-0.04 {
+		t.Errorf("%.3f of the popular names were there, %.3f without others", hits, want)
+	}
+	runtime.KeepAlive(c)
+}
+
+func heapLive() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

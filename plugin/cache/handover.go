@@ -1,0 +1,133 @@
+package cache
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/coredns/caddy"
+)
+
+// What is kept survives a reload, if the cache that comes would have been told the same: the block's keys, its stanza and those of the plugins
+// below it are the same text, and all of these plugins are known, so that nothing else decides what they answer.
+//
+//	old: OnRestart, offers its stores ──▶ new: OnStartup, takes them ──▶ old: OnShutdown, they are not its own any more
+//	                                           └─ start fails ──▶ old: OnRestartFailed, takes them back
+//
+// Meanwhile both caches serve from the same stores.
+
+// stores are the entries of a cache.
+type stores struct {
+	positive, negative *store
+
+	owner *Cache // who clears them at its end; guarded by offers
+}
+
+// offers are the stores of an instance that is being replaced, by the text that is to be the same.
+var offers struct {
+	sync.Mutex
+	all map[string]*stores
+}
+
+// offer makes what c keeps the next one's, if it is of the same text.
+func (c *Cache) offer() {
+	c.prepare()
+	offers.Lock()
+	defer offers.Unlock()
+	if c.text == "" {
+		return
+	}
+	if offers.all == nil {
+		offers.all = map[string]*stores{}
+	}
+	offers.all[c.text] = c.stores
+}
+
+// takeOver takes what the one before offers, if anything. It comes before prepare.
+func (c *Cache) takeOver() {
+	offers.Lock()
+	s := offers.all[c.text]
+	var before *Cache
+	if s != nil {
+		before, s.owner = s.owner, c
+		delete(offers.all, c.text)
+	}
+	c.stores = s
+	offers.Unlock()
+	c.prepare()
+	if before != nil {
+		c.showLike(before)
+	}
+}
+
+// takeBack ends an offer, as nobody comes to replace c. Who has come meanwhile has failed.
+func (c *Cache) takeBack() {
+	c.prepare()
+	offers.Lock()
+	delete(offers.all, c.text)
+	before := c.stores.owner
+	c.stores.owner = c
+	offers.Unlock()
+	if before != c {
+		before.stopSweeping()
+		c.showLike(before)
+	}
+}
+
+// giveUp clears what c keeps, unless it is another one's now.
+func (c *Cache) giveUp() {
+	c.prepare()
+	offers.Lock()
+	if offers.all[c.text] == c.stores {
+		delete(offers.all, c.text)
+	}
+	own := c.stores.owner == c
+	offers.Unlock()
+	if own {
+		c.positive.clear()
+		c.negative.clear()
+	}
+	c.hideEntries()
+}
+
+// observers are the directives that have no part in what is answered: they may change.
+var observers = []string{"debug", "health", "pprof", "prometheus", "ready", "reload", "trace", "errors", "log", "dnstap"}
+
+// textOf is what the block that c sets up says of what a cache in it may be told.
+func textOf(c *caddy.Controller) string {
+	var b strings.Builder
+	for _, key := range c.ServerBlockKeys {
+		b.WriteString(key + "\n")
+	}
+	for _, directive := range dnsserver.Directives {
+		if stanza := dnsserver.Stanza(c, directive); stanza != "" && !slices.Contains(observers, directive) {
+			b.WriteString(stanza + "\n")
+		}
+	}
+	return b.String()
+}
+
+// module is the path of our packages.
+var module = strings.TrimSuffix(reflect.TypeFor[Cache]().PkgPath(), "plugin/cache")
+
+// allOurs reports whether all plugins of a chain below c are ours.
+func (c *Cache) allOurs(chain []plugin.Handler) bool {
+	at := slices.Index(chain, plugin.Handler(c))
+	if at < 0 {
+		return false
+	}
+	for _, h := range chain[at+1:] {
+		t := reflect.TypeOf(h)
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), module) {
+			return false
+		}
+	}
+	return true
+}
