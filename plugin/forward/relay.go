@@ -68,7 +68,7 @@ func (f *Forward) newRelay(q *wire.Query) *relay {
 	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
 		r.query, r.x.Cookie = proxy.CutHopByHop(r.query)
 	}
-	r.proceed(event{kind: begun}, nil)
+	r.proceed(event{kind: begun}, q.Lane())
 	return r
 }
 
@@ -94,19 +94,19 @@ func (r *relay) proceed(ev event, lane *wire.Lane) {
 	case a.do != ask:
 		r.finish(a, lane)
 	case a.after > 0:
-		time.AfterFunc(a.after, func() { r.ask(a) })
+		time.AfterFunc(a.after, func() { r.ask(a, nil) })
 	default:
-		r.ask(a)
+		r.ask(a, lane)
 	}
 }
 
-func (r *relay) ask(a action) {
+func (r *relay) ask(a action, lane *wire.Lane) {
 	r.x.Query, r.x.Stream, r.x.Deadline, r.x.Owner, r.x.Timeout = r.query, a.stream, r.deadline, r, 0
 	if a.second >= 0 {
 		r.forward.race(r, r.upstreams[a.to], r.upstreams[a.second], a.slow, r.x).begin()
 		return
 	}
-	r.upstreams[a.to].Begin(&r.x)
+	r.upstreams[a.to].BeginIn(&r.x, lane)
 }
 
 // endRace implements racer.

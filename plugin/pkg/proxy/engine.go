@@ -18,6 +18,7 @@ type engine struct {
 	proxy *Proxy
 	base  time.Time // the engine's time is nanoseconds since then
 
+	unsent  wire.PerLane[unsent]
 	running sync.WaitGroup // clock, connections, HTTP workers
 	ctx     context.Context
 	quit    context.CancelCauseFunc // ends ctx; called by stop

@@ -71,9 +71,12 @@ type carrier interface {
 // closed under a query is tried anew without a word.
 //
 // Errors are those of package net (timeouts are os.ErrDeadlineExceeded), of crypto/tls, and those of this package.
-func (p *Proxy) Begin(x *Exchange) {
+func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
+
+// BeginIn is Begin for a caller who is in a lane: what goes out over UDP does so when its batch is over. lane may be nil.
+func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
 	e := &p.engine
-	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT = nil, Facts{}, nil, nil, "", 0
+	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Lane = nil, Facts{}, nil, nil, "", 0, nil
 	x.on, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
@@ -95,7 +98,7 @@ func (p *Proxy) Begin(x *Exchange) {
 		if x.Stream || p.secured() {
 			e.askStream(x, 0)
 		} else {
-			e.askUDP(x)
+			e.askUDP(x, lane)
 		}
 	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
 		e.askByWorker(x)

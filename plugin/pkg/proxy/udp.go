@@ -28,8 +28,8 @@ type udpSocket struct {
 	index   int   // in the pool
 }
 
-// askUDP sends x.
-func (e *engine) askUDP(x *Exchange) {
+// askUDP sends x: at the end of the batch that lane is in, or at once without one.
+func (e *engine) askUDP(x *Exchange, lane *wire.Lane) {
 	x.Proto = "udp"
 	e.mu.Lock()
 	s, err := e.socketFor(x)
@@ -51,7 +51,15 @@ func (e *engine) askUDP(x *Exchange) {
 		x.flips.mix(query, e.random)
 	}
 	e.unlock()
+	if lane != nil {
+		e.sendLater(lane, unsentQuery{s, x, id, query})
+		return
+	}
+	e.sendUDP(s, x, id, query)
+}
 
+// sendUDP sends the query of x, which is under way on s. If that fails, x ends.
+func (e *engine) sendUDP(s *udpSocket, x *Exchange, id uint16, query []byte) {
 	if err := s.send(query); err != nil {
 		e.mu.Lock() // x may have ended, and may be another exchange by now
 		unsent := s.pending.find(id) == x

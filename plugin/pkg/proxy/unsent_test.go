@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// told gets the ends of exchanges.
+type told chan *Exchange
+
+func (t told) EndExchange(x *Exchange) { t <- x }
+
+// Queries of a batch are sent when it is over, but those that ended before are not.
+func TestQueriesAreSentWithTheBatch(t *testing.T) {
+	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
+		var mu sync.Mutex
+		var seen []string
+		addr := udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) {
+			m := new(dns.Msg)
+			m.Unpack(q)
+			mu.Lock()
+			seen = append(seen, m.Question[0].Name)
+			mu.Unlock()
+			send(replyTo(q))
+		})
+		p := proxyTo(addr)
+		lane := wire.NewLane()
+		defer lane.Close()
+		const n = 40
+		gone := errors.New("gone")
+		var want []string
+		for range 2 {
+			lane.Enter()
+			ends := make(told, n)
+			all := make([]Exchange, n)
+			for i := range all {
+				name := fmt.Sprintf("x%02d.example.org.", i)
+				all[i] = Exchange{Query: packed(t, name, dns.TypeA), Owner: ends}
+				p.BeginIn(&all[i], lane)
+				if i%4 != 0 {
+					want = append(want, name)
+				}
+			}
+			for i := 0; i < n; i += 4 {
+				p.Cancel(&all[i], gone)
+				if x := <-ends; x != &all[i] || !errors.Is(x.Err, gone) {
+					t.Fatalf("cancelled: %v", x.Err)
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+			mu.Lock()
+			if len(seen) != len(want)-n*3/4 {
+				t.Errorf("%d queries were sent before the end of the batch", len(seen))
+			}
+			mu.Unlock()
+			lane.Done(0)
+			lane.Leave()
+			for range n * 3 / 4 {
+				if x := <-ends; x.Err != nil {
+					t.Error(x.Err)
+				}
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(seen)
+		slices.Sort(want)
+		if !slices.Equal(seen, want) {
+			t.Errorf("the upstream saw %q, want %q", seen, want)
+		}
+	})
+}
