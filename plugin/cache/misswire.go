@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -55,14 +54,7 @@ func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *quest
 
 // askWire is missWire for one that others do not wait for.
 func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question) wire.Outcome {
-	mark := q.Mark()
-	q.SetFlag(wire.FlagAD, true)
-	if e := q.EDNS(); c.stripECS && e.Set&wire.HasECS != 0 {
-		e.Options, e.Set = withoutECS(e.Options), e.Set&^wire.HasECS
-	}
-	w.FoldOwners()
-	out := plugin.NextWire(c.Name(), c.Next, ctx, w, q)
-	q.Restore(mark)
+	out := c.below(ctx, w, q)
 	if out != wire.Done {
 		return out
 	}
@@ -71,7 +63,7 @@ func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *qu
 	n.misses.Inc()
 	switch {
 	case w.Holds():
-		c.takeWire(w, q, k, n)
+		c.takeWire(w, q, k, 0, n)
 	case c.failures && w.Failed() && w.Rcode() == wire.ServFail && (q.Deadline().IsZero() || time.Now().Before(q.Deadline())):
 		var own wire.Reply // w has what the server and the errors plugin are to know
 		own.Reset(nil)
@@ -80,8 +72,21 @@ func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *qu
 	return out
 }
 
-// takeWire keeps the reply that w holds, if it is to be kept, and makes it what the client gets.
-func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, n *counts) {
+// below hands q to the plugins below.
+func (c *Cache) below(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	mark := q.Mark()
+	defer q.Restore(mark)
+	q.SetFlag(wire.FlagAD, true)
+	if e := q.EDNS(); c.stripECS && e.Set&wire.HasECS != 0 {
+		e.Options, e.Set = withoutECS(e.Options), e.Set&^wire.HasECS
+	}
+	w.FoldOwners()
+	return plugin.NextWire(c.Name(), c.Next, ctx, w, q)
+}
+
+// takeWire keeps the reply that w holds, if it is to be kept, and makes it what the client gets. hits are of the entry that is
+// refreshed.
+func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, hits int, n *counts) verdict {
 	flags, withOPT := w.OPT()
 	now := c.now()
 	whom, fits := k.net.reachOf(w.Option(wire.OptionECS))
@@ -98,22 +103,16 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, n *counts) {
 		w.SetTTLs(v.ttl)
 	}
 	if v.store {
-		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede}, now, n)
+		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede, hits: hits}, now, n)
 	}
 	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false)
 	}
+	return v
 }
 
 // missedBefore reports whether an entry is one that a query, when it came, did not find: it has waited for it.
 func missedBefore(q *wire.Query, e *entry) bool {
 	return q.Awaited() != nil && !e.stored.Before(q.Arrival)
-}
-
-// refreshWire is refresh for a query in the lane.
-func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *counts) {
-	if r, err := q.Msg(); err == nil {
-		c.refresh(ctx, &noClient{local: net.UDPAddrFromAddrPort(q.Local)}, r, e, n)
-	}
 }

@@ -47,25 +47,38 @@ func (f *fetchState) end(ok bool, now time.Time, pause time.Duration) {
 
 // refresh fetches e's answer again in the background. The client does not wait for it.
 func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) {
-	if !e.fetch.begin() {
+	if !c.beginRefresh(e, n) {
 		return
 	}
-	select {
-	case c.refreshes <- struct{}{}:
-	default:
-		e.fetch.end(true, c.now(), 0)
-		return
-	}
-	n.prefetch.Inc()
 	r = r.Copy()
 	local := w.LocalAddr()
 	ctx, cancel := detached(ctx)
 	go func() {
-		defer func() { <-c.refreshes }()
 		defer cancel()
 		rw := c.fetch(ctx, &noClient{local: local}, r, e, n)
-		e.fetch.end(rw.fit(), c.now(), c.failureRecheck)
+		c.endRefresh(e, rw.fit())
 	}()
+}
+
+// beginRefresh reports whether e is to be fetched again by the caller, who calls endRefresh then.
+func (c *Cache) beginRefresh(e *entry, n *counts) bool {
+	if !e.fetch.begin() {
+		return false
+	}
+	select {
+	case c.refreshes <- struct{}{}:
+		n.prefetch.Inc()
+		return true
+	default:
+		e.fetch.end(true, c.now(), 0)
+		return false
+	}
+}
+
+// endRefresh ends that. ok says whether what came may take e's place.
+func (c *Cache) endRefresh(e *entry, ok bool) {
+	e.fetch.end(ok, c.now(), c.failureRecheck)
+	<-c.refreshes
 }
 
 // detached is ctx for work that outlives the query: it has the server, its own time and
@@ -97,14 +110,19 @@ func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *
 // fit reports whether what was fetched may take the place of an entry that has ended.
 func (w *ResponseWriter) fit() bool {
 	m := w.msg
-	if m == nil || m.Truncated || !w.matched || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
+	return m != nil && !m.Truncated && w.matched && w.replaces(m.Rcode, w.verdict)
+}
+
+// replaces reports whether a whole reply may take the place of an entry that has ended.
+func (c *Cache) replaces(rcode int, v verdict) bool {
+	if rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError {
 		return false
 	}
-	switch w.verdict.kind {
+	switch v.kind {
 	case response.OtherError, response.Meta, response.Update:
 		return false
 	}
-	return !w.preferPositive || w.verdict.kind == response.NoError && w.verdict.answers
+	return !c.preferPositive || v.kind == response.NoError && v.answers
 }
 
 // givenUp reports whether nobody is asked before e, which has ended, is used: somebody is being asked, or that has just failed.

@@ -1,0 +1,97 @@
+package cache
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// laneRefresh fetches an entry's answer again for nobody, in the wire lane: it begins in the batch of the query that made it due, and goes
+// on when what it waits for has ended. What the lane cannot do, and replies that are cut, it leaves to a fetch in the message lane.
+type laneRefresh struct {
+	cache  *Cache
+	ctx    context.Context // the block's
+	entry  *entry
+	counts *counts
+
+	packet []byte // the query as it stood at the cache
+	peer   wire.Peer
+	query  wire.Query
+	reply  wire.Reply
+	waits  wire.Exchange // what it was parked on last
+	room   [128]byte     // of packet
+}
+
+// refreshWire is refresh for a query in the lane.
+func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *counts) {
+	if !c.beginRefresh(e, n) {
+		return
+	}
+	r := &laneRefresh{cache: c, ctx: ctx, entry: e, counts: n}
+	r.packet = q.Append(r.room[:0], 0)
+	r.peer = wire.Peer{Local: q.Local, Arrival: time.Now()}
+	r.run(q.Lane())
+}
+
+// run asks the plugins below, in a lane or, without one, where it may wait.
+func (r *laneRefresh) run(lane *wire.Lane) {
+	defer func() {
+		if v := recover(); v != nil {
+			clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(r.query.Name()), v)
+			vars.Panic.Inc()
+			r.end(false)
+		}
+	}()
+	q, w := &r.query, &r.reply
+	out := wire.Unpack
+	if q.Parse(r.packet) {
+		q.Peer = r.peer
+		q.SetLane(lane)
+		q.SetMayBlock(lane == nil)
+		q.SetDeadline(r.peer.Arrival.Add(refreshTime))
+		q.Await(r.waits)
+		w.Reset(nil)
+		out = r.cache.below(r.ctx, w, q)
+	}
+	switch x := q.Awaited(); {
+	case out == wire.Park && x != r.waits:
+		r.waits = x
+		x.Then(r)
+	case out != wire.Done, w.Holds() && w.Flag(wire.FlagTC):
+		go r.asMessage()
+	case w.Holds():
+		k := r.cache.questionOf(q)
+		hits := 0
+		if r.entry.freq != nil {
+			hits = r.entry.freq.Hits()
+		}
+		v := r.cache.takeWire(w, q, &k, hits, r.counts)
+		r.end(r.cache.replaces(w.Rcode(), v))
+	default:
+		r.end(false)
+	}
+}
+
+// Resume goes on where it may wait: nothing is known of the caller.
+func (r *laneRefresh) Resume() { go r.run(nil) }
+
+// ResumeIn implements wire.LaneResumer.
+func (r *laneRefresh) ResumeIn(lane *wire.Lane) { r.run(lane) }
+
+// asMessage fetches the answer in the message lane.
+func (r *laneRefresh) asMessage() {
+	m, err := r.query.Msg()
+	if err != nil {
+		r.end(false)
+		return
+	}
+	ctx, cancel := detached(r.ctx)
+	defer cancel()
+	rw := r.cache.fetch(ctx, &noClient{local: net.UDPAddrFromAddrPort(r.peer.Local)}, m, r.entry, r.counts)
+	r.end(rw.fit())
+}
+
+func (r *laneRefresh) end(ok bool) { r.cache.endRefresh(r.entry, ok) }

@@ -1,0 +1,128 @@
+package cache
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// oddSource parks the first run of a query, and panics, waits, cuts the reply or answers in the next one.
+type oddSource struct {
+	source
+	then string
+	done chan struct{} // closed after a query in the message lane
+}
+
+func (s *oddSource) WireSelf() plugin.Handler { return s }
+func (s *oddSource) Name() string             { return "odd" }
+
+func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if q.Awaited() != nil {
+		switch s.then {
+		case "panics":
+			panic("as it should")
+		case "unpacks":
+			return wire.Unpack
+		case "fails":
+			w.Fail(wire.ServFail, nil)
+			return wire.Done
+		}
+	}
+	out := s.source.ServeWire(ctx, w, q)
+	if out == wire.Done && s.then == "cuts" {
+		w.SetFlag(wire.FlagTC, true)
+	}
+	return out
+}
+
+func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	defer close(s.done)
+	m := new(dns.Msg).SetReply(r)
+	m.Answer = []dns.RR{test.A("www.example.org. 60 IN A 192.0.2.2")}
+	return 0, w.WriteMsg(m)
+}
+
+// A refresh that a query of the lane makes due goes through the lane, too, and leaves it where that does not go on.
+func TestRefreshInTheLane(t *testing.T) {
+	for then, tc := range map[string]struct {
+		message  bool // the message lane is asked
+		replaced bool
+	}{
+		"answers": {false, true},
+		"cuts":    {true, true},
+		"unpacks": {true, true},
+		"fails":   {false, false},
+		"panics":  {false, false},
+	} {
+		t.Run(then, func(t *testing.T) {
+			s := &oddSource{then: "answers", done: make(chan struct{})}
+			c := New()
+			clock := time.Now()
+			c.now = func() time.Time { return clock }
+			c.prefetch, c.percentage, c.duration = 1, 50, time.Minute
+			c.Next = s
+			c.prepare()
+			n := c.countsOf(context.Background())
+			prefetched := testutil.ToFloat64(n.prefetch.counter())
+			serve := func(awaited wire.Exchange) wire.Outcome {
+				q := query(t, "www.example.org.", awaited)
+				var w wire.Reply
+				w.Reset(nil)
+				return c.ServeWire(context.Background(), &w, q)
+			}
+			if serve(nil) != wire.Park {
+				t.Fatal("not parked")
+			}
+			s.last.End()
+			if serve(s.last) != wire.Done {
+				t.Fatal("not answered")
+			}
+			old := c.positive.get(&c.questionOfName(t).key)
+			clock = clock.Add(40 * time.Second)
+			s.then = then
+			lane := wire.NewLane()
+			defer lane.Close()
+			for range 2 {
+				if out := serve(nil); out != wire.Done {
+					t.Fatal(out)
+				}
+			}
+			if s.begun != 2 || !old.fetch.running.Load() {
+				t.Fatalf("asked %d times, a refresh runs: %t", s.begun, old.fetch.running.Load())
+			}
+			lane.Enter()
+			s.last.EndIn(lane)
+			lane.Done(0)
+			lane.Leave()
+			if tc.message {
+				<-s.done
+			}
+			for i := 0; old.fetch.running.Load(); i++ {
+				if i == 1000 {
+					t.Fatal("the refresh does not end")
+				}
+				time.Sleep(time.Millisecond)
+			}
+			now := c.positive.get(&c.questionOfName(t).key)
+			if (now != old) != tc.replaced || tc.replaced && now.remaining(clock) != 60 {
+				t.Errorf("replaced: %t, %d seconds left", now != old, now.remaining(clock))
+			}
+			if got := testutil.ToFloat64(n.prefetch.counter()) - prefetched; got != 1 || len(c.refreshes) != 0 {
+				t.Errorf("%v refreshes counted, %d run", got, len(c.refreshes))
+			}
+		})
+	}
+}
+
+// questionOfName is the question of the tests.
+func (c *Cache) questionOfName(t *testing.T) *question {
+	k := c.questionOf(query(t, "www.example.org.", nil))
+	return &k
+}
