@@ -108,7 +108,7 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 	}
 	w.matched = state.Match(m)
 	lane.Reply.FoldOwners()
-	if err := lane.Reply.SetMsg(m); err != nil || m.Rcode > 0xF {
+	if err := lane.Reply.SetMsg(m); err != nil || m.Rcode > maxRcode {
 		w.verdict = verdict{kind: response.OtherError}
 		return &out
 	}

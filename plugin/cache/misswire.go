@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -84,19 +85,25 @@ func (c *Cache) below(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Ou
 	return plugin.NextWire(c.Name(), c.Next, ctx, w, q)
 }
 
+// maxRcode is the greatest rcode that needs no OPT record. Replies with greater ones are passed on as they are.
+const maxRcode = 0xF
+
 // takeWire keeps the reply that w holds, if it is to be kept, and makes it what the client gets. hits are of the entry that is
 // refreshed.
 func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, hits int, n *counts) verdict {
 	flags, withOPT := w.OPT()
 	now := c.now()
 	whom, fits := k.net.reachOf(w.Option(wire.OptionECS))
-	v := c.classify(w, facts{
-		question:    q,
-		truncated:   w.Flag(wire.FlagTC),
-		checkSigs:   withOPT && flags&wire.OPTFlagDO != 0,
-		clientScope: !fits || k.odd,
-		now:         now,
-	})
+	v := verdict{kind: response.OtherError}
+	if w.Rcode() <= maxRcode {
+		v = c.classify(w, facts{
+			question:    q,
+			truncated:   w.Flag(wire.FlagTC),
+			checkSigs:   withOPT && flags&wire.OPTFlagDO != 0,
+			clientScope: !fits || k.odd,
+			now:         now,
+		})
+	}
 	ede := edeOf(nil, w.Options())
 	w.DropOPT()
 	if v.treat {

@@ -77,7 +77,7 @@ func (r *race) hedge() {
 	}
 	r.under[1], r.second = true, true
 	r.mu.Unlock()
-	hedges.Inc()
+	hedges.WithLabelValues(r.up[1].Addr()).Inc()
 	r.up[1].Begin(&r.x[1])
 	r.mu.Lock()
 	r.sent = true

@@ -58,7 +58,7 @@ func TestHedge(t *testing.T) {
 		for range 40 {
 			ask(f, "know.example.org.")
 		}
-		before := testutil.ToFloat64(hedges)
+		before := testutil.ToFloat64(hedges.WithLabelValues((*f.upstreams.Load())[1].Addr()))
 		first.sulks.Store(true)
 		began := time.Now()
 		for i := range 5 {
@@ -69,7 +69,7 @@ func TestHedge(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("five queries took %v", took)
 		}
-		if n := testutil.ToFloat64(hedges) - before; n != 5 {
+		if n := testutil.ToFloat64(hedges.WithLabelValues((*f.upstreams.Load())[1].Addr())) - before; n != 5 {
 			t.Errorf("%v second upstreams were asked", n)
 		}
 		if n := (*f.upstreams.Load())[0].Fails(); n != 0 {

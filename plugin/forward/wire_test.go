@@ -131,7 +131,7 @@ func TestLanesAgree(t *testing.T) {
 			if question.Id = want.Id; question.String() != want.String() {
 				t.Errorf("%s: the upstream saw\n%v\nand in the wire lane\n%v", name, want, question)
 			}
-			if m.Rcode > 0xF {
+			if size == 0 {
 				m.Rcode &= 0xF // the server sees to that
 			}
 			m.Extra, got.Extra = withoutOPT(m.Extra), withoutOPT(got.Extra)

@@ -26,10 +26,10 @@ var (
 		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 		Help:                        "Histogram of the time each request took.",
 	}, []string{"to"})
-	hedges = promauto.NewCounter(prometheus.CounterOpts{
+	hedges = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "hedges_total",
-		Help: "Counter of second upstreams that were asked because the first one was slow.",
-	})
+		Help: "Counter of queries to a second upstream because the first one was slow.",
+	}, []string{"to"})
 )
 
 // counts is the metrics of one upstream.

@@ -44,7 +44,7 @@ func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (*dns.Msg, 
 		case <-timer.C:
 			r.both = true
 			left++
-			hedges.Inc()
+			hedges.WithLabelValues(r.second.counts.to).Inc()
 			ask(r.second)
 		case got := <-results:
 			if left--; got.err == nil || left == 0 {

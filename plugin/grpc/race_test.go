@@ -44,13 +44,13 @@ func TestHedge(t *testing.T) {
 	for range 40 {
 		answered(g)
 	}
-	before := testutil.ToFloat64(hedges)
+	before := testutil.ToFloat64(hedges.WithLabelValues(g.proxies[1].addr))
 	first.Store(700)
 	began := time.Now()
 	if got := answered(g); got != "192.0.2.2" || time.Since(began) > 500*time.Millisecond {
 		t.Errorf("%s after %v", got, time.Since(began))
 	}
-	if n := testutil.ToFloat64(hedges) - before; n != 1 {
+	if n := testutil.ToFloat64(hedges.WithLabelValues(g.proxies[1].addr)) - before; n != 1 {
 		t.Errorf("%v second upstreams were asked", n)
 	}
 	// The second one fails: the first is waited for. Both fail: that is all.

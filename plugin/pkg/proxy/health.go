@@ -215,9 +215,10 @@ func (p *Proxy) succeeded(x *Exchange, took time.Duration) {
 	if p.fails.Load() != 0 {
 		p.fails.Store(0)
 	}
-	p.counts.observe(x.Facts.Rcode, took.Seconds(), x.RTT.Seconds())
+	p.counts.observe(x.Facts.Rcode, took.Seconds())
 	if p.latency != nil {
 		p.latency.Note(x.RTT)
+		p.counts.observeTrip(x.RTT.Seconds())
 	}
 }
 

@@ -65,15 +65,19 @@ func (c *counts) init(p *Proxy) {
 	c.ignored.vec, c.ignored.name, c.ignored.addr = repliesIgnored, p.name, p.addr
 }
 
-// observe notes the time, in seconds, that a reply took, and the part of it that was the round trip.
-func (c *counts) observe(code int, seconds, rtt float64) {
+// observeTrip notes the time, in seconds, that a round trip took.
+func (c *counts) observeTrip(seconds float64) {
 	trip := c.rtt.Load()
 	if trip == nil {
 		o := roundTrip.WithLabelValues(c.name, c.addr)
 		trip = &o
 		c.rtt.Store(trip)
 	}
-	(*trip).Observe(rtt)
+	(*trip).Observe(seconds)
+}
+
+// observe notes the time, in seconds, that a reply took.
+func (c *counts) observe(code int, seconds float64) {
 	if uint(code) >= uint(len(c.durations)) {
 		requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code)).Observe(seconds)
 		return

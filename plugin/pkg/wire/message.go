@@ -156,7 +156,7 @@ func (w *Reply) SetMsg(m *dns.Msg) error {
 		return fmt.Errorf("question %q: %w", m.Question[0].Name, err)
 	}
 	w.begin(qname, m.Question[0].Qtype, m.Question[0].Qclass)
-	w.flags = msgFlags(&m.MsgHdr) & (FlagAA | FlagTC | FlagRA | FlagAD | rcodeMask)
+	w.flags, w.extRcode = msgFlags(&m.MsgHdr)&(FlagAA|FlagTC|FlagRA|FlagAD|rcodeMask), byte(m.Rcode>>4)
 	for s, rrs := range [...][]dns.RR{m.Answer, m.Ns, m.Extra} {
 		for _, rr := range rrs {
 			if err := w.RR(Section(s), rr); err != nil {

@@ -1,0 +1,56 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// Return codes that need an OPT record come through forward and cache in both lanes: whole to clients with EDNS, and with what fits into the
+// header to others.
+func TestExtendedRcodes(t *testing.T) {
+	upstream := dnstest.NewMultipleServer(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.SetEdns0(1232, false)
+		m.Rcode = dns.RcodeBadTrunc
+		m.Answer = []dns.RR{test.A(r.Question[0].Name + " 60 IN A 192.0.2.1")}
+		w.WriteMsg(m)
+	})
+	defer upstream.Close()
+	old := dnsserver.WireLane
+	defer func() { dnsserver.WireLane = old }()
+	for _, cache := range []string{"", "cache"} {
+		for _, edns := range []bool{true, false} {
+			var got [2]string
+			for i := range got {
+				dnsserver.WireLane = i == 0
+				_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nlanespy\n"+cache+"\nforward . "+upstream.Addr+"\n}")
+				onWire.Store(0)
+				for range 2 {
+					m := question("www.example.org.", dns.TypeA)
+					want := dns.RcodeBadTrunc & 0xF
+					if edns {
+						m.SetEdns0(1232, false)
+						want = dns.RcodeBadTrunc
+					}
+					if m = ask(t, "udp", udp, m); m == nil || m.Rcode != want {
+						t.Fatalf("%q, EDNS %t, wire %t: got %v", cache, edns, i == 0, m)
+					}
+					m.Id = 0
+					got[i] += fmt.Sprint(m)
+				}
+				if n := onWire.Load(); (n == 2) != (i == 0) {
+					t.Errorf("%d answered in the wire lane", n)
+				}
+			}
+			if got[0] != got[1] {
+				t.Errorf("%q, EDNS %t: wire lane\n%s\nmessage lane\n%s", cache, edns, got[0], got[1])
+			}
+		}
+	}
+}
