@@ -37,13 +37,8 @@ func FuzzLanes(f *testing.F) {
 		}
 		f.Cleanup((&running{instance: instance}).end)
 		udp, _ := CoreDNSServerPorts(instance, 0)
-		onWire.Store(0)
-		asMessages.Store(0)
-		for asMessages.Load() == 0 && onWire.Load() == 0 { // its loops have read the switch
-			if conns[i], err = net.Dial("udp", loopback(udp)); err != nil {
-				f.Fatal(err)
-			}
-			exchangeRaw(conns[i], sentinel, 0)
+		if conns[i], err = net.Dial("udp", loopback(udp)); err != nil {
+			f.Fatal(err)
 		}
 	}
 	dnsserver.WireLane = old

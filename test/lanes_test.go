@@ -122,7 +122,6 @@ func laneCases(dir string) []laneCase {
 		{"cookie", "cookie {\nsecret " + cookieSecret + "\n}\ncache 30\n" + file, 0.9, false},
 		{"cookies required", "cookie {\nsecret " + cookieSecret + "\nrequire\n}\n" + file, 0.9, true},
 		{"cookie off", "cookie {\noff\n}\n" + file, 0.9, true},
-		{"throttle and cookies", "throttle {\nslip 1\nresponses 3\ndenials 3\nerrors 3\nwindow 1h\n}\ncookie {\nsecret " + cookieSecret + "\n}\n" + file, 0.9, true},
 		{"dns64", "dns64 {\nallow_ipv4\n}\n" + file, 0.5, true},
 		{"tsig, cancel, metadata", "metadata\ncancel\ntsig {\nsecret k. AAAA\nrequire TXT\n}\n" + file, 0.6, true},
 	}

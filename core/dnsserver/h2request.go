@@ -250,7 +250,7 @@ func (c *h2Conn) answer(id uint32, head *h2Request, body []byte, whole bool) err
 	out := wire.Unpack
 	c.stint.enter()
 	c.peer.Arrival = c.stint.began
-	if WireLane {
+	if c.base().wire {
 		var reply []byte
 		if reply, out = c.stint.run.serve(c.base(), packet, c.peer, c.stint.lane, nil); reply != nil {
 			return c.respond(id, httpReply(reply), whole)

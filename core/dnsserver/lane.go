@@ -3,13 +3,14 @@ package dnsserver
 import (
 	"context"
 	"flag"
+	"slices"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// WireLane says whether queries are served as bytes where the plugins of a block can do that. Without
+// WireLane says whether Servers made from now on serve queries as bytes where the plugins of a block can do that. Without
 // it, all take the message lane, which gives the same answers: it is for finding faults.
 var WireLane = true
 
@@ -78,12 +79,7 @@ func (c *blockContext) Value(key any) any {
 	return nil
 }
 
-// usesWire reports whether any block of s has a chain for the wire lane.
-func (s *Server) usesWire() bool {
-	for _, b := range s.blocks {
-		if b.wire != nil {
-			return WireLane
-		}
-	}
-	return false
+// anyWire reports whether any block has a chain for the wire lane.
+func anyWire(blocks []*block) bool {
+	return slices.ContainsFunc(blocks, func(b *block) bool { return b.wire != nil })
 }

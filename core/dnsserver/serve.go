@@ -29,7 +29,7 @@ var errCrowded = errors.New("too many queries wait")
 // serveBytes serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the wire lane. The error is
 // that packet is no proper query, about which the transport tells the client in its own way; or errCrowded. packet is not kept.
 func (s *Server) serveBytes(ctx context.Context, w queryWriter, packet []byte) error {
-	if WireLane {
+	if s.wire {
 		if done, err := s.answerWire(ctx, w, packet); done {
 			return err
 		}

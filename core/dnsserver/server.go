@@ -35,6 +35,7 @@ type Server struct {
 	configs    []*Config // in file order
 	blocks     []*block  // the same with their chains
 	router     *router
+	wire       bool // queries may take the wire lane
 	tracer     ot.Tracer
 	tsigSecret map[string]string
 	classes    bool // takes queries of other classes than IN
@@ -87,6 +88,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 			}
 		}
 	}
+	s.wire = WireLane && anyWire(s.blocks)
 	s.extras = extrasOf(trans, s.IdleTimeout)
 	s.cookies = cookiesOf(group)
 	var err error

@@ -75,7 +75,7 @@ func (c *streamConn) idle() {
 // read serves queries until no more come. All that has come is served before replies are written, in one piece.
 func (c *streamConn) read() {
 	s := c.base()
-	bytes := s.usesWire()
+	bytes := s.wire
 	n := 0
 	for ; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
 		packet, err := c.next(n == 0)

@@ -159,7 +159,7 @@ func (l *udpLoop) run() {
 	l.lane = wire.NewLane()
 	defer l.lane.Close()
 	l.query.Plain = true
-	bytes := l.server.usesWire()
+	bytes := l.server.wire
 	var until time.Time // when draining
 	for {
 		stopping := l.stopping.Load()
