@@ -111,7 +111,7 @@ func (w *responder) end(reply *wire.Reply, end wire.End, asked, opt *dns.OPT) []
 	end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(asked.UDPSize()), uint16(asked.Hdr.Ttl&0xff00)
 	if opt != nil {
 		reply.SetOptions(opt)
-	} else if options := request.RepeatedOptions(asked); len(options) > 0 {
+	} else if options := request.RepeatedOptions(asked); len(options) > 0 && len(reply.Options()) == 0 {
 		reply.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
 	}
 	if len(asked.Option) == 0 || w.server == nil {

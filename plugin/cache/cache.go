@@ -131,8 +131,13 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	return write(w, r, &lane.Reply)
 }
 
-// write writes what an entry made of reply, as a message that answers r.
+// write writes what an entry made of reply, as an answer to r.
 func write(w dns.ResponseWriter, r *dns.Msg, reply *wire.Reply) (int, error) {
+	if t, ok := w.(plugin.ReplyTaker); ok {
+		if taken, err := t.TakeReply(reply, r); taken {
+			return dns.RcodeSuccess, err
+		}
+	}
 	m, err := reply.Msg(r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
