@@ -16,7 +16,6 @@ import (
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
@@ -39,7 +38,7 @@ type Azure struct {
 	// Fall says which names that do not exist are passed on.
 	Fall fall.F
 
-	mirror *mirror.Mirror
+	mirror.Front
 }
 
 // New is an Azure for zones: keys has their names by resource group, and access says "private" for those, as RESOURCE_GROUP/ZONE, that are
@@ -68,42 +67,19 @@ func New(_ context.Context, public *armdns.RecordSetsClient, private *armprivate
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(zone).Normalize(), ID: group + separator + zone})
 		}
 	}
-	var err error
-	if h.mirror, err = mirror.New(c); err != nil {
+	m, err := mirror.New(c)
+	if err != nil {
 		return nil, err
 	}
+	h.Set(m)
 	return h, nil
 }
-
-// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
-func (h *Azure) Run(ctx context.Context) error { return h.mirror.Run(ctx) }
 
 // Name is the plugin's name.
 func (h *Azure) Name() string { return pluginName }
 
-// Ready reports whether all zones have been read. It implements ready.Readiness.
-func (h *Azure) Ready() bool { return h.mirror.Ready() }
-
-// ServeDNS answers for names in the zones, and passes other queries on.
-func (h *Azure) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	return h.mirror.ServeDNS(ctx, w, r)
-}
-
-// ServeWire does the same.
-func (h *Azure) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	return h.mirror.ServeWire(ctx, w, q)
-}
-
 // WireSelf returns h.
 func (h *Azure) WireSelf() plugin.Handler { return h }
-
-// Transfer implements transfer.Transferer.
-func (h *Azure) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
-	return h.mirror.Transfer(zone, serial)
-}
-
-// TransferSerials implements transfer.Changing.
-func (h *Azure) TransferSerials() map[string]uint32 { return h.mirror.TransferSerials() }
 
 func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string) (all []dns.RR, err error) {
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -112,15 +111,10 @@ func (s *settings) setup(c *caddy.Controller) error {
 		cancel()
 		return plugin.Error(pluginName, err)
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	h.Install(c, func(next plugin.Handler) plugin.Handler {
 		h.Next = next
 		return h
-	})
-	c.OnShutdown(func() error {
-		cancel()
-		h.mirror.Wait()
-		return nil
-	})
+	}, cancel)
 	return nil
 }
 

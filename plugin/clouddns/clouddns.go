@@ -17,7 +17,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 	gcp "google.golang.org/api/dns/v1"
@@ -58,7 +57,7 @@ type CloudDNS struct {
 	// Fall says which names that do not exist are passed on.
 	Fall fall.F
 
-	mirror *mirror.Mirror
+	mirror.Front
 }
 
 // firstTime is how long the zones' existence may take to be told.
@@ -91,42 +90,19 @@ func New(ctx context.Context, client api, keys map[string][]string, up *upstream
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
 		}
 	}
-	var err error
-	if h.mirror, err = mirror.New(c); err != nil {
+	m, err := mirror.New(c)
+	if err != nil {
 		return nil, err
 	}
+	h.Set(m)
 	return h, nil
 }
-
-// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
-func (h *CloudDNS) Run(ctx context.Context) error { return h.mirror.Run(ctx) }
 
 // Name is the plugin's name.
 func (h *CloudDNS) Name() string { return pluginName }
 
-// Ready reports whether all zones have been read. It implements ready.Readiness.
-func (h *CloudDNS) Ready() bool { return h.mirror.Ready() }
-
-// ServeDNS answers for names in the zones, and passes other queries on.
-func (h *CloudDNS) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	return h.mirror.ServeDNS(ctx, w, r)
-}
-
-// ServeWire does the same.
-func (h *CloudDNS) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	return h.mirror.ServeWire(ctx, w, q)
-}
-
 // WireSelf returns h.
 func (h *CloudDNS) WireSelf() plugin.Handler { return h }
-
-// Transfer implements transfer.Transferer.
-func (h *CloudDNS) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
-	return h.mirror.Transfer(zone, serial)
-}
-
-// TransferSerials implements transfer.Changing.
-func (h *CloudDNS) TransferSerials() map[string]uint32 { return h.mirror.TransferSerials() }
 
 // fetch reads the record sets of a zone.
 func fetch(ctx context.Context, client api, z mirror.Hosted) (all []dns.RR, err error) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -129,15 +128,10 @@ func (s *settings) install(c *caddy.Controller) error {
 		cancel()
 		return fmt.Errorf("failed to initialize plugin: %w", err)
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	h.Install(c, func(next plugin.Handler) plugin.Handler {
 		h.Next = next
 		return h
-	})
-	c.OnShutdown(func() error {
-		cancel()
-		h.mirror.Wait()
-		return nil
-	})
+	}, cancel)
 	return nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
@@ -40,7 +39,7 @@ type Route53 struct {
 	// Fall says which names that do not exist are passed on.
 	Fall fall.F
 
-	mirror *mirror.Mirror
+	mirror.Front
 }
 
 // New is a Route53 for hosted zones: keys has their ids by name. It asks client whether they exist, and reads nothing yet. refresh is
@@ -67,42 +66,19 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
 		}
 	}
-	var err error
-	if r.mirror, err = mirror.New(c); err != nil {
+	m, err := mirror.New(c)
+	if err != nil {
 		return nil, err
 	}
+	r.Set(m)
 	return r, nil
 }
-
-// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
-func (r *Route53) Run(ctx context.Context) error { return r.mirror.Run(ctx) }
 
 // Name is the plugin's name.
 func (r *Route53) Name() string { return pluginName }
 
-// Ready reports whether all zones have been read. It implements ready.Readiness.
-func (r *Route53) Ready() bool { return r.mirror.Ready() }
-
-// ServeDNS answers for names in the zones, and passes other queries on.
-func (r *Route53) ServeDNS(ctx context.Context, w dns.ResponseWriter, q *dns.Msg) (int, error) {
-	return r.mirror.ServeDNS(ctx, w, q)
-}
-
-// ServeWire does the same.
-func (r *Route53) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	return r.mirror.ServeWire(ctx, w, q)
-}
-
 // WireSelf returns r.
 func (r *Route53) WireSelf() plugin.Handler { return r }
-
-// Transfer implements transfer.Transferer.
-func (r *Route53) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
-	return r.mirror.Transfer(zone, serial)
-}
-
-// TransferSerials implements transfer.Changing.
-func (r *Route53) TransferSerials() map[string]uint32 { return r.mirror.TransferSerials() }
 
 // pages is how many pages a zone may have: one has a thousand record sets, a zone ten thousand by default.
 const pages = 10000

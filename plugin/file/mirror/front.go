@@ -1,0 +1,52 @@
+package mirror
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// Front is what a plugin shows of its Mirror: the plugin embeds it, and adds its name and WireSelf. Set comes before all else.
+type Front struct{ mirror *Mirror }
+
+// Set makes m what is shown.
+func (f *Front) Set(m *Mirror) { f.mirror = m }
+
+// Run reads all zones, and goes on doing so until ctx ends. An error is one of the first time.
+func (f *Front) Run(ctx context.Context) error { return f.mirror.Run(ctx) }
+
+// Ready reports whether all zones have been read. It implements ready.Readiness.
+func (f *Front) Ready() bool { return f.mirror.Ready() }
+
+// ServeDNS answers for names in the zones, and passes other queries on.
+func (f *Front) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	return f.mirror.ServeDNS(ctx, w, r)
+}
+
+// ServeWire does the same.
+func (f *Front) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	return f.mirror.ServeWire(ctx, w, q)
+}
+
+// Transfer implements transfer.Transferer.
+func (f *Front) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	return f.mirror.Transfer(zone, serial)
+}
+
+// TransferSerials implements transfer.Changing.
+func (f *Front) TransferSerials() map[string]uint32 { return f.mirror.TransferSerials() }
+
+// Install puts the plugin into the chain by link. At the instance's end, stop ends the context that Run was given.
+func (f *Front) Install(c *caddy.Controller, link plugin.Plugin, stop context.CancelFunc) {
+	dnsserver.GetConfig(c).AddPlugin(link)
+	c.OnShutdown(func() error {
+		stop()
+		f.mirror.Wait()
+		return nil
+	})
+}
