@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 )
 
 // A zone is stored as a master file that other programs can read, too. Its time is when a primary last confirmed it: until
@@ -81,20 +83,15 @@ func (r *replica) forget() {
 }
 
 // store writes a zone to a file, all of it or nothing.
-func store(path string, v *zone.Zone) (err error) {
+func store(path string, v *zone.Zone) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
+	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error { return writeRecords(f, v) }, nil)
+}
+
+// writeRecords writes the records of a zone as a master file.
+func writeRecords(f io.Writer, v *zone.Zone) error {
 	b := bufio.NewWriterSize(f, 64<<10)
 	w := v.Transfer()
 	for n := 0; n < v.Records(); n++ { // without the SOA record at the end
@@ -108,11 +105,5 @@ func store(path string, v *zone.Zone) (err error) {
 		}
 		fmt.Fprintln(b, rr)
 	}
-	if err := b.Flush(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return b.Flush()
 }

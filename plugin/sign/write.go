@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 )
@@ -17,33 +18,13 @@ const signedMode = 0o644 // the file is for servers, which may be of other users
 
 // write puts the signed file in the place of the one before, whole or not at all. Its time is that of the signing, so that a zone file that was changed
 // meanwhile is newer.
-func (s *Signer) write(z *zone.Zone, signed time.Time) (err error) {
-	f, err := os.CreateTemp(s.directory, "signed-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+func (s *Signer) write(z *zone.Zone, signed time.Time) error {
+	return zonefile.Replace(filepath.Clean(s.signedFile()), "signed-", func(f *os.File) error {
+		if err := writeZone(f, z); err != nil {
+			return err
 		}
-	}()
-	if err := writeZone(f, z); err != nil {
-		return err
-	}
-	if err := f.Chmod(signedMode); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Chtimes(f.Name(), signed, signed); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), filepath.Clean(s.signedFile()))
+		return f.Chmod(signedMode)
+	}, func(name string) error { return os.Chtimes(name, signed, signed) })
 }
 
 // writeZone writes a zone as a master file, in canonical order, the SOA record and its signatures first.
