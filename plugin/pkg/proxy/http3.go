@@ -26,12 +26,7 @@ func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 
 // dialHTTP opens a connection with settings of the HTTP client.
 func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, error) {
-	p := q.engine.proxy
-	remote, err := p.remote()
-	if err != nil {
-		return nil, err
-	}
-	t, err := q.socket()
+	t, remote, err := q.way()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +34,7 @@ func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, e
 		cfg = cfg.Clone()
 		cfg.ClientSessionCache = q.sessions
 	}
-	conf := q.config(p.transport.conf.Load())
+	conf := q.config(q.engine.proxy.transport.conf.Load())
 	conf.MaxIncomingUniStreams = 0 // HTTP/3 has three
 	conn, err := t.DialEarly(ctx, net.UDPAddrFromAddrPort(remote), cfg, conf)
 	if err != nil {

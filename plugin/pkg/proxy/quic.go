@@ -178,11 +178,7 @@ func (q *quicPool) dial(d *quicDial) {
 // open does the handshake.
 func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 	p := q.engine.proxy
-	remote, err := p.remote()
-	if err != nil {
-		return nil, err
-	}
-	t, err := q.socket()
+	t, remote, err := q.way()
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +193,14 @@ func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 		return nil, quicErr("dial", nil, remote, err)
 	}
 	return conn, nil
+}
+
+// way is the socket to dial on, and where to.
+func (q *quicPool) way() (t *quic.Transport, to netip.AddrPort, err error) {
+	if to, err = q.engine.proxy.remote(); err == nil {
+		t, err = q.socket()
+	}
+	return t, to, err
 }
 
 // config is what a client is to QUIC: it takes no streams, sends nothing while it has nothing to ask, and
