@@ -35,17 +35,22 @@ const (
 type seriesKey struct{ server, zone, view string }
 
 var allSeries struct {
-	mu sync.Mutex
+	mu sync.RWMutex
 	m  map[seriesKey]*Series
 }
 
 // SeriesOf returns the Series of a server, a zone and a view.
 func SeriesOf(server, zone, view string) *Series {
+	key := seriesKey{server, zone, view}
+	allSeries.mu.RLock()
+	s := allSeries.m[key]
+	allSeries.mu.RUnlock()
+	if s != nil {
+		return s
+	}
 	allSeries.mu.Lock()
 	defer allSeries.mu.Unlock()
-	key := seriesKey{server, zone, view}
-	s := allSeries.m[key]
-	if s == nil {
+	if s = allSeries.m[key]; s == nil {
 		s = &Series{server: server, zone: zone, view: view}
 		if allSeries.m == nil {
 			allSeries.m = map[seriesKey]*Series{}
@@ -57,8 +62,8 @@ func SeriesOf(server, zone, view string) *Series {
 
 // each calls f with all series.
 func eachSeries(f func(*Series)) {
-	allSeries.mu.Lock()
-	defer allSeries.mu.Unlock()
+	allSeries.mu.RLock()
+	defer allSeries.mu.RUnlock()
 	for _, s := range allSeries.m {
 		f(s)
 	}
