@@ -31,9 +31,7 @@ type streamConn struct {
 
 // newPlainConn makes a connection of DNS over TCP.
 func newPlainConn(t *streamTransport, conn net.Conn) transportConn {
-	c := newStreamConn(t, conn, nil)
-	c.peer.Plain = true
-	return c
+	return newStreamConn(t, conn, nil)
 }
 
 // newTLSConn returns what makes a connection of DNS over TLS.
@@ -53,9 +51,8 @@ func (c *streamConn) hurry() { c.conn.SetReadDeadline(time.Now().Add(drainTime))
 
 func (c *streamConn) serve() {
 	if c.handshake() {
-		plain := c.peer.Plain
 		c.peer = wire.PeerOf(c.conn.RemoteAddr(), c.conn.LocalAddr())
-		c.peer.Proto, c.peer.Limit, c.peer.Plain = wire.TCP, wire.MaxMessage, plain
+		c.peer.Proto, c.peer.Limit, c.peer.Plain = wire.TCP, wire.MaxMessage, c.tls == nil
 		c.read()
 		<-c.inflight.drained()
 	}
