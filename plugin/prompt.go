@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -52,16 +53,13 @@ func NextMsg(ctx context.Context, next Handler, q *wire.Query) (m *dns.Msg, rcod
 
 // capture is a writer that keeps the last message.
 type capture struct {
+	nonwriter.Unconnected
 	remote, local net.Addr
 	msg           *dns.Msg
 }
 
 func (c *capture) RemoteAddr() net.Addr { return c.remote }
 func (c *capture) LocalAddr() net.Addr  { return c.local }
-func (c *capture) TsigStatus() error    { return nil }
-func (c *capture) TsigTimersOnly(bool)  {}
-func (c *capture) Hijack()              {}
-func (c *capture) Close() error         { return nil }
 
 func (c *capture) WriteMsg(m *dns.Msg) error {
 	c.msg = m

@@ -20,7 +20,7 @@ func (s *Server) serveMessage(ctx context.Context, w *responder, packet []byte) 
 	case !ok:
 		return
 	case rc != dns.RcodeSuccess:
-		s.turnDown(w, header(packet), rc)
+		s.turnDown(w, &dns.Msg{MsgHdr: wire.Header(packet)}, rc)
 		return
 	}
 	r, err := wire.UnpackQuery(packet)
@@ -54,18 +54,6 @@ func acceptable(b []byte) (rcode int, ok bool) {
 		return dns.RcodeFormatError, true
 	}
 	return dns.RcodeSuccess, true
-}
-
-// header is a message that holds what the header of b says, and nothing else.
-func header(b []byte) *dns.Msg {
-	flags := binary.BigEndian.Uint16(b[2:])
-	return &dns.Msg{MsgHdr: dns.MsgHdr{
-		Id:                binary.BigEndian.Uint16(b),
-		Opcode:            int(flags >> 11 & 0xF),
-		RecursionDesired:  flags&wire.FlagRD != 0,
-		AuthenticatedData: flags&wire.FlagAD != 0,
-		CheckingDisabled:  flags&wire.FlagCD != 0,
-	}}
 }
 
 // turnDown answers a message that is no proper query with its header and its question, if

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -71,11 +72,13 @@ func (p *promptHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Qu
 
 // promptCall is one such call: the handler's context and its writer. It is used again.
 type promptCall struct {
-	ctx     promptContext
-	message wire.Unpacked
-	reply   *wire.Reply
-	query   *wire.Query
-	written bool
+	nonwriter.Unconnected
+	ctx           promptContext
+	message       wire.Unpacked
+	remote, local wire.AddrRoom
+	reply         *wire.Reply
+	query         *wire.Query
+	written       bool
 }
 
 var promptCalls = sync.Pool{New: func() any { return new(promptCall) }}
@@ -98,12 +101,8 @@ func (c *promptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *promptCall) RemoteAddr() net.Addr { return c.query.RemoteAddr() }
-func (c *promptCall) LocalAddr() net.Addr  { return c.query.LocalAddr() }
-func (c *promptCall) TsigStatus() error    { return nil }
-func (c *promptCall) TsigTimersOnly(bool)  {}
-func (c *promptCall) Hijack()              {}
-func (c *promptCall) Close() error         { return nil }
+func (c *promptCall) RemoteAddr() net.Addr { return c.remote.Set(c.query.Proto, c.query.Client) }
+func (c *promptCall) LocalAddr() net.Addr  { return c.local.Set(c.query.Proto, c.query.Local) }
 
 // WriteMsg makes m the reply.
 func (c *promptCall) WriteMsg(m *dns.Msg) error {

@@ -337,24 +337,8 @@ type datagramBack struct {
 	space    [controlSpace]byte
 }
 
-func (b *datagramBack) remote() net.Addr { return udpAddr(b.to) }
-func (b *datagramBack) local() net.Addr  { return udpAddr(b.from) }
-
-// udpAddr is net.UDPAddrFromAddrPort with all of it in one piece of memory.
-func udpAddr(a netip.AddrPort) *net.UDPAddr {
-	p := &struct {
-		addr net.UDPAddr
-		ip   [net.IPv6len]byte
-	}{addr: net.UDPAddr{Port: int(a.Port()), Zone: a.Addr().Zone()}}
-	if a.Addr().Is4() {
-		ip := a.Addr().As4()
-		p.addr.IP = p.ip[:copy(p.ip[:], ip[:]):net.IPv4len]
-	} else {
-		p.ip = a.Addr().As16()
-		p.addr.IP = p.ip[:]
-	}
-	return &p.addr
-}
+func (b *datagramBack) remote() net.Addr { return new(wire.AddrRoom).Set(wire.UDP, b.to) }
+func (b *datagramBack) local() net.Addr  { return new(wire.AddrRoom).Set(wire.UDP, b.from) }
 
 // longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to know.
 const longDatagram = 4096

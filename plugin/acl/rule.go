@@ -138,8 +138,7 @@ func (v verdict) reply(w *wire.Reply, q *wire.Query) {
 	}
 	w.Begin(q)
 	w.SetWriter(pluginName)
-	code := v.reason()
-	w.AddOption(wire.OptionEDE, []byte{byte(code >> 8), byte(code)})
+	w.AddEDE(v.reason(), "")
 	if q.EDNS().Present {
 		w.CountOPT()
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -13,12 +14,11 @@ import (
 
 // question is a query of the wire lane as far as a search list may depend on it: its question, and who asks.
 type question struct {
-	msg       dns.Msg
-	one       [1]dns.Question
-	from      *wire.Query
-	tcp       net.TCPAddr
-	udp       net.UDPAddr
-	remoteBuf [16]byte
+	nonwriter.Unconnected
+	msg    dns.Msg
+	one    [1]dns.Question
+	from   *wire.Query
+	remote wire.AddrRoom
 }
 
 var questions = sync.Pool{New: func() any { return new(question) }}
@@ -33,31 +33,12 @@ func asked(q *wire.Query, f func(request.Request) bool) bool {
 	return f(request.Request{W: x, Req: &x.msg})
 }
 
-// RemoteAddr is the client's address.
-func (x *question) RemoteAddr() net.Addr {
-	a := x.from.Client.Addr()
-	x.remoteBuf = a.As16()
-	ip := x.remoteBuf[:]
-	if a.Is4() {
-		ip = ip[12:]
-	}
-	if x.from.Proto == wire.TCP {
-		x.tcp = net.TCPAddr{IP: ip, Port: int(x.from.Client.Port()), Zone: a.Zone()}
-		return &x.tcp
-	}
-	x.udp = net.UDPAddr{IP: ip, Port: int(x.from.Client.Port()), Zone: a.Zone()}
-	return &x.udp
-}
-
-// LocalAddr is the address that the query was sent to.
-func (x *question) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(x.from.Local) }
+// RemoteAddr is the client's address, LocalAddr the one that the query was sent to.
+func (x *question) RemoteAddr() net.Addr { return x.remote.Set(x.from.Proto, x.from.Client) }
+func (x *question) LocalAddr() net.Addr  { return x.from.LocalAddr() }
 
 var errQuestion = errors.New("autopath: a search list is no reply")
 
-// WriteMsg and the methods below are what a writer has besides; nobody has to write here.
+// WriteMsg fails, as Write does: nobody has to write here.
 func (x *question) WriteMsg(*dns.Msg) error   { return errQuestion }
 func (x *question) Write([]byte) (int, error) { return 0, errQuestion }
-func (x *question) Close() error              { return nil }
-func (x *question) TsigStatus() error         { return nil }
-func (x *question) TsigTimersOnly(bool)       {}
-func (x *question) Hijack()                   {}

@@ -16,9 +16,9 @@ const maxEDE = 512
 
 // Extended errors that the cache itself tells, as options.
 var (
-	edeStale       = []byte{0, wire.OptionEDE, 0, 2, 0, byte(dns.ExtendedErrorCodeStaleAnswer)}
-	edeStaleDenial = []byte{0, wire.OptionEDE, 0, 2, 0, byte(dns.ExtendedErrorCodeStaleNXDOMAINAnswer)}
-	edeCachedError = []byte{0, wire.OptionEDE, 0, 2, 0, byte(dns.ExtendedErrorCodeCachedError)}
+	edeStale       = wire.AppendEDE(nil, dns.ExtendedErrorCodeStaleAnswer, "")
+	edeStaleDenial = wire.AppendEDE(nil, dns.ExtendedErrorCodeStaleNXDOMAINAnswer, "")
+	edeCachedError = wire.AppendEDE(nil, dns.ExtendedErrorCodeCachedError, "")
 )
 
 // staleEDE is what says that e has ended.
@@ -82,8 +82,7 @@ func edeIn(opt *dns.OPT) (b []byte) {
 	}
 	for _, o := range opt.Option {
 		if e, ok := o.(*dns.EDNS0_EDE); ok {
-			data := append(binary.BigEndian.AppendUint16(nil, e.InfoCode), e.ExtraText...)
-			b = edeOf(b, wire.AppendOption(nil, wire.OptionEDE, data))
+			b = edeOf(b, wire.AppendEDE(nil, e.InfoCode, e.ExtraText))
 		}
 	}
 	return b

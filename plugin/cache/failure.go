@@ -1,11 +1,11 @@
 package cache
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -38,12 +38,10 @@ func (e *entry) failedBefore(now time.Time) bool {
 // failureEDE is what later clients are told of a failure: that it is an old one, and why it failed if err knows.
 func failureEDE(err error) []byte {
 	b := slices.Clip(edeCachedError)
-	var why interface {
-		ExtendedError() (code uint16, text string)
-	}
+	var why edns.Explainer
 	if errors.As(err, &why) {
 		code, text := why.ExtendedError()
-		b = edeOf(b, wire.AppendOption(nil, wire.OptionEDE, append(binary.BigEndian.AppendUint16(nil, code), text...)))
+		b = edeOf(b, wire.AppendEDE(nil, code, text))
 	}
 	return b
 }

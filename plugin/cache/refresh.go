@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/response"
 
 	"github.com/miekg/dns"
@@ -193,14 +194,13 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 }
 
 // noClient is the writer of a query that nobody waits for.
-type noClient struct{ local net.Addr }
+type noClient struct {
+	nonwriter.Unconnected
+	local net.Addr
+}
 
 func (n *noClient) LocalAddr() net.Addr         { return n.local }
 func (n *noClient) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
 func (n *noClient) Network() string             { return "udp" }
 func (n *noClient) WriteMsg(*dns.Msg) error     { return nil }
 func (n *noClient) Write(b []byte) (int, error) { return len(b), nil }
-func (n *noClient) Close() error                { return nil }
-func (n *noClient) TsigStatus() error           { return nil }
-func (n *noClient) TsigTimersOnly(bool)         {}
-func (n *noClient) Hijack()                     {}

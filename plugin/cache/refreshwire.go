@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
@@ -90,7 +89,7 @@ func (r *laneRefresh) asMessage() {
 	}
 	ctx, cancel := detached(r.ctx)
 	defer cancel()
-	rw := r.cache.fetch(ctx, &noClient{local: net.UDPAddrFromAddrPort(r.peer.Local)}, m, r.entry, r.counts)
+	rw := r.cache.fetch(ctx, &noClient{local: r.peer.LocalAddr()}, m, r.entry, r.counts)
 	r.end(rw.fit())
 }
 

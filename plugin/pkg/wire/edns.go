@@ -170,3 +170,11 @@ func AppendOption(b []byte, code uint16, data []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
 	return append(b, data...)
 }
+
+// AppendEDE appends an extended error to b (RFC 8914 §2).
+func AppendEDE(b []byte, code uint16, text string) []byte {
+	b = binary.BigEndian.AppendUint16(b, OptionEDE)
+	b = binary.BigEndian.AppendUint16(b, uint16(2+len(text)))
+	b = binary.BigEndian.AppendUint16(b, code)
+	return append(b, text...)
+}

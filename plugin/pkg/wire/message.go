@@ -93,17 +93,6 @@ func PeerOf(remote, local net.Addr) Peer {
 	return p
 }
 
-// RemoteAddr is the client's address as a message's writer has it, LocalAddr the one that the query was sent to.
-func (p *Peer) RemoteAddr() net.Addr { return p.addr(p.Client) }
-func (p *Peer) LocalAddr() net.Addr  { return p.addr(p.Local) }
-
-func (p *Peer) addr(a netip.AddrPort) net.Addr {
-	if p.Proto == TCP {
-		return net.TCPAddrFromAddrPort(a)
-	}
-	return net.UDPAddrFromAddrPort(a)
-}
-
 func addrPort(a net.Addr) (ap netip.AddrPort) {
 	switch a := a.(type) {
 	case *net.UDPAddr:

@@ -142,6 +142,9 @@ func (w *Reply) SetWriter(name string) { w.writer = name }
 // AddOption puts an EDNS option into the reply, if the client gets an OPT record at all.
 func (w *Reply) AddOption(code uint16, data []byte) { w.options = AppendOption(w.options, code, data) }
 
+// AddEDE adds an extended error (RFC 8914 §2).
+func (w *Reply) AddEDE(code uint16, text string) { w.options = AppendEDE(w.options, code, text) }
+
 // Count is the number of records in a section.
 func (w *Reply) Count(s Section) int { return int(w.count[s]) }
 

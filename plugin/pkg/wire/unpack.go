@@ -25,7 +25,7 @@ func (u *Unpacked) Set(q *Query) (*dns.Msg, error) {
 	var head [HeaderLen]byte
 	binary.BigEndian.PutUint16(head[2:], q.flags)
 	u.request = request{}
-	u.msg.MsgHdr = headerOf(head[:])
+	u.msg.MsgHdr = Header(head[:])
 	u.msg.Id = q.id
 	u.question[0] = dns.Question{Name: Text(q.Name()), Qtype: q.qtype, Qclass: q.qclass}
 	u.msg.Question = u.question[:]
@@ -62,7 +62,7 @@ func unpackPlain(packet []byte) *dns.Msg {
 		return nil
 	}
 	r := new(request)
-	r.msg.Question, r.msg.MsgHdr = r.question[:], headerOf(packet)
+	r.msg.Question, r.msg.MsgHdr = r.question[:], Header(packet)
 	r.question[0] = dns.Question{
 		Name:   Text(packet[HeaderLen : HeaderLen+n]),
 		Qtype:  binary.BigEndian.Uint16(rest),
@@ -81,7 +81,8 @@ func unpackPlain(packet []byte) *dns.Msg {
 	return &r.msg
 }
 
-func headerOf(packet []byte) dns.MsgHdr {
+// Header is the header of a packet, which is at least HeaderLen octets long.
+func Header(packet []byte) dns.MsgHdr {
 	flags := binary.BigEndian.Uint16(packet[2:])
 	return dns.MsgHdr{
 		Id:                 binary.BigEndian.Uint16(packet),
