@@ -196,6 +196,7 @@ func TestDoQIdle(t *testing.T) {
 	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
 		conns.Add(1)
 		streams(conn, echoStream)
+		<-conn.Context().Done() // AcceptStream may fail before
 		ended <- context.Cause(conn.Context())
 	})
 	p := quicTo(t, addr, roots)
