@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,7 @@ type mailbag struct {
 	ends     [batchSize]int // of each reply, in bytes
 	names    [batchSize]unix.RawSockaddrInet6
 	lens     [batchSize]uint32 // of names
-	controls [batchSize][controlSpace]byte
+	controls [batchSize][mmsg.ControlSpace]byte
 	controln [batchSize]int
 	count    int
 }
@@ -100,7 +101,7 @@ func (m *mailbag) sendAll() {
 	}
 	begin := 0
 	for i := range m.count {
-		h := m.add(m.bytes[begin:m.ends[i]])
+		h := m.Add(m.bytes[begin:m.ends[i]])
 		begin = m.ends[i]
 		h.Name, h.Namelen = (*byte)(unsafe.Pointer(&m.names[i])), m.lens[i]
 		h.Control = nil
@@ -110,7 +111,7 @@ func (m *mailbag) sendAll() {
 		h.SetControllen(m.controln[i])
 	}
 	m.send()
-	m.clear()
+	m.Clear()
 	m.count, m.bytes = 0, m.bytes[:0]
 	if cap(m.bytes) > mostKept {
 		m.bytes = nil

@@ -11,27 +11,21 @@ import (
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-// A batch is so many packets. Of 8, 32 and 128, with 32 a query costs least.
-const batchSize = 32
+// batchSize is the queries, or replies, of a batch.
+const batchSize = mmsg.Batch
 
-// Memory of a packet: what most queries need lies together, so that the caches hold it; the rest of a long
-// one is read into pages that are touched for nothing else.
+// The octets of most queries and replies lie together. replySpace is no power of two, or the begins of all replies would share
+// cache lines.
 const (
-	querySpace = 1024 + 64 // not a power of two, or the begins of all packets would share cache lines
-	queryRest  = MaxUDPQuery + 1
+	querySpace = 1024 + 64
 	replySpace = 1536 + 64
 )
-
-// mmsghdr is struct mmsghdr of recvmmsg(2).
-type mmsghdr struct {
-	unix.Msghdr
-	n uint32
-}
 
 // batchedSocket reads and writes by recvmmsg and sendmmsg, and waits by Go's poller.
 type batchedSocket struct {
@@ -41,15 +35,9 @@ type batchedSocket struct {
 	wild bool // bound to all addresses: packets tell which one they were sent to
 	is4  bool // of the IPv4 family
 
-	in       [batchSize]mmsghdr
-	inVec    [batchSize][2]unix.Iovec
-	names    [batchSize]unix.RawSockaddrInet6
-	controls [batchSize][controlSpace]byte
-	queries  []byte
-	rests    []byte   // mapped
-	long     []byte   // a query that does not lie in one piece
-	out      outgoing // the loop's own replies
-	replies  []byte   // their memory
+	in      *mmsg.Incoming
+	out     outgoing // the loop's own replies
+	replies []byte   // their memory
 
 	outbox *outbox      // for replies of others
 	stack  *replyStack  // for replies that the socket does not take; nil if they are waited with
@@ -60,9 +48,6 @@ type batchedSocket struct {
 	err       error
 	receiving func(uintptr) bool // a method as value, made once
 }
-
-// controlSpace is the room for a packet's control message; IPv6's is the longer.
-const controlSpace = unix.SizeofCmsghdr + (unix.SizeofInet6Pktinfo+7)&^7
 
 func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	raw, err := conn.SyscallConn()
@@ -75,27 +60,17 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
-	s.rests, err = unix.Mmap(-1, 0, batchSize*queryRest, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, fmt.Errorf("memory for packets: %w", err)
+	if s.in, err = mmsg.NewIncoming(querySpace, MaxUDPQuery+1); err != nil {
+		return nil, err
 	}
-	s.queries = make([]byte, batchSize*querySpace)
+	s.in.WithNames()
+	if s.wild {
+		s.in.WithControls()
+	}
 	s.replies = make([]byte, batchSize*replySpace)
 	s.receiving = s.recvmmsg
 	s.out.init(raw)
 	s.outbox = newOutbox(raw)
-	for i := range batchSize {
-		first, rest := s.queries[i*querySpace:][:querySpace], s.rests[i*queryRest:][:queryRest]
-		s.inVec[i][0].Base, s.inVec[i][1].Base = &first[0], &rest[0]
-		s.inVec[i][0].SetLen(len(first))
-		s.inVec[i][1].SetLen(len(rest))
-		s.in[i].Iov = &s.inVec[i][0]
-		s.in[i].SetIovlen(2)
-		s.in[i].Name = (*byte)(unsafe.Pointer(&s.names[i]))
-		if s.wild {
-			s.in[i].Control = &s.controls[i][0]
-		}
-	}
 	return s, nil
 }
 
@@ -158,47 +133,24 @@ func (s *batchedSocket) receive(wait bool) (int, error) {
 
 // recvmmsg reads a batch. It reports false to wait until there is something.
 func (s *batchedSocket) recvmmsg(fd uintptr) bool {
-	for i := range s.in {
-		s.rearm(i)
+	n, e := s.in.Receive(fd)
+	switch e {
+	case 0:
+		s.n = n
+	case unix.EAGAIN:
+		log.Idle()
+		return !s.wait
+	default:
+		s.err = os.NewSyscallError("recvmmsg", e)
 	}
-	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&s.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
-		switch e {
-		case 0:
-			s.n = int(n)
-			return true
-		case unix.EINTR:
-		case unix.EAGAIN:
-			log.Idle()
-			return !s.wait
-		default:
-			s.err = os.NewSyscallError("recvmmsg", e)
-			return true
-		}
-	}
+	return true
 }
 
-// rearm makes a header ready for the next packet.
-func (s *batchedSocket) rearm(i int) {
-	h := &s.in[i]
-	h.Namelen = unix.SizeofSockaddrInet6
-	if s.wild {
-		h.SetControllen(controlSpace)
-	}
-}
-
-func (s *batchedSocket) packet(i int) []byte {
-	n := int(s.in[i].n)
-	if n <= querySpace {
-		return s.queries[i*querySpace:][:n:querySpace]
-	}
-	s.long = append(s.long[:0], s.queries[i*querySpace:][:querySpace]...)
-	s.long = append(s.long, s.rests[i*queryRest:][:n-querySpace]...)
-	return s.long
-}
+func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
 
 func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
-	client = addrPortOf(&s.names[i])
+	name, _ := s.in.Name(i)
+	client = addrPortOf(name)
 	return netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), s.localOf(i)
 }
 
@@ -226,17 +178,10 @@ func zoneOf(index uint32) string {
 
 // localOf is the address that packet i was sent to.
 func (s *batchedSocket) localOf(i int) netip.AddrPort {
-	if a, ok := pktinfo(s.control(i)); ok {
+	if a, ok := pktinfo(s.in.Control(i)); ok {
 		return netip.AddrPortFrom(a.Unmap(), s.own.Port())
 	}
 	return s.own
-}
-
-func (s *batchedSocket) control(i int) []byte {
-	if !s.wild {
-		return nil
-	}
-	return s.controls[i][:s.in[i].Controllen]
 }
 
 // pktinfo is the address in a packet's control message. It makes the message one that is fit to be sent
@@ -266,35 +211,38 @@ func pktinfo(control []byte) (netip.Addr, bool) {
 }
 
 func (s *batchedSocket) space() []byte {
-	return s.replies[s.out.n*replySpace:][:0:replySpace]
+	return s.replies[s.out.Len()*replySpace:][:0:replySpace]
 }
 
 func (s *batchedSocket) answer(i int, b []byte) {
-	h := s.out.add(b)
-	h.Name, h.Namelen = s.in[i].Name, s.in[i].Namelen
+	h := s.out.Add(b)
+	name, n := s.in.Name(i)
+	h.Name, h.Namelen = (*byte)(unsafe.Pointer(name)), n
 	if s.wild {
-		h.Control, h.Controllen = s.in[i].Control, s.in[i].Controllen
+		control := s.in.Control(i)
+		h.Control = unsafe.SliceData(control)
+		h.SetControllen(len(control))
 	}
 }
 
 func (s *batchedSocket) send() {
-	if s.out.n == 0 {
+	if s.out.Len() == 0 {
 		return
 	}
 	s.out.send()
 	s.stackRest()
-	s.out.clear()
+	s.out.Clear()
 }
 
 // stackRest puts the replies that the socket did not take onto the stack.
 func (s *batchedSocket) stackRest() {
-	for i := s.out.sent; i < s.out.n; i++ {
-		h, control := &s.out.headers[i], []byte(nil)
+	for i := s.out.Sent(); i < s.out.Len(); i++ {
+		h, control := s.out.Header(i), []byte(nil)
 		if s.wild {
 			control = unsafe.Slice(h.Control, h.Controllen)
 		}
 		to := addrPortOf((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
-		s.stack.push(s.out.datagram(i), control, to)
+		s.stack.push(s.out.Datagram(i), control, to)
 	}
 }
 
@@ -311,18 +259,14 @@ func (s *batchedSocket) close() error {
 		}
 		err = errors.Join(err, s.late.Close())
 	}
-	if s.rests != nil {
-		err = errors.Join(err, unix.Munmap(s.rests))
-		s.rests = nil
-	}
-	return err
+	return errors.Join(err, s.in.Close())
 }
 
 // back returns the way back to the sender of packet i.
 func (s *batchedSocket) back(i int, room *backRoom) back {
 	client, local := s.peer(i)
 	*room = datagramBack{socket: s, to: client, from: local}
-	room.control = room.space[:copy(room.space[:], s.control(i))]
+	room.control = room.space[:copy(room.space[:], s.in.Control(i))]
 	return room
 }
 
@@ -334,7 +278,7 @@ type datagramBack struct {
 	socket   *batchedSocket
 	to, from netip.AddrPort
 	control  []byte // makes the reply leave from the address that was asked; it lies in space
-	space    [controlSpace]byte
+	space    [mmsg.ControlSpace]byte
 }
 
 func (b *datagramBack) remote() net.Addr { return new(wire.AddrRoom).Set(wire.UDP, b.to) }
