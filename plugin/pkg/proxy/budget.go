@@ -4,7 +4,7 @@ import "sync/atomic"
 
 const (
 	minSockets = 16    // to each upstream, whatever others have
-	maxSockets = 16384 // to one upstream
+	maxSockets = 1024  // to one upstream
 	allSockets = 20480 // of the process; there are some 28,000 ports for all of a machine, usually
 )
 

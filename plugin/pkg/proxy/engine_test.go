@@ -34,6 +34,13 @@ func (s *mirrorSocket) send(b []byte) error {
 	s.to.received(s.owner, s.buf[:n], nil)
 	return nil
 }
+func (s *mirrorSocket) sendAll(d *datagrams) (n int, err error) {
+	for b, ok := d.next(); ok; b, ok = d.next() {
+		s.send(b)
+		n++
+	}
+	return n, nil
+}
 func (*mirrorSocket) close()         {}
 func (*mirrorSocket) addr() net.Addr { return nil }
 

@@ -23,6 +23,9 @@ type sockets interface {
 type socket interface {
 	// send sends b, without waiting.
 	send(b []byte) error
+	// sendAll sends a batch of maxRun at most, or what is left of it, and returns how many it could send. An error is about the
+	// next one, which is left out if sendAll is called again.
+	sendAll(*datagrams) (int, error)
 	// close closes the socket. It does not wait for a receiver that is just being told something.
 	close()
 	addr() net.Addr

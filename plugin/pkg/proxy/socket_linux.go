@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -41,6 +43,9 @@ type epollSocket struct {
 	in    *epollSockets
 }
 
+// replySpace is the octets of most replies: they lie together.
+const replySpace = 1536 + 64
+
 func newSockets(to receiver) (sockets, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -52,18 +57,23 @@ func newSockets(to receiver) (sockets, error) {
 	}
 	s := &epollSockets{to: to, epoll: os.NewFile(uintptr(fd), "epoll"), fd: fd, ended: make(chan struct{})}
 	raw, err := s.epoll.SyscallConn()
+	var in *mmsg.Incoming
+	if err == nil {
+		in, err = mmsg.NewIncoming(replySpace, maxDatagram)
+	}
 	if err != nil {
 		s.epoll.Close()
 		return nil, err
 	}
-	go s.run(raw)
+	go s.run(raw, in)
 	return s, nil
 }
 
-func (s *epollSockets) run(raw syscall.RawConn) {
+func (s *epollSockets) run(raw syscall.RawConn, in *mmsg.Incoming) {
 	defer close(s.ended)
-	r := &epollReader{sockets: s, buf: make([]byte, maxDatagram), lane: wire.NewLane()}
+	r := &epollReader{sockets: s, in: in, lane: wire.NewLane()}
 	defer r.lane.Close()
+	defer in.Close()
 	for raw.Read(r.drain) == nil {
 	}
 }
@@ -173,13 +183,51 @@ func (e *epollSocket) send(b []byte) error {
 	}
 	defer e.release()
 	errno := write(e.fd, b)
-	if errno == unix.ECONNREFUSED || errno == unix.EINTR {
-		errno = write(e.fd, b) // the first is about an earlier datagram; this one was not sent
+	if again(errno) {
+		errno = write(e.fd, b)
 	}
 	if errno != 0 {
 		return e.err("write", errno)
 	}
 	return nil
+}
+
+// again reports whether a datagram was not sent for a reason that is none of its own: the first one is about an earlier datagram.
+func again(errno syscall.Errno) bool { return errno == unix.ECONNREFUSED || errno == unix.EINTR }
+
+// datagrams is a batch to be sent.
+type datagrams struct{ mmsg.Outgoing }
+
+const maxRun = mmsg.Batch
+
+func (d *datagrams) add(b []byte) { d.Add(b) }
+func (d *datagrams) clear()       { d.Clear() }
+
+func (d *datagrams) next() (b []byte, ok bool) {
+	if d.Sent() == d.Len() {
+		return nil, false
+	}
+	defer d.Skip()
+	return d.Datagram(d.Sent()), true
+}
+
+func (e *epollSocket) sendAll(d *datagrams) (int, error) {
+	before := d.Sent()
+	if !e.hold() {
+		d.Skip()
+		return 0, net.ErrClosed
+	}
+	defer e.release()
+	errno := d.Send(uintptr(e.fd))
+	if again(errno) {
+		errno = d.Send(uintptr(e.fd))
+	}
+	n := d.Sent() - before
+	if errno != 0 {
+		d.Skip()
+		return n, e.err("write", errno)
+	}
+	return n, nil
 }
 
 func (e *epollSocket) err(op string, errno syscall.Errno) error {
@@ -190,7 +238,7 @@ func (e *epollSocket) err(op string, errno syscall.Errno) error {
 type epollReader struct {
 	sockets *epollSockets
 	lane    *wire.Lane // in which those go on who wait for the replies
-	buf     []byte
+	in      *mmsg.Incoming
 	events  [128]unix.EpollEvent
 	ready   [128]*epollSocket
 }
@@ -229,13 +277,15 @@ func (r *epollReader) take(n int) []*epollSocket {
 	return ready
 }
 
-// read reads one datagram; epoll tells again if there are more.
+// read reads a batch; epoll tells again if there is more.
 func (r *epollReader) read(e *epollSocket) {
-	n, errno := read(e.fd, r.buf)
+	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
-		r.sockets.to.received(e.owner, r.buf[:n], r.lane)
-	case unix.EAGAIN, unix.EINTR:
+		for i := range n {
+			r.sockets.to.received(e.owner, r.in.Datagram(i), r.lane)
+		}
+	case unix.EAGAIN:
 	default:
 		r.sockets.to.failed(e.owner, e.err("read", errno))
 	}

@@ -76,6 +76,18 @@ func (s *portableSocket) send(b []byte) error {
 	return err
 }
 
+func (s *portableSocket) sendAll(d *datagrams) (int, error) {
+	for n := 0; ; n++ {
+		b, ok := d.next()
+		if !ok {
+			return n, nil
+		}
+		if err := s.send(b); err != nil {
+			return n, err
+		}
+	}
+}
+
 func (s *portableSocket) close() {
 	s.owner.mu.Lock()
 	delete(s.owner.conns, s.conn)

@@ -8,8 +8,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// udpPool is the UDP sockets to one upstream. Each query goes out on a socket of its own as long as more may be
-// opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id.
+// udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long as more may
+// be opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id. A socket that has carried
+// wornOut is closed, so that ports change however busy they are.
 type udpPool struct {
 	make    func(receiver) (sockets, error) // newSockets
 	sockets sockets
@@ -18,6 +19,8 @@ type udpPool struct {
 	opening int
 }
 
+const wornOut = 512 // exchanges
+
 // udpSocket is a connected socket, and the carrier of what is under way on it.
 type udpSocket struct {
 	socket
@@ -25,23 +28,31 @@ type udpSocket struct {
 	pending idTable
 	opened  int64
 	used    int64 // when the last exchange ended
+	carried int   // exchanges
 	index   int   // in the pool
 }
 
 // askUDP sends x: at the end of the batch that lane is in, or at once without one.
 func (e *engine) askUDP(x *Exchange, lane *wire.Lane) {
 	x.Proto = "udp"
+	later := e.unsentOf(lane)
 	e.mu.Lock()
-	s, err := e.socketFor(x)
-	if err != nil {
-		e.unlock()
-		e.end(x, err)
-		return
+	s := later.socket()
+	if s == nil {
+		var err error
+		if s, err = e.socketFor(x); err != nil {
+			e.unlock()
+			e.end(x, err)
+			return
+		}
+	} else {
+		e.reuse(x)
 	}
 	if s.pending.n == 0 && x.reused {
 		e.udp.idle--
 	}
 	s.pending.add(x, e.random)
+	s.carried++
 	x.on, x.Local = s, s.addr()
 	e.schedule(x, e.now())
 	id, query := x.id, x.Query
@@ -50,26 +61,32 @@ func (e *engine) askUDP(x *Exchange, lane *wire.Lane) {
 		x.flips = new(flips)
 		x.flips.mix(query, e.random)
 	}
-	e.unlock()
-	if lane != nil {
-		e.sendLater(lane, unsentQuery{s, x, id, query})
+	if later != nil {
+		later.add(lane, unsentQuery{s, x, id, query})
+		e.unlock()
 		return
 	}
+	e.unlock()
 	e.sendUDP(s, x, id, query)
 }
 
 // sendUDP sends the query of x, which is under way on s. If that fails, x ends.
 func (e *engine) sendUDP(s *udpSocket, x *Exchange, id uint16, query []byte) {
 	if err := s.send(query); err != nil {
-		e.mu.Lock() // x may have ended, and may be another exchange by now
-		unsent := s.pending.find(id) == x
-		if unsent {
-			e.take(x, e.now())
-		}
-		e.unlock()
-		if unsent {
-			e.end(x, err)
-		}
+		e.notSent(s, x, id, err)
+	}
+}
+
+// notSent ends x, which could not be sent on s, unless it has ended: it may be another exchange by now.
+func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
+	e.mu.Lock()
+	waits := s.pending.find(id) == x
+	if waits {
+		e.take(x, e.now())
+	}
+	e.unlock()
+	if waits {
+		e.end(x, err)
 	}
 }
 
@@ -110,9 +127,14 @@ func (e *engine) socketFor(x *Exchange) (*udpSocket, error) {
 	if s.pending.n >= crowded {
 		return nil, ErrBusy
 	}
+	e.reuse(x)
+	return s, nil
+}
+
+// reuse notes that x goes out on a socket that others had before.
+func (e *engine) reuse(x *Exchange) {
 	x.reused = true
 	e.proxy.counts.hits.get(viaUDP).Inc()
-	return s, nil
 }
 
 // openUDP opens a socket. mu is not held.
@@ -206,7 +228,7 @@ func (s *udpSocket) drop(x *Exchange, now int64) {
 	}
 	p, conf := &s.engine.udp, s.engine.proxy.transport.conf.Load()
 	p.idle++
-	if conf.maxIdle > 0 && p.idle > conf.maxIdle || conf.aged(s.opened, now) {
+	if conf.maxIdle > 0 && p.idle > conf.maxIdle || conf.aged(s.opened, now) || s.carried >= wornOut {
 		p.close(s.engine, s)
 	}
 }

@@ -99,6 +99,38 @@ func TestSocketsAreShared(t *testing.T) {
 	})
 }
 
+// However few sockets there may be, their ports change.
+func TestSocketsWearOut(t *testing.T) {
+	defer func(b int64) { socketBudget.limit = b }(socketBudget.limit)
+	socketBudget.limit = 0 // leaves minSockets
+	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
+		ports := map[int]int{}
+		var mu sync.Mutex
+		addr := udpUpstream(t, func(q []byte, from *net.UDPAddr, send func([]byte)) {
+			mu.Lock()
+			ports[from.Port]++
+			mu.Unlock()
+			send(replyTo(q))
+		})
+		p := proxyTo(addr)
+		for range minSockets * wornOut * 5 / 4 {
+			if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(ports) <= minSockets || len(ports) > 2*minSockets {
+			t.Errorf("%d ports", len(ports))
+		}
+		for port, n := range ports {
+			if n > wornOut { // a port that is given twice is unlikely
+				t.Errorf("port %d carried %d queries", port, n)
+			}
+		}
+	})
+}
+
 // Of 100,000 forged replies none is taken, and the true one behind them is.
 func TestForgedReplies(t *testing.T) {
 	const upstreams, queries, forgeries = 5, 20, 1000

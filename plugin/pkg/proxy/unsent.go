@@ -6,11 +6,19 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// unsent is the queries of one batch of a lane, which are sent when it is over: one after the other, with nothing between
-// them, so that an upstream which is woken by the first one finds the others, too.
+// unsent is the queries of one batch of a lane, which are sent when it is over, with nothing between them: an upstream
+// that is woken by the first one finds the others, too. They leave from one port, by one system call, and the replies
+// come in as few. The next batch has another port, so that those who guess must still guess it.
 type unsent struct {
-	mu  sync.Mutex
-	all []unsentQuery
+	engine *engine
+
+	// guarded by the engine's lock
+	filling []unsentQuery
+	run     int // the last so many have the same socket
+
+	sendMu sync.Mutex // never held while the engine's lock is
+	going  []unsentQuery
+	out    datagrams
 }
 
 type unsentQuery struct {
@@ -20,38 +28,91 @@ type unsentQuery struct {
 	query  []byte
 }
 
-// sendLater sends x's query, which is under way on s, at the end of the lane's batch.
-func (e *engine) sendLater(lane *wire.Lane, u unsentQuery) {
-	list := e.unsent.Get(lane)
-	list.mu.Lock()
-	list.all = append(list.all, u)
-	first := len(list.all) == 1
-	list.mu.Unlock()
-	if first {
-		lane.SendLater(list)
+// unsentOf is the unsent of a lane, which the caller is in, nil without a lane.
+func (e *engine) unsentOf(lane *wire.Lane) *unsent {
+	if lane == nil {
+		return nil
 	}
+	l := e.unsent.Get(lane)
+	l.engine = e
+	return l
 }
 
-// Send implements wire.Sender. What has ended meanwhile is left out: its memory may be another query's.
+// socket is the one that the next query of the batch leaves from, nil if any will do. The engine's lock is held.
+func (l *unsent) socket() *udpSocket {
+	if l == nil || l.run == 0 || l.run == maxRun {
+		return nil
+	}
+	s := l.filling[len(l.filling)-1].socket
+	if s.pending.n == 0 || s.pending.n >= crowded { // with none under way it may be closed
+		return nil
+	}
+	return s
+}
+
+// add sends u at the end of the lane's batch. The engine's lock is held.
+func (l *unsent) add(lane *wire.Lane, u unsentQuery) {
+	n := len(l.filling)
+	if n == 0 {
+		lane.SendLater(l)
+	}
+	if n > 0 && l.run < maxRun && l.filling[n-1].socket == u.socket {
+		l.run++
+	} else {
+		l.run = 1
+	}
+	l.filling = append(l.filling, u)
+}
+
+// Send implements wire.Sender.
 func (l *unsent) Send() {
-	l.mu.Lock()
-	all := l.all
-	l.all = nil
-	l.mu.Unlock()
-	for i := range all {
-		u := &all[i]
-		e := u.socket.engine
-		e.mu.Lock()
-		waits := u.socket.pending.find(u.id) == u.x
-		e.mu.Unlock()
-		if waits {
-			e.sendUDP(u.socket, u.x, u.id, u.query)
+	l.sendMu.Lock()
+	defer l.sendMu.Unlock()
+	all := l.take()
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && n < maxRun && all[n].socket == all[0].socket {
+			n++
+		}
+		l.send(all[0].socket, all[:n])
+		all = all[n:]
+	}
+	clear(l.going)
+}
+
+// take is what is to be sent. What has ended meanwhile is left out: its memory may be another query's.
+func (l *unsent) take() []unsentQuery {
+	l.engine.mu.Lock()
+	defer l.engine.mu.Unlock()
+	l.filling, l.going, l.run = l.going[:0], l.filling, 0
+	n := 0
+	for _, u := range l.going {
+		if u.socket.pending.find(u.id) == u.x {
+			l.going[n] = u
+			n++
 		}
 	}
-	clear(all)
-	l.mu.Lock()
-	if l.all == nil {
-		l.all = all[:0]
+	clear(l.going[n:])
+	l.going = l.going[:n]
+	return l.going
+}
+
+// send sends queries on s. One that cannot be sent ends.
+func (l *unsent) send(s *udpSocket, all []unsentQuery) {
+	if len(all) == 1 {
+		l.engine.sendUDP(s, all[0].x, all[0].id, all[0].query)
+		return
 	}
-	l.mu.Unlock()
+	for i := range all {
+		l.out.add(all[i].query)
+	}
+	sent := 0
+	for sent < len(all) {
+		n, err := s.sendAll(&l.out)
+		if sent += n; err != nil {
+			l.engine.notSent(s, all[sent].x, all[sent].id, err)
+			sent++
+		}
+	}
+	l.out.clear()
 }

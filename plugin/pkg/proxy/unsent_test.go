@@ -24,11 +24,13 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
 		var mu sync.Mutex
 		var seen []string
-		addr := udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) {
+		ports := map[int]bool{}
+		addr := udpUpstream(t, func(q []byte, from *net.UDPAddr, send func([]byte)) {
 			m := new(dns.Msg)
 			m.Unpack(q)
 			mu.Lock()
 			seen = append(seen, m.Question[0].Name)
+			ports[from.Port] = true
 			mu.Unlock()
 			send(replyTo(q))
 		})
@@ -76,6 +78,9 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(seen, want) {
 			t.Errorf("the upstream saw %q, want %q", seen, want)
+		}
+		if len(ports) != 4 { // 40 in a batch are more than one port has
+			t.Errorf("queries of two batches came from %d ports", len(ports))
 		}
 	})
 }
