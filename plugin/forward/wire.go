@@ -32,11 +32,11 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		q.Await(r)
 		return wire.Park
 	}
-	switch r.last.do {
+	switch r.do {
 	case handOn:
 		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
 	case fail:
-		w.Fail(r.last.rcode, f.explain(&r.course, r.upstreams, r.last))
+		w.Fail(r.rcode, r.err)
 		return wire.Done
 	}
 	if !w.LoadMessage(q, r.reply) {

@@ -1,0 +1,135 @@
+package forward
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// errand carries out the course of one query that no goroutine waits for, for a relay. It is what task is for the message lane.
+//
+// The course is stepped by whoever ends an exchange. With its last step the errand is over, and may be used for another one.
+type errand struct {
+	course
+	relay     *relay
+	forward   *Forward
+	upstreams []*proxy.Proxy
+	began     time.Time
+	deadline  time.Time
+	cancelled time.Time // when nobody waits any more; zero is never
+
+	x       proxy.Exchange
+	query   []byte
+	numbers [16]int
+	room    [128]byte // for query
+	raced   bool      // a race may still have an exchange under way
+
+	reply []byte // of the last attempt that had one
+}
+
+var errands = sync.Pool{New: func() any { return new(errand) }}
+
+// newErrand is the errand of r, which asks what q does. It is to be begun.
+func (f *Forward) newErrand(r *relay, q *wire.Query) *errand {
+	e := errands.Get().(*errand)
+	e.relay, e.forward, e.upstreams, e.began = r, f, *f.upstreams.Load(), time.Now()
+	e.course = f.newCourse(e, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
+	e.deadline = e.began.Add(overall)
+	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
+		e.deadline = e.cancelled
+	}
+	e.query, e.x.Cookie = q.Append(e.room[:0], 0), false
+	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
+		e.query, e.x.Cookie = proxy.CutHopByHop(e.query)
+	}
+	return e
+}
+
+func (e *errand) down(up int) bool { return e.upstreams[up].Down(e.forward.maxFails) }
+func (e *errand) chance(n int) int { return rand.IntN(n) }
+
+// Took implements policy.Timed.
+func (e *errand) Took(up int) time.Duration { return e.upstreams[up].Latency().Smooth() }
+
+func (e *errand) patience(up int) time.Duration { return e.upstreams[up].Latency().Slow() }
+
+// gone reports whether nobody waits any more.
+func (e *errand) gone() bool { return !e.cancelled.IsZero() && !time.Now().Before(e.cancelled) }
+
+// proceed takes the next step after something happened. The errand may be over then.
+//
+// lane is the one that the caller is in, nil if in none.
+func (e *errand) proceed(ev event, lane *wire.Lane) {
+	ev.at, ev.gone = time.Since(e.began), e.gone()
+	a := e.step(ev)
+	e.forward.note(e.upstreams, a)
+	switch {
+	case a.do != ask:
+		e.finish(a, lane)
+	case a.after > 0:
+		time.AfterFunc(a.after, func() { e.ask(a, nil) })
+	default:
+		e.ask(a, lane)
+	}
+}
+
+func (e *errand) ask(a action, lane *wire.Lane) {
+	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
+	if a.second >= 0 {
+		e.raced = true
+		e.forward.race(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()
+		return
+	}
+	e.upstreams[a.to].BeginIn(&e.x, lane)
+}
+
+// endRace implements racer.
+func (e *errand) endRace(ra *race, lane *wire.Lane) {
+	if ra.err == nil {
+		e.reply = ra.reply
+	}
+	e.proceed(ra.event(e.gone()), lane)
+}
+
+// EndExchange implements proxy.Ender.
+func (e *errand) EndExchange(x *proxy.Exchange) {
+	if err := x.Err; err != nil {
+		e.proceed(event{kind: failed, fault: faultOf(e.gone(), err), err: err}, nil)
+		return
+	}
+	e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...))
+	lane := x.Lane
+	x.Reply, x.Lane = nil, nil
+	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, lane)
+}
+
+// finish tells the relay what came of the course.
+func (e *errand) finish(a action, lane *wire.Lane) {
+	if e.forward.maxConcurrent > 0 {
+		e.forward.concurrent.Add(-1)
+	}
+	err := a.err
+	if a.do == fail {
+		err = e.forward.explain(&e.course, e.upstreams, a)
+	}
+	e.relay.settle(a, e.reply, err, lane)
+	e.free()
+}
+
+// maxKept is the longest reply, in octets, whose memory is kept for the next errand.
+const maxKept = 4096
+
+func (e *errand) free() {
+	if e.raced {
+		return
+	}
+	if cap(e.reply) > maxKept {
+		e.reply = nil
+	}
+	e.course, e.relay, e.forward, e.upstreams, e.query = course{}, nil, nil, nil, nil
+	e.x.Query, e.x.Owner, e.x.Err, e.x.Local = nil, nil, nil, nil
+	errands.Put(e)
+}
