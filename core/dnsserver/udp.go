@@ -239,7 +239,8 @@ func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
 
 // origin is where packet i, which was taken last, came from.
 func (l *udpLoop) origin(i int) *udpOrigin {
-	o := &udpOrigin{udpTransport: l.udpTransport}
+	o := udpOrigins.Get().(*udpOrigin)
+	o.udpTransport, o.kept = l.udpTransport, false
 	o.back = l.sock.back(i, &o.room)
 	if l.client != l.sender {
 		o.back = &proxiedBack{o.back, net.UDPAddrFromAddrPort(l.client)}
@@ -252,11 +253,24 @@ type udpOrigin struct {
 	*udpTransport
 	back back
 	room backRoom // of back
+	kept bool     // the message lane has seen back: a handler may keep it
 }
 
-func (o *udpOrigin) base() *Server          { return o.server }
-func (o *udpOrigin) begin()                 { o.inflight.add() }
-func (o *udpOrigin) end()                   { o.inflight.done() }
+var udpOrigins = sync.Pool{New: func() any { return new(udpOrigin) }}
+
+func (o *udpOrigin) base() *Server { return o.server }
+func (o *udpOrigin) begin()        { o.inflight.add() }
+
+// end is the last that o is asked; unless it is kept it is used again.
+func (o *udpOrigin) end() {
+	u := o.udpTransport
+	if !o.kept {
+		o.udpTransport, o.back = nil, nil
+		udpOrigins.Put(o)
+	}
+	u.inflight.done()
+}
+
 func (o *udpOrigin) reply(b []byte, _ bool) { o.back.write(b) }
 
 func (o *udpOrigin) replyIn(lane *wire.Lane, b []byte) {
@@ -266,6 +280,7 @@ func (o *udpOrigin) replyIn(lane *wire.Lane, b []byte) {
 }
 
 func (o *udpOrigin) serveMessage(packet []byte) {
+	o.kept = true
 	o.server.serveMessage(context.Background(), o.responder(), packet)
 }
 

@@ -138,31 +138,26 @@ func (w *workers) work(me *worker) {
 
 // inflight counts the queries that a transport works on, for its end.
 type inflight struct {
+	n        atomic.Int64
+	draining atomic.Bool
+
 	mu   sync.Mutex
-	n    int
-	zero chan struct{} // closed when n is 0 after drain was called
+	zero chan struct{} // closed when n is 0 after drained was called
 }
 
-func (f *inflight) add() {
-	f.mu.Lock()
-	f.n++
-	f.mu.Unlock()
-}
+func (f *inflight) add()       { f.n.Add(1) }
+func (f *inflight) busy() bool { return f.n.Load() > 0 }
 
 func (f *inflight) done() {
+	if f.n.Add(-1) > 0 || !f.draining.Load() {
+		return
+	}
 	f.mu.Lock()
-	f.n--
-	if f.n == 0 && f.zero != nil {
+	defer f.mu.Unlock()
+	if f.zero != nil {
 		close(f.zero)
 		f.zero = nil
 	}
-	f.mu.Unlock()
-}
-
-func (f *inflight) busy() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.n > 0
 }
 
 // drained is closed when no query is in flight. No more may be added.
@@ -170,7 +165,8 @@ func (f *inflight) drained() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := make(chan struct{})
-	if f.n == 0 {
+	f.draining.Store(true) // who is done after this looks at zero
+	if f.n.Load() == 0 {
 		close(c)
 	} else {
 		f.zero = c
