@@ -32,10 +32,15 @@ type flightShard struct {
 type flight struct {
 	question
 	ask   asking
-	ends  wire.Exchange // what others wait for: ask, then what the first one is parked on; guarded by shard.mu
 	shard *flightShard
 	room  [48]byte // for most names
+
+	// guarded by shard.mu
+	ends   wire.Exchange // what others wait for: ask, then what the first one is parked on
+	shared bool          // somebody was told of ask, and may keep it
 }
+
+var freeFlights = sync.Pool{New: func() any { return new(flight) }}
 
 // asking is what others wait for while the first one asks the plugins below.
 type asking struct{ wire.Ending }
@@ -52,6 +57,7 @@ func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
 	defer s.mu.Unlock()
 	if fl := s.all[hash]; fl != nil {
 		if fl.same(k) {
+			fl.shared = true
 			return nil, fl.ends
 		}
 		return nil, nil
@@ -59,35 +65,53 @@ func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
 	if s.all == nil {
 		s.all = map[uint64]*flight{}
 	}
-	fl := &flight{question: *k, shard: s}
-	fl.ends = &fl.ask
+	fl := freeFlights.Get().(*flight)
+	fl.question, fl.shard, fl.ends = *k, s, &fl.ask
 	fl.name = append(fl.room[:0], k.name...)
 	s.all[hash] = fl
 	return fl, nil
 }
 
-// boards lets others wait for x.
+// boards lets others wait for x, and is the last that the first one asks of the flight.
 func (fl *flight) boards(x wire.Exchange) {
 	fl.shard.mu.Lock()
 	fl.ends = x
+	shared := fl.shared
 	fl.shard.mu.Unlock()
+	if shared {
+		fl.ask.End()
+	}
 	x.Then(fl)
-	fl.ask.End()
 }
 
 // Resume ends a flight that has boarded: it implements wire.Resumer.
-func (fl *flight) Resume() { fl.leave() }
+func (fl *flight) Resume() {
+	if !fl.leave() {
+		fl.free()
+	}
+}
 
-func (fl *flight) leave() {
+// leave makes the next one to miss the same a first one again, and reports whether anybody else has seen the flight.
+func (fl *flight) leave() (shared bool) {
 	fl.shard.mu.Lock()
+	defer fl.shard.mu.Unlock()
 	delete(fl.shard.all, fl.flightHash())
-	fl.shard.mu.Unlock()
+	return fl.shared
 }
 
 // over ends a flight that has not boarded.
 func (fl *flight) over() {
-	fl.leave()
-	fl.ask.End()
+	if fl.leave() {
+		fl.ask.End()
+		return
+	}
+	fl.free()
+}
+
+// free lets a flight be used again that nobody else has seen, and so has not ended.
+func (fl *flight) free() {
+	fl.question, fl.shard, fl.ends = question{}, nil, nil
+	freeFlights.Put(fl)
 }
 
 // prompt remembers questions that the plugins below have answered at once, in the lane, each in the one place that it can have. They need no

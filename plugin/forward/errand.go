@@ -63,7 +63,10 @@ func (e *errand) gone() bool { return !e.cancelled.IsZero() && !time.Now().Befor
 //
 // lane is the one that the caller is in, nil if in none.
 func (e *errand) proceed(ev event, lane *wire.Lane) {
-	ev.at, ev.gone = time.Since(e.began), e.gone()
+	if ev.kind != begun {
+		ev.at = time.Since(e.began)
+	}
+	ev.gone = e.gone()
 	a := e.step(ev)
 	e.forward.note(e.upstreams, a)
 	switch {

@@ -103,7 +103,7 @@ func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 	switch x.shown.refused {
 	case 1:
 		if x.reused = false; x.Proto == "udp" {
-			e.askUDP(x, nil)
+			e.askUDP(x, nil, e.now())
 		} else {
 			e.askStream(x, 0)
 		}

@@ -118,7 +118,10 @@ func (e *engine) take(x *Exchange, now int64) {
 }
 
 // end tells the owner of x, which was taken or never under way. mu is not held.
-func (e *engine) end(x *Exchange, err error) {
+func (e *engine) end(x *Exchange, err error) { e.endAt(x, err, 0) }
+
+// endAt is end at a time, 0 if that has to be looked at.
+func (e *engine) endAt(x *Exchange, err error, now int64) {
 	if x.flips != nil {
 		x.flips.undo(x.Query[wire.HeaderLen:])
 	}
@@ -126,7 +129,9 @@ func (e *engine) end(x *Exchange, err error) {
 		x.Query = x.shown.plain
 	}
 	if x.Err = err; err == nil {
-		now := e.now()
+		if now == 0 {
+			now = e.now()
+		}
 		x.RTT = time.Duration(now - x.sent)
 		e.proxy.succeeded(x, time.Duration(now-x.begun))
 	}

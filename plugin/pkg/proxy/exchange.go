@@ -98,7 +98,7 @@ func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
 		if x.Stream || p.secured() {
 			e.askStream(x, 0)
 		} else {
-			e.askUDP(x, lane)
+			e.askUDP(x, lane, x.begun)
 		}
 	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
 		e.askByWorker(x)

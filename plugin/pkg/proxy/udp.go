@@ -32,8 +32,8 @@ type udpSocket struct {
 	index   int   // in the pool
 }
 
-// askUDP sends x: at the end of the batch that lane is in, or at once without one.
-func (e *engine) askUDP(x *Exchange, lane *wire.Lane) {
+// askUDP sends x at the time now: at the end of the batch that lane is in, or at once without one.
+func (e *engine) askUDP(x *Exchange, lane *wire.Lane, now int64) {
 	x.Proto = "udp"
 	later := e.unsentOf(lane)
 	e.mu.Lock()
@@ -54,7 +54,7 @@ func (e *engine) askUDP(x *Exchange, lane *wire.Lane) {
 	s.pending.add(x, e.random)
 	s.carried++
 	x.on, x.Local = s, s.addr()
-	e.schedule(x, e.now())
+	e.schedule(x, now)
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
 	if e.proxy.randomCase {
@@ -173,12 +173,13 @@ func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane) {
 		e.proxy.counts.ignored.get(v).Inc()
 		return
 	}
+	now := e.now()
 	e.mu.Lock()
 	x := s.pending.find(in.id)
 	odd := otherID
 	if x != nil {
 		if odd = in.mismatch(e.proxy, b, v, x); odd == proper {
-			e.take(x, e.now())
+			e.take(x, now)
 		}
 	}
 	e.unlock()
@@ -196,7 +197,7 @@ func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane) {
 		x.flips.undoReply(b, x.Query)
 	}
 	x.Reply, x.Facts, x.Lane = b, in.Facts, lane
-	e.end(x, nil)
+	e.endAt(x, nil, now)
 }
 
 // failed ends what is under way on s: the system told that nobody listens there, or the like.
