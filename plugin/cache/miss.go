@@ -189,14 +189,14 @@ type kept struct {
 
 // keep stores the reply that w holds as an answer to k.
 func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
-	e := &entry{key: k.key, packed: w.Pack(), kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
+	e := &entry{key: k.key, kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
 	switch {
 	case what.reach.everyone && k.nets:
 		e.key, e.forAll = k.turned(), true
 	case k.nets:
 		e.more().reach = what.reach
 	}
-	e.name = append([]byte(nil), k.name...)
+	e.packed, e.name = w.PackWith(k.name)
 	if c.prefetch > 0 {
 		e.freq = freq.New(now)
 		e.freq.Reset(now, what.hits)

@@ -30,8 +30,16 @@ func (w *Reply) Copy(from *Reply) {
 
 // Pack puts away the message that w holds.
 func (w *Reply) Pack() Packed {
+	p, _ := w.PackWith(nil)
+	return p
+}
+
+// PackWith is Pack with a copy of key in the same block of memory.
+func (w *Reply) PackWith(key []byte) (p Packed, copied []byte) {
 	body := w.buf[w.qend:]
-	blob := make([]byte, 0, len(w.recs)*packedRec+len(body))
+	blob := make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body))
+	copied = append(blob, key...)
+	copied, blob = copied[:len(key):len(key)], copied[len(key):]
 	for _, r := range w.recs {
 		blob = binary.LittleEndian.AppendUint16(blob, r.Off)
 		blob = binary.LittleEndian.AppendUint16(blob, r.TTL)
@@ -44,7 +52,7 @@ func (w *Reply) Pack() Packed {
 		qend:  uint16(w.qend),
 		flags: w.flags &^ FlagTC,
 		plain: uint32(w.plain),
-	}
+	}, copied
 }
 
 // Size is the octets of memory that p needs beside its own struct.
