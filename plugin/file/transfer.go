@@ -51,8 +51,8 @@ func (z *Zone) Announce(t *transfer.Transfer) (stop func()) {
 	if t == nil {
 		return func() {}
 	}
-	if z.Current() != nil {
-		t.NotifyLater(z.origin)
+	if v := z.Current(); v != nil {
+		t.Changed(z.origin, nil, v)
 	}
 	return z.OnReplace(func(old, now *zone.Zone) { t.Changed(z.origin, old, now) })
 }

@@ -14,8 +14,9 @@ const (
 )
 
 // Changed tells that a zone is another now, so that clients get what changed, and are notified; that takes place later. old
-// is nil for the first version, now if there is none any more. It compares both versions, which takes about 0.2 s
-// for a million records. It is made to be called by zone.Live's OnReplace. A nil Transfer does nothing.
+// is nil for the first version, which may be there before the server starts, now if there is none any more. It compares both
+// versions, after a reload the first one with the last one before, which takes about 0.2 s for a million records. It is made to
+// be called by zone.Live's OnReplace. A nil Transfer does nothing.
 func (t *Transfer) Changed(name string, old, now *zone.Zone) {
 	if t == nil || t.stanzaOf(name) == nil {
 		return
@@ -28,29 +29,50 @@ func (t *Transfer) Changed(name string, old, now *zone.Zone) {
 
 // record keeps what changed. Zones that a client cannot follow, as too much changed, begin anew.
 func (t *Transfer) record(name string, old, now *zone.Zone) {
+	var journal zone.Journal
+	known := old != nil
+	if !known && now != nil {
+		var before legacy
+		before, known = t.legacyOf(name)
+		old, journal = before.version, before.journal
+	}
 	var delta *zone.Delta
 	ok, limit := false, journalSize
 	if now != nil {
 		limit = max(limit, now.Size())
 	}
-	if old != nil && now != nil {
+	if known && now != nil {
 		delta, ok = zone.Diff(old, now, limit)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if now == nil {
+		delete(t.versions, name)
+	} else {
+		put(&t.versions, name, now)
+	}
 	if !ok {
 		delete(t.journals, name)
 		return
 	}
-	if t.journals == nil {
-		t.journals = map[string]*zone.Journal{}
-	}
 	j := t.journals[name]
 	if j == nil {
-		j = new(zone.Journal)
-		t.journals[name] = j
+		j = &journal
 	}
-	j.Add(delta, journalVersions, limit)
+	if !delta.Idle() {
+		j.Add(delta, journalVersions, limit)
+	}
+	if j.Len() > 0 {
+		put(&t.journals, name, j)
+	}
+}
+
+// put is m[k] = v, if m is nil, too.
+func put[V any](m *map[string]V, k string, v V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[k] = v
 }
 
 // since is what changed from the version that a client has to v, nil if that is not known, or more than v itself.

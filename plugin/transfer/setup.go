@@ -105,7 +105,7 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	t := new(Transfer)
+	t := &Transfer{block: blockOf(c.ServerBlockKeys)}
 	for i := range all {
 		t.stanzas = append(t.stanzas, &all[i].stanza)
 	}
@@ -124,11 +124,22 @@ func setup(c *caddy.Controller) error {
 				t.Transferers = append(t.Transferers, from)
 			}
 		}
+		t.inherit()
 		t.notify = newNotifier(t.tell)
 		watching.Go(func() { t.watch(ctx, lookEvery, t.NotifyLater) })
 		return nil
 	})
+	c.OnRestart(func() error {
+		t.offer()
+		return nil
+	})
+	c.OnRestartFailed(func() error {
+		t.withdraw()
+		return nil
+	})
 	c.OnShutdown(func() error {
+		t.withdraw()
+		t.forget()
 		cancel()
 		watching.Wait()
 		if t.notify != nil {

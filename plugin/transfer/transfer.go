@@ -4,6 +4,7 @@
 //	AXFR, IXFR ──ServeDNS──▶ stanza: may this client? ──▶ Source: a version of the zone ──▶ messages, packed from it
 //	                                                 └──▶ Transferer: a channel of records ──▶ messages
 //	Changed ──▶ journal: what changed, version by version ──▶ IXFR
+//	   │        (a reload hands it over)
 //	   └──────▶ notifier ──▶ NOTIFY to the secondaries of the zone's stanza
 //
 // Other plugins of the server block have the zones; they are found when the server starts, by the methods that they have.
@@ -17,6 +18,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
@@ -36,12 +38,16 @@ type (
 		Transferers []Transferer
 		Next        plugin.Handler
 
+		block   string // the keys of the server block
 		stanzas []*stanza
 		secrets map[string]string // of TSIG keys, by name, in base64
 		notify  *notifier         // from OnStartup to OnShutdown
 
-		mu       sync.Mutex
-		journals map[string]*zone.Journal // by zone
+		mu         sync.Mutex               // guards what follows
+		journals   map[string]*zone.Journal // by zone
+		versions   map[string]*zone.Zone    // to which the journals lead
+		inherited  map[string]legacy        // of zones whose first version is still to come
+		forgetting *time.Timer              // until when
 	}
 
 	// Transferer is a plugin that has zones to transfer.

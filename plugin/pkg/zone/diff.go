@@ -20,6 +20,9 @@ type Delta struct {
 // Size is the octets of memory that the delta needs.
 func (d *Delta) Size() int { return len(d.blob) }
 
+// Idle reports whether nothing changed but, at most, the SOA record under the same serial.
+func (d *Delta) Idle() bool { return d.From == d.To && d.Removed == 1 && d.Added == 1 }
+
 // Walk goes through the delta as RFC 1995 §4 sends it: the old SOA record, the records removed, the new SOA
 // record, the records added.
 func (d *Delta) Walk() *Walk { return &Walk{origin: d.origin, source: &deltaSource{rest: d.blob}} }
