@@ -46,7 +46,7 @@ func init() {
 
 // Run runs the server until a signal ends the process.
 func Run() {
-	caddy.TrapSignals()
+	trapSignals()
 	if !flag.Parsed() {
 		flag.Parse()
 	}
