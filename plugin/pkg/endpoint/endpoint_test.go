@@ -344,6 +344,10 @@ func TestClosingWaitsForRequestsButNotForIdleConnections(t *testing.T) {
 	must(t, err)
 	io.ReadAll(resp.Body)
 	resp.Body.Close() // the connection stays open
+	silent, err := net.Dial("tcp", addr)
+	must(t, err)
+	defer silent.Close()
+	want(t, addr, "/", "one") // so that the server has accepted it
 
 	answer := make(chan string)
 	go func() { answer <- get(addr, "/slow") }()

@@ -20,6 +20,7 @@ import (
 const (
 	timeout = 5 * time.Second
 	grace   = 5 * time.Second
+	silence = 100 * time.Millisecond // for a first request that is on its way
 )
 
 // key is what leases that share a server have in common.
@@ -31,6 +32,7 @@ type server struct {
 	listener net.Listener
 	http     *http.Server
 	done     chan struct{} // closed when the goroutine that serves has ended
+	silent   silentConns
 
 	leases []*Lease // in the order in which they were opened
 	owner  any      // whose handlers answer
@@ -47,7 +49,7 @@ func newServer(addr, webConfig string) (*server, error) {
 		return nil, err
 	}
 	s := &server{key: key{addr, webConfig}, listener: ln, done: make(chan struct{})}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout, ConnState: s.silent.note}
 	return s, nil
 }
 
@@ -70,6 +72,7 @@ func (s *server) start() {
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	defer time.AfterFunc(silence, s.silent.close).Stop()
 	if s.http.Shutdown(ctx) != nil {
 		s.http.Close()
 	}
