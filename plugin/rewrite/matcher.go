@@ -48,6 +48,13 @@ func newMatcher(kind, from string) (m matcher, err error) {
 	return m, err
 }
 
+// warn tells who wrote from without a final dot that it is looked for with one, which few names have there.
+func (m *matcher) warn(from string) {
+	if (m.kind == PrefixMatch || m.kind == SubstringMatch) && !strings.HasSuffix(from, ".") {
+		log.Warningf("%s %q is looked for as %q: names are compared with a final dot", m.kind, from, m.from)
+	}
+}
+
 // setTarget says what names become.
 func (m *matcher) setTarget(to string) {
 	m.to = to

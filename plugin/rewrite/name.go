@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -78,9 +77,7 @@ func newNameRule(m string, args []string) (Rule, error) {
 	if (kind == RegexMatch || kind == ExactMatch) && r.target.groups() > groups {
 		return nil, errors.New("the rewrite regex pattern (to) uses more subexpressions than its corresponding matching regex pattern (from)")
 	}
-	if (kind == PrefixMatch || kind == SubstringMatch) && !strings.HasSuffix(from, ".") {
-		log.Warningf("%s %q is looked for as %q: names are compared with a final dot", kind, from, r.from)
-	}
+	r.warn(from)
 	return r, r.setAnswers(answers)
 }
 

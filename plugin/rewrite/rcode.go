@@ -87,6 +87,7 @@ func newRcodeRule(m string, args []string) (Rule, error) {
 	if err != nil {
 		return nil, replyPatternError(err, "rcode", args[0])
 	}
+	match.warn(args[0])
 	return &rcodeRule{mode(m), match, ResponseRules{&rcodeEdit{from: from, to: to}}}, nil
 }
 

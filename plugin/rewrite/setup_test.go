@@ -1,7 +1,10 @@
 package rewrite
 
 import (
+	"bytes"
+	golog "log"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -116,6 +119,33 @@ func TestSetup(t *testing.T) {
 }
 
 // Local options that are not taken back are known to the server from then on.
+// Texts without a final dot that names mostly do not have there are remarked on, whatever the rule is for.
+func TestWarnsOfMissingDot(t *testing.T) {
+	var out bytes.Buffer
+	golog.SetOutput(&out)
+	defer golog.SetOutput(os.Stderr)
+	for rule, text := range map[string]string{
+		"name prefix pre- post-":         `prefix "pre-" is looked for as "pre-."`,
+		"name prefix pre. post.":         "",
+		"name suffix a.com b.com":        "",
+		"name regex ^a b":                "",
+		"name substring Sub subst":       `substring "Sub" is looked for as "sub."`,
+		"ttl prefix pre- 5":              `prefix "pre-" is looked for as "pre-."`,
+		"ttl substring .sub. 5":          "",
+		"ttl a.com 5":                    "",
+		"rcode substring sub NXDOMAIN 0": `substring "sub" is looked for as "sub."`,
+		"cname prefix pre- post-":        "", // the text is taken as it stands
+	} {
+		out.Reset()
+		if err := setup(caddy.NewTestController("dns", "rewrite "+rule)); err != nil {
+			t.Errorf("%s: %v", rule, err)
+		}
+		if got := out.String(); text == "" && got != "" || !strings.Contains(got, text) {
+			t.Errorf("%s: log %q, want %q", rule, got, text)
+		}
+	}
+}
+
 func TestSupportedOptions(t *testing.T) {
 	serving(t, "rewrite edns0 local set 65101 a\nrewrite edns0 local set 65102 a revert\nrewrite edns0 local unset 65103", nil)
 	for code, want := range map[uint16]bool{65101: true, 65102: false, 65103: false} {

@@ -70,6 +70,7 @@ func newTTLRule(m string, args []string) (Rule, error) {
 	if err != nil {
 		return nil, replyPatternError(err, "ttl", args[0])
 	}
+	match.warn(args[0])
 	return &ttlRule{mode(m), match, ResponseRules{&ttlEdit{least: least, most: most}}}, nil
 }
 
