@@ -81,7 +81,7 @@ func (h *holder) WriteMsg(m *dns.Msg) error {
 	if wanting(m, h.all) {
 		return h.Writer.WriteMsg(m)
 	}
-	return h.ResponseWriter.WriteMsg(m)
+	return h.ResponseWriter.WriteMsg(withoutMapped(m))
 }
 
 // ServeWire passes queries on that need nothing.
@@ -121,6 +121,26 @@ func wanting(m *dns.Msg, all bool) bool {
 // isMapped reports whether an IPv6 address is an IPv4 address that is mapped; those count as none (RFC 6147 §5.1.4).
 func isMapped(ip net.IP) bool { return ip.To4() != nil }
 
+// withoutMapped is m without the AAAA records that count as none. What has been taken from is not authentic any more.
+func withoutMapped(m *dns.Msg) *dns.Msg {
+	counts := func(rr dns.RR) bool {
+		aaaa, ok := rr.(*dns.AAAA)
+		return !ok || !isMapped(aaaa.AAAA)
+	}
+	var kept []dns.RR
+	for _, rr := range m.Answer {
+		if counts(rr) {
+			kept = append(kept, rr)
+		}
+	}
+	if len(kept) == len(m.Answer) {
+		return m
+	}
+	out := *m
+	out.Answer, out.AuthenticatedData = kept, false
+	return &out
+}
+
 var errNoReply = errors.New("no reply to the lookup of A records")
 
 // DoDNS64 looks up A records for the name that r asks for, and returns the reply to r: one that is made of them, or
@@ -134,10 +154,10 @@ func (d *DNS64) DoDNS64(ctx context.Context, w dns.ResponseWriter, r, origRespon
 	if resp == nil {
 		return nil, plugin.Error(pluginName, errNoReply)
 	}
-	if !hasA(resp) {
-		return origResponse, nil
-	}
 	RequestsTranslatedCount.WithLabelValues(metrics.WithServer(ctx)).Inc()
+	if !hasA(resp) {
+		return withoutMapped(origResponse), nil
+	}
 	return d.Synthesize(r, origResponse, resp), nil
 }
 

@@ -47,7 +47,7 @@ func parsePrefix(text string) (*net.IPNet, error) {
 		return nil, fmt.Errorf("invalid netmask %d IPv6 address: %q", bits, text)
 	}
 	if ones%8 != 0 || ones < 32 || ones > 96 {
-		return nil, fmt.Errorf("invalid prefix length %q: must be 32, 40, 48, 56, 64 or 96", text)
+		return nil, fmt.Errorf("invalid prefix length %q: must be a multiple of 8 from 32 to 96", text)
 	}
 	return network, nil
 }
