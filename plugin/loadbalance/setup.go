@@ -42,7 +42,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}
 		_, err := f.load()
 		if errors.Is(err, errOpen) && f.every > 0 {
-			log.Warningf("Failed to open weight file:%v. Will try again in %v", err, f.every)
+			f.warn(err)
 			return nil
 		}
 		return err

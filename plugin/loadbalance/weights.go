@@ -70,12 +70,19 @@ func (f *weightFile) watch(stop <-chan struct{}) {
 func (f *weightFile) reload() {
 	switch changed, err := f.load(); {
 	case errors.Is(err, errOpen):
-		log.Warningf("Failed to open weight file:%v. Will try again in %v", err, f.every)
+		f.warn(err)
 	case err != nil:
 		log.Errorf("Failed to reload weight file %s, the former weights stay: %v", f.path, err)
 	case changed:
 		log.Infof("Successfully reloaded weight file %s", f.path)
 	}
+}
+
+// warn tells that the file could not be opened, and will be tried again. The line is one that operators look for; why it could not is
+// for those who debug.
+func (f *weightFile) warn(why error) {
+	log.Warningf("Failed to open weight file:%v. Will try again in %v", errOpen, f.every)
+	log.Debug(why)
 }
 
 // choose puts one of the addresses to the front, each as likely as its weight says.

@@ -57,7 +57,7 @@ func TestReload(t *testing.T) {
 		{func() error { return nil }, "", 3},
 		{func() error { return os.WriteFile(file, []byte("www.example.org\n192.0.2.1 x\n"), 0o600) }, "wrong weight value", 3},
 		{func() error { return nil }, "", 3},
-		{func() error { return os.Remove(file) }, "Failed to open weight file:weight file open error", 3},
+		{func() error { return os.Remove(file) }, "Failed to open weight file:weight file open error. Will try again in 1h0m0s\n", 3},
 		{func() error { return os.WriteFile(file, []byte("www.example.org\n192.0.2.1 9\n"), 0o600) }, "Successfully reloaded weight file " + file, 9},
 	}
 	for i, s := range steps {
