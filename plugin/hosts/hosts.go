@@ -131,10 +131,8 @@ func (h *Hosts) reverse(w *wire.Reply, q *wire.Query) bool {
 	}
 	w.Begin(q)
 	w.SetFlag(wire.FlagAA, true)
-	for _, t := range h.tables() {
-		for name := range t.names(addr) {
-			w.Target(wire.Answer, q.Lower(), wire.TypePTR, h.ttl, name)
-		}
+	for name := range h.names(addr) {
+		w.Target(wire.Answer, q.Lower(), wire.TypePTR, h.ttl, name)
 	}
 	return w.Count(wire.Answer) > 0
 }

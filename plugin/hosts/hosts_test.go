@@ -104,6 +104,16 @@ func describe(rc int, m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + aa + ": " + strings.Join(lines, ", ")
 }
 
+// A name that stands at an address several times, in the file or beside it, is one of its names, where it came first.
+func TestNamesOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts")
+	os.WriteFile(file, []byte("192.0.2.1 d b D\n192.0.2.2 b\n192.0.2.1 a b\n"), 0o644)
+	h := serving(t, "hosts "+file+" {\n192.0.2.1 b c C d\n}")
+	if got := strings.Join(h.LookupStaticAddr("192.0.2.1"), " "); got != "d. b. a. c." {
+		t.Errorf("names %s", got)
+	}
+}
+
 func TestServe(t *testing.T) {
 	golog.SetOutput(new(bytes.Buffer))
 	defer golog.SetOutput(os.Stderr)
@@ -133,11 +143,7 @@ func TestServe(t *testing.T) {
 		{"example.org.", "PTR", "next"},
 		{"5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.", "PTR", "NOERROR aa: 5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa. 60 PTR own.wild.example.org."},
 	} {
-		got := both(t, h, tc.name, tc.typ)
-		if tc.name == "1.2.0.192.in-addr.arpa." {
-			got = strings.Replace(got, "1.2.0.192.in-addr.arpa. 60 PTR a.example.org., 1.2.0.192.in-addr.arpa. 60 PTR a.example.org.", "1.2.0.192.in-addr.arpa. 60 PTR a.example.org.", 1)
-		}
-		if got != tc.want {
+		if got := both(t, h, tc.name, tc.typ); got != tc.want {
 			t.Errorf("%s %s:\n got %s\nwant %s", tc.name, tc.typ, got, tc.want)
 		}
 	}

@@ -2,7 +2,9 @@ package hosts
 
 import (
 	"bytes"
+	"iter"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -159,12 +161,27 @@ func (h *Hostsfile) LookupStaticAddr(addr string) (names []string) {
 	if !ok {
 		return nil
 	}
-	for _, t := range h.tables() {
-		for name := range t.names(a) {
-			names = append(names, wire.Text(name))
-		}
+	for name := range h.names(a) {
+		names = append(names, wire.Text(name))
 	}
 	return names
+}
+
+// names is the names of an address, each once: those of the file, then those of inline lines. They are only to be read.
+func (h *Hostsfile) names(addr netip.Addr) iter.Seq[[]byte] {
+	file, inline := h.file.Load(), h.fixed
+	return func(yield func([]byte) bool) {
+		for name := range file.names(addr) {
+			if !yield(name) {
+				return
+			}
+		}
+		for name := range inline.names(addr) {
+			if !file.has(addr, name) && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 // Map is the names and addresses of one source.

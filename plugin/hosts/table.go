@@ -3,6 +3,7 @@ package hosts
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"io"
 	"iter"
 	"net/netip"
@@ -94,16 +95,26 @@ func (b *builder) build() (*table, error) {
 	if b.t.forward, err = b.BuildTable(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(b.t.reverse, func(x, y link) int { return x.addr.Compare(y.addr) })
-	b.t.reverse = slices.Clip(slices.CompactFunc(b.t.reverse, func(x, y link) bool { return x.addr == y.addr && b.t.name(x) == b.t.name(y) }))
+	b.t.reverse = slices.Clip(b.t.onceEach(b.t.reverse))
 	b.t.arena = slices.Clip(b.t.arena)
 	b.t.entries = b.t.forward.Records() + len(b.t.reverse)
 	return &b.t, nil
 }
 
-func (t *table) name(l link) string {
+// onceEach is links sorted by address, those of one address in the order of the source, and of equal ones the first.
+func (t *table) onceEach(links []link) []link {
+	slices.SortFunc(links, func(x, y link) int { // names stand in the arena in the order of the source
+		return cmp.Or(x.addr.Compare(y.addr), bytes.Compare(t.name(x), t.name(y)), cmp.Compare(x.name, y.name))
+	})
+	links = slices.CompactFunc(links, func(x, y link) bool { return x.addr == y.addr && bytes.Equal(t.name(x), t.name(y)) })
+	slices.SortFunc(links, func(x, y link) int { return cmp.Or(x.addr.Compare(y.addr), cmp.Compare(x.name, y.name)) })
+	return links
+}
+
+// name is a link's name. It is only to be read.
+func (t *table) name(l link) []byte {
 	b := t.arena[l.name:]
-	return string(b[:wire.NameLen(b)])
+	return b[:wire.NameLen(b)]
 }
 
 // find is the addresses of a name as records of a type, nil if there are none. A name that
@@ -140,12 +151,21 @@ func (t *table) names(addr netip.Addr) iter.Seq[[]byte] {
 		}
 		i, _ := slices.BinarySearchFunc(t.reverse, addr, func(l link, a netip.Addr) int { return l.addr.Compare(a) })
 		for ; i < len(t.reverse) && t.reverse[i].addr == addr; i++ {
-			b := t.arena[t.reverse[i].name:]
-			if !yield(b[:wire.NameLen(b)]) {
+			if !yield(t.name(t.reverse[i])) {
 				return
 			}
 		}
 	}
+}
+
+// has reports whether name is one of an address' names.
+func (t *table) has(addr netip.Addr, name []byte) bool {
+	for n := range t.names(addr) {
+		if bytes.Equal(n, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // addrOf is the address of the first of records of A or AAAA.
