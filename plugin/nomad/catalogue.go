@@ -119,9 +119,18 @@ func (c *catalogue) follow(k key, all []instance, index uint64) {
 	})
 }
 
+// pause waits a while, or until the catalogue ends.
+func (c *catalogue) pause() {
+	select {
+	case <-c.ctx.Done():
+	case <-time.After(retryPause):
+	}
+}
+
 // run follows a service until it is gone, or nobody asks for it any more. While no agent answers, it stays as it was.
 func (c *catalogue) run(k key, e *entry, index uint64) {
 	for time.Since(time.Unix(0, e.used.Load())) < c.unused {
+		asked := time.Now()
 		ctx, cancel := context.WithTimeout(c.ctx, c.wait+c.wait/16+requestTime)
 		all, next, err := c.ask(ctx, k, index)
 		cancel()
@@ -130,16 +139,15 @@ func (c *catalogue) run(k key, e *entry, index uint64) {
 			return
 		case err != nil:
 			logger.Warningf("Following service %s in %s: %v", k.service, k.namespace, err)
-			select {
-			case <-c.ctx.Done():
-				return
-			case <-time.After(retryPause):
-			}
+			c.pause()
 			continue
 		case len(all) == 0:
 			return
 		}
 		e.instances.Store(&all)
+		if next == index && time.Since(asked) < min(c.wait, retryPause) {
+			c.pause() // something between us and the agent answers at once
+		}
 		if next < index {
 			next = 0 // the agents began anew
 		}

@@ -14,6 +14,7 @@ package nomad
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -96,7 +97,7 @@ func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, s
 		server = s.Addr
 	}
 	all, err := n.catalog.get(ctx, key{namespace, service})
-	if err != nil || len(all) == 0 {
+	if err != nil || !slices.ContainsFunc(all, func(i instance) bool { return i.addr.IsValid() }) {
 		failed.WithLabelValues(server, n.met.label(namespace)).Inc()
 		m.Rcode = dns.RcodeNameError
 		return err

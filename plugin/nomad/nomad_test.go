@@ -33,12 +33,14 @@ type api struct {
 	changed  chan struct{}         // closed at the next change
 	asked    []*http.Request
 	down     bool
+	hasty    bool // it answers at once, whatever index is asked for
 }
 
 func newAPI(t *testing.T) (*api, string) {
 	t.Helper()
 	a := &api{index: 7, changed: make(chan struct{}), services: map[string][]instance{
 		"default/redis": {{Address: "192.0.2.1", Port: 6379}, {Address: "192.0.2.2", Port: 6380}, {Address: "192.0.2.1", Port: 6379}, {Address: "2001:db8::1", Port: 6379}, {Address: "odd", Port: 1}},
+		"default/odd":   {{Address: "odd", Port: 1}},
 	}}
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
@@ -48,7 +50,7 @@ func newAPI(t *testing.T) (*api, string) {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.asked = append(a.asked, r)
-	down, changed, index := a.down, a.changed, a.index
+	down, hasty, changed, index := a.down, a.hasty, a.changed, a.index
 	a.mu.Unlock()
 	if down {
 		http.Error(w, "as it should", http.StatusInternalServerError)
@@ -58,7 +60,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte(`{"config":{},"member":{},"stats":{}}`))
 		return
 	}
-	if want, _ := strconv.ParseUint(r.FormValue("index"), 10, 64); want >= index {
+	if want, _ := strconv.ParseUint(r.FormValue("index"), 10, 64); !hasty && want >= index {
 		wait, _ := time.ParseDuration(r.FormValue("wait"))
 		select {
 		case <-changed:
@@ -135,6 +137,7 @@ func TestServeDNS(t *testing.T) {
 			"redis.default.service.nomad. 30 IN SRV 10 10 6379 redis.default.service.nomad.; redis.default.service.nomad. 30 IN SRV 10 10 6380 redis.default.service.nomad."},
 		{"redis.default.service.nomad.", dns.TypeMX, "NOERROR +SOA service.nomad."},
 		{"nope.default.service.nomad.", dns.TypeA, "NXDOMAIN +SOA service.nomad."},
+		{"odd.default.service.nomad.", dns.TypeA, "NXDOMAIN +SOA service.nomad."},
 		{"x.redis.default.service.nomad.", dns.TypeA, "NXDOMAIN +SOA service.nomad."},
 		{"service.nomad.", dns.TypeNS, "NOERROR service.nomad. 30 IN NS ns1.service.nomad."},
 		{"service.nomad.", dns.TypeA, "NOERROR +SOA service.nomad."},
@@ -150,6 +153,18 @@ func TestServeDNS(t *testing.T) {
 	}
 	if h := a.asked[0].Header.Get("X-Nomad-Token"); h != "secret" {
 		t.Errorf("token %q", h)
+	}
+}
+
+// What answers at once when it should wait for a change is not asked again and again.
+func TestHastyAgent(t *testing.T) {
+	a, url := newAPI(t)
+	a.hasty = true
+	n := serving(t, url)
+	ask(n, "redis.default.service.nomad.", dns.TypeA)
+	time.Sleep(200 * time.Millisecond)
+	if asked := a.count(); asked > 3 {
+		t.Errorf("asked %d times", asked)
 	}
 }
 
