@@ -265,6 +265,59 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
+// What stands in the way of opening a file may go away.
+func TestUnopenableFile(t *testing.T) {
+	out := capture(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "way"), "a file")
+	path := filepath.Join(dir, "way", "db")
+	if err := setup(caddy.NewTestController("dns", "file "+path+" example.org")); err != nil {
+		t.Error(err)
+	}
+	if want := `Failed to open "open ` + path + `: not a directory": trying again in 1m0s`; !strings.Contains(out.String(), want) {
+		t.Errorf("logged %q", out)
+	}
+	if err := setup(caddy.NewTestController("dns", "file "+path+" example.org {\nreload 0\n}")); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("never to be looked at again: %v", err)
+	}
+}
+
+// A file full of what does not belong there does not fill the log.
+func TestWarningsAreCounted(t *testing.T) {
+	out := capture(t)
+	_, path := serving(t, fmt.Sprintf(exampleOrg, 1)+"$GENERATE 1-1000 x$.example.net. A 192.0.2.1\n", "", "example.org")
+	if n := strings.Count(out.String(), "is not in zone example.org.: left out"); n != maxWarnings {
+		t.Errorf("%d warnings", n)
+	}
+	if want := fmt.Sprintf("File %q: %d more warnings", path, 1000-maxWarnings); !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in %s", want, out)
+	}
+}
+
+// One file may serve several origins, also if it names one: the SOA record is that of all.
+func TestSOAOfAnotherOwner(t *testing.T) {
+	out := capture(t)
+	f, path := serving(t, "$ORIGIN example.org.\n$TTL 300\n@ SOA ns host 4 5 6 7 60\n@ NS ns\nwww.example.net. A 192.0.2.1\n", "", "example.org example.net")
+	for name, want := range map[string]string{"example.net.": "NOERROR <nil> [NOERROR 1 0 0]", "www.example.net.": "NOERROR <nil> [NOERROR 0 1 0]"} {
+		if got := both(t, f, name, "SOA"); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if want := "SOA record of example.org. is not at the apex of zone example.net.: taken for the zone's, which has none"; !strings.Contains(out.String(), want) {
+		t.Errorf("logged %q", out)
+	}
+	z := f.Zones.Z["example.net."]
+	before := z.Current()
+	write(t, path, "$ORIGIN example.org.\n$TTL 300\n@ SOA ns host 4 5 6 7 60\nwww.example.net. A 192.0.2.2\n")
+	if z.Refresh(t.Context()) || z.Current() != before {
+		t.Error("the same serial was taken for a change")
+	}
+	write(t, path, "$ORIGIN example.net.\n$TTL 300\n@ SOA ns host 9 5 6 7 60\nsub SOA ns host 8 5 6 7 60\n")
+	if !z.Refresh(t.Context()) || z.Current().Serial() != 9 {
+		t.Errorf("serial %d: the apex' own SOA record counts", z.Current().Serial())
+	}
+}
+
 func TestSetup(t *testing.T) {
 	dir := t.TempDir()
 	good, bad, noSOA := filepath.Join(dir, "good"), filepath.Join(dir, "bad"), filepath.Join(dir, "nosoa")

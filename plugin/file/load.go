@@ -66,9 +66,10 @@ type loader struct {
 // load reads r, record by record, so that no more than the records themselves is kept. open opens what the file includes.
 func (l *loader) load(r io.Reader, open func(path string) (io.ReadCloser, error)) (*zone.Zone, error) {
 	origin := wire.Text(l.origin)
-	b := zone.NewBuilder(l.origin, func(format string, args ...any) {
-		flog.Warningf("File %q: %s", l.file, fmt.Sprintf(format, args...))
-	})
+	w := warnings{file: l.file}
+	defer w.end()
+	b := zone.NewBuilder(l.origin, w.add)
+	b.AdoptSOA()
 	if l.nsec3 {
 		b.AllowNSEC3()
 	}
@@ -86,12 +87,36 @@ func (l *loader) load(r io.Reader, open func(path string) (io.ReadCloser, error)
 	case err != nil:
 		return nil, fmt.Errorf("file %q for origin %s: %w", l.file, origin, err)
 	}
+	if l.serial >= 0 && int64(v.Serial()) == l.serial {
+		return nil, errSameSerial // of a SOA record with another owner
+	}
 	if l.digest {
 		if err := v.VerifyDigest(); err != nil && !errors.Is(err, zone.ErrNoDigest) {
 			return nil, fmt.Errorf("file %q for origin %s: %w", l.file, origin, err)
 		}
 	}
 	return v, nil
+}
+
+// maxWarnings is how many of one reading are logged; the others are counted.
+const maxWarnings = 20
+
+// warnings logs what is wrong with single records of a file.
+type warnings struct {
+	file string
+	n    int
+}
+
+func (w *warnings) add(format string, args ...any) {
+	if w.n++; w.n <= maxWarnings {
+		flog.Warningf("File %q: %s", w.file, fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *warnings) end() {
+	if more := w.n - maxWarnings; more > 0 {
+		flog.Warningf("File %q: %d more warnings", w.file, more)
+	}
 }
 
 // records gives the records of p to b.

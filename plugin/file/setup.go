@@ -124,7 +124,7 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// open reads the files of all lines. A file that is not there is no error if it is looked at again later.
+// open reads the files of all lines. A file that cannot be opened is no error if it is looked at again later.
 func (f *File) open(lines []line) error {
 	f.Zones.Z = map[string]*Zone{}
 	for _, l := range lines {
@@ -140,7 +140,7 @@ func (f *File) open(lines []line) error {
 			err := z.Load()
 			switch {
 			case err == nil:
-			case errors.Is(err, fs.ErrNotExist) && l.reload > 0 && !parsing(err):
+			case l.reload > 0 && unopened(err):
 				flog.Warningf("Failed to open %q: trying again in %s", err, l.reload)
 			default:
 				return err
@@ -154,9 +154,9 @@ func (f *File) open(lines []line) error {
 	return nil
 }
 
-// parsing reports whether a file was there but could not be understood, for instance as
-// one that it includes is not there.
-func parsing(err error) bool {
-	var p *fs.PathError
-	return errors.As(err, &p) && err != error(p)
+// unopened reports whether the zone's file itself could not be opened; what goes wrong with its content, or with a file that it
+// includes, is another matter.
+func unopened(err error) bool {
+	p, ok := err.(*fs.PathError) //nolint:errorlint // a wrapped one is not of the zone's file
+	return ok && p.Op == "open"
 }

@@ -152,8 +152,12 @@ func (a *Answerer) synthesize(source Node) Result {
 	return r
 }
 
-// data answers with what a node has of the type, or with its CNAME record.
+// data answers with a node's CNAME record, or else with what it has of the type.
 func (a *Answerer) data(n Node) Result {
+	alias := n.flags()&hasCNAME != 0
+	if alias && !a.beside(n) {
+		return a.alias(n)
+	}
 	if a.qtype == wire.TypeRRSIG {
 		if a.signatures(n) {
 			return Hit
@@ -162,16 +166,33 @@ func (a *Answerer) data(n Node) Result {
 		a.put(wire.Answer, a.owner(), set)
 		return Hit
 	}
-	if n.flags()&hasCNAME != 0 {
-		set := n.Set(wire.TypeCNAME)
-		a.put(wire.Answer, a.owner(), set)
-		a.Target = set.Records().AppendRData(a.room(), a.z.origin)
-		return follow
-	}
-	if n.Empty() {
+	switch {
+	case alias:
+		return a.alias(n)
+	case n.Empty():
 		return Empty
 	}
 	return NoData
+}
+
+// beside reports whether the type asked for is looked for though the node has a CNAME record: the CNAME itself, what a signed zone
+// has beside each (RFC 4035 §2.5), and what makes an apex.
+func (a *Answerer) beside(n Node) bool {
+	switch a.qtype {
+	case wire.TypeCNAME, wire.TypeRRSIG, typeNSEC:
+		return true
+	case wire.TypeSOA, wire.TypeNS:
+		return len(n.prefix()) == 0
+	}
+	return false
+}
+
+// alias answers with a node's CNAME record, to be followed.
+func (a *Answerer) alias(n Node) Result {
+	set := n.Set(wire.TypeCNAME)
+	a.put(wire.Answer, a.owner(), set)
+	a.Target = set.Records().AppendRData(a.room(), a.z.origin)
+	return follow
 }
 
 // signatures answers with all signatures of a node; it reports whether there are some.

@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,9 +14,11 @@ import (
 type Builder struct {
 	origin []byte
 	warn   func(format string, args ...any)
-	nsec3  bool // NSEC3 records are taken
-	digest bool // there is a ZONEMD record at the apex
-	leads  bool // an alias leads out of the zone
+	nsec3  bool    // NSEC3 records are taken
+	digest bool    // there is a ZONEMD record at the apex
+	leads  bool    // an alias leads out of the zone
+	adopts bool    // a SOA record of another owner is taken for that of the apex, if there is none
+	stray  *Record // the last such, nil if there is none
 
 	names arena // lower prefixes, each behind its length
 	nodes []draft
@@ -68,12 +71,19 @@ func NewBuilder(origin []byte, warn func(format string, args ...any)) *Builder {
 // AllowNSEC3 makes Add take NSEC3 and NSEC3PARAM records (RFC 5155), which are an error otherwise.
 func (b *Builder) AllowNSEC3() { b.nsec3 = true }
 
+// AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no other comes.
+func (b *Builder) AdoptSOA() { b.adopts = true }
+
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record
 // whose owner is not in the zone is left out, and one that is there already.
 func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error {
 	var buf [wire.MaxName + 1]byte
 	name := buf[:copy(buf[:], owner)]
 	wire.Lower(name, name)
+	if typ == wire.TypeSOA && b.adopts && string(name) != string(b.origin) {
+		b.stray = &Record{Owner: bytes.Clone(owner), Type: typ, TTL: ttl, RData: bytes.Clone(rdata)}
+		return nil
+	}
 	if !wire.Below(name, b.origin) {
 		b.warn("record %s is not in zone %s: left out", wire.Text(owner), wire.Text(b.origin))
 		return nil
@@ -102,6 +112,22 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 	r.data, r.bytes = b.data.add(stored), uint32(len(stored))
 	b.append(b.node(name, wire.Hash(name)), r)
 	return nil
+}
+
+// adopt adds the SOA record that has another owner, if there is none of the apex.
+func (b *Builder) adopt() error {
+	if b.stray == nil {
+		return nil
+	}
+	owner, apex := wire.Text(b.stray.Owner), wire.Text(b.origin)
+	for i := b.nodes[0].first; i >= 0; i = b.recs[i].next {
+		if b.recs[i].typ == wire.TypeSOA {
+			b.warn("SOA record of %s is not at the apex of zone %s: left out", owner, apex)
+			return nil
+		}
+	}
+	b.warn("SOA record of %s is not at the apex of zone %s: taken for the zone's, which has none", owner, apex)
+	return b.Add(b.origin, wire.TypeSOA, b.stray.TTL, b.stray.RData)
 }
 
 // holds reports whether a name lies in the zone.

@@ -23,6 +23,9 @@ func (b *Builder) Build() (*Zone, error) {
 // BuildTable makes a Zone of records that are not a zone of their own: it needs no SOA
 // record, and is good for Lookup, but not for answering.
 func (b *Builder) BuildTable() (*Zone, error) {
+	if err := b.adopt(); err != nil {
+		return nil, err
+	}
 	z := &Zone{origin: b.origin, nodes: len(b.nodes), leads: b.leads}
 	b.index = nil
 	var out arena

@@ -104,6 +104,7 @@ func (z *Zone) ordered() []uint32 {
 		for i, k := range all {
 			z.order[i] = k.place
 		}
+		z.sorted.Store(true)
 	})
 	return z.order
 }

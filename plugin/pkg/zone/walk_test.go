@@ -11,6 +11,29 @@ import (
 	"github.com/miekg/dns"
 )
 
+// The first walk sorts the names; meanwhile others ask for the size.
+func TestSizeDuringFirstWalk(t *testing.T) {
+	z := build(t, "example.org.", apex+"a A 192.0.2.1\nb A 192.0.2.2\n")
+	small := z.Size()
+	done := make(chan int)
+	go func() {
+		n := 0
+		for w := z.Transfer(); ; n++ {
+			if _, ok := w.Next(); !ok {
+				break
+			}
+		}
+		done <- n
+	}()
+	if n := z.Size(); n != small && n != small+4*z.Names() {
+		t.Errorf("size %d, at first %d", n, small)
+	}
+	<-done
+	if n := z.Size(); n != small+4*z.Names() {
+		t.Errorf("size %d with %d names in order, at first %d", n, z.Names(), small)
+	}
+}
+
 // lines is what a walk gives, a line for each record.
 func lines(t testing.TB, w *Walk) (all []string) {
 	t.Helper()

@@ -32,6 +32,7 @@ package zone
 import (
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -52,7 +53,8 @@ type Zone struct {
 	nsec3 *hashed // NSEC3 records, nil if there are none
 
 	orderOnce sync.Once
-	order     []uint32 // all nodes in canonical order
+	order     []uint32    // all nodes in canonical order; written in orderOnce
+	sorted    atomic.Bool // order is there
 }
 
 // soa is what is asked of the SOA record all the time.
@@ -91,7 +93,10 @@ func (z *Zone) hidden() []uint32 {
 
 // Size is the octets of memory that the zone needs.
 func (z *Zone) Size() int {
-	n := len(z.index) + 12*len(z.nsec.keys) + 4*len(z.order)
+	n := len(z.index) + 12*len(z.nsec.keys)
+	if z.sorted.Load() {
+		n += 4 * len(z.order)
+	}
 	if z.nsec3 != nil {
 		n += 12 * len(z.nsec3.chain.keys)
 	}

@@ -41,6 +41,26 @@ func add(b *Builder, rr dns.RR) error {
 	return b.Add(buf[:owner], rr.Header().Rrtype, rr.Header().Ttl, buf[owner+10:n])
 }
 
+// A CNAME record beside other data goes before it (RFC 1034 §4.3.2 step 3a), but not at an apex before what makes that.
+func TestCNAMEBesideOthers(t *testing.T) {
+	z := build(t, "example.org.", apex+"@ CNAME www\nboth CNAME www\nboth A 192.0.2.9\nboth TXT x\nwww A 192.0.2.1\n*.star CNAME www\n*.star A 192.0.2.8\n")
+	const alias = ". 300 IN CNAME www.example.org.\n"
+	for _, tc := range []struct{ name, typ, want string }{
+		{"both.example.org.", "A", "an both.example.org" + alias + "an www.example.org. 300 IN A 192.0.2.1\n"},
+		{"both.example.org.", "TXT", "an both.example.org" + alias},
+		{"both.example.org.", "CNAME", "an both.example.org" + alias},
+		{"x.star.example.org.", "A", "an www.example.org. 300 IN A 192.0.2.1\nan x.star.example.org" + alias},
+		{"example.org.", "A", "an example.org" + alias + "an www.example.org. 300 IN A 192.0.2.1\n"},
+		{"example.org.", "SOA", "an example.org. 300 IN SOA ns1.example.org. hostmaster.example.org. 7 7200 3600 1209600 60\n"},
+		{"example.org.", "NS", "an example.org. 300 IN NS ns.example.net.\nan example.org. 300 IN NS ns1.example.org.\n"},
+	} {
+		_, got := answer(t, z, tc.name, tc.typ, false)
+		if !strings.HasPrefix(got, "NOERROR aa\n"+tc.want) || strings.Count(got, "\nan ") != strings.Count("\n"+tc.want, "\nan ") {
+			t.Errorf("%s %s:\n%swant\n%s", tc.name, tc.typ, got, tc.want)
+		}
+	}
+}
+
 const apex = "@ SOA ns1 hostmaster 7 7200 3600 1209600 60\n@ NS ns1\n@ NS ns.example.net.\nns1 A 192.0.2.1\nns1 AAAA 2001:db8::1\n"
 
 // answer asks and writes the reply down: rcode and AA, then a line for each record.

@@ -76,7 +76,8 @@ func unknownType(text []byte) error {
 	return fmt.Errorf("unknown type %q: must be a type's name, or TYPE and its number", text)
 }
 
-// setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it.
+// setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it. A SOA record that has neither counts
+// for no time, as CoreDNS 1.14.7 reads it, and so do those behind it.
 func (p *Parser) setTTL(own bool) error {
 	r := &p.record
 	if own {
@@ -86,7 +87,10 @@ func (p *Parser) setTTL(own bool) error {
 		return nil
 	}
 	if !p.hasTTL {
-		return errNoTTL
+		if r.Type != dns.TypeSOA {
+			return errNoTTL
+		}
+		p.ttl, p.hasTTL = 0, true
 	}
 	r.TTL = p.ttl
 	return nil

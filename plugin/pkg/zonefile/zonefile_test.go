@@ -106,6 +106,21 @@ func TestTTLs(t *testing.T) {
 	if s := strings.Join(ttls, " "); s != "10 10 20 20 5 30 5" {
 		t.Errorf("TTLs %s", s)
 	}
+	for text, want := range map[string]string{
+		"@ SOA a b 1 2 3 4 5\nx A 192.0.2.1\ny 7 A 192.0.2.2\nz A 192.0.2.3\n": "0 0 7 7",
+		"@ SOA a b 1 2 3 4 5\n$TTL 9\nx A 192.0.2.1\n":                         "0 9",
+		"$TTL 9\n@ SOA a b 1 2 3 4 5\n":                                        "9",
+		"x 7 A 192.0.2.1\n@ SOA a b 1 2 3 4 5\n":                               "7 7",
+	} {
+		got, err := readAll(t, text, "db")
+		ttls = nil
+		for _, l := range got {
+			ttls = append(ttls, strings.Fields(l)[1])
+		}
+		if s := strings.Join(ttls, " "); err != nil || s != want {
+			t.Errorf("%q: TTLs %s, %v, want %s", text, s, err, want)
+		}
+	}
 	for text, want := range map[string]uint32{"0": 0, "4294967295": 4294967295, "1w2d3h4m5s": 788645, "1H": 3600, "2h30": 7230} {
 		if got, ok := parseTTL([]byte(text)); !ok || got != want {
 			t.Errorf("%s: %d %v", text, got, ok)
