@@ -154,10 +154,10 @@ func (r *replica) first(ctx context.Context) {
 
 func (r *replica) failed(primary string, err error) {
 	if errors.Is(err, fetch.ErrConnect) {
-		slog.Errorf("Failed to setup transfer `%s' with `%q': %v", r.name(), primary, err)
+		plog.Errorf("Failed to setup transfer `%s' with `%q': %v", r.name(), primary, err)
 		return
 	}
-	slog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
+	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
 }
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of those with a newer
@@ -235,7 +235,7 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) err
 	if err := r.serve(v, time.Now()); err != nil {
 		return err
 	}
-	slog.Infof("Transferred: %s from %s", r.name(), primary)
+	plog.Infof("Transferred: %s from %s", r.name(), primary)
 	r.keep(true)
 	return nil
 }

@@ -30,6 +30,9 @@ import (
 
 var slog = log.NewWithPlugin("secondary")
 
+// plog is for the lines about single primaries, which CoreDNS 1.14.7 writes in the name of file.
+var plog = log.NewWithPlugin("file")
+
 // Secondary is the plugin. Of File it uses Next and Fall.
 type Secondary struct {
 	file.File

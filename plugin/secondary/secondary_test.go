@@ -297,9 +297,9 @@ func TestLife(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"[ERROR] plugin/secondary: Failed to transfer `example.org.' from \"" + none.addr + `": the primary answers`,
+		"[ERROR] plugin/file: Failed to transfer `example.org.' from \"" + none.addr + `": the primary answers`,
 		"[WARNING] plugin/secondary: All 'example.org.' masters failed to transfer, retrying in ",
-		"[INFO] plugin/secondary: Transferred: example.org. from " + p.addr,
+		"[INFO] plugin/file: Transferred: example.org. from " + p.addr,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("logged %s\nwant %s", out, want)
