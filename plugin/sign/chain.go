@@ -21,9 +21,9 @@ type link struct {
 	types []uint16
 }
 
-// chain adds the proofs of what does not exist. Their TTL is that of denials (RFC 9077).
+// chain adds the proofs of what does not exist. Their TTL is the SOA record's minimum (RFC 4034 §4).
 func (s *Signer) chain(z *zone.Zone, soa *dns.SOA) (*zone.Zone, error) {
-	ttl := min(soa.Hdr.Ttl, soa.Minttl)
+	ttl := soa.Minttl
 	e := z.Edit(s.warn)
 	records := s.nsecs(z, ttl)
 	if s.nsec3 {

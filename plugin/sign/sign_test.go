@@ -377,13 +377,13 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// Signatures have the TTL of what they sign; those of the apex's NS records no more than the SOA record's.
+// Signatures have the TTL of what they sign; those of the apex's NS records no more than the SOA record's. Proofs have the SOA record's minimum.
 func TestTTLs(t *testing.T) {
 	s := signer(t)
 	put(t, s.dbfile, strings.Replace(zoneText, "@ IN SOA", "@ 200 IN SOA", 1))
 	all := records(t, s, time.Now())
-	for key, want := range map[string]uint32{"example.org. SOA": 200, "example.org. NS": 200, "example.org. DNSKEY": 200, "example.org. NSEC": 200, "example.org. MX": 600,
-		"mail.example.org. A": 600, "plain.example.org. NSEC": 200} {
+	for key, want := range map[string]uint32{"example.org. SOA": 200, "example.org. NS": 200, "example.org. DNSKEY": 200, "example.org. NSEC": 300, "example.org. MX": 600,
+		"mail.example.org. A": 600, "plain.example.org. NSEC": 300} {
 		sig := all[key+" RRSIG"][0].(*dns.RRSIG)
 		if sig.OrigTtl != want || sig.Hdr.Ttl != want {
 			t.Errorf("%s: got %d, want %d", key, sig.OrigTtl, want)
