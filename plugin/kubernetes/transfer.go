@@ -12,8 +12,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Transfer implements transfer.Transferer for the zones of the cluster's own services: the names that the cluster has, with the
-// records that queries for them get. Names that only spell an address are not among them.
+// Transfer implements transfer.Transferer for the zones of the cluster's own services: the name servers, and for each service its
+// addresses, or its alias, and its ports as SRV records. Names that only spell an address are not among them, nor is what can
+// be told of the zone itself.
 func (k *Kubernetes) Transfer(name string, serial uint32) (<-chan []dns.RR, error) {
 	var z *zone
 	if lower, err := wire.LowerName(name); err == nil {
@@ -88,8 +89,6 @@ type transferred struct {
 func (t *transferred) run() {
 	servers, addresses := t.look(t.zone, dns.TypeNS)
 	t.send(append(servers, addresses...))
-	version, _ := t.look(dnsutil.Join("dns-version", t.zone), dns.TypeTXT)
-	t.send(version)
 	s, _ := t.data()
 	for _, svc := range s.Services() {
 		if exposed(s, svc.Namespace()) {
@@ -106,19 +105,27 @@ func (t *transferred) service(s *store.Store, svc *store.Service) {
 		t.send(records)
 		return
 	}
-	for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
-		records, _ := t.look(owner, typ)
-		t.send(records)
+	v4, _ := t.look(owner, dns.TypeA)
+	v6, _ := t.look(owner, dns.TypeAAAA)
+	if len(v4)+len(v6) == 0 {
+		return // nobody can reach it
 	}
-	for _, port := range svc.Ports() {
-		if port.Name != "" {
-			records, _ := t.look(dnsutil.Join("_"+port.Name, "_"+strings.ToLower(port.Protocol), owner), dns.TypeSRV)
-			t.send(records)
-		}
-	}
-	if !svc.Headless() {
+	t.send(append(v4, v6...))
+	if svc.Headless() {
+		t.endpoints(s, svc, owner)
 		return
 	}
+	for _, p := range svc.Ports() {
+		t.port(owner, p, wholeWeight, owner)
+		t.namedPort(owner, p, wholeWeight, owner)
+	}
+}
+
+// wholeWeight is that of SRV records whose target is the service itself.
+const wholeWeight = 100
+
+// endpoints sends the endpoints of a headless service, and their named ports.
+func (t *transferred) endpoints(s *store.Store, svc *store.Service, owner string) {
 	n := name{namespace: []byte(svc.Namespace()), service: []byte(svc.Name())}
 	p := t.compiled()
 	for e := p.endpoints(s, &n, false); e.next(); {
@@ -127,16 +134,36 @@ func (t *transferred) service(s *store.Store, svc *store.Service) {
 		if end.Addr.Is4() {
 			typ = dns.TypeA
 		}
-		records, _ := t.look(dnsutil.Join(endpointText(&end, p.podNames), owner), typ)
+		target := dnsutil.Join(endpointText(&end, p.podNames), owner)
+		records, _ := t.look(target, typ)
 		t.send(records)
+		for _, port := range e.slice.Ports() {
+			t.namedPort(owner, port, weight(e.slice.Len()), target)
+		}
 	}
+}
+
+// namedPort sends a port's record at its own name, if it has one.
+func (t *transferred) namedPort(service string, p store.Port, weight uint16, target string) {
+	if p.Name != "" {
+		t.port(dnsutil.Join("_"+p.Name, "_"+strings.ToLower(p.Protocol), service), p, weight, target)
+	}
+}
+
+// port sends a port's record at owner, if it has a number.
+func (t *transferred) port(owner string, p store.Port, weight uint16, target string) {
+	if p.Number < 0 {
+		return
+	}
+	t.send([]dns.RR{&dns.SRV{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: t.compiled().ttl},
+		Weight: weight, Port: uint16(p.Number), Target: target}})
 }
 
 // send sends those records that were not sent before.
 func (t *transferred) send(all []dns.RR) {
 	var fresh []dns.RR
 	for _, rr := range all {
-		if text := rr.String(); !t.met[text] {
+		if text := sameness(rr); !t.met[text] {
 			t.met[text] = true
 			fresh = append(fresh, rr)
 		}
@@ -144,4 +171,14 @@ func (t *transferred) send(all []dns.RR) {
 	if len(fresh) > 0 {
 		t.out <- fresh
 	}
+}
+
+// sameness is equal for records of which one is enough: an endpoint in several slices has one SRV record, whatever its weight.
+func sameness(rr dns.RR) string {
+	if srv, ok := rr.(*dns.SRV); ok {
+		plain := *srv
+		plain.Weight = 0
+		rr = &plain
+	}
+	return rr.String()
 }

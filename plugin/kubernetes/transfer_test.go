@@ -40,9 +40,12 @@ func TestTransfer(t *testing.T) {
 	}
 	for _, want := range []string{
 		"cart.shop.svc.cluster.local. 5 IN A 10.96.10.1",
-		"_http._tcp.cart.shop.svc.cluster.local. 5 IN SRV 0 50 80 cart.shop.svc.cluster.local.",
+		"cart.shop.svc.cluster.local. 5 IN SRV 0 100 80 cart.shop.svc.cluster.local.",
+		"_http._tcp.cart.shop.svc.cluster.local. 5 IN SRV 0 100 80 cart.shop.svc.cluster.local.",
 		"db.shop.svc.cluster.local. 5 IN A 10.244.20.1",
 		"db-0.db.shop.svc.cluster.local. 5 IN A 10.244.20.1",
+		"_sql._tcp.db.shop.svc.cluster.local. 5 IN SRV 0 33 5432 10-244-20-2.db.shop.svc.cluster.local.",
+		"_sql._tcp.db.shop.svc.cluster.local. 5 IN SRV 0 50 5432 fd00-244-1--0.db.shop.svc.cluster.local.",
 		"elsewhere.shop.svc.cluster.local. 5 IN CNAME www.example.org.",
 	} {
 		if !slices.Contains(all, want) {
@@ -50,9 +53,15 @@ func TestTransfer(t *testing.T) {
 		}
 	}
 	for _, text := range all {
-		if strings.Contains(text, ".hidden.") {
+		switch {
+		case strings.Contains(text, ".hidden."):
 			t.Errorf("of a namespace that is not exposed: %s", text)
+		case strings.HasPrefix(text, "dns-version.") || strings.HasPrefix(text, "db.") && strings.Contains(text, " SRV "):
+			t.Errorf("is of no service, or of no port: %s", text)
 		}
+	}
+	if n := strings.Count(strings.Join(all, "\n"), " 5432 db-0.db.shop."); n != 1 {
+		t.Errorf("an endpoint in several slices has %d SRV records", n)
 	}
 	rest := slices.Clone(all[1:])
 	slices.Sort(rest)
