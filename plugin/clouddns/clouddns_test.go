@@ -114,7 +114,7 @@ func TestErrors(t *testing.T) {
 		"clouddns a:p:z {\ncredentials\n}":                           "usage: credentials",
 		"clouddns a:p:z {\ncredentials nowhere.json\n}":              `invalid credentials file "nowhere.json"`,
 		"clouddns a:p:z {\ncredentials " + file("a", "{}"):           "missing `type` field in credential",
-		"clouddns a:p:z {\ncredentials " + file("b", `{"type":"x"}`): `unknown credential type: "x"`,
+		"clouddns a:p:z {\ncredentials " + file("b", `{"type":"x"}`): `unknown credential type: x`,
 		"clouddns a:p:z {\nwat\n}":                                   `unknown property "wat"`,
 	} {
 		if !strings.HasSuffix(text, "}") && strings.Contains(text, "{") {

@@ -92,7 +92,7 @@ func kindOf(file string) (option.CredentialsType, error) {
 	}
 	kind, ok := kinds[head.Type]
 	if !ok {
-		return "", fmt.Errorf("unknown credential type: %q", head.Type)
+		return "", fmt.Errorf("unknown credential type: %s", head.Type)
 	}
 	return kind, nil
 }

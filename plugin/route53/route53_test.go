@@ -150,7 +150,7 @@ func TestErrors(t *testing.T) {
 		"route53 example.org:1 {\naws_access_key a\n}":  "invalid access key: '[a]'",
 		"route53 example.org:1 {\ncredentials\n}":       "usage: credentials",
 		"route53 example.org:1 {\ncredentials a b c\n}": "usage: credentials",
-		"route53 example.org:1 {\nrefresh foo\n}":       "unable to parse duration",
+		"route53 example.org:1 {\nrefresh foo\n}":       "Unable to parse duration: ",
 		"route53 example.org:1 {\nrefresh 0\n}":         `refresh interval must be greater than 0: "0"`,
 		"route53 example.org:1 {\nrefresh -1m\n}":       "refresh interval must be greater than 0",
 		"route53 example.org:1 {\naws_endpoint\n}":      "usage: aws_endpoint",

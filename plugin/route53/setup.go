@@ -82,7 +82,8 @@ var directive = corefile.Define(corefile.Directive[settings]{
 				text += "s"
 			}
 			if s.refresh, err = time.ParseDuration(text); err != nil {
-				return fmt.Errorf("unable to parse duration: %w", err)
+				//lint:ignore ST1005 as CoreDNS 1.14.7 words it
+				return fmt.Errorf("Unable to parse duration: %w", err)
 			}
 			if s.refresh <= 0 {
 				return fmt.Errorf("refresh interval must be greater than 0: %q", l.Arg(0))
