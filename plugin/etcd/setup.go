@@ -63,7 +63,14 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			s.etcd.MaxLeaseTTL, err = leaseTTL("max-lease-ttl", l.Arg(0))
 			return err
 		}),
-		corefile.Enum("watch", []string{"on", "off"}, "whether a copy is kept in memory (on)", func(s *settings, word string) { s.noWatch = word == "off" }),
+		corefile.Row("watch", "[on|off]", "whether a copy is kept in memory (on)", 0, 1, func(s *settings, l *corefile.Line) error {
+			switch word := strings.ToLower(l.Arg(0)); word {
+			case "", "on", "off":
+				s.noWatch = word == "off"
+				return nil
+			}
+			return l.Errf("watch '%s' is not supported: must be one of on, off", l.Arg(0))
+		}),
 		corefile.Ignored[settings]("stubzones"),
 		corefile.Ignored[settings]("debug"),
 		corefile.Ignored[settings]("upstream"),

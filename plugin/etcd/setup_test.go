@@ -40,6 +40,16 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// A copy is kept unless that is not wanted.
+func TestWatchOption(t *testing.T) {
+	for text, off := range map[string]bool{"etcd": false, "etcd {\nwatch\n}": false, "etcd {\nwatch ON\n}": false, "etcd {\nwatch off\n}": true} {
+		s := settings{etcd: new(Etcd)}
+		if err := directive.Parse(caddy.NewTestController("dns", text), &s); err != nil || s.noWatch != off {
+			t.Errorf("%q: %v %v", text, s.noWatch, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"etcd {\nendpoints a\n}":              "unknown property 'endpoints'",
