@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+
 	"github.com/miekg/dns"
 )
 
@@ -53,8 +55,12 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 		}
 		told = append(told, to.String())
 		wg.Go(func() {
-			if err := s.notify(ctx, m.Copy(), to.addr, t.secrets); err != nil {
-				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: %w", zone, to, err)
+			answered, err := s.notify(ctx, m.Copy(), to.addr, t.secrets)
+			switch {
+			case err != nil:
+				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
+			case answered != dns.RcodeSuccess:
+				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
 			}
 		})
 	}
@@ -66,8 +72,8 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	return nil
 }
 
-// notify sends m to one secondary until it answers.
-func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secrets map[string]string) (err error) {
+// notify sends m to one secondary until it answers, with the rcode returned.
+func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secrets map[string]string) (answered int, err error) {
 	c := dns.Client{Net: "udp", TsigSecret: secrets, Timeout: tries[len(tries)-1]}
 	if s.source.IsValid() {
 		c.Dialer = &net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.source, 0))}
@@ -80,16 +86,13 @@ func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secr
 		}
 		var reply *dns.Msg
 		if reply, err = exchange(ctx, &c, try, to.String(), timeout); err == nil {
-			if reply.Rcode != dns.RcodeSuccess {
-				return fmt.Errorf("rcode was %q", dns.RcodeToString[reply.Rcode])
-			}
-			return nil
+			return reply.Rcode, nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
-	return err
+	return 0, err
 }
 
 // exchange is one try. If it fails before its time, as nobody listens there, it waits until then.

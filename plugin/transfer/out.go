@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -71,9 +72,10 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 	return nil
 }
 
-// write sends one message. The first one gets an OPT record if the query had one (RFC 5936 §2.2.5).
+// write sends one message. The first one gets an OPT record if the query had one (RFC 5936 §2.2.5). Where a plugin above looks at
+// replies, or changes them, it is a message; and one that is signed, as nobody above signs.
 func (o *out) write(reply *wire.Reply, q *wire.Query, first bool) error {
-	if o.r.IsTsig() != nil { // nobody above signs
+	if _, direct := o.w.(plugin.ReplyTaker); !direct || o.r.IsTsig() != nil {
 		m, err := reply.Msg(o.r)
 		if err != nil {
 			return err

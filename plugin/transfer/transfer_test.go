@@ -478,7 +478,7 @@ func TestNotify(t *testing.T) {
 		t.Errorf("a notification: %v", m)
 	}
 	err := x.Notify("example.net.")
-	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: rcode was \"REFUSED\"", refusing)) || !strings.Contains(err.Error(), silent) {
+	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: rcode was \"REFUSED\"", refusing)) || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: \"", silent)) {
 		t.Errorf("got %v", err)
 	}
 	if len(atGood()) != 2 || len(atRefusing()) != 1 || len(atSilent()) != 3 {
