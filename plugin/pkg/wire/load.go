@@ -98,7 +98,7 @@ func (l *loader) record(s Section) bool {
 	if typ == TypeOPT {
 		return l.opt(s, from, at, end)
 	}
-	if w.fold && owner == w.qend-HeaderLen-4 && msg[from] < 0xC0 && EqualFold(msg[from:at], w.qname()) {
+	if w.fold && owner == w.qend-HeaderLen-4 && string(msg[from:from+2]) != "\xC0\x0C" && l.asks(from) {
 		l.anew = true
 	}
 	w.recs = append(w.recs, Rec{Off: uint16(from), TTL: uint16(at + 4), Type: typ, Sec: s})
@@ -106,6 +106,13 @@ func (l *loader) record(s Section) bool {
 	w.count[s]++
 	l.plain += owner + 10 + rdata
 	return ok
+}
+
+// asks reports whether the name at off is the question's.
+func (l *loader) asks(off int) bool {
+	var room [MaxName + 1]byte
+	name, ok := AppendNameAt(room[:0], l.msg, off)
+	return ok && EqualFold(name, l.w.qname())
 }
 
 // opt takes over an OPT record.

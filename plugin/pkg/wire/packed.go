@@ -8,10 +8,11 @@ import "encoding/binary"
 //
 // It is one block of memory without pointers, so a collector does not look into it.
 type Packed struct {
-	blob  []byte // count layout entries of 7 octets, then the records
+	blob  []byte // count layout entries of 7 octets, then the records, then, if leans, the question's name
 	count [3]uint16
 	qend  uint16 // where the records began, as pointers in them count on it
 	flags uint16
+	leans bool // other names than owners that are the question's are written by pointers to it
 	plain uint32
 }
 
@@ -36,8 +37,11 @@ func (w *Reply) Pack() Packed {
 
 // PackWith is Pack with a copy of key in the same block of memory.
 func (w *Reply) PackWith(key []byte) (p Packed, copied []byte) {
-	body := w.buf[w.qend:]
-	blob := make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body))
+	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
+	if leans {
+		name = w.qname()
+	}
+	blob := make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body)+len(name))
 	copied = append(blob, key...)
 	copied, blob = copied[:len(key):len(key)], copied[len(key):]
 	for _, r := range w.recs {
@@ -47,12 +51,37 @@ func (w *Reply) PackWith(key []byte) (p Packed, copied []byte) {
 		blob = append(blob, byte(r.Sec))
 	}
 	return Packed{
-		blob:  append(blob, body...),
+		blob:  append(append(blob, body...), name...),
 		count: w.count,
 		qend:  uint16(w.qend),
 		flags: w.flags &^ FlagTC,
+		leans: leans,
 		plain: uint32(w.plain),
 	}, copied
+}
+
+// leans reports whether a name that is not the owner of a record, or not all of one, is written by a pointer to the question.
+func (w *Reply) leans() bool {
+	for i, r := range w.recs {
+		if at := int(r.Off); string(w.buf[at:at+2]) != "\xC0\x0C" && w.pointsBack(at) {
+			return true
+		}
+		lead, names, _ := rdataNames(r.Type)
+		end := w.end(i)
+		for at := int(r.TTL) + 6 + lead; names > 0 && at < end; names-- {
+			if w.pointsBack(at) {
+				return true
+			}
+			at += encodedLen(w.buf[at:end])
+		}
+	}
+	return false
+}
+
+// pointsBack reports whether the name at off ends in a pointer to the question.
+func (w *Reply) pointsBack(off int) bool {
+	last := off + encodedLen(w.buf[off:]) - 2
+	return w.buf[last]&0xC0 == 0xC0 && int(binary.BigEndian.Uint16(w.buf[last:])&maxPointer) < w.qend
 }
 
 // Size is the octets of memory that p needs beside its own struct.
@@ -65,8 +94,8 @@ func (p *Packed) Rcode() int { return int(p.flags & rcodeMask) }
 func (p *Packed) Count(s Section) int { return int(p.count[s]) }
 
 // Load makes w the reply to q that p holds; q's name must be as long as that
-// of the query it was made for, which a same name is. Owner names that were
-// written as pointers to the question follow the question's case.
+// of the query it was made for, which a same name is. Owners that are the question's
+// name follow its case; all other names are written as they were.
 func (w *Reply) Load(p *Packed, q *Query) {
 	w.Begin(q)
 	if w.qend != int(p.qend) {
@@ -81,6 +110,34 @@ func (w *Reply) Load(p *Packed, q *Query) {
 			Sec:  Section(b[6]),
 		})
 	}
-	w.buf = append(w.buf, p.blob[n*packedRec:]...)
+	body, name := p.blob[n*packedRec:], []byte(nil)
+	if p.leans {
+		body, name = cutName(body, len(w.qname()))
+	}
+	w.buf = append(w.buf, body...)
 	w.count, w.flags, w.plain = p.count, p.flags, int(p.plain)
+	if p.leans && string(name) != string(w.qname()) {
+		w.loadCased(name)
+	}
+}
+
+func cutName(body []byte, n int) (rest, name []byte) {
+	return body[:len(body)-n], body[len(body)-n:]
+}
+
+// loadCased writes the records anew, as those of a message whose question had another case.
+func (w *Reply) loadCased(name []byte) {
+	fold := w.fold
+	w.fold = true // for owners that are the question's name
+	var room [MaxName]byte
+	own := append(room[:0], w.qname()...)
+	copy(w.qname(), name)
+	w.spare.msg = append(w.spare.msg[:0], w.buf...)
+	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	copy(w.qname(), own)
+	w.begunAnew()
+	for i := range w.spare.recs {
+		w.again(i)
+	}
+	w.fold = fold
 }

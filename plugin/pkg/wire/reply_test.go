@@ -258,6 +258,65 @@ func TestPacked(t *testing.T) {
 	}
 }
 
+// A packed reply follows the client's case where the question's name is an owner, and nowhere else.
+func TestPackedKeepsCase(t *testing.T) {
+	for _, tc := range []struct {
+		records []string // the first ones are answers, those of SOA and NS the authority
+		made    string
+		leans   bool
+	}{
+		{[]string{"mx.Example.org. 60 IN A 192.0.2.1"}, "mx.Example.org.", false},
+		{[]string{"mx.Example.org. 60 IN MX 10 www.Example.org.", "Example.org. 60 IN NS ns.Example.org."}, "mx.Example.org.", true},
+		{[]string{"mx.Example.org. 60 IN MX 10 mx.Example.org."}, "mx.Example.org.", true},
+		{[]string{"Example.org. 60 IN SOA ns.Example.org. host.Example.org. 1 2 3 4 5"}, "no.mx.Example.org.", true},
+		{[]string{"mx.Example.org. 60 IN MX 10 www.example.ORG."}, "mx.Example.org.", false},
+		{[]string{"mx.Example.org. 60 IN CNAME www.example.net.", "www.example.net. 60 IN A 192.0.2.1"}, "mx.Example.org.", false},
+	} {
+		var w Reply
+		w.Reset(nil)
+		m := new(dns.Msg)
+		m.SetQuestion(tc.made, TypeA)
+		for _, s := range tc.records {
+			rr, err := dns.NewRR(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k := rr.Header().Rrtype; k == dns.TypeSOA || k == dns.TypeNS {
+				m.Ns = append(m.Ns, rr)
+			} else {
+				m.Answer = append(m.Answer, rr)
+			}
+		}
+		if err := w.SetMsg(m); err != nil {
+			t.Fatal(err)
+		}
+		plain := w.PlainLen()
+		p := w.Pack()
+		if p.leans != tc.leans {
+			t.Errorf("%q: leans %v", tc.records, p.leans)
+		}
+		for _, asked := range []string{tc.made, strings.ToUpper(tc.made), strings.ToLower(tc.made)} {
+			q := query(t, asked, TypeA, 0)
+			w.Reset(nil)
+			w.Load(&p, q)
+			if w.PlainLen() != plain {
+				t.Errorf("%s: length %d, want %d", asked, w.PlainLen(), plain)
+			}
+			got := unpack(t, w.Finish(q, 1232))
+			want := ""
+			for _, rr := range append(m.Copy().Answer, m.Copy().Ns...) {
+				if rr.Header().Name == tc.made {
+					rr.Header().Name = asked
+				}
+				want += strings.ReplaceAll(rr.String(), "\t", " ") + "\n"
+			}
+			if s := lines(append(got.Answer, got.Ns...)); s != want {
+				t.Errorf("asked %s:\n%swant\n%s", asked, s, want)
+			}
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	q := query(t, "www.example.org.", TypeA, 4096)
 	var w Reply
@@ -400,4 +459,40 @@ func BenchmarkBuild(b *testing.B) {
 			w.Finish(q, 1232)
 		}
 	})
+}
+
+// However an owner is written, if it is the question's name it follows its case where that is wanted.
+func TestLoadFoldsOwners(t *testing.T) {
+	for _, owner := range []string{"\xC0\x0C", "\x03www\xC0\x10", "\x03www\x07example\x03org\x00", "\x03www\x07example\xC0\x18"} {
+		for _, fold := range []bool{true, false} {
+			q := query(t, "WWW.Example.org.", TypeA, 0)
+			r := new(dns.Msg).SetQuestion("WWW.Example.org.", TypeA)
+			r.Response = true
+			msg, err := r.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			msg[7] = 1 // an answer
+			msg = append(append(msg, owner...), "\x00\x01\x00\x01\x00\x00\x00\x3C\x00\x04\xC0\x00\x02\x01"...)
+			var w Reply
+			w.Reset(nil)
+			if fold {
+				w.FoldOwners()
+			}
+			if !w.LoadMessage(q, msg) {
+				t.Fatalf("%q is not taken over", owner)
+			}
+			var as dns.Msg
+			if err := as.Unpack(msg); err != nil {
+				t.Fatal(err)
+			}
+			want := as.Answer[0].Header().Name
+			if fold {
+				want = "WWW.Example.org."
+			}
+			if got := unpack(t, w.Finish(q, 1232)); got.Answer[0].Header().Name != want {
+				t.Errorf("%q, fold %v: owner %s", owner, fold, got.Answer[0].Header().Name)
+			}
+		}
+	}
 }
