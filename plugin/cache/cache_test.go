@@ -398,8 +398,13 @@ func TestServeStaleVerify(t *testing.T) {
 			func() { w.says(dns.RcodeRefused) },
 		} {
 			unfit()
+			asked := w.asked.Load()
 			if m, rc := w.ask("example.org.", dns.TypeA, nil); rc != 0 || m == nil || len(m.Answer) != 1 || m.Answer[0].Header().Ttl != 0 {
 				t.Errorf("timeout %v: got %v %d", timeout, m, rc)
+			}
+			time.Sleep(10 * time.Millisecond)
+			if n := w.asked.Load() - asked; n != 1 {
+				t.Errorf("timeout %v: asked %d times", timeout, n)
 			}
 			w.c.negative.remove(&w.kept().key)
 		}

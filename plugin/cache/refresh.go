@@ -21,10 +21,10 @@ var started = time.Now()
 const refreshTime = 10 * time.Second
 
 // refreshDue notes a hit and reports whether the entry should be fetched again now: it
-// is asked for often and soon at its end, or its end is over.
+// is asked for often and soon at its end, or its end is over. One that is verified was just asked for.
 func (c *Cache) refreshDue(e *entry, left int, now time.Time) bool {
 	if left <= 0 {
-		return !e.fetch.running.Load() && !e.fetch.paused(now)
+		return !c.verify && !e.fetch.running.Load() && !e.fetch.paused(now)
 	}
 	if c.prefetch <= 0 || e.freq == nil {
 		return false

@@ -18,9 +18,10 @@ import (
 func init() { plugin.Register("cache", setup) }
 
 var directive = corefile.Define(corefile.Directive[config]{
-	Name: "cache",
-	Once: true,
-	Args: corefile.Args[config]{Syntax: "[TTL] [ZONES...]", Max: -1, Set: setArgs},
+	Name:    "cache",
+	Once:    true,
+	Unknown: "Wrong argument count or unexpected line ending after '%s'",
+	Args:    corefile.Args[config]{Syntax: "[TTL] [ZONES...]", Max: -1, Set: setArgs},
 	Options: corefile.Table[config]{
 		classRow(Success, "positive answers", func(c *config) *class { return &c.success }),
 		classRow(Denial, "denials (NXDOMAIN and NODATA)", func(c *config) *class { return &c.denial }),

@@ -77,7 +77,7 @@ func TestSetup(t *testing.T) {
 		{"cache {\ndisable foo\n}", `cache type for disable must be "success" or "denial"`, nil},
 		{"cache {\ndisable success a..b\n}", "invalid disabled zone: a..b", nil},
 		{"cache {\nkeepttl now\n}", "Wrong argument count", nil},
-		{"cache {\npositive 15\n}", "unknown property 'positive'", nil},
+		{"cache {\npositive 15\n}", "Testfile:2 - Error during parsing: Wrong argument count or unexpected line ending after 'positive'", nil},
 		{"cache\ncache", "this plugin can only be used once per Server Block", nil},
 	} {
 		c := caddy.NewTestController("dns", tc.input)
