@@ -1,11 +1,12 @@
 package proxy
 
 import (
+	"strconv"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/rcode"
 
+	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -79,16 +80,24 @@ func (c *counts) observeTrip(seconds float64) {
 // observe notes the time, in seconds, that a reply took.
 func (c *counts) observe(code int, seconds float64) {
 	if uint(code) >= uint(len(c.durations)) {
-		requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code)).Observe(seconds)
+		requestDuration.WithLabelValues(c.name, c.addr, rcodeLabel(code)).Observe(seconds)
 		return
 	}
 	child := c.durations[code].Load()
 	if child == nil {
-		o := requestDuration.WithLabelValues(c.name, c.addr, rcode.ToString(code))
+		o := requestDuration.WithLabelValues(c.name, c.addr, rcodeLabel(code))
 		child = &o
 		c.durations[code].Store(child)
 	}
 	(*child).Observe(seconds)
+}
+
+// rcodeLabel is a return code's name, or its number if it has none.
+func rcodeLabel(code int) string {
+	if name, ok := dns.RcodeToString[code]; ok {
+		return name
+	}
+	return strconv.Itoa(code)
 }
 
 // children is the counters of a vector for one upstream, by its last label. They appear when they are needed.
