@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -100,7 +101,11 @@ func (e *errand) endRace(ra *race, lane *wire.Lane) {
 // EndExchange implements proxy.Ender.
 func (e *errand) EndExchange(x *proxy.Exchange) {
 	if err := x.Err; err != nil {
-		e.proceed(event{kind: failed, fault: faultOf(e.gone(), err), err: err}, nil)
+		gone := e.gone()
+		if gone { // as task has it
+			err = context.DeadlineExceeded
+		}
+		e.proceed(event{kind: failed, fault: faultOf(gone, err), err: err}, nil)
 		return
 	}
 	e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...))
