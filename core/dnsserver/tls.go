@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -57,6 +58,22 @@ func tlsConfigOf(group []*Config, protocols ...string) *tls.Config {
 	for _, cfg := range group {
 		if cfg.TLSConfig != nil {
 			return withProtocols(cfg.TLSConfig, protocols)
+		}
+	}
+	return nil
+}
+
+// oneIdentity is an error if the blocks of a listener have different certificates: clients would get that of one of them, whatever
+// they ask for.
+func oneIdentity(addr string, group []*Config) error {
+	var first *Config
+	for _, cfg := range group {
+		switch {
+		case cfg.Transport == transport.DNS || cfg.TLSConfig == nil || cfg.TLSIdentity == "":
+		case first == nil:
+			first = cfg
+		case first.TLSIdentity != cfg.TLSIdentity:
+			return fmt.Errorf("cannot serve %s - %s and %s have different certificates", addr, first.Zone, cfg.Zone)
 		}
 	}
 	return nil

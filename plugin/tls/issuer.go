@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +57,7 @@ func setupACME(c *caddy.Controller, s acmeSettings) error {
 	config.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return i.certificate(&s, hello)
 	}}
+	config.TLSIdentity = strings.Join(slices.Sorted(slices.Values(s.domains)), " ")
 	registerHook()
 	return nil
 }

@@ -1,7 +1,9 @@
 package tls
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"fmt"
 	"slices"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -113,7 +115,7 @@ func setupFiles(c *caddy.Controller, s settings) error {
 	c.OnStartup(func() error { f.start(watchInterval); return nil })
 	c.OnShutdown(func() error { f.stop(); return nil })
 
-	config.TLSConfig = f.config()
+	config.TLSConfig, config.TLSIdentity = f.config(), fmt.Sprintf("%x", sha256.Sum256(f.first.cert.Leaf.Raw))
 	if s.keyLog != "" {
 		log := &keyLog{path: under(config.Root, s.keyLog)}
 		c.OnStartup(log.open)

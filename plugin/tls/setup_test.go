@@ -65,6 +65,34 @@ func TestSetupFiles(t *testing.T) {
 	}
 }
 
+// Blocks that share a listener have one certificate, or the file is refused.
+func TestBlocksOfOneListener(t *testing.T) {
+	mine, other := pemFiles(t), pemFiles(t)
+	files := func(of []string) string { return "tls " + of[0] + " " + of[1] }
+	acme := func(domains string) string { return "tls {\nacme " + domains + "\n}" }
+	for _, tc := range []struct {
+		keys          [2]string
+		first, second string
+		refused       bool
+	}{
+		{[2]string{"tls://a.example.org", "tls://b.example.org"}, files(mine), files(other), true},
+		{[2]string{"tls://a.example.org", "tls://b.example.org"}, files(mine), files(mine) + " {\nclient_auth request\n}", false},
+		{[2]string{"tls://a.example.org", "tls://b.example.org"}, files(mine), "", false},
+		{[2]string{"tls://a.example.org", "https://b.example.org"}, files(mine), files(other), false},
+		{[2]string{"tls://a.example.org:853", "tls://b.example.org:8853"}, files(mine), files(other), false},
+		{[2]string{"a.example.org", "b.example.org"}, files(mine), files(other), false}, // tls means nothing there
+		{[2]string{"https://a.example.org", "https://b.example.org"}, files(mine), acme("example.org"), true},
+		{[2]string{"https://a.example.org", "https://b.example.org"}, acme("example.org example.net"), acme("example.net example.org"), false},
+		{[2]string{"https://a.example.org", "https://b.example.org"}, acme("example.org"), acme("example.net"), true},
+	} {
+		text := tc.keys[0] + " {\n" + tc.first + "\n}\n" + tc.keys[1] + " {\n" + tc.second + "\n}\n"
+		err := dnsserver.Validate(caddy.CaddyfileInput{Contents: []byte(text), ServerTypeName: "dns"})
+		if (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "a.example.org. and b.example.org. have different certificates") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestSetupKeyLog(t *testing.T) {
 	mine := pemFiles(t)
 	c := caddy.NewTestController("dns", "tls cert.pem key.pem {\nkeylog keys\n}")
