@@ -3,10 +3,12 @@ package dnsserver
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -113,6 +115,31 @@ func optOf(req *dns.Msg) *dns.OPT {
 	opt := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT, Ttl: asked.Hdr.Ttl & 0xff00}}
 	opt.SetUDPSize(edns.ReplySize(asked.UDPSize()))
 	return opt
+}
+
+// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent one, and cut to its
+// size. m is not changed. It is for plugins in the message lane that tell others what was sent; padding and the like of a transport's own
+// are left out.
+func (s *Server) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
+	sent := *m
+	sent.Compress = true
+	sent.Extra = make([]dns.RR, len(m.Extra))
+	for i, rr := range m.Extra {
+		if opt, ok := rr.(*dns.OPT); ok {
+			rr = dns.Copy(opt)
+		}
+		sent.Extra[i] = rr
+	}
+	state := request.Request{Req: req, W: w}
+	if !state.SizeAndDo(&sent) {
+		sent.Rcode &= 0xF // there is no OPT record for the rest of it
+	}
+	s.addCookie(&sent, req, addrOf(w.RemoteAddr()))
+	trans, _, _ := strings.Cut(s.Addr, "://")
+	if uncut := trans == transport.QUIC || trans == transport.HTTPS3; !uncut && m.IsTsig() == nil {
+		state.Scrub(&sent)
+	}
+	return &sent
 }
 
 // severalOPT reports whether a query has more than the one OPT record that it may have (RFC 6891 §6.1.1).

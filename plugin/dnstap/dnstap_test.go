@@ -81,6 +81,52 @@ func TestServeDNS(t *testing.T) {
 	}
 }
 
+// In the message lane a reply is told as the server sends it, which is after the plugin.
+func TestReplyIsToldAsSent(t *testing.T) {
+	for _, tc := range []struct {
+		addr string // of the server; "" without one
+		size uint16 // of the client; 0 without EDNS
+		w    dns.ResponseWriter
+		opt  bool
+		cut  bool
+	}{
+		{"dns://:53", 0, &test.ResponseWriter{}, false, true},
+		{"dns://:53", 700, &test.ResponseWriter{}, true, true},
+		{"dns://:53", 4096, &test.ResponseWriter{}, true, false},
+		{"dns://:53", 512, &test.ResponseWriter{TCP: true}, true, false},
+		{"quic://:853", 512, &test.ResponseWriter{}, true, false},
+		{"", 700, &test.ResponseWriter{}, false, false},
+	} {
+		r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+		if tc.size > 0 {
+			r.SetEdns0(tc.size, true)
+		}
+		m := new(dns.Msg).SetReply(r)
+		for range 60 {
+			m.Answer = append(m.Answer, test.A("www.example.org. 60 IN A 192.0.2.1"))
+		}
+		sink := new(frames)
+		h := &Dnstap{IncludeRawMessage: true, sink: sink, Next: plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, _ *dns.Msg) (int, error) {
+			return 0, w.WriteMsg(m)
+		})}
+		ctx := t.Context()
+		if tc.addr != "" {
+			ctx = context.WithValue(ctx, dnsserver.Key{}, &dnsserver.Server{Addr: tc.addr})
+		}
+		h.ServeDNS(ctx, tc.w, r)
+		var told dns.Msg
+		if err := told.Unpack(sink.all[1].Message.ResponseMessage); err != nil {
+			t.Fatal(err)
+		}
+		if opt := told.IsEdns0(); (opt != nil) != tc.opt || opt != nil && !opt.Do() || told.Truncated != tc.cut || (len(told.Answer) < 60) != tc.cut {
+			t.Errorf("%s, size %d: told %d answers, TC %t, %v", tc.addr, tc.size, len(told.Answer), told.Truncated, opt)
+		}
+		if m.Truncated || len(m.Answer) != 60 || m.IsEdns0() != nil {
+			t.Errorf("%s, size %d: the reply has changed", tc.addr, tc.size)
+		}
+	}
+}
+
 type broken struct{ test.ResponseWriter }
 
 func (broken) WriteMsg(*dns.Msg) error { return errors.New("as it should") }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/request"
 
@@ -40,9 +41,17 @@ func (w *ResponseWriter) tell(resp *dns.Msg) {
 	m := w.message(tap.Message_CLIENT_RESPONSE)
 	msg.SetResponseTime(m, time.Now())
 	if w.IncludeRawMessage {
-		m.ResponseMessage, _ = resp.Pack()
+		m.ResponseMessage, _ = w.sent(resp).Pack()
 	}
 	w.TapMessageWithMetadata(w.ctx, m, request.Request{W: w.ResponseWriter, Req: w.query})
+}
+
+// sent is resp as the client gets it.
+func (w *ResponseWriter) sent(resp *dns.Msg) *dns.Msg {
+	if s, ok := w.ctx.Value(dnsserver.Key{}).(*dnsserver.Server); ok {
+		return s.AsSent(resp, w.query, w.ResponseWriter)
+	}
+	return resp
 }
 
 // message is a message of a kind, with what is known of the query.
