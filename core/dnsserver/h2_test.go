@@ -293,6 +293,31 @@ func TestH2StreamErrors(t *testing.T) {
 	}
 }
 
+// A client whose body is not wanted gets the answer before it is told to stop sending (RFC 9113 §8.1): not in one piece, or it may
+// look at the end of the stream alone.
+func TestH2AnswerBeforeReset(t *testing.T) {
+	p := rawH2(t, h2Server(t, nil).addr)
+	p.open(1, false, postFields("content-length", "70000")...)
+	for _, want := range []string{"HEADERS DATA", "RST_STREAM"} {
+		record := make([]byte, 4096) // Read returns one TLS record at most
+		n, err := p.conn.Read(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames, kinds := http2.NewFramer(nil, bytes.NewReader(record[:n])), []string(nil)
+		for {
+			f, err := frames.ReadFrame()
+			if err != nil {
+				break
+			}
+			kinds = append(kinds, f.Header().Type.String())
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Fatalf("got %s in one piece, want %s", got, want)
+		}
+	}
+}
+
 func TestH2ResponseFields(t *testing.T) {
 	for _, a := range []httpAnswer{httpReply(packed(t, query("www."))), httpNotFound, httpBad, httpTooLong, httpNoReply, httpCrowded} {
 		b := appendResponse(nil, 5, a)

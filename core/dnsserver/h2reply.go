@@ -19,15 +19,19 @@ func (c *h2Conn) respond(id uint32, a httpAnswer, whole bool) error {
 	c.count(a.status)
 	c.mu.Lock()
 	full := c.put(id, a, nil)
-	if !whole {
-		c.buf = appendReset(c.buf[:0], id, http2.ErrCodeNo)
-		c.out.add(nil, c.buf)
-	}
 	c.mu.Unlock()
-	if full {
-		c.stint.leave()
-		return c.out.flush()
+	if whole && !full {
+		return nil
 	}
+	c.stint.leave()
+	if err := c.out.flush(); err != nil || whole {
+		return err
+	}
+	// A write of its own: some clients forget the answer if its stream ends in the same piece while they still send.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf = appendReset(c.buf[:0], id, http2.ErrCodeNo)
+	c.out.add(nil, c.buf)
 	return nil
 }
 
