@@ -133,6 +133,26 @@ func (a *admission) close() {
 	a.free.Broadcast()
 }
 
+// evictIdle ends the connections that have no query now.
+func (a *admission) evictIdle() {
+	var idle []*ticket
+	a.mu.Lock()
+	for _, c := range a.clients {
+		for _, t := range c.all {
+			if _, ok := t.conn.idleSince(); ok {
+				idle = append(idle, t)
+			}
+		}
+	}
+	for _, t := range idle {
+		a.remove(t)
+	}
+	a.mu.Unlock()
+	for _, t := range idle {
+		t.conn.evict()
+	}
+}
+
 // crowded reports whether more than half of the places are taken.
 func (a *admission) crowded() bool {
 	a.mu.Lock()

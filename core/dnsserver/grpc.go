@@ -108,6 +108,7 @@ func (g grpcStopper) stop(ctx context.Context) error {
 	g.admission.close()
 	ended := make(chan struct{})
 	go func() { g.GracefulStop(); close(ended) }()
+	defer time.AfterFunc(drainTime, g.admission.evictIdle).Stop() // those whose clients do not close them, though they are told
 	select {
 	case <-ended:
 		return nil

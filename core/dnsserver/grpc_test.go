@@ -199,6 +199,11 @@ func TestGRPCPlain(t *testing.T) {
 
 func TestGRPCStops(t *testing.T) {
 	s := serving(t, blockFor(t, "grpc", echo))
+	silent, err := net.Dial("tcp", s.addr) // is not waited for
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	c := connect(t, "grpc", s.addr)
 	done := make(chan error)
 	go func() {
