@@ -56,13 +56,11 @@ func acceptable(b []byte) (rcode int, ok bool) {
 	return dns.RcodeSuccess, true
 }
 
-// turnDown answers a message that is no proper query with its header and its question, if
+// turnDown answers a message that is no proper query with its header, flags and all, and its question, if
 // that could be read, and counts it.
 func (s *Server) turnDown(w *responder, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
-	m.Response = true
-	m.Authoritative, m.Truncated, m.RecursionAvailable, m.Zero = false, false, false, false
-	m.Rcode = rc
+	m.Response, m.Zero, m.Rcode = true, false, rc
 	if b, err := m.Pack(); err == nil {
 		w.out.send(b)
 	}
