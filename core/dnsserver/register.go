@@ -43,6 +43,7 @@ type dnsContext struct {
 	configs  []*Config // in file order
 	at       map[place]*Config
 	blocks   []caddyfile.ServerBlock
+	debug    bool // a block wants debug lines
 }
 
 func (d *dnsContext) add(at place, c *Config) {
@@ -110,24 +111,22 @@ func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
 // MakeServers makes a server for each address that the configuration listens on, in the order of the file.
 func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	keepMemory()
-	debug := false
 	for _, c := range d.configs {
 		c.inherit()
-		debug = debug || c.Debug
+		d.debug = d.debug || c.Debug
 	}
 	d.shareLimits()
 	groups, order, err := d.group()
 	if err != nil {
 		return nil, err
 	}
-	if debug {
-		log.D.Set()
-	} else {
-		log.D.Clear()
-	}
+	logDebug(d.debug)
 	var servers []caddy.Server
 	for _, addr := range order {
 		group := groups[addr]
+		if err := oneIdentity(addr, group); err != nil {
+			return nil, err
+		}
 		for i := range max(1, group[0].NumSockets) {
 			s, err := makeServer(addr, group)
 			if err != nil {
@@ -150,6 +149,15 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	}
 	d.follow(servers)
 	return servers, nil
+}
+
+// logDebug has the process log debug lines, or not.
+func logDebug(on bool) {
+	if on {
+		log.D.Set()
+	} else {
+		log.D.Clear()
+	}
 }
 
 // server is what all kinds of servers have in common.

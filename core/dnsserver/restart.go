@@ -85,6 +85,7 @@ func (d *dnsContext) follow(servers []caddy.Server) {
 		return nil
 	})
 	a.instance.OnRestartFailed = append(a.instance.OnRestartFailed, func() error {
+		logDebug(d.debug) // what failed may have changed it
 		attempts.mu.Lock()
 		failed := attempts.last
 		over := failed != a && failed.begun && !failed.serving

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/plugin/bind"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
@@ -29,6 +30,42 @@ func TestSetup(t *testing.T) {
 			}
 		} else if err == nil || !strings.Contains(err.Error(), wantErr) || dnsserver.GetConfig(c).Debug {
 			t.Errorf("%q: got error %v, want %q", input, err, wantErr)
+		}
+	}
+}
+
+// Debug lines are those of the configuration that serves, also after reloads that fail late.
+func TestReloads(t *testing.T) {
+	input := func(text string) caddy.Input {
+		return caddy.CaddyfileInput{Contents: []byte(text), ServerTypeName: "dns"}
+	}
+	quiet, out := dnsserver.Quiet, golog.Writer()
+	dnsserver.Quiet = true
+	golog.SetOutput(new(bytes.Buffer))
+	defer func() { dnsserver.Quiet = quiet; golog.SetOutput(out); log.D.Clear() }()
+
+	i, err := caddy.Start(input("example.org:0 {\nbind 127.0.0.1\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { i.Stop() }()
+	for _, tc := range []struct { // nobody can listen at 192.0.2.1
+		corefile string
+		fails    bool
+		want     bool
+	}{
+		{"example.net:0 {\nbind 192.0.2.1\ndebug\n}", true, false},
+		{"example.org:0 {\nbind 127.0.0.1\n}\nexample.net:0 {\nbind 127.0.0.1\ndebug\n}", false, true},
+		{"example.net:0 {\nbind 192.0.2.1\n}", true, true},
+		{"example.org:0 {\nbind 127.0.0.1\n}", false, false},
+	} {
+		next, err := i.Restart(input(tc.corefile))
+		if (err != nil) != tc.fails {
+			t.Fatalf("%q: %v", tc.corefile, err)
+		}
+		i = next
+		if log.D.Value() != tc.want {
+			t.Errorf("%q: debug lines are %t", tc.corefile, log.D.Value())
 		}
 	}
 }
