@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -23,7 +24,7 @@ type Facts struct {
 	Size        int // of the query's message, in octets
 	TCP         bool
 	DO          bool
-	BufSize     int // octets that the reply may have
+	BufSize     int // octets that the client takes: its EDNS size over UDP and QUIC
 
 	Client, Local netip.AddrPort
 	// ClientAddr and LocalAddr stand for addresses that are no IP addresses with a port.
@@ -60,7 +61,7 @@ func (f *Facts) SetRequest(state *request.Request) {
 func (f *Facts) SetQuery(q *wire.Query) {
 	f.ID, f.Opcode = q.ID(), int(q.Flags()>>11&0xF)
 	f.WireName, f.Type, f.Class = q.Lower(), q.Type(), q.Class()
-	f.Size, f.DO, f.BufSize = q.Len(), q.DO(), q.Limit()
+	f.Size, f.DO, f.BufSize = q.Len(), q.DO(), int(edns.Size(q.Proto.String(), q.EDNS().Size))
 	f.TCP = q.Proto == wire.TCP
 	f.Client, f.Local = q.Client, q.Local
 }
