@@ -19,7 +19,8 @@ type settings struct {
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
-	Name: pluginName,
+	Name:    pluginName,
+	Unknown: "Wrong argument count or unexpected line ending after '%s'",
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		if s.seen {
 			return l.CountErr()

@@ -10,7 +10,6 @@ package shed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -79,7 +78,7 @@ func setup(c *caddy.Controller) error {
 	}
 	for _, key := range c.ServerBlockKeys {
 		if trans, _ := parse.Transport(key); trans != transport.DNS {
-			return plugin.Error(pluginName, fmt.Errorf("only plain DNS server blocks are supported; %q uses transport %q", key, trans))
+			return plugin.Error(pluginName, c.Errf("only plain DNS server blocks are supported; %q uses transport %q", key, trans))
 		}
 	}
 	config := dnsserver.GetConfig(c)

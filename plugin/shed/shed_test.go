@@ -86,7 +86,7 @@ func TestSetup(t *testing.T) {
 		{"shed extra", nil, "Wrong argument count"},
 		{"shed {\ndepth 10\n}", nil, "plugin/shed: Testfile:2 - Error during parsing: shed takes no options"},
 		{"shed\nshed", nil, "this plugin can only be used once per Server Block"},
-		{"shed", []string{"dns://.:53", "tls://.:53"}, `only plain DNS server blocks are supported; "tls://.:53" uses transport "tls"`},
+		{"shed", []string{"dns://.:53", "tls://.:53"}, `plugin/shed: Testfile:1 - Error during parsing: only plain DNS server blocks are supported; "tls://.:53" uses transport "tls"`},
 	} {
 		c := caddy.NewTestController("dns", tc.input)
 		c.ServerBlockKeys = tc.keys

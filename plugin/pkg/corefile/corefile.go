@@ -37,7 +37,7 @@ type Directive[T any] struct {
 	Once    bool     // a second occurrence in a server block is an error
 
 	// Unknown is the wording for an option that is not in the table, with one %s for
-	// its name; "unknown property '%s'" if empty.
+	// its name; "unknown property '%s'" if empty. One that begins with "Syntax error: " is told as such.
 	Unknown string
 	// Unlisted, if set, gets the lines whose first word is no option. It reports false if that is
 	// an unknown option all the same.
@@ -140,14 +140,21 @@ func (d *Directive[T]) unknown(c *caddy.Controller, name string) error {
 	if text == "" {
 		text = "unknown property '%s'"
 	}
-	if len(d.Options) == 0 {
-		return c.Errf(text+": this directive takes no options", name)
-	}
+	text = fmt.Sprintf(text, name)
 	names := d.Options.names()
-	if near := nearest(name, names); near != "" {
-		return c.Errf(text+": did you mean '%s'? (allowed: %s)", name, near, strings.Join(names, ", "))
+	near := nearest(name, names)
+	switch {
+	case len(d.Options) == 0:
+		text += ": this directive takes no options"
+	case near != "":
+		text += fmt.Sprintf(": did you mean '%s'? (allowed: %s)", near, strings.Join(names, ", "))
+	default:
+		text += fmt.Sprintf(" (allowed: %s)", strings.Join(names, ", "))
 	}
-	return c.Errf(text+" (allowed: %s)", name, strings.Join(names, ", "))
+	if strings.HasPrefix(text, "Syntax error: ") {
+		return fmt.Errorf("%s:%d - %s", c.File(), c.Line(), text)
+	}
+	return c.Errf("%s", text)
 }
 
 // position adds file and line to an error that has none.
