@@ -1,19 +1,17 @@
 package azure
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -79,40 +77,21 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
-	for _, tc := range []struct {
-		name string
-		typ  uint16
-		want string
-	}{
-		{"www.example.org.", dns.TypeA, "NOERROR 192.0.2.1"},
-		{"www.example.org.", dns.TypeAAAA, "NOERROR 2001:db8::1"},
-		{"second.example.org.", dns.TypeA, "NOERROR 192.0.2.2"},
-		{"mail.example.org.", dns.TypeMX, "NOERROR 7 mx.example.net."},
-		{"text.example.org.", dns.TypeTXT, `NOERROR "a \"b\"" "c"`},
-		{"caa.example.org.", dns.TypeCAA, `NOERROR 0 issue "example.net"`},
-		{"alias.example.org.", dns.TypeA, "NOERROR 192.0.2.1 www.example.org."},
-		{"_s._tcp.example.org.", dns.TypeSRV, "NOERROR 2 3 1 www.example.org."},
-		{"example.org.", dns.TypeSOA, "NOERROR ns1.example.net. host.example.net. 1 2 3 4 5"},
-		{"a.in.example.", dns.TypeA, "NOERROR 10.0.0.1"},
-		{"t.in.example.", dns.TypeTXT, `NOERROR "x"`},
-		{"nope.example.org.", dns.TypeA, "NXDOMAIN"},
-		{"x.fall.example.org.", dns.TypeA, "nothing"},
-	} {
-		rec := dnstest.NewRecorder(&test.ResponseWriter{})
-		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
-		got := "nothing"
-		if rec.Msg != nil {
-			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
-			for _, rr := range rec.Msg.Answer {
-				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
-			}
-			slices.Sort(all[1:])
-			got = strings.Join(all, " ")
-		}
-		if got != tc.want {
-			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
-		}
-	}
+	mirrortest.Answers(t, h, map[string]string{
+		"www.example.org. A":       "NOERROR 192.0.2.1",
+		"www.example.org. AAAA":    "NOERROR 2001:db8::1",
+		"second.example.org. A":    "NOERROR 192.0.2.2",
+		"mail.example.org. MX":     "NOERROR 7 mx.example.net.",
+		"text.example.org. TXT":    `NOERROR "a \"b\"" "c"`,
+		"caa.example.org. CAA":     `NOERROR 0 issue "example.net"`,
+		"alias.example.org. A":     "NOERROR 192.0.2.1 www.example.org.",
+		"_s._tcp.example.org. SRV": "NOERROR 2 3 1 www.example.org.",
+		"example.org. SOA":         "NOERROR ns1.example.net. host.example.net. 1 2 3 4 5",
+		"a.in.example. A":          "NOERROR 10.0.0.1",
+		"t.in.example. TXT":        `NOERROR "x"`,
+		"nope.example.org. A":      "NXDOMAIN",
+		"x.fall.example.org. A":    "nothing",
+	})
 }
 
 func TestStartFails(t *testing.T) {

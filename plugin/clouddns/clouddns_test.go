@@ -1,19 +1,17 @@
 package clouddns
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -58,36 +56,17 @@ func TestServer(t *testing.T) {
 	if !h.Ready() {
 		t.Error("not ready")
 	}
-	for _, tc := range []struct {
-		name string
-		typ  uint16
-		want string
-	}{
-		{"www.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2"},
-		{"alias.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2 www.example.org."},
-		{"near.example.org.", dns.TypeA, "NOERROR 192.0.2.7"},
-		{"weighted.example.org.", dns.TypeA, "NOERROR 192.0.2.9"},
-		{"odd.example.org.", dns.TypeA, "NOERROR 192.0.2.3"},
-		{"text.example.org.", dns.TypeTXT, `NOERROR "a b" "c"`},
-		{"nope.example.org.", dns.TypeA, "NXDOMAIN"},
-		{"x.fall.example.org.", dns.TypeA, "nothing"},
-		{"www.example.com.", dns.TypeA, "nothing"},
-	} {
-		rec := dnstest.NewRecorder(&test.ResponseWriter{})
-		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
-		got := "nothing"
-		if rec.Msg != nil {
-			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
-			for _, rr := range rec.Msg.Answer {
-				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
-			}
-			slices.Sort(all[1:])
-			got = strings.Join(all, " ")
-		}
-		if got != tc.want {
-			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
-		}
-	}
+	mirrortest.Answers(t, h, map[string]string{
+		"www.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
+		"alias.example.org. A":    "NOERROR 192.0.2.1 192.0.2.2 www.example.org.",
+		"near.example.org. A":     "NOERROR 192.0.2.7",
+		"weighted.example.org. A": "NOERROR 192.0.2.9",
+		"odd.example.org. A":      "NOERROR 192.0.2.3",
+		"text.example.org. TXT":   `NOERROR "a b" "c"`,
+		"nope.example.org. A":     "NXDOMAIN",
+		"x.fall.example.org. A":   "nothing",
+		"www.example.com. A":      "nothing",
+	})
 }
 
 func TestStartFails(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/file/mirror"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/miekg/dns"
@@ -19,7 +21,7 @@ type setKey struct {
 }
 
 // records makes records of record sets. Sets for some clients only (weighted, by place, and the like) come together. Aliases of the API
-// to names in the zone, whose id is given, have the records of these.
+// to names in the zone, whose id is given, have the records of these; others are aliases that mirror follows.
 func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
 	byKey := map[setKey][]types.ResourceRecordSet{}
 	for _, s := range sets {
@@ -37,14 +39,17 @@ func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
 
 func keyOf(text string, typ types.RRType) setKey { return setKey{strings.ToLower(name(text)), typ} }
 
-// resolved is the sets with records that s is, or stands for.
+// resolved is the sets with records, or with an alias that leads out of the zone, that s is, or stands for.
 func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, depth int) (all []types.ResourceRecordSet) {
 	alias := s.AliasTarget
 	if alias == nil {
 		return []types.ResourceRecordSet{s}
 	}
-	if aws.ToString(alias.HostedZoneId) != strings.TrimPrefix(id, "/hostedzone/") || depth == 0 {
-		logger.Debugf("Alias %s to %s is not of this zone", aws.ToString(s.Name), aws.ToString(alias.DNSName))
+	if aws.ToString(alias.HostedZoneId) != strings.TrimPrefix(id, "/hostedzone/") {
+		return []types.ResourceRecordSet{s}
+	}
+	if depth == 0 {
+		logger.Warningf("Alias %s leads to too many others", aws.ToString(s.Name))
 		return nil
 	}
 	for _, target := range byKey[keyOf(aws.ToString(alias.DNSName), s.Type)] {
@@ -55,6 +60,14 @@ func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecord
 
 // recordsOf is the records of one set, at owner. Values that are none are left out, with a warning.
 func recordsOf(owner string, s types.ResourceRecordSet) (all []dns.RR) {
+	if s.AliasTarget != nil {
+		rr, err := mirror.Alias(owner, dns.StringToType[string(s.Type)], name(aws.ToString(s.AliasTarget.DNSName)))
+		if err != nil {
+			logger.Warningf("Failed to process resource record set: %s: %v", owner, err)
+			return nil
+		}
+		return []dns.RR{rr}
+	}
 	for _, v := range s.ResourceRecords {
 		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, aws.ToString(v.Value))
 		rr, err := dns.NewRR(text)

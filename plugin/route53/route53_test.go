@@ -1,19 +1,17 @@
 package route53
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -101,37 +99,18 @@ func TestServer(t *testing.T) {
 	if n := len(p.asked); n != 4 { // one refused, one for the zone, two pages
 		t.Errorf("asked %d times: %q", n, p.asked)
 	}
-	for _, tc := range []struct {
-		name string
-		typ  uint16
-		want string
-	}{
-		{"www.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2"},
-		{"alias.example.org.", dns.TypeA, "NOERROR 192.0.2.1 192.0.2.2"},
-		{"x.wild.example.org.", dns.TypeA, "NOERROR 192.0.2.7"},
-		{"a_b.example.org.", dns.TypeTXT, `NOERROR "back\\slash"`},
-		{"odd.example.org.", dns.TypeA, "NOERROR 192.0.2.3"},
-		{"balancer.example.org.", dns.TypeA, "NXDOMAIN"},
-		{"loop.example.org.", dns.TypeA, "NXDOMAIN"},
-		{"www.example.org.", dns.TypeMX, "NOERROR"},
-		{"www.example.com.", dns.TypeA, "nothing"},
-		{"x.fall.example.org.", dns.TypeA, "nothing"},
-	} {
-		rec := dnstest.NewRecorder(&test.ResponseWriter{})
-		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
-		got := "nothing"
-		if rec.Msg != nil {
-			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
-			for _, rr := range rec.Msg.Answer {
-				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
-			}
-			slices.Sort(all[1:])
-			got = strings.Join(all, " ")
-		}
-		if got != tc.want {
-			t.Errorf("%s %s: %s, want %s", tc.name, dns.TypeToString[tc.typ], got, tc.want)
-		}
-	}
+	mirrortest.Answers(t, h, map[string]string{
+		"www.example.org. A":        "NOERROR 192.0.2.1 192.0.2.2",
+		"alias.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
+		"x.wild.example.org. A":     "NOERROR 192.0.2.7",
+		"a_b.example.org. TXT":      `NOERROR "back\\slash"`,
+		"odd.example.org. A":        "NOERROR 192.0.2.3",
+		"balancer.example.org. TXT": "NOERROR",
+		"loop.example.org. A":       "NXDOMAIN",
+		"www.example.org. MX":       "NOERROR",
+		"www.example.com. A":        "nothing",
+		"x.fall.example.org. A":     "nothing",
+	})
 }
 
 func TestStartFails(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -65,7 +66,8 @@ type Mirror struct {
 // hosted is one zone, with what is known of it.
 type hosted struct {
 	Hosted
-	zone *file.Zone
+	zone    *file.Zone
+	aliases atomic.Bool // it has aliases to names outside of it
 }
 
 var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
@@ -172,6 +174,9 @@ func (m *Mirror) read(ctx context.Context, z *hosted) error {
 	if old := z.zone.Current(); old != nil && identical(old, v) {
 		return nil
 	}
+	if aliased(records) { // at no time later than the zone has them
+		z.aliases.Store(true)
+	}
 	z.zone.Replace(v)
 	return nil
 }
@@ -218,7 +223,7 @@ func (r *rest) ServeDNS(ctx context.Context, w dns.ResponseWriter, q *dns.Msg) (
 
 // ServeWire implements plugin.WireHandler.
 func (r *rest) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	return r.link(r.group, r.i).ServeWire(ctx, r.group[r.i].zone, true, w, q)
+	return r.serveWire(ctx, w, q, r.group, r.i)
 }
 
 // WireSelf implements plugin.WireHandler.
@@ -244,7 +249,23 @@ func (m *Mirror) serve(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, gr
 		return dns.RcodeServerFailure, err
 	}
 	defer lane.Free()
+	if way, ok := group[i].alias(&lane.Query, r); ok {
+		switch reply, err := group[i].follow(ctx, w, r, way); {
+		case err != nil:
+			return dns.RcodeServerFailure, plugin.Error(m.Plugin, err)
+		case reply != nil:
+			return dns.RcodeSuccess, w.WriteMsg(reply)
+		}
+	}
 	return m.link(group, i).ServeDNS(ctx, lane, group[i].zone, true, w, r)
+}
+
+// serveWire is serve for the wire lane. Where aliases lead is looked up in the message lane.
+func (m *Mirror) serveWire(ctx context.Context, w *wire.Reply, q *wire.Query, group []*hosted, i int) wire.Outcome {
+	if _, ok := group[i].alias(q, nil); ok {
+		return wire.Unpack
+	}
+	return m.link(group, i).ServeWire(ctx, group[i].zone, true, w, q)
 }
 
 // ServeWire does the same as ServeDNS.
@@ -253,7 +274,7 @@ func (m *Mirror) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	if !ok {
 		return plugin.NextWire(m.Plugin, m.Next(), ctx, w, q)
 	}
-	return m.link(group, 0).ServeWire(ctx, group[0].zone, true, w, q)
+	return m.serveWire(ctx, w, q, group, 0)
 }
 
 // Transfer implements transfer.Transferer. Of several zones with one name the first is transferred.

@@ -1,0 +1,155 @@
+package mirror
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// An alias is what providers have for a name, such as a zone's own, that is to have the addresses of another name: of a load balancer, say.
+// The addresses are looked up when a client asks for them, by way of the whole server, and are the name's own then.
+//
+// In a zone, and so in its transfers, it is a record of a private type (RFC 6895 §3.1) with the other name as its RDATA. The first of these
+// types is the one that other servers have for that.
+const (
+	aliasOfA    uint16 = 65401
+	aliasOfAAAA uint16 = 65402
+)
+
+// Alias is a record by which owner has the addresses of target: those of IPv4 if typ is A, of IPv6 if it is AAAA.
+func Alias(owner string, typ uint16, target string) (dns.RR, error) {
+	private, ok := aliasType(typ)
+	if !ok {
+		return nil, fmt.Errorf("an alias of type %s", dns.TypeToString[typ])
+	}
+	name, err := wire.LowerName(target)
+	if err != nil {
+		return nil, fmt.Errorf("alias to %q: %w", target, err)
+	}
+	return &dns.RFC3597{Hdr: dns.RR_Header{Name: owner, Rrtype: private, Class: dns.ClassINET}, Rdata: hex.EncodeToString(name)}, nil
+}
+
+func aliasType(qtype uint16) (private uint16, ok bool) {
+	switch qtype {
+	case wire.TypeA:
+		return aliasOfA, true
+	case wire.TypeAAAA:
+		return aliasOfAAAA, true
+	}
+	return 0, false
+}
+
+func isAlias(rr dns.RR) bool {
+	typ := rr.Header().Rrtype
+	return typ == aliasOfA || typ == aliasOfAAAA
+}
+
+// probe is what it takes to look for an alias; it is some kilobytes.
+type probe struct {
+	zone.Answerer
+	wire.Reply
+	room [512]byte // of the reply
+}
+
+var probes = sync.Pool{New: func() any { return new(probe) }}
+
+// alias reports whether q is to be answered by aliases of z, and returns the way: CNAME records, if any, and the aliases. r
+// is the query as a message; without one there is no way.
+func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
+	private, ok := aliasType(q.Type())
+	if !ok || !z.aliases.Load() {
+		return nil, false
+	}
+	v := z.zone.Current()
+	if v == nil {
+		return nil, false
+	}
+	p := probes.Get().(*probe)
+	defer probes.Put(p)
+	p.Reset(p.room[:0])
+	if p.Answer(v, &p.Reply, q) != zone.NoData {
+		return nil, false
+	}
+	mark := q.Mark()
+	defer q.Restore(mark)
+	q.SetType(private)
+	if p.Answer(v, &p.Reply, q) != zone.Hit {
+		return nil, false
+	}
+	if r == nil {
+		return nil, true
+	}
+	m, err := p.Msg(r)
+	if err != nil {
+		return nil, false
+	}
+	return m.Answer, true
+}
+
+// maxLoops is how often a question may come back here over aliases.
+const maxLoops = 8
+
+// follow is the answer that an alias leads to, nil if there is none. It is an error if that cannot be told.
+func (z *hosted) follow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, way []dns.RR) (*dns.Msg, error) {
+	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
+	if loops > maxLoops {
+		return nil, fmt.Errorf("aliases lead to one another: %s", r.Question[0].Name)
+	}
+	ctx = context.WithValue(ctx, dnsserver.LoopKey{}, loops+1)
+	m := new(dns.Msg).SetReply(r)
+	m.Authoritative = true
+	found := false
+	for _, rr := range way {
+		if !isAlias(rr) {
+			m.Answer = append(m.Answer, rr)
+			continue
+		}
+		rdata, err := hex.DecodeString(rr.(*dns.RFC3597).Rdata)
+		if err != nil {
+			return nil, err
+		}
+		target := wire.Text(rdata)
+		reply, err := z.zone.Upstream.Lookup(ctx, request.Request{W: w, Req: r}, target, r.Question[0].Qtype)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("alias %s to %s: %w", rr.Header().Name, target, err)
+		case reply == nil || reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError:
+			return nil, fmt.Errorf("alias %s to %s: no answer", rr.Header().Name, target)
+		}
+		addresses := ownedBy(rr.Header().Name, reply.Answer, r.Question[0].Qtype)
+		found = found || len(addresses) > 0
+		m.Answer = append(m.Answer, addresses...)
+	}
+	if !found {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// ownedBy is the records of a type among answers, as those of owner. They count for as long as all that led to them.
+func ownedBy(owner string, answers []dns.RR, typ uint16) (all []dns.RR) {
+	ttl := ^uint32(0)
+	for _, rr := range answers {
+		ttl = min(ttl, rr.Header().Ttl)
+	}
+	for _, rr := range answers {
+		if rr.Header().Rrtype == typ {
+			own := dns.Copy(rr)
+			own.Header().Name, own.Header().Ttl = owner, ttl
+			all = append(all, own)
+		}
+	}
+	return all
+}
+
+// aliased reports whether some of the records are aliases.
+func aliased(records []dns.RR) bool { return slices.ContainsFunc(records, isAlias) }
