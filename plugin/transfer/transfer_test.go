@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/test"
@@ -139,6 +140,9 @@ func (c *client) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
+// TakeReply is that of a server's writer.
+func (c *client) TakeReply(*wire.Reply, *dns.Msg) (bool, error) { return false, nil }
+
 func (c *client) Write(p []byte) (int, error) {
 	if c.fail > 0 && len(c.messages) >= c.fail {
 		return 0, errors.New("connection reset")
@@ -235,6 +239,20 @@ func TestServe(t *testing.T) {
 	x.Transferers = []Transferer{&source{err: errors.New("no SOA")}}
 	if got := transferOf(t, x, tcp(), axfr("example.org.")); got != "SERVFAIL plugin/transfer: no SOA" {
 		t.Errorf("without data: %s", got)
+	}
+}
+
+// Plugins above that look at replies see messages.
+func TestAbove(t *testing.T) {
+	capture(t)
+	x := setupOf(t, "transfer example.org {\nto *\n}")
+	x.Transferers = []Transferer{&source{v: version(t, 7, "a", "b")}}
+	rec := dnstest.NewRecorder(tcp())
+	if rc, err := x.ServeDNS(context.Background(), rec, axfr("example.org.")); rc != 0 || err != nil {
+		t.Fatal(rc, err)
+	}
+	if rec.Msg == nil || len(rec.Msg.Answer) != 5 || !rec.Msg.Authoritative || rec.Len == 0 {
+		t.Errorf("seen above: %v", rec.Msg)
 	}
 }
 
@@ -603,6 +621,8 @@ type discard struct {
 	test.ResponseWriter
 	n int
 }
+
+func (d *discard) TakeReply(*wire.Reply, *dns.Msg) (bool, error) { return false, nil }
 
 func (d *discard) Write(p []byte) (int, error) {
 	d.n += len(p)

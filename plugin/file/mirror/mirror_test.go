@@ -169,10 +169,14 @@ func TestUpdates(t *testing.T) {
 	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.1" {
 		t.Error(got)
 	}
+	before := m.zones[0].zone.Current()
 	p.mu.Lock()
 	p.err, p.zones["z"] = nil, []string{soa, "www.example.org. 60 A 192.0.2.2"}
 	p.mu.Unlock()
-	eventually(t, "the change", func() bool { return ask(t, m, "www.example.org.", dns.TypeA) == "NOERROR aa A 192.0.2.2" })
+	eventually(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
+	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.2" {
+		t.Error(got)
+	}
 }
 
 func TestFirstTimeFails(t *testing.T) {
