@@ -73,6 +73,7 @@ func TestSetup(t *testing.T) {
 		"any":             "",
 		"any example.org": "Wrong argument count or unexpected line ending after 'example.org'",
 		"any { foo }":     "unknown property 'foo'",
+		"any {\n}":        "Testfile:1 - Error during parsing: Unexpected token '{', expecting argument",
 	} {
 		c := caddy.NewTestController("dns", input)
 		err := setup(c)

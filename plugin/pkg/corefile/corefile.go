@@ -92,6 +92,9 @@ func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 	if err := d.Args.read(s, &line); err != nil {
 		return err
 	}
+	if d.bare() && c.NextArg() {
+		return d.noBlock(c)
+	}
 	seen := map[string]bool{}
 	for c.NextBlock() {
 		name := c.Val()
@@ -120,6 +123,20 @@ func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 		return nil
 	}
 	return position(c, d.Check(s))
+}
+
+// bare reports whether the directive is its name and nothing else.
+func (d *Directive[T]) bare() bool {
+	return len(d.Options) == 0 && d.Unlisted == nil && d.Args.Max == 0
+}
+
+// noBlock is the error of a block, at whose brace the controller stands, that a bare directive has.
+func (d *Directive[T]) noBlock(c *caddy.Controller) error {
+	err := c.Err("Unexpected token '{', expecting argument: this directive takes no options")
+	if c.Next() && c.Val() != "}" {
+		err = d.unknown(c, c.Val())
+	}
+	return err
 }
 
 // unlisted reads a line that begins with no option.
