@@ -3,28 +3,49 @@
 # make test     runs all tests
 # make help     lists the rest
 
-GO        ?= go
-BINARY    ?= coredns
-PORT      ?= 1053
-TESTFLAGS ?=
-PEERS     ?=
+# What builds of one's own may set: make SYSTEM="GOOS=linux GOARCH=arm64" GITCOMMIT=v1 BINARY=dns. A line added to plugin.cfg is taken
+# over by the next build, and its module fetched.
+GO          ?= go
+BINARY      ?= coredns
+GITCOMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+SYSTEM      ?=
+CHECKS      ?= check
+BUILDOPTS   ?= -trimpath
+GOTAGS      ?= grpcnotrace
+CGO_ENABLED ?= 0
+STRIP_FLAGS ?= -s -w
+PORT        ?= 1053
+TESTFLAGS   ?=
+PEERS       ?=
 
-COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
-LDFLAGS := -s -w -X github.com/coredns/coredns/coremain.GitCommit=$(COMMIT)
+LDFLAGS   := $(STRIP_FLAGS) -X github.com/coredns/coredns/coremain.GitCommit=$(GITCOMMIT)
+GENERATED := core/plugin/zplugin.go
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build gen check run run-k8s certs bench test race clean help
+.PHONY: all build coredns check gen pb lint run run-k8s certs bench test race clean help
 
-all: build
+all: coredns
 
-build: ## the server, ./coredns
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) .
+build: coredns ## the same as coredns
+
+coredns: $(CHECKS) ## the server, ./coredns
+	CGO_ENABLED=$(CGO_ENABLED) $(SYSTEM) $(GO) build $(BUILDOPTS) -tags '$(GOTAGS)' -ldflags '$(LDFLAGS)' -o $(BINARY) .
+
+check: $(GENERATED) ## what is generated is not older than plugin.cfg
+
+$(GENERATED): plugin.cfg
+	$(GO) generate coredns.go
+	@touch $(GENERATED)
+	$(GO) list -deps . >/dev/null 2>&1 || $(GO) get .
 
 gen: ## what is generated from plugin.cfg and CODEOWNERS
 	$(GO) generate coredns.go
 
-check: ## format, vet, staticcheck, and that what is generated is up to date
+pb: ## what is generated from pb/dns.proto, by protoc
+	$(GO) generate ./pb
+
+lint: ## format, vet, staticcheck, and that what is generated is up to date
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "these files are not gofmt-ed"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
