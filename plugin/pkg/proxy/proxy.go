@@ -1,6 +1,6 @@
 // Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC (RFC 9250).
 //
-//	                 ┌─▶ udp.go     many sockets, a random port and id for each query
+//	                 ┌─▶ udp.go     many sockets: a random id for each query, a random port for each batch
 //	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
 //	  Exchange       └─▶ workers.go goroutines that wait for a library: https.go, http3.go, quic.go
 //	                        │
