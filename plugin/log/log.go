@@ -98,15 +98,20 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	e := newEntry()
 	defer e.free()
 	e.facts.SetRequest(&state)
-	rec := dnstest.NewRecorder(w)
+	rec := &recorder{Recorder: dnstest.Recorder{ResponseWriter: w, Start: time.Now()}, facts: &e.facts}
 	rcode, err := plugin.NextOrFailure(l.Name(), l.Next, ctx, rec, r)
 	if !plugin.ClientWrite(rcode) { // the server will write this
+		rec.taken = false
 		rec.Msg = new(dns.Msg).SetRcode(r, rcode)
 		rec.Rcode, rec.Len = rcode, rec.Msg.Len()
 	}
-	class := label(ctx, rec.Msg, state.Do())
+	if !rec.taken {
+		rec.typ = typeOf(rec.Msg, state.Do())
+		e.facts.SetRecorder(&rec.Recorder)
+	}
+	class := response.Classify(rec.typ)
+	label(ctx, rec.typ, class)
 	if rule.logs(class) {
-		e.facts.SetRecorder(rec)
 		e.write(ctx, rule)
 		if ctx.Value(dnsserver.Key{}) == nil { // no server sees to it that lines are written
 			clog.Flush()
@@ -144,19 +149,22 @@ func (l Logger) WireSelf() plugin.Handler { return l }
 // Prompt implements plugin.Prompt.
 func (l Logger) Prompt() bool { return true }
 
-// label tells the class of a reply, and puts it and the reply's type into the query's metadata.
-func label(ctx context.Context, m *dns.Msg, do bool) response.Class {
+// typeOf is the type of a reply to a query that has the DO bit, or not.
+func typeOf(m *dns.Msg, do bool) response.Type {
 	if do && m != nil && m.IsEdns0() == nil { // it gets an OPT record when it is sent
 		sent := *m
 		sent.Extra = append(slices.Clip(m.Extra), &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT, Ttl: 1 << 15}})
 		m = &sent
 	}
 	typ, _ := response.Typify(m, time.Now().UTC())
-	class := response.Classify(typ)
+	return typ
+}
+
+// label puts a reply's type and class into the query's metadata.
+func label(ctx context.Context, typ response.Type, class response.Class) {
 	if metadata.SetValueFunc(ctx, "log/type", typ.String) {
 		metadata.SetValueFunc(ctx, "log/class", class.String)
 	}
-	return class
 }
 
 // entry is a line in the making.

@@ -77,20 +77,32 @@ func (f *Facts) SetRecorder(rr *dnstest.Recorder) {
 // SetReply fills in what w holds as the reply to q, and how long it took.
 func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	f.Reply = Reply{Over: true, Duration: took}
+	asked := q.Flags() & (wire.FlagRD | wire.FlagCD)
 	switch {
 	case w.Holds():
-		f.Reply.Written, f.Reply.Len = true, w.PlainLen()
-		f.Reply.Flags = wire.FlagQR | q.Flags()&(wire.FlagRD|wire.FlagCD)
-		for _, bit := range [...]uint16{wire.FlagAA, wire.FlagTC, wire.FlagRA, wire.FlagAD} {
-			if w.Flag(bit) {
-				f.Reply.Flags |= bit
-			}
-		}
+		f.Reply.setHeld(w, asked)
 	case w.Failed(): // the server will write header and question
 		f.Reply.Written, f.Reply.Len = true, wire.HeaderLen+len(q.Name())+4
-		f.Reply.Flags = wire.FlagQR | q.Flags()&(wire.FlagRD|wire.FlagCD)
+		f.Reply.Flags = wire.FlagQR | asked
 	}
 	f.Reply.Rcode = w.Rcode()
+}
+
+// SetTaken is SetReply for a message that w holds, in reply to r.
+func (f *Facts) SetTaken(w *wire.Reply, r *dns.Msg, took time.Duration) {
+	f.Reply = Reply{Over: true, Duration: took, Rcode: w.Rcode()}
+	f.Reply.setHeld(w, headerFlags(&r.MsgHdr)&(wire.FlagRD|wire.FlagCD))
+}
+
+// setHeld fills in what w holds as the reply to a query with some flags.
+func (r *Reply) setHeld(w *wire.Reply, asked uint16) {
+	r.Written, r.Len = true, w.PlainLen()
+	r.Flags = wire.FlagQR | asked
+	for _, bit := range [...]uint16{wire.FlagAA, wire.FlagTC, wire.FlagRA, wire.FlagAD} {
+		if w.Flag(bit) {
+			r.Flags |= bit
+		}
+	}
 }
 
 // headerFlags is the flags of a message as bits of its header.

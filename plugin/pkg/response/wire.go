@@ -10,8 +10,13 @@ import (
 // TypifyWire is Typify for a reply in the making. do tells whether the reply will have the DO bit; w holds
 // a message or a failure.
 func TypifyWire(w *wire.Reply, q *wire.Query, do bool, t time.Time) Type {
+	return TypifyReply(w, q.Type(), do, t)
+}
+
+// TypifyReply is TypifyWire for a query of type qtype.
+func TypifyReply(w *wire.Reply, qtype uint16, do bool, t time.Time) Type {
 	switch {
-	case q.Type() == wire.TypeAXFR, q.Type() == wire.TypeIXFR:
+	case qtype == wire.TypeAXFR, qtype == wire.TypeIXFR:
 		return Meta
 	case w.Dropped():
 		return OtherError

@@ -1,0 +1,84 @@
+package log
+
+import (
+	"context"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// taker is a server's writer: it takes replies that lie in a lane, and cuts them.
+type taker struct {
+	test.ResponseWriter
+	taken int
+}
+
+func (w *taker) TakeReply(reply *wire.Reply, r *dns.Msg) (bool, error) {
+	w.taken++
+	reply.End(wire.EndFor(r, dns.MinMsgSize))
+	return true, nil
+}
+
+// A reply that is taken as it lies in a lane makes the same line as a message.
+func TestTakenReplies(t *testing.T) {
+	for _, tc := range []struct {
+		what  string
+		reply func(w *wire.Reply, q *wire.Query)
+		class response.Class
+		want  string
+		cut   bool
+	}{
+		{"answer", func(w *wire.Reply, q *wire.Query) {
+			w.SetFlag(wire.FlagAA, true)
+			w.Addr(wire.Answer, q.Name(), 5, netip.MustParseAddr("192.0.2.1"))
+		}, response.Success, `NOERROR qr,aa,rd 64 0\.`, false},
+		{"denial", func(w *wire.Reply, _ *wire.Query) { w.SetRcode(wire.NXDomain) }, response.Denial, `NXDOMAIN qr,rd 33 0\.`, false},
+		{"long answer", func(w *wire.Reply, q *wire.Query) {
+			for i := range 40 {
+				w.Addr(wire.Answer, q.Name(), 5, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+			}
+		}, response.Success, `NOERROR qr,tc,rd 1273 0\.`, true},
+	} {
+		next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			lane, err := plugin.NewLane(w, r)
+			if err != nil {
+				return 0, err
+			}
+			defer lane.Free()
+			lane.Reply.Begin(&lane.Query)
+			tc.reply(&lane.Reply, &lane.Query)
+			return lane.Write()
+		})
+		for _, class := range []response.Class{response.All, tc.class, response.Error} {
+			l := Logger{Next: next, Rules: []Rule{{NameScope: ".", Format: DefaultLogFormat, Class: classes(class)}}}
+			line := func(w dns.ResponseWriter) string {
+				out := capture(t)
+				r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+				r.Id = 7
+				if rc, err := l.ServeDNS(context.Background(), w, r); rc != 0 && rc != dns.RcodeNameError || err != nil {
+					t.Fatal(rc, err)
+				}
+				return regexp.MustCompile(`[0-9.]+s\n`).ReplaceAllString(out.String(), "0.s")
+			}
+			w := new(taker)
+			got := line(w)
+			if w.taken != 1 {
+				t.Fatalf("%s: taken %d times", tc.what, w.taken)
+			}
+			if want := line(&test.ResponseWriter{}); got != want && !tc.cut {
+				t.Errorf("%s: logged %q, of a message %q", tc.what, got, want)
+			}
+			if logged := class != response.Error; logged != (got != "") || logged && !regexp.MustCompile(tc.want).MatchString(strings.ReplaceAll(got, "0.s", "0.")) {
+				t.Errorf("%s, class %v: logged %q, want %q", tc.what, class, got, tc.want)
+			}
+		}
+	}
+}
