@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -47,8 +48,8 @@ func (w *streamWriter) init(conn net.Conn, s *Server, cut func()) {
 	w.taken.L = &w.mu
 }
 
-// writeFrame writes a message with its length before it, and all that has been added. It waits if too much waits to be
-// written already.
+// writeFrame writes a message with its length before it, and all that has been added, when those have run that can do so now: they may have
+// replies, too. It waits if too much waits to be written already.
 func (w *streamWriter) writeFrame(b []byte) error {
 	head, err := frameHead(b)
 	if err != nil {
@@ -60,7 +61,13 @@ func (w *streamWriter) writeFrame(b []byte) error {
 	if err := w.put(head[:], b); err != nil {
 		return err
 	}
-	w.write()
+	if !w.writing {
+		w.writing = true
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+		w.writeAll()
+	}
 	return w.err
 }
 
