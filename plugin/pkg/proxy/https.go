@@ -73,9 +73,7 @@ func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *byt
 		req.Host = host
 	}
 	req.Header.Set("Accept", doh.MimeType)
-	if body != nil {
-		req.Header.Set("Content-Type", doh.MimeType)
-	}
+	req.Header.Set("Content-Type", doh.MimeType) // with GET, too, as CoreDNS 1.14.7 has it
 	resp, err := p.httpClient().Do(req)
 	if err != nil {
 		return err

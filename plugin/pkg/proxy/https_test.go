@@ -63,7 +63,7 @@ func TestDoH(t *testing.T) {
 		if seen.Method != method || seen.Host != "dns.example.org" || seen.ProtoMajor != 2 {
 			t.Errorf("got %s to %s with HTTP/%d", seen.Method, seen.Host, seen.ProtoMajor)
 		}
-		if ct := seen.Header.Get("Content-Type"); method == http.MethodPost && ct != doh.MimeType {
+		if ct := seen.Header.Get("Content-Type"); ct != doh.MimeType {
 			t.Errorf("content type %q", ct)
 		}
 		mu.Unlock()
