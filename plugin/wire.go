@@ -83,6 +83,14 @@ type ReplyTaker interface {
 	TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error)
 }
 
+// TakeReply has w, if it is a ReplyTaker, take a reply to r that lies in a Lane; it reports false if the reply has to be a message.
+func TakeReply(w dns.ResponseWriter, reply *wire.Reply, r *dns.Msg) (taken bool, err error) {
+	if t, ok := w.(ReplyTaker); ok {
+		return t.TakeReply(reply, r)
+	}
+	return false, nil
+}
+
 // Write writes what the Reply holds and returns what ServeDNS is to return: after a
 // message its rcode, or 0 if that rcode would say that nothing was written.
 func (l *Lane) Write() (int, error) {
@@ -104,10 +112,8 @@ func (l *Lane) Write() (int, error) {
 
 // write returns what ServeDNS is to return with an error.
 func (l *Lane) write() (failed int, err error) {
-	if t, ok := l.w.(ReplyTaker); ok {
-		if taken, err := t.TakeReply(&l.Reply, l.r); taken {
-			return dns.RcodeSuccess, err
-		}
+	if taken, err := TakeReply(l.w, &l.Reply, l.r); taken {
+		return dns.RcodeSuccess, err
 	}
 	m, err := l.Reply.Msg(l.r)
 	if err != nil {

@@ -133,10 +133,8 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 
 // write writes what an entry made of reply, as an answer to r.
 func write(w dns.ResponseWriter, r *dns.Msg, reply *wire.Reply) (int, error) {
-	if t, ok := w.(plugin.ReplyTaker); ok {
-		if taken, err := t.TakeReply(reply, r); taken {
-			return dns.RcodeSuccess, err
-		}
+	if taken, err := plugin.TakeReply(w, reply, r); taken {
+		return dns.RcodeSuccess, err
 	}
 	m, err := reply.Msg(r)
 	if err != nil {

@@ -29,14 +29,13 @@ func (rec *recorder) WriteMsg(m *dns.Msg) error {
 
 // TakeReply implements plugin.ReplyTaker.
 func (rec *recorder) TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error) {
-	to, ok := rec.ResponseWriter.(plugin.ReplyTaker)
-	if !ok {
-		return false, nil
-	}
-	if taken, err = to.TakeReply(w, r); taken { // now it is known whether it got TC
+	size := w.PlainLen()
+	if taken, err = plugin.TakeReply(rec.ResponseWriter, w, r); taken { // now it is known whether it got TC
+		now := time.Now()
 		rec.taken = true
-		rec.facts.SetTaken(w, r, time.Since(rec.Start))
-		rec.typ = response.TypifyReply(w, rec.facts.Type, rec.facts.DO, time.Now().UTC())
+		rec.Len += size
+		rec.facts.SetTaken(w, r, rec.Len, now.Sub(rec.Start))
+		rec.typ = response.TypifyReply(w, rec.facts.Type, rec.facts.DO, now.UTC())
 	}
 	return taken, err
 }

@@ -82,3 +82,29 @@ func TestTakenReplies(t *testing.T) {
 		}
 	}
 }
+
+// Of several replies, as a transfer has them, the last one's flags are told, and the octets of all.
+func TestSeveralTakenReplies(t *testing.T) {
+	next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		for range 3 {
+			lane, err := plugin.NewLane(w, r)
+			if err != nil {
+				return 0, err
+			}
+			lane.Reply.Begin(&lane.Query)
+			lane.Reply.SetFlag(wire.FlagAA, true)
+			lane.Reply.Addr(wire.Answer, lane.Query.Name(), 5, netip.MustParseAddr("192.0.2.1"))
+			lane.Write()
+			lane.Free()
+		}
+		return 0, nil
+	})
+	l := Logger{Next: next, Rules: []Rule{{NameScope: ".", Format: "{rcode} {>rflags} {rsize}", Class: classes(response.All)}}}
+	for _, w := range []dns.ResponseWriter{new(taker), &test.ResponseWriter{}} {
+		out := capture(t)
+		l.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		if want := "[INFO] NOERROR qr,aa,rd 192\n"; out.String() != want {
+			t.Errorf("%T: logged %q, want %q", w, out, want)
+		}
+	}
+}

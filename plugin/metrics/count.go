@@ -37,12 +37,8 @@ func newObserver(w dns.ResponseWriter) *observer {
 
 // TakeReply implements plugin.ReplyTaker.
 func (o *observer) TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error) {
-	to, ok := o.ResponseWriter.(plugin.ReplyTaker)
-	if !ok {
-		return false, nil
-	}
 	rcode, size := w.Rcode(), w.PlainLen()
-	if taken, err = to.TakeReply(w, r); taken {
+	if taken, err = plugin.TakeReply(o.ResponseWriter, w, r); taken {
 		o.Rcode = rcode
 		o.Len += size
 	}

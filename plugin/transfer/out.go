@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -54,17 +53,13 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 	var reply wire.Reply
 	buf := make([]byte, messageSize)
 	records := 0
-	for more, first := true, true; more; first = false {
+	for more := true; more; {
 		reply.Reset(buf)
 		reply.Begin(&q)
 		reply.SetFlag(wire.FlagAA, true)
-		limit := messageSize
-		if first {
-			limit -= optSize
-		}
-		more = walk.Fill(&reply, limit)
+		more = walk.Fill(&reply, messageSize-optSize)
 		records += len(reply.Recs())
-		if err := o.write(&reply, &q, first); err != nil {
+		if err := o.write(&reply); err != nil {
 			return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)
 		}
 	}
@@ -72,22 +67,16 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 	return nil
 }
 
-// write sends one message. The first one gets an OPT record if the query had one (RFC 5936 §2.2.5). Where a plugin above looks at
-// replies, or changes them, it is a message; and one that is signed, as nobody above signs.
-func (o *out) write(reply *wire.Reply, q *wire.Query, first bool) error {
-	if _, direct := o.w.(plugin.ReplyTaker); !direct || o.r.IsTsig() != nil {
-		m, err := reply.Msg(o.r)
-		if err != nil {
-			return err
-		}
-		return o.writeMsg(m)
+// write sends one message: as it lies there, unless a plugin above has to see a message, or it is signed, as nobody above signs.
+func (o *out) write(reply *wire.Reply) error {
+	if taken, err := plugin.TakeReply(o.w, reply, o.r); taken {
+		return err
 	}
-	end := wire.End{ID: o.r.Id, Limit: wire.MaxMessage, Flags: q.Flags() & (wire.FlagRD | wire.FlagCD)}
-	if opt := q.EDNS(); first && opt.Present {
-		end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(opt.Size), opt.Flags&0xff00
+	m, err := reply.Msg(o.r)
+	if err != nil {
+		return err
 	}
-	_, err := o.w.Write(reply.End(end))
-	return err
+	return o.writeMsg(m)
 }
 
 // records sends what comes from a channel, which it reads to its end whatever happens.

@@ -125,6 +125,7 @@ func (c *channel) Transfer(name string, serial uint32) (<-chan []dns.RR, error) 
 type client struct {
 	test.ResponseWriter
 	messages []*dns.Msg
+	taken    int // of these, as they lay in a lane
 	fail     int // from which write on
 }
 
@@ -140,8 +141,19 @@ func (c *client) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// TakeReply is that of a server's writer.
-func (c *client) TakeReply(*wire.Reply, *dns.Msg) (bool, error) { return false, nil }
+// TakeReply is that of a server's writer: it takes what is not signed.
+func (c *client) TakeReply(w *wire.Reply, r *dns.Msg) (bool, error) {
+	if r.IsTsig() != nil {
+		return false, nil
+	}
+	end := wire.EndFor(r, wire.MaxMessage)
+	if opt := r.IsEdns0(); opt != nil {
+		end.OPT, end.Size = true, 1232
+	}
+	_, err := c.Write(w.End(end))
+	c.taken++
+	return true, err
+}
 
 func (c *client) Write(p []byte) (int, error) {
 	if c.fail > 0 && len(c.messages) >= c.fail {
@@ -234,6 +246,9 @@ func TestServe(t *testing.T) {
 	} {
 		if got := transferOf(t, x, tc.c, tc.m); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.what, got, tc.want)
+		}
+		if tc.c.taken != len(tc.c.messages) {
+			t.Errorf("%s: %d of %d messages were taken as they lay there", tc.what, tc.c.taken, len(tc.c.messages))
 		}
 	}
 	x.Transferers = []Transferer{&source{err: errors.New("no SOA")}}
@@ -622,7 +637,10 @@ type discard struct {
 	n int
 }
 
-func (d *discard) TakeReply(*wire.Reply, *dns.Msg) (bool, error) { return false, nil }
+func (d *discard) TakeReply(w *wire.Reply, r *dns.Msg) (bool, error) {
+	_, err := d.Write(w.End(wire.EndFor(r, wire.MaxMessage)))
+	return true, err
+}
 
 func (d *discard) Write(p []byte) (int, error) {
 	d.n += len(p)

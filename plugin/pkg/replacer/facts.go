@@ -81,6 +81,7 @@ func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	switch {
 	case w.Holds():
 		f.Reply.setHeld(w, asked)
+		f.Reply.Len = w.PlainLen()
 	case w.Failed(): // the server will write header and question
 		f.Reply.Written, f.Reply.Len = true, wire.HeaderLen+len(q.Name())+4
 		f.Reply.Flags = wire.FlagQR | asked
@@ -88,16 +89,15 @@ func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	f.Reply.Rcode = w.Rcode()
 }
 
-// SetTaken is SetReply for a message that w holds, in reply to r.
-func (f *Facts) SetTaken(w *wire.Reply, r *dns.Msg, took time.Duration) {
-	f.Reply = Reply{Over: true, Duration: took, Rcode: w.Rcode()}
+// SetTaken is SetReply for a message that w holds, in reply to r, perhaps the last of several; size is the octets of all.
+func (f *Facts) SetTaken(w *wire.Reply, r *dns.Msg, size int, took time.Duration) {
+	f.Reply = Reply{Over: true, Duration: took, Rcode: w.Rcode(), Len: size}
 	f.Reply.setHeld(w, headerFlags(&r.MsgHdr)&(wire.FlagRD|wire.FlagCD))
 }
 
-// setHeld fills in what w holds as the reply to a query with some flags.
+// setHeld fills in the flags of what w holds as the reply to a query with those of asked.
 func (r *Reply) setHeld(w *wire.Reply, asked uint16) {
-	r.Written, r.Len = true, w.PlainLen()
-	r.Flags = wire.FlagQR | asked
+	r.Written, r.Flags = true, wire.FlagQR|asked
 	for _, bit := range [...]uint16{wire.FlagAA, wire.FlagTC, wire.FlagRA, wire.FlagAD} {
 		if w.Flag(bit) {
 			r.Flags |= bit
