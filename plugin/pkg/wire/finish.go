@@ -116,12 +116,8 @@ func (w *Reply) cutTo(e *End) (opt int) {
 func (w *Reply) tighten() {
 	w.tight = true
 	plain := w.plain
-	w.spare.msg = append(w.spare.msg[:0], w.buf...)
-	w.spare.recs = append(w.spare.recs[:0], w.recs...)
-	w.begunAnew()
-	for i := range w.spare.recs {
-		w.again(i)
-	}
+	w.save()
+	w.rewriteSaved()
 	w.plain = plain
 }
 

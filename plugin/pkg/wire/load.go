@@ -34,8 +34,9 @@ func (w *Reply) LoadMessage(q *Query, msg []byte) bool {
 	w.buf = append(w.buf, msg[w.qend:end]...)
 	w.plain += l.plain
 	w.flags = binary.BigEndian.Uint16(msg[2:]) & (FlagAA | FlagTC | FlagRA | FlagAD | rcodeMask)
-	if l.anew {
-		w.rewriteAll()
+	if l.anew { // so that names point only where they may
+		w.save()
+		w.rewriteSaved()
 	}
 	return true
 }
@@ -60,16 +61,6 @@ func (w *Reply) CountOPT() {
 func (w *Reply) Option(code uint16) ([]byte, bool) {
 	e := EDNS{Options: w.options}
 	return e.Option(code)
-}
-
-// rewriteAll writes all records anew, so that names point only where they may.
-func (w *Reply) rewriteAll() {
-	w.spare.msg = append(w.spare.msg[:0], w.buf...)
-	w.spare.recs = append(w.spare.recs[:0], w.recs...)
-	w.begunAnew()
-	for i := range w.spare.recs {
-		w.again(i)
-	}
 }
 
 // loader walks over the records of a message.

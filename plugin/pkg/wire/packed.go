@@ -110,19 +110,17 @@ func (w *Reply) Load(p *Packed, q *Query) {
 			Sec:  Section(b[6]),
 		})
 	}
-	body, name := p.blob[n*packedRec:], []byte(nil)
-	if p.leans {
-		body, name = cutName(body, len(w.qname()))
-	}
-	w.buf = append(w.buf, body...)
 	w.count, w.flags, w.plain = p.count, p.flags, int(p.plain)
-	if p.leans && string(name) != string(w.qname()) {
+	body := p.blob[n*packedRec:]
+	if !p.leans {
+		w.buf = append(w.buf, body...)
+		return
+	}
+	end := len(body) - len(w.qname())
+	w.buf = append(w.buf, body[:end]...)
+	if name := body[end:]; string(name) != string(w.qname()) {
 		w.loadCased(name)
 	}
-}
-
-func cutName(body []byte, n int) (rest, name []byte) {
-	return body[:len(body)-n], body[len(body)-n:]
 }
 
 // loadCased writes the records anew, as those of a message whose question had another case.
@@ -132,12 +130,8 @@ func (w *Reply) loadCased(name []byte) {
 	var room [MaxName]byte
 	own := append(room[:0], w.qname()...)
 	copy(w.qname(), name)
-	w.spare.msg = append(w.spare.msg[:0], w.buf...)
-	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	w.save()
 	copy(w.qname(), own)
-	w.begunAnew()
-	for i := range w.spare.recs {
-		w.again(i)
-	}
+	w.rewriteSaved()
 	w.fold = fold
 }

@@ -15,8 +15,7 @@ func (w *Reply) Reorder(order []uint16) {
 	if first == len(order) {
 		return
 	}
-	w.spare.msg = append(w.spare.msg[:0], w.buf...)
-	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+	w.save()
 	w.buf = w.buf[:w.recs[first].Off]
 	for i := first; i < len(order); i++ {
 		r := w.spare.recs[order[i]]
@@ -45,6 +44,20 @@ func (f *former) end(i int) int {
 		return int(f.recs[i+1].Off)
 	}
 	return len(f.msg)
+}
+
+// save makes w.spare what w is now.
+func (w *Reply) save() {
+	w.spare.msg = append(w.spare.msg[:0], w.buf...)
+	w.spare.recs = append(w.spare.recs[:0], w.recs...)
+}
+
+// rewriteSaved makes w a message of the records of w.spare, with all names written anew.
+func (w *Reply) rewriteSaved() {
+	w.begunAnew()
+	for i := range w.spare.recs {
+		w.again(i)
+	}
 }
 
 // rewrite adds the records of w.spare to an empty message.
