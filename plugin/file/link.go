@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -121,16 +121,11 @@ func decide(r zone.Result, w *wire.Reply) {
 	}
 }
 
-// maxLoops is how often a question may come back here over aliases to other zones.
-const maxLoops = 8
-
 // follow looks up, by way of the whole server, where an alias leads out of the zone, and completes the reply.
 func (z *Zone) follow(ctx context.Context, a *zone.Answerer, w *wire.Reply, qtype uint16, state request.Request) zone.Result {
-	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
 	result, reply := zone.Broken, (*dns.Msg)(nil)
-	if loops <= maxLoops {
+	if ctx, ok := upstream.Again(ctx, upstream.MaxLoops); ok {
 		result = zone.Hit
-		ctx = context.WithValue(ctx, dnsserver.LoopKey{}, loops+1)
 		reply, _ = z.Upstream.Lookup(ctx, state, wire.Text(a.Target), qtype)
 	}
 	if reply != nil {

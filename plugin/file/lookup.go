@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -33,7 +34,7 @@ func (z *Zone) Lookup(ctx context.Context, state request.Request, qname string) 
 	if v == nil || expired {
 		return nil, nil, nil, ServerFailure
 	}
-	if loops, _ := ctx.Value(dnsserver.LoopKey{}).(int); loops > maxLoops {
+	if loops, _ := ctx.Value(dnsserver.LoopKey{}).(int); loops > upstream.MaxLoops {
 		return nil, nil, nil, ServerFailure
 	}
 	question := &dns.Msg{Question: []dns.Question{{Name: qname, Qtype: state.QType(), Qclass: dns.ClassINET}}, Extra: state.Req.Extra}

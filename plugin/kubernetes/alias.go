@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -113,9 +113,6 @@ func (k *Kubernetes) followOut(ctx context.Context, lane *plugin.Lane, state req
 	}
 }
 
-// maxLoops is how often a question may come back here over aliases to names that others serve.
-const maxLoops = 8
-
 var (
 	errLoop       = errors.New("too many aliases lead here again")
 	errNoUpstream = errors.New("no upstream to ask")
@@ -126,9 +123,9 @@ func (k *Kubernetes) Lookup(ctx context.Context, state request.Request, name str
 	if k.Upstream == nil {
 		return nil, errNoUpstream
 	}
-	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
-	if loops > maxLoops {
+	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
+	if !ok {
 		return nil, errLoop
 	}
-	return k.Upstream.Lookup(context.WithValue(ctx, dnsserver.LoopKey{}, loops+1), state, name, typ)
+	return k.Upstream.Lookup(ctx, state, name, typ)
 }

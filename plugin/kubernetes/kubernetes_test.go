@@ -174,7 +174,7 @@ func TestAliasLoop(t *testing.T) {
 	if _, err := k.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion("round.shop.svc.cluster.local.", dns.TypeA)); err != nil || rec.Msg == nil {
 		t.Fatalf("%v, %v", rec.Msg, err)
 	}
-	if asked != maxLoops+1 {
+	if asked != upstream.MaxLoops+1 {
 		t.Errorf("the server was asked %d times", asked)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -80,11 +79,10 @@ var errLoop = errors.New("the target leads to the rule again and again")
 
 // lookup asks the server for the new target.
 func (e *cnameEdit) lookup(target string) (*dns.Msg, error) {
-	loops, _ := e.ctx.Value(dnsserver.LoopKey{}).(int)
-	if loops >= maxLookups {
+	ctx, ok := upstream.Again(e.ctx, maxLookups-1)
+	if !ok {
 		return nil, fmt.Errorf("%s: %w", target, errLoop)
 	}
-	ctx := context.WithValue(e.ctx, dnsserver.LoopKey{}, loops+1)
 	return e.rule.upstream.Lookup(ctx, e.state, target, e.state.QType())
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -76,9 +76,6 @@ func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 	p := probes.Get().(*probe)
 	defer probes.Put(p)
 	p.Reset(p.room[:0])
-	if p.Answer(v, &p.Reply, q) != zone.NoData {
-		return nil, false
-	}
 	mark := q.Mark()
 	defer q.Restore(mark)
 	q.SetType(private)
@@ -95,16 +92,12 @@ func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 	return m.Answer, true
 }
 
-// maxLoops is how often a question may come back here over aliases.
-const maxLoops = 8
-
 // follow is the answer that an alias leads to, nil if there is none. It is an error if that cannot be told.
 func (z *hosted) follow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, way []dns.RR) (*dns.Msg, error) {
-	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
-	if loops > maxLoops {
+	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
+	if !ok {
 		return nil, fmt.Errorf("aliases lead to one another: %s", r.Question[0].Name)
 	}
-	ctx = context.WithValue(ctx, dnsserver.LoopKey{}, loops+1)
 	m := new(dns.Msg).SetReply(r)
 	m.Authoritative = true
 	found := false

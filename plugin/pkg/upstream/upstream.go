@@ -25,6 +25,16 @@ var errNoServer = errors.New("no full server is running")
 // New returns an Upstream.
 func New() *Upstream { return &Upstream{} }
 
+// MaxLoops is how often a question may come back to a plugin over aliases.
+const MaxLoops = 8
+
+// Again is ctx for a question that the query of ctx leads to, one that comes back once more. It reports false if the query itself has come
+// back more than most times.
+func Again(ctx context.Context, most int) (again context.Context, ok bool) {
+	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
+	return context.WithValue(ctx, dnsserver.LoopKey{}, loops+1), loops <= most
+}
+
 // Lookup asks the server for name and typ, in class IN, on the calling goroutine. The question goes out as state's client would
 // ask it: with its address, header bits and OPT record.
 //
