@@ -34,7 +34,9 @@ func (e *engine) unsentOf(lane *wire.Lane) *unsent {
 		return nil
 	}
 	l := e.unsent.Get(lane)
-	l.engine = e
+	if l.engine == nil { // later, another goroutine may be sending
+		l.engine = e
+	}
 	return l
 }
 
