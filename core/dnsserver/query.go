@@ -130,15 +130,8 @@ func (s *Server) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
 		}
 		sent.Extra[i] = rr
 	}
-	state := request.Request{Req: req, W: w}
-	if !state.SizeAndDo(&sent) {
-		sent.Rcode &= 0xF // there is no OPT record for the rest of it
-	}
-	s.addCookie(&sent, req, addrOf(w.RemoteAddr()))
 	trans, _, _ := strings.Cut(s.Addr, "://")
-	if uncut := trans == transport.QUIC || trans == transport.HTTPS3; !uncut && m.IsTsig() == nil {
-		state.Scrub(&sent)
-	}
+	s.fit(&sent, request.Request{Req: req, W: w}, trans == transport.QUIC || trans == transport.HTTPS3)
 	return &sent
 }
 

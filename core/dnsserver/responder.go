@@ -134,15 +134,20 @@ func (w *responder) size(asked *dns.OPT) int {
 
 // writeRare is writeFit for messages that are signed, have an extended rcode, or not exactly one question.
 func (w *responder) writeRare(m, req *dns.Msg) error {
-	extended := m.Rcode > 0xF
-	state := request.Request{Req: req, W: w}
-	if state.SizeAndDo(m) || !extended {
-		w.server.addCookie(m, req, addrOf(w.remote))
-		if m.IsTsig() == nil {
-			state.Scrub(m)
-		}
-	} else {
-		m.Rcode &= 0xF // there is no OPT record for the rest of it
-	}
+	w.server.fit(m, request.Request{Req: req, W: w}, false)
 	return w.WriteMsg(m)
+}
+
+// fit makes m the reply that the client of state gets: with an OPT record if it sent one, and cut to its size, unless replies are of
+// any size there, or m is signed.
+func (s *Server) fit(m *dns.Msg, state request.Request, anySize bool) {
+	extended := m.Rcode > 0xF
+	if !state.SizeAndDo(m) && extended {
+		m.Rcode &= 0xF // there is no OPT record for the rest of it
+		return
+	}
+	s.addCookie(m, state.Req, addrOf(state.W.RemoteAddr()))
+	if !anySize && m.IsTsig() == nil {
+		state.Scrub(m)
+	}
 }
