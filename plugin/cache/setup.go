@@ -20,7 +20,7 @@ func init() { plugin.Register("cache", setup) }
 var directive = corefile.Define(corefile.Directive[config]{
 	Name:    "cache",
 	Once:    true,
-	Unknown: "Wrong argument count or unexpected line ending after '%s'",
+	Unknown: corefile.UnknownAsCount,
 	Args:    corefile.Args[config]{Syntax: "[TTL] [ZONES...]", Max: -1, Set: setArgs},
 	Options: corefile.Table[config]{
 		classRow(Success, "positive answers", func(c *config) *class { return &c.success }),

@@ -20,7 +20,7 @@ type settings struct {
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name:    pluginName,
-	Unknown: "Wrong argument count or unexpected line ending after '%s'",
+	Unknown: corefile.UnknownAsCount,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		if s.seen {
 			return l.CountErr()

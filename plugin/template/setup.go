@@ -31,7 +31,7 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name:    pluginName,
 	Args:    corefile.Args[settings]{Syntax: "CLASS TYPE [ZONE...]", Min: 2, Max: -1, Set: setQuestion},
-	Unknown: "Wrong argument count or unexpected line ending after '%s'",
+	Unknown: corefile.UnknownAsCount,
 	Options: corefile.Table[settings]{
 		corefile.Row("match", "REGEX...", "the names it is for, lower case and with a dot at the end", 1, -1, addRegexes),
 		corefile.Row("var", "NAME EXPRESSION", "a value for later expressions and the templates' .Var", 2, -1, addVariable),

@@ -26,6 +26,9 @@ import (
 	"github.com/coredns/caddy"
 )
 
+// UnknownAsCount is the wording of directives that take an unknown option for an argument too many.
+const UnknownAsCount = "Wrong argument count or unexpected line ending after '%s'"
+
 // ErrOnce is the error of a directive that stands twice in a server block and may not.
 var ErrOnce = errors.New("this plugin can only be used once per Server Block")
 
