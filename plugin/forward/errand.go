@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,9 +14,8 @@ import (
 // The course is stepped by whoever ends an exchange. With its last step the errand is over, and may be used for another one.
 type errand struct {
 	course
+	fleet
 	relay     *relay
-	forward   *Forward
-	upstreams []*proxy.Proxy
 	began     time.Time
 	deadline  time.Time
 	cancelled time.Time // when nobody waits any more; zero is never
@@ -36,8 +34,8 @@ var errands = sync.Pool{New: func() any { return new(errand) }}
 // newErrand is the errand of r, which asks what q does. It is to be begun.
 func (f *Forward) newErrand(r *relay, q *wire.Query) *errand {
 	e := errands.Get().(*errand)
-	e.relay, e.forward, e.upstreams, e.began = r, f, *f.upstreams.Load(), time.Now()
-	e.course = f.newCourse(e, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
+	e.relay, e.fleet, e.began = r, fleet{f, *f.upstreams.Load()}, time.Now()
+	e.course = f.newCourse(&e.fleet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
 		e.deadline = e.cancelled
@@ -48,14 +46,6 @@ func (f *Forward) newErrand(r *relay, q *wire.Query) *errand {
 	}
 	return e
 }
-
-func (e *errand) down(up int) bool { return e.upstreams[up].Down(e.forward.maxFails) }
-func (e *errand) chance(n int) int { return rand.IntN(n) }
-
-// Took implements policy.Timed.
-func (e *errand) Took(up int) time.Duration { return e.upstreams[up].Latency().Smooth() }
-
-func (e *errand) patience(up int) time.Duration { return e.upstreams[up].Latency().Slow() }
 
 // gone reports whether nobody waits any more.
 func (e *errand) gone() bool { return !e.cancelled.IsZero() && !time.Now().Before(e.cancelled) }
@@ -137,7 +127,7 @@ func (e *errand) free() {
 	if cap(e.reply) > maxKept {
 		e.reply = nil
 	}
-	e.course, e.relay, e.forward, e.upstreams, e.query = course{}, nil, nil, nil, nil
+	e.course, e.fleet, e.relay, e.query = course{}, fleet{}, nil, nil
 	e.x.Query, e.x.Owner, e.x.Err, e.x.Local = nil, nil, nil, nil
 	errands.Put(e)
 }

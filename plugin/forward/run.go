@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -20,11 +19,10 @@ import (
 // task carries out the course of one query that a goroutine waits for.
 type task struct {
 	course
-	forward   *Forward
-	client    dns.ResponseWriter
-	upstreams []*proxy.Proxy
-	began     time.Time
-	deadline  time.Time
+	fleet
+	client   dns.ResponseWriter
+	began    time.Time
+	deadline time.Time
 
 	x       proxy.Exchange
 	ended   chan struct{} // the exchange
@@ -40,10 +38,10 @@ var tasks = sync.Pool{New: func() any {
 // newTask is a task for the query r. Its owner gives it back with free.
 func (f *Forward) newTask(w dns.ResponseWriter, r *dns.Msg) *task {
 	t := tasks.Get().(*task)
-	t.forward, t.client, t.upstreams = f, w, *f.upstreams.Load()
+	t.fleet, t.client = fleet{f, *f.upstreams.Load()}, w
 	t.began = time.Now()
 	_, stream := w.RemoteAddr().(*net.TCPAddr)
-	t.course = f.newCourse(t, stream, t.numbers[:0], len(t.upstreams))
+	t.course = f.newCourse(&t.fleet, stream, t.numbers[:0], len(t.upstreams))
 	return t
 }
 
@@ -84,17 +82,9 @@ func (f *Forward) doubt(up *proxy.Proxy) {
 }
 
 func (t *task) free() {
-	t.course, t.forward, t.client, t.upstreams = course{}, nil, nil, nil
+	t.course, t.fleet, t.client = course{}, fleet{}, nil
 	tasks.Put(t)
 }
-
-func (t *task) down(up int) bool { return t.upstreams[up].Down(t.forward.maxFails) }
-func (t *task) chance(n int) int { return rand.IntN(n) }
-
-// Took implements policy.Timed.
-func (t *task) Took(up int) time.Duration { return t.upstreams[up].Latency().Smooth() }
-
-func (t *task) patience(up int) time.Duration { return t.upstreams[up].Latency().Slow() }
 
 // run takes the query r through its course, and returns the last action. If that is answer, t.reply has the octets,
 // with whatever id.
