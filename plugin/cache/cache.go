@@ -191,7 +191,7 @@ func (c *Cache) lookup(k *question, now time.Time) *entry {
 		return c.choose(c.negative.get(&k.key), c.positive.get(&k.key), now)
 	}
 	negative, positive := c.variantFor(c.negative.get(&k.key), &k.net, now), c.variantFor(c.positive.get(&k.key), &k.net, now)
-	if negative != nil && positive != nil && negative.kind != response.ServerError {
+	if negative != nil && positive != nil && negative.kind != kind(response.ServerError) {
 		switch a, b := negative.extra.reach.net.bits, positive.extra.reach.net.bits; {
 		case a > b:
 			positive = nil
@@ -222,7 +222,7 @@ func (c *Cache) choose(negative, positive *entry, now time.Time) *entry {
 			return good
 		}
 	}
-	if c.usable(negative, now) && (negative.kind != response.ServerError || !c.usable(positive, now)) {
+	if c.usable(negative, now) && (negative.kind != kind(response.ServerError) || !c.usable(positive, now)) {
 		return negative
 	}
 	if c.usable(positive, now) {
@@ -248,7 +248,7 @@ func (c *Cache) usable(e *entry, now time.Time) bool {
 // hit counts a hit and returns the TTL of its records.
 func (c *Cache) hit(n *counts, e *entry, left int) (ttl uint32) {
 	e.touch()
-	n.hits[classIndex(e.kind)].Inc()
+	n.hits[classIndex(response.Type(e.kind))].Inc()
 	switch {
 	case left <= 0:
 		n.servedStale.Inc()

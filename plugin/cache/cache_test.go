@@ -295,14 +295,19 @@ func TestPositiveReplacesDenial(t *testing.T) {
 		t.Error("the denial is still there")
 	}
 	// An error does not hide an answer that is of use.
-	failure := &entry{key: w.kept().key, kind: response.ServerError, ttl: 5, stored: w.c.now()}
+	denying := func(t response.Type) *entry {
+		e := entryOf(w.kept().key())
+		e.kind, e.ttl, e.stored = kind(t), 5, momentOf(w.c.now())
+		return e
+	}
+	failure := denying(response.ServerError)
 	w.c.negative.add(failure)
-	asks := question{key: failure.key}
-	if e := w.c.lookup(&asks, w.c.now()); e == nil || e.kind != response.NoError {
+	asks := question{key: failure.key()}
+	if e := w.c.lookup(&asks, w.c.now()); e == nil || e.kind != kind(response.NoError) {
 		t.Errorf("got %v", e)
 	}
 	// A denial does.
-	denial := &entry{key: failure.key, kind: response.NoData, ttl: 5, stored: w.c.now()}
+	denial := denying(response.NoData)
 	w.c.negative.add(denial)
 	if e := w.c.lookup(&asks, w.c.now()); e != denial {
 		t.Errorf("got %v", e)
@@ -406,7 +411,7 @@ func TestServeStaleVerify(t *testing.T) {
 			if n := w.asked.Load() - asked; n != 1 {
 				t.Errorf("timeout %v: asked %d times", timeout, n)
 			}
-			w.c.negative.remove(&w.kept().key)
+			w.c.negative.cut(w.kept())
 		}
 		w.says(0, "example.org. 300 IN A 192.0.2.99")
 		if m, _ := w.ask("example.org.", dns.TypeA, nil); m == nil || m.Answer[0].(*dns.A).A.String() != "192.0.2.99" {

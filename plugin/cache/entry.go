@@ -6,18 +6,22 @@ import (
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin/cache/freq"
-	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // key is what answers are found by. name is a lower name and is only read.
 type key struct {
-	name   []byte
-	hash   uint64 // of everything in the key
+	name []byte
+	hash uint64 // of everything in the key
+	about
+}
+
+// about is what a question is beside its name.
+type about struct {
 	qtype  uint16
 	qclass uint16
 	do, cd bool
-	nets   bool // it is that of the answers for certain networks
+	nets   bool // it is about the answers for certain networks
 }
 
 // question is what is looked up.
@@ -29,7 +33,7 @@ type question struct {
 
 // questionOf is the question of q.
 func (s *settings) questionOf(q *wire.Query) question {
-	k := question{key: key{name: q.Lower(), qtype: q.Type(), qclass: q.Class(), do: q.DO(), cd: q.CD()}}
+	k := question{key: key{name: q.Lower(), about: about{qtype: q.Type(), qclass: q.Class(), do: q.DO(), cd: q.CD()}}}
 	rest := uint64(k.qtype)<<18 | uint64(k.qclass)<<2
 	if k.do {
 		rest |= 1
@@ -58,30 +62,50 @@ func (k key) turned() key {
 
 // is reports whether both are one key.
 func (k *key) is(o *key) bool {
-	return k.hash == o.hash && k.qtype == o.qtype && k.qclass == o.qclass && k.do == o.do && k.cd == o.cd && k.nets == o.nets &&
-		string(k.name) == string(o.name)
+	return k.hash == o.hash && k.about == o.about && string(k.name) == string(o.name)
 }
 
 // same reports whether both are one question.
 func (q *question) same(o *question) bool { return q.is(&o.key) && q.net == o.net && !q.odd && !o.odd }
 
 // entry is one answer, or holds those for different networks. What is not atomic does not change once it is stored.
+//
+// There are many: what few have stands elsewhere, and what can be told in few octets is.
 type entry struct {
-	key
-	packed  wire.Packed
-	kind    response.Type
-	answers bool          // it really answers the question (see answers)
-	forAll  bool          // it is for clients that name a network, too
-	ttl     uint32        // seconds it may be kept; all its records have this TTL
-	stored  time.Time     // with the monotonic clock
-	extra   *entryExtra   // nil for most
-	used    atomic.Uint32 // hits of late, at most maxUsed; for eviction
-	fetch   fetchState
-	freq    *freq.Freq // for prefetching; nil without it
+	// What finding and evicting it looks at lies together.
+	hash   uint64
+	packed wire.Packed   // its key is the name
+	about                // of question
+	inMain bool          // it stands in the main queue of its shard; belongs to the shard's lock
+	used   atomic.Uint32 // hits of late, at most maxUsed; for eviction
+	ttl    uint32        // seconds it may be kept; all its records have this TTL
 
-	// Where it stands in its shard; belongs to the shard's lock.
-	queue      *queue
-	prev, next *entry
+	stored  moment
+	extra   *entryExtra // nil for most
+	freq    *freq.Freq  // for prefetching; nil without it
+	fetch   fetchState
+	kind    kind
+	answers bool // it really answers the question (see answers)
+	forAll  bool // it is for clients that name a network, too
+}
+
+// kind is a response.Type.
+type kind uint8
+
+// moment is a time in nanoseconds since started, by the monotonic clock.
+type moment int64
+
+// started is the origin of moments.
+var started = time.Now()
+
+func momentOf(t time.Time) moment { return moment(t.Sub(started)) }
+
+// key is what e is found by. It is only to be read.
+func (e *entry) key() key { return key{e.packed.Key(), e.hash, e.about} }
+
+// is reports whether e is an answer to k.
+func (e *entry) is(k *key) bool {
+	return e.hash == k.hash && e.about == k.about && string(e.packed.Key()) == string(k.name)
 }
 
 // entryExtra is what few entries have.
@@ -105,7 +129,7 @@ func (e *entry) more() *entryExtra {
 // fetchState lets one refresh of an entry run at a time.
 type fetchState struct {
 	running atomic.Bool
-	pause   atomic.Int64 // no refresh before this time, in nanoseconds since the epoch of started
+	pause   atomic.Int64 // no refresh before this moment
 }
 
 const maxUsed = 3
@@ -119,13 +143,13 @@ func (e *entry) touch() {
 
 // remaining is the seconds of its TTL that are left at now; it is negative when they are over.
 func (e *entry) remaining(now time.Time) int {
-	return int(e.ttl) - int(now.Sub(e.stored)/time.Second)
+	return int(e.ttl) - int(time.Duration(momentOf(now)-e.stored)/time.Second)
 }
 
 // size is the octets of memory that the entry costs.
 func (e *entry) size() int64 {
-	const places = 48 // about, in table and ghosts
-	n := places + block(unsafe.Sizeof(*e)) + block(uintptr(len(e.name)+e.packed.Size()))
+	const places = 80 // about, in table, queues and ghosts
+	n := places + block(unsafe.Sizeof(*e)) + block(uintptr(e.packed.Size()))
 	if e.extra != nil {
 		n += block(unsafe.Sizeof(*e.extra)) + block(uintptr(len(e.extra.ede))) + block(uintptr(len(e.extra.wildcard))) + 8*int64(len(e.extra.variants))
 	}

@@ -64,12 +64,12 @@ type ours struct{ *store }
 
 func (o ours) ask(name uint32) bool {
 	h := uint64(name) * 0x9E3779B97F4A7C15
-	k := key{name: []byte{0}, hash: h ^ h>>32, qtype: 1, qclass: 1}
+	k := key{name: []byte{0}, hash: h ^ h>>32, about: about{qtype: 1, qclass: 1}}
 	if e := o.get(&k); e != nil {
 		e.touch()
 		return true
 	}
-	o.add(&entry{key: k})
+	o.add(entryOf(k))
 	return false
 }
 

@@ -189,14 +189,14 @@ type kept struct {
 
 // keep stores the reply that w holds as an answer to k.
 func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
-	e := &entry{key: k.key, kind: what.kind, answers: what.answers, ttl: what.ttl, stored: now}
+	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
 	case what.reach.everyone && k.nets:
-		e.key, e.forAll = k.turned(), true
+		all := k.turned()
+		e.hash, e.about, e.forAll = all.hash, all.about, true
 	case k.nets:
 		e.more().reach = what.reach
 	}
-	e.packed, e.name = w.PackWith(k.name)
 	if c.prefetch > 0 {
 		e.freq = freq.New(now)
 		e.freq.Reset(now, what.hits)
@@ -207,9 +207,9 @@ func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *co
 	if what.wildcard != "" {
 		e.more().wildcard = what.wildcard
 	}
-	c.positive.counts.Store(n)
-	c.negative.counts.Store(n)
-	if positive(e.kind) {
+	c.positive.tells(n)
+	c.negative.tells(n)
+	if positive(what.kind) {
 		if old := c.positive.former(e).good(); !e.answers && c.preferPositive && old != nil {
 			e.more().lastGood = old
 		}

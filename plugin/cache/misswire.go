@@ -121,5 +121,5 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, hits int, n 
 
 // missedBefore reports whether an entry is one that a query, when it came, did not find: it has waited for it.
 func missedBefore(q *wire.Query, e *entry) bool {
-	return q.Awaited() != nil && !e.stored.Before(q.Arrival)
+	return q.Awaited() != nil && e.stored >= momentOf(q.Arrival)
 }

@@ -2,62 +2,48 @@ package cache
 
 import "math/bits"
 
-// queue is first in, first out, and lets an entry go from its midst. The entries are
-// its links, so each is in one queue at most.
+// queue is first in, first out, in a ring. It holds hashes, so an entry that goes is left to be skipped when its turn comes.
 type queue struct {
-	first, last *entry
-	n           int
+	ring []uint64 // a power of two, or none
+	head int      // of the oldest
+	n    int
 }
 
-func (q *queue) push(e *entry) {
-	e.queue, e.prev, e.next = q, q.last, nil
-	if q.last == nil {
-		q.first = e
-	} else {
-		q.last.next = e
+func (q *queue) push(hash uint64) {
+	if q.n == len(q.ring) {
+		ring := make([]uint64, max(16, 2*len(q.ring)))
+		for i := range q.n {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.head = ring, 0
 	}
-	q.last = e
+	*q.at(q.n) = hash
 	q.n++
 }
 
-func (q *queue) remove(e *entry) {
-	if e.prev == nil {
-		q.first = e.next
-	} else {
-		e.prev.next = e.next
+// pop is the oldest hash; it reports false if there is none.
+func (q *queue) pop() (hash uint64, ok bool) {
+	if q.n == 0 {
+		return 0, false
 	}
-	if e.next == nil {
-		q.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.queue, e.prev, e.next = nil, nil, nil
+	hash = *q.at(0)
+	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.n--
+	return hash, true
 }
 
-// pop is the oldest entry, nil if there is none.
-func (q *queue) pop() *entry {
-	e := q.first
-	if e != nil {
-		q.remove(e)
-	}
-	return e
-}
+// at is the place of the i-th oldest.
+func (q *queue) at(i int) *uint64 { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
-// replace puts e into the place of old.
-func (q *queue) replace(old, e *entry) {
-	e.queue, e.prev, e.next = q, old.prev, old.next
-	if e.prev == nil {
-		q.first = e
-	} else {
-		e.prev.next = e
+// tidy keeps the hashes that keep says, in a ring that is as long as they need.
+func (q *queue) tidy(keep func(hash uint64) bool) {
+	var fresh queue
+	for i := range q.n {
+		if hash := *q.at(i); keep(hash) {
+			fresh.push(hash)
+		}
 	}
-	if e.next == nil {
-		q.last = e
-	} else {
-		e.next.prev = e
-	}
-	old.queue, old.prev, old.next = nil, nil, nil
+	*q = fresh
 }
 
 // ghosts remembers hashes of entries that left the small queue, by a part of them, each in the one place that it can have. A later one may

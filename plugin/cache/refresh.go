@@ -14,9 +14,6 @@ import (
 	"github.com/miekg/dns"
 )
 
-// started is the origin of the times in fetchState.
-var started = time.Now()
-
 // refreshTime is how long a refresh in the background may take.
 const refreshTime = 10 * time.Second
 
@@ -34,14 +31,14 @@ func (c *Cache) refreshDue(e *entry, left int, now time.Time) bool {
 	return hits >= c.prefetch && left <= threshold && !e.fetch.running.Load()
 }
 
-func (f *fetchState) paused(now time.Time) bool { return int64(now.Sub(started)) < f.pause.Load() }
+func (f *fetchState) paused(now time.Time) bool { return int64(momentOf(now)) < f.pause.Load() }
 
 // begin reports whether the caller is the one who may refresh; it then calls end.
 func (f *fetchState) begin() bool { return f.running.CompareAndSwap(false, true) }
 
 func (f *fetchState) end(ok bool, now time.Time, pause time.Duration) {
 	if !ok && pause > 0 {
-		f.pause.Store(int64(now.Sub(started) + pause))
+		f.pause.Store(int64(momentOf(now.Add(pause))))
 	}
 	f.running.Store(false)
 }

@@ -45,7 +45,10 @@ func (s *store) get(k *key) *entry { return s.shard(k.hash).table.Load().find(k)
 func (s *store) len() int { return int(s.n.Load()) }
 
 // add stores e, in the place of an older entry of its key.
-func (s *store) add(e *entry) { s.put(&e.key, func(*entry) *entry { return e }) }
+func (s *store) add(e *entry) {
+	k := e.key()
+	s.put(&k, func(*entry) *entry { return e })
+}
 
 // put stores what change makes of the entry that k has, nil if it has none, and lets others go if that is too much. If change makes
 // nil, the entry is taken out. It is called with the lock of the shard.
@@ -64,11 +67,12 @@ func (s *store) put(k *key, change func(old *entry) *entry) {
 		return
 	case e == nil:
 		sh.drop(old)
+	case old != nil:
+		sh.replace(old, e)
 	default:
 		sh.insert(e)
 	}
-	s.count(old, -1)
-	s.count(e, 1)
+	s.exchange(old, e)
 	sh.mu.Unlock()
 	if e == nil {
 		return
@@ -90,7 +94,7 @@ func (s *store) letGo(hash uint64, keep *entry) bool {
 		victim := sh.evict(keep)
 		sh.mu.Unlock()
 		if victim != nil {
-			s.count(victim, -1)
+			s.exchange(victim, nil)
 			if c := s.counts.Load(); c != nil {
 				c.evictions[s.class].Add(float64(victim.weight()))
 			}
@@ -100,13 +104,27 @@ func (s *store) letGo(hash uint64, keep *entry) bool {
 	return false
 }
 
-// count counts an entry that came, or went: times is 1 or -1. There may be none.
-func (s *store) count(e *entry, times int64) {
-	if e != nil {
-		s.n.Add(times * e.weight())
-		s.octets.Add(times * e.size())
-		s.budget.used.Add(times * e.size())
+// tells makes n what evictions are counted in.
+func (s *store) tells(n *counts) {
+	if s.counts.Load() != n {
+		s.counts.Store(n)
 	}
+}
+
+// exchange counts that old went and e came. There may be none of either.
+func (s *store) exchange(old, e *entry) {
+	var n, octets int64
+	if old != nil {
+		n, octets = -old.weight(), -old.size()
+	}
+	if e != nil {
+		n, octets = n+e.weight(), octets+e.size()
+	}
+	if n != 0 {
+		s.n.Add(n)
+	}
+	s.octets.Add(octets)
+	s.budget.used.Add(octets)
 }
 
 // remove takes the entry of k out.
@@ -121,11 +139,10 @@ func (s *store) clear() {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		for _, q := range []*queue{&sh.small, &sh.main} {
-			for e := q.pop(); e != nil; e = q.pop() {
-				s.count(e, -1)
-			}
+		for e := range sh.table.Load().all {
+			s.exchange(e, nil)
 		}
+		sh.small, sh.main = queue{}, queue{}
 		sh.table.Store(newTable(16))
 		sh.live, sh.ghost, sh.closed = 0, nil, true
 		sh.mu.Unlock()
@@ -146,59 +163,89 @@ type shard struct {
 	closed bool // nothing is stored any more
 }
 
-// insert puts e in and returns the entry of the same key that it replaces.
-func (sh *shard) insert(e *entry) (old *entry) {
-	t := sh.table.Load()
-	if old = t.find(&e.key); old != nil {
-		e.used.Store(old.used.Load())
-		t.replace(old, e)
-		old.queue.replace(old, e)
-		return old
-	}
+// insert puts e in, whose key is not there.
+func (sh *shard) insert(e *entry) {
 	sh.live++
-	if t.filled >= len(t.slots)/2 {
+	t := sh.table.Load()
+	if t.full() {
 		t = t.rebuilt(sh.live)
 		sh.table.Store(t)
 	}
 	t.insert(e)
-	if sh.ghost.take(e.hash) {
-		sh.main.push(e)
-	} else {
-		sh.small.push(e)
-	}
-	return nil
+	sh.enqueue(e, sh.ghost.take(e.hash))
 }
 
-// drop takes e out of the table and its queue.
+// replace puts e into the place of old, an entry of the same key.
+func (sh *shard) replace(old, e *entry) {
+	e.used.Store(old.used.Load())
+	e.inMain = old.inMain
+	sh.table.Load().replace(old, e)
+}
+
+// drop takes e out.
 func (sh *shard) drop(e *entry) {
-	if e.queue != nil {
-		e.queue.remove(e)
-	}
 	sh.live--
 	sh.table.Load().replace(e, removed)
 }
 
+// enqueue puts e at the end of the main queue, or of the small one.
+func (sh *shard) enqueue(e *entry, inMain bool) {
+	e.inMain = inMain
+	q := &sh.small
+	if inMain {
+		q = &sh.main
+	}
+	q.push(e.hash)
+	if most := 2*sh.live + 16; q.n > most { // most of them went, if not by their turn
+		queued := make(map[uint64]bool, sh.live)
+		q.tidy(func(hash uint64) bool {
+			e := sh.queued(hash, inMain)
+			if e == nil || queued[hash] {
+				return false
+			}
+			queued[hash] = true
+			return true
+		})
+	}
+}
+
+// queued is the entry of a hash that stood in the main queue, or in the small one, nil if it went.
+func (sh *shard) queued(hash uint64, inMain bool) *entry {
+	if e := sh.table.Load().findHash(hash); e != nil && e.inMain == inMain {
+		return e
+	}
+	return nil
+}
+
 // evict chooses an entry other than keep, takes it out, and returns it; nil if there is none.
 func (sh *shard) evict(keep *entry) *entry {
-	if sh.live == 0 || sh.live == 1 && sh.table.Load().find(&keep.key) == keep {
+	if sh.live == 0 || sh.live == 1 && sh.table.Load().findHash(keep.hash) == keep {
 		return nil
 	}
 	for {
 		if n := sh.small.n; n > 0 && (n*10 > sh.live || sh.main.n == 0) {
-			e := sh.small.pop()
-			if e.used.Load() > 0 || e == keep {
+			hash, _ := sh.small.pop()
+			e := sh.queued(hash, false)
+			switch {
+			case e == nil:
+			case e == keep || e.used.Load() > 0:
 				e.used.Store(0)
-				sh.main.push(e)
-				continue
+				sh.enqueue(e, true)
+			default:
+				sh.ghost.add(hash, 2*sh.live) // fewer serve a flood worse, more a usual day
+				sh.drop(e)
+				return e
 			}
-			sh.ghost.add(e.hash, 2*sh.live) // fewer serve a flood worse, more a usual day
-			sh.drop(e)
-			return e
+			continue
 		}
-		e := sh.main.pop() // each round takes one of its hits away, so this ends
-		if n := e.used.Load(); n > 0 || e == keep {
+		hash, _ := sh.main.pop()
+		e := sh.queued(hash, true)
+		if e == nil {
+			continue
+		}
+		if n := e.used.Load(); n > 0 || e == keep { // each round takes one of its hits away, so this ends
 			e.used.Store(max(n, 1) - 1)
-			sh.main.push(e)
+			sh.enqueue(e, true)
 			continue
 		}
 		sh.drop(e)

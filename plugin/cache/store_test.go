@@ -14,7 +14,24 @@ func testEntry(i int) *entry {
 	name := wire.MustName(fmt.Sprintf("n%d.example.org", i))
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(i))
-	return &entry{key: key{name: name, hash: wire.Hash(b[:]), qtype: 1, qclass: 1}}
+	return entryOf(key{name: name, hash: wire.Hash(b[:]), about: about{qtype: 1, qclass: 1}})
+}
+
+// entryOf is an entry of a key that answers nothing.
+func entryOf(k key) *entry {
+	return &entry{hash: k.hash, about: k.about, packed: wire.PackKey(k.name)}
+}
+
+// has is the entry of e's key.
+func (s *store) has(e *entry) *entry {
+	k := e.key()
+	return s.get(&k)
+}
+
+// cut takes the entry of e's key out.
+func (s *store) cut(e *entry) {
+	k := e.key()
+	s.remove(&k)
 }
 
 func unbounded() *budget { return newBudget(1 << 40) }
@@ -30,22 +47,22 @@ func TestStore(t *testing.T) {
 		}
 	}
 	for i, e := range all {
-		if got := s.get(&e.key); got != e {
+		if got := s.has(e); got != e {
 			t.Fatalf("entry %d: got %v", i, got)
 		}
 	}
-	other := all[7].key
+	other := all[7].key()
 	other.qtype = 28
 	if s.get(&other) != nil {
 		t.Error("an entry was found for another type")
 	}
 	again := testEntry(7)
-	if s.add(again); s.get(&all[7].key) != again || s.len() != 2000 {
+	if s.add(again); s.has(all[7]) != again || s.len() != 2000 {
 		t.Error("an entry was not replaced by a newer one")
 	}
-	s.remove(&again.key)
-	s.remove(&again.key)
-	if s.get(&again.key) != nil || s.len() != 1999 {
+	s.cut(again)
+	s.cut(again)
+	if s.has(again) != nil || s.len() != 1999 {
 		t.Errorf("after remove: %d entries", s.len())
 	}
 	s.add(again)
@@ -110,14 +127,14 @@ func TestStoreResistsScan(t *testing.T) {
 	for i := 10000; i < 60000; i++ {
 		s.add(testEntry(i))
 		if i%20 == 0 {
-			if e := s.get(&testEntry(i / 20 % popular).key); e != nil {
+			if e := s.has(testEntry(i / 20 % popular)); e != nil {
 				e.touch()
 			}
 		}
 	}
 	kept := 0
 	for i := range popular {
-		if s.get(&testEntry(i).key) != nil {
+		if s.has(testEntry(i)) != nil {
 			kept++
 		}
 	}
@@ -134,9 +151,9 @@ func TestStoreIsConsistent(t *testing.T) {
 		e := testEntry(r.IntN(3000))
 		switch r.IntN(4) {
 		case 0:
-			s.remove(&e.key)
+			s.cut(e)
 		case 1:
-			if got := s.get(&e.key); got != nil {
+			if got := s.has(e); got != nil {
 				got.touch()
 			}
 		default:
@@ -146,23 +163,45 @@ func TestStoreIsConsistent(t *testing.T) {
 	n, octets := 0, int64(0)
 	for i := range s.shards {
 		sh := &s.shards[i]
-		inTable := 0
-		for j := range sh.table.Load().slots {
-			if e := sh.table.Load().slots[j].Load(); e != nil && e != removed {
-				inTable++
-				octets += e.size()
-				if e.queue == nil {
-					t.Fatal("an entry of the table is in no queue")
-				}
+		inTable, queued := 0, map[bool]map[uint64]bool{false: hashes(&sh.small), true: hashes(&sh.main)}
+		for e := range sh.table.Load().all {
+			inTable++
+			octets += e.size()
+			if !queued[e.inMain][e.hash] {
+				t.Fatal("an entry of the table is not in its queue")
 			}
 		}
-		if inTable != sh.live || sh.small.n+sh.main.n != sh.live {
+		if inTable != sh.live || max(sh.small.n, sh.main.n) > 2*sh.live+17 {
 			t.Fatalf("shard %d: %d in table, %d and %d in queues, %d live", i, inTable, sh.small.n, sh.main.n, sh.live)
 		}
 		n += inTable
 	}
 	if n != s.len() || octets != s.budget.used.Load() {
 		t.Errorf("%d entries and %d octets, counted %d and %d", n, octets, s.len(), s.budget.used.Load())
+	}
+}
+
+func hashes(q *queue) map[uint64]bool {
+	all := map[uint64]bool{}
+	for i := range q.n {
+		all[*q.at(i)] = true
+	}
+	return all
+}
+
+// What goes and comes again, and never has to give way, does not make the queues grow.
+func TestQueuesStayShort(t *testing.T) {
+	s := newStore(5000, unbounded(), 0)
+	for range 1000 {
+		for i := range 300 {
+			s.add(testEntry(i))
+			s.cut(testEntry(i))
+		}
+	}
+	for i := range s.shards {
+		if sh := &s.shards[i]; len(sh.small.ring) > 64 || sh.live != 0 {
+			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.small.ring))
+		}
 	}
 }
 
@@ -174,8 +213,8 @@ func TestStoreConcurrently(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
 			for range 5000 {
 				e := testEntry(r.IntN(2000))
-				if got := s.get(&e.key); got != nil {
-					if !got.is(&e.key) {
+				if got, k := s.has(e), e.key(); got != nil {
+					if !got.is(&k) {
 						t.Error("got an entry of another key")
 					}
 					got.touch()
@@ -183,7 +222,7 @@ func TestStoreConcurrently(t *testing.T) {
 					s.add(e)
 				}
 				if r.IntN(50) == 0 {
-					s.remove(&e.key)
+					s.cut(e)
 				}
 			}
 		})
@@ -197,7 +236,7 @@ func BenchmarkStoreGet(b *testing.B) {
 	for i := range 10000 {
 		e := testEntry(i)
 		s.add(e)
-		keys = append(keys, e.key)
+		keys = append(keys, e.key())
 	}
 	i := 0
 	b.ReportAllocs()
@@ -221,13 +260,14 @@ func TestStoresConcurrently(t *testing.T) {
 				s, e := all[r.IntN(2)], testEntry(r.IntN(1500))
 				switch r.IntN(8) {
 				case 0:
-					s.remove(&e.key)
+					s.cut(e)
 				case 1:
 					s.sweep(r.IntN(shards), func(e *entry) bool { return e.hash%7 == 0 })
 				case 2:
 					v := testEntry(r.IntN(20))
 					v.more().reach.net = network{asked: true, family: 1, bits: 24, hi: uint64(r.IntN(100)) << 40}
-					s.put(&v.key, func(old *entry) *entry { return old.with(v, func(*entry) bool { return false }) })
+					k := v.key()
+					s.put(&k, func(old *entry) *entry { return old.with(v, func(*entry) bool { return false }) })
 				default:
 					s.add(e)
 				}
@@ -241,11 +281,9 @@ func TestStoresConcurrently(t *testing.T) {
 	n, octets := int64(0), int64(0)
 	for i := range all[1].shards {
 		sh := &all[1].shards[i]
-		for _, q := range []*queue{&sh.small, &sh.main} {
-			for e := q.first; e != nil; e = e.next {
-				n += e.weight()
-				octets += e.size()
-			}
+		for e := range sh.table.Load().all {
+			n += e.weight()
+			octets += e.size()
 		}
 	}
 	if all[0].len() != 0 || n == 0 || int64(all[1].len()) != n || b.used.Load() != octets || octets > b.limit.Load() {

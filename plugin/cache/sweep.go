@@ -64,11 +64,7 @@ func (s *store) sweep(at int, useless func(*entry) bool) (gone int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	t := sh.table.Load()
-	for i := range t.slots {
-		e := t.slots[i].Load()
-		if e == nil || e == removed {
-			continue
-		}
+	for e := range t.all {
 		left := e
 		if len(e.variants()) > 0 {
 			left = e.without(useless)
@@ -81,10 +77,9 @@ func (s *store) sweep(at int, useless func(*entry) bool) (gone int) {
 		case left == nil:
 			sh.drop(e)
 		default:
-			sh.insert(left)
+			sh.replace(e, left)
 		}
-		s.count(e, -1)
-		s.count(left, 1)
+		s.exchange(e, left)
 		gone += int(e.weight())
 		if left != nil {
 			gone -= int(left.weight())

@@ -5,67 +5,105 @@ import "sync/atomic"
 // table finds entries by hash, with open addressing. Its slots are written under the
 // shard's lock and read without; a slot once filled is never emptied, only marked.
 type table struct {
-	slots  []atomic.Pointer[entry]
-	filled int // slots that are not nil
+	slots  []slot
+	filled int // slots that were filled at some time
+}
+
+// slot has the tag of an entry beside it, so that a search looks at no other entries than the one it is for, in nearly all cases.
+// A new entry is written before its tag: who sees an old one with it goes on.
+type slot struct {
+	tag   atomic.Uint64 // tagOf the entry's hash, 0 of an empty slot
+	entry atomic.Pointer[entry]
 }
 
 // removed marks a slot whose entry went.
 var removed = &entry{}
 
-func newTable(size int) *table { return &table{slots: make([]atomic.Pointer[entry], size)} }
+func newTable(size int) *table { return &table{slots: make([]slot, size)} }
 
-// slot is where the search for a hash begins. The low bits chose the shard.
-func (t *table) slot(hash uint64) int { return int(hash/shards) & (len(t.slots) - 1) }
+// tagOf is what stands for a hash. The low bits chose the shard, and are the same for all.
+func tagOf(hash uint64) uint64 { return hash | 1 }
+
+// first is where the search for a hash begins.
+func (t *table) first(hash uint64) int { return int(hash/shards) & (len(t.slots) - 1) }
+
+// next is where it goes on.
+func (t *table) next(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
 func (t *table) find(k *key) *entry {
-	for i := t.slot(k.hash); ; i = (i + 1) & (len(t.slots) - 1) {
-		e := t.slots[i].Load()
-		if e == nil {
+	tag := tagOf(k.hash)
+	for i := t.first(k.hash); ; i = t.next(i) {
+		switch t.slots[i].tag.Load() {
+		case 0:
 			return nil
+		case tag:
+			if e := t.slots[i].entry.Load(); e != removed && e.is(k) {
+				return e
+			}
 		}
-		if e.is(k) && e != removed {
-			return e
+	}
+}
+
+// findHash is an entry of a hash, nil if there is none.
+func (t *table) findHash(hash uint64) *entry {
+	for i := t.first(hash); ; i = t.next(i) {
+		switch t.slots[i].tag.Load() {
+		case 0:
+			return nil
+		case tagOf(hash):
+			if e := t.slots[i].entry.Load(); e != removed {
+				return e
+			}
 		}
 	}
 }
 
 // insert puts in an entry whose key is not there. There must be an empty slot left.
 func (t *table) insert(e *entry) {
-	i := t.slot(e.hash)
-	for {
-		old := t.slots[i].Load()
-		if old == nil {
+	for i := t.first(e.hash); ; i = t.next(i) {
+		s := &t.slots[i]
+		empty := s.tag.Load() == 0
+		if empty {
 			t.filled++
 		}
-		if old == nil || old == removed {
-			t.slots[i].Store(e)
+		if empty || s.entry.Load() == removed {
+			s.entry.Store(e)
+			s.tag.Store(tagOf(e.hash))
 			return
 		}
-		i = (i + 1) & (len(t.slots) - 1)
 	}
 }
 
-// replace puts e where old is.
+// replace puts e where old is: an entry of the same hash, or removed.
 func (t *table) replace(old, e *entry) {
-	for i := t.slot(old.hash); ; i = (i + 1) & (len(t.slots) - 1) {
-		if t.slots[i].Load() == old {
-			t.slots[i].Store(e)
-			return
-		}
+	i := t.first(old.hash)
+	for t.slots[i].entry.Load() != old {
+		i = t.next(i)
 	}
+	t.slots[i].entry.Store(e)
 }
 
-// rebuilt is a table with the same entries, room for as many again, and no marks.
+// full reports whether there must be another table before an entry is put in.
+func (t *table) full() bool { return t.filled >= len(t.slots)*5/8 }
+
+// rebuilt is a table with the same entries, room for more, and no marks.
 func (t *table) rebuilt(live int) *table {
 	size := 16
-	for size < live*3 {
+	for size < live*5/2 {
 		size *= 2
 	}
 	fresh := newTable(size)
-	for i := range t.slots {
-		if e := t.slots[i].Load(); e != nil && e != removed {
-			fresh.insert(e)
-		}
+	for e := range t.all {
+		fresh.insert(e)
 	}
 	return fresh
+}
+
+// all calls yield with each entry, until that reports false. Entries may be replaced meanwhile.
+func (t *table) all(yield func(*entry) bool) {
+	for i := range t.slots {
+		if e := t.slots[i].entry.Load(); e != nil && e != removed && !yield(e) {
+			return
+		}
+	}
 }

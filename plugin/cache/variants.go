@@ -3,6 +3,8 @@ package cache
 import (
 	"slices"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Answers for a part of the clients are kept together, for each question: in one entry that answers nothing itself and holds them as
@@ -36,7 +38,7 @@ func holding(variants []*entry, like *entry) *entry {
 	if len(variants) == 0 {
 		return nil
 	}
-	e := &entry{key: like.key, stored: like.stored, extra: &entryExtra{variants: variants}}
+	e := &entry{hash: like.hash, about: like.about, packed: wire.PackKey(like.packed.Key()), stored: like.stored, extra: &entryExtra{variants: variants}}
 	e.used.Store(like.used.Load())
 	return e
 }
@@ -53,7 +55,7 @@ func (old *entry) with(v *entry, useless func(*entry) bool) *entry {
 	if len(all) >= maxVariants {
 		oldest := 0
 		for i, o := range all {
-			if o.stored.Before(all[oldest].stored) {
+			if o.stored < all[oldest].stored {
 				oldest = i
 			}
 		}
@@ -95,7 +97,8 @@ func (c *Cache) variantFor(e *entry, n *network, now time.Time) *entry {
 
 // former is the entry that is in s where e belongs, nil if there is none.
 func (s *store) former(e *entry) *entry {
-	old := s.get(&e.key)
+	k := e.key()
+	old := s.get(&k)
 	if !e.isVariant() {
 		return old
 	}
@@ -109,7 +112,8 @@ func (s *store) former(e *entry) *entry {
 
 // file puts e into s, where it belongs.
 func (c *Cache) file(s *store, e *entry, now time.Time) {
-	s.put(&e.key, func(old *entry) *entry {
+	k := e.key()
+	s.put(&k, func(old *entry) *entry {
 		if !e.isVariant() {
 			return e
 		}
@@ -119,10 +123,11 @@ func (c *Cache) file(s *store, e *entry, now time.Time) {
 
 // strike takes what is where e belongs out of s.
 func (s *store) strike(e *entry) {
-	if s.get(&e.key) == nil {
+	k := e.key()
+	if s.get(&k) == nil {
 		return
 	}
-	s.put(&e.key, func(old *entry) *entry {
+	s.put(&k, func(old *entry) *entry {
 		if old == nil || !e.isVariant() {
 			return nil
 		}

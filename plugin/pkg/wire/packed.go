@@ -8,11 +8,12 @@ import "encoding/binary"
 //
 // It is one block of memory without pointers, so a collector does not look into it.
 type Packed struct {
-	blob  []byte // count layout entries of 7 octets, then the records, then, if leans, the question's name
+	block []byte // the key, count layout entries of 7 octets, the records, and, if leans, the question's name
 	count [3]uint16
 	qend  uint16 // where the records began, as pointers in them count on it
 	flags uint16
-	leans bool // other names than owners that are the question's are written by pointers to it
+	keyed uint8 // octets of the key
+	leans bool  // other names than owners that are the question's are written by pointers to it
 	plain uint32
 }
 
@@ -31,34 +32,38 @@ func (w *Reply) Copy(from *Reply) {
 
 // Pack puts away the message that w holds.
 func (w *Reply) Pack() Packed {
-	p, _ := w.PackWith(nil)
-	return p
+	return w.PackWith(nil)
 }
 
-// PackWith is Pack with a copy of key in the same block of memory.
-func (w *Reply) PackWith(key []byte) (p Packed, copied []byte) {
+// PackWith is Pack with a copy of key, of up to MaxName octets, in the same block of memory.
+func (w *Reply) PackWith(key []byte) Packed {
 	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
 	if leans {
 		name = w.qname()
 	}
-	blob := make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body)+len(name))
-	copied = append(blob, key...)
-	copied, blob = copied[:len(key):len(key)], copied[len(key):]
+	block := append(make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body)+len(name)), key...)
 	for _, r := range w.recs {
-		blob = binary.LittleEndian.AppendUint16(blob, r.Off)
-		blob = binary.LittleEndian.AppendUint16(blob, r.TTL)
-		blob = binary.LittleEndian.AppendUint16(blob, r.Type)
-		blob = append(blob, byte(r.Sec))
+		block = binary.LittleEndian.AppendUint16(block, r.Off)
+		block = binary.LittleEndian.AppendUint16(block, r.TTL)
+		block = binary.LittleEndian.AppendUint16(block, r.Type)
+		block = append(block, byte(r.Sec))
 	}
 	return Packed{
-		blob:  append(append(blob, body...), name...),
+		block: append(append(block, body...), name...),
 		count: w.count,
 		qend:  uint16(w.qend),
 		flags: w.flags &^ FlagTC,
+		keyed: uint8(len(key)),
 		leans: leans,
 		plain: uint32(w.plain),
-	}, copied
+	}
 }
+
+// PackKey is a Packed with a copy of key, as PackWith has it, and no message.
+func PackKey(key []byte) Packed { return Packed{block: append([]byte(nil), key...), keyed: uint8(len(key))} }
+
+// Key is the key that p was packed with. It is only to be read.
+func (p *Packed) Key() []byte { return p.block[:p.keyed:p.keyed] }
 
 // leans reports whether a name that is not the owner of a record, or not all of one, is written by a pointer to the question.
 func (w *Reply) leans() bool {
@@ -85,7 +90,7 @@ func (w *Reply) pointsBack(off int) bool {
 }
 
 // Size is the octets of memory that p needs beside its own struct.
-func (p *Packed) Size() int { return len(p.blob) }
+func (p *Packed) Size() int { return len(p.block) }
 
 // Rcode is the return code of the reply that was put away.
 func (p *Packed) Rcode() int { return int(p.flags & rcodeMask) }
@@ -102,7 +107,8 @@ func (w *Reply) Load(p *Packed, q *Query) {
 		panic("wire: a packed reply was loaded for another name")
 	}
 	n := int(p.count[0]) + int(p.count[1]) + int(p.count[2])
-	for b := p.blob[:n*packedRec]; len(b) > 0; b = b[packedRec:] {
+	all := p.block[p.keyed:]
+	for b := all[:n*packedRec]; len(b) > 0; b = b[packedRec:] {
 		w.recs = append(w.recs, Rec{
 			Off:  binary.LittleEndian.Uint16(b),
 			TTL:  binary.LittleEndian.Uint16(b[2:]),
@@ -111,7 +117,7 @@ func (w *Reply) Load(p *Packed, q *Query) {
 		})
 	}
 	w.count, w.flags, w.plain = p.count, p.flags, int(p.plain)
-	body := p.blob[n*packedRec:]
+	body := all[n*packedRec:]
 	if !p.leans {
 		w.buf = append(w.buf, body...)
 		return
