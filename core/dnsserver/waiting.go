@@ -91,7 +91,7 @@ func (w *waitingQuery) toWorker() {
 // park lets the query run again when the exchange has ended that q says.
 func (w *waitingQuery) park(q *wire.Query) {
 	w.waits = q.Awaited()
-	w.waits.Then(w)
+	q.Wait(w)
 }
 
 func (w *waitingQuery) drop() {
@@ -129,11 +129,11 @@ type laneOrigin interface {
 }
 
 // ResumeIn serves the query in the caller's batch, if its reply can wait for the end of that.
-func (w *waitingQuery) ResumeIn(lane *wire.Lane) {
+func (w *waitingQuery) ResumeIn(lane *wire.Lane) (done bool) {
 	from, ok := w.origin.(laneOrigin)
 	if !ok {
 		w.Resume()
-		return
+		return false
 	}
 	parked.Add(-1)
 	r := runs.Get().(*run)
@@ -141,12 +141,13 @@ func (w *waitingQuery) ResumeIn(lane *wire.Lane) {
 	reply, out := r.serve(w.origin.base(), w.packet, w.peer, lane, w.waits)
 	if out != wire.Done {
 		w.onward(&r.query, out, true)
-		return
+		return false
 	}
 	if reply != nil {
 		from.replyIn(lane, reply)
 	}
 	w.free()
+	return true
 }
 
 // again runs the chain once more, on a lane that was entered, or where it may wait.

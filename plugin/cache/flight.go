@@ -85,10 +85,15 @@ func (fl *flight) boards(x wire.Exchange) {
 }
 
 // Resume ends a flight that has boarded: it implements wire.Resumer.
-func (fl *flight) Resume() {
-	if !fl.leave() {
-		fl.free()
+func (fl *flight) Resume() { fl.ResumeIn(nil) }
+
+// ResumeIn implements wire.LaneResumer.
+func (fl *flight) ResumeIn(*wire.Lane) (done bool) {
+	if fl.leave() {
+		return false
 	}
+	fl.free()
+	return true
 }
 
 // leave makes the next one to miss the same a first one again, and reports whether anybody else has seen the flight.

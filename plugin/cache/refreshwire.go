@@ -78,7 +78,10 @@ func (r *laneRefresh) run(lane *wire.Lane) {
 func (r *laneRefresh) Resume() { go r.run(nil) }
 
 // ResumeIn implements wire.LaneResumer.
-func (r *laneRefresh) ResumeIn(lane *wire.Lane) { r.run(lane) }
+func (r *laneRefresh) ResumeIn(lane *wire.Lane) (done bool) {
+	r.run(lane)
+	return false
+}
 
 // asMessage fetches the answer in the message lane.
 func (r *laneRefresh) asMessage() {

@@ -15,7 +15,7 @@ import (
 type errand struct {
 	course
 	fleet
-	relay     *relay
+	relay     *relay // nil while the errand is not used, and has left the last one to others
 	began     time.Time
 	deadline  time.Time
 	cancelled time.Time // when nobody waits any more; zero is never
@@ -31,10 +31,13 @@ type errand struct {
 
 var errands = sync.Pool{New: func() any { return new(errand) }}
 
-// newErrand is the errand of r, which asks what q does. It is to be begun.
-func (f *Forward) newErrand(r *relay, q *wire.Query) *errand {
+// newErrand is an errand that asks what q does, with a relay. It is to be begun.
+func (f *Forward) newErrand(q *wire.Query) *errand {
 	e := errands.Get().(*errand)
-	e.relay, e.fleet, e.began = r, fleet{f, *f.upstreams.Load()}, time.Now()
+	if e.relay == nil {
+		e.relay = new(relay)
+	}
+	e.fleet, e.began = fleet{f, *f.upstreams.Load()}, time.Now()
 	e.course = f.newCourse(&e.fleet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
@@ -113,7 +116,11 @@ func (e *errand) finish(a action, lane *wire.Lane) {
 	if a.do == fail {
 		err = e.forward.explain(&e.course, e.upstreams, a)
 	}
-	e.relay.settle(a, e.reply, err, lane)
+	if e.relay.settle(a, e.reply, err, lane) {
+		e.relay.anew()
+	} else {
+		e.relay = nil
+	}
 	e.free()
 }
 
@@ -127,7 +134,7 @@ func (e *errand) free() {
 	if cap(e.reply) > maxKept {
 		e.reply = nil
 	}
-	e.course, e.fleet, e.relay, e.query = course{}, fleet{}, nil, nil
+	e.course, e.fleet, e.query = course{}, fleet{}, nil
 	e.x.Query, e.x.Owner, e.x.Err, e.x.Local = nil, nil, nil, nil
 	errands.Put(e)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// relay is what queries of the wire lane are parked on, and what came of it: once it is over it never changes any more, and any
-// number of queries may read it. An errand does its work.
+// relay is what queries of the wire lane are parked on, and what came of it: once it is over it does not change as long as anybody
+// knows it, and any number of queries may read it. An errand does its work.
 type relay struct {
 	forward *Forward
 	before  wire.Exchange // what the query had been parked on before, such as another forward's relay
@@ -50,18 +50,26 @@ func (r *relay) asks(q *wire.Query) bool {
 
 // newRelay begins the course of q.
 func (f *Forward) newRelay(q *wire.Query) *relay {
-	r := &relay{forward: f, before: q.Awaited()}
-	e := f.newErrand(r, q)
+	e := f.newErrand(q)
+	r := e.relay
+	r.forward, r.before = f, q.Awaited()
 	r.question = append(r.room[:0], e.query[wire.HeaderLen:wire.HeaderLen+len(q.Name())+4]...)
 	e.proceed(event{kind: begun}, q.Lane())
 	return r
 }
 
-// settle says what came of it all, and resumes those that wait for it. reply is not kept.
-func (r *relay) settle(a action, reply []byte, err error, lane *wire.Lane) {
+// settle says what came of it all, and resumes those that wait for it. reply is not kept. It reports whether nobody knows the
+// relay any more.
+func (r *relay) settle(a action, reply []byte, err error, lane *wire.Lane) (done bool) {
 	r.do, r.rcode, r.err = a.do, a.rcode, err
 	if a.do == answer {
 		r.reply = append(r.question[len(r.question):], reply...)
 	}
-	r.EndIn(lane)
+	return r.EndIn(lane)
+}
+
+// anew makes a relay that nobody knows one that has not been begun.
+func (r *relay) anew() {
+	r.Anew()
+	r.forward, r.before, r.question, r.reply, r.err = nil, nil, nil, nil, nil
 }

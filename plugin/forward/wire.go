@@ -18,7 +18,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	if len(f.taps) > 0 {
 		return wire.Unpack // each frame is told with the message
 	}
-	r := f.relayOf(q)
+	r, own := f.relayOf(q), false
 	if r == nil {
 		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {
 			f.concurrent.Add(-1)
@@ -26,10 +26,12 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 			w.Fail(wire.Refused, f.refusal())
 			return wire.Done
 		}
-		r = f.newRelay(q)
+		r, own = f.newRelay(q), true
 	}
 	if !r.Over() {
-		q.Await(r)
+		if q.Await(r); own {
+			q.AwaitOwn(r)
+		}
 		return wire.Park
 	}
 	switch r.do {

@@ -69,6 +69,7 @@ type Query struct {
 	mayBlock bool
 	lane     *Lane
 	awaited  Exchange
+	owns     bool // awaited was begun for it
 	deadline time.Time
 
 	cookie      CookieState
@@ -122,7 +123,7 @@ func (q *Query) reset() {
 	q.depth = 0
 	q.name = &q.first
 	q.changed, q.mayBlock = false, false
-	q.lane, q.awaited = nil, nil
+	q.lane, q.awaited, q.owns = nil, nil, false
 	q.deadline = time.Time{}
 	q.cookie = CookieNone
 }
