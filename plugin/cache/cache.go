@@ -51,6 +51,7 @@ type Cache struct {
 	prompt    prompt
 	sweeper   *sweeper // nil unless setup made the cache
 	now       func() time.Time
+	arrivals  bool // now is the time by which queries arrive
 }
 
 // New is a Cache for all zones with the default settings.
@@ -71,7 +72,7 @@ func (c *Cache) prepare() {
 		}
 		c.refreshes = make(chan struct{}, maxRefreshes)
 		if c.now == nil {
-			c.now = time.Now
+			c.now, c.arrivals = time.Now, true
 		}
 		c.setZones()
 	})
@@ -150,11 +151,11 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	if !c.concerns(q) {
 		return plugin.NextWire(c.Name(), c.Next, ctx, w, q)
 	}
-	now := c.now()
+	now := c.nowIn(q)
 	k := c.questionOf(q)
 	e := c.lookup(&k, now)
 	if e == nil {
-		return c.missWire(ctx, w, q, &k)
+		return c.missWire(ctx, w, q, &k, now)
 	}
 	left := e.remaining(now)
 	if left <= 0 && c.verify && !c.givenUp(e, now) {
@@ -176,6 +177,14 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		addEDE(w, q, e.staleEDE())
 	}
 	return wire.Done
+}
+
+// nowIn is the time while q is served: for one that is served as soon as it has come, in a lane, when it came, since that is known.
+func (c *Cache) nowIn(q *wire.Query) time.Time {
+	if c.arrivals && q.Lane() != nil && q.Awaited() == nil && !q.Arrival.IsZero() {
+		return q.Arrival
+	}
+	return c.now()
 }
 
 // WireSelf implements plugin.WireHandler.

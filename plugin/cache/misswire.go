@@ -9,15 +9,15 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// missWire asks the plugins below, and keeps what they answer. In the lane, too, they are asked with the AD bit.
-func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question) wire.Outcome {
+// missWire asks the plugins below, and keeps what they answer. In the lane, too, they are asked with the AD bit. now is when k was looked up.
+func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	before := q.Awaited()
 	_, again := before.(*asking)
 	if before != nil && !again || !shares(q, k) {
-		return c.askWire(ctx, w, q, k)
+		return c.askWire(ctx, w, q, k, now)
 	}
 	if c.prompt.has(k) {
-		out := c.askWire(ctx, w, q, k)
+		out := c.askWire(ctx, w, q, k, now)
 		if out != wire.Done {
 			c.prompt.drop(k)
 		}
@@ -29,20 +29,20 @@ func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *q
 		return wire.Park
 	}
 	if mine == nil {
-		return c.askWire(ctx, w, q, k)
+		return c.askWire(ctx, w, q, k, now)
 	}
-	return c.lead(ctx, w, q, k, mine)
+	return c.lead(ctx, w, q, k, now, mine)
 }
 
 // lead is missWire for the first one to miss k.
-func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, mine *flight) wire.Outcome {
+func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time, mine *flight) wire.Outcome {
 	before, boards := q.Awaited(), false
 	defer func() {
 		if !boards { // also if the plugins below panic
 			mine.over()
 		}
 	}()
-	out := c.askWire(ctx, w, q, k)
+	out := c.askWire(ctx, w, q, k, now)
 	switch x := q.Awaited(); {
 	case out == wire.Park && x != before:
 		boards = true
@@ -54,7 +54,7 @@ func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *quest
 }
 
 // askWire is missWire for one that others do not wait for.
-func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question) wire.Outcome {
+func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	out := c.below(ctx, w, q)
 	if out != wire.Done {
 		return out
@@ -64,7 +64,10 @@ func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *qu
 	n.misses.Inc()
 	switch {
 	case w.Holds():
-		c.takeWire(w, q, k, 0, n)
+		if q.Lane() == nil { // the plugins below may have waited
+			now = c.now()
+		}
+		c.takeWire(w, q, k, now, 0, n)
 	case c.failures && w.Failed() && w.Rcode() == wire.ServFail && (q.Deadline().IsZero() || time.Now().Before(q.Deadline())):
 		var own wire.Reply // w has what the server and the errors plugin are to know
 		own.Reset(nil)
@@ -90,9 +93,8 @@ const maxRcode = 0xF
 
 // takeWire keeps the reply that w holds, if it is to be kept, and makes it what the client gets. hits are of the entry that is
 // refreshed.
-func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, hits int, n *counts) verdict {
+func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Time, hits int, n *counts) verdict {
 	flags, withOPT := w.OPT()
-	now := c.now()
 	whom, fits := k.net.reachOf(w.Option(wire.OptionECS))
 	v := verdict{kind: response.OtherError}
 	if w.Rcode() <= maxRcode {

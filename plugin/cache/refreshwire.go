@@ -67,7 +67,7 @@ func (r *laneRefresh) run(lane *wire.Lane) {
 		if r.entry.freq != nil {
 			hits = r.entry.freq.Hits()
 		}
-		v := r.cache.takeWire(w, q, &k, hits, r.counts)
+		v := r.cache.takeWire(w, q, &k, r.cache.now(), hits, r.counts)
 		r.end(r.cache.replaces(w.Rcode(), v))
 	default:
 		r.end(false)

@@ -37,7 +37,10 @@ func (f *Forward) newErrand(q *wire.Query) *errand {
 	if e.relay == nil {
 		e.relay = new(relay)
 	}
-	e.fleet, e.began = fleet{f, *f.upstreams.Load()}, time.Now()
+	e.fleet, e.began = fleet{f, *f.upstreams.Load()}, q.Arrival
+	if q.Lane() == nil || q.Awaited() != nil || e.began.IsZero() { // else it has just come
+		e.began = time.Now()
+	}
 	e.course = f.newCourse(&e.fleet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
@@ -57,7 +60,7 @@ func (e *errand) gone() bool { return !e.cancelled.IsZero() && !time.Now().Befor
 //
 // lane is the one that the caller is in, nil if in none.
 func (e *errand) proceed(ev event, lane *wire.Lane) {
-	if ev.kind != begun {
+	if ev.kind == failed || ev.kind == replied && e.rules.failover.has(ev.rcode) { // else nobody is asked any more
 		ev.at = time.Since(e.began)
 	}
 	ev.gone = e.gone()

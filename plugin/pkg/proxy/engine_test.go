@@ -31,7 +31,7 @@ type mirrorSocket struct {
 func (s *mirrorSocket) send(b []byte) error {
 	n := copy(s.buf, b)
 	s.buf[2] |= 0x80
-	s.to.received(s.owner, s.buf[:n], nil)
+	s.to.received(s.owner, s.buf[:n], nil, s.to.now())
 	return nil
 }
 func (s *mirrorSocket) sendAll(d *datagrams) (n int, err error) {

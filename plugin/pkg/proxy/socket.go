@@ -33,8 +33,10 @@ type socket interface {
 
 // receiver is told what comes in.
 type receiver interface {
+	// now is the present time, which received wants to know: there may be many datagrams that came at one time.
+	now() int64
 	// received gets a datagram, which is good until it returns and may be changed. lane is the caller's, nil if it is in none.
-	received(s *udpSocket, b []byte, lane *wire.Lane)
+	received(s *udpSocket, b []byte, lane *wire.Lane, now int64)
 	// failed is told that an ICMP message or the like came.
 	failed(s *udpSocket, err error)
 }

@@ -282,8 +282,9 @@ func (r *epollReader) read(e *epollSocket) {
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
+		now := r.sockets.to.now()
 		for i := range n {
-			r.sockets.to.received(e.owner, r.in.Datagram(i), r.lane)
+			r.sockets.to.received(e.owner, r.in.Datagram(i), r.lane, now)
 		}
 	case unix.EAGAIN:
 	default:

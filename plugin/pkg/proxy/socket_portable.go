@@ -52,7 +52,7 @@ func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
 		n, err := conn.Read(buf)
 		switch {
 		case err == nil:
-			p.to.received(owner, buf[:n], nil)
+			p.to.received(owner, buf[:n], nil, p.to.now())
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:

@@ -166,14 +166,13 @@ func (e *engine) udpSockets() (sockets, error) {
 	return e.udp.sockets, err
 }
 
-// received looks at a datagram that came on s.
-func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane) {
+// received looks at a datagram that came on s at the time now.
+func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane, now int64) {
 	in, v := inspect(b)
 	if v > cutShort {
 		e.proxy.counts.ignored.get(v).Inc()
 		return
 	}
-	now := e.now()
 	e.mu.Lock()
 	x := s.pending.find(in.id)
 	odd := otherID
