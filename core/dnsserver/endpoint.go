@@ -57,6 +57,7 @@ func (e *endpoint) admit(t *ticket)          { e.ticket = t }
 func (e *endpoint) evict()                   { e.conn.Close() }
 func (e *endpoint) cut()                     { e.conn.Close() }
 func (e *endpoint) base() *Server            { return e.transport.server }
+func (e *endpoint) room() *waitingQuery      { return nil }
 
 // begin counts a query of the connection, until end.
 func (e *endpoint) begin() { e.inflight.add() }

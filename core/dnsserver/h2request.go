@@ -318,7 +318,9 @@ type h2Query struct {
 }
 
 func (q *h2Query) base() *Server { return q.conn.base() }
-func (q *h2Query) begin()        { q.conn.begin() }
+
+func (q *h2Query) room() *waitingQuery { return nil }
+func (q *h2Query) begin()              { q.conn.begin() }
 
 // reply sends a reply of the wire lane.
 func (q *h2Query) reply(b []byte, mayWait bool) { q.respond(httpReply(b), mayWait) }

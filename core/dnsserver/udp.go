@@ -241,7 +241,7 @@ func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
 func (l *udpLoop) origin(i int) *udpOrigin {
 	o := udpOrigins.Get().(*udpOrigin)
 	o.udpTransport, o.kept = l.udpTransport, false
-	o.back = l.sock.back(i, &o.room)
+	o.back = l.sock.back(i, &o.backRoom)
 	if l.client != l.sender {
 		o.back = &proxiedBack{o.back, net.UDPAddrFromAddrPort(l.client)}
 	}
@@ -251,15 +251,18 @@ func (l *udpLoop) origin(i int) *udpOrigin {
 // udpOrigin is where one datagram came from.
 type udpOrigin struct {
 	*udpTransport
-	back back
-	room backRoom // of back
-	kept bool     // the message lane has seen back: a handler may keep it
+	back     back
+	backRoom backRoom // of back
+	kept     bool     // the message lane has seen back: a handler may keep it
+	waiting  waitingQuery
 }
 
 var udpOrigins = sync.Pool{New: func() any { return new(udpOrigin) }}
 
 func (o *udpOrigin) base() *Server { return o.server }
 func (o *udpOrigin) begin()        { o.inflight.add() }
+
+func (o *udpOrigin) room() *waitingQuery { return &o.waiting }
 
 // end is the last that o is asked; unless it is kept it is used again.
 func (o *udpOrigin) end() {

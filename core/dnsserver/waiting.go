@@ -21,6 +21,8 @@ type origin interface {
 	// begin says that the query is in flight, end that it is not any more.
 	begin()
 	end()
+	// room is memory for the query as long as it waits, up to end; nil if there is none.
+	room() *waitingQuery
 }
 
 // waitingQuery is a query that waits: for a worker, on which it may block, or parked, for an exchange that
@@ -31,6 +33,7 @@ type waitingQuery struct {
 	peer    wire.Peer
 	message bool          // it takes the message lane
 	waits   wire.Exchange // what it was parked on last
+	pooled  bool          // it does not lie in the origin's memory
 }
 
 var waitingQueries = sync.Pool{New: func() any { return new(waitingQuery) }}
@@ -55,7 +58,11 @@ func later(from origin, packet []byte, q *wire.Query, out wire.Outcome) {
 }
 
 func newWaiting(from origin, packet []byte, q *wire.Query, out wire.Outcome) *waitingQuery {
-	w := waitingQueries.Get().(*waitingQuery)
+	w := from.room()
+	if w == nil {
+		w = waitingQueries.Get().(*waitingQuery)
+		w.pooled = true
+	}
 	w.origin, w.message, w.waits = from, out == wire.Unpack, nil
 	if q != nil {
 		w.peer = q.Peer
@@ -102,7 +109,9 @@ func (w *waitingQuery) drop() {
 func (w *waitingQuery) free() {
 	from := w.origin
 	w.origin, w.waits = nil, nil
-	waitingQueries.Put(w)
+	if w.pooled {
+		waitingQueries.Put(w)
+	}
 	from.end()
 }
 

@@ -210,8 +210,10 @@ func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *co
 	c.positive.tells(n)
 	c.negative.tells(n)
 	if positive(what.kind) {
-		if old := c.positive.former(e).good(); !e.answers && c.preferPositive && old != nil {
-			e.more().lastGood = old
+		if !e.answers && c.preferPositive {
+			if old := c.positive.former(e).good(); old != nil {
+				e.more().lastGood = old
+			}
 		}
 		c.file(c.positive, e, now)
 		if e.answers || !c.preferPositive {

@@ -60,7 +60,9 @@ func (w *Reply) PackWith(key []byte) Packed {
 }
 
 // PackKey is a Packed with a copy of key, as PackWith has it, and no message.
-func PackKey(key []byte) Packed { return Packed{block: append([]byte(nil), key...), keyed: uint8(len(key))} }
+func PackKey(key []byte) Packed {
+	return Packed{block: append([]byte(nil), key...), keyed: uint8(len(key))}
+}
 
 // Key is the key that p was packed with. It is only to be read.
 func (p *Packed) Key() []byte { return p.block[:p.keyed:p.keyed] }
