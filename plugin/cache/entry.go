@@ -73,20 +73,20 @@ func (q *question) same(o *question) bool { return q.is(&o.key) && q.net == o.ne
 // There are many: what few have stands elsewhere, and what can be told in few octets is.
 type entry struct {
 	// What finding and evicting it looks at lies together.
-	hash   uint64
-	packed wire.Packed   // its key is the name
-	about                // of question
-	inMain bool          // it stands in the main queue of its shard; belongs to the shard's lock
-	used   atomic.Uint32 // hits of late, at most maxUsed; for eviction
-	ttl    uint32        // seconds it may be kept; all its records have this TTL
-
-	stored  moment
-	extra   *entryExtra // nil for most
-	freq    *freq.Freq  // for prefetching; nil without it
-	fetch   fetchState
+	hash    uint64
+	packed  wire.Packed   // its key is the name
+	about                 // of question
+	used    atomic.Uint32 // hits of late, at most maxUsed; for eviction
 	kind    kind
 	answers bool // it really answers the question (see answers)
 	forAll  bool // it is for clients that name a network, too
+	inMain  bool // it stands in the main queue of its shard; belongs to the shard's lock
+
+	ttl    uint32 // seconds it may be kept; all its records have this TTL
+	stored moment
+	extra  *entryExtra // nil for most
+	freq   *freq.Freq  // for prefetching; nil without it
+	fetch  fetchState
 }
 
 // kind is a response.Type.

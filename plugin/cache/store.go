@@ -144,7 +144,7 @@ func (s *store) clear() {
 		}
 		sh.small, sh.main = queue{}, queue{}
 		sh.table.Store(newTable(16))
-		sh.live, sh.ghost, sh.closed = 0, nil, true
+		sh.live, sh.taken, sh.ghost, sh.closed = 0, 0, nil, true
 		sh.mu.Unlock()
 	}
 	s.budget.leave(s)
@@ -153,26 +153,41 @@ func (s *store) clear() {
 // shard is a part of a store with a lock of its own.
 type shard struct {
 	table atomic.Pointer[table] // readers search it without the lock
+	_     [56]byte              // what writers change is not in the cache line that readers read
 
 	mu    sync.Mutex // writers only; guards what follows and changes of the table
 	small queue      // entries that were not asked for again so far
 	main  queue      // those that were
 	ghost ghosts     // entries that left the small queue
 	live  int        // entries
+	taken int        // slots of the table that are not empty
 
 	closed bool // nothing is stored any more
+	_      [63]byte
 }
 
 // insert puts e in, whose key is not there.
 func (sh *shard) insert(e *entry) {
 	sh.live++
 	t := sh.table.Load()
-	if t.full() {
-		t = t.rebuilt(sh.live)
-		sh.table.Store(t)
+	if sh.taken >= len(t.slots)*5/8 {
+		t = sh.rebuild(sh.live)
 	}
-	t.insert(e)
+	if t.insert(e) {
+		sh.taken++
+	}
 	sh.enqueue(e, sh.ghost.take(e.hash))
+}
+
+// rebuild makes a table without marks, with room for a number of entries.
+func (sh *shard) rebuild(n int) *table {
+	t := sh.table.Load().rebuilt(n)
+	sh.taken = 0
+	for range t.all {
+		sh.taken++
+	}
+	sh.table.Store(t)
+	return t
 }
 
 // replace puts e into the place of old, an entry of the same key.

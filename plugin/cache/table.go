@@ -4,10 +4,7 @@ import "sync/atomic"
 
 // table finds entries by hash, with open addressing. Its slots are written under the
 // shard's lock and read without; a slot once filled is never emptied, only marked.
-type table struct {
-	slots  []slot
-	filled int // slots that were filled at some time
-}
+type table struct{ slots []slot }
 
 // slot has the tag of an entry beside it, so that a search looks at no other entries than the one it is for, in nearly all cases.
 // A new entry is written before its tag: who sees an old one with it goes on.
@@ -58,18 +55,15 @@ func (t *table) findHash(hash uint64) *entry {
 	}
 }
 
-// insert puts in an entry whose key is not there. There must be an empty slot left.
-func (t *table) insert(e *entry) {
+// insert puts in an entry whose key is not there, and reports whether that took an empty slot. There must be one left.
+func (t *table) insert(e *entry) (filled bool) {
 	for i := t.first(e.hash); ; i = t.next(i) {
 		s := &t.slots[i]
 		empty := s.tag.Load() == 0
-		if empty {
-			t.filled++
-		}
 		if empty || s.entry.Load() == removed {
 			s.entry.Store(e)
 			s.tag.Store(tagOf(e.hash))
-			return
+			return empty
 		}
 	}
 }
@@ -82,9 +76,6 @@ func (t *table) replace(old, e *entry) {
 	}
 	t.slots[i].entry.Store(e)
 }
-
-// full reports whether there must be another table before an entry is put in.
-func (t *table) full() bool { return t.filled >= len(t.slots)*5/8 }
 
 // rebuilt is a table with the same entries, room for more, and no marks.
 func (t *table) rebuilt(live int) *table {
