@@ -123,10 +123,14 @@ func TestSocketsWearOut(t *testing.T) {
 		if len(ports) <= minSockets || len(ports) > 2*minSockets {
 			t.Errorf("%d ports", len(ports))
 		}
-		for port, n := range ports {
-			if n > wornOut { // a port that is given twice is unlikely
-				t.Errorf("port %d carried %d queries", port, n)
+		over := 0
+		for _, n := range ports {
+			if n > wornOut {
+				over++
 			}
+		}
+		if over > len(ports)/10 { // some are given twice, by chance
+			t.Errorf("%d of %d ports carried more than %d queries", over, len(ports), wornOut)
 		}
 	})
 }
