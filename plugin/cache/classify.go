@@ -150,6 +150,9 @@ func answers(w *wire.Reply, q *wire.Query) bool {
 	if w.Rcode() != wire.Success || len(section) == 0 {
 		return false
 	}
+	if atOnce(w, section[0], q) {
+		return true
+	}
 	var buf [2][wire.MaxName + 1]byte
 	name := append(buf[0][:0], q.Lower()...)
 	for step := range len(section) + 1 {
@@ -163,6 +166,13 @@ func answers(w *wire.Reply, q *wire.Query) bool {
 		name = target
 	}
 	return false // as many steps as records: a circle
+}
+
+// atOnce reports whether r, the first record, answers q and has the question as its owner, by the usual pointer.
+func atOnce(w *wire.Reply, r wire.Rec, q *wire.Query) bool {
+	const question = 0xC000 | wire.HeaderLen
+	msg := w.Bytes()
+	return r.Type == q.Type() && r.Type != wire.TypeCNAME && binary.BigEndian.Uint16(msg[r.Off:]) == question && classOf(msg, r, q.Class())
 }
 
 type followState uint8

@@ -200,7 +200,7 @@ func (sh *shard) replace(old, e *entry) {
 // drop takes e out.
 func (sh *shard) drop(e *entry) {
 	sh.live--
-	sh.table.Load().replace(e, removed)
+	sh.taken -= sh.table.Load().remove(e)
 }
 
 // enqueue puts e at the end of the main queue, or of the small one.

@@ -143,6 +143,44 @@ func TestStoreResistsScan(t *testing.T) {
 	}
 }
 
+// A table that entries go from finds all others, and has marks only where searches go on.
+func TestTableRemoves(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	tab, there, taken := newTable(64), map[int]*entry{}, 0
+	for range 20000 {
+		i := r.IntN(200)
+		if e := there[i]; e != nil {
+			taken -= tab.remove(e)
+			delete(there, i)
+		} else if len(there) < 30 && taken < 60 {
+			there[i] = testEntry(i)
+			if tab.insert(there[i]) {
+				taken++
+			}
+		}
+		filled := 0
+		for j := range tab.slots {
+			if tab.slots[j].tag.Load() != 0 {
+				filled++
+			} else if before := (j - 1) & 63; tab.slots[before].entry.Load() == removed && tab.slots[before].tag.Load() != 0 {
+				t.Fatalf("slot %d is marked in vain", before)
+			}
+		}
+		if filled != taken {
+			t.Fatalf("%d slots are taken, not %d", filled, taken)
+		}
+		for i := range 200 {
+			k := testEntry(i).key()
+			if got := tab.find(&k); got != there[i] {
+				t.Fatalf("entry %d: %v, want %v", i, got, there[i])
+			}
+		}
+	}
+	if taken == 0 {
+		t.Error("nothing was put in")
+	}
+}
+
 // Any sequence of changes leaves table, queues and counts of one mind.
 func TestStoreIsConsistent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -3,7 +3,7 @@ package cache
 import "sync/atomic"
 
 // table finds entries by hash, with open addressing. Its slots are written under the
-// shard's lock and read without; a slot once filled is never emptied, only marked.
+// shard's lock and read without; a slot behind which others are filled is not emptied, only marked.
 type table struct{ slots []slot }
 
 // slot has the tag of an entry beside it, so that a search looks at no other entries than the one it is for, in nearly all cases.
@@ -68,13 +68,31 @@ func (t *table) insert(e *entry) (filled bool) {
 	}
 }
 
-// replace puts e where old is: an entry of the same hash, or removed.
-func (t *table) replace(old, e *entry) {
-	i := t.first(old.hash)
-	for t.slots[i].entry.Load() != old {
+// replace puts e, which has the same key, where old is.
+func (t *table) replace(old, e *entry) { t.slots[t.at(old)].entry.Store(e) }
+
+// at is the slot that e is in.
+func (t *table) at(e *entry) int {
+	i := t.first(e.hash)
+	for t.slots[i].entry.Load() != e {
 		i = t.next(i)
 	}
-	t.slots[i].entry.Store(e)
+	return i
+}
+
+// remove takes e out, and returns how many slots that has emptied: where no search goes on, marks are of no use.
+func (t *table) remove(e *entry) (emptied int) {
+	i := t.at(e)
+	t.slots[i].entry.Store(removed)
+	if t.slots[t.next(i)].tag.Load() != 0 {
+		return 0
+	}
+	for t.slots[i].entry.Load() == removed && t.slots[i].tag.Load() != 0 {
+		t.slots[i].tag.Store(0)
+		emptied++
+		i = (i - 1) & (len(t.slots) - 1)
+	}
+	return emptied
 }
 
 // rebuilt is a table with the same entries, room for more, and no marks.
