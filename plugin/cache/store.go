@@ -72,10 +72,17 @@ func (s *store) put(k *key, change func(old *entry) *entry) {
 	default:
 		sh.insert(e)
 	}
-	s.exchange(old, e)
+	var victim *entry
+	if e != nil && old == nil && s.n.Load() >= s.capacity { // as it mostly is once it has filled
+		victim = sh.evict(e)
+	}
+	s.exchange(old, e, victim)
 	sh.mu.Unlock()
 	if e == nil {
 		return
+	}
+	if victim != nil {
+		s.evicted(victim)
 	}
 	for s.n.Load() > s.capacity && s.letGo(k.hash, e) {
 	}
@@ -94,14 +101,19 @@ func (s *store) letGo(hash uint64, keep *entry) bool {
 		victim := sh.evict(keep)
 		sh.mu.Unlock()
 		if victim != nil {
-			s.exchange(victim, nil)
-			if c := s.counts.Load(); c != nil {
-				c.evictions[s.class].Add(float64(victim.weight()))
-			}
+			s.exchange(victim, nil, nil)
+			s.evicted(victim)
 			return true
 		}
 	}
 	return false
+}
+
+// evicted tells that an entry had to give way.
+func (s *store) evicted(e *entry) {
+	if c := s.counts.Load(); c != nil {
+		c.evictions[s.class].Add(float64(e.weight()))
+	}
 }
 
 // tells makes n what evictions are counted in.
@@ -111,11 +123,14 @@ func (s *store) tells(n *counts) {
 	}
 }
 
-// exchange counts that old went and e came. There may be none of either.
-func (s *store) exchange(old, e *entry) {
+// exchange counts that old and victim went and e came. There may be none of each.
+func (s *store) exchange(old, e, victim *entry) {
 	var n, octets int64
 	if old != nil {
 		n, octets = -old.weight(), -old.size()
+	}
+	if victim != nil {
+		n, octets = n-victim.weight(), octets-victim.size()
 	}
 	if e != nil {
 		n, octets = n+e.weight(), octets+e.size()
@@ -140,7 +155,7 @@ func (s *store) clear() {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		for e := range sh.table.Load().all {
-			s.exchange(e, nil)
+			s.exchange(e, nil, nil)
 		}
 		sh.small, sh.main = queue{}, queue{}
 		sh.table.Store(newTable(16))
