@@ -90,7 +90,7 @@ type udpTransport struct {
 	sockets  []batchSocket
 	decorate dns.DecorateWriter
 	proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
-	inflight inflight
+	loops    []*udpLoop
 
 	stopping atomic.Bool
 	done     chan struct{} // closed when no socket is read any more
@@ -102,6 +102,7 @@ func (u *udpTransport) serve() {
 	var wg sync.WaitGroup
 	for _, sock := range u.sockets {
 		l := &udpLoop{udpTransport: u, sock: sock}
+		u.loops = append(u.loops, l)
 		wg.Go(l.run)
 	}
 	wg.Wait()
@@ -131,12 +132,14 @@ func (u *udpTransport) stop(ctx context.Context) error {
 	}
 	defer u.close()
 	<-u.done
-	select {
-	case <-u.inflight.drained():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for _, l := range u.loops {
+		select {
+		case <-l.inflight.drained():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
 }
 
 // udpLoop is the reader of one socket.
@@ -146,6 +149,8 @@ type udpLoop struct {
 	lane  *wire.Lane
 	query wire.Query
 	reply wire.Reply
+
+	inflight inflight
 
 	sender, client, local netip.AddrPort // of the packet that was taken last; a proxy may send for a client
 }
@@ -240,7 +245,7 @@ func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
 // origin is where packet i, which was taken last, came from.
 func (l *udpLoop) origin(i int) *udpOrigin {
 	o := udpOrigins.Get().(*udpOrigin)
-	o.udpTransport, o.kept = l.udpTransport, false
+	o.udpLoop, o.kept = l, false
 	o.back = l.sock.back(i, &o.backRoom)
 	if l.client != l.sender {
 		o.back = &proxiedBack{o.back, net.UDPAddrFromAddrPort(l.client)}
@@ -250,7 +255,7 @@ func (l *udpLoop) origin(i int) *udpOrigin {
 
 // udpOrigin is where one datagram came from.
 type udpOrigin struct {
-	*udpTransport
+	*udpLoop
 	back     back
 	backRoom backRoom // of back
 	kept     bool     // the message lane has seen back: a handler may keep it
@@ -266,12 +271,12 @@ func (o *udpOrigin) room() *waitingQuery { return &o.waiting }
 
 // end is the last that o is asked; unless it is kept it is used again.
 func (o *udpOrigin) end() {
-	u := o.udpTransport
+	l := o.udpLoop
 	if !o.kept {
-		o.udpTransport, o.back = nil, nil
+		o.udpLoop, o.back = nil, nil
 		udpOrigins.Put(o)
 	}
-	u.inflight.done()
+	l.inflight.done()
 }
 
 func (o *udpOrigin) reply(b []byte, _ bool) { o.back.write(b) }

@@ -24,6 +24,7 @@ type mortal struct {
 	addr  string
 	asked atomic.Int64
 	s     *dns.Server
+	conn  net.PacketConn
 }
 
 func (m *mortal) live(t *testing.T) {
@@ -33,6 +34,7 @@ func (m *mortal) live(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
+	m.conn = conn
 	m.s = &dns.Server{PacketConn: conn, NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m.asked.Add(1)
 		says("192.0.2.1")(w, r)
@@ -41,7 +43,11 @@ func (m *mortal) live(t *testing.T) {
 	<-ready
 }
 
-func (m *mortal) die() { m.s.Shutdown() }
+// die returns when nobody takes datagrams any more; Shutdown alone returns before the socket is closed.
+func (m *mortal) die() {
+	m.s.Shutdown()
+	m.conn.Close()
+}
 
 func born(t *testing.T) *mortal {
 	t.Helper()

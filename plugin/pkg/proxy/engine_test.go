@@ -18,7 +18,7 @@ import (
 type mirror struct{ to receiver }
 
 func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket) (socket, error) {
-	return &mirrorSocket{m.to, owner, make([]byte, 512)}, nil
+	return &mirrorSocket{to: m.to, owner: owner, buf: make([]byte, 512)}, nil
 }
 func (mirror) stop() {}
 
@@ -26,12 +26,14 @@ type mirrorSocket struct {
 	to    receiver
 	owner *udpSocket
 	buf   []byte
+	one   batch
 }
 
 func (s *mirrorSocket) send(b []byte) error {
 	n := copy(s.buf, b)
 	s.buf[2] |= 0x80
-	s.to.received(s.owner, s.buf[:n], nil, s.to.now())
+	s.one.datagrams = append(s.one.datagrams[:0], s.buf[:n])
+	s.to.received(s.owner, &s.one, nil, s.to.now())
 	return nil
 }
 func (s *mirrorSocket) sendAll(d *datagrams) (n int, err error) {

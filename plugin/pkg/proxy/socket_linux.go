@@ -239,6 +239,7 @@ type epollReader struct {
 	sockets *epollSockets
 	lane    *wire.Lane // in which those go on who wait for the replies
 	in      *mmsg.Incoming
+	batch   batch
 	events  [128]unix.EpollEvent
 	ready   [128]*epollSocket
 }
@@ -282,10 +283,17 @@ func (r *epollReader) read(e *epollSocket) {
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
-		now := r.sockets.to.now()
+		to, now := r.sockets.to, r.sockets.to.now()
 		for i := range n {
-			r.sockets.to.received(e.owner, r.in.Datagram(i), r.lane, now)
+			b := r.in.Datagram(i)
+			r.batch.datagrams = append(r.batch.datagrams, b)
+			if len(b) > replySpace { // good until the next one only
+				to.received(e.owner, &r.batch, r.lane, now)
+				r.batch.datagrams = r.batch.datagrams[:0]
+			}
 		}
+		to.received(e.owner, &r.batch, r.lane, now)
+		r.batch.datagrams = r.batch.datagrams[:0]
 	case unix.EAGAIN:
 	default:
 		r.sockets.to.failed(e.owner, e.err("read", errno))

@@ -47,12 +47,14 @@ func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *u
 
 // read tells what comes in until conn is closed.
 func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
+	var one batch
 	buf := make([]byte, maxDatagram)
 	for {
 		n, err := conn.Read(buf)
 		switch {
 		case err == nil:
-			p.to.received(owner, buf[:n], nil, p.to.now())
+			one.datagrams = append(one.datagrams[:0], buf[:n])
+			p.to.received(owner, &one, nil, p.to.now())
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:

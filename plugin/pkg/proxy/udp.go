@@ -166,36 +166,78 @@ func (e *engine) udpSockets() (sockets, error) {
 	return e.udp.sockets, err
 }
 
-// received looks at a datagram that came on s at the time now.
-func (e *engine) received(s *udpSocket, b []byte, lane *wire.Lane, now int64) {
-	in, v := inspect(b)
-	if v > cutShort {
-		e.proxy.counts.ignored.get(v).Inc()
+// batch is datagrams that came on one socket.
+type batch struct {
+	datagrams [][]byte
+	arrivals  []arrival // memory for who receives them
+}
+
+// arrival is a datagram that came, and what it is the reply to.
+type arrival struct {
+	incoming
+	b []byte
+	v verdict
+	x *Exchange // taken; nil if it is none
+}
+
+// received looks at datagrams that came on s at the time now. Those whose exchange it ends are found first, all at once.
+func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) {
+	arrivals := all.arrivals[:0]
+	for _, b := range all.datagrams {
+		in, v := inspect(b)
+		if v > cutShort {
+			e.proxy.counts.ignored.get(v).Inc()
+			continue
+		}
+		arrivals = append(arrivals, arrival{in, b, v, nil})
+	}
+	if len(arrivals) == 0 {
 		return
 	}
+	var odd [verdicts]int
 	e.mu.Lock()
-	x := s.pending.find(in.id)
-	odd := otherID
-	if x != nil {
-		if odd = in.mismatch(e.proxy, b, v, x); odd == proper {
-			e.take(x, now)
+	for i := range arrivals {
+		a := &arrivals[i]
+		x := s.pending.find(a.id)
+		if x == nil {
+			odd[otherID]++
+			continue
 		}
+		if why := a.mismatch(e.proxy, a.b, a.v, x); why != proper {
+			odd[why]++
+			continue
+		}
+		e.take(x, now)
+		a.x = x
 	}
 	e.unlock()
-	if odd != proper {
-		e.proxy.counts.ignored.get(odd).Inc()
-		return
+	for v, n := range odd {
+		if n > 0 {
+			e.proxy.counts.ignored.get(verdict(v)).Add(float64(n))
+		}
 	}
-	if v == cutShort {
-		b = in.empty(b)
+	for i := range arrivals {
+		if a := &arrivals[i]; a.x != nil {
+			e.replied(a, lane, now)
+		}
 	}
-	if e.refusedCookie(x, &in.Facts) {
+	clear(arrivals)
+	all.arrivals = arrivals
+}
+
+// replied ends the exchange that was taken for a, or goes on with it.
+func (e *engine) replied(a *arrival, lane *wire.Lane, now int64) {
+	x, b := a.x, a.b
+	if a.v == cutShort {
+		b = a.empty(b)
+	}
+	if e.refusedCookie(x, &a.Facts) {
 		return
 	}
 	if x.flips != nil {
 		x.flips.undoReply(b, x.Query)
 	}
-	x.Reply, x.Facts, x.Lane = b, in.Facts, lane
+	x.Reply, x.Facts, x.Lane = b, a.Facts, lane
 	e.endAt(x, nil, now)
 }
 
