@@ -266,29 +266,90 @@ func TestRelayIsShared(t *testing.T) {
 	}
 }
 
+// guest goes on in the lane of who ends what it waits for, and then keeps the exchange or does not.
+type guest struct {
+	t     testing.TB
+	f     *Forward
+	lane  *wire.Lane // where its queries begin
+	query *wire.Query
+	reply *wire.Reply
+	room  [1500]byte
+	keeps bool
+	ended chan wire.Outcome
+}
+
+func newGuest(t testing.TB, f *Forward) *guest {
+	g := &guest{t: t, f: f, lane: wire.NewLane(), query: new(wire.Query), reply: new(wire.Reply), ended: make(chan wire.Outcome, 1)}
+	t.Cleanup(g.lane.Close)
+	return g
+}
+
+func (g *guest) Resume() {
+	g.t.Error("resumed in no lane")
+	g.ended <- wire.Unpack
+}
+
+func (g *guest) ResumeIn(*wire.Lane) (done bool) {
+	out := g.f.ServeWire(context.Background(), g.reply, g.query)
+	keeps := g.keeps
+	g.ended <- out
+	return !keeps
+}
+
+// ask serves the query of packet, and returns what it was parked on.
+func (g *guest) ask(packet []byte) wire.Exchange {
+	g.lane.Enter()
+	g.query.Parse(packet)
+	g.query.SetLane(g.lane)
+	g.reply.Reset(g.room[:0])
+	out := g.f.ServeWire(context.Background(), g.reply, g.query)
+	x := g.query.Awaited()
+	if out == wire.Park {
+		g.query.Wait(g)
+		g.lane.Leave() // sends
+		out = <-g.ended
+	} else {
+		g.lane.Leave()
+	}
+	if out != wire.Done || !g.reply.Holds() {
+		g.t.Errorf("came out as %v", out)
+	}
+	return x
+}
+
+// A relay that nobody knows any more is used again, and one that somebody keeps stays as it is.
+func TestRelayIsUsedAgain(t *testing.T) {
+	f := configured(t, "forward . "+upstream(t, says("192.0.2.1")))
+	g := newGuest(t, f)
+	const n = 40
+	for keeps, most := range map[bool]int{false: n - 1, true: n} {
+		g.keeps = keeps
+		relays := map[wire.Exchange]string{}
+		for i := range n {
+			name := fmt.Sprintf("n%d.example.org.", i)
+			packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+			relays[g.ask(packet)] = name
+		}
+		if len(relays) > most || keeps && len(relays) < n {
+			t.Errorf("kept %v: %d relays for %d queries", keeps, len(relays), n)
+		}
+		for x, name := range relays {
+			if r := x.(*relay); keeps && (!r.Over() || wire.Text(r.question[:len(r.question)-4]) != name || len(r.reply) == 0) {
+				t.Errorf("%s: its relay has changed", name)
+			}
+		}
+	}
+}
+
 func BenchmarkServeWire(b *testing.B) {
 	f := configured(b, "forward . "+quick(b))
 	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
-		var q wire.Query
-		var w wire.Reply
-		buf := make([]byte, 0, 1500)
-		s := make(sleeper, 1)
+		g := newGuest(b, f)
 		for pb.Next() {
-			q.Parse(packet)
-			w.Reset(buf)
-			out := f.ServeWire(context.Background(), &w, &q)
-			if out == wire.Park {
-				q.Awaited().Then(s)
-				<-s
-				out = f.ServeWire(context.Background(), &w, &q)
-			}
-			if out != wire.Done {
-				b.Error(out)
-				return
-			}
+			g.ask(packet)
 		}
 	})
 }
