@@ -94,20 +94,6 @@ func network(addr *net.UDPAddr) string {
 	return "udp"
 }
 
-// duplicate is another descriptor of the same socket.
-func duplicate(c *net.UDPConn) *net.UDPConn {
-	file, err := c.File()
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	p, err := net.FilePacketConn(file)
-	if err != nil {
-		return nil
-	}
-	return p.(*net.UDPConn)
-}
-
 // giveUp is called by each user when he has closed his descriptors. The last one closes the sockets.
 func (e *extraSockets) giveUp() {
 	if e == nil {

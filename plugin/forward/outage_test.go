@@ -1,3 +1,5 @@
+//go:build unix
+
 package forward
 
 import (
@@ -175,32 +177,6 @@ func TestOnlyClientsQueriesAreSent(t *testing.T) {
 			t.Errorf("%s: the upstream saw %d queries of %d, %d of nobody", network, n, askers*each, odd.Load())
 		}
 	}
-}
-
-// patient is an upstream that closes no connection, however many queries came on it.
-func patient(t *testing.T, network string, f dns.HandlerFunc) string {
-	t.Helper()
-	s := &dns.Server{Handler: f, MaxTCPQueries: -1}
-	var addr net.Addr
-	if network == "udp" {
-		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.PacketConn, addr = conn, conn.LocalAddr()
-	} else {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Listener, addr = l, l.Addr()
-	}
-	ready := make(chan struct{})
-	s.NotifyStartedFunc = func() { close(ready) }
-	go s.ActivateAndServe()
-	<-ready
-	t.Cleanup(func() { s.Shutdown() })
-	return addr.String()
 }
 
 // Four queries on one connection of a client, of which the upstream lets three wait: the fourth is answered at once, the others

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -252,3 +253,29 @@ func (e *ends) endRace(*race, *wire.Lane) {
 }
 
 func (e *ends) gone() bool { return false }
+
+// patient is an upstream that closes no connection, however many queries came on it.
+func patient(t *testing.T, network string, f dns.HandlerFunc) string {
+	t.Helper()
+	s := &dns.Server{Handler: f, MaxTCPQueries: -1}
+	var addr net.Addr
+	if network == "udp" {
+		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.PacketConn, addr = conn, conn.LocalAddr()
+	} else {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Listener, addr = l, l.Addr()
+	}
+	ready := make(chan struct{})
+	s.NotifyStartedFunc = func() { close(ready) }
+	go s.ActivateAndServe()
+	<-ready
+	t.Cleanup(func() { s.Shutdown() })
+	return addr.String()
+}
