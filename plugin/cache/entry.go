@@ -80,8 +80,9 @@ type entry struct {
 	kind    kind
 	answers bool // it really answers the question (see answers)
 	forAll  bool // it is for clients that name a network, too
-	inMain  bool // it stands in the main queue of its shard; belongs to the shard's lock
+	inMain  bool // it stands in the main queue of its lot; belongs to the shard's lock
 
+	cost   cost   // of getting it again
 	ttl    uint32 // seconds it may be kept; all its records have this TTL
 	stored moment
 	extra  *entryExtra // nil for most

@@ -185,11 +185,12 @@ type kept struct {
 	failed   bool   // nobody answered
 	wildcard string // the wildcard that it was made from
 	hits     int    // of the entry that it takes the place of
+	cost     cost
 }
 
 // keep stores the reply that w holds as an answer to k.
 func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
-	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, stored: momentOf(now), packed: w.PackWith(k.name)}
+	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
 	case what.reach.everyone && k.nets:
 		all := k.turned()

@@ -112,7 +112,11 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Tim
 		w.SetTTLs(v.ttl)
 	}
 	if v.store {
-		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede, hits: hits}, now, n)
+		price := dear
+		if q.Lane() != nil && q.Awaited() == nil { // it was at hand
+			price = cheap
+		}
+		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede, hits: hits, cost: price}, now, n)
 	}
 	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {

@@ -25,6 +25,39 @@ func (promptly) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.
 	return wire.Done
 }
 
+// An answer is cheap that the plugins below had at hand, in the batch that its query came with; any other is dear.
+func TestCostOfAnswers(t *testing.T) {
+	lane := wire.NewLane()
+	defer lane.Close()
+	lane.Enter()
+	defer lane.Leave()
+	var ended wire.Ending
+	ended.End()
+	for name, tc := range map[string]struct {
+		lane    *wire.Lane
+		awaited wire.Exchange
+		cost    cost
+	}{
+		"at once":           {lane, nil, cheap},
+		"after an exchange": {lane, &ended, dear},
+		"on a worker":       {nil, nil, dear},
+	} {
+		c := New()
+		c.Next = promptly{}
+		q := query(t, "www.example.org.", tc.awaited)
+		q.SetLane(tc.lane)
+		var w wire.Reply
+		w.Reset(nil)
+		if out := c.ServeWire(context.Background(), &w, q); out != wire.Done {
+			t.Fatalf("%s: %v", name, out)
+		}
+		k := c.questionOf(q)
+		if e := c.positive.get(&k.key); e == nil || e.cost != tc.cost {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
 // What a miss costs that the plugin below answers at once, in a cache that is full.
 func BenchmarkServeWireMiss(b *testing.B) {
 	const names = 1 << 18

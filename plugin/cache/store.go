@@ -8,10 +8,7 @@ import (
 // store keeps entries by key. Readers take no lock: a shard's table is a published array of
 // pointers. Writers lock their shard.
 //
-// The number of entries is bounded for the store, and the octets for the process (budget).
-// What goes is chosen by S3-FIFO (Yang et al., SOSP 2023): new entries go through a small queue, and only those that were
-// asked for again get into the main one, so a scan of names that are asked once does not push out the popular ones. See
-// eviction_test.go for how it fares.
+// The number of entries is bounded for the store, and the octets for the process (budget). What goes is chosen in lot.go.
 type store struct {
 	capacity int64
 	budget   *budget
@@ -157,9 +154,8 @@ func (s *store) clear() {
 		for e := range sh.table.Load().all {
 			s.exchange(e, nil, nil)
 		}
-		sh.small, sh.main = queue{}, queue{}
 		sh.table.Store(newTable(16))
-		sh.live, sh.taken, sh.ghost, sh.closed = 0, 0, nil, true
+		sh.live, sh.taken, sh.lots, sh.closed = 0, 0, [costs]lot{}, true
 		sh.mu.Unlock()
 	}
 	s.budget.leave(s)
@@ -171,19 +167,19 @@ type shard struct {
 	_     [56]byte              // what writers change is not in the cache line that readers read
 
 	mu    sync.Mutex // writers only; guards what follows and changes of the table
-	small queue      // entries that were not asked for again so far
-	main  queue      // those that were
-	ghost ghosts     // entries that left the small queue
-	live  int        // entries
+	lots  [costs]lot // entries, by what they cost
+	live  int        // entries in all
 	taken int        // slots of the table that are not empty
 
 	closed bool // nothing is stored any more
-	_      [63]byte
+	_      [71]byte
 }
 
 // insert puts e in, whose key is not there.
 func (sh *shard) insert(e *entry) {
+	l := &sh.lots[e.cost]
 	sh.live++
+	l.live++
 	t := sh.table.Load()
 	if sh.taken >= len(t.slots)*5/8 {
 		t = sh.rebuild(sh.live)
@@ -191,7 +187,7 @@ func (sh *shard) insert(e *entry) {
 	if t.insert(e) {
 		sh.taken++
 	}
-	sh.enqueue(e, sh.ghost.take(e.hash))
+	sh.enqueue(e, l.ghost.take(e.hash))
 }
 
 // rebuild makes a table without marks, with room for a number of entries.
@@ -208,77 +204,17 @@ func (sh *shard) rebuild(n int) *table {
 // replace puts e into the place of old, an entry of the same key.
 func (sh *shard) replace(old, e *entry) {
 	e.used.Store(old.used.Load())
-	e.inMain = old.inMain
 	sh.table.Load().replace(old, e)
+	if e.inMain = old.inMain; e.cost != old.cost {
+		sh.lots[old.cost].live--
+		sh.lots[e.cost].live++
+		sh.enqueue(e, e.inMain)
+	}
 }
 
 // drop takes e out.
 func (sh *shard) drop(e *entry) {
 	sh.live--
+	sh.lots[e.cost].live--
 	sh.taken -= sh.table.Load().remove(e)
-}
-
-// enqueue puts e at the end of the main queue, or of the small one.
-func (sh *shard) enqueue(e *entry, inMain bool) {
-	e.inMain = inMain
-	q := &sh.small
-	if inMain {
-		q = &sh.main
-	}
-	q.push(e.hash)
-	if most := 2*sh.live + 16; q.n > most { // most of them went, if not by their turn
-		queued := make(map[uint64]bool, sh.live)
-		q.tidy(func(hash uint64) bool {
-			e := sh.queued(hash, inMain)
-			if e == nil || queued[hash] {
-				return false
-			}
-			queued[hash] = true
-			return true
-		})
-	}
-}
-
-// queued is the entry of a hash that stood in the main queue, or in the small one, nil if it went.
-func (sh *shard) queued(hash uint64, inMain bool) *entry {
-	if e := sh.table.Load().findHash(hash); e != nil && e.inMain == inMain {
-		return e
-	}
-	return nil
-}
-
-// evict chooses an entry other than keep, takes it out, and returns it; nil if there is none.
-func (sh *shard) evict(keep *entry) *entry {
-	if sh.live == 0 || sh.live == 1 && sh.table.Load().findHash(keep.hash) == keep {
-		return nil
-	}
-	for {
-		if n := sh.small.n; n > 0 && (n*10 > sh.live || sh.main.n == 0) {
-			hash, _ := sh.small.pop()
-			e := sh.queued(hash, false)
-			switch {
-			case e == nil:
-			case e == keep || e.used.Load() > 0:
-				e.used.Store(0)
-				sh.enqueue(e, true)
-			default:
-				sh.ghost.add(hash, 2*sh.live) // fewer serve a flood worse, more a usual day
-				sh.drop(e)
-				return e
-			}
-			continue
-		}
-		hash, _ := sh.main.pop()
-		e := sh.queued(hash, true)
-		if e == nil {
-			continue
-		}
-		if n := e.used.Load(); n > 0 || e == keep { // each round takes one of its hits away, so this ends
-			e.used.Store(max(n, 1) - 1)
-			sh.enqueue(e, true)
-			continue
-		}
-		sh.drop(e)
-		return e
-	}
 }

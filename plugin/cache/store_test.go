@@ -91,7 +91,9 @@ func TestStoreReplacesInPlace(t *testing.T) {
 	}
 	queued := 0
 	for i := range s.shards {
-		queued += s.shards[i].small.n + s.shards[i].main.n
+		for _, l := range s.shards[i].lots {
+			queued += l.small.n + l.main.n
+		}
 	}
 	if s.len() != 50 || queued != 50 {
 		t.Errorf("%d entries, %d in queues", s.len(), queued)
@@ -181,12 +183,60 @@ func TestTableRemoves(t *testing.T) {
 	}
 }
 
+// What is at hand anyway gives way to what somebody else would have to be asked for, down to its share.
+func TestCheapGivesWay(t *testing.T) {
+	const size, some = 64 * shards, 2 * shards
+	s := newStore(size, unbounded(), 0)
+	kinds := func() (n [costs]int) {
+		for i := range s.shards {
+			for c, l := range s.shards[i].lots {
+				n[c] += l.live
+			}
+		}
+		return n
+	}
+	put := func(from, n int, c cost) {
+		for i := range n {
+			e := testEntry(from + i)
+			e.cost = c
+			s.add(e)
+		}
+	}
+	put(0, size, cheap)
+	if n := kinds(); n[cheap] != size {
+		t.Errorf("%v: cheap entries alone may have all", n)
+	}
+	put(100000, size/2, dear)
+	if n := kinds(); n[dear] < size/2-some {
+		t.Errorf("%v of %d dear entries", n, size/2)
+	}
+	put(200000, 5*size, cheap)
+	if n := kinds(); n[dear] < size/2-some {
+		t.Errorf("%v: dear entries gave way to cheap ones", n)
+	}
+	put(300000, 5*size, dear)
+	if n := kinds(); n[cheap] < size/cheapShare-some || n[cheap] > size/cheapShare+some || n[cheap]+n[dear] != size {
+		t.Errorf("%v: a quarter is cheap entries' own", n)
+	}
+	// An entry may become one of another cost.
+	before := kinds()
+	for i := range 20 {
+		e := testEntry(300000 + 5*size - 1 - i)
+		e.cost = cheap
+		s.add(e)
+	}
+	if n := kinds(); n[cheap] != before[cheap]+20 || n[dear] != before[dear]-20 {
+		t.Errorf("%v became %v by 20 changes", before, n)
+	}
+}
+
 // Any sequence of changes leaves table, queues and counts of one mind.
 func TestStoreIsConsistent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := newStore(minCapacity, unbounded(), 0)
 	for range 30000 {
 		e := testEntry(r.IntN(3000))
+		e.cost = cost(r.IntN(int(costs)))
 		switch r.IntN(4) {
 		case 0:
 			s.cut(e)
@@ -201,16 +251,22 @@ func TestStoreIsConsistent(t *testing.T) {
 	n, octets := 0, int64(0)
 	for i := range s.shards {
 		sh := &s.shards[i]
-		inTable, queued := 0, map[bool]map[uint64]bool{false: hashes(&sh.small), true: hashes(&sh.main)}
+		inTable, of := 0, [costs]int{}
 		for e := range sh.table.Load().all {
 			inTable++
+			of[e.cost]++
 			octets += e.size()
-			if !queued[e.inMain][e.hash] {
+			if !hashes(sh.lots[e.cost].queue(e.inMain))[e.hash] {
 				t.Fatal("an entry of the table is not in its queue")
 			}
 		}
-		if inTable != sh.live || max(sh.small.n, sh.main.n) > 2*sh.live+17 {
-			t.Fatalf("shard %d: %d in table, %d and %d in queues, %d live", i, inTable, sh.small.n, sh.main.n, sh.live)
+		for c := range sh.lots {
+			if l := &sh.lots[c]; l.live != of[c] || max(l.small.n, l.main.n) > 8*minCapacity/shards {
+				t.Fatalf("shard %d: %d in table, %d and %d in queues, %d live", i, of[c], l.small.n, l.main.n, l.live)
+			}
+		}
+		if inTable != sh.live {
+			t.Fatalf("shard %d: %d in table, %d live", i, inTable, sh.live)
 		}
 		n += inTable
 	}
@@ -237,8 +293,8 @@ func TestQueuesStayShort(t *testing.T) {
 		}
 	}
 	for i := range s.shards {
-		if sh := &s.shards[i]; len(sh.small.ring) > 64 || sh.live != 0 {
-			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.small.ring))
+		if sh := &s.shards[i]; len(sh.lots[dear].small.ring) > 64 || sh.live != 0 {
+			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.lots[dear].small.ring))
 		}
 	}
 }
