@@ -179,9 +179,9 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	return wire.Done
 }
 
-// nowIn is the time while q is served: for one that is served as soon as it has come, in a lane, when it came, since that is known.
+// nowIn is the time while q is served, without a look at the clock if it is known.
 func (c *Cache) nowIn(q *wire.Query) time.Time {
-	if c.arrivals && q.Lane() != nil && q.Awaited() == nil && !q.Arrival.IsZero() {
+	if c.arrivals && q.JustCame() {
 		return q.Arrival
 	}
 	return c.now()

@@ -113,7 +113,7 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Tim
 	}
 	if v.store {
 		price := dear
-		if q.Lane() != nil && q.Awaited() == nil { // it was at hand
+		if q.JustCame() { // and so it was at hand
 			price = cheap
 		}
 		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede, hits: hits, cost: price}, now, n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -46,6 +47,7 @@ func TestCostOfAnswers(t *testing.T) {
 		c.Next = promptly{}
 		q := query(t, "www.example.org.", tc.awaited)
 		q.SetLane(tc.lane)
+		q.Arrival = time.Now()
 		var w wire.Reply
 		w.Reset(nil)
 		if out := c.ServeWire(context.Background(), &w, q); out != wire.Done {

@@ -38,7 +38,7 @@ func (f *Forward) newErrand(q *wire.Query) *errand {
 		e.relay = new(relay)
 	}
 	e.fleet, e.began = fleet{f, *f.upstreams.Load()}, q.Arrival
-	if q.Lane() == nil || q.Awaited() != nil || e.began.IsZero() { // else it has just come
+	if !q.JustCame() {
 		e.began = time.Now()
 	}
 	e.course = f.newCourse(&e.fleet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))

@@ -110,6 +110,9 @@ func (q *Query) Wait(r Resumer) {
 	q.awaited.Then(r)
 }
 
+// JustCame reports whether q is served as it came, in a lane and without having waited: then it is still the time that Arrival says.
+func (q *Query) JustCame() bool { return q.lane != nil && q.awaited == nil && !q.Arrival.IsZero() }
+
 // Awaited is the exchange that q was parked on and that has ended, nil on a first run. Before a plugin waits for
 // another one, it calls Await again.
 func (q *Query) Awaited() Exchange { return q.awaited }
