@@ -32,7 +32,7 @@ type mirrorSocket struct {
 func (s *mirrorSocket) send(b []byte) error {
 	n := copy(s.buf, b)
 	s.buf[2] |= 0x80
-	s.one.datagrams = append(s.one.datagrams[:0], s.buf[:n])
+	s.one.datagrams = append(s.one.datagrams, s.buf[:n])
 	s.to.received(s.owner, &s.one, nil, s.to.now())
 	return nil
 }

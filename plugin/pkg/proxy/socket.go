@@ -35,7 +35,7 @@ type socket interface {
 type receiver interface {
 	// now is the present time, which received wants to know: there may be many datagrams that came at one time.
 	now() int64
-	// received gets datagrams, which are good until it returns and may be changed. lane is the caller's, nil if it is in none.
+	// received gets datagrams, which are good until it returns and may be changed; then all is empty. lane is the caller's, nil if it is in none.
 	received(s *udpSocket, all *batch, lane *wire.Lane, now int64)
 	// failed is told that an ICMP message or the like came.
 	failed(s *udpSocket, err error)

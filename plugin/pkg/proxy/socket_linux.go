@@ -289,11 +289,9 @@ func (r *epollReader) read(e *epollSocket) {
 			r.batch.datagrams = append(r.batch.datagrams, b)
 			if len(b) > replySpace { // good until the next one only
 				to.received(e.owner, &r.batch, r.lane, now)
-				r.batch.datagrams = r.batch.datagrams[:0]
 			}
 		}
 		to.received(e.owner, &r.batch, r.lane, now)
-		r.batch.datagrams = r.batch.datagrams[:0]
 	case unix.EAGAIN:
 	default:
 		r.sockets.to.failed(e.owner, e.err("read", errno))

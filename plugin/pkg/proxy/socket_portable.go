@@ -53,7 +53,7 @@ func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
 		n, err := conn.Read(buf)
 		switch {
 		case err == nil:
-			one.datagrams = append(one.datagrams[:0], buf[:n])
+			one.datagrams = append(one.datagrams, buf[:n])
 			p.to.received(owner, &one, nil, p.to.now())
 		case errors.Is(err, net.ErrClosed):
 			return

@@ -180,38 +180,21 @@ type arrival struct {
 	x *Exchange // taken; nil if it is none
 }
 
-// received looks at datagrams that came on s at the time now. Those whose exchange it ends are found first, all at once.
+// received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are found first, all at once.
 func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) {
+	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
-		in, v := inspect(b)
-		if v > cutShort {
-			e.proxy.counts.ignored.get(v).Inc()
-			continue
+		if in, v := inspect(b); v > cutShort {
+			ignored[v]++
+		} else {
+			arrivals = append(arrivals, arrival{in, b, v, nil})
 		}
-		arrivals = append(arrivals, arrival{in, b, v, nil})
 	}
-	if len(arrivals) == 0 {
-		return
+	if len(arrivals) > 0 {
+		e.takeAll(s, arrivals, now, &ignored)
 	}
-	var odd [verdicts]int
-	e.mu.Lock()
-	for i := range arrivals {
-		a := &arrivals[i]
-		x := s.pending.find(a.id)
-		if x == nil {
-			odd[otherID]++
-			continue
-		}
-		if why := a.mismatch(e.proxy, a.b, a.v, x); why != proper {
-			odd[why]++
-			continue
-		}
-		e.take(x, now)
-		a.x = x
-	}
-	e.unlock()
-	for v, n := range odd {
+	for v, n := range ignored {
 		if n > 0 {
 			e.proxy.counts.ignored.get(verdict(v)).Add(float64(n))
 		}
@@ -222,7 +205,27 @@ func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) 
 		}
 	}
 	clear(arrivals)
-	all.arrivals = arrivals
+	all.arrivals, all.datagrams = arrivals, all.datagrams[:0]
+}
+
+// takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none.
+func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[verdicts]int) {
+	e.mu.Lock()
+	defer e.unlock()
+	for i := range arrivals {
+		a := &arrivals[i]
+		x := s.pending.find(a.id)
+		if x == nil {
+			ignored[otherID]++
+			continue
+		}
+		if why := a.mismatch(e.proxy, a.b, a.v, x); why != proper {
+			ignored[why]++
+			continue
+		}
+		e.take(x, now)
+		a.x = x
+	}
 }
 
 // replied ends the exchange that was taken for a, or goes on with it.
