@@ -170,9 +170,8 @@ func answers(w *wire.Reply, q *wire.Query) bool {
 
 // atOnce reports whether r, the first record, answers q and has the question as its owner, by the usual pointer.
 func atOnce(w *wire.Reply, r wire.Rec, q *wire.Query) bool {
-	const question = 0xC000 | wire.HeaderLen
 	msg := w.Bytes()
-	return r.Type == q.Type() && r.Type != wire.TypeCNAME && binary.BigEndian.Uint16(msg[r.Off:]) == question && classOf(msg, r, q.Class())
+	return r.Type == q.Type() && r.Type != wire.TypeCNAME && binary.BigEndian.Uint16(msg[r.Off:]) == w.QuestionOwner().Pointer && classOf(msg, r, q.Class())
 }
 
 type followState uint8

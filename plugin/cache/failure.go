@@ -21,8 +21,7 @@ func (c *Cache) keepFailure(w *wire.Reply, q *wire.Query, k *question, err error
 	now := c.now()
 	v := verdict{kind: response.ServerError, ttl: uint32(c.servfail / time.Second)}
 	whom := reach{net: k.net, exact: k.nets}
-	like := &entry{hash: k.hash, about: k.about, packed: wire.PackKey(k.name), extra: &entryExtra{reach: whom}}
-	if old := c.negative.former(like); old != nil && old.failedBefore(now) {
+	if old := c.negative.former(&k.key, k.net); old != nil && old.failedBefore(now) {
 		v.ttl = min(2*old.ttl, uint32(longestFailure/time.Second))
 	}
 	w.Begin(q)

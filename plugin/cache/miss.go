@@ -212,7 +212,8 @@ func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *co
 	c.negative.tells(n)
 	if positive(what.kind) {
 		if !e.answers && c.preferPositive {
-			if old := c.positive.former(e).good(); old != nil {
+			where := e.key()
+			if old := c.positive.former(&where, e.network()).good(); old != nil {
 				e.more().lastGood = old
 			}
 		}

@@ -73,7 +73,7 @@ func (s *store) put(k *key, change func(old *entry) *entry) {
 	if e != nil && old == nil && s.n.Load() >= s.capacity { // as it mostly is once it has filled
 		victim = sh.evict(e)
 	}
-	s.exchange(old, e, victim)
+	s.exchange(e, old, victim)
 	sh.mu.Unlock()
 	if e == nil {
 		return
@@ -98,7 +98,7 @@ func (s *store) letGo(hash uint64, keep *entry) bool {
 		victim := sh.evict(keep)
 		sh.mu.Unlock()
 		if victim != nil {
-			s.exchange(victim, nil, nil)
+			s.exchange(nil, victim)
 			s.evicted(victim)
 			return true
 		}
@@ -120,17 +120,16 @@ func (s *store) tells(n *counts) {
 	}
 }
 
-// exchange counts that old and victim went and e came. There may be none of each.
-func (s *store) exchange(old, e, victim *entry) {
+// exchange counts that an entry came, and others went. Those that are nil do not count.
+func (s *store) exchange(came *entry, went ...*entry) {
 	var n, octets int64
-	if old != nil {
-		n, octets = -old.weight(), -old.size()
+	if came != nil {
+		n, octets = came.weight(), came.size()
 	}
-	if victim != nil {
-		n, octets = n-victim.weight(), octets-victim.size()
-	}
-	if e != nil {
-		n, octets = n+e.weight(), octets+e.size()
+	for _, e := range went {
+		if e != nil {
+			n, octets = n-e.weight(), octets-e.size()
+		}
 	}
 	if n != 0 {
 		s.n.Add(n)
@@ -152,7 +151,7 @@ func (s *store) clear() {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		for e := range sh.table.Load().all {
-			s.exchange(e, nil, nil)
+			s.exchange(nil, e)
 		}
 		sh.table.Store(newTable(16))
 		sh.live, sh.taken, sh.lots, sh.closed = 0, 0, [costs]lot{}, true
@@ -171,8 +170,8 @@ type shard struct {
 	live  int        // entries in all
 	taken int        // slots of the table that are not empty
 
-	closed bool // nothing is stored any more
-	_      [71]byte
+	closed bool     // nothing is stored any more
+	_      [71]byte // the next shard begins another line
 }
 
 // insert puts e in, whose key is not there.

@@ -79,7 +79,7 @@ func (s *store) sweep(at int, useless func(*entry) bool) (gone int) {
 		default:
 			sh.replace(e, left)
 		}
-		s.exchange(e, left, nil)
+		s.exchange(left, e)
 		gone += int(e.weight())
 		if left != nil {
 			gone -= int(left.weight())

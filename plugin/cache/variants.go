@@ -24,6 +24,14 @@ func (e *entry) variants() []*entry {
 // weight is how many answers e is.
 func (e *entry) weight() int64 { return int64(max(1, len(e.variants()))) }
 
+// network is the one that e is kept for, not asked for if it is for all clients.
+func (e *entry) network() (n network) {
+	if e.extra != nil {
+		n = e.extra.reach.net
+	}
+	return n
+}
+
 // isVariant reports whether e is kept for a part of the clients.
 func (e *entry) isVariant() bool { return e.extra != nil && e.extra.reach.net.asked }
 
@@ -95,15 +103,14 @@ func (c *Cache) variantFor(e *entry, n *network, now time.Time) *entry {
 	return nil
 }
 
-// former is the entry that is in s where e belongs, nil if there is none.
-func (s *store) former(e *entry) *entry {
-	k := e.key()
-	old := s.get(&k)
-	if !e.isVariant() {
+// former is the answer that s has for k and who names n, which may be nobody, nil if there is none.
+func (s *store) former(k *key, n network) *entry {
+	old := s.get(k)
+	if !n.asked {
 		return old
 	}
 	for _, v := range old.variants() {
-		if v.extra.reach.net == e.extra.reach.net {
+		if v.extra.reach.net == n {
 			return v
 		}
 	}
