@@ -317,8 +317,7 @@ type h2Query struct {
 	answered bool
 }
 
-func (q *h2Query) base() *Server { return q.conn.base() }
-
+func (q *h2Query) base() *Server       { return q.conn.base() }
 func (q *h2Query) room() *waitingQuery { return nil }
 func (q *h2Query) begin()              { q.conn.begin() }
 

@@ -264,9 +264,8 @@ type udpOrigin struct {
 
 var udpOrigins = sync.Pool{New: func() any { return new(udpOrigin) }}
 
-func (o *udpOrigin) base() *Server { return o.server }
-func (o *udpOrigin) begin()        { o.inflight.add() }
-
+func (o *udpOrigin) base() *Server       { return o.server }
+func (o *udpOrigin) begin()              { o.inflight.add() }
 func (o *udpOrigin) room() *waitingQuery { return &o.waiting }
 
 // end is the last that o is asked; unless it is kept it is used again.

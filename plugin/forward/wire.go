@@ -29,8 +29,10 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		r, own = f.newRelay(q), true
 	}
 	if !r.Over() {
-		if q.Await(r); own {
+		if own {
 			q.AwaitOwn(r)
+		} else {
+			q.Await(r)
 		}
 		return wire.Park
 	}

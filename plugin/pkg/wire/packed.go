@@ -31,9 +31,7 @@ func (w *Reply) Copy(from *Reply) {
 }
 
 // Pack puts away the message that w holds.
-func (w *Reply) Pack() Packed {
-	return w.PackWith(nil)
-}
+func (w *Reply) Pack() Packed { return w.PackWith(nil) }
 
 // PackWith is Pack with a copy of key, of up to MaxName octets, in the same block of memory.
 func (w *Reply) PackWith(key []byte) Packed {
