@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
 
 const (
@@ -38,11 +40,7 @@ func start(p program, w workload, s settings, dir string) (*server, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(4)
-	if err != nil {
-		return nil, err
-	}
-	s.Port, s.Spare = ports[0], ports[1:]
+	s.Port, s.Spare = loopback.Port(), []int{loopback.Port(), loopback.Port(), loopback.Port()}
 	known := products[p.product]
 	config := known.config
 	if config == "" {
@@ -135,26 +133,4 @@ func ask(port int, name string) outcome {
 		return r.outcome
 	}
 	return failure
-}
-
-// freePorts returns n loopback ports that are free for both UDP and TCP.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range 20 * n {
-		t, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			return nil, err
-		}
-		defer t.Close() // kept until all are found, so that none comes twice
-		port := t.Addr().(*net.TCPAddr).Port
-		u, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-		if err != nil {
-			continue
-		}
-		u.Close()
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("no %d free ports on loopback", n)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/miekg/dns"
 )
 
@@ -24,7 +24,7 @@ func start(t *testing.T, corefile string) (i *caddy.Instance, udp, tcp string) {
 	}
 	r := &running{instance: i}
 	t.Cleanup(r.end)
-	return i, loopback(udp), loopback(tcp)
+	return i, loopback.To(udp), loopback.To(tcp)
 }
 
 // running is a server that may be restarted; the instance that serves last is ended.
@@ -33,12 +33,6 @@ type running struct{ instance *caddy.Instance }
 func (r *running) end() {
 	r.instance.ShutdownCallbacks()
 	CoreDNSServerStop(r.instance)
-}
-
-// loopback is the port of a listener on all addresses, on 127.0.0.1.
-func loopback(addr string) string {
-	_, port, _ := net.SplitHostPort(addr)
-	return net.JoinHostPort("127.0.0.1", port)
 }
 
 // ask is the reply to one query, nil if there is none within two seconds.
@@ -111,15 +105,4 @@ func get(url string) string {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	return resp.Status[:3] + " " + string(body)
-}
-
-// freeAddr is an address of loopback that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }

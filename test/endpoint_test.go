@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -14,7 +15,7 @@ import (
 
 // What asks an endpoint gets an answer all the time while configurations come, fail, and go.
 func TestEndpointsSurviveReloads(t *testing.T) {
-	health, ready, metrics := freeAddr(t), freeAddr(t), freeAddr(t)
+	health, ready, metrics := loopback.Addr(), loopback.Addr(), loopback.Addr()
 	good := fmt.Sprintf(".:0 {\nbind 127.0.0.1\nhealth %s\nready %s\nprometheus %s\nwhoami\n}", health, ready, metrics)
 	i, err := CoreDNSServer(good)
 	if err != nil {
@@ -73,7 +74,7 @@ func TestEndpointsSurviveReloads(t *testing.T) {
 }
 
 func TestEndpointsOfOneAddress(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	start(t, fmt.Sprintf(`.:0 {
 		health %[1]s
 		ready %[1]s
@@ -120,7 +121,7 @@ func TestEndpointThatIsTaken(t *testing.T) {
 
 // ready closes first; health and DNS answer until the longest lameduck is over.
 func TestLameduck(t *testing.T) {
-	health, second, ready := freeAddr(t), freeAddr(t), freeAddr(t)
+	health, second, ready := loopback.Addr(), loopback.Addr(), loopback.Addr()
 	i, err := CoreDNSServer(fmt.Sprintf(".:0 {\nbind 127.0.0.1\nready %s\nhealth %s {\nlameduck 700ms\n}\nwhoami\n}\nexample.org:0 {\nbind 127.0.0.1\nhealth %s {\nlameduck 900ms\n}\n}",
 		ready, health, second))
 	if err != nil {
@@ -148,7 +149,7 @@ func TestLameduck(t *testing.T) {
 }
 
 func TestReadyAsksAllBlocks(t *testing.T) {
-	ready := freeAddr(t)
+	ready := loopback.Addr()
 	_, udp, _ := start(t, fmt.Sprintf("example.org:0 {\nready %[1]s\nerratic {\ndrop 0\n}\n}\nexample.net:0 {\nready %[1]s\nerratic {\ndrop 0\n}\n}", ready))
 	url := "http://" + ready + "/ready"
 	serve := func(name string) {
@@ -167,7 +168,7 @@ func TestReadyAsksAllBlocks(t *testing.T) {
 }
 
 func TestPluginEnabledFollowsReloads(t *testing.T) {
-	metrics := freeAddr(t)
+	metrics := loopback.Addr()
 	corefile := ".:0 example.org:0 {\nbind 127.0.0.1\nprometheus " + metrics + "\n%s\n}"
 	i, err := CoreDNSServer(fmt.Sprintf(corefile, "chaos\nwhoami"))
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
 
 // Why a query failed is told to clients with EDNS, in both lanes and over both transports, where forward's option ede asks for it.
 func TestForwardExplains(t *testing.T) {
-	nobody := freeAddr(t)
+	nobody := loopback.Addr()
 	old := dnsserver.WireLane
 	defer func() { dnsserver.WireLane = old }()
 	for _, tc := range []struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
@@ -37,7 +38,7 @@ func FuzzLanes(f *testing.F) {
 		}
 		f.Cleanup((&running{instance: instance}).end)
 		udp, _ := CoreDNSServerPorts(instance, 0)
-		if conns[i], err = net.Dial("udp", loopback(udp)); err != nil {
+		if conns[i], err = net.Dial("udp", loopback.To(udp)); err != nil {
 			f.Fatal(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/cookie"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -221,7 +222,7 @@ func play(t *testing.T, c laneCase, queries []*dns.Msg, useWire bool) (o outcome
 	dnsserver.WireLane = useWire
 	defer func() { dnsserver.WireLane = old }()
 	out := captureLog(t)
-	metrics := freeAddr(t)
+	metrics := loopback.Addr()
 	i, err := CoreDNSServer(".:0 {\nbind 127.0.0.1\nlanespy\nprometheus " + metrics + "\nerrors\nlog . \"{type} {class} {name} {proto} {size} {>do} {>bufsize} {rcode} {>rflags} {rsize}\"\n" + c.lines + "}")
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)

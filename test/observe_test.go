@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -41,7 +42,7 @@ func series(addr, name string, labels map[string]string) string {
 }
 
 func TestMetricsOfQueries(t *testing.T) {
-	metrics := freeAddr(t)
+	metrics := loopback.Addr()
 	zone := unusedZone()
 	_, udp, tcp := start(t, fmt.Sprintf("%[1]s:0 sub.%[1]s:0 {\nbind 127.0.0.1\nprometheus %[2]s\nerrors\nlog {\nclass error\n}\nany\nerratic {\ndrop 3\n}\n}", zone, metrics))
 	name := "www." + zone
@@ -150,7 +151,7 @@ func TestEDNSAndTruncation(t *testing.T) {
 
 // A plugin's own question passes all plugins of the block that it belongs to, and is counted as a query.
 func TestUpstreamLookup(t *testing.T) {
-	metrics, outer, inner := freeAddr(t), unusedZone(), unusedZone()
+	metrics, outer, inner := loopback.Addr(), unusedZone(), unusedZone()
 	asks := plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		m, err := upstream.New().Lookup(ctx, request.Request{W: w, Req: r}, strings.Replace(r.Question[0].Name, outer, inner, 1), dns.TypeA)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/miekg/dns"
 )
 
@@ -89,7 +90,7 @@ func TestBlackHole(t *testing.T) {
 	if err := os.WriteFile(db, []byte(laneZone), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	metrics := freeAddr(t)
+	metrics := loopback.Addr()
 	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nprometheus "+metrics+"\ncache\nfile "+db+" example.org\nforward . "+hole.LocalAddr().String()+"\nlimits {\nwaiting 5000\n}\n}")
 	before := runtime.NumGoroutine()
 	here, away := newLoad(t, udp, "www.example.org."), newLoad(t, udp, "aaaa.example.net.")

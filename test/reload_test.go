@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -96,7 +97,7 @@ func TestReloadOfOtherBlocks(t *testing.T) {
 
 // What reloads have opened, those that fail included, is not left behind.
 func TestReloadsLeaveNothingBehind(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	corefile := ".:0 {\nbind 127.0.0.1\nhealth " + addr + "\nerrors {\nconsolidate 1h x\n}\nhosts {\nfallthrough\n}\nreload\nwhoami\n}"
 	i, err := CoreDNSServer(corefile)
 	if err != nil {
@@ -137,7 +138,7 @@ func TestReloadPlugin(t *testing.T) {
 	out := captureLog(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "Corefile")
-	metrics := freeAddr(t)
+	metrics := loopback.Addr()
 	write := func(text string) {
 		t.Helper()
 		text = fmt.Sprintf(".:0 {\nbind 127.0.0.1\nreload 2s 0s\nprometheus %s\n%s\n}", metrics, text)

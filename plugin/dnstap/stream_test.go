@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	tap "github.com/dnstap/golang-dnstap"
@@ -108,7 +109,7 @@ func TestDial(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		addr := filepath.Join(t.TempDir(), "tap.sock")
 		if network == "tcp" {
-			addr = freeAddr(t)
+			addr = loopback.Addr()
 		}
 		r := collector(t, network, addr)
 		d := &dialer{queue: newQueue(1), network: network, addr: addr, sendBuffer: 1 << 20, logger: new(warnings)}
@@ -126,19 +127,9 @@ func TestDial(t *testing.T) {
 	}
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.Addr().String()
-}
-
 // A peer that goes away and comes back gets frames again.
 func TestPeerComesBack(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	r := collector(t, "tcp", addr)
 	d := &dialer{queue: newQueue(1), network: "tcp", addr: addr, logger: new(warnings)}
 	if err := d.start(); err != nil {
@@ -163,7 +154,7 @@ func TestPeerComesBack(t *testing.T) {
 
 // Without a peer nothing waits; what is too much is dropped and told.
 func TestDropped(t *testing.T) {
-	d := &dialer{queue: newQueue(1), network: "tcp", addr: freeAddr(t), logger: new(warnings)}
+	d := &dialer{queue: newQueue(1), network: "tcp", addr: loopback.Addr(), logger: new(warnings)}
 	if d.start() == nil {
 		t.Fatal("connected to nobody")
 	}

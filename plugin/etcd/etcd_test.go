@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/plugin/transfer"
@@ -50,20 +50,10 @@ func program(t *testing.T) string {
 	return ""
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.Addr().String()
-}
-
 func start(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t, url: "http://" + freeAddr(t), dir: t.TempDir()}
-	peer := "http://" + freeAddr(t)
+	s := &server{t: t, url: "http://" + loopback.Addr(), dir: t.TempDir()}
+	peer := "http://" + loopback.Addr()
 	s.args = []string{
 		program(t), "--data-dir", s.dir, "--listen-client-urls", s.url, "--advertise-client-urls", s.url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
@@ -336,7 +326,7 @@ func TestLeases(t *testing.T) {
 
 // Nobody there: SERVFAIL, with an error.
 func TestNobodyThere(t *testing.T) {
-	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + freeAddr(t)}, Logger: quietLogger()})
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + loopback.Addr()}, Logger: quietLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone/zonetest"
 	"github.com/coredns/coredns/plugin/test"
@@ -27,7 +28,7 @@ import (
 // knotd serves zones by their files.
 func knotd(t testing.TB, files map[string]string) (addr string) {
 	t.Helper()
-	path, dir, port := zonetest.Program(t, "knotd", "knot"), t.TempDir(), zonetest.FreePort(t)
+	path, dir, port := zonetest.Program(t, "knotd", "knot"), t.TempDir(), loopback.Port()
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "server:\n  rundir: %q\n  listen: 127.0.0.1@%d\ndatabase:\n  storage: %q\nlog:\n  - target: stderr\n    any: warning\nzone:\n", dir, port, dir)
 	for name, file := range files {
@@ -47,7 +48,7 @@ func knotd(t testing.TB, files map[string]string) (addr string) {
 // nsd serves zones by their files.
 func nsd(t testing.TB, files map[string]string) (addr string) {
 	t.Helper()
-	path, dir, port := zonetest.Program(t, "nsd", "nsd"), t.TempDir(), zonetest.FreePort(t)
+	path, dir, port := zonetest.Program(t, "nsd", "nsd"), t.TempDir(), loopback.Port()
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "server:\n  ip-address: 127.0.0.1@%d\n  username: \"\"\n  zonesdir: %q\n  pidfile: %q\n  xfrdfile: %q\n  zonelistfile: %q\n  database: \"\"\n  server-count: 1\n  rrl-ratelimit: 0\nremote-control:\n  control-enable: no\n",
 		port, dir, filepath.Join(dir, "pid"), filepath.Join(dir, "xfrd"), filepath.Join(dir, "list"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone/zonetest"
 	"github.com/coredns/coredns/plugin/test"
@@ -104,12 +105,7 @@ type server struct {
 
 func newServer(t testing.TB, f file.File) *server {
 	t.Helper()
-	addr := fmt.Sprintf("127.0.0.1:%d", zonetest.FreePort(t))
-	conn, err := net.ListenPacket("udp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", addr)
+	conn, l, err := loopback.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +185,7 @@ func (s *server) reply(packet, out []byte) []byte {
 // unbound is a validating resolver that asks addr for everything, and believes in keys.
 func unbound(t testing.TB, addr string, zones []*zonetest.Zone, keys []string) (resolver string) {
 	t.Helper()
-	path, dir, port := zonetest.Program(t, "unbound", "unbound"), t.TempDir(), zonetest.FreePort(t)
+	path, dir, port := zonetest.Program(t, "unbound", "unbound"), t.TempDir(), loopback.Port()
 	host, upstream, _ := net.SplitHostPort(addr)
 	var conf strings.Builder
 	fmt.Fprintf(&conf, `server:

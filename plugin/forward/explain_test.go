@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -21,7 +22,7 @@ func told(err error) (code uint16, text string, ok bool) {
 }
 
 func TestFailuresAreExplained(t *testing.T) {
-	closed, mute := nobody(t), silence(t)
+	closed, mute := loopback.Addr(), silence(t)
 	for _, tc := range []struct {
 		corefile string
 		code     uint16
@@ -49,7 +50,7 @@ func TestFailuresAreExplained(t *testing.T) {
 }
 
 func TestDownIsExplained(t *testing.T) {
-	a, b := nobody(t), nobody(t)
+	a, b := loopback.Addr(), loopback.Addr()
 	f := configured(t, "forward . "+a+" "+b+" {\nede\npolicy sequential\nfailfast_all_unhealthy_upstreams\nhealth_check 10ms\nmax_fails 1\n}")
 	eventually(t, "both are down", func() bool {
 		_, _, err := askA(f, "www.example.org.")
@@ -60,7 +61,7 @@ func TestDownIsExplained(t *testing.T) {
 
 // Without the option nobody is told, and a refusal is told as what it is.
 func TestExplainedOnlyIfAsked(t *testing.T) {
-	if _, _, err := askA(configured(t, "forward . "+nobody(t)), "www.example.org."); err == nil {
+	if _, _, err := askA(configured(t, "forward . "+loopback.Addr()), "www.example.org."); err == nil {
 		t.Error("no error")
 	} else if _, _, ok := told(err); ok {
 		t.Error("told: ", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -36,17 +37,6 @@ func says(addr string) dns.HandlerFunc {
 
 func withRcode(rcode int) dns.HandlerFunc {
 	return func(w dns.ResponseWriter, r *dns.Msg) { w.WriteMsg(new(dns.Msg).SetRcode(r, rcode)) }
-}
-
-// nobody is an address where nobody listens.
-func nobody(t testing.TB) string {
-	t.Helper()
-	l, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.LocalAddr().String()
 }
 
 // silence is an address where somebody listens and says nothing.
@@ -204,8 +194,8 @@ func TestFailoverAndNext(t *testing.T) {
 		"forward . " + refused + " {\nnext REFUSED\n}":                                         "REFUSED",
 		"forward . " + none + " {\nnext_on_nodata\n}\nforward . " + good:                       "192.0.2.1",
 		"forward . " + none + "\nforward . " + good:                                            "NOERROR",
-		"forward . " + nobody(t) + " " + good + " {\npolicy sequential\n}":                     "192.0.2.1",
-		"forward . " + nobody(t) + " {\nmax_connect_attempts 1\n}":                             "connection refused",
+		"forward . " + loopback.Addr() + " " + good + " {\npolicy sequential\n}":               "192.0.2.1",
+		"forward . " + loopback.Addr() + " {\nmax_connect_attempts 1\n}":                       "connection refused",
 		"forward . " + silence(t) + " " + good + " {\npolicy sequential\nread_timeout 50ms\n}": "192.0.2.1",
 		"forward . " + silence(t) + " {\nread_timeout 50ms\n}":                                 "i/o timeout",
 	} {

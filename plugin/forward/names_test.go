@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -134,14 +135,14 @@ func TestServerResolver(t *testing.T) {
 		}
 		w.WriteMsg(m)
 	})
-	addrs, ttl, err := serverResolver{nobody(t), good}.lookup(t.Context(), "dns.example.org")
+	addrs, ttl, err := serverResolver{loopback.Addr(), good}.lookup(t.Context(), "dns.example.org")
 	if err != nil || ttl != 40*time.Second || len(addrs) != 2 || addrs[0].String() != "192.0.2.1" || addrs[1].String() != "2001:db8::1" {
 		t.Error(addrs, ttl, err)
 	}
 	if _, _, err := (serverResolver{good}).lookup(t.Context(), "no.example.org"); err == nil || !strings.Contains(err.Error(), "NXDOMAIN") {
 		t.Error(err)
 	}
-	if _, _, err := (serverResolver{nobody(t)}).lookup(t.Context(), "dns.example.org"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, _, err := (serverResolver{loopback.Addr()}).lookup(t.Context(), "dns.example.org"); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
 	}
 }

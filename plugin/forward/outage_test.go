@@ -17,6 +17,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
@@ -53,12 +54,7 @@ func (m *mortal) die() {
 
 func born(t *testing.T) *mortal {
 	t.Helper()
-	m := &mortal{addr: nobody(t)}
-	other := strings.Replace(m.addr, "127.0.0.1", "127.0.0.9", 1) // whose ports nobody's own sockets take
-	if conn, err := net.ListenPacket("udp", other); err == nil {
-		conn.Close()
-		m.addr = other
-	}
+	m := &mortal{addr: loopback.Addr()}
 	m.live(t)
 	t.Cleanup(m.die)
 	return m

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -124,7 +125,7 @@ func TestHedgeOfOne(t *testing.T) {
 // Without the option, and without a policy that includes it, nobody is asked whom the policy does not name.
 func TestNoHedgeByDefault(t *testing.T) {
 	for _, policy := range []string{"random", "round_robin", "sequential"} {
-		f := configured(t, "forward . "+nobody(t)+" {\npolicy "+policy+"\n}")
+		f := configured(t, "forward . "+loopback.Addr()+" {\npolicy "+policy+"\n}")
 		if f.rules.hedge || (*f.upstreams.Load())[0].Latency() != nil {
 			t.Errorf("%s hedges", policy)
 		}

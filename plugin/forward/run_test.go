@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -57,7 +58,7 @@ func TestMaxConcurrent(t *testing.T) {
 
 // An upstream that died is passed over after max_fails checks, and used again within one probe interval.
 func TestDownAndRecovery(t *testing.T) {
-	dead := nobody(t)
+	dead := loopback.Addr()
 	f := configured(t, "forward . "+dead+" {\nhealth_check 20ms\nmax_fails 2\nfailfast_all_unhealthy_upstreams\n}")
 	up := f.List()[0]
 	before := testutil.ToFloat64(healthcheckBroken)
@@ -90,7 +91,7 @@ func TestDownAndRecovery(t *testing.T) {
 // While one of two upstreams is dead, no query fails.
 func TestOneOfTwoDies(t *testing.T) {
 	good := upstream(t, says("192.0.2.1"))
-	f := configured(t, "forward . "+nobody(t)+" "+good+" {\nhealth_check 20ms\n}")
+	f := configured(t, "forward . "+loopback.Addr()+" "+good+" {\nhealth_check 20ms\n}")
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -139,7 +140,7 @@ func TestContext(t *testing.T) {
 
 // What cannot be packed is the client's fault, and no upstream's.
 func TestUnpackable(t *testing.T) {
-	f := configured(t, "forward . "+nobody(t))
+	f := configured(t, "forward . "+loopback.Addr())
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 	r.Extra = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "example..org.", Rrtype: dns.TypeA}}}
 	m, rcode, err := serve(f, &test.ResponseWriter{}, r)
@@ -158,7 +159,7 @@ func TestUnpackable(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	addr := upstream(t, says("192.0.2.1"))
-	f := configured(t, "forward . "+nobody(t)+" "+addr+" {\npolicy sequential\n}")
+	f := configured(t, "forward . "+loopback.Addr()+" "+addr+" {\npolicy sequential\n}")
 	ctx := metadata.ContextWithMetadata(context.Background())
 	if rcode, err := f.ServeDNS(ctx, &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)); rcode != 0 || err != nil {
 		t.Fatal(rcode, err)
@@ -179,7 +180,7 @@ func (l *taps) TapMessageWithMetadata(_ context.Context, m *tap.Message, state r
 
 // Each attempt is told: the query, and the reply if one came.
 func TestTap(t *testing.T) {
-	dead, addr := nobody(t), upstream(t, says("192.0.2.1"))
+	dead, addr := loopback.Addr(), upstream(t, says("192.0.2.1"))
 	f := configured(t, "forward . "+dead+" "+addr+" {\npolicy sequential\n}")
 	var l, bare taps
 	f.taps = []tapped{{&l, true}, {&bare, false}}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -158,7 +159,7 @@ func TestWireCourses(t *testing.T) {
 		{"forward . " + good, "192.0.2.1"},
 		{"forward . " + bad, "SERVFAIL"},
 		{"forward . " + bad + " " + good + " {\npolicy sequential\nfailover SERVFAIL\n}", "192.0.2.1"},
-		{"forward . " + nobody(t) + " " + good + " {\npolicy sequential\n}", "192.0.2.1"},
+		{"forward . " + loopback.Addr() + " " + good + " {\npolicy sequential\n}", "192.0.2.1"},
 		{"forward . " + denies + " {\nnext NXDOMAIN\n}\nforward . " + good, "192.0.2.1"},
 		{"forward . " + denies + " {\nnext NXDOMAIN\n}\nforward . " + bad + " {\nnext SERVFAIL\n}\nforward . " + good, "192.0.2.1"},
 		{"forward . " + good + " {\nforce_tcp\n}", "192.0.2.1"},
@@ -175,14 +176,14 @@ func TestWireCourses(t *testing.T) {
 }
 
 func TestWireDeadUpstream(t *testing.T) {
-	f := configured(t, "forward . "+nobody(t)+" {\nmax_fails 0\n}")
+	f := configured(t, "forward . "+loopback.Addr()+" {\nmax_fails 0\n}")
 	_, rcode, _, err := serveWire(t, f, client, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
 	var op *net.OpError
 	if rcode != dns.RcodeServerFailure || !errors.As(err, &op) {
 		t.Errorf("%d %v", rcode, err)
 	}
 	// Attempts that are not limited go on for five seconds, with breathers.
-	f = configured(t, "forward . "+nobody(t)+" {\nmax_connect_attempts 0\nmax_fails 0\n}")
+	f = configured(t, "forward . "+loopback.Addr()+" {\nmax_connect_attempts 0\nmax_fails 0\n}")
 	began := time.Now()
 	_, rcode, _, _ = serveWire(t, f, client, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
 	if took := time.Since(began); rcode != dns.RcodeServerFailure || took < overall || took > overall+2*time.Second {

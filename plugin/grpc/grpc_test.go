@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
@@ -107,12 +108,7 @@ func TestReplyIsPassedOn(t *testing.T) {
 func TestUpstreamsInTurn(t *testing.T) {
 	failing := &service{answer: func(*dns.Msg) (*dns.Msg, error) { return nil, status.Error(codes.Unavailable, "as it should") }}
 	good := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
-	g := asking(t, nobody.Addr().String(), serve(t, "tcp", "127.0.0.1:0", failing), serve(t, "tcp", "127.0.0.1:0", good))
+	g := asking(t, loopback.Addr(), serve(t, "tcp", "127.0.0.1:0", failing), serve(t, "tcp", "127.0.0.1:0", good))
 	if m, _, err := ask(g, "www.example.org."); err != nil || m == nil || len(m.Answer) != 1 || failing.asked.Load() != 1 || good.asked.Load() != 1 {
 		t.Errorf("%v %v, asked %d and %d times", m, err, failing.asked.Load(), good.asked.Load())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -196,12 +197,8 @@ func TestProberRests(t *testing.T) {
 // The probe is sent again until somebody listens, and sightings of failed tries do not count.
 func TestProberTriesAgain(t *testing.T) {
 	l, said := watched(".")
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.Close()
-	host, port, _ := net.SplitHostPort(conn.LocalAddr().String())
+	addr := loopback.Addr()
+	host, port, _ := net.SplitHostPort(addr)
 	l.seen = 2
 	p := hasty(l, host, port)
 	p.start()
@@ -210,7 +207,7 @@ func TestProberTriesAgain(t *testing.T) {
 	if l.off.Load() {
 		t.Fatal("gave up at once")
 	}
-	conn, err = net.ListenPacket("udp", conn.LocalAddr().String())
+	conn, err := net.ListenPacket("udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

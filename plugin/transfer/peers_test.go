@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/zonetest"
 
@@ -100,7 +101,7 @@ func TestToPeers(t *testing.T) {
 	for _, name := range zonetest.Servers {
 		t.Run(name, func(t *testing.T) {
 			out := capture(t)
-			port, ourPort := zonetest.FreePort(t), zonetest.FreePort(t)
+			port, ourPort := loopback.Port(), loopback.Port()
 			secrets := map[string]string{zonetest.KeyName + ".": "c2VjcmV0LW9mLXRoZS1wZWVycw=="}
 			var hosts []string
 			for i := range 500 {

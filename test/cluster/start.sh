@@ -30,7 +30,10 @@ freeport() {
   done
   return 1
 }
-if [ ! -f "$run/ports" ]; then echo "$(freeport) $(freeport) $(freeport)" > "$run/ports"; fi
+if [ ! -f "$run/ports" ]; then
+  ports=$(for _ in $(seq 10); do freeport; done | sort -nu | shuf -n 3 | paste -sd ' ')
+  echo "$ports" > "$run/ports"
+fi
 read -r client_port peer_port api_port < "$run/ports"
 url=https://127.0.0.1:$api_port
 

@@ -59,6 +59,8 @@ func may(from, to string) bool {
 		return helper || to == "plugin" || to == "request"
 	case from == "core/dnsserver":
 		return helper || to == "plugin" || to == "request" || to == "pb" || to == "plugin/metrics/vars"
+	case from == "bench":
+		return helper
 	case from == "coremain":
 		return helper || to == "core/dnsserver"
 	case from == "core":

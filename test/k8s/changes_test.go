@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clusterbed"
 )
 
@@ -25,7 +26,7 @@ endpoints: [{addresses: [%s], conditions: {ready: true}}]`, annotations, ip)
 
 // changes sees how long it takes from the API's word that it has taken a change until the change is answered.
 func changes(t *testing.T, bed *clusterbed.Bed) {
-	prom := freeAddr(t)
+	prom := loopback.Addr()
 	s := serveBlock(t, "prometheus "+prom+"\nkubernetes "+zones+" {\nkubeconfig "+bed.DNSKubeconfig+"\nstartup_timeout 30s\n}")
 	const name = "portless.shop.svc.cluster.local."
 	serial := func() uint64 {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"sort"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test"
 	"github.com/coredns/coredns/test/clusterbed"
 
@@ -69,7 +69,7 @@ func serve(t *testing.T, bed *clusterbed.Bed, zones string, options ...string) *
 // serveBlock starts a server with one block of these lines.
 func serveBlock(t *testing.T, lines string) *server {
 	t.Helper()
-	s := &server{ready: freeAddr(t)}
+	s := &server{ready: loopback.Addr()}
 	s.start(t, ".:0 {\nbind 127.0.0.1\nerrors\nready "+s.ready+"\n"+lines+"\n}")
 	return s
 }
@@ -85,7 +85,7 @@ func (s *server) start(t *testing.T, corefile string) {
 		i.ShutdownCallbacks()
 		test.CoreDNSServerStop(i)
 	})
-	s.udp, s.tcp = loopback(udp), loopback(tcp)
+	s.udp, s.tcp = loopback.To(udp), loopback.To(tcp)
 }
 
 // ask returns the reply to a question as text: the rcode and the records of the answer and additional sections without
@@ -207,20 +207,3 @@ func get(url string) string {
 
 // isReady returns what /ready answers.
 func (s *server) isReady() string { return get("http://" + s.ready + "/ready") }
-
-// freeAddr returns an address of loopback that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
-// loopback is the port of a listener on all addresses, on 127.0.0.1.
-func loopback(addr string) string {
-	_, port, _ := net.SplitHostPort(addr)
-	return net.JoinHostPort("127.0.0.1", port)
-}

@@ -1,12 +1,12 @@
 package k8s
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clusterbed"
 
 	"github.com/miekg/dns"
@@ -16,11 +16,7 @@ import (
 // outside is a resolver of the world outside: it knows www.example.org, and denies all else.
 func outside(t *testing.T) (addr string) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", conn.LocalAddr().String())
+	conn, ln, err := loopback.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +55,12 @@ func stock(t *testing.T, bed *clusterbed.Bed) *server {
 	if err := yaml.Unmarshal(b, &config); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{ready: freeAddr(t), prom: freeAddr(t)}
+	s := &server{ready: loopback.Addr(), prom: loopback.Addr()}
 	corefile := config.Data.Corefile
 	for _, change := range [][2]string{
 		{".:53 {", ".:0 {"},
 		{"lameduck 5s", "lameduck 10ms"},
-		{"health {", "health " + freeAddr(t) + " {"},
+		{"health {", "health " + loopback.Addr() + " {"},
 		{"ready", "ready " + s.ready},
 		{"pods insecure", "pods insecure\nstartup_timeout 30s\nkubeconfig " + bed.DNSKubeconfig},
 		{":9153", s.prom},

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
 
 const (
-	// attempts bounds how many UDP ports are tried until the TCP port of the same number is free, too.
-	attempts = 16
 	// grace is how long Close waits for handlers that still run.
 	grace = 2 * time.Second
 	// udpSize is how long a query over UDP may be, in octets.
@@ -59,7 +58,7 @@ func (s *Server) Close() {
 
 // start listens, serves, and returns once both sockets are served.
 func start(h dns.Handler) *Server {
-	conn, listener, err := listen()
+	conn, listener, err := loopback.Listen()
 	if err != nil {
 		panic(fmt.Sprintf("dnstest: starting a server: %v", err))
 	}
@@ -79,22 +78,4 @@ func start(h dns.Handler) *Server {
 	}
 	started.Wait()
 	return s
-}
-
-// listen opens a UDP and a TCP socket with the same port number.
-func listen() (net.PacketConn, net.Listener, error) {
-	var last error
-	for range attempts {
-		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			return nil, nil, err
-		}
-		listener, err := net.Listen("tcp", conn.LocalAddr().String())
-		if err == nil {
-			return conn, listener, nil
-		}
-		_ = conn.Close() // somebody else has the TCP port
-		last = err
-	}
-	return nil, nil, last
 }

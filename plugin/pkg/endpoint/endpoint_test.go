@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -88,17 +89,6 @@ func get(addr, path string) string {
 	return string(body)
 }
 
-// freeAddr is an address of loopback that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 func want(t *testing.T, addr, path, text string) {
 	t.Helper()
 	if got := get(addr, path); got != text {
@@ -121,7 +111,7 @@ func servers() int {
 }
 
 func TestLeasesOfAnInstanceShareAServer(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	one := newInstance("one", spec(addr, "/health", "OK"), spec(addr, "/ready", "yes"), spec(addr, "/ready", "second"))
 	must(t, one.start())
 	must(t, one.start()) // opening twice does no harm
@@ -144,7 +134,7 @@ func TestLeasesOfAnInstanceShareAServer(t *testing.T) {
 }
 
 func TestHandover(t *testing.T) {
-	addr, gone, fresh := freeAddr(t), freeAddr(t), freeAddr(t)
+	addr, gone, fresh := loopback.Addr(), loopback.Addr(), loopback.Addr()
 	one := newInstance("one", spec(addr, "/", "one"), spec(gone, "/", "gone"))
 	two := newInstance("two", spec(addr, "/", "two"), spec(fresh, "/", "fresh"))
 	must(t, one.start())
@@ -168,7 +158,7 @@ func TestHandover(t *testing.T) {
 }
 
 func TestFailedRestartChangesNothing(t *testing.T) {
-	addr, fresh := freeAddr(t), freeAddr(t)
+	addr, fresh := loopback.Addr(), loopback.Addr()
 	one := newInstance("one", spec(addr, "/", "one"))
 	must(t, one.start())
 	for range 3 {
@@ -190,7 +180,7 @@ func TestFailedRestartChangesNothing(t *testing.T) {
 }
 
 func TestFailureAfterTheHandoverIsNone(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	one, two := newInstance("one", spec(addr, "/", "one")), newInstance("two", spec(addr, "/", "two"))
 	must(t, one.start())
 	must(t, one.restart(two, false))
@@ -201,7 +191,7 @@ func TestFailureAfterTheHandoverIsNone(t *testing.T) {
 
 // No request fails while instances come and go.
 func TestNoGap(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	specs := []Spec{spec(addr, "/a", "OK"), spec(addr, "/b", "OK"), spec(addr, "/c", "OK")}
 	current := newInstance("0", specs...)
 	must(t, current.start())
@@ -272,7 +262,7 @@ func TestAnyPort(t *testing.T) {
 
 // An instance that was stopped without a word does not stand in the way of one that starts later.
 func TestForgottenInstance(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	one, two := newInstance("one", spec(addr, "/", "one")), newInstance("two", spec(addr, "/", "two"))
 	must(t, one.start())
 	must(t, two.start())
@@ -284,7 +274,7 @@ func TestForgottenInstance(t *testing.T) {
 }
 
 func TestOpenedAndClosed(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	open := map[string]int{}
 	counted := func(name string) Spec {
 		s := spec(addr, "/"+name, name)
@@ -314,7 +304,7 @@ func TestOpenedAndClosed(t *testing.T) {
 }
 
 func TestBeforeClose(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	s := spec(addr, "/", "one")
 	said := "not called"
 	s.BeforeClose = func() { said = get(addr, "/") }
@@ -328,7 +318,7 @@ func TestBeforeClose(t *testing.T) {
 }
 
 func TestClosingWaitsForRequestsButNotForIdleConnections(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	began, finish := make(chan struct{}), make(chan struct{})
 	one := newInstance("one", Spec{Addr: addr, Handlers: map[string]http.Handler{
 		"/slow": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -371,7 +361,7 @@ func TestClosingWaitsForRequestsButNotForIdleConnections(t *testing.T) {
 }
 
 func TestLongRequests(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	deadlines := func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
@@ -396,7 +386,7 @@ func TestWebConfig(t *testing.T) {
 	must(t, err)
 	config := filepath.Join(dir, "web.yml")
 	must(t, os.WriteFile(config, []byte("tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n"), 0o600))
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	s := spec(addr, "/", "secret")
 	s.WebConfig = config
 	one := newInstance("one", s)
@@ -422,7 +412,7 @@ func TestWebConfig(t *testing.T) {
 }
 
 func TestManage(t *testing.T) {
-	addr := freeAddr(t)
+	addr := loopback.Addr()
 	c := caddy.NewTestController("dns", "")
 	l := Manage(c, spec(addr, "/", "one"))
 	if l.owner != l {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -220,12 +221,7 @@ func TestCutShortBecomesTC(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
-		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn.Close()
-		p := proxyTo(conn.LocalAddr().String())
+		p := proxyTo(loopback.Addr())
 		for range 50 {
 			_, err := ask(p, "www.example.org.", Options{})
 			if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "connection refused") {

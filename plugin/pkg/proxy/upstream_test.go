@@ -23,6 +23,12 @@ func udpUpstream(t testing.TB, handle func(query []byte, from *net.UDPAddr, send
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveDatagrams(t, conn, handle)
+}
+
+// serveDatagrams has a socket be a scripted upstream.
+func serveDatagrams(t testing.TB, conn *net.UDPConn, handle func(query []byte, from *net.UDPAddr, send func([]byte))) string {
+	t.Helper()
 	conn.SetReadBuffer(4 << 20)
 	var running sync.WaitGroup
 	running.Go(func() {

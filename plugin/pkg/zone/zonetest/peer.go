@@ -1,8 +1,6 @@
 package zonetest
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,26 +23,6 @@ func Program(t testing.TB, name, debian string) string {
 	}
 	t.Skipf("%s is not installed: apt-get install %s", name, debian)
 	return ""
-}
-
-// FreePort is a port on loopback that nobody uses now, over UDP and TCP.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		conn, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		l.Close()
-		if err == nil {
-			conn.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // Run starts a program in a folder, and ends it with the test; if that failed, what it said is shown. reload has it

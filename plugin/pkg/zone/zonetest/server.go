@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
 
 // Servers are the other servers that Serve knows.
@@ -34,7 +36,7 @@ func Serve(t testing.TB, name string, s Setup) (addr string, reload func()) {
 	path := Program(t, name, c.debian)
 	s.Dir = t.TempDir()
 	if s.Port == 0 {
-		s.Port = FreePort(t)
+		s.Port = loopback.Port()
 	}
 	conf := filepath.Join(s.Dir, "conf")
 	var text strings.Builder
