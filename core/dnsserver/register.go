@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/coredns/caddy"
@@ -19,6 +20,7 @@ const serverType = "dns"
 func init() {
 	flag.StringVar(&Port, serverType+".port", DefaultPort, "Default port")
 	flag.StringVar(&Port, "p", DefaultPort, "Default port")
+	flag.Var(new(mmsg.Segmentation), serverType+".gso", "Where datagrams may go through the kernel together: loopback (as without the flag), all or off")
 
 	caddy.RegisterServerType(serverType, caddy.ServerType{
 		// Programs change the list before they start the server: read it each time.

@@ -236,7 +236,8 @@ func (s *batchedSocket) send() {
 
 // stackRest puts the replies that the socket did not take onto the stack.
 func (s *batchedSocket) stackRest() {
-	for i := s.out.Sent(); i < s.out.Len(); i++ {
+	for sent := s.out.Sent(); sent < s.out.Len(); sent++ {
+		i := s.out.Number(sent)
 		h, control := s.out.Header(i), []byte(nil)
 		if s.wild {
 			control = unsafe.Slice(h.Control, h.Controllen)

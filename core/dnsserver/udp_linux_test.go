@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -231,6 +232,58 @@ func TestStackRest(t *testing.T) {
 			c.Close()
 		}
 		sock.close()
+	}
+}
+
+// TestStackOneClient has a socket take none of the replies for one client, which were to go together: all come later.
+func TestStackOneClient(t *testing.T) {
+	p, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock, err := newBatchedSocket(p.(*net.UDPConn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sock.close()
+	sock.shed(&Server{Addr: "dns://" + t.Name()})
+	c, err := net.Dial("udp", p.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var want []string
+	for n := range 4 {
+		want = append(want, strings.Repeat("x", 1+n))
+		c.Write([]byte{byte(n)})
+	}
+	got, err := sock.receive(true)
+	if got != len(want) || err != nil {
+		t.Fatalf("%d queries, %v", got, err)
+	}
+	for i := range got {
+		sock.answer(i, append(sock.space(), want[sock.packet(i)[0]]...))
+	}
+	if e := sock.out.Send(^uintptr(0)); e != unix.EBADF || sock.out.Number(0) != len(want)-1 {
+		t.Errorf("%v; reply %d is the first", e, sock.out.Number(0))
+	}
+	sock.out.Skip() // as if the first one went
+	want = want[:len(want)-1]
+	sock.stackRest()
+	sock.out.Clear()
+	var all []string
+	for range want {
+		buf := make([]byte, 10)
+		c.SetReadDeadline(time.Now().Add(askTime))
+		n, err := c.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(buf[:n]))
+	}
+	slices.Sort(all)
+	if !slices.Equal(all, want) {
+		t.Errorf("got %q", all)
 	}
 }
 

@@ -1,3 +1,3 @@
 // Package mmsg receives and sends datagrams in batches, by recvmmsg(2) and sendmmsg(2), on sockets that do not wait. Other
-// systems than Linux have neither, and nothing of this package.
+// systems than Linux have neither, and of this package only what is asked for, which changes nothing there.
 package mmsg

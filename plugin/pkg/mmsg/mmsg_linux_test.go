@@ -13,26 +13,14 @@ import (
 // pair is a socket that listens, and one that is connected to it.
 func pair(t testing.TB) (server, client uintptr) {
 	t.Helper()
-	descriptor := func(c *net.UDPConn, err error) uintptr {
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		raw, err := c.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var fd uintptr
-		raw.Control(func(f uintptr) { fd = f })
-		return fd
-	}
 	local := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
 	conn, err := net.ListenUDP("udp4", local)
-	server = descriptor(conn, err)
+	server = descriptor(t, conn, err)
 	if err := unix.SetsockoptInt(int(server), unix.IPPROTO_IP, unix.IP_PKTINFO, 1); err != nil {
 		t.Fatal(err)
 	}
-	client = descriptor(net.DialUDP("udp4", nil, conn.LocalAddr().(*net.UDPAddr)))
+	peer, err := net.DialUDP("udp4", nil, conn.LocalAddr().(*net.UDPAddr))
+	client = descriptor(t, peer, err)
 	return server, client
 }
 

@@ -14,6 +14,13 @@ type Outgoing struct {
 	vecs    [Batch]unix.Iovec
 	n       int
 	sent    int
+
+	// Segment has datagrams without an address go together; it is what Segments says of the address that their socket is
+	// connected to.
+	Segment bool
+
+	plan    *plan // nil if nothing ever went together
+	planned bool  // the batch goes by it
 }
 
 // Add puts b, which is not empty, into the batch and returns its header, to which the address and the control message go if the
@@ -32,6 +39,14 @@ func (o *Outgoing) Add(b []byte) *Header {
 func (o *Outgoing) Len() int  { return o.n }
 func (o *Outgoing) Sent() int { return o.sent }
 
+// Number is which datagram, as Add counts them, is the i-th to be sent: once Send was called, those of one address may go before others.
+func (o *Outgoing) Number(i int) int {
+	if o.planned {
+		return int(o.plan.order[i])
+	}
+	return i
+}
+
 // Datagram is what Add was given as number i, and Header what it returned.
 func (o *Outgoing) Datagram(i int) []byte { return unsafe.Slice(o.vecs[i].Base, o.vecs[i].Len) }
 func (o *Outgoing) Header(i int) *Header  { return &o.headers[i] }
@@ -39,8 +54,11 @@ func (o *Outgoing) Header(i int) *Header  { return &o.headers[i] }
 // Send sends what was not sent before. An error is what the system says of the next one, EAGAIN that the socket takes no
 // more now.
 func (o *Outgoing) Send(fd uintptr) syscall.Errno {
+	if o.n > 1 && o.sent == 0 && !o.planned && canSegment() {
+		o.planned = o.arrange()
+	}
 	for o.sent < o.n {
-		n, e := send(fd, o.headers[o.sent:o.n])
+		n, e := o.sendSome(fd)
 		if e != 0 {
 			return e
 		}
@@ -49,13 +67,38 @@ func (o *Outgoing) Send(fd uintptr) syscall.Errno {
 	return 0
 }
 
+func (o *Outgoing) sendSome(fd uintptr) (int, syscall.Errno) {
+	if !o.planned {
+		return send(fd, o.headers[o.sent:o.n])
+	}
+	n, e := o.plan.send(fd)
+	switch e {
+	case 0, unix.EAGAIN, unix.ECONNREFUSED: // the last is about an earlier datagram
+		return n, e
+	}
+	if o.plan.together() { // one of them may be what is wrong, or the device does not cut
+		o.plan.alone(o)
+		return 0, 0
+	}
+	return n, e
+}
+
 // Skip leaves the next one out.
-func (o *Outgoing) Skip() { o.sent++ }
+func (o *Outgoing) Skip() {
+	if o.planned {
+		if o.plan.together() {
+			o.plan.alone(o)
+		}
+		o.plan.sent++
+	}
+	o.sent++
+}
 
 // Clear makes the batch an empty one.
 func (o *Outgoing) Clear() {
-	for i := range o.n {
-		o.vecs[i].Base = nil
+	clear(o.vecs[:o.n])
+	if o.planned {
+		o.plan.clear()
 	}
-	o.n, o.sent = 0, 0
+	o.n, o.sent, o.planned = 0, 0, false
 }

@@ -34,13 +34,14 @@ type epollSockets struct {
 // epollSocket is a descriptor with a count of its users: it is closed when the last one is done with it, so that
 // its number can not come to mean something else under a user's hands.
 type epollSocket struct {
-	fd    int
-	users atomic.Int32 // itself until close, and each call under way; 0 is closed
-	owner *udpSocket
-	local net.Addr
-	peer  netip.AddrPort
-	index int32
-	in    *epollSockets
+	fd      int
+	users   atomic.Int32 // itself until close, and each call under way; 0 is closed
+	owner   *udpSocket
+	local   net.Addr
+	peer    netip.AddrPort
+	index   int32
+	segment bool // what leaves together may go together through the kernel
+	in      *epollSockets
 }
 
 // replySpace is the octets of most replies: they lie together.
@@ -111,7 +112,7 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 		unix.Close(fd)
 		return fail(os.NewSyscallError("getsockname", err))
 	}
-	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
+	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s, segment: mmsg.Segments(remote.Addr())}
 	e.users.Store(1)
 	if err := s.watch(e); err != nil {
 		unix.Close(fd)
@@ -208,8 +209,11 @@ func (d *datagrams) next() (b []byte, ok bool) {
 		return nil, false
 	}
 	defer d.Skip()
-	return d.Datagram(d.Sent()), true
+	return d.Datagram(d.Number(d.Sent())), true
 }
+
+// number is which datagram, as add counts them, was the i-th to be sent.
+func (d *datagrams) number(i int) int { return d.Number(i) }
 
 func (e *epollSocket) sendAll(d *datagrams) (int, error) {
 	before := d.Sent()
@@ -218,6 +222,7 @@ func (e *epollSocket) sendAll(d *datagrams) (int, error) {
 		return 0, net.ErrClosed
 	}
 	defer e.release()
+	d.Segment = e.segment
 	errno := d.Send(uintptr(e.fd))
 	if again(errno) {
 		errno = d.Send(uintptr(e.fd))

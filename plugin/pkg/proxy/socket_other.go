@@ -22,6 +22,8 @@ func (d *datagrams) next() (b []byte, ok bool) {
 	return d.all[d.sent-1], true
 }
 
+func (d *datagrams) number(i int) int { return i }
+
 func (d *datagrams) clear() {
 	clear(d.all)
 	d.all, d.sent = d.all[:0], 0

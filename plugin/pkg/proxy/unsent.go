@@ -112,7 +112,8 @@ func (l *unsent) send(s *udpSocket, all []unsentQuery) {
 	for sent < len(all) {
 		n, err := s.sendAll(&l.out)
 		if sent += n; err != nil {
-			l.engine.notSent(s, all[sent].x, all[sent].id, err)
+			u := &all[l.out.number(sent)]
+			l.engine.notSent(s, u.x, u.id, err)
 			sent++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,6 +82,33 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 		}
 		if len(ports) != 4 { // 40 in a batch are more than one port has
 			t.Errorf("queries of two batches came from %d ports", len(ports))
+		}
+	})
+}
+
+// Of a batch, that query ends which cannot be sent, also if the others go before it.
+func TestOneOfABatchCannotBeSent(t *testing.T) {
+	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
+		p := proxyTo(udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }))
+		lane := wire.NewLane()
+		defer lane.Close()
+		lane.Enter()
+		ends := make(told, 3)
+		all := make([]Exchange, 3)
+		for i, name := range []string{"a.example.org.", "b.example.org.", "longer.example.org."} {
+			q := packed(t, name, dns.TypeA)
+			if i == 1 {
+				q = append(q, make([]byte, 65530-len(q))...)
+			}
+			all[i] = Exchange{Query: q, Owner: ends}
+			p.BeginIn(&all[i], lane)
+		}
+		lane.Done(0)
+		lane.Leave()
+		for range all {
+			if x := <-ends; errors.Is(x.Err, syscall.EMSGSIZE) != (x == &all[1]) {
+				t.Errorf("query of %d octets: %v", len(x.Query), x.Err)
+			}
 		}
 	})
 }
