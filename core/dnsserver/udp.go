@@ -68,6 +68,9 @@ type batchSocket interface {
 	send()
 	// back is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it. It may lie in room.
 	back(i int, room *backRoom) back
+	// readOthers has receive read what is watched in lane, too, until that is ended by endOthers.
+	readOthers(lane *wire.Lane)
+	endOthers()
 	// wake makes a receive that waits return. Any goroutine may call it.
 	wake()
 	close() error
@@ -165,6 +168,10 @@ func (l *udpLoop) run() {
 	defer l.lane.Close()
 	l.query.Plain = true
 	bytes := l.server.wire
+	if bytes {
+		l.sock.readOthers(l.lane)
+		defer l.sock.endOthers()
+	}
 	var until time.Time // when draining
 	for {
 		stopping := l.stopping.Load()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -47,6 +48,10 @@ type batchedSocket struct {
 	wait      bool
 	err       error
 	receiving func(uintptr) bool // a method as value, made once
+
+	others *otherDescriptors // that are read by turns with the socket; nil until there are any
+	wakeMu sync.Mutex
+	woken  bool // guarded by wakeMu, as is that others is set
 }
 
 func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
@@ -60,9 +65,7 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
-	if s.in, err = mmsg.NewIncoming(querySpace, MaxUDPQuery+1); err != nil {
-		return nil, err
-	}
+	s.in = mmsg.NewIncoming(querySpace, MaxUDPQuery+1)
 	s.in.WithNames()
 	if s.wild {
 		s.in.WithControls()
@@ -122,6 +125,9 @@ func enlarge(fd int) {
 
 func (s *batchedSocket) receive(wait bool) (int, error) {
 	s.wait, s.n, s.err = wait, 0, nil
+	if s.others != nil {
+		return s.receiveByTurns()
+	}
 	if !wait {
 		s.conn.SetReadDeadline(time.Time{}) // else the poller would not let us look
 	}
@@ -247,7 +253,15 @@ func (s *batchedSocket) stackRest() {
 	}
 }
 
-func (s *batchedSocket) wake() { s.conn.SetReadDeadline(time.Now()) }
+func (s *batchedSocket) wake() {
+	s.wakeMu.Lock()
+	defer s.wakeMu.Unlock()
+	s.woken = true
+	s.conn.SetReadDeadline(time.Now())
+	if s.others != nil {
+		s.others.set.SetDeadline(time.Now())
+	}
+}
 
 func (s *batchedSocket) close() error {
 	s.outbox.Send()

@@ -80,6 +80,9 @@ func (s *portableSocket) send() {
 	}
 }
 
+func (s *portableSocket) readOthers(*wire.Lane) {}
+func (s *portableSocket) endOthers()            {}
+
 func (s *portableSocket) wake()        { s.conn.SetReadDeadline(time.Now()) }
 func (s *portableSocket) close() error { return s.conn.Close() }
 

@@ -1,7 +1,6 @@
 package mmsg
 
 import (
-	"fmt"
 	"syscall"
 	"unsafe"
 
@@ -14,7 +13,8 @@ type Incoming struct {
 	headers  [Batch]Header
 	vecs     [Batch][2]unix.Iovec
 	near     []byte
-	rest     []byte // mapped
+	rest     []byte
+	mapped   []byte // rest, if it is
 	long     []byte // a datagram that does not lie in one piece
 	nearSize int
 	restSize int
@@ -28,12 +28,12 @@ const ControlSpace = unix.SizeofCmsghdr + (unix.SizeofInet6Pktinfo+7)&^7
 
 // NewIncoming makes memory for datagrams of up to most octets, of which the first near lie together; that is best no power of two, or
 // the begins of all would share cache lines.
-func NewIncoming(near, most int) (*Incoming, error) {
+func NewIncoming(near, most int) *Incoming {
 	in := &Incoming{nearSize: near, restSize: most - near, near: make([]byte, Batch*near)}
 	var err error
-	in.rest, err = unix.Mmap(-1, 0, Batch*in.restSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, fmt.Errorf("memory for packets: %w", err)
+	in.mapped, err = unix.Mmap(-1, 0, Batch*in.restSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	if in.rest = in.mapped; err != nil { // such as for a limit of mappings
+		in.rest = make([]byte, Batch*in.restSize)
 	}
 	for i := range in.headers {
 		v := &in.vecs[i]
@@ -43,7 +43,7 @@ func NewIncoming(near, most int) (*Incoming, error) {
 		in.headers[i].Iov = &v[0]
 		in.headers[i].SetIovlen(len(v))
 	}
-	return in, nil
+	return in
 }
 
 // WithNames makes it note who sent each datagram, WithControls its control message.
@@ -63,11 +63,11 @@ func (in *Incoming) WithControls() {
 
 // Close gives the memory back.
 func (in *Incoming) Close() error {
-	rest := in.rest
-	if in.rest = nil; rest == nil {
+	mapped := in.mapped
+	if in.rest, in.mapped = nil, nil; mapped == nil {
 		return nil
 	}
-	return unix.Munmap(rest)
+	return unix.Munmap(mapped)
 }
 
 // Receive reads what the socket has, a batch at most. The error is EAGAIN if it has nothing, else what the system says of the

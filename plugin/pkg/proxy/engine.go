@@ -192,7 +192,7 @@ func (e *engine) reap(now int64) {
 	e.udp.reap(e, conf, now)
 	e.streams.reap(e, conf, now)
 	e.reapAt = never
-	if len(e.udp.all)+len(e.streams.conns) > 0 {
+	if e.udp.n+len(e.streams.conns) > 0 {
 		e.reapAt = now + conf.reapEvery()
 	}
 }
@@ -215,6 +215,7 @@ func (e *engine) stop() {
 	if sockets != nil {
 		sockets.stop()
 	}
+	e.unsent.Each(func(*unsent) {}) // what lanes have just read, they are done with
 	e.quic.stop()
 	e.running.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -17,7 +18,7 @@ import (
 // mirror is sockets without a system: what is sent comes back at once as a reply.
 type mirror struct{ to receiver }
 
-func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket) (socket, error) {
+func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket, _ *wire.Lane) (socket, error) {
 	return &mirrorSocket{to: m.to, owner: owner, buf: make([]byte, 512)}, nil
 }
 func (mirror) stop() {}
@@ -161,8 +162,8 @@ func TestEachExchangeEndsOnce(t *testing.T) {
 		if begun.Load() != ended.Load() {
 			t.Errorf("stream %v: %d exchanges, %d ends", stream, begun.Load(), ended.Load())
 		}
-		if p.engine.wheel.n != 0 || len(p.engine.udp.all) != 0 || len(p.engine.streams.conns) != 0 {
-			t.Errorf("stream %v: %d are left in the wheel, %d sockets, %d connections", stream, p.engine.wheel.n, len(p.engine.udp.all), len(p.engine.streams.conns))
+		if p.engine.wheel.n != 0 || p.engine.udp.n != 0 || len(p.engine.streams.conns) != 0 {
+			t.Errorf("stream %v: %d are left in the wheel, %d sockets, %d connections", stream, p.engine.wheel.n, p.engine.udp.n, len(p.engine.streams.conns))
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestIdleEngineSleeps(t *testing.T) {
 		eventually(t, "the clock sleeps for ever", func() bool {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			return len(e.udp.all) == 0 && len(e.streams.conns) == 0 && e.wheel.n == 0 && e.reapAt == never && e.wakeAt == never
+			return e.udp.n == 0 && len(e.streams.conns) == 0 && e.wheel.n == 0 && e.reapAt == never && e.wakeAt == never
 		})
 		p.prober.mu.Lock()
 		running := p.prober.running

@@ -10,11 +10,11 @@ import (
 // This file is what an operating system has to offer for UDP; socket_linux.go is the quick way, socket_portable.go the
 // one that works everywhere.
 
-// sockets opens connected UDP sockets and reads them all, on goroutines of its own.
+// sockets opens connected UDP sockets and reads them all, on goroutines of its own, or of lanes.
 type sockets interface {
 	// open makes a socket on a random port of local (of any address if that is not valid), connected to remote. What
-	// comes in is told to the receiver with owner.
-	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error)
+	// comes in is told to the receiver with owner, in lane if that can be. lane is the caller's, nil if it is in none.
+	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, lane *wire.Lane) (socket, error)
 	// stop ends all reading, and waits for that. Sockets that are still open are closed one by one.
 	stop()
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -8,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -16,19 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollSockets reads any number of sockets on one goroutine. Go's poller knows none of them: it watches the epoll
-// descriptor in which they are, and wakes the reader when that has something; all else are system calls that
-// do not wait. So a reply costs two of them, and an idle socket no goroutine and no stack.
+// epollSockets reads any number of sockets. The goroutine of a lane reads those that were opened in it; one of its own reads
+// the others.
 type epollSockets struct {
 	to    receiver
-	epoll *os.File
-	fd    int // epoll's
+	set   *mmsg.Set[*epollSocket]
 	ended chan struct{}
+	lane  *wire.Lane // of the own goroutine
 
-	mu      sync.Mutex
-	table   []*epollSocket // by the index that epoll tells us
-	free    []int32        // unused places of table
-	stopped bool           // fd is not epoll's any more
+	mu sync.Mutex // guards where sockets are watched
 }
 
 // epollSocket is a descriptor with a count of its users: it is closed when the last one is done with it, so that
@@ -39,55 +35,58 @@ type epollSocket struct {
 	owner   *udpSocket
 	local   net.Addr
 	peer    netip.AddrPort
-	index   int32
 	segment bool // what leaves together may go together through the kernel
 	in      *epollSockets
+
+	// guarded by in.mu
+	closed  bool
+	watcher wire.Watcher // nil if the own goroutine reads it
+	index   int32        // for Unwatch, or in set; -1 in none
 }
 
 // replySpace is the octets of most replies: they lie together.
 const replySpace = 1536 + 64
 
 func newSockets(to receiver) (sockets, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	set, err := mmsg.NewSet[*epollSocket]()
 	if err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
-	}
-	if err := unix.SetNonblock(fd, true); err != nil { // so that Go's poller takes it
-		unix.Close(fd)
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	s := &epollSockets{to: to, epoll: os.NewFile(uintptr(fd), "epoll"), fd: fd, ended: make(chan struct{})}
-	raw, err := s.epoll.SyscallConn()
-	var in *mmsg.Incoming
-	if err == nil {
-		in, err = mmsg.NewIncoming(replySpace, maxDatagram)
-	}
-	if err != nil {
-		s.epoll.Close()
 		return nil, err
 	}
-	go s.run(raw, in)
+	s := &epollSockets{to: to, set: set, ended: make(chan struct{})}
+	go s.run()
 	return s, nil
 }
 
-func (s *epollSockets) run(raw syscall.RawConn, in *mmsg.Incoming) {
+func (s *epollSockets) run() {
 	defer close(s.ended)
-	r := &epollReader{sockets: s, in: in, lane: wire.NewLane()}
-	defer r.lane.Close()
-	defer in.Close()
-	for raw.Read(r.drain) == nil {
+	s.lane = wire.NewLane() // not by who calls newSockets, who may be in one
+	defer s.lane.Close()
+	for s.set.Wait(s.drain) == nil {
+	}
+}
+
+// drain reads each socket that has something, until none has.
+func (s *epollSockets) drain(uintptr) bool {
+	for {
+		ready := s.set.Poll()
+		if len(ready) == 0 {
+			return false
+		}
+		s.lane.Enter()
+		for _, e := range ready {
+			e.ReadIn(s.lane)
+		}
+		s.lane.Done(0)
+		s.lane.Leave()
 	}
 }
 
 func (s *epollSockets) stop() {
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
-	s.epoll.Close() // ends run
+	s.set.Close() // ends run
 	<-s.ended
 }
 
-func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket) (socket, error) {
+func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, lane *wire.Lane) (socket, error) {
 	fail := func(err error) (socket, error) {
 		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: err}
 	}
@@ -114,42 +113,56 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 	}
 	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s, segment: mmsg.Segments(remote.Addr())}
 	e.users.Store(1)
-	if err := s.watch(e); err != nil {
+	if err := s.watch(e, lane); err != nil {
 		unix.Close(fd)
 		return fail(err)
 	}
 	return e, nil
 }
 
-// watch puts e into the table and into epoll. The lock is held for the latter, so that stop cannot come between.
-func (s *epollSockets) watch(e *epollSocket) error {
+// watch has e read in lane, or by the own goroutine if there is none, or nobody who watches in it.
+func (s *epollSockets) watch(e *epollSocket, lane *wire.Lane) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped {
+	if lane != nil {
+		if w := lane.Watcher(); w != nil {
+			if e.index, err = w.Watch(e.fd, e); err == nil {
+				e.watcher = w
+				return nil
+			}
+		}
+	}
+	e.index, err = s.set.Add(e.fd, e)
+	if errors.Is(err, os.ErrClosed) {
 		return errStopped
 	}
-	e.index = int32(len(s.table))
-	if n := len(s.free) - 1; n >= 0 {
-		e.index = s.free[n]
+	return err
+}
+
+// Orphaned implements wire.Readable: the own goroutine reads it from now on.
+func (e *epollSocket) Orphaned() {
+	s := e.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.closed {
+		return
 	}
-	err := unix.EpollCtl(s.fd, unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: e.index})
-	if err != nil {
-		return os.NewSyscallError("epoll_ctl", err)
+	e.watcher, e.index = nil, -1
+	if index, err := s.set.Add(e.fd, e); err == nil { // else it is stopped, or what was sent is as if no reply came
+		e.index = index
 	}
-	if n := len(s.free) - 1; n >= 0 {
-		s.free = s.free[:n]
-		s.table[e.index] = e
-	} else {
-		s.table = append(s.table, e)
-	}
-	return nil
 }
 
 func (s *epollSockets) forget(e *epollSocket) {
 	s.mu.Lock()
-	s.table[e.index] = nil
-	s.free = append(s.free, e.index)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	e.closed = true
+	switch {
+	case e.watcher != nil:
+		e.watcher.Unwatch(e.index)
+	case e.index >= 0:
+		s.set.Remove(e.index)
+	}
 }
 
 // hold makes sure that the descriptor stays open until release, and reports false if it is closed.
@@ -239,67 +252,45 @@ func (e *epollSocket) err(op string, errno syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "udp", Source: e.local, Addr: net.UDPAddrFromAddrPort(e.peer), Err: os.NewSyscallError(op, errno)}
 }
 
-// epollReader is what the reading goroutine alone uses.
-type epollReader struct {
-	sockets *epollSockets
-	lane    *wire.Lane // in which those go on who wait for the replies
-	in      *mmsg.Incoming
-	batch   batch
-	events  [128]unix.EpollEvent
-	ready   [128]*epollSocket
+// reading is the memory for what is read in a lane, whoever's it is.
+type reading struct {
+	in    *mmsg.Incoming
+	batch batch
 }
 
-// drain reads each socket that has something, until none has.
-func (r *epollReader) drain(fd uintptr) bool {
-	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&r.events[0])), uintptr(len(r.events)), 0, 0, 0)
-		if errno == unix.EINTR {
-			continue
-		}
-		if errno != 0 || n == 0 {
-			return false
-		}
-		r.lane.Enter()
-		for _, e := range r.take(int(n)) {
-			r.read(e)
-			e.release()
-		}
-		r.lane.Done(0)
-		r.lane.Leave()
+var readings wire.PerLane[reading]
+
+// readingIn is that of a lane.
+func readingIn(lane *wire.Lane) *reading {
+	r := readings.Get(lane)
+	if r.in == nil {
+		r.in = mmsg.NewIncoming(replySpace, maxDatagram)
 	}
+	return r
 }
 
-// take is the sockets of the first n events, held. One that was closed meanwhile is left out, and one
-// that took its place in the table is read in vain.
-func (r *epollReader) take(n int) []*epollSocket {
-	ready := r.ready[:0]
-	r.sockets.mu.Lock()
-	for i := range n {
-		if e := r.sockets.table[r.events[i].Fd]; e != nil && e.hold() {
-			ready = append(ready, e)
-		}
+// ReadIn implements wire.Readable. It reads a batch; who watches tells again if there is more.
+func (e *epollSocket) ReadIn(lane *wire.Lane) {
+	if !e.hold() {
+		return
 	}
-	r.sockets.mu.Unlock()
-	return ready
-}
-
-// read reads a batch; epoll tells again if there is more.
-func (r *epollReader) read(e *epollSocket) {
+	defer e.release()
+	r := readingIn(lane)
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
-		to, now := r.sockets.to, r.sockets.to.now()
+		to, now := e.in.to, e.in.to.now()
 		for i := range n {
 			b := r.in.Datagram(i)
 			r.batch.datagrams = append(r.batch.datagrams, b)
 			if len(b) > replySpace { // good until the next one only
-				to.received(e.owner, &r.batch, r.lane, now)
+				to.received(e.owner, &r.batch, lane, now)
 			}
 		}
-		to.received(e.owner, &r.batch, r.lane, now)
+		to.received(e.owner, &r.batch, lane, now)
 	case unix.EAGAIN:
 	default:
-		r.sockets.to.failed(e.owner, e.err("read", errno))
+		e.in.to.failed(e.owner, e.err("read", errno))
 	}
 }
 

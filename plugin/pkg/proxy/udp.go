@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -14,10 +15,15 @@ import (
 type udpPool struct {
 	make    func(receiver) (sockets, error) // newSockets
 	sockets sockets
-	all     []*udpSocket
+	lists   []*socketList // of lanes, and one for those who are in none
+	none    socketList
+	n       int // in all lists
 	idle    int // of these without an exchange
 	opening int
 }
+
+// socketList is sockets from which one is taken at random.
+type socketList struct{ all []*udpSocket }
 
 const wornOut = 512 // exchanges
 
@@ -29,7 +35,8 @@ type udpSocket struct {
 	opened  int64
 	used    int64 // when the last exchange ended
 	carried int   // exchanges
-	index   int   // in the pool
+	list    *socketList
+	index   int // in list
 }
 
 // askUDP sends x at the time now: at the end of the batch that lane is in, or at once without one.
@@ -40,7 +47,7 @@ func (e *engine) askUDP(x *Exchange, lane *wire.Lane, now int64) {
 	s := later.socket()
 	if s == nil {
 		var err error
-		if s, err = e.socketFor(x); err != nil {
+		if s, err = e.socketFor(x, later, lane); err != nil {
 			e.unlock()
 			e.end(x, err)
 			return
@@ -90,22 +97,27 @@ func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
 	}
 }
 
-// socketFor is a socket that takes x: a new one, or if there are enough, any one. mu is held, but not all the time.
-func (e *engine) socketFor(x *Exchange) (*udpSocket, error) {
+// socketFor is a socket that takes x: a new one, or if there are enough, any one of those that are read where x was begun. mu is
+// held, but not all the time.
+func (e *engine) socketFor(x *Exchange, later *unsent, lane *wire.Lane) (*udpSocket, error) {
 	if e.stopped {
 		return nil, errStopped
 	}
 	p := &e.udp
-	if n := len(p.all) + p.opening; n < maxSockets && socketBudget.take(n < minSockets) {
+	list := &p.none
+	if later != nil && lane.Watcher() != nil {
+		list = &later.own
+	}
+	if n := p.n + p.opening; n < maxSockets && socketBudget.take(n < minSockets) {
 		p.opening++
 		e.unlock()
-		s, err := e.openUDP()
+		s, err := e.openUDP(lane)
 		e.mu.Lock()
 		p.opening--
 		switch {
 		case err != nil:
 			socketBudget.give()
-			if len(p.all) == 0 {
+			if p.n == 0 {
 				return nil, err
 			}
 		case e.stopped:
@@ -113,22 +125,35 @@ func (e *engine) socketFor(x *Exchange) (*udpSocket, error) {
 			e.doomed = append(e.doomed, s)
 			return nil, errStopped
 		default:
-			s.opened, s.index = e.now(), len(p.all)
-			p.all = append(p.all, s)
+			s.opened = e.now()
+			p.add(s, list)
 			e.keepHouse(s.opened)
 			e.proxy.counts.misses.get(viaUDP).Inc()
 			return s, nil
 		}
 	}
-	if len(p.all) == 0 {
+	if p.n == 0 {
 		return nil, ErrBusy
 	}
-	s := p.all[e.random.Uint64()%uint64(len(p.all))]
+	for i := 0; len(list.all) == 0; i++ { // there is one that is read elsewhere
+		list = p.lists[i]
+	}
+	s := list.all[e.random.Uint64()%uint64(len(list.all))]
 	if s.pending.n >= crowded {
 		return nil, ErrBusy
 	}
 	e.reuse(x)
 	return s, nil
+}
+
+// add puts a new socket into a list of the pool.
+func (p *udpPool) add(s *udpSocket, list *socketList) {
+	if !slices.Contains(p.lists, list) {
+		p.lists = append(p.lists, list)
+	}
+	s.list, s.index = list, len(list.all)
+	list.all = append(list.all, s)
+	p.n++
 }
 
 // reuse notes that x goes out on a socket that others had before.
@@ -138,7 +163,7 @@ func (e *engine) reuse(x *Exchange) {
 }
 
 // openUDP opens a socket. mu is not held.
-func (e *engine) openUDP() (*udpSocket, error) {
+func (e *engine) openUDP(lane *wire.Lane) (*udpSocket, error) {
 	remote, err := e.proxy.remote()
 	if err != nil {
 		return nil, err
@@ -148,7 +173,7 @@ func (e *engine) openUDP() (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{engine: e}
-	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s)
+	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s, lane)
 	return s, err
 }
 
@@ -280,37 +305,45 @@ func (s *udpSocket) drop(x *Exchange, now int64) {
 
 // close closes an idle socket.
 func (p *udpPool) close(e *engine, s *udpSocket) {
-	last := len(p.all) - 1
-	p.all[s.index] = p.all[last]
-	p.all[s.index].index = s.index
-	p.all[last] = nil
-	p.all = p.all[:last]
+	all := s.list.all
+	last := len(all) - 1
+	all[s.index] = all[last]
+	all[s.index].index = s.index
+	all[last] = nil
+	s.list.all = all[:last]
+	p.n--
 	p.idle--
 	socketBudget.give()
 	e.doomed = append(e.doomed, s)
 }
 
-func (p *udpPool) reap(e *engine, conf *config, now int64) {
-	for i := len(p.all) - 1; i >= 0; i-- {
-		if s := p.all[i]; s.pending.n == 0 && (conf.idled(s.used, now) || conf.aged(s.opened, now)) {
-			p.close(e, s)
+// each calls f with each socket, which it may close.
+func (p *udpPool) each(f func(*udpSocket)) {
+	for _, list := range p.lists {
+		for i := len(list.all) - 1; i >= 0; i-- {
+			f(list.all[i])
 		}
 	}
+}
+
+func (p *udpPool) reap(e *engine, conf *config, now int64) {
+	p.each(func(s *udpSocket) {
+		if s.pending.n == 0 && (conf.idled(s.used, now) || conf.aged(s.opened, now)) {
+			p.close(e, s)
+		}
+	})
 }
 
 // stop takes all exchanges and dooms all sockets.
 func (p *udpPool) stop(e *engine) (failures []failure) {
 	now := e.now()
-	for i := len(p.all) - 1; i >= 0; i-- {
-		s := p.all[i]
+	p.each(func(s *udpSocket) {
 		for _, x := range s.pending.all() {
 			e.take(x, now)
 			failures = append(failures, failure{x, errStopped})
 		}
-	}
-	for i := len(p.all) - 1; i >= 0; i-- {
-		p.close(e, p.all[i])
-	}
+	})
+	p.each(func(s *udpSocket) { p.close(e, s) })
 	return failures
 }
 

@@ -284,7 +284,7 @@ func TestLateReply(t *testing.T) {
 func (e *engine) openSockets() (all, idle int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.udp.all), e.udp.idle
+	return e.udp.n, e.udp.idle
 }
 
 func TestSocketsAreClosed(t *testing.T) {

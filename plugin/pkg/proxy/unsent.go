@@ -14,7 +14,8 @@ type unsent struct {
 
 	// guarded by the engine's lock
 	filling []unsentQuery
-	run     int // the last so many have the same socket
+	run     int        // the last so many have the same socket
+	own     socketList // the lane's goroutine reads them
 
 	sendMu sync.Mutex // never held while the engine's lock is
 	going  []unsentQuery

@@ -16,6 +16,24 @@ type Lane struct {
 	id      int
 	touched []Batched
 	senders []Sender
+	watcher Watcher
+}
+
+// Watcher is the goroutine of a lane that reads descriptors of others, too, between its own batches: what comes back for a query
+// is best read where the query was served.
+type Watcher interface {
+	// Watch has r told when descriptor fd has something to read, until Unwatch, for which the index is. The caller is in the lane.
+	Watch(fd int, r Readable) (index int32, err error)
+	// Unwatch may be called by any goroutine. The descriptor is closed after it.
+	Unwatch(index int32)
+}
+
+// Readable is what reads a descriptor.
+type Readable interface {
+	// ReadIn reads what there is, without waiting. The caller is in the lane. It may be called after Unwatch, too.
+	ReadIn(l *Lane)
+	// Orphaned tells that the goroutine of the lane ends: nobody watches the descriptor any more.
+	Orphaned()
 }
 
 // Sender has replies to send when a batch is over and all of it is counted.
@@ -61,6 +79,12 @@ func (l *Lane) Close() {
 // Enter begins a batch; TryEnter does so if no batch is being served on the lane.
 func (l *Lane) Enter()         { l.mu.Lock() }
 func (l *Lane) TryEnter() bool { return l.mu.TryLock() }
+
+// WatchWith makes w what Watcher returns. It is called before the lane is first entered.
+func (l *Lane) WatchWith(w Watcher) { l.watcher = w }
+
+// Watcher is who reads descriptors of others in the lane, nil if nobody does.
+func (l *Lane) Watcher() Watcher { return l.watcher }
 
 // Done tells those that touched the lane that all queries of the batch are served, and how long that took. Replies are
 // sent after it, so that who got one finds it counted.

@@ -1,0 +1,109 @@
+package mmsg
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipes makes descriptors to read, each with one to write.
+func pipes(t *testing.T, n int) (readers, writers []int) {
+	t.Helper()
+	for range n {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(p[0]); unix.Close(p[1]) })
+		readers, writers = append(readers, p[0]), append(writers, p[1])
+	}
+	return readers, writers
+}
+
+func TestSet(t *testing.T) {
+	s, err := NewSet[string]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, writers := pipes(t, 4)
+	polled := func() []string {
+		all := slices.Clone(s.Poll())
+		slices.Sort(all)
+		return all
+	}
+	var index [3]int32
+	for i, name := range []string{"a", "b", "c"} {
+		if index[i], err = s.Add(readers[i], name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AddSilent(readers[3]); err != nil {
+		t.Fatal(err)
+	}
+	if got := polled(); len(got) != 0 || s.Len() != 3 {
+		t.Errorf("%d in the set; %q have something", s.Len(), got)
+	}
+	unix.Write(writers[0], []byte("x"))
+	unix.Write(writers[2], []byte("x"))
+	for range 2 { // until it is read
+		if got := polled(); !slices.Equal(got, []string{"a", "c"}) {
+			t.Errorf("%q have something", got)
+		}
+	}
+	s.Remove(index[2])
+	if got := polled(); !slices.Equal(got, []string{"a"}) || s.Len() != 2 {
+		t.Errorf("%d in the set; %q have something", s.Len(), got)
+	}
+	unix.Read(readers[0], make([]byte, 10))
+
+	// A wait ends with what comes, also on what is silent, or with its deadline.
+	looks := 0
+	go func() { time.Sleep(20 * time.Millisecond); unix.Write(writers[1], []byte("x")) }()
+	err = s.Wait(func(uintptr) bool { looks++; return slices.Equal(polled(), []string{"b"}) })
+	if err != nil || looks < 2 {
+		t.Errorf("%v after %d looks", err, looks)
+	}
+	unix.Read(readers[1], make([]byte, 10))
+	go func() { time.Sleep(20 * time.Millisecond); unix.Write(writers[3], []byte("x")) }()
+	if err = s.Wait(func(uintptr) bool {
+		n, _ := unix.Read(readers[3], make([]byte, 10))
+		return n > 0
+	}); err != nil || len(polled()) != 0 {
+		t.Errorf("%v; %q have something", err, polled())
+	}
+	s.SetDeadline(time.Now().Add(20 * time.Millisecond))
+	if err := s.Wait(func(uintptr) bool { return false }); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	s.SetDeadline(time.Time{})
+
+	go func() { time.Sleep(20 * time.Millisecond); s.Close() }()
+	if err := s.Wait(func(uintptr) bool { return false }); !errors.Is(err, os.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := s.Add(readers[2], "e"); !errors.Is(err, os.ErrClosed) {
+		t.Error(err)
+	}
+	s.Remove(index[0])
+}
+
+func TestSetClose(t *testing.T) {
+	s, err := NewSet[string]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, _ := pipes(t, 3)
+	first, _ := s.Add(readers[0], "a")
+	s.Add(readers[1], "b")
+	s.Remove(first)
+	if index, err := s.Add(readers[2], "c"); index != first || err != nil {
+		t.Errorf("got index %d, %v; %d was free", index, err, first)
+	}
+	if rest := s.Close(); !slices.Equal(rest, []string{"c", "b"}) {
+		t.Errorf("%q were in the set", rest)
+	}
+}

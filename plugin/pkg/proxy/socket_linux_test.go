@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"golang.org/x/sys/unix"
+
+	"github.com/miekg/dns"
+)
+
+// lookout is a lane's goroutine that reads when the test says so.
+type lookout struct {
+	mu      sync.Mutex
+	watched map[int32]wire.Readable
+	next    int32
+	ended   bool
+}
+
+func (l *lookout) Watch(_ int, r wire.Readable) (int32, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return 0, os.ErrClosed
+	}
+	l.next++
+	if l.watched == nil {
+		l.watched = map[int32]wire.Readable{}
+	}
+	l.watched[l.next] = r
+	return l.next, nil
+}
+
+func (l *lookout) Unwatch(index int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.watched, index)
+}
+
+func (l *lookout) all() (all []wire.Readable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.watched {
+		all = append(all, r)
+	}
+	return all
+}
+
+// A socket that was opened in a lane whose goroutine watches is read there, and nowhere else; when that goroutine ends, what comes is
+// read all the same.
+func TestLaneReadsItsSockets(t *testing.T) {
+	p := proxyTo(t, udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }), transport.DNS)
+	lane, watch := wire.NewLane(), new(lookout)
+	defer lane.Close()
+	lane.WatchWith(watch)
+	ends := make(told, 1)
+	begin := func() *Exchange {
+		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}
+		lane.Enter()
+		p.BeginIn(x, lane)
+		lane.Done(0)
+		lane.Leave()
+		return x
+	}
+	waits := func() {
+		t.Helper()
+		select {
+		case <-ends:
+			t.Fatal("was read elsewhere")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	gets := func(want *Exchange, in *wire.Lane) {
+		t.Helper()
+		select {
+		case x := <-ends:
+			if x != want || x.Err != nil || in != nil && x.Lane != in || in == nil && x.Lane == lane {
+				t.Errorf("ended with %v, in the lane: %v", x.Err, x.Lane == lane)
+			}
+		case <-time.After(time.Second):
+			t.Fatal("no reply")
+		}
+	}
+
+	x := begin()
+	waits()
+	lane.Enter()
+	for _, r := range watch.all() {
+		r.ReadIn(lane)
+	}
+	lane.Leave()
+	gets(x, lane)
+
+	x = begin()
+	waits()
+	for _, r := range watch.all() { // the lane's goroutine ends
+		r.Orphaned()
+	}
+	watch.ended = true
+	gets(x, nil)
+	gets(begin(), nil)
+}
+
+// What is closed is not watched any more, and its late reading or end does no harm.
+func TestClosedSocketIsNotWatched(t *testing.T) {
+	p := proxyTo(t, udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
+	lane, watch := wire.NewLane(), new(lookout)
+	defer lane.Close()
+	lane.WatchWith(watch)
+	ends := make(told, 1)
+	lane.Enter()
+	p.BeginIn(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}, lane)
+	lane.Done(0)
+	lane.Leave()
+	before := watch.all()
+	p.Stop()
+	if x := <-ends; !errors.Is(x.Err, errStopped) {
+		t.Error(x.Err)
+	}
+	if after := watch.all(); len(before) != 1 || len(after) != 0 {
+		t.Errorf("%d sockets were watched, %d are after the end", len(before), len(after))
+	}
+	lane.Enter()
+	before[0].ReadIn(lane)
+	lane.Leave()
+	before[0].Orphaned()
+}
+
+// A socket that was closed before its lane's goroutine ended is nobody's.
+func TestClosedSocketIsNoOrphan(t *testing.T) {
+	all, err := newSockets(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.stop()
+	lane := wire.NewLane()
+	defer lane.Close()
+	lane.WatchWith(new(lookout))
+	s, err := all.open(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"), nil, lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := s.(*epollSocket).fd
+	s.close()
+	var others [2]int // have its number now
+	if err := unix.Pipe(others[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { unix.Close(others[0]); unix.Close(others[1]) }()
+	if others[0] != fd && others[1] != fd {
+		if err := unix.Dup3(others[0], fd, unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+	}
+	s.(*epollSocket).Orphaned()
+	if n := all.(*epollSockets).set.Len(); n != 0 {
+		t.Errorf("%d sockets are watched", n)
+	}
+}
