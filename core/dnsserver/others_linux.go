@@ -126,16 +126,10 @@ func (o *otherDescriptors) readAll(uintptr) bool {
 // readOnce reads those of the others that have something.
 func (o *otherDescriptors) readOnce() bool {
 	ready := o.set.Poll()
-	if len(ready) == 0 {
-		return false
+	if len(ready) > 0 {
+		o.lane.Read(ready)
 	}
-	o.lane.Enter()
-	for _, r := range ready {
-		r.ReadIn(o.lane)
-	}
-	o.lane.Done(0)
-	o.lane.Leave()
-	return true
+	return len(ready) > 0
 }
 
 // endOthers gives back what is watched.

@@ -20,7 +20,7 @@ import (
 // the others.
 type epollSockets struct {
 	to    receiver
-	set   *mmsg.Set[*epollSocket]
+	set   *mmsg.Set[wire.Readable]
 	ended chan struct{}
 	lane  *wire.Lane // of the own goroutine
 
@@ -48,7 +48,7 @@ type epollSocket struct {
 const replySpace = 1536 + 64
 
 func newSockets(to receiver) (sockets, error) {
-	set, err := mmsg.NewSet[*epollSocket]()
+	set, err := mmsg.NewSet[wire.Readable]()
 	if err != nil {
 		return nil, err
 	}
@@ -67,18 +67,10 @@ func (s *epollSockets) run() {
 
 // drain reads each socket that has something, until none has.
 func (s *epollSockets) drain(uintptr) bool {
-	for {
-		ready := s.set.Poll()
-		if len(ready) == 0 {
-			return false
-		}
-		s.lane.Enter()
-		for _, e := range ready {
-			e.ReadIn(s.lane)
-		}
-		s.lane.Done(0)
-		s.lane.Leave()
+	for ready := s.set.Poll(); len(ready) > 0; ready = s.set.Poll() {
+		s.lane.Read(ready)
 	}
+	return false
 }
 
 func (s *epollSockets) stop() {

@@ -86,6 +86,16 @@ func (l *Lane) WatchWith(w Watcher) { l.watcher = w }
 // Watcher is who reads descriptors of others in the lane, nil if nobody does.
 func (l *Lane) Watcher() Watcher { return l.watcher }
 
+// Read reads what is ready, as a batch of its own.
+func (l *Lane) Read(ready []Readable) {
+	l.Enter()
+	for _, r := range ready {
+		r.ReadIn(l)
+	}
+	l.Done(0)
+	l.Leave()
+}
+
 // Done tells those that touched the lane that all queries of the batch are served, and how long that took. Replies are
 // sent after it, so that who got one finds it counted.
 func (l *Lane) Done(took time.Duration) {
