@@ -36,7 +36,7 @@ func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, e
 	}
 	conf := q.config(q.engine.proxy.transport.conf.Load())
 	conf.MaxIncomingUniStreams = 0 // HTTP/3 has three
-	conn, err := t.DialEarly(ctx, net.UDPAddrFromAddrPort(remote), cfg, conf)
+	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), cfg, conf)
 	if err != nil {
 		return nil, quicErr("dial", nil, remote, err)
 	}
