@@ -151,6 +151,8 @@ func TestServeDNS(t *testing.T) {
 	if got, _ := ask(n, "service.nomad.", dns.TypeSOA); got != "NOERROR service.nomad. 30 IN SOA ns1.service.nomad. hostmaster.service.nomad. 7 3600 600 86400 30" {
 		t.Error(got)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if h := a.asked[0].Header.Get("X-Nomad-Token"); h != "secret" {
 		t.Errorf("token %q", h)
 	}
