@@ -103,21 +103,31 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// Batches cost no memory.
+// Batches cost no memory, and datagrams that go together half of the time.
 func BenchmarkBatch(b *testing.B) {
-	server, client := pair(b)
-	in := incoming(b, 1100, 65535)
-	var out Outgoing
-	packet := make([]byte, 60)
-	b.ReportAllocs()
-	for b.Loop() {
-		for range Batch {
-			out.Add(packet)
-		}
-		out.Send(client)
-		out.Clear()
-		if n, e := in.Receive(server); n != Batch {
-			b.Fatal(n, e)
-		}
+	for name, segment := range map[string]bool{"alone": false, "together": true} {
+		b.Run(name, func(b *testing.B) {
+			server, client := pair(b)
+			in := incoming(b, 1100, 65535)
+			out := Outgoing{Segment: segment}
+			packet := make([]byte, 60)
+			send := func() {
+				for range Batch {
+					out.Add(packet)
+				}
+				if e := out.Send(client); e != 0 || out.planned != segment {
+					b.Fatal(e, out.planned)
+				}
+				out.Clear()
+				if n, e := in.Receive(server); n != Batch {
+					b.Fatal(n, e)
+				}
+			}
+			send() // the first one makes the plan
+			b.ReportAllocs()
+			for b.Loop() {
+				send()
+			}
+		})
 	}
 }
