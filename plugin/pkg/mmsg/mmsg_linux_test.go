@@ -107,6 +107,9 @@ func TestSkip(t *testing.T) {
 func BenchmarkBatch(b *testing.B) {
 	for name, segment := range map[string]bool{"alone": false, "together": true} {
 		b.Run(name, func(b *testing.B) {
+			if segment {
+				needsSegmentation(b)
+			}
 			server, client := pair(b)
 			in := incoming(b, 1100, 65535)
 			out := Outgoing{Segment: segment}
