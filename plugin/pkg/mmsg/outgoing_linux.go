@@ -21,7 +21,12 @@ type Outgoing struct {
 
 	plan    *plan // nil if nothing ever went together
 	planned bool  // the batch goes by it
+	pause   int   // so many batches go without one
 }
+
+// pauseAfterRefusal is for how many batches nothing goes together after the system refused that: it would do so again, as some devices
+// cannot cut, nor can what is to be encrypted.
+const pauseAfterRefusal = 1000
 
 // Add puts b, which is not empty, into the batch and returns its header, to which the address and the control message go if the
 // socket needs them. There must be room, of which Batch is all.
@@ -54,7 +59,11 @@ func (o *Outgoing) Header(i int) *Header  { return &o.headers[i] }
 // Send sends what was not sent before. An error is what the system says of the next one, EAGAIN that the socket takes no
 // more now.
 func (o *Outgoing) Send(fd uintptr) syscall.Errno {
-	if o.n > 1 && o.sent == 0 && !o.planned && canSegment() {
+	switch {
+	case o.n < 2 || o.sent > 0 || o.planned || !canSegment():
+	case o.pause > 0:
+		o.pause--
+	default:
 		o.planned = o.arrange()
 	}
 	for o.sent < o.n {
@@ -76,7 +85,8 @@ func (o *Outgoing) sendSome(fd uintptr) (int, syscall.Errno) {
 	case 0, unix.EAGAIN, unix.ECONNREFUSED: // the last is about an earlier datagram
 		return n, e
 	}
-	if o.plan.together() { // one of them may be what is wrong, or the device does not cut
+	if o.plan.together() {
+		o.pause = pauseAfterRefusal
 		o.plan.alone(o)
 		return 0, 0
 	}

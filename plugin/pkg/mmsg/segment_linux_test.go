@@ -171,6 +171,18 @@ func TestSegmentsRefused(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 
+	for i := range pauseAfterRefusal + 2 { // then it is tried again
+		out.Add(saying(40))
+		out.Add(saying(40))
+		if e := out.Send(client); e != 0 || out.planned != (i == pauseAfterRefusal) {
+			t.Fatalf("batch %d after a refusal: %v, planned: %v", i, e, out.planned)
+		}
+		out.Clear()
+		if got := lengthsOf(t, server); !slices.Equal(got, []int{40, 40}) {
+			t.Fatalf("batch %d: got %v", i, got)
+		}
+	}
+
 	for _, n := range []int{40, 50, 60} {
 		out.Add(saying(n))
 	}
