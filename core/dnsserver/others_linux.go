@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -15,7 +16,9 @@ import (
 type otherDescriptors struct {
 	sock *batchedSocket
 	lane *wire.Lane
-	set  *mmsg.Set[wire.Readable]
+
+	// set is nil as long as nothing is watched: most loops never need it. Only the loop changes it, with wakeMu held.
+	set *mmsg.Set[wire.Readable]
 
 	// methods as values, made once
 	look    func(uintptr) bool
@@ -26,19 +29,17 @@ type otherDescriptors struct {
 const closedCheck = time.Second
 
 // readOthers lets plugins have descriptors read in lane.
-func (s *batchedSocket) readOthers(lane *wire.Lane) { lane.WatchWith(&watcher{sock: s, lane: lane}) }
-
-// watcher makes the set when the first one is to be watched: most loops never need it.
-type watcher struct {
-	sock *batchedSocket
-	lane *wire.Lane
+func (s *batchedSocket) readOthers(lane *wire.Lane) {
+	o := &s.others
+	o.sock, o.lane = s, lane
+	o.look, o.reading = o.readAll, s.take
+	lane.WatchWith(o)
 }
 
-// Watch implements wire.Watcher.
-func (w *watcher) Watch(fd int, r wire.Readable) (index int32, err error) {
-	o := w.sock.others
-	if o == nil {
-		if o, err = w.sock.beginOthers(w.lane); err != nil {
+// Watch implements wire.Watcher. It is called within a batch of the loop.
+func (o *otherDescriptors) Watch(fd int, r wire.Readable) (index int32, err error) {
+	if o.set == nil {
+		if err := o.begin(); err != nil {
 			return 0, err
 		}
 	}
@@ -46,26 +47,23 @@ func (w *watcher) Watch(fd int, r wire.Readable) (index int32, err error) {
 }
 
 // Unwatch implements wire.Watcher.
-func (w *watcher) Unwatch(index int32) { w.sock.others.set.Remove(index) }
+func (o *otherDescriptors) Unwatch(index int32) { o.set.Remove(index) }
 
-// beginOthers is called within a batch of the loop.
-func (s *batchedSocket) beginOthers(lane *wire.Lane) (*otherDescriptors, error) {
+// begin makes the set.
+func (o *otherDescriptors) begin() error {
 	set, err := mmsg.NewSet[wire.Readable]()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if cerr := s.raw.Control(func(fd uintptr) { err = set.AddSilent(int(fd)) }); cerr != nil || err != nil {
+	if cerr := o.sock.raw.Control(func(fd uintptr) { err = set.AddSilent(int(fd)) }); cerr != nil || err != nil {
 		set.Close()
-		return nil, errors.Join(cerr, err)
+		return errors.Join(cerr, err)
 	}
-	o := &otherDescriptors{sock: s, lane: lane, set: set}
-	o.look = o.readAll
-	o.reading = func(fd uintptr) { s.recvmmsg(fd) }
-	s.wakeMu.Lock()
-	defer s.wakeMu.Unlock()
-	s.others = o
+	o.sock.wakeMu.Lock()
+	defer o.sock.wakeMu.Unlock()
+	o.set = set
 	o.rest()
-	return o, nil
+	return nil
 }
 
 // rest sets when the loop looks again whether it is to end. wakeMu is held.
@@ -79,7 +77,7 @@ func (o *otherDescriptors) rest() {
 
 // receiveByTurns is receive when there are others.
 func (s *batchedSocket) receiveByTurns() (int, error) {
-	o := s.others
+	o := &s.others
 	if !s.wait {
 		o.set.SetDeadline(time.Time{}) // else the poller would not let us look
 	}
@@ -102,7 +100,7 @@ func (o *otherDescriptors) check() {
 		return
 	}
 	o.set.Close()
-	o.sock.others = nil
+	o.set = nil
 }
 
 // readAll reads the others, and a batch from the socket. It reports false to wait until any has something.
@@ -118,6 +116,7 @@ func (o *otherDescriptors) readAll(uintptr) bool {
 		case s.n > 0, s.err != nil, !s.wait:
 			return true
 		case !others:
+			log.Idle()
 			return false
 		}
 	}
@@ -134,7 +133,7 @@ func (o *otherDescriptors) readOnce() bool {
 
 // endOthers gives back what is watched.
 func (s *batchedSocket) endOthers() {
-	if s.others == nil {
+	if s.others.set == nil {
 		return
 	}
 	for _, r := range s.others.set.Close() {

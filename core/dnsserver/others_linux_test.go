@@ -98,11 +98,11 @@ func TestLoopReadsOthers(t *testing.T) {
 		t.Error("was read elsewhere after others went")
 	}
 	h.all[0].lane.Watcher().Unwatch(h.all[0].index)
-	sock := h.all[0].lane.Watcher().(*watcher).sock
+	o := h.all[0].lane.Watcher().(*otherDescriptors)
 	for end := time.Now().Add(5 * closedCheck); ; time.Sleep(closedCheck / 10) { // then the socket is all that is waited for
-		sock.wakeMu.Lock()
-		none := sock.others == nil
-		sock.wakeMu.Unlock()
+		o.sock.wakeMu.Lock()
+		none := o.set == nil
+		o.sock.wakeMu.Unlock()
 		if none {
 			break
 		}

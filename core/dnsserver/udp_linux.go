@@ -49,9 +49,9 @@ type batchedSocket struct {
 	err       error
 	receiving func(uintptr) bool // a method as value, made once
 
-	others *otherDescriptors // that are read by turns with the socket; nil until there are any
+	others otherDescriptors // that are read by turns with the socket
 	wakeMu sync.Mutex
-	woken  bool // guarded by wakeMu, as is that others is set
+	woken  bool // guarded by wakeMu
 }
 
 func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
@@ -125,7 +125,7 @@ func enlarge(fd int) {
 
 func (s *batchedSocket) receive(wait bool) (int, error) {
 	s.wait, s.n, s.err = wait, 0, nil
-	if s.others != nil {
+	if s.others.set != nil {
 		return s.receiveByTurns()
 	}
 	if !wait {
@@ -139,17 +139,24 @@ func (s *batchedSocket) receive(wait bool) (int, error) {
 
 // recvmmsg reads a batch. It reports false to wait until there is something.
 func (s *batchedSocket) recvmmsg(fd uintptr) bool {
+	s.take(fd)
+	if s.n == 0 && s.err == nil {
+		log.Idle()
+		return !s.wait
+	}
+	return true
+}
+
+// take reads a batch, if there is one.
+func (s *batchedSocket) take(fd uintptr) {
 	n, e := s.in.Receive(fd)
 	switch e {
 	case 0:
 		s.n = n
 	case unix.EAGAIN:
-		log.Idle()
-		return !s.wait
 	default:
 		s.err = os.NewSyscallError("recvmmsg", e)
 	}
-	return true
 }
 
 func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
@@ -258,7 +265,7 @@ func (s *batchedSocket) wake() {
 	defer s.wakeMu.Unlock()
 	s.woken = true
 	s.conn.SetReadDeadline(time.Now())
-	if s.others != nil {
+	if s.others.set != nil {
 		s.others.set.SetDeadline(time.Now())
 	}
 }

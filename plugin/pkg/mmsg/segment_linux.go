@@ -109,7 +109,7 @@ func (o *Outgoing) segments(i int, s Segmentation) bool {
 	if name == nil {
 		return o.Segment
 	}
-	if (*unix.RawSockaddr)(unsafe.Pointer(name)).Family == unix.AF_INET {
+	if (*unix.RawSockaddr)(unsafe.Pointer(name)).Family == unix.AF_INET { // as covers has it, in half of the time
 		return s == SegmentAll || (*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr[0] == 127
 	}
 	return s.covers(netip.AddrFrom16((*unix.RawSockaddrInet6)(unsafe.Pointer(name)).Addr))

@@ -101,7 +101,7 @@ func TestSegments(t *testing.T) {
 				local := &net.UDPAddr{IP: loopback}
 				conn, err := net.ListenUDP(family, local)
 				if err != nil && family == "udp6" {
-					t.Skip("no IPv6 on loopback")
+					t.Skip("no IPv6 on loopback: sysctl net.ipv6.conf.lo.disable_ipv6=0")
 				}
 				server := descriptor(t, conn, err)
 				var clients [10]uintptr
