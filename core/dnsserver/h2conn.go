@@ -113,7 +113,7 @@ func (c *h2Conn) serve() {
 	<-c.inflight.drained()
 	c.cancel()
 	c.drop()
-	c.out.flush()
+	c.out.complete()
 	c.out.end()
 }
 

@@ -17,12 +17,14 @@ import (
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/http2"
 )
 
 // laneHandler does in the wire lane what the name's first label says, and tells in its answers by which way it came: the
 // last octet is 1 in the wire lane, 2 there when it waited, and 3 in the message lane.
 type laneHandler struct {
 	runs atomic.Int64
+	held chan struct{} // what queries of hold wait for
 }
 
 func (h *laneHandler) Name() string             { return "lane" }
@@ -39,6 +41,16 @@ func (h *laneHandler) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.M
 type later20 struct{}
 
 func (*later20) Then(r wire.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
+
+// untilClosed is an exchange that ends when a test says so.
+type untilClosed struct{ c <-chan struct{} }
+
+func (u *untilClosed) Then(r wire.Resumer) {
+	go func() {
+		<-u.c
+		r.Resume()
+	}()
+}
 
 func (h *laneHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	h.runs.Add(1)
@@ -68,6 +80,9 @@ func (h *laneHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Quer
 		return wire.Block
 	case label == "park" && q.Awaited() == nil:
 		q.Await(new(struct{ later20 }))
+		return wire.Park
+	case label == "hold" && q.Awaited() == nil:
+		q.Await(&untilClosed{h.held})
 		return wire.Park
 	case label == "parkunpack" && q.Awaited() == nil:
 		q.Await(new(struct{ later20 }))
@@ -265,9 +280,19 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain waited until %s", what)
+		}
+	}
+}
+
 // A parked query holds neither its connection nor others up, and the end of the server waits for it.
 func TestStopWaitsForParked(t *testing.T) {
-	s, udp, tcp := running(t, block1(".", new(laneHandler)))
+	h := &laneHandler{held: make(chan struct{})}
+	s, udp, tcp := running(t, block1(".", h))
 	var conns []*dns.Conn
 	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
 		c, err := dns.Dial(network, addr)
@@ -275,21 +300,87 @@ func TestStopWaitsForParked(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(3 * time.Second))
-		if err := c.WriteMsg(new(dns.Msg).SetQuestion("park.", dns.TypeA)); err != nil {
-			t.Fatal(err)
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		for _, name := range []string{"hold.", "www."} {
+			if err := c.WriteMsg(new(dns.Msg).SetQuestion(name, dns.TypeA)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.1" {
+			t.Errorf("%s: %v, %v", network, r, err)
 		}
 		conns = append(conns, c)
 	}
-	time.Sleep(10 * time.Millisecond)
-	if err := s.Stop(); err != nil {
-		t.Error(err)
+	eventually(t, "both are parked", func() bool { return parked.Load() == 2 })
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop() }()
+	select {
+	case err := <-stopped:
+		t.Errorf("the server ended before its queries: %v", err)
+	case <-time.After(50 * time.Millisecond):
 	}
+	close(h.held)
 	for _, c := range conns {
 		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
 			t.Errorf("%v, %v", r, err)
 		}
 	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that has closed its side, and one whose server ends, get the replies to what was parked. The last reply of a connection is
+// written by another goroutine than the one that closes it, so this is tried often.
+func TestLastRepliesOfConnections(t *testing.T) {
+	const rounds = 30
+	t.Run("tcp", func(t *testing.T) {
+		h := &laneHandler{held: make(chan struct{})}
+		_, _, tcp := running(t, block1(".", h))
+		var conns []*dns.Conn
+		for range rounds {
+			c := &dns.Conn{Conn: dial(t, tcp)}
+			if err := c.WriteMsg(new(dns.Msg).SetQuestion("hold.", dns.TypeA)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+		eventually(t, "all are parked", func() bool { return parked.Load() == rounds })
+		close(h.held)
+		for i, c := range conns {
+			if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
+				t.Errorf("%d: %v, %v", i, r, err)
+			}
+		}
+	})
+	t.Run("h2", func(t *testing.T) {
+		h := &laneHandler{held: make(chan struct{})}
+		s := serving(t, blockFor(t, "https", h))
+		var peers []*h2Peer
+		for range rounds {
+			p := rawH2(t, s.addr)
+			p.post(1, "hold.")
+			peers = append(peers, p)
+		}
+		eventually(t, "all are parked", func() bool { return parked.Load() == rounds })
+		go s.base().Stop()
+		for _, p := range peers { // one now, one when its queries are the last
+			for range 2 {
+				if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.ErrCode != http2.ErrCodeNo {
+					t.Fatalf("got %v", g)
+				}
+			}
+		}
+		close(h.held)
+		for i, p := range peers {
+			if _, _, m := p.reply(); describe(m) != "NOERROR 192.0.2.2" {
+				t.Errorf("%d: got %v", i, m)
+			}
+		}
+	})
 }
 
 func TestTooManyParked(t *testing.T) {

@@ -55,6 +55,7 @@ func (c *streamConn) serve() {
 		c.peer.Proto, c.peer.Limit, c.peer.Plain = wire.TCP, wire.MaxMessage, c.tls == nil
 		c.read()
 		<-c.inflight.drained()
+		c.out.complete()
 	}
 	if !c.hijacked.Load() {
 		c.finish()

@@ -121,6 +121,17 @@ func (w *streamWriter) flush() error {
 	return w.err
 }
 
+// complete is flush, and returns only when all that has been added is written, by whomever, or cannot be. It is for the end of a connection:
+// closing it takes what somebody else has still to write with it.
+func (w *streamWriter) complete() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write()
+	for w.writing && w.err == nil {
+		w.taken.Wait()
+	}
+}
+
 // put appends head and b. It is called with mu held, as are all below.
 func (w *streamWriter) put(head, b []byte) error {
 	if n := len(head) + len(b); w.err == nil && cap(w.pending)-len(w.pending) < n {
@@ -188,6 +199,7 @@ func (w *streamWriter) writeAll() {
 		w.taken.Broadcast()
 	}
 	w.writing = false
+	w.taken.Broadcast()
 	if len(w.pending) == 0 && cap(w.pending) > keptSpace {
 		w.drop(w.pending)
 		w.pending = nil

@@ -163,15 +163,6 @@ func (s *Server) serving() []stopper {
 	return s.running
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited until %s", what)
-		}
-	}
-}
-
 // TestProxyIsBatched has a listener with the PROXY protocol read its packets in batches, as others.
 func TestProxyIsBatched(t *testing.T) {
 	cfg := blockFor(t, "dns", who{})
