@@ -116,6 +116,7 @@ func (o *otherDescriptors) readAll(uintptr) bool {
 		case s.n > 0, s.err != nil, !s.wait:
 			return true
 		case !others:
+			s.pace.pause()
 			log.Idle()
 			return false
 		}

@@ -20,6 +20,7 @@ const serverType = "dns"
 func init() {
 	flag.StringVar(&Port, serverType+".port", DefaultPort, "Default port")
 	flag.StringVar(&Port, "p", DefaultPort, "Default port")
+	flag.BoolVar(&gather, serverType+".gather", true, "Let one loop serve the datagrams of an address while it keeps up")
 	flag.Var(new(mmsg.Segmentation), serverType+".gso", "Where datagrams may go through the kernel together: loopback (as without the flag), all or off")
 
 	caddy.RegisterServerType(serverType, caddy.ServerType{

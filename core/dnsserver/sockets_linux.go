@@ -19,9 +19,10 @@ var extra struct {
 
 // extraSockets are those of one address. Each server that uses them has descriptors of its own.
 type extraSockets struct {
-	addr  netip.AddrPort
-	conns []*net.UDPConn
-	users int
+	addr     netip.AddrPort
+	conns    []*net.UDPConn
+	users    int
+	steering *steering // nil if there are no such sockets, or the system spreads the datagrams
 }
 
 // open makes u serve conn and further sockets at its address, one for each core. Several Servers at one
@@ -49,8 +50,10 @@ func (u *udpTransport) open(conn *net.UDPConn) {
 		if u.server.sheds() {
 			s.shed(u.server)
 		}
+		s.pace.steering = u.handed.steering
 		u.sockets = append(u.sockets, s)
 	}
+	first.pace.steering = u.handed.steering
 }
 
 // takeExtra returns n more sockets at the address of conn, or as many as can be had: those that another server
@@ -71,6 +74,9 @@ func (u *udpTransport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn)
 			break // somebody has the address for himself
 		}
 		all.conns = append(all.conns, c.(*net.UDPConn))
+	}
+	if all.steering == nil && len(all.conns) > 0 && gather {
+		all.steering = newSteering(all.conns[0])
 	}
 	for _, c := range all.conns {
 		if dup := duplicate(c); dup != nil {
@@ -105,6 +111,7 @@ func (e *extraSockets) giveUp() {
 		return
 	}
 	delete(extra.sockets, e.addr)
+	e.steering.spread() // another process may go on at this address
 	for _, c := range e.conns {
 		c.Close()
 	}

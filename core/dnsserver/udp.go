@@ -19,6 +19,9 @@ import (
 	"github.com/miekg/dns"
 )
 
+// gather says whether one loop serves an address while it keeps up, where the system has means for that.
+var gather = true
+
 // ListenPacket opens the UDP socket.
 func (s *Server) ListenPacket() (net.PacketConn, error) {
 	return reuseport.ListenPacket("udp", strings.TrimPrefix(s.Addr, transport.DNS+"://"))

@@ -49,6 +49,7 @@ type batchedSocket struct {
 	err       error
 	receiving func(uintptr) bool // a method as value, made once
 
+	pace   pace
 	others otherDescriptors // that are read by turns with the socket
 	wakeMu sync.Mutex
 	woken  bool // guarded by wakeMu
@@ -100,6 +101,7 @@ func (s *batchedSocket) configure() error {
 		}
 		s.is4 = domain == unix.AF_INET
 		enlarge(int(fd))
+		s.pace.measure(fd)
 		switch {
 		case !s.wild:
 		case s.is4:
@@ -141,6 +143,7 @@ func (s *batchedSocket) receive(wait bool) (int, error) {
 func (s *batchedSocket) recvmmsg(fd uintptr) bool {
 	s.take(fd)
 	if s.n == 0 && s.err == nil {
+		s.pace.pause()
 		log.Idle()
 		return !s.wait
 	}
@@ -153,6 +156,7 @@ func (s *batchedSocket) take(fd uintptr) {
 	switch e {
 	case 0:
 		s.n = n
+		s.pace.took(fd, n)
 	case unix.EAGAIN:
 	default:
 		s.err = os.NewSyscallError("recvmmsg", e)
