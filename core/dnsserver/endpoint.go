@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
 // endpoint is our end of one connection, whatever is spoken on it: its sockets, TLS, and what its listener has
@@ -34,7 +36,7 @@ const readSpace = 4096
 // open makes the endpoint one of t. idle is called before a read that may wait. Without config there is no TLS.
 func (e *endpoint) open(t *streamTransport, conn net.Conn, config *tls.Config, idle func()) {
 	e.transport, e.conn = t, conn
-	e.low = &gatherConn{Conn: conn, owner: e, idle: idle}
+	e.low = &gatherConn{Conn: nonblock.Conn(conn), owner: e, idle: idle}
 	e.upper = e.low
 	if config != nil {
 		e.low.buf = make([]byte, readSpace)

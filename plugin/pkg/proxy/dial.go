@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
 // dialTime is how long dialling takes, as a running average; new values weigh a quarter.
@@ -48,8 +50,12 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 
 	dialer := net.Dialer{LocalAddr: conf.localAddr("tcp")}
 	conn, err := dialer.DialContext(ctx, "tcp", p.addr)
-	if err != nil || p.streamKind() == viaTCP {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	conn = nonblock.Conn(conn)
+	if p.streamKind() == viaTCP {
+		return conn, nil
 	}
 	secure := tls.Client(conn, namedTLS(conf.tls, p.addr))
 	if err := secure.HandshakeContext(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -108,7 +109,14 @@ func (p *Proxy) httpClient() *http.Client {
 	}
 	t := tls.NewHTTPSTransport(cfg)
 	t.Proxy = nil // queries that find proxies would have to pass them
-	t.DialContext = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}).DialContext
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return nonblock.Conn(conn), nil
+	}
 	c := &http.Client{Transport: t}
 	if !p.client.CompareAndSwap(nil, c) {
 		return p.client.Load()
