@@ -13,10 +13,11 @@ import (
 
 // steering tells the kernel over which sockets of one address it spreads the datagrams that come: over all, or, while one
 // loop keeps up, over none but the first. One loop that has more to do takes more at a time, and is woken less often, than
-// several that have little: below the load of a core that saves 10 to 20 % of all that a query costs.
+// several that have little: below the load of a core that saves 10 to 20 % of all that a query costs. Where most queries go
+// on to workers, on other cores, that is not so.
 //
-//	      a batch: the queue is half full, or the
-//	      loop takes a processor and has no pause
+//	      a batch: the queue is half full, the loop takes
+//	      a processor and has no pause, or hands most on
 //	        ┌──────────────────────▶
 //	gathered                        spread
 //	        ◀──────────────────────┘
@@ -26,6 +27,7 @@ import (
 type steering struct {
 	conn     syscall.Conn // one of the sockets: the kernel asks one program for all
 	gathered atomic.Bool  // written with mu held
+	handing  atomic.Bool  // most queries go to workers
 
 	mu      sync.Mutex
 	since   time.Time     // when it was gathered or spread last
@@ -83,7 +85,7 @@ func (s *steering) steer(to uint32) bool {
 
 // spread has the datagrams go to all sockets.
 func (s *steering) spread() {
-	if s == nil {
+	if s == nil || !s.gathered.Load() {
 		return
 	}
 	s.mu.Lock()
@@ -126,7 +128,7 @@ func (s *steering) consider() {
 	}
 	defer s.mu.Unlock()
 	now := time.Now()
-	if s.gathered.Load() || s.look(now) >= gatherBelow || now.Before(s.until) || !s.steer(0) {
+	if s.gathered.Load() || s.handing.Load() || s.look(now) >= gatherBelow || now.Before(s.until) || !s.steer(0) {
 		return
 	}
 	s.since = now
@@ -143,6 +145,8 @@ type pace struct {
 	began    time.Time     // of the time that is looked at: when the clock was read first since then, or later, from used on
 	unpaused time.Duration // from the pause until then
 	used     time.Duration // by the process until then, 0 if that was not looked at
+	taken    int           // datagrams since it was looked at what becomes of them
+	handed   int           // of them, those that went to workers
 }
 
 const (
@@ -150,6 +154,8 @@ const (
 	queuedOctets = 768
 	// manyBatches is after how many batches that are not full the clock is read.
 	manyBatches = 32
+	// manyTaken is after how many datagrams it is looked at what became of them.
+	manyTaken = 256
 )
 
 // measure finds out what the kernel queues for the socket.
@@ -160,7 +166,14 @@ func (p *pace) measure(fd uintptr) {
 
 // took is called when n datagrams have been read from fd.
 func (p *pace) took(fd uintptr, n int) {
-	if p.steering == nil || !p.steering.gathered.Load() {
+	if p.steering == nil {
+		return
+	}
+	if p.taken > manyTaken {
+		p.share()
+	}
+	p.taken += n
+	if !p.steering.gathered.Load() {
 		return
 	}
 	if p.full++; n < batchSize {
@@ -171,6 +184,18 @@ func (p *pace) took(fd uintptr, n int) {
 		return
 	}
 	if p.restless() || p.full > 0 && p.full%p.burst == 0 && p.crowded(fd) {
+		p.steering.spread()
+	}
+}
+
+// share tells whether most went to workers.
+func (p *pace) share() {
+	most := p.handed > p.taken/2
+	p.taken, p.handed = 0, 0
+	if most != p.steering.handing.Load() {
+		p.steering.handing.Store(most)
+	}
+	if most {
 		p.steering.spread()
 	}
 }

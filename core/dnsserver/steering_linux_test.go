@@ -75,9 +75,14 @@ func steered(t *testing.T, h *laneCounter) (addr string, s *steering) {
 // askFromMany asks from so many sockets that, spread, each loop has some.
 func askFromMany(t *testing.T, addr string) {
 	t.Helper()
+	askForLabel(t, addr, "www")
+}
+
+func askForLabel(t *testing.T, addr, label string) {
+	t.Helper()
 	for i := range 64 {
 		c := &dns.Client{Timeout: 2 * time.Second}
-		if _, _, err := c.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("www.x%d.", i), dns.TypeA), addr); err != nil {
+		if _, _, err := c.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("%s.x%d.", label, i), dns.TypeA), addr); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,6 +112,38 @@ func TestOneLoopServesWhatItCan(t *testing.T) {
 	askFromMany(t, addr)
 	if n := h.seen(); n != 1 {
 		t.Errorf("%d loops serve, gathered again", n)
+	}
+}
+
+// Queries that go to workers are not gathered; those that wait for exchanges are.
+func TestWorkersAreFedByAll(t *testing.T) {
+	h := &laneCounter{laneHandler: laneHandler{held: make(chan struct{})}}
+	close(h.held)
+	addr, s := steered(t, h)
+	rounds := 3*manyTaken/64 + 1
+	for _, label := range []string{"www", "hold"} {
+		for range rounds {
+			askForLabel(t, addr, label)
+		}
+		if !s.gathered.Load() {
+			t.Errorf("spread by %s", label)
+		}
+	}
+	for _, label := range []string{"unpack", "block"} {
+		for range rounds {
+			askForLabel(t, addr, label)
+		}
+		if s.gathered.Load() {
+			t.Errorf("gathered, although queries for %s go to workers", label)
+		}
+		time.Sleep(2 * look)
+		if askForLabel(t, addr, label); s.gathered.Load() {
+			t.Errorf("gathered again, although queries for %s go to workers", label)
+		}
+		eventually(t, "it is gathered again", func() bool {
+			askFromMany(t, addr)
+			return s.gathered.Load()
+		})
 	}
 }
 

@@ -71,6 +71,8 @@ type batchSocket interface {
 	send()
 	// back is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it. It may lie in room.
 	back(i int, room *backRoom) back
+	// handed tells that n packets of the batch went to workers.
+	handed(n int)
 	// readOthers has receive read what is watched in lane, too, until that is ended by endOthers.
 	readOthers(lane *wire.Lane)
 	endOthers()
@@ -192,6 +194,7 @@ func (l *udpLoop) run() {
 					l.hand(i, packet)
 				}
 			}
+			l.sock.handed(n)
 		case errors.Is(err, net.ErrClosed), stopping && err == nil:
 			return
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
@@ -207,6 +210,7 @@ func (l *udpLoop) run() {
 func (l *udpLoop) batch(n int) {
 	began := time.Now()
 	l.lane.Enter()
+	handed := 0
 	for i := range n {
 		packet, ok := l.take(i, began)
 		if !ok {
@@ -217,6 +221,7 @@ func (l *udpLoop) batch(n int) {
 		l.query.Arrival = began
 		if !eligible {
 			l.hand(i, packet)
+			handed++
 			continue
 		}
 		l.query.SetLane(l.lane)
@@ -225,6 +230,9 @@ func (l *udpLoop) batch(n int) {
 		switch {
 		case out != wire.Done:
 			later(l.origin(i), packet, &l.query, out)
+			if out != wire.Park {
+				handed++
+			}
 		case reply != nil:
 			l.sock.answer(i, reply)
 		}
@@ -232,6 +240,9 @@ func (l *udpLoop) batch(n int) {
 	l.lane.Done(time.Since(began))
 	l.lane.Leave()
 	l.sock.send()
+	if handed > 0 {
+		l.sock.handed(handed)
+	}
 }
 
 // hand gives packet i to a worker, which serves it in the message lane.

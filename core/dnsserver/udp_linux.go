@@ -163,6 +163,8 @@ func (s *batchedSocket) take(fd uintptr) {
 	}
 }
 
+func (s *batchedSocket) handed(n int) { s.pace.handed += n }
+
 func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
 
 func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
