@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func askFromMany(t *testing.T, addr string) {
 
 func askForLabel(t *testing.T, addr, label string) {
 	t.Helper()
-	for i := range 64 {
+	for i := range max(64, 24*runtime.GOMAXPROCS(0)) {
 		c := &dns.Client{Timeout: 2 * time.Second}
 		if _, _, err := c.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("%s.x%d.", label, i), dns.TypeA), addr); err != nil {
 			t.Fatal(err)
@@ -197,18 +198,30 @@ func TestTooMuchForOneLoop(t *testing.T) {
 	})
 }
 
-// A state that soon proved wrong is not tried again so soon.
-func TestSpreadForLonger(t *testing.T) {
+// steeredSocket is a socket that nobody reads, and its steering.
+func steeredSocket(t *testing.T) (*net.UDPConn, *steering) {
+	t.Helper()
 	conn, err := reuseport.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
 	s := newSteering(conn.(*net.UDPConn))
 	if s == nil {
 		t.Fatal("not steered")
 	}
-	now := func() { s.until, s.looked = time.Time{}, time.Time{}; s.pending.Store(0) } // as if time had passed
+	return conn.(*net.UDPConn), s
+}
+
+// pass makes s take it that much time has passed.
+func pass(s *steering) {
+	s.until, s.looked = time.Time{}, time.Time{}
+	s.next.Store(0)
+}
+
+// A state that soon proved wrong is not tried again so soon.
+func TestSpreadForLonger(t *testing.T) {
+	_, s := steeredSocket(t)
 	for _, want := range []time.Duration{look, 2 * look, 4 * look} {
 		s.spread()
 		if s.gathered.Load() || s.again != want {
@@ -218,7 +231,7 @@ func TestSpreadForLonger(t *testing.T) {
 		if s.gathered.Load() {
 			t.Error("gathered too soon")
 		}
-		now()
+		pass(s)
 		s.consider()
 		if !s.gathered.Load() {
 			t.Error("not gathered")
@@ -229,14 +242,14 @@ func TestSpreadForLonger(t *testing.T) {
 	if s.again != longestSpread {
 		t.Errorf("spread for %v", s.again)
 	}
-	now()
+	pass(s)
 	s.consider()
 	s.since = time.Now().Add(-2 * soon)
 	s.spread()
 	if s.again != look {
 		t.Errorf("spread for %v after it was right for long", s.again)
 	}
-	now()
+	pass(s)
 	s.looked, s.used = time.Now(), -time.Hour // much has been used
 	s.consider()
 	if s.gathered.Load() {
@@ -245,15 +258,10 @@ func TestSpreadForLonger(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	conn, err := reuseport.ListenPacket("udp", "127.0.0.1:0")
+	conn, s := steeredSocket(t)
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer conn.Close()
-	s := newSteering(conn.(*net.UDPConn))
-	raw, err := conn.(*net.UDPConn).SyscallConn()
-	if err != nil || s == nil {
-		t.Fatal(err, s)
 	}
 	raw.Control(func(fd uintptr) {
 		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 64*queuedOctets)
@@ -289,8 +297,7 @@ func TestPace(t *testing.T) {
 		}
 		back := func() {
 			t.Helper()
-			s.until, s.looked = time.Time{}, time.Time{}
-			s.pending.Store(0)
+			pass(s)
 			if p.pause(); !s.gathered.Load() {
 				t.Fatal("not gathered in a pause")
 			}
@@ -323,7 +330,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// What the system cannot steer is left alone; what it could is, when the last server has gone.
+// What the system cannot steer is left alone, as is all without the flag.
 func TestNotSteered(t *testing.T) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -345,11 +352,12 @@ func TestNotSteered(t *testing.T) {
 	}
 }
 
+// When the last server of this process has gone, those of others at its address are not steered.
 func TestOthersGoOnSpread(t *testing.T) {
 	h := new(laneCounter)
 	server := serving(t, blockFor(t, "dns", h))
 	askFromMany(t, server.udp)
-	var got [2]int
+	var got [2]atomic.Int64
 	var wg sync.WaitGroup
 	var conns []net.PacketConn
 	for i := range got {
@@ -364,7 +372,7 @@ func TestOthersGoOnSpread(t *testing.T) {
 				if _, _, err := c.ReadFrom(b); err != nil {
 					return
 				}
-				got[i]++
+				got[i].Add(1)
 			}
 		})
 	}
@@ -378,12 +386,12 @@ func TestOthersGoOnSpread(t *testing.T) {
 		c.Write([]byte("x"))
 		c.Close()
 	}
-	time.Sleep(50 * time.Millisecond)
+	eventually(t, "all have come", func() bool { return got[0].Load()+got[1].Load() == 64 })
 	for _, c := range conns {
 		c.Close()
 	}
 	wg.Wait()
-	if got[0] == 0 || got[1] == 0 || got[0]+got[1] != 64 {
-		t.Errorf("the sockets of others get %d", got)
+	if got[0].Load() == 0 || got[1].Load() == 0 {
+		t.Error("one socket of the others gets all")
 	}
 }

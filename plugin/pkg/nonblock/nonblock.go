@@ -11,7 +11,7 @@ package nonblock
 import "net"
 
 // Conn is conn, or, if it is a *net.TCPConn, one that reads and writes as this package does. It must not be used beside what
-// is returned, but for being closed and having its deadlines set.
+// is returned, but for being closed and having its deadlines set. No connection is none.
 func Conn(conn net.Conn) net.Conn {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		return of(tcp)

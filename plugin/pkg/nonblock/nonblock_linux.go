@@ -15,18 +15,21 @@ import (
 type tcpConn struct {
 	net.Conn
 	tcp    *net.TCPConn
-	raw    syscall.RawConn
 	reads  half
 	writes half
 }
 
 // half is one direction. mu is held while it is used.
 type half struct {
-	mu    sync.Mutex
+	mu     sync.Mutex
+	system func(fd uintptr, p []byte) (int, syscall.Errno) // reads or writes what it can
+	whole  bool                                            // goes on until all of p is done
+	wait   func(func(uintptr) bool) error                  // has the poller wait as long as that reports false
+	run    func(uintptr) bool                              // step as value, made once
+
 	p     []byte
-	n     int                          // octets done
-	errno syscall.Errno                // 0 for none
-	call  func(fd uintptr) (done bool) // a method as value, made once
+	n     int           // octets done
+	errno syscall.Errno // 0 for none
 }
 
 func of(tcp *net.TCPConn) net.Conn {
@@ -34,8 +37,9 @@ func of(tcp *net.TCPConn) net.Conn {
 	if err != nil {
 		return tcp
 	}
-	c := &tcpConn{Conn: tcp, tcp: tcp, raw: raw}
-	c.reads.call, c.writes.call = c.reads.receive, c.writes.send
+	c := &tcpConn{Conn: tcp, tcp: tcp}
+	c.reads.system, c.reads.wait, c.reads.run = receive, raw.Read, c.reads.step
+	c.writes.system, c.writes.wait, c.writes.run, c.writes.whole = send, raw.Write, c.writes.step, true
 	return c
 }
 
@@ -43,11 +47,7 @@ func (c *tcpConn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	h := &c.reads
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.begin(p)
-	n, err := h.end(c.raw.Read(h.call))
+	n, err := c.reads.do(p)
 	switch {
 	case err != nil:
 		return 0, c.failed("read", err)
@@ -58,11 +58,7 @@ func (c *tcpConn) Read(p []byte) (int, error) {
 }
 
 func (c *tcpConn) Write(p []byte) (int, error) {
-	h := &c.writes
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.begin(p)
-	n, err := h.end(c.raw.Write(h.call))
+	n, err := c.writes.do(p)
 	if err != nil {
 		return n, c.failed("write", err)
 	}
@@ -72,14 +68,13 @@ func (c *tcpConn) Write(p []byte) (int, error) {
 // CloseWrite closes our side, so that the peer reads that no more comes.
 func (c *tcpConn) CloseWrite() error { return c.tcp.CloseWrite() }
 
-// SyscallConn implements syscall.Conn.
-func (c *tcpConn) SyscallConn() (syscall.RawConn, error) { return c.raw, nil }
-
-// begin is called before call, with the octets to read into or to write.
-func (h *half) begin(p []byte) { h.p, h.n, h.errno = p, 0, 0 }
-
-// end is called after it, with what the poller says, such as that a deadline is over.
-func (h *half) end(err error) (n int, _ error) {
+// do reads into p, or writes it, and returns how many octets went. An error is the system's, or what the poller says, such as
+// that a deadline is over.
+func (h *half) do(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.p, h.n, h.errno = p, 0, 0
+	err := h.wait(h.run)
 	h.p = nil
 	if err == nil && h.errno != 0 {
 		err = h.errno
@@ -87,14 +82,15 @@ func (h *half) end(err error) (n int, _ error) {
 	return h.n, err
 }
 
-// receive reads once. It reports false to wait until there is something.
-func (h *half) receive(fd uintptr) bool {
+// step does what can be done now. It reports false to wait until there is more to read, or the socket takes more.
+func (h *half) step(fd uintptr) bool {
 	for {
-		n, e := receive(fd, h.p)
+		n, e := h.system(fd, h.p[h.n:])
 		switch e {
 		case 0:
-			h.n = n
-			return true
+			if h.n += n; !h.whole || h.n == len(h.p) {
+				return true
+			}
 		case unix.EINTR:
 		case unix.EAGAIN:
 			return false
@@ -103,24 +99,6 @@ func (h *half) receive(fd uintptr) bool {
 			return true
 		}
 	}
-}
-
-// send writes all. It reports false to wait until the socket takes more.
-func (h *half) send(fd uintptr) bool {
-	for h.n < len(h.p) {
-		n, e := send(fd, h.p[h.n:])
-		switch e {
-		case 0:
-			h.n += n
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return false
-		default:
-			h.errno = e
-			return true
-		}
-	}
-	return true
 }
 
 // failed is err as net has it.

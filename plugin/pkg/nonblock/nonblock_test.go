@@ -46,6 +46,9 @@ func TestConn(t *testing.T) {
 	if Conn(a) != a {
 		t.Error("a pipe is another one")
 	}
+	if Conn(nil) != nil {
+		t.Error("none is one")
+	}
 	c, _ := pair(t)
 	if got := Conn(c); runtime.GOOS == "linux" && got == net.Conn(c) {
 		t.Error("a connection is the same")

@@ -50,12 +50,9 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 
 	dialer := net.Dialer{LocalAddr: conf.localAddr("tcp")}
 	conn, err := dialer.DialContext(ctx, "tcp", p.addr)
-	if err != nil {
-		return nil, err
-	}
 	conn = nonblock.Conn(conn)
-	if p.streamKind() == viaTCP {
-		return conn, nil
+	if err != nil || p.streamKind() == viaTCP {
+		return conn, err
 	}
 	secure := tls.Client(conn, namedTLS(conf.tls, p.addr))
 	if err := secure.HandshakeContext(ctx); err != nil {

@@ -112,10 +112,7 @@ func (p *Proxy) httpClient() *http.Client {
 	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return nonblock.Conn(conn), nil
+		return nonblock.Conn(conn), err
 	}
 	c := &http.Client{Transport: t}
 	if !p.client.CompareAndSwap(nil, c) {
