@@ -16,12 +16,27 @@ import (
 // serveMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
 // form, or led to the plugins. packet is not kept.
 func (s *Server) serveMessage(ctx context.Context, w *responder, packet []byte) {
+	if r := s.receive(w, packet); r != nil {
+		s.ServeDNS(ctx, w, r)
+	}
+}
+
+// serveTimed is serveMessage on a worker, and notes whether that was needed.
+func (s *Server) serveTimed(ctx context.Context, w *responder, packet []byte) {
+	w.timed = true
+	began := sinceStart()
+	s.serveMessage(ctx, w, packet)
+	s.tempo.add(gain(time.Duration(sinceStart() - began - w.sending.Load())))
+}
+
+// receive is the message of packet, nil if it is ignored or was turned down. It does not wait.
+func (s *Server) receive(w *responder, packet []byte) *dns.Msg {
 	switch rc, ok := acceptable(packet); {
 	case !ok:
-		return
+		return nil
 	case rc != dns.RcodeSuccess:
 		s.turnDown(w, &dns.Msg{MsgHdr: wire.Header(packet)}, rc)
-		return
+		return nil
 	}
 	r, err := wire.UnpackQuery(packet)
 	if err != nil {
@@ -30,10 +45,10 @@ func (s *Server) serveMessage(ctx context.Context, w *responder, packet []byte) 
 		}
 		r.Answer, r.Ns, r.Extra = nil, nil, nil
 		s.turnDown(w, r, dns.RcodeFormatError)
-		return
+		return nil
 	}
 	w.verify(packet, r)
-	s.ServeDNS(ctx, w, r)
+	return r
 }
 
 // acceptable looks at a message's header. It reports false if the message deserves no
@@ -62,7 +77,7 @@ func (s *Server) turnDown(w *responder, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
 	m.Response, m.Zero, m.Rcode = true, false, rc
 	if b, err := m.Pack(); err == nil {
-		w.out.send(b)
+		w.transmit(b)
 	}
 	vars.Report(s.Addr, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
 }

@@ -22,8 +22,9 @@ type outbox struct {
 	sendMu sync.Mutex
 	going  *mailbag // empty, but while it is sent; guarded by sendMu
 
-	mu      sync.Mutex // never held while sendMu is awaited
-	filling *mailbag   // guarded by mu
+	mu         sync.Mutex // never held while sendMu is awaited
+	filling    *mailbag   // guarded by mu
+	collecting bool       // sendCollected will be called; guarded by mu
 }
 
 // mailbag is the replies of one sendmmsg, with their memory.
@@ -48,13 +49,30 @@ func newOutbox(raw syscall.RawConn) *outbox {
 	return o
 }
 
-// put adds a reply, whose memory is not kept, and reports whether it is the first one: then the caller sends, soon.
+// collect leaves what is put from now on to sendCollected, unless that is more than a batch.
+func (o *outbox) collect() {
+	o.mu.Lock()
+	o.collecting = true
+	o.mu.Unlock()
+}
+
+func (o *outbox) sendCollected() {
+	o.mu.Lock()
+	o.collecting = false
+	some := o.filling.count > 0
+	o.mu.Unlock()
+	if some {
+		o.Send()
+	}
+}
+
+// put adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send: then the caller sends, soon.
 func (o *outbox) put(b, control []byte, to netip.AddrPort, is4 bool) (first bool) {
 	for {
 		o.mu.Lock()
 		if bag := o.filling; bag.count < batchSize {
 			bag.put(b, control, to, is4)
-			first = bag.count == 1
+			first = bag.count == 1 && !o.collecting
 			o.mu.Unlock()
 			return first
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/pires/go-proxyproto"
 )
@@ -204,4 +205,4 @@ type proxiedBack struct {
 	client net.Addr
 }
 
-func (b *proxiedBack) remote() net.Addr { return b.client }
+func (b *proxiedBack) remote(*wire.AddrRoom) net.Addr { return b.client }

@@ -21,6 +21,7 @@ func init() {
 	flag.StringVar(&Port, serverType+".port", DefaultPort, "Default port")
 	flag.StringVar(&Port, "p", DefaultPort, "Default port")
 	flag.BoolVar(&gather, serverType+".gather", true, "Let one loop serve the datagrams of an address while it keeps up")
+	flag.BoolVar(&alwaysWorkers, serverType+".workers", false, "Serve messages by workers only, however quick the plugins are")
 	flag.Var(new(mmsg.Segmentation), serverType+".gso", "Where datagrams may go through the kernel together: loopback (as without the flag), all or off")
 
 	caddy.RegisterServerType(serverType, caddy.ServerType{
@@ -114,6 +115,7 @@ func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
 // MakeServers makes a server for each address that the configuration listens on, in the order of the file.
 func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	keepMemory()
+	watchCollections()
 	for _, c := range d.configs {
 		c.inherit()
 		d.debug = d.debug || c.Debug

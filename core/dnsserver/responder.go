@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -33,7 +34,20 @@ type responder struct {
 	remote, local net.Addr
 	limit         int // of replies in octets; 0: the client's EDNS size
 	tls           *tls.ConnectionState
+	timed         bool         // sending is counted
+	sending       atomic.Int64 // time.Duration that sending took
 	signature
+}
+
+// transmit sends one message. b is not kept.
+func (w *responder) transmit(b []byte) error {
+	if !w.timed {
+		return w.out.send(b)
+	}
+	began := sinceStart()
+	err := w.out.send(b)
+	w.sending.Add(sinceStart() - began)
+	return err
 }
 
 func (w *responder) LocalAddr() net.Addr         { return w.local }
@@ -41,7 +55,7 @@ func (w *responder) RemoteAddr() net.Addr        { return w.remote }
 func (w *responder) Network() string             { return w.network }
 func (w *responder) Close() error                { return w.out.Close() }
 func (w *responder) Hijack()                     { w.out.Hijack() }
-func (w *responder) Write(b []byte) (int, error) { return len(b), w.out.send(b) }
+func (w *responder) Write(b []byte) (int, error) { return len(b), w.transmit(b) }
 
 // ConnectionState is the TLS state of the query's connection, nil without TLS.
 func (w *responder) ConnectionState() *tls.ConnectionState { return w.tls }
@@ -57,7 +71,7 @@ func (w *responder) peer() wire.Peer {
 }
 
 // send sends one message as it is.
-func (w *responder) send(b []byte) error { return w.out.send(b) }
+func (w *responder) send(b []byte) error { return w.transmit(b) }
 
 // WriteMsg packs m as it is and sends it, signed if it has a TSIG record.
 func (w *responder) WriteMsg(m *dns.Msg) error {
@@ -65,7 +79,7 @@ func (w *responder) WriteMsg(m *dns.Msg) error {
 	if err != nil {
 		return err
 	}
-	return w.out.send(b)
+	return w.transmit(b)
 }
 
 // packer is what packing a reply needs; it is used again and again.
@@ -93,13 +107,13 @@ func (w *responder) writeFit(m, req *dns.Msg) error {
 	if p.reply.Flag(wire.FlagTC) && !m.Truncated {
 		m.Truncated = true // for those that log the message
 	}
-	return w.out.send(packed)
+	return w.transmit(packed)
 }
 
 // takeReply is writeFit for a reply that lies in the lane, and whose plugin was given req.
 func (w *responder) takeReply(reply *wire.Reply, req *dns.Msg) error {
 	asked := req.IsEdns0()
-	return w.out.send(w.end(reply, wire.EndFor(req, w.size(asked)), asked, nil))
+	return w.transmit(w.end(reply, wire.EndFor(req, w.size(asked)), asked, nil))
 }
 
 // end ends a reply as its client is to get it. asked is the OPT record of the query and opt the one that plugins gave the

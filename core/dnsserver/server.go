@@ -41,6 +41,7 @@ type Server struct {
 	classes    bool // takes queries of other classes than IN
 	debug      bool // does not recover from panics
 	limits     limits
+	tempo      tempo // of the message lane
 	extras     extras
 	cookies    *cookie.Ring // nil if cookies are not answered
 	fullStacks stackCount   // see Shed

@@ -2,7 +2,6 @@ package dnsserver
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -26,7 +25,12 @@ type streamConn struct {
 	out      streamWriter
 	slots    chan struct{}
 	stint    stint
+	queries  int // that were read
 	hijacked atomic.Bool
+
+	turn    turn
+	calling bool          // the relief watches turn
+	over    chan struct{} // closed when no more is read, if another goroutine led then; nil as long as no handler is called
 }
 
 // newPlainConn makes a connection of DNS over TCP.
@@ -53,9 +57,7 @@ func (c *streamConn) serve() {
 	if c.handshake() {
 		c.peer = wire.PeerOf(c.conn.RemoteAddr(), c.conn.LocalAddr())
 		c.peer.Proto, c.peer.Limit, c.peer.Plain = wire.TCP, wire.MaxMessage, c.tls == nil
-		c.read()
-		<-c.inflight.drained()
-		c.out.complete()
+		c.serveAll()
 	}
 	if !c.hijacked.Load() {
 		c.finish()
@@ -63,34 +65,48 @@ func (c *streamConn) serve() {
 	c.out.end()
 }
 
+// serveAll serves all queries of the connection, led by this goroutine or others.
+func (c *streamConn) serveAll() {
+	over := c.base().debug // then panics are to be seen
+	defer func() {         // a handler may have ended this goroutine
+		if !over {
+			<-c.over
+		}
+		<-c.inflight.drained()
+		c.out.complete()
+	}()
+	over = c.lead()
+}
+
 // idle is called when all that has come is served.
 func (c *streamConn) idle() {
 	c.stint.leave()
+	c.endCalls()
 	c.out.flush()
 	log.Idle()
 }
 
-// read serves queries until no more come. All that has come is served before replies are written, in one piece.
-func (c *streamConn) read() {
+// lead reads and serves queries until no more come, or another goroutine does: then it reports false. All that has come is served before
+// replies are written, in one piece.
+func (c *streamConn) lead() (over bool) {
 	s := c.base()
-	bytes := s.wire
-	n := 0
-	for ; (s.MaxTCPQueries < 0 || n < s.MaxTCPQueries) && !c.hijacked.Load(); n++ {
-		packet, err := c.next(n == 0)
+	for (s.MaxTCPQueries < 0 || c.queries < s.MaxTCPQueries) && !c.hijacked.Load() {
+		first := c.queries == 0
+		packet, err := c.next(first)
 		if err != nil {
-			c.ended(err, n == 0)
+			c.ended(err, first)
 			break
 		}
-		if bytes {
-			c.answer(packet)
-		} else {
-			c.wait(packet, nil, wire.Unpack)
+		c.queries++
+		if !c.answer(packet) {
+			return false
 		}
 	}
-	if n == s.MaxTCPQueries {
+	if c.queries == s.MaxTCPQueries {
 		s.limited("queries")
 	}
 	c.idle()
+	return true
 }
 
 // ended counts why the client sends no more queries, if it is for a limit.
@@ -107,8 +123,11 @@ func (c *streamConn) ended(err error, first bool) {
 	c.transport.server.limited(reason)
 }
 
-// answer serves packet in the wire lane, or lets it wait.
-func (c *streamConn) answer(packet []byte) {
+// answer serves packet in the wire lane, or in the message lane, or lets it wait. It reports false if another goroutine leads.
+func (c *streamConn) answer(packet []byte) (leads bool) {
+	if !c.base().wire {
+		return c.message(packet, nil)
+	}
 	if c.stint.lane == nil {
 		c.stint.enter()
 		c.peer.Arrival = c.stint.began
@@ -117,14 +136,18 @@ func (c *streamConn) answer(packet []byte) {
 	reply, out := c.stint.run.serve(c.base(), packet, c.peer, c.stint.lane, nil)
 	if out != wire.Done {
 		run := c.stint.leaveWith()
+		defer runs.Put(run)
+		if out == wire.Unpack {
+			return c.message(packet, &run.query)
+		}
 		c.wait(packet, &run.query, out)
-		runs.Put(run)
-		return
+		return true
 	}
 	if reply != nil && c.out.addFrame(reply) {
 		c.stint.leave()
 		c.out.flush()
 	}
+	return true
 }
 
 // wait lets a query wait, without holding up those behind it, unless too many wait already.
@@ -142,14 +165,6 @@ func (c *streamConn) wait(packet []byte, q *wire.Query, out wire.Outcome) {
 func (c *streamConn) end() {
 	<-c.slots
 	c.endpoint.end()
-}
-
-// serveMessage serves a query in the message lane.
-func (c *streamConn) serveMessage(packet []byte) {
-	s := c.transport.server
-	s.serveMessage(context.Background(), &responder{
-		out: c, server: s, network: "tcp", remote: c.conn.RemoteAddr(), local: c.conn.LocalAddr(), limit: wire.MaxMessage, tls: c.state,
-	}, packet)
 }
 
 // reply sends a reply of the wire lane.

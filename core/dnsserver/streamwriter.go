@@ -21,14 +21,15 @@ type streamWriter struct {
 	timeout time.Duration // for the client to take one piece
 	most    int           // octets that may wait for the client; 0 is any number
 
-	mu      sync.Mutex
-	taken   sync.Cond // a piece has been written, or cannot be
-	pending []byte    // to be written
-	spare   []byte    // the buffer that was written last
-	charged int       // octets of both that the ledger knows
-	writing bool
-	ended   bool  // the ledger does not know the buffers any more
-	err     error // of a write; nothing more is written after it
+	mu         sync.Mutex
+	taken      sync.Cond // a piece has been written, or cannot be
+	pending    []byte    // to be written
+	spare      []byte    // the buffer that was written last
+	charged    int       // octets of both that the ledger knows
+	writing    bool
+	collecting bool  // flush will be called, or what is added is too much
+	ended      bool  // the ledger does not know the buffers any more
+	err        error // of a write; nothing more is written after it
 }
 
 var (
@@ -61,7 +62,7 @@ func (w *streamWriter) writeFrame(b []byte) error {
 	if err := w.put(head[:], b); err != nil {
 		return err
 	}
-	if !w.writing {
+	if !w.writing && (!w.collecting || len(w.pending) >= piece) {
 		w.writing = true
 		w.mu.Unlock()
 		runtime.Gosched()
@@ -119,6 +120,13 @@ func (w *streamWriter) flush() error {
 	w.write()
 	w.await()
 	return w.err
+}
+
+// collect leaves what is added to flush, until it is too much, or lets who adds it write it.
+func (w *streamWriter) collect(on bool) {
+	w.mu.Lock()
+	w.collecting = on
+	w.mu.Unlock()
 }
 
 // complete is flush, and returns only when all that has been added is written, by whomever, or cannot be. It is for the end of a connection:

@@ -73,6 +73,9 @@ type batchSocket interface {
 	back(i int, room *backRoom) back
 	// handed tells that n packets of the batch went to workers.
 	handed(n int)
+	// collect makes replies that are written by anybody wait until sendCollected.
+	collect()
+	sendCollected()
 	// readOthers has receive read what is watched in lane, too, until that is ended by endOthers.
 	readOthers(lane *wire.Lane)
 	endOthers()
@@ -83,8 +86,9 @@ type batchSocket interface {
 
 // back is where a datagram came from, and so where its reply goes.
 type back interface {
-	remote() net.Addr
-	local() net.Addr
+	// remote and local may lie in room.
+	remote(room *wire.AddrRoom) net.Addr
+	local(room *wire.AddrRoom) net.Addr
 	// write sends b, and may wait until the socket takes it.
 	write(b []byte) error
 	// post sends b when the batch of lane is over, and reports whether it can do that; if not, write does it. b is not kept.
@@ -106,14 +110,17 @@ type udpTransport struct {
 }
 
 func (u *udpTransport) serve() {
-	defer close(u.done)
-	var wg sync.WaitGroup
+	var led sync.WaitGroup
 	for _, sock := range u.sockets {
-		l := &udpLoop{udpTransport: u, sock: sock}
-		u.loops = append(u.loops, l)
-		wg.Go(l.run)
+		u.loops = append(u.loops, &udpLoop{udpTransport: u, sock: sock, ended: led.Done})
 	}
-	wg.Wait()
+	led.Add(len(u.loops))
+	for _, l := range u.loops {
+		l.begin()
+		go l.lead()
+	}
+	led.Wait()
+	close(u.done)
 }
 
 // passOn waits until a server that takes the place of this one has the sockets that it will go on reading.
@@ -150,13 +157,19 @@ func (u *udpTransport) stop(ctx context.Context) error {
 	return nil
 }
 
-// udpLoop is the reader of one socket.
+// udpLoop is the reader of one socket. One goroutine at a time leads it.
 type udpLoop struct {
 	*udpTransport
 	sock  batchSocket
 	lane  *wire.Lane
 	query wire.Query
 	reply wire.Reply
+	until time.Time     // to go on reading, when draining
+	held  []heldMessage // of the batch, those that are served when it is over, without workers
+	next  int           // of them
+	turn  turn
+	over  bool   // no more is read
+	ended func() // called then
 
 	inflight inflight
 
@@ -168,73 +181,81 @@ const (
 	readErrorPause = time.Millisecond
 )
 
-func (l *udpLoop) run() {
+func (l *udpLoop) begin() {
 	l.lane = wire.NewLane()
-	defer l.lane.Close()
 	l.query.Plain = true
-	bytes := l.server.wire
-	if bytes {
+	if l.server.wire {
 		l.sock.readOthers(l.lane)
-		defer l.sock.endOthers()
-	}
-	var until time.Time // when draining
-	for {
-		stopping := l.stopping.Load()
-		if stopping && until.IsZero() {
-			until = time.Now().Add(drainTime)
-		}
-		n, err := l.sock.receive(!stopping)
-		switch {
-		case n > 0 && bytes:
-			l.batch(n)
-		case n > 0:
-			now := time.Now()
-			for i := range n {
-				if packet, ok := l.take(i, now); ok {
-					l.hand(i, packet)
-				}
-			}
-			l.sock.handed(n)
-		case errors.Is(err, net.ErrClosed), stopping && err == nil:
-			return
-		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-			time.Sleep(readErrorPause) // an error of the socket, such as no buffers: it may pass
-		}
-		if stopping && time.Now().After(until) {
-			return
-		}
 	}
 }
 
-// batch serves n packets.
+// lead runs the loop until it ends, or another goroutine leads it.
+func (l *udpLoop) lead() {
+	for l.serveHeld() {
+		if l.over {
+			l.end()
+			return
+		}
+		l.over = !l.step()
+	}
+}
+
+func (l *udpLoop) end() {
+	if l.server.wire {
+		l.sock.endOthers()
+	}
+	l.lane.Close()
+	l.ended()
+}
+
+// step reads a batch and serves it, but for the messages that it holds. It reports false if there is nothing more to read.
+func (l *udpLoop) step() (more bool) {
+	stopping := l.stopping.Load()
+	if stopping && l.until.IsZero() {
+		l.until = time.Now().Add(drainTime)
+	}
+	n, err := l.sock.receive(!stopping)
+	switch {
+	case n > 0:
+		l.batch(n)
+	case errors.Is(err, net.ErrClosed), stopping && err == nil:
+		return false
+	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		time.Sleep(readErrorPause) // an error of the socket, such as no buffers: it may pass
+	}
+	return !stopping || !time.Now().After(l.until)
+}
+
+// batch serves n packets in the wire lane, or sees to it that they are served.
 func (l *udpLoop) batch(n int) {
 	began := time.Now()
-	l.lane.Enter()
 	handed := 0
+	l.lane.Enter()
 	for i := range n {
 		packet, ok := l.take(i, began)
 		if !ok {
 			continue
 		}
-		eligible := l.query.Parse(packet)
-		l.query.Client, l.query.Local = l.client, l.local
-		l.query.Arrival = began
-		if !eligible {
-			l.hand(i, packet)
-			handed++
-			continue
+		out := wire.Unpack
+		if l.server.wire && l.query.Parse(packet) {
+			var reply []byte
+			l.query.Client, l.query.Local = l.client, l.local
+			l.query.Arrival = began
+			l.query.SetLane(l.lane)
+			l.reply.Reset(l.sock.space())
+			if reply, out = l.server.serveWire(&l.reply, &l.query); reply != nil {
+				l.sock.answer(i, reply)
+			}
 		}
-		l.query.SetLane(l.lane)
-		l.reply.Reset(l.sock.space())
-		reply, out := l.server.serveWire(&l.reply, &l.query)
 		switch {
-		case out != wire.Done:
+		case out == wire.Done:
+		case out == wire.Unpack && l.server.tempo.quick.Load():
+			l.hold(i, packet)
+		default:
 			later(l.origin(i), packet, &l.query, out)
 			if out != wire.Park {
 				handed++
 			}
-		case reply != nil:
-			l.sock.answer(i, reply)
 		}
 	}
 	l.lane.Done(time.Since(began))
@@ -243,11 +264,6 @@ func (l *udpLoop) batch(n int) {
 	if handed > 0 {
 		l.sock.handed(handed)
 	}
-}
-
-// hand gives packet i to a worker, which serves it in the message lane.
-func (l *udpLoop) hand(i int, packet []byte) {
-	later(l.origin(i), packet, &l.query, wire.Unpack)
 }
 
 // take is packet i without the PROXY header that it may have, and notes whose it is. It reports false if the packet
@@ -263,14 +279,20 @@ func (l *udpLoop) take(i int, now time.Time) (packet []byte, ok bool) {
 	return packet, ok
 }
 
+// back is the way back to the sender of packet i, which was taken last.
+func (l *udpLoop) back(i int, room *backRoom) back {
+	b := l.sock.back(i, room)
+	if l.client != l.sender {
+		b = &proxiedBack{b, net.UDPAddrFromAddrPort(l.client)}
+	}
+	return b
+}
+
 // origin is where packet i, which was taken last, came from.
 func (l *udpLoop) origin(i int) *udpOrigin {
 	o := udpOrigins.Get().(*udpOrigin)
 	o.udpLoop, o.kept = l, false
-	o.back = l.sock.back(i, &o.backRoom)
-	if l.client != l.sender {
-		o.back = &proxiedBack{o.back, net.UDPAddrFromAddrPort(l.client)}
-	}
+	o.back = l.back(i, &o.backRoom)
 	return o
 }
 
@@ -285,7 +307,6 @@ type udpOrigin struct {
 
 var udpOrigins = sync.Pool{New: func() any { return new(udpOrigin) }}
 
-func (o *udpOrigin) base() *Server       { return o.server }
 func (o *udpOrigin) begin()              { o.inflight.add() }
 func (o *udpOrigin) room() *waitingQuery { return &o.waiting }
 
@@ -307,47 +328,10 @@ func (o *udpOrigin) replyIn(lane *wire.Lane, b []byte) {
 	}
 }
 
+// serveMessage serves a query on a worker.
 func (o *udpOrigin) serveMessage(packet []byte) {
 	o.kept = true
-	o.server.serveMessage(context.Background(), o.responder(), packet)
+	m := &udpMessage{back: o.back}
+	m.init(o.udpTransport)
+	o.server.serveTimed(context.Background(), &m.responder, packet)
 }
-
-func (o *udpOrigin) responder() *responder {
-	w := &struct { // one piece of memory
-		responder
-		udpOutlet
-	}{
-		responder{server: o.server, network: "udp", remote: o.back.remote(), local: o.back.local()},
-		udpOutlet{back: o.back},
-	}
-	if o.decorate != nil {
-		w.writer = o.decorate(plainWriter{&w.responder, o.back})
-	}
-	w.out = &w.udpOutlet
-	return &w.responder
-}
-
-// udpOutlet is the outlet of the message lane.
-type udpOutlet struct {
-	back   back
-	writer dns.Writer // what a decorator made of the way back, nil without one
-}
-
-func (o *udpOutlet) send(b []byte) error {
-	if o.writer != nil {
-		_, err := o.writer.Write(b)
-		return err
-	}
-	return o.back.write(b)
-}
-
-func (o *udpOutlet) Close() error { return nil }
-func (o *udpOutlet) Hijack()      {}
-
-// plainWriter is what decorators decorate: a writer that sends at once.
-type plainWriter struct {
-	*responder
-	back back
-}
-
-func (w plainWriter) Write(b []byte) (int, error) { return len(b), w.back.write(b) }

@@ -165,6 +165,9 @@ func (s *batchedSocket) take(fd uintptr) {
 
 func (s *batchedSocket) handed(n int) { s.pace.handed += n }
 
+func (s *batchedSocket) collect()       { s.outbox.collect() }
+func (s *batchedSocket) sendCollected() { s.outbox.sendCollected() }
+
 func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
 
 func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
@@ -309,8 +312,8 @@ type datagramBack struct {
 	space    [mmsg.ControlSpace]byte
 }
 
-func (b *datagramBack) remote() net.Addr { return new(wire.AddrRoom).Set(wire.UDP, b.to) }
-func (b *datagramBack) local() net.Addr  { return new(wire.AddrRoom).Set(wire.UDP, b.from) }
+func (b *datagramBack) remote(room *wire.AddrRoom) net.Addr { return room.Set(wire.UDP, b.to) }
+func (b *datagramBack) local(room *wire.AddrRoom) net.Addr  { return room.Set(wire.UDP, b.from) }
 
 // longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to know.
 const longDatagram = 4096

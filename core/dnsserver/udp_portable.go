@@ -65,7 +65,7 @@ func (s *portableSocket) receive(wait bool) (int, error) {
 func (s *portableSocket) packet(int) []byte { return s.buf[:s.n] }
 
 func (s *portableSocket) peer(int) (client, local netip.AddrPort) {
-	p := wire.PeerOf(s.from.remote(), s.from.local())
+	p := wire.PeerOf(s.from.remote(nil), s.from.local(nil))
 	return p.Client, p.Local
 }
 
@@ -81,6 +81,8 @@ func (s *portableSocket) send() {
 }
 
 func (s *portableSocket) handed(int)            {}
+func (s *portableSocket) collect()              {}
+func (s *portableSocket) sendCollected()        {}
 func (s *portableSocket) readOthers(*wire.Lane) {}
 func (s *portableSocket) endOthers()            {}
 
@@ -98,15 +100,15 @@ func (b *packetBack) write(p []byte) error {
 }
 
 // remote is the client's address; a PROXY header may have told another one than the sender's.
-func (b *packetBack) remote() net.Addr {
+func (b *packetBack) remote(*wire.AddrRoom) net.Addr {
 	if a, ok := b.addr.(interface{ Client() *net.UDPAddr }); ok {
 		return a.Client()
 	}
 	return b.addr
 }
 
-func (b *packetBack) local() net.Addr              { return b.conn.LocalAddr() }
-func (b *packetBack) post([]byte, *wire.Lane) bool { return false }
+func (b *packetBack) local(*wire.AddrRoom) net.Addr { return b.conn.LocalAddr() }
+func (b *packetBack) post([]byte, *wire.Lane) bool  { return false }
 
 type sessionBack struct {
 	conn    *net.UDPConn
@@ -114,9 +116,9 @@ type sessionBack struct {
 	own     net.Addr
 }
 
-func (b *sessionBack) remote() net.Addr             { return b.session.RemoteAddr() }
-func (b *sessionBack) local() net.Addr              { return b.own }
-func (b *sessionBack) post([]byte, *wire.Lane) bool { return false }
+func (b *sessionBack) remote(*wire.AddrRoom) net.Addr { return b.session.RemoteAddr() }
+func (b *sessionBack) local(*wire.AddrRoom) net.Addr  { return b.own }
+func (b *sessionBack) post([]byte, *wire.Lane) bool   { return false }
 func (b *sessionBack) write(p []byte) error {
 	_, err := dns.WriteToSessionUDP(b.conn, p, b.session)
 	return err

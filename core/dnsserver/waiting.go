@@ -118,9 +118,9 @@ func (w *waitingQuery) free() {
 // run serves the query on a worker.
 func (w *waitingQuery) run() {
 	if w.message {
+		defer log.Idle()
+		defer w.free() // also if a handler ends the goroutine
 		w.origin.serveMessage(w.packet)
-		w.free()
-		log.Idle()
 		return
 	}
 	w.again(nil)

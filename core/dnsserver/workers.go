@@ -92,7 +92,14 @@ func (w *workers) enter(ctx context.Context) bool {
 	return true
 }
 
-// leave ends what enter began.
+// begin is enter for one who waits already.
+func (w *workers) begin() {
+	w.mu.Lock()
+	w.n++
+	w.mu.Unlock()
+}
+
+// leave ends what enter or begin began.
 func (w *workers) leave() {
 	w.mu.Lock()
 	w.n--
@@ -126,20 +133,17 @@ func (w *workers) give(t task) bool {
 func (w *workers) work(me *worker) {
 	var held [heldStack]byte
 	defer runtime.KeepAlive(&held)
+	defer w.leave() // a task may end the goroutine, too
 	for t := range me.next {
 		t.run()
 		w.mu.Lock()
-		stay := len(w.idle) < w.keepIdle
-		if stay {
-			w.idle = append(w.idle, me)
-		} else {
-			w.n--
-		}
-		w.free.Signal()
-		w.mu.Unlock()
-		if !stay {
+		if len(w.idle) >= w.keepIdle {
+			w.mu.Unlock()
 			return
 		}
+		w.idle = append(w.idle, me)
+		w.free.Signal()
+		w.mu.Unlock()
 	}
 }
 
