@@ -47,7 +47,6 @@ func (c *streamConn) beginCalls() {
 	}
 	if !c.calling {
 		c.calling = true
-		theRelief.watch(&c.turn, c)
 		c.out.collect(true)
 	}
 }
@@ -67,6 +66,7 @@ func (c *streamConn) waits() bool {
 		c.begin()
 		return true
 	default:
+		c.out.release() // what the handler has written, or those before it, would wait for it
 		return false
 	}
 }

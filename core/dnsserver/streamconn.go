@@ -29,7 +29,7 @@ type streamConn struct {
 	hijacked atomic.Bool
 
 	turn    turn
-	calling bool          // the relief watches turn
+	calling bool          // handlers are called
 	over    chan struct{} // closed when no more is read, if another goroutine led then; nil as long as no handler is called
 }
 

@@ -129,6 +129,17 @@ func (w *streamWriter) collect(on bool) {
 	w.mu.Unlock()
 }
 
+// release has what has been added written by somebody else, and does not wait.
+func (w *streamWriter) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collecting = false
+	if len(w.pending) > 0 && !w.writing {
+		w.writing = true
+		go w.writeOut()
+	}
+}
+
 // complete is flush, and returns only when all that has been added is written, by whomever, or cannot be. It is for the end of a connection:
 // closing it takes what somebody else has still to write with it.
 func (w *streamWriter) complete() {

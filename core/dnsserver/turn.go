@@ -20,11 +20,13 @@ import (
 type turn struct {
 	n atomic.Uint64 // odd while a handler is at work
 
+	watched atomic.Bool // by the relief; written with its lock held
+
 	// What the relief knows, with its lock.
-	watched bool
-	place   int
-	seen    uint64 // n, when it looked last
-	led     leader
+	led   leader
+	place int
+	seen  uint64 // n, when it looked last
+	calm  int    // for how many looks no handler has been called
 }
 
 // leader is a loop that has a turn.
@@ -53,6 +55,9 @@ func (t *turn) leave(ticket uint64) (leads bool) { return t.n.CompareAndSwap(tic
 func (t *turn) call(led leader, w *responder, r *dns.Msg) (leads bool) {
 	returned := led.base().debug // then panics are to be seen
 	ticket := t.enter()
+	if !t.watched.Load() {
+		theRelief.watch(t, led)
+	}
 	defer func() {
 		leads = t.leave(ticket)
 		switch {
@@ -86,7 +91,7 @@ func (t *turn) relieve(ticket uint64) {
 // relief sees to it that loops whose handlers wait are led by other goroutines.
 type relief struct {
 	mu      sync.Mutex
-	turns   []*turn // of loops that are calling handlers
+	turns   []*turn // of loops that have called handlers of late
 	looking bool    // run is at it
 }
 
@@ -97,18 +102,19 @@ const (
 	// reliefPeriod is how often is looked at loops that call handlers: one that waits holds up others for so long at least, and for
 	// twice as long at most.
 	reliefPeriod = 4 * time.Millisecond
-	// reliefRest is after how many looks at nothing nobody looks any more.
+	// reliefRest is after how many looks nobody looks any more at a loop that calls none.
 	reliefRest = 25
 )
 
-// watch is called by who leads a loop before he calls handlers, and dismiss by who leads it when some have been called.
+// watch has t looked at, from when its loop has entered a handler, until it enters none for long, or dismiss is called.
 func (r *relief) watch(t *turn, led leader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.watched {
+	if t.watched.Load() {
 		return
 	}
-	t.watched, t.led, t.place = true, led, len(r.turns)
+	t.led, t.place, t.calm = led, len(r.turns), 0
+	t.watched.Store(true)
 	r.turns = append(r.turns, t)
 	if !r.looking {
 		r.looking = true
@@ -116,13 +122,23 @@ func (r *relief) watch(t *turn, led leader) {
 	}
 }
 
+// dismiss is called by who leads a loop that calls no handlers for a while, or ends.
 func (r *relief) dismiss(t *turn) {
+	if !t.watched.Load() {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.watched = false
+	if t.watched.Swap(false) {
+		r.remove(t.place)
+	}
+}
+
+// remove is called with mu held.
+func (r *relief) remove(place int) {
 	last := len(r.turns) - 1
-	r.turns[t.place] = r.turns[last]
-	r.turns[t.place].place = t.place
+	r.turns[place] = r.turns[last]
+	r.turns[place].place = place
 	r.turns[last] = nil
 	r.turns = r.turns[:last]
 }
@@ -130,31 +146,37 @@ func (r *relief) dismiss(t *turn) {
 func (r *relief) run() {
 	ticks := time.NewTicker(reliefPeriod)
 	defer ticks.Stop()
-	for calm := 0; calm < reliefRest; calm++ {
+	for r.look() {
 		<-ticks.C
-		if r.look() {
-			calm = 0
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.looking = len(r.turns) > 0
-	if r.looking {
-		go r.run()
 	}
 }
 
-// look relieves those who are in the same handler as when it looked last. It reports whether anybody is in one.
-func (r *relief) look() (any bool) {
+// look relieves those who are in the same handler as when it looked last. It reports false, and is called no more, if there is
+// nobody to look at.
+func (r *relief) look() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.turns {
-		any = true
+	for i := len(r.turns) - 1; i >= 0; i-- {
+		t := r.turns[i]
 		n := t.n.Load()
-		if n == t.seen && n%2 != 0 {
+		switch {
+		case n != t.seen:
+			t.seen, t.calm = n, 0
+		case n%2 != 0:
 			t.relieve(n)
+		default:
+			t.calm++
 		}
-		t.seen = n
+		if t.calm < reliefRest {
+			continue
+		}
+		t.watched.Store(false)
+		if t.n.Load() == n { // else it has entered one, and may have thought that it is watched
+			r.remove(i)
+			continue
+		}
+		t.watched.Store(true)
 	}
-	return any
+	r.looking = len(r.turns) > 0
+	return r.looking
 }

@@ -43,6 +43,9 @@ func (h *caller) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (
 		time.Sleep(time.Duration(rand.IntN(3)) * reliefPeriod)
 	case "hold":
 		<-h.held
+	case "two":
+		w.WriteMsg(m)
+		<-h.held
 	case "panic":
 		panic("as asked")
 	case "exit":
@@ -248,6 +251,43 @@ func TestPipelineOfHandlersOnLoops(t *testing.T) {
 		if _, err := c.ReadMsg(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a handler writes before it waits is sent, also where nobody can relieve it.
+func TestRepliesOfHandlersThatGoOn(t *testing.T) {
+	h := &caller{held: make(chan struct{})}
+	one := 1
+	cfg := block1(".", h)
+	cfg.Limits.Pipeline = &one
+	s, udp, tcp := running(t, cfg)
+	defer keepQuick(s)()
+	var conns []*dns.Conn
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		c, err := dns.Dial(network, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		send(t, c, "www", "two", "two")
+		for range 3 {
+			if _, err := c.ReadMsg(); err != nil {
+				t.Errorf("%s: %v", network, err)
+			}
+		}
+		conns = append(conns, c)
+	}
+	close(h.held)
+	for _, c := range conns {
+		for range 2 {
+			if r, err := c.ReadMsg(); err != nil || r.Id == 0 {
+				t.Errorf("%v, %v", r, err)
+			}
+		}
+	}
+	if n := h.loops.Load(); n != 6 {
+		t.Errorf("%d calls on loops", n)
 	}
 }
 

@@ -201,6 +201,7 @@ func (l *udpLoop) lead() {
 }
 
 func (l *udpLoop) end() {
+	theRelief.dismiss(&l.turn)
 	if l.server.wire {
 		l.sock.endOthers()
 	}

@@ -66,7 +66,6 @@ func (l *udpLoop) serveHeld() (leads bool) {
 	if len(l.held) == 0 {
 		return true
 	}
-	theRelief.watch(&l.turn, l)
 	l.sock.collect()
 	var gained time.Duration
 	began := sinceStart()
@@ -86,7 +85,6 @@ func (l *udpLoop) serveHeld() (leads bool) {
 		gained += gain(time.Duration(now - began))
 		began = now
 	}
-	theRelief.dismiss(&l.turn)
 	l.held, l.next = l.held[:0], 0
 	l.sock.sendCollected()
 	l.server.tempo.add(gained)
