@@ -30,7 +30,7 @@ type Logger struct {
 	Next  plugin.Handler
 	Rules []Rule
 
-	scopes [][]byte // of Rules, in wire form; nil if the directive did not make them
+	ready []readyRule // Rules; nil if the directive did not make them
 }
 
 // Rule says how queries for some names are logged.
@@ -52,24 +52,39 @@ func (r *Rule) all() bool {
 	return all
 }
 
+// readyRule is a Rule with what would have to be found out for each query.
+type readyRule struct {
+	*Rule
+	scope  []byte // NameScope in wire form
+	format *replacer.Format
+	all    bool
+}
+
+func (r *Rule) ready() readyRule { return readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all()} }
+
 // rule is the rule for a name, nil if there is none.
-func (l *Logger) rule(name string) *Rule {
+func (l *Logger) rule(name string) *readyRule {
 	for i := range l.Rules {
-		if plugin.Name(l.Rules[i].NameScope).Matches(name) {
-			return &l.Rules[i]
+		switch {
+		case !plugin.Name(l.Rules[i].NameScope).Matches(name):
+		case l.ready != nil:
+			return &l.ready[i]
+		default:
+			r := l.Rules[i].ready()
+			return &r
 		}
 	}
 	return nil
 }
 
 // ruleOf is rule for a lower name in wire form.
-func (l *Logger) ruleOf(name []byte) *Rule {
-	if l.scopes == nil {
+func (l *Logger) ruleOf(name []byte) *readyRule {
+	if l.ready == nil {
 		return l.rule(wire.Text(name))
 	}
-	for i, scope := range l.scopes {
-		if wire.Below(name, scope) {
-			return &l.Rules[i]
+	for i := range l.ready {
+		if wire.Below(name, l.ready[i].scope) {
+			return &l.ready[i]
 		}
 	}
 	return nil
@@ -132,7 +147,7 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	}
 	w.Cut(q) // so that it is known whether the reply gets TC
 	now := time.Now()
-	if !rule.all() && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), now.UTC()))) {
+	if !rule.all && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), now.UTC()))) {
 		return out
 	}
 	e := newEntry()
@@ -183,8 +198,8 @@ func (e *entry) free() {
 }
 
 // write logs the line about e's facts after the rule's format. Labels are read from ctx.
-func (e *entry) write(ctx context.Context, rule *Rule) {
+func (e *entry) write(ctx context.Context, rule *readyRule) {
 	e.line = append(e.line[:0], "[INFO] "...)
-	e.line = replacer.Parse(rule.Format).Append(e.line, ctx, &e.facts)
+	e.line = rule.format.Append(e.line, ctx, &e.facts)
 	clog.Line(e.line)
 }

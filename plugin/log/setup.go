@@ -91,7 +91,7 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	l := Logger{Rules: rules, scopes: scopes(rules)}
+	l := Logger{Rules: rules, ready: ready(rules)}
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		l.Next = next
 		return l
@@ -99,14 +99,16 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// scopes are the scopes of rules in wire form, nil if one of them is no name.
-func scopes(rules []Rule) (all [][]byte) {
+// ready is rules made ready for use, nil if the scope of one of them is no name.
+func ready(rules []Rule) (all []readyRule) {
 	for i := range rules {
 		name, err := wire.LowerName(rules[i].NameScope)
 		if err != nil {
 			return nil
 		}
-		all = append(all, name)
+		r := rules[i].ready()
+		r.scope = name
+		all = append(all, r)
 	}
 	return all
 }

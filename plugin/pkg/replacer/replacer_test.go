@@ -1,8 +1,11 @@
 package replacer_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -224,5 +227,39 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		buf = f.Append(buf[:0], b.Context(), facts)
+	}
+}
+
+// Durations read as the floating point numbers that they are, codes as miekg/dns names them.
+func TestDurationsAndCodes(t *testing.T) {
+	show := func(format string, f replacer.Facts) string {
+		return string(replacer.Parse(format).Append(nil, t.Context(), &f))
+	}
+	durations := []time.Duration{-time.Second, -1, 0, 1, 9, 10, 123456789, 999999999, time.Second, time.Second + 1, 1<<62 + 1}
+	for range 100_000 {
+		durations = append(durations, time.Duration(rand.Int64N(int64(2*time.Second))), time.Duration(rand.Int64N(int64(time.Millisecond))))
+	}
+	for _, d := range durations {
+		got := show("{duration}", replacer.Facts{Reply: replacer.Reply{Over: true, Duration: d}})
+		if want := strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"; got != want {
+			t.Fatalf("%d ns: got %s, want %s", d, got, want)
+		}
+	}
+	name := func(all map[uint16]string, code int, prefix string) string {
+		if name, ok := all[uint16(code)]; ok {
+			return name
+		}
+		return fmt.Sprint(prefix, code)
+	}
+	for code := range 1 << 16 {
+		f := replacer.Facts{Type: uint16(code), Class: uint16(code), Reply: replacer.Reply{Over: true, Written: true, Rcode: code}}
+		rcode, ok := dns.RcodeToString[code]
+		if !ok {
+			rcode = fmt.Sprint(code)
+		}
+		want := name(dns.TypeToString, code, "TYPE") + " " + name(dns.ClassToString, code, "CLASS") + " " + rcode
+		if got := show("{type} {class} {rcode}", f); got != want {
+			t.Errorf("%d: got %s, want %s", code, got, want)
+		}
 	}
 }

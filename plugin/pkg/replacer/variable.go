@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -47,7 +48,32 @@ func appendName(b []byte, f *Facts) []byte {
 	return append(b, f.Name...)
 }
 
+// names are those of a code's lowest values, "" for what has none.
+type names [64]string
+
+func namesOf[T ~uint16 | ~int](all map[T]string) (n names) {
+	for code, name := range all {
+		if int(code) < len(n) {
+			n[code] = name
+		}
+	}
+	return n
+}
+
+var typeNames, classNames, rcodeNames = namesOf(dns.TypeToString), namesOf(dns.ClassToString), namesOf(dns.RcodeToString)
+
+// of is the name of a code, "" if it is none of the lowest, or has no name.
+func (n *names) of(code int) string {
+	if uint(code) < uint(len(n)) {
+		return n[code]
+	}
+	return ""
+}
+
 func appendType(b []byte, t uint16) []byte {
+	if name := typeNames.of(int(t)); name != "" {
+		return append(b, name...)
+	}
 	if name, ok := dns.TypeToString[t]; ok {
 		return append(b, name...)
 	}
@@ -55,6 +81,9 @@ func appendType(b []byte, t uint16) []byte {
 }
 
 func appendClass(b []byte, c uint16) []byte {
+	if name := classNames.of(int(c)); name != "" {
+		return append(b, name...)
+	}
 	if name, ok := dns.ClassToString[c]; ok {
 		return append(b, name...)
 	}
@@ -95,6 +124,9 @@ func appendPort(b []byte, ap netip.AddrPort, other net.Addr) []byte {
 func appendRcode(b []byte, f *Facts) []byte {
 	if !f.Reply.Written {
 		return append(b, EmptyValue...)
+	}
+	if name := rcodeNames.of(f.Reply.Rcode); name != "" {
+		return append(b, name...)
 	}
 	if name, ok := dns.RcodeToString[f.Reply.Rcode]; ok {
 		return append(b, name...)
@@ -139,5 +171,23 @@ func appendDuration(b []byte, f *Facts) []byte {
 	if !f.Reply.Over {
 		return append(b, EmptyValue...)
 	}
+	if d := f.Reply.Duration; 0 < d && d < time.Second {
+		return append(appendFraction(b, uint32(d)), 's')
+	}
 	return append(strconv.AppendFloat(b, f.Reply.Duration.Seconds(), 'f', -1, 64), 's')
+}
+
+// appendFraction appends n thousand millionths, of which there are fewer than that and at least one. So few digits are those of the
+// floating point number, too.
+func appendFraction(b []byte, n uint32) []byte {
+	var digits [9]byte
+	last := 0
+	for i := 8; i >= 0; i-- {
+		digits[i] = byte('0' + n%10)
+		if last == 0 && n%10 != 0 {
+			last = i + 1
+		}
+		n /= 10
+	}
+	return append(append(b, "0."...), digits[:last]...)
 }

@@ -25,9 +25,15 @@ func AppendName[T string | []byte](b []byte, s T) ([]byte, error) {
 	label := len(b)
 	b = append(b, 0)
 	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch c {
-		case '.':
+		from := i
+		for i < len(s) && s[i] != '.' && s[i] != '\\' {
+			i++
+		}
+		b = append(b, s[from:i]...)
+		if i == len(s) {
+			break
+		}
+		if s[i] == '.' {
 			n := len(b) - label - 1
 			if n == 0 || n > MaxLabel {
 				return b[:start], ErrLabel
@@ -36,16 +42,15 @@ func AppendName[T string | []byte](b []byte, s T) ([]byte, error) {
 			label = len(b)
 			b = append(b, 0)
 			continue
-		case '\\':
-			i++
-			if i == len(s) {
-				return b[:start], ErrLabel
-			}
-			c = s[i]
-			if i+2 < len(s) && digit(c) && digit(s[i+1]) && digit(s[i+2]) {
-				c = (c-'0')*100 + (s[i+1]-'0')*10 + (s[i+2] - '0')
-				i += 2
-			}
+		}
+		i++
+		if i == len(s) {
+			return b[:start], ErrLabel
+		}
+		c := s[i]
+		if i+2 < len(s) && digit(c) && digit(s[i+1]) && digit(s[i+2]) {
+			c = (c-'0')*100 + (s[i+1]-'0')*10 + (s[i+2] - '0')
+			i += 2
 		}
 		b = append(b, c)
 	}
@@ -92,18 +97,53 @@ func AppendText(b, name []byte) []byte {
 	}
 	for i := 0; i < len(name) && name[i] != 0; {
 		n := int(name[i])
-		for _, c := range name[i+1 : i+1+n] {
-			switch {
-			case c == '.' || c == ' ' || c == '\'' || c == '@' || c == ';' || c == '(' || c == ')' || c == '"' || c == '\\':
-				b = append(b, '\\', c)
-			case c < ' ' || c > '~':
-				b = append(b, '\\', '0'+c/100, '0'+c/10%10, '0'+c%10)
-			default:
-				b = append(b, c)
-			}
+		label := name[i+1 : i+1+n]
+		var any escape
+		for _, c := range label {
+			any |= escapes[c]
+		}
+		if any == plain {
+			b = append(b, label...)
+		} else {
+			b = appendEscaped(b, label)
 		}
 		b = append(b, '.')
 		i += n + 1
+	}
+	return b
+}
+
+// escape is how an octet of a label is written.
+type escape uint8
+
+const (
+	plain    escape = iota
+	slashed         // \X
+	numbered        // \DDD
+)
+
+var escapes = func() (all [256]escape) {
+	for c := range all {
+		if c < ' ' || c > '~' {
+			all[c] = numbered
+		}
+	}
+	for _, c := range []byte(`. '@;()"\`) {
+		all[c] = slashed
+	}
+	return all
+}()
+
+func appendEscaped(b, label []byte) []byte {
+	for _, c := range label {
+		switch escapes[c] {
+		case slashed:
+			b = append(b, '\\', c)
+		case numbered:
+			b = append(b, '\\', '0'+c/100, '0'+c/10%10, '0'+c%10)
+		default:
+			b = append(b, c)
+		}
 	}
 	return b
 }
