@@ -70,6 +70,14 @@ func (o *Outgoing) arrange() bool {
 	return true
 }
 
+// placeBits is the bits of the number of a place of an address. There are twice as many places as datagrams.
+const (
+	placeBits = 7
+	places    = 1 << placeBits
+)
+
+var _ [places - 2*Batch]struct{} // does not compile if there are fewer
+
 // addressees are lists of the datagrams that go to the same address.
 type addressees struct {
 	next  [Batch]uint8 // after a datagram; 0 for the last one
@@ -78,7 +86,6 @@ type addressees struct {
 
 // find fills a, and reports false if all lists are of one.
 func (a *addressees) find(o *Outgoing) (found bool) {
-	const places = 2 * Batch
 	var first, last [places]uint8 // of the lists, by their addresses' hash; number + 1
 	s := Segmentation(inForce.Load())
 	if s == SegmentOff {
@@ -115,14 +122,14 @@ func (o *Outgoing) segments(i int, s Segmentation) bool {
 	return s.covers(netip.AddrFrom16((*unix.RawSockaddrInet6)(unsafe.Pointer(name)).Addr))
 }
 
-// hash is a place for where datagram i goes, below 2 * Batch.
+// hash is a place for where datagram i goes.
 func (o *Outgoing) hash(i int) int {
 	name := o.headers[i].Name
 	if name == nil {
 		return 0
 	}
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
-	return int(*(*uint64)(unsafe.Pointer(name)) * golden >> 58)
+	return int(*(*uint64)(unsafe.Pointer(name)) * golden >> (64 - placeBits))
 }
 
 // alike reports whether datagrams i and j go to the same address, from the same one of ours.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -90,8 +91,8 @@ func TestSegments(t *testing.T) {
 		{to: "0", lengths: []int{50}, messages: 0},                      //
 		{to: "00", lengths: []int{900, 50}, messages: 0},                //
 		{to: "000", lengths: []int{50, 50, 50}, messages: 0, off: true}, //
-		{to: "00000000000000000000000000000000", lengths: longs, messages: 1},
-		{to: "01234567012345670123456701234567", lengths: longs, messages: 8},
+		{to: strings.Repeat("0", Batch), lengths: longs, messages: 1},
+		{to: strings.Repeat("01234567", Batch/8), lengths: longs, messages: 8},
 	} {
 		for family, loopback := range map[string]net.IP{"udp4": net.IPv4(127, 0, 0, 1), "udp6": net.IPv6loopback} {
 			t.Run(fmt.Sprint(tc.to, " ", tc.lengths, " ", family), func(t *testing.T) {
