@@ -312,22 +312,14 @@ func TestStopWaitsForParked(t *testing.T) {
 		conns = append(conns, c)
 	}
 	eventually(t, "both are parked", func() bool { return parked.Load() == 2 })
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Stop() }()
-	select {
-	case err := <-stopped:
-		t.Errorf("the server ended before its queries: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
+	ended := stopping(t, s)
 	close(h.held)
 	for _, c := range conns {
 		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
 			t.Errorf("%v, %v", r, err)
 		}
 	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	ended()
 }
 
 // A client that has closed its side, and one whose server ends, get the replies to what was parked. The last reply of a connection is

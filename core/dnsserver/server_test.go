@@ -66,6 +66,24 @@ func running(t *testing.T, cfgs ...*Config) (s *Server, udp, tcp string) {
 	return s, p.LocalAddr().String(), l.Addr().String()
 }
 
+// stopping begins to stop s, which is to wait for queries that are at work. What it returns waits for the end.
+func stopping(t *testing.T, s *Server) (ended func()) {
+	t.Helper()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop() }()
+	select {
+	case err := <-stopped:
+		t.Fatalf("the server ended before its queries: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	return func() {
+		t.Helper()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func ask(t *testing.T, network, addr, name string, change func(*dns.Msg)) *dns.Msg {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion(name, dns.TypeA)

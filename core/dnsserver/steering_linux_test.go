@@ -118,6 +118,8 @@ func TestOneLoopServesWhatItCan(t *testing.T) {
 
 // Queries that go to workers are not gathered; those that wait for exchanges are.
 func TestWorkersAreFedByAll(t *testing.T) {
+	alwaysWorkers = true
+	t.Cleanup(func() { alwaysWorkers = false }) // after the server has ended
 	h := &laneCounter{laneHandler: laneHandler{held: make(chan struct{})}}
 	close(h.held)
 	addr, s := steered(t, h)

@@ -20,10 +20,10 @@ func (c *streamConn) serveMessage(packet []byte) {
 }
 
 // message serves packet in the message lane, or lets it wait. It reports false if another goroutine leads.
-func (c *streamConn) message(packet []byte, q *wire.Query) (leads bool) {
+func (c *streamConn) message(packet []byte) (leads bool) {
 	s := c.base()
 	if !s.tempo.quick.Load() {
-		c.wait(packet, q, wire.Unpack)
+		c.wait(packet, nil, wire.Unpack)
 		return true
 	}
 	c.beginCalls()
@@ -40,7 +40,7 @@ func (c *streamConn) message(packet []byte, q *wire.Query) (leads bool) {
 	return true
 }
 
-// beginCalls is called before handlers are, until endCalls, which is called before the connection is read again.
+// beginCalls is called before handlers are, until endCalls, which is called before the connection is read again, or waits for anything else.
 func (c *streamConn) beginCalls() {
 	if c.over == nil {
 		c.over = make(chan struct{})

@@ -67,8 +67,11 @@ func (c *streamConn) serve() {
 
 // serveAll serves all queries of the connection, led by this goroutine or others.
 func (c *streamConn) serveAll() {
-	over := c.base().debug // then panics are to be seen
-	defer func() {         // a handler may have ended this goroutine
+	over := false
+	defer func() { // a handler may have ended this goroutine
+		if v := recover(); v != nil {
+			panic(v) // it is to be seen at once
+		}
 		if !over {
 			<-c.over
 		}
@@ -126,7 +129,7 @@ func (c *streamConn) ended(err error, first bool) {
 // answer serves packet in the wire lane, or in the message lane, or lets it wait. It reports false if another goroutine leads.
 func (c *streamConn) answer(packet []byte) (leads bool) {
 	if !c.base().wire {
-		return c.message(packet, nil)
+		return c.message(packet)
 	}
 	if c.stint.lane == nil {
 		c.stint.enter()
@@ -136,12 +139,11 @@ func (c *streamConn) answer(packet []byte) (leads bool) {
 	reply, out := c.stint.run.serve(c.base(), packet, c.peer, c.stint.lane, nil)
 	if out != wire.Done {
 		run := c.stint.leaveWith()
-		defer runs.Put(run)
-		if out == wire.Unpack {
-			return c.message(packet, &run.query)
+		if out != wire.Unpack {
+			c.wait(packet, &run.query, out)
 		}
-		c.wait(packet, &run.query, out)
-		return true
+		runs.Put(run)
+		return out != wire.Unpack || c.message(packet)
 	}
 	if reply != nil && c.out.addFrame(reply) {
 		c.stint.leave()
@@ -150,8 +152,9 @@ func (c *streamConn) answer(packet []byte) (leads bool) {
 	return true
 }
 
-// wait lets a query wait, without holding up those behind it, unless too many wait already.
+// wait lets a query wait, without holding up those behind it, unless too many wait already. q is nil for one in the message lane.
 func (c *streamConn) wait(packet []byte, q *wire.Query, out wire.Outcome) {
+	c.endCalls() // those that wait write by themselves, as this may take long
 	select {
 	case c.slots <- struct{}{}:
 	default:

@@ -98,9 +98,8 @@ func (w *streamWriter) sendFrame(b []byte) {
 func (w *streamWriter) send(head, b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.put(head, b) == nil && !w.writing {
-		w.writing = true
-		go w.writeOut()
+	if w.put(head, b) == nil {
+		w.handOver()
 	}
 }
 
@@ -134,7 +133,14 @@ func (w *streamWriter) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collecting = false
-	if len(w.pending) > 0 && !w.writing {
+	if len(w.pending) > 0 {
+		w.handOver()
+	}
+}
+
+// handOver has what is pending written by somebody else. mu is held.
+func (w *streamWriter) handOver() {
+	if !w.writing {
 		w.writing = true
 		go w.writeOut()
 	}

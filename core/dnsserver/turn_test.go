@@ -27,7 +27,7 @@ const nap = 300 * time.Millisecond
 
 func (h *caller) Name() string { return "caller" }
 
-func (h *caller) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+func (h *caller) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if onLoop() {
 		h.loops.Add(1)
 	} else {
@@ -42,6 +42,12 @@ func (h *caller) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	case "doze":
 		time.Sleep(time.Duration(rand.IntN(3)) * reliefPeriod)
 	case "hold":
+		<-h.held
+	case "slowly":
+		ctx.Value(Key{}).(*Server).tempo.add(-2 * mostCredit)
+	case "tardy":
+		time.Sleep(nap)
+		w.WriteMsg(m)
 		<-h.held
 	case "two":
 		w.WriteMsg(m)
@@ -81,9 +87,9 @@ func onLoop() bool {
 }
 
 // runningQuick is running for a server whose handlers have been quick for long.
-func runningQuick(t *testing.T, h *caller) (s *Server, conns map[string]*dns.Conn) {
+func runningQuick(t *testing.T, cfg *Config) (s *Server, conns map[string]*dns.Conn) {
 	t.Helper()
-	s, udp, tcp := running(t, block1(".", h))
+	s, udp, tcp := running(t, cfg)
 	s.tempo.add(mostCredit)
 	conns = map[string]*dns.Conn{}
 	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
@@ -122,7 +128,7 @@ func TestHandlersAreOdd(t *testing.T) {
 
 func handlerIsOdd(t *testing.T, odd, network string, onLoops bool) {
 	h := new(caller)
-	s, conns := runningQuick(t, h)
+	s, conns := runningQuick(t, block1(".", h))
 	if !onLoops {
 		s.tempo.add(-mostCredit - 1)
 	}
@@ -193,7 +199,7 @@ func handlerIsOdd(t *testing.T, odd, network string, onLoops bool) {
 // A server that is stopped waits for handlers that its loops have called.
 func TestStopWaitsForHandlersOnLoops(t *testing.T) {
 	h := &caller{held: make(chan struct{})}
-	s, conns := runningQuick(t, h)
+	s, conns := runningQuick(t, block1(".", h))
 	defer keepQuick(s)()
 	for network, c := range conns {
 		send(t, c, "hold", "www")
@@ -201,22 +207,14 @@ func TestStopWaitsForHandlersOnLoops(t *testing.T) {
 			t.Fatalf("%s: got %v, %v", network, r, err)
 		}
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Stop() }()
-	select {
-	case err := <-stopped:
-		t.Errorf("the server ended before its queries: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
+	ended := stopping(t, s)
 	close(h.held)
 	for network, c := range conns {
 		if r, err := c.ReadMsg(); err != nil || r.Id != 0 {
 			t.Errorf("%s: got %v, %v", network, r, err)
 		}
 	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	ended()
 	if h.loops.Load() != 4 {
 		t.Errorf("%d calls on loops", h.loops.Load())
 	}
@@ -225,25 +223,17 @@ func TestStopWaitsForHandlersOnLoops(t *testing.T) {
 // No more of a connection's queries wait than may, also if loops call their handlers.
 func TestPipelineOfHandlersOnLoops(t *testing.T) {
 	h := &caller{held: make(chan struct{})}
-	few := 3
-	cfg := block1(".", h)
-	cfg.Limits.Pipeline = &few
-	s, _, tcp := running(t, cfg)
-	c, err := dns.Dial("tcp", tcp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	const few = 3
+	s, conns := runningQuick(t, pipelined(h, few))
+	c := conns["tcp"]
 	labels := make([]string, 20)
 	for i := range labels {
 		labels[i] = "hold"
 	}
-	stop := keepQuick(s)
-	defer stop()
+	defer keepQuick(s)()
 	send(t, c, labels...)
 	time.Sleep(40 * reliefPeriod)
-	if n := h.loops.Load(); n < 2 || n > int64(few)+1 { // the last one has nobody that could relieve its goroutine
+	if n := h.loops.Load(); n < 2 || n > few+1 { // the last one has nobody that could relieve its goroutine
 		t.Errorf("%d wait", n)
 	}
 	close(h.held)
@@ -257,26 +247,15 @@ func TestPipelineOfHandlersOnLoops(t *testing.T) {
 // What a handler writes before it waits is sent, also where nobody can relieve it.
 func TestRepliesOfHandlersThatGoOn(t *testing.T) {
 	h := &caller{held: make(chan struct{})}
-	one := 1
-	cfg := block1(".", h)
-	cfg.Limits.Pipeline = &one
-	s, udp, tcp := running(t, cfg)
+	s, conns := runningQuick(t, pipelined(h, 1))
 	defer keepQuick(s)()
-	var conns []*dns.Conn
-	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
-		c, err := dns.Dial(network, addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+	for network, c := range conns {
 		send(t, c, "www", "two", "two")
 		for range 3 {
 			if _, err := c.ReadMsg(); err != nil {
 				t.Errorf("%s: %v", network, err)
 			}
 		}
-		conns = append(conns, c)
 	}
 	close(h.held)
 	for _, c := range conns {
@@ -289,6 +268,35 @@ func TestRepliesOfHandlersThatGoOn(t *testing.T) {
 	if n := h.loops.Load(); n != 6 {
 		t.Errorf("%d calls on loops", n)
 	}
+}
+
+// What a handler writes on a worker is sent while its connection waits until fewer queries wait.
+func TestRepliesWhileTheConnectionWaits(t *testing.T) {
+	h := &caller{held: make(chan struct{})}
+	_, conns := runningQuick(t, pipelined(h, 1))
+	c := conns["tcp"]
+	send(t, c, "www", "slowly", "tardy", "tardy") // from slowly on workers are called
+	for range 3 {
+		if _, err := c.ReadMsg(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(h.held)
+	for range 3 {
+		if _, err := c.ReadMsg(); err != nil {
+			t.Error(err)
+		}
+	}
+	if h.loops.Load() != 2 || h.workers.Load() != 2 {
+		t.Errorf("%d calls on loops, %d on workers", h.loops.Load(), h.workers.Load())
+	}
+}
+
+// pipelined is a block whose connections have so many queries wait at most.
+func pipelined(h *caller, most int) *Config {
+	cfg := block1(".", h)
+	cfg.Limits.Pipeline = &most
+	return cfg
 }
 
 // keepQuick makes handlers count as quick, whatever they do.
