@@ -60,7 +60,9 @@ type readyRule struct {
 	all    bool
 }
 
-func (r *Rule) ready() readyRule { return readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all()} }
+func (r *Rule) ready() readyRule {
+	return readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all()}
+}
 
 // rule is the rule for a name, nil if there is none.
 func (l *Logger) rule(name string) *readyRule {
