@@ -58,6 +58,7 @@ group.m4.zones  PTR example.net.
 m4.zones.x      PTR example.net.
 version.x       TXT "3"
 m5.zones.catalog.example.net. PTR example.net.
+m6.zones.other.example. PTR example.net.
 `)
 	want := &catalog.Catalog{
 		Origin: "catalog.example.",

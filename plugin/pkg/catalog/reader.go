@@ -36,9 +36,12 @@ func (r *reader) read(rr dns.RR) error {
 		r.hasNS = r.hasNS || h.Rrtype == dns.TypeNS
 		return nil
 	}
+	if !dns.IsSubDomain(r.origin, name) {
+		return nil
+	}
 	below, err := dnsutil.TrimZone(name, r.origin)
 	if err != nil {
-		return nil // not in the zone
+		return err
 	}
 	if below == "version" {
 		if txt, ok := rr.(*dns.TXT); ok {

@@ -92,6 +92,8 @@ func (d *Directive[T]) wrap(err error) error { return fmt.Errorf("plugin/%s: %w"
 // one reads one occurrence; the controller stands on the directive's name.
 func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 	line := Line{c: c, name: d.Name, syntax: d.Args.Syntax, Args: c.RemainingArgs()}
+	at := line.Place()
+	SetPlace(at)
 	if err := d.Args.read(s, &line); err != nil {
 		return err
 	}
@@ -122,6 +124,7 @@ func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
 			return c.ArgErr()
 		}
 	}
+	SetPlace(at) // what comes when all is read is about the directive as a whole
 	if d.Check == nil {
 		return nil
 	}
@@ -148,6 +151,7 @@ func (d *Directive[T]) unlisted(s *T, c *caddy.Controller, name string) error {
 		return d.unknown(c, name)
 	}
 	line := Line{c: c, name: name, Args: c.RemainingArgs()}
+	SetPlace(line.Place())
 	ok, err := d.Unlisted(s, &line)
 	if err == nil && !ok {
 		return d.unknown(c, name)
@@ -186,7 +190,7 @@ func position(c *caddy.Controller, err error) error {
 	if errors.As(err, &p) || strings.Contains(err.Error(), " - Error during parsing: ") || strings.Contains(err.Error(), " - Syntax error: ") {
 		return err
 	}
-	return &positioned{fmt.Sprintf("%s:%d - Error during parsing: ", c.File(), c.Line()), err}
+	return &positioned{placeOf(c.File(), c.Line()) + " - Error during parsing: ", err}
 }
 
 // positioned is an error with its place before it.

@@ -192,3 +192,43 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// While a configuration is set up, it is known which line that is about.
+func TestPlace(t *testing.T) {
+	var at []string
+	note := func() { at = append(at, Place()) }
+	d := &Directive[int]{
+		Name:    "x",
+		Args:    Args[int]{Max: -1, Set: func(*int, *Line) error { note(); return nil }},
+		Options: Table[int]{Flag("o", "an option", func(*int) { note() })},
+		Unlisted: func(*int, *Line) (bool, error) {
+			note()
+			return true, nil
+		},
+		Check: func(*int) error { note(); return nil },
+	}
+	var places []string
+	setup := Placed(func(c *caddy.Controller) error {
+		note()
+		_, err := d.ParseEach(c, 0)
+		note()
+		SetPlace("elsewhere:7")
+		note()
+		places = at
+		return err
+	})
+	if err := setup(caddy.NewTestController("dns", "x a b\nx {\n  o\n  p\n}\nx")); err != nil {
+		t.Fatal(err)
+	}
+	want := "1 1 1 2 3 4 2 6 6 6"
+	got := make([]string, len(places)-1)
+	for i, p := range places[:len(places)-1] {
+		got[i] = strings.TrimPrefix(p, "Testfile:")
+	}
+	if strings.Join(got, " ") != want || places[len(places)-1] != "elsewhere:7" {
+		t.Errorf("got %v, want %s", places, want)
+	}
+	if p := Place(); p != "" {
+		t.Errorf("in the end it is %s", p)
+	}
+}

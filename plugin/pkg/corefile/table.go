@@ -84,6 +84,7 @@ func (t Table[T]) names() (names []string) {
 }
 
 func (o *Option[T]) read(s *T, c *caddy.Controller) error {
+	SetPlace(placeOf(c.File(), c.Line()))
 	if o.raw != nil {
 		return position(c, o.raw(s, c))
 	}

@@ -7,39 +7,44 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Join makes one fully qualified name of labels, each of which may also be a name of several labels. Parts that
-// are empty or "." add nothing, so Join("www", "example.org", ".") is "www.example.org.", and Join() is ".".
+// Join makes one fully qualified name of labels, each of which may also be a name of several labels. The last one may be
+// "." or end in a dot: Join("www", "example.org.") and Join("www", "example.org", ".") are "www.example.org.", and Join() is
+// ".". Nothing is left out of what stands before: an empty part, or one that ends in a dot, makes an empty label.
 func Join(labels ...string) string {
-	size := 1
-	for _, l := range labels {
-		size += len(l) + 1
+	if last := len(labels) - 1; last >= 0 && labels[last] == "." {
+		labels = labels[:last]
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for _, l := range labels {
-		if l = unqualified(l); l != "" {
-			b.WriteString(l)
-			b.WriteByte('.')
-		}
-	}
-	if b.Len() == 0 {
-		return "."
-	}
-	return b.String()
+	return dns.Fqdn(strings.Join(labels, "."))
 }
 
-// TrimZone returns the part of q before the zone z, without its final dot: "www" for "www.example.org." and
-// "example.org.". It is an error if that part is empty or q is not below z.
+// TrimZone returns q without as many labels at its end as z has, and without its final dot: "www" for "www.example.org." and
+// "example.org.". The labels are counted, not compared: callers that do not know q to be below z ask dns.IsSubDomain. It is
+// an error if nothing is left, unless both are the root.
 func TrimZone(q string, z string) (string, error) {
-	name, zone := unqualified(q), unqualified(z)
-	if zone == "" && name != "" {
-		return name, nil
+	z = dns.Fqdn(z)
+	if q == "." && z == "." {
+		return "", nil
 	}
-	dot := len(name) - len(zone) - 1
-	if dot <= 0 || name[dot] != '.' || isEscaped(name, dot) || !strings.EqualFold(name[dot+1:], zone) {
-		return "", fmt.Errorf("trimming zone: %q is not below %q", q, z)
+	rest, ok := unqualified(q), true
+	for range dns.CountLabel(z) {
+		if rest, ok = parent(rest); !ok {
+			break
+		}
 	}
-	return name[:dot], nil
+	if rest == "" || !ok {
+		return "", fmt.Errorf("trimming zone: %q has no more labels than %q", q, z)
+	}
+	return rest, nil
+}
+
+// parent returns name without its last label, and false if it has no other.
+func parent(name string) (string, bool) {
+	for dot := len(name) - 1; dot >= 0; dot-- {
+		if name[dot] == '.' && !isEscaped(name, dot) {
+			return name[:dot], true
+		}
+	}
+	return "", false
 }
 
 // DuplicateCNAME tells whether one of records is a CNAME with the target of r.

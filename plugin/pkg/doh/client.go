@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -69,12 +71,12 @@ func ResponseToMsg(resp *http.Response) (*dns.Msg, error) {
 		}
 		return nil, fmt.Errorf("http status %d instead of an answer", resp.StatusCode)
 	}
-	wire, err := readMessage(resp.Body)
+	packet, err := readMessage(resp.Body)
 	if err != nil {
 		return nil, err
 	}
-	m := new(dns.Msg)
-	if err := m.Unpack(wire); err != nil {
+	m, err := wire.UnpackMsg(packet)
+	if err != nil {
 		return nil, err
 	}
 	return m, nil

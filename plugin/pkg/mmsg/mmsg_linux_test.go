@@ -112,7 +112,7 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			server, client := pair(b)
 			in := incoming(b, 1100, 65535)
-			out := Outgoing{Segment: segment}
+			out := Outgoing{Together: segment}
 			packet := make([]byte, 60)
 			send := func() {
 				for range Batch {

@@ -15,18 +15,16 @@ type Outgoing struct {
 	n       int
 	sent    int
 
-	// Segment has datagrams without an address go together; it is what Segments says of the address that their socket is
-	// connected to.
-	Segment bool
+	// Together has the datagrams go to the kernel as few messages, which it cuts apart, or a device does (UDP generic segmentation
+	// offload): one of several that are sent so costs half of one that is sent alone. All are for the peer that the socket is connected to.
+	// What reads packets below the sockets of the same machine, such as captures, may see them uncut.
+	Together bool
+	// Refused says that the system did not do that. It would do so again, as some devices cannot cut, nor can what is to be encrypted.
+	Refused bool
 
 	plan    *plan // nil if nothing ever went together
 	planned bool  // the batch goes by it
-	pause   int   // so many batches go without one
 }
-
-// pauseAfterRefusal is for how many batches nothing goes together after the system refused that: it would do so again, as some devices
-// cannot cut, nor can what is to be encrypted.
-const pauseAfterRefusal = 1000
 
 // Add puts b, which is not empty, into the batch and returns its header, to which the address and the control message go if the
 // socket needs them. There must be room, of which Batch is all.
@@ -44,7 +42,7 @@ func (o *Outgoing) Add(b []byte) *Header {
 func (o *Outgoing) Len() int  { return o.n }
 func (o *Outgoing) Sent() int { return o.sent }
 
-// Number is which datagram, as Add counts them, is the i-th to be sent: once Send was called, those of one address may go before others.
+// Number is which datagram, as Add counts them, is the i-th to be sent: those that go together are sorted.
 func (o *Outgoing) Number(i int) int {
 	if o.planned {
 		return int(o.plan.order[i])
@@ -59,12 +57,9 @@ func (o *Outgoing) Header(i int) *Header  { return &o.headers[i] }
 // Send sends what was not sent before. An error is what the system says of the next one, EAGAIN that the socket takes no
 // more now.
 func (o *Outgoing) Send(fd uintptr) syscall.Errno {
-	switch {
-	case o.n < 2 || o.sent > 0 || o.planned || !canSegment():
-	case o.pause > 0:
-		o.pause--
-	default:
-		o.planned = o.arrange()
+	if o.Together && o.n > 1 && o.sent == 0 && !o.planned && canSegment() {
+		o.arrange()
+		o.planned = true
 	}
 	for o.sent < o.n {
 		n, e := o.sendSome(fd)
@@ -86,7 +81,7 @@ func (o *Outgoing) sendSome(fd uintptr) (int, syscall.Errno) {
 		return n, e
 	}
 	if o.plan.together() {
-		o.pause = pauseAfterRefusal
+		o.Refused = true
 		o.plan.alone(o)
 		return 0, 0
 	}
@@ -108,7 +103,7 @@ func (o *Outgoing) Skip() {
 func (o *Outgoing) Clear() {
 	clear(o.vecs[:o.n])
 	if o.planned {
-		o.plan.clear()
+		clear(o.plan.vecs[:o.n])
 	}
-	o.n, o.sent, o.planned = 0, 0, false
+	o.n, o.sent, o.planned, o.Refused = 0, 0, false, false
 }

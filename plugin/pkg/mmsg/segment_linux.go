@@ -1,9 +1,7 @@
 package mmsg
 
 import (
-	"bytes"
 	"encoding/binary"
-	"net/netip"
 	"sync"
 	"unsafe"
 
@@ -15,7 +13,7 @@ import (
 const longestSegment = 500
 
 // segmentSpace is the length of the control message that says how long the datagrams are.
-var segmentSpace = unix.CmsgSpace(2)
+const segmentSpace = unix.SizeofCmsghdr + 8
 
 // canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18: one that does not would send a message
 // uncut.
@@ -29,139 +27,36 @@ var canSegment = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// Segments reports whether datagrams for addr may go together.
-func Segments(addr netip.Addr) bool {
-	return Segmentation(inForce.Load()).covers(addr) && canSegment()
-}
-
-// covers reports whether datagrams for addr may go together.
-func (s Segmentation) covers(addr netip.Addr) bool {
-	return s == SegmentAll || s == SegmentLoopback && addr.Unmap().IsLoopback()
-}
-
-// plan is how a batch is sent: which of its datagrams go together. A message is one or more datagrams.
+// plan is how a batch for one peer is sent: which of its datagrams go together. A message is one or more datagrams.
 type plan struct {
 	order    [Batch]uint8      // the datagrams, by number, in the order in which they go
 	vecs     [Batch]unix.Iovec // in that order
-	count    int
-	headers  [Batch]Header // of the messages
-	sizes    [Batch]uint8  // of the messages, in datagrams
-	controls [Batch][unix.SizeofCmsghdr + 8 + ControlSpace]byte
+	headers  [Batch]Header     // of the messages
+	sizes    [Batch]uint8      // of the messages, in datagrams
+	controls [Batch][segmentSpace]byte
 	messages int
 	sent     int // messages
 }
 
-// arrange plans which datagrams go together, and reports false if none do.
-func (o *Outgoing) arrange() bool {
-	var a addressees
-	if !a.find(o) {
-		return false
-	}
+// arrange plans which datagrams go together: those of one length, and a shorter one behind them. So the longest go first.
+func (o *Outgoing) arrange() {
 	if o.plan == nil {
 		o.plan = new(plan)
 	}
 	p := o.plan
-	p.count, p.messages, p.sent = 0, 0, 0
+	p.messages, p.sent = 0, 0
 	for i := range o.n {
-		if !a.later[i] {
-			p.addAll(o, &a, i)
-		}
-	}
-	return true
-}
-
-// placeBits is the bits of the number of a place of an address. There are twice as many places as datagrams.
-const (
-	placeBits = 7
-	places    = 1 << placeBits
-)
-
-var _ [places - 2*Batch]struct{} // does not compile if there are fewer
-
-// addressees are lists of the datagrams that go to the same address.
-type addressees struct {
-	next  [Batch]uint8 // after a datagram; 0 for the last one
-	later [Batch]bool  // it is not the first one of its list
-}
-
-// find fills a, and reports false if all lists are of one.
-func (a *addressees) find(o *Outgoing) (found bool) {
-	var first, last [places]uint8 // of the lists, by their addresses' hash; number + 1
-	s := Segmentation(inForce.Load())
-	if s == SegmentOff {
-		return false
-	}
-	for i := range o.n {
-		if o.vecs[i].Len > longestSegment || !o.segments(i, s) {
-			continue
-		}
-		at := o.hash(i)
-		for first[at] != 0 && !o.alike(int(first[at])-1, i) {
-			at = (at + 1) % places
-		}
-		if first[at] == 0 {
-			first[at] = uint8(i + 1)
-		} else {
-			a.next[last[at]-1] = uint8(i)
-			a.later[i], found = true, true
-		}
-		last[at] = uint8(i + 1)
-	}
-	return found
-}
-
-// segments reports whether datagram i may go with others.
-func (o *Outgoing) segments(i int, s Segmentation) bool {
-	name := o.headers[i].Name
-	if name == nil {
-		return o.Segment
-	}
-	if (*unix.RawSockaddr)(unsafe.Pointer(name)).Family == unix.AF_INET { // as covers has it, in half of the time
-		return s == SegmentAll || (*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr[0] == 127
-	}
-	return s.covers(netip.AddrFrom16((*unix.RawSockaddrInet6)(unsafe.Pointer(name)).Addr))
-}
-
-// hash is a place for where datagram i goes.
-func (o *Outgoing) hash(i int) int {
-	name := o.headers[i].Name
-	if name == nil {
-		return 0
-	}
-	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
-	return int(*(*uint64)(unsafe.Pointer(name)) * golden >> (64 - placeBits))
-}
-
-// alike reports whether datagrams i and j go to the same address, from the same one of ours.
-func (o *Outgoing) alike(i, j int) bool {
-	a, b := &o.headers[i], &o.headers[j]
-	return bytes.Equal(unsafe.Slice(a.Name, a.Namelen), unsafe.Slice(b.Name, b.Namelen)) &&
-		bytes.Equal(unsafe.Slice(a.Control, a.Controllen), unsafe.Slice(b.Control, b.Controllen))
-}
-
-// addAll plans datagram i and those for the same address: the longest first, as only the last one of a message may be
-// shorter.
-func (p *plan) addAll(o *Outgoing, a *addressees, i int) {
-	from := p.count
-	for {
-		at := p.count
-		for ; at > from && o.vecs[p.order[at-1]].Len < o.vecs[i].Len; at-- {
+		at := i
+		for ; at > 0 && o.vecs[p.order[at-1]].Len < o.vecs[i].Len; at-- {
 			p.order[at] = p.order[at-1]
 		}
 		p.order[at] = uint8(i)
-		p.count++
-		if a.next[i] == 0 {
-			break
-		}
-		i = int(a.next[i])
 	}
-	for from < p.count {
+	for from := 0; from < o.n; {
 		to := from + 1
-		for to < p.count {
-			to++
-			if o.vecs[p.order[to-1]].Len < o.vecs[p.order[from]].Len {
-				break
-			}
+		long := o.vecs[p.order[from]].Len
+		for to < o.n && long <= longestSegment && o.vecs[p.order[to-1]].Len == long {
+			to++ // it is as long, or the shorter one that ends the message
 		}
 		p.add(o, from, to)
 		from = to
@@ -184,9 +79,8 @@ func (p *plan) add(o *Outgoing, from, to int) {
 		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
 		c.SetLen(unix.CmsgLen(2))
 		binary.NativeEndian.PutUint16(control[unix.CmsgLen(0):], uint16(p.vecs[from].Len))
-		length := segmentSpace + copy(control[segmentSpace:], unsafe.Slice(h.Control, h.Controllen))
 		h.Control = &control[0]
-		h.SetControllen(length)
+		h.SetControllen(unix.CmsgSpace(2))
 	}
 	p.messages++
 }
@@ -214,5 +108,3 @@ func (p *plan) send(fd uintptr) (n int, e unix.Errno) {
 	}
 	return n, 0
 }
-
-func (p *plan) clear() { clear(p.vecs[:p.count]) }

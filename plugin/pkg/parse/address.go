@@ -20,13 +20,14 @@ var ErrNoNameservers = errors.New("no nameservers found")
 
 // HostPortOrFile returns the addresses that s names, in order. Each argument is one of
 //
-//	192.0.2.1  192.0.2.1:53  2001:db8::1  [2001:db8::1]:53    for plain DNS
-//	SCHEME://ADDRESS[:PORT]                                    for the transports of package transport
-//	unix://PATH                                                as it stands
-//	PATH                                                       of a file in the form of resolv.conf(5)
+//	192.0.2.1  192.0.2.1:53  2001:db8::1  [2001:db8::1]  [2001:db8::1]:53    for plain DNS
+//	SCHEME://ADDRESS[:PORT]                                                   for the transports of package transport
+//	unix://PATH                                                               as it stands
+//	PATH  dns://PATH                                                          of a file in the form of resolv.conf(5)
 //
-// A result is HOST:PORT for plain DNS and SCHEME://HOST:PORT for the other transports, with the default port where
-// none is given. A file gives all of its nameserver lines, with port 53; one that has none adds nothing.
+// An argument with a port, or with a colon for one, comes back as it stands, with dns:// if it has that. One without
+// comes back as HOST:PORT for plain DNS and as SCHEME://HOST:PORT for the other transports, with the default port. A
+// file gives all of its nameserver lines, with port 53; one that has none adds nothing.
 //
 // The error is ErrNoNameservers if nothing was found, and tells of the first argument that is neither an address
 // nor a file that can be read.
@@ -41,11 +42,14 @@ func HostPortOrFile(s ...string) ([]string, error) {
 			addrs = append(addrs, text)
 			continue
 		}
-		if hostPort, ok := upstream(addr, defaultPort(trans)); ok {
-			addrs = append(addrs, withScheme(trans, hostPort))
+		if host, hasPort, ok := upstream(addr); hasPort && ok {
+			addrs = append(addrs, text)
+			continue
+		} else if ok {
+			addrs = append(addrs, withScheme(trans, net.JoinHostPort(host, defaultPort(trans))))
 			continue
 		}
-		servers, err := nameservers(text)
+		servers, err := nameservers(strings.TrimPrefix(text, transport.DNS+"://"))
 		if err != nil {
 			return nil, fmt.Errorf("not an IP address or file %q: %w", text, err)
 		}
@@ -57,35 +61,39 @@ func HostPortOrFile(s ...string) ([]string, error) {
 	return addrs, nil
 }
 
-// HostPort returns s, an IP address with or without a port, as HOST:PORT, with defaultPort where it has none.
+// HostPort returns s, an IP address with or without a port, as HOST:PORT, with defaultPort where it has none. An IPv6
+// address may stand in brackets also without a port.
 func HostPort(s, defaultPort string) (string, error) {
-	host, port := split(s, defaultPort)
+	host, port, _ := split(s)
 	if _, err := netip.ParseAddr(host); err != nil || hasBracket(host) {
 		return "", fmt.Errorf("must specify an IP address: `%s'", s)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-// upstream is HostPort for addresses that may have any text after a %.
-func upstream(s, defaultPort string) (string, bool) {
-	host, port := split(s, defaultPort)
-	addr, zone, zoned := strings.Cut(host, "%")
-	if _, err := netip.ParseAddr(addr); err != nil || zoned && zone == "" || hasBracket(zone) {
-		return "", false
-	}
-	return net.JoinHostPort(host, port), true
-}
-
-// split returns the host and the port of s, or all of s and defaultPort if it is not of the form HOST:PORT.
-func split(s, defaultPort string) (host, port string) {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return s, defaultPort
 	}
 	if port == "" {
 		port = defaultPort
 	}
-	return host, port
+	return net.JoinHostPort(host, port), nil
+}
+
+// upstream is the host of an address that may have any text after a %, and whether there is a colon for a port behind
+// it.
+func upstream(s string) (host string, hasPort, ok bool) {
+	host, _, hasPort = split(s)
+	addr, zone, zoned := strings.Cut(host, "%")
+	if _, err := netip.ParseAddr(addr); err != nil || zoned && zone == "" || hasBracket(zone) {
+		return "", false, false
+	}
+	return host, hasPort, true
+}
+
+// split takes HOST:PORT apart, and [HOST]. What is of neither form is all host.
+func split(s string) (host, port string, hasPort bool) {
+	if host, port, err := net.SplitHostPort(s); err == nil {
+		return host, port, true
+	}
+	if n := len(s); n > 2 && s[0] == '[' && s[n-1] == ']' && strings.Contains(s, ":") {
+		return s[1 : n-1], "", false
+	}
+	return s, "", false
 }
 
 // hasBracket tells whether zone, or a host with a zone, has a bracket, after which HOST:PORT could not be split.

@@ -23,6 +23,12 @@ func TestHostPort(t *testing.T) {
 		"[2001:db8::1]:5300": "[2001:db8::1]:5300",
 		"fe80::1%eth0":       "[fe80::1%eth0]:53",
 		"[fe80::1%eth0]:53":  "[fe80::1%eth0]:53",
+		"[2001:db8::1]":      "[2001:db8::1]:53",
+		"[fe80::1%eth0]":     "[fe80::1%eth0]:53",
+		"[192.0.2.1]":        "",
+		"[2001:db8::1]x":     "",
+		"[]":                 "",
+		"[[::1]]":            "",
 		"":                   "",
 		":53":                "",
 		"example.org":        "",
@@ -49,7 +55,16 @@ func TestHostPortOrFile(t *testing.T) {
 		{"192.0.2.1", "192.0.2.1:53"},
 		{"192.0.2.1:54", "192.0.2.1:54"},
 		{"dns://192.0.2.1", "192.0.2.1:53"},
-		{"dns://192.0.2.1:54", "192.0.2.1:54"},
+		{"dns://192.0.2.1:54", "dns://192.0.2.1:54"},
+		{"9.9.9.9:", "9.9.9.9:"},
+		{"dns://9.9.9.9:", "dns://9.9.9.9:"},
+		{"[2001:db8::1]:", "[2001:db8::1]:"},
+		{"tls://192.0.2.1:", "tls://192.0.2.1:"},
+		{"[2001:db8::1]", "[2001:db8::1]:53"},
+		{"dns://[2001:db8::1]", "[2001:db8::1]:53"},
+		{"[fe80::1%lo]", "[fe80::1%lo]:53"},
+		{"tls://[2001:db8::1]", "tls://[2001:db8::1]:853"},
+		{"https3://[2001:db8::1%dns.example.org]", "https3://[2001:db8::1%dns.example.org]:443"},
 		{"tls://192.0.2.1", "tls://192.0.2.1:853"},
 		{"tls://192.0.2.1:54", "tls://192.0.2.1:54"},
 		{"tls://192.0.2.1%dns.example.org", "tls://192.0.2.1%dns.example.org:853"},
@@ -82,6 +97,9 @@ func TestHostPortOrFileErrors(t *testing.T) {
 		"dns.example.org:53":          `not an IP address or file "dns.example.org:53": open `,
 		"tls://dns.example.org":       `not an IP address or file "tls://dns.example.org": open `,
 		"https://192.0.2.1/dns-query": `not an IP address or file "https://192.0.2.1/dns-query": open `,
+		"[192.0.2.1]":                 `not an IP address or file "[192.0.2.1]": open `,
+		"[2001:db8::1":                `not an IP address or file "[2001:db8::1": open `,
+		"tls:///etc/resolv.conf":      `not an IP address or file "tls:///etc/resolv.conf": open `,
 		"192.0.2.1%":                  `not an IP address or file "192.0.2.1%": open `,
 		"192.0.2.256":                 `not an IP address or file "192.0.2.256": open `,
 	} {
@@ -119,6 +137,7 @@ func TestHostPortOrFileReadsFiles(t *testing.T) {
 		{[]string{full}, []string{"192.0.2.1:53", "[2001:db8::1]:53", "[fe80::1%eth0]:53"}},
 		{[]string{"192.0.2.9", full, "tls://192.0.2.8"}, []string{"192.0.2.9:53", "192.0.2.1:53", "[2001:db8::1]:53", "[fe80::1%eth0]:53", "tls://192.0.2.8:853"}},
 		{[]string{empty, "192.0.2.9"}, []string{"192.0.2.9:53"}},
+		{[]string{"dns://" + full}, []string{"192.0.2.1:53", "[2001:db8::1]:53", "[fe80::1%eth0]:53"}},
 	} {
 		got, err := parse.HostPortOrFile(tc.in...)
 		if err != nil || !slices.Equal(got, tc.want) {
@@ -135,6 +154,7 @@ func FuzzHostPort(f *testing.F) {
 		f.Add(s)
 	}
 	f.Add("::%[")
+	f.Add("[::1]")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := parse.HostPort(s, "53")
 		if err != nil {
@@ -154,7 +174,7 @@ func FuzzHostPort(f *testing.F) {
 }
 
 func FuzzHostPortOrFile(f *testing.F) {
-	for _, s := range []string{"192.0.2.1", "tls://192.0.2.1%a:54", "https3://[2001:db8::1]:54", "unix:///a", "fe80::1%eth0", "tls://", "0.0.0.0%]"} {
+	for _, s := range []string{"192.0.2.1", "tls://192.0.2.1%a:54", "https3://[2001:db8::1]:54", "unix:///a", "fe80::1%eth0", "tls://", "0.0.0.0%]", "9.9.9.9:", "dns://[::1]:", "[::1]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -49,12 +49,12 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 	defer func() { p.transport.dialTime.note(time.Since(began)) }()
 
 	dialer := net.Dialer{LocalAddr: conf.localAddr("tcp")}
-	conn, err := dialer.DialContext(ctx, "tcp", p.addr)
+	conn, err := dialer.DialContext(ctx, "tcp", p.hostPort)
 	conn = nonblock.Conn(conn)
 	if err != nil || p.streamKind() == viaTCP {
 		return conn, err
 	}
-	secure := tls.Client(conn, namedTLS(conf.tls, p.addr))
+	secure := tls.Client(conn, namedTLS(conf.tls, p.hostPort))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, err
@@ -102,7 +102,7 @@ func (c *config) localAddr(network string) net.Addr {
 }
 
 // netAddr is the upstream's address for the text of errors.
-func (p *Proxy) netAddr() net.Addr { return textAddr(p.addr) }
+func (p *Proxy) netAddr() net.Addr { return textAddr(p.hostPort) }
 
 type textAddr string
 

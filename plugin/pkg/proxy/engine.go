@@ -24,18 +24,19 @@ type engine struct {
 	quit    context.CancelCauseFunc // ends ctx; called by stop
 	wake    chan struct{}           // makes the clock look again
 
-	mu      sync.Mutex
-	stopped bool
-	ticking bool  // the clock runs
-	wakeAt  int64 // when the clock looks next
-	reapAt  int64 // when it next looks for idle sockets and connections
-	wheel   wheel
-	udp     udpPool
-	streams streamPool
-	workers workerPool
-	quic    quicPool
-	random  *rand.ChaCha8
-	doomed  []closer // to be closed once mu is given back
+	mu       sync.Mutex
+	together together
+	stopped  bool
+	ticking  bool  // the clock runs
+	wakeAt   int64 // when the clock looks next
+	reapAt   int64 // when it next looks for idle sockets and connections
+	wheel    wheel
+	udp      udpPool
+	streams  streamPool
+	workers  workerPool
+	quic     quicPool
+	random   *rand.ChaCha8
+	doomed   []closer // to be closed once mu is given back
 }
 
 // closer is a socket or connection. close does not wait.

@@ -36,6 +36,7 @@ type Exchange struct {
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	on       carrier // what carries it; nil if nothing does
 	id       uint16
+	batch    uint32 // of queries that went together with it over UDP; 0 if it went alone
 	retries  uint8
 	reused   bool  // the connection was open before
 	begun    int64 // in the engine's time
@@ -77,7 +78,7 @@ func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
 func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
 	e := &p.engine
 	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Lane = nil, Facts{}, nil, nil, "", 0, nil
-	x.on, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, false, links{}, nil, nil
+	x.on, x.batch, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}

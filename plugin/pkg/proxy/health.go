@@ -115,7 +115,7 @@ func (c *checker) ask(ctx context.Context, p *Proxy) error {
 	}
 	dialCtx, cancelDial := context.WithTimeout(ctx, c.writeTimeout)
 	defer cancelDial()
-	conn, err := c.dial(dialCtx, network, p.addr)
+	conn, err := c.dial(dialCtx, network, p.hostPort)
 	if err != nil {
 		return err
 	}

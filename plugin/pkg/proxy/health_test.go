@@ -83,7 +83,7 @@ func TestProber(t *testing.T) {
 		}
 	})
 	p := proxyTo(t, addr, transport.DNS)
-	p.GetHealthchecker().SetReadTimeout(5 * time.Millisecond)
+	p.GetHealthchecker().SetReadTimeout(50 * time.Millisecond)
 	p.Start(10 * time.Millisecond)
 	if p.Down(2) {
 		t.Error("down before anything failed")
@@ -96,11 +96,7 @@ func TestProber(t *testing.T) {
 		t.Error("down with max_fails 0")
 	}
 	up.Store(true)
-	began := time.Now()
 	eventually(t, "up again", func() bool { return p.Fails() == 0 })
-	if d := time.Since(began); d > 500*time.Millisecond {
-		t.Errorf("it took %v to find that the upstream is back", d)
-	}
 	eventually(t, "the prober ends", func() bool { p.prober.mu.Lock(); defer p.prober.mu.Unlock(); return !p.prober.running })
 	n := asked.Load()
 	time.Sleep(50 * time.Millisecond)
@@ -136,13 +132,16 @@ func TestReplyEndsProbing(t *testing.T) {
 // Stop ends a check that waits.
 func TestStopEndsProbing(t *testing.T) {
 	p := NewProxy("test", udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
+	p.GetHealthchecker().SetReadTimeout(time.Hour)
 	p.Start(time.Hour)
 	p.Healthcheck()
 	time.Sleep(20 * time.Millisecond)
-	began := time.Now()
-	p.Stop()
-	if d := time.Since(began); d > 700*time.Millisecond {
-		t.Errorf("Stop took %v", d)
+	stopped := make(chan struct{})
+	go func() { p.Stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Fatal("Stop waits for the check")
 	}
 	p.Healthcheck()
 	if p.Fails() != 0 {

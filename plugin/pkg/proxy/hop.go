@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -31,8 +32,33 @@ func (f *Facts) WithoutHopByHop(b []byte) []byte {
 	case opt+optFixed+optionsLen(b, opt) == len(b):
 		b, _ = cutOptions(b, opt)
 		return b
+	case !hopByHopFrom(b, opt):
+		return b
 	}
 	return repacked(b)
+}
+
+// hopByHopFrom reports whether an OPT record from off on has an option that is cut out.
+func hopByHopFrom(b []byte, off int) bool {
+	for off < len(b) {
+		at := skipName(b, off)
+		if at == 0 || at+10 > len(b) {
+			return false
+		}
+		end := at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
+		if end > len(b) {
+			return false
+		}
+		if binary.BigEndian.Uint16(b[at:]) == wire.TypeOPT {
+			for o := b[at+10 : end]; len(o) >= 4; o = o[min(len(o), 4+int(binary.BigEndian.Uint16(o[2:]))):] {
+				if HopByHop(binary.BigEndian.Uint16(o)) {
+					return true
+				}
+			}
+		}
+		off = end
+	}
+	return false
 }
 
 // repacked is WithoutHopByHop for a message that does not end with its OPT record. One that is signed is left as it is.
@@ -52,6 +78,7 @@ func repacked(b []byte) []byte {
 		return b
 	}
 	opt.Option, m.Compress = kept, true
+	m.Extra = append(slices.DeleteFunc(m.Extra, func(rr dns.RR) bool { return rr == opt }), opt) // where it is least trouble
 	if p, err := m.Pack(); err == nil {
 		return p
 	}
@@ -102,7 +129,8 @@ func findOPT(b []byte) int {
 	if len(b) < wire.HeaderLen {
 		return 0
 	}
-	off := skipName(b, wire.HeaderLen)
+	left := wire.EffortOf(len(b))
+	off := behindName(b, wire.HeaderLen, &left)
 	if off == 0 {
 		return 0
 	}
@@ -110,7 +138,7 @@ func findOPT(b []byte) int {
 	counts := binary.BigEndian.Uint64(b[4:])
 	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
 	for i := range main + int(counts&0xFFFF) {
-		at := skipName(b, off)
+		at := behindName(b, off, &left)
 		if at == 0 || at+10 > len(b) {
 			return 0
 		}
@@ -122,6 +150,23 @@ func findOPT(b []byte) int {
 			return off
 		}
 		off = end
+	}
+	return 0
+}
+
+// skipName is the offset behind the name at off as it stands there, 0 if it is cut short.
+func skipName(b []byte, off int) int {
+	for off < len(b) {
+		switch n := int(b[off]); {
+		case n == 0:
+			return off + 1
+		case n <= wire.MaxLabel:
+			off += n + 1
+		case off+1 < len(b):
+			return off + 2
+		default:
+			return 0
+		}
 	}
 	return 0
 }

@@ -32,7 +32,10 @@ func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) e
 	}
 	b := buf.Bytes()
 	in, v := inspect(b)
-	if v == proper && !in.answers(b, x.Query) {
+	switch {
+	case v == bare:
+		b, v = in.completed(b, x.Query), proper
+	case v == proper && !in.answers(b, x.Query):
 		v = otherQuestion
 	}
 	if v != proper {
@@ -59,7 +62,7 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 
 // fetch makes the HTTP request (RFC 8484 §4) for query and reads the response's body into buf.
 func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *bytes.Buffer) error {
-	target := "https://" + p.addr + doh.Path
+	target := "https://" + p.hostPort + p.path
 	var body io.Reader
 	if method == http.MethodGet {
 		target += "?dns=" + base64.RawURLEncoding.EncodeToString(query)
@@ -99,7 +102,7 @@ func (p *Proxy) httpClient() *http.Client {
 		return c
 	}
 	conf := p.transport.conf.Load()
-	cfg := namedTLS(conf.tls, p.addr).Clone()
+	cfg := namedTLS(conf.tls, p.hostPort).Clone()
 	if p.protocol == transport.HTTPS3 {
 		c := p.http3Client(cfg)
 		if !p.client.CompareAndSwap(nil, c) {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,10 +31,11 @@ var (
 		Help:    "Histogram of the time from sending each query on an open socket or connection to its reply.",
 		Buckets: plugin.TimeBuckets,
 	}, []string{"proxy_name", "to"})
-	healthcheckFailures = counterVec("healthcheck_failures_total", "Counter of health checks that failed.")
-	connCacheHits       = counterVec("conn_cache_hits_total", "Counter of queries that went out on a socket or connection that was open.", "proto")
-	connCacheMisses     = counterVec("conn_cache_misses_total", "Counter of queries for which a socket or connection was opened.", "proto")
-	repliesIgnored      = counterVec("replies_ignored_total", "Counter of messages from an upstream that were no reply to a query under way.", "reason")
+	healthcheckFailures   = counterVec("healthcheck_failures_total", "Counter of health checks that failed.")
+	connCacheHits         = counterVec("conn_cache_hits_total", "Counter of queries that went out on a socket or connection that was open.", "proto")
+	segmentationSuspended = counterVec("segmentation_suspended_total", "Counter of how often queries were sent one by one for a while, as an upstream or the system is not up to several at a time.")
+	connCacheMisses       = counterVec("conn_cache_misses_total", "Counter of queries for which a socket or connection was opened.", "proto")
+	repliesIgnored        = counterVec("replies_ignored_total", "Counter of messages from an upstream that were no reply to a query under way.", "reason")
 )
 
 // kind is how a query travels, as the label proto says it.
@@ -64,6 +66,30 @@ func (c *counts) init(p *Proxy) {
 		to.vec, to.name, to.addr = vec, p.name, p.addr
 	}
 	c.ignored.vec, c.ignored.name, c.ignored.addr = repliesIgnored, p.name, p.addr
+}
+
+// begin makes the counters whose labels are known, so that they are there before they count. The settings of p are
+// complete.
+func (c *counts) begin(p *Proxy) {
+	healthcheckFailures.WithLabelValues(c.name, c.addr)
+	plain := p.protocol == transport.DNS && !p.secured()
+	if plain {
+		segmentationSuspended.WithLabelValues(c.name, c.addr)
+	}
+	for v := tooShort; v < verdicts; v++ {
+		if plain || v != otherCookie && v != otherCase {
+			c.ignored.get(v)
+		}
+	}
+}
+
+// miss counts a query for which a socket or connection was opened. From the second one on there could have been a hit, so hits are
+// counted from then on, with 0 if there was none: over UDP most queries have a socket of their own.
+func (c *counts) miss(k kind) {
+	if c.misses.known(k) {
+		c.hits.get(k)
+	}
+	c.misses.get(k).Inc()
 }
 
 // observeTrip notes the time, in seconds, that a round trip took.
@@ -100,7 +126,7 @@ func rcodeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// children is the counters of a vector for one upstream, by its last label. They appear when they are needed.
+// children is the counters of a vector for one upstream, by its last label. They are looked up once.
 type children[L interface {
 	~uint8
 	String() string
@@ -109,6 +135,9 @@ type children[L interface {
 	name, addr string
 	found      [12]atomic.Pointer[prometheus.Counter]
 }
+
+// known reports whether the counter is there.
+func (c *children[L]) known(label L) bool { return c.found[label].Load() != nil }
 
 func (c *children[L]) get(label L) prometheus.Counter {
 	if child := c.found[label].Load(); child != nil {

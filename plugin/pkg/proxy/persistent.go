@@ -66,12 +66,12 @@ func (t *Transport) dial(k kind) (*persistConn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.dialTime.timeout())
 	defer cancel()
 	defer func() { t.dialTime.note(time.Since(began)) }()
-	conn, err := (&net.Dialer{LocalAddr: conf.localAddr(network)}).DialContext(ctx, network, t.addr)
+	conn, err := (&net.Dialer{LocalAddr: conf.localAddr(network)}).DialContext(ctx, network, t.hostPort)
 	if err != nil {
 		return nil, err
 	}
 	if k == viaTLS {
-		secure := tls.Client(conn, namedTLS(conf.tls, t.addr))
+		secure := tls.Client(conn, namedTLS(conf.tls, t.hostPort))
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err

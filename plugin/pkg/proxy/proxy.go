@@ -29,10 +29,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
@@ -42,7 +44,9 @@ const defaultReadTimeout = 2 * time.Second
 // Proxy is one upstream.
 type Proxy struct {
 	name     string
-	addr     string
+	addr     string // as it was given
+	hostPort string // of addr
+	path     string // of addr, for HTTPS
 	protocol string
 
 	readTimeout atomic.Int64
@@ -66,10 +70,12 @@ type Proxy struct {
 
 type dohSettings struct{ method, host string }
 
-// NewProxy is the upstream at addr, HOST:PORT. proxyName, usually the plugin's name, is a label of metrics. protocol is one
-// of package transport's DNS, TLS, HTTPS, HTTPS3 and QUIC; with another one, all queries fail.
+// NewProxy is the upstream at addr, HOST:PORT; one of HTTPS may also be a URL, https://HOST[:PORT][/PATH]. proxyName,
+// usually the plugin's name, is a label of metrics. protocol is one of package transport's DNS, TLS, HTTPS, HTTPS3 and
+// QUIC; with another one, all queries fail.
 func NewProxy(proxyName, addr, protocol string) *Proxy {
 	p := &Proxy{name: proxyName, addr: addr, protocol: protocol}
+	p.hostPort, p.path = endpoint(addr, protocol)
 	p.readTimeout.Store(int64(defaultReadTimeout))
 	p.doh.Store(&dohSettings{method: http.MethodPost})
 	p.transport = newTransport(p)
@@ -79,6 +85,27 @@ func NewProxy(proxyName, addr, protocol string) *Proxy {
 	p.health = NewHealthChecker(proxyName, protocol, true, ".")
 	p.prober.init(p)
 	return p
+}
+
+// endpoint is the host and port of an address, and the path of requests there.
+func endpoint(addr, protocol string) (hostPort, path string) {
+	hostPort, path = addr, doh.Path
+	if protocol != transport.HTTPS && protocol != transport.HTTPS3 {
+		return hostPort, path
+	}
+	if _, rest, ok := strings.Cut(addr, "://"); ok {
+		hostPort = rest
+	}
+	if at := strings.IndexByte(hostPort, '/'); at >= 0 {
+		if len(hostPort) > at+1 {
+			path = hostPort[at:]
+		}
+		hostPort = hostPort[:at]
+	}
+	if _, _, err := net.SplitHostPort(hostPort); err != nil {
+		hostPort = net.JoinHostPort(strings.Trim(hostPort, "[]"), transport.HTTPSPort)
+	}
+	return hostPort, path
 }
 
 // Addr is the upstream's address as NewProxy got it.
@@ -149,8 +176,12 @@ func (p *Proxy) GetTransport() *Transport { return p.transport }
 // GetHealthchecker is what asks whether the upstream is well, nil for an unknown protocol.
 func (p *Proxy) GetHealthchecker() HealthChecker { return p.health }
 
-// Start sets how often a failed upstream is probed. Nothing runs before it is needed.
-func (p *Proxy) Start(duration time.Duration) { p.prober.start(duration) }
+// Start sets how often a failed upstream is probed. Nothing runs before it is needed. From then on the upstream's
+// counters are there.
+func (p *Proxy) Start(duration time.Duration) {
+	p.prober.start(duration)
+	p.counts.begin(p)
+}
 
 // Stop ends what is under way with an error, closes all sockets and connections, and waits for all goroutines. The
 // Proxy cannot be used any more. Stopping twice does no harm.

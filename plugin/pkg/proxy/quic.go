@@ -103,7 +103,7 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 		d = &quicDial{done: make(chan struct{})}
 		q.dialling = d
 		q.engine.running.Go(func() { q.dial(d) })
-		p.counts.misses.get(viaQUIC).Inc()
+		p.counts.miss(viaQUIC)
 	}
 	d.waiters++
 	q.mu.Unlock()
@@ -183,7 +183,7 @@ func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 		return nil, err
 	}
 	conf := p.transport.conf.Load()
-	cfg := namedTLS(conf.tls, p.addr).Clone()
+	cfg := namedTLS(conf.tls, p.hostPort).Clone()
 	cfg.NextProtos, cfg.MinVersion = []string{"doq"}, tls.VersionTLS13
 	if cfg.ClientSessionCache == nil {
 		cfg.ClientSessionCache = q.sessions

@@ -152,6 +152,7 @@ func TestDoQClosedConnections(t *testing.T) {
 	for name, under := range map[string]bool{"idle": false, "under a query": true} {
 		t.Run(name, func(t *testing.T) {
 			var conns, resumed atomic.Int64
+			arrived := make(chan struct{}, 10) // replies, at the client
 			addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
 				conns.Add(1)
 				if conn.ConnectionState().TLS.DidResume {
@@ -168,7 +169,7 @@ func TestDoQClosedConnections(t *testing.T) {
 					}
 					echoStream(s)
 					if !under {
-						time.Sleep(5 * time.Millisecond) // the reply shall arrive
+						<-arrived
 						conn.CloseWithError(0, "")
 						return
 					}
@@ -179,13 +180,25 @@ func TestDoQClosedConnections(t *testing.T) {
 				if _, err := ask(p, "www.example.org.", Options{}); err != nil {
 					t.Fatal(i, err)
 				}
-				time.Sleep(15 * time.Millisecond)
+				if !under {
+					l := linkOf(p)
+					arrived <- struct{}{}
+					<-l.Context().Done()
+				}
 			}
 			if c, r := conns.Load(), resumed.Load(); c < 9 || r < c-2 {
 				t.Errorf("%d connections, %d resumed", c, r)
 			}
 		})
 	}
+}
+
+// linkOf is the connection that the last query went over.
+func linkOf(p *Proxy) *quicLink {
+	q := &p.engine.quic
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.link
 }
 
 // Idle connections close by themselves, and old ones when the next query comes.
@@ -205,10 +218,7 @@ func TestDoQIdle(t *testing.T) {
 		if _, err := ask(p, "www.example.org.", Options{}); err != nil || conns.Load() != i+1 {
 			t.Fatalf("%v on connection %d", err, conns.Load())
 		}
-		q := &p.engine.quic
-		q.mu.Lock()
-		l := q.link
-		q.mu.Unlock()
+		l := linkOf(p)
 		eventually(t, "an idle connection ends", func() bool { return l.Context().Err() != nil })
 		var idle *quic.IdleTimeoutError
 		if err := context.Cause(l.Context()); !errors.As(err, &idle) {
@@ -256,6 +266,7 @@ func TestDoQDeadConnection(t *testing.T) {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 	mute.Store(false)
+	p.SetReadTimeout(time.Minute)
 	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
 		t.Error(err)
 	}

@@ -129,9 +129,6 @@ func TestTCPUnderLoad(t *testing.T) {
 	if closed < 4 || most > 2*maxStreams { // the upstream notes the end of old ones a little late
 		t.Errorf("%d connections were closed, %d were open at a time", closed, most)
 	}
-	if took > 10*time.Second { // with a race detector and others at work
-		t.Errorf("%d queries took %v", total, took)
-	}
 	p.engine.mu.Lock()
 	defer p.engine.mu.Unlock()
 	if n := len(p.engine.streams.conns); n > maxStreams {

@@ -24,6 +24,7 @@ type verdict uint8
 const (
 	proper        verdict = iota
 	cutShort              // proper up to its question, and then ends too early
+	bare                  // an error without a question; see BareError
 	tooShort              // no header, or none with one question
 	notReply              // QR is not set
 	otherID               // nobody waits for it
@@ -36,7 +37,7 @@ const (
 
 // String is the verdict's word in metrics.
 func (v verdict) String() string {
-	return [verdicts]string{"proper", "cut_short", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case"}[v]
+	return [verdicts]string{"proper", "cut_short", "bare", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case"}[v]
 }
 
 // incoming is a message that came from an upstream, looked at without knowledge of any query.
@@ -49,9 +50,14 @@ type incoming struct {
 // inspect decides whether b is a reply that can be unpacked, whatever it answers. b is only read.
 //
 // Messages as nearly all upstreams send them are walked here; whatever else there may be is given to
-// github.com/miekg/dns, which has the last word. So what is proper here unpacks there.
+// github.com/miekg/dns, which has the last word. So what is proper here unpacks there. Messages with names that are not
+// worth the effort (wire.Effort) are malformed, whoever sends them: each reader after this one would have to spend it
+// again.
 func inspect(b []byte) (in incoming, v verdict) {
 	if len(b) < wire.HeaderLen+5 || binary.BigEndian.Uint16(b[4:]) != 1 {
+		if BareError(b) {
+			return bareError(b), bare
+		}
 		return in, tooShort
 	}
 	flags := binary.BigEndian.Uint16(b[2:])
@@ -72,6 +78,9 @@ func inspect(b []byte) (in incoming, v verdict) {
 			in.Rcode |= int(b[opt+5]) << 4
 		}
 		return in, proper
+	}
+	if !wire.Affordable(b) {
+		return in, malformed
 	}
 	return in, in.unpack(b)
 }
@@ -99,16 +108,17 @@ func (in *incoming) answers(b, query []byte) bool {
 		string(b[end:in.qend]) == string(query[end:in.qend])
 }
 
-// mismatch is what makes b, of verdict v, proper or cut short, no reply to x, and proper if nothing does. What is cut short
-// has lost its cookie; it only makes the client ask over TCP. The engine's lock is held.
+// mismatch is what makes b, of verdict v up to bare, no reply to x, and proper if nothing does. What is cut short has
+// lost its cookie; it only makes the client ask over TCP. What is bare has no question, nor letters. The engine's lock
+// is held.
 func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict {
-	if !in.answers(b, x.Query) {
+	if v != bare && !in.answers(b, x.Query) {
 		return otherQuestion
 	}
-	if x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
+	if v != bare && x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
 		return otherCase
 	}
-	if x.shown != nil && v == proper && !p.cookies.known(x.shown, b, int(in.opt)) {
+	if x.shown != nil && v != cutShort && !p.cookies.known(x.shown, b, int(in.opt)) {
 		x.shown.spurned = true
 		return otherCookie
 	}
@@ -127,17 +137,18 @@ func (in *incoming) empty(b []byte) []byte {
 // walk goes through the records from off to the message's end. It reports false if they are not what it
 // knows, which does not mean that they are wrong. opt is where the OPT record begins, 0 if there is none.
 func walk(b []byte, off int) (opt int, ok bool) {
+	left := wire.EffortOf(len(b))
 	counts := binary.BigEndian.Uint64(b[4:])
 	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
 	for i := range main + int(counts&0xFFFF) {
 		const fixed = 10 // type, class, TTL, length
-		at := skipName(b, off)
+		_, at := left.Name(b, off)
 		if at == 0 || at+fixed > len(b) {
 			return 0, false
 		}
 		typ := binary.BigEndian.Uint16(b[at:])
 		end := at + fixed + int(binary.BigEndian.Uint16(b[at+8:]))
-		if end > len(b) || !ordinary(typ, b[:end], at+fixed) {
+		if end > len(b) || !ordinary(typ, b[:end], at+fixed, &left) {
 			return 0, false
 		}
 		if typ == wire.TypeOPT && i >= main {
@@ -149,40 +160,4 @@ func walk(b []byte, off int) (opt int, ok bool) {
 		off = end
 	}
 	return opt, off == len(b)
-}
-
-// skipName is the offset behind the name at off, or 0 if there is none as RFC 1035 §4.1.4 has it: at most 255
-// octets, with pointers to what stands before it only.
-func skipName(b []byte, off int) int {
-	end, length, before := 0, 0, off
-	for off < len(b) {
-		c := int(b[off])
-		switch {
-		case c == 0:
-			if length+1 > wire.MaxName {
-				return 0
-			}
-			return max(end, off+1)
-		case c <= wire.MaxLabel:
-			off += c + 1
-			if length += c + 1; length >= wire.MaxName {
-				return 0
-			}
-		case c >= 0xC0:
-			if off+1 >= len(b) {
-				return 0
-			}
-			to := c&0x3F<<8 | int(b[off+1])
-			if to >= before || to < wire.HeaderLen {
-				return 0
-			}
-			if end == 0 {
-				end = off + 2
-			}
-			off, before = to, to
-		default:
-			return 0
-		}
-	}
-	return 0
 }

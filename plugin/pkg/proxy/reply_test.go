@@ -184,6 +184,8 @@ func FuzzReply(f *testing.F) {
 		m.Rcode = dns.RcodeBadCookie
 	}))
 	f.Add(packed(f, "www.example.org.", dns.TypeA, answer("example.org. 300 IN HTTPS 1 . alpn=h2", "example.org. 1 IN DS 1 2 3 abcd")))
+	f.Add(packed(f, "www.example.org.", dns.TypeA, answer("example.org. 1 IN HTTPS 1 a. alpn=h2,h3 port=8443 ipv4hint=192.0.2.1 ipv6hint=2001:db8::1 key700=x",
+		"a. 1 IN NSEC b.example.org. A RRSIG TYPE700", "a. 1 IN NSEC3 1 0 2 abcd 2T7B4G4VSA5SMI47K61MV5BV1A22BOJR A RRSIG")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in, v := inspect(b)
 		if v > cutShort || !in.answers(b, query) {
@@ -211,7 +213,8 @@ func FuzzReply(f *testing.F) {
 func BenchmarkInspect(b *testing.B) {
 	for name, change := range map[string]func(*dns.Msg){
 		"ordinary": answer("www.example.org. 300 IN CNAME web.example.org.", "web.example.org. 300 IN A 192.0.2.1", "web.example.org. 300 IN A 192.0.2.2"),
-		"slow":     answer("www.example.org. 300 IN HTTPS 1 . alpn=h2"),
+		"service":  answer("www.example.org. 300 IN HTTPS 1 . alpn=h2"),
+		"slow":     answer("www.example.org. 300 IN CAA 0 issue example.net"),
 	} {
 		b.Run(name, func(b *testing.B) {
 			msg := packed(b, "www.example.org.", dns.TypeA, change)

@@ -30,13 +30,12 @@ type epollSockets struct {
 // epollSocket is a descriptor with a count of its users: it is closed when the last one is done with it, so that
 // its number can not come to mean something else under a user's hands.
 type epollSocket struct {
-	fd      int
-	users   atomic.Int32 // itself until close, and each call under way; 0 is closed
-	owner   *udpSocket
-	local   net.Addr
-	peer    netip.AddrPort
-	segment bool // what leaves together may go together through the kernel
-	in      *epollSockets
+	fd    int
+	users atomic.Int32 // itself until close, and each call under way; 0 is closed
+	owner *udpSocket
+	local net.Addr
+	peer  netip.AddrPort
+	in    *epollSockets
 
 	// guarded by in.mu
 	closed  bool
@@ -103,7 +102,7 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 		unix.Close(fd)
 		return fail(os.NewSyscallError("getsockname", err))
 	}
-	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s, segment: mmsg.Segments(remote.Addr())}
+	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
 	e.users.Store(1)
 	if err := s.watch(e, lane); err != nil {
 		unix.Close(fd)
@@ -206,8 +205,10 @@ type datagrams struct{ mmsg.Outgoing }
 
 const maxRun = mmsg.Batch
 
-func (d *datagrams) add(b []byte) { d.Add(b) }
-func (d *datagrams) clear()       { d.Clear() }
+func (d *datagrams) add(b []byte)     { d.Add(b) }
+func (d *datagrams) clear()           { d.Clear() }
+func (d *datagrams) together(on bool) { d.Together = on }
+func (d *datagrams) refused() bool    { return d.Refused }
 
 func (d *datagrams) next() (b []byte, ok bool) {
 	if d.Sent() == d.Len() {
@@ -227,7 +228,6 @@ func (e *epollSocket) sendAll(d *datagrams) (int, error) {
 		return 0, net.ErrClosed
 	}
 	defer e.release()
-	d.Segment = e.segment
 	errno := d.Send(uintptr(e.fd))
 	if again(errno) {
 		errno = d.Send(uintptr(e.fd))

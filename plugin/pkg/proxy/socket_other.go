@@ -12,7 +12,9 @@ type datagrams struct {
 
 const maxRun = 32
 
-func (d *datagrams) add(b []byte) { d.all = append(d.all, b) }
+func (d *datagrams) add(b []byte)  { d.all = append(d.all, b) }
+func (d *datagrams) together(bool) {}
+func (d *datagrams) refused() bool { return false }
 
 func (d *datagrams) next() (b []byte, ok bool) {
 	if d.sent == len(d.all) {

@@ -35,7 +35,7 @@ func (e *engine) askStream(x *Exchange, since int64) {
 		e.streams.conns = append(e.streams.conns, c)
 		e.keepHouse(now)
 		e.running.Go(c.run)
-		e.proxy.counts.misses.get(e.proxy.streamKind()).Inc()
+		e.proxy.counts.miss(e.proxy.streamKind())
 	} else {
 		e.proxy.counts.hits.get(e.proxy.streamKind()).Inc()
 	}

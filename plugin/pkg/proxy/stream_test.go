@@ -23,6 +23,7 @@ var overTCP = Options{ForceTCP: true}
 // Many queries share few connections, replies come in any order, and slow ones hold nobody.
 func TestPipelining(t *testing.T) {
 	var conns atomic.Int64
+	quickOnesDone := make(chan struct{})
 	addr := tcpUpstream(t, func(conn net.Conn) {
 		conns.Add(1)
 		var mu sync.Mutex
@@ -31,20 +32,19 @@ func TestPipelining(t *testing.T) {
 			if err != nil {
 				return
 			}
-			delay := time.Millisecond
-			if bytes.Contains(q, []byte("slow")) {
-				delay = time.Second
-			}
-			time.AfterFunc(delay, func() {
+			go func() {
+				if bytes.Contains(q, []byte("slow")) {
+					<-quickOnesDone
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				conn.Write(frame(replyTo(q)))
-			})
+			}()
 		}
 	})
 	p := proxyTo(t, addr, transport.DNS)
+	p.SetReadTimeout(time.Minute)
 	var slow, quick sync.WaitGroup
-	began := time.Now()
 	for i := range 300 {
 		slow.Go(func() {
 			if _, err := ask(p, fmt.Sprintf("slow%d.example.org.", i), overTCP); err != nil {
@@ -60,13 +60,8 @@ func TestPipelining(t *testing.T) {
 		})
 	}
 	quick.Wait()
-	if d := time.Since(began); d > 900*time.Millisecond {
-		t.Errorf("the quick ones took %v", d)
-	}
+	close(quickOnesDone) // they did not wait for the others
 	slow.Wait()
-	if d := time.Since(began); d < time.Second || d > 3*time.Second {
-		t.Errorf("the slow ones took %v", d)
-	}
 	if n := conns.Load(); n > 4 {
 		t.Errorf("%d connections", n)
 	}
@@ -235,7 +230,7 @@ func TestDeadConnection(t *testing.T) {
 		}
 	})
 	p := proxyTo(t, addr, transport.DNS)
-	p.SetReadTimeout(200 * time.Millisecond)
+	p.SetReadTimeout(500 * time.Millisecond)
 	for i, fails := range []bool{false, true, false, false} {
 		if _, err := ask(p, "www.example.org.", overTCP); (err != nil) != fails {
 			t.Errorf("query %d: %v", i, err)

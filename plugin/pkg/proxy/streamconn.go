@@ -154,13 +154,18 @@ func (c *streamConn) received(b []byte) {
 	if x == nil {
 		v = otherID
 	} else {
-		if v == proper {
-			v = in.mismatch(e.proxy, b, v, x)
+		if v == proper || v == bare {
+			if why := in.mismatch(e.proxy, b, v, x); why != proper {
+				v = why
+			}
 		}
 		c.answered++
 		e.take(x, now)
 	}
 	e.unlock()
+	if v == bare {
+		b, v = in.completed(b, x.Query), proper
+	}
 	if v != proper {
 		e.proxy.counts.ignored.get(v).Inc()
 	}

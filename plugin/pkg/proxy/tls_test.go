@@ -114,7 +114,7 @@ func TestRoundTripIsWithoutTheHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const delay = 150 * time.Millisecond
+	const delay = 500 * time.Millisecond
 	serveConns(t, l, func(conn net.Conn) {
 		time.Sleep(delay)
 		echo(tls.Server(conn, server))

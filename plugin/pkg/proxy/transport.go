@@ -42,6 +42,7 @@ func (c *config) reapEvery() int64 {
 // not pass it. A connection is one caller's between Dial and Yield.
 type Transport struct {
 	proxyName, addr string
+	hostPort        string // of addr
 	secured         func() bool
 	conf            atomic.Pointer[config]
 	dialTime        *dialTime
@@ -55,7 +56,7 @@ type Transport struct {
 }
 
 func newTransport(p *Proxy) *Transport {
-	t := &Transport{proxyName: p.name, addr: p.addr, secured: p.secured, dialTime: newDialTime(), quit: make(chan struct{})}
+	t := &Transport{proxyName: p.name, addr: p.addr, hostPort: p.hostPort, secured: p.secured, dialTime: newDialTime(), quit: make(chan struct{})}
 	t.conf.Store(&config{expire: defaultExpire})
 	return t
 }

@@ -69,7 +69,7 @@ func (e *engine) askUDP(x *Exchange, lane *wire.Lane, now int64) {
 		x.flips.mix(query, e.random)
 	}
 	if later != nil {
-		later.add(lane, unsentQuery{s, x, id, query})
+		later.add(lane, unsentQuery{s, x, id, query, 0})
 		e.unlock()
 		return
 	}
@@ -128,7 +128,7 @@ func (e *engine) socketFor(x *Exchange, later *unsent, lane *wire.Lane) (*udpSoc
 			s.opened = e.now()
 			p.add(s, list)
 			e.keepHouse(s.opened)
-			e.proxy.counts.misses.get(viaUDP).Inc()
+			e.proxy.counts.miss(viaUDP)
 			return s, nil
 		}
 	}
@@ -210,7 +210,7 @@ func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) 
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
-		if in, v := inspect(b); v > cutShort {
+		if in, v := inspect(b); v > bare {
 			ignored[v]++
 		} else {
 			arrivals = append(arrivals, arrival{in, b, v, nil})
@@ -249,6 +249,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 			continue
 		}
 		e.take(x, now)
+		e.together.answered(x.batch)
 		a.x = x
 	}
 }
@@ -256,8 +257,11 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 // replied ends the exchange that was taken for a, or goes on with it.
 func (e *engine) replied(a *arrival, lane *wire.Lane, now int64) {
 	x, b := a.x, a.b
-	if a.v == cutShort {
+	switch a.v {
+	case cutShort:
 		b = a.empty(b)
+	case bare:
+		b = a.completed(b, x.Query)
 	}
 	if e.refusedCookie(x, &a.Facts) {
 		return
@@ -285,6 +289,9 @@ func (e *engine) failed(s *udpSocket, err error) {
 func (s *udpSocket) late(x *Exchange) error {
 	if x.shown != nil && x.shown.spurned {
 		s.engine.proxy.cookies.forget()
+	}
+	if e := s.engine; e.together.missed(x.batch, e.now()) {
+		e.tellSuspended("it answers nothing of what is sent together")
 	}
 	to, _ := s.engine.proxy.remote()
 	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(to))
@@ -350,11 +357,11 @@ func (p *udpPool) stop(e *engine) (failures []failure) {
 // remote is the upstream's address; a name is looked up once.
 func (p *Proxy) remote() (netip.AddrPort, error) {
 	p.resolve.Do(func() {
-		if p.resolved, p.resolveErr = netip.ParseAddrPort(p.addr); p.resolveErr == nil {
+		if p.resolved, p.resolveErr = netip.ParseAddrPort(p.hostPort); p.resolveErr == nil {
 			return
 		}
 		var a *net.UDPAddr
-		if a, p.resolveErr = net.ResolveUDPAddr("udp", p.addr); p.resolveErr == nil {
+		if a, p.resolveErr = net.ResolveUDPAddr("udp", p.hostPort); p.resolveErr == nil {
 			p.resolved = a.AddrPort()
 		}
 	})

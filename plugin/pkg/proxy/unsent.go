@@ -27,6 +27,7 @@ type unsentQuery struct {
 	x      *Exchange
 	id     uint16
 	query  []byte
+	batch  uint32 // the number of those with which it goes together; 0 if it goes alone
 }
 
 // unsentOf is the unsent of a lane, which the caller is in, nil without a lane.
@@ -73,10 +74,7 @@ func (l *unsent) Send() {
 	defer l.sendMu.Unlock()
 	all := l.take()
 	for len(all) > 0 {
-		n := 1
-		for n < len(all) && n < maxRun && all[n].socket == all[0].socket {
-			n++
-		}
+		n := l.runFrom(all)
 		l.send(all[0].socket, all[:n])
 		all = all[n:]
 	}
@@ -97,7 +95,33 @@ func (l *unsent) take() []unsentQuery {
 	}
 	clear(l.going[n:])
 	l.going = l.going[:n]
+	l.number()
 	return l.going
+}
+
+// number numbers the batches that go together. The engine's lock is held.
+func (l *unsent) number() {
+	now := int64(0)
+	for from := 0; from < len(l.going); {
+		to := from + l.runFrom(l.going[from:])
+		if to-from > 1 {
+			if now == 0 {
+				now = l.engine.now()
+			}
+			batch := l.engine.together.next(now)
+			for i := from; i < to; i++ {
+				l.going[i].batch, l.going[i].x.batch = batch, batch
+			}
+		}
+		from = to
+	}
+}
+
+// runFrom is how many queries at the begin of all leave from one socket by one system call.
+func (l *unsent) runFrom(all []unsentQuery) (n int) {
+	for n = 1; n < len(all) && n < maxRun && all[n].socket == all[0].socket; n++ {
+	}
+	return n
 }
 
 // send sends queries on s. One that cannot be sent ends.
@@ -109,6 +133,7 @@ func (l *unsent) send(s *udpSocket, all []unsentQuery) {
 	for i := range all {
 		l.out.add(all[i].query)
 	}
+	l.out.together(all[0].batch != 0)
 	sent := 0
 	for sent < len(all) {
 		n, err := s.sendAll(&l.out)
@@ -117,6 +142,12 @@ func (l *unsent) send(s *udpSocket, all []unsentQuery) {
 			l.engine.notSent(s, u.x, u.id, err)
 			sent++
 		}
+	}
+	if l.out.refused() {
+		l.engine.mu.Lock()
+		l.engine.together.suspend(l.engine.now())
+		l.engine.tellSuspended("the system does not cut what is sent together")
+		l.engine.unlock()
 	}
 	l.out.clear()
 }

@@ -153,7 +153,7 @@ func askCtx(ctx context.Context, p *Proxy, name string, opts Options) (*dns.Msg,
 // eventually waits for what is to come about soon.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

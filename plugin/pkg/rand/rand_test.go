@@ -44,6 +44,24 @@ func TestPerm(t *testing.T) {
 	}
 }
 
+// One seed gives one sequence, another one another.
+func TestSeed(t *testing.T) {
+	draw := func(seed int64) (all []int) {
+		r := rand.New(seed)
+		for range 10 {
+			all = append(all, r.Int())
+			all = append(all, r.Perm(5)...)
+		}
+		return all
+	}
+	if a, b := draw(7), draw(7); !slices.Equal(a, b) {
+		t.Errorf("the same seed gave %v and %v", a, b)
+	}
+	if a, b := draw(7), draw(8); slices.Equal(a, b) {
+		t.Errorf("two seeds gave %v", a)
+	}
+}
+
 func TestConcurrentUse(t *testing.T) {
 	r := rand.New(1)
 	var wg sync.WaitGroup

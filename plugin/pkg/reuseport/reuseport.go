@@ -13,7 +13,12 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-var config = net.ListenConfig{Control: control}
+// config opens plain TCP sockets: listeners of Multipath TCP, which Go takes by default, know only a part of the options.
+var config = func() net.ListenConfig {
+	c := net.ListenConfig{Control: control}
+	c.SetMultipathTCP(false)
+	return c
+}()
 
 // Listen is net.Listen with the option SO_REUSEPORT.
 func Listen(network, addr string) (net.Listener, error) {

@@ -10,7 +10,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/request"
 
@@ -31,8 +31,8 @@ const MaxLoops = 8
 // Again is ctx for a question that the query of ctx leads to, one that comes back once more. It reports false if the query itself has come
 // back more than most times.
 func Again(ctx context.Context, most int) (again context.Context, ok bool) {
-	loops, _ := ctx.Value(dnsserver.LoopKey{}).(int)
-	return context.WithValue(ctx, dnsserver.LoopKey{}, loops+1), loops <= most
+	loops, _ := ctx.Value(plugin.LoopKey{}).(int)
+	return context.WithValue(ctx, plugin.LoopKey{}, loops+1), loops <= most
 }
 
 // Lookup asks the server for name and typ, in class IN, on the calling goroutine. The question goes out as state's client would
@@ -41,8 +41,8 @@ func Again(ctx context.Context, most int) (again context.Context, ok bool) {
 // The reply belongs to the caller. It is nil, without an error, if the chain wrote none. It is an error if ctx is not that of
 // a query of a server.
 func (u *Upstream) Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error) {
-	server, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
-	if !ok {
+	server := plugin.ServerFrom(ctx)
+	if server == nil {
 		return nil, errNoServer
 	}
 	inner := state.NewWithQuestion(name, typ)

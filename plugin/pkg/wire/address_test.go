@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestAddrRoom(t *testing.T) {
-	var room AddrRoom
+func TestAddrScratch(t *testing.T) {
+	var room AddrScratch
 	for _, text := range []string{"192.0.2.1:53", "[2001:db8::1]:4711", "[fe80::1%lo]:1", "[::ffff:192.0.2.1]:2", ""} {
 		a, _ := netip.ParseAddrPort(text)
 		for p, want := range map[Proto]net.Addr{UDP: net.UDPAddrFromAddrPort(a), TCP: net.TCPAddrFromAddrPort(a)} {

@@ -5,11 +5,15 @@ import "encoding/binary"
 // compressor finds names that a message already holds (RFC 1035 §4.1.4). It is a
 // small hash table of suffixes that lives in the Reply; a new message makes it
 // empty by counting gen on.
+//
+// Names that were chosen to collide make it forgetful, not slow: a suffix is looked for in a few slots only, and
+// after some that have its hash without being it, in none.
 type compressor struct {
-	gen   uint16
-	begun bool // the question's suffixes are in
-	used  int
-	slots [compressSlots]suffix
+	gen    uint16
+	begun  bool  // the question's suffixes are in
+	misled uint8 // how often another name had the hash that was looked for
+	used   int
+	slots  [compressSlots]suffix
 }
 
 type suffix struct {
@@ -19,14 +23,16 @@ type suffix struct {
 }
 
 const (
-	compressSlots = 128
+	compressSlots = 256
 	compressFull  = 96     // more suffixes than this are not remembered
+	maxProbes     = 16     // slots that are looked at for one suffix
+	maxMisled     = 64     // a message whose names have one hash that often is written without compression
 	maxPointer    = 0x3FFF // greatest offset that a pointer can hold
 )
 
 func (c *compressor) reset() {
 	c.gen++
-	c.used, c.begun = 0, false
+	c.used, c.begun, c.misled = 0, false, 0
 	if c.gen == 0 { // each slot might look new again
 		*c = compressor{gen: 1}
 	}
@@ -87,27 +93,32 @@ func hashLabel(h uint32, b []byte) uint32 {
 }
 
 func (c *compressor) find(msg []byte, hash uint32, name []byte) (off uint16, ok bool) {
-	for i := hash; ; i++ {
-		s := &c.slots[i%compressSlots]
-		if s.gen != c.gen {
+	for i := range uint32(maxProbes) {
+		s := &c.slots[(hash+i)%compressSlots]
+		if s.gen != c.gen || c.misled == maxMisled {
 			return 0, false
 		}
-		if s.hash == hash && nameAt(msg, int(s.off), name) {
-			return s.off, true
+		if s.hash == hash {
+			if nameAt(msg, int(s.off), name) {
+				return s.off, true
+			}
+			c.misled++
 		}
 	}
+	return 0, false
 }
 
 func (c *compressor) add(hash uint32, off uint16) {
 	if c.used == compressFull {
 		return
 	}
-	i := hash
-	for c.slots[i%compressSlots].gen == c.gen {
-		i++
+	for i := range uint32(maxProbes) {
+		if s := &c.slots[(hash+i)%compressSlots]; s.gen != c.gen {
+			*s = suffix{hash, off, c.gen}
+			c.used++
+			return
+		}
 	}
-	c.slots[i%compressSlots] = suffix{hash, off, c.gen}
-	c.used++
 }
 
 // nameAt reports whether the name at off of msg, which may end in a pointer, is

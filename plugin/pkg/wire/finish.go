@@ -8,6 +8,8 @@ type End struct {
 	Flags uint16 // taken over into the header: RD, CD, the opcode's bits
 	Limit int    // octets that the reply may have
 
+	Stream bool // no other way carries more: TC, which sends the client another way, is not set
+
 	OPT      bool   // the client gets an OPT record
 	Size     uint16 // our own UDP size, for the OPT record
 	OPTFlags uint16 // its DO and Z bits
@@ -19,7 +21,7 @@ func (w *Reply) Finish(q *Query, size uint16) []byte { return w.End(endOf(q, siz
 
 func endOf(q *Query, size uint16) End {
 	return End{
-		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(),
+		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(), Stream: q.Stream(),
 		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00, Cookie: q.cookieForReply(),
 	}
 }
@@ -76,7 +78,7 @@ func (w *Reply) End(e End) []byte {
 //
 // Records are left out from the end. TC says that something was left out which the client
 // needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
-// other additional records go silently, RRset by RRset.
+// other additional records go silently, RRset by RRset. Over a stream all do.
 func (w *Reply) Cut(q *Query) {
 	if w.state == message {
 		e := endOf(q, 0)
@@ -95,30 +97,16 @@ func (w *Reply) cutTo(e *End) (opt int) {
 		}
 		opt = least + len(w.options)
 	}
-	if w.cut {
+	if w.cut && !e.Stream {
 		w.flags |= FlagTC
 	}
 	if len(w.buf)+opt > limit {
 		if opt > least && w.qend+opt > limit { // the options alone are too much
 			w.options, opt = w.options[:0], least
 		}
-		if !w.tight {
-			w.tighten()
-		}
-		if len(w.buf)+opt > limit {
-			w.fit(limit - opt)
-		}
+		w.fit(limit-opt, e.Stream)
 	}
 	return opt
-}
-
-// tighten compresses all names as far as they can be, as the message lane does; sources write faster and leave some as they are.
-func (w *Reply) tighten() {
-	w.tight = true
-	plain := w.plain
-	w.save()
-	w.rewriteSaved()
-	w.plain = plain
 }
 
 // header writes the message's header, with id and those flags that are the query's.
@@ -131,17 +119,24 @@ func (w *Reply) header(id, flags uint16) {
 	}
 }
 
-// fit leaves out records until the message is at most limit octets long.
-func (w *Reply) fit(limit int) {
+// fit makes the message at most limit octets long: it compresses all names as far as they can be, as the message lane
+// does, for sources write faster and leave some as they are, and leaves out records from the end. stream says that there
+// is no way that carries more.
+func (w *Reply) fit(limit int, stream bool) {
+	if !w.tight {
+		w.tighten(limit)
+		if len(w.buf) <= limit {
+			return
+		}
+	} else {
+		w.save()
+	}
 	n := len(w.recs)
 	for n > 0 && w.end(n-1) > limit {
 		n--
 	}
-	for i := n; i < len(w.recs); i++ {
-		if w.recs[i].Sec != Additional || w.needed(i) {
-			w.flags |= FlagTC
-			break
-		}
+	if !stream {
+		w.tellCut(n)
 	}
 	// No part of an RRset in the additional section.
 	for n > 0 && n < len(w.recs) && w.recs[n-1].Sec == Additional && w.sameRRset(n-1, n) {
@@ -156,23 +151,71 @@ func (w *Reply) fit(limit int) {
 	}
 }
 
-// needed reports whether additional record i is an address in the domain of the
-// delegation that this message is about.
-func (w *Reply) needed(i int) bool {
-	if w.count[Answer] > 0 || w.flags&FlagAA != 0 || w.recs[i].Type != TypeA && w.recs[i].Type != TypeAAAA {
-		return false
+// tighten compresses the names of all records, up to the first one that goes beyond limit: what comes behind it is left
+// out. w.spare is the message as it was.
+func (w *Reply) tighten(limit int) {
+	w.tight = true
+	plain := w.plain
+	w.save()
+	w.begunAnew()
+	for i := 0; i < len(w.spare.recs) && len(w.buf) <= limit; i++ {
+		w.again(i)
 	}
-	for _, r := range w.Section(Authority) {
-		if r.Type == TypeNS {
-			var owner, cut [MaxName]byte
-			o, okO := AppendNameAt(owner[:0], w.buf, int(w.recs[i].Off))
-			c, okC := AppendNameAt(cut[:0], w.buf, int(r.Off))
-			Lower(o, o)
-			Lower(c, c)
-			return okO && okC && Below(o, c)
+	w.plain = plain
+}
+
+// tellCut sets TC if one of the records of w.spare from n on is needed by the client.
+func (w *Reply) tellCut(n int) {
+	f := &w.spare
+	var glue delegation
+	if w.flags&FlagAA == 0 {
+		glue.of(f)
+	}
+	for i := n; i < len(f.recs); i++ {
+		if f.recs[i].Sec != Additional || glue.has(i) {
+			w.flags |= FlagTC
+			return
 		}
 	}
-	return false
+}
+
+// delegation is the zone cut that a referral is about.
+type delegation struct {
+	f    *former
+	room [MaxName + 1]byte
+	cut  []byte // lower; nil if the message is no referral
+}
+
+// of finds the cut of the message f.
+func (d *delegation) of(f *former) {
+	d.f = f
+	for _, r := range f.recs {
+		switch {
+		case r.Sec == Answer:
+			return
+		case r.Sec == Authority && r.Type == TypeNS:
+			if cut, ok := AppendNameAt(d.room[:0], f.msg, int(r.Off)); ok {
+				Lower(cut, cut)
+				d.cut = cut
+			}
+			return
+		}
+	}
+}
+
+// has reports whether additional record i is an address in the domain of the delegation.
+func (d *delegation) has(i int) bool {
+	if d.cut == nil {
+		return false
+	}
+	r := d.f.recs[i]
+	if r.Type != TypeA && r.Type != TypeAAAA {
+		return false
+	}
+	var room [MaxName + 1]byte
+	owner, ok := AppendNameAt(room[:0], d.f.msg, int(r.Off))
+	Lower(owner, owner)
+	return ok && Below(owner, d.cut)
 }
 
 func (w *Reply) sameRRset(i, j int) bool {
@@ -183,34 +226,4 @@ func (w *Reply) sameRRset(i, j int) bool {
 	x, okX := AppendNameAt(a[:0], w.buf, int(w.recs[i].Off))
 	y, okY := AppendNameAt(b[:0], w.buf, int(w.recs[j].Off))
 	return okX && okY && EqualFold(x, y)
-}
-
-// AppendNameAt appends to b the name at off of msg, uncompressed. It reports
-// false, and returns b as it was, if there is no well-formed name: cut short, too
-// long, or with a pointer that does not point backwards.
-func AppendNameAt(b, msg []byte, off int) ([]byte, bool) {
-	start, limit := len(b), off
-	for off < len(msg) {
-		n := int(msg[off])
-		switch {
-		case n == 0:
-			b = append(b, 0)
-			return b, len(b)-start <= MaxName
-		case n&0xC0 == 0xC0:
-			if off+1 >= len(msg) {
-				return b[:start], false
-			}
-			off = int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)
-			if off >= limit { // backwards only, so that this ends
-				return b[:start], false
-			}
-			limit = off
-		case n > MaxLabel || off+1+n > len(msg) || len(b)-start+n+1 >= MaxName:
-			return b[:start], false
-		default:
-			b = append(b, msg[off:off+1+n]...)
-			off += n + 1
-		}
-	}
-	return b[:start], false
 }

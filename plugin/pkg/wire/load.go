@@ -2,6 +2,8 @@ package wire
 
 import (
 	"encoding/binary"
+
+	"github.com/miekg/dns"
 )
 
 // LoadMessage makes w the reply to q that msg is: the reply that came from elsewhere to a query for the same name and
@@ -16,7 +18,7 @@ func (w *Reply) LoadMessage(q *Query, msg []byte) bool {
 		!EqualFold(msg[HeaderLen:w.qend-4], w.qname()) || string(msg[w.qend-4:w.qend]) != string(w.buf[w.qend-4:]) {
 		return false
 	}
-	l := loader{w: w, msg: msg, off: w.qend}
+	l := loader{w: w, msg: msg, off: w.qend, left: EffortOf(len(msg))}
 	for s := range w.count {
 		for n := binary.BigEndian.Uint16(msg[6+2*s:]); n > 0; n-- {
 			if !l.record(Section(s)) {
@@ -69,7 +71,16 @@ type loader struct {
 	msg   []byte
 	off   int
 	plain int
-	anew  bool // names point where they must not, or are to follow the question's case
+	left  Effort
+	known [8]target // by the low bits of their offsets
+	anew  bool      // names point where they must not, or are to follow the question's case
+}
+
+// target is a name that others point to: all that it points to itself is known to be good.
+type target struct {
+	off   uint16
+	cost  uint16 // of a name that is a pointer to it
+	plain uint8  // its length in full
 }
 
 // record takes one record into the layout.
@@ -155,49 +166,67 @@ func (l *loader) rdata(typ uint16, off, end int) (plain int, ok bool) {
 
 // name returns the length in full of the name at off, and where it ends: 0 if it is none that ends before end.
 func (l *loader) name(off, end int) (plain, next int) {
-	msg := l.msg[:end]
-	from := off
-	for off < len(msg) {
-		n := int(msg[off])
-		switch {
-		case n == 0:
-			if plain+1 > MaxName {
+	if off+1 < end && l.msg[off] >= 0xC0 { // as most owners are written
+		to := binary.BigEndian.Uint16(l.msg[off:]) & maxPointer
+		if t := l.known[to%uint16(len(l.known))]; t.off == to && t.plain > 0 {
+			if l.left -= Effort(t.cost); l.left < 0 {
 				return 0, 0
 			}
-			if next == 0 {
-				next = off + 1
-			}
-			return plain + 1, next
-		case n <= MaxLabel:
-			plain += n + 1
-			off += n + 1
-		case n >= 0xC0 && off+1 < len(msg):
-			to := int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)
-			if to >= from || !l.target(to) { // backwards only, so that this ends
-				return 0, 0
-			}
-			if next == 0 {
-				next = off + 2
-			}
-			msg = msg[:from]
-			off, from = to, to
-		default:
-			return 0, 0
+			return int(t.plain), off + 2
 		}
 	}
-	return 0, 0
+	before := l.left
+	plain, next = l.left.Name(l.msg[:end], off)
+	if next > off+1 && l.msg[next-2] >= 0xC0 && !l.follow(off, plain, uint16(before-l.left)) {
+		return 0, 0
+	}
+	return plain, next
 }
 
-// target reports whether there may be a name at an offset that a name points to, and notes if it lies in a record that may
-// change its place.
-func (l *loader) target(off int) bool {
-	for i := len(l.w.recs) - 1; i >= 0; i-- {
-		if r := l.w.recs[i]; int(r.Off) <= off {
-			l.anew = l.anew || Movable(r.Type)
-			return off < int(r.TTL)-4 || off >= int(r.TTL)+6
+// follow looks at all that the name at off points to; plain is its length in full, cost what it cost. It reports false
+// if there may be no name.
+func (l *loader) follow(off, plain int, cost uint16) bool {
+	for start, hops := off, 0; ; {
+		n := int(l.msg[off])
+		switch {
+		case n == 0:
+			return true
+		case n <= MaxLabel:
+			off += n + 1
+			continue
+		}
+		to := binary.BigEndian.Uint16(l.msg[off:]) & maxPointer
+		if hops++; hops == 1 { // the rest is the same for all names that point there
+			t := &l.known[to%uint16(len(l.known))]
+			if t.off == to && t.plain > 0 {
+				return true
+			}
+			*t = target{to, cost, uint8(plain - off + start)}
+		}
+		if off = int(to); !l.holdsName(off) {
+			return false
 		}
 	}
-	return off >= HeaderLen && off < l.w.qend-4
+}
+
+// holdsName reports whether there may be a name at an offset that a name points to, and notes if it lies in a record
+// that may change its place.
+func (l *loader) holdsName(off int) bool {
+	if off < l.w.qend {
+		return off < l.w.qend-4
+	}
+	recs := l.w.recs
+	from, to := 0, len(recs) // the record is one of recs[from-1:to]
+	for from < to {
+		if mid := int(uint(from+to) / 2); int(recs[mid].Off) <= off {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	r := recs[from-1]
+	l.anew = l.anew || Movable(r.Type)
+	return off < int(r.TTL)-4 || off >= int(r.TTL)+6
 }
 
 // opaque reports whether RDATA of a type can be taken as octets: it has no names, or one in full.
@@ -216,5 +245,6 @@ func opaque(typ uint16, rdata []byte) bool {
 	case 64, 65: // SVCB HTTPS
 		return len(rdata) > 2 && NameLen(rdata[2:]) != 0
 	}
-	return false
+	_, known := dns.TypeToRR[typ]
+	return !known // nobody compresses what he does not know (RFC 3597 §4)
 }

@@ -181,6 +181,10 @@ func (q *Query) Limit() int {
 	return max(MinUDP, int(q.edns.Size))
 }
 
+// Stream reports whether the reply may have any length that a message can have: it goes over a stream, and the client
+// can ask in no other way for more.
+func (q *Query) Stream() bool { return q.Peer.Proto == TCP || q.Peer.Limit == MaxMessage }
+
 // MayBlock reports whether this run of the chain is on a goroutine that may wait.
 func (q *Query) MayBlock() bool { return q.mayBlock }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/miekg/dns"
 )
@@ -37,13 +38,25 @@ func (u *Unpacked) Set(q *Query) (*dns.Msg, error) {
 	return &u.msg, nil
 }
 
-// UnpackQuery is the message that packet holds, as dns.Msg.Unpack reads it, with as little work as most queries need. Nothing
-// of packet is kept.
+// ErrDear is the error of a message that is not unpacked because that would cost far more than its length lets expect.
+var ErrDear = errors.New("names are too long for a message of that length")
+
+// UnpackQuery is UnpackMsg with as little work as most queries need.
 func UnpackQuery(packet []byte) (*dns.Msg, error) {
 	if m := unpackPlain(packet); m != nil {
 		return m, nil
 	}
+	return UnpackMsg(packet)
+}
+
+// UnpackMsg is the message that packet holds, as dns.Msg.Unpack reads it; what is not Affordable is ErrDear. Nothing of
+// packet is kept. With an error, the message is as far as it was read.
+func UnpackMsg(packet []byte) (*dns.Msg, error) {
 	m := new(dns.Msg)
+	if !Affordable(packet) {
+		m.MsgHdr = Header(packet)
+		return m, ErrDear
+	}
 	return m, m.Unpack(packet)
 }
 

@@ -16,6 +16,8 @@
 // Names are uncompressed wire form (RFC 1035 §3.1) in []byte: length octets and
 // labels, ended by a zero octet. "Lower" names have ASCII letters in lower case.
 //
+// What comes from outside is read at a cost of the order of its length, whatever it holds: see Effort.
+//
 // The package knows no socket, clock, policy or plugin, and nothing in it
 // allocates on the way from Parse to Finish. Queries and replies belong to one
 // goroutine at a time; Packed values never change and may be shared.

@@ -13,7 +13,7 @@ const (
 	Empty                  // the name is an empty non-terminal
 	NXDomain               // the name does not exist
 	Referral               // the name is at or below a zone cut
-	External               // an alias leads out of the zone; see Answerer.Target
+	External               // an alias leads to a name that the zone has nothing at, in it or out of it; see Answerer.Target
 	TooLong                // a DNAME makes a name that is too long (YXDOMAIN)
 	Broken                 // the zone's data leads nowhere
 )
@@ -34,8 +34,10 @@ type Answerer struct {
 	w       *wire.Reply
 	qtype   uint16
 	do      bool
+	stream  bool   // the reply may have any length
 	pointer uint16 // to the origin in the message, 0 if no pointer may lead to where it stands
 	asked   bool   // it stands in the question's name as it is
+	alone   bool   // there is nobody to ask for what the zone does not have
 
 	name     []byte   // what is looked up now
 	names    [][]byte // what was looked up and was an alias
@@ -67,53 +69,21 @@ func (a *Answerer) Wildcard() []byte {
 
 // Answer answers q, whose name is in z, into w. The reply is complete, with AA and its
 // rcode, but if the result is External: then the caller adds what Target has, and calls
-// End. Nothing is allocated.
+// End, or, if there is nobody to ask, Alone. Nothing is allocated.
 func (a *Answerer) Answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	w.Begin(q)
-	a.z, a.w, a.qtype, a.do = z, w, q.Type(), q.DO()
+	a.z, a.w, a.qtype, a.do, a.stream = z, w, q.Type(), q.DO(), q.Stream()
 	a.pointer = w.Pointer(z.origin)
 	a.asked = a.pointer != 0
-	a.wildcard, a.Target = nil, nil
+	a.wildcard, a.Target, a.alone = nil, nil, false
 	a.name = q.Lower()
 	a.names, a.dnames, a.proofs, a.targets = a.nameRoom[:0], a.dnameRoom[:0], a.proofRoom[:0], a.targets[:0]
-
-	r := a.look(q.Hash())
-	for r == follow {
-		a.names = append(a.names, a.name)
-		switch {
-		case !wire.Below(a.Target, z.origin):
-			r = External
-		case a.circle():
-			r = Hit // what there is of it
-		case len(a.names) == maxAliases:
-			r = Broken
-		default:
-			a.name = a.Target
-			r = a.look(wire.Hash(a.name))
-		}
-	}
-	if r != External {
-		a.finish(r)
-	}
-	return r
+	return a.chase(a.found(z.find(a.name, q.Hash())))
 }
 
-// room is memory for the next target.
-func (a *Answerer) room() []byte { return a.buf[len(a.names)][:0] }
-
-// circle reports whether the alias leads to a name that was looked up already.
-func (a *Answerer) circle() bool {
-	for _, name := range a.names {
-		if string(name) == string(a.Target) {
-			return true
-		}
-	}
-	return false
-}
-
-// look looks one name up (RFC 1034 §4.3.2 step 3) and writes what it finds to the answer section.
-func (a *Answerer) look(hash uint64) Result {
-	switch m := a.z.find(a.name, hash); m.Kind {
+// found writes what stands where one name was looked up (RFC 1034 §4.3.2 step 3) to the answer section.
+func (a *Answerer) found(m Match) Result {
+	switch m.Kind {
 	case Exists:
 		return a.exact(m.Node)
 	case BelowCut:
@@ -146,9 +116,9 @@ func (a *Answerer) synthesize(source Node) Result {
 	r := a.data(source)
 	if r == NoData || r == Empty {
 		a.proveWildcardNoData(a.name, source)
-	} else {
-		a.proveExpansion(a.name, source)
+		return NoData // the name is made, and no name of the zone
 	}
+	a.proveExpansion(a.name, source)
 	return r
 }
 
@@ -158,13 +128,20 @@ func (a *Answerer) data(n Node) Result {
 	if alias && !a.beside(n) {
 		return a.alias(n)
 	}
-	if a.qtype == wire.TypeRRSIG {
+	switch a.qtype {
+	case wire.TypeRRSIG:
 		if a.signatures(n) {
 			return Hit
 		}
-	} else if set := n.Set(a.qtype); set != nil {
-		a.put(wire.Answer, a.owner(), set)
-		return Hit
+	case wire.TypeANY:
+		if a.all(n) {
+			return Hit
+		}
+	default:
+		if set := n.Set(a.qtype); set != nil {
+			a.put(wire.Answer, a.owner(), set)
+			return Hit
+		}
 	}
 	switch {
 	case alias:
@@ -176,10 +153,10 @@ func (a *Answerer) data(n Node) Result {
 }
 
 // beside reports whether the type asked for is looked for though the node has a CNAME record: the CNAME itself, what a signed zone
-// has beside each (RFC 4035 §2.5), and what makes an apex.
+// has beside each (RFC 4035 §2.5), and what makes an apex; or whether all are.
 func (a *Answerer) beside(n Node) bool {
 	switch a.qtype {
-	case wire.TypeCNAME, wire.TypeRRSIG, typeNSEC:
+	case wire.TypeCNAME, wire.TypeRRSIG, typeNSEC, wire.TypeANY:
 		return true
 	case wire.TypeSOA, wire.TypeNS:
 		return len(n.prefix()) == 0
@@ -187,12 +164,21 @@ func (a *Answerer) beside(n Node) bool {
 	return false
 }
 
-// alias answers with a node's CNAME record, to be followed.
-func (a *Answerer) alias(n Node) Result {
-	set := n.Set(wire.TypeCNAME)
-	a.put(wire.Answer, a.owner(), set)
-	a.Target = set.Records().AppendRData(a.room(), a.z.origin)
-	return follow
+// all answers with what a node has, whatever its type: with one RRset, or over a stream with all of them and their
+// signatures (RFC 8482 §4.1). It reports whether there is anything.
+func (a *Answerer) all(n Node) bool {
+	o := a.owner()
+	for set := range n.Sets() {
+		if !a.stream {
+			a.put(wire.Answer, o, set)
+			return true
+		}
+		a.putSet(wire.Answer, o, set)
+		if sigs := set.Signatures(); sigs != nil {
+			a.putSet(wire.Answer, o, sigs)
+		}
+	}
+	return !n.Empty()
 }
 
 // signatures answers with all signatures of a node; it reports whether there are some.
@@ -211,41 +197,6 @@ func (a *Answerer) signatures(n Node) bool {
 		b = set.behind()
 	}
 	return found
-}
-
-// substitute answers with a DNAME and the CNAME that it makes (RFC 6672 §3.2).
-func (a *Answerer) substitute(n Node) Result {
-	set := n.Set(wire.TypeDNAME)
-	if !a.substituted(n) {
-		a.put(wire.Answer, a.nodeOwner(n), set)
-	}
-	above := len(a.name) - len(n.prefix()) - len(a.z.origin)
-	r := set.Records()
-	if above+r.plain() > wire.MaxName {
-		return TooLong
-	}
-	target := r.AppendRData(append(a.room(), a.name[:above]...), a.z.origin)
-	wire.Lower(target, target)
-	if string(target) == string(a.name) {
-		return Broken
-	}
-	a.w.TargetOf(wire.Answer, a.owner(), wire.TypeCNAME, r.TTL(), target)
-	if a.qtype == wire.TypeCNAME {
-		return Hit
-	}
-	a.Target = target
-	return follow
-}
-
-// substituted reports whether a DNAME is in the answer already, and notes that it is now.
-func (a *Answerer) substituted(n Node) bool {
-	for _, d := range a.dnames {
-		if &d[0] == &n[0] {
-			return true
-		}
-	}
-	a.dnames = append(a.dnames, n)
-	return false
 }
 
 // referral writes the delegation of a cut (step 3b): its NS set; for those who ask for it its DS set, or the
@@ -280,6 +231,8 @@ func (a *Answerer) finish(r Result) {
 	case NXDomain:
 		a.w.SetRcode(wire.NXDomain)
 		a.negative()
+	case Referral:
+		a.putProofs()
 	case TooLong:
 		a.w.SetRcode(rcodeYXDomain)
 		a.putProofs()
@@ -288,13 +241,14 @@ func (a *Answerer) finish(r Result) {
 	}
 }
 
-// End completes the reply after the target of an alias was looked up elsewhere: r is Hit, NoData or
-// NXDomain, as the target was; its records are in the answer section by now.
+// End completes the reply after the target of an alias was looked up elsewhere: r is Hit, NoData, NXDomain or Referral,
+// as the target was. Its records are in the answer section by now; and so is in the authority section, if that is
+// known, what its zone says of a name or type that does not exist, or of a cut.
 func (a *Answerer) End(r Result) { a.finish(r) }
 
 // authorityNS adds the apex' NS set, but to the answer that is made of it.
 func (a *Answerer) authorityNS() {
-	if a.qtype == wire.TypeNS && string(a.name) == string(a.z.origin) {
+	if (a.qtype == wire.TypeNS || a.qtype == wire.TypeANY) && string(a.name) == string(a.z.origin) {
 		return
 	}
 	if ns := a.z.apex.Set(wire.TypeNS); ns != nil {
@@ -302,12 +256,15 @@ func (a *Answerer) authorityNS() {
 	}
 }
 
-// negative adds the SOA record that says how long the denial holds (RFC 2308 §3), and what proves it.
+// negative adds the SOA record that says how long the denial holds (RFC 2308 §3), and what proves it. A zone to which
+// aliases led has said so for itself.
 func (a *Answerer) negative() {
-	from := len(a.w.Recs())
-	a.put(wire.Authority, a.nodeOwner(a.z.apex), a.z.apex.Set(wire.TypeSOA))
-	for i := from; i < len(a.w.Recs()); i++ {
-		a.w.SetTTL(i, min(a.z.soa.ttl, a.z.soa.minimum))
+	if a.w.Count(wire.Authority) == 0 {
+		from := len(a.w.Recs())
+		a.put(wire.Authority, a.nodeOwner(a.z.apex), a.z.apex.Set(wire.TypeSOA))
+		for i := from; i < len(a.w.Recs()); i++ {
+			a.w.SetTTL(i, min(a.z.soa.ttl, a.z.soa.minimum))
+		}
 	}
 	a.putProofs()
 }

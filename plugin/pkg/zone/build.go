@@ -16,9 +16,10 @@ type Builder struct {
 	warn   func(format string, args ...any)
 	nsec3  bool    // NSEC3 records are taken
 	digest bool    // there is a ZONEMD record at the apex
-	leads  bool    // an alias leads out of the zone
 	adopts bool    // a SOA record of another owner is taken for that of the apex, if there is none
 	stray  *Record // the last such, nil if there is none
+
+	places places // where records stand in files, as far as that is told
 
 	names arena // lower prefixes, each behind its length
 	nodes []draft
@@ -29,6 +30,7 @@ type Builder struct {
 	buf   []byte
 	order []int32 // of a node's records
 	kept  int     // records that are no repetitions
+	mixed int     // RRsets with several TTLs
 }
 
 // draft is a node in the making.
@@ -106,9 +108,6 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", wire.Text(owner), err)
 	}
-	if typ == wire.TypeCNAME || typ == wire.TypeDNAME {
-		b.leads = b.leads || !b.holds(rdata)
-	}
 	r.data, r.bytes = b.data.add(stored), uint32(len(stored))
 	b.append(b.node(name, wire.Hash(name)), r)
 	return nil
@@ -130,17 +129,10 @@ func (b *Builder) adopt() error {
 	return b.Add(b.origin, wire.TypeSOA, b.stray.TTL, b.stray.RData)
 }
 
-// holds reports whether a name lies in the zone.
-func (b *Builder) holds(name []byte) bool {
-	var buf [wire.MaxName + 1]byte
-	low := buf[:len(name)]
-	wire.Lower(low, name)
-	return wire.Below(low, b.origin)
-}
-
 func (b *Builder) append(n int32, r draftRecord) {
 	i := int32(len(b.recs))
 	b.recs = append(b.recs, r)
+	b.places.add()
 	d := &b.nodes[n]
 	if d.first < 0 {
 		d.first = i

@@ -26,7 +26,7 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if err := b.adopt(); err != nil {
 		return nil, err
 	}
-	z := &Zone{origin: b.origin, nodes: len(b.nodes), leads: b.leads}
+	z := &Zone{origin: b.origin, nodes: len(b.nodes)}
 	b.index = nil
 	var out arena
 	places := make([]uint32, len(b.nodes))
@@ -56,6 +56,9 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if out.full || b.data.full || b.names.full {
 		return nil, ErrTooBig
 	}
+	if more := b.mixed - maxMixed; more > 0 {
+		b.warn("%d more RRsets of zone %s have several TTLs", more, wire.Text(b.origin))
+	}
 	out.clip()
 	z.chunks, z.records = out.chunks, b.kept
 	b.names, b.data, b.recs = arena{}, arena{}, nil
@@ -69,7 +72,23 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if len(nsec3) > 0 {
 		z.nsec3 = b.hashed(z, nsec3, hidden)
 	}
+	z.leads = slices.ContainsFunc(places, func(p uint32) bool { return z.leadsAway(z.at(p)) })
 	return z, nil
+}
+
+// leadsAway reports whether an alias at a node may lead to a name that the zone has nothing at. What a DNAME record
+// makes of a name is not known before.
+func (z *Zone) leadsAway(n Node) bool {
+	flags := n.flags()
+	switch {
+	case flags&occluded != 0, flags&(hasCNAME|hasDNAME) == 0:
+		return false
+	case flags&hasDNAME != 0:
+		return true
+	}
+	var buf [wire.MaxName + 1]byte
+	target := n.Set(wire.TypeCNAME).Records().AppendRData(buf[:0], z.origin)
+	return !wire.Below(target, z.origin) || z.lacks(z.Find(target))
 }
 
 // enterAll makes the index of all nodes but those of which there is nothing but an NSEC3 record:
@@ -123,6 +142,7 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 		if len(set) > math.MaxUint16 || len(sigs) > math.MaxUint16 {
 			return nil, fmt.Errorf("%s has more than %d records of type %d", name(), math.MaxUint16, b.recs[set[0]].typ)
 		}
+		b.even(set, sigs, name)
 		if service(b.recs[set[0]].typ) && len(sigs) == 0 && !b.digest {
 			b.lowerTargets(set)
 		}

@@ -52,3 +52,6 @@ func (r Record) RR() (dns.RR, error) {
 	}
 	return rr, nil
 }
+
+// typeText is the name of a type.
+func typeText(typ uint16) string { return dns.Type(typ).String() }

@@ -80,12 +80,28 @@ func (a *Answerer) putProofs() {
 	if a.z.nsec3 != nil {
 		typ = typeNSEC3
 	}
+	there := len(a.w.Section(wire.Authority)) // of which some may be proofs that came from elsewhere
 	for _, n := range a.proofs {
-		if set := n.Set(typ); set != nil {
+		if set := n.Set(typ); set != nil && !a.has(a.w.Section(wire.Authority)[:there], n, typ) {
 			a.put(wire.Authority, a.nodeOwner(n), set)
 		}
 	}
 	a.proofs = a.proofs[:0]
+}
+
+// has reports whether a node's set of a type is among records of the message.
+func (a *Answerer) has(recs []wire.Rec, n Node, typ uint16) bool {
+	var buf [wire.MaxName + 1]byte
+	for _, r := range recs {
+		if r.Type != typ {
+			continue
+		}
+		owner, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), int(r.Off))
+		if wire.Lower(owner, owner); ok && len(owner) == len(n.prefix())+len(a.z.origin) && string(owner[:len(n.prefix())]) == string(n.prefix()) && wire.Below(owner, a.z.origin) {
+			return true
+		}
+	}
+	return false
 }
 
 // additional adds the addresses of the names that the answer's records lead to, as far as the

@@ -47,7 +47,7 @@ type Zone struct {
 	chunks  [][]byte
 	nodes   int
 	records int
-	leads   bool // an alias has a target outside
+	leads   bool // an alias may lead to what is not here
 
 	nsec  chain   // nodes with NSEC records
 	nsec3 *hashed // NSEC3 records, nil if there are none
@@ -77,7 +77,8 @@ func (z *Zone) Names() int   { return z.nodes - len(z.hidden()) }
 // Signed reports whether the zone can prove what it does not have, by NSEC or NSEC3 records.
 func (z *Zone) Signed() bool { return z.nsec3 != nil || len(z.nsec.keys) > 0 }
 
-// LeadsOut reports whether an alias of the zone has a target outside of it.
+// LeadsOut reports whether an alias of the zone may lead to a name that it has nothing at, so that answering from it
+// may end in External.
 func (z *Zone) LeadsOut() bool { return z.leads }
 
 // Apex is the node of the origin.
@@ -156,6 +157,12 @@ func (z *Zone) find(name []byte, hash uint64) Match {
 		}
 	}
 	return Match{Missing, encloser}
+}
+
+// lacks reports whether the zone has nothing at a name where it stands: no records at exactly the name, and no cut or
+// DNAME at it or above.
+func (z *Zone) lacks(m Match) bool {
+	return m.Kind == Missing || m.Kind == Wildcard || m.Kind == Exists && m.Node.Empty()
 }
 
 // encloser is the closest encloser of a name that does not exist: the longest of its

@@ -82,6 +82,9 @@ func (p *Parser) top() *source { return p.files[len(p.files)-1] }
 // Line is where the Parser stands.
 func (p *Parser) Line() (file string, line int) { return p.top().name, p.top().line }
 
+// Entry is where the entry of the last record begins.
+func (p *Parser) Entry() (file string, line int) { return p.top().name, p.top().entryLine }
+
 // Next is the next record. At the end of the file the error is io.EOF; any other error is an
 // *Error, after which there is nothing more to read.
 func (p *Parser) Next() (*Record, error) {

@@ -41,7 +41,7 @@ type Key struct {
 	Secret    string // in base64
 }
 
-// Limits bound a transfer. What is 0 is as the constants say.
+// Limits bound a transfer. What is 0 is as the constants say; LimitsFor makes some that fit a process.
 type Limits struct {
 	Records int
 	Octets  int64         // of messages
@@ -49,13 +49,27 @@ type Limits struct {
 	Idle    time.Duration // between two messages, and for connecting
 }
 
-// What Limits are if they do not say otherwise.
+// What Limits are if they do not say otherwise, and LimitsFor at most.
 const (
 	DefaultRecords = 50_000_000
 	DefaultOctets  = 4 << 30
 	DefaultTotal   = time.Hour
 	DefaultIdle    = 10 * time.Second
 )
+
+// What a transfer may take of a process' memory, and has in any case.
+const (
+	memoryShare  = 4
+	recordMemory = 256 // octets that most records need while a zone is made of them
+	leastRecords = 1_000_000
+)
+
+// LimitsFor is the limits of transfers for a process that may use so many octets of memory: what a transfer brings fits
+// into a quarter of it, or is a million records.
+func LimitsFor(memory int64) Limits {
+	records := min(max(memory/memoryShare/recordMemory, leastRecords), DefaultRecords)
+	return Limits{Records: int(records), Octets: min(records*recordMemory, DefaultOctets)}
+}
 
 func (l Limits) records() int         { return cmp.Or(l.Records, DefaultRecords) }
 func (l Limits) octets() int64        { return cmp.Or(l.Octets, DefaultOctets) }

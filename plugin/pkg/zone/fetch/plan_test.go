@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -26,5 +27,19 @@ func TestPlan(t *testing.T) {
 	p.Good(build(t, "example.org. 300 IN SOA a. b. 1 0 0 0 0"), now)
 	if p.Refresh != time.Second || p.Retry != time.Second || p.Expire != time.Second {
 		t.Errorf("%+v", p)
+	}
+}
+
+// Limits follow the memory, between a million records and fifty.
+func TestLimitsFor(t *testing.T) {
+	for memory, want := range map[int64]Limits{
+		0:             {Records: 1_000_000, Octets: 256_000_000},
+		1 << 30:       {Records: 1 << 20, Octets: 1 << 28},
+		8 << 30:       {Records: 8 << 20, Octets: 8 << 28},
+		math.MaxInt64: {Records: DefaultRecords, Octets: DefaultOctets},
+	} {
+		if got := LimitsFor(memory); got != want {
+			t.Errorf("%d octets: %+v, want %+v", memory, got, want)
+		}
 	}
 }

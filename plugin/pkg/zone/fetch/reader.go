@@ -96,15 +96,18 @@ func (r *reader) head() (rec zone.Record, class uint16, end int, err error) {
 
 // signature is the TSIG record at the message's end, nil if there is none.
 func (r *reader) signature() (*dns.TSIG, error) {
-	c := *r
-	c.owner = nil
+	off := r.off
 	for n := r.left + r.rest; n > 0; n-- {
-		at := c.off
-		rec, _, end, err := c.head()
-		if err != nil {
-			return nil, err
+		at := off
+		name := nameLen(r.msg, at)
+		if name == 0 || at+name+10 > len(r.msg) {
+			return nil, errMessage
 		}
-		if n == 1 && rec.Type == dns.TypeTSIG {
+		head := r.msg[at+name:]
+		if off = at + name + 10 + int(binary.BigEndian.Uint16(head[8:])); off > len(r.msg) {
+			return nil, errMessage
+		}
+		if n == 1 && binary.BigEndian.Uint16(head) == dns.TypeTSIG {
 			rr, _, err := dns.UnpackRR(r.msg, at)
 			if err != nil {
 				return nil, fmt.Errorf("%w: TSIG record: %w", errMessage, err)
@@ -112,7 +115,6 @@ func (r *reader) signature() (*dns.TSIG, error) {
 			sig, _ := rr.(*dns.TSIG)
 			return sig, nil
 		}
-		c.off = end
 	}
 	return nil, nil
 }

@@ -1,0 +1,22 @@
+package proxy
+
+import (
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/wire/wiretest"
+)
+
+// TestHostileReplies looks at what came, and hands it to a client with letters of another case and without what
+// concerns neighbours only.
+func TestHostileReplies(t *testing.T) {
+	b := make([]byte, 0, maxDatagram)
+	wiretest.Compare(t, 4, func(t *testing.T, r *wiretest.Reply) {
+		b = append(b[:0], r.Message...)
+		in, v := inspect(b)
+		if v != proper {
+			return
+		}
+		new(flips).undoReply(b, r.Query())
+		in.WithoutHopByHop(b)
+	})
+}
