@@ -15,12 +15,13 @@ import (
 // maxAliases is how many aliases before it an alias may have.
 const maxAliases = 10
 
-// A returns the A records of the name of state. Services that are aliases are followed (RFC 1034 §3.6.2): within zone in the
-// backend, where an alias whose target has nothing is left out, else by Lookup. previousRecords are the aliases that
-// led here, nil for a client's question.
+// A returns the A records of the name of state. Services that are aliases are followed (RFC 1034 §3.6.2): within zone
+// in the backend, else by Lookup; and by Lookup, too, where the backend does not have the name, for somebody else may.
+// An alias within zone whose target has nothing is left out. previousRecords are the aliases that led here, nil for a
+// client's question.
 //
-// At the name of the zone itself the services of apex.dns.ZONE count, if there are any. truncated says that an
-// answer of Lookup was cut short. An error is that of Services.
+// At the name of the zone itself the services of apex.dns.ZONE count, if there are any. truncated says that an answer
+// of Lookup was cut short. An error is that of Services.
 func A(ctx context.Context, b ServiceBackend, zone string, state request.Request, previousRecords []dns.RR, opt Options) (records []dns.RR, truncated bool, err error) {
 	l := lookup{ctx: ctx, backend: b, zone: zone, opt: opt, typ: dns.TypeA}
 	records, err = l.run(state, previousRecords)
@@ -78,7 +79,8 @@ type lookup struct {
 	opt     Options
 	typ     uint16
 
-	truncated bool // an answer from outside of the zone was cut short
+	truncated bool // an answer of Lookup was cut short
+	elsewhere elsewhere
 }
 
 // run returns the records of the name of state, to which the aliases previous led.
@@ -130,7 +132,11 @@ func (l *lookup) follow(state request.Request, s *msg.Service, previous, sibling
 	}
 	if dns.IsSubDomain(l.zone, alias.Target) {
 		found, err := l.run(asking(state, alias.Target, l.typ), append(slices.Clip(previous), alias))
-		if err != nil || len(found) == 0 {
+		if err != nil && l.backend.IsNameError(err) {
+			m := l.elsewhere.lookup(l.ctx, l.backend, state, alias.Target, l.typ)
+			found, l.truncated = m.Answer, l.truncated || m.Truncated
+		}
+		if len(found) == 0 {
 			return nil
 		}
 		return append([]dns.RR{alias}, found...)
@@ -141,4 +147,21 @@ func (l *lookup) follow(state request.Request, s *msg.Service, previous, sibling
 	}
 	l.truncated = l.truncated || m.Truncated
 	return append([]dns.RR{alias}, m.Answer...)
+}
+
+// elsewhere asks others for names of the zone that the backend does not have, for one question. There may be a zone
+// below this one.
+type elsewhere struct{ asked int }
+
+// maxElsewhere is how many lookups one question leads to: names that are nowhere are not to cost much.
+const maxElsewhere = 10
+
+// lookup returns what there is elsewhere, an empty message if there is nothing.
+func (e *elsewhere) lookup(ctx context.Context, b ServiceBackend, state request.Request, name string, typ uint16) *dns.Msg {
+	if e.asked++; e.asked <= maxElsewhere {
+		if m, err := b.Lookup(ctx, state, name, typ); err == nil && m != nil && m.Rcode == dns.RcodeSuccess {
+			return m
+		}
+	}
+	return new(dns.Msg)
 }

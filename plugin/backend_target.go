@@ -110,9 +110,10 @@ type targets struct {
 	opt     Options
 	state   request.Request
 
-	extra []dns.RR
-	names tally[string]
-	addrs tally[targetAddr]
+	extra     []dns.RR
+	names     tally[string]
+	addrs     tally[targetAddr]
+	elsewhere elsewhere
 }
 
 type targetAddr struct{ name, ip string }
@@ -147,8 +148,12 @@ func (t *targets) addName(target string) {
 
 func (t *targets) resolve(target string, typ uint16) []dns.RR {
 	if dns.IsSubDomain(t.zone, target) {
-		l := lookup{ctx: t.ctx, backend: t.backend, zone: t.zone, opt: t.opt, typ: typ}
-		found, _ := l.run(asking(t.state, target, typ), nil) // no address is no error of the answer
+		l := lookup{ctx: t.ctx, backend: t.backend, zone: t.zone, opt: t.opt, typ: typ, elsewhere: t.elsewhere}
+		found, err := l.run(asking(t.state, target, typ), nil) // no address is no error of the answer
+		t.elsewhere = l.elsewhere
+		if err != nil && t.backend.IsNameError(err) {
+			found = t.elsewhere.lookup(t.ctx, t.backend, t.state, target, typ).Answer
+		}
 		return found
 	}
 	m, err := t.backend.Lookup(t.ctx, t.state, target, typ)

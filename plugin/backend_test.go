@@ -27,6 +27,7 @@ type backend struct {
 	reverse  map[string][]msg.Service
 	outside  map[string]*dns.Msg // by name and type, for Lookup
 	asked    []string            // names that Services was asked for
+	lookups  int
 	err      error
 }
 
@@ -47,6 +48,7 @@ func (b *backend) Reverse(_ context.Context, state request.Request, _ bool, _ pl
 }
 
 func (b *backend) Lookup(_ context.Context, _ request.Request, name string, typ uint16) (*dns.Msg, error) {
+	b.lookups++
 	m, ok := b.outside[name+" "+dns.TypeToString[typ]]
 	if !ok {
 		return nil, errors.New("no reply from outside")
@@ -106,12 +108,18 @@ func TestAddresses(t *testing.T) {
 			"gone.example.org.":     {{Host: "gone.example.net", TTL: 5}},
 			"silent.example.org.":   {{Host: "silent.example.net", TTL: 5}},
 			"none.example.org.":     {{Host: "none.example.net", TTL: 5}},
+			"child.example.org.":    {{Host: "app.dyn.example.org", TTL: 5}},
+			"chain.example.org.":    {{Host: "child.example.org", TTL: 5}},
+			"lost.example.org.":     {{Host: "lost.dyn.example.org", TTL: 5}},
 		},
 		outside: map[string]*dns.Msg{
-			"www.example.net. A":    reply(true, test.A("www.example.net. 60 IN A 192.0.2.80")),
-			"www.example.net. TXT":  reply(false, test.TXT("www.example.net. 60 IN TXT away")),
-			"none.example.net. A":   reply(false),
-			"silent.example.net. A": nil,
+			"app.dyn.example.org. A":    reply(true, test.CNAME("app.dyn.example.org. 60 IN CNAME a.dyn.example.org."), test.A("a.dyn.example.org. 60 IN A 192.0.2.42")),
+			"app.dyn.example.org. AAAA": reply(false),
+			"lost.dyn.example.org. A":   {MsgHdr: dns.MsgHdr{Rcode: dns.RcodeNameError}, Answer: []dns.RR{test.CNAME("lost.dyn.example.org. 60 IN CNAME x.dyn.example.org.")}},
+			"www.example.net. A":        reply(true, test.A("www.example.net. 60 IN A 192.0.2.80")),
+			"www.example.net. TXT":      reply(false, test.TXT("www.example.net. 60 IN TXT away")),
+			"none.example.net. A":       reply(false),
+			"silent.example.net. A":     nil,
 		},
 	}
 	for _, tc := range []struct {
@@ -138,6 +146,13 @@ func TestAddresses(t *testing.T) {
 		{name: "gone.example.org.", typ: dns.TypeA},
 		{name: "silent.example.org.", typ: dns.TypeA},
 		{name: "none.example.org.", typ: dns.TypeA, want: []string{"none.example.org. 5 IN CNAME none.example.net."}},
+		{name: "child.example.org.", typ: dns.TypeA, truncated: true, want: []string{
+			"child.example.org. 5 IN CNAME app.dyn.example.org.", "app.dyn.example.org. 60 IN CNAME a.dyn.example.org.", "a.dyn.example.org. 60 IN A 192.0.2.42"}},
+		{name: "chain.example.org.", typ: dns.TypeA, truncated: true, want: []string{
+			"chain.example.org. 5 IN CNAME child.example.org.", "child.example.org. 5 IN CNAME app.dyn.example.org.",
+			"app.dyn.example.org. 60 IN CNAME a.dyn.example.org.", "a.dyn.example.org. 60 IN A 192.0.2.42"}},
+		{name: "child.example.org.", typ: dns.TypeAAAA},
+		{name: "lost.example.org.", typ: dns.TypeA},
 	} {
 		find := map[uint16]func(context.Context, plugin.ServiceBackend, string, request.Request, []dns.RR, plugin.Options) ([]dns.RR, bool, error){
 			dns.TypeA: plugin.A, dns.TypeAAAA: plugin.AAAA, dns.TypeTXT: plugin.TXT,
@@ -179,6 +194,21 @@ func TestAliasLoopEndsAtOnce(t *testing.T) {
 	got, _, err := plugin.A(t.Context(), b, zone, ask("ping.example.org.", dns.TypeA), nil, plugin.Options{})
 	if err != nil || len(got) > 0 || len(b.asked) > 3 {
 		t.Errorf("got %q, %v after asking for %q", show(got), err, b.asked)
+	}
+}
+
+// Names of the zone that are nowhere are not asked for without end.
+func TestNamesThatAreNowhere(t *testing.T) {
+	b := &backend{services: map[string][]msg.Service{}, outside: map[string]*dns.Msg{}}
+	for i := range 40 {
+		b.services["many.example.org."] = append(b.services["many.example.org."], msg.Service{Host: fmt.Sprintf("n%d.dyn.example.org", i), Port: 80, TTL: 5})
+	}
+	if got, _, err := plugin.A(t.Context(), b, zone, ask("many.example.org.", dns.TypeA), nil, plugin.Options{}); err != nil || len(got) != 0 || b.lookups != 10 {
+		t.Errorf("%d lookups, %q, %v", b.lookups, show(got), err)
+	}
+	b.lookups = 0
+	if got, extra, err := plugin.SRV(t.Context(), b, zone, ask("many.example.org.", dns.TypeSRV), plugin.Options{}); err != nil || len(got) != 40 || len(extra) != 0 || b.lookups != 10 {
+		t.Errorf("%d lookups, %q, %q, %v", b.lookups, show(got), show(extra), err)
 	}
 }
 
@@ -271,13 +301,15 @@ func TestSRVTargets(t *testing.T) {
 				{Host: "in.example.org", Port: 80, TTL: 5, Priority: 10},
 				{Host: "in.example.org", Port: 80, TTL: 5, Priority: 10},
 				{Host: "out.example.net", Port: 80, TTL: 5, Priority: 30},
+				{Host: "app.dyn.example.org", Port: 80, TTL: 5, Priority: 40},
 				{Text: "no host"},
 			},
 			"in.example.org.":   {{Host: "host.example.org", TTL: 5}},
 			"host.example.org.": {{Host: "192.0.2.7", TTL: 5}, {Host: "2001:db8::7", TTL: 5}},
 		},
 		outside: map[string]*dns.Msg{
-			"out.example.net. A": reply(false, test.CNAME("out.example.net. 60 IN CNAME real.example.net."), test.A("real.example.net. 60 IN A 192.0.2.80")),
+			"app.dyn.example.org. A": reply(false, test.A("app.dyn.example.org. 60 IN A 192.0.2.42")),
+			"out.example.net. A":     reply(false, test.CNAME("out.example.net. 60 IN CNAME real.example.net."), test.A("real.example.net. 60 IN A 192.0.2.80")),
 			"out.example.net. AAAA": reply(false, test.CNAME("out.example.net. 60 IN CNAME real.example.net."),
 				test.AAAA("real.example.net. 60 IN AAAA 2001:db8::80")),
 		},
@@ -292,7 +324,8 @@ func TestSRVTargets(t *testing.T) {
 		"srv.example.org. 5 IN SRV 20 100 80 srv.example.org.",
 		"srv.example.org. 5 IN SRV 10 50 80 in.example.org.",
 		"srv.example.org. 5 IN SRV 10 50 80 in.example.org.",
-		"srv.example.org. 5 IN SRV 30 100 80 out.example.net.")
+		"srv.example.org. 5 IN SRV 30 100 80 out.example.net.",
+		"srv.example.org. 5 IN SRV 40 100 80 app.dyn.example.org.")
 	same(t, "extra", extra,
 		"a.srv.example.org. 5 IN A 192.0.2.1",
 		"a.srv.example.org. 5 IN AAAA 2001:db8::1",
@@ -302,7 +335,8 @@ func TestSRVTargets(t *testing.T) {
 		"host.example.org. 5 IN AAAA 2001:db8::7",
 		"out.example.net. 60 IN CNAME real.example.net.",
 		"real.example.net. 60 IN A 192.0.2.80",
-		"real.example.net. 60 IN AAAA 2001:db8::80")
+		"real.example.net. 60 IN AAAA 2001:db8::80",
+		"app.dyn.example.org. 60 IN A 192.0.2.42")
 }
 
 func TestMX(t *testing.T) {

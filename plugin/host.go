@@ -103,15 +103,22 @@ func ascii(s string) bool {
 	return true
 }
 
-// OriginsFromArgsOrServerBlock is the zones of args, normalized, or without args those
-// of the server block's keys. Those that are no zones are left out.
+// OriginsFromArgsOrServerBlock is the zones of args, normalized, or without args those of the server block's keys. An
+// argument that is no zone is left out, a key that is none stays as it is. The result is never nil.
 func OriginsFromArgsOrServerBlock(args, serverblock []string) []string {
-	if len(args) == 0 {
-		args = serverblock
-	}
-	var zones []string
+	zones := []string{}
 	for _, a := range args {
 		zones = append(zones, Host(a).NormalizeExact()...)
+	}
+	if len(args) > 0 {
+		return zones
+	}
+	for _, key := range serverblock {
+		if all := Host(key).NormalizeExact(); len(all) > 0 {
+			zones = append(zones, all...)
+		} else {
+			zones = append(zones, key)
+		}
 	}
 	return zones
 }

@@ -109,6 +109,15 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", tc.args, got, tc.want)
 		}
 	}
+	for name, args := range map[string][]string{"zones that are none": {"a..b"}, "no keys": nil} {
+		if got := plugin.OriginsFromArgsOrServerBlock(args, nil); got == nil || len(got) != 0 {
+			t.Errorf("%s: got %#v, want an empty slice", name, got)
+		}
+	}
+	odd := []string{"a..b", "Example.org"}
+	if got := plugin.OriginsFromArgsOrServerBlock(nil, odd); !slices.Equal(got, []string{"a..b", "example.org."}) {
+		t.Errorf("of keys %q: got %q", odd, got)
+	}
 	if keys[0] != "dns://Example.org.:53" {
 		t.Error("the keys were changed")
 	}

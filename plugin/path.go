@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"crypto/tls"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -64,7 +63,7 @@ type PluginTracker interface {
 
 // trackedWriter tells its tracker the innermost plugin that writes.
 type trackedWriter struct {
-	dns.ResponseWriter
+	Wrapped
 	tracker PluginTracker
 	name    string
 	told    bool
@@ -84,11 +83,3 @@ func (w *trackedWriter) SetPlugin(name string) {
 }
 
 func (w *trackedWriter) GetPlugin() string { return w.tracker.GetPlugin() }
-
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
-func (w *trackedWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
-}

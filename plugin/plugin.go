@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
 	"github.com/coredns/caddy"
 
 	"github.com/miekg/dns"
@@ -59,7 +61,7 @@ func (f HandlerFunc) Name() string { return "handlerfunc" }
 // Register makes the directive name known, with the function that sets it up. It is
 // called from a plugin's init, and panics if the name is taken.
 func Register(name string, action caddy.SetupFunc) {
-	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: action})
+	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: corefile.Placed(action)})
 }
 
 // Error is err with "plugin/name: " before it; errors.Is and errors.As see through it.
@@ -86,7 +88,7 @@ func NextOrFailure(name string, next Handler, ctx context.Context, w dns.Respons
 		return rcode, err
 	}
 	if t, ok := w.(PluginTracker); ok {
-		w = &trackedWriter{ResponseWriter: w, tracker: t, name: next.Name()}
+		w = &trackedWriter{Wrapped: Wrapped{w}, tracker: t, name: next.Name()}
 	}
 	return next.ServeDNS(ctx, w, r)
 }

@@ -91,16 +91,9 @@ func (a ACL) WireSelf() plugin.Handler { return a }
 // Prompt implements plugin.Prompt.
 func (a ACL) Prompt() bool { return true }
 
-// asker is a writer of a plugin that looks up another name than it was asked for.
-type asker interface {
-	// AskedName is the name that the client asked for.
-	AskedName() string
-}
-
 // askedBy is where the name that the client asked for is found in the message lane.
 func askedBy(w dns.ResponseWriter) asked {
-	a, _ := w.(asker)
-	return asked{by: a}
+	return asked{by: w}
 }
 
 // askedIn is the same in the wire lane: a packet that does not tell what is looked up tells what was asked.
@@ -114,7 +107,7 @@ func askedIn(q *wire.Query) asked {
 // asked is the name that the client asked for, if it may be another than is looked up. It is only read where a rule
 // wants it.
 type asked struct {
-	by     asker
+	by     dns.ResponseWriter
 	packet []byte
 }
 
@@ -126,7 +119,11 @@ func (a asked) appendLower(b []byte) ([]byte, bool) {
 		b = append(b, name[:wire.NameLen(name)]...)
 	case a.by != nil:
 		var err error
-		if b, err = wire.AppendName(b, a.by.AskedName()); err != nil {
+		name := plugin.AskedName(a.by)
+		if name == "" {
+			return b, false
+		}
+		if b, err = wire.AppendName(b, name); err != nil {
 			return b, false
 		}
 	default:

@@ -10,6 +10,7 @@ package autopath
 
 import (
 	"context"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
@@ -91,19 +92,25 @@ func completed(name string, search []string) (base string, ok bool) {
 	return name[:cut], true
 }
 
-// walk asks for base in each entry of the list, and answers with the first reply that is no NXDOMAIN, or else with the reply to
-// the name that the client asked for.
+// patience is how long clients wait for a reply, as resolv.conf has it by default.
+const patience = 5 * time.Second
+
+// walk asks for base in each entry of the list, and answers with the first reply that is no NXDOMAIN, or else with the
+// denial of the name that the client asked for. An entry that fails without a reply is passed over as long as the
+// client waits; if it was the first one, there is no telling whether the client's name exists, and it gets SERVFAIL in
+// place of a denial.
 func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, base string, search []string) (int, error) {
-	s := &step{ResponseWriter: w, asked: r.Question[0].Name}
+	s := &step{Wrapped: plugin.Wrapped{ResponseWriter: w}, asked: r.Question[0].Name}
+	began := time.Now()
 	for i, entry := range search {
 		query := *r
 		query.Question = append([]dns.Question(nil), r.Question...)
 		if i > 0 { // else as the client wrote it
 			query.Question[0].Name = base + "." + entry
 		}
-		s.completed = i > 0
-		s.denied = nil
+		s.begin(i)
 		rcode, err := plugin.NextOrFailure(a.Name(), a.Next, ctx, s, &query)
+		s.errs = append(s.errs, err)
 		switch {
 		case s.answered:
 			if i > 0 {
@@ -112,14 +119,16 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 			if !plugin.ClientWrite(rcode) {
 				rcode = dns.RcodeSuccess // else the server would write once more
 			}
-			return rcode, err
-		case s.denied == nil && (i == 0 || plugin.ClientWrite(rcode) && err == nil): // failed at once, or dropped
-			return rcode, err
+			return rcode, s.err()
+		case s.denied == nil && rcode == dns.RcodeServerFailure && ctx.Err() == nil && time.Since(began) < patience:
+			continue
+		case s.denied == nil && (s.first == nil || plugin.ClientWrite(rcode) && err == nil): // failed, or dropped
+			return rcode, s.err()
 		case s.denied == nil || err != nil: // there is no telling whether the name exists
-			return s.giveUp(err)
+			return s.giveUp()
 		}
 	}
-	return s.giveUp(nil)
+	return s.giveUp()
 }
 
 // ServeWire passes queries on that the list is not for.

@@ -55,6 +55,8 @@ func (z zone) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int
 		return dns.RcodeServerFailure, errBroken
 	case "servfail":
 		return dns.RcodeServerFailure, nil
+	case "formerr":
+		return dns.RcodeFormatError, nil
 	case "drop":
 		return dns.RcodeSuccess, nil
 	case "raw":
@@ -116,7 +118,8 @@ func TestWalk(t *testing.T) {
 	names := map[string]string{
 		"www.one.test.": "192.0.2.1", "www.two.test.": "192.0.2.2", "two.two.test.": "192.0.2.3", "three.test.": "192.0.2.4", "x.example.org.": "192.0.2.5",
 		"nodata.two.test.": "nodata", "refused.two.test.": "refused", "broken.two.test.": "broken", "broken1.one.test.": "broken", "servfail.two.test.": "servfail", "servfail1.one.test.": "servfail",
-		"drop1.one.test.": "drop", "drop.two.test.": "drop", "raw.two.test.": "raw", "twice.two.test.": "twice", "denied.two.test.": "denied with an error", "asked.two.test.": "asked",
+		"broken2.one.test.": "broken", "broken2.two.test.": "broken", "broken2.test.": "192.0.2.6", "servfail2.one.test.": "servfail", "servfail2.test.": "servfail", "servfail2.": "192.0.2.7",
+		"formerr.two.test.": "formerr", "formerr1.one.test.": "formerr", "drop1.one.test.": "drop", "drop.two.test.": "drop", "raw.two.test.": "raw", "twice.two.test.": "twice", "denied.two.test.": "denied with an error", "asked.two.test.": "asked",
 	}
 	for _, tc := range []struct {
 		name, want string // the reply
@@ -134,10 +137,14 @@ func TestWalk(t *testing.T) {
 		{"refused.one.test.", "REFUSED refused.one.test.", "refused.one.test. refused.two.test.", 0, false, 1},
 		{"asked.one.test.", "NOERROR asked.one.test., asked.one.test. 60 CNAME asked.two.test., asked.two.test. 60 TXT \"asked.one.test.\"", "asked.one.test. asked.two.test.", 0, false, 1},
 		// What goes wrong.
-		{"broken.one.test.", "NXDOMAIN broken.one.test., ns broken.one.test. 60 SOA a.", "broken.one.test. broken.two.test.", dns.RcodeNameError, true, 0},
-		{"broken1.one.test.", "nothing", "broken1.one.test.", dns.RcodeServerFailure, true, 0},
-		{"servfail.one.test.", "NXDOMAIN servfail.one.test., ns servfail.one.test. 60 SOA a.", "servfail.one.test. servfail.two.test.", dns.RcodeNameError, false, 0},
-		{"servfail1.one.test.", "nothing", "servfail1.one.test.", dns.RcodeServerFailure, false, 0},
+		{"broken.one.test.", "NXDOMAIN broken.one.test., ns broken.one.test. 60 SOA a.", "broken.one.test. broken.two.test. broken.test. broken.", dns.RcodeNameError, true, 0},
+		{"broken1.one.test.", "nothing", "broken1.one.test. broken1.two.test. broken1.test. broken1.", dns.RcodeServerFailure, true, 0},
+		{"broken2.one.test.", "NOERROR broken2.one.test., broken2.one.test. 60 CNAME broken2.test., broken2.test. 60 A 192.0.2.6", "broken2.one.test. broken2.two.test. broken2.test.", 0, true, 1},
+		{"servfail.one.test.", "NXDOMAIN servfail.one.test., ns servfail.one.test. 60 SOA a.", "servfail.one.test. servfail.two.test. servfail.test. servfail.", dns.RcodeNameError, false, 0},
+		{"servfail1.one.test.", "nothing", "servfail1.one.test. servfail1.two.test. servfail1.test. servfail1.", dns.RcodeServerFailure, false, 0},
+		{"servfail2.one.test.", "NOERROR servfail2.one.test., servfail2.one.test. 60 CNAME servfail2., servfail2. 60 A 192.0.2.7", "servfail2.one.test. servfail2.two.test. servfail2.test. servfail2.", 0, false, 1},
+		{"formerr.one.test.", "NXDOMAIN formerr.one.test., ns formerr.one.test. 60 SOA a.", "formerr.one.test. formerr.two.test.", dns.RcodeNameError, false, 0},
+		{"formerr1.one.test.", "nothing", "formerr1.one.test.", dns.RcodeFormatError, false, 0},
 		{"denied.one.test.", "NXDOMAIN denied.one.test., ns denied.one.test. 60 SOA a.", "denied.one.test. denied.two.test.", dns.RcodeNameError, true, 0},
 		{"drop1.one.test.", "nothing", "drop1.one.test.", 0, false, 0},
 		{"drop.one.test.", "nothing", "drop.one.test. drop.two.test.", 0, false, 0},
@@ -252,7 +259,7 @@ func TestPlugin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.ask(h, "pods"); err != nil {
+			if err := l.ask(h, "pods", ""); err != nil {
 				t.Fatal(err)
 			}
 			// Lists have lower names.
@@ -287,10 +294,10 @@ func TestPlugin(t *testing.T) {
 
 func TestAsk(t *testing.T) {
 	l := new(lists)
-	if err := l.ask(nil, "kubernetes"); err == nil || !strings.HasPrefix(err.Error(), "plugin/autopath: kubernetes is not there") {
+	if err := l.ask(nil, "kubernetes", "Corefile:7"); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if err := l.ask(zone{}, "zone"); err == nil || err.Error() != "plugin/autopath: zone does not implement the AutoPather interface" {
+	if err := l.ask(zone{}, "zone", "Corefile:7"); err == nil || err.Error() != "plugin/autopath: zone does not implement the AutoPather interface" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -391,7 +398,7 @@ func BenchmarkServeWire(b *testing.B) {
 	q.Client = netip.MustParseAddrPort("192.0.2.9:53")
 	static := serving(b, "autopath "+resolvConf(b, "search one.test two.test"), silent{})
 	l, _ := (&settings{zones: []string{"."}}).lists()
-	l.ask(pods{zone{nil, &asked}}, "pods")
+	l.ask(pods{zone{nil, &asked}}, "pods", "")
 	for name, h := range map[string]*AutoPath{"file": static, "plugin": {Next: silent{}, Zones: []string{"."}, lists: l}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -18,7 +18,7 @@ type question struct {
 	msg    dns.Msg
 	one    [1]dns.Question
 	from   *wire.Query
-	remote wire.AddrRoom
+	remote wire.AddrScratch
 }
 
 var questions = sync.Pool{New: func() any { return new(question) }}

@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
@@ -17,11 +18,14 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
+var log = clog.NewWithPlugin(pluginName)
+
 // settings is one directive.
 type settings struct {
 	zones  []string
 	search []string
 	from   string // the plugin that knows the list, "" if search is the list
+	place  string // where that stands, FILE:LINE
 	keys   []string
 }
 
@@ -35,6 +39,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[:len(l.Args)-1], s.keys)
 		var ok bool
 		if s.from, ok = strings.CutPrefix(last, "@"); ok {
+			s.place = fmt.Sprintf("%s:%d", l.Controller().File(), l.Controller().Line())
 			return nil
 		}
 		s.from = ""
@@ -65,7 +70,7 @@ func setup(c *caddy.Controller) error {
 	}
 	cfg := dnsserver.GetConfig(c)
 	if s.from != "" {
-		c.OnStartup(func() error { return l.ask(cfg.Handler(s.from), s.from) })
+		c.OnStartup(func() error { return l.ask(cfg.Handler(s.from), s.from, s.place) })
 	}
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return &AutoPath{Next: next, Zones: s.zones, lists: l}
@@ -92,10 +97,12 @@ func (s *settings) lists() (*lists, error) {
 	return l, nil
 }
 
-// ask makes h, the plugin name of the same block, the one that knows search lists.
-func (l *lists) ask(h plugin.Handler, name string) error {
+// ask makes h, the plugin name of the same block, the one that knows search lists. Without it there are none; the
+// directive stands at place.
+func (l *lists) ask(h plugin.Handler, name, place string) error {
 	if h == nil {
-		return plugin.Error(pluginName, fmt.Errorf("%s is not there to be asked for search lists: it must stand in the same server block", name))
+		log.Warningf("%s: %s is not in this server block: there are no search lists, and no names are completed", place, name)
+		return nil
 	}
 	p, ok := h.(AutoPather)
 	if !ok {

@@ -1,31 +1,40 @@
 package autopath
 
 import (
-	"crypto/tls"
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin"
 )
 
 // step is the writer for one entry of a list: denials are kept, all other replies go to the client.
 type step struct {
-	dns.ResponseWriter
+	plugin.Wrapped
 	asked     string // the name that the client asked for
 	completed bool   // another name is looked up
 
 	answered bool
 	denied   *dns.Msg // the denial for this entry
-	first    *dns.Msg // the denial for the first one
+	first    *dns.Msg // the denial for the first one; nil if there is none
+	errs     []error  // of all entries so far
+}
+
+// begin makes s the writer for entry i.
+func (s *step) begin(i int) {
+	if i == 1 {
+		s.first = s.denied
+	}
+	s.completed, s.denied = i > 0, nil
 }
 
 // WriteMsg keeps m, or sends it as a reply to the client's question. m is not changed.
 func (s *step) WriteMsg(m *dns.Msg) error {
 	if m.Rcode == dns.RcodeNameError {
 		s.denied = m
-		if s.first == nil {
-			s.first = m
-		}
 		return nil
 	}
 	s.answered = true
@@ -57,26 +66,28 @@ func (s *step) adopt(m *dns.Msg) *dns.Msg {
 	return &reply
 }
 
-// giveUp answers with the denial of the name that the client asked for.
-func (s *step) giveUp(err error) (int, error) {
-	if werr := s.ResponseWriter.WriteMsg(s.first); err == nil {
-		err = werr
+// err is what went wrong, nil if nothing did.
+func (s *step) err() error {
+	s.errs = slices.DeleteFunc(s.errs, func(err error) bool { return err == nil })
+	if len(s.errs) == 1 {
+		return s.errs[0]
 	}
-	return dns.RcodeNameError, err
+	return errors.Join(s.errs...)
+}
+
+// giveUp answers with the denial of the name that the client asked for, or with SERVFAIL if there is none.
+func (s *step) giveUp() (int, error) {
+	if s.first == nil && !s.completed { // the list has one entry
+		s.first = s.denied
+	}
+	if s.first == nil {
+		return dns.RcodeServerFailure, s.err()
+	}
+	s.errs = append(s.errs, s.ResponseWriter.WriteMsg(s.first))
+	return dns.RcodeNameError, s.err()
 }
 
 // AskedName is the name that the client asked for, for plugins below that want to know it.
 func (s *step) AskedName() string {
-	if a, ok := s.ResponseWriter.(interface{ AskedName() string }); ok {
-		return a.AskedName()
-	}
-	return s.asked
-}
-
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
-func (s *step) ConnectionState() *tls.ConnectionState {
-	if c, ok := s.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return cmp.Or(s.Wrapped.AskedName(), s.asked)
 }

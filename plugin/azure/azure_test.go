@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -51,11 +52,18 @@ func provider(t *testing.T) (s *httptest.Server, file string) {
 		{"properties":{"fqdn":"text.example.org.","TTL":60,"TXTRecords":[{"value":["a \"b\"","c"]}]}},
 		{"properties":{"fqdn":"caa.example.org.","TTL":60,"caaRecords":[{"flags":0,"tag":"issue","value":"example.net"}]}},
 		{"properties":{"fqdn":"alias.example.org.","TTL":60,"CNAMERecord":{"cname":"www.example.org"}}},
+		{"properties":{"fqdn":"child.example.org.","TTL":60,"CNAMERecord":{"cname":"app.dyn.example.org"}}},
+		{"properties":{"fqdn":"9.2.0.192.example.org.","TTL":60,"PTRRecords":[{"ptrdname":"www.example.org"}]}},
 		{"properties":{"fqdn":"_s._tcp.example.org.","TTL":60,"SRVRecords":[{"port":1,"priority":2,"weight":3,"target":"www.example.org"}]}},
 		{}]}`)
 	say(zone+"privateDnsZones/in.example/ALL", `{"value":[
-		{"properties":{"fqdn":"in.example.","ttl":300,"soaRecord":{"host":"ns1.in.example","email":"host.in.example","serialNumber":1,"refreshTime":2,"retryTime":3,"expireTime":4,"minimumTTL":5}}},
+		{"properties":{"fqdn":"in.example.","ttl":300,"soaRecord":{"host":"ns1.in.example","email":"host.in.example","serialNumber":1,"refreshTime":2,"retryTime":3,"expireTime":4,"minimumTtl":5}}},
 		{"properties":{"fqdn":"a.in.example.","ttl":60,"aRecords":[{"ipv4Address":"10.0.0.1"}]}},
+		{"properties":{"fqdn":"a.in.example.","ttl":60,"aaaaRecords":[{"ipv6Address":"2001:db8::10"}]}},
+		{"properties":{"fqdn":"m.in.example.","ttl":60,"mxRecords":[{"exchange":"a.in.example","preference":7}]}},
+		{"properties":{"fqdn":"p.in.example.","ttl":60,"ptrRecords":[{"ptrdname":"a.in.example"}]}},
+		{"properties":{"fqdn":"s.in.example.","ttl":60,"srvRecords":[{"port":1,"priority":2,"weight":3,"target":"a.in.example"}]}},
+		{"properties":{"fqdn":"c.in.example.","ttl":60,"cnameRecord":{"cname":"a.in.example"}}},
 		{"properties":{"fqdn":"t.in.example.","ttl":60,"txtRecords":[{"value":["x"]}]}}]}`)
 	file = filepath.Join(t.TempDir(), "environment.json")
 	text := fmt.Sprintf(`{"activeDirectoryEndpoint":"%[1]s/","resourceManagerEndpoint":"%[1]s/","tokenAudience":"%[1]s/"}`, s.URL)
@@ -78,20 +86,62 @@ func TestServer(t *testing.T) {
 	}
 	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
 	mirrortest.Answers(t, h, map[string]string{
-		"www.example.org. A":       "NOERROR 192.0.2.1",
-		"www.example.org. AAAA":    "NOERROR 2001:db8::1",
-		"second.example.org. A":    "NOERROR 192.0.2.2",
-		"mail.example.org. MX":     "NOERROR 7 mx.example.net.",
-		"text.example.org. TXT":    `NOERROR "a \"b\"" "c"`,
-		"caa.example.org. CAA":     `NOERROR 0 issue "example.net"`,
-		"alias.example.org. A":     "NOERROR 192.0.2.1 www.example.org.",
-		"_s._tcp.example.org. SRV": "NOERROR 2 3 1 www.example.org.",
-		"example.org. SOA":         "NOERROR ns1.example.net. host.example.net. 1 2 3 4 5",
-		"a.in.example. A":          "NOERROR 10.0.0.1",
-		"t.in.example. TXT":        `NOERROR "x"`,
-		"nope.example.org. A":      "NXDOMAIN",
-		"x.fall.example.org. A":    "nothing",
+		"www.example.org. A":         "NOERROR 192.0.2.1",
+		"www.example.org. AAAA":      "NOERROR 2001:db8::1",
+		"second.example.org. A":      "NOERROR 192.0.2.2",
+		"mail.example.org. MX":       "NOERROR 7 mx.example.net.",
+		"text.example.org. TXT":      `NOERROR "a \"b\"" "c"`,
+		"caa.example.org. CAA":       `NOERROR 0 issue "example.net"`,
+		"alias.example.org. A":       "NOERROR 192.0.2.1 www.example.org.",
+		"_s._tcp.example.org. SRV":   "NOERROR 2 3 1 www.example.org.",
+		"example.org. SOA":           "NOERROR ns1.example.net. host.example.net. 1 2 3 4 5",
+		"a.in.example. A":            "NOERROR 10.0.0.1",
+		"t.in.example. TXT":          `NOERROR "x"`,
+		"a.in.example. AAAA":         "NOERROR 2001:db8::10",
+		"m.in.example. MX":           "NOERROR 7 a.in.example.",
+		"p.in.example. PTR":          "NOERROR a.in.example.",
+		"s.in.example. SRV":          "NOERROR 2 3 1 a.in.example.",
+		"c.in.example. A":            "NOERROR 10.0.0.1 a.in.example.",
+		"in.example. SOA":            "NOERROR ns1.in.example. host.in.example. 1 2 3 4 5",
+		"9.2.0.192.example.org. PTR": "NOERROR www.example.org.",
+		"nope.example.org. A":        "NXDOMAIN",
+		"x.fall.example.org. A":      "nothing",
 	})
+	mirrortest.Served(t, dnsserver.GetConfig(c), map[string]string{
+		"www.example.org. A":      "NOERROR 192.0.2.1",
+		"nope.example.org. A":     "NXDOMAIN",
+		"a.in.example. A":         "NOERROR 10.0.0.1",
+		"child.example.org. A":    "NOERROR 192.0.2.42 app.dyn.example.org.",
+		"child.example.org. AAAA": "NOERROR app.dyn.example.org.",
+	}, []string{"www.example.org. A", "nope.example.org. A", "a.in.example. A"})
+}
+
+// Without a secret the server is what the machine that it runs on is.
+func TestManagedIdentity(t *testing.T) {
+	s, _ := provider(t)
+	var asked atomic.Int64
+	identity := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("X-IDENTITY-HEADER") != "h" || r.FormValue("client_id") != "c" || r.FormValue("resource") == "" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"token","expires_on":"4102444800","resource":"x","token_type":"Bearer"}`)
+	}))
+	t.Cleanup(identity.Close)
+	t.Setenv("IDENTITY_ENDPOINT", identity.URL)
+	t.Setenv("IDENTITY_HEADER", "h")
+	all := newSettings()
+	all.transport = s.Client()
+	c := caddy.NewTestController("dns", "azure g:example.org {\nsubscription s\nclient c\nenvironment azurestackcloud\n}")
+	if err := all.setup(c); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Load() == 0 {
+		t.Error("no token was asked for")
+	}
+	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
+	mirrortest.Answers(t, h, map[string]string{"www.example.org. A": "NOERROR 192.0.2.1"})
 }
 
 func TestStartFails(t *testing.T) {

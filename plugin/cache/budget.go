@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"weak"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 )
 
 // budget bounds the octets of all stores that share it. When it is used up, the store that holds most gives way.
@@ -39,17 +39,15 @@ const (
 	memoryShare = 4 // the fourth part of what the process may use
 )
 
-func defaultMemory() int64 { return min(mostMemory, dnsserver.MemoryLimit()/memoryShare) }
+func defaultMemory() int64 { return min(mostMemory, memory.Limit()/memoryShare) }
 
 // live is how many octets entries may have, so that the process grows by memory at most: Go's collector lets garbage grow beside them
 // before it begins, by as much as GOGC says, and with its own data and spans that are not full all of that takes a tenth more
 // (TestScanStaysInBudget measures it).
 func live(memory int64) int64 {
-	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	metrics.Read(sample)
-	percent := uint64(100)
-	if v := sample[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() < 1000 { // more is as good as none: another limit holds then
-		percent = v.Uint64()
+	percent := dnsserver.GCPercent()
+	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
+		percent = 100
 	}
 	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -138,7 +138,7 @@ func shares(q *wire.Query, k *question) bool {
 
 // inner reports whether a query is asked by the server itself, for another query: that may be the first one.
 func inner(ctx context.Context) bool {
-	n, ok := ctx.Value(dnsserver.LoopKey{}).(int)
+	n, ok := ctx.Value(plugin.LoopKey{}).(int)
 	return ok && n > 0
 }
 

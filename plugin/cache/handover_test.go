@@ -79,7 +79,6 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: the gauge says %v after another one, want %v", tc.name, got, max(want, 1)+1)
 		}
 		s.end()
-		s.instance.OnShutdown = nil
 		if got := entriesOf(zone + "."); got != 0 {
 			t.Errorf("%s: the gauge says %v at the end", tc.name, got)
 		}

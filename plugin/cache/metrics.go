@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/response"
 
@@ -53,10 +52,7 @@ type labels struct{ server, zones, view string }
 
 // countsOf is the metrics of the server that ctx tells.
 func (c *Cache) countsOf(ctx context.Context) *counts {
-	server := ""
-	if s, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server); ok {
-		server = s.Addr
-	}
+	server := plugin.Label(ctx)
 	if n, ok := c.counts.Load(server); ok {
 		return n.(*counts)
 	}

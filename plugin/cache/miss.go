@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"time"
@@ -64,6 +65,12 @@ func (c *Cache) next(ctx context.Context, rw *ResponseWriter, r *dns.Msg) (int, 
 
 // Name and ServeDNS would be ambiguous otherwise: both are the cache's.
 func (w *ResponseWriter) Name() string { return w.Cache.Name() }
+
+// ConnectionState implements dns.ConnectionStater. The name that the client asked for is not handed on: what is kept is
+// for all names that lead here.
+func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
+	return plugin.ConnectionState(w.ResponseWriter)
+}
 
 // RemoteAddr is the client's address; for a refresh, which has none, a zero one.
 func (w *ResponseWriter) RemoteAddr() net.Addr {

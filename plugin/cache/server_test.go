@@ -120,10 +120,8 @@ func serve(t *testing.T, corefile string) *served {
 }
 
 func (s *served) end() {
-	for _, end := range s.instance.OnShutdown {
-		if err := end(); err != nil {
-			s.t.Error(err)
-		}
+	for _, err := range s.instance.ShutdownCallbacks() {
+		s.t.Error(err)
 	}
 	if err := s.instance.Stop(); err != nil {
 		s.t.Error(err)

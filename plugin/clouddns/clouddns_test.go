@@ -1,12 +1,19 @@
 package clouddns
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -35,6 +42,8 @@ func provider(t *testing.T) string {
 			fmt.Fprint(w, `{"rrsets":[
 				{"name":"www.example.org.","type":"A","ttl":60,"rrdatas":["192.0.2.1","192.0.2.2"]},
 				{"name":"alias.example.org.","type":"CNAME","ttl":60,"rrdatas":["www.example.org"]},
+				{"name":"child.example.org.","type":"CNAME","ttl":60,"rrdatas":["app.dyn.example.org"]},
+				{"name":"backup.example.org.","type":"A","ttl":60,"routingPolicy":{"primaryBackup":{"backupGeoTargets":{"items":[{"location":"eu","rrdatas":["192.0.2.10"]}]}}}},
 				{"name":"near.example.org.","type":"A","ttl":60,"routingPolicy":{"geo":{"items":[{"location":"eu","rrdatas":["192.0.2.7"]},{"location":"us","rrdatas":["192.0.2.8"]}]}}},
 				{"name":"weighted.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[{"weight":1,"rrdatas":["192.0.2.9"]}]}}},
 				{"name":"text.example.org.","type":"TXT","ttl":60,"rrdatas":["\"a b\" \"c\""]}]}`)
@@ -61,12 +70,66 @@ func TestServer(t *testing.T) {
 		"alias.example.org. A":    "NOERROR 192.0.2.1 192.0.2.2 www.example.org.",
 		"near.example.org. A":     "NOERROR 192.0.2.7",
 		"weighted.example.org. A": "NOERROR 192.0.2.9",
+		"backup.example.org. A":   "NOERROR 192.0.2.10",
 		"odd.example.org. A":      "NOERROR 192.0.2.3",
 		"text.example.org. TXT":   `NOERROR "a b" "c"`,
 		"nope.example.org. A":     "NXDOMAIN",
 		"x.fall.example.org. A":   "nothing",
 		"www.example.com. A":      "nothing",
 	})
+	mirrortest.Served(t, dnsserver.GetConfig(c), map[string]string{
+		"www.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
+		"nope.example.org. A":     "NXDOMAIN",
+		"child.example.org. A":    "NOERROR 192.0.2.42 app.dyn.example.org.",
+		"child.example.org. AAAA": "NOERROR app.dyn.example.org.",
+	}, []string{"www.example.org. A", "nope.example.org. A"})
+}
+
+// Who has an account asks for a token with its key, and shows it with each request.
+func TestServiceAccount(t *testing.T) {
+	var showed atomic.Int64
+	backend, err := url.Parse(provider(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer of_account" {
+			showed.Add(1)
+		}
+		httputil.NewSingleHostReverseProxy(backend).ServeHTTP(w, r)
+	}))
+	t.Cleanup(zones.Close)
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("assertion") == "" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"of_account","token_type":"Bearer","expires_in":3600}`)
+	}))
+	t.Cleanup(tokens.Close)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"type":"service_account","project_id":"p","private_key_id":"1","private_key":%q,"client_email":"me@example.org","token_uri":%q}`,
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), tokens.URL)
+	file := filepath.Join(t.TempDir(), "account.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := caddy.NewTestController("dns", "clouddns example.org:p:z {\ncredentials "+file+"\nendpoint "+zones.URL+"\n}")
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	if n := showed.Load(); n != 3 { // one for the zone, two pages
+		t.Errorf("the token was shown %d times", n)
+	}
+	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*CloudDNS)
+	mirrortest.Answers(t, h, map[string]string{"www.example.org. A": "NOERROR 192.0.2.1 192.0.2.2"})
 }
 
 func TestStartFails(t *testing.T) {

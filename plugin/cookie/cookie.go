@@ -15,7 +15,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -64,14 +63,13 @@ func (c *Cookie) refuse(state wire.CookieState, forgeable bool) refusal {
 
 // ServeDNS refuses the query or passes it on.
 func (c *Cookie) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if r.Opcode != dns.OpcodeQuery || dnsserver.Inner(ctx) {
+	if r.Opcode != dns.OpcodeQuery || plugin.Inner(ctx) {
 		return plugin.NextOrFailure(pluginName, c.Next, ctx, w, r)
 	}
-	server := serverOf(ctx)
 	peer := wire.PeerOf(w.RemoteAddr(), nil)
-	state := server.CookieOf(r, peer.Client.Addr())
-	f := c.refuse(state, server.Forgeable(peer.Proto))
-	c.count(server, state, f)
+	state := plugin.CookieOf(ctx, r, peer.Client.Addr())
+	f := c.refuse(state, plugin.Forgeable(ctx, peer.Proto))
+	c.count(ctx, state, f)
 	m := new(dns.Msg)
 	switch f {
 	case badCookie:
@@ -87,8 +85,7 @@ func (c *Cookie) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 
 // ServeWire does the same as ServeDNS. A query is counted when it is decided, however often it runs.
 func (c *Cookie) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	server := serverOf(ctx)
-	f := c.refuse(q.Cookie(), server.Forgeable(q.Proto))
+	f := c.refuse(q.Cookie(), plugin.Forgeable(ctx, q.Proto))
 	out := wire.Done
 	switch f {
 	case badCookie:
@@ -103,13 +100,7 @@ func (c *Cookie) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 		out = plugin.NextWire(pluginName, c.Next, ctx, w, q)
 	}
 	if out == wire.Done {
-		c.count(server, q.Cookie(), f)
+		c.count(ctx, q.Cookie(), f)
 	}
 	return out
-}
-
-// serverOf is the server of a query, nil if it is served without one.
-func serverOf(ctx context.Context) *dnsserver.Server {
-	s, _ := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
-	return s
 }

@@ -1,7 +1,8 @@
 package cookie
 
 import (
-	"github.com/coredns/coredns/core/dnsserver"
+	"context"
+
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -27,8 +28,8 @@ type counts struct {
 }
 
 // count counts a query that is decided.
-func (c *Cookie) count(server *dnsserver.Server, state wire.CookieState, f refusal) {
-	c.once.Do(func() { c.counts = countsOf(server) })
+func (c *Cookie) count(ctx context.Context, state wire.CookieState, f refusal) {
+	c.once.Do(func() { c.counts = countsOf(plugin.Label(ctx)) })
 	c.counts.queries[state].Inc()
 	switch f {
 	case badCookie:
@@ -38,14 +39,11 @@ func (c *Cookie) count(server *dnsserver.Server, state wire.CookieState, f refus
 	}
 }
 
-func countsOf(server *dnsserver.Server) *counts {
-	name := ""
-	if server != nil {
-		name = server.Addr
-	}
-	all := &counts{badCookie: refused.WithLabelValues(name, "badcookie"), truncated: refused.WithLabelValues(name, "truncated")}
+// countsOf makes the counters of a server, which are 0 then.
+func countsOf(server string) *counts {
+	all := &counts{badCookie: refused.WithLabelValues(server, "badcookie"), truncated: refused.WithLabelValues(server, "truncated")}
 	for state := range all.queries {
-		all.queries[state] = queries.WithLabelValues(name, wire.CookieState(state).String())
+		all.queries[state] = queries.WithLabelValues(server, wire.CookieState(state).String())
 	}
 	return all
 }

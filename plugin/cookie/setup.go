@@ -6,6 +6,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
@@ -87,6 +88,7 @@ func setup(c *caddy.Controller) error {
 		c.OnStartup(w.start)
 		c.OnShutdown(w.stop)
 	}
+	metrics.FromZero(c, func(server string) { countsOf(server) })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return &Cookie{Next: next, require: s.require}
 	})

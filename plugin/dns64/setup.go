@@ -6,6 +6,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 
@@ -61,6 +62,7 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &settings); err != nil {
 		return err
 	}
+	metrics.FromZero(c, func(server string) { RequestsTranslatedCount.WithLabelValues(server) })
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		d := settings
 		d.Next = next

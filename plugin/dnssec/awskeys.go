@@ -20,8 +20,8 @@ type SecretKeyData struct {
 // secretTimeout is how long all attempts to get a secret may take.
 const secretTimeout = 30 * time.Second
 
-// ParseKeyFromAWSSecretsManager reads a key pair from the secret of a name or ARN. Account, region and endpoint come from where AWS' own tools
-// have them: see awsEnvironment.
+// ParseKeyFromAWSSecretsManager reads a key pair from the secret of a name or ARN. See fetchSecret for the account that
+// it belongs to.
 func ParseKeyFromAWSSecretsManager(secretID string) (*DNSKEY, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
 	defer cancel()

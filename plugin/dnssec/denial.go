@@ -15,9 +15,11 @@ import (
 var (
 	liesOfName = []uint16{dns.TypeA, dns.TypeHINFO, dns.TypeTXT, dns.TypeAAAA, dns.TypeLOC, dns.TypeSRV, dns.TypeCERT, dns.TypeSSHFP,
 		dns.TypeRRSIG, dns.TypeNSEC, dns.TypeTLSA, dns.TypeHIP, dns.TypeOPENPGPKEY, dns.TypeSPF}
-	liesOfCut  = with(liesOfName, dns.TypeNS)
 	liesOfApex = with(liesOfName, dns.TypeNS, dns.TypeSOA, dns.TypeMX, dns.TypeDNSKEY)
 )
+
+// typesOfCut is the types of a zone cut without DS records: the zone above has no others there (RFC 4035 §2.3).
+var typesOfCut = []uint16{dns.TypeNS, dns.TypeRRSIG, dns.TypeNSEC}
 
 // with is types and others, in ascending order.
 func with(types []uint16, others ...uint16) []uint16 {
@@ -74,8 +76,8 @@ func (s *signing) bitmap(res *dns.Msg, zone string) []uint16 {
 	switch {
 	case sameName(s.end, zone):
 		types = liesOfApex
-	case qtype == dns.TypeDS:
-		types = liesOfCut
+	case qtype == dns.TypeDS && s.atCut():
+		return typesOfCut
 	}
 	return without(types, qtype)
 }
@@ -89,18 +91,21 @@ func without(types []uint16, qtype uint16) []uint16 {
 }
 
 // nsecOfCut proves that a zone cut has no DS records. It reaches up to the end of what lies below the cut.
-func (s *signing) nsecOfCut(cut *dns.NS, q dns.Question) *dns.NSEC {
-	nsec := &dns.NSEC{Hdr: dns.RR_Header{Name: cut.Hdr.Name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: cut.Hdr.Ttl}}
-	nsec.NextDomain = beyond(dns.CanonicalName(cut.Hdr.Name))
-	switch {
-	case s.d.compact:
-		nsec.TypeBitMap = []uint16{dns.TypeNS, dns.TypeRRSIG, dns.TypeNSEC}
-	case sameName(cut.Hdr.Name, q.Name):
-		nsec.TypeBitMap = without(liesOfCut, q.Qtype)
-	default:
-		nsec.TypeBitMap = liesOfCut
+func (s *signing) nsecOfCut(cut *dns.NS) *dns.NSEC {
+	return &dns.NSEC{
+		Hdr:        dns.RR_Header{Name: cut.Hdr.Name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: cut.Hdr.Ttl},
+		NextDomain: beyond(dns.CanonicalName(cut.Hdr.Name)),
+		TypeBitMap: typesOfCut,
 	}
-	return nsec
+}
+
+// atCut reports whether the name is a zone cut to the plugins below, which are asked for its NS records.
+func (s *signing) atCut() bool {
+	if s.d.Next == nil || s.w == nil {
+		return false
+	}
+	_, referred := s.probe(dns.TypeNS)
+	return referred
 }
 
 // probed is the types that compact denial looks for at a name: all that zones hold, in ascending order. DNSSEC's own are not among them.

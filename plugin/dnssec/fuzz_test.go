@@ -89,17 +89,3 @@ func lastOfAll(name []byte) bool {
 	}
 	return true
 }
-
-// A reply of AWS Secrets Manager is a text or an error.
-func FuzzSecretOf(f *testing.F) {
-	for _, text := range []string{`{"SecretString":"x"}`, `{"Name":"x"}`, `{"__type":"ThrottlingException"}`, `[]`, ``} {
-		f.Add(200, []byte(text))
-		f.Add(400, []byte(text))
-		f.Add(500, []byte(text))
-	}
-	f.Fuzz(func(t *testing.T, status int, reply []byte) {
-		if text, err := secretOf(status, reply); err != nil && text != "" || err == nil && status != 200 {
-			t.Fatalf("%d %q: %q, %v", status, reply, text, err)
-		}
-	})
-}

@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 )
 
 // Errors of keys.

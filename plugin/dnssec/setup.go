@@ -103,6 +103,9 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		k = keep(d.sigs)
 		d.sigs.keeper = k
+		for _, server := range dnsserver.Labels(c.ServerBlockKeys, config) {
+			d.sigs.countsOf(server) // they count from 0 on
+		}
 		return nil
 	})
 	c.OnShutdown(func() error {

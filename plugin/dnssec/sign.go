@@ -51,16 +51,27 @@ func (s *signing) sign(res *dns.Msg) *dns.Msg {
 	return res
 }
 
-// signed reports whether a reply has signatures of one of our zones already, so that somebody below signs.
+// signed reports whether somebody below signs for one of our zones: what answers the question's own name has a
+// signature already, or what denies it. Behind aliases there may be signed records in any case, for these were a
+// question to this server.
 func (s *signing) signed(res *dns.Msg) bool {
-	for _, section := range [...][]dns.RR{res.Answer, res.Ns, res.Extra} {
-		for _, rr := range section {
-			if sig, ok := rr.(*dns.RRSIG); ok {
-				for _, zone := range s.d.zones {
-					if sameName(sig.SignerName, zone) {
-						return true
-					}
-				}
+	if len(res.Answer) > 0 {
+		return s.hasSignature(res.Answer, res.Question[0].Name)
+	}
+	return s.hasSignature(res.Ns, "") || s.hasSignature(res.Extra, "")
+}
+
+// hasSignature reports whether one of our zones has signed records of name, or a DNAME record above it; any if name is
+// "".
+func (s *signing) hasSignature(rrs []dns.RR, name string) bool {
+	for _, rr := range rrs {
+		sig, ok := rr.(*dns.RRSIG)
+		if !ok || name != "" && !sameName(sig.Hdr.Name, name) && (sig.TypeCovered != dns.TypeDNAME || !dns.IsSubDomain(sig.Hdr.Name, name)) {
+			continue
+		}
+		for _, zone := range s.d.zones {
+			if sameName(sig.SignerName, zone) {
+				return true
 			}
 		}
 	}
@@ -129,7 +140,7 @@ func (s *signing) referral(res *dns.Msg) *dns.Msg {
 	if zone == "" {
 		return res
 	}
-	nsec := s.nsecOfCut(cut, res.Question[0])
+	nsec := s.nsecOfCut(cut)
 	m := *res
 	m.Ns = append(append(make([]dns.RR, 0, len(res.Ns)+2), res.Ns...), nsec)
 	m.Ns = append(m.Ns, s.d.sigs.of([]dns.RR{nsec}, zone, s.now, s.server)...)

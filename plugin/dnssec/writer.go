@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin"
 )
 
 // ResponseWriter signs the messages that are written to it.
@@ -36,10 +38,10 @@ func (w *ResponseWriter) Write(buf []byte) (int, error) {
 	return w.ResponseWriter.Write(buf)
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
+// ConnectionState implements dns.ConnectionStater.
 func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return plugin.ConnectionState(w.ResponseWriter)
 }
+
+// AskedName implements plugin.Asker.
+func (w *ResponseWriter) AskedName() string { return plugin.AskedName(w.ResponseWriter) }

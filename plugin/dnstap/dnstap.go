@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/plugin/pkg/edns"
@@ -183,11 +182,7 @@ func (h *Dnstap) wireMessage(ctx context.Context, q *wire.Query, typ tap.Message
 
 // protocolOf is the protocol of ctx's server, if it is one that the addresses do not tell.
 func protocolOf(ctx context.Context) (tap.SocketProtocol, bool) {
-	s, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
-	if !ok {
-		return 0, false
-	}
-	scheme, _, _ := strings.Cut(s.Addr, "://")
+	scheme, _, _ := strings.Cut(plugin.Label(ctx), "://")
 	switch scheme {
 	case transport.TLS:
 		return tap.SocketProtocol_DOT, true

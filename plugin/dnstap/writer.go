@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/request"
 
@@ -48,7 +48,7 @@ func (w *ResponseWriter) tell(resp *dns.Msg) {
 
 // sent is resp as the client gets it.
 func (w *ResponseWriter) sent(resp *dns.Msg) *dns.Msg {
-	if s, ok := w.ctx.Value(dnsserver.Key{}).(*dnsserver.Server); ok {
+	if s := plugin.ServerFrom(w.ctx); s != nil {
 		return s.AsSent(resp, w.query, w.ResponseWriter)
 	}
 	return resp
@@ -68,10 +68,10 @@ func (w *ResponseWriter) message(typ tap.Message_Type) *tap.Message {
 	return m
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
+// ConnectionState implements dns.ConnectionStater.
 func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return plugin.ConnectionState(w.ResponseWriter)
 }
+
+// AskedName implements plugin.Asker.
+func (w *ResponseWriter) AskedName() string { return plugin.AskedName(w.ResponseWriter) }

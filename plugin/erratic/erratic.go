@@ -19,9 +19,12 @@ import (
 
 const pluginName = "erratic"
 
-// Erratic answers queries, but not always as it should. It passes nothing on.
+// Erratic answers queries, but not always as it should.
 type Erratic struct {
+	Next plugin.Handler // for names outside of the zones
+
 	count atomic.Uint64 // queries so far
+	zones []string      // none is all names
 	faults
 }
 
@@ -42,6 +45,10 @@ func (e *Erratic) Name() string { return pluginName }
 
 // ServeDNS answers, drops or delays.
 func (e *Erratic) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	if len(e.zones) > 0 && plugin.Zones(e.zones).Matches(state.Name()) == "" {
+		return plugin.NextOrFailure(e.Name(), e.Next, ctx, w, r)
+	}
 	n := e.count.Add(1) - 1
 	if hits(n, e.drop) {
 		return dns.RcodeSuccess, nil
@@ -53,7 +60,6 @@ func (e *Erratic) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 			return dns.RcodeServerFailure, plugin.Error(pluginName, ctx.Err())
 		}
 	}
-	state := request.Request{W: w, Req: r}
 	m := e.reply(&state, hits(n, e.truncate))
 	if m == nil {
 		return dns.RcodeServerFailure, nil

@@ -68,7 +68,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	const delay = 30 * time.Millisecond
+	const delay = 300 * time.Millisecond
 	e := &Erratic{faults: faults{delay: 2, duration: delay}}
 	for i := range 4 {
 		begin := time.Now()
@@ -158,7 +158,8 @@ func TestSetup(t *testing.T) {
 		{"erratic {\ndelay 3 bla\n}", faults{}, "invalid duration"},
 		{"erratic {\ntruncate 15.a\n}", faults{}, "invalid syntax"},
 		{"erratic {\nsomething\n}", faults{}, "unknown property 'something'"},
-		{"erratic 3", faults{}, "Wrong argument count"},
+		{"erratic 3", faults{}, `not a zone: "3"`},
+		{"erratic " + strings.Repeat("x", 64), faults{}, "not a zone"},
 	} {
 		e, err := parse(caddy.NewTestController("dns", tc.input))
 		if tc.err != "" {

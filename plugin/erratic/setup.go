@@ -23,11 +23,22 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what the directive configures.
 type settings struct {
 	faults
+	zones   []string
 	dropSet bool // drop was given with an amount
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+		for _, arg := range l.Args {
+			zones := plugin.Host(arg).NormalizeExact()
+			if _, err := strconv.Atoi(arg); err == nil || len(zones) == 0 {
+				return fmt.Errorf("not a zone: %q", arg) // amounts are those of options
+			}
+			s.zones = append(s.zones, zones...)
+		}
+		return nil
+	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("drop", "[AMOUNT]", "drop one of so many queries", 0, 1, func(s *settings, l *corefile.Line) (err error) {
 			s.dropSet = s.dropSet || len(l.Args) > 0
@@ -75,7 +86,7 @@ func parse(c *caddy.Controller) (*Erratic, error) {
 	if (s.delay > 0 || s.truncate > 0) && !s.dropSet {
 		s.drop = 0
 	}
-	return &Erratic{faults: s.faults}, nil
+	return &Erratic{faults: s.faults, zones: s.zones}, nil
 }
 
 func setup(c *caddy.Controller) error {
@@ -83,6 +94,9 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return e })
+	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+		e.Next = next
+		return e
+	})
 	return nil
 }

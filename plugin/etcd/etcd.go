@@ -5,8 +5,9 @@
 //
 // A name is a key: its labels, the last one first, below the path. What stands below a name belongs to it, too.
 //
-// Once it has started, the plugin keeps a copy of what is below its path and follows the changes (view.go), so that a query
-// needs no request. As long as there is none, for it is not yet read, etcd cannot be reached, or it is too large, each query is one (live.go).
+// Each query is a request (live.go), so that no answer lacks what has been written. If that is wanted, the plugin keeps
+// a copy of what is below its path and follows the changes (view.go), and needs no request as soon as it has all been
+// read, unless it is too large.
 //
 // Any number of goroutines may serve with one Etcd. Start at Etcd.ServeDNS.
 package etcd
@@ -36,6 +37,9 @@ var logger = log.NewWithPlugin(pluginName)
 
 // errKeyNotFound says that there is nothing at a name, nor below it.
 var errKeyNotFound = errors.New("key not found")
+
+// errLoop says that services lead to one another.
+var errLoop = errors.New("too many aliases lead here again")
 
 // errNotLetIn says that etcd has not checked the credentials yet.
 var errNotLetIn = errors.New("not connected to etcd yet")
@@ -125,6 +129,10 @@ func (e *Etcd) Reverse(ctx context.Context, state request.Request, exact bool, o
 
 // Lookup implements plugin.ServiceBackend.
 func (e *Etcd) Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error) {
+	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
+	if !ok {
+		return nil, errLoop
+	}
 	return e.Upstream.Lookup(ctx, state, name, typ)
 }
 

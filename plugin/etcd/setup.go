@@ -33,7 +33,7 @@ type settings struct {
 	endpoints          []string
 	username, password string
 	tls                *tls.Config
-	noWatch            bool
+	watch              bool // keep a copy
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -63,10 +63,10 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			s.etcd.MaxLeaseTTL, err = leaseTTL("max-lease-ttl", l.Arg(0))
 			return err
 		}),
-		corefile.Row("watch", "[on|off]", "whether a copy is kept in memory (on)", 0, 1, func(s *settings, l *corefile.Line) error {
+		corefile.Row("watch", "[on|off]", "whether a copy is kept in memory (off)", 0, 1, func(s *settings, l *corefile.Line) error {
 			switch word := strings.ToLower(l.Arg(0)); word {
 			case "", "on", "off":
-				s.noWatch = word == "off"
+				s.watch = word != "off"
 				return nil
 			}
 			return l.Errf("watch '%s' is not supported: must be one of on, off", l.Arg(0))
@@ -133,7 +133,7 @@ func setup(c *caddy.Controller) error {
 		if s.username != "" {
 			e.letIn(config)
 		}
-		if !s.noWatch {
+		if s.watch {
 			e.view = newView(e.client, msg.Path("", e.PathPrefix), defaultViewSize, e.lastRev.see)
 			e.view.start()
 		}

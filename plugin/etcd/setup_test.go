@@ -26,7 +26,7 @@ func TestReadme(t *testing.T) {
 }
 
 func TestSetup(t *testing.T) {
-	c := caddy.NewTestController("dns", "etcd skydns.local {\npath /a/b/\nendpoint http://127.0.0.1:1 http://127.0.0.1:2\ncredentials u p\nfallthrough x.local\nmin-lease-ttl 60\nmax-lease-ttl 2h\nstubzones\nwatch off\n}")
+	c := caddy.NewTestController("dns", "etcd skydns.local {\npath /a/b/\nendpoint http://127.0.0.1:1 http://127.0.0.1:2\ncredentials u p\nfallthrough x.local\nmin-lease-ttl 60\nmax-lease-ttl 2h\nstubzones\n}")
 	if err := setup(c); err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +40,12 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// A copy is kept unless that is not wanted.
+// A copy is kept only where that is wanted.
 func TestWatchOption(t *testing.T) {
-	for text, off := range map[string]bool{"etcd": false, "etcd {\nwatch\n}": false, "etcd {\nwatch ON\n}": false, "etcd {\nwatch off\n}": true} {
+	for text, on := range map[string]bool{"etcd": false, "etcd {\nwatch\n}": true, "etcd {\nwatch ON\n}": true, "etcd {\nwatch off\n}": false} {
 		s := settings{etcd: new(Etcd)}
-		if err := directive.Parse(caddy.NewTestController("dns", text), &s); err != nil || s.noWatch != off {
-			t.Errorf("%q: %v %v", text, s.noWatch, err)
+		if err := directive.Parse(caddy.NewTestController("dns", text), &s); err != nil || s.watch != on {
+			t.Errorf("%q: %v %v", text, s.watch, err)
 		}
 	}
 }

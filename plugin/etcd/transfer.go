@@ -99,7 +99,8 @@ func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 
 // ownerOf is the name that a key stands for.
 func (e *Etcd) ownerOf(key string) string {
-	labels := strings.Split(strings.Trim(strings.TrimPrefix(key, msg.Path("", e.PathPrefix)), "/"), "/")
+	below := strings.TrimPrefix(key, msg.Path("", e.PathPrefix))
+	labels := strings.FieldsFunc(below, func(r rune) bool { return r == '/' })
 	slices.Reverse(labels)
 	return dnsutil.Join(labels...)
 }

@@ -34,18 +34,18 @@ var flog = log.NewWithPlugin("file")
 type (
 	// File is the plugin: it answers for its zones and passes all else on.
 	File struct {
-		Next  plugin.Handler
-		Zones Zones
-		Fall  fall.F
+		Next plugin.Handler
+		Zones
+		Fall fall.F
 
 		// TransferInFunc is how zones are fetched by who has secondary zones; File itself does not look at it.
-		TransferInFunc TransferInFunc
+		TransferInFunc
 
 		// Xfer is the transfer plugin of the server block, nil if there is none.
 		Xfer *transfer.Transfer
 
 		// ZoneLookupFunc finds a query's zone in place of Zones, if it is set. zone may be nil though it is found.
-		ZoneLookupFunc ZoneLookupFunc
+		ZoneLookupFunc
 
 		index   *Index
 		leading *leading

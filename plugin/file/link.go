@@ -2,12 +2,13 @@ package file
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
-	"github.com/coredns/coredns/plugin/pkg/upstream"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -44,6 +45,9 @@ func (l Link) ServeDNS(ctx context.Context, lane *plugin.Lane, z *Zone, known bo
 	if done {
 		return lane.Write()
 	}
+	if lane.Query.Type() == dns.TypeANY && overQUIC(ctx) {
+		lane.Query.Peer.Limit = wire.MaxMessage
+	}
 	a := answerers.Get().(*zone.Answerer)
 	defer answerers.Put(a)
 	result := a.Answer(version, &lane.Reply, &lane.Query)
@@ -59,6 +63,12 @@ func (l Link) ServeDNS(ctx context.Context, lane *plugin.Lane, z *Zone, known bo
 	}
 	decide(result, &lane.Reply)
 	return lane.Write()
+}
+
+// overQUIC reports whether the query of ctx came over a stream of QUIC, which its client's address does not tell.
+func overQUIC(ctx context.Context) bool {
+	scheme, _, _ := strings.Cut(plugin.Label(ctx), "://")
+	return scheme == transport.QUIC || scheme == transport.HTTPS3
 }
 
 // ServeWire is ServeDNS for the wire lane.
@@ -119,31 +129,4 @@ func decide(r zone.Result, w *wire.Reply) {
 	if r == zone.Broken && w.Count(wire.Answer) == 0 {
 		w.Fail(dns.RcodeServerFailure, nil)
 	}
-}
-
-// follow looks up, by way of the whole server, where an alias leads out of the zone, and completes the reply.
-func (z *Zone) follow(ctx context.Context, a *zone.Answerer, w *wire.Reply, qtype uint16, state request.Request) zone.Result {
-	result, reply := zone.Broken, (*dns.Msg)(nil)
-	if ctx, ok := upstream.Again(ctx, upstream.MaxLoops); ok {
-		result = zone.Hit
-		reply, _ = z.Upstream.Lookup(ctx, state, wire.Text(a.Target), qtype)
-	}
-	if reply != nil {
-		for _, rr := range reply.Answer {
-			if err := w.RR(wire.Answer, rr); err != nil {
-				result = zone.Broken
-			}
-		}
-		w.SetFlag(wire.FlagTC, reply.Truncated)
-		switch {
-		case reply.Rcode == dns.RcodeNameError:
-			result = zone.NXDomain
-		case reply.Rcode == dns.RcodeServerFailure:
-			result = zone.Broken
-		case reply.Rcode == dns.RcodeSuccess && len(reply.Answer) == 0:
-			result = zone.NoData
-		}
-	}
-	a.End(result)
-	return result
 }

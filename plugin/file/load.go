@@ -137,6 +137,7 @@ func (l *loader) records(p *zonefile.Parser, b *zone.Builder) error {
 		if rec.Type == wire.TypeSOA && l.serial >= 0 && wire.EqualFold(rec.Owner, l.origin) && soaSerial(rec.RData) == l.serial {
 			return errSameSerial
 		}
+		b.At(p.Entry())
 		if err := b.Add(rec.Owner, rec.Type, rec.TTL, rec.RData); err != nil {
 			file, line := p.Line()
 			return fmt.Errorf("%w (%s:%d)", err, file, line)

@@ -3,7 +3,7 @@ package file
 import (
 	"context"
 
-	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -26,20 +26,20 @@ const (
 // MaxSerialIncrement is the greatest difference of two serials of which one is newer (RFC 1982 §3.1).
 const MaxSerialIncrement uint32 = 2147483647
 
-// Lookup answers for qname and the type of state's question: the records of the sections, and what they mean. DNSSEC records
-// are among them if state's client asks for them. Where an alias leads out of the zone, the server of ctx is asked,
-// if there is one.
+// Lookup answers for qname and the type of state's question: the records of the sections, and what they mean. DNSSEC
+// records are among them if state's client asks for them. Where an alias leads to a name that the zone does not have,
+// the server of ctx is asked, if there is one.
 func (z *Zone) Lookup(ctx context.Context, state request.Request, qname string) (answer, ns, extra []dns.RR, result Result) {
 	v, expired := z.version()
 	if v == nil || expired {
 		return nil, nil, nil, ServerFailure
 	}
-	if loops, _ := ctx.Value(dnsserver.LoopKey{}).(int); loops > upstream.MaxLoops {
+	if loops, _ := ctx.Value(plugin.LoopKey{}).(int); loops > upstream.MaxLoops {
 		return nil, nil, nil, ServerFailure
 	}
 	question := &dns.Msg{Question: []dns.Question{{Name: qname, Qtype: state.QType(), Qclass: dns.ClassINET}}, Extra: state.Req.Extra}
 	var q wire.Query
-	if err := q.SetMsg(question, wire.Peer{}); err != nil || !wire.Below(q.Lower(), v.Origin()) {
+	if err := q.SetMsg(question, peerOf(state)); err != nil || !wire.Below(q.Lower(), v.Origin()) {
 		return nil, nil, nil, NameError
 	}
 	a := answerers.Get().(*zone.Answerer)
@@ -55,6 +55,14 @@ func (z *Zone) Lookup(ctx context.Context, state request.Request, qname string) 
 		return nil, nil, nil, ServerFailure
 	}
 	return m.Answer, m.Ns, m.Extra, resultOf(r)
+}
+
+// peerOf is the client of a query as far as it is known.
+func peerOf(state request.Request) (p wire.Peer) {
+	if state.W != nil && state.Proto() == "tcp" {
+		p.Proto = wire.TCP
+	}
+	return p
 }
 
 func resultOf(r zone.Result) Result {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -374,5 +375,32 @@ func TestTransfer(t *testing.T) {
 	}
 	if _, err := file.NewZone("example.org.", "").Transfer(0); err == nil {
 		t.Error("a transfer of nothing")
+	}
+}
+
+// Fields of a File that are embedded are promoted.
+func TestEmbedded(t *testing.T) {
+	z := byHand(t)
+	f := file.File{Zones: file.Zones{Z: map[string]*file.Zone{"example.org.": z}, Names: []string{"example.org."}}}
+	if f.Z["example.org."] != z || f.Names[0] != "example.org." || f.Zones.Z["example.org."] != z {
+		t.Errorf("%v %v", f.Z, f.Names)
+	}
+	for _, name := range []string{"Zones", "ZoneLookupFunc", "TransferInFunc"} {
+		if field, ok := reflect.TypeOf(f).FieldByName(name); !ok || !field.Anonymous {
+			t.Errorf("%s is not embedded", name)
+		}
+	}
+}
+
+// What Lookup says of empty non-terminals: one of the zone is a success, a name that a wildcard's stands for has no
+// data.
+func TestEmptyNonTerminals(t *testing.T) {
+	z := parse(t, porchZone+"a.*.star TXT x\n")
+	for name, want := range map[string]file.Result{"ent.example.org.": file.Success, "x.star.example.org.": file.NoData, "*.star.example.org.": file.Success, "www.star.example.org.": file.NoData} {
+		r := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		answer, ns, _, result := z.Lookup(context.Background(), request.Request{W: &test.ResponseWriter{}, Req: r}, name)
+		if result != want || len(answer) != 0 || len(ns) != 1 || ns[0].Header().Rrtype != dns.TypeSOA {
+			t.Errorf("%s: %d, want %d: %v %v", name, result, want, answer, ns)
+		}
 	}
 }

@@ -31,6 +31,7 @@ type line struct {
 	fall     fall.F
 	falls    bool
 	keys, in []string // the server block's keys; the folder of relative names
+	place    string   // in the Corefile
 }
 
 const defaultReload = time.Minute
@@ -38,7 +39,7 @@ const defaultReload = time.Minute
 var directive = corefile.Define(corefile.Directive[line]{
 	Name: "file",
 	Args: corefile.Args[line]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: func(l *line, c *corefile.Line) error {
-		l.file = corefile.Below(l.in[0], c.Args[0])
+		l.file, l.place = corefile.Below(l.in[0], c.Args[0]), c.Place()
 		for _, z := range c.Args[1:] {
 			if plugin.Host(z).NormalizeExact() == nil {
 				return fmt.Errorf("invalid zone %q", z)
@@ -131,6 +132,7 @@ func (f *File) open(lines []line) error {
 		if l.falls {
 			f.Fall = l.fall
 		}
+		corefile.SetPlace(l.place)
 		for _, name := range l.zones {
 			z := NewZone(name, l.file)
 			if z.name == nil {

@@ -31,7 +31,7 @@ func (z *Zone) TransferInWithRecords(t *transfer.Transfer, validate func([]dns.R
 	err := errNoPrimary
 	for _, primary := range z.TransferFrom {
 		var v *zone.Zone
-		c := fetch.Client{Primary: primary}
+		c := fetch.Client{Primary: primary, Limits: TransferLimits()}
 		v, err = c.Zone(context.Background(), z.name, nil, func(format string, args ...any) {
 			flog.Warningf("Zone %s from %s: %s", z.origin, primary, fmt.Sprintf(format, args...))
 		})

@@ -42,11 +42,13 @@ func newPrimary(t testing.TB) (addr string, served *atomic.Pointer[file.Zone]) {
 		}
 		w.WriteMsg(m)
 	})}
-	done := make(chan struct{})
+	started, done := make(chan struct{}), make(chan struct{})
+	s.NotifyStartedFunc = func() { close(started) } // one that has not started cannot be shut down
 	go func() {
 		defer close(done)
 		s.ActivateAndServe()
 	}()
+	<-started
 	t.Cleanup(func() {
 		s.Shutdown()
 		<-done

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -179,16 +179,11 @@ func setSource(s *settings, l *corefile.Line) error {
 
 func setResolver(s *settings, l *corefile.Line) error {
 	for _, a := range l.Args {
-		server, err := netip.ParseAddrPort(a)
+		server, err := parse.HostPort(a, transport.Port)
 		if err != nil {
-			addr, err := netip.ParseAddr(a)
-			if err != nil {
-				return fmt.Errorf("resolver must be an IP address or IP:port: %q", a)
-			}
-			port, _ := strconv.ParseUint(transport.Port, 10, 16)
-			server = netip.AddrPortFrom(addr, uint16(port))
+			return fmt.Errorf("resolver must be an IP address or IP:port: %q", a)
 		}
-		s.resolvers = append(s.resolvers[:len(s.resolvers):len(s.resolvers)], server.String())
+		s.resolvers = append(s.resolvers[:len(s.resolvers):len(s.resolvers)], server)
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestUpstreamsDieUnderLoad(t *testing.T) {
 		a.live(t)
 		began = time.Now()
 		eventually(t, "it is used again", func() bool { return ask(f, "www.example.org.") == "192.0.2.1" })
-		if took := time.Since(began); took > interval+interval/10+400*time.Millisecond {
+		if took := time.Since(began); took > interval+3*time.Second {
 			t.Errorf("it took %v to use an upstream again", took)
 		}
 	})
@@ -180,16 +180,17 @@ func TestOnlyClientsQueriesAreSent(t *testing.T) {
 // Four queries on one connection of a client, of which the upstream lets three wait: the fourth is answered at once, the others
 // together.
 func TestSlowQueriesHoldNobody(t *testing.T) {
-	const delay = 600 * time.Millisecond
 	for _, option := range []string{"", " {\nforce_tcp\n}", " {\nprefer_udp\n}"} {
+		var slow atomic.Int64
+		quickIsDone := make(chan struct{})
 		f := configured(t, "forward . "+upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
 			if strings.HasPrefix(r.Question[0].Name, "slow") {
-				time.Sleep(delay)
+				slow.Add(1)
+				<-quickIsDone
 			}
 			says("192.0.2.1")(w, r)
 		})+option)
 		conn := dialServer(t, f)
-		began := time.Now()
 		for i, name := range []string{"slow1.", "slow2.", "slow3.", "quick."} {
 			r := new(dns.Msg).SetQuestion(name+"example.org.", dns.TypeA)
 			r.Id = uint16(i)
@@ -198,7 +199,7 @@ func TestSlowQueriesHoldNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		for i := range 4 {
 			var n [2]byte
 			if _, err := io.ReadFull(conn, n[:]); err != nil {
@@ -212,9 +213,12 @@ func TestSlowQueriesHoldNobody(t *testing.T) {
 			if err := m.Unpack(b); err != nil || len(m.Answer) != 1 {
 				t.Fatal(option, i, m, err)
 			}
-			took := time.Since(began)
-			if quick := m.Id == 3; quick != (i == 0) || quick && took > delay/2 || !quick && (took < delay || took > 2*delay-50*time.Millisecond) {
-				t.Errorf("%s: reply %d is to query %d, after %v", option, i, m.Id, took)
+			if quick := m.Id == 3; quick != (i == 0) {
+				t.Errorf("%s: reply %d is to query %d", option, i, m.Id)
+			}
+			if i == 0 {
+				eventually(t, "the upstream has all of the slow ones", func() bool { return slow.Load() >= 3 })
+				close(quickIsDone)
 			}
 		}
 	}

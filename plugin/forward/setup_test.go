@@ -72,7 +72,7 @@ func TestOptions(t *testing.T) {
 		failfast_all_unhealthy_upstreams
 		failover ServFail FORMERR
 		source_address 192.0.2.9
-		resolver 192.0.2.3 2001:db8::3 192.0.2.4:5300 [2001:db8::4]:5300
+		resolver 192.0.2.3 2001:db8::3 192.0.2.4:5300 [2001:db8::4]:5300 [::1]
 	}`)
 	var except []string
 	for _, n := range s.zones.Except {
@@ -92,7 +92,7 @@ func TestOptions(t *testing.T) {
 		s.policy != "round_robin" || s.probeInterval != 3*time.Second || s.maxConcurrent != 11 || s.source.String() != "192.0.2.9" || !s.ede || !s.randomCase {
 		t.Errorf("%+v", s)
 	}
-	if got := strings.Join(s.resolvers, " "); got != "192.0.2.3:53 [2001:db8::3]:53 192.0.2.4:5300 [2001:db8::4]:5300" {
+	if got := strings.Join(s.resolvers, " "); got != "192.0.2.3:53 [2001:db8::3]:53 192.0.2.4:5300 [2001:db8::4]:5300 [::1]:53" {
 		t.Error(got)
 	}
 	f := s.forward()
@@ -203,6 +203,9 @@ func TestTargets(t *testing.T) {
 		"dns.example.org tls://dns.example.org:854 https://doh.example.org":    "dns dns.example.org:53 by name, tls dns.example.org:854 by name, https doh.example.org:443 by name",
 		"quic://192.0.2.1%a.example quic://dns.example.org https3://192.0.2.2": "quic 192.0.2.1:853 (a.example), quic dns.example.org:853 by name, https3 192.0.2.2:443",
 		"localhost:5300": "dns localhost:5300 by name",
+		"[::1] [fe80::1%lo] tls://[::1] 9.9.9.9: dns://9.9.9.8: tls://9.9.9.9:": "dns [::1]:53, dns [fe80::1%lo]:53, tls [::1]:853, dns 9.9.9.9:53, dns 9.9.9.8:53, tls 9.9.9.9:853",
+		"tls://[2001:db8::1%a.example] https://[2001:db8::2]":                   "tls [2001:db8::1]:853 (a.example), https [2001:db8::2]:443",
+		"dns://" + file: "dns 192.0.2.5:53, dns [2001:db8::5]:53, dns [fe80::5%eth0]:53",
 	} {
 		targets, err := parseTargets(strings.Fields(args))
 		if err != nil {

@@ -111,6 +111,9 @@ func addressTarget(text string) (t target, err error) {
 	if t.host, t.port, err = net.SplitHostPort(rest); err != nil {
 		return t, err
 	}
+	if t.port == "" {
+		t.port = defaultPorts[t.protocol]
+	}
 	bare, zone, _ := strings.Cut(t.host, "%")
 	addr, err := netip.ParseAddr(bare)
 	if err != nil {

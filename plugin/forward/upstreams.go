@@ -39,6 +39,7 @@ func (s *settings) newProxy(t target) *proxy.Proxy {
 	p.SetReadTimeout(s.readTimeout)
 	if s.rules.hedge {
 		p.Measure()
+		hedges.WithLabelValues(p.Addr())
 	}
 	if s.randomCase {
 		p.RandomizeCase()

@@ -105,6 +105,32 @@ func TestReplyIsPassedOn(t *testing.T) {
 	}
 }
 
+// A header without a question that tells an error is the reply; another one is none.
+func TestBareErrors(t *testing.T) {
+	for rcode, want := range map[int]int{dns.RcodeFormatError: 1, dns.RcodeServerFailure: 2, dns.RcodeNotImplemented: 4, dns.RcodeRefused: 5,
+		dns.RcodeSuccess: dns.RcodeFormatError, dns.RcodeNameError: dns.RcodeFormatError} {
+		for _, opt := range []bool{false, true} {
+			s := &service{answer: func(r *dns.Msg) (*dns.Msg, error) {
+				m := &dns.Msg{MsgHdr: dns.MsgHdr{Id: r.Id, Response: true, Rcode: rcode, RecursionAvailable: true}}
+				if opt {
+					m.SetEdns0(1232, false)
+				}
+				return m, nil
+			}}
+			m, _, err := ask(asking(t, serve(t, "tcp", "127.0.0.1:0", s)), "www.example.org.")
+			if err != nil || m == nil || m.Rcode != want || len(m.Question) != 1 || m.Question[0].Name != "www.example.org." || m.RecursionAvailable != (want == rcode) {
+				t.Errorf("%d: got %v, %v", rcode, m, err)
+			}
+		}
+	}
+	s := &service{answer: func(r *dns.Msg) (*dns.Msg, error) {
+		return &dns.Msg{MsgHdr: dns.MsgHdr{Id: r.Id + 1, Response: true, Rcode: dns.RcodeRefused}}, nil
+	}}
+	if m, _, err := ask(asking(t, serve(t, "tcp", "127.0.0.1:0", s)), "www.example.org."); err != nil || m == nil || m.Rcode != dns.RcodeFormatError {
+		t.Errorf("another id: got %v, %v", m, err)
+	}
+}
+
 func TestUpstreamsInTurn(t *testing.T) {
 	failing := &service{answer: func(*dns.Msg) (*dns.Msg, error) { return nil, status.Error(codes.Unavailable, "as it should") }}
 	good := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}

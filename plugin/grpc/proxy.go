@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
@@ -86,9 +89,12 @@ func (p *Proxy) exchange(ctx context.Context, packet []byte, r *dns.Msg) (*dns.M
 	if len(reply.Msg) > dns.MaxMsgSize {
 		return nil, fmt.Errorf("asking %s: %w", p.addr, tooLarge(len(reply.Msg)))
 	}
-	m := new(dns.Msg)
-	if err := m.Unpack(reply.Msg); err != nil {
+	m, err := wire.UnpackMsg(reply.Msg)
+	if err != nil {
 		return nil, fmt.Errorf("reply of %s: %w", p.addr, err)
+	}
+	if proxy.BareError(reply.Msg) && m.Id == r.Id {
+		m.Question = slices.Clone(r.Question)
 	}
 	return m, nil
 }

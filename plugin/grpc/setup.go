@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/within"
 
 	"github.com/coredns/caddy"
@@ -39,6 +40,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}
 		if s.targets, err = parse.HostPortOrFile(l.Args[1:]...); err != nil {
 			return err
+		}
+		for i, t := range s.targets {
+			s.targets[i] = address(t)
 		}
 		if n := len(s.targets); n > maxUpstreams {
 			return fmt.Errorf("more than %d TOs configured: %d", maxUpstreams, n)
@@ -80,6 +84,18 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	},
 })
 
+// address is text, an address as package parse has it, without dns://, and with the default port if its port is empty.
+func address(text string) string {
+	trans, rest := parse.Transport(text)
+	if trans != transport.DNS {
+		return text
+	}
+	if strings.HasSuffix(rest, ":") {
+		rest += transport.Port
+	}
+	return rest
+}
+
 // zone is the lower-case name of one zone, or of the first one of a network.
 func zone(text string) ([]byte, error) { return within.Zone(text, plugin.Host(text).NormalizeExact()) }
 
@@ -93,6 +109,9 @@ func setup(c *caddy.Controller) error {
 		p, err := newProxy(addr, s.tls)
 		if err != nil {
 			return plugin.Error(pluginName, err)
+		}
+		if g.hedge {
+			hedges.WithLabelValues(addr)
 		}
 		g.proxies = append(g.proxies, p)
 	}

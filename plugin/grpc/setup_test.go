@@ -27,11 +27,11 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := settings{GRPC: GRPC{policy: policy.Named("random")}}
-	err := directive.Parse(caddy.NewTestController("dns", "grpc Example.org 192.0.2.1 [::1]:54 "+file+" unix:///run/g.sock {\nexcept a.example.org b.example.org\npolicy round_robin\ntls\ntls_servername dns.example\nfallthrough x.example.org\n}"), &s)
+	err := directive.Parse(caddy.NewTestController("dns", "grpc Example.org 192.0.2.1 [::1]:54 [::2] [fe80::1%lo] 192.0.2.2: dns://192.0.2.3:55 dns://"+file+" "+file+" unix:///run/g.sock {\nexcept a.example.org b.example.org\npolicy round_robin\ntls\ntls_servername dns.example\nfallthrough x.example.org\n}"), &s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(s.targets, " "); got != "192.0.2.1:53 [::1]:54 192.0.2.5:53 [2001:db8::5]:53 unix:///run/g.sock" {
+	if got := strings.Join(s.targets, " "); got != "192.0.2.1:53 [::1]:54 [::2]:53 [fe80::1%lo]:53 192.0.2.2:53 192.0.2.3:55 192.0.2.5:53 [2001:db8::5]:53 192.0.2.5:53 [2001:db8::5]:53 unix:///run/g.sock" {
 		t.Error(got)
 	}
 	if wire.Text(s.zones.From) != "example.org." || len(s.zones.Except) != 2 || s.policy.String() != "round_robin" || s.tls.ServerName != "dns.example" || !s.Fall.Through("y.x.example.org.") {

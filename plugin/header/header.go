@@ -149,10 +149,10 @@ func (r *ResponseHeaderWriter) Write(buf []byte) (int, error) {
 	return r.ResponseWriter.Write(buf)
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
+// ConnectionState implements dns.ConnectionStater.
 func (r *ResponseHeaderWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := r.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return plugin.ConnectionState(r.ResponseWriter)
 }
+
+// AskedName implements plugin.Asker.
+func (r *ResponseHeaderWriter) AskedName() string { return plugin.AskedName(r.ResponseWriter) }

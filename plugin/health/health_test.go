@@ -68,11 +68,11 @@ func TestLameducksOverlap(t *testing.T) {
 	silence(t)
 	d := new(lameduck)
 	begin := time.Now()
-	for _, wait := range []time.Duration{150 * time.Millisecond, 200 * time.Millisecond, 0, 50 * time.Millisecond} {
+	for _, wait := range []time.Duration{750 * time.Millisecond, time.Second, 0, 250 * time.Millisecond} {
 		d.wait(wait)
 	}
-	if took := time.Since(begin); took < 200*time.Millisecond || took > 350*time.Millisecond {
-		t.Errorf("all took %s, want 200ms", took)
+	if took := time.Since(begin); took < time.Second || took >= 2*time.Second {
+		t.Errorf("all took %s, want 1s, and not 2s", took)
 	}
 }
 

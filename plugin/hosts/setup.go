@@ -109,6 +109,13 @@ func (h *Hostsfile) checkFile() error {
 		return fmt.Errorf("unable to access hosts file '%s': %w", h.path, err)
 	case info.IsDir():
 		hlog.Warningf("Hosts file %q is a directory", h.path)
+	default:
+		file, err := os.Open(h.path)
+		if err != nil {
+			hlog.Warningf("Failed to read %q: %v", h.path, err)
+			return nil
+		}
+		file.Close()
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (e *External) answer(ctx context.Context, m *dns.Msg, state request.Request
 	if m.Rcode = rcode; len(services) == 0 {
 		return rcode != dns.RcodeNameError
 	}
-	b := &backend{External: e, services: e.own(services)}
+	b := &backend{External: e, name: state.Name(), services: e.own(services)}
 	opt := plugin.Options{}
 	switch state.QType() {
 	case dns.TypeA:

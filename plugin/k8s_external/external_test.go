@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
@@ -30,6 +32,10 @@ var services = map[string][]msg.Service{
 	"cart.shop.example.org.":            {service("192.0.2.10", 80, "shop/cart"), service("192.0.2.10", 443, "shop/cart"), service("2001:db8::10", 80, "shop/cart")},
 	"_http._tcp.cart.shop.example.org.": {service("192.0.2.10", 80, "shop/cart")},
 	"mixed.shop.example.org.":           {service("192.0.2.11", 80, "shop/mixed"), service("lb.example.net", 80, "shop/mixed")},
+	"near.shop.example.org.":            {service("lb.dyn.example.org", 80, "shop/near")},
+	"far.shop.example.org.":             {service("near.shop.example.org", 80, "shop/far")},
+	"round.shop.example.org.":           {service("trip.shop.example.org", 80, "shop/round")},
+	"trip.shop.example.org.":            {service("round.shop.example.org", 80, "shop/trip")},
 	"named.shop.example.org.":           {service("lb.example.net", 80, "shop/named"), service("lb2.example.net", 80, "shop/named")},
 }
 
@@ -203,7 +209,7 @@ func TestReadme(t *testing.T) {
 
 func TestDirective(t *testing.T) {
 	e := New()
-	if err := directive.Parse(caddy.NewTestController("dns", "k8s_external example.org {\napex testdns\nttl 60\nheadless\nfallthrough a.example.org\n}"), e); err != nil {
+	if err := directive.Parse(caddy.NewTestController("dns", "k8s_external example.org {\napex testdns.\nttl 60\nheadless\nfallthrough a.example.org\n}"), e); err != nil {
 		t.Fatal(err)
 	}
 	if e.Zones[0] != "example.org." || e.apex != "testdns" || e.ttl != 60 || !e.headless || !e.Fall.Through("b.a.example.org.") {
@@ -218,6 +224,49 @@ func TestDirective(t *testing.T) {
 	} {
 		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A service may have a name for its address, in our own zone, too: the server is asked for it, but not for ever.
+func TestNamesInTheZone(t *testing.T) {
+	e := external()
+	cfg := &dnsserver.Config{Zone: ".", ListenHosts: []string{"127.0.0.1"}, Port: "0"}
+	asked := 0
+	cfg.AddPlugin(func(plugin.Handler) plugin.Handler {
+		return plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			asked++
+			if r.Question[0].Name != "lb.dyn.example.org." {
+				return e.ServeDNS(ctx, w, r)
+			}
+			m := new(dns.Msg).SetReply(r)
+			if r.Question[0].Qtype == dns.TypeA {
+				m.Answer = []dns.RR{test.A("lb.dyn.example.org. 60 IN A 192.0.2.42")}
+			}
+			return dns.RcodeSuccess, w.WriteMsg(m)
+		})
+	})
+	s, err := dnsserver.NewServer("dns://127.0.0.1:0", []*dnsserver.Config{cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lb = "lb.dyn.example.org. 60 IN A 192.0.2.42"
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+		want string
+	}{
+		{"near.shop.example.org.", dns.TypeA, "NOERROR " + lb + "; near.shop.example.org. 5 IN CNAME lb.dyn.example.org."},
+		{"near.shop.example.org.", dns.TypeSRV, "NOERROR " + lb + "; near.shop.example.org. 5 IN SRV 0 100 80 lb.dyn.example.org."},
+		{"far.shop.example.org.", dns.TypeA, "NOERROR far.shop.example.org. 5 IN CNAME near.shop.example.org.; " + lb + "; near.shop.example.org. 5 IN CNAME lb.dyn.example.org."},
+		{"near.shop.example.org.", dns.TypeAAAA, "NOERROR +SOA"},
+		{"round.shop.example.org.", dns.TypeA, "NOERROR +SOA"},
+	} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		asked = 0
+		s.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(tc.name, tc.typ))
+		if rec.Msg == nil || text(rec.Msg) != tc.want || asked > 12 {
+			t.Errorf("%s: %d questions, %v, want %s", tc.name, asked, rec.Msg, tc.want)
 		}
 	}
 }

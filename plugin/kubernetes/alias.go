@@ -18,7 +18,8 @@ import (
 const maxAliases = 11
 
 // follow answers for a service that is an alias (RFC 1034 §3.6.2). A target within the zone is looked up here, and an
-// alias whose target has nothing to say is left out. If the aliases lead out of the zone, the result is outside.
+// alias whose target has nothing to say is left out. If the aliases lead out of the zone, the result is outside; if
+// they lead to a name that the cluster does not have, elsewhere.
 func (a *answer) follow(svc *store.Service) result {
 	switch a.q.Type() {
 	case wire.TypeCNAME, wire.TypeA, wire.TypeAAAA, wire.TypeTXT:
@@ -47,8 +48,12 @@ func (a *answer) follow(svc *store.Service) result {
 			continue
 		}
 		before := a.w.Count(wire.Answer)
-		if a.records(to.spelled(), &n, m); a.w.Count(wire.Answer) > before {
+		switch r := a.records(to.spelled(), &n, m); {
+		case a.w.Count(wire.Answer) > before:
 			return hit
+		case r == nxDomain && a.synced:
+			a.target = wire.Text(to.spelled())
+			return elsewhere
 		}
 		break
 	}
@@ -94,9 +99,12 @@ func (to *aliasName) spelled() []byte { return to.asked[:to.n] }
 func (to *aliasName) lowered() []byte { return to.lower[:to.n] }
 
 // followOut completes the reply whose last alias leads to target, by asking the server. If that cannot
-// be asked, the aliases go, too.
-func (k *Kubernetes) followOut(ctx context.Context, lane *plugin.Lane, state request.Request, target string) {
+// be asked, the aliases go, too; and so they do if there is nothing at a target within the zone.
+func (k *Kubernetes) followOut(ctx context.Context, lane *plugin.Lane, state request.Request, target string, within bool) {
 	m, err := k.Lookup(ctx, state, target, lane.Query.Type())
+	if within && m != nil && (m.Rcode != dns.RcodeSuccess || len(m.Answer) == 0) {
+		m = nil
+	}
 	if err == nil && m != nil {
 		for _, rr := range m.Answer {
 			if err = lane.Reply.RR(wire.Answer, rr); err != nil {

@@ -9,13 +9,14 @@ import (
 type result uint8
 
 const (
-	hit      result = iota // the reply is complete
-	noData                 // the name exists, without records of the type
-	nxDomain               // the name does not exist
-	outside                // an alias leads out of the zone: somebody else has to be asked
-	refuse                 // not given to anybody
-	later                  // the answer takes some time: not on a goroutine that must not wait
-	pass                   // for the next plugin
+	hit       result = iota // the reply is complete
+	noData                  // the name exists, without records of the type
+	nxDomain                // the name does not exist
+	outside                 // an alias leads out of the zone: somebody else has to be asked
+	elsewhere               // an alias leads to a name of the zone that the cluster does not have, but somebody else may
+	refuse                  // not given to anybody
+	later                   // the answer takes some time: not on a goroutine that must not wait
+	pass                    // for the next plugin
 )
 
 // answer is one reply in the making.
@@ -29,11 +30,11 @@ type answer struct {
 	w      *wire.Reply
 	q      *wire.Query
 
-	target string // where the result outside leads to
+	target string // where the results outside and elsewhere lead to
 }
 
-// decide answers q into w. If the result is pass, outside or later, w holds nothing of use but, for
-// outside, the aliases that lead to target.
+// decide answers q into w. If the result is pass, outside, elsewhere or later, w holds nothing of use but, for
+// outside and elsewhere, the aliases that lead to target.
 func (k *Kubernetes) decide(w *wire.Reply, q *wire.Query) (r result, target string) {
 	a := answer{w: w, q: q}
 	if !a.start(k) {

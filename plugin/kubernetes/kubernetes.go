@@ -5,9 +5,10 @@
 //	query ──plan: which zone──▶ name ──find─┴──▶ match ──answer──▶ reply
 //	        plan.go             name.go  find.go         answer.go srv.go alias.go reverse.go nameserver.go
 //
-// A name is read from the labels of the query where they lie, the store is asked without locks, and records are
-// written straight into the reply: what a cluster asks for all the time is answered without an allocation. Both
-// lanes ask Kubernetes.decide. Only the alias to a name outside of the cluster has to leave it, as it asks the server anew.
+// A name is read from the labels of the query where they lie, the store is asked without locks, and records are written
+// straight into the reply: what a cluster asks for all the time is answered without an allocation. Both lanes ask
+// Kubernetes.decide. Only the alias to a name that the cluster does not have has to leave it, as it asks the server
+// anew.
 //
 // The exported methods that make messages of miekg/dns and services of etcd/msg are for other plugins (backend.go,
 // external.go, autopath.go); they convert what they are asked for from the same store.
@@ -117,8 +118,8 @@ func (k Kubernetes) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	switch result {
 	case pass:
 		return plugin.NextOrFailure(pluginName, k.Next, ctx, w, r)
-	case outside:
-		k.followOut(ctx, lane, request.Request{W: w, Req: r}, target)
+	case outside, elsewhere:
+		k.followOut(ctx, lane, request.Request{W: w, Req: r}, target, result == elsewhere)
 	}
 	return lane.Write()
 }
@@ -128,7 +129,7 @@ func (k *Kubernetes) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query
 	switch result, _ := k.decide(w, q); result {
 	case pass:
 		return plugin.NextWire(pluginName, k.Next, ctx, w, q)
-	case outside:
+	case outside, elsewhere:
 		return wire.Unpack
 	case later:
 		return wire.Block

@@ -9,6 +9,7 @@ package loadbalance
 
 import (
 	"context"
+	"crypto/tls"
 
 	"github.com/coredns/coredns/plugin"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
@@ -82,3 +83,11 @@ func (w *LoadBalanceResponseWriter) Write(buf []byte) (int, error) {
 	log.Warning("LoadBalance called with Write: not shuffling records")
 	return w.ResponseWriter.Write(buf)
 }
+
+// ConnectionState implements dns.ConnectionStater.
+func (w *LoadBalanceResponseWriter) ConnectionState() *tls.ConnectionState {
+	return plugin.ConnectionState(w.ResponseWriter)
+}
+
+// AskedName implements plugin.Asker.
+func (w *LoadBalanceResponseWriter) AskedName() string { return plugin.AskedName(w.ResponseWriter) }

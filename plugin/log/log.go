@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
@@ -130,7 +129,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	label(ctx, rec.typ, class)
 	if rule.logs(class) {
 		e.write(ctx, rule)
-		if ctx.Value(dnsserver.Key{}) == nil { // no server sees to it that lines are written
+		if ctx.Value(plugin.ServerKey{}) == nil { // no server sees to it that lines are written
 			clog.Flush()
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+
+	"github.com/coredns/caddy"
 )
 
 // row is the labels of one series of plugin_enabled.
@@ -44,19 +46,35 @@ func (t *table) remove(rows []row) {
 // cfg: one for each key, address and plugin.
 func rowsOf(keys []string, cfg *dnsserver.Config) (rows []row) {
 	names := namesOf(cfg.Chain())
+	eachServer(keys, cfg, func(server, zone string) {
+		for _, name := range names {
+			rows = append(rows, row{server, zone, cfg.ViewName, name})
+		}
+	})
+	return rows
+}
+
+// eachServer calls f for each address of each key of a server block, with the value of the label server and the key's zone.
+func eachServer(keys []string, cfg *dnsserver.Config, f func(server, zone string)) {
 	for _, key := range keys {
 		proto, zone, port, err := dnsserver.SplitProtocolHostPort(key)
 		if err != nil {
 			continue // only in tests that have no keys in normal form
 		}
 		for _, host := range cfg.ListenHosts {
-			server := proto + "://" + net.JoinHostPort(host, port)
-			for _, name := range names {
-				rows = append(rows, row{server, zone, cfg.ViewName, name})
-			}
+			f(proto+"://"+net.JoinHostPort(host, port), zone)
 		}
 	}
-	return rows
+}
+
+// FromZero has zero called at the start for each value that the label server has in the server block that c sets up, so that
+// plugins make the counters whose labels they know: who watches them sees the first step, too.
+func FromZero(c *caddy.Controller, zero func(server string)) {
+	config, keys := dnsserver.GetConfig(c), c.ServerBlockKeys
+	c.OnStartup(func() error { // when the plugin bind has had its say
+		eachServer(keys, config, func(server, _ string) { zero(server) })
+		return nil
+	})
 }
 
 // namesOf is the names of the plugins in a chain, each once.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
@@ -202,7 +203,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	defer m.OnFinalShutdown()
 	mfs := test.Scrape("http://" + ListenAddr + "/metrics")
-	if v, labels := test.MetricValue("coredns_build_info", mfs); v != "1" || labels["version"] == "" || !strings.HasPrefix(labels["goversion"], "go") {
+	if v, labels := test.MetricValue("coredns_build_info", mfs); v != "1" || labels["version"] != coremain.Version() || !strings.HasPrefix(labels["goversion"], "go") {
 		t.Errorf("build_info is %s %v", v, labels)
 	}
 	for _, name := range []string{"coredns_panics_total", "go_goroutines", "process_start_time_seconds"} {

@@ -44,7 +44,7 @@ func (m *Metrics) newLease(owner any, s *serving) *endpoint.Lease {
 		WebConfig: s.webConfig,
 		Opened: func(a net.Addr) {
 			ListenAddr = a.String()
-			buildInfo.WithLabelValues(coremain.CoreVersion, coremain.GitCommit, runtime.Version()).Set(1)
+			buildInfo.WithLabelValues(coremain.Version(), coremain.GitCommit, runtime.Version()).Set(1)
 			if s.runtimeMetrics {
 				allOfRuntime()
 			}

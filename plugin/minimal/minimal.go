@@ -9,7 +9,6 @@ package minimal
 
 import (
 	"context"
-	"crypto/tls"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -32,7 +31,7 @@ func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	if len(r.Question) == 0 || isTransfer(r.Question[0].Qtype) {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 	}
-	sw := &shortWriter{ResponseWriter: w, query: r}
+	sw := &shortWriter{Wrapped: plugin.Wrapped{ResponseWriter: w}, query: r}
 	rcode, err := plugin.NextOrFailure(h.Name(), h.Next, ctx, sw, r)
 	if sw.written && !plugin.ClientWrite(rcode) {
 		return dns.RcodeSuccess, err // else the server would write once more
@@ -51,7 +50,7 @@ func (h handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 		return out
 	}
 	kind := response.TypifyWire(w, q, flags&wire.OPTFlagDO != 0, time.Now())
-	if shortens(kind, hasSOA(w), func() bool { return answers(w, q) }) {
+	if shortens(kind, hasSOA(w), func() bool { return w.Answers(q) }) {
 		shorten(w, q)
 	}
 	return out
@@ -74,7 +73,7 @@ func shortens(kind response.Type, soa bool, answers func() bool) bool {
 
 // shortWriter writes positive answers without their other sections.
 type shortWriter struct {
-	dns.ResponseWriter
+	plugin.Wrapped
 	query   *dns.Msg
 	written bool
 }
@@ -112,17 +111,19 @@ func (w *shortWriter) answers(m *dns.Msg) bool {
 		return false
 	}
 	defer lane.Free()
-	return lane.Reply.SetMsg(m) == nil && answers(&lane.Reply, &lane.Query)
+	return lane.Reply.SetMsg(m) == nil && lane.Reply.Answers(&lane.Query)
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
-func (w *shortWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
+func hasSOA(w *wire.Reply) bool {
+	for _, r := range w.Section(wire.Authority) {
+		if r.Type == wire.TypeSOA {
+			return true
+		}
 	}
-	return nil
+	return false
 }
 
+// holdsSOA is hasSOA for the authority section of a message.
 func holdsSOA(rrs []dns.RR) bool {
 	for _, rr := range rrs {
 		if rr.Header().Rrtype == dns.TypeSOA {

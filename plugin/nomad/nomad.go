@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/log"
@@ -92,10 +91,7 @@ func (n *Nomad) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 
 // answer answers for a service.
 func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, service, namespace string) error {
-	server := ""
-	if s, ok := ctx.Value(dnsserver.Key{}).(*dnsserver.Server); ok {
-		server = s.Addr
-	}
+	server := plugin.Label(ctx)
 	all, err := n.catalog.get(ctx, key{namespace, service})
 	if err != nil || !slices.ContainsFunc(all, func(i instance) bool { return i.addr.IsValid() }) {
 		failed.WithLabelValues(server, n.met.label(namespace)).Inc()

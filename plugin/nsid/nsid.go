@@ -107,10 +107,10 @@ func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 	return w.ResponseWriter.WriteMsg(&m)
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
+// ConnectionState implements dns.ConnectionStater.
 func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return plugin.ConnectionState(w.ResponseWriter)
 }
+
+// AskedName implements plugin.Asker.
+func (w *ResponseWriter) AskedName() string { return plugin.AskedName(w.ResponseWriter) }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,7 +61,7 @@ func TestHandlers(t *testing.T) {
 	}{
 		"/debug/pprof":                   {302, ""},
 		"/debug/pprof/":                  {200, "goroutine"},
-		"/debug/pprof/cmdline":           {200, "pprof.test"},
+		"/debug/pprof/cmdline":           {200, filepath.Base(os.Args[0])},
 		"/debug/pprof/goroutine?debug=1": {200, "goroutine profile: total"},
 		"/debug/pprof/block?debug=1":     {200, "cycles/second"},
 		"/debug/pprof/symbol":            {200, "num_symbols"},

@@ -80,6 +80,7 @@ func setup(c *caddy.Controller) error {
 		p = new(plan)
 		c.Set(planKey{}, p)
 		c.OnShutdown(p.end)
+		c.OnFinalShutdown(p.end) // the process is to end: nothing is taken over any more
 	}
 	p.interval = s.draw() // that of the last block counts
 	registerHook()

@@ -1,10 +1,13 @@
 package rewrite
 
 import (
+	"cmp"
 	"crypto/tls"
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin"
 )
 
 // ResponseRule is what one rule does with a reply.
@@ -52,10 +55,7 @@ func NewResponseReverter(w dns.ResponseWriter, r *dns.Msg, policy RevertPolicy) 
 
 // AskedName is the name that the client asked for, for plugins below that want to know it.
 func (r *ResponseReverter) AskedName() string {
-	if a, ok := r.ResponseWriter.(interface{ AskedName() string }); ok {
-		return a.AskedName()
-	}
-	return r.asked.Name
+	return cmp.Or(plugin.AskedName(r.ResponseWriter), r.asked.Name)
 }
 
 // WriteMsg writes res as a reply to the client's question. res is not changed.
@@ -109,10 +109,7 @@ func aboutMessage(rule ResponseRule) bool {
 	return ok
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
+// ConnectionState implements dns.ConnectionStater.
 func (r *ResponseReverter) ConnectionState() *tls.ConnectionState {
-	if c, ok := r.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
+	return plugin.ConnectionState(r.ResponseWriter)
 }

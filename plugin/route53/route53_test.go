@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,9 +22,10 @@ import (
 
 // provider speaks the API of Route 53: two pages a zone.
 type provider struct {
-	mu    sync.Mutex
-	asked []string
-	fail  int // so many requests are refused for being too many
+	mu     sync.Mutex
+	asked  []string
+	signed []string // Authorization headers
+	fail   int      // so many requests are refused for being too many
 }
 
 const set = `<ResourceRecordSet><Name>%s</Name><Type>%s</Type>%s</ResourceRecordSet>`
@@ -39,6 +42,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, r.URL.String())
+	p.signed = append(p.signed, r.Header.Get("Authorization"))
 	if p.fail > 0 {
 		p.fail--
 		w.WriteHeader(http.StatusBadRequest)
@@ -60,11 +64,12 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Sprintf(set, `a\137b.example.org.`, "TXT", values(60, `&quot;back\\slash&quot;`)))
 	default:
 		alias := `<AliasTarget><HostedZoneId>%s</HostedZoneId><DNSName>%s</DNSName><EvaluateTargetHealth>false</EvaluateTargetHealth></AliasTarget>`
-		fmt.Fprintf(w, `<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s%s%s%s%s</ResourceRecordSets><IsTruncated>false</IsTruncated><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns,
+		fmt.Fprintf(w, `<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s%s%s%s%s%s</ResourceRecordSets><IsTruncated>false</IsTruncated><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns,
 			fmt.Sprintf(set, "www.example.org.", "A", values(60, "192.0.2.1", "192.0.2.2")),
 			fmt.Sprintf(set, "alias.example.org.", "A", fmt.Sprintf(alias, "Z1", "www.example.org.")),
 			fmt.Sprintf(set, "balancer.example.org.", "A", fmt.Sprintf(alias, "Z35", "lb.example.net.")),
 			fmt.Sprintf(set, "loop.example.org.", "A", fmt.Sprintf(alias, "Z1", "loop.example.org.")),
+			fmt.Sprintf(set, "child.example.org.", "CNAME", values(60, "app.dyn.example.org")),
 			fmt.Sprintf(set, "odd.example.org.", "A", values(60, "nonsense", "192.0.2.3")))
 	}
 }
@@ -111,6 +116,44 @@ func TestServer(t *testing.T) {
 		"www.example.com. A":        "nothing",
 		"x.fall.example.org. A":     "nothing",
 	})
+	mirrortest.Served(t, dnsserver.GetConfig(c), map[string]string{
+		"www.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
+		"nope.example.org. A":     "NXDOMAIN",
+		"balancer.example.org. A": "NOERROR 192.0.2.99",
+		"child.example.org. A":    "NOERROR 192.0.2.42 app.dyn.example.org.",
+		"child.example.org. AAAA": "NOERROR app.dyn.example.org.",
+		"x.fall.example.org. A":   "SERVFAIL", // there is no next plugin
+	}, []string{"www.example.org. A", "nope.example.org. A", "x.fall.example.org. A"})
+}
+
+// Requests are signed with the key of the directive, or that of its profile, and name the zone.
+func TestCredentials(t *testing.T) {
+	p := new(provider)
+	url := environment(t, p)
+	file := t.TempDir() + "/shared"
+	if err := os.WriteFile(file, []byte("[profile me]\nregion = eu-west-1\n[me]\naws_access_key_id = of_profile\naws_secret_access_key = b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for option, want := range map[string]string{
+		"": "Credential=a/", "aws_access_key of_directive b": "Credential=of_directive/", "credentials me " + file: "Credential=of_profile/",
+	} {
+		if strings.HasPrefix(option, "credentials") { // the environment goes before profiles
+			t.Setenv("AWS_ACCESS_KEY_ID", "")
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+		} else {
+			t.Setenv("AWS_ACCESS_KEY_ID", "a")
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+		}
+		p.signed = nil
+		c := caddy.NewTestController("dns", "route53 example.org:Z1 {\naws_endpoint "+url+"\nrefresh 1h\n"+option+"\n}")
+		if err := setup(c); err != nil {
+			t.Errorf("%q: %v", option, err)
+			continue
+		}
+		if len(p.signed) != 3 || slices.ContainsFunc(p.signed, func(s string) bool { return !strings.Contains(s, want) }) {
+			t.Errorf("%q: %q", option, p.signed)
+		}
+	}
 }
 
 func TestStartFails(t *testing.T) {

@@ -3,6 +3,7 @@ package secondary
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/catalog"
@@ -58,13 +59,33 @@ func recordsOf(v *zone.Zone) (rrs []dns.RR) {
 
 // reconcile makes the members those that the catalogs list. The roster is locked.
 func (r *roster) reconcile() {
-	changed := false
-	for _, a := range r.decide() {
+	todo := r.decide()
+	for _, a := range todo {
 		r.carryOut(a)
-		changed = true
 	}
-	if changed {
+	if len(todo) > 0 {
 		r.publish()
+		r.complain(todo)
+	}
+}
+
+// maxUnreached is how many members are warned of one by one that no query can be for; the others are counted.
+const maxUnreached = 10
+
+// complain warns of new members that lie in no zone of the server block: queries for them never come here.
+func (r *roster) complain(todo []action) {
+	zones := plugin.Zones(plugin.OriginsFromArgsOrServerBlock(r.block, nil))
+	n := 0
+	for _, a := range todo {
+		if a.kind != add || len(zones) == 0 || zones.Matches(a.zone) != "" {
+			continue
+		}
+		if n++; n <= maxUnreached {
+			slog.Warningf("Catalog member zone %s from catalog %s is not served: it lies in no zone of server block %q", a.zone, a.by.listed.Origin, strings.Join(r.block, " "))
+		}
+	}
+	if n > maxUnreached {
+		slog.Warningf("%d more catalog member zones lie in no zone of server block %q", n-maxUnreached, strings.Join(r.block, " "))
 	}
 }
 

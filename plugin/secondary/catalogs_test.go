@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/catalog"
+
+	"github.com/coredns/caddy"
 )
 
 // TestDecide: what catalogs list, what members there are, and what is to be done about it. A catalog is written as
@@ -89,6 +92,37 @@ func TestMigrate(t *testing.T) {
 		until(t, "a look", func() bool { return strings.Contains(out.String(), "no SOA serial increase seen") })
 		if got := ask(t, s, "a.one.test."); got != tc.want {
 			t.Errorf("id %s: got %s, want %s", tc.id, got, tc.want)
+		}
+	}
+}
+
+// Members that lie in no zone of the server block are warned of: the first ten by name, the others by their number.
+func TestUnreachedMembers(t *testing.T) {
+	p := newPrimary(t)
+	list := fmt.Sprintf(catalogHead, 1) + "in.zones PTR in.example.\n"
+	for i := range 14 {
+		list += fmt.Sprintf("m%d.zones PTR m%d.test.\n", i, i)
+	}
+	p.set("catalog.example.", list)
+	for keys, want := range map[string]int{"dns://example.:53 dns://other.:53": 10, "dns://.:53": 0, "": 0} {
+		out := capture(t)
+		c := caddy.NewTestController("dns", "secondary catalog.example {\ntransfer from "+p.addr+"\ncatalog\n}")
+		c.ServerBlockKeys = strings.Fields(keys)
+		if err := setup(c); err != nil {
+			t.Fatal(err)
+		}
+		s := dnsserver.GetConfig(c).Plugin[0](nil).(Secondary)
+		s.roster.start(nil)
+		until(t, "the catalog", func() bool { return strings.Contains(out.String(), "Added catalog member zone m9.test.") })
+		s.roster.stop()
+		text := out.String()
+		one := fmt.Sprintf("[WARNING] plugin/secondary: Catalog member zone m0.test. from catalog catalog.example. is not served: it lies in no zone of server block %q", keys)
+		more := fmt.Sprintf("4 more catalog member zones lie in no zone of server block %q", keys)
+		if n := strings.Count(text, "is not served"); n != want || strings.Contains(text, one) != (want > 0) || strings.Contains(text, more) != (want > 0) {
+			t.Errorf("%q: %d warnings in\n%s", keys, n, text)
+		}
+		if strings.Contains(text, "zone in.example. from catalog catalog.example. is not served") {
+			t.Errorf("%q: %s", keys, text)
 		}
 	}
 }

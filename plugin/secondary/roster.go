@@ -14,6 +14,7 @@ import (
 type roster struct {
 	rooms    *rooms
 	transfer *transfer.Transfer // told of changes; set before start
+	block    []string           // the keys of the server block, nil if they are not known
 
 	mu       sync.RWMutex
 	replicas map[string]*replica // by name

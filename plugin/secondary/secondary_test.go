@@ -113,11 +113,13 @@ func newPrimary(t testing.TB) *primary {
 			w.WriteMsg(new(dns.Msg).SetRcode(r, rcode))
 		}
 	})}
-	done := make(chan struct{})
+	done, started := make(chan struct{}), make(chan struct{})
+	s.NotifyStartedFunc = func() { close(started) }
 	go func() {
 		defer close(done)
 		s.ActivateAndServe()
 	}()
+	<-started // one that has not started does not end
 	t.Cleanup(func() {
 		s.Shutdown()
 		<-done
@@ -255,7 +257,7 @@ func becomes(t testing.TB, s Secondary, name, want string) {
 
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(8 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not happen", what)
 		}

@@ -36,6 +36,7 @@ type settings struct {
 	falls   bool
 	keys    []string // of the server block
 	root    string   // the folder of relative names
+	limits  fetch.Limits
 
 	serverName string // of primaries with TLS
 }
@@ -43,7 +44,7 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: "secondary",
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		s.source = new(source)
+		s.source = &source{limits: s.limits}
 		for _, z := range l.Args {
 			if plugin.Host(z).NormalizeExact() == nil {
 				return fmt.Errorf("invalid zone %q", z)
@@ -152,13 +153,17 @@ func setStorage(s *settings, l *corefile.Line) error {
 	return nil
 }
 
-func setup(c *caddy.Controller) error {
+func setup(c *caddy.Controller) error { return setupWith(c, file.TransferLimits()) }
+
+// setupWith is setup with limits of transfers for which the Corefile sets none.
+func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	cfg := dnsserver.GetConfig(c)
-	all, err := directive.ParseEach(c, settings{keys: c.ServerBlockKeys, root: cfg.Root})
+	all, err := directive.ParseEach(c, settings{keys: c.ServerBlockKeys, root: cfg.Root, limits: limits})
 	if err != nil {
 		return err
 	}
 	s := Secondary{roster: newRoster()}
+	s.roster.block = c.ServerBlockKeys
 	s.Zones = file.Zones{Z: map[string]*file.Zone{}}
 	for _, line := range all {
 		if line.falls {

@@ -57,7 +57,7 @@ func (s *Shed) WireSelf() plugin.Handler { return s }
 
 // full reports whether the listener cannot send more.
 func full(ctx context.Context) bool {
-	server, ok := ctx.Value(dnsserver.Key{}).(interface{ Shed() bool })
+	server, ok := ctx.Value(plugin.ServerKey{}).(interface{ Shed() bool })
 	return ok && server.Shed()
 }
 

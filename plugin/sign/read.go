@@ -77,6 +77,7 @@ func read(f io.Reader, origin, name string, serial *uint32) (*zone.Builder, *dns
 			}
 			soa = rr.(*dns.SOA)
 		}
+		b.At(p.Entry())
 		if err := b.Add(rec.Owner, rec.Type, rec.TTL, rdata); err != nil {
 			return nil, nil, fmt.Errorf("file %q: %w", name, err)
 		}

@@ -393,3 +393,19 @@ func TestTTLs(t *testing.T) {
 		t.Errorf("TTL of NS records: %d", ttl)
 	}
 }
+
+// What Sign returns has its apex in the fields where others look for it.
+func TestSignedApex(t *testing.T) {
+	s := signer(t, dns.ECDSAP256SHA256)
+	now := time.Now()
+	z, err := s.Sign(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z.SOA == nil || z.SOA.Serial != uint32(now.Unix()) || len(z.NS) == 0 || len(z.SIGSOA) != 1 || len(z.SIGNS) != 1 {
+		t.Errorf("%+v", z.Apex)
+	}
+	if rrs, err := z.ApexIfDefined(); err != nil || len(rrs) != 3+len(z.NS) {
+		t.Errorf("%v, %v", rrs, err)
+	}
+}

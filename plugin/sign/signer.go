@@ -68,7 +68,27 @@ func (s *Signer) Sign(now time.Time) (*file.Zone, error) {
 	z := file.NewZone(s.origin, s.signedFile())
 	z.NSEC3 = s.nsec3
 	z.Replace(signed)
-	return z, nil
+	return z, fillApex(z)
+}
+
+// fillApex has the exported fields of a zone say what its version has at the apex.
+func fillApex(z *file.Zone) error {
+	rrs, err := z.ApexIfDefined()
+	for _, rr := range rrs {
+		switch rr := rr.(type) {
+		case *dns.SOA:
+			z.SOA = rr
+		case *dns.NS:
+			z.NS = append(z.NS, rr)
+		case *dns.RRSIG:
+			if rr.TypeCovered == dns.TypeSOA {
+				z.SIGSOA = append(z.SIGSOA, rr)
+			} else {
+				z.SIGNS = append(z.SIGNS, rr)
+			}
+		}
+	}
+	return err
 }
 
 // sign is Sign that can be given up.

@@ -3,6 +3,7 @@ package template
 import (
 	"github.com/coredns/coredns/plugin"
 
+	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -19,6 +20,25 @@ var (
 	templateFailures = failures("template_failures_total", "Counter of texts that could not be rendered.")
 	rrFailures       = failures("rr_failures_total", "Counter of rendered texts that were no resource record.")
 )
+
+// countFrom0 makes the series of t for a server. Of those that are for all classes or types it is not known which there
+// will be.
+func (t *template) countFrom0(server, view string) {
+	if t.class == dns.ClassANY || t.qtype == dns.TypeANY {
+		return
+	}
+	for _, zone := range t.zones {
+		labels := []string{server, zone, view, dns.Class(t.class).String(), dns.Type(t.qtype).String()}
+		matches.WithLabelValues(labels...)
+		for s, records := range t.sections {
+			for i := range records {
+				each := append(labels[:len(labels):len(labels)], sectionNames[s], records[i].text.Tree.Root.String())
+				templateFailures.WithLabelValues(each...)
+				rrFailures.WithLabelValues(each...)
+			}
+		}
+	}
+}
 
 func failures(name, help string) *prometheus.CounterVec {
 	labels := append(append([]string(nil), matchLabels...), "section", "template")

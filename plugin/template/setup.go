@@ -147,7 +147,16 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	cfg := dnsserver.GetConfig(c)
+	c.OnStartup(func() error {
+		for _, server := range dnsserver.Labels(c.ServerBlockKeys, cfg) {
+			for i := range h.Templates {
+				h.Templates[i].countFrom0(server, cfg.ViewName)
+			}
+		}
+		return nil
+	})
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		h.Next = next
 		return h
 	})

@@ -22,10 +22,16 @@ type MetricFamily struct {
 	Metrics []any // of type series
 }
 
-// series is one series of a metric: a counter, gauge or untyped value, or a histogram's or summary's sum and count.
+// series is one series of a metric, its numbers as text: Value of a counter, gauge or untyped one, and else Count and Sum, with
+// Buckets of a histogram (how many are below each bound) or Quantiles of a summary. Other packages reach the fields by reflection
+// or as JSON.
 type series struct {
-	labels map[string]string
-	value  string
+	Labels    map[string]string `json:"labels,omitempty"`
+	Value     string            `json:"value,omitempty"`
+	Buckets   map[string]string `json:"buckets,omitempty"`
+	Quantiles map[string]string `json:"quantiles,omitempty"`
+	Count     string            `json:"count,omitempty"`
+	Sum       string            `json:"sum,omitempty"`
 }
 
 // Scrape returns the metrics that url shows, by name, nil if it shows none.
@@ -59,25 +65,34 @@ func parseMetrics(r io.Reader) (all []*MetricFamily) {
 }
 
 func newSeries(m *dto.Metric) series {
-	s := series{labels: map[string]string{}}
+	s := series{Labels: map[string]string{}}
 	for _, l := range m.GetLabel() {
-		s.labels[l.GetName()] = l.GetValue()
+		s.Labels[l.GetName()] = l.GetValue()
 	}
 	switch {
 	case m.Counter != nil:
-		s.value = number(m.Counter.GetValue())
+		s.Value = number(m.Counter.GetValue())
 	case m.Gauge != nil:
-		s.value = number(m.Gauge.GetValue())
+		s.Value = number(m.Gauge.GetValue())
 	case m.Untyped != nil:
-		s.value = number(m.Untyped.GetValue())
+		s.Value = number(m.Untyped.GetValue())
 	case m.Histogram != nil:
-		s.value = strconv.FormatUint(m.Histogram.GetSampleCount(), 10)
+		s.Count, s.Sum = number(float64(m.Histogram.GetSampleCount())), number(m.Histogram.GetSampleSum())
+		s.Buckets = map[string]string{}
+		for _, b := range m.Histogram.GetBucket() {
+			s.Buckets[number(b.GetUpperBound())] = number(float64(b.GetCumulativeCount()))
+		}
 	case m.Summary != nil:
-		s.value = strconv.FormatUint(m.Summary.GetSampleCount(), 10)
+		s.Count, s.Sum = number(float64(m.Summary.GetSampleCount())), number(m.Summary.GetSampleSum())
+		s.Quantiles = map[string]string{}
+		for _, q := range m.Summary.GetQuantile() {
+			s.Quantiles[number(q.GetQuantile())] = number(q.GetValue())
+		}
 	}
 	return s
 }
 
+// number is f as fmt.Sprint writes it.
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // MetricValue returns value and labels of the first series of the metric name; of a histogram or summary the value is
@@ -89,7 +104,7 @@ func MetricValue(name string, mfs []*MetricFamily) (string, map[string]string) {
 // MetricValueLabel is MetricValue for the first series one of whose labels has the value label.
 func MetricValueLabel(name, label string, mfs []*MetricFamily) (string, map[string]string) {
 	for s := range find(name, label, mfs) {
-		return s.value, s.labels
+		return s.number(), s.Labels
 	}
 	return "", nil
 }
@@ -100,7 +115,7 @@ func ScrapeMetricAsInt(addr string, name string, label string, nometricvalue int
 	sum, found := 0, false
 	for s := range find(name, label, Scrape(fmt.Sprintf("http://%s/metrics", addr))) {
 		found = true
-		if v, err := strconv.ParseFloat(s.value, 64); err == nil {
+		if v, err := strconv.ParseFloat(s.number(), 64); err == nil {
 			sum += int(v)
 		}
 	}
@@ -126,11 +141,14 @@ func find(name, label string, mfs []*MetricFamily) func(func(series) bool) {
 	}
 }
 
+// number is the value, or how many there are.
+func (s series) number() string { return s.Value + s.Count }
+
 func (s series) has(value string) bool {
 	if value == "" {
 		return true
 	}
-	for _, v := range s.labels {
+	for _, v := range s.Labels {
 		if v == value {
 			return true
 		}
@@ -141,9 +159,9 @@ func (s series) has(value string) bool {
 // String is the series as a scrape writes it, for messages of failed tests.
 func (s series) String() string {
 	var pairs []string
-	for k, v := range s.labels {
+	for k, v := range s.Labels {
 		pairs = append(pairs, fmt.Sprintf("%s=%q", k, v))
 	}
 	slices.Sort(pairs)
-	return "{" + strings.Join(pairs, ",") + "} " + s.value
+	return "{" + strings.Join(pairs, ",") + "} " + s.number()
 }

@@ -3,11 +3,13 @@ package test_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -148,6 +150,10 @@ size_bucket{le="1"} 1
 size_bucket{le="+Inf"} 2
 size_sum 7
 size_count 2
+# TYPE wait summary
+wait{quantile="0.5"} 0.25
+wait_sum 1.5
+wait_count 3
 `))
 	}))
 	defer srv.Close()
@@ -163,6 +169,20 @@ size_count 2
 	}
 	if v, labels := test.MetricValue("nothing", mfs); v != "" || labels != nil {
 		t.Errorf("got %s %v", v, labels)
+	}
+	shown := map[string]string{
+		"size": `{"buckets":{"+Inf":"2","1":"1"},"count":"2","sum":"7"}`,
+		"wait": `{"quantiles":{"0.5":"0.25"},"count":"3","sum":"1.5"}`,
+	}
+	for _, mf := range mfs {
+		if want := shown[mf.Name]; want != "" {
+			if got, err := json.Marshal(mf.Metrics[0]); err != nil || string(got) != want {
+				t.Errorf("%s: got %s, %v", mf.Name, got, err)
+			}
+		}
+	}
+	if v := reflect.ValueOf(mfs[1].Metrics[0]).FieldByName("Buckets"); !v.IsValid() || v.Interface().(map[string]string)["+Inf"] != "2" {
+		t.Errorf("%s has no field Buckets: %v", mfs[1].Name, mfs[1].Metrics[0])
 	}
 	addr := strings.TrimPrefix(srv.URL, "http://")
 	for label, want := range map[string]int{"": 7, "x.": 7, "b": 4, "none": -1} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
@@ -124,6 +125,7 @@ func setup(c *caddy.Controller) error {
 	}
 	s.perClient.window = s.window
 	shared := newState(s)
+	metrics.FromZero(c, shared.countFromZero)
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return &Throttle{Next: next, state: shared}
 	})

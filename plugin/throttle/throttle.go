@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -82,7 +81,7 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if len(r.Question) == 0 || t.isExempt(peer.Client.Addr()) {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	v := t.visit(ctx, &peer, serverOf(ctx).CookieOf(r, peer.Client.Addr()))
+	v := t.visit(ctx, &peer, plugin.CookieOf(ctx, r, peer.Client.Addr()))
 	over := v.tooManyQueries()
 	v.charge()
 	if over {
@@ -99,7 +98,7 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if !v.forgeable {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{ResponseWriter: w, visit: v, query: r}, r)
+	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{Wrapped: plugin.Wrapped{ResponseWriter: w}, visit: v, query: r}, r)
 	if plugin.ClientWrite(rcode) {
 		return rcode, err
 	}
@@ -182,12 +181,6 @@ func truncated(r *dns.Msg) *dns.Msg {
 	return m
 }
 
-// serverOf is the server of a query, nil if it is served without one.
-func serverOf(ctx context.Context) *dnsserver.Server {
-	s, _ := ctx.Value(dnsserver.Key{}).(*dnsserver.Server)
-	return s
-}
-
 // visit is one query on its way.
 type visit struct {
 	*state
@@ -202,7 +195,7 @@ func (s *state) visit(ctx context.Context, from *wire.Peer, cookie wire.CookieSt
 	if at.IsZero() {
 		at = s.now()
 	}
-	forgeable := cookie != wire.CookieValid && serverOf(ctx).Forgeable(from.Proto)
+	forgeable := cookie != wire.CookieValid && plugin.Forgeable(ctx, from.Proto)
 	return visit{s, ctx, from.Client.Addr(), forgeable, uint32(at.UnixMilli())}
 }
 

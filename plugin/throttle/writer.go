@@ -1,14 +1,14 @@
 package throttle
 
 import (
-	"crypto/tls"
-
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin"
 )
 
 // writer is the writer that the plugins below get: what is too much does not go to the client.
 type writer struct {
-	dns.ResponseWriter
+	plugin.Wrapped
 	visit
 	query *dns.Msg
 }
@@ -22,12 +22,4 @@ func (w *writer) WriteMsg(m *dns.Msg) error {
 		return w.ResponseWriter.WriteMsg(truncated(w.query))
 	}
 	return w.ResponseWriter.WriteMsg(m)
-}
-
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
-func (w *writer) ConnectionState() *tls.ConnectionState {
-	if c, ok := w.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
 }

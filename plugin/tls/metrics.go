@@ -7,6 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
+func init() { // of every label value, so that who watches them sees the first step, too
+	reloads.WithLabelValues("ok")
+	reloads.WithLabelValues("failed")
+}
+
 var (
 	reloads = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "certificate_reloads_total",

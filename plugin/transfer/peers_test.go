@@ -73,11 +73,13 @@ func (l *live) serve(t testing.TB, port int, secrets map[string]string) {
 		t.Fatal(err)
 	}
 	for _, s := range []*dns.Server{{Listener: listener, Handler: h, TsigSecret: secrets}, {PacketConn: conn, Handler: h, TsigSecret: secrets}} {
-		done := make(chan struct{})
+		started, done := make(chan struct{}), make(chan struct{})
+		s.NotifyStartedFunc = func() { close(started) } // one that has not started cannot be shut down
 		go func() {
 			defer close(done)
 			s.ActivateAndServe()
 		}()
+		<-started
 		t.Cleanup(func() {
 			s.Shutdown()
 			<-done

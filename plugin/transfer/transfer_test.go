@@ -469,11 +469,13 @@ func secondary(t *testing.T, secrets map[string]string, rcodes ...int) (addr str
 		}
 		w.WriteMsg(m)
 	})}
-	done := make(chan struct{})
+	started, done := make(chan struct{}), make(chan struct{})
+	s.NotifyStartedFunc = func() { close(started) } // one that has not started cannot be shut down
 	go func() {
 		defer close(done)
 		s.ActivateAndServe()
 	}()
+	<-started
 	t.Cleanup(func() {
 		s.Shutdown()
 		<-done
@@ -604,7 +606,7 @@ func TestNotifyEnds(t *testing.T) {
 
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not happen")
 		}

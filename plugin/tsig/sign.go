@@ -1,10 +1,10 @@
 package tsig
 
 import (
-	"crypto/tls"
 	"fmt"
 	"time"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -16,7 +16,7 @@ const fudge = 300
 // signer writes replies that are to be signed: it adds the TSIG record, which the listener's writer fills in
 // with the MAC when it has packed the message.
 type signer struct {
-	dns.ResponseWriter
+	plugin.Wrapped
 	query   *dns.Msg  // without its signature
 	sig     *dns.TSIG // of the query
 	written bool
@@ -44,20 +44,13 @@ func (s *signer) Write(b []byte) (int, error) {
 	return len(b), s.WriteMsg(m)
 }
 
-// ConnectionState is the TLS state of the query's connection, nil if there is none.
-func (s *signer) ConnectionState() *tls.ConnectionState {
-	if c, ok := s.ResponseWriter.(dns.ConnectionStater); ok {
-		return c.ConnectionState()
-	}
-	return nil
-}
-
-// complaint is the TSIG record of a reply to a query whose signature sig is bad (RFC 8945 §5.3.2). Only one that is about
-// the time will be signed, and tells ours.
-func complaint(sig *dns.TSIG, v verdict) *dns.TSIG {
+// complaint is the TSIG record of the reply with an id to a query whose signature sig is bad (RFC 8945 §5.3.2). Only
+// one that is about the time will be signed, and tells ours. Its original id is the reply's: the query's may have been
+// changed on its way.
+func complaint(id uint16, sig *dns.TSIG, v verdict) *dns.TSIG {
 	c := &dns.TSIG{
 		Hdr:       dns.RR_Header{Name: sig.Hdr.Name, Rrtype: dns.TypeTSIG, Class: dns.ClassANY},
-		Algorithm: sig.Algorithm, Fudge: fudge, OrigId: sig.OrigId, Error: v.errorOf(),
+		Algorithm: sig.Algorithm, Fudge: fudge, OrigId: id, Error: v.errorOf(),
 	}
 	if v == badTime {
 		now := uint64(time.Now().Unix())

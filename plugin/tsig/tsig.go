@@ -112,7 +112,7 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	logger.Debugf("TSIG validation failed: %v %v", dns.TypeToString[state.QType()], w.TsigStatus())
 	m := new(dns.Msg).SetRcode(r, dns.RcodeNotAuth)
 	state.SizeAndDo(m)
-	m.Extra = append(m.Extra, complaint(sig, v))
+	m.Extra = append(m.Extra, complaint(r.Id, sig, v))
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }
 
@@ -120,7 +120,7 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 func (t *TSIGServer) serveSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, sig *dns.TSIG) (int, error) {
 	bare := *r
 	bare.Extra = r.Extra[: len(r.Extra)-1 : len(r.Extra)-1]
-	sw := &signer{ResponseWriter: w, query: &bare, sig: sig}
+	sw := &signer{Wrapped: plugin.Wrapped{ResponseWriter: w}, query: &bare, sig: sig}
 	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, sw, &bare)
 	if !plugin.ClientWrite(rcode) && !sw.written {
 		// The server would write this reply without a signature.

@@ -31,7 +31,7 @@ func PathWithWildcard(s, prefix string) (string, bool) {
 // "/skydns/local/skydns/x".
 func Domain(s string) string {
 	_, key, _ := strings.Cut(strings.TrimPrefix(s, "/"), "/")
-	labels := strings.Split(key, "/")
+	labels := strings.FieldsFunc(key, func(r rune) bool { return r == '/' }) // a slash too many makes no label
 	slices.Reverse(labels)
 	return dnsutil.Join(labels...)
 }

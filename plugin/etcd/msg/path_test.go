@@ -55,6 +55,7 @@ func TestDomain(t *testing.T) {
 	for key, want := range map[string]string{
 		"/skydns/local/skydns/staging/web/a":  "a.web.staging.skydns.local.",
 		"/skydns/local/skydns/staging/web/a/": "a.web.staging.skydns.local.",
+		"/skydns/local//skydns/x":             "x.skydns.local.",
 		"skydns/local/skydns":                 "skydns.local.",
 		"/c/org/example":                      "example.org.",
 		"/skydns/local":                       "local.",

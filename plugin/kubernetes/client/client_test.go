@@ -181,12 +181,16 @@ func TestMetrics(t *testing.T) {
 	c := testClient(t, Config{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, jsonList) })
 	host := c.Host()
 	ok := func() float64 { return testutil.ToFloat64(requestResults.WithLabelValues("200", "GET", host)) }
+	failed := func() float64 {
+		return testutil.ToFloat64(requestResults.WithLabelValues("<error>", "GET", "127.0.0.1:1"))
+	}
+	okBefore, failedBefore := ok(), failed()
 	var all []string
 	if _, err := c.List(context.Background(), Services, Options{}, names(&all)); err != nil {
 		t.Fatal(err)
 	}
-	if ok() != 1 {
-		t.Errorf("%v requests counted", ok())
+	if ok() != okBefore+1 {
+		t.Errorf("%v requests counted, before %v", ok(), okBefore)
 	}
 	gone, err := New(Config{Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
@@ -195,8 +199,8 @@ func TestMetrics(t *testing.T) {
 	if _, err := gone.List(context.Background(), Services, Options{}, nil); err == nil {
 		t.Fatal("an answer from nobody")
 	}
-	if n := testutil.ToFloat64(requestResults.WithLabelValues("<error>", "GET", "127.0.0.1:1")); n != 1 {
-		t.Errorf("%v failures counted", n)
+	if failed() != failedBefore+1 {
+		t.Errorf("%v failures counted, before %v", failed(), failedBefore)
 	}
 	if label("a\xffb") != "a\uFFFDb" {
 		t.Error("a label that is no UTF-8")

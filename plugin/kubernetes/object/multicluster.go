@@ -5,35 +5,12 @@ import (
 	"reflect"
 	"slices"
 
-	api "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	mcs "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 )
-
-// Labels of an endpoint slice that another cluster exports (KEP-1645).
-const (
-	labelServiceName   = "multicluster.kubernetes.io/service-name"
-	labelSourceCluster = "multicluster.kubernetes.io/source-cluster"
-)
-
-// ServiceImportType says how an imported service is reached.
-type ServiceImportType string
-
-// The types of imported services.
-const (
-	ClusterSetIP ServiceImportType = "ClusterSetIP"
-	Headless     ServiceImportType = "Headless"
-)
-
-// ServiceImportPort is a port of an imported service.
-type ServiceImportPort struct {
-	Name        string       `json:"name,omitempty"`
-	Protocol    api.Protocol `json:"protocol,omitempty"`
-	AppProtocol *string      `json:"appProtocol,omitempty"`
-	Port        int32        `json:"port"`
-}
 
 // ServiceImport is a trimmed ServiceImport of multicluster.x-k8s.io/v1alpha1.
 type ServiceImport struct {
@@ -43,8 +20,8 @@ type ServiceImport struct {
 	// Index is ServiceImportKey of the two above.
 	Index      string
 	ClusterIPs []string
-	Type       ServiceImportType
-	Ports      []ServiceImportPort
+	Type       mcs.ServiceImportType
+	Ports      []mcs.ServicePort
 
 	*Empty
 }
@@ -54,8 +31,8 @@ func ServiceImportKey(name, namespace string) string { return name + "." + names
 
 // ToServiceImport converts a ServiceImport to a *ServiceImport. See ToFunc.
 //
-// The API's Go type lives in a module that we do not depend on. It is known by its name
-// and read through its JSON form; *unstructured.Unstructured of that kind works, too.
+// It may be the API's own, *unstructured.Unstructured of that kind, or a type of that name of some other version of the
+// API: what is read is its JSON form.
 func ToServiceImport(obj meta.Object) (meta.Object, error) {
 	if !isServiceImport(obj) {
 		return nil, unexpected(obj)
@@ -64,13 +41,7 @@ func ToServiceImport(obj meta.Object) (meta.Object, error) {
 	if err != nil {
 		return nil, unexpected(obj)
 	}
-	var whole struct {
-		Spec struct {
-			Type  ServiceImportType   `json:"type"`
-			IPs   []string            `json:"ips"`
-			Ports []ServiceImportPort `json:"ports"`
-		} `json:"spec"`
-	}
+	var whole mcs.ServiceImport
 	if err := json.Unmarshal(b, &whole); err != nil {
 		return nil, unexpected(obj)
 	}
@@ -100,7 +71,7 @@ func isServiceImport(obj meta.Object) bool {
 }
 
 // Headless reports whether the imported service has no address of its own.
-func (s *ServiceImport) Headless() bool { return s.Type == Headless }
+func (s *ServiceImport) Headless() bool { return s.Type == mcs.Headless }
 
 // DeepCopyObject implements runtime.Object.
 func (s *ServiceImport) DeepCopyObject() runtime.Object {
@@ -150,8 +121,8 @@ func EndpointSliceToMultiClusterEndpoints(obj meta.Object) (meta.Object, error) 
 	if !ok {
 		return nil, unexpected(obj)
 	}
-	e := &MultiClusterEndpoints{Endpoints: *trimSlice(slice, false), ClusterId: slice.Labels[labelSourceCluster]}
-	e.Index = MultiClusterEndpointsKey(slice.Labels[labelServiceName], slice.Namespace)
+	e := &MultiClusterEndpoints{Endpoints: *trimSlice(slice, false), ClusterId: slice.Labels[mcs.LabelSourceCluster]}
+	e.Index = MultiClusterEndpointsKey(slice.Labels[mcs.LabelServiceName], slice.Namespace)
 	*slice = discovery.EndpointSlice{}
 	return e, nil
 }

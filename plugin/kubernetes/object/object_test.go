@@ -13,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	mcs "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -37,7 +38,7 @@ func newService() *api.Service {
 func newEndpointSlice() *discovery.EndpointSlice {
 	return &discovery.EndpointSlice{
 		ObjectMeta: meta.ObjectMeta{Name: "web-a", Namespace: "ns1", ResourceVersion: "6", Labels: map[string]string{
-			discovery.LabelServiceName: "web", labelServiceName: "far", labelSourceCluster: "east"}},
+			discovery.LabelServiceName: "web", mcs.LabelServiceName: "far", mcs.LabelSourceCluster: "east"}},
 		Endpoints: []discovery.Endpoint{
 			{Addresses: []string{"192.0.2.1", "192.0.2.2"}, Hostname: ptr("h1"), NodeName: ptr("n1"), Zone: ptr("Zone-A"), TargetRef: &api.ObjectReference{Name: "web-1"},
 				Conditions: discovery.EndpointConditions{Ready: ptr(true)}},
@@ -51,6 +52,12 @@ func newEndpointSlice() *discovery.EndpointSlice {
 func newPod() *api.Pod {
 	return &api.Pod{ObjectMeta: meta.ObjectMeta{Name: "p1", Namespace: "ns1", ResourceVersion: "7", Labels: map[string]string{"a": "b"}},
 		Status: api.PodStatus{PodIP: "192.0.2.1", PodIPs: []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}}}}
+}
+
+// newImportOfAPI is what newImport is, as the API's Go package has it.
+func newImportOfAPI() *mcs.ServiceImport {
+	return &mcs.ServiceImport{ObjectMeta: meta.ObjectMeta{Name: "db", Namespace: "ns1", ResourceVersion: "8"}, Spec: mcs.ServiceImportSpec{
+		Type: mcs.Headless, IPs: []string{"192.0.2.9"}, Ports: []mcs.ServicePort{{Name: "sql", Protocol: api.ProtocolTCP, Port: 5432, AppProtocol: ptr("x")}}}}
 }
 
 func newImport() *unstructured.Unstructured {
@@ -85,6 +92,7 @@ func TestConversions(t *testing.T) {
 		{"empty slice with zones", EndpointSliceToEndpointsWithZones, bare, `{"Version":"6","Name":"web-a","Namespace":"ns1","Index":"web.ns1","IndexIP":null,"Subsets":[{"Addresses":null,"Ports":[{"Port":-1,"Name":"","Protocol":""}]}],"Zones":null}`},
 		{"pod", ToPod, newPod(), `{"Version":"7","PodIP":"192.0.2.1","Name":"p1","Namespace":"ns1","Labels":{"a":"b"},"PodIPs":["192.0.2.1","2001:db8::1"]}`},
 		{"namespace", ToNamespace, &api.Namespace{ObjectMeta: meta.ObjectMeta{Name: "ns1", ResourceVersion: "1"}}, `{"Version":"1","Name":"ns1"}`},
+		{"import of the API's type", ToServiceImport, newImportOfAPI(), `{"Version":"8","Name":"db","Namespace":"ns1","Index":"db.ns1","ClusterIPs":["192.0.2.9"],"Type":"Headless","Ports":[{"name":"sql","protocol":"TCP","appProtocol":"x","port":5432}]}`},
 		{"import", ToServiceImport, newImport(), `{"Version":"8","Name":"db","Namespace":"ns1","Index":"db.ns1","ClusterIPs":["192.0.2.9"],"Type":"Headless","Ports":[{"name":"sql","protocol":"TCP","appProtocol":"x","port":5432}]}`},
 	} {
 		got := convert(t, tc.f, tc.obj)
@@ -107,7 +115,11 @@ func TestConversions(t *testing.T) {
 	if mc.ClusterId != "east" || mc.Index != "far.ns1" || mc.GetName() != "web-a" || len(mc.Subsets[0].Addresses) != 3 {
 		t.Errorf("multicluster endpoints %+v", mc)
 	}
-	if !convert(t, ToServiceImport, newImport()).(*ServiceImport).Headless() {
+	imported := convert(t, ToServiceImport, newImport()).(*ServiceImport)
+	if typ := imported.Type; typ != newImportOfAPI().Spec.Type { // they are of one type
+		t.Errorf("type %s", typ)
+	}
+	if !imported.Headless() {
 		t.Error("the import is not headless")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,9 +201,13 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// meanwhiles counts the runs of TestScrapeMeanwhile.
+var meanwhiles atomic.Int32
+
 // A scrape while lanes count sees each query whole, and none twice.
 func TestScrapeMeanwhile(t *testing.T) {
-	s := SeriesOf("meanwhile", ".", "")
+	server := fmt.Sprintf("meanwhile%d", meanwhiles.Add(1)) // what is counted begins at 0
+	s := SeriesOf(server, ".", "")
 	ctx, cancel := context.WithCancel(context.Background())
 	const loops, rounds = 3, 3000
 	done := make(chan struct{}, loops)
@@ -230,11 +235,11 @@ func TestScrapeMeanwhile(t *testing.T) {
 		cancel()
 	}()
 	for ctx.Err() == nil {
-		if m := scrape(t, "meanwhile")["coredns_dns_unanswered_total  ."]; m != nil && int(m.Counter.GetValue())%2 != 0 {
+		if m := scrape(t, server)["coredns_dns_unanswered_total  ."]; m != nil && int(m.Counter.GetValue())%2 != 0 {
 			t.Fatal("a batch was seen in its middle")
 		}
 	}
-	all := scrape(t, "meanwhile")
+	all := scrape(t, server)
 	if n := all["coredns_dns_unanswered_total  ."].Counter.GetValue(); n != 2*loops*rounds {
 		t.Errorf("counted %v of %d", n, 2*loops*rounds)
 	}

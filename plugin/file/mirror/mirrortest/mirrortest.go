@@ -24,15 +24,19 @@ func Answers(t *testing.T, h plugin.Handler, cases map[string]string) {
 		h.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion(name, dns.StringToType[typ]))
 		got := "nothing"
 		if rec.Msg != nil {
-			all := []string{dns.RcodeToString[rec.Msg.Rcode]}
-			for _, rr := range rec.Msg.Answer {
-				all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
-			}
-			slices.Sort(all[1:])
-			got = strings.Join(all, " ")
+			got = answer(rec.Msg)
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", question, got, want)
 		}
 	}
+}
+
+func answer(m *dns.Msg) string {
+	all := []string{dns.RcodeToString[m.Rcode]}
+	for _, rr := range m.Answer {
+		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
+	}
+	slices.Sort(all[1:])
+	return strings.Join(all, " ")
 }
