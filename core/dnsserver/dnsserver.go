@@ -19,9 +19,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/chain"
+	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
 	"github.com/pires/go-proxyproto"
@@ -45,32 +46,30 @@ var (
 // Context keys of a query's context.
 type (
 	// Key holds the *Server.
-	Key struct{}
+	Key = plugin.ServerKey
 	// LoopKey holds an int: how often the query has come back through the server's chain.
-	LoopKey struct{}
+	LoopKey = plugin.LoopKey
 	// ViewKey holds a string: the view that the query was led to, "" if none.
-	ViewKey struct{}
+	ViewKey = plugin.ViewKey
 	// HTTPRequestKey holds the *http.Request of a query that came over HTTP.
-	HTTPRequestKey struct{}
+	HTTPRequestKey = doh.RequestKey
 )
 
-// FilterFunc decides whether a query belongs to a block. All of a block's filters must say so.
-type FilterFunc func(context.Context, *request.Request) bool
+type (
+	// FilterFunc decides whether a query belongs to a block. All of a block's filters must say so.
+	FilterFunc = chain.FilterFunc
+	// Viewer is a plugin that makes its block a view: one of several blocks for the same
+	// zone, chosen query by query.
+	Viewer = chain.Viewer
+	// WireViewer is a Viewer that can also decide on a query that is not unpacked.
+	WireViewer = chain.WireViewer
+	// MetadataCollector is a plugin that gathers metadata about a query before it is
+	// led to a block.
+	MetadataCollector = chain.Collector
+)
 
-// Viewer is a plugin that makes its block a view: one of several blocks for the same
-// zone, chosen query by query.
-type Viewer interface {
-	// Filter reports whether the query belongs to the view.
-	Filter(ctx context.Context, req *request.Request) bool
-	// ViewName is the view's name, for metrics.
-	ViewName() string
-}
-
-// MetadataCollector is a plugin that gathers metadata about a query before it is
-// led to a block.
-type MetadataCollector interface {
-	Collect(context.Context, request.Request) context.Context
-}
+// Inner reports whether the query of ctx is a question of a plugin's own (package upstream), and not one of a client.
+func Inner(ctx context.Context) bool { return plugin.Inner(ctx) }
 
 // Config is what one key of a server block configures: a zone at a port. The keys
 // of a block share the settings that its directives make.
@@ -144,7 +143,7 @@ type Config struct {
 	handlers map[string]plugin.Handler // by name, once the chain is made; of several the first
 	chain    []plugin.Handler          // all of them in the chain's order
 	first    *Config                   // the config of the block's first key
-	place    place                     // where it stands in the Corefile
+	pos      keyPos                    // where it stands in the Corefile
 }
 
 // AddPlugin puts a plugin at the end of the block's chain.

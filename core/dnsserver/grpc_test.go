@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
@@ -41,7 +42,7 @@ func TestGRPCCodes(t *testing.T) {
 	most := 1000
 	cfg.Limits.QueryBytes = &most
 	s := serving(t, cfg)
-	c := dialGRPC(t, s.addr, credentials.NewTLS(trusting))
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
 	reply := query("www.")
 	reply.Response = true
 	long := packed(t, query(strings.Repeat("a.", 100)))
@@ -134,25 +135,26 @@ func TestGRPCWithoutSocket(t *testing.T) {
 }
 
 func TestGRPCConnections(t *testing.T) {
-	cfg := blockFor(t, "grpc", second)
+	g := newGate(t)
+	cfg := blockFor(t, "grpc", g)
 	most := 3
 	cfg.MaxGRPCConnections = &most
 	s := serving(t, cfg)
 	busy := make(chan error, 2)
 	for range 2 {
 		go func() {
-			_, err := connect(t, "grpc", s.addr).ask(query("slow."))
+			_, err := clients.Connect(t, "grpc", s.addr).Ask(query("slow."))
 			busy <- err
 		}()
 	}
-	time.Sleep(100 * time.Millisecond)
+	g.holds(t, 2)
 	for range 10 {
 		dial(t, s.addr)
 	}
-	begin := time.Now()
-	if _, err := connect(t, "grpc", s.addr).ask(query("www.")); err != nil || time.Since(begin) > 600*time.Millisecond {
-		t.Errorf("%v after %v", err, time.Since(begin))
+	if _, err := clients.Connect(t, "grpc", s.addr).Ask(query("www.")); err != nil {
+		t.Error(err)
 	}
+	g.open()
 	for range 2 {
 		if err := <-busy; err != nil {
 			t.Errorf("a connection at work was closed: %v", err)
@@ -163,9 +165,10 @@ func TestGRPCConnections(t *testing.T) {
 // TestGRPCSlowMessage has a call whose message does not come.
 func TestGRPCSlowMessage(t *testing.T) {
 	cfg := blockFor(t, "grpc", new(laneHandler))
-	cfg.ReadTimeout = 200 * time.Millisecond
+	cfg.ReadTimeout = 500 * time.Millisecond
 	s := serving(t, cfg)
 	before := limitedTo(s, "read_time")
+	begin := time.Now()
 	p := unspokenH2(t, s.addr)
 	p.conn.Write([]byte(http2.ClientPreface))
 	p.framer.WriteSettings()
@@ -173,7 +176,6 @@ func TestGRPCSlowMessage(t *testing.T) {
 	p.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	p.open(1, false, ":method", "POST", ":scheme", "https", ":path", "/coredns.dns.DnsService/Query", ":authority", "a", "content-type", "application/grpc", "te", "trailers")
 	p.framer.WriteData(1, false, []byte{0, 0, 0})
-	begin := time.Now()
 	for {
 		f := p.until()
 		if h, ok := f.(*http2.MetaHeadersFrame); ok && h.StreamEnded() {
@@ -183,8 +185,8 @@ func TestGRPCSlowMessage(t *testing.T) {
 			break
 		}
 	}
-	if took := time.Since(begin); !around(took, 200*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
-		t.Errorf("after %v, counted %d", took, limitedTo(s, "read_time")-before)
+	if !since(begin, 500*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
+		t.Errorf("after %v, counted %d", time.Since(begin), limitedTo(s, "read_time")-before)
 	}
 }
 
@@ -192,29 +194,29 @@ func TestGRPCPlain(t *testing.T) {
 	cfg := blockFor(t, "grpc", new(laneHandler))
 	cfg.TLSConfig = nil
 	s := serving(t, cfg)
-	if r, err := dialGRPC(t, s.addr, insecure.NewCredentials()).ask(query("www.")); err != nil || len(r.Answer) != 1 {
+	if r, err := clients.DialGRPC(t, s.addr, insecure.NewCredentials()).Ask(query("www.")); err != nil || len(r.Answer) != 1 {
 		t.Errorf("got %v, %v", r, err)
 	}
 }
 
 func TestGRPCStops(t *testing.T) {
-	s := serving(t, blockFor(t, "grpc", echo))
+	g := newGate(t)
+	s := serving(t, blockFor(t, "grpc", g))
 	silent, err := net.Dial("tcp", s.addr) // is not waited for
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	c := connect(t, "grpc", s.addr)
+	c := clients.Connect(t, "grpc", s.addr)
 	done := make(chan error)
 	go func() {
-		_, err := c.ask(query("slow."))
+		_, err := c.Ask(query("slow."))
 		done <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
-	begin := time.Now()
-	if err := s.base().Stop(); err != nil || time.Since(begin) > 2*time.Second {
-		t.Errorf("%v after %v", err, time.Since(begin))
-	}
+	g.holds(t, 1)
+	ended := stopping(t, s.base())
+	g.open()
+	ended()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -238,7 +240,7 @@ func TestGRPCSpan(t *testing.T) {
 	}}, tracer}
 	var _ plugin.Handler = h
 	s := serving(t, blockFor(t, "grpc", h))
-	c := dialGRPC(t, s.addr, credentials.NewTLS(trusting))
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
 	parent := tracer.StartSpan("parent")
 	headers := ot.TextMapCarrier{}
 	if err := tracer.Inject(parent.Context(), ot.HTTPHeaders, ot.HTTPHeadersCarrier{}); err != nil {

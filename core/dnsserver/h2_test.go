@@ -14,6 +14,8 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/coredns/coredns/test/clients"
 )
 
 // h2Peer speaks HTTP/2 frame by frame.
@@ -44,7 +46,7 @@ func unspokenH2(t *testing.T, addr string) *h2Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.SetDeadline(time.Now().Add(askTime))
+	conn.SetDeadline(time.Now().Add(clients.AskTime))
 	t.Cleanup(func() { conn.Close() })
 	p := &h2Peer{T: t, conn: conn, framer: http2.NewFramer(conn, conn)}
 	p.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -372,8 +374,8 @@ func FuzzH2(f *testing.F) {
 	f.Add(frames.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ours, theirs := net.Pipe()
-		tr := &streamTransport{server: sh.Server, admission: newAdmission(sh.Server), conns: map[transportConn]struct{}{}}
-		c := &httpsConn{server: sh}
+		tr := newStreamTransport(sh.Server, clientAuth{})
+		c := new(httpsConn)
 		c.open(tr, ours, nil, func() {})
 		go io.Copy(io.Discard, theirs)
 		go func() {
@@ -382,7 +384,7 @@ func FuzzH2(f *testing.F) {
 			theirs.Write(b)
 			theirs.Close()
 		}()
-		h := newH2Conn(sh, &c.endpoint)
+		h := newH2Conn(&c.endpoint)
 		h.serve()
 		ours.Close()
 		if h.atWork != 0 || len(h.streams) != 0 || h.waiting != 0 || h.stint.lane != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
+
+	"github.com/coredns/coredns/test/clients"
 )
 
 // TestH2Windows has a client that lets replies in by the spoonful.
@@ -115,7 +117,8 @@ func TestH2SlowBody(t *testing.T) {
 
 // TestH2Streams opens more streams than there may be, and resets them: what they asked still counts.
 func TestH2Streams(t *testing.T) {
-	cfg := blockFor(t, "https", echo)
+	g := newGate(t)
+	cfg := blockFor(t, "https", g)
 	most := 4
 	cfg.Limits.Streams = &most
 	s := serving(t, cfg)
@@ -136,42 +139,52 @@ func TestH2Streams(t *testing.T) {
 	if n := limitedTo(s, "streams") - before; n != 20 {
 		t.Errorf("counted %d", n)
 	}
-	time.Sleep(400 * time.Millisecond)
-	p.post(id, "www.")
-	if got, _, m := p.reply(); got != id || m == nil || len(m.Answer) != 1 {
+	g.open()
+	eventually(t, "there is room again", func() bool {
+		p.post(id, "www.")
+		if _, refused := p.until().(*http2.RSTStreamFrame); refused {
+			id += 2
+			return false
+		}
+		return true
+	})
+	p.until() // the body
+	p.post(id+2, "www.")
+	if got, _, m := p.reply(); got != id+2 || m == nil || len(m.Answer) != 1 {
 		t.Errorf("got %d %v", got, m)
 	}
 }
 
 // TestH2Reset has a client that is not interested any more: the context of its query ends.
 func TestH2Reset(t *testing.T) {
-	cancelled := make(chan error, 1)
-	s := serving(t, blockFor(t, "https", handlerUntilCancelled(cancelled)))
+	began, cancelled := make(chan struct{}, 1), make(chan error, 1)
+	s := serving(t, blockFor(t, "https", handlerUntilCancelled(began, cancelled)))
 	p := rawH2(t, s.addr)
 	p.post(1, "www.")
-	time.Sleep(50 * time.Millisecond)
+	<-began
 	p.framer.WriteRSTStream(1, http2.ErrCodeCancel)
 	select {
 	case <-cancelled:
-	case <-time.After(2 * time.Second):
+	case <-time.After(clients.AskTime):
 		t.Error("the query goes on")
 	}
 	p.post(3, "www.")
-	time.Sleep(50 * time.Millisecond)
+	<-began
 	p.conn.Close()
 	select {
 	case <-cancelled:
-	case <-time.After(2 * time.Second):
+	case <-time.After(clients.AskTime):
 		t.Error("the query goes on without its connection")
 	}
 }
 
 // TestH2GoesAway stops a server in the midst of a client's questions.
 func TestH2GoesAway(t *testing.T) {
-	s := serving(t, blockFor(t, "https", echo))
+	h := newGate(t)
+	s := serving(t, blockFor(t, "https", h))
 	p := rawH2(t, s.addr)
 	p.post(1, "slow.")
-	time.Sleep(50 * time.Millisecond)
+	h.holds(t, 1)
 	go s.base().Stop()
 	if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.LastStreamID != h2MaxWindow || g.ErrCode != http2.ErrCodeNo {
 		t.Errorf("got %v", g)
@@ -183,6 +196,7 @@ func TestH2GoesAway(t *testing.T) {
 	if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 3 || g.ErrCode != http2.ErrCodeNo {
 		t.Errorf("got %v", g)
 	}
+	h.open()
 	if id, _, m := p.reply(); id != 1 || len(m.Answer) != 1 {
 		t.Errorf("got %d %v", id, m)
 	}

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestHTTP3Responses(t *testing.T) {
 	cfg := blockFor(t, "https3", new(laneHandler))
-	cfg.ReadTimeout = 200 * time.Millisecond
+	cfg.ReadTimeout = time.Second
 	s := serving(t, cfg)
-	c := dialHTTP3(t, s.addr, "")
+	c := clients.DialHTTP3(t, s.addr, "")
 	for _, tc := range []struct {
 		method, target, body string
 		status               int
@@ -32,7 +33,7 @@ func TestHTTP3Responses(t *testing.T) {
 	} {
 		counted := vars.HTTPS3ResponsesCount.WithLabelValues(s.base().Addr, fmt.Sprint(tc.status))
 		before := testutil.ToFloat64(counted)
-		if got, _ := c.get(t, tc.method, tc.target, tc.body); got.status != tc.status {
+		if got, _ := get(t, c, tc.method, tc.target, tc.body); got.status != tc.status {
 			t.Errorf("%s %.20s: got %+v", tc.method, tc.target, got)
 		}
 		if n := testutil.ToFloat64(counted) - before; n != 1 {
@@ -42,11 +43,11 @@ func TestHTTP3Responses(t *testing.T) {
 	// A body that does not come costs its stream only.
 	late := limitedTo(s, "read_time")
 	body, _ := io.Pipe()
-	req, err := http.NewRequest("POST", c.url+"/dns-query", body)
+	req, err := http.NewRequest("POST", c.URL+"/dns-query", body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := c.client.Do(req); err == nil {
+	if resp, err := c.Client.Do(req); err == nil {
 		resp.Body.Close()
 		if resp.StatusCode != 400 {
 			t.Errorf("got %d", resp.StatusCode)

@@ -11,10 +11,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -27,13 +27,14 @@ type told struct {
 	body        string // of text
 }
 
-func (c *httpClient) get(t *testing.T, method, target, body string) (told, []byte) {
+// get sends a request of any kind.
+func get(t *testing.T, c *clients.HTTPClient, method, target, body string) (told, []byte) {
 	t.Helper()
-	req, err := http.NewRequest(method, c.url+target, strings.NewReader(body))
+	req, err := http.NewRequest(method, c.URL+target, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := c.client.Do(req)
+	resp, err := c.Client.Do(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
@@ -92,11 +93,11 @@ func TestHTTPResponses(t *testing.T) {
 		{"nothing written", "POST", "/dns-query", string(packed(t, query("drop."))), told{500, plainText, "", "No response\n"}},
 	} {
 		for _, version := range []int{1, 2} {
-			c := dialHTTP(t, s.addr, "", version)
+			c := clients.DialHTTP(t, s.addr, "", version)
 			label := fmt.Sprint(tc.want.status)
 			counted := vars.HTTPSResponsesCount.WithLabelValues(s.base().Addr, label)
 			before := testutil.ToFloat64(counted)
-			got, body := c.get(t, tc.method, tc.target, tc.body)
+			got, body := get(t, c, tc.method, tc.target, tc.body)
 			if got != tc.want {
 				t.Errorf("%s, HTTP/%d: got %+v, want %+v", tc.name, version, got, tc.want)
 			}
@@ -108,7 +109,7 @@ func TestHTTPResponses(t *testing.T) {
 					t.Errorf("%s, HTTP/%d: %x", tc.name, version, body)
 				}
 			}
-			c.close()
+			c.Close()
 		}
 	}
 }
@@ -124,7 +125,7 @@ func TestHTTPLongest(t *testing.T) {
 	}
 	for _, version := range []int{1, 2} {
 		for _, method := range []string{"GET", "POST"} {
-			r, err := dialHTTP(t, s.addr, method, version).ask(m)
+			r, err := clients.DialHTTP(t, s.addr, method, version).Ask(m)
 			if err != nil || len(r.Answer) != 1 {
 				t.Errorf("%s of %d octets, HTTP/%d: %v", method, m.Len(), version, err)
 			}
@@ -141,11 +142,11 @@ func TestHTTPQueryBytes(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		for _, method := range []string{"GET", "POST"} {
 			before := limitedTo(s, "query_bytes")
-			c := dialHTTP(t, s.addr, method, version)
-			if _, err := c.ask(long); err == nil || limitedTo(s, "query_bytes") != before+1 {
+			c := clients.DialHTTP(t, s.addr, method, version)
+			if _, err := c.Ask(long); err == nil || limitedTo(s, "query_bytes") != before+1 {
 				t.Errorf("%s, HTTP/%d: %v, counted %d", method, version, err, limitedTo(s, "query_bytes")-before)
 			}
-			if _, err := c.ask(query("www.")); err != nil {
+			if _, err := c.Ask(query("www.")); err != nil {
 				t.Errorf("%s, HTTP/%d: %v", method, version, err)
 			}
 		}
@@ -158,12 +159,12 @@ func TestHTTPHeaderBytes(t *testing.T) {
 	cfg.Limits.HeaderBytes = &most
 	s := serving(t, cfg)
 	for _, version := range []int{1, 2} {
-		c := dialHTTP(t, s.addr, "", version)
+		c := clients.DialHTTP(t, s.addr, "", version)
 		before := limitedTo(s, "header_bytes")
-		if got, _ := c.get(t, "GET", "/dns-query?"+strings.Repeat("x=y&", 150), ""); got.status != 400 {
+		if got, _ := get(t, c, "GET", "/dns-query?"+strings.Repeat("x=y&", 150), ""); got.status != 400 {
 			t.Errorf("HTTP/%d: %+v", version, got)
 		}
-		if got, _ := c.get(t, "GET", "/dns-query?"+strings.Repeat("x=y&", 240), ""); got.status != 431 || limitedTo(s, "header_bytes") != before+1 {
+		if got, _ := get(t, c, "GET", "/dns-query?"+strings.Repeat("x=y&", 240), ""); got.status != 431 || limitedTo(s, "header_bytes") != before+1 {
 			t.Errorf("HTTP/%d: %+v, counted %d", version, got, limitedTo(s, "header_bytes")-before)
 		}
 	}
@@ -196,13 +197,13 @@ func TestHTTPRequest(t *testing.T) {
 	}
 	s := serving(t, cfg)
 	for _, version := range []int{1, 2} {
-		c := dialHTTP(t, s.addr, "", version)
-		req, err := http.NewRequest("POST", c.url+"/other?x=y", bytes.NewReader(packed(t, query("www."))))
+		c := clients.DialHTTP(t, s.addr, "", version)
+		req, err := http.NewRequest("POST", c.URL+"/other?x=y", bytes.NewReader(packed(t, query("www."))))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("User-Agent", "test")
-		resp, err := c.client.Do(req)
+		resp, err := c.Client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestHTTPRequest(t *testing.T) {
 				t.Errorf("HTTP/%d: the %s sees %+v, want %+v", version, who, g, want)
 			}
 		}
-		if got, _ := c.get(t, "GET", "/dns-query", ""); got.status != 404 {
+		if got, _ := get(t, c, "GET", "/dns-query", ""); got.status != 404 {
 			t.Errorf("HTTP/%d: %+v", version, got)
 		}
 		<-got
@@ -250,34 +251,35 @@ func TestPlainHTTP(t *testing.T) {
 	cfg := blockFor(t, "https", new(laneHandler))
 	cfg.TLSConfig = nil
 	s := serving(t, cfg)
-	c := dialHTTP(t, s.addr, "GET", 1)
-	c.url = strings.Replace(c.url, "https", "http", 1)
-	if r, err := c.ask(query("www.")); err != nil || len(r.Answer) != 1 {
+	c := clients.DialHTTP(t, s.addr, "GET", 1)
+	c.URL = strings.Replace(c.URL, "https", "http", 1)
+	if r, err := c.Ask(query("www.")); err != nil || len(r.Answer) != 1 {
 		t.Errorf("got %v, %v", r, err)
 	}
 }
 
 func TestHTTPConnections(t *testing.T) {
 	for _, version := range []int{1, 2} {
-		cfg := blockFor(t, "https", second)
+		g := newGate(t)
+		cfg := blockFor(t, "https", g)
 		most := 4
 		cfg.MaxHTTPSConnections = &most
 		s := serving(t, cfg)
 		busy := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := dialHTTP(t, s.addr, "POST", version).ask(query("slow."))
+				_, err := clients.DialHTTP(t, s.addr, "POST", version).Ask(query("slow."))
 				busy <- err
 			}()
 		}
-		time.Sleep(150 * time.Millisecond)
+		g.holds(t, 2)
 		for range 10 {
 			dial(t, s.addr) // not even a handshake
 		}
-		begin := time.Now()
-		if _, err := dialHTTP(t, s.addr, "POST", version).ask(query("www.")); err != nil || time.Since(begin) > 600*time.Millisecond {
-			t.Errorf("HTTP/%d: %v after %v", version, err, time.Since(begin))
+		if _, err := clients.DialHTTP(t, s.addr, "POST", version).Ask(query("www.")); err != nil {
+			t.Errorf("HTTP/%d: %v", version, err)
 		}
+		g.open()
 		for range 2 {
 			if err := <-busy; err != nil {
 				t.Errorf("HTTP/%d: a connection at work was closed: %v", version, err)
@@ -289,21 +291,21 @@ func TestHTTPConnections(t *testing.T) {
 // TestHTTPStops has a server stop while requests are at work.
 func TestHTTPStops(t *testing.T) {
 	for _, version := range []int{1, 2} {
-		s := serving(t, blockFor(t, "https", echo))
-		c := dialHTTP(t, s.addr, "POST", version)
-		if _, err := c.ask(query("www.")); err != nil {
+		g := newGate(t)
+		s := serving(t, blockFor(t, "https", g))
+		c := clients.DialHTTP(t, s.addr, "POST", version)
+		if _, err := c.Ask(query("www.")); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error)
 		go func() {
-			_, err := c.ask(query("slow."))
+			_, err := c.Ask(query("slow."))
 			done <- err
 		}()
-		time.Sleep(50 * time.Millisecond)
-		begin := time.Now()
-		if err := s.base().Stop(); err != nil || time.Since(begin) > 2*time.Second {
-			t.Errorf("HTTP/%d: %v after %v", version, err, time.Since(begin))
-		}
+		g.holds(t, 1)
+		ended := stopping(t, s.base())
+		g.open()
+		ended()
 		if err := <-done; err != nil {
 			t.Errorf("HTTP/%d: %v", version, err)
 		}

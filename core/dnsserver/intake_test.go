@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/test/clients"
 )
 
 // Messages that are no proper queries are answered with their header, flags and all but Z, and the question if it could be read.
@@ -32,7 +34,7 @@ func TestTurnDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := &dns.Conn{Conn: conn, UDPSize: 1232}
-			c.SetDeadline(time.Now().Add(askTime))
+			c.SetDeadline(time.Now().Add(clients.AskTime))
 			if _, err := c.Write(packet); err != nil {
 				t.Fatal(err)
 			}

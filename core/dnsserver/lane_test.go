@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
@@ -282,7 +283,7 @@ func TestBatches(t *testing.T) {
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain waited until %s", what)
 		}

@@ -3,7 +3,12 @@ package dnsserver
 import (
 	"time"
 
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -45,11 +50,10 @@ const (
 	// before one of these is answered, so none is lost. Resolvers keep a few tens in flight on a connection.
 	DefaultStreamQueries = 64
 
-	// The open connections of one TCP or TLS listener: one for each 128 KiB of memory that the process may use, within these
-	// bounds, so that idle ones, which take some 20 KiB each, leave most of it to others.
-	MinStreamConnections = 1024
-	MaxStreamConnections = 16384
-	MemoryPerConnection  = 128 << 10
+	// The open connections of one TCP or TLS listener; see package memory.
+	MinStreamConnections = memory.MinConnections
+	MaxStreamConnections = memory.MaxConnections
+	MemoryPerConnection  = memory.PerConnection
 
 	// Of a listener's TCP or TLS connections, one client may have this part: so many that a whole office behind one
 	// address does not notice, and so few that there is room for another. The listeners of HTTP, QUIC and gRPC have no such limit by
@@ -64,19 +68,17 @@ const (
 	DefaultUnreadBytes = 1 << 20
 
 	// MaxUDPQuery is the longest query that is read over UDP, in octets.
-	MaxUDPQuery = 65535
+	MaxUDPQuery = udp.MaxQuery
 
-	// The queries that wait at one time, for an upstream or in a plugin that may wait: one for each 32 KiB of
-	// memory that the process may use, within these bounds.
-	MinWaiting      = 1024
-	MaxWaiting      = 65536
-	MemoryPerWaiter = 32 << 10
+	// The queries that wait at one time, for an upstream or in a plugin that may wait; see package memory.
+	MinWaiting      = memory.MinWaiting
+	MaxWaiting      = memory.MaxWaiting
+	MemoryPerWaiter = memory.PerWaiter
 
-	// The octets of replies that wait for all clients of the process: this part of the memory that it may use, within
-	// these bounds. Beyond, connections whose clients do not read are closed.
-	InFlightShare    = 8
-	MinInFlightBytes = 16 << 20
-	MaxInFlightBytes = 1 << 30
+	// The octets of replies that wait for all clients of the process. Beyond, connections whose clients do not read are closed.
+	InFlightShare    = memory.UnsentShare
+	MinInFlightBytes = memory.MinUnsent
+	MaxInFlightBytes = memory.MaxUnsent
 )
 
 // Limits are the limits of a server block's listeners that have no field of their own in Config; nil means the default, 0
@@ -98,14 +100,12 @@ type Limits struct {
 	InFlightBytes *int // replies that clients have not taken
 }
 
-// limits are the limits of one listener as they are in force; 0 is none.
+// MemoryLimit is the bytes of memory that the process may use. See memory.Limit.
+func MemoryLimit() int64 { return memory.Limit() }
+
+// limits are the limits of one listener as they are in force, and those of the process; 0 is none.
 type limits struct {
-	connections, client    int
-	bits4, bits6           int
-	streams, pipeline      int
-	queryBytes             int
-	headerBytes, unread    int
-	handshake              time.Duration
+	service.Limits
 	waiting, inFlightBytes int // of the process
 }
 
@@ -129,40 +129,40 @@ func limitsOf(trans string, group []*Config) limits {
 	headers := DefaultHTTPSMaxHeaderBytes
 	switch trans {
 	case transport.HTTPS:
-		l.connections = connections(func(c *Config) *int { return c.MaxHTTPSConnections }, DefaultHTTPSMaxConnections)
-		l.streams = streams(nil, DefaultHTTPSMaxStreams)
+		l.Connections = connections(func(c *Config) *int { return c.MaxHTTPSConnections }, DefaultHTTPSMaxConnections)
+		l.Streams = streams(nil, DefaultHTTPSMaxStreams)
 	case transport.HTTPS3:
-		l.connections = connections(func(c *Config) *int { return c.MaxHTTPS3Connections }, DefaultHTTPS3MaxConnections)
-		l.streams = streams(func(c *Config) *int { return c.MaxHTTPS3Streams }, DefaultHTTPS3MaxStreams)
+		l.Connections = connections(func(c *Config) *int { return c.MaxHTTPS3Connections }, DefaultHTTPS3MaxConnections)
+		l.Streams = streams(func(c *Config) *int { return c.MaxHTTPS3Streams }, DefaultHTTPS3MaxStreams)
 		headers = DefaultHTTPS3MaxHeaderBytes
 	case transport.QUIC:
-		l.connections = connections(func(c *Config) *int { return c.MaxQUICConnections }, DefaultQUICMaxConnections)
-		l.streams = streams(func(c *Config) *int { return c.MaxQUICStreams }, DefaultMaxQUICStreams)
+		l.Connections = connections(func(c *Config) *int { return c.MaxQUICConnections }, DefaultQUICMaxConnections)
+		l.Streams = streams(func(c *Config) *int { return c.MaxQUICStreams }, DefaultMaxQUICStreams)
 	case transport.GRPC:
 		headers = DefaultGRPCMaxHeaderBytes
-		l.connections = connections(func(c *Config) *int { return c.MaxGRPCConnections }, DefaultGRPCMaxConnections)
-		l.streams = streams(func(c *Config) *int { return c.MaxGRPCStreams }, DefaultGRPCMaxStreams)
+		l.Connections = connections(func(c *Config) *int { return c.MaxGRPCConnections }, DefaultGRPCMaxConnections)
+		l.Streams = streams(func(c *Config) *int { return c.MaxGRPCStreams }, DefaultGRPCMaxStreams)
 	default:
-		l.connections = connections(nil, connectionLimit(memoryLimit()))
-		l.client = l.connections / ClientShare
+		l.Connections = connections(nil, memory.Connections(memory.Limit()))
+		l.Client = l.Connections / ClientShare
 	}
-	l.client = get(nil, func(l *Limits) *int { return l.ClientConnections }, l.client)
-	l.bits4 = get(nil, func(l *Limits) *int { return l.ClientBits4 }, DefaultClientBits4)
-	l.bits6 = get(nil, func(l *Limits) *int { return l.ClientBits6 }, DefaultClientBits6)
-	l.pipeline = get(nil, func(l *Limits) *int { return l.Pipeline }, DefaultStreamQueries)
-	l.queryBytes = get(nil, func(l *Limits) *int { return l.QueryBytes }, wire.MaxMessage)
-	l.headerBytes = get(nil, func(l *Limits) *int { return l.HeaderBytes }, headers)
-	l.unread = get(nil, func(l *Limits) *int { return l.UnreadBytes }, DefaultUnreadBytes)
-	l.handshake = orDefault(firstSet(group, func(c *Config) *time.Duration { return c.Limits.Handshake }), time.Duration(DefaultHandshakeTimeout))
-	l.waiting = get(nil, func(l *Limits) *int { return l.Waiting }, waitingLimit(memoryLimit()))
-	l.inFlightBytes = get(nil, func(l *Limits) *int { return l.InFlightBytes }, inFlightLimit(memoryLimit()))
+	l.Client = get(nil, func(l *Limits) *int { return l.ClientConnections }, l.Client)
+	l.Bits4 = get(nil, func(l *Limits) *int { return l.ClientBits4 }, DefaultClientBits4)
+	l.Bits6 = get(nil, func(l *Limits) *int { return l.ClientBits6 }, DefaultClientBits6)
+	l.Pipeline = get(nil, func(l *Limits) *int { return l.Pipeline }, DefaultStreamQueries)
+	l.QueryBytes = get(nil, func(l *Limits) *int { return l.QueryBytes }, wire.MaxMessage)
+	l.HeaderBytes = get(nil, func(l *Limits) *int { return l.HeaderBytes }, headers)
+	l.Unread = get(nil, func(l *Limits) *int { return l.UnreadBytes }, DefaultUnreadBytes)
+	l.Handshake = orDefault(firstSet(group, func(c *Config) *time.Duration { return c.Limits.Handshake }), time.Duration(DefaultHandshakeTimeout))
+	l.waiting = get(nil, func(l *Limits) *int { return l.Waiting }, memory.Waiting(memory.Limit()))
+	l.inFlightBytes = get(nil, func(l *Limits) *int { return l.InFlightBytes }, memory.Unsent(memory.Limit()))
 	return l
 }
 
 // enforce makes the limits of the process those that a server which begins to serve was made with.
 func (l *limits) enforce() {
-	waiting().limit(l.waiting)
-	inFlight.max.Store(int64(l.inFlightBytes))
+	exec.SetWaiting(l.waiting)
+	conn.SetMaxUnsent(l.inFlightBytes)
 }
 
 // orDefault is the value that p points to, def if it points to none.

@@ -8,16 +8,19 @@ import (
 
 	"github.com/pires/go-proxyproto"
 	"github.com/quic-go/quic-go"
+
+	"github.com/coredns/coredns/test/clients"
 )
 
 func TestQUICConnections(t *testing.T) {
 	for scheme, codes := range map[string]quicCodes{"quic": {0, 4}, "https3": {0x100, 0x107}} {
-		cfg := blockFor(t, scheme, second)
+		g := newGate(t)
+		cfg := blockFor(t, scheme, g)
 		most := 3
 		cfg.MaxQUICConnections, cfg.MaxHTTPS3Connections = &most, &most
 		s := serving(t, cfg)
 		raw := func() *quic.Conn {
-			conf := trusting.Clone()
+			conf := clients.Trusting.Clone()
 			conf.NextProtos = []string{map[string]string{"quic": "doq", "https3": "h3"}[scheme]}
 			conn, err := quic.DialAddr(t.Context(), s.addr, conf, nil)
 			if err != nil {
@@ -29,24 +32,29 @@ func TestQUICConnections(t *testing.T) {
 		}
 		busy := make(chan error, 3)
 		ask := func(name string) {
-			_, err := connect(t, scheme, s.addr).ask(query(name))
+			_, err := clients.Connect(t, scheme, s.addr).Ask(query(name))
 			busy <- err
 		}
 		go ask("slow.")
 		go ask("slow.")
-		time.Sleep(100 * time.Millisecond)
+		g.holds(t, 2)
 		idle := raw()
-		for range 5 {
-			idle = raw() // displaces the one before
+		for range 3 {
+			before := idle
+			idle = raw() // displaces the one before when that has been idle for long enough
+			if got := closeCode(t, before); got != int(codes.none) {
+				t.Errorf("%s: an idle connection was closed with %d", scheme, got)
+			}
 		}
 		go ask("slow.") // and this one the last
 		if got := closeCode(t, idle); got != int(codes.none) {
-			t.Errorf("%s: an idle connection was closed with %d", scheme, got)
+			t.Errorf("%s: the last idle connection was closed with %d", scheme, got)
 		}
-		time.Sleep(50 * time.Millisecond)
+		g.holds(t, 3)
 		if got := closeCode(t, raw()); got != int(codes.tooMany) {
 			t.Errorf("%s: refused with %d, want %d", scheme, got, codes.tooMany)
 		}
+		g.open()
 		for range 3 {
 			if err := <-busy; err != nil {
 				t.Errorf("%s: %v", scheme, err)
@@ -58,27 +66,27 @@ func TestQUICConnections(t *testing.T) {
 // TestQUICStops has servers stop while queries are at work.
 func TestQUICStops(t *testing.T) {
 	for _, scheme := range []string{"quic", "https3"} {
-		s := serving(t, blockFor(t, scheme, echo))
-		c := connect(t, scheme, s.addr)
-		if _, err := c.ask(query("www.")); err != nil {
+		g := newGate(t)
+		s := serving(t, blockFor(t, scheme, g))
+		c := clients.Connect(t, scheme, s.addr)
+		if _, err := c.Ask(query("www.")); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error)
 		go func() {
-			_, err := c.ask(query("slow."))
+			_, err := c.Ask(query("slow."))
 			done <- err
 		}()
-		time.Sleep(50 * time.Millisecond)
-		begin := time.Now()
-		if err := s.base().Stop(); err != nil || time.Since(begin) > 2*time.Second {
-			t.Errorf("%s: %v after %v", scheme, err, time.Since(begin))
-		}
+		g.holds(t, 1)
+		ended := stopping(t, s.base())
+		g.open()
+		ended()
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", scheme, err)
 		}
 		s.wait()
-		if q, ok := c.(*quicClient); ok {
-			if got := closeCode(t, q.conn); got != 0 {
+		if q, ok := c.(*clients.QUICClient); ok {
+			if got := closeCode(t, q.Conn); got != 0 {
 				t.Errorf("closed with %d", got)
 			}
 		}
@@ -99,8 +107,8 @@ func TestQUICTakesOver(t *testing.T) {
 	handed := duplicate(p.(*net.UDPConn))
 	var wg sync.WaitGroup
 	wg.Go(func() { first.ServePacket(p) })
-	c := dialQUIC(t, p.LocalAddr().String())
-	if _, err := c.ask(query("www.")); err != nil {
+	c := clients.DialQUIC(t, p.LocalAddr().String())
+	if _, err := c.Ask(query("www.")); err != nil {
 		t.Fatal(err)
 	}
 	second, err := NewServerQUIC("quic://127.0.0.1:0", []*Config{blockFor(t, "quic", new(laneHandler))})
@@ -113,11 +121,11 @@ func TestQUICTakesOver(t *testing.T) {
 		t.Error(err)
 	}
 	select {
-	case <-c.conn.Context().Done():
-	case <-time.After(time.Second):
+	case <-c.Conn.Context().Done():
+	case <-time.After(clients.AskTime):
 		t.Error("the client does not know")
 	}
-	if _, err := dialQUIC(t, handed.LocalAddr().String()).ask(query("www.")); err != nil {
+	if _, err := clients.DialQUIC(t, handed.LocalAddr().String()).Ask(query("www.")); err != nil {
 		t.Error(err)
 	}
 	second.Stop()
@@ -145,20 +153,20 @@ func TestQUICProxy(t *testing.T) {
 	tr := &quic.Transport{Conn: proxySender{p}}
 	defer tr.Close()
 	addr, _ := net.ResolveUDPAddr("udp", s.addr)
-	conf := trusting.Clone()
+	conf := clients.Trusting.Clone()
 	conf.NextProtos = []string{"doq"}
 	conn, err := tr.Dial(t.Context(), addr, conf, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &quicClient{conn}
-	defer c.close()
+	c := &clients.QUICClient{Conn: conn}
+	defer c.Close()
 	for _, name := range []string{"wire.", "unpack."} {
-		if r, err := c.ask(query(name)); err != nil || describe(r) != "NOERROR 198.51.100.7" {
+		if r, err := c.Ask(query(name)); err != nil || describe(r) != "NOERROR 198.51.100.7" {
 			t.Errorf("%s: got %v, %v", name, r, err)
 		}
 	}
-	if r, err := dialQUIC(t, s.addr).ask(query("wire.")); err != nil || describe(r) != "NOERROR 127.0.0.1" {
+	if r, err := clients.DialQUIC(t, s.addr).Ask(query("wire.")); err != nil || describe(r) != "NOERROR 127.0.0.1" {
 		t.Errorf("without a proxy: got %v, %v", r, err)
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"net"
 	"strings"
 
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
@@ -20,9 +23,10 @@ const serverType = "dns"
 func init() {
 	flag.StringVar(&Port, serverType+".port", DefaultPort, "Default port")
 	flag.StringVar(&Port, "p", DefaultPort, "Default port")
-	flag.BoolVar(&gather, serverType+".gather", true, "Let one loop serve the datagrams of an address while it keeps up")
-	flag.BoolVar(&alwaysWorkers, serverType+".workers", false, "Serve messages by workers only, however quick the plugins are")
-	flag.Var(new(mmsg.Segmentation), serverType+".gso", "Where datagrams may go through the kernel together: loopback (as without the flag), all or off")
+	flag.BoolVar(&WireLane, serverType+".wire", true, "Serve queries as bytes where plugins can")
+	flag.BoolVar(&udp.Consolidate, serverType+".consolidate", true, "Let one loop serve the datagrams of an address while it keeps up")
+	flag.BoolVar(&exec.AllowInline, serverType+".inline", true, "Call plugins that have always been quick where queries are read")
+	flag.BoolVar(&mmsg.Segment, serverType+".segment", true, "Let queries for one upstream go to the kernel together")
 
 	caddy.RegisterServerType(serverType, caddy.ServerType{
 		// Programs change the list before they start the server: read it each time.
@@ -38,20 +42,20 @@ func init() {
 	})
 }
 
-// place is where a key stands in the Corefile.
-type place struct{ block, key int }
+// keyPos is where a key stands in the Corefile.
+type keyPos struct{ block, key int }
 
 // dnsContext is one configuration on its way from the Corefile to servers.
 type dnsContext struct {
 	instance *caddy.Instance
 	configs  []*Config // in file order
-	at       map[place]*Config
+	at       map[keyPos]*Config
 	blocks   []caddyfile.ServerBlock
 	debug    bool // a block wants debug lines
 }
 
-func (d *dnsContext) add(at place, c *Config) {
-	c.place = at
+func (d *dnsContext) add(at keyPos, c *Config) {
+	c.pos = at
 	d.configs = append(d.configs, c)
 	d.at[at] = c
 }
@@ -77,7 +81,7 @@ func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBloc
 					first = c
 				}
 				c.first = first
-				d.add(place{b, len(keys)}, c)
+				d.add(keyPos{b, len(keys)}, c)
 				keys = append(keys, z.String())
 			}
 		}
@@ -90,7 +94,7 @@ func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBloc
 // a server block, as in tests, it is made at the first call.
 func GetConfig(c *caddy.Controller) *Config {
 	d := c.Context().(*dnsContext)
-	at := place{c.ServerBlockIndex, c.ServerBlockKeyIndex}
+	at := keyPos{c.ServerBlockIndex, c.ServerBlockKeyIndex}
 	if cfg, ok := d.at[at]; ok {
 		return cfg
 	}
@@ -114,7 +118,7 @@ func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
 
 // MakeServers makes a server for each address that the configuration listens on, in the order of the file.
 func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
-	keepMemory()
+	memory.Keep()
 	watchCollections()
 	for _, c := range d.configs {
 		c.inherit()
@@ -126,7 +130,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 		return nil, err
 	}
 	logDebug(d.debug)
-	var servers []caddy.Server
+	var servers []server
 	for _, addr := range order {
 		group := groups[addr]
 		if err := oneIdentity(addr, group); err != nil {
@@ -152,8 +156,12 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	if err := d.checkOverlaps(); err != nil {
 		return nil, err
 	}
-	d.follow(servers)
-	return servers, nil
+	d.newGeneration(servers)
+	all := make([]caddy.Server, len(servers))
+	for i, s := range servers {
+		all[i] = s
+	}
+	return all, nil
 }
 
 // logDebug has the process log debug lines, or not.
@@ -193,9 +201,9 @@ func (c *Config) inherit() {
 	if c == f || f == nil {
 		return
 	}
-	own := Config{Zone: c.Zone, Port: c.Port, Transport: c.Transport, first: f, place: c.place}
+	own := Config{Zone: c.Zone, Port: c.Port, Transport: c.Transport, first: f, pos: c.pos}
 	*c = *f
-	c.Zone, c.Port, c.Transport, c.first, c.place = own.Zone, own.Port, own.Transport, f, own.place
+	c.Zone, c.Port, c.Transport, c.first, c.pos = own.Zone, own.Port, own.Transport, f, own.pos
 	c.handlers, c.chain = nil, nil
 	if f.TLSConfig != nil {
 		c.TLSConfig = f.TLSConfig.Clone()

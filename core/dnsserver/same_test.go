@@ -1,15 +1,12 @@
 package dnsserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 )
@@ -129,9 +126,9 @@ func TestSameAnswers(t *testing.T) {
 	want := make([]string, len(all))
 	for _, scheme := range append([]string{"dns", "udp"}, schemes[1:]...) {
 		s := serving(t, blockFor(t, strings.Replace(scheme, "udp", "dns", 1), oracle{}))
-		var c client = udpClient{s.udp}
+		var c clients.Client = clients.UDPClient{Addr: s.udp}
 		if scheme != "udp" {
-			c = connect(t, scheme, s.addr)
+			c = clients.Connect(t, scheme, s.addr)
 		}
 		got, cut := make([]string, len(all)), new(atomic.Int32)
 		var wg sync.WaitGroup
@@ -140,7 +137,7 @@ func TestSameAnswers(t *testing.T) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				r, err := c.ask(m.Copy())
+				r, err := c.Ask(m.Copy())
 				if err != nil {
 					t.Errorf("%s, question %d: %v", scheme, i, err)
 					return
@@ -166,7 +163,7 @@ func TestSameAnswers(t *testing.T) {
 		if n := cut.Load(); n > 0 && scheme != "udp" {
 			t.Errorf("%s: %d replies were cut", scheme, n)
 		}
-		c.close()
+		c.Close()
 	}
 }
 
@@ -238,73 +235,11 @@ func TestSameSignatures(t *testing.T) {
 func exchangeBytes(t *testing.T, scheme string, s *served, b []byte) ([]byte, error) {
 	t.Helper()
 	if scheme == "udp" {
-		conn, err := net.Dial("udp", s.udp)
-		if err != nil {
-			return nil, err
-		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(askTime))
-		conn.Write(b)
-		buf := make([]byte, 65535)
-		n, err := conn.Read(buf)
-		return buf[:n], err
+		return clients.UDPClient{Addr: s.udp}.Raw(b)
 	}
-	c := connect(t, scheme, s.addr)
-	defer c.close()
-	return c.(rawClient).raw(b)
-}
-
-// rawClient is a client that does not look into messages.
-type rawClient interface {
-	raw(b []byte) ([]byte, error)
-}
-
-func (c *frameClient) raw(b []byte) ([]byte, error) {
-	c.mu.Lock()
-	c.frames = make(chan []byte, 1)
-	c.mu.Unlock()
-	if _, err := c.conn.Write(AddPrefix(b)); err != nil {
-		return nil, err
-	}
-	select {
-	case got := <-c.frames:
-		return got, nil
-	case <-time.After(askTime):
-		return nil, errTimeout
-	}
-}
-
-func (c *httpClient) raw(b []byte) ([]byte, error) {
-	var resp *http.Response
-	var err error
-	if c.method == http.MethodGet {
-		resp, err = c.client.Get(c.url + doh.Path + "?dns=" + base64.RawURLEncoding.EncodeToString(b))
-	} else {
-		resp, err = c.client.Post(c.url+doh.Path, doh.MimeType, bytes.NewReader(b))
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
-}
-
-func (c *quicClient) raw(b []byte) ([]byte, error) {
-	stream, err := c.conn.OpenStream()
-	if err != nil {
-		return nil, err
-	}
-	stream.SetDeadline(time.Now().Add(askTime))
-	stream.Write(AddPrefix(b))
-	stream.Close()
-	return readFrame(stream)
-}
-
-func (c *grpcClient) raw(b []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	out, err := c.Query(ctx, &pb.DnsPacket{Msg: b})
-	return out.GetMsg(), err
+	c := clients.Connect(t, scheme, s.addr)
+	defer c.Close()
+	return c.Raw(b)
 }
 
 // curl asks with curl.

@@ -3,19 +3,22 @@ package dnsserver
 import (
 	"context"
 	"errors"
-	"runtime/debug"
+	"io"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/chain"
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/cookie"
-	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/rcode"
-	"github.com/coredns/coredns/plugin/pkg/wire"
-	"github.com/coredns/coredns/request"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
@@ -33,35 +36,36 @@ type Server struct {
 	MaxTCPQueries int           // queries of a connection, -1 any number
 
 	configs    []*Config // in file order
-	blocks     []*block  // the same with their chains
-	router     *router
-	wire       bool // queries may take the wire lane
+	chain      *chain.Chain
+	finish     *reply.Finisher
 	tracer     ot.Tracer
-	tsigSecret map[string]string
-	classes    bool // takes queries of other classes than IN
 	debug      bool // does not recover from panics
 	limits     limits
-	tempo      tempo // of the message lane
-	extras     extras
-	cookies    *cookie.Ring // nil if cookies are not answered
-	fullStacks stackCount   // see Shed
-	stacktrace bool
+	proto      any          // what the protocol's own package wants to know; see service.Service
+	saturated  atomic.Int32 // sockets with as many unsent replies as there may be; see Shed
 	grace      time.Duration
 	unlisted   bool // another server lists the same zones
-	attempt    *attempt
+	generation *generation
 
-	mu       sync.Mutex
-	running  []stopper
-	stopped  bool
-	stopErr  error
-	stopOnce sync.Once
+	made    sync.Once
+	serves  *service.Service // what transports know, made at the first use: programs set the times above before
+	leaving atomic.Bool      // the process is to end, and another one may serve at the same addresses
+
+	mu          sync.Mutex
+	predecessor *Server             // whose transports may be taken over
+	running     []service.Transport // those of this server
+	passed      []service.Heirloom  // those that the next one has taken over
+	spare       []io.Closer         // sockets that were given to this server, which others of the same address made needless
+	stopped     bool
+	stopErr     error
+	stopOnce    sync.Once
+	telling     sync.Once
+	told        chan struct{} // closed when Stop is called
 }
 
-// stopper is a transport at work. stop makes it take no more queries, waits for those
-// in flight until ctx ends, and closes its socket.
-type stopper interface {
-	stop(ctx context.Context) error
-}
+// WireLane says whether Servers made from now on serve queries as bytes where the plugins of a block can do that. Without
+// it, all take the message lane, which gives the same answers: it is for finding faults.
+var WireLane = true
 
 // NewServer is a Server for the blocks of group, at addr (dns://:53). It opens no socket.
 func NewServer(addr string, group []*Config) (*Server, error) {
@@ -74,27 +78,23 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		configs:       group,
 		grace:         DefaultGraceTime,
 	}
+	s.told = make(chan struct{})
 	trans, _, _ := strings.Cut(addr, "://")
 	s.limits = limitsOf(trans, group)
+	stacktrace := false
+	secrets := map[string]string(nil)
 	for _, cfg := range group {
 		s.configure(cfg)
-		b := newBlock(s, cfg)
-		s.blocks = append(s.blocks, b)
-		for name, h := range cfg.handlers {
-			if _, ok := EnableChaos[name]; ok {
-				s.classes = true
+		stacktrace = cfg.Stacktrace
+		for name, secret := range cfg.TsigSecret {
+			if secrets == nil {
+				secrets = map[string]string{}
 			}
-			if t, ok := h.(interface{ Tracer() ot.Tracer }); ok && s.tracer == nil {
-				s.tracer = t.Tracer()
-			}
+			secrets[name] = secret
 		}
 	}
-	s.wire = WireLane && anyWire(s.blocks)
-	s.extras = extrasOf(trans, s.IdleTimeout)
-	s.cookies = cookiesOf(group)
-	var err error
-	s.router, err = newRouter(s.blocks)
-	return s, err
+	s.finish = finisherOf(trans, s.IdleTimeout, cookiesOf(group), secrets)
+	return s, s.buildChain(chain.Options{Self: s, Label: s.Addr, Debug: s.debug, Stacktrace: stacktrace, Finish: s.finish})
 }
 
 // configure takes over what a block configures for its listener.
@@ -103,7 +103,6 @@ func (s *Server) configure(cfg *Config) {
 		s.debug = true
 		log.D.Set()
 	}
-	s.stacktrace = cfg.Stacktrace
 	if cfg.ReadTimeout != 0 {
 		s.ReadTimeout = cfg.ReadTimeout
 	}
@@ -116,178 +115,182 @@ func (s *Server) configure(cfg *Config) {
 	if cfg.MaxTCPQueries != nil {
 		s.MaxTCPQueries = *cfg.MaxTCPQueries
 	}
-	for name, secret := range cfg.TsigSecret {
-		if s.tsigSecret == nil {
-			s.tsigSecret = map[string]string{}
-		}
-		s.tsigSecret[name] = secret
-	}
 }
+
+// finisherOf is what ends the replies of a listener with the scheme trans.
+func finisherOf(trans string, idle time.Duration, cookies *cookie.Ring, secrets map[string]string) *reply.Finisher {
+	f := &reply.Finisher{Cookies: cookies, Secrets: secrets, Pad: trans != transport.DNS && trans != ""}
+	switch trans {
+	case transport.DNS, transport.TLS, "":
+		f.Keepalive = uint16(min(math.MaxUint16, idle/(100*time.Millisecond)))
+	case transport.QUIC, transport.HTTPS3:
+		f.AnySize = true
+	}
+	return f
+}
+
+// buildChain makes the chains of all blocks, and enters their handlers into the blocks' registries.
+func (s *Server) buildChain(o chain.Options) (err error) {
+	blocks := make([]chain.Block, len(s.configs))
+	for i, cfg := range s.configs {
+		blocks[i] = chain.Block{Zone: cfg.Zone, Plugins: cfg.Plugin, Filters: &cfg.FilterFuncs, View: &cfg.ViewName}
+	}
+	if s.chain, err = chain.Build(o, blocks); err != nil {
+		return err
+	}
+	for i, cfg := range s.configs {
+		cfg.chain = s.chain.Handlers(i)
+		cfg.handlers = make(map[string]plugin.Handler, len(cfg.chain))
+		for j := len(cfg.chain) - 1; j >= 0; j-- {
+			h := cfg.chain[j]
+			cfg.handlers[h.Name()] = h
+			if _, ok := EnableChaos[h.Name()]; ok {
+				s.chain.Classes = true
+			}
+			if t, ok := h.(interface{ Tracer() ot.Tracer }); ok && s.tracer == nil {
+				s.tracer = t.Tracer()
+			}
+		}
+	}
+	return nil
+}
+
+// service is the server as its transports see it.
+func (s *Server) service() *service.Service {
+	s.made.Do(func() {
+		s.serves = &service.Service{
+			Decider: s.chain, Label: s.Addr, Wire: WireLane && s.chain.Wire(), Debug: s.debug, Limits: s.limits.Limits,
+			Read: s.ReadTimeout, Write: s.WriteTimeout, Idle: s.IdleTimeout, Queries: s.MaxTCPQueries,
+			Finish: s.finish, Proto: s.proto,
+		}
+	})
+	return s.serves
+}
+
+// ServeDNS leads a query to the block that it belongs to and writes a reply to w: the
+// chain's, or an error reply. Plugins call it, through upstream.Lookup, for questions of their own.
+func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) {
+	s.chain.ServeDNS(ctx, w, r)
+}
+
+// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent one, and cut to its
+// size. m is not changed. It is for plugins in the message lane that tell others what was sent; padding and the like of a transport's own
+// are left out.
+func (s *Server) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
+	finish := s.finish
+	if finish == nil { // made as a value, without NewServer
+		trans, _, _ := strings.Cut(s.Addr, "://")
+		finish = finisherOf(trans, s.IdleTimeout, nil, nil)
+	}
+	return finish.AsSent(m, req, w)
+}
+
+// Label is Addr, as metrics have it.
+func (s *Server) Label() string { return s.Addr }
 
 func (s *Server) base() *Server { return s }
 
 // Tracer is the tracer of the first trace plugin of the listener, nil if there is none.
 func (s *Server) Tracer() ot.Tracer { return s.tracer }
 
-// ServeDNS leads a query to the block that it belongs to and writes a reply to w: the
-// chain's, or an error reply. Plugins call it, through upstream.Lookup, for questions of their own.
-func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) {
-	run := &struct { // one piece of memory
-		ctx    queryContext
-		writer chainWriter
-	}{ctx: queryContext{Context: ctx, server: s}}
-	q, cw := &run.ctx, &run.writer
-	*cw = chainWriter{ResponseWriter: w, ctx: q, req: r}
-	if r == nil || len(r.Question) == 0 {
-		s.refuse(cw, r, dns.RcodeServerFailure)
-		return
-	}
-	if !s.debug {
-		defer func() {
-			if v := recover(); v != nil {
-				s.recovered(v)
-				s.answer(cw, r, dns.RcodeServerFailure, nil)
-			}
-		}()
-	}
-	if severalOPT(r) {
-		s.refuse(cw, r, dns.RcodeFormatError)
-		return
-	}
-	if r.Question[0].Qclass != dns.ClassINET && !s.classes {
-		s.refuse(cw, r, dns.RcodeRefused)
-		return
-	}
-	if m, err := edns.Version(r); err != nil {
-		w.WriteMsg(m)
-		report(s, w, r, dns.RcodeBadVers, m)
-		return
-	}
-	if s.misfit(r) {
-		s.refuse(cw, r, dns.RcodeFormatError)
-		return
-	}
-	b, chainCtx := s.find(q, cw, r)
-	if b == nil || b.head == nil {
-		s.refuse(cw, r, dns.RcodeRefused)
-		return
-	}
-	q.path.Enter(b.head.Name())
-	rc, err := b.head.ServeDNS(chainCtx, cw, r)
-	if !plugin.ClientWrite(rc) {
-		s.answer(cw, r, rc, err)
-	}
-}
-
-var nameSpace = sync.Pool{New: func() any { return new([wire.MaxName + 1]byte) }}
-
-// find is the block of a query, with the context for its chain.
-func (s *Server) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block, context.Context) {
-	buf := nameSpace.Get().(*[wire.MaxName + 1]byte)
-	defer nameSpace.Put(buf)
-	name, err := wire.AppendName(buf[:0], r.Question[0].Name)
-	if err != nil {
-		return nil, nil // no name of any zone
-	}
-	wire.Lower(name, name)
-	var chosen context.Context
-	b := s.router.route(name, r.Question[0].Qtype == dns.TypeDS, func(b *block) bool {
-		var ctx context.Context = q // metadata of a block that is not chosen goes with its context
-		if b.collector != nil {
-			ctx = b.collector.Collect(ctx, request.Request{Req: r, W: w})
-		}
-		for _, f := range b.FilterFuncs {
-			if !f(ctx, &request.Request{Req: r, W: w}) {
-				return false
-			}
-		}
-		chosen = ctx
-		return true
-	})
-	if b != nil {
-		q.view = b.ViewName
-	}
-	return b, chosen
-}
-
-// refuse answers a query that enters no chain, and counts it.
-func (s *Server) refuse(w *chainWriter, r *dns.Msg, rc int) {
-	if m := s.answer(w, r, rc, nil); m != nil {
-		report(s, w, r, rc, m)
-	}
-}
-
-// answer writes an error reply, with what err has for the client, and returns it.
-func (s *Server) answer(w dns.ResponseWriter, r *dns.Msg, rc int, err error) *dns.Msg {
-	if r == nil {
-		return nil
-	}
-	m := new(dns.Msg).SetRcode(r, rc)
-	if opt := optOf(r); opt != nil {
-		m.Extra = append(m.Extra, opt)
-	}
-	explain(m, err)
-	if w.WriteMsg(m) != nil {
-		return nil
-	}
-	return m
-}
-
-// report counts a query that entered no chain.
-func report(s *Server, w dns.ResponseWriter, r *dns.Msg, rc int, m *dns.Msg) {
-	state := request.Request{Req: r, W: w}
-	vars.Report(s.Addr, state, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
-}
-
-func (s *Server) recovered(v any) {
-	vars.Panic.Inc()
-	if s.stacktrace {
-		log.Errorf("Recovered from panic in server: %q %v\n%s", s.Addr, v, debug.Stack())
-		return
-	}
-	log.Errorf("Recovered from panic in server: %q %v", s.Addr, v)
-}
-
 // start notes a transport at work. It reports false if the server was stopped already.
-func (s *Server) start(t stopper) bool {
+func (s *Server) start(t service.Transport) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return false
 	}
 	s.limits.enforce()
-	if s.attempt != nil {
-		s.attempt.serves()
-	}
+	s.countFromZero()
 	s.running = append(s.running, t)
 	return true
+}
+
+// keep keeps a socket that the server does not need open until it is stopped: a reload makes another descriptor of it.
+func (s *Server) keep(c io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = append(s.spare, c)
+}
+
+// countFromZero makes the counters whose labels are known: who watches them sees the first step, too.
+func (s *Server) countFromZero() {
+	s.service().CountFromZero()
+	if s.sheds() {
+		udp.CountShedFromZero(s.Addr)
+	}
+	if s.readsProxyHeaders() {
+		conn.Refusals(s.Addr).CountFromZero()
+	}
+}
+
+func (s *Server) setPredecessor(before *Server) {
+	s.mu.Lock()
+	s.predecessor = before
+	s.mu.Unlock()
+}
+
+func (s *Server) isStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // Stop makes all transports take no more queries, waits for those in flight, for a
 // grace period at most, and closes the sockets. If queries outlive it, the error is
 // context.DeadlineExceeded. Further calls return what the first did.
+//
+// In a reload, transports that the next server has taken over go on. Stop then waits but shortly for queries in flight; they
+// are answered afterwards.
 func (s *Server) Stop() error {
+	s.telling.Do(func() { close(s.told) })
+	if s.generation.successor() == nil {
+		s.drain()
+		return s.stopErr
+	}
+	s.generation.drain()
+	done := make(chan error)
+	go func() { s.drain(); done <- s.stopErr }()
+	select {
+	case err := <-done:
+		return err
+	case <-s.generation.late:
+	}
+	go func() {
+		if err := <-done; err != nil {
+			log.Errorf("Stopping %s: %v", s.Addr, err)
+		}
+	}()
+	return nil
+}
+
+// drain does what Stop promises, once; it returns when that is done.
+func (s *Server) drain() {
 	s.stopOnce.Do(func() {
 		s.mu.Lock()
 		s.stopped = true
-		running := s.running
+		running, passed, spare := s.running, s.passed, s.spare
 		s.mu.Unlock()
 
+		s.service().Leaving.Store(s.leaving.Load())
 		ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 		defer cancel()
-		errs := make([]error, len(running))
+		errs := make([]error, len(running)+1)
 		var wg sync.WaitGroup
 		for i, t := range running {
-			wg.Go(func() { errs[i] = t.stop(ctx) })
+			wg.Go(func() { errs[i] = t.Stop(ctx) })
 		}
+		wg.Go(func() { errs[len(running)] = s.service().LetGo(ctx, passed) })
 		wg.Wait()
+		for _, c := range spare {
+			c.Close()
+		}
 		log.Sync() // the process may end now
 		s.stopErr = errors.Join(errs...)
 		if errors.Is(s.stopErr, context.DeadlineExceeded) {
 			s.stopErr = context.DeadlineExceeded
 		}
 	})
-	return s.stopErr
 }
 
 // Address is Addr; with it a reload pairs old and new servers.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -25,27 +26,27 @@ func limitedTo(s *served, reason string) int {
 // dial opens a connection that gives up after a while.
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", addr, askTime)
+	c, err := net.DialTimeout("tcp", addr, clients.AskTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SetDeadline(time.Now().Add(askTime))
+	c.SetDeadline(time.Now().Add(clients.AskTime))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// closedAfter is how long it takes until the server closes c.
-func closedAfter(t *testing.T, c net.Conn) time.Duration {
+// closedAfter waits until the server closes c. It reports whether that is no earlier than so long after begin.
+func closedAfter(t *testing.T, c net.Conn, begin time.Time, least time.Duration) bool {
 	t.Helper()
-	begin := time.Now()
 	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the server does not close the connection")
 	}
-	return time.Since(begin)
+	return since(begin, least)
 }
 
-func around(got, want time.Duration) bool {
-	return got > want-50*time.Millisecond && got < want+time.Second
+// since reports whether it is so long after begin, as coarse as timers are.
+func since(begin time.Time, least time.Duration) bool {
+	return time.Since(begin) > least-5*time.Millisecond
 }
 
 func TestStreamTimes(t *testing.T) {
@@ -53,7 +54,7 @@ func TestStreamTimes(t *testing.T) {
 		cfg := blockFor(t, scheme, new(laneHandler))
 		handshake := 150 * time.Millisecond
 		cfg.Limits.Handshake = &handshake
-		cfg.ReadTimeout, cfg.IdleTimeout = 200*time.Millisecond, 300*time.Millisecond
+		cfg.ReadTimeout, cfg.IdleTimeout = time.Second, 300*time.Millisecond
 		return serving(t, cfg)
 	}
 	frame := AddPrefix(packed(t, query("www.")))
@@ -61,31 +62,35 @@ func TestStreamTimes(t *testing.T) {
 	t.Run("handshake", func(t *testing.T) {
 		s := quick("tls")
 		before := limitedTo(s, "handshake_time")
+		begin := time.Now()
 		c := dial(t, s.addr)
 		io.WriteString(c, "\x16\x03\x01\x02\x00") // the begin of a record
-		if took := closedAfter(t, c); !around(took, 150*time.Millisecond) || limitedTo(s, "handshake_time") != before+1 {
-			t.Errorf("after %v, counted %d", took, limitedTo(s, "handshake_time")-before)
+		if !closedAfter(t, c, begin, 150*time.Millisecond) || limitedTo(s, "handshake_time") != before+1 {
+			t.Errorf("after %v, counted %d", time.Since(begin), limitedTo(s, "handshake_time")-before)
 		}
 	})
 	t.Run("first query", func(t *testing.T) {
 		s := quick("dns")
 		before := limitedTo(s, "read_time")
-		if took := closedAfter(t, dial(t, s.addr)); !around(took, 200*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
-			t.Errorf("after %v", took)
+		begin := time.Now()
+		if !closedAfter(t, dial(t, s.addr), begin, time.Second) || limitedTo(s, "read_time") != before+1 {
+			t.Errorf("after %v", time.Since(begin))
 		}
 	})
 	t.Run("next query", func(t *testing.T) {
 		s := quick("dns")
 		before := limitedTo(s, "idle_time")
+		begin := time.Now()
 		c := dial(t, s.addr)
 		c.Write(frame)
-		if took := closedAfter(t, c); !around(took, 300*time.Millisecond) || limitedTo(s, "idle_time") != before+1 {
-			t.Errorf("after %v", took)
+		if !closedAfter(t, c, begin, 300*time.Millisecond) || limitedTo(s, "idle_time") != before+1 {
+			t.Errorf("after %v", time.Since(begin))
 		}
 	})
 	t.Run("dribble", func(t *testing.T) {
 		s := quick("dns")
 		before := limitedTo(s, "read_time")
+		begin := time.Now()
 		c := dial(t, s.addr)
 		c.Write(frame)
 		go func() {
@@ -96,16 +101,18 @@ func TestStreamTimes(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 		}()
-		if took := closedAfter(t, c); !around(took, 300*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
-			t.Errorf("after %v", took)
+		if !closedAfter(t, c, begin, 300*time.Millisecond) || limitedTo(s, "read_time") != before+1 {
+			t.Errorf("after %v", time.Since(begin))
 		}
 	})
 	t.Run("a query at work", func(t *testing.T) {
-		cfg := blockFor(t, "dns", echo)
-		cfg.IdleTimeout = 100 * time.Millisecond
-		c := dialFrames(t, serving(t, cfg).addr, nil)
+		g := newGate(t)
+		cfg := blockFor(t, "dns", g)
+		cfg.IdleTimeout = 500 * time.Millisecond
+		c := clients.DialFrames(t, serving(t, cfg).addr, nil)
+		time.AfterFunc(2*cfg.IdleTimeout, g.open)
 		for range 2 {
-			if _, err := c.ask(query("slow.")); err != nil {
+			if _, err := c.Ask(query("slow.")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -129,7 +136,7 @@ func TestStreamQueries(t *testing.T) {
 		c.Write([]byte(strings.Repeat(string(one), 5)))
 		n := 0
 		for ; ; n++ {
-			if _, err := readFrame(c); err != nil {
+			if _, err := clients.ReadFrame(c); err != nil {
 				break
 			}
 		}
@@ -148,10 +155,10 @@ func TestStreamQueryBytes(t *testing.T) {
 	c := dial(t, s.addr)
 	good := AddPrefix(packed(t, query("www.")))
 	c.Write(append(append([]byte(nil), good...), AddPrefix(make([]byte, 101))...))
-	if _, err := readFrame(c); err != nil {
+	if _, err := clients.ReadFrame(c); err != nil {
 		t.Error(err)
 	}
-	closedAfter(t, c)
+	closedAfter(t, c, time.Now(), 0)
 	if limitedTo(s, "query_bytes") != before+1 {
 		t.Error("not counted")
 	}
@@ -190,7 +197,7 @@ func TestStreamUnread(t *testing.T) {
 			t.Errorf("%s: not counted", name)
 		}
 	}
-	for end := time.Now().Add(2 * time.Second); inFlight.n.Load() != 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(clients.AskTime); inFlight.n.Load() != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d octets are left in the ledger", inFlight.n.Load())
 		}
@@ -204,10 +211,10 @@ func TestInFlightBytes(t *testing.T) {
 	defer inFlight.max.Store(MaxInFlightBytes)
 	s := serving(t, cfg)
 	before := limitedTo(s, "in_flight_bytes")
-	if _, err := dialFrames(t, s.addr, nil).ask(query("www.")); err != nil {
+	if _, err := clients.DialFrames(t, s.addr, nil).Ask(query("www.")); err != nil {
 		t.Errorf("a short one: %v", err)
 	}
-	if _, err := dialFrames(t, s.addr, nil).ask(query("long.")); err == nil || limitedTo(s, "in_flight_bytes") != before+1 {
+	if _, err := clients.DialFrames(t, s.addr, nil).Ask(query("long.")); err == nil || limitedTo(s, "in_flight_bytes") != before+1 {
 		t.Errorf("a long one: %v", err)
 	}
 }
@@ -215,7 +222,8 @@ func TestInFlightBytes(t *testing.T) {
 // TestStreamConnections has idle connections give way to new ones.
 func TestStreamConnections(t *testing.T) {
 	for _, scheme := range []string{"dns", "tls"} {
-		cfg := blockFor(t, scheme, second)
+		g := newGate(t)
+		cfg := blockFor(t, scheme, g)
 		most, none := 5, 0
 		cfg.Limits.Connections, cfg.Limits.ClientConnections = &most, &none
 		s := serving(t, cfg)
@@ -223,21 +231,21 @@ func TestStreamConnections(t *testing.T) {
 		var busy []chan error
 		for range 2 {
 			done := make(chan error, 1)
-			c := connect(t, scheme, s.addr)
+			c := clients.Connect(t, scheme, s.addr)
 			go func() {
-				_, err := c.ask(query("slow."))
+				_, err := c.Ask(query("slow."))
 				done <- err
 			}()
 			busy = append(busy, done)
 		}
-		time.Sleep(100 * time.Millisecond)
+		g.holds(t, 2)
 		for range 20 {
 			dial(t, s.addr)
 		}
-		begin := time.Now()
-		if _, err := connect(t, scheme, s.addr).ask(query("www.")); err != nil || time.Since(begin) > 600*time.Millisecond {
-			t.Errorf("%s: %v after %v", scheme, err, time.Since(begin))
+		if _, err := clients.Connect(t, scheme, s.addr).Ask(query("www.")); err != nil {
+			t.Errorf("%s: %v", scheme, err)
 		}
+		g.open()
 		for _, b := range busy {
 			if err := <-b; err != nil {
 				t.Errorf("%s: a connection at work was closed: %v", scheme, err)
@@ -255,11 +263,17 @@ func TestStreamClientConnections(t *testing.T) {
 	cfg.Limits.ClientConnections = &most
 	s := serving(t, cfg)
 	before := limitedTo(s, "client_connections")
-	for range 10 {
+	for range most {
 		dial(t, s.addr)
 	}
-	if _, err := dialFrames(t, s.addr, nil).ask(query("www.")); err != nil {
-		t.Error(err)
+	for range 7 {
+		if _, err := dial(t, s.addr).Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("one too many: %v", err)
+		}
+	}
+	time.Sleep(2 * idleTime)
+	if _, err := clients.DialFrames(t, s.addr, nil).Ask(query("www.")); err != nil {
+		t.Errorf("when the others have been idle: %v", err)
 	}
 	if n := limitedTo(s, "client_connections") - before; n != 8 {
 		t.Errorf("counted %d", n)
@@ -268,19 +282,22 @@ func TestStreamClientConnections(t *testing.T) {
 
 // TestPipelineIsBounded asks more than may be worked on at one time: all get answered.
 func TestPipelineIsBounded(t *testing.T) {
-	cfg := blockFor(t, "dns", echo)
+	g := newGate(t)
+	cfg := blockFor(t, "dns", g)
 	most := 4
 	cfg.Limits.Pipeline = &most
 	c := dial(t, serving(t, cfg).addr)
-	begin := time.Now()
 	c.Write([]byte(strings.Repeat(string(AddPrefix(packed(t, query("slow.")))), 8)))
+	g.holds(t, 4)
+	time.Sleep(50 * time.Millisecond) // in which a fifth would come, most likely
+	if n := g.waiting.Load(); n != 4 {
+		t.Errorf("%d queries are at work at one time", n)
+	}
+	g.open()
 	for range 8 {
-		if _, err := readFrame(c); err != nil {
+		if _, err := clients.ReadFrame(c); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if took := time.Since(begin); took < 580*time.Millisecond || took > 1200*time.Millisecond {
-		t.Errorf("8 queries of 300 ms took %v", took)
 	}
 }
 
@@ -307,7 +324,7 @@ func TestDoTConnectionState(t *testing.T) {
 	seen := make(chan *tls.ConnectionState, 1)
 	h := handlerWithState(seen)
 	s := serving(t, blockFor(t, "tls", h))
-	if _, err := connect(t, "tls", s.addr).ask(query("www.")); err != nil {
+	if _, err := clients.Connect(t, "tls", s.addr).Ask(query("www.")); err != nil {
 		t.Fatal(err)
 	}
 	if state := <-seen; state == nil || !state.HandshakeComplete {
@@ -330,12 +347,13 @@ func handlerWithState(seen chan *tls.ConnectionState) handler {
 }
 
 // handlerUntilCancelled waits until the context of its query ends.
-func handlerUntilCancelled(cancelled chan error) handler {
+func handlerUntilCancelled(began chan struct{}, cancelled chan error) handler {
 	return handler{"waiting", func(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg) (int, error) {
+		began <- struct{}{}
 		select {
 		case <-ctx.Done():
 			cancelled <- ctx.Err()
-		case <-time.After(askTime):
+		case <-time.After(clients.AskTime):
 		}
 		return dns.RcodeServerFailure, nil
 	}}

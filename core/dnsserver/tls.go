@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -105,22 +103,18 @@ func (s *Server) warnPlain() {
 }
 
 // Listen opens the TCP socket.
-func (s *ServerTLS) Listen() (net.Listener, error) {
-	return reuseport.Listen("tcp", strings.TrimPrefix(s.Addr, transport.TLS+"://"))
-}
+func (s *ServerTLS) Listen() (net.Listener, error) { return s.listenTCP() }
 
 // ListenPacket opens nothing: there is no UDP here.
 func (s *ServerTLS) ListenPacket() (net.PacketConn, error) { return nil, nil }
 
 // Serve serves queries that come on connections of l until the server is stopped.
 func (s *ServerTLS) Serve(l net.Listener) error {
-	l = s.wrapListener(l)
 	if s.tlsConfig == nil {
 		s.warnPlain()
-		return s.serveStream(l, newPlainConn)
 	}
-	return s.serveStream(l, newTLSConn(s.tlsConfig))
+	return s.serveStream(l, stream{tls: s.tlsConfig})
 }
 
 // ServePacket does nothing: there is no UDP here.
-func (s *ServerTLS) ServePacket(net.PacketConn) error { return nil }
+func (s *ServerTLS) ServePacket(net.PacketConn) error { return s.nothingToServe() }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 )
@@ -104,13 +106,38 @@ func serving(t testing.TB, cfg *Config) *served {
 // schemes are all that have a client, with the ways in which they may be spoken.
 var schemes = []string{"dns", "tls", "https/1", "https/1/get", "https/2", "https/2/get", "https3", "https3/get", "quic", "grpc"}
 
-// second is echo, but who asks for "slow" waits for a second.
-var second = handler{"second", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+// gate answers A queries with one address; those whose names begin with "slow" wait until it is opened.
+type gate struct {
+	waiting atomic.Int32 // how many wait, or have waited
+	opened  chan struct{}
+	open    func()
+}
+
+// newGate makes a gate that is open when the test ends.
+func newGate(t *testing.T) *gate {
+	g := &gate{opened: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.opened) })
+	t.Cleanup(g.open)
+	return g
+}
+
+func (g *gate) Name() string { return "gate" }
+
+func (g *gate) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if strings.HasPrefix(r.Question[0].Name, "slow") {
-		time.Sleep(700 * time.Millisecond)
+		g.waiting.Add(1)
+		<-g.opened
 	}
-	return echo.serve(ctx, w, r)
-}}
+	m := new(dns.Msg).SetReply(r)
+	m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 1)}}
+	return 0, w.WriteMsg(m)
+}
+
+// holds waits until n queries wait in the gate.
+func (g *gate) holds(t *testing.T, n int32) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d queries are at work", n), func() bool { return g.waiting.Load() == n })
+}
 
 func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
 	for _, s := range schemes {
@@ -123,7 +150,7 @@ func query(name string) *dns.Msg { return new(dns.Msg).SetQuestion(name, dns.Typ
 func TestEachSchemeAnswers(t *testing.T) {
 	eachScheme(t, func(t *testing.T, scheme string) {
 		s := serving(t, blockFor(t, scheme, new(laneHandler)))
-		c := connect(t, scheme, s.addr)
+		c := clients.Connect(t, scheme, s.addr)
 		for name, want := range map[string]string{
 			"www.":        "NOERROR 192.0.2.1",
 			"unpack.":     "NOERROR 192.0.2.3",
@@ -136,13 +163,13 @@ func TestEachSchemeAnswers(t *testing.T) {
 			"panic.":      "SERVFAIL",
 			"local.":      "NOERROR 127.0.0.1",
 		} {
-			r, err := c.ask(query(name))
+			r, err := c.Ask(query(name))
 			if err != nil || describe(r) != want || r.Question[0].Name != name {
 				t.Errorf("%s: got %s, %v, want %s", name, describe(r), err, want)
 			}
 		}
 		// All of a long reply comes.
-		if r, err := c.ask(query("long.")); err != nil || len(r.Answer) != 200 || r.Truncated {
+		if r, err := c.Ask(query("long.")); err != nil || len(r.Answer) != 200 || r.Truncated {
 			t.Errorf("long: %v, %v", r, err)
 		}
 	})
@@ -151,30 +178,26 @@ func TestEachSchemeAnswers(t *testing.T) {
 // TestFastQueryDoesNotWait has three queries wait and a fourth one, on the same connection, that need not.
 func TestFastQueryDoesNotWait(t *testing.T) {
 	eachScheme(t, func(t *testing.T, scheme string) {
-		s := serving(t, blockFor(t, scheme, second))
-		c := connect(t, scheme, s.addr)
-		if _, err := c.ask(query("warm.")); err != nil {
+		g := newGate(t)
+		s := serving(t, blockFor(t, scheme, g))
+		c := clients.Connect(t, scheme, s.addr)
+		if _, err := c.Ask(query("warm.")); err != nil {
 			t.Fatal(err)
 		}
 		var slow sync.WaitGroup
-		begin := time.Now()
 		for i := range 3 {
 			slow.Go(func() {
-				r, err := c.ask(query(fmt.Sprintf("slow%d.", i)))
-				if took := time.Since(begin); err != nil || len(r.Answer) != 1 || took < 700*time.Millisecond {
-					t.Errorf("got %v, %v after %v", r, err, took)
+				if r, err := c.Ask(query(fmt.Sprintf("slow%d.", i))); err != nil || len(r.Answer) != 1 {
+					t.Errorf("got %v, %v", r, err)
 				}
 			})
 		}
-		time.Sleep(20 * time.Millisecond)
-		asked := time.Now()
-		if r, err := c.ask(query("fast.")); err != nil || len(r.Answer) != 1 || time.Since(asked) > 500*time.Millisecond {
-			t.Errorf("got %v, %v after %v", r, err, time.Since(asked))
+		g.holds(t, 3) // none of them waits for another
+		if r, err := c.Ask(query("fast.")); err != nil || len(r.Answer) != 1 {
+			t.Errorf("got %v, %v", r, err)
 		}
+		g.open()
 		slow.Wait()
-		if took := time.Since(begin); took > 1400*time.Millisecond {
-			t.Errorf("the slow ones waited for each other: %v", took)
-		}
 	})
 }
 
@@ -182,14 +205,14 @@ func TestFastQueryDoesNotWait(t *testing.T) {
 func TestEachSchemePads(t *testing.T) {
 	eachScheme(t, func(t *testing.T, scheme string) {
 		s := serving(t, blockFor(t, scheme, new(laneHandler)))
-		c := connect(t, scheme, s.addr)
+		c := clients.Connect(t, scheme, s.addr)
 		for _, name := range []string{"www.", "unpack.", "fail.", "block."} {
 			m := query(name).SetEdns0(1232, false)
 			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_PADDING{Padding: make([]byte, 50)}}
 			if scheme == "dns" || scheme == "tls" {
 				m.IsEdns0().Option = append(m.IsEdns0().Option, &dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE})
 			}
-			r, err := c.ask(m)
+			r, err := c.Ask(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +230,7 @@ func TestEachSchemePads(t *testing.T) {
 			if (padding == 1) != encrypted || (keepalive == 1) != stream || encrypted && r.Len() != 468 {
 				t.Errorf("%s: %d octets, %v", name, r.Len(), r.IsEdns0())
 			}
-			if r, err := c.ask(query(name).SetEdns0(1232, false)); err != nil || len(r.IsEdns0().Option) != 0 {
+			if r, err := c.Ask(query(name).SetEdns0(1232, false)); err != nil || len(r.IsEdns0().Option) != 0 {
 				t.Errorf("%s: %v, %v", name, r.IsEdns0(), err)
 			}
 		}

@@ -39,7 +39,7 @@ func setCapture(on bool) {
 
 // newContext is the context of one configuration.
 func newContext(i *caddy.Instance) caddy.Context {
-	d := &dnsContext{instance: i, at: map[place]*Config{}}
+	d := &dnsContext{instance: i, at: map[keyPos]*Config{}}
 	capture.mu.Lock()
 	if capture.on {
 		capture.last = d

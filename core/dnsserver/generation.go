@@ -1,0 +1,271 @@
+package dnsserver
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/coredns/caddy"
+)
+
+// generation is one configuration at work, from its start to its end: its servers and its plugins.
+//
+//	start   plugins' OnStartup ──▶ servers listen, and take over what those of the generation before have open
+//	reload  servers of the next generation listen ──▶ queries that ours have begun end ──▶ plugins' OnShutdown
+//	end     OnFinalShutdown, such as health's lameduck ──▶ servers stop ──▶ plugins' OnShutdown
+//
+// So a query is answered as ever as long as a server listens. Caddy alone would end the plugins first when the process is
+// to end, and what has to be forwarded would find its upstream closed.
+type generation struct {
+	instance *caddy.Instance
+	servers  []*Server
+	plugins  []func() error // their OnShutdown
+	debug    bool
+
+	draining sync.Once
+	drained  chan struct{} // closed when no query of ours is in flight, or the grace period is over
+	late     chan struct{} // closed reloadTime after it was begun to wait for that
+	ending   sync.Once
+	ended    chan struct{} // closed when the plugins are shut down
+
+	mu       sync.Mutex
+	previous *generation // whose place this one takes; nil once that has ended
+	next     *generation // that takes this one's place
+	begun    bool        // all startup functions have run
+	serving  bool        // a server has begun to serve
+	unopened int         // calls of Serve and ServePacket that have not got their transport yet
+	opened   chan struct{}
+	listened map[string]bool // addresses, see fresh
+}
+
+const (
+	// takeOverTime is how long the servers of a generation wait at most until those of the next one have what they take over.
+	takeOverTime = time.Second
+	// reloadTime is how long a reload waits at most for queries of the old configuration. They are answered afterwards, too.
+	reloadTime = 100 * time.Millisecond
+)
+
+// restarting is the generation whose instance caddy restarts now; nil if there is none.
+var restarting struct {
+	sync.Mutex
+	now *generation
+}
+
+// newGeneration makes the servers of d a generation.
+func (d *dnsContext) newGeneration(servers []server) {
+	g := &generation{
+		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown,
+		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}),
+	}
+	for _, s := range servers {
+		g.servers = append(g.servers, s.base())
+		s.base().generation = g
+		g.unopened += 2
+	}
+	i := d.instance
+	i.OnShutdown = []func() error{g.shutdown}
+	i.OnStartup = append(i.OnStartup, g.begin)
+	i.OnRestart = append(i.OnRestart, g.restart)
+	i.OnRestartFailed = append(i.OnRestartFailed, g.restartFailed)
+	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
+}
+
+// begin is the last of the startup functions.
+func (g *generation) begin() error {
+	restarting.Lock()
+	old := restarting.now
+	restarting.now = nil
+	restarting.Unlock()
+	g.mu.Lock()
+	g.begun, g.previous = true, old
+	g.mu.Unlock()
+	if old == nil {
+		return nil
+	}
+	old.mu.Lock()
+	old.next = g
+	old.mu.Unlock()
+	free := slices.Clone(old.servers)
+	for _, s := range g.servers {
+		if i := slices.IndexFunc(free, func(o *Server) bool { return o.Addr == s.Addr }); i >= 0 {
+			s.setPredecessor(free[i])
+			free = slices.Delete(free, i, i+1)
+		}
+	}
+	return nil
+}
+
+// restart is called when another generation is about to take the place of g. What is left of the one before g ends first.
+func (g *generation) restart() error {
+	g.mu.Lock()
+	before := g.previous
+	g.mu.Unlock()
+	if before != nil {
+		<-before.ended
+	}
+	restarting.Lock()
+	restarting.now = g
+	restarting.Unlock()
+	return nil
+}
+
+// restartFailed is called when none took it. Caddy drops an instance whose start fails without telling it, so what its
+// plugins began is ended here.
+func (g *generation) restartFailed() error {
+	logDebug(g.debug) // what failed may have changed it
+	restarting.Lock()
+	restarting.now = nil
+	restarting.Unlock()
+	g.mu.Lock()
+	failed := g.next
+	g.mu.Unlock()
+	if failed == nil {
+		return nil
+	}
+	failed.mu.Lock()
+	over := failed.begun && !failed.serving
+	failed.mu.Unlock()
+	if !over {
+		return nil // it serves: this is the end of g, and another plugin's shutdown failed
+	}
+	g.mu.Lock()
+	g.next = nil
+	g.mu.Unlock()
+	for _, s := range failed.servers {
+		s.setPredecessor(nil)
+	}
+	if err := failed.endPlugins(); err != nil {
+		log.Errorf("Shutting down a configuration that failed to start: %v", err)
+	}
+	failed.instance = nil
+	runtime.GC() // closes the sockets that it opened, as nobody knows them any more
+	return nil
+}
+
+// serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need none, and over before they
+// return: who waits for them, as programs do, thinks that the process may end then.
+func (s *Server) serving() (opened, over func()) {
+	g := s.generation
+	if g == nil {
+		return func() {}, func() {}
+	}
+	opened = sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.serving = true
+		if g.unopened--; g.unopened == 0 {
+			close(g.opened)
+		}
+	})
+	return opened, func() {
+		opened()
+		if s.leaving.Load() {
+			<-s.told
+		}
+	}
+}
+
+// nothingToServe is Serve or ServePacket of a server that has no such socket.
+func (s *Server) nothingToServe() error {
+	opened, over := s.serving()
+	opened()
+	over()
+	return nil
+}
+
+// successor is the generation that has taken the place of g, nil if none has. It has opened all that it takes over, unless that takes too
+// long. g may be nil.
+func (g *generation) successor() *generation {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	next := g.next
+	g.mu.Unlock()
+	if next == nil {
+		return nil
+	}
+	select {
+	case <-next.opened:
+	case <-time.After(takeOverTime):
+	}
+	return next
+}
+
+// drain has all servers of g stop, and returns the channel that is closed when they have.
+func (g *generation) drain() <-chan struct{} {
+	g.draining.Do(func() {
+		var wg sync.WaitGroup
+		for _, s := range g.servers {
+			wg.Go(s.drain)
+		}
+		go func() { wg.Wait(); close(g.drained) }()
+		time.AfterFunc(reloadTime, func() { close(g.late) })
+	})
+	return g.drained
+}
+
+// shutdown stands for the OnShutdown of all plugins. In a reload the servers have been stopped, and queries that take long
+// may still be in flight.
+func (g *generation) shutdown() error {
+	for _, s := range g.servers {
+		if !s.isStopped() {
+			return nil // the process is to end: finalShutdown sees to it
+		}
+	}
+	select {
+	case <-g.drain():
+		return g.endPlugins()
+	case <-g.late:
+	}
+	go func() {
+		<-g.drained
+		if err := g.endPlugins(); err != nil {
+			log.Errorf("Shutting down a configuration that was replaced: %v", err)
+		}
+	}()
+	return nil
+}
+
+// finalShutdown is the last of its kind. It stops the servers, and then the plugins.
+func (g *generation) finalShutdown() error {
+	g.mu.Lock()
+	before := g.previous
+	g.mu.Unlock()
+	if before != nil {
+		<-before.ended
+	}
+	for _, s := range g.servers {
+		s.leaving.Store(true)
+	}
+	<-g.drain()
+	return g.endPlugins()
+}
+
+// endPlugins calls the OnShutdown of all plugins, once.
+func (g *generation) endPlugins() (err error) {
+	g.ending.Do(func() {
+		defer close(g.ended)
+		for _, end := range g.plugins {
+			err = errors.Join(err, end())
+		}
+		if next := g.successor(); next != nil {
+			next.forget(g)
+		}
+	})
+	return err
+}
+
+// forget drops what is known of old, which has ended.
+func (g *generation) forget(old *generation) {
+	g.mu.Lock()
+	g.previous = nil
+	g.mu.Unlock()
+	for _, s := range g.servers {
+		s.setPredecessor(nil)
+	}
+}

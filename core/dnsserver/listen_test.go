@@ -1,0 +1,77 @@
+package dnsserver
+
+import (
+	"bytes"
+	golog "log"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coredns/caddy"
+)
+
+// Who begins to listen where somebody else listens is told so.
+func TestSharedAddressIsTold(t *testing.T) {
+	var out bytes.Buffer
+	golog.SetOutput(&out)
+	defer golog.SetOutput(os.Stderr)
+	serving := func(addr string) *Server {
+		t.Helper()
+		s, err := NewServer("dns://"+addr, []*Config{block1(".", echo)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &dnsContext{instance: new(caddy.Instance)}
+		d.newGeneration([]server{s})
+		return s
+	}
+	open := func(s *Server) (addr string) {
+		t.Helper()
+		l, err := s.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		p, err := s.ListenPacket()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		return l.Addr().String()
+	}
+	told := func() int {
+		n := strings.Count(out.String(), "[WARNING] Another process listens on ")
+		out.Reset()
+		return n
+	}
+	first := serving("127.0.0.1:0")
+	addr := open(first)
+	if n := told(); n != 0 {
+		t.Errorf("%d warnings for an address that was free", n)
+	}
+	p, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+
+	other := serving(addr)
+	open(other)
+	if !strings.Contains(out.String(), "Another process listens on "+addr+" tcp, too") {
+		t.Errorf("logged %q", out.String())
+	}
+	if n := told(); n != 1 { // only TCP was taken
+		t.Errorf("%d warnings", n)
+	}
+	open(other) // as multisocket does
+	if n := told(); n != 0 {
+		t.Errorf("%d warnings for a second socket of the same server", n)
+	}
+	reloaded := serving(addr)
+	reloaded.generation.previous = other.generation
+	open(reloaded)
+	if n := told(); n != 0 {
+		t.Errorf("%d warnings in a reload", n)
+	}
+}

@@ -1,0 +1,132 @@
+package dnsserver
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/doh"
+	"github.com/coredns/coredns/core/internal/tcp"
+	"github.com/coredns/coredns/core/internal/udp"
+)
+
+// Listen opens the TCP socket.
+func (s *Server) Listen() (net.Listener, error) { return s.listenTCP() }
+
+// WrapListener leaves the listener as it is: what wraps connections is put on when serving
+// begins, so that it holds for sockets that a reload takes over, too.
+func (s *Server) WrapListener(ln net.Listener) net.Listener { return ln }
+
+// Serve serves queries that come on connections of l until the server is stopped; then it closes l.
+func (s *Server) Serve(l net.Listener) error { return s.serveStream(l, stream{}) }
+
+// stream is what is spoken on the connections of a listener.
+type stream struct {
+	tls   *tls.Config        // nil for none
+	http1 *doh.HTTP1Settings // for DNS over HTTP, nil for DNS over TCP or TLS
+}
+
+// handler is what serves the connections of t.
+func (st stream) handler(t *listener) conn.Handler {
+	if st.http1 != nil {
+		return doh.Handler(st.tls, t.http1)
+	}
+	return conn.Handler{TLS: st.tls, New: tcp.New}
+}
+
+// listener is a conn.Listener with what serves its connections of HTTP/1.1, nil if it is none of DNS over HTTP.
+type listener struct {
+	*conn.Listener
+	http1 *doh.HTTP1
+}
+
+// speaks reports whether the connections of t can be served as st wants it.
+func (t *listener) speaks(st stream) bool {
+	if t.http1 == nil || st.http1 == nil {
+		return t.http1 == nil && st.http1 == nil
+	}
+	return t.http1.HTTP1Settings == *st.http1
+}
+
+// newListener is a listener without connections.
+func (s *Server) newListener(st stream, addr net.Addr) *listener {
+	t := &listener{Listener: conn.NewListener(s.service(), conn.ClientAuthOf(st.tls), s.readsProxyHeaders())}
+	if st.http1 != nil {
+		t.http1 = doh.NewHTTP1(*st.http1, &t.Seat, addr)
+		t.Beside = t.http1
+	}
+	return t
+}
+
+// serveStream serves the connections of l.
+func (s *Server) serveStream(l net.Listener, st stream) error {
+	opened, over := s.serving()
+	defer over()
+	l = s.wrapListener(l)
+	t, ok := takeOver(s, func(t *listener) bool {
+		return t.Fits(conn.ClientAuthOf(st.tls), s.readsProxyHeaders()) && t.speaks(st)
+	})
+	if !ok {
+		t = s.newListener(st, l.Addr())
+	}
+	t.ListenOn(l)
+	if !s.start(t) {
+		l.Close()
+		t.Listener.Serve(l, conn.Handler{}) // it ends at once
+		return t.Stop(context.Background())
+	}
+	opened()
+	return t.Listener.Serve(l, st.handler(t))
+}
+
+// wrapListener makes l understand the PROXY protocol, if a block wants it.
+func (s *Server) wrapListener(l net.Listener) net.Listener {
+	return conn.Proxied(l, s.proxyPolicy(), s.Addr)
+}
+
+// ListenPacket opens the UDP socket.
+func (s *Server) ListenPacket() (net.PacketConn, error) { return s.listenUDP() }
+
+// ServePacket serves queries that come on p until the server is stopped; then it closes p. If p is a plain
+// UDP socket that nobody wraps, further sockets at its address are opened, so that there is one for each core.
+func (s *Server) ServePacket(p net.PacketConn) error {
+	opened, over := s.serving()
+	defer over()
+	o := udp.Options{
+		One: len(s.configs) > 0 && s.configs[0].NumSockets > 1, Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
+	}
+	for _, cfg := range s.configs {
+		if cfg.UDPDecorateWriterFunc != nil {
+			o.Decorate = cfg.UDPDecorateWriterFunc(s)
+		}
+	}
+	u := udp.New(s.service(), p, o)
+	if !s.start(u) {
+		u.Close()
+		return nil
+	}
+	opened()
+	u.Serve()
+	return nil
+}
+
+// Shed reports whether a query that comes over UDP is to be dropped, since there are more replies than a socket of the listener
+// can send; then it is counted. Plugins ask it; it is always false unless Config.Shed is set.
+func (s *Server) Shed() bool {
+	if s.saturated.Load() == 0 {
+		return false
+	}
+	udp.ShedQuery(s.Addr)
+	return true
+}
+
+// sheds reports whether a block wants replies to be dropped rather than waited for.
+func (s *Server) sheds() bool {
+	for _, cfg := range s.configs {
+		if cfg.Shed {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,27 @@
+package chain
+
+import (
+	"errors"
+
+	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// explain puts what err has for the client into the OPT record of m, if both are there.
+func explain(m *dns.Msg, err error) {
+	var e edns.Explainer
+	if opt := m.IsEdns0(); opt != nil && errors.As(err, &e) {
+		code, text := e.ExtendedError()
+		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+	}
+}
+
+// explainWire is explain for the wire lane; the client gets options only if it sent EDNS.
+func explainWire(w *wire.Reply, err error) {
+	var e edns.Explainer
+	if err != nil && errors.As(err, &e) {
+		w.AddEDE(e.ExtendedError())
+	}
+}

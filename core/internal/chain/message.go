@@ -1,0 +1,138 @@
+package chain
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// ServeDNS leads a query to the block that it belongs to and writes a reply to w: the
+// chain's, or an error reply.
+func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) {
+	run := &struct { // one piece of memory
+		ctx    queryContext
+		writer chainWriter
+	}{ctx: queryContext{Context: ctx, server: c.Self}}
+	q, cw := &run.ctx, &run.writer
+	*cw = chainWriter{ResponseWriter: w, ctx: q, req: r, finish: c.Finish}
+	if r == nil || len(r.Question) == 0 {
+		c.refuse(cw, r, dns.RcodeServerFailure)
+		return
+	}
+	if !c.Debug {
+		defer func() {
+			if v := recover(); v != nil {
+				c.recovered(v)
+				c.answer(cw, r, dns.RcodeServerFailure, nil)
+			}
+		}()
+	}
+	if severalOPT(r) {
+		c.refuse(cw, r, dns.RcodeFormatError)
+		return
+	}
+	if r.Question[0].Qclass != dns.ClassINET && !c.Classes {
+		c.refuse(cw, r, dns.RcodeRefused)
+		return
+	}
+	if m, err := edns.Version(r); err != nil {
+		w.WriteMsg(m)
+		c.report(w, r, dns.RcodeBadVers, m)
+		return
+	}
+	if c.Finish.BadCookie(r) {
+		c.refuse(cw, r, dns.RcodeFormatError)
+		return
+	}
+	b, chainCtx := c.find(q, cw, r)
+	if b == nil || b.head == nil {
+		c.refuse(cw, r, dns.RcodeRefused)
+		return
+	}
+	q.path.Enter(b.head.Name())
+	rc, err := b.head.ServeDNS(chainCtx, cw, r)
+	if !plugin.ClientWrite(rc) {
+		c.answer(cw, r, rc, err)
+	}
+}
+
+var nameSpace = sync.Pool{New: func() any { return new([wire.MaxName + 1]byte) }}
+
+// find is the block of a query, with the context for its chain.
+func (c *Chain) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block, context.Context) {
+	buf := nameSpace.Get().(*[wire.MaxName + 1]byte)
+	defer nameSpace.Put(buf)
+	name, err := wire.AppendName(buf[:0], r.Question[0].Name)
+	if err != nil {
+		return nil, nil // no name of any zone
+	}
+	wire.Lower(name, name)
+	var chosen context.Context
+	b := c.router.route(name, r.Question[0].Qtype == dns.TypeDS, func(b *block) bool {
+		var ctx context.Context = q // metadata of a block that is not chosen goes with its context
+		if b.collector != nil {
+			ctx = b.collector.Collect(ctx, request.Request{Req: r, W: w})
+		}
+		for _, f := range *b.Filters {
+			if !f(ctx, &request.Request{Req: r, W: w}) {
+				return false
+			}
+		}
+		chosen = ctx
+		return true
+	})
+	if b != nil {
+		q.view = *b.View
+	}
+	return b, chosen
+}
+
+// refuse answers a query that enters no chain, and counts it.
+func (c *Chain) refuse(w *chainWriter, r *dns.Msg, rc int) {
+	if m := c.answer(w, r, rc, nil); m != nil {
+		c.report(w, r, rc, m)
+	}
+}
+
+// answer writes an error reply, with what err has for the client, and returns it.
+func (c *Chain) answer(w dns.ResponseWriter, r *dns.Msg, rc int, err error) *dns.Msg {
+	if r == nil {
+		return nil
+	}
+	m := new(dns.Msg).SetRcode(r, rc)
+	if opt := reply.OPT(r); opt != nil {
+		m.Extra = append(m.Extra, opt)
+	}
+	explain(m, err)
+	if w.WriteMsg(m) != nil {
+		return nil
+	}
+	return m
+}
+
+// report counts a query that entered no chain.
+func (c *Chain) report(w dns.ResponseWriter, r *dns.Msg, rc int, m *dns.Msg) {
+	state := request.Request{Req: r, W: w}
+	vars.Report(c.Label, state, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
+}
+
+// severalOPT reports whether a query has more than the one OPT record that it may have (RFC 6891 §6.1.1).
+func severalOPT(r *dns.Msg) bool {
+	n := 0
+	for _, rr := range r.Extra {
+		if rr.Header().Rrtype == dns.TypeOPT {
+			n++
+		}
+	}
+	return n > 1
+}

@@ -1,0 +1,98 @@
+package chain
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// queryContext is the context of one query in the message lane. It holds what
+// plugins ask the server's context keys for, so that no chain of contexts is made for it.
+type queryContext struct {
+	context.Context
+	server any
+	path   plugin.Path
+	view   string
+}
+
+// Value is what the transport's context has, and the server's own values.
+func (c *queryContext) Value(key any) any {
+	switch key.(type) {
+	case plugin.ServerKey:
+		return c.server
+	case plugin.PathKey:
+		return &c.path
+	case plugin.ViewKey:
+		return c.view
+	case plugin.LoopKey:
+		if n := c.Context.Value(plugin.LoopKey{}); n != nil {
+			return n // the query comes from a plugin further up
+		}
+		return 0
+	case plugin.InnerKey:
+		return c.Context.Value(plugin.ServerKey{}) != nil
+	}
+	return c.Context.Value(key)
+}
+
+// chainWriter is the writer that the chain's first plugin gets: each message that is
+// written to it is made to fit the client, and which plugin wrote is noted.
+type chainWriter struct {
+	dns.ResponseWriter
+	ctx     *queryContext
+	req     *dns.Msg
+	finish  *reply.Finisher
+	written atomic.Bool
+}
+
+// fitter is a writer of a transport of ours, which makes a reply fit its client while packing.
+type fitter interface {
+	WriteFit(m, req *dns.Msg) error
+}
+
+// WriteMsg writes m, a reply to the query.
+func (w *chainWriter) WriteMsg(m *dns.Msg) error {
+	w.wrote()
+	if f, ok := w.ResponseWriter.(fitter); ok {
+		return f.WriteFit(m, w.req)
+	}
+	addr := netip.Addr{}
+	if !plugin.Inner(w.ctx) {
+		addr = wire.AddrOf(w.RemoteAddr())
+	}
+	w.finish.FitMsg(m, w.req, w.ResponseWriter, addr)
+	return w.ResponseWriter.WriteMsg(m)
+}
+
+// TakeReply takes what a plugin that this server gave the query has decided in a lane, unless it is of a rare kind.
+func (w *chainWriter) TakeReply(r *wire.Reply, req *dns.Msg) (taken bool, err error) {
+	to, ok := w.ResponseWriter.(*reply.Writer)
+	if !ok || req != w.req || len(req.Question) != 1 || r.Rcode() > 0xF || req.IsTsig() != nil {
+		return false, nil
+	}
+	w.wrote()
+	return true, to.WriteTaken(r, req)
+}
+
+// Write sends b as it is.
+func (w *chainWriter) Write(b []byte) (int, error) {
+	w.wrote()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *chainWriter) wrote() {
+	w.ctx.path.Write()
+	w.written.Store(true)
+}
+
+// ConnectionState implements dns.ConnectionStater.
+func (w *chainWriter) ConnectionState() *tls.ConnectionState {
+	return plugin.ConnectionState(w.ResponseWriter)
+}

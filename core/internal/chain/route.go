@@ -1,0 +1,107 @@
+package chain
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// router finds the blocks that a name belongs to: those of the longest zone that the
+// name is or lies below, then those of the next shorter one, and so on.
+type router struct {
+	zones wire.Suffixes[[]*block] // blocks of one zone in file order
+	views map[*block][]WireViewer // of blocks whose Viewers all are such
+}
+
+// WireViewer is a Viewer that can also decide on a query that is not unpacked.
+type WireViewer interface {
+	Viewer
+	// FilterWire is Filter for q, which it does not keep. It is not sure if it takes the message to know; the query is
+	// unpacked then. ctx is that of the block in the wire lane.
+	FilterWire(ctx context.Context, q *wire.Query) (belongs, sure bool)
+}
+
+func newRouter(blocks []*block) (*router, error) {
+	r := &router{views: map[*block][]WireViewer{}}
+	for _, b := range blocks {
+		r.views[b] = wireViewers(b)
+		name, err := wire.LowerName(b.Zone)
+		if err != nil {
+			return nil, err
+		}
+		same, _ := r.zones.Get(name)
+		r.zones.Set(name, append(same, b))
+	}
+	return r, nil
+}
+
+// route finds the block for a lower name: of the longest zone that has a block
+// which takes the query. A DS query belongs to the parent's side of a zone cut (RFC 4035 §3.1.4.1): the
+// closest zone above the name goes before the name's own, but the root only if there is no other.
+func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
+	var way wire.Climb[[]*block]
+	way.Start(&r.zones, name)
+	var own *block
+	for {
+		blocks, before, ok := way.Next()
+		if !ok || way.AtRoot() && own != nil {
+			return own
+		}
+		for _, b := range blocks {
+			if !takes(b) {
+				continue
+			}
+			if !ds || before > 0 || way.AtRoot() {
+				return b
+			}
+			own = b
+			break
+		}
+	}
+}
+
+// find is route for a query that is not unpacked. It reports false if a block has to look at the message before it is known whose
+// the query is.
+func (r *router) find(q *wire.Query) (*block, bool) {
+	sure := true
+	b := r.route(q.Lower(), q.Type() == dns.TypeDS, func(b *block) bool {
+		if len(*b.Filters) == 0 {
+			return true
+		}
+		belongs, known := r.filter(b, q)
+		sure = sure && known
+		return belongs || !known // what comes behind a block that is not sure does not count
+	})
+	return b, sure
+}
+
+// filter asks a block's views whether a query belongs to it.
+func (r *router) filter(b *block, q *wire.Query) (belongs, sure bool) {
+	views := r.views[b]
+	if len(views) != len(*b.Filters) {
+		return false, false // there are filters that want a message
+	}
+	for _, v := range views {
+		if belongs, sure = v.FilterWire(b.ctx, q); !belongs || !sure {
+			break
+		}
+	}
+	return belongs, sure
+}
+
+// wireViewers is the WireViewers of a block's chain. As with ServeWire, a handler that has its FilterWire from one that it
+// embeds is none.
+func wireViewers(b *block) (views []WireViewer) {
+	for _, h := range b.chain {
+		if v, ok := messageOnly(h).(interface {
+			WireViewer
+			plugin.WireHandler
+		}); ok {
+			views = append(views, v)
+		}
+	}
+	return views
+}

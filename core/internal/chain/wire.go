@@ -1,0 +1,65 @@
+package chain
+
+import (
+	"context"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// ServeWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
+// what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
+func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
+	if !c.Debug {
+		defer func() {
+			if v := recover(); v != nil {
+				c.recovered(v)
+				reply, out = c.failed(w, q, wire.ServFail), wire.Done
+			}
+		}()
+	}
+	b, ok := c.router.find(q)
+	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
+		return nil, wire.Unpack
+	}
+	c.Finish.Check(q)
+	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
+		return nil, out
+	}
+	switch {
+	case w.Holds():
+		return c.Finish.Wire(w, q), out
+	case w.Failed() && !plugin.ClientWrite(w.Rcode()):
+		return c.failed(w, q, w.Rcode()), out
+	}
+	return nil, out // a drop, or a return code that says that somebody has written
+}
+
+// failed is an error reply to q.
+func (c *Chain) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
+	err := w.Err()
+	w.Begin(q)
+	w.SetRcode(rcode)
+	explainWire(w, err)
+	return c.Finish.Wire(w, q)
+}
+
+// blockContext is the context of all queries of a block in the wire lane.
+type blockContext struct {
+	context.Context
+	server any
+	block  *block
+}
+
+// Value implements context.Context.
+func (c *blockContext) Value(key any) any {
+	switch key.(type) {
+	case plugin.ServerKey:
+		return c.server
+	case plugin.ViewKey:
+		return *c.block.View
+	case plugin.LoopKey:
+		return 0
+	}
+	return nil
+}

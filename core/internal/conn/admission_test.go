@@ -1,0 +1,283 @@
+package conn
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func init() { idleTime = 100 * time.Millisecond }
+
+// guest is a connection that says when it was busy last.
+type guest struct {
+	name  string
+	since int64
+	busy  bool
+	party *party
+}
+
+// party notes who had to go.
+type party struct {
+	mu      sync.Mutex
+	evicted []string
+}
+
+func (g *guest) idleSince() (int64, bool) { return g.since, !g.busy }
+func (g *guest) evict() {
+	g.party.mu.Lock()
+	g.party.evicted = append(g.party.evicted, g.name)
+	g.party.mu.Unlock()
+}
+
+func (p *party) gone() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprint(p.evicted)
+}
+
+func admissionFor(t *testing.T, connections, client int) (*admission, *party) {
+	t.Helper()
+	s := &Server{Addr: freshAddr(t)}
+	s.limits = limits{connections: connections, client: client, bits4: 32, bits6: 56}
+	a := newAdmission(seatOf(s))
+	a.now = func() int64 { return int64(idleTime) + 10_000 } // all guests that are not busy have been idle for long enough
+	return a, new(party)
+}
+
+// seatOf is a seat at which s sits.
+func seatOf(s *Server) *seat {
+	p := new(seat)
+	p.now.Store(s)
+	return p
+}
+
+func reached(a *admission, reason string) int {
+	return int(testutil.ToFloat64(limitsReached.WithLabelValues(a.server().Addr, reason)))
+}
+
+func TestAdmission(t *testing.T) {
+	a, p := admissionFor(t, 3, 0)
+	one, two, three := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("::ffff:192.0.2.3")
+	enter := func(addr netip.Addr, name string, since int64, busy bool) *ticket {
+		return a.enter(addr, &guest{name, since, busy, p}, 0)
+	}
+	enter(one, "a", 10, false)
+	enter(one, "b", 5, false)
+	enter(two, "c", 1, false)
+	if p.gone() != "[]" || a.n != 3 {
+		t.Fatalf("%s had to go", p.gone())
+	}
+	// Of the client that has most the one that is idle for longest gives way.
+	d := enter(three, "d", 20, false)
+	if d == nil || p.gone() != "[b]" || a.n != 3 {
+		t.Errorf("%s had to go", p.gone())
+	}
+	d.leave()
+	d.leave()
+	if a.n != 2 || len(a.clients) != 2 || len(a.most) != 2 {
+		t.Errorf("%d connections of %d clients", a.n, len(a.clients))
+	}
+	enter(three, "e", 20, true)
+	enter(three, "f", 20, true)
+	if p.gone() != "[b a]" && p.gone() != "[b c]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	// The busy stay: of the other clients one gives way.
+	if got := enter(one, "g", 30, true); got == nil || p.gone() != "[b a c]" && p.gone() != "[b c a]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	if got := enter(two, "h", 30, false); got != nil {
+		t.Error("one too many")
+	}
+	if n := reached(a, "connections"); n != 4 {
+		t.Errorf("counted %d times", n)
+	}
+	if n := testutil.ToFloat64(connections.WithLabelValues(a.server().Addr)); n != 3 {
+		t.Errorf("%v connections are open", n)
+	}
+}
+
+func TestAdmissionOfOneClient(t *testing.T) {
+	a, p := admissionFor(t, 100, 2)
+	var n int64
+	enter := func(addr string, busy bool) *ticket {
+		n++
+		return a.enter(netip.MustParseAddr(addr), &guest{addr, n, busy, p}, 0)
+	}
+	enter("2001:db8::1", false)
+	enter("2001:db8:0:ff::2", false)
+	enter("2001:db8:0:100::1", false) // another network of /56
+	enter("192.0.2.1", false)
+	enter("192.0.2.2", false)
+	if p.gone() != "[]" {
+		t.Fatalf("%s had to go", p.gone())
+	}
+	enter("2001:db8:0:7::3", true)
+	if p.gone() != "[2001:db8::1]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	enter("2001:db8:0:7::4", true)
+	if got := enter("2001:db8::5", false); got != nil {
+		t.Error("got in though all are busy")
+	}
+	if n := reached(a, "client_connections"); n != 3 {
+		t.Errorf("counted %d times", n)
+	}
+	if got := enter("fe80::1%eth0", false); got == nil || !got.of.prefix.IsValid() {
+		t.Error("an address with a zone is no client")
+	}
+}
+
+func TestAdmissionWaits(t *testing.T) {
+	a, p := admissionFor(t, 1, 0)
+	addr := netip.MustParseAddr("192.0.2.1")
+	first := a.enter(addr, &guest{"a", 1, true, p}, forever)
+	in := make(chan *ticket)
+	go func() { in <- a.enter(addr, &guest{"b", 2, true, p}, forever) }()
+	select {
+	case <-in:
+		t.Fatal("did not wait")
+	case <-time.After(20 * time.Millisecond):
+	}
+	first.leave()
+	second := <-in
+	if second == nil || p.gone() != "[]" {
+		t.Fatalf("%s had to go", p.gone())
+	}
+	// Who becomes idle makes room, too.
+	go func() { in <- a.enter(addr, &guest{"c", 3, true, p}, forever) }()
+	time.Sleep(10 * time.Millisecond)
+	a.mu.Lock()
+	second.conn.(*guest).busy = false
+	a.mu.Unlock()
+	if got := <-in; got == nil || p.gone() != "[b]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	go func() { in <- a.enter(addr, &guest{"d", 3, true, p}, forever) }()
+	time.Sleep(10 * time.Millisecond)
+	a.close()
+	if got := <-in; got != nil {
+		t.Error("got in behind the end")
+	}
+}
+
+func TestAdmissionMove(t *testing.T) {
+	a, p := admissionFor(t, 10, 0)
+	proxy := netip.MustParseAddr("192.0.2.1")
+	x := a.enter(proxy, &guest{"x", 1, false, p}, 0)
+	a.enter(proxy, &guest{"y", 1, false, p}, 0)
+	x.move(netip.MustParseAddr("198.51.100.1"))
+	if a.n != 2 || len(a.clients) != 2 || x.of.prefix.String() != "198.51.100.1/32" {
+		t.Errorf("%d connections of %d clients, x of %v", a.n, len(a.clients), x.of.prefix)
+	}
+	x.leave()
+	x.move(proxy)
+	if a.n != 1 || len(a.clients) != 1 {
+		t.Errorf("%d connections of %d clients", a.n, len(a.clients))
+	}
+}
+
+// A connection that is new stays, and what comes waits until one is idle for long enough; but not if its client is the one with most.
+func TestAdmissionOfFresh(t *testing.T) {
+	a, p := admissionFor(t, 3, 2)
+	var clock atomic.Int64
+	clock.Store(int64(time.Minute))
+	a.now = clock.Load
+	one, two, three := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	enter := func(addr netip.Addr, name string) *ticket {
+		return a.enter(addr, &guest{name, clock.Load(), false, p}, forever)
+	}
+	enter(one, "a")
+	enter(one, "b")
+	enter(two, "c")
+	if enter(one, "d") != nil {
+		t.Error("a third one of a client that may have two")
+	}
+	a.seat.now.Load().limits.client = 4
+	if enter(one, "e") != nil {
+		t.Error("the client with most gets more")
+	}
+	in := make(chan *ticket)
+	go func() { in <- enter(three, "f") }()
+	select {
+	case <-in:
+		t.Fatal("did not wait")
+	case <-time.After(2 * admissionRetry):
+	}
+	if p.gone() != "[]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	clock.Add(int64(idleTime))
+	if got := <-in; got == nil || p.gone() != "[a]" && p.gone() != "[b]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+}
+
+// TestAdmissionFlood lets one client open connections by the thousand: others do not notice.
+func TestAdmissionFlood(t *testing.T) {
+	a, p := admissionFor(t, 200, 0)
+	var honest []string
+	for i := range 20 {
+		name := fmt.Sprint("honest", i)
+		honest = append(honest, name)
+		a.enter(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), &guest{name, 0, false, p}, 0)
+	}
+	for i := range 10000 {
+		if a.enter(netip.MustParseAddr("192.0.2.1"), &guest{"flood", int64(i), false, p}, 0) == nil {
+			t.Fatal("refused")
+		}
+	}
+	for _, name := range honest {
+		if slices.Contains(p.evicted, name) {
+			t.Errorf("%s had to go", name)
+		}
+	}
+	if a.n != 200 || len(p.evicted) != 10000+20-200 {
+		t.Errorf("%d connections, %d had to go", a.n, len(p.evicted))
+	}
+}
+
+func TestAdmissionConcurrently(t *testing.T) {
+	a, p := admissionFor(t, 50, 20)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			var mine []*ticket
+			for i := range 500 {
+				addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 7)})
+				if tk := a.enter(addr, &guest{"x", int64(i), i%3 == 0, p}, 0); tk != nil {
+					mine = append(mine, tk)
+				}
+				if len(mine) > 5 {
+					mine[0].move(netip.AddrFrom4([4]byte{192, 0, 2, byte(g)}))
+					mine[0].leave()
+					mine = mine[1:]
+				}
+			}
+			for _, tk := range mine {
+				tk.leave()
+			}
+		})
+	}
+	wg.Wait()
+	if a.n != 0 || len(a.clients) != 0 || len(a.most) != 0 || testutil.ToFloat64(connections.WithLabelValues(a.server().Addr)) != 0 {
+		t.Errorf("%d connections of %d clients are left", a.n, len(a.clients))
+	}
+}
+
+func BenchmarkAdmission(b *testing.B) {
+	s := &Server{Addr: "dns://bench"}
+	s.limits = limits{connections: 16384, bits4: 32, bits6: 56}
+	a, p := newAdmission(seatOf(s)), new(party)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p.evicted = p.evicted[:0]
+		a.enter(netip.AddrFrom4([4]byte{192, 0, byte(i >> 4), byte(i)}), &guest{"x", int64(i), false, p}, 0)
+	}
+}

@@ -1,0 +1,254 @@
+// Package conn serves connections of a listener: it accepts and admits them, reads PROXY headers, does TLS, gathers what is written, and keeps
+// the octets that wait for clients within bounds. What is spoken on a connection is the business of a Protocol.
+//
+//	Listener ──accept──▶ Admission ──▶ Conn ──▶ PROXY header, TLS ──▶ Protocol.Serve
+//	                                    │ Upper: read from it        │
+//	                                    └ Out: write to it ◀─────────┘
+//
+// A Listener is an heirloom: in a reload the next server goes on with its connections. Each connection has a goroutine, which runs the
+// protocol; Out may be used by any. Start at Listener.Serve; then Conn.
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
+)
+
+// Protocol is what is spoken on one connection.
+type Protocol interface {
+	// Serve serves the connection until no more comes from the client. What is in flight then is waited for.
+	Serve()
+	// BeforeWait is called before a read that may wait: all that has come is served.
+	BeforeWait()
+	// Drain is called when the server stops. Any goroutine may call it.
+	Drain()
+}
+
+// Conn is our end of one connection.
+//
+//	conn ──▶ low ──▶ tls ──▶ Upper: what is spoken
+//	         │
+//	         └── before it waits: Protocol.BeforeWait
+type Conn struct {
+	// Upper is what is read from and written to: with TLS that of crypto/tls.
+	Upper net.Conn
+	// Out writes to Upper. A protocol that uses Upper itself does not use it.
+	Out Writer
+	// TLS is the state of the connection, nil without TLS.
+	TLS *tls.ConnectionState
+
+	listener *Listener
+	protocol Protocol
+	slot     *Slot
+	conn     net.Conn // as accepted
+	low      *lowerConn
+	tls      *tls.Conn // around low; nil without TLS
+	service.Holder
+	inflight service.Inflight
+	last     atomic.Int64 // when it had a query last; see Evictable
+	ready    time.Time    // when the handshake was over
+	hijacked atomic.Bool
+}
+
+// Of is the Conn whose Upper nc is, nil if it is none.
+func Of(nc net.Conn) *Conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	if low, ok := nc.(*lowerConn); ok {
+		return low.owner
+	}
+	return nil
+}
+
+// readSpace is how much is read at one time.
+const readSpace = 4096
+
+// newConn is a connection of l. Without config there is no TLS.
+func newConn(l *Listener, nc net.Conn, config *tls.Config) *Conn {
+	c := &Conn{listener: l, conn: nc}
+	c.low = &lowerConn{Conn: nonblock.Conn(nc), owner: c}
+	c.Upper = c.low
+	if config != nil {
+		c.low.buf = make([]byte, readSpace)
+		c.tls = tls.Server(c.low, config)
+		c.Upper = c.tls
+	}
+	c.Out.init(c.Upper, &l.Seat, c.Abort)
+	c.last.Store(service.Now())
+	return c
+}
+
+// run serves the connection until it ends, and closes it.
+func (c *Conn) run() {
+	if c.handshake() {
+		c.protocol.Serve()
+		c.Release()
+		<-c.inflight.Drained()
+		c.Out.complete()
+	}
+	if !c.hijacked.Load() {
+		c.close()
+	}
+	c.Out.end()
+}
+
+// Service is the server of the connection, for its limits and times. It may be another one at the next call.
+func (c *Conn) Service() *service.Service { return c.listener.Now() }
+
+// Serving is the server for the next query. It is held until Release, or the next call.
+func (c *Conn) Serving() *service.Service { return c.Hold(&c.listener.Seat) }
+
+// Begin counts a query of the connection that s serves, until End.
+func (c *Conn) Begin(s *service.Service) {
+	c.inflight.Add()
+	s.Inflight.Add()
+}
+
+// End ends what Begin began.
+func (c *Conn) End(s *service.Service) {
+	c.last.Store(service.Now())
+	s.Inflight.Done()
+	c.inflight.Done()
+}
+
+// Answered is closed when no query of the connection is in flight. No more may begin.
+func (c *Conn) Answered() <-chan struct{} { return c.inflight.Drained() }
+
+// Touch notes that a query came at that time.
+func (c *Conn) Touch(at time.Time) { c.last.Store(service.At(at)) }
+
+// Scratch implements exec.Source: there is no memory for a query.
+func (c *Conn) Scratch() *exec.Waiting { return nil }
+
+// Stopping reports whether the server stops: what has come is served, and no more is waited for.
+func (c *Conn) Stopping() bool { return c.listener.stopping.Load() }
+
+// RemoteAddr is the client's address, also by way of a proxy; LocalAddr, the one that it connected to.
+func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+func (c *Conn) LocalAddr() net.Addr  { return c.conn.LocalAddr() }
+
+// Hijack leaves the connection to the caller: it is not closed.
+func (c *Conn) Hijack() { c.hijacked.Store(true) }
+
+// Hijacked reports whether it was left to somebody.
+func (c *Conn) Hijacked() bool { return c.hijacked.Load() }
+
+// Abort closes the connection at once. Any goroutine may call it.
+func (c *Conn) Abort() { c.conn.Close() }
+
+// Closed has f called when somebody closes Upper.
+func (c *Conn) Closed(f func()) { c.low.closed = f }
+
+// IdleSince and Evict implement Evictable.
+func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
+func (c *Conn) Evict()                   { c.conn.Close() }
+
+// identify finds out who the client is, if a proxy tells.
+func (c *Conn) identify() bool {
+	p, ok := c.conn.(*proxyConn)
+	if !ok {
+		return true
+	}
+	s := c.Service()
+	if s.Handshake > 0 {
+		c.conn.SetReadDeadline(time.Now().Add(s.Handshake))
+	}
+	err := p.header()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Limited("handshake_time")
+	}
+	c.conn.SetReadDeadline(time.Time{})
+	if p.remote != nil {
+		c.slot.move(p.remote)
+	}
+	return err == nil
+}
+
+// handshake finds out who the client is, and completes TLS, where there is TLS.
+func (c *Conn) handshake() bool {
+	defer func() { c.ready = time.Now() }()
+	if !c.identify() {
+		return false
+	}
+	if c.tls == nil {
+		return true
+	}
+	s := c.Service()
+	if s.Handshake > 0 {
+		c.conn.SetDeadline(time.Now().Add(s.Handshake))
+	}
+	if err := c.tls.HandshakeContext(context.Background()); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.Limited("handshake_time")
+		}
+		return false
+	}
+	c.conn.SetDeadline(time.Time{})
+	state := c.tls.ConnectionState()
+	c.TLS = &state
+	return true
+}
+
+// ReadIn gives the next read that waits so long, from its begin.
+func (c *Conn) ReadIn(d time.Duration) { c.low.deadline = d }
+
+// IdleLeft is how long to wait on for the next query of a client that may be idle for so long: that time begins when its
+// last query has been answered.
+func (c *Conn) IdleLeft(idle time.Duration) time.Duration {
+	if c.inflight.Busy() {
+		return idle
+	}
+	return idle - time.Duration(service.Now()-c.last.Load())
+}
+
+// setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
+// stopped, as long as what it sent before may have been on its way.
+func (c *Conn) setReadDeadline(timeout time.Duration) {
+	l := c.listener
+	if !l.stopping.Load() {
+		c.conn.SetReadDeadline(time.Now().Add(timeout))
+		if !l.stopping.Load() {
+			return // else Stop may have set its deadline before us
+		}
+	}
+	until := l.until
+	if fresh := c.ready.Add(service.DrainTime); until.Before(fresh) {
+		until = fresh
+	}
+	c.conn.SetReadDeadline(until)
+}
+
+// DrainRead has the reader end when what is on its way has come.
+func (c *Conn) DrainRead() { c.conn.SetReadDeadline(time.Now().Add(service.DrainTime)) }
+
+const (
+	// lingerTime is how long a connection is read on when we have closed our half of it. What is left unread would have the system
+	// reset the connection, and with it replies that are on their way.
+	lingerTime  = 250 * time.Millisecond
+	lingerSpace = 1 << 20 // octets, at most
+)
+
+// close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops, the client may just have
+// sent another query: it is read on for a moment.
+func (c *Conn) close() {
+	if c.tls != nil {
+		c.conn.SetWriteDeadline(time.Now().Add(service.DrainTime))
+		c.tls.CloseWrite()
+	}
+	if c.Stopping() && c.low.CloseWrite() == nil {
+		c.conn.SetReadDeadline(time.Now().Add(lingerTime))
+		io.Copy(io.Discard, io.LimitReader(c.conn, lingerSpace))
+	}
+	c.conn.Close()
+}

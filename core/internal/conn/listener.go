@@ -1,0 +1,190 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// Handler is what a server has its connections served with.
+type Handler struct {
+	TLS *tls.Config // nil for none
+	New func(c *Conn) Protocol
+}
+
+// Listener serves the connections of one TCP listener, each on a goroutine of its own. It implements service.Heirloom.
+type Listener struct {
+	service.Seat
+	// Beside is stopped with the connections, before they are waited for; nil if there is nothing.
+	Beside    service.Transport
+	admission *Admission
+
+	// What connections were told when they were accepted.
+	auth    ClientAuth
+	proxied bool
+
+	stopping atomic.Bool
+	mu       sync.Mutex
+	listener net.Listener
+	conns    map[*Conn]struct{}
+	until    time.Time      // when stopping: how long queries are taken from connections that are open
+	done     sync.WaitGroup // who accepts, and connections
+}
+
+// ClientAuth is what a listener wants to know of clients. Connections go on in a reload only if that stays the same.
+type ClientAuth struct {
+	TLS     bool
+	How     tls.ClientAuthType
+	special bool // of clients with certificates it is not known whether they would be let in again
+}
+
+// ClientAuthOf is what c, nil for none, wants to know.
+func ClientAuthOf(c *tls.Config) ClientAuth {
+	if c == nil {
+		return ClientAuth{}
+	}
+	return ClientAuth{TLS: true, How: c.ClientAuth, special: c.ClientAuth != tls.NoClientCert}
+}
+
+// Same reports whether clients that were let in under a would be let in under b.
+func (a ClientAuth) Same(b ClientAuth) bool { return a == b && !a.special }
+
+// ConfigFor is what c means for one client.
+func ConfigFor(c *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if c.GetConfigForClient != nil {
+		if own, err := c.GetConfigForClient(hello); own != nil || err != nil {
+			return own, err
+		}
+	}
+	return c, nil
+}
+
+// NewListener is a Listener for s, without connections. proxied says that PROXY headers are read.
+func NewListener(s *service.Service, auth ClientAuth, proxied bool) *Listener {
+	l := &Listener{auth: auth, proxied: proxied, conns: map[*Conn]struct{}{}}
+	l.Seat.Sit(s)
+	l.admission = NewAdmission(&l.Seat)
+	return l
+}
+
+// Fits reports whether l may go on with a server that wants to know so much of clients.
+func (l *Listener) Fits(auth ClientAuth, proxied bool) bool {
+	return l.auth.Same(auth) && l.proxied == proxied
+}
+
+// Holds implements service.Heirloom.
+func (l *Listener) Holds(s *service.Service) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		if c.Holds(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// ListenOn makes from the listener of l. That of the server before ends its loop with it.
+func (l *Listener) ListenOn(from net.Listener) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listener != nil {
+		l.listener.Close()
+	}
+	l.listener = from
+	l.done.Add(1) // Serve
+}
+
+// Serve accepts connections of from, which ListenOn was told, until it is closed.
+func (l *Listener) Serve(from net.Listener, h Handler) error {
+	defer l.done.Done()
+	for {
+		nc, err := from.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || l.stopping.Load() {
+				return nil
+			}
+			time.Sleep(acceptErrorPause) // such as no file descriptors: it may pass
+			continue
+		}
+		c := newConn(l, nc, h.TLS)
+		c.protocol = h.New(c)
+		slot := l.admission.Enter(Peer(nc), c, Forever) // meanwhile others wait in the backlog
+		if slot == nil {
+			c.Abort()
+			continue
+		}
+		c.slot = slot
+		l.enter(c)
+		go func() {
+			defer l.leave(c)
+			c.run()
+		}()
+	}
+}
+
+const acceptErrorPause = 5 * time.Millisecond
+
+func (l *Listener) enter(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+	l.done.Add(1)
+	if l.stopping.Load() {
+		c.protocol.Drain() // it was accepted last
+	}
+}
+
+func (l *Listener) leave(c *Conn) {
+	c.slot.Leave()
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	l.done.Done()
+}
+
+// Stop closes the listener, and each connection when its queries are answered. A connection that the
+// listener gave away last is served, too.
+func (l *Listener) Stop(ctx context.Context) error {
+	l.mu.Lock()
+	from := l.listener
+	l.mu.Unlock()
+	if l.Now().Leaving.Load() {
+		Quiesce(from) // others may listen there: none of their clients is to be lost in our backlog
+	}
+	l.mu.Lock()
+	l.until = time.Now().Add(service.DrainTime)
+	l.stopping.Store(true)
+	for c := range l.conns {
+		c.protocol.Drain()
+	}
+	l.mu.Unlock()
+	l.admission.Close()
+	from.Close()
+
+	ended := make(chan struct{})
+	go func() {
+		if l.Beside != nil {
+			l.Beside.Stop(ctx)
+		}
+		l.done.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.conns {
+			c.Abort()
+		}
+		return ctx.Err()
+	}
+}

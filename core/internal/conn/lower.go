@@ -1,0 +1,58 @@
+package conn
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+// lowerConn is the lower end of a connection. Before it waits for the client it tells, so that replies to all that
+// has come go out in one piece, and what waits is given its time.
+type lowerConn struct {
+	net.Conn
+	owner    *Conn
+	deadline time.Duration // for the next Read that may wait, from its begin; 0 leaves the deadline as it is
+	closed   func()        // called at each Close, if not nil
+
+	buf  []byte // read ahead, for who reads in small pieces; may be nil
+	r, w int
+}
+
+func (l *lowerConn) Read(p []byte) (int, error) {
+	if l.r == l.w {
+		if l.owner.protocol != nil {
+			l.owner.protocol.BeforeWait()
+		}
+		if l.deadline != 0 {
+			l.owner.setReadDeadline(l.deadline)
+			l.deadline = 0
+		}
+		if len(p) >= len(l.buf) {
+			return l.Conn.Read(p)
+		}
+		n, err := l.Conn.Read(l.buf)
+		l.r, l.w = 0, n
+		if n == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, l.buf[l.r:l.w])
+	l.r += n
+	return n, nil
+}
+
+// Close closes the connection.
+func (l *lowerConn) Close() error {
+	if l.closed != nil {
+		l.closed()
+	}
+	return l.Conn.Close()
+}
+
+// CloseWrite closes the connection's half that we write to, where that can be done.
+func (l *lowerConn) CloseWrite() error {
+	if c, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

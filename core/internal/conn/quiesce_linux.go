@@ -1,0 +1,43 @@
+package conn
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// quiesceTime is how long a listener that is about to be closed still takes what clients have begun: a handshake's time.
+const quiesceTime = 50 * time.Millisecond
+
+// Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing it would reset
+// those in its backlog. A client that comes meanwhile is not answered. It tries again after a second, and gets to who listens then.
+func Quiesce(l net.Listener) {
+	if p, ok := l.(*proxyListener); ok {
+		l = p.Listener
+	}
+	c, ok := l.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	// Drop segments with SYN and without ACK (RFC 9293 §3.1); filters of TCP sockets begin at the TCP header.
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 13},
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0x12},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0x02, Jt: 0, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0xFFFFFFFF},
+	}
+	cerr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	})
+	if cerr == nil && err == nil {
+		time.Sleep(quiesceTime)
+	}
+}

@@ -1,0 +1,43 @@
+// Package coretest makes the services that tests of transports serve. Start at Service.
+package coretest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/chain"
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin"
+)
+
+// Service is a Service of one block for all names, whose chain are the handlers.
+func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Service {
+	t.Helper()
+	var plugins []plugin.Plugin
+	for _, h := range handlers {
+		plugins = append(plugins, func(plugin.Handler) plugin.Handler { return h })
+	}
+	finish := new(reply.Finisher)
+	c, err := chain.Build(chain.Options{Self: t, Label: label, Finish: finish},
+		[]chain.Block{{Zone: ".", Plugins: plugins, Filters: new([]chain.FilterFunc), View: new(string)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service.Service{
+		Decider: c, Label: label, Wire: c.Wire(), Finish: finish, Queries: -1,
+		Read: 3 * time.Second, Write: 5 * time.Second, Idle: 10 * time.Second,
+		Limits: service.Limits{Bits4: 32, Bits6: 56, Pipeline: 64, QueryBytes: 65535, Handshake: 3 * time.Second},
+	}
+}
+
+// Eventually waits until f is true, ten seconds at most.
+func Eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Errorf("in vain waited for: %s", what)
+}

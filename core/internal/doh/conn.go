@@ -1,0 +1,54 @@
+package doh
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/http2"
+)
+
+// Handler serves DNS over HTTP/1.1, with h, and HTTP/2. config is of TLS, nil without it.
+func Handler(config *tls.Config, h *HTTP1) conn.Handler {
+	return conn.Handler{TLS: config, New: func(c *conn.Conn) conn.Protocol { return &protocol{Conn: c, http1: h} }}
+}
+
+// protocol is a connection of DNS over HTTP: TLS tells which version of HTTP is spoken on it.
+type protocol struct {
+	*conn.Conn
+	http1  *HTTP1
+	http2  atomic.Pointer[http2.Conn] // once that is known
+	chosen atomic.Bool                // HTTP/1.1
+}
+
+// Serve implements conn.Protocol.
+func (p *protocol) Serve() {
+	if p.TLS != nil && p.TLS.NegotiatedProtocol == "h2" {
+		h2 := http2.New(p.Conn)
+		p.http2.Store(h2)
+		h2.Serve(newH2(h2))
+		return
+	}
+	p.chosen.Store(true)
+	ended := make(chan struct{})
+	p.Closed(func() { close(ended) })
+	if p.http1.conns.give(p.Upper) {
+		<-ended
+	}
+}
+
+// BeforeWait implements conn.Protocol.
+func (p *protocol) BeforeWait() {
+	if h2 := p.http2.Load(); h2 != nil {
+		h2.BeforeWait()
+	}
+}
+
+// Drain does nothing for HTTP/1.1: net/http ends such connections by itself.
+func (p *protocol) Drain() {
+	if h2 := p.http2.Load(); h2 != nil {
+		h2.Drain()
+	} else if !p.chosen.Load() {
+		p.DrainRead()
+	}
+}

@@ -1,0 +1,223 @@
+// Package doh is DNS over HTTP in each version of HTTP (RFC 8484): what a request asks, and what a response says.
+//
+//	HTTP/2   http2.Conn ──▶ h2.go ─────┐
+//	HTTP/1.1 net/http ──▶ http1.go ────┼──▶ exec ──▶ Writer ──▶ answer: status, body, max-age
+//	HTTP/3   quicconn ──▶ http3.go ────┘
+//
+// TLS tells which of the first two is spoken on a connection (conn.go). Start at Settings.Answer, which all but HTTP/2 go through; then h2.go.
+package doh
+
+import (
+	"context"
+	"errors"
+	golog "log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/quicconn"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Settings is what a Service of DNS over HTTP has beside, as its Proto.
+type Settings struct {
+	// Valid decides whether a request is one for us; nil stands for: if its path is /dns-query.
+	Valid func(*http.Request) bool
+	// Responses counts responses by server and status.
+	Responses *prometheus.CounterVec
+	// Good is the count of those with status 200.
+	Good prometheus.Counter
+}
+
+func (s *Settings) http() *Settings { return s }
+
+// settings are those of s.
+func settings(s *service.Service) *Settings { return s.Proto.(interface{ http() *Settings }).http() }
+
+func (s *Settings) count(label string, status int) {
+	if status == http.StatusOK && s.Good != nil {
+		s.Good.Inc()
+		return
+	}
+	s.Responses.WithLabelValues(label, strconv.Itoa(status)).Inc()
+}
+
+// answer is a response. Its body is a packed reply if the status is 200, else text.
+type answer struct {
+	status int
+	body   []byte
+	noBody bool // the client gets the length of body only
+}
+
+func text(status int, t string) answer { return answer{status: status, body: []byte(t + "\n")} }
+
+func packed(b []byte) answer { return answer{status: http.StatusOK, body: b} }
+
+// Responses that are no reply.
+var (
+	notFound = text(http.StatusNotFound, "")
+	bad      = text(http.StatusBadRequest, "invalid request")
+	tooLong  = text(http.StatusRequestHeaderFieldsTooLarge, "request header is too long")
+	noReply  = text(http.StatusInternalServerError, "No response")
+	crowded  = text(http.StatusServiceUnavailable, "too many queries")
+)
+
+const (
+	plainText = "text/plain; charset=utf-8"
+	errPacket = "DoH request could not be parsed: %s"
+)
+
+// RequestKey holds the *http.Request of a query that came over HTTP, in the query's context.
+type RequestKey struct{}
+
+// busyConn is a connection that wants to know when it has a query at work.
+type busyConn interface {
+	Begin(s *service.Service)
+	End(s *service.Service)
+}
+
+// busyConnKey holds the busyConn of a request's connection.
+type busyConnKey struct{}
+
+// Answer has s answer a request of net/http, or of http3 if it came over UDP.
+func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool) {
+	remote := remoteAddr(r, udp)
+	if c, ok := r.Context().Value(busyConnKey{}).(*quicconn.Conn); ok {
+		remote = c.Client()
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Read)) // net/http limits the time by itself
+	}
+	a := respond(s, r, &Writer{service: s, laddr: localAddr(s, r), raddr: remote, request: r})
+	h := w.Header()
+	if a.status == http.StatusOK {
+		h.Set("Content-Type", doh.MimeType)
+		h.Set("Cache-Control", "max-age="+strconv.Itoa(maxAge(a.body, time.Now())))
+	} else {
+		h.Set("Content-Type", plainText)
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	settings(s).count(s.Label, a.status)
+	if !conn.Take(len(a.body)) {
+		s.Limited("in_flight_bytes")
+		panic(http.ErrAbortHandler) // ends the stream, or the connection
+	}
+	defer conn.Give(len(a.body))
+	if r.ProtoMajor == 3 { // net/http limits the time by itself
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Write))
+	}
+	w.WriteHeader(a.status)
+	w.Write(a.body)
+}
+
+func respond(s *service.Service, r *http.Request, dw *Writer) answer {
+	if longHeader(s, r) {
+		s.Limited("header_bytes")
+		return tooLong
+	}
+	valid := settings(s).Valid
+	if valid == nil && r.URL.Path != doh.Path || valid != nil && !valid(r) {
+		return notFound
+	}
+	packet, err := doh.Packet(r)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Limited("read_time")
+	}
+	if err == nil && s.TooLong(len(packet)) {
+		s.Limited("query_bytes")
+		err = service.ErrLong
+	}
+	if err != nil {
+		log.Debugf(errPacket, err)
+		return bad
+	}
+	if c, ok := r.Context().Value(busyConnKey{}).(busyConn); ok {
+		c.Begin(s)
+		defer c.End(s)
+	}
+	ctx := context.WithValue(r.Context(), RequestKey{}, r)
+	return dw.answer(exec.Serve(ctx, s, dw, packet))
+}
+
+// answer is the response to a query that was served with the error given.
+func (d *Writer) answer(err error) answer {
+	if err == exec.ErrCrowded {
+		return crowded
+	}
+	if err != nil {
+		log.Debugf(errPacket, err)
+		return bad
+	}
+	body := d.packed
+	if body == nil && d.Msg != nil {
+		if body, err = d.Pack(d.Msg); err != nil {
+			return text(http.StatusInternalServerError, err.Error())
+		}
+	}
+	if body == nil {
+		return noReply
+	}
+	return packed(body)
+}
+
+// longHeader reports whether the header of a request is longer than the limit.
+func longHeader(s *service.Service, r *http.Request) bool {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + headerFieldSpace
+		}
+	}
+	return s.HeaderBytes > 0 && n > s.HeaderBytes
+}
+
+// headerFieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
+const headerFieldSpace = 32
+
+// HeaderSpace is the limit of a header that net/http and http3 are told, of a listener with the limit n: one beyond it, as they do not count
+// what they refuse. least is the limit of listeners by default.
+func HeaderSpace(n, least int) int { return 2 * max(n, least) }
+
+// remoteAddr is where a request came from.
+func remoteAddr(r *http.Request, udp bool) net.Addr {
+	if udp {
+		if a, err := net.ResolveUDPAddr("udp", r.RemoteAddr); err == nil {
+			return a
+		}
+		return &net.UDPAddr{}
+	}
+	if a, err := net.ResolveTCPAddr("tcp", r.RemoteAddr); err == nil {
+		return a
+	}
+	return &net.TCPAddr{}
+}
+
+// localAddr is the address that a request was sent to.
+func localAddr(s *service.Service, r *http.Request) net.Addr {
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		return a
+	}
+	_, hostport, _ := strings.Cut(s.Label, "://")
+	if a, err := net.ResolveTCPAddr("tcp", hostport); err == nil {
+		return a
+	}
+	return &net.TCPAddr{}
+}
+
+// debugLog is where net/http puts what it has to say: the log, at debug level.
+func debugLog() *golog.Logger { return golog.New(debugWriter{}, "", 0) }
+
+type debugWriter struct{}
+
+func (debugWriter) Write(p []byte) (int, error) {
+	log.Debug(strings.TrimSpace(string(p)))
+	return len(p), nil
+}

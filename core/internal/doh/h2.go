@@ -1,0 +1,169 @@
+package doh
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/http2"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// h2 answers the requests of one connection of HTTP/2.
+type h2 struct {
+	*http2.Conn
+	batch exec.Batch
+	peer  wire.Peer
+	query []byte // of the request that is being answered
+}
+
+func newH2(c *http2.Conn) *h2 {
+	h := &h2{Conn: c, peer: wire.PeerOf(c.RemoteAddr(), c.LocalAddr())}
+	h.peer.Proto, h.peer.Limit = wire.TCP, wire.MaxMessage
+	return h
+}
+
+// BeforeWait implements http2.Handler.
+func (h *h2) BeforeWait() {
+	h.batch.Leave()
+	h.Release()
+}
+
+// MaxBody implements http2.Handler.
+func (h *h2) MaxBody() int {
+	if n := h.Service().QueryBytes; n > 0 && n < wire.MaxMessage {
+		return n
+	}
+	return wire.MaxMessage
+}
+
+// Refuse implements http2.Handler.
+func (h *h2) Refuse(why http2.Refusal) http2.Response {
+	s := h.Service()
+	if why == http2.LongHeader {
+		s.Limited("header_bytes")
+		return respondH2(s, tooLong)
+	}
+	s.Limited("query_bytes")
+	log.Debugf(errPacket, service.ErrLong)
+	return respondH2(s, bad)
+}
+
+// respondH2 counts a response of s, and writes it as HTTP/2 has it.
+func respondH2(s *service.Service, a answer) http2.Response {
+	settings(s).count(s.Label, a.status)
+	if a.status == http.StatusOK {
+		return http2.Response{Status: a.status, ContentType: doh.MimeType, MaxAge: maxAge(a.body, time.Now()), Body: a.body}
+	}
+	return http2.Response{Status: a.status, ContentType: plainText, MaxAge: -1, Body: a.body, NoBody: a.noBody}
+}
+
+// Serve implements http2.Handler: requests that need not wait are answered in the wire lane.
+func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
+	s := h.Serving()
+	if !h.accepts(s, r) {
+		return respondH2(s, notFound), true
+	}
+	packet, err := r.Body, error(nil)
+	switch r.Method {
+	case http.MethodGet:
+		_, query, _ := strings.Cut(r.Path, "?")
+		h.query, err = doh.AppendQuery(h.query[:0], query)
+		packet = h.query
+		if err == nil && s.TooLong(len(packet)) {
+			return h.Refuse(http2.LongBody), true
+		}
+	case http.MethodPost:
+	default:
+		_, err = doh.Packet(&http.Request{Method: r.Method}) // to say why not
+	}
+	if err != nil {
+		log.Debugf(errPacket, err)
+		a := bad
+		a.noBody = r.Method == http.MethodHead
+		return respondH2(s, a), true
+	}
+	out := wire.Unpack
+	h.batch.Enter()
+	h.peer.Arrival = h.batch.Began
+	if s.Wire {
+		var b []byte
+		if b, out = h.batch.Run.Serve(s, packet, h.peer, h.batch.Loop, nil); b != nil {
+			return respondH2(s, packed(b)), true
+		}
+	}
+	if out == wire.Done {
+		return respondH2(s, noReply), true
+	}
+	run := h.batch.LeaveWith()
+	defer run.Free()
+	exec.Later(&h2Query{h2: h, req: h.Defer(r)}, s, packet, &run.Query, out)
+	return resp, false
+}
+
+// accepts reports whether a request is one for us.
+func (h *h2) accepts(s *service.Service, r *http2.Request) bool {
+	valid := settings(s).Valid
+	if valid == nil {
+		path, _, _ := strings.Cut(r.Path, "?")
+		return path == doh.Path
+	}
+	req, err := h.HTTPRequest(context.Background(), r, nil)
+	return err == nil && valid(req)
+}
+
+// h2Query is where a query came from that waits for its answer.
+type h2Query struct {
+	*h2
+	req      http2.Request
+	service  *service.Service
+	answered bool
+}
+
+// Begin implements exec.Source.
+func (q *h2Query) Begin(s *service.Service) {
+	q.service = s
+	q.h2.Begin(s)
+}
+
+// Reply implements exec.Source.
+func (q *h2Query) Reply(b []byte, mayWait bool) { q.respond(packed(b), mayWait) }
+
+func (q *h2Query) respond(a answer, mayWait bool) {
+	q.answered = true
+	q.Conn.Reply(q.req.ID, respondH2(q.service, a), mayWait)
+}
+
+// End implements exec.Source. It is called when the query is over, also if nobody has answered it.
+func (q *h2Query) End(s *service.Service) {
+	if !q.answered {
+		q.respond(noReply, true)
+	}
+	q.Forget()
+	q.h2.End(s)
+}
+
+// ServeMessage implements exec.Source. The query's context ends when the client resets the stream.
+func (q *h2Query) ServeMessage(s *service.Service, packet []byte) {
+	ctx, cancel := q.Context(q.req.ID)
+	defer cancel()
+	r, err := q.HTTPRequest(ctx, &q.req, packet)
+	if err != nil {
+		log.Debugf(errPacket, err)
+		q.respond(bad, true)
+		return
+	}
+	w := &Writer{service: s, raddr: q.RemoteAddr(), laddr: q.LocalAddr(), request: r}
+	msg, err := dnsutil.UnpackRequest(packet)
+	if err == nil {
+		w.Verify(packet, msg)
+		s.ServeDNS(context.WithValue(ctx, RequestKey{}, r), w, msg)
+	}
+	q.respond(w.answer(err), true)
+}

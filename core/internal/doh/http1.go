@@ -1,0 +1,122 @@
+package doh
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// HTTP1 serves connections of HTTP/1.1, with net/http. It belongs to a conn.Listener, which stops it.
+type HTTP1 struct {
+	HTTP1Settings
+	server   *http.Server
+	seat     *service.Seat
+	conns    *handedConns
+	done     chan struct{} // closed when net/http takes no more connections
+	stopping atomic.Bool
+}
+
+// HTTP1Settings is what net/http is told once.
+type HTTP1Settings struct {
+	Read, Write, Idle time.Duration
+	Header            int // octets
+}
+
+// NewHTTP1 serves connections for the server at p; addr is that of its listener.
+func NewHTTP1(settings HTTP1Settings, p *service.Seat, addr net.Addr) *HTTP1 {
+	h := &HTTP1{
+		HTTP1Settings: settings, seat: p, done: make(chan struct{}),
+		conns: &handedConns{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})},
+	}
+	h.server = &http.Server{
+		Handler:        h,
+		ReadTimeout:    settings.Read,
+		WriteTimeout:   settings.Write,
+		IdleTimeout:    settings.Idle,
+		MaxHeaderBytes: settings.Header,
+		ErrorLog:       debugLog(),
+		ConnContext:    withConn,
+	}
+	go func() {
+		defer close(h.done)
+		h.server.Serve(h.conns)
+	}()
+	return h
+}
+
+// ServeHTTP answers a request.
+func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := h.seat.Enter()
+	defer s.Inflight.Done()
+	if h.stopping.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	Answer(s, w, r, false)
+}
+
+// Stop waits until requests are answered, and closes the connections.
+func (h *HTTP1) Stop(ctx context.Context) error {
+	h.stopping.Store(true)
+	select {
+	case <-time.After(service.DrainTime): // a request may be on its way; it is told that it is the last one
+	case <-ctx.Done():
+	}
+	err := h.server.Shutdown(ctx)
+	if err != nil {
+		h.server.Close()
+	}
+	h.conns.Close()
+	<-h.done
+	return err
+}
+
+// handedConns is the listener from which net/http gets connections that somebody else has accepted.
+type handedConns struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+var errNoMoreConns = errors.New("no more connections are handed over")
+
+func (h *handedConns) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, errNoMoreConns
+	}
+}
+
+// give hands a connection over. It reports false if nobody takes it any more.
+func (h *handedConns) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.closed:
+		return false
+	}
+}
+
+func (h *handedConns) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+func (h *handedConns) Addr() net.Addr { return h.addr }
+
+// withConn puts the connection into the context of its requests.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if own := conn.Of(c); own != nil {
+		return context.WithValue(ctx, busyConnKey{}, own)
+	}
+	return ctx
+}

@@ -1,0 +1,75 @@
+package doh
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/quicconn"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// HTTP3Settings is what a Service of DNS over HTTP/3 has beside, as its Proto.
+type HTTP3Settings struct {
+	Settings
+	quicconn.Configs
+}
+
+// HTTP3 serves the connections of a QUIC transport. It implements service.Heirloom.
+type HTTP3 struct {
+	*quicconn.Transport
+	http *http3.Server
+}
+
+// NewHTTP3 serves HTTP/3 on the connections of t; header and idle are told to the library once.
+func NewHTTP3(t *quicconn.Transport, header int, idle time.Duration, configs *quicconn.Configs) *HTTP3 {
+	h := &HTTP3{Transport: t}
+	h.http = &http3.Server{
+		Handler:         h,
+		TLSConfig:       configs.TLS,
+		QUICConfig:      configs.QUIC,
+		EnableDatagrams: true,
+		MaxHeaderBytes:  header,
+		IdleTimeout:     idle,
+		ConnContext:     h.withConn,
+	}
+	return h
+}
+
+// FitsHTTP reports whether the library may go on with what it was told.
+func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
+	return h.http.MaxHeaderBytes == header && h.http.IdleTimeout == idle
+}
+
+// ServeConn serves one connection.
+func (h *HTTP3) ServeConn(c *quicconn.Conn) { h.http.ServeQUICConn(c.Conn) }
+
+func (h *HTTP3) withConn(ctx context.Context, c *quic.Conn) context.Context {
+	if own := h.Find(c); own != nil {
+		return context.WithValue(ctx, busyConnKey{}, own)
+	}
+	return ctx
+}
+
+// ServeHTTP answers a request.
+func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := h.Enter()
+	defer s.Inflight.Done()
+	Answer(s, w, r, true)
+}
+
+// Stop tells clients to open no more streams, answers what is at work, and closes the connections.
+func (h *HTTP3) Stop(ctx context.Context) error {
+	told, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.http.Shutdown(told)
+	}()
+	err := h.Transport.Stop(ctx)
+	cancel()
+	<-done
+	return err
+}

@@ -1,0 +1,213 @@
+// Package doq speaks DNS over QUIC (RFC 9250): a stream for each query.
+//
+//	quicconn.Conn ──stream──▶ query ──▶ exec.Serve ──▶ Writer ──▶ stream
+//
+// Start at Serve.
+package doq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/quicconn"
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/quic-go/quic-go"
+)
+
+// Codes with which connections are closed (RFC 9250 §4.3).
+const (
+	CodeNoError       quic.ApplicationErrorCode = 0
+	CodeInternalError quic.ApplicationErrorCode = 1
+	CodeProtocolError quic.ApplicationErrorCode = 2
+	CodeExcessiveLoad quic.ApplicationErrorCode = 4
+
+	// Codes of streams.
+	streamInternal  quic.StreamErrorCode = 1
+	streamCancelled quic.StreamErrorCode = 3
+)
+
+// Settings is what a Service of DNS over QUIC has beside, as its Proto.
+type Settings struct {
+	quicconn.Configs
+	Workers chan struct{} // one for each query that is served
+}
+
+// maxReaders is how many streams of one connection may be read at one time. A query mostly comes in one
+// packet, with the stream.
+const maxReaders = 32
+
+// Serve serves the streams of one connection, one query each.
+func Serve(c *quicconn.Conn) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	readers := make(chan struct{}, maxReaders)
+	for {
+		stream, err := c.AcceptStream(context.Background())
+		if err != nil {
+			closed(c, err)
+			return
+		}
+		readers <- struct{}{}
+		wg.Go(func() { serveStream(c, stream, func() { <-readers }) })
+	}
+}
+
+// closed counts the end of a connection: one that the client ended, or that was idle, ended well.
+func closed(c *quicconn.Conn, err error) {
+	var app *quic.ApplicationError
+	var idle *quic.IdleTimeoutError
+	var reset *quic.StatelessResetError
+	var handshake *quic.HandshakeTimeoutError
+	var transport *quic.TransportError
+	switch {
+	case errors.As(err, &idle):
+		c.Service().Limited("idle_time")
+	case errors.As(err, &handshake):
+		c.Service().Limited("handshake_time")
+	case errors.As(err, &app), errors.As(err, &reset), errors.As(err, &transport), errors.Is(err, quic.ErrServerClosed), errors.Is(err, quic.ErrTransportClosed):
+		// What the client ended is over, and what we did was counted then.
+	default:
+		closeConn(c, CodeInternalError)
+	}
+}
+
+func closeConn(c *quicconn.Conn, code quic.ApplicationErrorCode) {
+	log.Debugf("closing quic conn %s with code %d", c.LocalAddr(), code)
+	count(c.Service(), code)
+	c.CloseWithError(code, "")
+}
+
+func count(s *service.Service, code quic.ApplicationErrorCode) {
+	vars.QUICResponsesCount.WithLabelValues(s.Label, fmt.Sprintf("0x%x", uint64(code))).Inc()
+}
+
+// serveStream answers the query of one stream (RFC 9250 §4.2). read is called when it has been read and is at work.
+func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
+	s := c.Service()
+	stream.SetReadDeadline(time.Now().Add(s.Read))
+	packet, err := readQuery(s, stream)
+	if err != nil {
+		read()
+		var gone *quic.StreamError
+		switch {
+		case c.Context().Err() != nil:
+		case errors.As(err, &gone): // the client wants no answer any more
+			stream.CancelWrite(streamCancelled)
+		default:
+			protocolError(c, err)
+		}
+		return
+	}
+	workers := s.Proto.(*Settings).Workers
+	workers <- struct{}{}
+	read()
+	s = c.Enter()
+	c.Begin(s)
+	defer func() {
+		c.End(s)
+		s.Inflight.Done()
+		<-workers
+	}()
+	state := c.ConnectionState().TLS
+	w := &Writer{service: s, localAddr: c.LocalAddr(), remoteAddr: c.Client(), stream: stream, timeout: s.Write, tls: &state}
+	w.transfer = isTransfer(packet)
+	switch err := exec.Serve(stream.Context(), s, w, packet); {
+	case errors.Is(err, exec.ErrCrowded):
+		stream.CancelWrite(streamInternal)
+		return
+	case err != nil:
+		protocolError(c, err)
+		return
+	case !w.written:
+		stream.CancelWrite(streamCancelled)
+	case w.transfer:
+		w.Close()
+	}
+	count(s, CodeNoError)
+}
+
+func protocolError(c *quicconn.Conn, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Service().Limited("read_time")
+	}
+	log.Debugf("reading a query of a quic stream: %s", err)
+	closeConn(c, CodeProtocolError)
+}
+
+// readQuery reads a query with its length before it, and checks what DoQ asks of it (RFC 9250 §4.2.1, §5.5.2).
+func readQuery(s *service.Service, r io.Reader) ([]byte, error) {
+	var length [2]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, fmt.Errorf("length: %w", err)
+	}
+	n := int(binary.BigEndian.Uint16(length[:]))
+	switch {
+	case n == 0:
+		return nil, errors.New("length is zero")
+	case s.TooLong(n):
+		s.Limited("query_bytes")
+		return nil, service.ErrLong
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("message: %w", err)
+	}
+	if n >= 2 && binary.BigEndian.Uint16(b) != 0 {
+		return nil, errors.New("message id is not zero")
+	}
+	if hasKeepalive(b) {
+		return nil, errors.New("keepalive option")
+	}
+	return b, nil
+}
+
+// hasKeepalive reports whether a query has the option that must not be sent over QUIC.
+func hasKeepalive(packet []byte) bool {
+	opt, ok := reply.LastOPT(packet)
+	if !ok {
+		return false // whatever has its OPT record elsewhere is looked at when it is unpacked
+	}
+	for b := packet[opt+11:]; len(b) >= 4; {
+		n := 4 + int(binary.BigEndian.Uint16(b[2:]))
+		if binary.BigEndian.Uint16(b) == dns.EDNS0TCPKEEPALIVE {
+			return true
+		}
+		if n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return false
+}
+
+// isTransfer reports whether a query asks for a zone transfer, whose reply may be several messages.
+func isTransfer(packet []byte) bool {
+	if len(packet) < 12 || binary.BigEndian.Uint16(packet[4:]) != 1 {
+		return false
+	}
+	end := reply.SkipName(packet, 12)
+	if end+4 > len(packet) {
+		return false
+	}
+	t := binary.BigEndian.Uint16(packet[end:])
+	return t == dns.TypeAXFR || t == dns.TypeIXFR
+}
+
+// Frame is b with its length before it, as DoQ and TCP frame messages.
+func Frame(b []byte) (m []byte) {
+	m = binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(b)), uint16(len(b)))
+	return append(m, b...)
+}

@@ -1,0 +1,148 @@
+package doq
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+	"github.com/quic-go/quic-go"
+)
+
+// Writer is the dns.ResponseWriter of a query that came over QUIC. It writes one message and
+// ends the stream; of the messages of a zone transfer it writes as many as there are.
+type Writer struct {
+	// Msg is the message that was written last, nil if none was.
+	Msg *dns.Msg
+
+	service               *service.Service
+	localAddr, remoteAddr net.Addr
+	stream                *quic.Stream
+	tls                   *tls.ConnectionState
+	timeout               time.Duration
+	transfer              bool // the stream ends with the query
+	written               bool
+	reply.Signature
+}
+
+var errNoStream = errors.New("stream is nil")
+
+// WriteMsg writes m with its length before it, and ends the stream.
+func (w *Writer) WriteMsg(m *dns.Msg) error {
+	b, err := w.Pack(m)
+	if err != nil {
+		return err
+	}
+	w.Msg = m
+	return w.Send(b)
+}
+
+// WriteFit writes m, a reply to req, which may be as long as a message can be.
+func (w *Writer) WriteFit(m, req *dns.Msg) error {
+	fit := &reply.Writer{Sink: sink{w, m}, Finish: w.finisher(), Signature: w.Signature}
+	fit.Client = reply.Client{Remote: w.remoteAddr, Local: w.localAddr, Limit: dns.MaxMsgSize, TLS: w.tls}
+	err := fit.WriteFit(m, req)
+	w.Signature = fit.Signature
+	return err
+}
+
+// finisher is that of the server, nil where there is none.
+func (w *Writer) finisher() *reply.Finisher {
+	if w.service == nil {
+		return nil
+	}
+	return w.service.Finish
+}
+
+// sink sends the packed form of a message on the writer's stream.
+type sink struct {
+	*Writer
+	m *dns.Msg
+}
+
+// Send implements reply.Sink.
+func (s sink) Send(b []byte) error {
+	s.Msg = s.m
+	return s.Writer.Send(b)
+}
+
+// Send writes one packed message with its length before it.
+func (w *Writer) Send(b []byte) error {
+	w.written = true
+	if w.service != nil {
+		if !conn.Take(len(b)) {
+			w.service.Limited("in_flight_bytes")
+			w.stream.CancelWrite(streamInternal)
+			return conn.ErrUnsent
+		}
+		defer conn.Give(len(b))
+	}
+	if _, err := w.Write(Frame(b)); err != nil {
+		return err
+	}
+	if w.transfer {
+		return nil
+	}
+	return w.Close()
+}
+
+// Write writes b to the stream as it is.
+func (w *Writer) Write(b []byte) (int, error) {
+	if w.stream == nil {
+		return 0, errNoStream
+	}
+	w.written = true
+	if w.timeout > 0 {
+		w.stream.SetWriteDeadline(time.Now().Add(w.timeout))
+	}
+	n, err := w.stream.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) && w.service != nil {
+		w.service.Limited("write_time")
+		w.stream.CancelWrite(streamCancelled)
+	}
+	return n, err
+}
+
+// Close ends the stream in our direction.
+func (w *Writer) Close() error {
+	if w.stream == nil {
+		return errNoStream
+	}
+	return w.stream.Close()
+}
+
+// Peer implements exec.QueryWriter.
+func (w *Writer) Peer() wire.Peer {
+	p := wire.PeerOf(w.remoteAddr, w.localAddr)
+	p.Limit = wire.MaxMessage
+	return p
+}
+
+// Verify checks the signature of the query r, which came as packet (RFC 8945 §5.2).
+func (w *Writer) Verify(packet []byte, r *dns.Msg) { w.finisher().Verify(&w.Signature, packet, r) }
+
+// RemoteAddr is the client's address, LocalAddr ours.
+func (w *Writer) RemoteAddr() net.Addr { return w.remoteAddr }
+func (w *Writer) LocalAddr() net.Addr  { return w.localAddr }
+
+// Network is "" as QUIC is neither of the transports that miekg/dns knows.
+func (w *Writer) Network() string { return "" }
+
+// ConnectionState is the TLS state of the connection.
+func (w *Writer) ConnectionState() *tls.ConnectionState { return w.tls }
+
+// TsigStatus is nil if the query is not signed, or well.
+func (w *Writer) TsigStatus() error { return w.Signature.TsigStatus() }
+
+// TsigTimersOnly is for the second and further messages of a zone transfer.
+func (w *Writer) TsigTimersOnly(b bool) { w.Signature.TsigTimersOnly(b) }
+
+// Hijack does nothing: the connection is not the query's.
+func (w *Writer) Hijack() {}

@@ -1,0 +1,197 @@
+package exec
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Source is where a query came from that is not answered at once: a transport, and the way back to one client.
+type Source interface {
+	// ServeMessage has s serve the query in the message lane, on a goroutine that may wait.
+	ServeMessage(s *service.Service, packet []byte)
+	// Reply sends a reply of the wire lane; mayWait says whether the caller may wait for the client to take it.
+	Reply(b []byte, mayWait bool)
+	// Begin says that the query is in flight with s, End that it is not any more.
+	Begin(s *service.Service)
+	End(s *service.Service)
+	// Scratch is memory for the query as long as it waits, up to End; nil if there is none.
+	Scratch() *Waiting
+}
+
+// loopSource is a Source whose replies can be sent when a batch is over.
+type loopSource interface {
+	ReplyIn(loop *wire.Lane, b []byte)
+}
+
+// Waiting is a query that waits: for a worker, on which it may block, or parked, for an exchange that
+// somebody else ends. Then the chain runs again, from the packet as it came.
+type Waiting struct {
+	from    Source
+	service *service.Service // that it began with
+	packet  []byte
+	peer    wire.Peer
+	message bool          // it takes the message lane
+	waits   wire.Exchange // what it was parked on last
+	pooled  bool          // it does not lie in the source's memory
+}
+
+var waitingPool = sync.Pool{New: func() any { return new(Waiting) }}
+
+// parked is how many queries of the process wait for exchanges.
+var parked atomic.Int64
+
+// LaterOrDrop sees to a query of a transport that cannot be answered at once, as the outcome of its first
+// run says. It is dropped if too many are waiting. packet and q are not kept.
+func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
+	w := newWaiting(from, s, packet, q, out)
+	if out != wire.Park {
+		w.toWorker()
+		return
+	}
+	if parked.Add(1) > pool().most.Load() {
+		parked.Add(-1)
+		w.drop()
+		return
+	}
+	w.park(q)
+}
+
+// Later is LaterOrDrop for transports that wait for a worker instead of dropping what they received.
+func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
+	w := newWaiting(from, s, packet, q, out)
+	if out != wire.Park {
+		pool().do(w)
+		return
+	}
+	parked.Add(1)
+	w.park(q)
+	for parked.Load() > pool().most.Load() {
+		time.Sleep(parkedPause)
+	}
+}
+
+// parkedPause is how long a transport sleeps before it looks again whether not too many queries are parked.
+const parkedPause = time.Millisecond
+
+func newWaiting(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) *Waiting {
+	w := from.Scratch()
+	if w == nil {
+		w = waitingPool.Get().(*Waiting)
+		w.pooled = true
+	}
+	w.from, w.service, w.message, w.waits = from, s, out == wire.Unpack, nil
+	if q != nil {
+		w.peer = q.Peer
+	}
+	w.packet = append(w.packet[:0], packet...)
+	from.Begin(s)
+	return w
+}
+
+func (w *Waiting) toWorker() {
+	if !pool().try(w) {
+		w.drop()
+	}
+}
+
+// park lets the query run again when the exchange has ended that q says.
+func (w *Waiting) park(q *wire.Query) {
+	w.waits = q.Awaited()
+	q.Wait(w)
+}
+
+func (w *Waiting) drop() {
+	w.service.Dropped()
+	w.free()
+}
+
+func (w *Waiting) free() {
+	from, s := w.from, w.service
+	w.from, w.service, w.waits = nil, nil, nil
+	if w.pooled {
+		waitingPool.Put(w)
+	}
+	from.End(s)
+}
+
+// run serves the query on a worker.
+func (w *Waiting) run() {
+	if w.message {
+		defer log.Idle()
+		defer w.free() // also if a handler ends the goroutine
+		w.from.ServeMessage(w.service, w.packet)
+		return
+	}
+	w.again(nil)
+}
+
+// Resume serves the query when what it was parked on has ended.
+func (w *Waiting) Resume() {
+	parked.Add(-1)
+	w.again(BorrowLoop())
+}
+
+// ResumeIn serves the query in the caller's batch, if its reply can wait for the end of that.
+func (w *Waiting) ResumeIn(loop *wire.Lane) (done bool) {
+	from, ok := w.from.(loopSource)
+	if !ok {
+		w.Resume()
+		return false
+	}
+	parked.Add(-1)
+	r := NewRun()
+	defer r.Free()
+	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
+	if out != wire.Done {
+		w.onward(&r.Query, out, true)
+		return false
+	}
+	if reply != nil {
+		from.ReplyIn(loop, reply)
+	}
+	w.free()
+	return true
+}
+
+// again runs the chain once more, on a loop that was entered, or where it may wait.
+func (w *Waiting) again(loop *wire.Lane) {
+	r := NewRun()
+	defer r.Free()
+	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
+	if loop != nil {
+		loop.Done(0)
+		loop.Leave()
+	}
+	if out != wire.Done {
+		w.onward(&r.Query, out, loop != nil)
+		return
+	}
+	if reply != nil {
+		w.from.Reply(reply, loop == nil)
+	}
+	w.free()
+	log.Idle()
+}
+
+// onward sees to a query that is not answered by this run either.
+func (w *Waiting) onward(q *wire.Query, out wire.Outcome, inLoop bool) {
+	switch {
+	case out == wire.Park && q.Awaited() != w.waits:
+		parked.Add(1)
+		w.park(q)
+	case out == wire.Block && inLoop:
+		w.toWorker()
+	default:
+		w.message = true
+		if inLoop {
+			w.toWorker()
+			return
+		}
+		w.run()
+	}
+}

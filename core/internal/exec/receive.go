@@ -1,0 +1,77 @@
+package exec
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// ServeMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
+// form, or led to the plugins. packet is not kept.
+func ServeMessage(ctx context.Context, s *service.Service, w *reply.Writer, packet []byte) {
+	if r := Receive(s, w, packet); r != nil {
+		s.ServeDNS(ctx, w, r)
+	}
+}
+
+// Receive is the message of packet, nil if it is ignored or was turned down. It does not wait.
+func Receive(s *service.Service, w *reply.Writer, packet []byte) *dns.Msg {
+	switch rc, ok := acceptable(packet); {
+	case !ok:
+		return nil
+	case rc != dns.RcodeSuccess:
+		turnDown(s, w, &dns.Msg{MsgHdr: wire.Header(packet)}, rc)
+		return nil
+	}
+	r, err := wire.UnpackQuery(packet)
+	if err != nil {
+		if len(r.Question) != 1 {
+			r.Question = nil
+		}
+		r.Answer, r.Ns, r.Extra = nil, nil, nil
+		turnDown(s, w, r, dns.RcodeFormatError)
+		return nil
+	}
+	w.Verify(packet, r)
+	return r
+}
+
+// acceptable looks at a message's header. It reports false if the message deserves no
+// reply, and a rcode if it is not worth to be read on.
+func acceptable(b []byte) (rcode int, ok bool) {
+	if len(b) < wire.HeaderLen {
+		return 0, false
+	}
+	flags := binary.BigEndian.Uint16(b[2:])
+	if flags&wire.FlagQR != 0 {
+		return 0, false
+	}
+	if op := int(flags >> 11 & 0xF); op != dns.OpcodeQuery && op != dns.OpcodeNotify {
+		return dns.RcodeNotImplemented, true
+	}
+	count := func(i int) uint16 { return binary.BigEndian.Uint16(b[4+2*i:]) }
+	if count(0) != 1 || count(1) > 1 || count(2) > 1 || count(3) > 2 {
+		return dns.RcodeFormatError, true
+	}
+	return dns.RcodeSuccess, true
+}
+
+// turnDown answers a message that is no proper query with its header, flags and all, and its question, if
+// that could be read, and counts it.
+func turnDown(s *service.Service, w *reply.Writer, r *dns.Msg, rc int) {
+	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
+	m.Response, m.Zero, m.Rcode = true, false, rc
+	if b, err := m.Pack(); err == nil {
+		w.Send(b)
+	}
+	vars.Report(s.Label, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
+}

@@ -1,0 +1,75 @@
+package exec
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// replySpace has room for the reply to most queries.
+const replySpace = 1536 + 64 // no power of two, or the begins of all would share cache lines
+
+// Run is what one run of the chain in the wire lane needs beside the packet. It is used again: get one with NewRun, give it back with Free.
+type Run struct {
+	Query    wire.Query
+	Deadline time.Time // for the query, if there is one
+	reply    wire.Reply
+	scratch  [replySpace]byte
+}
+
+var runs = sync.Pool{New: func() any { return new(Run) }}
+
+// NewRun is a Run that nobody uses.
+func NewRun() *Run { return runs.Get().(*Run) }
+
+// Free gives r back.
+func (r *Run) Free() {
+	r.Deadline = time.Time{}
+	runs.Put(r)
+}
+
+// Serve runs the chain for a packet. ended is what the query was parked on, nil if on nothing. A reply lies in r's memory. Without a loop the
+// caller may wait.
+func (r *Run) Serve(s *service.Service, packet []byte, peer wire.Peer, loop *wire.Lane, ended wire.Exchange) ([]byte, wire.Outcome) {
+	if !r.Query.Parse(packet) {
+		return nil, wire.Unpack
+	}
+	r.Query.Peer = peer
+	r.Query.SetLane(loop)
+	r.Query.SetMayBlock(loop == nil)
+	r.Query.Await(ended)
+	if !r.Deadline.IsZero() {
+		r.Query.SetDeadline(r.Deadline)
+	}
+	r.reply.Reset(r.scratch[:0])
+	return s.ServeWire(&r.reply, &r.Query)
+}
+
+// sharedLoops are for those who serve now and then: connections, and queries that are resumed.
+var sharedLoops = sync.OnceValue(func() []*wire.Lane {
+	loops := make([]*wire.Lane, 2*runtime.GOMAXPROCS(0))
+	for i := range loops {
+		loops[i] = wire.NewLane()
+	}
+	return loops
+})
+
+var nextLoop atomic.Uint32
+
+// BorrowLoop enters one of the shared loops.
+func BorrowLoop() *wire.Lane {
+	loops := sharedLoops()
+	first := int(nextLoop.Add(1))
+	for i := range loops {
+		if l := loops[(first+i)%len(loops)]; l.TryEnter() {
+			return l
+		}
+	}
+	l := loops[first%len(loops)]
+	l.Enter()
+	return l
+}

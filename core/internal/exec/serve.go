@@ -1,0 +1,99 @@
+package exec
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// QueryWriter is the way back of one query, for both lanes.
+type QueryWriter interface {
+	dns.ResponseWriter
+	// Peer is who asks, as the wire lane wants to know it.
+	Peer() wire.Peer
+	// Send sends a reply of the wire lane. b is not kept.
+	Send(b []byte) error
+	// Verify checks the signature of the query r, which came as packet.
+	Verify(packet []byte, r *dns.Msg)
+}
+
+// Serve serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the wire lane. The error is
+// that packet is no proper query, about which the transport tells the client in its own way; or ErrCrowded. packet is not kept.
+func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) error {
+	if s.Wire {
+		if done, err := answerWire(ctx, s, w, packet); done {
+			return err
+		}
+	}
+	r, err := dnsutil.UnpackRequest(packet)
+	if err != nil {
+		return err
+	}
+	w.Verify(packet, r)
+	if !Enter(ctx) {
+		s.Limited("waiting")
+		return ErrCrowded
+	}
+	defer Leave()
+	s.ServeDNS(ctx, w, r)
+	return nil
+}
+
+// answerWire answers packet in the wire lane, if it can be.
+func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) (done bool, err error) {
+	r := NewRun()
+	defer r.Free()
+	r.Deadline, _ = ctx.Deadline()
+	peer := w.Peer()
+	peer.Arrival = time.Now()
+
+	loop := BorrowLoop()
+	reply, out := r.Serve(s, packet, peer, loop, nil)
+	loop.Done(time.Since(peer.Arrival))
+	loop.Leave()
+	entered := false
+	defer func() {
+		if entered {
+			Leave()
+		}
+	}()
+	var ended wire.Exchange
+	for {
+		switch {
+		case out == wire.Done:
+			if reply != nil {
+				w.Send(reply)
+			}
+			return true, nil
+		case out == wire.Park && r.Query.Awaited() != ended:
+			ended = r.Query.Awaited()
+			parked.Add(1)
+			var woken sleeper
+			woken.Lock()
+			ended.Then(&woken)
+			woken.Lock()
+			parked.Add(-1)
+		case out == wire.Block && !entered:
+			if !Enter(ctx) {
+				s.Limited("waiting")
+				return true, ErrCrowded
+			}
+			entered = true
+		default:
+			return false, nil
+		}
+		reply, out = r.Serve(s, packet, peer, nil, ended)
+	}
+}
+
+// sleeper is a goroutine that waits for an exchange.
+type sleeper struct{ sync.Mutex }
+
+// Resume implements wire.Resumer.
+func (s *sleeper) Resume() { s.Unlock() }

@@ -1,0 +1,108 @@
+package grpcdns
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	ot "github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/ext"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// admissionListener keeps the connections within limits that another one's server serves.
+type admissionListener struct {
+	net.Listener
+	admission *conn.Admission
+}
+
+func (l *admissionListener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &admittedConn{Conn: nc}
+		c.last.Store(service.Now())
+		if t := l.admission.Enter(conn.Peer(nc), c, conn.Forever); t != nil {
+			c.slot = t
+			return c, nil
+		}
+		nc.Close()
+	}
+}
+
+// admittedConn is a connection that was let in.
+type admittedConn struct {
+	net.Conn
+	slot     *conn.Slot
+	inflight service.Inflight
+	last     atomic.Int64 // when it had a query; see conn.Evictable
+}
+
+func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
+func (c *admittedConn) Evict()                   { c.Conn.Close() }
+
+// Begin counts a query of the connection, until End.
+func (c *admittedConn) Begin(*service.Service) { c.inflight.Add() }
+
+func (c *admittedConn) End(*service.Service) {
+	c.last.Store(service.Now())
+	c.inflight.Done()
+}
+
+func (c *admittedConn) Close() error {
+	c.slot.Leave()
+	return c.Conn.Close()
+}
+
+// RemoteAddr tells the connection, too, to who knows.
+func (c *admittedConn) RemoteAddr() net.Addr {
+	a, ok := c.Conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return c.Conn.RemoteAddr()
+	}
+	return &admittedAddr{a, c}
+}
+
+// admittedAddr is the client's address with its connection.
+type admittedAddr struct {
+	*net.TCPAddr
+	conn *admittedConn
+}
+
+// joinSpan makes a call part of the trace that its client has begun, if it has.
+func (t *Transport) joinSpan(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	tracer := t.Now().Proto.(*Settings).Tracer
+	md, _ := metadata.FromIncomingContext(ctx)
+	parent, err := tracer.Extract(ot.HTTPHeaders, carrier(md))
+	if err != nil || parent == nil {
+		return handler(ctx, req)
+	}
+	span := tracer.StartSpan(info.FullMethod, ext.RPCServerOption(parent))
+	defer span.Finish()
+	out, err := handler(ot.ContextWithSpan(ctx, span), req)
+	if err != nil {
+		ext.LogError(span, err)
+	}
+	return out, err
+}
+
+// carrier are the metadata of a call as tracers read them.
+type carrier metadata.MD
+
+// ForeachKey implements ot.TextMapReader.
+func (c carrier) ForeachKey(f func(key, value string) error) error {
+	for k, values := range c {
+		for _, v := range values {
+			if err := f(k, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// Package grpcdns is the DNS service of package pb over gRPC, with the gRPC library.
+//
+//	conn.Admission ──▶ library ──▶ Transport.Query ──▶ exec.Serve ──▶ writer ──▶ result
+//
+// Start at Transport.Query; Serve answers one call for a server.
+package grpcdns
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/pb"
+
+	ot "github.com/opentracing/opentracing-go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/tap"
+)
+
+// maxMessage is a DNS message with the field header that the service puts before it.
+const maxMessage = dns.MaxMsgSize + 4
+
+// probe is how often a client that says nothing is asked whether it is there.
+const probe = time.Minute
+
+// readSpace is how much is read at one time: idle connections take little.
+const readSpace = 4096
+
+// Transport serves the connections of one listener with the gRPC library. When a reload puts another server into its seat, it goes on
+// with the connections that there are.
+type Transport struct {
+	service.Seat
+	*pb.UnimplementedDnsServiceServer
+	once      once
+	admission *conn.Admission
+	server    *grpc.Server
+
+	mu       sync.Mutex
+	listener net.Listener
+}
+
+// Settings is what a Service of DNS over gRPC has beside, as its Proto.
+type Settings struct {
+	TLS    *tls.Config
+	Tracer ot.Tracer // nil if there is none
+}
+
+// once is what the library is told once.
+type once struct {
+	auth            conn.ClientAuth
+	proxied, traced bool
+	streams, header int
+	handshake       time.Duration
+}
+
+func onceOf(s *service.Service, proxied bool) once {
+	own := s.Proto.(*Settings)
+	return once{
+		auth: conn.ClientAuthOf(own.TLS), proxied: proxied, traced: own.Tracer != nil,
+		streams: s.Streams, header: s.HeaderBytes, handshake: s.Handshake,
+	}
+}
+
+// Fits reports whether t may go on with s as its server.
+func (t *Transport) Fits(s *service.Service, proxied bool) bool {
+	a, b := t.once, onceOf(s, proxied)
+	auths := a.auth.Same(b.auth)
+	a.auth, b.auth = conn.ClientAuth{}, conn.ClientAuth{}
+	return auths && a == b
+}
+
+// New is a Transport for s. proxied says that PROXY headers are read.
+func New(s *service.Service, proxied bool) *Transport {
+	settings := onceOf(s, proxied)
+	t := &Transport{once: settings, UnimplementedDnsServiceServer: new(pb.UnimplementedDnsServiceServer)}
+	t.Seat.Sit(s)
+	t.admission = conn.NewAdmission(&t.Seat)
+	streams := uint32(math.MaxUint32)
+	if settings.streams > 0 {
+		streams = uint32(settings.streams)
+	}
+	opts := []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(streams), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: probe}), grpc.InTapHandle(t.limitReading),
+		grpc.ReadBufferSize(readSpace), grpc.SharedWriteBuffer(true), // idle connections take little
+	}
+	if settings.header > 0 {
+		opts = append(opts, grpc.MaxHeaderListSize(uint32(settings.header)))
+	}
+	if settings.handshake > 0 {
+		opts = append(opts, grpc.ConnectionTimeout(settings.handshake))
+	}
+	if settings.traced {
+		opts = append(opts, grpc.UnaryInterceptor(t.joinSpan))
+	}
+	if settings.auth.TLS {
+		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{
+			NextProtos: []string{"h2"},
+			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				return conn.ConfigFor(t.Now().Proto.(*Settings).TLS, hello)
+			},
+		})))
+	}
+	t.server = grpc.NewServer(opts...)
+	pb.RegisterDnsServiceServer(t.server, t)
+	return t
+}
+
+// Holds implements service.Heirloom: calls are counted.
+func (t *Transport) Holds(*service.Service) bool { return false }
+
+// ListenOn makes l the listener of t. That of the server before ends its loop with it.
+func (t *Transport) ListenOn(l net.Listener) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.listener != nil {
+		t.listener.Close()
+	}
+	t.listener = l
+}
+
+// Serve serves calls that come on connections of l, which ListenOn was told.
+func (t *Transport) Serve(l net.Listener) error {
+	err := t.server.Serve(&admissionListener{l, t.admission})
+	if errors.Is(err, net.ErrClosed) {
+		return nil // another server listens there
+	}
+	return err
+}
+
+// Query answers one call.
+func (t *Transport) Query(ctx context.Context, in *pb.DnsPacket) (*pb.DnsPacket, error) {
+	s := t.Enter()
+	defer s.Inflight.Done()
+	return Query(ctx, s, in)
+}
+
+// Stop implements service.Transport.
+func (t *Transport) Stop(ctx context.Context) error {
+	if t.Now().Leaving.Load() {
+		t.mu.Lock()
+		l := t.listener
+		t.mu.Unlock()
+		conn.Quiesce(l)
+	}
+	t.admission.Close()
+	ended := make(chan struct{})
+	go func() { t.server.GracefulStop(); close(ended) }()
+	defer time.AfterFunc(service.DrainTime, t.admission.EvictIdle).Stop() // those whose clients do not close them, though they are told
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		t.server.Stop() // ends GracefulStop, too
+		<-ended
+		return ctx.Err()
+	}
+}
+
+// readingKey holds the timer that ends a call whose message does not come.
+type readingKey struct{}
+
+var errSlowCall = errors.New("the message did not come in time")
+
+// limitReading is called when the header of a call has come, and gives the client time for its message.
+func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithCancelCause(ctx) //nolint:govet // it ends with the call's context
+	s := t.Now()
+	timer := time.AfterFunc(s.Read, func() {
+		if ctx.Err() == nil {
+			s.Limited("read_time")
+			cancel(errSlowCall)
+		}
+	})
+	return context.WithValue(ctx, readingKey{}, timer), nil
+}

@@ -1,0 +1,314 @@
+// Package http2 serves HTTP/2 (RFC 9113) to a Handler. It knows no DNS.
+//
+// net/http spends ten times as much on a request as a DNS reply costs, so this is an HTTP/2 server for requests that are short, and mostly
+// answered at once: its goroutine reads frames and has requests answered, and what it has to say goes out in one piece before it waits.
+//
+//	frames ──http2.go──▶ head, DATA ──request.go──▶ Request ──Handler──▶ Response ──reply.go──▶ frames
+//	                          └────────────────── stream.go ──────────────────┘
+//
+// What is said of streams and windows is guarded by Conn.mu; all else belongs to the reading goroutine. Start at Conn.Serve.
+package http2
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Handler answers the requests of one connection. The goroutine that reads the connection calls its methods.
+type Handler interface {
+	// Serve answers r, which is good until it returns. If the answer comes later it has called Conn.Defer, and reports false.
+	Serve(r *Request) (resp Response, done bool)
+	// Refuse is the answer to a request that is not taken.
+	Refuse(why Refusal) Response
+	// MaxBody is how many octets the body of a request may have.
+	MaxBody() int
+	// BeforeWait is called before anything that may wait.
+	BeforeWait()
+}
+
+// Refusal is why a request is not taken.
+type Refusal int
+
+// The reasons for a Refusal.
+const (
+	LongHeader Refusal = iota
+	LongBody
+)
+
+// Response is the answer to a request.
+type Response struct {
+	Status      int
+	ContentType string
+	MaxAge      int // in seconds, of Cache-Control; -1 if there is no such field
+	Body        []byte
+	NoBody      bool // the client gets the length of Body only
+}
+
+// Conn is a connection that speaks HTTP/2.
+type Conn struct {
+	*conn.Conn
+	handler Handler
+	r       *bufio.Reader
+	framer  *http2.Framer
+	dec     *hpack.Decoder
+	head    head // of the request whose header is being read
+	asked   bool // there was a request
+	idles   int  // frames since the last request
+
+	ctx    context.Context // of requests that wait; ends with the connection
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	streams map[uint32]*stream
+	queue   []*stream   // those whose replies wait for the client's window, in their order
+	waiting int         // octets of these replies
+	atWork  int         // requests that are not answered yet, also of streams that are gone
+	lastID  uint32      // the last stream that the client opened
+	window  int64       // octets that may be sent to the connection
+	initial int64       // and to a new stream
+	receive int64       // octets that the client may send to the connection
+	unacked int64       // octets that were received and consumed, which the client does not know
+	sweeper *time.Timer // looks for streams that take too long; nil if there are none
+	buf     []byte      // frames in the making
+}
+
+// Sizes of HTTP/2.
+const (
+	defaultWindow = 65535     // of connections and streams, before anybody has said another one
+	streamWindow  = 128 << 10 // ours for streams: more than any query
+	connWindow    = 256 << 10 // ours for connections: what bodies of requests may take
+	ackAfter      = 32 << 10  // octets after which the client is told that they are consumed
+	frameSize     = 16384     // the longest frame that everybody takes
+	maxWindow     = 1<<31 - 1
+	maxHeads      = 32 // frames of one header
+	readSpace     = 4096
+
+	// maxIdles is the frames that may come without a request: a client that sends more is up to nothing good. Clients of
+	// long replies send some ten WINDOW_UPDATE frames for each.
+	maxIdles = 10000
+)
+
+// New speaks HTTP/2 on c.
+func New(c *conn.Conn) *Conn {
+	h := &Conn{Conn: c, streams: map[uint32]*stream{}, window: defaultWindow, initial: defaultWindow, receive: connWindow}
+	h.r = bufio.NewReaderSize(c.Upper, readSpace)
+	h.framer = http2.NewFramer(nil, h.r)
+	h.framer.SetReuseFrames()
+	h.framer.SetMaxReadFrameSize(frameSize)
+	h.dec = hpack.NewDecoder(4096, h.head.field)
+	h.head.limit = c.Service().HeaderBytes
+	if h.head.limit > 0 {
+		h.dec.SetMaxStringLength(2 * h.head.limit) // so that most that is too long can be answered
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+// Serve has requests answered by h until no more come.
+func (c *Conn) Serve(h Handler) {
+	c.handler = h
+	err := c.prefaces()
+	for err == nil {
+		err = c.next()
+	}
+	h.BeforeWait()
+	code := codeOf(err)
+	if code == http2.ErrCodeEnhanceYourCalm {
+		c.Service().Limited("control_frames")
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		c.cancel() // nobody is there to be answered
+	}
+	if code != http2.ErrCodeNo || c.Stopping() || errors.Is(err, os.ErrDeadlineExceeded) {
+		c.goAway(code)
+	}
+	c.Out.Flush()
+	<-c.Answered()
+	c.cancel()
+	c.drop()
+}
+
+// codeOf is the code with which an error ends the connection.
+func codeOf(err error) http2.ErrCode {
+	var cause http2.ConnectionError
+	switch {
+	case errors.As(err, &cause):
+		return http2.ErrCode(cause)
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		return http2.ErrCodeFrameSize
+	}
+	return http2.ErrCodeNo
+}
+
+// prefaces exchanges what connections begin with (RFC 9113 §3.4).
+func (c *Conn) prefaces() error {
+	preface := make([]byte, len(http2.ClientPreface))
+	if _, err := io.ReadFull(c.r, preface); err != nil {
+		return c.late(err)
+	}
+	if string(preface) != http2.ClientPreface {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	streams := uint32(maxWindow)
+	if n := c.Service().Streams; n > 0 {
+		streams = uint32(n)
+	}
+	c.mu.Lock()
+	c.buf = appendSettings(c.buf[:0], http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
+	c.buf = appendWindowUpdate(c.buf, 0, connWindow-defaultWindow)
+	c.Out.Add(nil, c.buf)
+	c.mu.Unlock()
+	f, err := c.framer.ReadFrame()
+	if err != nil {
+		return c.late(err)
+	}
+	settings, ok := f.(*http2.SettingsFrame)
+	if !ok || settings.IsAck() {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	return c.settings(settings)
+}
+
+// next reads one frame, or one header, and does what it asks for. An error ends the connection.
+func (c *Conn) next() error {
+	if _, err := c.r.Peek(1); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
+			if c.IdleLeft(c.timeout()) > 0 {
+				return nil
+			}
+			c.Service().Limited(c.lateness())
+		}
+		return err
+	}
+	f, err := c.framer.ReadFrame()
+	if err == nil {
+		err = c.frame(f)
+	}
+	var stream http2.StreamError
+	if errors.As(err, &stream) {
+		c.reset(stream.StreamID, stream.Code)
+		err = nil
+	}
+	if c.idles++; err == nil && c.idles > maxIdles {
+		err = http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+	}
+	return c.late(err)
+}
+
+// late counts err, if it is that what has begun to come did not come in time.
+func (c *Conn) late(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
+		c.Service().Limited("read_time")
+	}
+	return err
+}
+
+func (c *Conn) frame(f http2.Frame) error {
+	switch f := f.(type) {
+	case *http2.HeadersFrame:
+		return c.headers(f)
+	case *http2.DataFrame:
+		return c.data(f)
+	case *http2.SettingsFrame:
+		if f.IsAck() {
+			return nil
+		}
+		return c.settings(f)
+	case *http2.WindowUpdateFrame:
+		return c.widen(f.StreamID, int64(f.Increment))
+	case *http2.RSTStreamFrame:
+		c.abandon(f.StreamID)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			c.mu.Lock()
+			c.buf = append(appendFrameHead(c.buf[:0], 8, http2.FramePing, http2.FlagPingAck, 0), f.Data[:]...)
+			c.Out.Add(nil, c.buf)
+			c.mu.Unlock()
+		}
+	case *http2.PushPromiseFrame, *http2.ContinuationFrame:
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	return nil // GOAWAY, PRIORITY and those of extensions ask for nothing
+}
+
+// settings takes over what the client says about itself (RFC 9113 §6.5).
+func (c *Conn) settings(f *http2.SettingsFrame) error {
+	if f.HasDuplicates() || f.NumSettings() > 100 {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	err := f.ForeachSetting(func(s http2.Setting) error {
+		if err := s.Valid(); err != nil {
+			return err
+		}
+		if s.ID == http2.SettingInitialWindowSize {
+			return c.resize(int64(s.Val))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf = appendFrameHead(c.buf[:0], 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	c.Out.Add(nil, c.buf)
+	return nil
+}
+
+// BeforeWait is called when all that has come is served, before more is waited for.
+func (c *Conn) BeforeWait() {
+	if c.handler == nil {
+		return
+	}
+	c.handler.BeforeWait()
+	c.Out.Flush()
+	c.ReadIn(max(c.IdleLeft(c.timeout()), 1))
+	log.Idle()
+}
+
+// timeout is how long a client may be idle.
+func (c *Conn) timeout() time.Duration {
+	s := c.Service()
+	if !c.asked {
+		return s.Read
+	}
+	return max(s.Idle, s.Read) // a request may be on its way
+}
+
+// lateness is the limit that a client exceeds who sends nothing.
+func (c *Conn) lateness() string {
+	if !c.asked {
+		return "read_time"
+	}
+	return "idle_time"
+}
+
+// Drain tells the client to open no more streams, and lets the reader end when none is on its way.
+func (c *Conn) Drain() {
+	c.mu.Lock()
+	c.buf = appendGoAway(c.buf[:0], maxWindow, http2.ErrCodeNo)
+	c.Out.Send(nil, c.buf)
+	c.mu.Unlock()
+	c.DrainRead()
+}
+
+// goAway tells the client that the connection ends, and which of its streams were looked at.
+func (c *Conn) goAway(code http2.ErrCode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf = appendGoAway(c.buf[:0], c.lastID, code)
+	c.Out.Add(nil, c.buf)
+}

@@ -1,0 +1,284 @@
+package http2
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Request is a request, as it came.
+type Request struct {
+	ID                              uint32
+	Method, Path, Scheme, Authority string
+	Fields                          []hpack.HeaderField // all others
+	Body                            []byte
+}
+
+// head is a header that is being read.
+type head struct {
+	Request
+	limit  int
+	size   int
+	bad    bool // not as RFC 9113 §8.2, §8.3 wants it
+	length int64
+}
+
+// fieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
+const fieldSpace = 32
+
+func (h *head) reset() {
+	h.Request = Request{Fields: h.Fields[:0]}
+	h.size, h.bad, h.length = 0, false, -1
+}
+
+func (h *head) tooLong() bool { return h.limit > 0 && h.size > h.limit }
+
+// field takes over one field, which the decoder has read.
+func (h *head) field(f hpack.HeaderField) {
+	h.size += len(f.Name) + len(f.Value) + fieldSpace
+	if h.tooLong() {
+		return // only the decoder's table is kept
+	}
+	if strings.HasPrefix(f.Name, ":") {
+		var to *string
+		switch f.Name {
+		case ":method":
+			to = &h.Method
+		case ":path":
+			to = &h.Path
+		case ":scheme":
+			to = &h.Scheme
+		case ":authority":
+			to = &h.Authority
+		}
+		if to == nil || *to != "" || len(h.Fields) > 0 {
+			h.bad = true
+			return
+		}
+		*to = f.Value
+		return
+	}
+	switch f.Name {
+	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+		h.bad = true
+	case "te":
+		h.bad = h.bad || f.Value != "trailers"
+	case "content-length":
+		n, err := strconv.ParseInt(f.Value, 10, 64)
+		h.bad = h.bad || err != nil || n < 0 || h.length >= 0 && h.length != n
+		h.length = n
+	}
+	h.bad = h.bad || f.Name == "" || strings.ContainsFunc(f.Name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r <= ' ' || r > '~' }) ||
+		strings.ContainsAny(f.Value, "\x00\r\n")
+	h.Fields = append(h.Fields, f)
+}
+
+// complete reports whether the header is that of a request.
+func (h *head) complete() bool { return !h.bad && h.Method != "" && h.Path != "" && h.Scheme != "" }
+
+// keep is a copy of r that stays as it is, but for its body.
+func (r *Request) keep() Request {
+	kept := *r
+	kept.Fields = slices.Clone(r.Fields)
+	return kept
+}
+
+// headers reads a header, which may come in several frames, and serves its request if there is no body.
+func (c *Conn) headers(f *http2.HeadersFrame) error {
+	id, whole := f.StreamID, f.StreamEnded()
+	if f.HasPriority() && f.Priority.StreamDep == id {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	c.head.reset()
+	_, err := c.dec.Write(f.HeaderBlockFragment())
+	for n, ended := 1, f.HeadersEnded(); err == nil && !ended; n++ {
+		if n > maxHeads || c.head.limit > 0 && c.head.size > 4*c.head.limit {
+			return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+		}
+		more, ferr := c.framer.ReadFrame()
+		if ferr != nil {
+			return ferr
+		}
+		cont, ok := more.(*http2.ContinuationFrame)
+		if !ok {
+			return http2.ConnectionError(http2.ErrCodeProtocol)
+		}
+		_, err = c.dec.Write(cont.HeaderBlockFragment())
+		ended = cont.HeadersEnded()
+	}
+	if err == nil {
+		err = c.dec.Close()
+	}
+	if err == hpack.ErrStringLength {
+		c.Service().Limited("header_bytes")
+		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+	}
+	if err != nil {
+		return http2.ConnectionError(http2.ErrCodeCompression)
+	}
+	return c.request(id, whole)
+}
+
+// request decides what becomes of a request whose header has come. whole says that there is no body.
+func (c *Conn) request(id uint32, whole bool) error {
+	if id%2 == 0 {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	streams := c.Service().Streams
+	c.mu.Lock()
+	st, known := c.streams[id], id <= c.lastID
+	tooMany := !known && streams > 0 && (c.atWork >= streams || len(c.streams) >= streams)
+	c.lastID = max(c.lastID, id)
+	c.mu.Unlock()
+	switch {
+	case st != nil && st.state == reading && whole: // these were trailers
+		return c.bodyEnded(id)
+	case known: // of a stream that is over; the client may not know yet
+		return nil
+	case tooMany:
+		c.Service().Limited("streams")
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
+	}
+	c.idles, c.asked = 0, true
+	c.head.ID = id
+	c.Touch(time.Now())
+	switch {
+	case c.head.tooLong():
+		return c.respond(id, c.handler.Refuse(LongHeader), whole)
+	case !c.head.complete() || whole && c.head.length > 0:
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
+	case c.head.Method == http.MethodPost && !whole:
+		if c.head.length > int64(c.handler.MaxBody()) {
+			return c.respond(id, c.handler.Refuse(LongBody), false)
+		}
+		c.mu.Lock()
+		c.openStream(id, c.head.keep(), reading).length = c.head.length
+		c.mu.Unlock()
+		return nil
+	}
+	return c.answer(&c.head.Request, whole)
+}
+
+// data takes a part of a request's body.
+func (c *Conn) data(f *http2.DataFrame) error {
+	most := c.handler.MaxBody()
+	c.mu.Lock()
+	n := int(f.Header().Length)
+	if err := c.received(int64(n)); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	st := c.streams[f.StreamID]
+	if st == nil || st.state != reading {
+		c.consumed(n)
+		c.mu.Unlock()
+		if f.StreamID > c.lastID {
+			return http2.ConnectionError(http2.ErrCodeProtocol)
+		}
+		return nil // what is left of a stream that is over
+	}
+	c.consumed(n - len(f.Data()))
+	st.req.Body = append(st.req.Body, f.Data()...)
+	size := int64(len(st.req.Body))
+	long := size > int64(most)
+	wrong := st.length >= 0 && (size > st.length || f.StreamEnded() && size < st.length)
+	if long || wrong {
+		c.removeStream(st)
+	}
+	c.mu.Unlock()
+	switch {
+	case wrong:
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+	case long:
+		return c.respond(f.StreamID, c.handler.Refuse(LongBody), f.StreamEnded())
+	case f.StreamEnded():
+		return c.bodyEnded(f.StreamID)
+	}
+	return nil
+}
+
+// bodyEnded serves a request whose body has come whole.
+func (c *Conn) bodyEnded(id uint32) error {
+	c.mu.Lock()
+	st := c.streams[id]
+	if st == nil { // it took too long
+		c.mu.Unlock()
+		return nil
+	}
+	body := st.req.Body
+	c.removeStream(st)
+	c.mu.Unlock()
+	st.req.Body = body
+	return c.answer(&st.req, true)
+}
+
+// answer has a request answered. whole says that the client has sent all of it.
+func (c *Conn) answer(r *Request, whole bool) error {
+	resp, done := c.handler.Serve(r)
+	if !done {
+		return nil
+	}
+	return c.respond(r.ID, resp, whole)
+}
+
+// Defer lets r wait for its answer: Reply has it when it is there, and Forget ends it. The Request that it returns stays, but for its body.
+func (c *Conn) Defer(r *Request) Request {
+	kept := r.keep()
+	kept.Body = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.openStream(r.ID, kept, atWork)
+	c.atWork++
+	return kept
+}
+
+// Forget ends what Defer began.
+func (c *Conn) Forget() {
+	c.mu.Lock()
+	c.atWork--
+	c.mu.Unlock()
+}
+
+// Context is a context for the request that was deferred with that id, until cancel is called, or the client resets the stream, or goes.
+func (c *Conn) Context(id uint32) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(c.ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.streams[id]; st != nil {
+		st.cancel = cancel
+	} else {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// HTTPRequest is r as net/http has it, with that body.
+func (c *Conn) HTTPRequest(ctx context.Context, r *Request, body []byte) (*http.Request, error) {
+	u, err := url.ParseRequestURI(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	header := make(http.Header, len(r.Fields))
+	for _, f := range r.Fields {
+		header.Add(f.Name, f.Value)
+	}
+	host := r.Authority
+	if host == "" {
+		host = header.Get("Host")
+	}
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, c.LocalAddr())
+	out := &http.Request{
+		Method: r.Method, URL: u, Proto: "HTTP/2.0", ProtoMajor: 2, Header: header, Host: host, RequestURI: r.Path,
+		RemoteAddr: c.RemoteAddr().String(), TLS: c.TLS, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+	return out.WithContext(ctx), nil
+}

@@ -1,0 +1,202 @@
+package http2
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/coredns/coredns/core/internal/conn"
+)
+
+// stream is a stream that is not answered at once: its request has not come whole, waits for its
+// answer, or has a reply that the client's window has no room for. Streams that are answered at once never become one.
+type stream struct {
+	id     uint32
+	req    Request
+	state  state
+	since  time.Time // when the state began
+	window int64     // octets that may be sent to it
+
+	length int64  // of the body, as its header says; -1 if it does not
+	rest   []byte // of a reply: what has not been sent
+	cancel context.CancelFunc
+}
+
+type state uint8
+
+const (
+	reading state = iota // the body has not come whole
+	atWork               // the query waits for its answer
+	blocked              // the reply waits for the client's window
+)
+
+// openStream makes a stream for a request that has not come whole or is not answered at once. mu is held.
+func (c *Conn) openStream(id uint32, req Request, state state) *stream {
+	st := &stream{id: id, req: req, state: state, since: time.Now(), window: c.initial, length: -1}
+	c.streams[id] = st
+	if state == reading {
+		c.sweepLater()
+	}
+	return st
+}
+
+// removeStream forgets a stream. mu is held.
+func (c *Conn) removeStream(st *stream) {
+	delete(c.streams, st.id)
+	c.consumed(len(st.req.Body))
+	st.req.Body = nil
+	if st.state == blocked {
+		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })
+		c.waiting -= len(st.rest)
+		conn.Give(len(st.rest))
+		st.rest = nil
+	}
+	if st.cancel != nil {
+		st.cancel()
+	}
+}
+
+// abandon forgets a stream that the client has reset. A query that is at work goes on and counts, but nobody hears of it.
+func (c *Conn) abandon(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.streams[id]; st != nil {
+		c.removeStream(st)
+	}
+}
+
+// reset ends a stream with an error.
+func (c *Conn) reset(id uint32, code http2.ErrCode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resetLocked(id, code)
+	c.Out.Add(nil, c.buf)
+}
+
+func (c *Conn) resetLocked(id uint32, code http2.ErrCode) {
+	if st := c.streams[id]; st != nil {
+		c.removeStream(st)
+	}
+	c.buf = appendReset(c.buf[:0], id, code)
+}
+
+// drop forgets all streams.
+func (c *Conn) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.streams {
+		c.removeStream(st)
+	}
+	if c.sweeper != nil {
+		c.sweeper.Stop()
+	}
+}
+
+// sweepLater has streams that take too long looked for after a while. mu is held.
+func (c *Conn) sweepLater() {
+	if c.sweeper == nil {
+		c.sweeper = time.AfterFunc(min(c.Service().Read, c.Service().Write)/2, c.sweep)
+	}
+}
+
+// sweep resets streams whose request does not come, or whose reply is not taken.
+func (c *Conn) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, now := c.Service(), time.Now()
+	c.sweeper = nil
+	left := false
+	for id, st := range c.streams {
+		reason := ""
+		switch took := now.Sub(st.since); {
+		case st.state == reading && took >= s.Read:
+			reason = "read_time"
+		case st.state == blocked && took >= s.Write:
+			reason = "write_time"
+		case st.state != atWork:
+			left = true
+		}
+		if reason != "" {
+			s.Limited(reason)
+			c.resetLocked(id, http2.ErrCodeCancel)
+			c.Out.Send(nil, c.buf)
+		}
+	}
+	if left {
+		c.sweepLater()
+	}
+}
+
+// received counts n octets of DATA frames against our window for the connection.
+func (c *Conn) received(n int64) error {
+	if c.receive -= n; c.receive < 0 {
+		return http2.ConnectionError(http2.ErrCodeFlowControl)
+	}
+	return nil
+}
+
+// consumed opens our window again for n octets that need no memory any more. mu is held.
+func (c *Conn) consumed(n int) {
+	if c.unacked += int64(n); c.unacked < ackAfter {
+		return
+	}
+	c.buf = appendWindowUpdate(c.buf[:0], 0, uint32(c.unacked))
+	c.Out.Add(nil, c.buf)
+	c.receive += c.unacked
+	c.unacked = 0
+}
+
+// widen opens the client's window for a stream, or for the connection, by n octets.
+func (c *Conn) widen(id uint32, n int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == 0 {
+		if c.window += n; c.window > maxWindow {
+			return http2.ConnectionError(http2.ErrCodeFlowControl)
+		}
+	} else if st := c.streams[id]; st != nil {
+		if st.window += n; st.window > maxWindow {
+			return http2.StreamError{StreamID: id, Code: http2.ErrCodeFlowControl}
+		}
+	} else if id > c.lastID {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	c.unblock()
+	return nil
+}
+
+// resize changes the client's initial window, also for streams that there are (RFC 9113 §6.9.2).
+func (c *Conn) resize(initial int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.streams {
+		if st.window += initial - c.initial; st.window > maxWindow {
+			return http2.ConnectionError(http2.ErrCodeFlowControl)
+		}
+	}
+	c.initial = initial
+	c.unblock()
+	return nil
+}
+
+// unblock sends what the client's windows have room for now. mu is held.
+func (c *Conn) unblock() {
+	for _, st := range slices.Clone(c.queue) {
+		if c.window <= 0 {
+			return
+		}
+		before := len(st.rest)
+		c.buf, st.rest = c.appendData(c.buf[:0], st, st.rest)
+		if sent := before - len(st.rest); sent > 0 {
+			c.waiting -= sent
+			conn.Give(sent)
+			st.since = time.Now()
+			c.Out.Add(nil, c.buf)
+		}
+		if len(st.rest) == 0 {
+			c.removeStream(st)
+		}
+	}
+}

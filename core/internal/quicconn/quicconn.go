@@ -1,0 +1,297 @@
+// Package quicconn serves the QUIC connections of one UDP socket: it admits them, drains them, and refuses those that are too many. What is
+// spoken on a connection is the business of DNS over QUIC (doq) and HTTP/3 (doh).
+//
+// A Transport is an heirloom: in a reload the next server goes on with its connections, and new ones get its configuration.
+// Start at Listen; then Transport.Serve.
+package quicconn
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Keys of the process: a server that takes over another one's socket knows what that one has handed out. Clients of
+// connections that ended with it learn so at once (RFC 9000 §10.3), and addresses stay validated.
+var (
+	resetKey = sync.OnceValue(func() *quic.StatelessResetKey {
+		k := new(quic.StatelessResetKey)
+		rand.Read(k[:])
+		return k
+	})
+	tokenKey = sync.OnceValue(func() *quic.TokenGeneratorKey {
+		k := new(quic.TokenGeneratorKey)
+		rand.Read(k[:])
+		return k
+	})
+)
+
+// Transport serves the QUIC connections of one UDP socket, each on a goroutine of its own. When a reload puts another server into
+// its seat, it goes on with the connections that there are.
+type Transport struct {
+	service.Seat
+	proxied   bool // PROXY headers are read
+	packets   net.PacketConn
+	quic      *quic.Transport
+	listener  *quic.EarlyListener
+	admission *conn.Admission
+	codes     Codes
+	waiting   chan struct{} // one for each connection that waits for a place, or to be refused
+
+	stopping  atomic.Bool
+	mu        sync.Mutex
+	accepting context.CancelFunc // ends the loop of the server that sits there
+	conns     map[*Conn]struct{}
+	done      sync.WaitGroup
+}
+
+// Codes are the codes with which connections are closed.
+type Codes struct {
+	None    quic.ApplicationErrorCode // nothing is wrong
+	TooMany quic.ApplicationErrorCode // there are too many connections
+}
+
+// Conn is one connection.
+type Conn struct {
+	*quic.Conn
+	transport *Transport
+	inflight  service.Inflight
+	last      atomic.Int64 // when it had a query; see conn.Evictable
+}
+
+// Windows of QUIC connections: a stream brings one query, so there is no need for more.
+const (
+	streamWindow = 128 << 10
+	connWindow   = 512 << 10
+
+	// maxWaiting is how many connections wait at one time until another one gives way, or they can be told why they are refused.
+	maxWaiting = 64
+)
+
+// Config is the configuration of a listener for s. Without a limit of streams, library says whether that of the library is meant.
+func Config(l *service.Limits, idle time.Duration, library bool) *quic.Config {
+	streams := int64(l.Streams)
+	if streams == 0 && !library {
+		streams = math.MaxInt32
+	}
+	return &quic.Config{
+		HandshakeIdleTimeout: l.Handshake,
+		MaxIdleTimeout:       idle, MaxIncomingStreams: streams, Allow0RTT: true,
+		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: streamWindow,
+		InitialConnectionReceiveWindow: streamWindow, MaxConnectionReceiveWindow: connWindow,
+	}
+}
+
+// Configs is what the library is told: for each connection anew, as another server may sit there then. The Proto of a Service that speaks
+// QUIC embeds it.
+type Configs struct {
+	TLS  *tls.Config
+	QUIC *quic.Config
+}
+
+func (c *Configs) configs() *Configs { return c }
+
+// configs are those of s.
+func configs(s *service.Service) *Configs {
+	return s.Proto.(interface{ configs() *Configs }).configs()
+}
+
+// Listen begins to serve QUIC on p for s. read is p, or what reads PROXY headers of it.
+func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport, error) {
+	t := &Transport{proxied: read != p, packets: p, codes: codes, conns: map[*Conn]struct{}{}, waiting: make(chan struct{}, maxWaiting)}
+	t.Seat.Sit(s)
+	t.admission = conn.NewAdmission(&t.Seat)
+	t.quic = &quic.Transport{
+		Conn: read, StatelessResetKey: resetKey(), TokenGeneratorKey: tokenKey(),
+		// Who cannot be answered, as he lies about his address, takes no place.
+		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() },
+	}
+	qconf := configs(s).QUIC.Clone()
+	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return configs(t.Now()).QUIC, nil }
+	conf := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		return conn.ConfigFor(configs(t.Now()).TLS, hello)
+	}}
+	var err error
+	if t.listener, err = t.quic.ListenEarly(conf, qconf); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Fits reports whether t may go on with s as its server, for which PROXY headers are read or not.
+func (t *Transport) Fits(s *service.Service, proxied bool) bool {
+	return conn.ClientAuthOf(configs(t.Now()).TLS).Same(conn.ClientAuthOf(configs(s).TLS)) && t.proxied == proxied
+}
+
+// Sit implements service.Heirloom.
+func (t *Transport) Sit(s *service.Service) {
+	t.Seat.Sit(s)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.accepting != nil {
+		t.accepting()
+	}
+}
+
+// Holds implements service.Heirloom: queries are counted.
+func (t *Transport) Holds(*service.Service) bool { return false }
+
+// Serve serves each connection with f, until the transport is stopped, or another server sits there.
+func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	t.mu.Lock()
+	if t.Now() != s {
+		cancel()
+	}
+	t.accepting = cancel
+	t.mu.Unlock()
+	for {
+		accepted, err := t.listener.Accept(ctx)
+		if err != nil {
+			if errors.Is(err, quic.ErrServerClosed) || t.stopping.Load() || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		c := &Conn{Conn: accepted, transport: t}
+		c.last.Store(service.Now())
+		t.done.Add(1)
+		if !t.admission.Full() {
+			go t.serveConn(c, f, 0, func() {})
+			continue
+		}
+		select {
+		case t.waiting <- struct{}{}:
+			go t.serveConn(c, f, conn.Patience(), func() { <-t.waiting })
+		default:
+			accepted.CloseWithError(t.codes.TooMany, tooManyConns)
+			t.done.Done()
+		}
+	}
+}
+
+// serveConn serves c when it is admitted, for which it waits so long at most, or refuses it. It calls waited when either is done.
+func (t *Transport) serveConn(c *Conn, f func(*Conn), wait time.Duration, waited func()) {
+	defer t.done.Done()
+	slot := t.admission.Enter(wire.AddrOf(c.RemoteAddr()), c, wait)
+	if slot == nil {
+		t.refuse(c.Conn)
+		waited()
+		return
+	}
+	waited()
+	defer slot.Leave()
+	t.mu.Lock()
+	t.conns[c] = struct{}{}
+	t.mu.Unlock()
+	f(c)
+	t.mu.Lock()
+	delete(t.conns, c)
+	t.mu.Unlock()
+}
+
+const tooManyConns = "too many connections"
+
+// refuse closes a connection that is too many. What it is told for a reason can only be told when the handshake is
+// complete (RFC 9000 §10.2.3).
+func (t *Transport) refuse(c *quic.Conn) {
+	select {
+	case <-c.HandshakeComplete():
+	case <-c.Context().Done():
+	}
+	c.CloseWithError(t.codes.TooMany, tooManyConns)
+}
+
+// Stop takes no more connections, waits until the queries of those that there are are answered, and closes all.
+func (t *Transport) Stop(ctx context.Context) error {
+	t.stopping.Store(true)
+	t.admission.Close()
+	t.listener.Close()
+	time.Sleep(service.DrainTime) // what has come until then is still served
+	t.mu.Lock()
+	var waits []<-chan struct{}
+	for c := range t.conns {
+		waits = append(waits, c.inflight.Drained())
+	}
+	t.mu.Unlock()
+	var err error
+	for _, w := range waits {
+		select {
+		case <-w:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if len(waits) > 0 {
+		time.Sleep(service.DrainTime) // closing throws away what has not been sent
+	}
+	t.mu.Lock()
+	for c := range t.conns {
+		c.CloseWithError(t.codes.None, "")
+	}
+	t.mu.Unlock()
+	if err == nil {
+		t.done.Wait()
+	}
+	t.quic.Close()
+	t.packets.Close()
+	return err
+}
+
+// IdleSince and Evict implement conn.Evictable.
+func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
+func (c *Conn) Evict()                   { c.CloseWithError(c.transport.codes.None, "idle") }
+
+// Begin counts a query of the connection that s serves, until End.
+func (c *Conn) Begin(s *service.Service) {
+	c.inflight.Add()
+	s.Inflight.Add()
+}
+
+// End ends what Begin began.
+func (c *Conn) End(s *service.Service) {
+	c.last.Store(service.Now())
+	s.Inflight.Done()
+	c.inflight.Done()
+}
+
+// Client is the address of the connection's client: a PROXY header may have told another one than that of the sender.
+func (c *Conn) Client() net.Addr {
+	a := c.RemoteAddr()
+	if p, ok := a.(interface{ Client() *net.UDPAddr }); ok {
+		return p.Client()
+	}
+	return a
+}
+
+// Enter begins a query with the server that the transport of c works for. It is over when the server's Inflight is told so by Done.
+func (c *Conn) Enter() *service.Service { return c.transport.Enter() }
+
+// Service is that server.
+func (c *Conn) Service() *service.Service { return c.transport.Now() }
+
+// Find is the connection that the library knows as c, nil if there is none.
+func (t *Transport) Find(c *quic.Conn) *Conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for own := range t.conns {
+		if own.Conn == c {
+			return own
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package reply
+
+import (
+	"encoding/binary"
+
+	"github.com/miekg/dns"
+)
+
+// Signature is what a writer knows of the TSIG signature of its query, and needs to sign the reply (RFC 8945).
+type Signature struct {
+	secrets    map[string]string // of the listener, base64 by key name
+	status     error             // what is wrong with the query's signature
+	mac        string            // of the message before: the query's, or the last reply's
+	timersOnly bool
+}
+
+// Verify checks the signature of the query r, which came as packet (RFC 8945 §5.2). f may be nil.
+func (f *Finisher) Verify(s *Signature, packet []byte, r *dns.Msg) {
+	t := r.IsTsig()
+	if t == nil || f == nil || f.Secrets == nil {
+		return
+	}
+	s.secrets, s.mac = f.Secrets, t.MAC
+	secret, ok := s.secrets[dns.CanonicalName(t.Hdr.Name)]
+	if !ok {
+		s.status = dns.ErrSecret
+		return
+	}
+	s.status = dns.TsigVerify(packet, secret, "", false)
+	binary.BigEndian.PutUint16(packet, r.Id) // it was checked as it was signed, perhaps with another id
+}
+
+// Pack packs m as it is, signed if it has a TSIG record.
+func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
+	t := m.IsTsig()
+	if t == nil || s.secrets == nil {
+		return m.Pack()
+	}
+	b, mac, err := dns.TsigGenerate(m, s.secrets[dns.CanonicalName(t.Hdr.Name)], s.mac, s.timersOnly)
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint16(b, m.Id) // the library leaves the one that was signed, t.OrigId
+	s.mac = mac
+	return b, nil
+}
+
+// TsigStatus is nil if the query is not signed, or well; TsigTimersOnly is for the second and further messages of a transfer.
+func (s *Signature) TsigStatus() error      { return s.status }
+func (s *Signature) TsigTimersOnly(on bool) { s.timersOnly = on }

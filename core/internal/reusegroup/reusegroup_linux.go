@@ -1,0 +1,64 @@
+package reusegroup
+
+import (
+	"math"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// New is the group of conn, one of the sockets of an address, consolidated. It is nil if the kernel does not let itself be told.
+func New(conn syscall.Conn) *Group {
+	return newGroup(func(toFirst bool) bool { return steer(conn, toFirst) }, processTime, time.Now())
+}
+
+// Join is the loop of the socket fd. g may be nil.
+func (g *Group) Join(fd uintptr) Loop {
+	l := Loop{group: g}
+	if g != nil {
+		queue, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+		l.full = func(fd uintptr) bool { return queued(fd) > queue/2 }
+	}
+	return l
+}
+
+// steer has datagrams go to the socket that was bound first; or, as there is no socket with the number that is given, to those that a
+// hash of addresses and ports chooses.
+func steer(conn syscall.Conn, toFirst bool) bool {
+	number := uint32(math.MaxUint32)
+	if toFirst {
+		number = 0
+	}
+	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: number}}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	cerr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
+			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	})
+	return cerr == nil && err == nil
+}
+
+// queued is the octets that the kernel has queued for a socket, as it counts them. The scheduler is not told of the call: it does not wait.
+func queued(fd uintptr) int {
+	var octets, n uint32 = 0, 4 // the first of the numbers: SK_MEMINFO_RMEM_ALLOC
+	_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&octets)), uintptr(unsafe.Pointer(&n)), 0)
+	if e != 0 {
+		return 0
+	}
+	return int(octets)
+}
+
+// processTime is the time of processors that the process has used.
+func processTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

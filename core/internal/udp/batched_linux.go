@@ -1,0 +1,368 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/coredns/coredns/core/internal/reusegroup"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// batchSize is the queries, or replies, of a batch.
+const batchSize = mmsg.Batch
+
+// The octets of most queries and replies lie together. replySpace is no power of two, or the begins of all replies would share
+// cache lines.
+const (
+	querySpace = 1024 + 64
+	replySpace = 1536 + 64
+)
+
+// batchedSocket reads and writes by recvmmsg and sendmmsg, and waits by Go's poller.
+type batchedSocket struct {
+	conn *net.UDPConn
+	raw  syscall.RawConn
+	own  netip.AddrPort
+	wild bool // bound to all addresses: packets tell which one they were sent to
+	is4  bool // of the IPv4 family
+
+	in      *mmsg.Incoming
+	out     outgoing // the loop's own replies
+	replies []byte   // their memory
+
+	sendQueue *sendQueue   // for replies of others
+	newest    *newestFirst // for replies that the socket does not take; nil if they are waited with
+	late      *net.UDPConn // the same socket, for those; nil without stack
+
+	fd        uintptr // good as long as the loop reads
+	n         int
+	wait      bool
+	err       error
+	receiving func(uintptr) bool // a method as value, made once
+
+	group     reusegroup.Loop
+	upstreams upstreamSockets // that are read by turns with the socket
+	wakeMu    sync.Mutex
+	woken     bool // guarded by wakeMu
+}
+
+func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	own := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
+	s := &batchedSocket{conn: conn, raw: raw, own: own, wild: own.Addr().IsUnspecified()}
+	if err := s.configure(); err != nil {
+		return nil, err
+	}
+	s.in = mmsg.NewIncoming(querySpace, MaxQuery+1)
+	s.in.WithNames()
+	if s.wild {
+		s.in.WithControls()
+	}
+	s.replies = make([]byte, batchSize*replySpace)
+	s.receiving = s.recvmmsg
+	s.out.init(raw)
+	s.sendQueue = newSendQueue(raw)
+	return s, nil
+}
+
+// shed makes replies that the socket does not take at once go onto a queue of their own.
+func (s *batchedSocket) shed(t *Transport) {
+	s.late = duplicate(s.conn) // waiting for it does not hold up the loop
+	if s.late == nil {
+		return
+	}
+	s.out.partial = true
+	s.newest = newNewestFirst(t.service.Label, t.Saturated, shedSpace, func(b, control []byte, to netip.AddrPort) error {
+		_, _, err := s.late.WriteMsgUDPAddrPort(b, control, to)
+		return err
+	})
+}
+
+// configure finds out the family and asks for the addresses that packets are sent to.
+func (s *batchedSocket) configure() error {
+	var err error
+	if cerr := s.raw.Control(func(fd uintptr) {
+		var domain int
+		if domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil {
+			return
+		}
+		s.is4 = domain == unix.AF_INET
+		enlarge(int(fd))
+		s.fd = fd
+		switch {
+		case !s.wild:
+		case s.is4:
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		default:
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		}
+	}); cerr != nil {
+		return cerr
+	}
+	return os.NewSyscallError("setsockopt", err)
+}
+
+// queueSpace is the octets that the system may queue for a socket, as it counts them: a burst of queries waits there.
+const queueSpace = 4 << 20
+
+// enlarge makes the queue of a socket longer, as far as the system lets us: without a privilege, twice as long as by default.
+func enlarge(fd int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSpace) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSpace)
+	}
+}
+
+func (s *batchedSocket) receive(wait bool) (int, error) {
+	s.wait, s.n, s.err = wait, 0, nil
+	if s.upstreams.set != nil {
+		return s.receiveByTurns()
+	}
+	if !wait {
+		s.conn.SetReadDeadline(time.Time{}) // else the poller would not let us look
+	}
+	if err := s.raw.Read(s.receiving); err != nil {
+		return 0, err
+	}
+	return s.n, s.err
+}
+
+// recvmmsg reads a batch. It reports false to wait until there is something.
+func (s *batchedSocket) recvmmsg(fd uintptr) bool {
+	s.take(fd)
+	if s.n == 0 && s.err == nil {
+		log.Idle()
+		return !s.wait
+	}
+	return true
+}
+
+// take reads a batch, if there is one.
+func (s *batchedSocket) take(fd uintptr) {
+	n, e := s.in.Receive(fd)
+	switch e {
+	case 0:
+		s.n = n
+	case unix.EAGAIN:
+	default:
+		s.err = os.NewSyscallError("recvmmsg", e)
+	}
+}
+
+func (s *batchedSocket) served(n, handed int, now time.Time) {
+	s.group.Served(s.fd, n, handed, n == batchSize, now)
+}
+
+func (s *batchedSocket) hold()     { s.sendQueue.hold() }
+func (s *batchedSocket) sendHeld() { s.sendQueue.sendHeld() }
+
+func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
+
+func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
+	name, _ := s.in.Name(i)
+	client = addrPortOf(name)
+	return netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), s.localOf(i)
+}
+
+// addrPortOf is a socket address as the kernel writes it.
+func addrPortOf(name *unix.RawSockaddrInet6) netip.AddrPort {
+	port := *(*[2]byte)(unsafe.Pointer(&name.Port)) // in network order
+	p := uint16(port[0])<<8 | uint16(port[1])
+	if name.Family == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), p)
+	}
+	a := netip.AddrFrom16(name.Addr)
+	if name.Scope_id != 0 {
+		a = a.WithZone(zoneOf(name.Scope_id))
+	}
+	return netip.AddrPortFrom(a, p)
+}
+
+// zoneOf is the name of an interface, by which link-local addresses are told apart.
+func zoneOf(index uint32) string {
+	if i, err := net.InterfaceByIndex(int(index)); err == nil {
+		return i.Name
+	}
+	return fmt.Sprint(index)
+}
+
+// localOf is the address that packet i was sent to.
+func (s *batchedSocket) localOf(i int) netip.AddrPort {
+	if a, ok := pktinfo(s.in.Control(i)); ok {
+		return netip.AddrPortFrom(a.Unmap(), s.own.Port())
+	}
+	return s.own
+}
+
+// pktinfo is the address in a packet's control message. It makes the message one that is fit to be sent
+// back: the kernel is to choose the interface, unless the address has a meaning on one link only.
+func pktinfo(control []byte) (netip.Addr, bool) {
+	if len(control) < unix.SizeofCmsghdr {
+		return netip.Addr{}, false
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+	data := control[unix.SizeofCmsghdr:]
+	switch {
+	case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
+		info := (*unix.Inet4Pktinfo)(unsafe.Pointer(&data[0]))
+		if info.Ifindex = 0; info.Spec_dst == [4]byte{} { // some kernels tell the destination only
+			info.Spec_dst = info.Addr
+		}
+		return netip.AddrFrom4(info.Addr), true
+	case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
+		info := (*unix.Inet6Pktinfo)(unsafe.Pointer(&data[0]))
+		a := netip.AddrFrom16(info.Addr)
+		if !a.IsLinkLocalUnicast() {
+			info.Ifindex = 0
+		}
+		return a, true
+	}
+	return netip.Addr{}, false
+}
+
+func (s *batchedSocket) space() []byte {
+	return s.replies[s.out.Len()*replySpace:][:0:replySpace]
+}
+
+func (s *batchedSocket) answer(i int, b []byte) {
+	h := s.out.Add(b)
+	name, n := s.in.Name(i)
+	h.Name, h.Namelen = (*byte)(unsafe.Pointer(name)), n
+	if s.wild {
+		control := s.in.Control(i)
+		h.Control = unsafe.SliceData(control)
+		h.SetControllen(len(control))
+	}
+}
+
+func (s *batchedSocket) send() {
+	if s.out.Len() == 0 {
+		return
+	}
+	s.out.send()
+	s.stackRest()
+	s.out.Clear()
+}
+
+// stackRest puts the replies that the socket did not take onto the stack.
+func (s *batchedSocket) stackRest() {
+	for sent := s.out.Sent(); sent < s.out.Len(); sent++ {
+		i := s.out.Number(sent)
+		h, control := s.out.Header(i), []byte(nil)
+		if s.wild {
+			control = unsafe.Slice(h.Control, h.Controllen)
+		}
+		to := addrPortOf((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
+		s.newest.push(s.out.Datagram(i), control, to)
+	}
+}
+
+// leave implements batchSocket. A socket that is connected gets the datagrams of its peer only; here there is none, and the group of
+// the address goes on without it (udp(7); since Linux 5.0 also where a program chooses the socket).
+func (s *batchedSocket) leave() {
+	peer := s.own.Addr()
+	if s.wild {
+		if peer = netip.IPv6Loopback(); s.is4 {
+			peer = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+	}
+	var to unix.Sockaddr
+	if s.is4 {
+		to = &unix.SockaddrInet4{Port: nobodysPort, Addr: peer.As4()}
+	} else {
+		to6 := &unix.SockaddrInet6{Port: nobodysPort, Addr: peer.As16()}
+		if i, err := net.InterfaceByName(peer.Zone()); err == nil {
+			to6.ZoneId = uint32(i.Index)
+		}
+		to = to6
+	}
+	_ = s.raw.Control(func(fd uintptr) { _ = unix.Connect(int(fd), to) }) // else it is as if others shared the socket
+}
+
+// nobodysPort is a port from which no DNS client asks.
+const nobodysPort = 1
+
+func (s *batchedSocket) wake() {
+	s.wakeMu.Lock()
+	defer s.wakeMu.Unlock()
+	s.woken = true
+	s.conn.SetReadDeadline(time.Now())
+	if s.upstreams.set != nil {
+		s.upstreams.set.SetDeadline(time.Now())
+	}
+}
+
+func (s *batchedSocket) close() error {
+	s.sendQueue.Send()
+	err := s.conn.Close()
+	if s.newest != nil {
+		s.newest.end()
+		select {
+		case <-s.newest.done:
+		case <-time.After(service.DrainTime):
+		}
+		err = errors.Join(err, s.late.Close())
+	}
+	return errors.Join(err, s.in.Close())
+}
+
+// back returns the way back to the sender of packet i.
+func (s *batchedSocket) path(i int, room *pathScratch) returnPath {
+	client, local := s.peer(i)
+	*room = datagramPath{socket: s, to: client, from: local}
+	room.control = room.space[:copy(room.space[:], s.in.Control(i))]
+	return room
+}
+
+// pathScratch is memory for a way back.
+type pathScratch = datagramPath
+
+// datagramPath is the way back to the sender of one packet.
+type datagramPath struct {
+	socket   *batchedSocket
+	to, from netip.AddrPort
+	control  []byte // makes the reply leave from the address that was asked; it lies in space
+	space    [mmsg.ControlSpace]byte
+}
+
+func (b *datagramPath) remote(room *wire.AddrScratch) net.Addr { return room.Set(wire.UDP, b.to) }
+func (b *datagramPath) local(room *wire.AddrScratch) net.Addr  { return room.Set(wire.UDP, b.from) }
+
+// longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to know.
+const longDatagram = 4096
+
+func (b *datagramPath) write(p []byte) error {
+	if len(p) <= longDatagram && b.queue(p, nil) {
+		return nil
+	}
+	_, _, err := b.socket.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
+	return err
+}
+
+func (b *datagramPath) queue(p []byte, loop *wire.Lane) bool {
+	s := b.socket
+	switch {
+	case len(p) == 0 || b.to.Addr().Zone() != "":
+		return false
+	case s.newest != nil:
+		s.newest.push(p, b.control, b.to)
+	default:
+		s.sendQueue.queue(p, b.control, b.to, s.is4, loop)
+	}
+	return true
+}

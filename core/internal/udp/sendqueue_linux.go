@@ -1,0 +1,151 @@
+package udp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"runtime"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// sendQueue gathers the replies of a socket that are not sent by its loop, because their queries have waited: those of one
+// batch of upstream replies, or of the workers that are done at about the same time, go out by one system call.
+//
+// Who puts the first reply into an empty sendQueue sees to it that it is sent; what others add until then goes with it.
+type sendQueue struct {
+	sendMu sync.Mutex
+	going  *sendBatch // empty, but while it is sent; guarded by sendMu
+
+	mu      sync.Mutex // never held while sendMu is awaited
+	filling *sendBatch // guarded by mu
+	holding bool       // sendHeld will be called; guarded by mu
+}
+
+// sendBatch is the replies of one sendmmsg, with their memory.
+type sendBatch struct {
+	outgoing
+	bytes    []byte
+	ends     [batchSize]int // of each reply, in bytes
+	names    [batchSize]unix.RawSockaddrInet6
+	lens     [batchSize]uint32 // of names
+	controls [batchSize][mmsg.ControlSpace]byte
+	controln [batchSize]int
+	count    int
+}
+
+// A sendBatch that was longer than mostKept octets does not keep its memory.
+const mostKept = 64 << 10
+
+func newSendQueue(raw syscall.RawConn) *sendQueue {
+	q := &sendQueue{going: new(sendBatch), filling: new(sendBatch)}
+	q.going.init(raw)
+	q.filling.init(raw)
+	return q
+}
+
+// hold leaves what is added from now on to sendHeld, unless that is more than a batch.
+func (q *sendQueue) hold() {
+	q.mu.Lock()
+	q.holding = true
+	q.mu.Unlock()
+}
+
+func (q *sendQueue) sendHeld() {
+	q.mu.Lock()
+	q.holding = false
+	some := q.filling.count > 0
+	q.mu.Unlock()
+	if some {
+		q.Send()
+	}
+}
+
+// add adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send: then the caller sends, soon.
+func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4 bool) (first bool) {
+	for {
+		q.mu.Lock()
+		if f := q.filling; f.count < batchSize {
+			f.add(b, control, to, is4)
+			first = f.count == 1 && !q.holding
+			q.mu.Unlock()
+			return first
+		}
+		q.mu.Unlock()
+		q.Send()
+	}
+}
+
+// Send sends what there is. It implements wire.Sender.
+func (q *sendQueue) Send() {
+	q.sendMu.Lock()
+	defer q.sendMu.Unlock()
+	q.mu.Lock()
+	q.going, q.filling = q.filling, q.going
+	q.mu.Unlock()
+	q.going.sendAll()
+}
+
+// queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so now: they
+// may have replies, too.
+func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *wire.Lane) {
+	switch first := q.add(b, control, to, is4); {
+	case !first:
+	case loop != nil:
+		loop.SendLater(q)
+	default:
+		runtime.Gosched()
+		q.Send()
+	}
+}
+
+func (m *sendBatch) add(b, control []byte, to netip.AddrPort, is4 bool) {
+	i := m.count
+	m.bytes = append(m.bytes, b...)
+	m.ends[i] = len(m.bytes)
+	m.lens[i] = putSockaddr(&m.names[i], to, is4)
+	m.controln[i] = copy(m.controls[i][:], control)
+	m.count++
+}
+
+func (m *sendBatch) sendAll() {
+	if m.count == 0 {
+		return
+	}
+	begin := 0
+	for i := range m.count {
+		h := m.Add(m.bytes[begin:m.ends[i]])
+		begin = m.ends[i]
+		h.Name, h.Namelen = (*byte)(unsafe.Pointer(&m.names[i])), m.lens[i]
+		h.Control = nil
+		if m.controln[i] > 0 {
+			h.Control = &m.controls[i][0]
+		}
+		h.SetControllen(m.controln[i])
+	}
+	m.send()
+	m.Clear()
+	m.count, m.bytes = 0, m.bytes[:0]
+	if cap(m.bytes) > mostKept {
+		m.bytes = nil
+	}
+}
+
+// putSockaddr writes an address without a zone as the kernel wants it for a socket of the IPv4 family, or of IPv6, and returns
+// its length.
+func putSockaddr(name *unix.RawSockaddrInet6, to netip.AddrPort, is4 bool) uint32 {
+	if is4 {
+		in4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		*in4 = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr().Unmap().As4()}
+		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&in4.Port))[:], to.Port())
+		return unix.SizeofSockaddrInet4
+	}
+	*name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr().As16()}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], to.Port())
+	return unix.SizeofSockaddrInet6
+}

@@ -1,0 +1,132 @@
+package udp
+
+import (
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+
+	"github.com/coredns/coredns/core/internal/reusegroup"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+)
+
+// extra has the sockets that servers opened beside the one that caddy knows, by their address. Caddy hands that one over in
+// a reload; these pass from the old server to the new one here, because a socket that is closed loses what is queued in it.
+var extra struct {
+	mu      sync.Mutex
+	sockets map[netip.AddrPort]*extraSockets
+}
+
+// extraSockets are those of one address. Each server that uses them has descriptors of its own.
+type extraSockets struct {
+	addr  netip.AddrPort
+	conns []*net.UDPConn
+	users int
+	group *reusegroup.Group // nil if there are no such sockets, or the system spreads the datagrams
+}
+
+// open makes t serve conn and further sockets at its address, one for each core. Several Servers at one
+// address, as multisocket makes them, have one socket each.
+func (t *Transport) open(conn *net.UDPConn) {
+	first, err := newBatchedSocket(conn)
+	if err != nil {
+		log.Warningf("Reading single packets from %s: %v", conn.LocalAddr(), err)
+		return
+	}
+	t.sockets = []batchSocket{first}
+	if t.Shed {
+		first.shed(t)
+	}
+	if t.One {
+		return
+	}
+	for _, c := range t.takeExtra(conn, runtime.GOMAXPROCS(0)-1) {
+		s, err := newBatchedSocket(c)
+		if err != nil {
+			log.Warningf("No further socket for %s: %v", conn.LocalAddr(), err)
+			c.Close()
+			continue
+		}
+		if t.Shed {
+			s.shed(t)
+		}
+		s.group = t.handed.group.Join(s.fd)
+		t.sockets = append(t.sockets, s)
+	}
+	first.group = t.handed.group.Join(first.fd)
+}
+
+// takeExtra returns n more sockets at the address of conn, or as many as can be had: those that another server
+// has there, such as the one whose place this takes, and new ones.
+func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	addr := conn.LocalAddr().(*net.UDPAddr)
+	ap := addr.AddrPort()
+	ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	all := extra.sockets[ap]
+	if all == nil {
+		all = &extraSockets{addr: ap}
+	}
+	for len(all.conns) < n {
+		c, err := reuseport.ListenPacket(network(addr), addr.String())
+		if err != nil {
+			break // somebody has the address for himself
+		}
+		all.conns = append(all.conns, c.(*net.UDPConn))
+	}
+	if all.group == nil && len(all.conns) > 0 && Consolidate {
+		all.group = reusegroup.New(all.conns[0])
+	}
+	for _, c := range all.conns {
+		if dup := duplicate(c); dup != nil {
+			mine = append(mine, dup)
+		}
+	}
+	if extra.sockets == nil {
+		extra.sockets = map[netip.AddrPort]*extraSockets{}
+	}
+	extra.sockets[ap] = all
+	all.users++
+	t.handed = all
+	return mine
+}
+
+// network makes a socket for an address be of the same family as the first one was.
+func network(addr *net.UDPAddr) string {
+	if addr.IP.To4() != nil {
+		return "udp4"
+	}
+	return "udp"
+}
+
+// last reports whether there is no other user. e may be nil.
+func (e *extraSockets) last() bool {
+	if e == nil {
+		return false
+	}
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	if e.users == 1 {
+		e.group.Spread() // another process may go on at this address
+	}
+	return e.users == 1
+}
+
+// giveUp is called by each user when he has closed his descriptors. The last one closes the sockets.
+func (e *extraSockets) giveUp() {
+	if e == nil {
+		return
+	}
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	if e.users--; e.users > 0 {
+		return
+	}
+	delete(extra.sockets, e.addr)
+	e.group.Spread() // another process may go on at this address
+	for _, c := range e.conns {
+		c.Close()
+	}
+}

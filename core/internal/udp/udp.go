@@ -1,0 +1,135 @@
+// Package udp serves the UDP sockets of one address, in batches: a loop for each processor receives, has queries answered in the wire lane, and
+// sends.
+//
+//	socket ──receive──▶ loop.batch ──▶ wire lane ──Done──▶ answer ──send──▶ socket
+//	                        ├── held: handlers inline, when the batch is over (message.go)
+//	                        └── later: a worker, or parked (source.go) ──▶ sendQueue ──▶ socket
+//
+// On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of upstreams by turns with its own
+// (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet at a time (portable.go). Start at loop.batch.
+package udp
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/proxyproto"
+
+	"github.com/miekg/dns"
+)
+
+// Consolidate says whether one loop serves an address while it keeps up, where the system has means for that; the flag -dns.consolidate sets it.
+var Consolidate = true
+
+// MaxQuery is the longest query that is read over UDP, in octets.
+const MaxQuery = 65535
+
+// Options are what a listener has configured.
+type Options struct {
+	One      bool                   // socket for the address: others have theirs
+	Decorate dns.DecorateWriter     // nil for none
+	Proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
+	Shed     bool                   // replies that a socket does not take are not waited for
+	// Saturated counts sockets with as many unsent replies as there may be; see Shed.
+	Saturated *atomic.Int32
+}
+
+// Transport serves the UDP sockets of one address: one reader each, which serves what does not wait, and
+// the workers of the process for all else.
+type Transport struct {
+	Options
+	service *service.Service
+	sockets []batchSocket
+	loops   []*loop
+	inline  exec.Inline
+
+	stopping atomic.Bool
+	done     chan struct{} // closed when no socket is read any more
+	handed   *extraSockets // nil if there is but one socket
+}
+
+// New makes a Transport for queries that come on p. If p is a plain UDP socket that nobody wraps, further sockets at its
+// address are opened, so that there is one for each core.
+func New(s *service.Service, p net.PacketConn, o Options) *Transport {
+	t := &Transport{Options: o, service: s, done: make(chan struct{})}
+	if conn, plain := p.(*net.UDPConn); plain && t.Decorate == nil {
+		t.open(conn)
+	}
+	if len(t.sockets) == 0 {
+		if t.Proxy != nil {
+			p = t.Proxy
+			t.Proxy = nil
+		}
+		t.sockets = []batchSocket{newPortableSocket(p)}
+	}
+	return t
+}
+
+// Serve serves queries until the transport is stopped.
+func (t *Transport) Serve() {
+	var led sync.WaitGroup
+	for _, sock := range t.sockets {
+		l := &loop{Transport: t, sock: sock, ended: led.Done}
+		l.lead = exec.Lead{Run: l.run, Inflight: &l.inflight, Inline: &t.inline}
+		t.loops = append(t.loops, l)
+	}
+	led.Add(len(t.loops))
+	for _, l := range t.loops {
+		l.begin()
+		go l.run()
+	}
+	led.Wait()
+	close(t.done)
+}
+
+// leaveTime is how long the kernel may still queue a datagram for a socket that gets no more: what it had begun with, on a machine that does
+// not run all the time, too.
+const leaveTime = 20 * time.Millisecond
+
+// leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was given is such a one is only
+// known at the end of the process.
+func (t *Transport) leave() (left bool) {
+	last := t.handed.last()
+	for i, sock := range t.sockets {
+		if i == 0 && t.service.Leaving.Load() || i > 0 && last {
+			sock.leave()
+			left = true
+		}
+	}
+	return left
+}
+
+// Close closes all sockets of a transport that does not serve.
+func (t *Transport) Close() {
+	for _, sock := range t.sockets {
+		sock.close()
+	}
+	t.handed.giveUp()
+}
+
+// Stop lets the loops take what is queued, waits for the queries in flight, and closes the sockets. Before that, sockets that no other server
+// of the process has get no more datagrams: those would be lost that come between the last look and the end.
+func (t *Transport) Stop(ctx context.Context) error {
+	if t.leave() {
+		time.Sleep(leaveTime)
+	}
+	t.stopping.Store(true)
+	for _, sock := range t.sockets {
+		sock.wake()
+	}
+	defer t.Close()
+	<-t.done
+	for _, l := range t.loops {
+		select {
+		case <-l.inflight.Drained():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

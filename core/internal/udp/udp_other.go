@@ -1,0 +1,19 @@
+//go:build !linux
+
+package udp
+
+import "net"
+
+const replySpace = 1536
+
+// open serves all queries on one socket.
+func (t *Transport) open(conn *net.UDPConn) { t.sockets = []batchSocket{newPortableSocket(conn)} }
+
+// pathScratch is not needed.
+type pathScratch struct{}
+
+// extraSockets are none.
+type extraSockets struct{}
+
+func (*extraSockets) giveUp()    {}
+func (*extraSockets) last() bool { return false }
