@@ -87,7 +87,7 @@ func (l *logged) waitFor(t *testing.T, text string) {
 // eventually waits until f is true, ten seconds at most.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if f() {
 			return
 		}

@@ -5,9 +5,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
@@ -44,10 +45,11 @@ func TestCookiesOutliveReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, directive := range []string{"", "cookie {\nrequire\n}\n", "cookie {\nrequire\nsecret_file " + file + "\n}\n"} {
-		corefile := "example.org:0 {\nbind 127.0.0.1\n" + directive + "template IN A {\nanswer \"{{ .Name }} 60 IN A 192.0.2.1\"\n}\n}"
+		_, port, _ := net.SplitHostPort(loopback.Addr()) // free over UDP and TCP
+		corefile := "example.org:" + port + " {\nbind 127.0.0.1\n" + directive + "template IN A {\nanswer \"{{ .Name }} 60 IN A 192.0.2.1\"\n}\n}"
 		i, udp, _ := start(t, corefile)
 		first := cookieOf(t, askWithCookie(t, udp, "3132333435363738"))
-		next, err := i.Restart(NewInput(strings.Replace(corefile, ":0", ":"+udp[strings.LastIndex(udp, ":")+1:], 1)))
+		next, err := i.Restart(NewInput(corefile))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -253,17 +253,20 @@ func TestForeignBelowCache(t *testing.T) {
 }
 
 // A plugin that is prompt is called where queries are read, over UDP and TCP, unless those behind it may have to wait: where an
-// alias leads out of the zone may take time to find out.
+// alias leads that the zone has nothing at may take time to find out.
 func TestForeignIsPrompt(t *testing.T) {
+	inside := strings.NewReplacer("child\tIN CNAME app.dyn\nlost\tIN CNAME missing\n", "", "old\tIN DNAME example.org.\n", "").Replace(laneZone)
 	for name, tc := range map[string]struct {
 		more   string
 		onWire int64
 	}{
-		"all inside":    {"", 2},
-		"one leads out": {"out\tIN CNAME www.example.net.\n", 0},
+		"all inside":             {"", 2},
+		"one leads out":          {"out\tIN CNAME www.example.net.\n", 0},
+		"one leads to a child":   {"child\tIN CNAME app.dyn\n", 0},
+		"one is made of a DNAME": {"old\tIN DNAME example.org.\n", 0},
 	} {
 		f := new(foreign)
-		udp, tcp := withForeignZone(t, "lanespy\npromptforeign", f, laneZone+tc.more)
+		udp, tcp := withForeignZone(t, "lanespy\npromptforeign", f, inside+tc.more)
 		onWire.Store(0)
 		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
 			if m := ask(t, network, addr, question("www.example.org.", dns.TypeA)); m == nil || len(m.Answer) != 3 {

@@ -41,6 +41,43 @@ func series(addr, name string, labels map[string]string) string {
 	return ""
 }
 
+// Counters whose labels are known are 0 from the start: who watches how fast they grow sees the first step, too.
+func TestCountersFromZero(t *testing.T) {
+	metrics := loopback.Addr()
+	start(t, fmt.Sprintf("zero.example:0 {\nbind 127.0.0.13\nprometheus %s\nshed\ncookie\ndns64\nthrottle {\nqueries 10\nerrors 0\n}\nproxyproto {\nallow 192.0.2.0/24\n}\n}", metrics))
+	labels := func(more ...string) map[string]string {
+		all := map[string]string{"server": "dns://127.0.0.13:0"}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		metric string
+		labels map[string]string
+	}{
+		{"coredns_shed_dropped_total", labels("reason", "query")},
+		{"coredns_shed_dropped_total", labels("reason", "response")},
+		{"coredns_dns_queries_dropped_total", labels("reason", "waiting")},
+		{"coredns_dns_limits_reached_total", labels("reason", "connections")},
+		{"coredns_dns_limits_reached_total", labels("reason", "write_time")},
+		{"coredns_dns_proxy_headers_refused_total", labels("reason", "invalid")},
+		{"coredns_cookie_queries_total", labels("result", "valid")},
+		{"coredns_cookie_refused_total", labels("reply", "badcookie")},
+		{"coredns_dns64_requests_translated_total", labels()},
+		{"coredns_throttle_exceeded_total", labels("reason", "queries", "action", "drop")},
+		{"coredns_throttle_exceeded_total", labels("reason", "denials", "action", "slip")},
+		{"coredns_tls_certificate_reloads_total", map[string]string{"result": "failed"}},
+	} {
+		if got := series(metrics, tc.metric, tc.labels); got == "" {
+			t.Errorf("there is no %s %v", tc.metric, tc.labels)
+		}
+	}
+	if got := series(metrics, "coredns_throttle_exceeded_total", labels("reason", "errors")); got != "" {
+		t.Errorf("errors are counted (%s), and have no bound", got)
+	}
+}
+
 func TestMetricsOfQueries(t *testing.T) {
 	metrics := loopback.Addr()
 	zone := unusedZone()

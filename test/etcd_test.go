@@ -1,0 +1,77 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/etcd/etcdtest"
+	"github.com/coredns/coredns/plugin/etcd/msg"
+
+	"github.com/miekg/dns"
+	"go.uber.org/zap"
+)
+
+// put writes a service.
+func put(t *testing.T, s *etcdtest.Server, name, value string) {
+	t.Helper()
+	if _, err := s.Client.Put(context.Background(), msg.Path(name, "skydns"), value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What has been written to etcd is in the next answer.
+func TestEtcdAnswersWhatIsWritten(t *testing.T) {
+	s := etcdtest.Start(t, zap.NewNop())
+	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\netcd skydns.test {\nendpoint "+s.URL+"\n}\n}")
+	for i := range 200 {
+		addr := fmt.Sprintf("192.0.2.%d", i)
+		put(t, s, "a.web.skydns.test", `{"host":"`+addr+`"}`)
+		if got, want := brief(ask(t, "udp", udp, question("web.skydns.test.", dns.TypeA))), "NOERROR aa | web.skydns.test. 300 A "+addr+" | "; got != want {
+			t.Fatalf("after %d changes: %s", i, got)
+		}
+	}
+}
+
+// A service that leads to a name of the zone which etcd does not have is answered with what others have there; services
+// that lead to one another are given up.
+func TestEtcdAliasIntoAChild(t *testing.T) {
+	s := etcdtest.Start(t, zap.NewNop())
+	dir := aliasWorld(t)
+	for name, value := range map[string]string{
+		"app.corp.test": `{"host":"app.dyn.corp.test"}`, "gone.corp.test": `{"host":"gone.dyn.corp.test"}`, "srv.corp.test": `{"host":"app.dyn.corp.test","port":80}`,
+		"one.a.test": `{"host":"two.b.test"}`, "two.b.test": `{"host":"one.a.test"}`,
+	} {
+		put(t, s, name, value)
+	}
+	if err := os.WriteFile(dir+"/db.two", []byte("$ORIGIN c.test.\n@ 60 IN SOA ns h 1 2 3 4 5\n@ 60 IN NS ns\nround 60 IN CNAME round.corp.test.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "round.corp.test", `{"host":"round.c.test"}`)
+	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nlanespy\netcd corp.test a.test b.test {\nendpoint "+s.URL+"\n}\n}\ndyn.corp.test:0 {\nbind 127.0.0.1\nfile "+dir+"/db.dyn\n}\nc.test:0 {\nbind 127.0.0.1\nfile "+dir+"/db.two\n}")
+	for name, want := range map[string]string{
+		"app.corp.test. A":    "NOERROR aa | app.corp.test. 300 CNAME app.dyn.corp.test.; app.dyn.corp.test. 100 A 192.0.2.42 | ",
+		"app.corp.test. AAAA": "NOERROR aa |  | corp.test. 30 SOA",
+		"gone.corp.test. A":   "NOERROR aa |  | corp.test. 30 SOA",
+	} {
+		var typ string
+		fmt.Sscan(name, &name, &typ)
+		if got := brief(ask(t, "udp", udp, question(name, dns.StringToType[typ]))); got != want {
+			t.Errorf("%s %s: %s\nwant %s", name, typ, got, want)
+		}
+	}
+	m := ask(t, "udp", udp, question("srv.corp.test.", dns.TypeSRV))
+	if m == nil || len(m.Answer) != 1 || len(m.Extra) != 1 || m.Extra[0].Header().Name != "app.dyn.corp.test." {
+		t.Errorf("SRV: %v", m)
+	}
+	for _, name := range []string{"one.a.test.", "round.corp.test."} {
+		before := asMessages.Load()
+		if m := ask(t, "udp", udp, question(name, dns.TypeA)); m == nil {
+			t.Errorf("%s: no reply", name)
+		}
+		if n := asMessages.Load() - before; n > 12 {
+			t.Errorf("%s: %d questions", name, n)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package program
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root is the folder of the Makefile.
+const root = "../.."
+
+// A build at a tag is a release, and says the commit; others are on their way to one. All say what they are compatible with.
+func TestVersion(t *testing.T) {
+	if out, errs, status := run(t, t.TempDir(), "", "-version"); status != 0 || errs != "" ||
+		!strings.HasPrefix(out, "CoreDNS-2.0.0-dev\n") || !strings.HasSuffix(out, "\ncompatible with CoreDNS 1.14.7\n") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	binary := filepath.Join(t.TempDir(), "server")
+	// With the flags of tests, so that what they have compiled is of use.
+	build := exec.Command("make", "-o", "check", "coredns", "BINARY="+binary, "GITCOMMIT=0123456789ab", "GITTAG=v2.0.0", "BUILDOPTS=", "GOTAGS=", "CGO_ENABLED="+goEnv(t, "CGO_ENABLED"))
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(binary, "-version").Output()
+	if got := string(out); err != nil || !strings.HasPrefix(got, "CoreDNS-2.0.0\n") || !strings.Contains(got, ", 0123456789ab\n") {
+		t.Errorf("%v, %q", err, got)
+	}
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The image has what the Makefile builds.
+func TestImageIsBuiltByMake(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := string(text)
+	if strings.Contains(file, "go build") || !strings.Contains(file, "\nRUN make coredns ") {
+		t.Error("the Dockerfile has a recipe of its own")
+	}
+	make := exec.Command("make", "-n", "image", "GITCOMMIT=0123456789ab", "GITTAG=v2.0.0")
+	make.Dir = root
+	out, err := make.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, arg := range []string{"GITCOMMIT", "GITTAG"} {
+		if !strings.Contains(string(out), "--build-arg "+arg+"=") || !strings.Contains(file, arg+"=\"$"+arg+"\"") {
+			t.Errorf("%s does not get into the image", arg)
+		}
+	}
+}
+
+func TestMakeHelp(t *testing.T) {
+	help := exec.Command("make", "help", "PORT=5353")
+	help.Dir = root
+	out, err := help.Output()
+	if err != nil || strings.Contains(string(out), "$") || !strings.Contains(string(out), "on 5353\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

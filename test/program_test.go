@@ -1,0 +1,105 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coredns/coredns/coremain"
+)
+
+// asProgram is the variable of the environment that makes the test binary the program; its value is the folder of its Corefile.
+const asProgram = "DNS_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asProgram); dir != "" {
+		os.Args = []string{os.Args[0], "-conf", filepath.Join(dir, "Corefile"), "-pidfile", filepath.Join(dir, "pid")}
+		coremain.Run()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// program is the server as a process of its own.
+type program struct {
+	dir string
+	out *logged
+	pid int
+	cmd *exec.Cmd // nil for one that another program has begun
+}
+
+// runProgram starts the program with the Corefile in dir, and returns when it serves. It ends with the test.
+func runProgram(t *testing.T, dir string) *program {
+	t.Helper()
+	p := &program{dir: dir, out: new(logged), cmd: exec.Command(os.Args[0])}
+	os.Remove(filepath.Join(dir, "pid"))
+	p.cmd.Env = append(os.Environ(), asProgram+"="+dir)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.pid = p.cmd.Process.Pid
+	t.Cleanup(func() { syscall.Kill(p.pid, syscall.SIGKILL) })
+	p.await(t, fmt.Sprint(p.pid))
+	return p
+}
+
+// await waits until the program with that process id has written it, which it does when it serves.
+func (p *program) await(t *testing.T, pid string) {
+	t.Helper()
+	eventually(t, "the program serves: "+p.out.String(), func() bool {
+		text, _ := os.ReadFile(filepath.Join(p.dir, "pid"))
+		return strings.TrimSpace(string(text)) == pid
+	})
+}
+
+// terminate ends the program as the system does, and waits for it.
+func (p *program) terminate(t *testing.T) {
+	t.Helper()
+	syscall.Kill(p.pid, syscall.SIGTERM)
+	p.gone(t)
+}
+
+func (p *program) gone(t *testing.T) {
+	t.Helper()
+	if p.cmd != nil {
+		if state, err := p.cmd.Process.Wait(); err != nil || !state.Success() { // a program that it has begun may write on
+			t.Errorf("the program ended with %v, %v: %s", state, err, p.out)
+		}
+		return
+	}
+	eventually(t, "the program has ended", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+// reload has the program read its Corefile again, and waits until it serves that.
+func (p *program) reload(t *testing.T) {
+	t.Helper()
+	const line = "[INFO] Reloading complete\n"
+	before := strings.Count(p.out.String(), line)
+	syscall.Kill(p.pid, syscall.SIGUSR1)
+	eventually(t, "the program has reloaded", func() bool { return strings.Count(p.out.String(), line) > before })
+}
+
+// upgrade has the program begin another one in its place, and returns that when the first has ended.
+func (p *program) upgrade(t *testing.T) *program {
+	t.Helper()
+	syscall.Kill(p.pid, syscall.SIGUSR2)
+	next := &program{dir: p.dir, out: p.out}
+	eventually(t, "another program serves", func() bool {
+		text, _ := os.ReadFile(filepath.Join(p.dir, "pid"))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		next.pid = pid
+		return pid != 0 && pid != p.pid
+	})
+	t.Cleanup(func() { syscall.Kill(next.pid, syscall.SIGKILL) })
+	p.gone(t)
+	return next
+}

@@ -1,0 +1,88 @@
+package test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+const tsigSecret = "bm90LWEtcmVhbC1zZWNyZXQtYnV0LWZpbmU="
+
+// A signed query that somebody passed on with an id of his own gets a reply with that id, which the client, for whom
+// the id is put back, can check all the same: the TSIG record has the id that the reply was made with (RFC 8945 §4.2).
+func TestTsigOfForwardedQueries(t *testing.T) {
+	_, udp, tcp := start(t, ".:0 {\nbind 127.0.0.1\ntsig . {\nsecret key. "+tsigSecret+"\n}\nwhoami\n}")
+	const own, others = 4711, 815
+	for name, tc := range map[string]struct {
+		key, secret string
+		at          time.Time
+		rcode       int
+		code        uint16
+	}{
+		"good":        {"key.", tsigSecret, time.Now(), dns.RcodeSuccess, 0},
+		"unknown key": {"nokey.", tsigSecret, time.Now(), dns.RcodeNotAuth, dns.RcodeBadKey},
+		"bad":         {"key.", "AAAA", time.Now(), dns.RcodeNotAuth, dns.RcodeBadSig},
+		"too old":     {"key.", tsigSecret, time.Unix(1700000000, 0), dns.RcodeNotAuth, dns.RcodeBadTime},
+	} {
+		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+			t.Run(fmt.Sprint(name, " ", network), func(t *testing.T) {
+				r := question("example.org.", dns.TypeA)
+				r.Id = own
+				r.SetTsig(tc.key, dns.HmacSHA256, 300, tc.at.Unix())
+				packet, mac, err := dns.TsigGenerate(r, tc.secret, "", false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				binary.BigEndian.PutUint16(packet, others)
+				b := exchange(t, network, addr, packet)
+				m := new(dns.Msg)
+				if err := m.Unpack(b); err != nil {
+					t.Fatal(err)
+				}
+				if m.Id != others || m.Rcode != tc.rcode || m.IsTsig() == nil || m.IsTsig().Error != tc.code {
+					t.Fatalf("got id %d, want %d: %v", m.Id, others, m)
+				}
+				if id := m.IsTsig().OrigId; id != others {
+					t.Errorf("the original id is %d, want that of the reply", id)
+				}
+				if tc.code == 0 {
+					if err := dns.TsigVerify(b, tc.secret, mac, false); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// exchange sends a packet and reads the reply.
+func exchange(t *testing.T, network, addr string, packet []byte) []byte {
+	t.Helper()
+	c, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(prompt))
+	if network == "tcp" {
+		c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(packet))), packet...))
+		b, err := readFrame(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	c.Write(packet)
+	b := make([]byte, wire.MaxMessage)
+	n, err := c.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[:n]
+}
