@@ -1,12 +1,15 @@
-# An image with nothing in it but the server and the certificates it checks others by.
+# An image with nothing in it but the server and the certificates it checks others by. The server is built as `make` does it.
+#   make image
+# or, without the commit and the tag that it tells by -version then:
 #   docker build -t coredns .
 FROM golang:1.26 AS build
-RUN apt-get update && apt-get install -y --no-install-recommends libcap2-bin ca-certificates
+RUN apt-get update && apt-get install -y --no-install-recommends libcap2-bin ca-certificates make
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /coredns .
+ARG GITCOMMIT= GITTAG=
+RUN make coredns BINARY=/coredns GITCOMMIT="$GITCOMMIT" GITTAG="$GITTAG"
 # Port 53 without root: together with the capability that the manifest adds.
 RUN setcap cap_net_bind_service=+ep /coredns
 

@@ -4,10 +4,11 @@
 # make help     lists the rest
 
 # What builds of one's own may set: make SYSTEM="GOOS=linux GOARCH=arm64" GITCOMMIT=v1 BINARY=dns. A line added to plugin.cfg is taken
-# over by the next build, and its module fetched.
+# over by the next build, and its module fetched. GITTAG is the tag that the sources are at, which makes the build a release.
 GO          ?= go
 BINARY      ?= coredns
 GITCOMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+GITTAG      ?= $(shell git diff --quiet HEAD 2>/dev/null && git describe --tags --exact-match 2>/dev/null)
 SYSTEM      ?=
 CHECKS      ?= check
 BUILDOPTS   ?= -trimpath
@@ -18,12 +19,13 @@ PORT        ?= 1053
 TESTFLAGS   ?=
 PEERS       ?=
 
-LDFLAGS   := $(STRIP_FLAGS) -X github.com/coredns/coredns/coremain.GitCommit=$(GITCOMMIT)
+MAIN      := github.com/coredns/coredns/coremain
+LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
 GENERATED := core/plugin/zplugin.go
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build coredns check gen pb lint run run-k8s certs bench test race clean help
+.PHONY: all build coredns image check gen pb lint run run-k8s certs bench test race soak clean help
 
 all: coredns
 
@@ -31,6 +33,9 @@ build: coredns ## the same as coredns
 
 coredns: $(CHECKS) ## the server, ./coredns
 	CGO_ENABLED=$(CGO_ENABLED) $(SYSTEM) $(GO) build $(BUILDOPTS) -tags '$(GOTAGS)' -ldflags '$(LDFLAGS)' -o $(BINARY) .
+
+image: ## a container image with the server, coredns
+	docker build -t coredns --build-arg GITCOMMIT=$(GITCOMMIT) --build-arg GITTAG=$(GITTAG) .
 
 check: $(GENERATED) ## what is generated is not older than plugin.cfg
 
@@ -67,14 +72,16 @@ bench: build ## the server under load, beside others: make bench PEERS="knotd ns
 	$(GO) run ./bench -server ./$(BINARY) -peers "$(PEERS)"
 
 test: ## all tests; the first time this builds the programs of the test cluster
-	test/cluster/build.sh >/dev/null
-	$(GO) test -timeout 14m $(TESTFLAGS) ./...
+	@GO="$(GO)" test/run.sh $(TESTFLAGS)
 
 race: ## the tests of what is concurrent, with the race detector
 	$(GO) test -race -timeout 25m $(TESTFLAGS) ./core/... ./request/... ./plugin/... ./test/...
+
+soak: ## reloads and hand-overs under load, for some minutes: none of some million queries may be lost
+	RATE=10000 RELOADS=200 HANDOVERS=50 $(GO) test -count=1 -timeout 30m -v -run 'TestHandOverToSuccessor|TestUpgrade|TestReloadsBySignal' ./test
 
 clean: ## what was built here
 	rm -f $(BINARY)
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sed 's/$$(PORT)/$(PORT)/' | expand -t 12

@@ -15,7 +15,7 @@ const defaultFile = "Corefile"
 
 func registerLoaders() {
 	caddy.RegisterCaddyfileLoader("flag", caddy.LoaderFunc(loadNamed))
-	caddy.SetDefaultCaddyfileLoader("default", caddy.LoaderFunc(new(defaultLoader).load))
+	caddy.SetDefaultCaddyfileLoader("default", caddy.LoaderFunc(here.load))
 }
 
 // loadNamed loads the file that -conf names, or nothing without the flag. The name "stdin" is
@@ -59,6 +59,16 @@ func standardInput(serverType string) (caddy.Input, error) {
 type defaultLoader struct {
 	mu   sync.Mutex
 	seen bool
+}
+
+// here loads it for the program.
+var here defaultLoader
+
+// wasThere reports whether a Corefile has been found.
+func (d *defaultLoader) wasThere() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen
 }
 
 func (d *defaultLoader) load(serverType string) (caddy.Input, error) {

@@ -8,6 +8,7 @@
 package coremain
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -29,6 +30,7 @@ var (
 	plugins  bool
 	version  bool
 	validate bool
+	strict   bool
 )
 
 func init() {
@@ -38,9 +40,10 @@ func init() {
 	flag.BoolVar(&dnsserver.Quiet, "quiet", false, "Quiet mode (no initialization output)")
 	flag.BoolVar(&version, "version", false, "Show version")
 	flag.BoolVar(&validate, "validate", false, "Check the Corefile and exit")
+	flag.BoolVar(&strict, "strict", false, "With -validate: fail on warnings, too")
 
 	caddy.AppName = CoreName
-	caddy.AppVersion = CoreVersion
+	caddy.AppVersion = Version()
 	registerLoaders()
 }
 
@@ -60,6 +63,8 @@ func Run() {
 	case version:
 		fmt.Print(versionText())
 		return
+	case strict && !validate:
+		fail(errors.New("flag -strict is of use with -validate only"))
 	case plugins:
 		fmt.Println(caddy.DescribePlugins())
 		return
@@ -72,10 +77,9 @@ func Run() {
 		fail(err)
 	}
 	if validate {
-		if err := dnsserver.Validate(corefile); err != nil {
+		if err := runValidate(corefile); err != nil {
 			fail(err)
 		}
-		fmt.Printf("%s is valid\n", corefile.Path())
 		return
 	}
 	instance, err := caddy.Start(corefile)
