@@ -17,8 +17,8 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
-// runValidate is the program with -validate: it prints what is doubtful in a configuration, and fails if that cannot be served; with
-// -strict also for what is doubtful.
+// runValidate is the program with -validate: it prints what is doubtful in a configuration, and fails if that
+// cannot be served; with -strict also for what is doubtful.
 func runValidate(input caddy.Input) error {
 	if err := hasBlock(input); err != nil {
 		return err
@@ -43,8 +43,8 @@ func runValidate(input caddy.Input) error {
 	return nil
 }
 
-// hasBlock returns an error if nobody has written what input holds: without a Corefile, or with one that has no server block, the
-// built-in configuration is served.
+// hasBlock returns an error if nobody has written what input holds: without a Corefile, or with one that has no
+// server block, the built-in configuration is served.
 func hasBlock(input caddy.Input) error {
 	if builtIn(input) {
 		return errors.New("there is no " + defaultFile + " here: name the file to check by -conf")
@@ -63,8 +63,8 @@ func builtIn(input caddy.Input) bool {
 	return !named && !here.wasThere() && input.Path() == own.Path() && bytes.Equal(input.Body(), own.Body())
 }
 
-// warnings takes warnings out of what is logged, once each, with the place in the Corefile that they are about. What else is
-// logged goes to others.
+// warnings takes warnings out of what is logged, once each, with the place in the Corefile that they are about.
+// What else is logged goes to others.
 type warnings struct {
 	others io.Writer
 

@@ -11,7 +11,8 @@ import (
 const (
 	// CoreName is the name that the server tells of itself.
 	CoreName = "CoreDNS"
-	// CoreVersion is the version that the sources are, or are going to be, in the form of semantic versioning. See Version.
+	// CoreVersion is the version that the sources are, or are going to be, in the form of semantic versioning. See
+	// Version.
 	CoreVersion = "2.0.0"
 
 	reference = "CoreDNS 1.14.7" // whose configurations, answers and plugins are those of this server
@@ -29,8 +30,8 @@ var (
 	gitFilesModified string // the files that differ
 )
 
-// Version is the version of this build: CoreVersion, or one that prepares it such as 2.0.0-rc.1, if the build was told of a tag that
-// says so, and else CoreVersion with "-dev" behind it.
+// Version is the version of this build: CoreVersion, or one that prepares it such as 2.0.0-rc.1, if the build was
+// told of a tag that says so, and else CoreVersion with "-dev" behind it.
 func Version() string { return versionAt(gitTag) }
 
 func versionAt(tag string) string {

@@ -125,7 +125,7 @@ func (l *lookup) services(state request.Request) ([]msg.Service, error) {
 func (l *lookup) follow(state request.Request, s *msg.Service, previous, siblings []dns.RR) []dns.RR {
 	alias := s.NewCNAME(state.QName(), s.Host)
 	switch {
-	case s.Host == "", dns.IsSubDomain(state.QName(), alias.Target): // the name itself, or one that would come back to it
+	case s.Host == "", dns.IsSubDomain(state.QName(), alias.Target): // it would come back to the name
 		return nil
 	case len(previous) > maxAliases, dnsutil.DuplicateCNAME(alias, previous), dnsutil.DuplicateCNAME(alias, siblings):
 		return nil

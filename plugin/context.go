@@ -33,7 +33,8 @@ type Server interface {
 	Forgeable(proto wire.Proto) bool
 	// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it.
 	AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg
-	// Shed reports whether a query that comes over UDP is to be dropped, as the listener has more replies than it can send.
+	// Shed reports whether a query that comes over UDP is to be dropped, as the listener has more replies than it
+	// can send.
 	Shed() bool
 }
 

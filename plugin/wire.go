@@ -76,14 +76,15 @@ func (l *Lane) Free() {
 	lanes.Put(l)
 }
 
-// ReplyTaker is a writer that takes a reply as it lies in a Lane: a server's own, and those of plugins that need no more of a
-// reply than that.
+// ReplyTaker is a writer that takes a reply as it lies in a Lane: a server's own, and those of plugins that need no
+// more of a reply than that.
 type ReplyTaker interface {
 	// TakeReply sends w, a reply to r, and reports false if it has to be a message.
 	TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error)
 }
 
-// TakeReply has w, if it is a ReplyTaker, take a reply to r that lies in a Lane; it reports false if the reply has to be a message.
+// TakeReply has w, if it is a ReplyTaker, take a reply to r that lies in a Lane; it reports false if the reply has
+// to be a message.
 func TakeReply(w dns.ResponseWriter, reply *wire.Reply, r *dns.Msg) (taken bool, err error) {
 	if t, ok := w.(ReplyTaker); ok {
 		return t.TakeReply(reply, r)

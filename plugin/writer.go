@@ -6,8 +6,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Wrapped is the writer that a plugin's own writer stands around. Embedded, it hands on what plugins further in may ask beside what is
-// in dns.ResponseWriter. It does not hand on TakeReply: a writer that takes replies changes or watches them itself.
+// Wrapped is the writer that a plugin's own writer stands around. Embedded, it hands on what plugins further in may
+// ask beside what is in dns.ResponseWriter. It does not hand on TakeReply: a writer that takes replies changes or
+// watches them itself.
 type Wrapped struct{ dns.ResponseWriter }
 
 // ConnectionState implements dns.ConnectionStater.

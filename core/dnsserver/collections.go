@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Go collects garbage when the heap has grown to twice of what was in use, which for a server with little state is a few
-// MiB: where handlers make a message a query, that is tens of times a second, and each time all processors are stopped and
-// woken. While it comes to that, the heap may grow to roomyHeap.
+// Go collects garbage when the heap has grown to twice of what was in use, which for a server with little state is
+// a few MiB: where handlers make a message a query, that is tens of times a second, and each time all processors
+// are stopped and woken. While it comes to that, the heap may grow to roomyHeap.
 
 const (
 	// roomyHeap is the octets that the heap of a busy server may grow to, however little of them is in use.
 	roomyHeap = 16 << 20
-	// A server is busy when garbage is collected more often than each busyGap, until that is less often than each calmGap.
+	// A server is busy when garbage is collected more often than each busyGap, until that is less often than each
+	// calmGap.
 	busyGap, calmGap = 100 * time.Millisecond, 2 * time.Second
 	// mostPercent bounds what Go is told.
 	mostPercent = 1600
@@ -34,9 +35,9 @@ type collections struct {
 // heapWatch follows those of the process, once a server listens.
 var heapWatch atomic.Pointer[collections]
 
-// GCPercent is how much garbage there may be before Go collects it, in percent of what is in use, as others told Go by GOGC or
-// debug.SetGCPercent: not what a busy server with little in use makes of it for the moment. It is negative if the size of the
-// heap alone has nothing collected.
+// GCPercent is how much garbage there may be before Go collects it, in percent of what is in use, as others told Go
+// by GOGC or debug.SetGCPercent: not what a busy server with little in use makes of it for the moment. It is
+// negative if the size of the heap alone has nothing collected.
 func GCPercent() int {
 	c := heapWatch.Load()
 	if c == nil {
@@ -99,7 +100,8 @@ func heapInUse() heapUse {
 	return heapUse{n[0], n[0] + n[1] + n[2]}
 }
 
-// look is called when garbage was collected. It reports false if somebody else has told Go what to do since, which holds.
+// look is called when garbage was collected. It reports false if somebody else has told Go what to do since, which
+// holds.
 func (c *collections) look(now time.Time, use heapUse, set func(percent int) int) (goOn bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

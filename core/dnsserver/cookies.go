@@ -13,8 +13,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Cookies is what a server block says about DNS cookies (RFC 7873) of its listeners. A client has one cookie for an address, so the blocks that
-// share a listener share the secrets: those of the first block that has any.
+// Cookies is what a server block says about DNS cookies (RFC 7873) of its listeners. A client has one cookie for an
+// address, so the blocks that share a listener share the secrets: those of the first block that has any.
 type Cookies struct {
 	// Ring holds the secrets; nil means those of the process, which nobody else knows.
 	Ring *cookie.Ring
@@ -54,12 +54,14 @@ func cookiesOf(group []*Config) *cookie.Ring {
 	return ring
 }
 
-// CookieOf is what the COOKIE option of r, a query of the client at addr, tells of it. Plugins ask it in the message lane.
+// CookieOf is what the COOKIE option of r, a query of the client at addr, tells of it. Plugins ask it in the
+// message lane.
 func (s *Server) CookieOf(r *dns.Msg, addr netip.Addr) wire.CookieState {
 	return s.finish.CookieOf(r, addr)
 }
 
-// Forgeable reports whether the address of a client that asks over proto may be somebody else's: the listener is one of plain UDP.
+// Forgeable reports whether the address of a client that asks over proto may be somebody else's: the listener is
+// one of plain UDP.
 func (s *Server) Forgeable(proto wire.Proto) bool {
 	return proto == wire.UDP && strings.HasPrefix(s.Addr, transport.DNS+"://")
 }

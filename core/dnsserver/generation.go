@@ -18,8 +18,8 @@ import (
 //	reload  servers of the next generation listen ──▶ queries that ours have begun end ──▶ plugins' OnShutdown
 //	end     OnFinalShutdown, such as health's lameduck ──▶ servers stop ──▶ plugins' OnShutdown
 //
-// So a query is answered as ever as long as a server listens. Caddy alone would end the plugins first when the process is
-// to end, and what has to be forwarded would find its upstream closed.
+// So a query is answered as ever as long as a server listens. Caddy alone would end the plugins first when the
+// process is to end, and what has to be forwarded would find its upstream closed.
 type generation struct {
 	instance *caddy.Instance
 	servers  []*Server
@@ -43,9 +43,11 @@ type generation struct {
 }
 
 const (
-	// takeOverTime is how long the servers of a generation wait at most until those of the next one have what they take over.
+	// takeOverTime is how long the servers of a generation wait at most until those of the next one have what they
+	// take over.
 	takeOverTime = time.Second
-	// reloadTime is how long a reload waits at most for queries of the old configuration. They are answered afterwards, too.
+	// reloadTime is how long a reload waits at most for queries of the old configuration. They are answered
+	// afterwards, too.
 	reloadTime = 100 * time.Millisecond
 )
 
@@ -99,7 +101,8 @@ func (g *generation) begin() error {
 	return nil
 }
 
-// restart is called when another generation is about to take the place of g. What is left of the one before g ends first.
+// restart is called when another generation is about to take the place of g. What is left of the one before g ends
+// first.
 func (g *generation) restart() error {
 	g.mu.Lock()
 	before := g.previous
@@ -146,8 +149,8 @@ func (g *generation) restartFailed() error {
 	return nil
 }
 
-// serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need none, and over before they
-// return: who waits for them, as programs do, thinks that the process may end then.
+// serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need
+// none, and over before they return: who waits for them, as programs do, thinks that the process may end then.
 func (s *Server) serving() (opened, over func()) {
 	g := s.generation
 	if g == nil {
@@ -177,8 +180,8 @@ func (s *Server) nothingToServe() error {
 	return nil
 }
 
-// successor is the generation that has taken the place of g, nil if none has. It has opened all that it takes over, unless that takes too
-// long. g may be nil.
+// successor is the generation that has taken the place of g, nil if none has. It has opened all that it takes over,
+// unless that takes too long. g may be nil.
 func (g *generation) successor() *generation {
 	if g == nil {
 		return nil
@@ -209,8 +212,8 @@ func (g *generation) drain() <-chan struct{} {
 	return g.drained
 }
 
-// shutdown stands for the OnShutdown of all plugins. In a reload the servers have been stopped, and queries that take long
-// may still be in flight.
+// shutdown stands for the OnShutdown of all plugins. In a reload the servers have been stopped, and queries that
+// take long may still be in flight.
 func (g *generation) shutdown() error {
 	for _, s := range g.servers {
 		if !s.isStopped() {

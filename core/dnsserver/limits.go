@@ -15,10 +15,10 @@ import (
 
 // Defaults of everything that is limited, in one place. What a Config sets goes before them.
 //
-// Where CoreDNS 1.14.7 has a limit, ours is the same: the times, and the connections and streams of HTTP, QUIC and gRPC. The others
-// are far beyond what honest clients do; each says how it was chosen.
+// Where CoreDNS 1.14.7 has a limit, ours is the same: the times, and the connections and streams of HTTP, QUIC and
+// gRPC. The others are far beyond what honest clients do; each says how it was chosen.
 const (
-	DefaultReadTimeout  = 3 * time.Second  // until the first query of a connection, or all of an HTTP request or DoQ stream
+	DefaultReadTimeout  = 3 * time.Second  // until the first query of a connection; for all of an HTTP request
 	DefaultIdleTimeout  = 10 * time.Second // until each further query of a connection
 	DefaultWriteTimeout = 5 * time.Second  // to write a reply
 	DefaultGraceTime    = 5 * time.Second  // for queries in flight when a server is stopped
@@ -46,8 +46,9 @@ const (
 	// DefaultGRPCMaxHeaderBytes is what HTTP/3 has; gRPC libraries have the same need.
 	DefaultGRPCMaxHeaderBytes = 16 << 10
 
-	// DefaultStreamQueries is how many queries of one TCP or TLS connection are worked on at once; the next ones are not read
-	// before one of these is answered, so none is lost. Resolvers keep a few tens in flight on a connection.
+	// DefaultStreamQueries is how many queries of one TCP or TLS connection are worked on at once; the next ones
+	// are not read before one of these is answered, so none is lost. Resolvers keep a few tens in flight on a
+	// connection.
 	DefaultStreamQueries = 64
 
 	// The open connections of one TCP or TLS listener; see package memory.
@@ -56,15 +57,15 @@ const (
 	MemoryPerConnection  = memory.PerConnection
 
 	// Of a listener's TCP or TLS connections, one client may have this part: so many that a whole office behind one
-	// address does not notice, and so few that there is room for another. The listeners of HTTP, QUIC and gRPC have no such limit by
-	// default, as proxies bring many clients on connections of one address.
+	// address does not notice, and so few that there is room for another. The listeners of HTTP, QUIC and gRPC have
+	// no such limit by default, as proxies bring many clients on connections of one address.
 	ClientShare = 2
 	// A client is an IPv4 address, or an IPv6 network of the length that one customer is given (RFC 6177).
 	DefaultClientBits4 = 32
 	DefaultClientBits6 = 56
 
-	// DefaultUnreadBytes is the octets of replies that wait for the client of one TCP, TLS or HTTP/2 connection to take them, before
-	// no more of its queries are read: some 15 of the longest messages, or 10,000 usual ones.
+	// DefaultUnreadBytes is the octets of replies that wait for the client of one TCP, TLS or HTTP/2 connection to
+	// take them, before no more of its queries are read: some 15 of the longest messages, or 10,000 usual ones.
 	DefaultUnreadBytes = 1 << 20
 
 	// MaxUDPQuery is the longest query that is read over UDP, in octets.
@@ -75,14 +76,15 @@ const (
 	MaxWaiting      = memory.MaxWaiting
 	MemoryPerWaiter = memory.PerWaiter
 
-	// The octets of replies that wait for all clients of the process. Beyond, connections whose clients do not read are closed.
+	// The octets of replies that wait for all clients of the process. Beyond, connections whose clients do not read
+	// are closed.
 	InFlightShare    = memory.UnsentShare
 	MinInFlightBytes = memory.MinUnsent
 	MaxInFlightBytes = memory.MaxUnsent
 )
 
-// Limits are the limits of a server block's listeners that have no field of their own in Config; nil means the default, 0
-// none. If blocks that share a listener set different ones, the first in the Corefile counts.
+// Limits are the limits of a server block's listeners that have no field of their own in Config; nil means the
+// default, 0 none. If blocks that share a listener set different ones, the first in the Corefile counts.
 type Limits struct {
 	Connections       *int           // open connections of the listener
 	ClientConnections *int           // of these, from one client

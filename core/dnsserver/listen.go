@@ -33,8 +33,8 @@ func (s *Server) hostPort() string {
 	return addr
 }
 
-// warnShared warns if somebody listens at addr already. Sockets that share an address share what comes, so that two servers which know
-// nothing of each other would each get a part of the queries, and nobody would be told.
+// warnShared warns if somebody listens at addr already. Sockets that share an address share what comes, so that two
+// servers which know nothing of each other would each get a part of the queries, and nobody would be told.
 func (s *Server) warnShared(network, addr string) {
 	if !s.generation.fresh(network + addr) {
 		return

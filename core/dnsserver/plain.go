@@ -111,8 +111,8 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	return nil
 }
 
-// Shed reports whether a query that comes over UDP is to be dropped, since there are more replies than a socket of the listener
-// can send; then it is counted. Plugins ask it; it is always false unless Config.Shed is set.
+// Shed reports whether a query that comes over UDP is to be dropped, since there are more replies than a socket of
+// the listener can send; then it is counted. Plugins ask it; it is always false unless Config.Shed is set.
 func (s *Server) Shed() bool {
 	if s.saturated.Load() == 0 {
 		return false

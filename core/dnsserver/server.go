@@ -55,7 +55,7 @@ type Server struct {
 	predecessor *Server             // whose transports may be taken over
 	running     []service.Transport // those of this server
 	passed      []service.Heirloom  // those that the next one has taken over
-	spare       []io.Closer         // sockets that were given to this server, which others of the same address made needless
+	spare       []io.Closer         // sockets given to this server that it does not need; see keep
 	stopped     bool
 	stopErr     error
 	stopOnce    sync.Once
@@ -63,8 +63,8 @@ type Server struct {
 	told        chan struct{} // closed when Stop is called
 }
 
-// WireLane says whether Servers made from now on serve queries as bytes where the plugins of a block can do that. Without
-// it, all take the message lane, which gives the same answers: it is for finding faults.
+// WireLane says whether Servers made from now on serve queries as bytes where the plugins of a block can do that.
+// Without it, all take the message lane, which gives the same answers: it is for finding faults.
 var WireLane = true
 
 // NewServer is a Server for the blocks of group, at addr (dns://:53). It opens no socket.
@@ -173,9 +173,9 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	s.chain.ServeDNS(ctx, w, r)
 }
 
-// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent one, and cut to its
-// size. m is not changed. It is for plugins in the message lane that tell others what was sent; padding and the like of a transport's own
-// are left out.
+// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent
+// one, and cut to its size. m is not changed. It is for plugins in the message lane that tell others what was sent;
+// padding and the like of a transport's own are left out.
 func (s *Server) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
 	finish := s.finish
 	if finish == nil { // made as a value, without NewServer
@@ -240,8 +240,8 @@ func (s *Server) isStopped() bool {
 // grace period at most, and closes the sockets. If queries outlive it, the error is
 // context.DeadlineExceeded. Further calls return what the first did.
 //
-// In a reload, transports that the next server has taken over go on. Stop then waits but shortly for queries in flight; they
-// are answered afterwards.
+// In a reload, transports that the next server has taken over go on. Stop then waits but shortly for queries in
+// flight; they are answered afterwards.
 func (s *Server) Stop() error {
 	s.telling.Do(func() { close(s.told) })
 	if s.generation.successor() == nil {

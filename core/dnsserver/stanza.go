@@ -7,9 +7,9 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
-// Stanza is what the server block that a setup function is called for says of a directive, in a form in which two texts are the same if
-// they mean the same: with imports and environment variables in place, without comments and places. It is "" if the block does not say
-// anything.
+// Stanza is what the server block that a setup function is called for says of a directive, in a form in which two
+// texts are the same if they mean the same: with imports and environment variables in place, without comments and
+// places. It is "" if the block does not say anything.
 func Stanza(c *caddy.Controller, directive string) string {
 	d := c.Context().(*dnsContext)
 	if c.ServerBlockIndex >= len(d.blocks) {

@@ -25,8 +25,8 @@ func NewServerTLS(addr string, group []*Config) (*ServerTLS, error) {
 	return &ServerTLS{Server: s, tlsConfig: dotConfig(tlsConfigOf(group))}, nil
 }
 
-// dotConfig is c for DNS over TLS: clients that offer the protocol "dot" get it, as those of zone transfers want it (RFC 9103
-// §7.1), and what others offer does not matter.
+// dotConfig is c for DNS over TLS: clients that offer the protocol "dot" get it, as those of zone transfers want it
+// (RFC 9103 §7.1), and what others offer does not matter.
 func dotConfig(c *tls.Config) *tls.Config {
 	if c == nil {
 		return nil
@@ -61,8 +61,8 @@ func tlsConfigOf(group []*Config, protocols ...string) *tls.Config {
 	return nil
 }
 
-// oneIdentity is an error if the blocks of a listener have different certificates: clients would get that of one of them, whatever
-// they ask for.
+// oneIdentity is an error if the blocks of a listener have different certificates: clients would get that of one of
+// them, whatever they ask for.
 func oneIdentity(addr string, group []*Config) error {
 	var first *Config
 	for _, cfg := range group {

@@ -21,7 +21,7 @@ var exceptions = map[string][]string{
 	"plugin/pkg/proxy":      {"plugin", "request"},
 	"plugin/pkg/replacer":   {"plugin/metadata", "request"},
 	"plugin/pkg/trace":      {"plugin"},
-	"plugin/pkg/upstream":   {"core/dnsserver", "request"},
+	"plugin/pkg/upstream":   {"plugin", "request"},
 	"plugin":                {"plugin/etcd/msg"},
 	"plugin/metrics":        {"coremain"}, // the version is a metric
 	"plugin/kubernetes":     {"coremain", "plugin/etcd/msg", "plugin/transfer"},
@@ -57,8 +57,11 @@ func may(from, to string) bool {
 		return helper || to == "request"
 	case from == "plugin/metrics/vars":
 		return helper || to == "plugin" || to == "request"
+	case strings.HasPrefix(from, "core/internal/"):
+		return coreMay(strings.TrimPrefix(from, "core/internal/"), to)
 	case from == "core/dnsserver":
-		return helper || to == "plugin" || to == "request" || to == "pb" || to == "plugin/metrics/vars"
+		return helper || to == "plugin" || to == "request" || to == "pb" || to == "plugin/metrics/vars" ||
+			strings.HasPrefix(to, "core/internal/") && to != "core/internal/coretest"
 	case from == "bench":
 		return helper
 	case from == "coremain":
@@ -85,7 +88,7 @@ func TestImportsPointDown(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	packages, used := 0, map[string]bool{}
+	packages, used, seen := 0, map[string]bool{}, map[string]bool{}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; packages++ {
 		var p struct {
 			ImportPath string
@@ -98,6 +101,12 @@ func TestImportsPointDown(t *testing.T) {
 		}
 		from := strings.TrimPrefix(p.ImportPath+"/", module)
 		from = strings.TrimSuffix(from, "/")
+		if in, ok := strings.CutPrefix(from, "core/internal/"); ok {
+			seen[in] = true
+			if rows[in].noNet && (slices.Contains(p.Imports, "net") || slices.Contains(p.Imports, "net/http")) {
+				t.Errorf("%s imports net", from)
+			}
+		}
 		for _, i := range p.Imports {
 			to, ok := strings.CutPrefix(i, module)
 			if !ok {
@@ -113,6 +122,16 @@ func TestImportsPointDown(t *testing.T) {
 	}
 	if packages < 60 {
 		t.Fatalf("only %d packages were looked at", packages)
+	}
+	for in := range seen {
+		if _, ok := rows[in]; !ok {
+			t.Errorf("core/internal/%s has no row in borders_test.go", in)
+		}
+	}
+	for in := range rows {
+		if !seen[in] {
+			t.Errorf("there is no core/internal/%s", in)
+		}
 	}
 	for from, all := range exceptions {
 		for _, to := range all {
@@ -135,6 +154,16 @@ func TestMay(t *testing.T) {
 		"plugin/cache plugin/metadata":                     true,
 		"plugin/kubernetes/store plugin/kubernetes/client": true,
 		"coremain plugin/file":                             false,
+		"core/dnsserver core/internal/udp":                 true,
+		"core/dnsserver core/internal/coretest":            false,
+		"core/internal/udp core/dnsserver":                 false,
+		"core/internal/udp core/internal/chain":            false,
+		"core/internal/udp core/internal/exec":             true,
+		"core/internal/udp plugin/cache":                   false,
+		"core/internal/http2 plugin/pkg/wire":              true,
+		"core/internal/http2 request":                      false,
+		"core/internal/reply plugin":                       false,
+		"plugin/cache core/internal/reply":                 false,
 	} {
 		from, to, _ := strings.Cut(pair, " ")
 		if may(from, to) != want {

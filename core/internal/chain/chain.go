@@ -4,7 +4,8 @@
 //	                         ├─ route.go: block of the name ┤
 //	message lane  ServeDNS ──┘                              └─▶ plugins: ServeDNS ──▶ chainWriter
 //
-// A Chain does not change once it is built; any number of goroutines may use it. It knows no sockets. Start at Chain.ServeWire.
+// A Chain does not change once it is built; any number of goroutines may use it. It knows no sockets. Start at
+// Chain.ServeWire.
 package chain
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// inlineHandler is a handler without a wire lane in whose place it stands there: it is called with a message, on the goroutine that
-// reads queries, as it and all behind it say that they never wait.
+// inlineHandler is a handler without a wire lane in whose place it stands there: it is called with a message, on
+// the goroutine that reads queries, as it and all behind it say that they never wait.
 type inlineHandler struct {
 	plugin.Handler
 	block *block

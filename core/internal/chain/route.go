@@ -63,8 +63,8 @@ func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
 	}
 }
 
-// find is route for a query that is not unpacked. It reports false if a block has to look at the message before it is known whose
-// the query is.
+// find is route for a query that is not unpacked. It reports false if a block has to look at the message before it
+// is known whose the query is.
 func (r *router) find(q *wire.Query) (*block, bool) {
 	sure := true
 	b := r.route(q.Lower(), q.Type() == dns.TypeDS, func(b *block) bool {
@@ -92,8 +92,8 @@ func (r *router) filter(b *block, q *wire.Query) (belongs, sure bool) {
 	return belongs, sure
 }
 
-// wireViewers is the WireViewers of a block's chain. As with ServeWire, a handler that has its FilterWire from one that it
-// embeds is none.
+// wireViewers is the WireViewers of a block's chain. As with ServeWire, a handler that has its FilterWire from one
+// that it embeds is none.
 func wireViewers(b *block) (views []WireViewer) {
 	for _, h := range b.chain {
 		if v, ok := messageOnly(h).(interface {

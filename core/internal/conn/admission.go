@@ -16,10 +16,11 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// Admission keeps the connections of one listener within its limits. When there are too many, one that has been idle for idleTime gives way
-// to a new one (RFC 7766 §6.2.2): of the client that has most of them, if that has such a one. So who opens connections and does nothing
-// with them, or little, only displaces himself. A connection that is new, or at work, is never cut: where there is no other, the new one
-// waits, or is refused if its client has as many as anybody.
+// Admission keeps the connections of one listener within its limits. When there are too many, one that has been
+// idle for idleTime gives way to a new one (RFC 7766 §6.2.2): of the client that has most of them, if that has such
+// a one. So who opens connections and does nothing with them, or little, only displaces himself. A connection that
+// is new, or at work, is never cut: where there is no other, the new one waits, or is refused if its client has as
+// many as anybody.
 type Admission struct {
 	seat *service.Seat // whose server has the limits
 	now  func() int64  // the clock of IdleSince
@@ -57,8 +58,8 @@ type Slot struct {
 
 // Evictable is a connection that may have to give way.
 type Evictable interface {
-	// IdleSince is when the connection had a query last, or began, in nanoseconds of some clock that they all have in common;
-	// it reports false if it has one now. It is called with a lock held.
+	// IdleSince is when the connection had a query last, or began, in nanoseconds of some clock that they all have
+	// in common; it reports false if it has one now. It is called with a lock held.
 	IdleSince() (int64, bool)
 	// evict ends the connection. The transport calls leave for it, as for each that ends.
 	Evict()
@@ -77,8 +78,8 @@ func (a *Admission) limits() *service.Limits   { return &a.seat.Now().Limits }
 // idleTime is how long a connection that has to give way has had no query. Tests make it shorter.
 var idleTime = time.Second
 
-// Enter admits conn, which comes from addr. If there are too many connections, and none of them has to give way, it waits until that changes,
-// for so long at most. The Slot is nil if conn is not Evictable.
+// Enter admits conn, which comes from addr. If there are too many connections, and none of them has to give way, it
+// waits until that changes, for so long at most. The Slot is nil if conn is not Evictable.
 func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *Slot {
 	prefix := a.clientOf(addr)
 	var victim *Slot
@@ -118,8 +119,8 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 	return t
 }
 
-// greedy reports whether the client with that prefix has as many connections as anybody, where clients are told apart. It is called with mu
-// held.
+// greedy reports whether the client with that prefix has as many connections as anybody, where clients are told
+// apart. It is called with mu held.
 func (a *Admission) greedy(prefix netip.Prefix) bool {
 	c := a.clients[prefix]
 	return a.limits().Client > 0 && c != nil && len(c.all) >= len(a.most[0].all)
@@ -127,7 +128,7 @@ func (a *Admission) greedy(prefix netip.Prefix) bool {
 
 // victim is the connection that gives way to a new one, nil if there is none. It is called with mu held.
 func (a *Admission) victim() *Slot {
-	for _, c := range a.most[:min(sample, len(a.most))] { // the first one is the one with most, and those after it have many
+	for _, c := range a.most[:min(sample, len(a.most))] { // the first has most, and those after it have many
 		if t := a.idle(c); t != nil {
 			return t
 		}
@@ -138,7 +139,8 @@ func (a *Admission) victim() *Slot {
 // Forever is as long as it takes.
 const Forever time.Duration = math.MaxInt64
 
-// Patience is how long a transport waits for a place that cannot wait for long: until the connections that there are need not be spared.
+// Patience is how long a transport waits for a place that cannot wait for long: until the connections that there
+// are need not be spared.
 func Patience() time.Duration { return idleTime + 2*admissionRetry }
 
 // admissionRetry is how often idle connections are looked for while all seem to be busy.

@@ -1,12 +1,13 @@
-// Package conn serves connections of a listener: it accepts and admits them, reads PROXY headers, does TLS, gathers what is written, and keeps
-// the octets that wait for clients within bounds. What is spoken on a connection is the business of a Protocol.
+// Package conn serves connections of a listener: it accepts and admits them, reads PROXY headers, does TLS, gathers
+// what is written, and keeps the octets that wait for clients within bounds. What is spoken on a connection is the
+// business of a Protocol.
 //
 //	Listener ──accept──▶ Admission ──▶ Conn ──▶ PROXY header, TLS ──▶ Protocol.Serve
 //	                                    │ Upper: read from it        │
 //	                                    └ Out: write to it ◀─────────┘
 //
-// A Listener is an heirloom: in a reload the next server goes on with its connections. Each connection has a goroutine, which runs the
-// protocol; Out may be used by any. Start at Listener.Serve; then Conn.
+// A Listener is an heirloom: in a reload the next server goes on with its connections. Each connection has a
+// goroutine, which runs the protocol; Out may be used by any. Start at Listener.Serve; then Conn.
 package conn
 
 import (
@@ -203,8 +204,8 @@ func (c *Conn) handshake() bool {
 // ReadIn gives the next read that waits so long, from its begin.
 func (c *Conn) ReadIn(d time.Duration) { c.low.deadline = d }
 
-// IdleLeft is how long to wait on for the next query of a client that may be idle for so long: that time begins when its
-// last query has been answered.
+// IdleLeft is how long to wait on for the next query of a client that may be idle for so long: that time begins
+// when its last query has been answered.
 func (c *Conn) IdleLeft(idle time.Duration) time.Duration {
 	if c.inflight.Busy() {
 		return idle
@@ -233,14 +234,14 @@ func (c *Conn) setReadDeadline(timeout time.Duration) {
 func (c *Conn) DrainRead() { c.conn.SetReadDeadline(time.Now().Add(service.DrainTime)) }
 
 const (
-	// lingerTime is how long a connection is read on when we have closed our half of it. What is left unread would have the system
-	// reset the connection, and with it replies that are on their way.
+	// lingerTime is how long a connection is read on when we have closed our half of it. What is left unread would
+	// have the system reset the connection, and with it replies that are on their way.
 	lingerTime  = 250 * time.Millisecond
 	lingerSpace = 1 << 20 // octets, at most
 )
 
-// close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops, the client may just have
-// sent another query: it is read on for a moment.
+// close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops,
+// the client may just have sent another query: it is read on for a moment.
 func (c *Conn) close() {
 	if c.tls != nil {
 		c.conn.SetWriteDeadline(time.Now().Add(service.DrainTime))

@@ -17,7 +17,8 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// Proxied is l for connections that may begin with a PROXY header, as policy says; label is that of metrics. Without policy it is l.
+// Proxied is l for connections that may begin with a PROXY header, as policy says; label is that of metrics.
+// Without policy it is l.
 func Proxied(l net.Listener, policy proxyproto.ConnPolicyFunc, label string) net.Listener {
 	if policy == nil {
 		return l
@@ -75,8 +76,8 @@ func (l *proxyListener) Accept() (net.Conn, error) {
 // proxyBuffer has room for the longest header of version 1, and the usual ones of version 2.
 const proxyBuffer = 256
 
-// proxyConn is a connection that may begin with a PROXY header. The header is read with the first octets, or when somebody
-// asks for the addresses.
+// proxyConn is a connection that may begin with a PROXY header. The header is read with the first octets, or when
+// somebody asks for the addresses.
 type proxyConn struct {
 	net.Conn
 	refused Refusals

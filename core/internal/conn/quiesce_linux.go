@@ -8,11 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiesceTime is how long a listener that is about to be closed still takes what clients have begun: a handshake's time.
+// quiesceTime is how long a listener that is about to be closed still takes what clients have begun: a handshake's
+// time.
 const quiesceTime = 50 * time.Millisecond
 
-// Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing it would reset
-// those in its backlog. A client that comes meanwhile is not answered. It tries again after a second, and gets to who listens then.
+// Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing
+// it would reset those in its backlog. A client that comes meanwhile is not answered. It tries again after a
+// second, and gets to who listens then.
 func Quiesce(l net.Listener) {
 	if p, ok := l.(*proxyListener); ok {
 		l = p.Listener

@@ -49,8 +49,8 @@ func (w *Writer) init(conn net.Conn, p *service.Seat, cut func()) {
 	w.taken.L = &w.mu
 }
 
-// WriteFrame writes a message with its length before it, and all that has been added, when those have run that can do so now: they may have
-// replies, too. It waits if too much waits to be written already.
+// WriteFrame writes a message with its length before it, and all that has been added, when those have run that can
+// do so now: they may have replies, too. It waits if too much waits to be written already.
 func (w *Writer) WriteFrame(b []byte) error {
 	head, err := frameHead(b)
 	if err != nil {
@@ -72,8 +72,8 @@ func (w *Writer) WriteFrame(b []byte) error {
 	return w.err
 }
 
-// AddFrame puts a message, with its length before it, behind what is to be written, and does not wait. It reports whether there is enough to
-// be written now.
+// AddFrame puts a message, with its length before it, behind what is to be written, and does not wait. It reports
+// whether there is enough to be written now.
 func (w *Writer) AddFrame(b []byte) (full bool) {
 	head, err := frameHead(b)
 	return err == nil && w.Add(head[:], b)
@@ -129,8 +129,8 @@ func (w *Writer) handOver() {
 	}
 }
 
-// complete is flush, and returns only when all that has been added is written, by whomever, or cannot be. It is for the end of a connection:
-// closing it takes what somebody else has still to write with it.
+// complete is flush, and returns only when all that has been added is written, by whomever, or cannot be. It is for
+// the end of a connection: closing it takes what somebody else has still to write with it.
 func (w *Writer) complete() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,7 +4,8 @@
 //	HTTP/1.1 net/http ──▶ http1.go ────┼──▶ exec ──▶ Writer ──▶ answer: status, body, max-age
 //	HTTP/3   quicconn ──▶ http3.go ────┘
 //
-// TLS tells which of the first two is spoken on a connection (conn.go). Start at Settings.Answer, which all but HTTP/2 go through; then h2.go.
+// TLS tells which of the first two is spoken on a connection (conn.go). Start at Settings.Answer, which all but
+// HTTP/2 go through; then h2.go.
 package doh
 
 import (
@@ -182,8 +183,8 @@ func longHeader(s *service.Service, r *http.Request) bool {
 // headerFieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
 const headerFieldSpace = 32
 
-// HeaderSpace is the limit of a header that net/http and http3 are told, of a listener with the limit n: one beyond it, as they do not count
-// what they refuse. least is the limit of listeners by default.
+// HeaderSpace is the limit of a header that net/http and http3 are told, of a listener with the limit n: one beyond
+// it, as they do not count what they refuse. least is the limit of listeners by default.
 func HeaderSpace(n, least int) int { return 2 * max(n, least) }
 
 // remoteAddr is where a request came from.

@@ -18,8 +18,9 @@ const (
 )
 
 // maxAge is for how many seconds HTTP may keep a packed reply (RFC 8484 §5.1): the least TTL of its records, at
-// most an hour. Replies other than a positive answer, NXDOMAIN and NODATA, those without records, and those with signatures that
-// are not valid now have none that counts. It is what response.Typify and dnsutil.MinimalTTL tell of the message.
+// most an hour. Replies other than a positive answer, NXDOMAIN and NODATA, those without records, and those with
+// signatures that are not valid now have none that counts. It is what response.Typify and dnsutil.MinimalTTL tell
+// of the message.
 func maxAge(b []byte, now time.Time) int {
 	if len(b) < wire.HeaderLen || binary.BigEndian.Uint16(b[4:]) != 1 || b[2]>>3&0xF != dns.OpcodeQuery {
 		return noAge

@@ -6,8 +6,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// Batch is the time in which a connection's goroutine serves what has come, on a loop of its own: from the first query until it has
-// to wait. It belongs to that goroutine.
+// Batch is the time in which a connection's goroutine serves what has come, on a loop of its own: from the first
+// query until it has to wait. It belongs to that goroutine.
 type Batch struct {
 	Loop  *wire.Lane // nil between batches
 	Run   *Run       // as Loop

@@ -1,4 +1,5 @@
-// Package exec decides who runs a query: the goroutine that reads, a worker, or nobody while it is parked; and how many may wait.
+// Package exec decides who runs a query: the goroutine that reads, a worker, or nobody while it is parked; and how
+// many may wait.
 //
 //	              ┌─ Done: the reader has it ──▶ reply
 //	Run.Serve ────┼─ Park: Later ──▶ parked ──exchange ends──▶ Resume ──▶ Run.Serve again
@@ -6,8 +7,8 @@
 //	              └─ Unpack: Later ──▶ worker ──▶ Source.ServeMessage (message lane);
 //	                         over UDP where handlers are quick: Lead.Call, inline
 //
-// What waits is bounded for the process: beyond it LaterOrDrop drops, and Later waits, so that a stream is not read any further. Serve is for
-// transports that have a goroutine for each query anyway.
+// What waits is bounded for the process: beyond it LaterOrDrop drops, and Later waits, so that a stream is not read
+// any further. Serve is for transports that have a goroutine for each query anyway.
 //
 // The package knows no sockets and no plugins. Start at Run.Serve; then Later.
 package exec

@@ -10,8 +10,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// A handler of which is not known that it never waits (see plugin.Prompt) is called by a worker, which costs as much again as most
-// answers. Where handlers are always quick, the goroutine that reads a UDP socket calls them itself:
+// A handler of which is not known that it never waits (see plugin.Prompt) is called by a worker, which costs as
+// much again as most answers. Where handlers are always quick, the goroutine that reads a UDP socket calls them
+// itself:
 //
 //	            inlineAfter quick calls in a row
 //	workers ───────────────────────────────────────▶ inline
@@ -88,7 +89,8 @@ func (l *Lead) Disarm() {
 func (l *Lead) enter() (ticket uint64)           { return l.calls.Add(1) }
 func (l *Lead) leave(ticket uint64) (leads bool) { return l.calls.CompareAndSwap(ticket, ticket+1) }
 
-// Call has the handlers of s answer r, and reports whether the caller still leads the loop then; else he must not touch anything of it.
+// Call has the handlers of s answer r, and reports whether the caller still leads the loop then; else he must not
+// touch anything of it.
 func (l *Lead) Call(s *service.Service, w dns.ResponseWriter, r *dns.Msg) (leads bool) {
 	returned := s.Debug // then panics are to be seen
 	ticket := l.enter()

@@ -13,7 +13,8 @@ import (
 // replySpace has room for the reply to most queries.
 const replySpace = 1536 + 64 // no power of two, or the begins of all would share cache lines
 
-// Run is what one run of the chain in the wire lane needs beside the packet. It is used again: get one with NewRun, give it back with Free.
+// Run is what one run of the chain in the wire lane needs beside the packet. It is used again: get one with NewRun,
+// give it back with Free.
 type Run struct {
 	Query    wire.Query
 	Deadline time.Time // for the query, if there is one
@@ -32,8 +33,8 @@ func (r *Run) Free() {
 	runs.Put(r)
 }
 
-// Serve runs the chain for a packet. ended is what the query was parked on, nil if on nothing. A reply lies in r's memory. Without a loop the
-// caller may wait.
+// Serve runs the chain for a packet. ended is what the query was parked on, nil if on nothing. A reply lies in r's
+// memory. Without a loop the caller may wait.
 func (r *Run) Serve(s *service.Service, packet []byte, peer wire.Peer, loop *wire.Lane, ended wire.Exchange) ([]byte, wire.Outcome) {
 	if !r.Query.Parse(packet) {
 		return nil, wire.Unpack

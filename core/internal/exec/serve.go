@@ -23,8 +23,9 @@ type QueryWriter interface {
 	Verify(packet []byte, r *dns.Msg)
 }
 
-// Serve serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the wire lane. The error is
-// that packet is no proper query, about which the transport tells the client in its own way; or ErrCrowded. packet is not kept.
+// Serve serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the
+// wire lane. The error is that packet is no proper query, about which the transport tells the client in its own
+// way; or ErrCrowded. packet is not kept.
 func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) error {
 	if s.Wire {
 		if done, err := answerWire(ctx, s, w, packet); done {

@@ -45,8 +45,8 @@ type workers struct {
 	most atomic.Int64 // max, for those that do not hold mu
 }
 
-// heldStack is the octets of its stack that an idle worker holds: the garbage collector would make a stack smaller of which less than a
-// quarter is in use, and each query would grow it again.
+// heldStack is the octets of its stack that an idle worker holds: the garbage collector would make a stack smaller
+// of which less than a quarter is in use, and each query would grow it again.
 const heldStack = 4 << 10
 
 type worker struct{ next chan task }
@@ -87,8 +87,8 @@ func (w *workers) do(t task) {
 	w.mu.Unlock()
 }
 
-// enter lets the caller wait on his own goroutine, as one of those that there may be, until leave. It reports false if all are
-// at work, and ctx ends before one of them is done.
+// enter lets the caller wait on his own goroutine, as one of those that there may be, until leave. It reports false
+// if all are at work, and ctx ends before one of them is done.
 func (w *workers) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

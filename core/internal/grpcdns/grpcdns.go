@@ -36,8 +36,8 @@ const probe = time.Minute
 // readSpace is how much is read at one time: idle connections take little.
 const readSpace = 4096
 
-// Transport serves the connections of one listener with the gRPC library. When a reload puts another server into its seat, it goes on
-// with the connections that there are.
+// Transport serves the connections of one listener with the gRPC library. When a reload puts another server into
+// its seat, it goes on with the connections that there are.
 type Transport struct {
 	service.Seat
 	*pb.UnimplementedDnsServiceServer
@@ -156,7 +156,8 @@ func (t *Transport) Stop(ctx context.Context) error {
 	t.admission.Close()
 	ended := make(chan struct{})
 	go func() { t.server.GracefulStop(); close(ended) }()
-	defer time.AfterFunc(service.DrainTime, t.admission.EvictIdle).Stop() // those whose clients do not close them, though they are told
+	// Clients are told to close their connections; those that do not are closed when they are idle.
+	defer time.AfterFunc(service.DrainTime, t.admission.EvictIdle).Stop()
 	select {
 	case <-ended:
 		return nil

@@ -1,12 +1,14 @@
 // Package http2 serves HTTP/2 (RFC 9113) to a Handler. It knows no DNS.
 //
-// net/http spends ten times as much on a request as a DNS reply costs, so this is an HTTP/2 server for requests that are short, and mostly
-// answered at once: its goroutine reads frames and has requests answered, and what it has to say goes out in one piece before it waits.
+// net/http spends ten times as much on a request as a DNS reply costs, so this is an HTTP/2 server for requests
+// that are short, and mostly answered at once: its goroutine reads frames and has requests answered, and what it
+// has to say goes out in one piece before it waits.
 //
 //	frames ──http2.go──▶ head, DATA ──request.go──▶ Request ──Handler──▶ Response ──reply.go──▶ frames
 //	                          └────────────────── stream.go ──────────────────┘
 //
-// What is said of streams and windows is guarded by Conn.mu; all else belongs to the reading goroutine. Start at Conn.Serve.
+// What is said of streams and windows is guarded by Conn.mu; all else belongs to the reading goroutine. Start at
+// Conn.Serve.
 package http2
 
 import (
@@ -28,7 +30,8 @@ import (
 
 // Handler answers the requests of one connection. The goroutine that reads the connection calls its methods.
 type Handler interface {
-	// Serve answers r, which is good until it returns. If the answer comes later it has called Conn.Defer, and reports false.
+	// Serve answers r, which is good until it returns. If the answer comes later it has called Conn.Defer, and
+	// reports false.
 	Serve(r *Request) (resp Response, done bool)
 	// Refuse is the answer to a request that is not taken.
 	Refuse(why Refusal) Response
@@ -95,8 +98,8 @@ const (
 	maxHeads      = 32 // frames of one header
 	readSpace     = 4096
 
-	// maxIdles is the frames that may come without a request: a client that sends more is up to nothing good. Clients of
-	// long replies send some ten WINDOW_UPDATE frames for each.
+	// maxIdles is the frames that may come without a request: a client that sends more is up to nothing good.
+	// Clients of long replies send some ten WINDOW_UPDATE frames for each.
 	maxIdles = 10000
 )
 

@@ -33,8 +33,8 @@ func (c *Conn) respond(id uint32, a Response, whole bool) error {
 	return nil
 }
 
-// Reply answers a request that has waited, unless its stream is gone. Any goroutine may call it; mayWait says whether it may wait for the
-// client.
+// Reply answers a request that has waited, unless its stream is gone. Any goroutine may call it; mayWait says
+// whether it may wait for the client.
 func (c *Conn) Reply(id uint32, a Response, mayWait bool) {
 	c.mu.Lock()
 	st := c.streams[id]
@@ -51,8 +51,8 @@ func (c *Conn) Reply(id uint32, a Response, mayWait bool) {
 	}
 }
 
-// put puts a response behind what is to be written, as far as the client's windows allow; the rest waits. st is the stream, nil if it
-// has been opened by nobody. It reports whether there is enough to be written now. mu is held.
+// put puts a response behind what is to be written, as far as the client's windows allow; the rest waits. st is the
+// stream, nil if it has been opened by nobody. It reports whether there is enough to be written now. mu is held.
 func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 	b := appendResponse(c.buf[:0], id, a)
 	fresh := st == nil
@@ -106,8 +106,8 @@ func (c *Conn) appendData(b []byte, st *stream, body []byte) (out, rest []byte) 
 	return b, nil
 }
 
-// appendResponse appends a HEADERS frame for a. Its fields are those of HPACK's static table (RFC 7541 appendix A) with values in
-// full, so that no state is shared with the client.
+// appendResponse appends a HEADERS frame for a. Its fields are those of HPACK's static table (RFC 7541 appendix A)
+// with values in full, so that no state is shared with the client.
 func appendResponse(b []byte, id uint32, a Response) []byte {
 	begin := len(b)
 	flags := http2.FlagHeadersEndHeaders

@@ -230,7 +230,8 @@ func (c *Conn) answer(r *Request, whole bool) error {
 	return c.respond(r.ID, resp, whole)
 }
 
-// Defer lets r wait for its answer: Reply has it when it is there, and Forget ends it. The Request that it returns stays, but for its body.
+// Defer lets r wait for its answer: Reply has it when it is there, and Forget ends it. The Request that it returns
+// stays, but for its body.
 func (c *Conn) Defer(r *Request) Request {
 	kept := r.keep()
 	kept.Body = nil
@@ -248,7 +249,8 @@ func (c *Conn) Forget() {
 	c.mu.Unlock()
 }
 
-// Context is a context for the request that was deferred with that id, until cancel is called, or the client resets the stream, or goes.
+// Context is a context for the request that was deferred with that id, until cancel is called, or the client resets
+// the stream, or goes.
 func (c *Conn) Context(id uint32) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(c.ctx)
 	c.mu.Lock()

@@ -58,7 +58,8 @@ func (c *Conn) removeStream(st *stream) {
 	}
 }
 
-// abandon forgets a stream that the client has reset. A query that is at work goes on and counts, but nobody hears of it.
+// abandon forgets a stream that the client has reset. A query that is at work goes on and counts, but nobody hears
+// of it.
 func (c *Conn) abandon(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

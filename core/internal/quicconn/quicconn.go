@@ -1,8 +1,8 @@
-// Package quicconn serves the QUIC connections of one UDP socket: it admits them, drains them, and refuses those that are too many. What is
-// spoken on a connection is the business of DNS over QUIC (doq) and HTTP/3 (doh).
+// Package quicconn serves the QUIC connections of one UDP socket: it admits them, drains them, and refuses those
+// that are too many. What is spoken on a connection is the business of DNS over QUIC (doq) and HTTP/3 (doh).
 //
-// A Transport is an heirloom: in a reload the next server goes on with its connections, and new ones get its configuration.
-// Start at Listen; then Transport.Serve.
+// A Transport is an heirloom: in a reload the next server goes on with its connections, and new ones get its
+// configuration. Start at Listen; then Transport.Serve.
 package quicconn
 
 import (
@@ -38,8 +38,8 @@ var (
 	})
 )
 
-// Transport serves the QUIC connections of one UDP socket, each on a goroutine of its own. When a reload puts another server into
-// its seat, it goes on with the connections that there are.
+// Transport serves the QUIC connections of one UDP socket, each on a goroutine of its own. When a reload puts
+// another server into its seat, it goes on with the connections that there are.
 type Transport struct {
 	service.Seat
 	proxied   bool // PROXY headers are read
@@ -76,11 +76,13 @@ const (
 	streamWindow = 128 << 10
 	connWindow   = 512 << 10
 
-	// maxWaiting is how many connections wait at one time until another one gives way, or they can be told why they are refused.
+	// maxWaiting is how many connections wait at one time until another one gives way, or they can be told why they
+	// are refused.
 	maxWaiting = 64
 )
 
-// Config is the configuration of a listener for s. Without a limit of streams, library says whether that of the library is meant.
+// Config is the configuration of a listener for s. Without a limit of streams, library says whether that of the
+// library is meant.
 func Config(l *service.Limits, idle time.Duration, library bool) *quic.Config {
 	streams := int64(l.Streams)
 	if streams == 0 && !library {
@@ -94,8 +96,8 @@ func Config(l *service.Limits, idle time.Duration, library bool) *quic.Config {
 	}
 }
 
-// Configs is what the library is told: for each connection anew, as another server may sit there then. The Proto of a Service that speaks
-// QUIC embeds it.
+// Configs is what the library is told: for each connection anew, as another server may sit there then. The Proto of
+// a Service that speaks QUIC embeds it.
 type Configs struct {
 	TLS  *tls.Config
 	QUIC *quic.Config
@@ -184,7 +186,8 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 	}
 }
 
-// serveConn serves c when it is admitted, for which it waits so long at most, or refuses it. It calls waited when either is done.
+// serveConn serves c when it is admitted, for which it waits so long at most, or refuses it. It calls waited when
+// either is done.
 func (t *Transport) serveConn(c *Conn, f func(*Conn), wait time.Duration, waited func()) {
 	defer t.done.Done()
 	slot := t.admission.Enter(wire.AddrOf(c.RemoteAddr()), c, wait)
@@ -278,7 +281,8 @@ func (c *Conn) Client() net.Addr {
 	return a
 }
 
-// Enter begins a query with the server that the transport of c works for. It is over when the server's Inflight is told so by Done.
+// Enter begins a query with the server that the transport of c works for. It is over when the server's Inflight is
+// told so by Done.
 func (c *Conn) Enter() *service.Service { return c.transport.Enter() }
 
 // Service is that server.

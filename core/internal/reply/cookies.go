@@ -57,7 +57,8 @@ func cookieIn(opt *dns.OPT) []byte {
 	return nil
 }
 
-// addCookie puts the cookie for the client at addr into the OPT record of m, a reply to req, if req has one and m has a record.
+// addCookie puts the cookie for the client at addr into the OPT record of m, a reply to req, if req has one and m
+// has a record.
 func (f *Finisher) addCookie(m, req *dns.Msg, addr netip.Addr) {
 	_, c := f.judge(req.IsEdns0(), addr)
 	opt := m.IsEdns0()

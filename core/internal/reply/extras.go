@@ -27,8 +27,9 @@ func (f *Finisher) addExtrasFor(asked *dns.OPT, b []byte, tcp bool, limit int) [
 	return f.addExtras(b, set, tcp, limit)
 }
 
-// addExtras adds to b, a packed reply of at most limit octets, what the listener adds by itself for a query with the options set: for how
-// long the connection may be idle, and padding. The result may lie where b does. f may be nil.
+// addExtras adds to b, a packed reply of at most limit octets, what the listener adds by itself for a query with
+// the options set: for how long the connection may be idle, and padding. The result may lie where b does. f may be
+// nil.
 func (f *Finisher) addExtras(b []byte, set wire.OptionSet, tcp bool, limit int) []byte {
 	if f == nil {
 		return b

@@ -1,12 +1,14 @@
-// Package reply makes a reply fit its client and ends it: size, OPT record, cookie, keepalive, padding, TSIG. It is the only code that does.
+// Package reply makes a reply fit its client and ends it: size, OPT record, cookie, keepalive, padding, TSIG. It is
+// the only code that does.
 //
 //	wire lane     wire.Reply, wire.Query ──▶ Wire  ─┐
 //	message lane  wire.Reply, dns.Msg    ──▶ Taken ─┼──▶ end ──▶ extras: keepalive, padding ──▶ octets
 //	              dns.Msg, dns.Msg       ──▶ Msg   ─┘
 //	              rare kinds, writers of others ──▶ FitMsg ──▶ dns.Msg ──▶ their own packing
 //
-// A Finisher is what a listener has configured; it does not change, and any number of goroutines may use it. Writer is the dns.ResponseWriter of
-// a query that a transport of ours received: it packs with a Finisher, and sends through a Sink. Start at Finisher.Wire.
+// A Finisher is what a listener has configured; it does not change, and any number of goroutines may use it. Writer
+// is the dns.ResponseWriter of a query that a transport of ours received: it packs with a Finisher, and sends
+// through a Sink. Start at Finisher.Wire.
 package reply
 
 import (
@@ -28,7 +30,8 @@ type Finisher struct {
 	Cookies *cookie.Ring
 	// Keepalive is how long a connection may be idle, in units of 100 ms (RFC 7828); 0 where that is not told.
 	Keepalive uint16
-	// Pad says that replies to padded queries are padded: the listener is an encrypted one (RFC 7830 §4, RFC 8467 §4.1).
+	// Pad says that replies to padded queries are padded: the listener is an encrypted one (RFC 7830 §4, RFC 8467
+	// §4.1).
 	Pad bool
 	// AnySize says that replies are of any size to clients of whatever EDNS size.
 	AnySize bool
@@ -54,8 +57,9 @@ type packer struct {
 
 var packers = sync.Pool{New: func() any { return &packer{buf: make([]byte, 4096)} }}
 
-// Msg sends m, a reply to req for the client c. m gets TC if the client does; else it is not changed. It reports false, and does nothing, for
-// the rare kinds that only miekg/dns can pack: signed, with an extended rcode, or without exactly one question.
+// Msg sends m, a reply to req for the client c. m gets TC if the client does; else it is not changed. It reports
+// false, and does nothing, for the rare kinds that only miekg/dns can pack: signed, with an extended rcode, or
+// without exactly one question.
 func (f *Finisher) Msg(m, req *dns.Msg, c *Client, to Sink) (done bool, err error) {
 	if len(m.Question) != 1 || m.Rcode > 0xF || m.IsTsig() != nil {
 		return false, nil
@@ -74,13 +78,15 @@ func (f *Finisher) Msg(m, req *dns.Msg, c *Client, to Sink) (done bool, err erro
 	return true, to.Send(b)
 }
 
-// Taken ends w, a reply that lies in a lane, for the client c whose query plugins saw as req. The result lies in w's buffer.
+// Taken ends w, a reply that lies in a lane, for the client c whose query plugins saw as req. The result lies in
+// w's buffer.
 func (f *Finisher) Taken(w *wire.Reply, req *dns.Msg, c *Client) []byte {
 	asked := req.IsEdns0()
 	return f.end(w, wire.EndFor(req, c.size(asked)), c, asked, nil)
 }
 
-// end ends a reply. asked is the OPT record of the query and opt the one that plugins gave the reply, nil if there is none.
+// end ends a reply. asked is the OPT record of the query and opt the one that plugins gave the reply, nil if there
+// is none.
 func (f *Finisher) end(w *wire.Reply, end wire.End, c *Client, asked, opt *dns.OPT) []byte {
 	end.Stream = c.stream()
 	if asked == nil {
@@ -99,8 +105,9 @@ func (f *Finisher) end(w *wire.Reply, end wire.End, c *Client, asked, opt *dns.O
 	return f.addExtrasFor(asked, w.End(end), c.Network == "tcp", end.Limit)
 }
 
-// FitMsg makes m the reply to req that the client at the other end of w gets: with an OPT record if it sent one, with its cookie unless addr is
-// invalid, and cut to its size unless replies are of any size there. m is changed; a signed one is not cut.
+// FitMsg makes m the reply to req that the client at the other end of w gets: with an OPT record if it sent one,
+// with its cookie unless addr is invalid, and cut to its size unless replies are of any size there. m is changed; a
+// signed one is not cut.
 func (f *Finisher) FitMsg(m, req *dns.Msg, w dns.ResponseWriter, addr netip.Addr) {
 	state := request.Request{Req: req, W: w}
 	extended := m.Rcode > 0xF
@@ -116,8 +123,8 @@ func (f *Finisher) FitMsg(m, req *dns.Msg, w dns.ResponseWriter, addr netip.Addr
 	}
 }
 
-// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent one, and cut to its
-// size. m is not changed. Padding and the like of a transport's own are left out.
+// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it: with an OPT record if it sent
+// one, and cut to its size. m is not changed. Padding and the like of a transport's own are left out.
 func (f *Finisher) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
 	sent := *m
 	sent.Compress = true

@@ -45,6 +45,7 @@ func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
 	return b, nil
 }
 
-// TsigStatus is nil if the query is not signed, or well; TsigTimersOnly is for the second and further messages of a transfer.
+// TsigStatus is nil if the query is not signed, or well; TsigTimersOnly is for the second and further messages of a
+// transfer.
 func (s *Signature) TsigStatus() error      { return s.status }
 func (s *Signature) TsigTimersOnly(on bool) { s.timersOnly = on }

@@ -1,7 +1,9 @@
-// Package reusegroup decides whether the kernel spreads the datagrams of an address over all its sockets, or gives them to one.
+// Package reusegroup decides whether the kernel spreads the datagrams of an address over all its sockets, or gives
+// them to one.
 //
-// A UDP address has a socket and a loop for each processor (SO_REUSEPORT). At less than the load of one processor a single loop serves an
-// address cheaper than several: it takes more at a time and is woken less often. README.md has the measurement.
+// A UDP address has a socket and a loop for each processor (SO_REUSEPORT). At less than the load of one processor a
+// single loop serves an address cheaper than several: it takes more at a time and is woken less often. README.md
+// has the measurement.
 //
 //	        the process uses more than spreadAbove, or the queue
 //	        is half full, or most of what comes goes to workers
@@ -10,8 +12,8 @@
 //	             ◀──────────────────────────────┘
 //	        for stay, the process has used less than consolidateBelow
 //
-// Nothing is lost on the way: what is queued for a socket stays there, and its loop reads it. The kernel knows the program that chooses a
-// socket since Linux 4.5; without it all is spread. Start at New.
+// Nothing is lost on the way: what is queued for a socket stays there, and its loop reads it. The kernel knows the
+// program that chooses a socket since Linux 4.5; without it all is spread. Start at New.
 package reusegroup
 
 import (
@@ -103,8 +105,8 @@ type Loop struct {
 	taken, handed int64
 }
 
-// Served notes a batch: n queries, of which handed went to workers. all says that it was a full one, so that more may be queued at fd. now is the
-// time, as the caller knows it.
+// Served notes a batch: n queries, of which handed went to workers. all says that it was a full one, so that more
+// may be queued at fd. now is the time, as the caller knows it.
 func (l *Loop) Served(fd uintptr, n, handed int, all bool, now time.Time) {
 	g := l.group
 	if g == nil {

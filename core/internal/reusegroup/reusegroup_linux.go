@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New is the group of conn, one of the sockets of an address, consolidated. It is nil if the kernel does not let itself be told.
+// New is the group of conn, one of the sockets of an address, consolidated. It is nil if the kernel does not let
+// itself be told.
 func New(conn syscall.Conn) *Group {
 	return newGroup(func(toFirst bool) bool { return steer(conn, toFirst) }, processTime, time.Now())
 }
@@ -24,8 +25,8 @@ func (g *Group) Join(fd uintptr) Loop {
 	return l
 }
 
-// steer has datagrams go to the socket that was bound first; or, as there is no socket with the number that is given, to those that a
-// hash of addresses and ports chooses.
+// steer has datagrams go to the socket that was bound first; or, as there is no socket with the number that is
+// given, to those that a hash of addresses and ports chooses.
 func steer(conn syscall.Conn, toFirst bool) bool {
 	number := uint32(math.MaxUint32)
 	if toFirst {
@@ -43,7 +44,8 @@ func steer(conn syscall.Conn, toFirst bool) bool {
 	return cerr == nil && err == nil
 }
 
-// queued is the octets that the kernel has queued for a socket, as it counts them. The scheduler is not told of the call: it does not wait.
+// queued is the octets that the kernel has queued for a socket, as it counts them. The scheduler is not told of the
+// call: it does not wait.
 func queued(fd uintptr) int {
 	var octets, n uint32 = 0, 4 // the first of the numbers: SK_MEMINFO_RMEM_ALLOC
 	_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Inflight counts the queries that are worked on, for the end of who begins them. What begins queries is seldom the core that ends them, so
-// that each has a count of its own, in a cache line of its own.
+// Inflight counts the queries that are worked on, for the end of who begins them. What begins queries is seldom the
+// core that ends them, so that each has a count of its own, in a cache line of its own.
 type Inflight struct {
 	begun    atomic.Int64
 	_        [56]byte

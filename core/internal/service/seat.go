@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Seat is the place of the Service that a transport works for. In a reload the next one sits down there, and the transport goes on with its
-// connections: a query is served, from its begin to its end, by the Service that sat there when it began.
+// Seat is the place of the Service that a transport works for. In a reload the next one sits down there, and the
+// transport goes on with its connections: a query is served, from its begin to its end, by the Service that sat
+// there when it began.
 //
-// There are two ways to tell a Service that a query of its own is not over: its Inflight, see Enter; and for connections whose goroutine
-// answers by itself, what the connection holds, see Holder.
+// There are two ways to tell a Service that a query of its own is not over: its Inflight, see Enter; and for
+// connections whose goroutine answers by itself, what the connection holds, see Holder.
 type Seat struct{ now atomic.Pointer[Service] }
 
 // Now is who sits there.
@@ -31,7 +32,8 @@ func (p *Seat) Enter() *Service {
 	}
 }
 
-// Holder is where a goroutine that serves one query after another says with whom it does that. It costs a query nothing.
+// Holder is where a goroutine that serves one query after another says with whom it does that. It costs a query
+// nothing.
 type Holder struct{ held atomic.Pointer[Service] }
 
 // Hold holds who sits at p, until Release or the next Hold.
@@ -76,7 +78,8 @@ type Heirloom interface {
 // holdPause is how often is looked whether nobody holds a Service any more.
 const holdPause = time.Millisecond
 
-// LetGo waits until no query is in flight that began with s on one of the transports passed, which have another Service now.
+// LetGo waits until no query is in flight that began with s on one of the transports passed, which have another
+// Service now.
 func (s *Service) LetGo(ctx context.Context, passed []Heirloom) error {
 	for _, t := range passed {
 		for t.Holds(s) {

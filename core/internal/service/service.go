@@ -5,8 +5,8 @@
 //	                   │ Limits, times, label
 //	                   └ Inflight: its queries on transports that the next Service may take over
 //
-// A Service does not change, but for its counts; any number of goroutines may use it. In a reload another one sits down in the Seat of a
-// transport, which goes on with its connections. Start at Service; then Seat.
+// A Service does not change, but for its counts; any number of goroutines may use it. In a reload another one sits
+// down in the Seat of a transport, which goes on with its connections. Start at Service; then Seat.
 package service
 
 import (
@@ -23,8 +23,8 @@ import (
 
 // Decider decides what the reply to a query is. The chain of plugins implements it.
 type Decider interface {
-	// ServeWire decides q, which was parsed from its packet. If the outcome is Done, reply is what goes to the client, nil for nothing; it
-	// lies in w's buffer. Other outcomes leave no trace.
+	// ServeWire decides q, which was parsed from its packet. If the outcome is Done, reply is what goes to the
+	// client, nil for nothing; it lies in w's buffer. Other outcomes leave no trace.
 	ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome)
 	// ServeDNS decides r and writes replies to w.
 	ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
@@ -40,7 +40,8 @@ type Service struct {
 	// Debug says that panics are to be seen.
 	Debug bool
 	Limits
-	// Read, Write and Idle are the times of connections: until the first query, to write a reply, until each further query.
+	// Read, Write and Idle are the times of connections: until the first query, to write a reply, until each
+	// further query.
 	Read, Write, Idle time.Duration
 	// Queries is how many a connection may send, -1 any number.
 	Queries int

@@ -1,4 +1,5 @@
-// Package tcp speaks DNS over TCP and TLS (RFC 1035 §4.2.2, RFC 7766, RFC 7858): frames of a message with its length before it.
+// Package tcp speaks DNS over TCP and TLS (RFC 1035 §4.2.2, RFC 7766, RFC 7858): frames of a message with its
+// length before it.
 //
 //	frames ──next──▶ query ──▶ wire lane ──Done──▶ Out
 //	                             └── waits: a worker, or parked ──▶ Out, in any order
@@ -52,7 +53,8 @@ func (p *protocol) BeforeWait() {
 	log.Idle()
 }
 
-// Serve reads and serves queries until no more come. All that has come is served before replies are written, in one piece.
+// Serve reads and serves queries until no more come. All that has come is served before replies are written, in one
+// piece.
 func (p *protocol) Serve() {
 	p.peer = wire.PeerOf(p.RemoteAddr(), p.LocalAddr())
 	p.peer.Proto, p.peer.Limit, p.peer.Plain = wire.TCP, wire.MaxMessage, p.TLS == nil
@@ -117,7 +119,8 @@ func (p *protocol) answer(packet []byte) {
 	}
 }
 
-// wait lets a query wait, without holding up those behind it, unless too many wait already. q is nil for one in the message lane.
+// wait lets a query wait, without holding up those behind it, unless too many wait already. q is nil for one in the
+// message lane.
 func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
 	select {
 	case p.slots <- struct{}{}:

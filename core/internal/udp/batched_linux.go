@@ -23,8 +23,8 @@ import (
 // batchSize is the queries, or replies, of a batch.
 const batchSize = mmsg.Batch
 
-// The octets of most queries and replies lie together. replySpace is no power of two, or the begins of all replies would share
-// cache lines.
+// The octets of most queries and replies lie together. replySpace is no power of two, or the begins of all replies
+// would share cache lines.
 const (
 	querySpace = 1024 + 64
 	replySpace = 1536 + 64
@@ -121,7 +121,8 @@ func (s *batchedSocket) configure() error {
 // queueSpace is the octets that the system may queue for a socket, as it counts them: a burst of queries waits there.
 const queueSpace = 4 << 20
 
-// enlarge makes the queue of a socket longer, as far as the system lets us: without a privilege, twice as long as by default.
+// enlarge makes the queue of a socket longer, as far as the system lets us: without a privilege, twice as long as
+// by default.
 func enlarge(fd int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSpace) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSpace)
@@ -272,8 +273,9 @@ func (s *batchedSocket) stackRest() {
 	}
 }
 
-// leave implements batchSocket. A socket that is connected gets the datagrams of its peer only; here there is none, and the group of
-// the address goes on without it (udp(7); since Linux 5.0 also where a program chooses the socket).
+// leave implements batchSocket. A socket that is connected gets the datagrams of its peer only; here there is none,
+// and the group of the address goes on without it (udp(7); since Linux 5.0 also where a program chooses the
+// socket).
 func (s *batchedSocket) leave() {
 	peer := s.own.Addr()
 	if s.wild {
@@ -343,7 +345,8 @@ type datagramPath struct {
 func (b *datagramPath) remote(room *wire.AddrScratch) net.Addr { return room.Set(wire.UDP, b.to) }
 func (b *datagramPath) local(room *wire.AddrScratch) net.Addr  { return room.Set(wire.UDP, b.from) }
 
-// longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to know.
+// longDatagram is how long a datagram is that goes out alone: so long a one may be too long, which its sender is to
+// know.
 const longDatagram = 4096
 
 func (b *datagramPath) write(p []byte) error {

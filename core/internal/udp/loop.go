@@ -60,11 +60,12 @@ func (l *loop) end() {
 	l.ended()
 }
 
-// step reads a batch and serves it, but for the messages that it holds. It reports false if there is nothing more to read.
+// step reads a batch and serves it, but for the messages that it holds. It reports false if there is nothing more
+// to read.
 func (l *loop) step() (more bool) {
 	stopping := l.stopping.Load()
 	if stopping && l.until.IsZero() {
-		l.until = time.Now().Add(service.DrainTime) // a queue that is filled again and again is left to itself after that
+		l.until = time.Now().Add(service.DrainTime) // after that, a queue that is filled again and again is left
 	}
 	n, err := l.sock.receive(!stopping)
 	switch {

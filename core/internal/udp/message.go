@@ -20,7 +20,7 @@ type message struct {
 	decorated     dns.Writer       // what a decorator made of the way back, nil without one
 	pathScratch   pathScratch      // of path
 	remote, local wire.AddrScratch // of the writer's addresses
-	began         int64            // when a worker began with it, to tell how long that took until the first reply; 0 where nobody asks
+	began         int64            // when a worker began with it, for how long the first reply takes; 0: nobody asks
 	wrote         atomic.Bool      // that is told
 }
 
@@ -71,8 +71,8 @@ func (l *loop) hold(i int, packet []byte) {
 	l.held = append(l.held, heldMessage{m, packet})
 }
 
-// serveHeld serves the messages that the batch holds. It reports false if another goroutine leads the loop meanwhile, as
-// a handler has waited.
+// serveHeld serves the messages that the batch holds. It reports false if another goroutine leads the loop
+// meanwhile, as a handler has waited.
 func (l *loop) serveHeld() (leads bool) {
 	if len(l.held) == 0 {
 		return true

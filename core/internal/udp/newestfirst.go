@@ -32,8 +32,8 @@ func ShedQuery(label string) { shedDropped.WithLabelValues(label, shedQuery).Inc
 // shedSpace is how many replies of one socket wait at most.
 const shedSpace = 1024
 
-// newestFirst has the replies that a socket does not take at once. Its goroutine sends them, the newest first: who has asked long ago does not wait any
-// more. If there are too many, the oldest is dropped.
+// newestFirst has the replies that a socket does not take at once. Its goroutine sends them, the newest first: who
+// has asked long ago does not wait any more. If there are too many, the oldest is dropped.
 type newestFirst struct {
 	label     string                                           // of the listener, in metrics
 	saturated *atomic.Int32                                    // counts queues that are full

@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendQueue gathers the replies of a socket that are not sent by its loop, because their queries have waited: those of one
-// batch of upstream replies, or of the workers that are done at about the same time, go out by one system call.
+// sendQueue gathers the replies of a socket that are not sent by its loop, because their queries have waited: those
+// of one batch of upstream replies, or of the workers that are done at about the same time, go out by one system
+// call.
 //
 // Who puts the first reply into an empty sendQueue sees to it that it is sent; what others add until then goes with it.
 type sendQueue struct {
@@ -66,7 +67,8 @@ func (q *sendQueue) sendHeld() {
 	}
 }
 
-// add adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send: then the caller sends, soon.
+// add adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send:
+// then the caller sends, soon.
 func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4 bool) (first bool) {
 	for {
 		q.mu.Lock()
@@ -91,8 +93,8 @@ func (q *sendQueue) Send() {
 	q.going.sendAll()
 }
 
-// queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so now: they
-// may have replies, too.
+// queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so
+// now: they may have replies, too.
 func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *wire.Lane) {
 	switch first := q.add(b, control, to, is4); {
 	case !first:
@@ -136,8 +138,8 @@ func (m *sendBatch) sendAll() {
 	}
 }
 
-// putSockaddr writes an address without a zone as the kernel wants it for a socket of the IPv4 family, or of IPv6, and returns
-// its length.
+// putSockaddr writes an address without a zone as the kernel wants it for a socket of the IPv4 family, or of IPv6,
+// and returns its length.
 func putSockaddr(name *unix.RawSockaddrInet6, to netip.AddrPort, is4 bool) uint32 {
 	if is4 {
 		in4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))

@@ -22,9 +22,11 @@ type batchSocket interface {
 	// answer puts b into the batch that goes out, as the reply to packet i; send sends that batch.
 	answer(i int, b []byte)
 	send()
-	// path is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it. It may lie in s.
+	// path is the way back to the sender of packet i, for a reply that comes later. Any goroutine may use it. It
+	// may lie in s.
 	path(i int, s *pathScratch) returnPath
-	// served tells that a batch of n packets is over, of which handed went to workers, and what time it was when it began.
+	// served tells that a batch of n packets is over, of which handed went to workers, and what time it was when it
+	// began.
 	served(n, handed int, now time.Time)
 	// hold makes replies that are written by anybody wait until sendHeld.
 	hold()
@@ -32,7 +34,8 @@ type batchSocket interface {
 	// watchUpstreams has receive read what is watched in loop, too, until that is ended by endUpstreams.
 	watchUpstreams(loop *wire.Lane)
 	endUpstreams()
-	// leave makes the kernel give datagrams to other sockets of the address, if there are any. What is queued can still be read.
+	// leave makes the kernel give datagrams to other sockets of the address, if there are any. What is queued can
+	// still be read.
 	leave()
 	// wake makes a receive that waits return. Any goroutine may call it.
 	wake()
@@ -46,7 +49,8 @@ type returnPath interface {
 	local(s *wire.AddrScratch) net.Addr
 	// write sends b, and may wait until the socket takes it.
 	write(b []byte) error
-	// queue sends b when the batch of loop is over, and reports whether it can do that; if not, write does it. b is not kept.
+	// queue sends b when the batch of loop is over, and reports whether it can do that; if not, write does it. b is
+	// not kept.
 	queue(b []byte, loop *wire.Lane) bool
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 )
 
-// extra has the sockets that servers opened beside the one that caddy knows, by their address. Caddy hands that one over in
-// a reload; these pass from the old server to the new one here, because a socket that is closed loses what is queued in it.
+// extra has the sockets that servers opened beside the one that caddy knows, by their address. Caddy hands that one
+// over in a reload; these pass from the old server to the new one here, because a socket that is closed loses what
+// is queued in it.
 var extra struct {
 	mu      sync.Mutex
 	sockets map[netip.AddrPort]*extraSockets

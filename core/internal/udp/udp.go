@@ -1,12 +1,13 @@
-// Package udp serves the UDP sockets of one address, in batches: a loop for each processor receives, has queries answered in the wire lane, and
-// sends.
+// Package udp serves the UDP sockets of one address, in batches: a loop for each processor receives, has queries
+// answered in the wire lane, and sends.
 //
 //	socket ──receive──▶ loop.batch ──▶ wire lane ──Done──▶ answer ──send──▶ socket
 //	                        ├── held: handlers inline, when the batch is over (message.go)
 //	                        └── later: a worker, or parked (source.go) ──▶ sendQueue ──▶ socket
 //
-// On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of upstreams by turns with its own
-// (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet at a time (portable.go). Start at loop.batch.
+// On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of
+// upstreams by turns with its own (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet
+// at a time (portable.go). Start at loop.batch.
 package udp
 
 import (
@@ -23,7 +24,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Consolidate says whether one loop serves an address while it keeps up, where the system has means for that; the flag -dns.consolidate sets it.
+// Consolidate says whether one loop serves an address while it keeps up, where the system has means for that; the
+// flag -dns.consolidate sets it.
 var Consolidate = true
 
 // MaxQuery is the longest query that is read over UDP, in octets.
@@ -53,8 +55,8 @@ type Transport struct {
 	handed   *extraSockets // nil if there is but one socket
 }
 
-// New makes a Transport for queries that come on p. If p is a plain UDP socket that nobody wraps, further sockets at its
-// address are opened, so that there is one for each core.
+// New makes a Transport for queries that come on p. If p is a plain UDP socket that nobody wraps, further sockets
+// at its address are opened, so that there is one for each core.
 func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 	t := &Transport{Options: o, service: s, done: make(chan struct{})}
 	if conn, plain := p.(*net.UDPConn); plain && t.Decorate == nil {
@@ -87,12 +89,12 @@ func (t *Transport) Serve() {
 	close(t.done)
 }
 
-// leaveTime is how long the kernel may still queue a datagram for a socket that gets no more: what it had begun with, on a machine that does
-// not run all the time, too.
+// leaveTime is how long the kernel may still queue a datagram for a socket that gets no more: what it had begun
+// with, on a machine that does not run all the time, too.
 const leaveTime = 20 * time.Millisecond
 
-// leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was given is such a one is only
-// known at the end of the process.
+// leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was
+// given is such a one is only known at the end of the process.
 func (t *Transport) leave() (left bool) {
 	last := t.handed.last()
 	for i, sock := range t.sockets {
@@ -112,8 +114,9 @@ func (t *Transport) Close() {
 	t.handed.giveUp()
 }
 
-// Stop lets the loops take what is queued, waits for the queries in flight, and closes the sockets. Before that, sockets that no other server
-// of the process has get no more datagrams: those would be lost that come between the last look and the end.
+// Stop lets the loops take what is queued, waits for the queries in flight, and closes the sockets. Before that,
+// sockets that no other server of the process has get no more datagrams: those would be lost that come between the
+// last look and the end.
 func (t *Transport) Stop(ctx context.Context) error {
 	if t.leave() {
 		time.Sleep(leaveTime)

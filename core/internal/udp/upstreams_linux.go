@@ -10,9 +10,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// upstreamSockets is what a loop reads beside its own socket: those on which replies come for the queries that it sent
-// upstream. They are read by turns, by one goroutine: what a query left in the processor's caches is still there, nobody
-// has to be woken, and what came meanwhile on either side makes batches.
+// upstreamSockets is what a loop reads beside its own socket: those on which replies come for the queries that it
+// sent upstream. They are read by turns, by one goroutine: what a query left in the processor's caches is still
+// there, nobody has to be woken, and what came meanwhile on either side makes batches.
 type upstreamSockets struct {
 	sock *batchedSocket
 	loop *wire.Lane
@@ -25,7 +25,8 @@ type upstreamSockets struct {
 	reading func(uintptr)
 }
 
-// closedCheck is how often a loop that waits looks whether somebody has closed its socket, of which epoll does not tell.
+// closedCheck is how often a loop that waits looks whether somebody has closed its socket, of which epoll does not
+// tell.
 const closedCheck = time.Second
 
 // watchUpstreams lets plugins have descriptors read in loop.

@@ -1,10 +1,12 @@
-// Package cookie makes and judges DNS server cookies (RFC 7873) in the form that servers of different make can share (RFC 9018).
+// Package cookie makes and judges DNS server cookies (RFC 7873) in the form that servers of different make can
+// share (RFC 9018).
 //
 //	COOKIE option:  client cookie (8) │ version (1) │ reserved (3) │ time (4) │ hash (8)
 //	                                  └──────────────── server cookie ────────────────┘
 //	                hash = SipHash-2-4(secret, all that stands before it │ the client's address)
 //
-// Who shows a server cookie that is good has got a reply at the address that it asks from, so that address is not forged.
+// Who shows a server cookie that is good has got a reply at the address that it asks from, so that address is not
+// forged.
 //
 // Keys are secrets that never change, and pure: the time is an argument. A Ring holds the Keys that are in force, and
 // may be used by any number of goroutines. The package knows no message and no policy. Start at Keys.Judge.
@@ -52,12 +54,13 @@ func ParseSecret(text string) (s Secret, err error) {
 	return s, nil
 }
 
-// Keys are the secrets of a server: the first one signs, all of them are good (RFC 9018 §5). There is at least one. Keys never change.
+// Keys are the secrets of a server: the first one signs, all of them are good (RFC 9018 §5). There is at least one.
+// Keys never change.
 type Keys []Secret
 
-// Judge says what the COOKIE option of a query tells of the client at addr, and which one is to be in the reply. option is the option's data, of a length
-// that wire.CookieSized accepts; now is in seconds of Unix. The cookie in the reply is that of the query as long as it is fresh.
-// Judge does not allocate.
+// Judge says what the COOKIE option of a query tells of the client at addr, and which one is to be in the reply.
+// option is the option's data, of a length that wire.CookieSized accepts; now is in seconds of Unix. The cookie in
+// the reply is that of the query as long as it is fresh. Judge does not allocate.
 func (k Keys) Judge(option []byte, addr netip.Addr, now uint32) (wire.CookieState, [wire.CookieLen]byte) {
 	state := wire.CookieClient
 	if len(option) > clientLen {
@@ -72,7 +75,8 @@ func (k Keys) Judge(option []byte, addr netip.Addr, now uint32) (wire.CookieStat
 	return state, k.make([clientLen]byte(option), addr, now)
 }
 
-// check is the age of a cookie in seconds, and which of the secrets it was signed with: -1 if with none, or if it is too old.
+// check is the age of a cookie in seconds, and which of the secrets it was signed with: -1 if with none, or if it
+// is too old.
 func (k Keys) check(option []byte, addr netip.Addr, now uint32) (age int32, signer int) {
 	if len(option) != wire.CookieLen || option[clientLen] != version {
 		return 0, -1

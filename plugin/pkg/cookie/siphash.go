@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// sipHash is SipHash-2-4 (Aumasson and Bernstein, 2012) of b: two rounds for each word of eight octets, four at the end.
+// sipHash is SipHash-2-4 (Aumasson and Bernstein, 2012) of b: two rounds for each word of eight octets, four at the
+// end.
 func sipHash(key *Secret, b []byte) uint64 {
 	k0, k1 := binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])
 	v0, v1, v2, v3 := k0^0x736f6d6570736575, k1^0x646f72616e646f6d, k0^0x6c7967656e657261, k1^0x7465646279746573

@@ -12,7 +12,7 @@
 //
 // Each error says file, line, plugin, what was given and what is allowed:
 //
-//	plugin/cache: Corefile:4 - Error during parsing: unknown property 'sucess': did you mean 'success'? (allowed: denial, ...)
+//	plugin/cache: Corefile:4 - Error during parsing: unknown property 'sucess': did you mean 'success'? (allowed: ...)
 //
 // Directive values are made in package variables and never change; they may be
 // used by any number of goroutines. Start at Directive.

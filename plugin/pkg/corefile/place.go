@@ -10,8 +10,8 @@ import (
 // place is where the Corefile is being set up; nil if it is not. The goroutine that sets a configuration up writes it.
 var place atomic.Pointer[string]
 
-// Place is the file and line, "Corefile:4", of the directive that is being set up, or of the line of its block that is being
-// read; "" if none is. Who looks at what setup functions log tells by it what a line is about.
+// Place is the file and line, "Corefile:4", of the directive that is being set up, or of the line of its block that
+// is being read; "" if none is. Who looks at what setup functions log tells by it what a line is about.
 func Place() string {
 	if p := place.Load(); p != nil {
 		return *p
@@ -33,8 +33,8 @@ func Placed(setup caddy.SetupFunc) caddy.SetupFunc {
 // Place is the line's place.
 func (l *Line) Place() string { return placeOf(l.c.File(), l.c.Line()) }
 
-// SetPlace says that what follows is about the directive at p. It is for setup functions that do something for each of several
-// directives when all have been read.
+// SetPlace says that what follows is about the directive at p. It is for setup functions that do something for each
+// of several directives when all have been read.
 func SetPlace(p string) { place.Store(&p) }
 
 func placeOf(file string, line int) string { return fmt.Sprintf("%s:%d", file, line) }

@@ -60,8 +60,8 @@ func (t Table[T]) find(name string) *Option[T] {
 	return nil
 }
 
-// Fold reads a line whose first word is an option in other letters, upper case for lower. It reports false if there is no
-// such option. It is for the Unlisted of directives that take their options in any case.
+// Fold reads a line whose first word is an option in other letters, upper case for lower. It reports false if there
+// is no such option. It is for the Unlisted of directives that take their options in any case.
 func (t Table[T]) Fold(s *T, l *Line) (bool, error) {
 	for i := range t {
 		o := &t[i]

@@ -36,8 +36,8 @@ func NewServer(f dns.HandlerFunc) *Server {
 	return start(dns.DefaultServeMux)
 }
 
-// NewMultipleServer starts a server that alone answers with f, for any number of them in one test. It panics if it cannot
-// listen.
+// NewMultipleServer starts a server that alone answers with f, for any number of them in one test. It panics if it
+// cannot listen.
 func NewMultipleServer(f dns.HandlerFunc) *Server { return start(f) }
 
 // Close stops the server. It waits for the handlers that run, but not for ever. Closing twice does no harm.

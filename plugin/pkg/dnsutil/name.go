@@ -7,9 +7,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Join makes one fully qualified name of labels, each of which may also be a name of several labels. The last one may be
-// "." or end in a dot: Join("www", "example.org.") and Join("www", "example.org", ".") are "www.example.org.", and Join() is
-// ".". Nothing is left out of what stands before: an empty part, or one that ends in a dot, makes an empty label.
+// Join makes one fully qualified name of labels, each of which may also be a name of several labels. The last one
+// may be "." or end in a dot: Join("www", "example.org.") and Join("www", "example.org", ".") are
+// "www.example.org.", and Join() is ".". Nothing is left out of what stands before: an empty part, or one that ends
+// in a dot, makes an empty label.
 func Join(labels ...string) string {
 	if last := len(labels) - 1; last >= 0 && labels[last] == "." {
 		labels = labels[:last]
@@ -17,9 +18,9 @@ func Join(labels ...string) string {
 	return dns.Fqdn(strings.Join(labels, "."))
 }
 
-// TrimZone returns q without as many labels at its end as z has, and without its final dot: "www" for "www.example.org." and
-// "example.org.". The labels are counted, not compared: callers that do not know q to be below z ask dns.IsSubDomain. It is
-// an error if nothing is left, unless both are the root.
+// TrimZone returns q without as many labels at its end as z has, and without its final dot: "www" for
+// "www.example.org." and "example.org.". The labels are counted, not compared: callers that do not know q to be
+// below z ask dns.IsSubDomain. It is an error if nothing is left, unless both are the root.
 func TrimZone(q string, z string) (string, error) {
 	z = dns.Fqdn(z)
 	if q == "." && z == "." {

@@ -17,8 +17,8 @@ var errRejected = errors.New("dns request rejected")
 // same rule, dns.DefaultMsgAcceptFunc: one question, opcode QUERY or NOTIFY, sections as short as a request's are.
 //
 // The error is dns.ErrBuf for less than a header and for a header alone that announces a question, "dns request
-// rejected" for a message that the rule does not accept, and else what made the message unreadable. Octets after the message are ignored. The result holds
-// nothing of msg.
+// rejected" for a message that the rule does not accept, and else what made the message unreadable. Octets after
+// the message are ignored. The result holds nothing of msg.
 func UnpackRequest(msg []byte) (*dns.Msg, error) {
 	if len(msg) < headerSize {
 		return nil, dns.ErrBuf

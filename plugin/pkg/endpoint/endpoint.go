@@ -6,10 +6,10 @@
 //	                            handlers of all leases of the instance that serves now
 //
 // There is one table of HTTP servers for the process, by address. Plugins hold leases on a server; leases of one
-// instance share it, each with its own paths. In a reload, the new instance's leases find the old one's server and wait: the
-// old handlers answer until the old instance is shut down, then the new ones do. If the reload fails, the new leases end
-// and nothing has happened. A server ends with its last lease; connections that are idle are closed at once, the others when
-// their requests are answered, or after five seconds.
+// instance share it, each with its own paths. In a reload, the new instance's leases find the old one's server and
+// wait: the old handlers answer until the old instance is shut down, then the new ones do. If the reload fails, the
+// new leases end and nothing has happened. A server ends with its last lease; connections that are idle are closed
+// at once, the others when their requests are answered, or after five seconds.
 //
 // All functions may be called by several goroutines. Start at Manage.
 package endpoint
@@ -29,24 +29,25 @@ type Spec struct {
 	// Handlers serve the plugin's paths, by the patterns of http.ServeMux. Of leases of one instance with the same
 	// pattern the first one's serves.
 	Handlers map[string]http.Handler
-	// WebConfig is a file that configures TLS and users, in the form of the Prometheus exporters, "" for plain HTTP. A server is
-	// only shared by leases with the same one.
+	// WebConfig is a file that configures TLS and users, in the form of the Prometheus exporters, "" for plain
+	// HTTP. A server is only shared by leases with the same one.
 	WebConfig string
 	// Long says that requests may last: there is no limit to the time of a reply, which else is five seconds.
 	Long bool
-	// Opened, if set, is called when the endpoint is served, with its address; Closed, when the lease ends for whatever reason, before
-	// the socket is closed. So what Opened starts ends with Closed also if the instance fails to start after all.
+	// Opened, if set, is called when the endpoint is served, with its address; Closed, when the lease ends for
+	// whatever reason, before the socket is closed. So what Opened starts ends with Closed also if the instance
+	// fails to start after all.
 	Opened func(net.Addr)
 	Closed func()
-	// Failed, if set, is called with the error if the endpoint cannot be opened, and the instance starts without it; else
-	// it does not start.
+	// Failed, if set, is called with the error if the endpoint cannot be opened, and the instance starts without
+	// it; else it does not start.
 	Failed func(error)
 	// BeforeClose, if set, is called when the process is about to end, before the endpoint is closed. It may wait.
 	BeforeClose func()
 }
 
-// Manage makes the endpoint of spec one of the instance that c sets up: it opens when the instance starts, passes over in a
-// reload and closes at the end.
+// Manage makes the endpoint of spec one of the instance that c sets up: it opens when the instance starts, passes
+// over in a reload and closes at the end.
 func Manage(c *caddy.Controller, spec Spec) *Lease {
 	l := New(c.Context(), spec)
 	c.OnStartup(l.Open)
@@ -103,8 +104,8 @@ func (l *Lease) RestartFailed() error {
 	return nil
 }
 
-// Shutdown says that the owner is shut down. If another instance took its place, all its leases end; at the end of the process
-// the endpoint answers on, until FinalShutdown.
+// Shutdown says that the owner is shut down. If another instance took its place, all its leases end; at the end of
+// the process the endpoint answers on, until FinalShutdown.
 func (l *Lease) Shutdown() error {
 	all.handOver(l.owner)
 	return nil

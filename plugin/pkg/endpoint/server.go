@@ -114,8 +114,8 @@ func (s *server) add(l *Lease, waits bool) {
 	s.route()
 }
 
-// remove takes a lease away. When it was the last of its owner, the newest owner is the one whose handlers answer. What is
-// answered changes with route.
+// remove takes a lease away. When it was the last of its owner, the newest owner is the one whose handlers answer.
+// What is answered changes with route.
 func (s *server) remove(l *Lease) {
 	s.leases = slices.DeleteFunc(s.leases, func(o *Lease) bool { return o == l })
 	if n := len(s.leases); n > 0 && !s.held(s.owner) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// silentConns are the connections of a server on which no request has come yet. net/http would wait five seconds for each when the
-// server stops.
+// silentConns are the connections of a server on which no request has come yet. net/http would wait five seconds
+// for each when the server stops.
 type silentConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}

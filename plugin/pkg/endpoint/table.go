@@ -18,8 +18,8 @@ type table struct {
 	replaced []any // owners between Restarting and Shutdown or RestartFailed
 }
 
-// open makes l a lease on a server of its address, a new one if there is none that it may share. opened is false if it is one
-// already.
+// open makes l a lease on a server of its address, a new one if there is none that it may share. opened is false if
+// it is one already.
 func (t *table) open(l *Lease) (addr net.Addr, opened bool, err error) {
 	t.mu.Lock()
 	if l.server == nil {
@@ -86,8 +86,8 @@ func (t *table) handOver(owner any) {
 	t.conclude(owner, func(l *Lease) bool { return l.owner == owner })
 }
 
-// conclude ends those leases that are over now that it is settled whether owner is replaced. It does nothing if that has been
-// settled before, as by another lease of the same owner.
+// conclude ends those leases that are over now that it is settled whether owner is replaced. It does nothing if
+// that has been settled before, as by another lease of the same owner.
 func (t *table) conclude(owner any, over func(*Lease) bool) {
 	t.mu.Lock()
 	var e ending
@@ -129,8 +129,8 @@ func (t *table) close(l *Lease) {
 	e.run()
 }
 
-// end ends leases, and takes servers that have none any more out of the table. The others learn of it when all is done, so
-// that no request meets an instance of which a part has gone.
+// end ends leases, and takes servers that have none any more out of the table. The others learn of it when all is
+// done, so that no request meets an instance of which a part has gone.
 func (t *table) end(e *ending) {
 	for _, l := range e.leases {
 		l.server.remove(l)

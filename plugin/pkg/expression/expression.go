@@ -14,8 +14,9 @@ import (
 	"github.com/coredns/coredns/request"
 )
 
-// DefaultEnv returns the functions by name, for the query of state. Nothing is worked out before a function is called. The
-// functions belong to the goroutine that state belongs to; for compiling alone, ctx and state may be nil.
+// DefaultEnv returns the functions by name, for the query of state. Nothing is worked out before a function is
+// called. The functions belong to the goroutine that state belongs to; for compiling alone, ctx and state may be
+// nil.
 //
 //	incidr(ip, cidr)       whether the address lies in the network; an error if they are none
 //	metadata(label)        a label's value, "" if it is not there
@@ -50,8 +51,8 @@ func DefaultEnv(ctx context.Context, state *request.Request) map[string]any {
 	}
 }
 
-// inCIDR reports whether the address ip lies in the network cidr. The zone of a link-local address does not count, and an
-// IPv4 address may be written as one that is mapped to IPv6.
+// inCIDR reports whether the address ip lies in the network cidr. The zone of a link-local address does not count,
+// and an IPv4 address may be written as one that is mapped to IPv6.
 func inCIDR(ip, cidr string) (bool, error) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {

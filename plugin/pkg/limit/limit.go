@@ -1,5 +1,5 @@
-// Package limit has the kind of option by which the directives of transports bound what clients may take: connections, streams,
-// workers. All of them are read alike, with the same words when something is wrong.
+// Package limit has the kind of option by which the directives of transports bound what clients may take:
+// connections, streams, workers. All of them are read alike, with the same words when something is wrong.
 //
 //	max_connections 200  ──Option──▶ *int in the directive's settings; nil as long as it is not set
 package limit
@@ -10,8 +10,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 )
 
-// Option is an option name with one number, which is stored where field says. It may be set once. least is 0, which then
-// stands for no limit, or 1.
+// Option is an option name with one number, which is stored where field says. It may be set once. least is 0, which
+// then stands for no limit, or 1.
 func Option[T any](name, help string, least int, field func(*T) **int) corefile.Option[T] {
 	kind := "non-negative"
 	if least > 0 {

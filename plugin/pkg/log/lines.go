@@ -32,8 +32,8 @@ var gathered struct {
 
 func init() { gathered.written.L = &gathered.mu }
 
-// Line logs a line, which is text without its end, within a few milliseconds, with others that come meanwhile. It is for
-// lines about single queries, and writes at once where each line gets a time or a prefix. text is not kept.
+// Line logs a line, which is text without its end, within a few milliseconds, with others that come meanwhile. It
+// is for lines about single queries, and writes at once where each line gets a time or a prefix. text is not kept.
 func Line(text []byte) {
 	if log.Flags() != 0 || log.Prefix() != "" {
 		_ = log.Output(2, string(text)) // an output that fails has nowhere to say so

@@ -1,4 +1,5 @@
-// Package memory tells how many bytes of memory the process may use, and how many of what is limited by default that makes.
+// Package memory tells how many bytes of memory the process may use, and how many of what is limited by default
+// that makes.
 //
 //	debug.SetMemoryLimit ─┐
 //	control groups       ─┴─ the least ──▶ Limit ──▶ Waiting, Connections, Unsent; and what plugins keep
@@ -16,11 +17,12 @@ import (
 	"sync"
 )
 
-// Limit is the bytes of memory that the process may use: the least of what Go was told and what the control groups of the process
-// allow; math.MaxInt64 if neither says.
+// Limit is the bytes of memory that the process may use: the least of what Go was told and what the control groups
+// of the process allow; math.MaxInt64 if neither says.
 func Limit() int64 { return min(debug.SetMemoryLimit(-1), groupLimit()) }
 
-// The queries that wait at one time, for an upstream or in a plugin that may wait: one for each PerWaiter bytes, within these bounds.
+// The queries that wait at one time, for an upstream or in a plugin that may wait: one for each PerWaiter bytes,
+// within these bounds.
 const (
 	MinWaiting = 1024
 	MaxWaiting = 65536
@@ -30,8 +32,8 @@ const (
 // Waiting is how many queries may wait at one time with so many bytes of memory.
 func Waiting(limit int64) int { return int(min(MaxWaiting, max(MinWaiting, limit/PerWaiter))) }
 
-// The open connections of one TCP or TLS listener: one for each PerConnection bytes, within these bounds, so that idle ones, which take some
-// 20 KiB each, leave most of it to others.
+// The open connections of one TCP or TLS listener: one for each PerConnection bytes, within these bounds, so that
+// idle ones, which take some 20 KiB each, leave most of it to others.
 const (
 	MinConnections = 1024
 	MaxConnections = 16384
@@ -62,8 +64,9 @@ var groupLimit = sync.OnceValue(func() int64 {
 	return groupLimitOf("/sys/fs/cgroup", string(own))
 })
 
-// groupLimitOf is groupLimit for a process whose groups are told by own, in the form of /proc/self/cgroup, and lie below root. The limits of
-// a group hold for those below it, too. In a container the process sees its own group as the root of all.
+// groupLimitOf is groupLimit for a process whose groups are told by own, in the form of /proc/self/cgroup, and lie
+// below root. The limits of a group hold for those below it, too. In a container the process sees its own group as
+// the root of all.
 func groupLimitOf(root, own string) int64 {
 	limit := int64(math.MaxInt64)
 	for line := range strings.Lines(own) {
@@ -104,15 +107,16 @@ func readLimit(file string) int64 {
 // noLimit is more than any machine has; the first version of control groups says a number of that kind for no limit.
 const noLimit = 1 << 60
 
-// Keep tells Go to stay below 90 % of what the control groups allow, so that memory is collected before the system ends the
-// process, unless somebody has told Go another limit.
+// Keep tells Go to stay below 90 % of what the control groups allow, so that memory is collected before the system
+// ends the process, unless somebody has told Go another limit.
 var Keep = sync.OnceFunc(func() {
 	if n, ok := toKeep(groupLimit(), debug.SetMemoryLimit(-1)); ok {
 		debug.SetMemoryLimit(n)
 	}
 })
 
-// toKeep is the limit that Go is told, if it is to be told one: group is what the control groups allow, told what Go knows.
+// toKeep is the limit that Go is told, if it is to be told one: group is what the control groups allow, told what
+// Go knows.
 func toKeep(group, told int64) (int64, bool) {
 	return group / 10 * 9, group < math.MaxInt64 && told == math.MaxInt64
 }

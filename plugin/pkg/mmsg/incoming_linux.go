@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Incoming is memory for a batch of datagrams that are received. What most have lies near together, so that the processor's
-// caches hold it; the rest of a long one is read into pages that are touched for nothing else.
+// Incoming is memory for a batch of datagrams that are received. What most have lies near together, so that the
+// processor's caches hold it; the rest of a long one is read into pages that are touched for nothing else.
 type Incoming struct {
 	headers  [Batch]Header
 	vecs     [Batch][2]unix.Iovec
@@ -26,8 +26,8 @@ type Incoming struct {
 // ControlSpace is the room for a packet's control message with an address; IPv6's is the longer.
 const ControlSpace = unix.SizeofCmsghdr + (unix.SizeofInet6Pktinfo+7)&^7
 
-// NewIncoming makes memory for datagrams of up to most octets, of which the first near lie together; that is best no power of two, or
-// the begins of all would share cache lines.
+// NewIncoming makes memory for datagrams of up to most octets, of which the first near lie together; that is best
+// no power of two, or the begins of all would share cache lines.
 func NewIncoming(near, most int) *Incoming {
 	in := &Incoming{nearSize: near, restSize: most - near, near: make([]byte, Batch*near)}
 	var err error
@@ -70,8 +70,8 @@ func (in *Incoming) Close() error {
 	return unix.Munmap(mapped)
 }
 
-// Receive reads what the socket has, a batch at most. The error is EAGAIN if it has nothing, else what the system says of the
-// socket.
+// Receive reads what the socket has, a batch at most. The error is EAGAIN if it has nothing, else what the system
+// says of the socket.
 func (in *Incoming) Receive(fd uintptr) (n int, e syscall.Errno) {
 	for i := range in.headers {
 		if in.names != nil {
@@ -84,8 +84,8 @@ func (in *Incoming) Receive(fd uintptr) (n int, e syscall.Errno) {
 	return receive(fd, in.headers[:])
 }
 
-// Datagram is what was received as number i. It is good until the next Receive, a long one until the next call of Datagram, and may be
-// changed.
+// Datagram is what was received as number i. It is good until the next Receive, a long one until the next call of
+// Datagram, and may be changed.
 func (in *Incoming) Datagram(i int) []byte {
 	n := int(in.headers[i].N)
 	if n <= in.nearSize {

@@ -7,27 +7,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outgoing is a batch of datagrams to be sent, from memory that others own until then. The zero value is an empty one. It must not be
-// copied, and one goroutine at a time may use it.
+// Outgoing is a batch of datagrams to be sent, from memory that others own until then. The zero value is an empty
+// one. It must not be copied, and one goroutine at a time may use it.
 type Outgoing struct {
 	headers [Batch]Header
 	vecs    [Batch]unix.Iovec
 	n       int
 	sent    int
 
-	// Together has the datagrams go to the kernel as few messages, which it cuts apart, or a device does (UDP generic segmentation
-	// offload): one of several that are sent so costs half of one that is sent alone. All are for the peer that the socket is connected to.
-	// What reads packets below the sockets of the same machine, such as captures, may see them uncut.
+	// Together has the datagrams go to the kernel as few messages, which it cuts apart, or a device does (UDP
+	// generic segmentation offload): one of several that are sent so costs half of one that is sent alone. All are
+	// for the peer that the socket is connected to. What reads packets below the sockets of the same machine, such
+	// as captures, may see them uncut.
 	Together bool
-	// Refused says that the system did not do that. It would do so again, as some devices cannot cut, nor can what is to be encrypted.
+	// Refused says that the system did not do that. It would do so again, as some devices cannot cut, nor can what
+	// is to be encrypted.
 	Refused bool
 
 	plan    *plan // nil if nothing ever went together
 	planned bool  // the batch goes by it
 }
 
-// Add puts b, which is not empty, into the batch and returns its header, to which the address and the control message go if the
-// socket needs them. There must be room, of which Batch is all.
+// Add puts b, which is not empty, into the batch and returns its header, to which the address and the control
+// message go if the socket needs them. There must be room, of which Batch is all.
 func (o *Outgoing) Add(b []byte) *Header {
 	h, v := &o.headers[o.n], &o.vecs[o.n]
 	v.Base = unsafe.SliceData(b)
@@ -54,8 +56,8 @@ func (o *Outgoing) Number(i int) int {
 func (o *Outgoing) Datagram(i int) []byte { return unsafe.Slice(o.vecs[i].Base, o.vecs[i].Len) }
 func (o *Outgoing) Header(i int) *Header  { return &o.headers[i] }
 
-// Send sends what was not sent before. An error is what the system says of the next one, EAGAIN that the socket takes no
-// more now.
+// Send sends what was not sent before. An error is what the system says of the next one, EAGAIN that the socket
+// takes no more now.
 func (o *Outgoing) Send(fd uintptr) syscall.Errno {
 	if o.Together && o.n > 1 && o.sent == 0 && !o.planned && canSegment() {
 		o.arrange()

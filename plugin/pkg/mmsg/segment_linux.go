@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestSegment is how long datagrams may be that go together. Linux believes in no path MTU below 552 octets, so what is cut
-// into these fits any.
+// longestSegment is how long datagrams may be that go together. Linux believes in no path MTU below 552 octets, so
+// what is cut into these fits any.
 const longestSegment = 500
 
 // segmentSpace is the length of the control message that says how long the datagrams are.
 const segmentSpace = unix.SizeofCmsghdr + 8
 
-// canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18: one that does not would send a message
-// uncut.
+// canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18: one that does not would send a
+// message uncut.
 var canSegment = sync.OnceValue(func() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -38,7 +38,8 @@ type plan struct {
 	sent     int // messages
 }
 
-// arrange plans which datagrams go together: those of one length, and a shorter one behind them. So the longest go first.
+// arrange plans which datagrams go together: those of one length, and a shorter one behind them. So the longest go
+// first.
 func (o *Outgoing) arrange() {
 	if o.plan == nil {
 		o.plan = new(plan)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set is descriptors of which one goroutine waits for any that has something to read. Go's poller knows none of them, but
-// the set's own, epoll's: so an idle one costs no goroutine and no stack, and what one goroutine reads by turns it finds
-// without a switch to another.
+// Set is descriptors of which one goroutine waits for any that has something to read. Go's poller knows none of
+// them, but the set's own, epoll's: so an idle one costs no goroutine and no stack, and what one goroutine reads by
+// turns it finds without a switch to another.
 //
 // Add and Remove may be called from any goroutine, the others from the one that reads.
 type Set[T comparable] struct {
@@ -50,7 +50,8 @@ func NewSet[T comparable]() (*Set[T], error) {
 	return s, nil
 }
 
-// Add makes Poll return v when fd has something to read. The index is for Remove. An error is os.ErrClosed, or the system's.
+// Add makes Poll return v when fd has something to read. The index is for Remove. An error is os.ErrClosed, or the
+// system's.
 func (s *Set[T]) Add(fd int, v T) (index int32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +81,8 @@ func (s *Set[T]) control(fd int, index int32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: index}))
 }
 
-// Remove forgets what Add returned index for. The descriptor is closed after it, and so leaves epoll, too. After Close it does
-// nothing.
+// Remove forgets what Add returned index for. The descriptor is closed after it, and so leaves epoll, too. After
+// Close it does nothing.
 func (s *Set[T]) Remove(index int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

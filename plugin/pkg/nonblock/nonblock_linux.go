@@ -68,8 +68,8 @@ func (c *tcpConn) Write(p []byte) (int, error) {
 // CloseWrite closes our side, so that the peer reads that no more comes.
 func (c *tcpConn) CloseWrite() error { return c.tcp.CloseWrite() }
 
-// do reads into p, or writes it, and returns how many octets went. An error is the system's, or what the poller says, such as
-// that a deadline is over.
+// do reads into p, or writes it, and returns how many octets went. An error is the system's, or what the poller
+// says, such as that a deadline is over.
 func (h *half) do(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

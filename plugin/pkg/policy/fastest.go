@@ -19,9 +19,9 @@ type Measuring interface {
 	OrderBy(dst []int, n int, t Timed) []int
 }
 
-// Fastest mostly takes the upstream first that replies soonest: an upstream's chance falls with the third power of its time, so that
-// equal ones share the load, one that takes twice as long gets an eighth of it, and none is ever forgotten, lest it became
-// quick. Behind it come the others, the quickest first.
+// Fastest mostly takes the upstream first that replies soonest: an upstream's chance falls with the third power of
+// its time, so that equal ones share the load, one that takes twice as long gets an eighth of it, and none is ever
+// forgotten, lest it became quick. Behind it come the others, the quickest first.
 type Fastest struct {
 	chance func() float64 // from 0 to 1; nil is math/rand's
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Latency is how long one upstream took to reply, of late: on the whole, and at the slow end. Old replies count less and less. Any
-// number of goroutines may use it; none waits for another. The zero Latency knows nothing yet.
+// Latency is how long one upstream took to reply, of late: on the whole, and at the slow end. Old replies count
+// less and less. Any number of goroutines may use it; none waits for another. The zero Latency knows nothing yet.
 type Latency struct {
 	smooth  atomic.Int64 // nanoseconds; 0 is unknown
 	slow    atomic.Int64 // 95 % of the replies took less; 0 is unknown

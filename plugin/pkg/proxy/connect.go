@@ -18,9 +18,9 @@ type Options struct {
 	HCDomain           string // the name that health checks ask for
 }
 
-// Connect asks state's query and waits for the reply, which has the query's id. It returns the address the query was sent from and
-// the protocol, "udp" or "tcp". Plain DNS goes over the client's protocol, unless opts say otherwise. When ctx ends, so
-// does the waiting.
+// Connect asks state's query and waits for the reply, which has the query's id. It returns the address the query
+// was sent from and the protocol, "udp" or "tcp". Plain DNS goes over the client's protocol, unless opts say
+// otherwise. When ctx ends, so does the waiting.
 //
 // A query that cannot be packed is an error of github.com/miekg/dns; see Begin for all others.
 func (p *Proxy) Connect(ctx context.Context, state request.Request, opts Options) (*dns.Msg, net.Addr, string, error) {

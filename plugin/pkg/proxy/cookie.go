@@ -11,8 +11,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// cookies is what this side and one upstream know each other by (RFC 7873 §5.1): a random client cookie, and the server cookie
-// that the upstream gave for it. An upstream of plain DNS is shown them with the queries whose owners say so.
+// cookies is what this side and one upstream know each other by (RFC 7873 §5.1): a random client cookie, and the
+// server cookie that the upstream gave for it. An upstream of plain DNS is shown them with the queries whose owners
+// say so.
 type cookies struct {
 	client [clientCookieLen]byte // never changes
 	server atomic.Pointer[[]byte]
@@ -64,8 +65,8 @@ func (c *cookies) show(x *Exchange) {
 	s.query, x.Query = b, b
 }
 
-// known reports whether b, a reply to s with an OPT record at opt, comes from who was shown the cookies (RFC 7873 §5.3), and keeps
-// the server cookie that it has.
+// known reports whether b, a reply to s with an OPT record at opt, comes from who was shown the cookies (RFC 7873
+// §5.3), and keeps the server cookie that it has.
 func (c *cookies) known(s *shown, b []byte, opt int) bool {
 	data, ok := option(b, opt, wire.OptionCookie)
 	if !ok {
@@ -91,8 +92,9 @@ func (c *cookies) known(s *shown, b []byte, opt int) bool {
 // forget lets the next reply come without a server cookie: an upstream may stop giving them.
 func (c *cookies) forget() { c.server.Store(nil) }
 
-// refusedCookie reports whether the upstream says that x's cookie is bad, in a reply that has a better one. x is then asked again,
-// with that one, over TCP if need be (RFC 7873 §5.3), and ends in an error if that does not help either.
+// refusedCookie reports whether the upstream says that x's cookie is bad, in a reply that has a better one. x is
+// then asked again, with that one, over TCP if need be (RFC 7873 §5.3), and ends in an error if that does not help
+// either.
 func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 	if x.shown == nil || facts.Rcode != dns.RcodeBadCookie {
 		return false

@@ -19,7 +19,7 @@ import (
 type Exchange struct {
 	Query    []byte        // a packed query with one question, uncompressed; its id is overwritten
 	Stream   bool          // ask over TCP, if the upstream is one of plain DNS
-	Cookie   bool          // show the upstream's own cookie, if it is one of plain DNS; Query has an OPT record without one
+	Cookie   bool          // show the cookie of an upstream of plain DNS; Query has an OPT record without one
 	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
@@ -57,7 +57,8 @@ type Ender interface {
 	EndExchange(x *Exchange)
 }
 
-// carrier is a socket, connection or client that exchanges are under way on. Its methods are called with the engine's lock held.
+// carrier is a socket, connection or client that exchanges are under way on. Its methods are called with the
+// engine's lock held.
 type carrier interface {
 	// late is the error of x, whose time is over.
 	late(x *Exchange) error
@@ -74,7 +75,8 @@ type carrier interface {
 // Errors are those of package net (timeouts are os.ErrDeadlineExceeded), of crypto/tls, and those of this package.
 func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
 
-// BeginIn is Begin for a caller who is in a lane: what goes out over UDP does so when its batch is over. lane may be nil.
+// BeginIn is Begin for a caller who is in a lane: what goes out over UDP does so when its batch is over. lane may
+// be nil.
 func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
 	e := &p.engine
 	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Lane = nil, Facts{}, nil, nil, "", 0, nil

@@ -195,7 +195,8 @@ func replies(b, query []byte) bool {
 	return len(b) >= wire.HeaderLen && b[0] == query[0] && b[1] == query[1] && b[2]&(wire.FlagQR>>8) != 0
 }
 
-// Down reports whether more than maxfails health checks failed since the upstream was heard of; with 0 it is never down.
+// Down reports whether more than maxfails health checks failed since the upstream was heard of; with 0 it is never
+// down.
 func (p *Proxy) Down(maxfails uint32) bool { return maxfails > 0 && p.fails.Load() > maxfails }
 
 // Fails is how many health checks failed since the upstream was heard of.

@@ -9,16 +9,17 @@ import (
 	"github.com/miekg/dns"
 )
 
-// HopByHop reports whether an option concerns two neighbours only: cookies (RFC 7873), the idle time of a connection (RFC 7828) and
-// padding (RFC 7830). Who forwards neither passes them on nor hands them back.
+// HopByHop reports whether an option concerns two neighbours only: cookies (RFC 7873), the idle time of a
+// connection (RFC 7828) and padding (RFC 7830). Who forwards neither passes them on nor hands them back.
 func HopByHop(code uint16) bool {
 	return code == wire.OptionCookie || code == wire.OptionKeepalive || code == wire.OptionPadding
 }
 
 const optFixed = 11 // octets of an OPT record before its options
 
-// CutHopByHop cuts cookie, keepalive and padding out of the OPT record of a packed query, in place, and reports whether there was a
-// cookie. Names behind the OPT record must not be compressed. A query without any comes back as it is.
+// CutHopByHop cuts cookie, keepalive and padding out of the OPT record of a packed query, in place, and reports
+// whether there was a cookie. Names behind the OPT record must not be compressed. A query without any comes back as
+// it is.
 func CutHopByHop(query []byte) (cut []byte, cookie bool) {
 	return cutOptions(query, findOPT(query))
 }
@@ -78,7 +79,7 @@ func repacked(b []byte) []byte {
 		return b
 	}
 	opt.Option, m.Compress = kept, true
-	m.Extra = append(slices.DeleteFunc(m.Extra, func(rr dns.RR) bool { return rr == opt }), opt) // where it is least trouble
+	m.Extra = append(slices.DeleteFunc(m.Extra, func(rr dns.RR) bool { return rr == opt }), opt)
 	if p, err := m.Pack(); err == nil {
 		return p
 	}
@@ -124,7 +125,8 @@ func option(b []byte, opt int, code uint16) (data []byte, ok bool) {
 	return e.Option(code)
 }
 
-// findOPT is where the first OPT record of a message with one question begins, 0 if there is none or something before it is odd.
+// findOPT is where the first OPT record of a message with one question begins, 0 if there is none or something
+// before it is odd.
 func findOPT(b []byte) int {
 	if len(b) < wire.HeaderLen {
 		return 0

@@ -12,7 +12,8 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) with TLS settings cfg. It dials on the socket of the QUIC pool.
+// http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) with TLS settings cfg. It dials on the socket of
+// the QUIC pool.
 func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	q := &p.engine.quic
 	return &http.Client{Transport: &http3.Transport{
@@ -53,7 +54,8 @@ func (p *Proxy) fetchAgain(ctx context.Context, method string, query []byte, buf
 	return p.fetch(ctx, method, query, buf)
 }
 
-// closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a complaint.
+// closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a
+// complaint.
 func closedHTTP(err error) bool {
 	var h *http3.Error
 	if errors.As(err, &h) {

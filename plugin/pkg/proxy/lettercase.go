@@ -7,12 +7,12 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// flips is which octets of a question's name have another case than its owner wrote, a bit each. Who wants to forge a reply over UDP
-// has to guess them beside port and id (draft-vixie-dnsext-dns0x20); the upstream repeats them.
+// flips is which octets of a question's name have another case than its owner wrote, a bit each. Who wants to forge
+// a reply over UDP has to guess them beside port and id (draft-vixie-dnsext-dns0x20); the upstream repeats them.
 type flips [(wire.MaxName + 7) / 8]byte
 
-// RandomizeCase makes queries over UDP have letters of random case, which their replies must repeat. The owner of the query
-// gets the reply with its own letters. It belongs before the first query.
+// RandomizeCase makes queries over UDP have letters of random case, which their replies must repeat. The owner of
+// the query gets the reply with its own letters. It belongs before the first query.
 func (p *Proxy) RandomizeCase() { p.randomCase = true }
 
 // mix gives the name of query, which is as its owner wrote it, letters of random case.
@@ -55,8 +55,8 @@ func (f *flips) undo(b []byte) {
 	}
 }
 
-// undoReply gives b, the reply to query, which is mixed, the letters back: in the question, and in all owners that are the same
-// name in full.
+// undoReply gives b, the reply to query, which is mixed, the letters back: in the question, and in all owners that
+// are the same name in full.
 func (f *flips) undoReply(b, query []byte) {
 	name := query[wire.HeaderLen : wire.HeaderLen+wire.NameLen(query[wire.HeaderLen:])]
 	off := wire.HeaderLen + len(name) + 4

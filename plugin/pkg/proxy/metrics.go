@@ -83,8 +83,9 @@ func (c *counts) begin(p *Proxy) {
 	}
 }
 
-// miss counts a query for which a socket or connection was opened. From the second one on there could have been a hit, so hits are
-// counted from then on, with 0 if there was none: over UDP most queries have a socket of their own.
+// miss counts a query for which a socket or connection was opened. From the second one on there could have been a
+// hit, so hits are counted from then on, with 0 if there was none: over UDP most queries have a socket of their
+// own.
 func (c *counts) miss(k kind) {
 	if c.misses.known(k) {
 		c.hits.get(k)

@@ -24,9 +24,9 @@ func (c *persistConn) stack() int {
 	return 0
 }
 
-// Dial is a connection over proto, "udp", "tcp" or "tcp-tls": the one that is idle for longest, so that ports change as much as
-// they can, or else a new one. cached tells which; a cached one may turn out to be closed by the other side. With a TLS
-// configuration, and for an upstream of TLS, all are of TLS.
+// Dial is a connection over proto, "udp", "tcp" or "tcp-tls": the one that is idle for longest, so that ports
+// change as much as they can, or else a new one. cached tells which; a cached one may turn out to be closed by the
+// other side. With a TLS configuration, and for an upstream of TLS, all are of TLS.
 func (t *Transport) Dial(proto string) (conn *persistConn, cached bool, err error) {
 	k := viaUDP
 	switch {

@@ -1,4 +1,5 @@
-// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC (RFC 9250).
+// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC
+// (RFC 9250).
 //
 //	                 ┌─▶ udp.go     many sockets: a random id for each query, a random port for each batch
 //	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
@@ -13,8 +14,8 @@
 // UDP are read by the loop that served the query, if it watches for others (wire.Watcher), else by one reader for all
 // sockets; only HTTP and QUIC, which other people's code speaks, have a goroutine for each query under way.
 //
-// health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it has an answer.
-// Any reply to a query says that the upstream is well.
+// health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it
+// has an answer. Any reply to a query says that the upstream is well.
 //
 // All methods may be called from any number of goroutines; the Set methods belong before the first query. Sockets and
 // goroutines begin with the first query, and Stop waits until the last of them is gone. A Transport with its

@@ -60,8 +60,9 @@ const (
 // errQUICReply is the error of a stream whose octets are no message.
 var errQUICReply = errors.New("quic: the stream ended before the reply did")
 
-// ask asks query, whose id is 0 (RFC 9250 §4.2.1), on a stream of its own and reads the reply into buf. got is told when there is a
-// stream. A connection that the upstream closed while it was idle costs a second try, of which nobody learns.
+// ask asks query, whose id is 0 (RFC 9250 §4.2.1), on a stream of its own and reads the reply into buf. got is told
+// when there is a stream. A connection that the upstream closed while it was idle costs a second try, of which
+// nobody learns.
 func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
 	for again := false; ; again = true {
 		l, open, err := q.get(ctx)

@@ -23,8 +23,8 @@ type sockets interface {
 type socket interface {
 	// send sends b, without waiting.
 	send(b []byte) error
-	// sendAll sends a batch of maxRun at most, or what is left of it, and returns how many it could send. An error is about the
-	// next one, which is left out if sendAll is called again.
+	// sendAll sends a batch of maxRun at most, or what is left of it, and returns how many it could send. An error
+	// is about the next one, which is left out if sendAll is called again.
 	sendAll(*datagrams) (int, error)
 	// close closes the socket. It does not wait for a receiver that is just being told something.
 	close()
@@ -35,7 +35,8 @@ type socket interface {
 type receiver interface {
 	// now is the present time, which received wants to know: there may be many datagrams that came at one time.
 	now() int64
-	// received gets datagrams, which are good until it returns and may be changed; then all is empty. lane is the caller's, nil if it is in none.
+	// received gets datagrams, which are good until it returns and may be changed; then all is empty. lane is the
+	// caller's, nil if it is in none.
 	received(s *udpSocket, all *batch, lane *wire.Lane, now int64)
 	// failed is told that an ICMP message or the like came.
 	failed(s *udpSocket, err error)

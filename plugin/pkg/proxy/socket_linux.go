@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollSockets reads any number of sockets. The goroutine of a lane reads those that were opened in it; one of its own reads
-// the others.
+// epollSockets reads any number of sockets. The goroutine of a lane reads those that were opened in it; one of its
+// own reads the others.
 type epollSockets struct {
 	to    receiver
 	set   *mmsg.Set[wire.Readable]
@@ -197,7 +197,8 @@ func (e *epollSocket) send(b []byte) error {
 	return nil
 }
 
-// again reports whether a datagram was not sent for a reason that is none of its own: the first one is about an earlier datagram.
+// again reports whether a datagram was not sent for a reason that is none of its own: the first one is about an
+// earlier datagram.
 func again(errno syscall.Errno) bool { return errno == unix.ECONNREFUSED || errno == unix.EINTR }
 
 // datagrams is a batch to be sent.

@@ -7,9 +7,10 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 )
 
-// together decides whether queries for an upstream that leave from one port at one time go to the kernel together. There are receivers that are not up to it, such as network stacks of sandboxes: an upstream that
-// answers nothing of two batches, though it answers queries that go alone, is asked by single ones for a while. It is guarded by the
-// engine's lock.
+// together decides whether queries for an upstream that leave from one port at one time go to the kernel together.
+// There are receivers that are not up to it, such as network stacks of sandboxes: an upstream that answers nothing
+// of two batches, though it answers queries that go alone, is asked by single ones for a while. It is guarded by
+// the engine's lock.
 type together struct {
 	last    uint32 // the number of the last batch that went together
 	lost    uint32 // that of the last one of which a query was lost

@@ -9,9 +9,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long as more may
-// be opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id. A socket that has carried
-// wornOut is closed, so that ports change however busy they are.
+// udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long
+// as more may be opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id. A
+// socket that has carried wornOut is closed, so that ports change however busy they are.
 type udpPool struct {
 	make    func(receiver) (sockets, error) // newSockets
 	sockets sockets
@@ -97,8 +97,8 @@ func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
 	}
 }
 
-// socketFor is a socket that takes x: a new one, or if there are enough, any one of those that are read where x was begun. mu is
-// held, but not all the time.
+// socketFor is a socket that takes x: a new one, or if there are enough, any one of those that are read where x was
+// begun. mu is held, but not all the time.
 func (e *engine) socketFor(x *Exchange, later *unsent, lane *wire.Lane) (*udpSocket, error) {
 	if e.stopped {
 		return nil, errStopped
@@ -205,7 +205,8 @@ type arrival struct {
 	x *Exchange // taken; nil if it is none
 }
 
-// received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are found first, all at once.
+// received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
+// found first, all at once.
 func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) {
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]

@@ -8,8 +8,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// workerPool is the goroutines that wait for a library, which has no asynchronous side: as many as queries are under way,
-// each of them for many queries.
+// workerPool is the goroutines that wait for a library, which has no asynchronous side: as many as queries are
+// under way, each of them for many queries.
 type workerPool struct {
 	jobs    chan *Exchange // as long as there may be workers
 	idle    int

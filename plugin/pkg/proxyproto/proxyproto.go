@@ -1,11 +1,12 @@
-// Package proxyproto reads PROXY protocol headers, version 2, in front of UDP datagrams, so that queries relayed by a load
-// balancer are seen as those of their clients.
+// Package proxyproto reads PROXY protocol headers, version 2, in front of UDP datagrams, so that queries relayed by
+// a load balancer are seen as those of their clients.
 //
 //	client ──▶ proxy ──▶ [header: from client][query] ──ReadFrom──▶ query, *Addr{client, proxy}
 //	client ◀── proxy ◀──────────────[reply]──────────◀──WriteTo──── reply, *Addr
 //
 // The protocol is at https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt; types and policies are those of
-// github.com/pires/go-proxyproto, which has the same for TCP. Start at PacketConn; who reads datagrams by himself asks its Open.
+// github.com/pires/go-proxyproto, which has the same for TCP. Start at PacketConn; who reads datagrams by himself
+// asks its Open.
 package proxyproto
 
 import (
@@ -119,9 +120,9 @@ func (c *PacketConn) SetWriteBuffer(bytes int) error {
 	return nil
 }
 
-// Open decides about one datagram from peer, for who reads datagrams by himself: what there is to read of it, and who is the client; that is
-// peer if no proxy has told another one. It reports false if the datagram is to be dropped; that has been logged then, where
-// there was a reason. payload is a part of datagram.
+// Open decides about one datagram from peer, for who reads datagrams by himself: what there is to read of it, and
+// who is the client; that is peer if no proxy has told another one. It reports false if the datagram is to be
+// dropped; that has been logged then, where there was a reason. payload is a part of datagram.
 func (c *PacketConn) Open(datagram []byte, peer netip.AddrPort, now time.Time) (payload []byte, client netip.AddrPort, ok bool) {
 	addr := net.UDPAddrFromAddrPort(peer)
 	payload, client, err := c.decide(datagram, addr, now)

@@ -14,7 +14,8 @@ import (
 )
 
 // Facts are what can be told about one query and its reply. They may be filled in by hand; SetRequest or SetQuery
-// does it for a query, SetRecorder or SetReply for its reply. SetRequest and SetQuery keep memory of what they are given.
+// does it for a query, SetRecorder or SetReply for its reply. SetRequest and SetQuery keep memory of what they are
+// given.
 type Facts struct {
 	ID          uint16
 	Opcode      int
@@ -89,7 +90,8 @@ func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	f.Reply.Rcode = w.Rcode()
 }
 
-// SetTaken is SetReply for a message that w holds, in reply to r, perhaps the last of several; size is the octets of all.
+// SetTaken is SetReply for a message that w holds, in reply to r, perhaps the last of several; size is the octets
+// of all.
 func (f *Facts) SetTaken(w *wire.Reply, r *dns.Msg, size int, took time.Duration) {
 	f.Reply = Reply{Over: true, Duration: took, Rcode: w.Rcode(), Len: size}
 	f.Reply.setHeld(w, headerFlags(&r.MsgHdr)&(wire.FlagRD|wire.FlagCD))

@@ -177,8 +177,8 @@ func appendDuration(b []byte, f *Facts) []byte {
 	return append(strconv.AppendFloat(b, f.Reply.Duration.Seconds(), 'f', -1, 64), 's')
 }
 
-// appendFraction appends n thousand millionths, of which there are fewer than that and at least one. So few digits are those of the
-// floating point number, too.
+// appendFraction appends n thousand millionths, of which there are fewer than that and at least one. So few digits
+// are those of the floating point number, too.
 func appendFraction(b []byte, n uint32) []byte {
 	var digits [9]byte
 	last := 0

@@ -13,7 +13,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-// config opens plain TCP sockets: listeners of Multipath TCP, which Go takes by default, know only a part of the options.
+// config opens plain TCP sockets: listeners of Multipath TCP, which Go takes by default, know only a part of the
+// options.
 var config = func() net.ListenConfig {
 	c := net.ListenConfig{Control: control}
 	c.SetMultipathTCP(false)

@@ -28,18 +28,18 @@ func New() *Upstream { return &Upstream{} }
 // MaxLoops is how often a question may come back to a plugin over aliases.
 const MaxLoops = 8
 
-// Again is ctx for a question that the query of ctx leads to, one that comes back once more. It reports false if the query itself has come
-// back more than most times.
+// Again is ctx for a question that the query of ctx leads to, one that comes back once more. It reports false if
+// the query itself has come back more than most times.
 func Again(ctx context.Context, most int) (again context.Context, ok bool) {
 	loops, _ := ctx.Value(plugin.LoopKey{}).(int)
 	return context.WithValue(ctx, plugin.LoopKey{}, loops+1), loops <= most
 }
 
-// Lookup asks the server for name and typ, in class IN, on the calling goroutine. The question goes out as state's client would
-// ask it: with its address, header bits and OPT record.
+// Lookup asks the server for name and typ, in class IN, on the calling goroutine. The question goes out as state's
+// client would ask it: with its address, header bits and OPT record.
 //
-// The reply belongs to the caller. It is nil, without an error, if the chain wrote none. It is an error if ctx is not that of
-// a query of a server.
+// The reply belongs to the caller. It is nil, without an error, if the chain wrote none. It is an error if ctx is
+// not that of a query of a server.
 func (u *Upstream) Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error) {
 	server := plugin.ServerFrom(ctx)
 	if server == nil {

@@ -57,7 +57,7 @@ func (s *surveyor) record(off int) int {
 func (s *surveyor) names(typ uint16, off, end int) (lead, names int) {
 	rdata := s.msg[off:end]
 	switch typ {
-	case TypeNS, TypeCNAME, TypePTR, TypeDNAME, 3, 4, 7, 8, 9, 23, 30, 47, 249, 250: // MD MF MB MG MR NSAP-PTR NXT NSEC TKEY TSIG
+	case TypeNS, TypeCNAME, TypePTR, TypeDNAME, 3, 4, 7, 8, 9, 23, 30, 47, 249, 250: // MD MF MB ... TSIG
 		return 0, 1
 	case TypeSOA, 14, 17, 58: // MINFO RP TALINK
 		return 0, 2

@@ -44,8 +44,8 @@ func (q *Query) cookieForReply() []byte {
 // optionHead is the octets of an option before its data.
 const optionHead = 4
 
-// withoutCookies takes COOKIE options out of b, in its place: they are between a client and who answers it, whatever somebody further
-// away has put in.
+// withoutCookies takes COOKIE options out of b, in its place: they are between a client and who answers it,
+// whatever somebody further away has put in.
 func withoutCookies(b []byte) []byte {
 	kept := 0
 	for at := 0; at+optionHead <= len(b); {

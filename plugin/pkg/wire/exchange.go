@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Exchange is something that a query waits for without a goroutine: a question sent upstream, or another query's answer.
+// Exchange is something that a query waits for without a goroutine: a question sent upstream, or another query's
+// answer.
 type Exchange interface {
 	// Then calls r.Resume when the exchange has ended, once: at once if it has, else from the goroutine that ends it.
 	Then(r Resumer)
@@ -20,20 +21,21 @@ type Resumer interface {
 // LaneResumer is a Resumer that can go on in the batch of the goroutine that ends the exchange.
 type LaneResumer interface {
 	Resumer
-	// ResumeIn is Resume for a caller who is in a lane, and will leave it soon. It reports whether the exchange is of no use any more
-	// to who has waited.
+	// ResumeIn is Resume for a caller who is in a lane, and will leave it soon. It reports whether the exchange is
+	// of no use any more to who has waited.
 	ResumeIn(l *Lane) (done bool)
 }
 
-// OwnedExchange is an Exchange that is used again when all that waited for it are done with it, among them the query that began it.
+// OwnedExchange is an Exchange that is used again when all that waited for it are done with it, among them the
+// query that began it.
 type OwnedExchange interface {
 	Exchange
 	// ThenOwner is Then for that query.
 	ThenOwner(r Resumer)
 }
 
-// Ending is the part of an Exchange that tells those who wait for it. The zero Ending has not ended. Any number of goroutines
-// may call its methods.
+// Ending is the part of an Exchange that tells those who wait for it. The zero Ending has not ended. Any number of
+// goroutines may call its methods.
 type Ending struct {
 	over    atomic.Bool
 	mu      sync.Mutex
@@ -69,8 +71,8 @@ func (e *Ending) then(r Resumer, owner bool) {
 // End ends the exchange and resumes those who wait for it. It is called once.
 func (e *Ending) End() { e.EndIn(nil) }
 
-// EndIn is End for a caller who is in a lane, in which those who wait may go on; nil is none. It reports whether who began the exchange
-// has waited for it, and all who did are done with it: then nobody knows it any more.
+// EndIn is End for a caller who is in a lane, in which those who wait may go on; nil is none. It reports whether
+// who began the exchange has waited for it, and all who did are done with it: then nobody knows it any more.
 func (e *Ending) EndIn(l *Lane) (done bool) {
 	e.mu.Lock()
 	e.over.Store(true)
@@ -110,7 +112,8 @@ func (q *Query) Wait(r Resumer) {
 	q.awaited.Then(r)
 }
 
-// JustCame reports whether q is served as it came, in a lane and without having waited: then it is still the time that Arrival says.
+// JustCame reports whether q is served as it came, in a lane and without having waited: then it is still the time
+// that Arrival says.
 func (q *Query) JustCame() bool { return q.lane != nil && q.awaited == nil && !q.Arrival.IsZero() }
 
 // Awaited is the exchange that q was parked on and that has ended, nil on a first run. Before a plugin waits for

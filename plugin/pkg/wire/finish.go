@@ -26,8 +26,8 @@ func endOf(q *Query, size uint16) End {
 	}
 }
 
-// AppendFinished appends to b the message as Finish would return it, and does not end it: for those who tell what is about
-// to be sent. It appends nothing if w holds no message.
+// AppendFinished appends to b the message as Finish would return it, and does not end it: for those who tell what
+// is about to be sent. It appends nothing if w holds no message.
 func (w *Reply) AppendFinished(b []byte, q *Query, size uint16) []byte {
 	if w.state != message {
 		return b
@@ -119,9 +119,9 @@ func (w *Reply) header(id, flags uint16) {
 	}
 }
 
-// fit makes the message at most limit octets long: it compresses all names as far as they can be, as the message lane
-// does, for sources write faster and leave some as they are, and leaves out records from the end. stream says that there
-// is no way that carries more.
+// fit makes the message at most limit octets long: it compresses all names as far as they can be, as the message
+// lane does, for sources write faster and leave some as they are, and leaves out records from the end. stream says
+// that there is no way that carries more.
 func (w *Reply) fit(limit int, stream bool) {
 	if !w.tight {
 		w.tighten(limit)

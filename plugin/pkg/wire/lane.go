@@ -19,10 +19,11 @@ type Lane struct {
 	watcher Watcher
 }
 
-// Watcher is the goroutine of a lane that reads descriptors of others, too, between its own batches: what comes back for a query
-// is best read where the query was served.
+// Watcher is the goroutine of a lane that reads descriptors of others, too, between its own batches: what comes
+// back for a query is best read where the query was served.
 type Watcher interface {
-	// Watch has r told when descriptor fd has something to read, until Unwatch, for which the index is. The caller is in the lane.
+	// Watch has r told when descriptor fd has something to read, until Unwatch, for which the index is. The caller
+	// is in the lane.
 	Watch(fd int, r Readable) (index int32, err error)
 	// Unwatch may be called by any goroutine. The descriptor is closed after it.
 	Unwatch(index int32)

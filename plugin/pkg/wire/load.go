@@ -9,8 +9,8 @@ import (
 // LoadMessage makes w the reply to q that msg is: the reply that came from elsewhere to a query for the same name and
 // type. Records are copied as they stand, and so are AA, TC, RA, AD, the return code and EDNS options.
 //
-// msg must be one that can be unpacked; RDATA is not checked beyond its names. LoadMessage reports false, and w is to be
-// begun anew, if msg cannot be taken over like that: with another question, an extended return code, or types
+// msg must be one that can be unpacked; RDATA is not checked beyond its names. LoadMessage reports false, and w is
+// to be begun anew, if msg cannot be taken over like that: with another question, an extended return code, or types
 // that may hide names. Those go by way of SetMsg.
 func (w *Reply) LoadMessage(q *Query, msg []byte) bool {
 	w.Begin(q)
@@ -52,7 +52,8 @@ func (w *Reply) DropOPT() {
 	w.opt, w.optFlags, w.options = 0, 0, w.options[:0]
 }
 
-// CountOPT makes PlainLen count an OPT record with the options that there are now: a plugin that writes messages would have put it in.
+// CountOPT makes PlainLen count an OPT record with the options that there are now: a plugin that writes messages
+// would have put it in.
 func (w *Reply) CountOPT() {
 	w.plain -= w.opt
 	w.opt = 11 + len(w.options)

@@ -107,7 +107,8 @@ func addrPort(a net.Addr) (ap netip.AddrPort) {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
-// EndFor is the End of a reply to r, as Msg has it, for a client that takes limit octets. The caller fills in what it knows about EDNS.
+// EndFor is the End of a reply to r, as Msg has it, for a client that takes limit octets. The caller fills in what
+// it knows about EDNS.
 func EndFor(r *dns.Msg, limit int) End {
 	e := End{ID: r.Id, Flags: uint16(r.Opcode&0xF) << 11, Limit: limit}
 	if r.Opcode == dns.OpcodeQuery {

@@ -65,7 +65,8 @@ func PackKey(key []byte) Packed {
 // Key is the key that p was packed with. It is only to be read.
 func (p *Packed) Key() []byte { return p.block[:p.keyed:p.keyed] }
 
-// leans reports whether a name that is not the owner of a record, or not all of one, is written by a pointer to the question.
+// leans reports whether a name that is not the owner of a record, or not all of one, is written by a pointer to the
+// question.
 func (w *Reply) leans() bool {
 	for i, r := range w.recs {
 		if at := int(r.Off); string(w.buf[at:at+2]) != "\xC0\x0C" && w.pointsBack(at) {

@@ -27,7 +27,7 @@ type Peer struct {
 	Client  netip.AddrPort // IPv4 is never IPv4-mapped
 	Local   netip.AddrPort // the address that the query was sent to
 	Proto   Proto
-	Limit   uint16    // largest reply that the transport carries: 65535 on streams; 0 means the client's EDNS size decides
+	Limit   uint16    // largest reply of the transport: 65535 on streams; 0: the client's EDNS size decides
 	Plain   bool      // it came over UDP or TCP, and nothing of it is known but what stands here
 	Arrival time.Time // when the query was received; monotonic
 }

@@ -117,7 +117,8 @@ func (w *Reply) SetErr(err error) { w.err = err }
 // Rcode is the return code.
 func (w *Reply) Rcode() int { return int(w.extRcode)<<4 | int(w.flags&rcodeMask) }
 
-// SetRcode sets the return code. The upper bits of one beyond 15 go to the OPT record, and get lost if the client gets none.
+// SetRcode sets the return code. The upper bits of one beyond 15 go to the OPT record, and get lost if the client
+// gets none.
 func (w *Reply) SetRcode(rcode int) {
 	w.flags = w.flags&^rcodeMask | uint16(rcode)&rcodeMask
 	w.extRcode = byte(rcode >> 4)

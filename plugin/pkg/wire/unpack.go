@@ -60,7 +60,8 @@ func UnpackMsg(packet []byte) (*dns.Msg, error) {
 	return m, m.Unpack(packet)
 }
 
-// unpackPlain reads a query that has one question, and perhaps an OPT record without options, and nothing else. It is nil for others.
+// unpackPlain reads a query that has one question, and perhaps an OPT record without options, and nothing else. It
+// is nil for others.
 func unpackPlain(packet []byte) *dns.Msg {
 	if len(packet) < HeaderLen {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Zones is the names in From that are in none of Except. All are lower-case names in wire form. A Zones may be used by any
-// number of goroutines while it does not change.
+// Zones is the names in From that are in none of Except. All are lower-case names in wire form. A Zones may be used
+// by any number of goroutines while it does not change.
 type Zones struct {
 	From   []byte
 	Except [][]byte
@@ -49,8 +49,8 @@ func (z *Zones) Cover(name []byte) bool {
 	return true
 }
 
-// Zone is the lower-case name of one zone, or of the first one of a network; all are those that text stands for, as plugin.Host
-// makes them of it.
+// Zone is the lower-case name of one zone, or of the first one of a network; all are those that text stands for, as
+// plugin.Host makes them of it.
 func Zone(text string, all []string) ([]byte, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("unable to normalize '%s'", text)

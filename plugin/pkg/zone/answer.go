@@ -13,7 +13,7 @@ const (
 	Empty                  // the name is an empty non-terminal
 	NXDomain               // the name does not exist
 	Referral               // the name is at or below a zone cut
-	External               // an alias leads to a name that the zone has nothing at, in it or out of it; see Answerer.Target
+	External               // an alias leads to a name that the zone has nothing at; see Answerer.Target
 	TooLong                // a DNAME makes a name that is too long (YXDOMAIN)
 	Broken                 // the zone's data leads nowhere
 )
@@ -152,8 +152,8 @@ func (a *Answerer) data(n Node) Result {
 	return NoData
 }
 
-// beside reports whether the type asked for is looked for though the node has a CNAME record: the CNAME itself, what a signed zone
-// has beside each (RFC 4035 §2.5), and what makes an apex; or whether all are.
+// beside reports whether the type asked for is looked for though the node has a CNAME record: the CNAME itself,
+// what a signed zone has beside each (RFC 4035 §2.5), and what makes an apex; or whether all are.
 func (a *Answerer) beside(n Node) bool {
 	switch a.qtype {
 	case wire.TypeCNAME, wire.TypeRRSIG, typeNSEC, wire.TypeANY:

@@ -73,7 +73,8 @@ func NewBuilder(origin []byte, warn func(format string, args ...any)) *Builder {
 // AllowNSEC3 makes Add take NSEC3 and NSEC3PARAM records (RFC 5155), which are an error otherwise.
 func (b *Builder) AllowNSEC3() { b.nsec3 = true }
 
-// AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no other comes.
+// AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no
+// other comes.
 func (b *Builder) AdoptSOA() { b.adopts = true }
 
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record

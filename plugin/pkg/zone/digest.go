@@ -28,9 +28,9 @@ var (
 	ErrDigestMismatch = errors.New("the ZONEMD record does not match the zone's data")
 )
 
-// Digest is the digest that a ZONEMD record holds (RFC 8976 §3.3). The ZONEMD records at the apex and their signatures do
-// not count, so it may be computed before or after they are put in; but a signed zone has to be signed before, and its
-// NSEC or NSEC3 record of the apex has to tell of the type ZONEMD already.
+// Digest is the digest that a ZONEMD record holds (RFC 8976 §3.3). The ZONEMD records at the apex and their
+// signatures do not count, so it may be computed before or after they are put in; but a signed zone has to be
+// signed before, and its NSEC or NSEC3 record of the apex has to tell of the type ZONEMD already.
 func (z *Zone) Digest(scheme, algorithm uint8) ([]byte, error) {
 	if scheme != DigestSimple {
 		return nil, fmt.Errorf("digest scheme %d is not known: must be %d (SIMPLE)", scheme, DigestSimple)

@@ -116,8 +116,8 @@ func (b *Builder) enterAll(z *Zone, places []uint32) {
 // maxPacked is up to which octets a zone is put into one piece of memory.
 const maxPacked = 4096
 
-// pack puts all of a small zone into one piece: of ten thousand of them, each is asked so seldom that what lies in several
-// places is in no cache.
+// pack puts all of a small zone into one piece: of ten thousand of them, each is asked so seldom that what lies in
+// several places is in no cache.
 func (z *Zone) pack() {
 	size := len(z.origin) + len(z.index) + len(z.chunks[0])
 	if len(z.chunks) > 1 || size > maxPacked {

@@ -15,8 +15,8 @@ type Journal struct {
 	size   int      // octets of all of them
 }
 
-// Add appends a delta. If it does not begin where the last one ends, the ones before are of no use any more, and gone. Of
-// the others the oldest go until there are at most count, of at most size octets in all.
+// Add appends a delta. If it does not begin where the last one ends, the ones before are of no use any more, and
+// gone. Of the others the oldest go until there are at most count, of at most size octets in all.
 func (j *Journal) Add(d *Delta, count, size int) {
 	if n := len(j.deltas); n > 0 && j.deltas[n-1].To != d.From {
 		j.Clear()

@@ -8,7 +8,8 @@ import (
 // NSEC or NSEC3 records in the authority section. They are noted while the answer is found and written behind
 // the SOA or NS records. Each of the functions below is one case of these RFCs.
 
-// maxProofs is how many records prove the longest way through a zone: a synthesis at each name, and a denial at the end.
+// maxProofs is how many records prove the longest way through a zone: a synthesis at each name, and a denial at the
+// end.
 const maxProofs = maxAliases + 3
 
 // prove notes the record of a node as part of the proof, once.

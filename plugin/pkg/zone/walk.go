@@ -26,9 +26,9 @@ type source interface {
 	nextSet() (prefix []byte, set RRset, ok bool)
 }
 
-// Walk goes through all records of the zone in canonical order of their owners (RFC 4034 §6.1), and by type at
-// each of them, each type's signatures behind it. The first walk through a zone sorts its names, which takes half a second
-// for a million.
+// Walk goes through all records of the zone in canonical order of their owners (RFC 4034 §6.1), and by type at each
+// of them, each type's signatures behind it. The first walk through a zone sorts its names, which takes half a
+// second for a million.
 func (z *Zone) Walk() *Walk {
 	return &Walk{origin: z.origin, source: &zoneSource{z: z, places: z.ordered()}}
 }
@@ -39,9 +39,9 @@ func (z *Zone) Transfer() *Walk {
 	return &Walk{origin: z.origin, source: &transferSource{zoneSource{z: z, places: z.ordered()}, transferSOA}}
 }
 
-// Increment goes through what changed since an earlier version, in the order of an incremental transfer (RFC 1995 §4): the SOA
-// record, the deltas, of which the last must lead to this version, the SOA record again. Without deltas it is the SOA record
-// alone, which says that nothing has.
+// Increment goes through what changed since an earlier version, in the order of an incremental transfer (RFC 1995
+// §4): the SOA record, the deltas, of which the last must lead to this version, the SOA record again. Without
+// deltas it is the SOA record alone, which says that nothing has.
 func (z *Zone) Increment(deltas []*Delta) *Walk {
 	return &Walk{origin: z.origin, source: &incrementSource{soa: z.apex.Set(wire.TypeSOA), deltas: deltas, ended: len(deltas) == 0}}
 }

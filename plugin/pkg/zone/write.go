@@ -65,7 +65,8 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 	return again
 }
 
-// pointTo makes further names point to the origin in the owner of a record, if that is the first one that they can point to.
+// pointTo makes further names point to the origin in the owner of a record, if that is the first one that they can
+// point to.
 func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
 	if a.pointer == 0 && o.Pointer == 0 {
 		if origin, ok := wire.OwnerAt(int(rec.Off)+o.Len-len(a.z.origin), len(a.z.origin)); ok {

@@ -19,8 +19,8 @@
 //   - answer a query: Answerer.Answer, the state machine of RFC 1034 §4.3.2; proof.go and nsec3.go prove denials.
 //   - read a zone in: NewBuilder, Add for each record in wire form (AddRR for dns.RR), Build.
 //   - send a zone out: Zone.Transfer and Walk.Fill, message by message; Zone.Walk for canonical order.
-//   - keep a journal: Diff makes a Delta, Journal keeps some, Zone.Increment is the transfer of what they say, Edit.Apply makes
-//     the next version of one.
+//   - keep a journal: Diff makes a Delta, Journal keeps some, Zone.Increment is the transfer of what they say,
+//     Edit.Apply makes the next version of one.
 //   - be told of new versions: Live.OnReplace.
 //   - get a zone from a primary: package fetch, whose stream.go builds versions out of transfers.
 //   - ZONEMD: Zone.Digest and Zone.VerifyDigest.

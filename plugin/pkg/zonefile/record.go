@@ -76,8 +76,8 @@ func unknownType(text []byte) error {
 	return fmt.Errorf("unknown type %q: must be a type's name, or TYPE and its number", text)
 }
 
-// setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it. A SOA record that has neither counts
-// for no time, as CoreDNS 1.14.7 reads it, and so do those behind it.
+// setTTL gives the record the TTL that it has not itself: that of $TTL, or of the record before it. A SOA record
+// that has neither counts for no time, as CoreDNS 1.14.7 reads it, and so do those behind it.
 func (p *Parser) setTTL(own bool) error {
 	r := &p.record
 	if own {

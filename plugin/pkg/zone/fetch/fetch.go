@@ -1,13 +1,14 @@
 // Package fetch gets zones from their primaries: whole (AXFR, RFC 5936), or what changed (IXFR, RFC 1995).
 //
 //	Client.Serial ──SOA query──▶ primary
-//	Client.Zone ──IXFR, AXFR──▶ primary ──messages──▶ reader ──records──▶ stream ──▶ zone.Builder or zone.Edit ──▶ zone.Zone
+//	Client.Zone ──IXFR, AXFR──▶ primary ──messages──▶ reader ──▶ stream ──▶ zone.Builder or zone.Edit ──▶ zone.Zone
 //
-// A transfer is bounded in records, octets and time, and takes effect as a whole or not at all: the result is a new version
-// of the zone, or an error that says why there is none. Signatures (TSIG, RFC 8945) are checked message by message.
+// A transfer is bounded in records, octets and time, and takes effect as a whole or not at all: the result is a new
+// version of the zone, or an error that says why there is none. Signatures (TSIG, RFC 8945) are checked message by
+// message.
 //
-// stream.go decides what a sequence of records means, and knows no sockets; conn.go has these. A Client may be used by any
-// number of goroutines. Start at Client.Zone.
+// stream.go decides what a sequence of records means, and knows no sockets; conn.go has these. A Client may be used
+// by any number of goroutines. Start at Client.Zone.
 package fetch
 
 import (
@@ -30,7 +31,8 @@ type Client struct {
 	Source  netip.Addr // where queries come from; the zero Addr leaves it to the system
 	Key     *Key       // signs queries, and has to sign the answers; nil for none
 	Limits  Limits
-	// TLS makes transfers go over TLS (RFC 9103). Without a name in it, the certificate must be for the primary's address.
+	// TLS makes transfers go over TLS (RFC 9103). Without a name in it, the certificate must be for the primary's
+	// address.
 	TLS *tls.Config
 }
 
@@ -111,8 +113,9 @@ func (c *Client) Serial(ctx context.Context, origin []byte) (uint32, error) {
 	}
 }
 
-// Zone fetches a zone. If old is not nil, only what changed since is asked for, and if that fails, the whole zone. The error is
-// ErrCurrent if the primary has old, or an older version. warn is told of single records that are left out.
+// Zone fetches a zone. If old is not nil, only what changed since is asked for, and if that fails, the whole zone.
+// The error is ErrCurrent if the primary has old, or an older version. warn is told of single records that are left
+// out.
 func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn func(format string, args ...any)) (*zone.Zone, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limits.total())
 	defer cancel()
@@ -198,7 +201,8 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	return newConn(ctx, n, c), nil
 }
 
-// secure puts TLS onto a connection. Both sides have to agree on DNS (RFC 9103 §7.1), unless the primary does not negotiate.
+// secure puts TLS onto a connection. Both sides have to agree on DNS (RFC 9103 §7.1), unless the primary does not
+// negotiate.
 func (c *Client) secure(ctx context.Context, n net.Conn) (net.Conn, error) {
 	cfg := c.TLS.Clone()
 	cfg.NextProtos = []string{"dot"}
