@@ -48,7 +48,7 @@ type Cache struct {
 	counts    sync.Map // *counts by server address
 	refreshes chan struct{}
 	flights   flights
-	prompt    prompt
+	atOnce    answeredAtOnce
 	sweeper   *sweeper // nil unless setup made the cache
 	now       func() time.Time
 	arrivals  bool // now is the time by which queries arrive
@@ -201,7 +201,7 @@ func (c *Cache) lookup(k *question, now time.Time) *entry {
 	}
 	negative, positive := c.variantFor(c.negative.get(&k.key), &k.net, now), c.variantFor(c.positive.get(&k.key), &k.net, now)
 	if negative != nil && positive != nil && negative.kind != kind(response.ServerError) {
-		switch a, b := negative.extra.reach.net.bits, positive.extra.reach.net.bits; {
+		switch a, b := negative.extra.scope.net.bits, positive.extra.scope.net.bits; {
 		case a > b:
 			positive = nil
 		case a < b:

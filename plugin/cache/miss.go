@@ -133,7 +133,7 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 func (w *ResponseWriter) judge(lane *plugin.Lane, m *dns.Msg, opt *dns.OPT, ede []byte) (treated bool) {
 	now := w.now()
 	k := w.questionOf(&lane.Query)
-	whom, fits := k.net.reachOf(ecsOf(opt))
+	whom, fits := k.net.scopeOf(ecsOf(opt))
 	w.verdict = w.classify(&lane.Reply, facts{
 		question:    &lane.Query,
 		truncated:   m.Truncated || lane.Reply.Flag(wire.FlagTC),
@@ -150,7 +150,7 @@ func (w *ResponseWriter) judge(lane *plugin.Lane, m *dns.Msg, opt *dns.OPT, ede 
 	}
 	lane.Reply.SetTTLs(w.verdict.ttl)
 	if w.verdict.store {
-		w.keep(&lane.Reply, &k, kept{verdict: w.verdict, reach: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
+		w.keep(&lane.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
 	}
 	return true
 }
@@ -184,26 +184,26 @@ func withoutOPT(rrs []dns.RR) []dns.RR {
 	return out
 }
 
-// kept is what is kept of a reply beside its records.
-type kept struct {
+// stored is what is kept of a reply beside its records.
+type stored struct {
 	verdict
-	reach    reach  // whom it is for
-	ede      []byte // extended errors
-	failed   bool   // nobody answered
-	wildcard string // the wildcard that it was made from
-	hits     int    // of the entry that it takes the place of
+	scope    ecsScope // whom it is for
+	ede      []byte   // extended errors
+	failed   bool     // nobody answered
+	wildcard string   // the wildcard that it was made from
+	hits     int      // of the entry that it takes the place of
 	cost     cost
 }
 
 // keep stores the reply that w holds as an answer to k.
-func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
+func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *counts) {
 	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
-	case what.reach.everyone && k.nets:
+	case what.scope.everyone && k.nets:
 		all := k.turned()
 		e.hash, e.about, e.forAll = all.hash, all.about, true
 	case k.nets:
-		e.more().reach = what.reach
+		e.more().scope = what.scope
 	}
 	if c.prefetch > 0 {
 		e.freq = freq.New(now)
