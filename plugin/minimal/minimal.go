@@ -106,12 +106,12 @@ func (w *shortWriter) mixed(m *dns.Msg) bool {
 
 // answers reports whether m answers the query. What cannot be read as a reply does not.
 func (w *shortWriter) answers(m *dns.Msg) bool {
-	lane, err := plugin.NewLane(w, w.query)
+	adapter, err := plugin.NewWireAdapter(w, w.query)
 	if err != nil {
 		return false
 	}
-	defer lane.Free()
-	return lane.Reply.SetMsg(m) == nil && lane.Reply.Answers(&lane.Query)
+	defer adapter.Free()
+	return adapter.Reply.SetMsg(m) == nil && adapter.Reply.Answers(&adapter.Query)
 }
 
 func hasSOA(w *wire.Reply) bool {
