@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/test/clients"
 
@@ -233,102 +232,8 @@ func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
 	}
 }
 
-func query(name string) *dns.Msg { return new(dns.Msg).SetQuestion(name, dns.TypeA) }
-
-// laneHandler does in the wire lane what the name's first label says, and tells in its answers by which way it came: the
-// last octet is 1 in the wire lane, 2 there when it waited, and 3 in the message lane.
-type laneHandler struct {
-	runs atomic.Int64
-	held chan struct{} // what queries of hold wait for
-}
-
-func (h *laneHandler) Name() string             { return "lane" }
-func (h *laneHandler) WireSelf() plugin.Handler { return h }
-
-func (h *laneHandler) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	m := new(dns.Msg).SetReply(r)
-	rr, _ := dns.NewRR(r.Question[0].Name + " 60 IN A 192.0.2.3")
-	m.Answer = []dns.RR{rr}
-	return 0, w.WriteMsg(m)
-}
-
-func (h *laneHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	h.runs.Add(1)
-	if ctx.Value(Key{}) == nil || ctx.Value(LoopKey{}) != 0 || ctx.Value(ViewKey{}) != "" {
-		panic("context")
-	}
-	waited := q.Awaited() != nil || q.MayBlock()
-	if (q.Lane() == nil) != q.MayBlock() {
-		panic("a query that may wait is on a lane")
-	}
-	last := byte(1)
-	if waited {
-		last = 2
-	}
-	switch label := string(wire.FirstLabel(q.Lower())); {
-	case label == "unpack":
-		return wire.Unpack
-	case label == "panic":
-		panic("as asked")
-	case label == "drop":
-		w.Drop()
-		return wire.Done
-	case label == "fail":
-		w.Fail(wire.Refused, errors.New("as asked"))
-		return wire.Done
-	case label == "block" && !q.MayBlock():
-		return wire.Block
-	case label == "park" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "hold" && q.Awaited() == nil:
-		q.Await(&untilClosed{h.held})
-		return wire.Park
-	case label == "parkunpack" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "parkunpack":
-		return wire.Unpack
-	case label == "parkblock" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "parkblock" && !q.MayBlock():
-		return wire.Block
-	case label == "parksame": // never ends by the same exchange
-		if q.Awaited() == nil {
-			q.Await(new(struct{ later20 }))
-		}
-		return wire.Park
-	case label == "local":
-		w.Begin(q)
-		w.Addr(wire.Answer, q.Name(), 60, q.Local.Addr())
-		return wire.Done
-	case label == "long":
-		w.Begin(q)
-		for i := range 200 {
-			w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
-		}
-		return wire.Done
-	}
-	w.Begin(q)
-	w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, last}))
-	return wire.Done
-}
-
-// later20 is an exchange that ends by itself.
-type later20 struct{}
-
-func (*later20) Then(r wire.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
-
-// untilClosed is an exchange that ends when a test says so.
-type untilClosed struct{ c <-chan struct{} }
-
-func (u *untilClosed) Then(r wire.Resumer) {
-	go func() {
-		<-u.c
-		r.Resume()
-	}()
-}
+// laneHandler tells in its answers by which way they came.
+type laneHandler = coretest.Lane
 
 // parked is how many queries of the process are parked.
 func parked() int {
@@ -336,25 +241,13 @@ func parked() int {
 	return n
 }
 
-func describe(r *dns.Msg) string {
-	if r == nil {
-		return "nothing"
-	}
-	s := dns.RcodeToString[r.Rcode]
-	if len(r.Answer) > 0 {
-		s += " " + r.Answer[0].(*dns.A).A.String()
-	}
-	return s
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited until %s", what)
-		}
-	}
-}
+// What the tests of transports have as well.
+var (
+	query      = coretest.Query
+	packed     = coretest.Packed
+	describe   = coretest.Describe
+	eventually = coretest.Eventually
+)
 
 // limitedTo is how often a limit of a server had an effect.
 func limitedTo(s *served, reason string) int {
@@ -385,13 +278,4 @@ func closedAfter(t *testing.T, c net.Conn, begin time.Time, least time.Duration)
 // since reports whether it is so long after begin, as coarse as timers are.
 func since(begin time.Time, least time.Duration) bool {
 	return time.Since(begin) > least-5*time.Millisecond
-}
-
-func packed(t testing.TB, m *dns.Msg) []byte {
-	t.Helper()
-	b, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -1,4 +1,4 @@
-package dnsserver
+package service
 
 import (
 	"os"
@@ -11,23 +11,23 @@ import (
 
 // Each reason that is counted somewhere is known from the start, and stands in the README.
 func TestLimitReasons(t *testing.T) {
-	readme, err := os.ReadFile("../../plugin/limits/README.md")
+	readme, err := os.ReadFile("../../../plugin/limits/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("../*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	literal := regexp.MustCompile(`(?:limited\(|reason (?::?=) )"([a-z_]+)"`)
+	literal := regexp.MustCompile(`(?:Limited\(|reason (?::?=) )"([a-z_]+)"`)
 	counted := map[string]bool{}
 	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if strings.HasSuffix(file, "_test.go") {
-			continue
 		}
 		for _, m := range literal.FindAllSubmatch(text, -1) {
 			counted[string(m[1])] = true
