@@ -1,8 +1,8 @@
 // Package forward asks other servers, for names in a zone, and passes on what they reply.
 //
-//	query ──match.go──▶ course.go ──ask──▶ run.go ──▶ proxy.Proxy ──▶ upstream
-//	                        ▲    pure         │
-//	                        └─replied, failed─┘──answer──▶ client
+//	query ──wire.go──▶ course.go ──ask──▶ run.go ──▶ proxy.Proxy ──▶ upstream
+//	                       ▲    pure         │
+//	                       └─replied, failed─┘──answer──▶ client
 //
 // course.go decides whom a query is sent to and what becomes of it; run.go carries that out, relay.go does so for queries that no
 // goroutine waits for, and race.go asks a second upstream beside a slow one. explain.go tells clients why. upstreams.go reads what the
