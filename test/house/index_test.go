@@ -158,10 +158,10 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// named is the packages of that name, home first.
-func (x *index) named(home *pkg, name string) (all []*pkg) {
+// named is the packages of that name.
+func (x *index) named(name string) (all []*pkg) {
 	for _, p := range x.packages {
-		if p.name == name && !strings.HasPrefix(p.dir, "test") && !strings.HasPrefix(p.dir, "bench") {
+		if p.name == name {
 			all = append(all, p)
 		}
 	}
@@ -181,7 +181,7 @@ func (x *index) member(p *pkg, typ, member string) []string {
 			}
 			continue
 		}
-		for _, q := range x.named(p, in) {
+		for _, q := range x.named(in) {
 			if files := x.member(q, name, member); files != nil {
 				return files
 			}
@@ -201,7 +201,7 @@ func (x *index) resolve(home *pkg, name string) (files []string, ok bool) {
 		if home != nil {
 			files = x.member(home, part[0], part[1])
 		}
-		for _, p := range x.named(home, part[0]) {
+		for _, p := range x.named(part[0]) {
 			files = append(files, p.decls[part[1]]...)
 		}
 		for _, p := range x.packages {
@@ -210,7 +210,7 @@ func (x *index) resolve(home *pkg, name string) (files []string, ok bool) {
 			}
 		}
 	case len(part) == 3:
-		for _, p := range x.named(home, part[0]) {
+		for _, p := range x.named(part[0]) {
 			files = append(files, x.member(p, part[1], part[2])...)
 		}
 	}
