@@ -96,7 +96,7 @@ func imports(entries []entry) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString(written + "// Package plugin links all plugins of this build into the program.\npackage plugin\n\nimport (\n\t// Include all plugins.\n")
+	b.WriteString(written + "// Package plugin links all plugins of this build into the program. The list is plugin.cfg. Start at coremain.Run.\npackage plugin\n\nimport (\n\t// Include all plugins.\n")
 	for _, group := range [][]string{ours, others} {
 		sort.Strings(group)
 		for _, p := range group {

@@ -6,7 +6,8 @@
 //	Server ──▶ WireHandler A ──NextWire──▶ WireHandler B ──▶ ...   wire lane: bytes
 //
 // A plugin registers its setup function from init, and setup adds a Plugin to the
-// server block's chain. Handlers are called by many goroutines at once.
+// server block's chain. Handlers are called by many goroutines at once. Start at Handler; then WireHandler, in
+// wire.go.
 package plugin
 
 import (

@@ -17,7 +17,8 @@ type WireHandler interface {
 	//
 	// Nothing observable happens before Done: who counts, logs or changes replies calls
 	// the next one first and acts on Done only. Who has sent something, drawn lots, or
-	// joined others may only end in Done. Who changes q restores it, whatever came back.
+	// joined others may only end in Done. Who changes q restores it, unless it was decided with what was changed:
+	// the size that bufsize sets is the one by which the reply is cut.
 	// Neither w nor q may be kept.
 	ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome
 

@@ -3,7 +3,7 @@
 //
 // A Request is a value that belongs to one goroutine. Handlers make one where they
 // need it: state := request.Request{W: w, Req: r}. Scrub and ScrubWriter make a
-// reply fit its client.
+// reply fit its client. Start at Request.
 package request
 
 import (

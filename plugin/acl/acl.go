@@ -8,7 +8,8 @@
 // name as it was asked as well. Whatever the cache holds is given only to those who are allowed to have it, as acl
 // stands above it.
 //
-// What is decided, and with which reply, is the same code for both lanes; start at decide in rule.go.
+// What is decided, and with which reply, is the same code for both lanes; start at decide in rule.go. Start at
+// ACL.ServeDNS.
 package acl
 
 import (

@@ -1,5 +1,5 @@
 // Package any answers queries for all types of a name with as little as RFC 8482 asks for, so that they are no use for
-// amplifying attacks.
+// amplifying attacks. Start at Any.ServeDNS.
 package any
 
 import (

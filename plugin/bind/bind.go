@@ -1,6 +1,8 @@
 // Package bind sets the addresses that a server block listens on. It has no part in queries.
 //
 //	bind lo 192.0.2.1 { except ::1 } ──parse──▶ rule ──hosts──▶ 127.0.0.1 192.0.2.1 ──▶ Config.ListenHosts
+//
+// Start at setup.
 package bind
 
 import (

@@ -2,7 +2,7 @@
 // fragments (RFC 9715).
 //
 // In both lanes the query is changed for all who see it from here on: the reply is cut to the lower size, its OPT record
-// tells it, and so does the query that goes upstream.
+// tells it, and so does the query that goes upstream. Start at Bufsize.ServeDNS.
 package bufsize
 
 import (

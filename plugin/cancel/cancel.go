@@ -1,5 +1,6 @@
 // Package cancel gives each query a deadline: plugins further down that wait for others (an upstream, a database) give up when
-// it has passed. In the message lane it stands in the context, in the wire lane in the query.
+// it has passed. In the message lane it stands in the context, in the wire lane in the query. Start at
+// Cancel.ServeDNS.
 package cancel
 
 import (

@@ -1,4 +1,5 @@
-// Package chaos answers queries of class CH about the server itself: version, host name and authors.
+// Package chaos answers queries of class CH about the server itself: version, host name and authors. Start at
+// Chaos.ServeDNS.
 package chaos
 
 import (

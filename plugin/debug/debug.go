@@ -1,7 +1,7 @@
 // Package debug turns debugging on for a server block: debug lines are logged, and a plugin that panics ends the process
 // instead of costing one query. It has no part in queries.
 //
-// Hexdump and Hexdumpf, in hexdump.go, are for other plugins.
+// Hexdump and Hexdumpf, in hexdump.go, are for other plugins. Start at setup.
 package debug
 
 import (

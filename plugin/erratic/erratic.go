@@ -3,6 +3,7 @@
 //	query ──number──▶ drop? delay? truncate? ──▶ reply
 //
 // What befalls a query depends on its number alone, which is counted from 0 when the server starts or reloads.
+// Start at Erratic.ServeDNS.
 package erratic
 
 import (

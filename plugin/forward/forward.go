@@ -1,8 +1,8 @@
 // Package forward asks other servers, for names in a zone, and passes on what they reply.
 //
-//	query ──▶ course.go ──ask──▶ asyncrun.go, blockingrun.go ──▶ proxy.Proxy ──▶ upstream
-//	             ▲    pure               │
-//	             └────replied, failed────┘──answer──▶ client
+//	query ──wire.go──▶ course.go ──ask──▶ asyncrun.go, blockingrun.go ──▶ proxy.Proxy ──▶ upstream
+//	                      ▲    pure               │
+//	                      └────replied, failed────┘──answer──▶ client
 //
 // course.go decides whom a query is sent to and what becomes of it. blockingrun.go carries that out for a goroutine that
 // waits, asyncrun.go for queries of the wire lane, which are parked on a pendingReply. hedge.go asks a second upstream

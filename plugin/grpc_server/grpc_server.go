@@ -1,6 +1,8 @@
 // Package grpcserver bounds the connections and streams of the server block's listeners of gRPC. It has no part in queries.
 //
 //	grpc_server { max_streams 256 } ──parse──▶ settings ──▶ Config.MaxGRPCStreams
+//
+// Start at setup.
 package grpcserver
 
 import (

@@ -2,7 +2,7 @@
 //
 //	query ──QueryRules──▶ plugins below ──reply──ResponseRules──▶ client
 //
-// Rules are made into one change of bits, which both lanes apply.
+// Rules are made into one change of bits, which both lanes apply. Start at Header.ServeDNS.
 package header
 
 import (

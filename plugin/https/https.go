@@ -1,6 +1,8 @@
 // Package https bounds the connections of the server block's listeners of DNS over HTTPS. It has no part in queries.
 //
 //	https { max_connections 200 } ──parse──▶ settings ──▶ Config.MaxHTTPSConnections
+//
+// Start at setup.
 package https
 
 import (

@@ -1,6 +1,8 @@
 // Package https3 bounds the connections and streams of the server block's listeners of DNS over HTTP/3. It has no part in queries.
 //
 //	https3 { max_streams 256 } ──parse──▶ settings ──▶ Config.MaxHTTPS3Streams
+//
+// Start at setup.
 package https3
 
 import (

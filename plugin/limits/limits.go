@@ -2,6 +2,8 @@
 // without the directive, too; the defaults are in package dnsserver, limits.go. It has no part in queries.
 //
 //	limits { connections 1000 } ──parse──▶ Config.Limits
+//
+// Start at setup.
 package limits
 
 import (

@@ -3,6 +3,8 @@
 //
 //	name ──place──▶ host (localhost itself, a name below it, localhost.SEARCH.DOMAIN)
 //	                apex (of a reverse zone) · loopback (1.0.0.127.in-addr.arpa) · missing · elsewhere ──▶ next plugin
+//
+// Start at Local.ServeDNS.
 package local
 
 import (

@@ -4,7 +4,7 @@
 //	                                  └──▶ denial, referral, error ───▶ as it is
 //
 // Whether a reply is shortened is decided by shortens for both lanes: as a message it gets empty sections, as bytes it is
-// written anew. Start there.
+// written anew. Start there. Start at handler.ServeDNS.
 package minimal
 
 import (

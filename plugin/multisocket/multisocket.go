@@ -2,6 +2,8 @@
 // queries.
 //
 //	multisocket 4 ──parse──▶ settings ──▶ Config.NumSockets
+//
+// Start at setup.
 package multisocket
 
 import (

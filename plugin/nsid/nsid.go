@@ -3,7 +3,7 @@
 //
 //	query with NSID ──▶ plugins below ──reply, or its return code──▶ reply with NSID ──▶ client
 //
-// Queries without the option pass untouched.
+// Queries without the option pass untouched. Start at Nsid.ServeDNS.
 package nsid
 
 import (

@@ -1,4 +1,4 @@
-// Package pprof serves the profiles of Go's runtime over HTTP.
+// Package pprof serves the profiles of Go's runtime over HTTP. Start at setup.
 package pprof
 
 import (

@@ -3,7 +3,7 @@
 //
 //	allow 192.0.2.0/24 ──parse──▶ policy ──▶ Config.ProxyProtoConnPolicy ──▶ each connection, each datagram
 //
-// A policy does not change, and is asked by all listeners at the same time.
+// A policy does not change, and is asked by all listeners at the same time. Start at setup.
 package proxyproto
 
 import (

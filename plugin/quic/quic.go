@@ -2,6 +2,8 @@
 // queries.
 //
 //	quic { max_streams 256 } ──parse──▶ settings ──▶ Config.MaxQUICStreams
+//
+// Start at setup.
 package quic
 
 import (

@@ -1,5 +1,5 @@
 // Package root sets the folder in which the plugins of a server block look for files with relative names. It has
-// no part in queries.
+// no part in queries. Start at setup.
 package root
 
 import (

@@ -4,7 +4,7 @@
 //	             ▲                                                       │
 //	             └── is the stack full? ── dnsserver.Server.Shed ◀───────┘
 //
-// The stacks are the listener's (package dnsserver). Shed asks in both lanes.
+// The stacks are the listener's (package dnsserver). Shed asks in both lanes. Start at Shed.ServeDNS.
 package shed
 
 import (

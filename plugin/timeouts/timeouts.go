@@ -2,6 +2,8 @@
 // connection may send. It has no part in queries.
 //
 //	timeouts { read 2s … } ──parse──▶ settings ──▶ Config.ReadTimeout …
+//
+// Start at setup.
 package timeouts
 
 import (

@@ -1,4 +1,5 @@
-// Package whoami answers each query with what the server sees of the client: address, port and transport.
+// Package whoami answers each query with what the server sees of the client: address, port and transport. Start at
+// answer.
 package whoami
 
 import (

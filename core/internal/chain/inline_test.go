@@ -38,7 +38,7 @@ type address struct{ prompt bool }
 func (address) Name() string   { return "address" }
 func (a address) Prompt() bool { return a.prompt }
 func (a address) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	lane, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}

@@ -4,8 +4,8 @@
 //	HTTP/1.1 net/http ──▶ http1.go ────┼──▶ exec ──▶ Writer ──▶ answer: status, body, max-age
 //	HTTP/3   quicconn ──▶ http3.go ────┘
 //
-// TLS tells which of the first two is spoken on a connection (conn.go). Start at Settings.Answer, which all but
-// HTTP/2 go through; then h2.go.
+// TLS tells which of the first two is spoken on a connection (conn.go). Start at Answer, which all but HTTP/2 go
+// through; then h2.go.
 package doh
 
 import (

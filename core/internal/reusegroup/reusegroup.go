@@ -2,8 +2,8 @@
 // them to one.
 //
 // A UDP address has a socket and a loop for each processor (SO_REUSEPORT). At less than the load of one processor a
-// single loop serves an address cheaper than several: it takes more at a time and is woken less often. README.md
-// has the measurement.
+// single loop serves an address cheaper than several: it takes more at a time and is woken less often.
+// docs/OPERATIONS.md says what that saves.
 //
 //	        the process uses more than spreadAbove, or the queue
 //	        is half full, or most of what comes goes to workers

@@ -1,4 +1,4 @@
-// Package freq counts how often something was asked for of late.
+// Package freq counts how often something was asked for of late. Start at Freq.Update.
 package freq
 
 import (

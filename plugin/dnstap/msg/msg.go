@@ -1,4 +1,4 @@
-// Package msg fills in dnstap messages.
+// Package msg fills in dnstap messages. Start at SetType.
 package msg
 
 import (

@@ -1,4 +1,4 @@
-// Package etcdtest runs an etcd of a test's own.
+// Package etcdtest runs an etcd of a test's own. Start at Start.
 package etcdtest
 
 import (

@@ -7,5 +7,5 @@
 //
 // The plugins etcd, kubernetes and others with a plugin.ServiceBackend make their answers of it. The package is pure; a
 // Service may be read by any number of goroutines. Labels stand in keys as they are written in names; one that has a
-// slash in it cannot be told from two.
+// slash in it cannot be told from two. Start at Service.
 package msg

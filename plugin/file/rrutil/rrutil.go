@@ -1,4 +1,4 @@
-// Package rrutil has functions on lists of records.
+// Package rrutil has functions on lists of records. Start at SubTypeSignature.
 package rrutil
 
 import "github.com/miekg/dns"

@@ -8,7 +8,7 @@
 // asked for, and JSON, which some API servers answer with, are understood.
 //
 // A Client may be used by any number of goroutines, a Watch by one at a time. The package
-// does not retry, resume or keep anything: that is for package store.
+// does not retry, resume or keep anything: that is for package store. Start at Client.List.
 package client
 
 import (

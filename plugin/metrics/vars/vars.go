@@ -1,5 +1,5 @@
 // Package vars holds the server's own metrics: vectors that the core, the prometheus
-// plugin and others write to, registered with the default Prometheus registry.
+// plugin and others write to, registered with the default Prometheus registry. Start at Report.
 package vars
 
 import (

@@ -5,7 +5,7 @@
 // A full shard makes room by dropping an arbitrary entry: no list is kept that every reader would have to write to.
 // Keys are hashes, for instance of Hash, so a value must tell whether it is what was asked for.
 //
-// Every method may be called from any number of goroutines at the same time.
+// Every method may be called from any number of goroutines at the same time. Start at Cache.
 package cache
 
 import "sync"

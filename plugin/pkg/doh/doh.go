@@ -4,7 +4,7 @@
 //	server: http.Request ──RequestToMsg──▶ message
 //
 // What comes in is limited to 64 KiB before anything is decoded. The functions keep nothing and may be called from any
-// number of goroutines at the same time.
+// number of goroutines at the same time. The functions may be called by any goroutine. Start at Packet.
 package doh
 
 import (

@@ -1,4 +1,5 @@
-// Package durations reads lengths of time from configurations.
+// Package durations reads lengths of time from configurations. The function is pure: it looks at no clock. Start at
+// NewDurationFromArg.
 package durations
 
 import (

@@ -1,7 +1,7 @@
 // Package edns holds what the whole server must agree on about EDNS(0) (RFC 6891): which version it speaks,
 // which payload sizes hold, and which options of a query may stand in the reply.
 //
-// Every function may be called from any number of goroutines at the same time.
+// Every function may be called from any number of goroutines at the same time. Start at Version.
 package edns
 
 import (

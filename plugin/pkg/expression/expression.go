@@ -3,6 +3,8 @@
 //
 //	view NAME { expr incidr(client_ip(), '192.0.2.0/24') && type() == 'A' }
 //	                 ──────────────── DefaultEnv ────────────────
+//
+// Start at DefaultEnv.
 package expression
 
 import (

@@ -1,5 +1,5 @@
 // Package fall decides whether a plugin that has no answer for a name passes the query on to the next plugin
-// (the option fallthrough of many plugins), instead of answering that the name does not exist.
+// (the option fallthrough of many plugins), instead of answering that the name does not exist. Start at F.Through.
 package fall
 
 import (

@@ -1,4 +1,4 @@
-// Package fuzz hands arbitrary messages to a plugin.
+// Package fuzz hands arbitrary messages to a plugin. Start at Do.
 package fuzz
 
 import (

@@ -2,6 +2,8 @@
 // connections, streams, workers. All of them are read alike, with the same words when something is wrong.
 //
 //	max_connections 200  ──Option──▶ *int in the directive's settings; nil as long as it is not set
+//
+// Start at Option.
 package limit
 
 import (

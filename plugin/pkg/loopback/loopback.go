@@ -3,7 +3,7 @@
 //
 // The system gives the ports of its own range to every socket that asks for any, connecting ones included; one that
 // it chose and that was closed may be somebody's before it is bound again. So the ports of this package lie below
-// that range.
+// that range. Start at Listen.
 package loopback
 
 import (

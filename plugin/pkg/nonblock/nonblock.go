@@ -5,7 +5,7 @@
 // DNS message that costs more than the call itself, so the connections of this package leave it out. All else is as
 // net does it: deadlines, closing, errors and their texts.
 //
-// On systems other than Linux connections are as they are.
+// On systems other than Linux connections are as they are. Start at Conn.
 package nonblock
 
 import "net"

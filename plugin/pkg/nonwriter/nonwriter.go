@@ -1,5 +1,5 @@
 // Package nonwriter captures a reply on its way to the client, for a plugin that wants to see or change what the
-// plugins below it answer.
+// plugins below it answer. A Writer belongs to one query, and to one goroutine at a time. Start at Writer.
 package nonwriter
 
 import (

@@ -4,5 +4,5 @@
 //
 // An IPv6 address may have a zone ("fe80::1%eth0"). HostPortOrFile takes any text after % that follows an address,
 // since forward writes the name of a TLS server there. Nothing is resolved or dialled; only HostPortOrFile reads
-// files.
+// files. Start at HostPortOrFile.
 package parse

@@ -1,7 +1,7 @@
 // Package rand gives random numbers for choices that need no secrecy: the order of upstreams, of addresses.
 //
 // A seed gives the same numbers each time. Goroutines that share one Rand draw in turns; where no sequence is to be
-// repeated, math/rand/v2 draws without waiting.
+// repeated, math/rand/v2 draws without waiting. Start at New.
 package rand
 
 import (

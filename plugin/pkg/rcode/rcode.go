@@ -1,4 +1,4 @@
-// Package rcode writes response codes as text, for log lines and metric labels.
+// Package rcode writes response codes as text, for log lines and metric labels. Start at ToString.
 package rcode
 
 import (

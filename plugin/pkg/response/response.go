@@ -3,7 +3,7 @@
 //	message ──Typify──▶ Type ──Classify──▶ Class
 //
 // The cache stores, the log selects and dnssec signs by these. The functions are pure and may be called from
-// any number of goroutines at the same time, as long as nobody changes the message meanwhile.
+// any number of goroutines at the same time, as long as nobody changes the message meanwhile. Start at Typify.
 package response
 
 import (

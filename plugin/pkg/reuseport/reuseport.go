@@ -2,7 +2,7 @@
 // and every server of a restart has its own. The kernel spreads connections and datagrams over them.
 //
 // Where a system has no such option the sockets are plain ones, and a second one cannot be opened. That a socket
-// does not take the option is only warned of.
+// does not take the option is only warned of. Start at Listen.
 package reuseport
 
 import (

@@ -1,4 +1,5 @@
-// Package singleflight lets callers that want the same thing at the same time share one call for it.
+// Package singleflight lets callers that want the same thing at the same time share one call for it. Any number of
+// goroutines may share a Group. Start at Group.Do.
 package singleflight
 
 import (

@@ -2,7 +2,7 @@
 // for at least TLS 1.2.
 //
 // Files are read once, when the configuration is made. A configuration may serve any number of connections, but must
-// not be changed while it does.
+// not be changed while it does. Start at NewTLSConfigFromArgs.
 package tls
 
 import (

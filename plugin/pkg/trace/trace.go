@@ -1,4 +1,5 @@
-// Package trace tells other packages what the trace plugin has to offer, so that they need not import it.
+// Package trace tells other packages what the trace plugin has to offer, so that they need not import it. Start at
+// Trace.
 package trace
 
 import (

@@ -1,7 +1,7 @@
 // Package transport names the transports over which DNS is served and asked, and their default ports.
 //
 // A name is what stands before "://" in a server block's key and in an upstream's address. Splitting such
-// a text is done by package parse; the transports themselves stand in core/dnsserver.
+// a text is done by package parse; the transports themselves stand in core/dnsserver. Start at DNS.
 package transport
 
 // Schemes, in lower case.

@@ -1,5 +1,6 @@
 // Package uniq runs functions once each, under a key, however often they are registered. Plugins that stand in many
-// server blocks but open one listener for the whole process keep its start under the listener's address.
+// server blocks but open one listener for the whole process keep its start under the listener's address. Any number
+// of goroutines may share a U. Start at U.Set.
 package uniq
 
 import (

@@ -1,4 +1,5 @@
-// Package up asks again and again whether something that is down is up again.
+// Package up asks again and again whether something that is down is up again. A Probe runs at most one goroutine,
+// which ends when the function has succeeded. Start at Probe.Do.
 package up
 
 import (

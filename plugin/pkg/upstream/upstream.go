@@ -3,7 +3,7 @@
 //
 //	plugin ──Lookup──▶ Server of the context ──▶ block of the name ──▶ chain ──▶ reply, captured
 //
-// Such a question is counted and logged as a query of its own. Start at Lookup.
+// Such a question is counted and logged as a query of its own. Start at Upstream.Lookup.
 package upstream
 
 import (

@@ -1,4 +1,5 @@
 // Package within decides which names a forwarding plugin is for: those in a zone, but for some zones below it.
+// Start at Zones.Match.
 package within
 
 import (

@@ -1,4 +1,4 @@
-// Package mirrortest checks what plugins answer that mirror zones of a provider. It is for tests.
+// Package mirrortest checks what plugins answer that mirror zones of a provider. It is for tests. Start at Answers.
 package mirrortest
 
 import (

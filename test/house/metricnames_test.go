@@ -1,0 +1,157 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// metricNames are the full names of the metrics that a folder defines, written out or by a function of its own that is told the name.
+func metricNames(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	texts := map[string]string{} // constants
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.ValueSpec); ok && len(s.Values) == len(s.Names) {
+				for i, name := range s.Names {
+					if v, ok := s.Values[i].(*ast.BasicLit); ok && v.Kind == token.STRING {
+						texts[name.Name], _ = strconv.Unquote(v.Value)
+					}
+				}
+			}
+			return true
+		})
+	}
+	makers := map[string]string{} // functions that make a metric of their first argument: what stands before that
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, inFunc := d.(*ast.FuncDecl)
+			ast.Inspect(d, func(n ast.Node) bool {
+				lit, ok := n.(*ast.CompositeLit)
+				if !ok {
+					return true
+				}
+				prefix, name, ok := fullName(lit, texts)
+				switch {
+				case ok && name != "":
+					names = append(names, prefix+name)
+				case ok && inFunc:
+					makers[fn.Name.Name] = prefix
+				}
+				return true
+			})
+		}
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			fn, ok := call.Fun.(*ast.Ident)
+			if prefix := makers[nameOf(fn)]; ok && prefix != "" {
+				if arg, ok := call.Args[0].(*ast.BasicLit); ok {
+					name, _ := strconv.Unquote(arg.Value)
+					names = append(names, prefix+name)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+func nameOf(i *ast.Ident) string {
+	if i == nil {
+		return ""
+	}
+	return i.Name
+}
+
+// fullName is what a literal of CounterOpts and the like says of a metric's name: what stands before it, and the name, "" if a variable has
+// it. It reports false for other literals.
+func fullName(lit *ast.CompositeLit, texts map[string]string) (prefix, name string, ok bool) {
+	sel, ok := lit.Type.(*ast.SelectorExpr)
+	if !ok || !strings.HasSuffix(sel.Sel.Name, "Opts") {
+		return "", "", false
+	}
+	prefix, ok = "coredns_", false
+	for _, e := range lit.Elts {
+		kv, isKV := e.(*ast.KeyValueExpr)
+		if !isKV {
+			continue
+		}
+		text := ""
+		switch v := kv.Value.(type) {
+		case *ast.BasicLit:
+			text, _ = strconv.Unquote(v.Value)
+		case *ast.Ident:
+			text = texts[v.Name]
+		}
+		switch nameOf(kv.Key.(*ast.Ident)) {
+		case "Namespace":
+			ok = true
+		case "Subsystem":
+			prefix += text + "_"
+		case "Name":
+			name = text
+		}
+	}
+	return prefix, name, ok
+}
+
+var metricName = regexp.MustCompile("`(coredns_[a-z0-9_]+)")
+
+// TestMetricsAreTold compares what OPERATIONS says of metrics with the source: those of the core and of plugin/pkg stand there, those of a
+// plugin in its README, and none that there is not.
+func TestMetricsAreTold(t *testing.T) {
+	var defined []string
+	operations := page(t, "docs/OPERATIONS.md")
+	for dir := range theIndex()(t).packages {
+		if strings.HasPrefix(dir, "test") || strings.HasPrefix(dir, "examples") {
+			continue
+		}
+		names := metricNames(t, filepath.Join("..", "..", dir))
+		defined = append(defined, names...)
+		text, where := operations, "docs/OPERATIONS.md"
+		if p := strings.Split(dir, "/"); len(names) > 0 && len(p) > 1 && p[0] == "plugin" && p[1] != "pkg" && dir != "plugin/metrics/vars" {
+			where = "plugin/" + p[1] + "/README.md"
+			if dir == "plugin/file/mirror" {
+				where = "plugin/route53/README.md" // one of those that build on it
+			}
+			text = page(t, where)
+		}
+		for _, name := range names {
+			if !strings.Contains(text, "`"+name) {
+				t.Errorf("%s does not tell of %s", where, name)
+			}
+		}
+	}
+	for _, m := range metricName.FindAllStringSubmatch(operations, -1) {
+		if !slices.Contains(defined, m[1]) {
+			t.Errorf("there is no metric %s", m[1])
+		}
+	}
+	if len(defined) < 60 {
+		t.Errorf("only %d metrics were found", len(defined))
+	}
+}

@@ -1,0 +1,183 @@
+package house
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/coredns/coredns/core/plugin" // their flags, if they have any
+	_ "github.com/coredns/coredns/coremain"
+)
+
+// TestFlags compares the table of flags with those of the program.
+func TestFlags(t *testing.T) {
+	told := map[string]bool{}
+	for _, row := range rowsOf(section(t, "docs/OPERATIONS.md", "Flags")) {
+		for _, q := range quotedIn(row[0]) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(q, "-"), "=")
+			name, _, _ = strings.Cut(name, " ")
+			told[name] = true
+			if flag.Lookup(name) == nil {
+				t.Errorf("there is no flag -%s", name)
+			}
+		}
+	}
+	flag.VisitAll(func(f *flag.Flag) {
+		if !told[f.Name] && !strings.HasPrefix(f.Name, "test.") {
+			t.Errorf("the flag -%s is not told", f.Name)
+		}
+	})
+}
+
+// constants evaluates those of a folder.
+type constants struct {
+	t      *testing.T
+	folder string
+	values map[string]ast.Expr
+}
+
+func constantsOf(t *testing.T, folder string, files ...string) *constants {
+	t.Helper()
+	c := &constants{t, folder, map[string]ast.Expr{}}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", folder, name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				for i, n := range s.(*ast.ValueSpec).Names {
+					c.values[n.Name] = s.(*ast.ValueSpec).Values[i]
+				}
+			}
+		}
+	}
+	return c
+}
+
+var units = map[string]int64{"Second": int64(time.Second), "Millisecond": int64(time.Millisecond), "Minute": int64(time.Minute)}
+
+// value is what an expression comes to, and whether it is a time.
+func (c *constants) value(e ast.Expr) (n int64, isTime bool) {
+	c.t.Helper()
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, err := strconv.ParseInt(e.Value, 0, 64)
+		if err == nil {
+			return n, false
+		}
+	case *ast.UnaryExpr:
+		n, isTime = c.value(e.X)
+		return -n, isTime
+	case *ast.Ident:
+		return c.value(c.values[e.Name])
+	case *ast.BinaryExpr:
+		x, xt := c.value(e.X)
+		y, yt := c.value(e.Y)
+		switch e.Op {
+		case token.MUL:
+			return x * y, xt || yt
+		case token.SHL:
+			return x << y, xt
+		}
+	case *ast.SelectorExpr:
+		switch of := e.X.(*ast.Ident).Name; of {
+		case "time":
+			return units[e.Sel.Name], true
+		case "memory":
+			in := constantsOf(c.t, "plugin/pkg/memory", "memory.go")
+			return in.value(in.values[e.Sel.Name])
+		case "udp":
+			in := constantsOf(c.t, "core/internal/udp", "udp.go")
+			return in.value(in.values[e.Sel.Name])
+		}
+	}
+	c.t.Fatalf("%s: a constant of a form that is not known: %#v", c.folder, e)
+	return 0, false
+}
+
+// spellings are the ways in which a page may write a value.
+func spellings(n int64, isTime bool) (all []string) {
+	if isTime {
+		return []string{strings.NewReplacer("0s", "0 s", "s", " s").Replace(time.Duration(n).String())}
+	}
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && n > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	all = append(all, digits)
+	for shift, unit := range map[int]string{10: "KiB", 20: "MiB", 30: "GiB"} {
+		if n > 0 && n%(1<<shift) == 0 && n>>shift < 1024 {
+			all = append(all, fmt.Sprintf("%d %s", n>>shift, unit))
+		}
+	}
+	return all
+}
+
+// TestLimits compares the table of limits with limits.go.
+func TestLimits(t *testing.T) {
+	c, told := constantsOf(t, "core/dnsserver", "limits.go"), map[string]bool{}
+	for _, row := range rowsOf(section(t, "docs/OPERATIONS.md", "Limits")) {
+		names, texts := quotedIn(row[len(row)-1]), strings.Split(row[1], "; ")
+		if len(names) != len(texts) {
+			t.Errorf("%v: %d values for %d constants", row, len(texts), len(names))
+			continue
+		}
+		for i, name := range names {
+			told[name] = true
+			if c.values[name] == nil {
+				t.Errorf("there is no limit %s", name)
+				continue
+			}
+			if want := spellings(c.value(c.values[name])); !slices.Contains(want, texts[i]) {
+				t.Errorf("%s is %v, not %s", name, want, texts[i])
+			}
+		}
+	}
+	for name := range c.values {
+		if !told[name] {
+			t.Errorf("the limit %s is not told", name)
+		}
+	}
+}
+
+// TestMakeTargets compares the table of targets with the Makefile.
+func TestMakeTargets(t *testing.T) {
+	there, told := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(page(t, "Makefile"), -1) {
+		there[m[1]] = true
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/OPERATIONS.md", "docs/PLUGINS.md"} {
+		for _, q := range quotedIn(page(t, name)) {
+			target, ok := strings.CutPrefix(q, "make ")
+			if !ok {
+				continue
+			}
+			target, _, _ = strings.Cut(target, " ")
+			if name == "CONTRIBUTING.md" {
+				told[target] = true
+			}
+			if !there[target] {
+				t.Errorf("%s: there is no %s", name, q)
+			}
+		}
+	}
+	for target := range there {
+		if !told[target] {
+			t.Errorf("CONTRIBUTING.md does not tell of make %s", target)
+		}
+	}
+}
