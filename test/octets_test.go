@@ -81,8 +81,8 @@ func octetQueries(t *testing.T) (all []octetQuery) {
 	return all
 }
 
-// octetServers starts a listener of each kind for each chain, and makes the clients.
-func octetServers(t *testing.T) map[string]clients.Client {
+// octetServers starts a listener of each kind for each chain. A client connects when it is its turn: a server closes connections that ask nothing.
+func octetServers(t *testing.T) map[string]func() clients.Client {
 	dir := t.TempDir()
 	certificates(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, "db.example.org"), []byte(laneZone), 0o600); err != nil {
@@ -100,15 +100,16 @@ func octetServers(t *testing.T) map[string]clients.Client {
 		fmt.Fprintf(&corefile, "{\nbind 127.0.0.1\ntls DIR/cert.pem DIR/key.pem\n%s\n}\n", chain)
 	}
 	start(t, strings.ReplaceAll(corefile.String(), "DIR", dir))
-	all := map[string]clients.Client{}
+	all := map[string]func() clients.Client{}
 	for n := range octetChains {
 		for kind, scheme := range kinds {
 			addr := fmt.Sprintf("127.0.0.1:%d", ports[fmt.Sprint(n, scheme)])
-			if kind == "udp" {
-				all[fmt.Sprintf("%d %s", n, kind)] = clients.UDPClient{Addr: addr}
-				continue
+			all[fmt.Sprintf("%d %s", n, kind)] = func() clients.Client {
+				if kind == "udp" {
+					return clients.UDPClient{Addr: addr}
+				}
+				return clients.Connect(t, kind, addr)
 			}
-			all[fmt.Sprintf("%d %s", n, kind)] = clients.Connect(t, kind, addr)
 		}
 	}
 	return all
@@ -142,7 +143,7 @@ func TestOctets(t *testing.T) {
 	var out []string
 	servers := octetServers(t)
 	for _, key := range slices.Sorted(maps.Keys(servers)) { // the first one fills a cache that they share
-		c := servers[key]
+		c := servers[key]()
 		_, kind, _ := strings.Cut(key, " ")
 		framed := kind == "udp" || kind == "dns" || kind == "tls"
 		want := strings.Fields(recorded[key])

@@ -114,7 +114,7 @@ func TestPreferred(t *testing.T) {
 }
 
 func TestInspectServerBlocks(t *testing.T) {
-	d := &dnsContext{at: map[place]*Config{}}
+	d := &dnsContext{at: map[keyPos]*Config{}}
 	blocks, err := d.InspectServerBlocks("Corefile", []caddyfile.ServerBlock{{Keys: []string{"10.1.0.0/23", "tls://b.example"}}, {Keys: []string{"c.example:54"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,7 @@ func TestCookieOf(t *testing.T) {
 			t.Errorf("%x: message is %s, want %s", option, got, want)
 		}
 		q := cookieQuery(t, m, client)
-		if s.judge(q); q.Cookie() != want {
+		if s.finish.Check(q); q.Cookie() != want {
 			t.Errorf("%x: query is %s, want %s", option, q.Cookie(), want)
 		}
 	}
@@ -227,7 +227,7 @@ func servedWithCookies(t testing.TB) map[string]func() {
 		q.SetLane(lane)
 		all[name] = func() {
 			w.Reset(room)
-			if b, _ := s.serveWire(w, q); b == nil {
+			if b, _ := s.chain.ServeWire(w, q); b == nil {
 				t.Fatal("no reply")
 			}
 		}
@@ -236,8 +236,8 @@ func servedWithCookies(t testing.TB) map[string]func() {
 	withCookies(clientCookie)(m)
 	prepare("client")
 	q := cookieQuery(t, m, client)
-	s.judge(q)
-	_, c := s.cookies.Judge(q.EDNS().Options[4:], client, uint32(q.Arrival.Unix()))
+	s.finish.Check(q)
+	_, c := s.finish.Cookies.Judge(q.EDNS().Options[4:], client, uint32(q.Arrival.Unix()))
 	m.IsEdns0().Option = nil
 	withCookies(hex.EncodeToString(c[:]))(m)
 	prepare("valid")

@@ -2,130 +2,22 @@ package dnsserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/request"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/net/http2"
 )
-
-// laneHandler does in the wire lane what the name's first label says, and tells in its answers by which way it came: the
-// last octet is 1 in the wire lane, 2 there when it waited, and 3 in the message lane.
-type laneHandler struct {
-	runs atomic.Int64
-	held chan struct{} // what queries of hold wait for
-}
-
-func (h *laneHandler) Name() string             { return "lane" }
-func (h *laneHandler) WireSelf() plugin.Handler { return h }
-
-func (h *laneHandler) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	m := new(dns.Msg).SetReply(r)
-	rr, _ := dns.NewRR(r.Question[0].Name + " 60 IN A 192.0.2.3")
-	m.Answer = []dns.RR{rr}
-	return 0, w.WriteMsg(m)
-}
-
-// later is an exchange that ends by itself.
-type later20 struct{}
-
-func (*later20) Then(r wire.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
-
-// untilClosed is an exchange that ends when a test says so.
-type untilClosed struct{ c <-chan struct{} }
-
-func (u *untilClosed) Then(r wire.Resumer) {
-	go func() {
-		<-u.c
-		r.Resume()
-	}()
-}
-
-func (h *laneHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	h.runs.Add(1)
-	if ctx.Value(Key{}) == nil || ctx.Value(LoopKey{}) != 0 || ctx.Value(ViewKey{}) != "" {
-		panic("context")
-	}
-	waited := q.Awaited() != nil || q.MayBlock()
-	if (q.Lane() == nil) != q.MayBlock() {
-		panic("a query that may wait is on a lane")
-	}
-	last := byte(1)
-	if waited {
-		last = 2
-	}
-	switch label := string(wire.FirstLabel(q.Lower())); {
-	case label == "unpack":
-		return wire.Unpack
-	case label == "panic":
-		panic("as asked")
-	case label == "drop":
-		w.Drop()
-		return wire.Done
-	case label == "fail":
-		w.Fail(wire.Refused, errors.New("as asked"))
-		return wire.Done
-	case label == "block" && !q.MayBlock():
-		return wire.Block
-	case label == "park" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "hold" && q.Awaited() == nil:
-		q.Await(&untilClosed{h.held})
-		return wire.Park
-	case label == "parkunpack" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "parkunpack":
-		return wire.Unpack
-	case label == "parkblock" && q.Awaited() == nil:
-		q.Await(new(struct{ later20 }))
-		return wire.Park
-	case label == "parkblock" && !q.MayBlock():
-		return wire.Block
-	case label == "parksame": // never ends by the same exchange
-		if q.Awaited() == nil {
-			q.Await(new(struct{ later20 }))
-		}
-		return wire.Park
-	case label == "local":
-		w.Begin(q)
-		w.Addr(wire.Answer, q.Name(), 60, q.Local.Addr())
-		return wire.Done
-	case label == "long":
-		w.Begin(q)
-		for i := range 200 {
-			w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
-		}
-		return wire.Done
-	}
-	w.Begin(q)
-	w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, last}))
-	return wire.Done
-}
-
-func describe(r *dns.Msg) string {
-	if r == nil {
-		return "nothing"
-	}
-	s := dns.RcodeToString[r.Rcode]
-	if len(r.Answer) > 0 {
-		s += " " + r.Answer[0].(*dns.A).A.String()
-	}
-	return s
-}
 
 func TestWireLane(t *testing.T) {
 	h := new(laneHandler)
@@ -145,50 +37,24 @@ func TestWireLane(t *testing.T) {
 	} {
 		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
 			wg.Go(func() {
-				c := &dns.Client{Net: network, Timeout: time.Second}
+				c := &dns.Client{Net: network, Timeout: clients.AskTime}
+				if want == "nothing" {
+					c.Timeout = 300 * time.Millisecond
+				}
 				for range 3 {
-					r, _, _ := c.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), addr)
+					r, _, err := c.Exchange(query(name), addr)
 					if got := describe(r); got != want {
-						t.Errorf("%s %s: got %s, want %s", network, name, got, want)
+						t.Errorf("%s %s: got %s, %v, want %s", network, name, got, err, want)
 					}
 				}
 			})
 		}
 	}
 	wg.Wait()
-	if parked.Load() != 0 {
-		t.Errorf("%d queries are parked", parked.Load())
+	if parked() != 0 {
+		t.Errorf("%d queries are parked", parked())
 	}
 }
-
-// All transports that have goroutines of their own serve bytes so.
-func TestServeBytes(t *testing.T) {
-	s, err := NewServer("dns://127.0.0.1:0", []*Config{block1(".", new(laneHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"www.": "NOERROR 192.0.2.1", "unpack.": "NOERROR 192.0.2.3", "park.": "NOERROR 192.0.2.2", "block.": "NOERROR 192.0.2.2",
-		"parkunpack.": "NOERROR 192.0.2.3", "parksame.": "NOERROR 192.0.2.3", "drop.": "nothing",
-	} {
-		out := new(keep)
-		w := &responder{out: out, network: "tcp", limit: 65535, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, local: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-		packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
-		s.serveBytes(context.Background(), w, packet)
-		if got := describe(out.m); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-}
-
-type keep struct{ m *dns.Msg }
-
-func (k *keep) send(b []byte) error {
-	k.m = new(dns.Msg)
-	return k.m.Unpack(b)
-}
-func (k *keep) Close() error { return nil }
-func (k *keep) Hijack()      {}
 
 func TestWireLaneOff(t *testing.T) {
 	WireLane = false
@@ -200,7 +66,7 @@ func TestWireLaneOff(t *testing.T) {
 			t.Errorf("%s: %s", network, got)
 		}
 	}
-	if h.runs.Load() != 0 {
+	if h.Runs.Load() != 0 {
 		t.Error("the wire lane was used")
 	}
 }
@@ -221,8 +87,8 @@ func TestWhatIsUnpacked(t *testing.T) {
 	if got := describe(ask(t, "udp", udp, "www.", nsid)); got != "NOERROR 192.0.2.3" {
 		t.Errorf("NSID: %s", got)
 	}
-	if h.runs.Load() != 0 {
-		t.Errorf("%d runs in the wire lane", h.runs.Load())
+	if h.Runs.Load() != 0 {
+		t.Errorf("%d runs in the wire lane", h.Runs.Load())
 	}
 	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOERROR 192.0.2.1" {
 		t.Errorf("plain: %s", got)
@@ -241,6 +107,18 @@ func TestEmbeddedServeWire(t *testing.T) {
 	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOTIMP" {
 		t.Errorf("got %s", got)
 	}
+}
+
+// dialUDP is a connected socket that gives up after a while.
+func dialUDP(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetDeadline(time.Now().Add(clients.AskTime))
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // Many queries at once, in and out of batches.
@@ -281,18 +159,9 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited until %s", what)
-		}
-	}
-}
-
 // A parked query holds neither its connection nor others up, and the end of the server waits for it.
 func TestStopWaitsForParked(t *testing.T) {
-	h := &laneHandler{held: make(chan struct{})}
+	h := &laneHandler{Held: make(chan struct{})}
 	s, udp, tcp := running(t, block1(".", h))
 	var conns []*dns.Conn
 	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
@@ -312,9 +181,9 @@ func TestStopWaitsForParked(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	eventually(t, "both are parked", func() bool { return parked.Load() == 2 })
+	eventually(t, "both are parked", func() bool { return parked() == 2 })
 	ended := stopping(t, s)
-	close(h.held)
+	close(h.Held)
 	for _, c := range conns {
 		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
 			t.Errorf("%v, %v", r, err)
@@ -328,7 +197,7 @@ func TestStopWaitsForParked(t *testing.T) {
 func TestLastRepliesOfConnections(t *testing.T) {
 	const rounds = 30
 	t.Run("tcp", func(t *testing.T) {
-		h := &laneHandler{held: make(chan struct{})}
+		h := &laneHandler{Held: make(chan struct{})}
 		_, _, tcp := running(t, block1(".", h))
 		var conns []*dns.Conn
 		for range rounds {
@@ -341,8 +210,8 @@ func TestLastRepliesOfConnections(t *testing.T) {
 			}
 			conns = append(conns, c)
 		}
-		eventually(t, "all are parked", func() bool { return parked.Load() == rounds })
-		close(h.held)
+		eventually(t, "all are parked", func() bool { return parked() == rounds })
+		close(h.Held)
 		for i, c := range conns {
 			if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
 				t.Errorf("%d: %v, %v", i, r, err)
@@ -350,44 +219,65 @@ func TestLastRepliesOfConnections(t *testing.T) {
 		}
 	})
 	t.Run("h2", func(t *testing.T) {
-		h := &laneHandler{held: make(chan struct{})}
+		h := &laneHandler{Held: make(chan struct{})}
 		s := serving(t, blockFor(t, "https", h))
-		var peers []*h2Peer
+		var peers []*coretest.H2
 		for range rounds {
-			p := rawH2(t, s.addr)
-			p.post(1, "hold.")
+			p := coretest.ConnectH2(t, s.addr)
+			p.Post(1, packed(t, query("hold.")))
 			peers = append(peers, p)
 		}
-		eventually(t, "all are parked", func() bool { return parked.Load() == rounds })
+		eventually(t, "all are parked", func() bool { return parked() == rounds })
 		go s.base().Stop()
 		for _, p := range peers { // one now, one when its queries are the last
 			for range 2 {
-				if g, ok := p.until().(*http2.GoAwayFrame); !ok || g.ErrCode != http2.ErrCodeNo {
+				if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.ErrCode != http2.ErrCodeNo {
 					t.Fatalf("got %v", g)
 				}
 			}
 		}
-		close(h.held)
+		close(h.Held)
 		for i, p := range peers {
-			if _, _, m := p.reply(); describe(m) != "NOERROR 192.0.2.2" {
+			m := new(dns.Msg)
+			if _, _, body := p.Reply(); m.Unpack(body) != nil || describe(m) != "NOERROR 192.0.2.2" {
 				t.Errorf("%d: got %v", i, m)
 			}
 		}
 	})
 }
 
+// Beyond the queries that may wait, those over UDP are dropped and counted; what need not wait is answered as ever.
 func TestTooManyParked(t *testing.T) {
-	_, udp, _ := running(t, block1(".", new(laneHandler)))
-	parked.Add(waiting().most.Load())
-	c := &dns.Client{Timeout: 200 * time.Millisecond}
-	if r, _, err := c.Exchange(new(dns.Msg).SetQuestion("park.", dns.TypeA), udp); err == nil {
-		t.Errorf("got %v", r)
+	h := &laneHandler{Held: make(chan struct{})}
+	cfg := block1(".", h)
+	few := 2
+	cfg.Limits.Waiting = &few
+	s, udp, _ := running(t, cfg)
+	dropped := func() float64 { return testutil.ToFloat64(vars.QueriesDropped.WithLabelValues(s.Addr, "waiting")) }
+	before := dropped()
+	c := &dns.Conn{Conn: dialUDP(t, udp)}
+	for _, name := range []string{"hold.", "hold.", "park."} {
+		if err := c.WriteMsg(query(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "one is dropped", func() bool { return dropped() == before+1 })
+	if n := parked(); n != few {
+		t.Errorf("%d are parked", n)
 	}
 	if got := describe(ask(t, "udp", udp, "www.", nil)); got != "NOERROR 192.0.2.1" {
 		t.Errorf("what need not wait: %s", got)
 	}
-	parked.Add(-waiting().most.Load())
+	close(h.Held)
+	for range few {
+		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" || r.Question[0].Name != "hold." {
+			t.Errorf("got %v, %v", r, err)
+		}
+	}
 	if got := describe(ask(t, "udp", udp, "park.", nil)); got != "NOERROR 192.0.2.2" {
 		t.Errorf("later: %s", got)
+	}
+	if n := dropped() - before; n != 1 {
+		t.Errorf("%v are dropped", n)
 	}
 }

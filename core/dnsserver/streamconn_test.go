@@ -15,39 +15,7 @@ import (
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
-
-// limitedTo is how often a limit of a server had an effect.
-func limitedTo(s *served, reason string) int {
-	return int(testutil.ToFloat64(limitsReached.WithLabelValues(s.base().Addr, reason)))
-}
-
-// dial opens a connection that gives up after a while.
-func dial(t *testing.T, addr string) net.Conn {
-	t.Helper()
-	c, err := net.DialTimeout("tcp", addr, clients.AskTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SetDeadline(time.Now().Add(clients.AskTime))
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-// closedAfter waits until the server closes c. It reports whether that is no earlier than so long after begin.
-func closedAfter(t *testing.T, c net.Conn, begin time.Time, least time.Duration) bool {
-	t.Helper()
-	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the server does not close the connection")
-	}
-	return since(begin, least)
-}
-
-// since reports whether it is so long after begin, as coarse as timers are.
-func since(begin time.Time, least time.Duration) bool {
-	return time.Since(begin) > least-5*time.Millisecond
-}
 
 func TestStreamTimes(t *testing.T) {
 	quick := func(scheme string) *served {

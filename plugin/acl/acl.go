@@ -39,12 +39,12 @@ func (a ACL) Name() string { return pluginName }
 
 // ServeDNS passes the query on if it is allowed.
 func (a ACL) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil { // nothing that a rule can be about
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	defer lane.Free()
-	v := decide(a.Rules, &lane.Query, askedBy(w))
+	defer adapter.Free()
+	v := decide(a.Rules, &adapter.Query, askedBy(w))
 	if v.action == none {
 		a.counts.of(ctx).allow()
 		return plugin.NextOrFailure(a.Name(), a.Next, ctx, w, r)
@@ -53,11 +53,11 @@ func (a ACL) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 	if v.badSource {
 		log.Errorf("Blocking request. Unable to parse source address: %v", w.RemoteAddr())
 	}
-	v.reply(&lane.Reply, &lane.Query)
-	if lane.Reply.Dropped() {
+	v.reply(&adapter.Reply, &adapter.Query)
+	if adapter.Reply.Dropped() {
 		return dns.RcodeSuccess, nil
 	}
-	m, err := lane.Reply.Msg(r)
+	m, err := adapter.Reply.Msg(r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}

@@ -29,13 +29,13 @@ func (a Any) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 	if len(r.Question) == 0 || r.Question[0].Qtype != dns.TypeANY {
 		return plugin.NextOrFailure(a.Name(), a.Next, ctx, w, r)
 	}
-	l, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	defer l.Free()
-	answer(&l.Reply, &l.Query)
-	return l.Write()
+	defer adapter.Free()
+	answer(&adapter.Reply, &adapter.Query)
+	return adapter.Write()
 }
 
 // ServeWire answers a query of type ANY.

@@ -41,13 +41,13 @@ func (a Auto) Name() string { return "auto" }
 
 // ServeDNS implements plugin.Handler.
 func (a Auto) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	defer lane.Free()
-	z, known := a.find(&lane.Query)
-	return a.link().ServeDNS(ctx, lane, z, known, w, r)
+	defer adapter.Free()
+	z, known := a.find(&adapter.Query)
+	return a.link().ServeDNS(ctx, adapter, z, known, w, r)
 }
 
 // ServeWire implements plugin.WireHandler.

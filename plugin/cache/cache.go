@@ -48,7 +48,7 @@ type Cache struct {
 	counts    sync.Map // *counts by server address
 	refreshes chan struct{}
 	flights   flights
-	prompt    prompt
+	atOnce    answeredAtOnce
 	sweeper   *sweeper // nil unless setup made the cache
 	now       func() time.Time
 	arrivals  bool // now is the time by which queries arrive
@@ -87,49 +87,49 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	if r.Opcode != dns.OpcodeQuery {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
-	lane, err := plugin.NewLane(w, r)
-	if err != nil || !c.concerns(&lane.Query) {
-		if lane != nil {
-			lane.Free()
+	adapter, err := plugin.NewWireAdapter(w, r)
+	if err != nil || !c.concerns(&adapter.Query) {
+		if adapter != nil {
+			adapter.Free()
 		}
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
 	n := c.countsOf(ctx)
 	n.requests.Inc()
 	now := c.now()
-	k := c.questionOf(&lane.Query)
+	k := c.questionOf(&adapter.Query)
 	e := c.lookup(&k, now)
 	if e == nil {
 		n.misses.Inc()
-		e, end := c.join(ctx, &lane.Query, &k)
+		e, end := c.join(ctx, &adapter.Query, &k)
 		defer end()
 		if e == nil {
-			lane.Free()
+			adapter.Free()
 			return c.miss(ctx, w, r, n)
 		}
-		defer lane.Free()
+		defer adapter.Free()
 		e.restoreMetadata(ctx)
-		reply(&lane.Reply, &lane.Query, e, uint32(max(e.remaining(c.now()), 0)))
-		return write(w, r, &lane.Reply)
+		reply(&adapter.Reply, &adapter.Query, e, uint32(max(e.remaining(c.now()), 0)))
+		return write(w, r, &adapter.Reply)
 	}
 	left := e.remaining(now)
 	if left <= 0 && c.verify {
 		if rcode, err, done := c.serveVerified(ctx, w, r, e, n); done {
-			lane.Free()
+			adapter.Free()
 			return rcode, err
 		}
 	}
-	defer lane.Free()
+	defer adapter.Free()
 	ttl := c.hit(n, e, left)
 	if c.refreshDue(e, left, now) {
 		c.refresh(ctx, w, r, e, n)
 	}
 	e.restoreMetadata(ctx)
-	reply(&lane.Reply, &lane.Query, e, ttl)
+	reply(&adapter.Reply, &adapter.Query, e, ttl)
 	if left <= 0 && c.staleEDE {
-		addEDE(&lane.Reply, &lane.Query, e.staleEDE())
+		addEDE(&adapter.Reply, &adapter.Query, e.staleEDE())
 	}
-	return write(w, r, &lane.Reply)
+	return write(w, r, &adapter.Reply)
 }
 
 // write writes what an entry made of reply, as an answer to r.
@@ -201,7 +201,7 @@ func (c *Cache) lookup(k *question, now time.Time) *entry {
 	}
 	negative, positive := c.variantFor(c.negative.get(&k.key), &k.net, now), c.variantFor(c.positive.get(&k.key), &k.net, now)
 	if negative != nil && positive != nil && negative.kind != kind(response.ServerError) {
-		switch a, b := negative.extra.reach.net.bits, positive.extra.reach.net.bits; {
+		switch a, b := negative.extra.scope.net.bits, positive.extra.scope.net.bits; {
 		case a > b:
 			positive = nil
 		case a < b:

@@ -80,7 +80,7 @@ type entry struct {
 	kind    kind
 	answers bool // it really answers the question (see answers)
 	forAll  bool // it is for clients that name a network, too
-	inMain  bool // it stands in the main queue of its lot; belongs to the shard's lock
+	inMain  bool // it stands in the main queue of its class; belongs to the shard's lock
 
 	cost   cost   // of getting it again
 	ttl    uint32 // seconds it may be kept; all its records have this TTL
@@ -115,7 +115,7 @@ type entryExtra struct {
 	failed   bool     // nobody answered, and this is what clients get
 	lastGood *entry   // the last entry that answered, kept by one that does not
 	ede      []byte   // extended errors (RFC 8914), as EDNS options
-	reach    reach    // of a variant
+	scope    ecsScope // of a variant
 	variants []*entry // of one that holds them; see variants.go
 }
 

@@ -20,13 +20,13 @@ func (c *Cache) keepFailure(w *wire.Reply, q *wire.Query, k *question, err error
 	}
 	now := c.now()
 	v := verdict{kind: response.ServerError, ttl: uint32(c.servfail / time.Second)}
-	whom := reach{net: k.net, exact: k.nets}
+	whom := ecsScope{net: k.net, exact: k.nets}
 	if old := c.negative.former(&k.key, k.net); old != nil && old.failedBefore(now) {
 		v.ttl = min(2*old.ttl, uint32(longestFailure/time.Second))
 	}
 	w.Begin(q)
 	w.SetRcode(wire.ServFail)
-	c.keep(w, k, kept{verdict: v, reach: whom, ede: failureEDE(err), failed: true}, now, n)
+	c.keep(w, k, stored{verdict: v, scope: whom, ede: failureEDE(err), failed: true}, now, n)
 }
 
 // failedBefore reports whether e says that nobody answered, not so long before now that this does not count any more.

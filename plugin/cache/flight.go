@@ -16,7 +16,7 @@ import (
 // either lane, and then looks the answer up.
 //
 //	claim ──▶ the first one asks the plugins below ──┬─ they answered ───────────▶ over, others look the answer up
-//	                                                  └─ it parks on an exchange ──▶ boards: others park on the same one
+//	                                                  └─ it parks on an exchange ──▶ share: others park on the same one
 //
 // Nobody depends on the first one: what is waited for ends whatever becomes of it.
 type flights struct {
@@ -31,9 +31,9 @@ type flightShard struct {
 // flight is one miss under way.
 type flight struct {
 	question
-	ask   asking
-	shard *flightShard
-	room  [48]byte // for most names
+	ask     missEnding
+	shard   *flightShard
+	scratch [48]byte // for most names
 
 	// guarded by shard.mu
 	ends   wire.Exchange // what others wait for: ask, then what the first one is parked on
@@ -42,13 +42,13 @@ type flight struct {
 
 var freeFlights = sync.Pool{New: func() any { return new(flight) }}
 
-// asking is what others wait for while the first one asks the plugins below.
-type asking struct{ wire.Ending }
+// missEnding is what others wait for while the first one asks the plugins below.
+type missEnding struct{ wire.Ending }
 
 // flightHash is the hash of all of a question.
 func (k *question) flightHash() uint64 { return k.hash ^ k.net.hash() }
 
-// claim makes the caller the first one to miss k, who calls over or boards on what it gets; or it says what to wait for. Both
+// claim makes the caller the first one to miss k, who calls over, or share on what it gets; or it says what to wait for. Both
 // are nil in the rare case that neither can be told. k is not kept.
 func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
 	hash := k.flightHash()
@@ -67,13 +67,13 @@ func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
 	}
 	fl := freeFlights.Get().(*flight)
 	fl.question, fl.shard, fl.ends = *k, s, &fl.ask
-	fl.name = append(fl.room[:0], k.name...)
+	fl.name = append(fl.scratch[:0], k.name...)
 	s.all[hash] = fl
 	return fl, nil
 }
 
-// boards lets others wait for x, and is the last that the first one asks of the flight.
-func (fl *flight) boards(x wire.Exchange) {
+// share lets others wait for x, and is the last that the first one asks of the flight.
+func (fl *flight) share(x wire.Exchange) {
 	fl.shard.mu.Lock()
 	fl.ends = x
 	shared := fl.shared
@@ -84,7 +84,7 @@ func (fl *flight) boards(x wire.Exchange) {
 	x.Then(fl)
 }
 
-// Resume ends a flight that has boarded: it implements wire.Resumer.
+// Resume ends a flight that is shared: it implements wire.Resumer.
 func (fl *flight) Resume() { fl.ResumeIn(nil) }
 
 // ResumeIn implements wire.LaneResumer.
@@ -104,7 +104,7 @@ func (fl *flight) leave() (shared bool) {
 	return fl.shared
 }
 
-// over ends a flight that has not boarded.
+// over ends a flight that is not shared.
 func (fl *flight) over() {
 	if fl.leave() {
 		fl.ask.End()
@@ -119,13 +119,13 @@ func (fl *flight) free() {
 	freeFlights.Put(fl)
 }
 
-// prompt remembers questions that the plugins below have answered at once, in the lane, each in the one place that it can have. They need no
+// answeredAtOnce remembers questions that the plugins below have answered at once, in the lane, each in the one place that it can have. They need no
 // flight: if such an answer is not kept, each query gets its own.
-type prompt [256]atomic.Uint64
+type answeredAtOnce [256]atomic.Uint64
 
-func (p *prompt) has(k *question) bool { return p[k.hash%uint64(len(p))].Load() == k.hash }
-func (p *prompt) add(k *question)      { p[k.hash%uint64(len(p))].Store(k.hash) }
-func (p *prompt) drop(k *question)     { p[k.hash%uint64(len(p))].CompareAndSwap(k.hash, 0) }
+func (p *answeredAtOnce) has(k *question) bool { return p[k.hash%uint64(len(p))].Load() == k.hash }
+func (p *answeredAtOnce) add(k *question)      { p[k.hash%uint64(len(p))].Store(k.hash) }
+func (p *answeredAtOnce) drop(k *question)     { p[k.hash%uint64(len(p))].CompareAndSwap(k.hash, 0) }
 
 // unshared are the options of a query that may change the answer, or ask for something in it, and are not in the question. Cookies, keepalive and padding
 // concern the way between two neighbours only.
@@ -176,7 +176,7 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry,
 		if e := c.lookup(k, c.now()); e != nil {
 			return e, nothing
 		}
-		if a, ok := others.(*asking); ok && c.flights.boarded(k, a) {
+		if a, ok := others.(*missEnding); ok && c.flights.isShared(k, a) {
 			continue
 		} else if ok {
 			return nil, nothing
@@ -185,8 +185,8 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry,
 	}
 }
 
-// boarded reports whether the flight of k goes on after a.
-func (f *flights) boarded(k *question, a *asking) bool {
+// isShared reports whether the flight of k goes on after a.
+func (f *flights) isShared(k *question, a *missEnding) bool {
 	s := &f.shards[k.hash%uint64(len(f.shards))]
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -347,11 +347,11 @@ func TestFlightsBeginAtOnce(t *testing.T) {
 		}
 	}
 	k := disabled.questionOf(query(t, "www.example.org.", nil))
-	if !disabled.prompt.has(&k) {
+	if !disabled.atOnce.has(&k) {
 		t.Error("it was not answered at once")
 	}
 	disabled.Next = s
-	if out := disabled.ServeWire(context.Background(), &w, query(t, "www.example.org.", nil)); out != wire.Park || disabled.prompt.has(&k) {
+	if out := disabled.ServeWire(context.Background(), &w, query(t, "www.example.org.", nil)); out != wire.Park || disabled.atOnce.has(&k) {
 		t.Error("it is not answered at once any more")
 	}
 }

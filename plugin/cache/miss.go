@@ -43,10 +43,10 @@ func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, n *c
 	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n}
 	rcode, err := c.next(ctx, rw, r)
 	if c.failures && rcode == dns.RcodeServerFailure && rw.msg == nil && ctx.Err() == nil {
-		if lane, odd := plugin.NewLane(w, r); odd == nil {
-			k := c.questionOf(&lane.Query)
-			c.keepFailure(&lane.Reply, &lane.Query, &k, err, n)
-			lane.Free()
+		if adapter, odd := plugin.NewWireAdapter(w, r); odd == nil {
+			k := c.questionOf(&adapter.Query)
+			c.keepFailure(&adapter.Reply, &adapter.Query, &k, err, n)
+			adapter.Free()
 		}
 	}
 	return rcode, err
@@ -100,11 +100,11 @@ func (w *ResponseWriter) Write(b []byte) (int, error) {
 
 // take keeps m if it is to be kept, and returns it as it goes to the client. m is not changed.
 func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
-	lane, err := plugin.NewLane(w, w.client)
+	adapter, err := plugin.NewWireAdapter(w, w.client)
 	if err != nil {
 		return m
 	}
-	defer lane.Free()
+	defer adapter.Free()
 	out := *m // header and sections; the records are m's unless they are unpacked anew below
 	opt := m.IsEdns0()
 	out.Extra = withoutOPT(m.Extra)
@@ -114,29 +114,29 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 		out.AuthenticatedData = false
 	}
 	w.matched = state.Match(m)
-	lane.Reply.FoldOwners()
-	if err := lane.Reply.SetMsg(m); err != nil || m.Rcode > maxRcode {
+	adapter.Reply.FoldOwners()
+	if err := adapter.Reply.SetMsg(m); err != nil || m.Rcode > maxRcode {
 		w.verdict = verdict{kind: response.OtherError}
 		return &out
 	}
-	if w.judge(lane, m, opt, ede) {
-		if same, err := lane.Reply.Msg(w.client); err == nil {
+	if w.judge(adapter, m, opt, ede) {
+		if same, err := adapter.Reply.Msg(w.client); err == nil {
 			out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
 		}
 	}
-	addEDE(&lane.Reply, &lane.Query, ede)
-	withOPT(&out, w.client, &lane.Reply)
+	addEDE(&adapter.Reply, &adapter.Query, ede)
+	withOPT(&out, w.client, &adapter.Reply)
 	return &out
 }
 
-// judge decides on m, which lane's reply has been set to, and keeps it if it is to be kept. It reports whether all records have got one TTL.
-func (w *ResponseWriter) judge(lane *plugin.Lane, m *dns.Msg, opt *dns.OPT, ede []byte) (treated bool) {
+// judge decides on m, which adapter's reply has been set to, and keeps it if it is to be kept. It reports whether all records have got one TTL.
+func (w *ResponseWriter) judge(adapter *plugin.WireAdapter, m *dns.Msg, opt *dns.OPT, ede []byte) (treated bool) {
 	now := w.now()
-	k := w.questionOf(&lane.Query)
-	whom, fits := k.net.reachOf(ecsOf(opt))
-	w.verdict = w.classify(&lane.Reply, facts{
-		question:    &lane.Query,
-		truncated:   m.Truncated || lane.Reply.Flag(wire.FlagTC),
+	k := w.questionOf(&adapter.Query)
+	whom, fits := k.net.scopeOf(ecsOf(opt))
+	w.verdict = w.classify(&adapter.Reply, facts{
+		question:    &adapter.Query,
+		truncated:   m.Truncated || adapter.Reply.Flag(wire.FlagTC),
 		checkSigs:   opt != nil && opt.Do(),
 		clientScope: !fits || k.odd,
 		now:         now,
@@ -148,9 +148,9 @@ func (w *ResponseWriter) judge(lane *plugin.Lane, m *dns.Msg, opt *dns.OPT, ede 
 	if !w.verdict.treat {
 		return false
 	}
-	lane.Reply.SetTTLs(w.verdict.ttl)
+	adapter.Reply.SetTTLs(w.verdict.ttl)
 	if w.verdict.store {
-		w.keep(&lane.Reply, &k, kept{verdict: w.verdict, reach: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
+		w.keep(&adapter.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
 	}
 	return true
 }
@@ -184,26 +184,26 @@ func withoutOPT(rrs []dns.RR) []dns.RR {
 	return out
 }
 
-// kept is what is kept of a reply beside its records.
-type kept struct {
+// stored is what is kept of a reply beside its records.
+type stored struct {
 	verdict
-	reach    reach  // whom it is for
-	ede      []byte // extended errors
-	failed   bool   // nobody answered
-	wildcard string // the wildcard that it was made from
-	hits     int    // of the entry that it takes the place of
+	scope    ecsScope // whom it is for
+	ede      []byte   // extended errors
+	failed   bool     // nobody answered
+	wildcard string   // the wildcard that it was made from
+	hits     int      // of the entry that it takes the place of
 	cost     cost
 }
 
 // keep stores the reply that w holds as an answer to k.
-func (c *Cache) keep(w *wire.Reply, k *question, what kept, now time.Time, n *counts) {
+func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *counts) {
 	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
-	case what.reach.everyone && k.nets:
+	case what.scope.everyone && k.nets:
 		all := k.turned()
 		e.hash, e.about, e.forAll = all.hash, all.about, true
 	case k.nets:
-		e.more().reach = what.reach
+		e.more().scope = what.scope
 	}
 	if c.prefetch > 0 {
 		e.freq = freq.New(now)

@@ -12,19 +12,19 @@ import (
 // missWire asks the plugins below, and keeps what they answer. In the lane, too, they are asked with the AD bit. now is when k was looked up.
 func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	before := q.Awaited()
-	_, again := before.(*asking)
+	_, again := before.(*missEnding)
 	if before != nil && !again || !shares(q, k) {
 		return c.askWire(ctx, w, q, k, now)
 	}
-	if c.prompt.has(k) {
+	if c.atOnce.has(k) {
 		out := c.askWire(ctx, w, q, k, now)
 		if out != wire.Done {
-			c.prompt.drop(k)
+			c.atOnce.drop(k)
 		}
 		return out
 	}
 	mine, others := c.flights.claim(k)
-	if _, asks := others.(*asking); others != nil && !(again && asks) {
+	if _, asks := others.(*missEnding); others != nil && !(again && asks) {
 		q.Await(others)
 		return wire.Park
 	}
@@ -36,19 +36,19 @@ func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *q
 
 // lead is missWire for the first one to miss k.
 func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time, mine *flight) wire.Outcome {
-	before, boards := q.Awaited(), false
+	before, shared := q.Awaited(), false
 	defer func() {
-		if !boards { // also if the plugins below panic
+		if !shared { // also if the plugins below panic
 			mine.over()
 		}
 	}()
 	out := c.askWire(ctx, w, q, k, now)
 	switch x := q.Awaited(); {
 	case out == wire.Park && x != before:
-		boards = true
-		mine.boards(x)
+		shared = true
+		mine.share(x)
 	case out == wire.Done:
-		c.prompt.add(k)
+		c.atOnce.add(k)
 	}
 	return out
 }
@@ -95,7 +95,7 @@ const maxRcode = 0xF
 // refreshed.
 func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Time, hits int, n *counts) verdict {
 	flags, withOPT := w.OPT()
-	whom, fits := k.net.reachOf(w.Option(wire.OptionECS))
+	whom, fits := k.net.scopeOf(w.Option(wire.OptionECS))
 	v := verdict{kind: response.OtherError}
 	if w.Rcode() <= maxRcode {
 		v = c.classify(w, facts{
@@ -112,11 +112,11 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Tim
 		w.SetTTLs(v.ttl)
 	}
 	if v.store {
-		price := dear
+		price := costRemote
 		if q.JustCame() { // and so it was at hand
-			price = cheap
+			price = costLocal
 		}
-		c.keep(w, k, kept{verdict: v, reach: whom, ede: ede, hits: hits, cost: price}, now, n)
+		c.keep(w, k, stored{verdict: v, scope: whom, ede: ede, hits: hits, cost: price}, now, n)
 	}
 	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {

@@ -26,7 +26,7 @@ func (promptly) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.
 	return wire.Done
 }
 
-// An answer is cheap that the plugins below had at hand, in the batch that its query came with; any other is dear.
+// An answer is local that the plugins below had at hand, in the batch that its query came with; any other is remote.
 func TestCostOfAnswers(t *testing.T) {
 	lane := wire.NewLane()
 	defer lane.Close()
@@ -39,9 +39,9 @@ func TestCostOfAnswers(t *testing.T) {
 		awaited wire.Exchange
 		cost    cost
 	}{
-		"at once":           {lane, nil, cheap},
-		"after an exchange": {lane, &ended, dear},
-		"on a worker":       {nil, nil, dear},
+		"at once":           {lane, nil, costLocal},
+		"after an exchange": {lane, &ended, costRemote},
+		"on a worker":       {nil, nil, costRemote},
 	} {
 		c := New()
 		c.Next = promptly{}

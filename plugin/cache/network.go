@@ -78,20 +78,20 @@ func (n *network) hash() uint64 {
 	return h ^ h>>32
 }
 
-// reach is whom an answer is for.
-type reach struct {
+// ecsScope is whom an answer is for.
+type ecsScope struct {
 	net      network // the clients of it, if that is asked; else those that name no network
 	exact    bool    // of these only who names just this network
 	everyone bool    // it is for all clients, whether they name a network or not
 }
 
-// reachOf decides whom the answer to a query from n is for (RFC 7871 §7.3), by the option that the reply has, if it has one.
+// scopeOf decides whom the answer to a query from n is for (RFC 7871 §7.3), by the option that the reply has, if it has one.
 // It reports false if the answer is nothing for others.
 //
 // An answer that says nothing of networks may have been made for one all the same: it is only for those who name the same.
-func (n network) reachOf(option []byte, present bool) (r reach, ok bool) {
+func (n network) scopeOf(option []byte, present bool) (r ecsScope, ok bool) {
 	if !present {
-		return reach{net: n, exact: n.asked}, true
+		return ecsScope{net: n, exact: n.asked}, true
 	}
 	told, scope, ok := readNetwork(option)
 	switch {
@@ -102,11 +102,11 @@ func (n network) reachOf(option []byte, present bool) (r reach, ok bool) {
 	case told != n && !(n.bits == 0 && told.bits == 0): // not the answer to this query
 		return r, false
 	case scope == 0:
-		return reach{everyone: true}, true
+		return ecsScope{everyone: true}, true
 	case scope > n.bits: // a longer prefix would have got a better answer
-		return reach{net: n, exact: true}, true
+		return ecsScope{net: n, exact: true}, true
 	}
-	return reach{net: n.cut(scope)}, true
+	return ecsScope{net: n.cut(scope)}, true
 }
 
 // withoutECS is options without those that name a client subnet, in memory of its own.

@@ -8,7 +8,7 @@ import (
 // store keeps entries by key. Readers take no lock: a shard's table is a published array of
 // pointers. Writers lock their shard.
 //
-// The number of entries is bounded for the store, and the octets for the process (budget). What goes is chosen in lot.go.
+// The number of entries is bounded for the store, and the octets for the process (budget). What goes is chosen in costclass.go.
 type store struct {
 	capacity int64
 	budget   *budget
@@ -154,7 +154,7 @@ func (s *store) clear() {
 			s.exchange(nil, e)
 		}
 		sh.table.Store(newTable(16))
-		sh.live, sh.taken, sh.lots, sh.closed = 0, 0, [costs]lot{}, true
+		sh.live, sh.taken, sh.classes, sh.closed = 0, 0, [costs]costClass{}, true
 		sh.mu.Unlock()
 	}
 	s.budget.leave(s)
@@ -165,10 +165,10 @@ type shard struct {
 	table atomic.Pointer[table] // readers search it without the lock
 	_     [56]byte              // what writers change is not in the cache line that readers read
 
-	mu    sync.Mutex // writers only; guards what follows and changes of the table
-	lots  [costs]lot // entries, by what they cost
-	live  int        // entries in all
-	taken int        // slots of the table that are not empty
+	mu      sync.Mutex       // writers only; guards what follows and changes of the table
+	classes [costs]costClass // entries, by what they cost
+	live    int              // entries in all
+	taken   int              // slots of the table that are not empty
 
 	closed bool     // nothing is stored any more
 	_      [71]byte // the next shard begins another line
@@ -176,7 +176,7 @@ type shard struct {
 
 // insert puts e in, whose key is not there.
 func (sh *shard) insert(e *entry) {
-	l := &sh.lots[e.cost]
+	l := &sh.classes[e.cost]
 	sh.live++
 	l.live++
 	t := sh.table.Load()
@@ -205,8 +205,8 @@ func (sh *shard) replace(old, e *entry) {
 	e.used.Store(old.used.Load())
 	sh.table.Load().replace(old, e)
 	if e.inMain = old.inMain; e.cost != old.cost {
-		sh.lots[old.cost].live--
-		sh.lots[e.cost].live++
+		sh.classes[old.cost].live--
+		sh.classes[e.cost].live++
 		sh.enqueue(e, e.inMain)
 	}
 }
@@ -214,6 +214,6 @@ func (sh *shard) replace(old, e *entry) {
 // drop takes e out.
 func (sh *shard) drop(e *entry) {
 	sh.live--
-	sh.lots[e.cost].live--
+	sh.classes[e.cost].live--
 	sh.taken -= sh.table.Load().remove(e)
 }

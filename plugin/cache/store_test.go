@@ -91,7 +91,7 @@ func TestStoreReplacesInPlace(t *testing.T) {
 	}
 	queued := 0
 	for i := range s.shards {
-		for _, l := range s.shards[i].lots {
+		for _, l := range s.shards[i].classes {
 			queued += l.small.n + l.main.n
 		}
 	}
@@ -189,7 +189,7 @@ func TestCheapGivesWay(t *testing.T) {
 	s := newStore(size, unbounded(), 0)
 	kinds := func() (n [costs]int) {
 		for i := range s.shards {
-			for c, l := range s.shards[i].lots {
+			for c, l := range s.shards[i].classes {
 				n[c] += l.live
 			}
 		}
@@ -202,30 +202,30 @@ func TestCheapGivesWay(t *testing.T) {
 			s.add(e)
 		}
 	}
-	put(0, size, cheap)
-	if n := kinds(); n[cheap] != size {
-		t.Errorf("%v: cheap entries alone may have all", n)
+	put(0, size, costLocal)
+	if n := kinds(); n[costLocal] != size {
+		t.Errorf("%v: local entries alone may have all", n)
 	}
-	put(100000, size/2, dear)
-	if n := kinds(); n[dear] < size/2-some {
-		t.Errorf("%v of %d dear entries", n, size/2)
+	put(100000, size/2, costRemote)
+	if n := kinds(); n[costRemote] < size/2-some {
+		t.Errorf("%v of %d remote entries", n, size/2)
 	}
-	put(200000, 5*size, cheap)
-	if n := kinds(); n[dear] < size/2-some {
-		t.Errorf("%v: dear entries gave way to cheap ones", n)
+	put(200000, 5*size, costLocal)
+	if n := kinds(); n[costRemote] < size/2-some {
+		t.Errorf("%v: remote entries gave way to local ones", n)
 	}
-	put(300000, 5*size, dear)
-	if n := kinds(); n[cheap] < size/cheapShare-some || n[cheap] > size/cheapShare+some || n[cheap]+n[dear] != size {
-		t.Errorf("%v: a quarter is cheap entries' own", n)
+	put(300000, 5*size, costRemote)
+	if n := kinds(); n[costLocal] < size/localShare-some || n[costLocal] > size/localShare+some || n[costLocal]+n[costRemote] != size {
+		t.Errorf("%v: a quarter is local entries' own", n)
 	}
 	// An entry may become one of another cost.
 	before := kinds()
 	for i := range 20 {
 		e := testEntry(300000 + 5*size - 1 - i)
-		e.cost = cheap
+		e.cost = costLocal
 		s.add(e)
 	}
-	if n := kinds(); n[cheap] != before[cheap]+20 || n[dear] != before[dear]-20 {
+	if n := kinds(); n[costLocal] != before[costLocal]+20 || n[costRemote] != before[costRemote]-20 {
 		t.Errorf("%v became %v by 20 changes", before, n)
 	}
 }
@@ -256,12 +256,12 @@ func TestStoreIsConsistent(t *testing.T) {
 			inTable++
 			of[e.cost]++
 			octets += e.size()
-			if !hashes(sh.lots[e.cost].queue(e.inMain))[e.hash] {
+			if !hashes(sh.classes[e.cost].queue(e.inMain))[e.hash] {
 				t.Fatal("an entry of the table is not in its queue")
 			}
 		}
-		for c := range sh.lots {
-			if l := &sh.lots[c]; l.live != of[c] || max(l.small.n, l.main.n) > 8*minCapacity/shards {
+		for c := range sh.classes {
+			if l := &sh.classes[c]; l.live != of[c] || max(l.small.n, l.main.n) > 8*minCapacity/shards {
 				t.Fatalf("shard %d: %d in table, %d and %d in queues, %d live", i, of[c], l.small.n, l.main.n, l.live)
 			}
 		}
@@ -293,8 +293,8 @@ func TestQueuesStayShort(t *testing.T) {
 		}
 	}
 	for i := range s.shards {
-		if sh := &s.shards[i]; len(sh.lots[dear].small.ring) > 64 || sh.live != 0 {
-			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.lots[dear].small.ring))
+		if sh := &s.shards[i]; len(sh.classes[costRemote].small.ring) > 64 || sh.live != 0 {
+			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.classes[costRemote].small.ring))
 		}
 	}
 }
@@ -359,7 +359,7 @@ func TestStoresConcurrently(t *testing.T) {
 					s.sweep(r.IntN(shards), func(e *entry) bool { return e.hash%7 == 0 })
 				case 2:
 					v := testEntry(r.IntN(20))
-					v.more().reach.net = network{asked: true, family: 1, bits: 24, hi: uint64(r.IntN(100)) << 40}
+					v.more().scope.net = network{asked: true, family: 1, bits: 24, hi: uint64(r.IntN(100)) << 40}
 					k := v.key()
 					s.put(&k, func(old *entry) *entry { return old.with(v, func(*entry) bool { return false }) })
 				default:

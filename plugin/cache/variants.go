@@ -27,17 +27,17 @@ func (e *entry) weight() int64 { return int64(max(1, len(e.variants()))) }
 // network is the one that e is kept for, not asked for if it is for all clients.
 func (e *entry) network() (n network) {
 	if e.extra != nil {
-		n = e.extra.reach.net
+		n = e.extra.scope.net
 	}
 	return n
 }
 
 // isVariant reports whether e is kept for a part of the clients.
-func (e *entry) isVariant() bool { return e.extra != nil && e.extra.reach.net.asked }
+func (e *entry) isVariant() bool { return e.extra != nil && e.extra.scope.net.asked }
 
 // suits reports whether e, a variant, is for who names n.
 func (e *entry) suits(n *network) bool {
-	r := &e.extra.reach
+	r := &e.extra.scope
 	return r.net == *n || !r.exact && r.net.covers(n)
 }
 
@@ -56,7 +56,7 @@ func holding(variants []*entry, like *entry) *entry {
 func (old *entry) with(v *entry, useless func(*entry) bool) *entry {
 	all := make([]*entry, 0, len(old.variants())+1)
 	for _, o := range old.variants() {
-		if o.extra.reach.net != v.extra.reach.net && !useless(o) {
+		if o.extra.scope.net != v.extra.scope.net && !useless(o) {
 			all = append(all, o)
 		}
 	}
@@ -70,7 +70,7 @@ func (old *entry) with(v *entry, useless func(*entry) bool) *entry {
 		all = slices.Delete(all, oldest, oldest+1)
 	}
 	at := 0
-	for at < len(all) && all[at].extra.reach.net.bits > v.extra.reach.net.bits {
+	for at < len(all) && all[at].extra.scope.net.bits > v.extra.scope.net.bits {
 		at++
 	}
 	return holding(slices.Insert(all, at, v), v)
@@ -110,7 +110,7 @@ func (s *store) former(k *key, n network) *entry {
 		return old
 	}
 	for _, v := range old.variants() {
-		if v.extra.reach.net == n {
+		if v.extra.scope.net == n {
 			return v
 		}
 	}
@@ -138,6 +138,6 @@ func (s *store) strike(e *entry) {
 		if old == nil || !e.isVariant() {
 			return nil
 		}
-		return old.without(func(v *entry) bool { return v.extra.reach.net == e.extra.reach.net })
+		return old.without(func(v *entry) bool { return v.extra.scope.net == e.extra.scope.net })
 	})
 }

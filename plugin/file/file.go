@@ -66,13 +66,13 @@ func (f File) Name() string { return "file" }
 
 // ServeDNS implements plugin.Handler.
 func (f File) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	defer lane.Free()
-	z, known := f.find(&lane.Query)
-	return f.link().ServeDNS(ctx, lane, z, known, w, r)
+	defer adapter.Free()
+	z, known := f.find(&adapter.Query)
+	return f.link().ServeDNS(ctx, adapter, z, known, w, r)
 }
 
 // ServeWire implements plugin.WireHandler.

@@ -27,9 +27,9 @@ type Link struct {
 // answerers holds what answering needs; it is some kilobytes.
 var answerers = sync.Pool{New: func() any { return new(zone.Answerer) }}
 
-// ServeDNS answers the query of lane, which was made of w and r, from z. If the zone is not known, the query is passed on; if
+// ServeDNS answers the query of adapter, which was made of w and r, from z. If the zone is not known, the query is passed on; if
 // it is known, but z is nil or empty, the answer is SERVFAIL.
-func (l Link) ServeDNS(ctx context.Context, lane *plugin.Lane, z *Zone, known bool, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone, known bool, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if !known {
 		if l.Next == nil {
 			return dns.RcodeRefused, nil
@@ -41,28 +41,28 @@ func (l Link) ServeDNS(ctx context.Context, lane *plugin.Lane, z *Zone, known bo
 		flog.Infof("Dropping notify from %s for %s", state.IP(), z.origin)
 		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNotAuth))
 	}
-	version, done := fit(z, &lane.Reply, &lane.Query)
+	version, done := fit(z, &adapter.Reply, &adapter.Query)
 	if done {
-		return lane.Write()
+		return adapter.Write()
 	}
-	if lane.Query.Type() == dns.TypeANY && overQUIC(ctx) {
-		lane.Query.Peer.Limit = wire.MaxMessage
+	if adapter.Query.Type() == dns.TypeANY && overQUIC(ctx) {
+		adapter.Query.Peer.Limit = wire.MaxMessage
 	}
 	a := answerers.Get().(*zone.Answerer)
 	defer answerers.Put(a)
-	result := a.Answer(version, &lane.Reply, &lane.Query)
+	result := a.Answer(version, &adapter.Reply, &adapter.Query)
 	if result == zone.External {
-		result = z.follow(ctx, a, &lane.Reply, lane.Query.Type(), request.Request{Req: r, W: w})
+		result = z.follow(ctx, a, &adapter.Reply, adapter.Query.Type(), request.Request{Req: r, W: w})
 	}
-	if l.passesOn(result, &lane.Reply, &lane.Query) {
+	if l.passesOn(result, &adapter.Reply, &adapter.Query) {
 		return plugin.NextOrFailure(l.Name, l.Next, ctx, w, r)
 	}
 	if wildcard := a.Wildcard(); wildcard != nil {
 		text := wire.Text(wildcard)
 		metadata.SetValueFunc(ctx, "zone/wildcard", func() string { return text })
 	}
-	decide(result, &lane.Reply)
-	return lane.Write()
+	decide(result, &adapter.Reply)
+	return adapter.Write()
 }
 
 // overQUIC reports whether the query of ctx came over a stream of QUIC, which its client's address does not tell.

@@ -7,7 +7,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file decides; it has no clock, no socket and no message. run.go carries out what it says.
+// This file decides; it has no clock, no socket and no message. blockingrun.go carries out what it says.
 
 // rules is what a directive says about every query's course. They never change.
 type rules struct {
@@ -31,7 +31,7 @@ const overall = 5 * time.Second
 
 // breather is how long to wait before more attempts than two for each upstream, so that a query whose attempts are not
 // limited does no more harm than it must.
-const breather = 10 * time.Millisecond
+const retryPause = 10 * time.Millisecond
 
 // course is one query's way through the upstreams.
 type course struct {
@@ -39,7 +39,7 @@ type course struct {
 	stream  bool  // the client's query came over TCP
 	handOn  bool  // the next plugin is a forward
 	order   []int // the upstreams, the first to be tried first
-	world   world
+	view    courseView
 	place   int   // in order, of the upstream to be tried next
 	downs   int   // upstreams of this round that are down
 	failed  int   // attempts
@@ -49,8 +49,8 @@ type course struct {
 	err     error // of the attempt that failed last
 }
 
-// world is what a course has to know beside what happens.
-type world interface {
+// courseView is what a course has to know beside what happens.
+type courseView interface {
 	policy.Timed
 	// down reports whether an upstream is down.
 	down(upstream int) bool
@@ -70,8 +70,8 @@ type event struct {
 	rcode     int // replied
 	empty, tc bool
 
-	fault fault // failed
-	err   error
+	failure failureKind // failed
+	err     error
 }
 
 type eventKind uint8
@@ -82,19 +82,19 @@ const (
 	failed
 )
 
-// fault is whose an attempt's failure is.
-type fault uint8
+// failureKind is whose an attempt's failure is.
+type failureKind uint8
 
 const (
-	network fault = iota // upstream or the way there: no connection, no reply
-	odd                  // a reply that was none
-	local                // the query cannot be sent at all
-	ours                 // it was given up, or there was no room for it
+	network failureKind = iota // upstream or the way there: no connection, no reply
+	odd                        // a reply that was none
+	local                      // the query cannot be sent at all
+	ours                       // it was given up, or there was no room for it
 )
 
-// action is what is to be done: one verb, and what is to be noted beside.
+// action is what is to be done: one kind, and what is to be noted beside.
 type action struct {
-	do     verb
+	do     actionKind
 	stream bool          // ask: over TCP
 	broken bool          // all upstreams are down
 	to     int           // ask: the upstream
@@ -106,13 +106,13 @@ type action struct {
 	probe  int           // an upstream whose health is in doubt, or -1
 }
 
-type verb uint8
+type actionKind uint8
 
 const (
-	ask    verb = iota // one upstream; replied or failed is to follow
-	answer             // the client, with the reply that came
-	handOn             // to the next forward
-	fail               // without a reply
+	ask    actionKind = iota // one upstream; replied or failed is to follow
+	answer                   // the client, with the reply that came
+	handOn                   // to the next forward
+	fail                     // without a reply
 )
 
 // step decides what is to be done about what happened. The last step is one that does not ask.
@@ -158,7 +158,7 @@ func (c *course) skipSecond() {
 // the same once more, since a datagram may be lost; -1 over a connection, where nothing is.
 func (c *course) spare() int {
 	for i := range c.order {
-		if up := c.order[(c.place+i)%len(c.order)]; up != c.asked && !c.world.down(up) {
+		if up := c.order[(c.place+i)%len(c.order)]; up != c.asked && !c.view.down(up) {
 			return up
 		}
 	}
@@ -171,7 +171,7 @@ func (c *course) spare() int {
 // left reports whether an upstream of this round that is not down is still to be asked.
 func (c *course) left() bool {
 	for _, up := range c.order[c.place:] {
-		if !c.world.down(up) {
+		if !c.view.down(up) {
 			return true
 		}
 	}
@@ -179,7 +179,7 @@ func (c *course) left() bool {
 }
 
 func (c *course) failure(ev event) action {
-	if ev.fault == local {
+	if ev.failure == local {
 		return action{do: fail, rcode: wire.FormErr, err: ev.err, probe: -1}
 	}
 	c.err = ev.err
@@ -190,7 +190,7 @@ func (c *course) failure(ev event) action {
 	}
 	suspect := c.asked
 	a := c.try(ev)
-	if ev.fault == network {
+	if ev.failure == network {
 		a.probe = suspect
 	}
 	return a
@@ -212,7 +212,7 @@ func (c *course) try(ev event) action {
 		}
 		up := c.order[c.place]
 		c.place++
-		if c.world.down(up) {
+		if c.view.down(up) {
 			if c.downs++; c.downs < len(c.order) {
 				continue
 			}
@@ -220,15 +220,15 @@ func (c *course) try(ev event) action {
 			if c.rules.failfast {
 				return a
 			}
-			up = c.order[c.world.chance(len(c.order))]
+			up = c.order[c.view.chance(len(c.order))]
 		}
 		a.do, a.to, a.stream, a.err = ask, up, c.rules.forceTCP || !c.rules.preferUDP && c.stream, nil
 		if c.failed >= 2*len(c.order) {
-			a.after = breather
+			a.after = retryPause
 		}
 		c.asked, c.overTCP = up, a.stream
 		if c.rules.hedge {
-			if a.slow = c.world.patience(up); a.slow > 0 {
+			if a.slow = c.view.patience(up); a.slow > 0 {
 				a.second = c.spare()
 			}
 		}

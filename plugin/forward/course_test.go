@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts of testdata/course bring about into them")
 
-// script is a course with a world that the lines of a script make.
+// script is a course with a view that the lines of a script make.
 type script struct {
 	course
 	isDown map[int]bool
@@ -57,7 +57,7 @@ func TestCourseScripts(t *testing.T) {
 
 func play(t *testing.T, text []byte) []byte {
 	s := &script{isDown: map[int]bool{}}
-	s.world = s
+	s.view = s
 	var out bytes.Buffer
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
@@ -79,12 +79,12 @@ func play(t *testing.T, text []byte) []byte {
 	return out.Bytes()
 }
 
-// set makes the course, or changes the world.
+// set makes the course, or changes what it sees.
 func (s *script) set(words []string) bool {
 	number := func() int { n, _ := strconv.Atoi(words[1]); return n }
 	switch words[0] {
 	case "order": // a new query
-		s.course = course{rules: s.rules, stream: s.stream, handOn: s.handOn, world: s}
+		s.course = course{rules: s.rules, stream: s.stream, handOn: s.handOn, view: s}
 		for _, w := range words[1:] {
 			n, _ := strconv.Atoi(w)
 			s.order = append(s.order, n)
@@ -149,7 +149,7 @@ func (s *script) event(t *testing.T, words []string) (ev event, ok bool) {
 			ev.tc = ev.tc || w == "tc"
 		}
 	case failed:
-		ev.fault = map[string]fault{"network": network, "odd": odd, "local": local, "ours": ours}[words[0]]
+		ev.failure = map[string]failureKind{"network": network, "odd": odd, "local": local, "ours": ours}[words[0]]
 		ev.err = errors.New(strings.Join(words[1:], " "))
 	}
 	return ev, true
@@ -193,7 +193,7 @@ func FuzzCourse(f *testing.F) {
 			return
 		}
 		s := &script{isDown: map[int]bool{}}
-		s.world = s
+		s.view = s
 		for i := range int(b[0] % 5) {
 			s.order = append(s.order, i)
 		}
@@ -227,7 +227,7 @@ func FuzzCourse(f *testing.F) {
 			s.isDown[int(c)%5] = c&0x80 != 0
 			ev = event{kind: replied, at: ev.at + time.Duration(c)*time.Millisecond, rcode: int(c >> 4 & 7), tc: c&8 != 0, late: a.second >= 0 && c&2 != 0}
 			if c&1 != 0 {
-				ev.kind, ev.err, ev.fault = failed, errors.New("x"), fault(c>>1&3)
+				ev.kind, ev.err, ev.failure = failed, errors.New("x"), failureKind(c>>1&3)
 			}
 		}
 	})
@@ -235,7 +235,7 @@ func FuzzCourse(f *testing.F) {
 
 func BenchmarkCourse(b *testing.B) {
 	s := &script{}
-	s.world = s
+	s.view = s
 	s.order = []int{0, 1}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,13 +1,14 @@
 // Package forward asks other servers, for names in a zone, and passes on what they reply.
 //
-//	query ──wire.go──▶ course.go ──ask──▶ run.go ──▶ proxy.Proxy ──▶ upstream
-//	                       ▲    pure         │
-//	                       └─replied, failed─┘──answer──▶ client
+//	query ──wire.go──▶ course.go ──ask──▶ asyncrun.go, blockingrun.go ──▶ proxy.Proxy ──▶ upstream
+//	                      ▲    pure               │
+//	                      └────replied, failed────┘──answer──▶ client
 //
-// course.go decides whom a query is sent to and what becomes of it; run.go carries that out, relay.go does so for queries that no
-// goroutine waits for, and race.go asks a second upstream beside a slow one. explain.go tells clients why. upstreams.go reads what the
-// Corefile names, names.go and resolver.go turn host names into addresses, now and then again. What an upstream is asked
-// with, and whether it is well, is the business of package proxy.
+// course.go decides whom a query is sent to and what becomes of it. blockingrun.go carries that out for a goroutine that
+// waits, asyncrun.go for queries of the wire lane, which are parked on a pendingReply. hedge.go asks a second upstream
+// beside a slow one. explain.go tells clients why. upstreams.go reads what the Corefile names, names.go and resolver.go
+// turn host names into addresses, now and then again. What an upstream is asked with, and whether it is well, is the
+// business of package proxy.
 //
 // A Forward serves any number of queries at once. Upstreams may come and go meanwhile; a query keeps those that
 // there were when it began. Start at Forward.ServeDNS.
@@ -60,7 +61,7 @@ type Forward struct {
 	concurrent    atomic.Int64
 	probeInterval time.Duration
 	ede           bool // errors tell clients why
-	taps          []tapped
+	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
 
 	mu        sync.Mutex // writers of upstreams
@@ -123,7 +124,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 			return dns.RcodeRefused, f.refusal()
 		}
 	}
-	t := f.newTask(w, r)
+	t := f.newBlockingRun(w, r)
 	defer t.free()
 	switch a := t.run(ctx, r); a.do {
 	case handOn:

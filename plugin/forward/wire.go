@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ServeWire implements plugin.WireHandler. A query is parked on a relay, and answered with the octets that came
+// ServeWire implements plugin.WireHandler. A query is parked on a pendingReply, and answered with the octets that came
 // when it is run again.
 func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	if !f.zones.Match(q) {
@@ -18,7 +18,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	if len(f.taps) > 0 {
 		return wire.Unpack // each frame is told with the message
 	}
-	r, own := f.relayOf(q), false
+	r, own := f.pendingReplyOf(q), false
 	if r == nil {
 		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {
 			f.concurrent.Add(-1)
@@ -26,7 +26,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 			w.Fail(wire.Refused, f.refusal())
 			return wire.Done
 		}
-		r, own = f.newRelay(q), true
+		r, own = f.newPendingReply(q), true
 	}
 	if !r.Over() {
 		if own {

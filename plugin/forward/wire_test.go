@@ -191,7 +191,7 @@ func TestWireDeadUpstream(t *testing.T) {
 	}
 }
 
-// max_concurrent counts relays until they are over, whoever waits for them.
+// max_concurrent counts pendingReplys until they are over, whoever waits for them.
 func TestWireMaxConcurrent(t *testing.T) {
 	release := make(chan struct{})
 	addr := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
@@ -223,12 +223,12 @@ func TestWireMaxConcurrent(t *testing.T) {
 	}
 }
 
-// Several may wait for one relay, and it answers each in the case that it was asked.
+// Several may wait for one pendingReply, and it answers each in the case that it was asked.
 func TestRelayIsShared(t *testing.T) {
 	seen := make(chan struct{})
 	f := configured(t, "forward . "+upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
 		if r.Question[0].Name == "other.example.org." {
-			<-seen // that its relay has not ended
+			<-seen // that its pendingReply has not ended
 		}
 		says("192.0.2.1")(w, r)
 	}))
@@ -237,7 +237,7 @@ func TestRelayIsShared(t *testing.T) {
 	if !q.Parse(packet) {
 		t.Fatal("not eligible")
 	}
-	r := f.newRelay(&q)
+	r := f.newPendingReply(&q)
 	for _, name := range []string{"WWW.example.org.", "www.EXAMPLE.org."} {
 		s := make(sleeper, 1)
 		r.Then(s)
@@ -263,7 +263,7 @@ func TestRelayIsShared(t *testing.T) {
 	w.Reset(nil)
 	defer close(seen)
 	if out := f.ServeWire(context.Background(), &w, &q); out != wire.Park || q.Awaited() == wire.Exchange(r) {
-		t.Error("another question was answered by the relay: ", out)
+		t.Error("another question was answered by another one's reply: ", out)
 	}
 }
 
@@ -318,25 +318,25 @@ func (g *guest) ask(packet []byte) wire.Exchange {
 	return x
 }
 
-// A relay that nobody knows any more is used again, and one that somebody keeps stays as it is.
+// A pendingReply that nobody knows any more is used again, and one that somebody keeps stays as it is.
 func TestRelayIsUsedAgain(t *testing.T) {
 	f := configured(t, "forward . "+upstream(t, says("192.0.2.1")))
 	g := newGuest(t, f)
 	const n = 40
 	for keeps, most := range map[bool]int{false: n - 1, true: n} {
 		g.keeps = keeps
-		relays := map[wire.Exchange]string{}
+		replies := map[wire.Exchange]string{}
 		for i := range n {
 			name := fmt.Sprintf("n%d.example.org.", i)
 			packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
-			relays[g.ask(packet)] = name
+			replies[g.ask(packet)] = name
 		}
-		if len(relays) > most || keeps && len(relays) < n {
-			t.Errorf("kept %v: %d relays for %d queries", keeps, len(relays), n)
+		if len(replies) > most || keeps && len(replies) < n {
+			t.Errorf("kept %v: %d replies for %d queries", keeps, len(replies), n)
 		}
-		for x, name := range relays {
-			if r := x.(*relay); keeps && (!r.Over() || wire.Text(r.question[:len(r.question)-4]) != name || len(r.reply) == 0) {
-				t.Errorf("%s: its relay has changed", name)
+		for x, name := range replies {
+			if r := x.(*pendingReply); keeps && (!r.Over() || wire.Text(r.question[:len(r.question)-4]) != name || len(r.reply) == 0) {
+				t.Errorf("%s: its reply has changed", name)
 			}
 		}
 	}

@@ -33,15 +33,15 @@ func (h Hosts) Name() string { return "hosts" }
 
 // ServeDNS implements plugin.Handler.
 func (h Hosts) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 	}
-	defer lane.Free()
-	if !h.decide(&lane.Reply, &lane.Query) {
+	defer adapter.Free()
+	if !h.decide(&adapter.Reply, &adapter.Query) {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 	}
-	return lane.Write()
+	return adapter.Write()
 }
 
 // ServeWire implements plugin.WireHandler.

@@ -100,21 +100,21 @@ func (to *aliasName) lowered() []byte { return to.lower[:to.n] }
 
 // followOut completes the reply whose last alias leads to target, by asking the server. If that cannot
 // be asked, the aliases go, too; and so they do if there is nothing at a target within the zone.
-func (k *Kubernetes) followOut(ctx context.Context, lane *plugin.Lane, state request.Request, target string, within bool) {
-	m, err := k.Lookup(ctx, state, target, lane.Query.Type())
+func (k *Kubernetes) followOut(ctx context.Context, adapter *plugin.WireAdapter, state request.Request, target string, within bool) {
+	m, err := k.Lookup(ctx, state, target, adapter.Query.Type())
 	if within && m != nil && (m.Rcode != dns.RcodeSuccess || len(m.Answer) == 0) {
 		m = nil
 	}
 	if err == nil && m != nil {
 		for _, rr := range m.Answer {
-			if err = lane.Reply.RR(wire.Answer, rr); err != nil {
+			if err = adapter.Reply.RR(wire.Answer, rr); err != nil {
 				break
 			}
 		}
-		lane.Reply.SetFlag(wire.FlagTC, m.Truncated)
+		adapter.Reply.SetFlag(wire.FlagTC, m.Truncated)
 	}
 	if err != nil || m == nil {
-		a := answer{w: &lane.Reply, q: &lane.Query}
+		a := answer{w: &adapter.Reply, q: &adapter.Query}
 		if a.start(k) {
 			a.settle(noData)
 		}

@@ -109,19 +109,19 @@ func (k *Kubernetes) Ready() bool { return k.APIConn != nil && k.APIConn.HasSync
 
 // ServeDNS implements plugin.Handler.
 func (k Kubernetes) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil { // no name of ours
 		return plugin.NextOrFailure(pluginName, k.Next, ctx, w, r)
 	}
-	defer lane.Free()
-	result, target := k.decide(&lane.Reply, &lane.Query)
+	defer adapter.Free()
+	result, target := k.decide(&adapter.Reply, &adapter.Query)
 	switch result {
 	case pass:
 		return plugin.NextOrFailure(pluginName, k.Next, ctx, w, r)
 	case outside, elsewhere:
-		k.followOut(ctx, lane, request.Request{W: w, Req: r}, target, result == elsewhere)
+		k.followOut(ctx, adapter, request.Request{W: w, Req: r}, target, result == elsewhere)
 	}
-	return lane.Write()
+	return adapter.Write()
 }
 
 // ServeWire implements plugin.WireHandler.

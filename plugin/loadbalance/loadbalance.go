@@ -34,19 +34,39 @@ func (lb LoadBalance) Name() string { return pluginName }
 
 // ServeDNS implements plugin.Handler.
 func (lb LoadBalance) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	return plugin.NextOrFailure(lb.Name(), lb.Next, ctx, &LoadBalanceResponseWriter{w, lb.policy}, r)
+	rcode, _, err := plugin.EditReplies(lb, lb.Next, ctx, w, r)
+	return rcode, err
 }
 
 // ServeWire implements plugin.WireHandler.
 func (lb LoadBalance) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	out := plugin.NextWire(lb.Name(), lb.Next, ctx, w, q)
-	if out != wire.Done || !w.Holds() || !concerns(w.Rcode(), q.Type()) || len(w.Recs()) < 2 {
-		return out
+	return plugin.EditWire(lb, lb.Next, ctx, w, q)
+}
+
+// Edit implements plugin.Editor.
+func (lb LoadBalance) Edit(w *wire.Reply, q *wire.Query) {
+	if !concerns(w.Rcode(), q.Type()) || len(w.Recs()) < 2 {
+		return
 	}
 	o := orders.Get().(*order)
 	o.reply(w, lb.policy, q.Type())
 	orders.Put(o)
-	return out
+}
+
+// EditMsg implements plugin.Editor. The sections of m become other slices; neither those that it had nor the records in
+// them change, as whoever wrote may keep them.
+func (lb LoadBalance) EditMsg(m, _ *dns.Msg) *dns.Msg {
+	if len(m.Question) > 0 && concerns(m.Rcode, m.Question[0].Qtype) {
+		o := orders.Get().(*order)
+		o.message(m, lb.policy)
+		orders.Put(o)
+	}
+	return m
+}
+
+// RawWritten implements plugin.RawWatcher.
+func (lb LoadBalance) RawWritten() {
+	log.Warning("LoadBalance called with Write: not shuffling records")
 }
 
 // WireSelf implements plugin.WireHandler.
@@ -67,20 +87,14 @@ type LoadBalanceResponseWriter struct {
 	policy *policy
 }
 
-// WriteMsg implements dns.ResponseWriter. The sections of res become other slices; neither the slices
-// that it had nor the records in them change, as whoever wrote may keep them.
+// WriteMsg implements dns.ResponseWriter. It changes res as EditMsg does.
 func (w *LoadBalanceResponseWriter) WriteMsg(res *dns.Msg) error {
-	if len(res.Question) > 0 && concerns(res.Rcode, res.Question[0].Qtype) {
-		o := orders.Get().(*order)
-		o.message(res, w.policy)
-		orders.Put(o)
-	}
-	return w.ResponseWriter.WriteMsg(res)
+	return w.ResponseWriter.WriteMsg(LoadBalance{policy: w.policy}.EditMsg(res, nil))
 }
 
 // Write implements dns.ResponseWriter. Bytes stay as they are.
 func (w *LoadBalanceResponseWriter) Write(buf []byte) (int, error) {
-	log.Warning("LoadBalance called with Write: not shuffling records")
+	LoadBalance{}.RawWritten()
 	return w.ResponseWriter.Write(buf)
 }
 

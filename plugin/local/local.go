@@ -42,15 +42,15 @@ func (l Local) Name() string { return pluginName }
 
 // ServeDNS answers for local names.
 func (l Local) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return plugin.NextOrFailure(l.Name(), l.Next, ctx, w, r)
 	}
-	defer lane.Free()
-	if !l.answer(&lane.Reply, &lane.Query) {
+	defer adapter.Free()
+	if !l.answer(&adapter.Reply, &adapter.Query) {
 		return plugin.NextOrFailure(l.Name(), l.Next, ctx, w, r)
 	}
-	return lane.Write()
+	return adapter.Write()
 }
 
 // ServeWire answers for local names.

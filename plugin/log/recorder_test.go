@@ -48,14 +48,14 @@ func TestTakenReplies(t *testing.T) {
 		}, response.Success, `NOERROR qr,tc,rd 1273 0\.`, true},
 	} {
 		next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-			lane, err := plugin.NewLane(w, r)
+			adapter, err := plugin.NewWireAdapter(w, r)
 			if err != nil {
 				return 0, err
 			}
-			defer lane.Free()
-			lane.Reply.Begin(&lane.Query)
-			tc.reply(&lane.Reply, &lane.Query)
-			return lane.Write()
+			defer adapter.Free()
+			adapter.Reply.Begin(&adapter.Query)
+			tc.reply(&adapter.Reply, &adapter.Query)
+			return adapter.Write()
 		})
 		for _, class := range []response.Class{response.All, tc.class, response.Error} {
 			l := Logger{Next: next, Rules: []Rule{{NameScope: ".", Format: DefaultLogFormat, Class: classes(class)}}}
@@ -87,15 +87,15 @@ func TestTakenReplies(t *testing.T) {
 func TestSeveralTakenReplies(t *testing.T) {
 	next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		for range 3 {
-			lane, err := plugin.NewLane(w, r)
+			adapter, err := plugin.NewWireAdapter(w, r)
 			if err != nil {
 				return 0, err
 			}
-			lane.Reply.Begin(&lane.Query)
-			lane.Reply.SetFlag(wire.FlagAA, true)
-			lane.Reply.Addr(wire.Answer, lane.Query.Name(), 5, netip.MustParseAddr("192.0.2.1"))
-			lane.Write()
-			lane.Free()
+			adapter.Reply.Begin(&adapter.Query)
+			adapter.Reply.SetFlag(wire.FlagAA, true)
+			adapter.Reply.Addr(wire.Answer, adapter.Query.Name(), 5, netip.MustParseAddr("192.0.2.1"))
+			adapter.Write()
+			adapter.Free()
 		}
 		return 0, nil
 	})

@@ -26,14 +26,13 @@ type handler struct{ Next plugin.Handler }
 // Name is the plugin's name.
 func (h handler) Name() string { return pluginName }
 
-// ServeDNS passes the query on with a writer that shortens replies. Zone transfers are left alone.
+// ServeDNS passes the query on, and shortens its reply. Zone transfers are left alone.
 func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if len(r.Question) == 0 || isTransfer(r.Question[0].Qtype) {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 	}
-	sw := &shortWriter{Wrapped: plugin.Wrapped{ResponseWriter: w}, query: r}
-	rcode, err := plugin.NextOrFailure(h.Name(), h.Next, ctx, sw, r)
-	if sw.written && !plugin.ClientWrite(rcode) {
+	rcode, wrote, err := plugin.EditReplies(h, h.Next, ctx, w, r)
+	if wrote && !plugin.ClientWrite(rcode) {
 		return dns.RcodeSuccess, err // else the server would write once more
 	}
 	return rcode, err
@@ -41,19 +40,7 @@ func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 
 // ServeWire passes the query on and shortens the reply that comes back.
 func (h handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	out := plugin.NextWire(h.Name(), h.Next, ctx, w, q)
-	if out != wire.Done || !w.Holds() || mixed(w) {
-		return out
-	}
-	flags, opt := w.OPT()
-	if w.Count(wire.Authority)+w.Count(wire.Additional) == 0 && !opt {
-		return out
-	}
-	kind := response.TypifyWire(w, q, flags&wire.OPTFlagDO != 0, time.Now())
-	if shortens(kind, hasSOA(w), func() bool { return w.Answers(q) }) {
-		shorten(w, q)
-	}
-	return out
+	return plugin.EditWire(h, h.Next, ctx, w, q)
 }
 
 // WireSelf returns h.
@@ -71,47 +58,48 @@ func shortens(kind response.Type, soa bool, answers func() bool) bool {
 	return kind == response.NoError && (!soa || answers())
 }
 
-// shortWriter writes positive answers without their other sections.
-type shortWriter struct {
-	plugin.Wrapped
-	query   *dns.Msg
-	written bool
+// Edit shortens the reply that w holds, if it is one that shortens is about.
+func (h handler) Edit(w *wire.Reply, q *wire.Query) {
+	flags, opt := w.OPT()
+	if w.Count(wire.Authority)+w.Count(wire.Additional) == 0 && !opt || q.Class() == wire.ClassIN && mixed(w) {
+		return
+	}
+	kind := response.TypifyWire(w, q, flags&wire.OPTFlagDO != 0, time.Now())
+	if shortens(kind, hasSOA(w), func() bool { return w.Answers(q) }) {
+		shorten(w, q)
+	}
 }
 
-// WriteMsg writes m, or a shorter copy of it. m is not changed.
-func (w *shortWriter) WriteMsg(m *dns.Msg) error {
-	w.written = true
-	if len(m.Ns)+len(m.Extra) == 0 || w.mixed(m) {
-		return w.ResponseWriter.WriteMsg(m)
+// EditMsg returns m, or a shorter copy of it.
+func (h handler) EditMsg(m, r *dns.Msg) *dns.Msg {
+	if len(m.Ns)+len(m.Extra) == 0 || r.Question[0].Qclass == dns.ClassINET && mixedMsg(m) {
+		return m
 	}
 	kind, _ := response.Typify(m, time.Now().UTC())
-	if shortens(kind, holdsSOA(m.Ns), func() bool { return w.answers(m) }) {
+	if shortens(kind, holdsSOA(m.Ns), func() bool { return answers(m, r) }) {
 		short := *m
 		short.Ns, short.Extra = nil, nil
-		m = &short
+		return &short
 	}
-	return w.ResponseWriter.WriteMsg(m)
+	return m
 }
 
-// mixed reports whether m is asked for class IN and answers with records of another class: it is left to the client to make
-// sense of that.
-func (w *shortWriter) mixed(m *dns.Msg) bool {
+// mixedMsg reports whether the answer of m has records of another class than IN, which was asked for: it is left to the client
+// to make sense of that.
+func mixedMsg(m *dns.Msg) bool {
 	for _, rr := range m.Answer {
-		if rr.Header().Class != dns.ClassINET && w.query.Question[0].Qclass == dns.ClassINET {
+		if rr.Header().Class != dns.ClassINET {
 			return true
 		}
 	}
 	return false
 }
 
-// answers reports whether m answers the query. What cannot be read as a reply does not.
-func (w *shortWriter) answers(m *dns.Msg) bool {
-	lane, err := plugin.NewLane(w, w.query)
-	if err != nil {
-		return false
-	}
-	defer lane.Free()
-	return lane.Reply.SetMsg(m) == nil && lane.Reply.Answers(&lane.Query)
+// answers reports whether m answers the query r. What cannot be read as a reply does not.
+func answers(m, r *dns.Msg) bool {
+	var q wire.Query
+	var w wire.Reply
+	return q.SetMsg(r, wire.Peer{}) == nil && w.SetMsg(m) == nil && w.Answers(&q)
 }
 
 func hasSOA(w *wire.Reply) bool {

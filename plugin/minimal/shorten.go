@@ -44,7 +44,7 @@ func shorten(w *wire.Reply, q *wire.Query) {
 	}
 }
 
-// mixed reports whether the answer holds records of another class than IN, which all queries in the wire lane ask for.
+// mixed is mixedMsg for the reply that w holds.
 func mixed(w *wire.Reply) bool {
 	for _, r := range w.Section(wire.Answer) {
 		if binary.BigEndian.Uint16(w.Bytes()[r.TTL-2:]) != wire.ClassIN {

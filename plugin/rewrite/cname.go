@@ -31,7 +31,7 @@ func (r *cnameRule) Rewrite(ctx context.Context, state request.Request) (Respons
 }
 
 // rewriteWire implements wireRule. A lookup takes the message, and whether it will be needed is not known before.
-func (r *cnameRule) rewriteWire(*passage, *wire.Query) verdict { return unpack }
+func (r *cnameRule) rewriteWire(*rewriting, *wire.Query) verdict { return unpack }
 
 // maxLookups is how often a rule may meet what its own lookup has led to.
 const maxLookups = 8

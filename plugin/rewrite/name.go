@@ -32,7 +32,7 @@ func (r *nameRule) Rewrite(_ context.Context, state request.Request) (ResponseRu
 }
 
 // rewriteWire implements wireRule.
-func (r *nameRule) rewriteWire(p *passage, q *wire.Query) verdict {
+func (r *nameRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	var ok bool
 	if p.next, ok = r.replace(p.next[:0], p.text(q)); !ok {
 		return ignored

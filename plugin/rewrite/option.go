@@ -133,11 +133,11 @@ func (r *optionRule) Rewrite(ctx context.Context, state request.Request) (Respon
 	if !r.revert {
 		return nil, RewriteDone
 	}
-	return ResponseRules{&optionRevert{rule: r, former: r.first(asked)}}, RewriteDone
+	return ResponseRules{&optionRevert{rule: r, old: r.first(asked)}}, RewriteDone
 }
 
 // rewriteWire implements wireRule.
-func (r *optionRule) rewriteWire(p *passage, q *wire.Query) verdict {
+func (r *optionRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	if r.label != "" {
 		return unpack // labels are found in the message lane
 	}
@@ -233,8 +233,8 @@ func (r *optionRule) first(opt *dns.OPT) dns.EDNS0 {
 // optionRevert takes an option back in a reply whose sender has repeated it.
 type optionRevert struct {
 	untouched
-	rule   *optionRule
-	former dns.EDNS0 // what the client had sent, nil if nothing
+	rule *optionRule
+	old  dns.EDNS0 // what the client had sent, nil if nothing
 }
 
 // RewriteResponse implements ResponseRule. It is about the OPT record.
@@ -248,8 +248,8 @@ func (e *optionRevert) RewriteResponse(_ *dns.Msg, rr dns.RR) {
 		switch {
 		case !e.rule.concerns(o.Option()):
 			kept = append(kept, o)
-		case e.former != nil:
-			kept = append(kept, e.former)
+		case e.old != nil:
+			kept = append(kept, e.old)
 		}
 	}
 	opt.Option = kept

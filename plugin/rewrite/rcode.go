@@ -28,7 +28,7 @@ func (r *rcodeRule) Rewrite(_ context.Context, state request.Request) (ResponseR
 }
 
 // rewriteWire implements wireRule. Extended return codes are no business of the wire lane.
-func (r *rcodeRule) rewriteWire(p *passage, q *wire.Query) verdict {
+func (r *rcodeRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	if !r.matches(p.text(q)) {
 		return ignored
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // reply makes of what w holds a reply to q, which is the client's query again: ResponseReverter's work, on bytes.
-func (p *passage) reply(w *wire.Reply, q *wire.Query) {
+func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
 	switch {
 	case w.Failed() && !plugin.ClientWrite(w.Rcode()): // nobody has written: an error reply goes by the same rules
 		rcode, err := w.Rcode(), w.Err()
@@ -41,7 +41,7 @@ func (p *passage) reply(w *wire.Reply, q *wire.Query) {
 }
 
 // wantsMessage reports whether a reply has an OPT record of an upstream that would be lost, or that a rule is about.
-func (p *passage) wantsMessage(w *wire.Reply) bool {
+func (p *rewriting) wantsMessage(w *wire.Reply) bool {
 	if _, ok := w.OPT(); !ok {
 		return false
 	}
@@ -56,7 +56,7 @@ func (p *passage) wantsMessage(w *wire.Reply) bool {
 }
 
 // throughMessage makes the reply by way of a message.
-func (p *passage) throughMessage(w *wire.Reply, q *wire.Query) {
+func (p *rewriting) throughMessage(w *wire.Reply, q *wire.Query) {
 	flags, _ := w.OPT()
 	err := w.Err()
 	m := new(dns.Msg)
@@ -67,7 +67,7 @@ func (p *passage) throughMessage(w *wire.Reply, q *wire.Query) {
 	rev := ResponseReverter{asked: dns.Question{Name: wire.Text(q.Name()), Qtype: q.Type(), Qclass: q.Class()}}
 	for _, rule := range p.rules {
 		if r, ok := rule.(*optionRevert); ok {
-			rule = &optionRevert{rule: r.rule, former: r.rule.first(unpackOptions(q.EDNS().Options))}
+			rule = &optionRevert{rule: r.rule, old: r.rule.first(unpackOptions(q.EDNS().Options))}
 		}
 		rev.ResponseRules = append(rev.ResponseRules, rule)
 	}
@@ -80,8 +80,8 @@ func (p *passage) throughMessage(w *wire.Reply, q *wire.Query) {
 	w.SetErr(err)
 }
 
-// former is a message as it was, with room for what is made of it.
-type former struct {
+// oldReply is a message as it was, with room for what is made of it.
+type oldReply struct {
 	msg  []byte
 	recs []wire.Rec
 
@@ -92,7 +92,7 @@ type former struct {
 }
 
 // end is where record i ends.
-func (f *former) end(i int) int {
+func (f *oldReply) end(i int) int {
 	if i+1 < len(f.recs) {
 		return int(f.recs[i+1].Off)
 	}
@@ -100,8 +100,8 @@ func (f *former) end(i int) int {
 }
 
 // rebuild writes the reply anew, with the client's question and other names.
-func (p *passage) rebuild(w *wire.Reply, q *wire.Query) {
-	f := &p.former
+func (p *rewriting) rebuild(w *wire.Reply, q *wire.Query) {
+	f := &p.old
 	f.msg = append(f.msg[:0], w.Bytes()...)
 	f.recs = append(f.recs[:0], w.Recs()...)
 	f.lastOwner = f.lastOwner[:0]
@@ -129,8 +129,8 @@ func (p *passage) rebuild(w *wire.Reply, q *wire.Query) {
 var headerBits = [...]uint16{wire.FlagAA, wire.FlagTC, wire.FlagRA, wire.FlagAD}
 
 // ownerOf is what the owner at hand becomes. One that comes out as q's name is written as the client wrote it.
-func (p *passage) ownerOf(q *wire.Query) []byte {
-	f := &p.former
+func (p *rewriting) ownerOf(q *wire.Query) []byte {
+	f := &p.old
 	if string(f.owner) == string(f.lastOwner) {
 		return f.lastName
 	}
@@ -144,8 +144,8 @@ func (p *passage) ownerOf(q *wire.Query) []byte {
 }
 
 // edit is what a name becomes by one of the methods of the rules, applied from the end. It is good until the next call.
-func (p *passage) edit(name []byte, by func(edit, []byte, []byte) ([]byte, bool)) []byte {
-	f := &p.former
+func (p *rewriting) edit(name []byte, by func(edit, []byte, []byte) ([]byte, bool)) []byte {
+	f := &p.old
 	f.lower = append(f.lower[:0], name...)
 	wire.Lower(f.lower, f.lower)
 	f.text = wire.AppendText(f.text[:0], f.lower)
@@ -164,10 +164,10 @@ func (p *passage) edit(name []byte, by func(edit, []byte, []byte) ([]byte, bool)
 	return name
 }
 
-// appendRData puts the RDATA that stands in the former message from off to end into f.rdata, with names in full and, where it
+// appendRData puts the RDATA that stands in the old reply from off to end into f.rdata, with names in full and, where it
 // is what the record leads to, as the rules make it.
-func (p *passage) appendRData(typ uint16, off, end int) {
-	f := &p.former
+func (p *rewriting) appendRData(typ uint16, off, end int) {
+	f := &p.old
 	lead, names, target := namesIn(typ, f.msg[off:end])
 	f.rdata = append(f.rdata[:0], f.msg[off:min(off+lead, end)]...)
 	off += lead

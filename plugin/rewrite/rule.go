@@ -55,7 +55,7 @@ const (
 type wireRule interface {
 	Rule
 	// rewriteWire changes q, or p.q's EDNS facts, and gathers in p what is to be done with the reply.
-	rewriteWire(p *passage, q *wire.Query) verdict
+	rewriteWire(p *rewriting, q *wire.Query) verdict
 }
 
 // verdict is what came of a rule in the wire lane.

@@ -29,7 +29,7 @@ func (r *ttlRule) Rewrite(_ context.Context, state request.Request) (ResponseRul
 }
 
 // rewriteWire implements wireRule.
-func (r *ttlRule) rewriteWire(p *passage, q *wire.Query) verdict {
+func (r *ttlRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	if !r.matches(p.text(q)) {
 		return ignored
 	}

@@ -34,7 +34,7 @@ func (r *typeRule) Rewrite(_ context.Context, state request.Request) (ResponseRu
 }
 
 // rewriteWire implements wireRule. The new type may be one that is no business of the wire lane.
-func (r *typeRule) rewriteWire(_ *passage, q *wire.Query) verdict {
+func (r *typeRule) rewriteWire(_ *rewriting, q *wire.Query) verdict {
 	if q.Type() != r.from {
 		return ignored
 	}
@@ -52,7 +52,7 @@ func (r *classRule) Rewrite(_ context.Context, state request.Request) (ResponseR
 }
 
 // rewriteWire implements wireRule.
-func (r *classRule) rewriteWire(_ *passage, q *wire.Query) verdict {
+func (r *classRule) rewriteWire(_ *rewriting, q *wire.Query) verdict {
 	if q.Class() != r.from {
 		return ignored
 	}

@@ -13,7 +13,7 @@ func (rw Rewrite) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	if p := rw.RevertPolicy; p != nil && !(p.DoRevert() && p.DoQuestionRestore()) {
 		return wire.Unpack
 	}
-	p := passages.Get().(*passage)
+	p := rewritings.Get().(*rewriting)
 	defer p.free()
 	mark := q.Mark()
 	stopped := false
@@ -46,8 +46,8 @@ func (rw Rewrite) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 // WireSelf returns rw.
 func (rw Rewrite) WireSelf() plugin.Handler { return rw }
 
-// passage is one query's way past the rules in the wire lane.
-type passage struct {
+// rewriting is one query's way past the rules in the wire lane.
+type rewriting struct {
 	rules   ResponseRules // what is to be done with the reply; all are edits
 	renamed bool          // the name that is looked up is another one
 
@@ -62,18 +62,18 @@ type passage struct {
 	remaps []*remap // used again and again
 	used   int      // of remaps
 
-	former former
+	old oldReply
 }
 
-var passages = sync.Pool{New: func() any { return new(passage) }}
+var rewritings = sync.Pool{New: func() any { return new(rewriting) }}
 
-func (p *passage) free() {
+func (p *rewriting) free() {
 	p.rules, p.renamed, p.read, p.used = p.rules[:0], false, false, 0
-	passages.Put(p)
+	rewritings.Put(p)
 }
 
 // text is q's name as presented, in lower case.
-func (p *passage) text(q *wire.Query) []byte {
+func (p *rewriting) text(q *wire.Query) []byte {
 	if !p.read {
 		p.read = true
 		p.current = wire.AppendText(p.current[:0], q.Lower())
@@ -82,7 +82,7 @@ func (p *passage) text(q *wire.Query) []byte {
 }
 
 // addRemap gathers that names of the reply that are from, as presented, become to, a name in wire form.
-func (p *passage) addRemap(which remapped, from, to []byte) {
+func (p *rewriting) addRemap(which remapped, from, to []byte) {
 	if p.used == len(p.remaps) {
 		p.remaps = append(p.remaps, new(remap))
 	}

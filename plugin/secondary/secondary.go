@@ -50,13 +50,13 @@ func (s Secondary) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 			return dns.RcodeSuccess, err
 		}
 	}
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	defer lane.Free()
-	z, known := s.roster.find(&lane.Query)
-	return s.link().ServeDNS(ctx, lane, z, known, w, r)
+	defer adapter.Free()
+	z, known := s.roster.find(&adapter.Query)
+	return s.link().ServeDNS(ctx, adapter, z, known, w, r)
 }
 
 // ServeWire implements plugin.WireHandler.

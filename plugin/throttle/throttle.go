@@ -37,7 +37,7 @@ type Throttle struct {
 type state struct {
 	settings
 	replies, queries *table
-	turns            atomic.Uint64 // counts what was too much, for slip
+	slipCount        atomic.Uint64 // counts what was too much, for slip
 	now              func() time.Time
 }
 
@@ -81,7 +81,7 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if len(r.Question) == 0 || t.isExempt(peer.Client.Addr()) {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	v := t.visit(ctx, &peer, plugin.CookieOf(ctx, r, peer.Client.Addr()))
+	v := t.asker(ctx, &peer, plugin.CookieOf(ctx, r, peer.Client.Addr()))
 	over := v.tooManyQueries()
 	v.charge()
 	if over {
@@ -98,7 +98,7 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if !v.forgeable {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{Wrapped: plugin.Wrapped{ResponseWriter: w}, visit: v, query: r}, r)
+	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, &writer{Wrapped: plugin.Wrapped{ResponseWriter: w}, asker: v, query: r}, r)
 	if plugin.ClientWrite(rcode) {
 		return rcode, err
 	}
@@ -119,7 +119,7 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 	if t.isExempt(q.Client.Addr()) {
 		return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
 	}
-	v := t.visit(ctx, &q.Peer, q.Cookie())
+	v := t.asker(ctx, &q.Peer, q.Cookie())
 	over := v.tooManyQueries()
 	if over && !t.observe {
 		v.charge()
@@ -155,7 +155,7 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 }
 
 // refuse decides a query that is too much.
-func (v *visit) refuse(w *wire.Reply, q *wire.Query) {
+func (v *asker) refuse(w *wire.Reply, q *wire.Query) {
 	switch a := v.act(byQueries); {
 	case !v.forgeable:
 		w.Fail(wire.Refused, nil)
@@ -181,8 +181,8 @@ func truncated(r *dns.Msg) *dns.Msg {
 	return m
 }
 
-// visit is one query on its way.
-type visit struct {
+// asker is one query on its way.
+type asker struct {
 	*state
 	ctx       context.Context
 	client    netip.Addr
@@ -190,17 +190,17 @@ type visit struct {
 	at        uint32 // when it came, in milliseconds of a clock that only differences count of
 }
 
-func (s *state) visit(ctx context.Context, from *wire.Peer, cookie wire.CookieState) visit {
+func (s *state) asker(ctx context.Context, from *wire.Peer, cookie wire.CookieState) asker {
 	at := from.Arrival
 	if at.IsZero() {
 		at = s.now()
 	}
 	forgeable := cookie != wire.CookieValid && plugin.Forgeable(ctx, from.Proto)
-	return visit{s, ctx, from.Client.Addr(), forgeable, uint32(at.UnixMilli())}
+	return asker{s, ctx, from.Client.Addr(), forgeable, uint32(at.UnixMilli())}
 }
 
 // reply charges a reply to the client's network, and decides what becomes of it.
-func (v *visit) reply(f fingerprint) action {
+func (v *asker) reply(f fingerprint) action {
 	rate := v.rate(f.kind)
 	if rate == 0 || !v.replies.take(f.key(v.network(v.client)), account{rate, rate, v.window}, v.at) {
 		return pass
@@ -209,12 +209,12 @@ func (v *visit) reply(f fingerprint) action {
 }
 
 // act decides what becomes of what is too much, and counts it.
-func (v *visit) act(r reason) action {
+func (v *asker) act(r reason) action {
 	a := drop
 	switch {
 	case v.observe:
 		a = pass
-	case v.slip > 0 && v.turns.Add(1)%uint64(v.slip) == 0:
+	case v.slip > 0 && v.slipCount.Add(1)%uint64(v.slip) == 0:
 		a = slip
 	}
 	exceeded.WithLabelValues(metrics.WithServer(v.ctx), r.String(), string(a)).Inc()
@@ -222,11 +222,11 @@ func (v *visit) act(r reason) action {
 }
 
 // tooManyQueries reports whether the client has no query left. charge takes one from it.
-func (v *visit) tooManyQueries() bool {
+func (v *asker) tooManyQueries() bool {
 	return v.perClient.rate > 0 && v.queries.empty(clientKey(v.client, v.forgeable), v.perClient, v.at)
 }
 
-func (v *visit) charge() {
+func (v *asker) charge() {
 	if v.perClient.rate > 0 {
 		v.queries.take(clientKey(v.client, v.forgeable), v.perClient, v.at)
 	}

@@ -473,7 +473,7 @@ func TestTransports(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.WithValue(t.Context(), dnsserver.Key{}, s)
-		if got := newState(defaults()).visit(ctx, &wire.Peer{}, wire.CookieNone).forgeable; got != want {
+		if got := newState(defaults()).asker(ctx, &wire.Peer{}, wire.CookieNone).forgeable; got != want {
 			t.Errorf("%s: forgeable %v", addr, got)
 		}
 	}

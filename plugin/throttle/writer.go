@@ -9,13 +9,13 @@ import (
 // writer is the writer that the plugins below get: what is too much does not go to the client.
 type writer struct {
 	plugin.Wrapped
-	visit
+	asker
 	query *dns.Msg
 }
 
 // WriteMsg sends m, nothing, or a reply with TC instead.
 func (w *writer) WriteMsg(m *dns.Msg) error {
-	switch w.visit.reply(fingerprintOfMsg(m, w.query)) {
+	switch w.asker.reply(fingerprintOfMsg(m, w.query)) {
 	case drop:
 		return nil
 	case slip:

@@ -80,15 +80,15 @@ func (c *Challenge) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if len(r.Question) != 1 || r.Question[0].Qtype != dns.TypeTXT || r.Question[0].Qclass != dns.ClassINET {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
-	l, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
-	defer l.Free()
-	if !c.answer(&l.Reply, &l.Query) {
+	defer adapter.Free()
+	if !c.answer(&adapter.Reply, &adapter.Query) {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
-	return l.Write()
+	return adapter.Write()
 }
 
 // ServeWire answers if it is the question of an authority.

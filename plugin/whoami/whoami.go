@@ -27,13 +27,13 @@ func (wh Whoami) Name() string { return pluginName }
 
 // ServeDNS answers.
 func (wh Whoami) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	l, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	defer l.Free()
-	answer(&l.Reply, &l.Query)
-	return l.Write()
+	defer adapter.Free()
+	answer(&adapter.Reply, &adapter.Query)
+	return adapter.Write()
 }
 
 // ServeWire answers.

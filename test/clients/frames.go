@@ -18,10 +18,11 @@ type FrameClient struct {
 	Conn   net.Conn
 	Frames chan []byte // gets what comes, if not nil
 
-	mu   sync.Mutex
-	next uint16
-	open map[uint16]chan *dns.Msg
-	err  error
+	mu    sync.Mutex
+	next  uint16
+	open  map[uint16]chan *dns.Msg
+	err   error
+	ended chan struct{} // closed when err is set
 }
 
 // DialFrames connects to a server of dns:// or, with a configuration, of tls://.
@@ -44,7 +45,7 @@ func NewFrames(addr string, conf *tls.Config) (*FrameClient, error) {
 	if conf != nil {
 		conn = tls.Client(conn, conf)
 	}
-	c := &FrameClient{Conn: conn, open: map[uint16]chan *dns.Msg{}}
+	c := &FrameClient{Conn: conn, open: map[uint16]chan *dns.Msg{}, ended: make(chan struct{})}
 	go c.read()
 	return c, nil
 }
@@ -80,6 +81,7 @@ func (c *FrameClient) read() {
 				delete(c.open, id)
 			}
 			c.mu.Unlock()
+			close(c.ended)
 			return
 		}
 		ch := c.open[m.Id]
@@ -147,6 +149,8 @@ func (c *FrameClient) Raw(b []byte) ([]byte, error) {
 	select {
 	case got := <-c.Frames:
 		return got, nil
+	case <-c.ended:
+		return nil, fmt.Errorf("connection: %w", c.err)
 	case <-time.After(AskTime):
 		return nil, ErrTimeout
 	}

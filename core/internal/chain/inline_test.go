@@ -38,7 +38,7 @@ type address struct{ prompt bool }
 func (address) Name() string   { return "address" }
 func (a address) Prompt() bool { return a.prompt }
 func (a address) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	lane, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
@@ -57,22 +57,8 @@ func (heir) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, 
 	return 0, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNameError))
 }
 
-// promptServer is a Server whose block has these handlers, which get the next one by way of link.
-func promptServer(t *testing.T, link ...func(next plugin.Handler) plugin.Handler) *Server {
-	t.Helper()
-	cfg := &Config{Zone: ".", Port: "53", Transport: "dns", ListenHosts: []string{""}}
-	for _, l := range link {
-		cfg.AddPlugin(l)
-	}
-	s, err := NewServer("dns://:53", []*Config{cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // inLane serves a query for www.example.org in the lane.
-func inLane(t *testing.T, s *Server, plain bool) (m *dns.Msg, out wire.Outcome) {
+func inLane(t *testing.T, c *Chain, plain bool) (m *dns.Msg, out wire.Outcome) {
 	t.Helper()
 	r := new(dns.Msg).SetQuestion("WWW.example.org.", dns.TypeA).SetEdns0(1232, true)
 	packet, err := r.Pack()
@@ -87,7 +73,7 @@ func inLane(t *testing.T, s *Server, plain bool) (m *dns.Msg, out wire.Outcome) 
 	q.Plain = plain
 	w := new(wire.Reply)
 	w.Reset(make([]byte, 0, 512))
-	reply, out := s.serveWire(w, &q)
+	reply, out := c.ServeWire(w, &q)
 	if reply != nil {
 		m = new(dns.Msg)
 		if err := m.Unpack(reply); err != nil {
@@ -142,7 +128,7 @@ func TestPromptIsServedInTheLane(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mine := tc.swift
 			var above witness
-			links := []func(plugin.Handler) plugin.Handler{func(next plugin.Handler) plugin.Handler {
+			links := []plugin.Plugin{func(next plugin.Handler) plugin.Handler {
 				above.next = next
 				return &above
 			}, func(next plugin.Handler) plugin.Handler {
@@ -156,7 +142,7 @@ func TestPromptIsServedInTheLane(t *testing.T) {
 			default:
 				links = append(links, func(plugin.Handler) plugin.Handler { return source })
 			}
-			m, out := inLane(t, promptServer(t, links...), !tc.far)
+			m, out := inLane(t, chainOf(t, links...), !tc.far)
 			if out != tc.out {
 				t.Fatalf("outcome %v, want %v", out, tc.out)
 			}
@@ -219,7 +205,7 @@ func TestPromptSeesFreshMessages(t *testing.T) {
 		r.CheckingDisabled, r.Answer = true, []dns.RR{new(dns.A)}
 		return dns.RcodeRefused, nil
 	}}
-	s := promptServer(t, func(plugin.Handler) plugin.Handler { return mine })
+	c := chainOf(t, func(plugin.Handler) plugin.Handler { return mine })
 	packet, _ := new(dns.Msg).SetQuestion("example.org.", dns.TypeA).SetEdns0(1232, true).Pack()
 	for range 3 {
 		var q wire.Query
@@ -227,7 +213,7 @@ func TestPromptSeesFreshMessages(t *testing.T) {
 		q.Plain = true
 		w := new(wire.Reply)
 		w.Reset(nil)
-		if _, out := s.serveWire(w, &q); out != wire.Done {
+		if _, out := c.ServeWire(w, &q); out != wire.Done {
 			t.Fatal(out)
 		}
 	}
@@ -237,13 +223,8 @@ func TestPromptSeesFreshMessages(t *testing.T) {
 }
 
 func BenchmarkPrompt(b *testing.B) {
-	cfg := &Config{Zone: ".", Port: "53", Transport: "dns", ListenHosts: []string{""}}
-	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler { return &swift{prompt: true, next: next} })
-	cfg.AddPlugin(func(plugin.Handler) plugin.Handler { return address{true} })
-	s, err := NewServer("dns://:53", []*Config{cfg})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := chainOf(b, func(next plugin.Handler) plugin.Handler { return &swift{prompt: true, next: next} },
+		func(plugin.Handler) plugin.Handler { return address{true} })
 	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
 	var q wire.Query
 	var w wire.Reply
@@ -253,7 +234,7 @@ func BenchmarkPrompt(b *testing.B) {
 		q.Parse(packet)
 		q.Plain = true
 		w.Reset(buf)
-		if _, out := s.serveWire(&w, &q); out != wire.Done {
+		if _, out := c.ServeWire(&w, &q); out != wire.Done {
 			b.Fatal(out)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/plugin"
@@ -47,10 +46,9 @@ func (c *queryContext) Value(key any) any {
 // written to it is made to fit the client, and which plugin wrote is noted.
 type chainWriter struct {
 	dns.ResponseWriter
-	ctx     *queryContext
-	req     *dns.Msg
-	finish  *reply.Finisher
-	written atomic.Bool
+	ctx    *queryContext
+	req    *dns.Msg
+	finish *reply.Finisher
 }
 
 // fitter is a writer of a transport of ours, which makes a reply fit its client while packing.
@@ -60,7 +58,7 @@ type fitter interface {
 
 // WriteMsg writes m, a reply to the query.
 func (w *chainWriter) WriteMsg(m *dns.Msg) error {
-	w.wrote()
+	w.ctx.path.Write()
 	if f, ok := w.ResponseWriter.(fitter); ok {
 		return f.WriteFit(m, w.req)
 	}
@@ -78,19 +76,14 @@ func (w *chainWriter) TakeReply(r *wire.Reply, req *dns.Msg) (taken bool, err er
 	if !ok || req != w.req || len(req.Question) != 1 || r.Rcode() > 0xF || req.IsTsig() != nil {
 		return false, nil
 	}
-	w.wrote()
+	w.ctx.path.Write()
 	return true, to.WriteTaken(r, req)
 }
 
 // Write sends b as it is.
 func (w *chainWriter) Write(b []byte) (int, error) {
-	w.wrote()
-	return w.ResponseWriter.Write(b)
-}
-
-func (w *chainWriter) wrote() {
 	w.ctx.path.Write()
-	w.written.Store(true)
+	return w.ResponseWriter.Write(b)
 }
 
 // ConnectionState implements dns.ConnectionStater.

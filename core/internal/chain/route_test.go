@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -14,7 +15,7 @@ func routes(t *testing.T, blocks ...*block) *router {
 	return r
 }
 
-func zoneBlock(zone, name string) *block { return &block{Config: &Config{Zone: zone, ViewName: name}} }
+func zoneBlock(zone, name string) *block { return &block{Block: Block{Zone: zone, View: &name}} }
 
 func TestRoute(t *testing.T) {
 	root, org, sub, deep, test := zoneBlock(".", "root"), zoneBlock("example.org.", "org"), zoneBlock("sub.example.org.", "sub"), zoneBlock("a.b.sub.example.org.", "deep"), zoneBlock("test.", "test")
@@ -49,7 +50,7 @@ func TestRoute(t *testing.T) {
 		b := tc.r.route(wire.MustName(tc.name), tc.ds, func(*block) bool { return true })
 		got := ""
 		if b != nil {
-			got = b.ViewName
+			got = *b.View
 		}
 		if got != tc.want {
 			t.Errorf("%s (DS %v): got %q, want %q", tc.name, tc.ds, got, tc.want)
@@ -67,7 +68,7 @@ func TestRouteViews(t *testing.T) {
 	}{{"", "one"}, {"one", "two"}, {"onetwo", "parent"}, {"onetwoparent", ""}} {
 		b := r.route(name, false, func(b *block) bool {
 			for _, s := range []string{"one", "two", "parent"} {
-				if s == b.ViewName && contains(tc.refuse, s) {
+				if s == *b.View && strings.Contains(tc.refuse, s) {
 					return false
 				}
 			}
@@ -75,21 +76,12 @@ func TestRouteViews(t *testing.T) {
 		})
 		got := ""
 		if b != nil {
-			got = b.ViewName
+			got = *b.View
 		}
 		if got != tc.want {
 			t.Errorf("refusing %q: got %q, want %q", tc.refuse, got, tc.want)
 		}
 	}
-}
-
-func contains(s, sub string) bool {
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if s[i:i+len(sub)] == sub {
-			return true
-		}
-	}
-	return false
 }
 
 func BenchmarkRoute(b *testing.B) {

@@ -32,12 +32,11 @@ func (v *viewHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Quer
 	return plugin.NextWire("view", v.Handler, ctx, w, q)
 }
 
-func viewConfig(zone, name string, qtype uint16, wrap func(*viewHandler) plugin.Handler) *Config {
+func viewBlock(zone, name string, qtype uint16, wrap func(*viewHandler) plugin.Handler) Block {
 	v := &viewHandler{name: name, qtype: qtype}
-	cfg := block1(zone, nil)
-	cfg.Plugin = []plugin.Plugin{func(plugin.Handler) plugin.Handler { return wrap(v) }}
-	cfg.ViewName, cfg.FilterFuncs = name, []FilterFunc{v.Filter}
-	return cfg
+	b := blockOf(zone, wrap(v))
+	*b.View, *b.Filters = name, []FilterFunc{v.Filter}
+	return b
 }
 
 func itself(v *viewHandler) plugin.Handler { return v }
@@ -48,19 +47,16 @@ type overriding struct{ *viewHandler }
 func (overriding) Filter(context.Context, *request.Request) bool { return true }
 
 func TestViewsInTheWireLane(t *testing.T) {
-	group := []*Config{
-		viewConfig("sub.example.org.", "a", dns.TypeA, itself),
-		viewConfig("example.org.", "mx", dns.TypeMX, itself),
-		viewConfig("example.org.", "odd", dns.TypeSRV, func(v *viewHandler) plugin.Handler { return overriding{v} }),
-		block1("example.org.", echo),
-		viewConfig("ds.example.org.", "ds", dns.TypeDS, itself),
-		viewConfig("net.", "only", dns.TypeMX, itself),
+	group := []Block{
+		viewBlock("sub.example.org.", "a", dns.TypeA, itself),
+		viewBlock("example.org.", "mx", dns.TypeMX, itself),
+		viewBlock("example.org.", "odd", dns.TypeSRV, func(v *viewHandler) plugin.Handler { return overriding{v} }),
+		blockOf("example.org.", silent),
+		viewBlock("ds.example.org.", "ds", dns.TypeDS, itself),
+		viewBlock("net.", "only", dns.TypeMX, itself),
 	}
-	group[3].ViewName = "rest"
-	s, err := NewServer("dns://127.0.0.1:0", group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	*group[3].View = "rest"
+	c := build(t, Options{}, group...)
 	for _, tc := range []struct {
 		name  string
 		qtype uint16
@@ -80,10 +76,10 @@ func TestViewsInTheWireLane(t *testing.T) {
 		packet, _ := new(dns.Msg).SetQuestion(tc.name, tc.qtype).Pack()
 		var q wire.Query
 		q.Parse(packet)
-		b, sure := s.router.find(&q)
+		b, sure := c.router.find(&q)
 		got := "nobody"
 		if b != nil {
-			got = b.ViewName
+			got = *b.View
 		}
 		if sure != tc.sure || sure && got != tc.want {
 			t.Errorf("%s %s: got %q, sure %v", tc.name, dns.Type(tc.qtype), got, sure)
@@ -93,30 +89,24 @@ func TestViewsInTheWireLane(t *testing.T) {
 
 // A DS query goes to the block above, and only else to its own; what one of them does not know, the other does not tell.
 func TestViewOfParent(t *testing.T) {
-	unsure := viewConfig("ds.example.org.", "ds", dns.TypeDS, func(v *viewHandler) plugin.Handler { return overriding{v} })
-	s, err := NewServer("dns://127.0.0.1:0", []*Config{unsure, viewConfig("example.org.", "mx", dns.TypeMX, itself)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	unsure := viewBlock("ds.example.org.", "ds", dns.TypeDS, func(v *viewHandler) plugin.Handler { return overriding{v} })
+	c := build(t, Options{}, unsure, viewBlock("example.org.", "mx", dns.TypeMX, itself))
 	packet, _ := new(dns.Msg).SetQuestion("ds.example.org.", dns.TypeDS).Pack()
 	var q wire.Query
 	q.Parse(packet)
-	if b, sure := s.router.find(&q); sure {
+	if b, sure := c.router.find(&q); sure {
 		t.Errorf("got %v", b)
 	}
 }
 
 func BenchmarkFindView(b *testing.B) {
-	s, err := NewServer("dns://127.0.0.1:0", []*Config{viewConfig(".", "mx", dns.TypeMX, itself), viewConfig(".", "a", dns.TypeA, itself)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := build(b, Options{}, viewBlock(".", "mx", dns.TypeMX, itself), viewBlock(".", "a", dns.TypeA, itself))
 	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
 	var q wire.Query
 	q.Parse(packet)
 	b.ReportAllocs()
 	for b.Loop() {
-		if found, sure := s.router.find(&q); found == nil || !sure {
+		if found, sure := c.router.find(&q); found == nil || !sure {
 			b.Fatal("not found")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/test/clients"
 )
 
 // Service is a Service of one block for all names, whose chain are the handlers.
@@ -36,13 +37,12 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 	}
 }
 
-// Eventually waits until f is true, ten seconds at most.
+// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine calls it.
 func Eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
+	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain waited for: %s", what)
 		}
 	}
-	t.Errorf("in vain waited for: %s", what)
 }

@@ -24,6 +24,14 @@ func Enter(ctx context.Context) bool { return pool().enter(ctx) }
 // Leave ends what Enter began.
 func Leave() { pool().leave() }
 
+// Waits is how many queries of the process are at work where they may wait, and how many are parked.
+func Waits() (atWork, atExchanges int) {
+	w := pool()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.n - len(w.idle), int(parked.Load())
+}
+
 // ErrCrowded says that too many queries wait already, and that who asked did not wait for one of them to end.
 var ErrCrowded = errors.New("too many queries wait")
 

@@ -4,7 +4,6 @@ import (
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -33,6 +32,12 @@ func optionsOf(t *testing.T, b []byte) (*dns.Msg, []dns.EDNS0) {
 	return m, nil
 }
 
+// finishers are what listeners of the schemes have.
+var finishers = map[string]*Finisher{
+	"dns": {Keepalive: 100}, "tls": {Keepalive: 100, Pad: true}, "https": {Pad: true}, "quic": {Pad: true, AnySize: true}, "grpc": {Pad: true},
+	"none": nil,
+}
+
 func TestExtras(t *testing.T) {
 	both := wire.HasKeepalive | wire.HasPadding
 	for _, tc := range []struct {
@@ -55,12 +60,13 @@ func TestExtras(t *testing.T) {
 		{"grpc", both, true, 65535, false, 468, 1},
 		{"tls", wire.HasPadding, true, 100, false, 100, 1}, // no more than there may be
 		{"tls", both, true, 42, false, 0, 0},
+		{"none", both, true, 65535, false, 0, 0},
 	} {
 		m := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
 		m.SetEdns0(1232, true)
 		b := packed(t, m)
 		plain := len(b)
-		out := extrasOf(tc.scheme, 10*time.Second).add(slices.Clone(b), tc.set, tc.tcp, tc.limit)
+		out := finishers[tc.scheme].addExtras(slices.Clone(b), tc.set, tc.tcp, tc.limit)
 		_, options := optionsOf(t, out)
 		want := plain
 		if tc.keepalive {
@@ -81,7 +87,7 @@ func TestExtras(t *testing.T) {
 }
 
 func TestPaddingIsAMultiple(t *testing.T) {
-	e := extrasOf("tls", time.Second)
+	f := finishers["tls"]
 	for n := range 1000 {
 		m := new(dns.Msg).SetQuestion("example.org.", dns.TypeTXT)
 		m.SetEdns0(1232, false)
@@ -90,7 +96,7 @@ func TestPaddingIsAMultiple(t *testing.T) {
 			m.Answer = append(m.Answer, rr)
 		}
 		b := packed(t, m)
-		out := e.add(slices.Clone(b), wire.HasPadding, true, 65535)
+		out := f.addExtras(slices.Clone(b), wire.HasPadding, true, 65535)
 		if len(out)%468 != 0 || len(out) < len(b)+4 || len(out) >= len(b)+4+468 {
 			t.Fatalf("%d octets became %d", len(b), len(out))
 		}
@@ -101,18 +107,18 @@ func TestPaddingIsAMultiple(t *testing.T) {
 }
 
 func TestNoExtrasWithoutLastOPT(t *testing.T) {
-	e := extrasOf("tls", time.Second)
+	f := finishers["tls"]
 	without := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
 	before := without.Copy().SetEdns0(1232, false)
 	before.Extra = append(before.Extra, &dns.A{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.IPv4(192, 0, 2, 1)})
 	for _, m := range []*dns.Msg{without, before} {
 		b := packed(t, m)
-		if out := e.add(slices.Clone(b), wire.HasKeepalive|wire.HasPadding, true, 65535); !slices.Equal(out, b) {
+		if out := f.addExtras(slices.Clone(b), wire.HasKeepalive|wire.HasPadding, true, 65535); !slices.Equal(out, b) {
 			t.Errorf("%v was changed", m)
 		}
 	}
 	for n := range 40 {
-		if _, ok := lastOPT(packed(t, without.Copy().SetEdns0(1232, false))[:n]); ok {
+		if _, ok := LastOPT(packed(t, without.Copy().SetEdns0(1232, false))[:n]); ok {
 			t.Errorf("an OPT record in %d octets", n)
 		}
 	}
@@ -126,7 +132,7 @@ func FuzzLastOPT(f *testing.F) {
 	f.Add(packed(f, m))
 	f.Add(packed(f, m.SetEdns0(1232, true)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		at, ok := lastOPT(b)
+		at, ok := LastOPT(b)
 		if ok && (at < 12 || at+11 > len(b)) {
 			t.Fatalf("OPT at %d of %d", at, len(b))
 		}

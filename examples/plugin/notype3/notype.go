@@ -35,7 +35,7 @@ func (n *NoType) deny(ctx context.Context, w *wire.Reply, q *wire.Query) bool {
 
 // ServeDNS is the message lane.
 func (n *NoType) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	lane, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}

@@ -231,12 +231,12 @@ func (r *rest) WireSelf() plugin.Handler { return r }
 
 // ServeDNS answers for names in the zones, and passes other queries on.
 func (m *Mirror) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	group, ok := m.groups.Longest(lane.Query.Lower())
-	lane.Free()
+	group, ok := m.groups.Longest(adapter.Query.Lower())
+	adapter.Free()
 	if !ok {
 		return plugin.NextOrFailure(m.Plugin, m.Next(), ctx, w, r)
 	}
@@ -244,12 +244,12 @@ func (m *Mirror) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 }
 
 func (m *Mirror) serve(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, group []*hosted, i int) (int, error) {
-	lane, err := plugin.NewLane(w, r)
+	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	defer lane.Free()
-	if way, ok := group[i].alias(&lane.Query, r); ok {
+	defer adapter.Free()
+	if way, ok := group[i].alias(&adapter.Query, r); ok {
 		switch reply, err := group[i].follow(ctx, w, r, way); {
 		case err != nil:
 			return dns.RcodeServerFailure, plugin.Error(m.Plugin, err)
@@ -257,7 +257,7 @@ func (m *Mirror) serve(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, gr
 			return dns.RcodeSuccess, w.WriteMsg(reply)
 		}
 	}
-	return m.link(group, i).ServeDNS(ctx, lane, group[i].zone, true, w, r)
+	return m.link(group, i).ServeDNS(ctx, adapter, group[i].zone, true, w, r)
 }
 
 // serveWire is serve for the wire lane. Where aliases lead is looked up in the message lane.

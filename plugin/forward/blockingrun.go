@@ -16,10 +16,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// task carries out the course of one query that a goroutine waits for.
-type task struct {
+// blockingRun carries out the course of one query that a goroutine waits for.
+type blockingRun struct {
 	course
-	fleet
+	upstreamSet
 	client   dns.ResponseWriter
 	began    time.Time
 	deadline time.Time
@@ -31,26 +31,26 @@ type task struct {
 	numbers [16]int
 }
 
-var tasks = sync.Pool{New: func() any {
-	return &task{ended: make(chan struct{}, 1), query: make([]byte, 0, 512)}
+var blockingRuns = sync.Pool{New: func() any {
+	return &blockingRun{ended: make(chan struct{}, 1), query: make([]byte, 0, 512)}
 }}
 
-// newTask is a task for the query r. Its owner gives it back with free.
-func (f *Forward) newTask(w dns.ResponseWriter, r *dns.Msg) *task {
-	t := tasks.Get().(*task)
-	t.fleet, t.client = fleet{f, *f.upstreams.Load()}, w
+// newBlockingRun is a blockingRun for the query r. Its owner gives it back with free.
+func (f *Forward) newBlockingRun(w dns.ResponseWriter, r *dns.Msg) *blockingRun {
+	t := blockingRuns.Get().(*blockingRun)
+	t.upstreamSet, t.client = upstreamSet{f, *f.upstreams.Load()}, w
 	t.began = time.Now()
 	_, stream := w.RemoteAddr().(*net.TCPAddr)
-	t.course = f.newCourse(&t.fleet, stream, t.numbers[:0], len(t.upstreams))
+	t.course = f.newCourse(&t.upstreamSet, stream, t.numbers[:0], len(t.upstreams))
 	return t
 }
 
 // newCourse is a course through n upstreams for a query that came over a stream, or did not. numbers is memory for it.
-func (f *Forward) newCourse(world world, stream bool, numbers []int, n int) course {
+func (f *Forward) newCourse(view courseView, stream bool, numbers []int, n int) course {
 	_, chained := f.Next.(*Forward)
-	c := course{rules: f.rules, stream: stream, handOn: chained, world: world}
+	c := course{rules: f.rules, stream: stream, handOn: chained, view: view}
 	if f.measuring != nil {
-		c.order = f.measuring.OrderBy(numbers, n, world)
+		c.order = f.measuring.OrderBy(numbers, n, view)
 	} else {
 		c.order = f.policy.Order(numbers, n)
 	}
@@ -61,7 +61,7 @@ func (f *Forward) newCourse(world world, stream bool, numbers []int, n int) cour
 	return c
 }
 
-// note does what an action says beside its verb.
+// note does what an action says beside its kind.
 func (f *Forward) note(upstreams []*proxy.Proxy, a action) {
 	if a.broken {
 		healthcheckBroken.Inc()
@@ -81,20 +81,20 @@ func (f *Forward) doubt(up *proxy.Proxy) {
 	}
 }
 
-func (t *task) free() {
-	t.course, t.fleet, t.client = course{}, fleet{}, nil
-	tasks.Put(t)
+func (t *blockingRun) free() {
+	t.course, t.upstreamSet, t.client = course{}, upstreamSet{}, nil
+	blockingRuns.Put(t)
 }
 
 // run takes the query r through its course, and returns the last action. If that is answer, t.reply has the octets,
 // with whatever id.
-func (t *task) run(ctx context.Context, r *dns.Msg) action {
+func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 	t.deadline = t.began.Add(overall)
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
 	if err := t.pack(r); err != nil {
-		return t.step(event{kind: failed, fault: local, err: err})
+		return t.step(event{kind: failed, failure: local, err: err})
 	}
 	for ev := (event{kind: begun}); ; {
 		ev.at, ev.gone = time.Since(t.began), over(ctx)
@@ -112,7 +112,7 @@ func (t *task) run(ctx context.Context, r *dns.Msg) action {
 
 // pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the client's and ours
 // alone. A query that is signed cannot be changed.
-func (t *task) pack(r *dns.Msg) error {
+func (t *blockingRun) pack(r *dns.Msg) error {
 	m := *r
 	m.Id = 0
 	b, err := m.PackBuffer(t.query[:cap(t.query)])
@@ -127,13 +127,13 @@ func (t *task) pack(r *dns.Msg) error {
 }
 
 // ask asks one upstream and waits for what comes of it.
-func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
+func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	up := t.upstreams[a.to]
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
 	t.x.Timeout = 0 // the upstream's
 	if a.second >= 0 {
-		return t.race(ctx, r, a)
+		return t.askHedged(ctx, r, a)
 	}
 	up.Begin(&t.x)
 	select {
@@ -146,15 +146,15 @@ func (t *task) ask(ctx context.Context, r *dns.Msg, a action) event {
 		t.tap(ctx, r, up, &t.x)
 	}
 	if err := t.x.Err; err != nil {
-		return event{kind: failed, fault: faultOf(over(ctx), err), err: err}
+		return event{kind: failed, failure: failureOf(over(ctx), err), err: err}
 	}
 	facts := &t.x.Facts
 	return event{kind: replied, rcode: facts.Rcode, empty: facts.Answers == 0, tc: facts.TC}
 }
 
-// race is ask with a second upstream in reserve.
-func (t *task) race(ctx context.Context, r *dns.Msg, a action) event {
-	ra := t.forward.race(t, t.upstreams[a.to], t.upstreams[a.second], a.slow, t.x)
+// askHedged is ask with a second upstream in reserve.
+func (t *blockingRun) askHedged(ctx context.Context, r *dns.Msg, a action) event {
+	ra := t.forward.newHedge(t, t.upstreams[a.to], t.upstreams[a.second], a.slow, t.x)
 	ra.begin()
 	select {
 	case <-t.ended:
@@ -173,14 +173,14 @@ func (t *task) race(ctx context.Context, r *dns.Msg, a action) event {
 	return ra.event(over(ctx))
 }
 
-// endRace implements racer.
-func (t *task) endRace(*race, *wire.Lane) { t.ended <- struct{}{} }
+// hedgeEnded implements hedger.
+func (t *blockingRun) hedgeEnded(*hedge, *wire.Lane) { t.ended <- struct{}{} }
 
-// gone implements racer: what ends the wait cancels the race.
-func (t *task) gone() bool { return false }
+// gone implements hedger: what ends the wait cancels the hedge.
+func (t *blockingRun) gone() bool { return false }
 
 // EndExchange keeps the reply, and lets ask go on.
-func (t *task) EndExchange(x *proxy.Exchange) {
+func (t *blockingRun) EndExchange(x *proxy.Exchange) {
 	if x.Err == nil {
 		t.reply = x.Facts.WithoutHopByHop(append(t.reply[:0], x.Reply...))
 	}
@@ -188,8 +188,8 @@ func (t *task) EndExchange(x *proxy.Exchange) {
 	t.ended <- struct{}{}
 }
 
-// faultOf is whose fault an attempt's error is; gone says that nobody waits any more.
-func faultOf(gone bool, err error) fault {
+// failureOf is whose fault an attempt's error is; gone says that nobody waits any more.
+func failureOf(gone bool, err error) failureKind {
 	switch {
 	case errors.Is(err, proxy.ErrInvalidRequest):
 		return local
@@ -208,7 +208,7 @@ func over(ctx context.Context) bool {
 }
 
 // tap tells the taps about the attempt that has just ended.
-func (t *task) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange) {
+func (t *blockingRun) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange) {
 	a := attempt{
 		began: t.began, ended: time.Now(), own: x.Local, upstream: up.Addr(), proto: x.Proto,
 		query: append([]byte(nil), t.query...),

@@ -4,18 +4,18 @@ package cache
 type cost uint8
 
 const (
-	dear  cost = iota // somebody else has to be asked, or it is not known
-	cheap             // the plugins below have it at hand
+	costRemote cost = iota // somebody else has to be asked, or it is not known
+	costLocal              // the plugins below have it at hand
 	costs
 )
 
-// cheapShare is the part of a shard that cheap entries have for sure; beyond it they give way before dear ones.
-const cheapShare = 4
+// localShare is the part of a shard that local entries have for sure; beyond it they give way before remote ones.
+const localShare = 4
 
-// lot is the entries of a shard that cost the same. Among these, what goes is chosen by S3-FIFO (Yang et al., SOSP 2023): new entries go
+// costClass is the entries of a shard that cost the same. Among these, what goes is chosen by S3-FIFO (Yang et al., SOSP 2023): new entries go
 // through a small queue, and only those that were asked for again get into the main one, so a scan of names that are asked once does not
 // push out the popular ones. See eviction_test.go for how it fares.
-type lot struct {
+type costClass struct {
 	small queue  // entries that were not asked for again so far
 	main  queue  // those that were
 	ghost ghosts // entries that left the small queue
@@ -23,17 +23,17 @@ type lot struct {
 }
 
 // queue is the main queue, or the small one.
-func (l *lot) queue(main bool) *queue {
+func (l *costClass) queue(main bool) *queue {
 	if main {
 		return &l.main
 	}
 	return &l.small
 }
 
-// enqueue puts e at the end of the main queue of its lot, or of the small one.
+// enqueue puts e at the end of the main queue of its class, or of the small one.
 func (sh *shard) enqueue(e *entry, inMain bool) {
 	e.inMain = inMain
-	l := &sh.lots[e.cost]
+	l := &sh.classes[e.cost]
 	q := l.queue(inMain)
 	q.push(e.hash)
 	if most := 2*l.live + 16; q.n > most { // most of them went, if not by their turn
@@ -49,7 +49,7 @@ func (sh *shard) enqueue(e *entry, inMain bool) {
 	}
 }
 
-// queued is the entry of a hash that stood in the main queue of a lot, or in the small one, nil if it went.
+// queued is the entry of a hash that stood in the main queue of a class, or in the small one, nil if it went.
 func (sh *shard) queued(hash uint64, c cost, inMain bool) *entry {
 	if e := sh.table.Load().findHash(hash); e != nil && e.cost == c && e.inMain == inMain {
 		return e
@@ -59,9 +59,9 @@ func (sh *shard) queued(hash uint64, c cost, inMain bool) *entry {
 
 // evict chooses an entry other than keep, takes it out, and returns it; nil if there is none.
 func (sh *shard) evict(keep *entry) *entry {
-	first, second := dear, cheap
-	if sh.lots[cheap].live*cheapShare > sh.live {
-		first, second = cheap, dear
+	first, second := costRemote, costLocal
+	if sh.classes[costLocal].live*localShare > sh.live {
+		first, second = costLocal, costRemote
 	}
 	if e := sh.evictFrom(first, keep); e != nil {
 		return e
@@ -70,7 +70,7 @@ func (sh *shard) evict(keep *entry) *entry {
 }
 
 func (sh *shard) evictFrom(c cost, keep *entry) *entry {
-	l := &sh.lots[c]
+	l := &sh.classes[c]
 	if l.live == 0 || l.live == 1 && keep.cost == c && sh.table.Load().findHash(keep.hash) == keep {
 		return nil
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// laneRefresh fetches an entry's answer again for nobody, in the wire lane: it begins in the batch of the query that made it due, and goes
+// wireRefresh fetches an entry's answer again for nobody, in the wire lane: it begins in the batch of the query that made it due, and goes
 // on when what it waits for has ended. What the lane cannot do, and replies that are cut, it leaves to a fetch in the message lane.
-type laneRefresh struct {
+type wireRefresh struct {
 	cache  *Cache
 	ctx    context.Context // the block's
 	entry  *entry
 	counts *counts
 
-	packet []byte // the query as it stood at the cache
-	peer   wire.Peer
-	query  wire.Query
-	reply  wire.Reply
-	waits  wire.Exchange // what it was parked on last
-	room   [128]byte     // of packet
+	packet  []byte // the query as it stood at the cache
+	peer    wire.Peer
+	query   wire.Query
+	reply   wire.Reply
+	waits   wire.Exchange // what it was parked on last
+	scratch [128]byte     // of packet
 }
 
 // refreshWire is refresh for a query in the lane.
@@ -29,14 +29,14 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 	if !c.beginRefresh(e, n) {
 		return
 	}
-	r := &laneRefresh{cache: c, ctx: ctx, entry: e, counts: n}
-	r.packet = q.Append(r.room[:0], 0)
+	r := &wireRefresh{cache: c, ctx: ctx, entry: e, counts: n}
+	r.packet = q.Append(r.scratch[:0], 0)
 	r.peer = wire.Peer{Local: q.Local, Arrival: time.Now()}
 	r.run(q.Lane())
 }
 
 // run asks the plugins below, in a lane or, without one, where it may wait.
-func (r *laneRefresh) run(lane *wire.Lane) {
+func (r *wireRefresh) run(lane *wire.Lane) {
 	defer func() {
 		if v := recover(); v != nil {
 			clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(r.query.Name()), v)
@@ -75,16 +75,16 @@ func (r *laneRefresh) run(lane *wire.Lane) {
 }
 
 // Resume goes on where it may wait: nothing is known of the caller.
-func (r *laneRefresh) Resume() { go r.run(nil) }
+func (r *wireRefresh) Resume() { go r.run(nil) }
 
 // ResumeIn implements wire.LaneResumer.
-func (r *laneRefresh) ResumeIn(lane *wire.Lane) (done bool) {
+func (r *wireRefresh) ResumeIn(lane *wire.Lane) (done bool) {
 	r.run(lane)
 	return false
 }
 
 // asMessage fetches the answer in the message lane.
-func (r *laneRefresh) asMessage() {
+func (r *wireRefresh) asMessage() {
 	m, err := r.query.Msg()
 	if err != nil {
 		r.end(false)
@@ -96,4 +96,4 @@ func (r *laneRefresh) asMessage() {
 	r.end(rw.fit())
 }
 
-func (r *laneRefresh) end(ok bool) { r.cache.endRefresh(r.entry, ok) }
+func (r *wireRefresh) end(ok bool) { r.cache.endRefresh(r.entry, ok) }

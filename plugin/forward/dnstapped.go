@@ -25,20 +25,20 @@ type attempt struct {
 }
 
 // tapper is told messages: *dnstap.Dnstap is one.
-type tapper interface {
+type dnstapper interface {
 	TapMessageWithMetadata(ctx context.Context, m *tap.Message, state request.Request)
 }
 
 // tapped is one who is told each attempt.
-type tapped struct {
-	tapper
+type dnstapped struct {
+	dnstapper
 	raw bool // with the messages themselves
 }
 
 // SetTapPlugin makes tapPlugin, and all of its kind that stand directly behind it, learn each attempt.
 func (f *Forward) SetTapPlugin(tapPlugin *dnstap.Dnstap) {
 	for ; tapPlugin != nil; tapPlugin, _ = tapPlugin.Next.(*dnstap.Dnstap) {
-		f.taps = append(f.taps, tapped{tapPlugin, tapPlugin.IncludeRawMessage})
+		f.taps = append(f.taps, dnstapped{tapPlugin, tapPlugin.IncludeRawMessage})
 	}
 }
 

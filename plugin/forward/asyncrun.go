@@ -9,13 +9,13 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// errand carries out the course of one query that no goroutine waits for, for a relay. It is what task is for the message lane.
+// asyncRun carries out the course of one query that no goroutine waits for, for a pendingReply. It is what blockingRun is for the message lane.
 //
-// The course is stepped by whoever ends an exchange. With its last step the errand is over, and may be used for another one.
-type errand struct {
+// The course is stepped by whoever ends an exchange. With its last step the run is over, and may be used for another one.
+type asyncRun struct {
 	course
-	fleet
-	relay     *relay // nil while the errand is not used, and has left the last one to others
+	upstreamSet
+	pending   *pendingReply // nil while the run is not used, and has left the last one to others
 	began     time.Time
 	deadline  time.Time
 	cancelled time.Time // when nobody waits any more; zero is never
@@ -23,30 +23,30 @@ type errand struct {
 	x       proxy.Exchange
 	query   []byte
 	numbers [16]int
-	room    [128]byte // for query
-	raced   bool      // a race may still have an exchange under way
+	scratch [128]byte // for query
+	hedged  bool      // a hedge may still have an exchange under way
 
 	reply []byte // of the last attempt that had one
 }
 
-var errands = sync.Pool{New: func() any { return new(errand) }}
+var asyncRuns = sync.Pool{New: func() any { return new(asyncRun) }}
 
-// newErrand is an errand that asks what q does, with a relay. It is to be begun.
-func (f *Forward) newErrand(q *wire.Query) *errand {
-	e := errands.Get().(*errand)
-	if e.relay == nil {
-		e.relay = new(relay)
+// newAsyncRun is an asyncRun that asks what q does, with a pendingReply. It is to be begun.
+func (f *Forward) newAsyncRun(q *wire.Query) *asyncRun {
+	e := asyncRuns.Get().(*asyncRun)
+	if e.pending == nil {
+		e.pending = new(pendingReply)
 	}
-	e.fleet, e.began = fleet{f, *f.upstreams.Load()}, q.Arrival
+	e.upstreamSet, e.began = upstreamSet{f, *f.upstreams.Load()}, q.Arrival
 	if !q.JustCame() {
 		e.began = time.Now()
 	}
-	e.course = f.newCourse(&e.fleet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
+	e.course = f.newCourse(&e.upstreamSet, q.Proto == wire.TCP, e.numbers[:0], len(e.upstreams))
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
 		e.deadline = e.cancelled
 	}
-	e.query, e.x.Cookie = q.Append(e.room[:0], 0), false
+	e.query, e.x.Cookie = q.Append(e.scratch[:0], 0), false
 	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
 		e.query, e.x.Cookie = proxy.CutHopByHop(e.query)
 	}
@@ -54,12 +54,12 @@ func (f *Forward) newErrand(q *wire.Query) *errand {
 }
 
 // gone reports whether nobody waits any more.
-func (e *errand) gone() bool { return !e.cancelled.IsZero() && !time.Now().Before(e.cancelled) }
+func (e *asyncRun) gone() bool { return !e.cancelled.IsZero() && !time.Now().Before(e.cancelled) }
 
-// proceed takes the next step after something happened. The errand may be over then.
+// proceed takes the next step after something happened. The asyncRun may be over then.
 //
 // lane is the one that the caller is in, nil if in none.
-func (e *errand) proceed(ev event, lane *wire.Lane) {
+func (e *asyncRun) proceed(ev event, lane *wire.Lane) {
 	if ev.kind == failed || ev.kind == replied && e.rules.failover.has(ev.rcode) { // else nobody is asked any more
 		ev.at = time.Since(e.began)
 	}
@@ -76,18 +76,18 @@ func (e *errand) proceed(ev event, lane *wire.Lane) {
 	}
 }
 
-func (e *errand) ask(a action, lane *wire.Lane) {
+func (e *asyncRun) ask(a action, lane *wire.Lane) {
 	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
 	if a.second >= 0 {
-		e.raced = true
-		e.forward.race(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()
+		e.hedged = true
+		e.forward.newHedge(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()
 		return
 	}
 	e.upstreams[a.to].BeginIn(&e.x, lane)
 }
 
-// endRace implements racer.
-func (e *errand) endRace(ra *race, lane *wire.Lane) {
+// hedgeEnded implements hedger.
+func (e *asyncRun) hedgeEnded(ra *hedge, lane *wire.Lane) {
 	if ra.err == nil {
 		e.reply = ra.reply
 	}
@@ -95,13 +95,13 @@ func (e *errand) endRace(ra *race, lane *wire.Lane) {
 }
 
 // EndExchange implements proxy.Ender.
-func (e *errand) EndExchange(x *proxy.Exchange) {
+func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 	if err := x.Err; err != nil {
 		gone := e.gone()
-		if gone { // as task has it
+		if gone { // as blockingRun has it
 			err = context.DeadlineExceeded
 		}
-		e.proceed(event{kind: failed, fault: faultOf(gone, err), err: err}, nil)
+		e.proceed(event{kind: failed, failure: failureOf(gone, err), err: err}, nil)
 		return
 	}
 	e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...))
@@ -110,8 +110,8 @@ func (e *errand) EndExchange(x *proxy.Exchange) {
 	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, lane)
 }
 
-// finish tells the relay what came of the course.
-func (e *errand) finish(a action, lane *wire.Lane) {
+// finish tells the pendingReply what came of the course.
+func (e *asyncRun) finish(a action, lane *wire.Lane) {
 	if e.forward.maxConcurrent > 0 {
 		e.forward.concurrent.Add(-1)
 	}
@@ -119,25 +119,25 @@ func (e *errand) finish(a action, lane *wire.Lane) {
 	if a.do == fail {
 		err = e.forward.explain(&e.course, e.upstreams, a)
 	}
-	if e.relay.settle(a, e.reply, err, lane) {
-		e.relay.anew()
+	if e.pending.settle(a, e.reply, err, lane) {
+		e.pending.anew()
 	} else {
-		e.relay = nil
+		e.pending = nil
 	}
 	e.free()
 }
 
-// maxKept is the longest reply, in octets, whose memory is kept for the next errand.
+// maxKept is the longest reply, in octets, whose memory is kept for the next asyncRun.
 const maxKept = 4096
 
-func (e *errand) free() {
-	if e.raced {
+func (e *asyncRun) free() {
+	if e.hedged {
 		return
 	}
 	if cap(e.reply) > maxKept {
 		e.reply = nil
 	}
-	e.course, e.fleet, e.query = course{}, fleet{}, nil
+	e.course, e.upstreamSet, e.query = course{}, upstreamSet{}, nil
 	e.x.Query, e.x.Owner, e.x.Err, e.x.Local = nil, nil, nil, nil
-	errands.Put(e)
+	asyncRuns.Put(e)
 }

@@ -163,7 +163,7 @@ func TestFastest(t *testing.T) {
 	})
 }
 
-// A race ends when its query's client has gone.
+// A hedge ends when its query's client has gone.
 func TestRaceIsCancelled(t *testing.T) {
 	var first, second moody
 	f := configured(t, "forward . "+upstream(t, first.answer("192.0.2.1"))+" "+upstream(t, second.answer("192.0.2.2"))+" {\npolicy fastest\n}")
@@ -210,7 +210,7 @@ func TestFirstRacerFails(t *testing.T) {
 	})
 }
 
-// Whoever is first, and however soon the second is asked, each race ends once.
+// Whoever is first, and however soon the second is asked, each hedge ends once.
 func TestRacesEndOnce(t *testing.T) {
 	f := configured(t, "forward . "+upstream(t, says("192.0.2.1"))+" "+upstream(t, says("192.0.2.2"))+" {\nhedge\n}")
 	ups := *f.upstreams.Load()
@@ -220,7 +220,7 @@ func TestRacesEndOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 400 {
 				o := &ends{told: make(chan struct{}, 2)}
-				r := f.race(o, ups[0], ups[1], time.Duration(1+(i*j)%3*50_000), proxy.Exchange{Query: append([]byte(nil), query...)})
+				r := f.newHedge(o, ups[0], ups[1], time.Duration(1+(i*j)%3*50_000), proxy.Exchange{Query: append([]byte(nil), query...)})
 				r.begin()
 				if j%10 == 9 {
 					r.cancel(errors.New("enough"))
@@ -238,7 +238,7 @@ func TestRacesEndOnce(t *testing.T) {
 	}
 }
 
-// ends is told the end of a race.
+// ends is told the end of a hedge.
 type ends struct {
 	told chan struct{}
 	n    atomic.Int64
@@ -246,7 +246,7 @@ type ends struct {
 
 var twice atomic.Int64
 
-func (e *ends) endRace(*race, *wire.Lane) {
+func (e *ends) hedgeEnded(*hedge, *wire.Lane) {
 	if e.n.Add(1) > 1 {
 		twice.Add(1)
 	}

@@ -183,7 +183,7 @@ func TestTap(t *testing.T) {
 	dead, addr := loopback.Addr(), upstream(t, says("192.0.2.1"))
 	f := configured(t, "forward . "+dead+" "+addr+" {\npolicy sequential\n}")
 	var l, bare taps
-	f.taps = []tapped{{&l, true}, {&bare, false}}
+	f.taps = []dnstapped{{&l, true}, {&bare, false}}
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 	if _, _, err := serve(f, &test.ResponseWriter{TCP: true}, r); err != nil {
 		t.Fatal(err)

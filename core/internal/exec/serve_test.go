@@ -1,0 +1,184 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// queryWriter keeps what is written, and in which order what happens.
+type queryWriter struct {
+	dns.ResponseWriter
+	events []string
+}
+
+func (w *queryWriter) Peer() wire.Peer { return peer }
+func (w *queryWriter) Send(b []byte) error {
+	w.events = append(w.events, "send "+string(b))
+	return nil
+}
+func (w *queryWriter) Verify(packet []byte, r *dns.Msg) {
+	w.events = append(w.events, "verify "+nameIn(packet)+" "+r.Question[0].Name)
+}
+
+// served is what a packet leads to, and how the chain was run for it. Each p parks on what ends soon after.
+func served(t *testing.T, ctx context.Context, outcomes string, packet []byte, change func(*service.Service)) (told, runs string, err error) {
+	t.Helper()
+	c := newScript(t, outcomes)
+	for _, x := range c.exchanges {
+		go func() {
+			<-x.parked
+			x.End()
+		}()
+	}
+	w := new(queryWriter)
+	s := serviceOf(t, &decider{
+		wire: func(r *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
+			if deadline, _ := ctx.Deadline(); q.Deadline() != deadline || q.Peer.Arrival.IsZero() {
+				t.Errorf("deadline %v, arrival %v", q.Deadline(), q.Peer.Arrival)
+			}
+			q.Peer.Arrival = time.Time{}
+			return c.run(r, q)
+		},
+		message: func(in context.Context, to dns.ResponseWriter, r *dns.Msg) {
+			if in != ctx || to != dns.ResponseWriter(w) {
+				t.Error("another context or writer")
+			}
+			if atWork, _ := Waits(); atWork != 1 {
+				t.Errorf("%d count as at work", atWork)
+			}
+			w.events = append(w.events, "message "+r.Question[0].Name)
+		},
+	})
+	if change != nil {
+		change(s)
+	}
+	err = Serve(ctx, s, w, packet)
+	nobodyWaits(t)
+	return strings.Join(w.events, ", "), strings.Join(c.runs, " "), err
+}
+
+// What becomes of a query for which the transport has a goroutine: that goroutine waits.
+func TestServe(t *testing.T) {
+	const message = "verify www www.example.org., message www.example.org."
+	b := packet(t, "www.example.org.")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for _, tc := range []struct{ outcomes, runs, want string }{
+		{"d", "loop", "send www"},
+		{"n", "loop", ""},
+		{"u", "loop", message},
+		{"bd", "loop worker", "send www"},
+		{"bu", "loop worker", message},
+		{"bb", "loop worker", message},
+		{"pd", "loop worker", "send www"},
+		{"pn", "loop worker", ""},
+		{"pu", "loop worker", message},
+		{"pbd", "loop worker worker", "send www"},
+		{"ppd", "loop worker worker", "send www"},
+		{"bpd", "loop worker worker", "send www"},
+		{"ps", "loop worker", message},
+	} {
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			if told, runs, err := served(t, ctx, tc.outcomes, slices.Clone(b), nil); told != tc.want || runs != tc.runs || err != nil {
+				t.Errorf("%s: %s; runs %s, error %v; want %s; runs %s", tc.outcomes, told, runs, err, tc.want, tc.runs)
+			}
+		}
+	}
+	off := func(s *service.Service) { s.Wire = false }
+	if told, runs, err := served(t, ctx, "", b, off); told != message || runs != "" || err != nil {
+		t.Errorf("without the wire lane: %s; runs %s, error %v", told, runs, err)
+	}
+}
+
+// What is no query is the transport's to tell.
+func TestServeNoQuery(t *testing.T) {
+	b := packet(t, "www.example.org.")
+	for name, b := range map[string][]byte{"nothing": nil, "cut": b[:len(b)-1], "an answer": append([]byte{0, 0, 0x80, 0}, b[4:]...)} {
+		if told, runs, err := served(t, t.Context(), "", b, nil); told != "" || runs != "" || err == nil || errors.Is(err, ErrCrowded) {
+			t.Errorf("%s: %s; runs %s, error %v", name, told, runs, err)
+		}
+	}
+}
+
+// Where too many wait, a query waits for one of them to end, as long as its client does. What need not wait is answered.
+func TestServeInACrowd(t *testing.T) {
+	mayWait(t, 1)
+	b := packet(t, "www.example.org.")
+	if !Enter(t.Context()) {
+		t.Fatal("refused")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		outcomes string
+		want     error
+	}{{"u", ErrCrowded}, {"b", ErrCrowded}, {"pb", ErrCrowded}, {"d", nil}, {"pd", nil}} {
+		c, w := newScript(t, tc.outcomes), new(queryWriter)
+		for _, x := range c.exchanges {
+			x.End()
+		}
+		s := serviceOf(t, &decider{wire: func(r *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
+			q.Peer.Arrival = time.Time{}
+			return c.run(r, q)
+		}})
+		counted := func() float64 { return testutil.ToFloat64(service.Limited(s.Label, "waiting")) }
+		before := counted()
+		err := Serve(over, s, w, b)
+		if err != tc.want || (counted() == before+1) != (tc.want != nil) {
+			t.Errorf("%s: %v, counted %v", tc.outcomes, err, counted()-before)
+		}
+		if sent := slices.Contains(w.events, "send www"); sent != (tc.want == nil) {
+			t.Errorf("%s: %v", tc.outcomes, w.events)
+		}
+	}
+	told := make(chan string)
+	go func() {
+		s := serviceOf(t, &decider{message: func(context.Context, dns.ResponseWriter, *dns.Msg) {}})
+		s.Wire = false
+		w := new(queryWriter)
+		if err := Serve(context.Background(), s, w, b); err != nil {
+			t.Error(err)
+		}
+		told <- strings.Join(w.events, ", ")
+	}()
+	Leave()
+	if got := <-told; got != "verify www www.example.org." {
+		t.Error(got)
+	}
+	nobodyWaits(t)
+}
+
+// A panic in a handler that waits costs no place.
+func TestServePanics(t *testing.T) {
+	mayWait(t, 1)
+	s := serviceOf(t, &decider{
+		wire: func(_ *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
+			if q.MayBlock() {
+				panic("as asked")
+			}
+			return nil, wire.Block
+		},
+		message: func(context.Context, dns.ResponseWriter, *dns.Msg) { panic("as asked") },
+	})
+	for _, s.Wire = range []bool{true, false} {
+		func() {
+			defer func() {
+				if v := recover(); v != "as asked" {
+					t.Errorf("recovered from %v", v)
+				}
+			}()
+			Serve(t.Context(), s, new(queryWriter), packet(t, "www.example.org."))
+		}()
+		nobodyWaits(t)
+	}
+}

@@ -1,0 +1,101 @@
+package reply
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// A Writer tells who asks, in the words of either lane.
+func TestWriterTells(t *testing.T) {
+	for transport, want := range map[string]struct {
+		network string
+		proto   wire.Proto
+		limit   uint16
+	}{"udp": {"udp", wire.UDP, 0}, "tcp": {"tcp", wire.TCP, 65535}, "doq": {"", wire.UDP, 65535}} {
+		w, _ := writerFor(nil, transport)
+		if p := w.Peer(); p.Client != clientAddr || p.Local != localAddr || p.Proto != want.proto || p.Limit != want.limit || p.Plain {
+			t.Errorf("%s: peer %+v", transport, p)
+		}
+		if w.Network() != want.network || w.RemoteAddr().String() != clientAddr.String() || w.LocalAddr().String() != localAddr.String() {
+			t.Errorf("%s: %q, %v, %v", transport, w.Network(), w.RemoteAddr(), w.LocalAddr())
+		}
+		if w.ConnectionState() != nil {
+			t.Errorf("%s: a TLS state", transport)
+		}
+		if w.TLS = new(tls.ConnectionState); w.ConnectionState() != w.TLS {
+			t.Errorf("%s: another TLS state", transport)
+		}
+	}
+}
+
+// Octets and messages of plugins that know what they do go out as they are.
+func TestWriteAsIs(t *testing.T) {
+	w, out := writerFor(&Finisher{Keepalive: 1, Pad: true}, "udp")
+	octets := []byte("anything")
+	if n, err := w.Write(octets); n != len(octets) || err != nil || !bytes.Equal(out.sent[0], octets) {
+		t.Errorf("%d, %v, sent %q", n, err, out.sent)
+	}
+	m := answers(question(0, false), 100)
+	if err := w.WriteMsg(m); err != nil || !bytes.Equal(out.sent[1], packed(t, m)) {
+		t.Errorf("%v, %d octets", err, len(out.sent[1]))
+	}
+	m.Answer[0].Header().Name = strings.Repeat("a", 64) + "."
+	if err := w.WriteMsg(m); err == nil || len(out.sent) != 2 {
+		t.Errorf("%v, sent %d", err, len(out.sent))
+	}
+	out.err = errors.New("as asked")
+	if err := w.WriteMsg(new(dns.Msg)); err != out.err {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What the listener adds by itself is added in all ways: keepalive over TCP, padding where that is encrypted.
+func TestExtrasInReplies(t *testing.T) {
+	keepalive, padding := &dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE}, &dns.EDNS0_PADDING{Padding: make([]byte, 50)}
+	for scheme, want := range map[string]struct{ transport, options string }{
+		"dns": {"tcp", "keepalive"}, "tls": {"tcp", "keepalive padding"}, "https": {"tcp", "padding"}, "quic": {"doq", "padding"},
+	} {
+		for _, asked := range [][]dns.EDNS0{{keepalive, padding}, {keepalive}, {padding}, nil} {
+			r := question(1232, false, asked...)
+			expect := ""
+			for _, o := range asked {
+				name := map[uint16]string{dns.EDNS0TCPKEEPALIVE: "keepalive", dns.EDNS0PADDING: "padding"}[o.Option()]
+				if strings.Contains(want.options, name) {
+					expect = strings.TrimSpace(expect + " " + name)
+				}
+			}
+			eachWay(t, finishers[scheme], want.transport, answers(r, 3), r, func(t *testing.T, way string, got *dns.Msg, length int) {
+				if way == "AsSent" {
+					return // it leaves them out
+				}
+				has := ""
+				for _, o := range got.IsEdns0().Option {
+					switch o := o.(type) {
+					case *dns.EDNS0_TCP_KEEPALIVE:
+						has += " keepalive"
+						if o.Timeout != 100 {
+							t.Errorf("%s, %s: %v", scheme, way, o)
+						}
+					case *dns.EDNS0_PADDING:
+						has += " padding"
+						if length != 468 {
+							t.Errorf("%s, %s: %d octets", scheme, way, length)
+						}
+					default:
+						t.Errorf("%s, %s: %v", scheme, way, o)
+					}
+				}
+				if has = strings.TrimSpace(has); has != expect || len(got.Answer) != 3 {
+					t.Errorf("%s, %s: %q, want %q", scheme, way, has, expect)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package memory
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"testing"
+)
+
+func TestGroupLimit(t *testing.T) {
+	root := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("memory.max", "max\n")
+	write("pods/memory.max", "2000000\n")
+	write("pods/one/memory.max", "3000000\n")
+	write("pods/two/memory.max", "1000000\n")
+	write("memory/memory.limit_in_bytes", "9223372036854771712\n")
+	write("memory/box/memory.limit_in_bytes", "500000\n")
+	for own, want := range map[string]int64{
+		"":                                  math.MaxInt64,
+		"0::/\n":                            math.MaxInt64,
+		"0::/pods/one\n":                    2000000,
+		"0::/pods/two\n":                    1000000,
+		"0::/pods/three/four\n":             2000000,
+		"4:memory:/box\n0::/\n":             500000,
+		"4:memory:/\n3:cpu:/box\n":          math.MaxInt64,
+		"4:memory:/box\n0::/pods/one\n":     500000,
+		"1:name=systemd:/x\n0::/pods/two\n": 1000000,
+		"nonsense\n":                        math.MaxInt64,
+	} {
+		if got := groupLimitOf(root, own); got != want {
+			t.Errorf("%q: got %d, want %d", own, got, want)
+		}
+	}
+}
+
+func TestToKeep(t *testing.T) {
+	for _, tc := range []struct {
+		group, told, want int64
+		ok                bool
+	}{
+		{100 << 20, math.MaxInt64, 94371840, true},
+		{100 << 20, 50 << 20, 0, false}, // GOMEMLIMIT
+		{math.MaxInt64, math.MaxInt64, 0, false},
+	} {
+		if got, ok := toKeep(tc.group, tc.told); ok != tc.ok || ok && got != tc.want {
+			t.Errorf("%+v: got %d, %t", tc, got, ok)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		memory                        int64
+		connections, waiting, inBytes int
+	}{
+		{1 << 20, 1024, 1024, 16 << 20},
+		{64 << 20, 1024, 2048, 16 << 20},
+		{170 << 20, 1360, 5440, 170 << 20 / 8},
+		{1 << 40, 16384, 65536, 1 << 30},
+		{math.MaxInt64, 16384, 65536, 1 << 30},
+	} {
+		if a, b, c := Connections(tc.memory), Waiting(tc.memory), Unsent(tc.memory); a != tc.connections || b != tc.waiting || c != tc.inBytes {
+			t.Errorf("%d: got %d, %d, %d", tc.memory, a, b, c)
+		}
+	}
+}
+
+// Who has told Go a limit is not overruled, and what he has told counts where the control groups allow more.
+func TestLimitThatGoWasTold(t *testing.T) {
+	const told = 1 << 20
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(told))
+	Keep()
+	if got := debug.SetMemoryLimit(-1); got != told {
+		t.Errorf("Go knows %d", got)
+	}
+	if got := Limit(); got != told {
+		t.Errorf("got %d", got)
+	}
+}
