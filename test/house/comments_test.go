@@ -68,6 +68,7 @@ const leastShare = 20
 
 // fallsShort are packages with fewer, and what they have at least. A figure may only rise; at leastShare it goes.
 var fallsShort = map[string]int{
+	"core/internal/coretest":   13,
 	"plugin/pkg/proxy":         15,
 	"plugin/pkg/zone":          18,
 	"plugin/pkg/zone/zonetest": 11,

@@ -37,7 +37,8 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 	}
 }
 
-// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine calls it.
+// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine
+// calls it.
 func Eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
