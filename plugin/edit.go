@@ -21,8 +21,8 @@ type Editor interface {
 	Handler
 	// Edit changes the reply that w holds to q.
 	Edit(w *wire.Reply, q *wire.Query)
-	// EditMsg is Edit for a message, a reply to r. It returns m or a copy. Records and slices of m stay as they are, for
-	// whoever wrote them may keep them.
+	// EditMsg is Edit for a message, a reply to r. It returns m or a copy. Records and slices of m stay as they
+	// are, for whoever wrote them may keep them.
 	EditMsg(m, r *dns.Msg) *dns.Msg
 }
 

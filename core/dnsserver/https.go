@@ -27,6 +27,7 @@ func NewServerHTTPS(addr string, group []*Config) (*ServerHTTPS, error) {
 	}
 	sh := &ServerHTTPS{Server: s, tlsConfig: tlsConfigOf(group, "h2", "http/1.1")}
 	if sh.tlsConfig != nil {
+		// Replies are short: small first records would only make more of them.
 		sh.tlsConfig.DynamicRecordSizingDisabled = true
 	}
 	s.proto = &doh.Settings{

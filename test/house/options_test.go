@@ -181,3 +181,18 @@ func TestMakeTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferencesNameDirectives finds a directive that DIFFERENCES tells of, and that there is not.
+func TestDifferencesNameDirectives(t *testing.T) {
+	cfg := page(t, "plugin.cfg")
+	told := 0
+	for _, m := range regexp.MustCompile(`\*([a-z0-9_]+)\*`).FindAllStringSubmatch(page(t, "docs/DIFFERENCES.md"), -1) {
+		told++
+		if !regexp.MustCompile(`(?m)^` + m[1] + `:`).MatchString(cfg) {
+			t.Errorf("there is no directive %s", m[1])
+		}
+	}
+	if told < 20 {
+		t.Errorf("only %d directives are told of", told)
+	}
+}

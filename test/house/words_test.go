@@ -17,6 +17,11 @@ var banned = map[string]string{
 	"core/dnsserver":           "place",
 	"plugin/pkg/wire":          "AddrRoom laneOrigin enterLane",
 	"plugin/pkg/mmsg":          "outbox mailbag",
+	"plugin":                   "NextMsg CollectKey",
+	"plugin/cache":             "prompt lot dear cheap boards boarded reach asking laneRefresh",
+	"plugin/forward":           "errand task relay fleet world verb fault breather race racer endRace tapped tapper",
+	"plugin/rewrite":           "passage former",
+	"plugin/throttle":          "visit turns",
 }
 
 // TestBannedWords finds declarations with a word that is not used any more: of package level, methods, fields.

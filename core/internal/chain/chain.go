@@ -106,9 +106,11 @@ func (c *Chain) build(from Block) *block {
 	for i := len(b.Plugins) - 1; i >= 0; i-- {
 		h := b.Plugins[i](next)
 		b.chain[i] = h
+		// Going up, so that of several the first one counts.
 		if m, ok := h.(Collector); ok {
 			b.collector = m
 		}
+		// What the handler above gets as its next one; b.chain has the handlers as they are.
 		next = messageOnly(h)
 		if _, ok := next.(plugin.WireHandler); !ok {
 			if rest := promptRest(b.chain[i:]); rest != nil {
@@ -136,6 +138,7 @@ func messageOnly(h plugin.Handler) plugin.Handler {
 // plainHandler is a handler of which only the methods of Handler are seen.
 type plainHandler struct{ plugin.Handler }
 
+// recovered counts and logs a panic of a plugin; the query gets SERVFAIL.
 func (c *Chain) recovered(v any) {
 	vars.Panic.Inc()
 	if c.Stacktrace {

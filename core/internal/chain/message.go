@@ -37,6 +37,7 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 			}
 		}()
 	}
+	// What is turned down here enters no chain, so that no plugin need look at it: refuse and report count it.
 	if severalOPT(r) {
 		c.refuse(cw, r, dns.RcodeFormatError)
 		return
@@ -59,6 +60,7 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refuse(cw, r, dns.RcodeRefused)
 		return
 	}
+	// NextOrFailure notes the plugins behind this one.
 	q.path.Enter(b.head.Name())
 	rc, err := b.head.ServeDNS(chainCtx, cw, r)
 	if !plugin.ClientWrite(rc) {
@@ -66,6 +68,7 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 }
 
+// nameSpace has memory for names in wire form: the router takes no other.
 var nameSpace = sync.Pool{New: func() any { return new([wire.MaxName + 1]byte) }}
 
 // find is the block of a query, with the context for its chain.

@@ -31,6 +31,7 @@ func (c *queryContext) Value(key any) any {
 	case plugin.ViewKey:
 		return c.view
 	case plugin.LoopKey:
+		// Not ours alone: upstream.Lookup counts it up in the context that it hands on.
 		if n := c.Context.Value(plugin.LoopKey{}); n != nil {
 			return n // the query comes from a plugin further up
 		}

@@ -24,6 +24,7 @@ type WireViewer interface {
 	FilterWire(ctx context.Context, q *wire.Query) (belongs, sure bool)
 }
 
+// newRouter is a router to blocks, whose filters may change until the first query.
 func newRouter(blocks []*block) (*router, error) {
 	r := &router{views: map[*block][]WireViewer{}}
 	for _, b := range blocks {
@@ -47,6 +48,7 @@ func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
 	var own *block
 	for {
 		blocks, before, ok := way.Next()
+		// The zone of the name itself answers if there is none above it but the root.
 		if !ok || way.AtRoot() && own != nil {
 			return own
 		}

@@ -10,6 +10,7 @@ import (
 // ServeWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
 // what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
 func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
+	// A panic costs one query, and not the process. Its reply is begun anew: nothing of a half-made one goes out.
 	if !c.Debug {
 		defer func() {
 			if v := recover(); v != nil {
@@ -18,10 +19,13 @@ func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.
 			}
 		}()
 	}
+	// Options that only plugins of the message lane know, and blocks that have to see a message, make it one; so
+	// does a name of no block, for the error reply.
 	b, ok := c.router.find(q)
 	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
 		return nil, wire.Unpack
 	}
+	// Before the plugins, which may ask what the cookie tells.
 	c.Finish.Check(q)
 	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
 		return nil, out
@@ -44,7 +48,8 @@ func (c *Chain) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
 	return c.Finish.Wire(w, q)
 }
 
-// blockContext is the context of all queries of a block in the wire lane.
+// blockContext is the context of all queries of a block in the wire lane: made once, so that a query pays for none.
+// What differs from query to query stands in wire.Query.
 type blockContext struct {
 	context.Context
 	server any

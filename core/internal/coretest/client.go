@@ -116,7 +116,8 @@ func ListenUDP(t testing.TB) *net.UDPConn {
 	return c
 }
 
-// Serving has serve run until the test ends, or end is called: then t is stopped, and serve waited for. end returns what Stop did.
+// Serving has serve run until the test ends, or end is called: then t is stopped, and serve waited for. end returns
+// what Stop did.
 func Serving(t testing.TB, transport service.Transport, serve func() error) (end func() error) {
 	t.Helper()
 	served := make(chan error, 1)

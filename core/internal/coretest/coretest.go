@@ -1,4 +1,8 @@
-// Package coretest makes the services that tests of transports serve. Start at Service.
+// Package coretest makes the services that tests of transports serve, for transports do not know how a chain is made.
+//
+//	handlers ──chain.Build──▶ Decider ──▶ Service, with the limits that listeners have by default
+//
+// It is for tests only, and knows both sides of service.Decider. Start at Service.
 package coretest
 
 import (
@@ -19,6 +23,7 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 	for _, h := range handlers {
 		plugins = append(plugins, func(plugin.Handler) plugin.Handler { return h })
 	}
+	// No cookies, no padding, no signatures: tests of those make a Finisher of their own.
 	finish := new(reply.Finisher)
 	c, err := chain.Build(chain.Options{Self: t, Label: label, Finish: finish},
 		[]chain.Block{{Zone: ".", Plugins: plugins, Filters: new([]chain.FilterFunc), View: new(string)}})
@@ -32,7 +37,8 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 	}
 }
 
-// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine calls it.
+// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine
+// calls it.
 func Eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {

@@ -169,8 +169,8 @@ func (h *Lane) detour(label string, w *wire.Reply, q *wire.Query) (out wire.Outc
 	return 0, false
 }
 
-// Who answers with the client's address: in the message lane if the name begins with "u", where it may wait if with "b",
-// else in the wire lane.
+// Who answers with the client's address: in the message lane if the name begins with "u", where it may wait if with
+// "b", else in the wire lane.
 type Who struct{}
 
 // Name and ServeDNS implement plugin.Handler, WireSelf says that its wire lane is its own.

@@ -29,6 +29,7 @@ func (p *protocol) Serve() {
 		h2.Serve(newH2(h2))
 		return
 	}
+	// net/http has goroutines of its own. This one waits, as the connection is the listener's until it ends.
 	p.chosen.Store(true)
 	ended := make(chan struct{})
 	p.Closed(func() { close(ended) })

@@ -39,11 +39,13 @@ type Settings struct {
 	Good prometheus.Counter
 }
 
+// http is s, also for Settings of HTTP/3, which embed these.
 func (s *Settings) http() *Settings { return s }
 
 // settings are those of s.
 func settings(s *service.Service) *Settings { return s.Proto.(interface{ http() *Settings }).http() }
 
+// count counts a response. Nearly all have status 200, so their counter is looked up once.
 func (s *Settings) count(label string, status int) {
 	if status == http.StatusOK && s.Good != nil {
 		s.Good.Inc()
@@ -59,6 +61,7 @@ type answer struct {
 	noBody bool // the client gets the length of body only
 }
 
+// text is a response that says what is wrong, packed one with a reply. b is kept.
 func text(status int, t string) answer { return answer{status: status, body: []byte(t + "\n")} }
 
 func packed(b []byte) answer { return answer{status: http.StatusOK, body: b} }
@@ -92,6 +95,7 @@ type busyConnKey struct{}
 // Answer has s answer a request of net/http, or of http3 if it came over UDP.
 func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool) {
 	remote := remoteAddr(r, udp)
+	// Over HTTP/3 the library knows the address of the packets, which may be that of a proxy.
 	if c, ok := r.Context().Value(busyConnKey{}).(*quicconn.Conn); ok {
 		remote = c.Client()
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Read)) // net/http limits the time by itself
@@ -107,6 +111,7 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	settings(s).count(s.Label, a.status)
+	// From here on the body waits for the client, whatever the library does with it.
 	if !conn.Take(len(a.body)) {
 		s.Limited("in_flight_bytes")
 		panic(http.ErrAbortHandler) // ends the stream, or the connection
@@ -119,6 +124,7 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 	w.Write(a.body)
 }
 
+// respond is the response to r: the answer to its query, or why there is none. It waits for the answer.
 func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	if longHeader(s, r) {
 		s.Limited("header_bytes")
@@ -128,6 +134,7 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	if valid == nil && r.URL.Path != doh.Path || valid != nil && !valid(r) {
 		return notFound
 	}
+	// It waits for the body of a POST.
 	packet, err := doh.Packet(r)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.Limited("read_time")
@@ -140,6 +147,7 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 		log.Debugf(errPacket, err)
 		return bad
 	}
+	// Only now is the connection busy: one that sends its query slowly may have to give way to another one.
 	if c, ok := r.Context().Value(busyConnKey{}).(busyConn); ok {
 		c.Begin(s)
 		defer c.End(s)
@@ -190,6 +198,7 @@ func HeaderSpace(n, least int) int { return 2 * max(n, least) }
 // remoteAddr is where a request came from.
 func remoteAddr(r *http.Request, udp bool) net.Addr {
 	if udp {
+		// net/http has the address as text only. Parsed, it asks no resolver: there are no names in it.
 		if a, err := net.ResolveUDPAddr("udp", r.RemoteAddr); err == nil {
 			return a
 		}
@@ -201,7 +210,7 @@ func remoteAddr(r *http.Request, udp bool) net.Addr {
 	return &net.TCPAddr{}
 }
 
-// localAddr is the address that a request was sent to.
+// localAddr is the address that a request was sent to: that of its connection, or else of the listener.
 func localAddr(s *service.Service, r *http.Request) net.Addr {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		return a
@@ -216,6 +225,7 @@ func localAddr(s *service.Service, r *http.Request) net.Addr {
 // debugLog is where net/http puts what it has to say: the log, at debug level.
 func debugLog() *golog.Logger { return golog.New(debugWriter{}, "", 0) }
 
+// debugWriter logs what is written to it.
 type debugWriter struct{}
 
 func (debugWriter) Write(p []byte) (int, error) {

@@ -23,6 +23,7 @@ type h2 struct {
 	query []byte // of the request that is being answered
 }
 
+// newH2 answers requests that come on c. Replies are as long as messages can be.
 func newH2(c *http2.Conn) *h2 {
 	h := &h2{Conn: c, peer: wire.PeerOf(c.RemoteAddr(), c.LocalAddr())}
 	h.peer.Proto, h.peer.Limit = wire.TCP, wire.MaxMessage
@@ -74,6 +75,7 @@ func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 	switch r.Method {
 	case http.MethodGet:
 		_, query, _ := strings.Cut(r.Path, "?")
+		// It lies in memory of the connection: the query is answered, or copied by Later, before the next one comes.
 		h.query, err = doh.AppendQuery(h.query[:0], query)
 		packet = h.query
 		if err == nil && s.TooLong(len(packet)) {
@@ -86,6 +88,7 @@ func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 	if err != nil {
 		log.Debugf(errPacket, err)
 		a := bad
+		// The client is told how long the text would be (RFC 9110 §9.3.2).
 		a.noBody = r.Method == http.MethodHead
 		return respondH2(s, a), true
 	}
@@ -98,9 +101,11 @@ func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 			return respondH2(s, packed(b)), true
 		}
 	}
+	// A plugin has dropped the query; over HTTP the client is told so.
 	if out == wire.Done {
 		return respondH2(s, noReply), true
 	}
+	// Later may wait, and the loop is wanted by others; the Run still has what the query is about.
 	run := h.batch.LeaveWith()
 	defer run.Free()
 	exec.Later(&h2Query{h2: h, req: h.Defer(r)}, s, packet, &run.Query, out)
@@ -114,11 +119,13 @@ func (h *h2) accepts(s *service.Service, r *http2.Request) bool {
 		path, _, _ := strings.Cut(r.Path, "?")
 		return path == doh.Path
 	}
+	// Who has a function of his own pays for a request as net/http has it.
 	req, err := h.HTTPRequest(context.Background(), r, nil)
 	return err == nil && valid(req)
 }
 
-// h2Query is where a query came from that waits for its answer.
+// h2Query is where a query came from that waits for its answer. It implements exec.Source; Conn.Defer keeps the
+// request, and End has it forgotten.
 type h2Query struct {
 	*h2
 	req      http2.Request
@@ -135,6 +142,7 @@ func (q *h2Query) Begin(s *service.Service) {
 // Reply implements exec.Source.
 func (q *h2Query) Reply(b []byte, mayWait bool) { q.respond(packed(b), mayWait) }
 
+// respond answers the request; what comes after that is for nobody.
 func (q *h2Query) respond(a answer, mayWait bool) {
 	q.answered = true
 	q.Conn.Reply(q.req.ID, respondH2(q.service, a), mayWait)
@@ -142,6 +150,7 @@ func (q *h2Query) respond(a answer, mayWait bool) {
 
 // End implements exec.Source. It is called when the query is over, also if nobody has answered it.
 func (q *h2Query) End(s *service.Service) {
+	// Too many waited, or a handler wrote nothing.
 	if !q.answered {
 		q.respond(noReply, true)
 	}

@@ -42,7 +42,8 @@ func NewHTTP1(settings HTTP1Settings, p *service.Seat, addr net.Addr) *HTTP1 {
 		IdleTimeout:    settings.Idle,
 		MaxHeaderBytes: settings.Header,
 		ErrorLog:       debugLog(),
-		ConnContext:    withConn,
+		// So that a request finds its connection, to say that that is busy.
+		ConnContext: withConn,
 	}
 	go func() {
 		defer close(h.done)
@@ -55,6 +56,7 @@ func NewHTTP1(settings HTTP1Settings, p *service.Seat, addr net.Addr) *HTTP1 {
 func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.seat.Enter()
 	defer s.Inflight.Done()
+	// net/http closes the connection behind this response.
 	if h.stopping.Load() {
 		w.Header().Set("Connection", "close")
 	}
@@ -69,6 +71,7 @@ func (h *HTTP1) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := h.server.Shutdown(ctx)
+	// Some took longer than there was time.
 	if err != nil {
 		h.server.Close()
 	}
@@ -87,6 +90,7 @@ type handedConns struct {
 
 var errNoMoreConns = errors.New("no more connections are handed over")
 
+// Accept waits for a connection that is handed over.
 func (h *handedConns) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
@@ -106,6 +110,7 @@ func (h *handedConns) give(c net.Conn) bool {
 	}
 }
 
+// Close ends Accept and give. The connections are not its own.
 func (h *handedConns) Close() error {
 	h.once.Do(func() { close(h.closed) })
 	return nil

@@ -38,7 +38,8 @@ func NewHTTP3(t *quicconn.Transport, header int, idle time.Duration, configs *qu
 	return h
 }
 
-// FitsHTTP reports whether the library may go on with what it was told.
+// FitsHTTP reports whether the library may go on with what it was told: it cannot be told anything else while it has
+// connections.
 func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
 	return h.http.MaxHeaderBytes == header && h.http.IdleTimeout == idle
 }
@@ -46,6 +47,7 @@ func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
 // ServeConn serves one connection.
 func (h *HTTP3) ServeConn(c *quicconn.Conn) { h.http.ServeQUICConn(c.Conn) }
 
+// withConn puts the connection into the context of its requests.
 func (h *HTTP3) withConn(ctx context.Context, c *quic.Conn) context.Context {
 	if own := h.Find(c); own != nil {
 		return context.WithValue(ctx, busyConnKey{}, own)
@@ -62,6 +64,8 @@ func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Stop tells clients to open no more streams, answers what is at work, and closes the connections.
 func (h *HTTP3) Stop(ctx context.Context) error {
+	// Shutdown sends GOAWAY, and waits until all connections are gone; the transport closes them when their queries
+	// are answered, which only it knows.
 	told, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

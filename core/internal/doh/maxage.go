@@ -29,6 +29,7 @@ func maxAge(b []byte, now time.Time) int {
 	if off+4 > len(b) {
 		return noAge
 	}
+	// Parts of a zone are not to be kept by HTTP, whatever their TTLs.
 	if t := binary.BigEndian.Uint16(b[off:]); t == wire.TypeAXFR || t == wire.TypeIXFR {
 		return noAge
 	}
@@ -72,6 +73,7 @@ func (r *ages) read(off int, now time.Time) bool {
 func (r *ages) record(section int, b []byte, now time.Time) {
 	kind := binary.BigEndian.Uint16(b)
 	if kind == wire.TypeOPT {
+		// The TTL field of an OPT record: upper bits of the rcode, version, DO (RFC 6891 §6.1.3).
 		r.rcode |= int(b[4]) << 4
 		r.do = b[6]&0x80 != 0
 		return
@@ -99,6 +101,7 @@ func (r *ages) counts() bool {
 	}
 	switch r.rcode {
 	case dns.RcodeSuccess:
+		// Without an answer: NODATA has a SOA record, a referral has NS records only.
 		return r.answers > 0 || r.soa || !r.ns
 	case dns.RcodeNameError:
 		return r.answers == 0

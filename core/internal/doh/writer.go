@@ -64,7 +64,7 @@ func (d *Writer) Send(b []byte) error {
 	return nil
 }
 
-// Write keeps the message that b holds.
+// Write keeps the message that b holds, and b as its packed form: it goes out as it is.
 func (d *Writer) Write(b []byte) (int, error) {
 	m := new(dns.Msg)
 	if err := m.Unpack(b); err != nil {
@@ -96,6 +96,7 @@ func (d *Writer) Request() *http.Request { return d.request }
 
 // ConnectionState is the TLS state of the request's connection, nil without TLS.
 func (d *Writer) ConnectionState() *tls.ConnectionState {
+	// Made by hand, as tests of plugins do.
 	if d.request == nil {
 		return nil
 	}

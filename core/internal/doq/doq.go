@@ -2,7 +2,8 @@
 //
 //	quicconn.Conn ──stream──▶ query ──▶ exec.Serve ──▶ Writer ──▶ stream
 //
-// Start at Serve.
+// A stream has a goroutine; a connection reads maxReaders streams at one time, and a listener works on as many queries
+// as Settings.Workers has room for. Connections are admitted and drained by quicconn. Start at Serve; then serveStream.
 package doq
 
 import (
@@ -60,6 +61,7 @@ func Serve(c *quicconn.Conn) {
 			closed(c, err)
 			return
 		}
+		// Further streams are not accepted, and so not read, until one of these is at work.
 		readers <- struct{}{}
 		wg.Go(func() { serveStream(c, stream, func() { <-readers }) })
 	}
@@ -77,19 +79,21 @@ func closed(c *quicconn.Conn, err error) {
 		c.Service().Limited("idle_time")
 	case errors.As(err, &handshake):
 		c.Service().Limited("handshake_time")
+	// What the client ended is over, and what we did was counted then.
 	case errors.As(err, &app), errors.As(err, &reset), errors.As(err, &transport), errors.Is(err, quic.ErrServerClosed), errors.Is(err, quic.ErrTransportClosed):
-		// What the client ended is over, and what we did was counted then.
 	default:
 		closeConn(c, CodeInternalError)
 	}
 }
 
+// closeConn ends a connection with a code, and counts that.
 func closeConn(c *quicconn.Conn, code quic.ApplicationErrorCode) {
 	log.Debugf("closing quic conn %s with code %d", c.LocalAddr(), code)
 	count(c.Service(), code)
 	c.CloseWithError(code, "")
 }
 
+// count counts a query that was answered, or a connection that was ended, by its code.
 func count(s *service.Service, code quic.ApplicationErrorCode) {
 	vars.QUICResponsesCount.WithLabelValues(s.Label, fmt.Sprintf("0x%x", uint64(code))).Inc()
 }
@@ -103,6 +107,7 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		read()
 		var gone *quic.StreamError
 		switch {
+		// The connection is gone; Serve counts why.
 		case c.Context().Err() != nil:
 		case errors.As(err, &gone): // the client wants no answer any more
 			stream.CancelWrite(streamCancelled)
@@ -114,6 +119,7 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	workers := s.Proto.(*Settings).Workers
 	workers <- struct{}{}
 	read()
+	// Another server may sit there by now: this one answers the query, whatever limits it was read with.
 	s = c.Enter()
 	c.Begin(s)
 	defer func() {
@@ -131,14 +137,18 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	case err != nil:
 		protocolError(c, err)
 		return
+	// Nobody has answered: the stream is reset, so that the client need not wait.
 	case !w.written:
 		stream.CancelWrite(streamCancelled)
+	// Its messages are all written only now; other replies end the stream by themselves.
 	case w.transfer:
 		w.Close()
 	}
 	count(s, CodeNoError)
 }
 
+// protocolError ends a connection whose client does not keep to the rules, or to its time: RFC 9250 §4.3.3 knows
+// nothing milder.
 func protocolError(c *quicconn.Conn, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Service().Limited("read_time")
@@ -165,6 +175,7 @@ func readQuery(s *service.Service, r io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return nil, fmt.Errorf("message: %w", err)
 	}
+	// Streams tell queries apart, so ids are 0: then equal queries are equal octets (RFC 9250 §4.2.1).
 	if n >= 2 && binary.BigEndian.Uint16(b) != 0 {
 		return nil, errors.New("message id is not zero")
 	}
@@ -193,7 +204,8 @@ func hasKeepalive(packet []byte) bool {
 	return false
 }
 
-// isTransfer reports whether a query asks for a zone transfer, whose reply may be several messages.
+// isTransfer reports whether a query asks for a zone transfer, whose reply may be several messages: for all others the
+// stream ends with the first one, in the same packet.
 func isTransfer(packet []byte) bool {
 	if len(packet) < 12 || binary.BigEndian.Uint16(packet[4:]) != 1 {
 		return false
@@ -206,7 +218,8 @@ func isTransfer(packet []byte) bool {
 	return t == dns.TypeAXFR || t == dns.TypeIXFR
 }
 
-// Frame is b with its length before it, as DoQ and TCP frame messages.
+// Frame is b with its length before it, as DoQ and TCP frame messages: in one piece, so that it leaves in one packet if
+// there is room.
 func Frame(b []byte) (m []byte) {
 	m = binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(b)), uint16(len(b)))
 	return append(m, b...)

@@ -49,6 +49,7 @@ func (w *Writer) WriteFit(m, req *dns.Msg) error {
 	fit := &reply.Writer{Sink: sink{w, m}, Finish: w.finisher(), Signature: w.Signature}
 	fit.Client = reply.Client{Remote: w.remoteAddr, Local: w.localAddr, Limit: dns.MaxMsgSize, TLS: w.tls}
 	err := fit.WriteFit(m, req)
+	// The next message of a transfer is signed together with this one (RFC 8945 §5.3.1).
 	w.Signature = fit.Signature
 	return err
 }
@@ -77,6 +78,7 @@ func (s sink) Send(b []byte) error {
 func (w *Writer) Send(b []byte) error {
 	w.written = true
 	if w.service != nil {
+		// The octets count as unsent until the stream has taken them, which its window may delay.
 		if !conn.Take(len(b)) {
 			w.service.Limited("in_flight_bytes")
 			w.stream.CancelWrite(streamInternal)
@@ -87,6 +89,7 @@ func (w *Writer) Send(b []byte) error {
 	if _, err := w.Write(Frame(b)); err != nil {
 		return err
 	}
+	// There may be more messages; serveStream ends the stream.
 	if w.transfer {
 		return nil
 	}

@@ -20,6 +20,7 @@ type admissionListener struct {
 	admission *conn.Admission
 }
 
+// Accept is a connection that was let in. Those that are refused are closed; it waits on.
 func (l *admissionListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
@@ -44,23 +45,26 @@ type admittedConn struct {
 	last     atomic.Int64 // when it had a query; see conn.Evictable
 }
 
+// IdleSince and Evict implement conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 func (c *admittedConn) Evict()                   { c.Conn.Close() }
 
 // Begin counts a query of the connection, until End.
 func (c *admittedConn) Begin(*service.Service) { c.inflight.Add() }
 
+// End ends what Begin began; the connection may be idle from now on.
 func (c *admittedConn) End(*service.Service) {
 	c.last.Store(service.Now())
 	c.inflight.Done()
 }
 
+// Close gives the place back, too. It may be called more than once.
 func (c *admittedConn) Close() error {
 	c.slot.Leave()
 	return c.Conn.Close()
 }
 
-// RemoteAddr tells the connection, too, to who knows.
+// RemoteAddr tells the connection, too, to who knows: the library hands nothing else of it to a call.
 func (c *admittedConn) RemoteAddr() net.Addr {
 	a, ok := c.Conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -75,7 +79,8 @@ type admittedAddr struct {
 	conn *admittedConn
 }
 
-// joinSpan makes a call part of the trace that its client has begun, if it has.
+// joinSpan makes a call part of the trace that its client has begun, if it has. It is there only if a block has the
+// plugin trace.
 func (t *Transport) joinSpan(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	tracer := t.Now().Proto.(*Settings).Tracer
 	md, _ := metadata.FromIncomingContext(ctx)

@@ -2,7 +2,9 @@
 //
 //	conn.Admission ──▶ library ──▶ Transport.Query ──▶ exec.Serve ──▶ writer ──▶ result
 //
-// Start at Transport.Query; Serve answers one call for a server.
+// The library has a goroutine for each call, and its own idea of HTTP/2; all that can be bounded by its options is. The
+// connections are admitted here (admit.go), so that one that is idle gives way to a new one. Any number of goroutines
+// may call a Transport. Start at Transport.Query; then Query, which answers one call for a server (query.go).
 package grpcdns
 
 import (
@@ -30,7 +32,8 @@ import (
 // maxMessage is a DNS message with the field header that the service puts before it.
 const maxMessage = dns.MaxMsgSize + 4
 
-// probe is how often a client that says nothing is asked whether it is there.
+// probe is how often a client that says nothing is asked whether it is there: its connection has no idle time, as calls
+// may be far between.
 const probe = time.Minute
 
 // readSpace is how much is read at one time: idle connections take little.
@@ -63,6 +66,7 @@ type once struct {
 	handshake       time.Duration
 }
 
+// onceOf is what the library is told of s.
 func onceOf(s *service.Service, proxied bool) once {
 	own := s.Proto.(*Settings)
 	return once{
@@ -75,6 +79,7 @@ func onceOf(s *service.Service, proxied bool) once {
 func (t *Transport) Fits(s *service.Service, proxied bool) bool {
 	a, b := t.once, onceOf(s, proxied)
 	auths := a.auth.Same(b.auth)
+	// ClientAuth has its own idea of equal: see Same.
 	a.auth, b.auth = conn.ClientAuth{}, conn.ClientAuth{}
 	return auths && a == b
 }
@@ -90,6 +95,8 @@ func New(s *service.Service, proxied bool) *Transport {
 		streams = uint32(settings.streams)
 	}
 	opts := []grpc.ServerOption{
+		// The length of a message is checked in Query, too, which counts it; here it keeps the library from reading
+		// more.
 		grpc.MaxConcurrentStreams(streams), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: probe}), grpc.InTapHandle(t.limitReading),
 		grpc.ReadBufferSize(readSpace), grpc.SharedWriteBuffer(true), // idle connections take little
@@ -106,6 +113,7 @@ func New(s *service.Service, proxied bool) *Transport {
 	if settings.auth.TLS {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{
 			NextProtos: []string{"h2"},
+			// Asked for each connection: certificates change, and so does who sits there.
 			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 				return conn.ConfigFor(t.Now().Proto.(*Settings).TLS, hello)
 			},
@@ -147,6 +155,7 @@ func (t *Transport) Query(ctx context.Context, in *pb.DnsPacket) (*pb.DnsPacket,
 
 // Stop implements service.Transport.
 func (t *Transport) Stop(ctx context.Context) error {
+	// Another process may listen at the address: what the kernel would still give us is better given to it.
 	if t.Now().Leaving.Load() {
 		t.mu.Lock()
 		l := t.listener
@@ -178,6 +187,7 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 	ctx, cancel := context.WithCancelCause(ctx) //nolint:govet // it ends with the call's context
 	s := t.Now()
 	timer := time.AfterFunc(s.Read, func() {
+		// The call may have ended just now; then nobody was slow.
 		if ctx.Err() == nil {
 			s.Limited("read_time")
 			cancel(errSlowCall)

@@ -20,6 +20,7 @@ import (
 
 // Query has s answer one call.
 func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPacket, error) {
+	// The message has come: limitReading ends here.
 	if t, ok := ctx.Value(readingKey{}).(*time.Timer); ok {
 		t.Stop()
 	}
@@ -39,6 +40,7 @@ func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPa
 	switch {
 	case w.msg != nil:
 		return &pb.DnsPacket{Msg: w.msg}, nil
+	// RESOURCE_EXHAUSTED is for the client to try again; INVALID_ARGUMENT is not.
 	case errors.Is(err, exec.ErrCrowded):
 		return nil, status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
@@ -49,7 +51,8 @@ func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPa
 	return nil, status.Error(codes.Unavailable, "the query was dropped")
 }
 
-// writer keeps the reply for the call's result.
+// writer keeps the reply for the call's result, as a call has one. Of several messages, such as those of a
+// transfer, the last one is the result.
 type writer struct {
 	reply.Writer
 	conn *admittedConn // nil if the call came without a socket of ours
@@ -72,6 +75,7 @@ func writerFor(ctx context.Context, s *service.Service) (*writer, error) {
 	}
 	w.Writer = reply.Writer{Sink: sink{w}, Finish: s.Finish}
 	w.Client = reply.Client{Network: "tcp", Remote: remote, Local: p.LocalAddr, Limit: dns.MaxMsgSize}
+	// Handlers expect an address.
 	if w.Local == nil {
 		w.Local = &net.TCPAddr{}
 	}

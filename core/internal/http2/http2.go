@@ -107,6 +107,7 @@ const (
 func New(c *conn.Conn) *Conn {
 	h := &Conn{Conn: c, streams: map[uint32]*stream{}, window: defaultWindow, initial: defaultWindow, receive: connWindow}
 	h.r = bufio.NewReaderSize(c.Upper, readSpace)
+	// The framer only reads: frames of ours are appended to buf by hand, which costs no allocation.
 	h.framer = http2.NewFramer(nil, h.r)
 	h.framer.SetReuseFrames()
 	h.framer.SetMaxReadFrameSize(frameSize)
@@ -134,10 +135,12 @@ func (c *Conn) Serve(h Handler) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		c.cancel() // nobody is there to be answered
 	}
+	// A client that closed the connection by itself needs no GOAWAY.
 	if code != http2.ErrCodeNo || c.Stopping() || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.goAway(code)
 	}
 	c.Out.Flush()
+	// Requests that wait use the connection up to here; what is dropped behind it nobody can be told any more.
 	<-c.Answered()
 	c.cancel()
 	c.drop()
@@ -171,6 +174,7 @@ func (c *Conn) prefaces() error {
 	c.mu.Lock()
 	c.buf = appendSettings(c.buf[:0], http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
+	// The window of the connection cannot be set by SETTINGS, only widened (RFC 9113 §6.9.2).
 	c.buf = appendWindowUpdate(c.buf, 0, connWindow-defaultWindow)
 	c.Out.Add(nil, c.buf)
 	c.mu.Unlock()
@@ -187,6 +191,7 @@ func (c *Conn) prefaces() error {
 
 // next reads one frame, or one header, and does what it asks for. An error ends the connection.
 func (c *Conn) next() error {
+	// Between frames a client may be idle; within one it may not: so the first octet is waited for by itself.
 	if _, err := c.r.Peek(1); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
 			if c.IdleLeft(c.timeout()) > 0 {
@@ -205,6 +210,7 @@ func (c *Conn) next() error {
 		c.reset(stream.StreamID, stream.Code)
 		err = nil
 	}
+	// A request sets it to 0. So floods of PING, SETTINGS or RST_STREAM end the connection, whichever they are of.
 	if c.idles++; err == nil && c.idles > maxIdles {
 		err = http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
@@ -219,6 +225,7 @@ func (c *Conn) late(err error) error {
 	return err
 }
 
+// frame does what one frame asks for. CONTINUATION frames are read by headers.
 func (c *Conn) frame(f http2.Frame) error {
 	switch f := f.(type) {
 	case *http2.HeadersFrame:
@@ -241,6 +248,7 @@ func (c *Conn) frame(f http2.Frame) error {
 			c.Out.Add(nil, c.buf)
 			c.mu.Unlock()
 		}
+	// Clients do not push, and CONTINUATION frames are read with the header that they belong to.
 	case *http2.PushPromiseFrame, *http2.ContinuationFrame:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -249,6 +257,7 @@ func (c *Conn) frame(f http2.Frame) error {
 
 // settings takes over what the client says about itself (RFC 9113 §6.5).
 func (c *Conn) settings(f *http2.SettingsFrame) error {
+	// Our own bound: there are some ten settings, and each that changes the window costs a walk over the streams.
 	if f.HasDuplicates() || f.NumSettings() > 100 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -273,6 +282,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 
 // BeforeWait is called when all that has come is served, before more is waited for.
 func (c *Conn) BeforeWait() {
+	// The prefaces are still being exchanged.
 	if c.handler == nil {
 		return
 	}
@@ -302,6 +312,7 @@ func (c *Conn) lateness() string {
 // Drain tells the client to open no more streams, and lets the reader end when none is on its way.
 func (c *Conn) Drain() {
 	c.mu.Lock()
+	// The largest stream number says that nothing is refused yet (RFC 9113 §6.8): what is on its way is answered.
 	c.buf = appendGoAway(c.buf[:0], maxWindow, http2.ErrCodeNo)
 	c.Out.Send(nil, c.buf)
 	c.mu.Unlock()

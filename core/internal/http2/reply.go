@@ -71,14 +71,18 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 		}
 		return full
 	}
+	// What the window has no room for is kept for the client: within the limit of the connection, and within that of
+	// all.
 	most := c.Service().Unread
 	if most > 0 && c.waiting+len(rest) > most || !conn.Take(len(rest)) {
 		c.Service().Limited("unread_bytes")
+		// So that removeStream gives back nothing: rest was never counted.
 		st.state = atWork
 		c.resetLocked(id, http2.ErrCodeEnhanceYourCalm)
 		c.Out.Add(nil, c.buf)
 		return full
 	}
+	// A copy: Body lies in the memory of whoever answered.
 	st.rest, st.state, st.since = append([]byte(nil), rest...), blocked, time.Now()
 	c.waiting += len(rest)
 	c.streams[id] = st
@@ -115,6 +119,7 @@ func appendResponse(b []byte, id uint32, a Response) []byte {
 		flags |= http2.FlagHeadersEndStream
 	}
 	b = appendFrameHead(b, 0, http2.FrameHeaders, flags, id)
+	// Indexed fields of the static table: ":status" with these values stands at 8, 12, 13 and 14.
 	switch a.Status {
 	case http.StatusOK:
 		b = append(b, 0x80|8)
@@ -125,6 +130,7 @@ func appendResponse(b []byte, id uint32, a Response) []byte {
 	case http.StatusInternalServerError:
 		b = append(b, 0x80|14)
 	default:
+		// A literal whose name is that of entry 8, not to be put into a table, with three digits.
 		b = append(b, 8, 3)
 		b = strconv.AppendInt(b, int64(a.Status), 10)
 	}
@@ -181,6 +187,7 @@ func httpDate() string {
 // frameHeadLen is the octets of the begin of a frame (RFC 9113 §4.1).
 const frameHeadLen = 9
 
+// appendFrameHead appends the begin of a frame: length, type, flags, stream.
 func appendFrameHead(b []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
 	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
 	return binary.BigEndian.AppendUint32(b, id)
@@ -193,6 +200,7 @@ func setFrameLength(b []byte, begin int) []byte {
 	return b
 }
 
+// appendSettings and those below append whole frames of control (RFC 9113 §6).
 func appendSettings(b []byte, settings ...http2.Setting) []byte {
 	b = appendFrameHead(b, 6*len(settings), http2.FrameSettings, 0, 0)
 	for _, s := range settings {

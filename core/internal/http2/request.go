@@ -35,11 +35,14 @@ type head struct {
 // fieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
 const fieldSpace = 32
 
+// reset makes h ready for the next header, in the same memory.
 func (h *head) reset() {
 	h.Request = Request{Fields: h.Fields[:0]}
 	h.size, h.bad, h.length = 0, false, -1
 }
 
+// tooLong reports whether the header is longer than the limit. It is read to its end all the same, as the decoder's
+// table must stay that of the client.
 func (h *head) tooLong() bool { return h.limit > 0 && h.size > h.limit }
 
 // field takes over one field, which the decoder has read.
@@ -60,6 +63,7 @@ func (h *head) field(f hpack.HeaderField) {
 		case ":authority":
 			to = &h.Authority
 		}
+		// An unknown pseudo-header field, one that comes twice, or one behind a regular field (RFC 9113 §8.3).
 		if to == nil || *to != "" || len(h.Fields) > 0 {
 			h.bad = true
 			return
@@ -68,6 +72,7 @@ func (h *head) field(f hpack.HeaderField) {
 		return
 	}
 	switch f.Name {
+	// Fields about the connection have no meaning here (RFC 9113 §8.2.2).
 	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 		h.bad = true
 	case "te":
@@ -77,6 +82,8 @@ func (h *head) field(f hpack.HeaderField) {
 		h.bad = h.bad || err != nil || n < 0 || h.length >= 0 && h.length != n
 		h.length = n
 	}
+	// Names are lower case and visible characters; a value with NUL, CR or LF could smuggle a field (RFC 9113
+	// §8.2.1).
 	h.bad = h.bad || f.Name == "" || strings.ContainsFunc(f.Name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r <= ' ' || r > '~' }) ||
 		strings.ContainsAny(f.Value, "\x00\r\n")
 	h.Fields = append(h.Fields, f)
@@ -95,12 +102,15 @@ func (r *Request) keep() Request {
 // headers reads a header, which may come in several frames, and serves its request if there is no body.
 func (c *Conn) headers(f *http2.HeadersFrame) error {
 	id, whole := f.StreamID, f.StreamEnded()
+	// A stream cannot depend on itself; priorities mean nothing else to us (RFC 9113 §5.3.2).
 	if f.HasPriority() && f.Priority.StreamDep == id {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	c.head.reset()
 	_, err := c.dec.Write(f.HeaderBlockFragment())
 	for n, ended := 1, f.HeadersEnded(); err == nil && !ended; n++ {
+		// A header that never ends would hold up the connection for ever, and its fields cost time even if nothing
+		// is kept of them.
 		if n > maxHeads || c.head.limit > 0 && c.head.size > 4*c.head.limit {
 			return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 		}
@@ -130,12 +140,15 @@ func (c *Conn) headers(f *http2.HeadersFrame) error {
 
 // request decides what becomes of a request whose header has come. whole says that there is no body.
 func (c *Conn) request(id uint32, whole bool) error {
+	// Clients open odd streams (RFC 9113 §5.1.1).
 	if id%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	streams := c.Service().Streams
 	c.mu.Lock()
 	st, known := c.streams[id], id <= c.lastID
+	// Both count: streams that are gone may have left a request at work, of which the client has reset the stream to
+	// open the next one.
 	tooMany := !known && streams > 0 && (c.atWork >= streams || len(c.streams) >= streams)
 	c.lastID = max(c.lastID, id)
 	c.mu.Unlock()
@@ -156,6 +169,8 @@ func (c *Conn) request(id uint32, whole bool) error {
 		return c.respond(id, c.handler.Refuse(LongHeader), whole)
 	case !c.head.complete() || whole && c.head.length > 0:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
+	// Only POST has a body that counts. It is kept until it has come whole, and the header with it:
+	// the next one is read into the same memory.
 	case c.head.Method == http.MethodPost && !whole:
 		if c.head.length > int64(c.handler.MaxBody()) {
 			return c.respond(id, c.handler.Refuse(LongBody), false)
@@ -172,6 +187,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 func (c *Conn) data(f *http2.DataFrame) error {
 	most := c.handler.MaxBody()
 	c.mu.Lock()
+	// With its padding, which counts for the windows, too (RFC 9113 §6.9).
 	n := int(f.Header().Length)
 	if err := c.received(int64(n)); err != nil {
 		c.mu.Unlock()
@@ -186,6 +202,7 @@ func (c *Conn) data(f *http2.DataFrame) error {
 		}
 		return nil // what is left of a stream that is over
 	}
+	// The padding needs no memory; the data is consumed when the body is given away.
 	c.consumed(n - len(f.Data()))
 	st.req.Body = append(st.req.Body, f.Data()...)
 	size := int64(len(st.req.Body))
@@ -274,6 +291,7 @@ func (c *Conn) HTTPRequest(ctx context.Context, r *Request, body []byte) (*http.
 		header.Add(f.Name, f.Value)
 	}
 	host := r.Authority
+	// HTTP/1.1 requests that a proxy has translated may have Host instead (RFC 9113 §8.3.1).
 	if host == "" {
 		host = header.Get("Host")
 	}

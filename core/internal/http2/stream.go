@@ -53,6 +53,7 @@ func (c *Conn) removeStream(st *stream) {
 		conn.Give(len(st.rest))
 		st.rest = nil
 	}
+	// Whoever works on the request may stop.
 	if st.cancel != nil {
 		st.cancel()
 	}
@@ -76,6 +77,7 @@ func (c *Conn) reset(id uint32, code http2.ErrCode) {
 	c.Out.Add(nil, c.buf)
 }
 
+// resetLocked puts the frame that ends a stream into buf, and forgets the stream. mu is held.
 func (c *Conn) resetLocked(id uint32, code http2.ErrCode) {
 	if st := c.streams[id]; st != nil {
 		c.removeStream(st)
@@ -98,6 +100,7 @@ func (c *Conn) drop() {
 // sweepLater has streams that take too long looked for after a while. mu is held.
 func (c *Conn) sweepLater() {
 	if c.sweeper == nil {
+		// Half of the time, so that a stream that takes too long lasts one and a half times as long at most.
 		c.sweeper = time.AfterFunc(min(c.Service().Read, c.Service().Write)/2, c.sweep)
 	}
 }
@@ -143,6 +146,7 @@ func (c *Conn) consumed(n int) {
 	if c.unacked += int64(n); c.unacked < ackAfter {
 		return
 	}
+	// Of the connection only: a stream has one query, for which its window has room from the begin.
 	c.buf = appendWindowUpdate(c.buf[:0], 0, uint32(c.unacked))
 	c.Out.Add(nil, c.buf)
 	c.receive += c.unacked
@@ -161,6 +165,7 @@ func (c *Conn) widen(id uint32, n int64) error {
 		if st.window += n; st.window > maxWindow {
 			return http2.StreamError{StreamID: id, Code: http2.ErrCodeFlowControl}
 		}
+		// A stream that was never opened (RFC 9113 §5.1). One that is over may still be widened.
 	} else if id > c.lastID {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -173,6 +178,7 @@ func (c *Conn) resize(initial int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, st := range c.streams {
+		// It may become negative, too: then nothing is sent until the client has widened it past 0.
 		if st.window += initial - c.initial; st.window > maxWindow {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
@@ -184,6 +190,8 @@ func (c *Conn) resize(initial int64) error {
 
 // unblock sends what the client's windows have room for now. mu is held.
 func (c *Conn) unblock() {
+	// Oldest first, and not one octet of each in turns: replies are short, and one that is complete frees its
+	// memory.
 	for _, st := range slices.Clone(c.queue) {
 		if c.window <= 0 {
 			return

@@ -156,6 +156,7 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	t.mu.Lock()
+	// The next server has sat down already, and its Sit found no loop to end.
 	if t.Now() != s {
 		cancel()
 	}
@@ -172,6 +173,7 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 		c := &Conn{Conn: accepted, transport: t}
 		c.last.Store(service.Now())
 		t.done.Add(1)
+		// There is a place, unless others are faster: nothing is waited for then, and the connection is refused.
 		if !t.admission.Full() {
 			go t.serveConn(c, f, 0, func() {})
 			continue

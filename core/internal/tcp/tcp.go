@@ -108,6 +108,7 @@ func (p *protocol) answer(packet []byte) {
 	}
 	b, out := p.batch.Run.Serve(s, packet, p.peer, p.batch.Loop, nil)
 	if out != wire.Done {
+		// To wait for a worker would hold up others who want the loop; the Run still has what the query is about.
 		run := p.batch.LeaveWith()
 		p.wait(s, packet, &run.Query, out)
 		run.Free()

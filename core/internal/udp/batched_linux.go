@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batchSize is the queries, or replies, of a batch.
+// batchSize is the queries, or replies, of a batch: a bound of memory and of delay. Under load a system call is paid by
+// as many queries; on a calm server a batch is what there is, mostly one.
 const batchSize = mmsg.Batch
 
 // The octets of most queries and replies lie together. replySpace is no power of two, or the begins of all replies
@@ -58,6 +59,8 @@ type batchedSocket struct {
 	woken     bool // guarded by wakeMu
 }
 
+// newBatchedSocket makes conn one that is read in batches. It belongs to the result from then on, unless there is
+// an error.
 func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -129,6 +132,7 @@ func enlarge(fd int) {
 	}
 }
 
+// receive implements batchSocket.
 func (s *batchedSocket) receive(wait bool) (int, error) {
 	s.wait, s.n, s.err = wait, 0, nil
 	if s.upstreams.set != nil {
@@ -146,6 +150,7 @@ func (s *batchedSocket) receive(wait bool) (int, error) {
 // recvmmsg reads a batch. It reports false to wait until there is something.
 func (s *batchedSocket) recvmmsg(fd uintptr) bool {
 	s.take(fd)
+	// The loop is about to wait: what the log has gathered goes out now.
 	if s.n == 0 && s.err == nil {
 		log.Idle()
 		return !s.wait
@@ -236,10 +241,13 @@ func pktinfo(control []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// space implements batchSocket: each reply of a batch has its own place.
 func (s *batchedSocket) space() []byte {
 	return s.replies[s.out.Len()*replySpace:][:0:replySpace]
 }
 
+// answer implements batchSocket. The address of packet i, and the one that it was sent to, are not copied: they
+// stay where the kernel has written them, and go back as they are.
 func (s *batchedSocket) answer(i int, b []byte) {
 	h := s.out.Add(b)
 	name, n := s.in.Name(i)
@@ -299,6 +307,7 @@ func (s *batchedSocket) leave() {
 // nobodysPort is a port from which no DNS client asks.
 const nobodysPort = 1
 
+// wake implements batchSocket. A deadline that has passed makes the poller let go of the loop, whichever it waits for.
 func (s *batchedSocket) wake() {
 	s.wakeMu.Lock()
 	defer s.wakeMu.Unlock()
@@ -360,6 +369,7 @@ func (b *datagramPath) write(p []byte) error {
 func (b *datagramPath) queue(p []byte, loop *wire.Lane) bool {
 	s := b.socket
 	switch {
+	// A zone is a name; what the kernel wants is a number, which write finds out.
 	case len(p) == 0 || b.to.Addr().Zone() != "":
 		return false
 	case s.newest != nil:

@@ -33,6 +33,7 @@ type loop struct {
 
 const readErrorPause = time.Millisecond
 
+// begin opens the loop for plugins, before it is first led.
 func (l *loop) begin() {
 	l.wire = wire.NewLane()
 	l.query.Plain = true
@@ -52,6 +53,7 @@ func (l *loop) run() {
 	}
 }
 
+// end closes the loop for plugins. Its socket stays open for replies to queries in flight; see Transport.Stop.
 func (l *loop) end() {
 	if l.service.Wire {
 		l.sock.endUpstreams()
@@ -92,6 +94,7 @@ func (l *loop) batch(n int) {
 		out := l.serve(i, packet, began)
 		switch {
 		case out == wire.Done:
+		// Not at once: the wire lane's queries behind it in the batch go first.
 		case out == wire.Unpack && l.inline.Open():
 			l.hold(i, packet)
 		default:
@@ -101,6 +104,7 @@ func (l *loop) batch(n int) {
 			}
 		}
 	}
+	// Everything is counted before replies go out: who has a reply finds it counted.
 	l.wire.Done(time.Since(began))
 	l.wire.Leave()
 	l.sock.send()
@@ -116,6 +120,7 @@ func (l *loop) serve(i int, packet []byte, now time.Time) (out wire.Outcome) {
 	l.query.Arrival = now
 	l.query.SetLane(l.wire)
 	l.reply.Reset(l.sock.space())
+	// The reply is made where it is sent from.
 	b, out := l.service.ServeWire(&l.reply, &l.query)
 	if b != nil {
 		l.sock.answer(i, b)

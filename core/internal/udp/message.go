@@ -82,6 +82,7 @@ func (l *loop) serveHeld() (leads bool) {
 	began := service.Now()
 	for l.next < len(l.held) {
 		m := l.held[l.next]
+		// Forgotten before the call: who takes the loop over begins behind it, and the handler may keep the message.
 		l.held[l.next] = heldMessage{}
 		l.next++
 		m.init(l.Transport)

@@ -102,6 +102,7 @@ func (r *newestFirst) run() {
 		}
 		r.n--
 		newest := &r.ring[(r.first+r.n)%len(r.ring)]
+		// Exchanged, so that the memory of both is used again.
 		mine, *newest = *newest, mine
 		r.mu.Unlock()
 		if r.write(mine.b, mine.control, mine.to) != nil {

@@ -39,6 +39,7 @@ func newPortableSocket(conn net.PacketConn) *portableSocket {
 	return s
 }
 
+// receive implements batchSocket, for a batch of one.
 func (s *portableSocket) receive(wait bool) (int, error) {
 	if !wait {
 		s.conn.SetReadDeadline(time.Now().Add(drainPause))
@@ -80,6 +81,8 @@ func (s *portableSocket) send() {
 	}
 }
 
+// A batch of one has nothing to gather, no group to leave, and no upstreams to read.
+
 func (s *portableSocket) leave()                     {}
 func (s *portableSocket) served(int, int, time.Time) {}
 func (s *portableSocket) hold()                      {}
@@ -90,6 +93,7 @@ func (s *portableSocket) endUpstreams()              {}
 func (s *portableSocket) wake()        { s.conn.SetReadDeadline(time.Now()) }
 func (s *portableSocket) close() error { return s.conn.Close() }
 
+// packetPath is the way back on a socket of any kind.
 type packetPath struct {
 	conn net.PacketConn
 	addr net.Addr
@@ -111,6 +115,7 @@ func (b *packetPath) remote(*wire.AddrScratch) net.Addr {
 func (b *packetPath) local(*wire.AddrScratch) net.Addr { return b.conn.LocalAddr() }
 func (b *packetPath) queue([]byte, *wire.Lane) bool    { return false }
 
+// sessionPath is the way back on a UDP socket: from the address that was asked.
 type sessionPath struct {
 	conn    *net.UDPConn
 	session *dns.SessionUDP

@@ -88,6 +88,8 @@ func (q *sendQueue) Send() {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()
 	q.mu.Lock()
+	// While one goes out, the other is filled: who adds never waits for the socket, unless a whole batch has come
+	// meanwhile.
 	q.going, q.filling = q.filling, q.going
 	q.mu.Unlock()
 	q.going.sendAll()
@@ -101,6 +103,7 @@ func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *
 	case loop != nil:
 		loop.SendLater(q)
 	default:
+		// One turn of the scheduler: other workers that are done put their replies into the same batch.
 		runtime.Gosched()
 		q.Send()
 	}

@@ -70,6 +70,7 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 	if all == nil {
 		all = &extraSockets{addr: ap}
 	}
+	// The server before us may have run with fewer processors.
 	for len(all.conns) < n {
 		c, err := reuseport.ListenPacket(network(addr), addr.String())
 		if err != nil {
@@ -81,6 +82,7 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 		all.group = reusegroup.New(all.conns[0])
 	}
 	for _, c := range all.conns {
+		// Each server closes its own descriptor; the socket lasts as long as any of them.
 		if dup := duplicate(c); dup != nil {
 			mine = append(mine, dup)
 		}

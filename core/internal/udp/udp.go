@@ -129,6 +129,7 @@ func (t *Transport) Stop(ctx context.Context) error {
 	<-t.done
 	for _, l := range t.loops {
 		select {
+		// The sockets are open until then, for their replies.
 		case <-l.inflight.Drained():
 		case <-ctx.Done():
 			return ctx.Err()

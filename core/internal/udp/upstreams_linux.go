@@ -108,6 +108,7 @@ func (u *upstreamSockets) check() {
 func (u *upstreamSockets) readAll(uintptr) bool {
 	s := u.sock
 	for {
+		// The upstreams first: their replies end queries that have waited longer.
 		some := u.readOnce()
 		if err := s.raw.Control(u.reading); err != nil {
 			s.err = err

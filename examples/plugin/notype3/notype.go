@@ -35,15 +35,15 @@ func (n *NoType) deny(ctx context.Context, w *wire.Reply, q *wire.Query) bool {
 
 // ServeDNS is the message lane.
 func (n *NoType) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	lane, err := plugin.NewWireAdapter(w, r)
+	a, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	defer lane.Free()
-	if !n.deny(ctx, &lane.Reply, &lane.Query) {
+	defer a.Free()
+	if !n.deny(ctx, &a.Reply, &a.Query) {
 		return plugin.NextOrFailure(pluginName, n.Next, ctx, w, r)
 	}
-	return lane.Write()
+	return a.Write()
 }
 
 // ServeWire is the wire lane.

@@ -75,6 +75,7 @@ func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) ([]T, error) {
 	return out, nil
 }
 
+// each reads all occurrences in the server block, each into what next returns.
 func (d *Directive[T]) each(c *caddy.Controller, next func() *T) error {
 	for n := 0; c.Next(); n++ {
 		if d.Once && n > 0 {
@@ -87,6 +88,7 @@ func (d *Directive[T]) each(c *caddy.Controller, next func() *T) error {
 	return nil
 }
 
+// wrap puts the plugin's name before an error, as all errors of setup have it.
 func (d *Directive[T]) wrap(err error) error { return fmt.Errorf("plugin/%s: %w", d.Name, err) }
 
 // one reads one occurrence; the controller stands on the directive's name.
@@ -159,6 +161,7 @@ func (d *Directive[T]) unlisted(s *T, c *caddy.Controller, name string) error {
 	return position(c, err)
 }
 
+// unknown is the error for an option that is not in the table: what is allowed, and what may have been meant.
 func (d *Directive[T]) unknown(c *caddy.Controller, name string) error {
 	text := d.Unknown
 	if text == "" {

@@ -51,6 +51,7 @@ func (o Option[T]) Hidden() Option[T] {
 	return o
 }
 
+// find is the row of an option, nil if there is none.
 func (t Table[T]) find(name string) *Option[T] {
 	for i := range t {
 		if t[i].Name == name {
@@ -83,6 +84,7 @@ func (t Table[T]) names() (names []string) {
 	return names
 }
 
+// read reads one line of the block by its row. The controller stands on the option's name.
 func (o *Option[T]) read(s *T, c *caddy.Controller) error {
 	SetPlace(placeOf(c.File(), c.Line()))
 	if o.raw != nil {

@@ -51,6 +51,7 @@ func (f *Facts) SetRequest(state *request.Request) {
 	if state.Req != nil {
 		f.ID, f.Opcode = state.Req.Id, state.Req.Opcode
 	}
+	// All that is no TCP counts as UDP, QUIC with it: what the line says is udp or tcp.
 	f.TCP = state.Proto() == "tcp"
 	remote, local := state.W.RemoteAddr(), state.W.LocalAddr()
 	peer := wire.PeerOf(remote, local)
@@ -78,6 +79,7 @@ func (f *Facts) SetRecorder(rr *dnstest.Recorder) {
 // SetReply fills in what w holds as the reply to q, and how long it took.
 func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	f.Reply = Reply{Over: true, Duration: took}
+	// A reply has them as the query had; w does not know them before it is finished.
 	asked := q.Flags() & (wire.FlagRD | wire.FlagCD)
 	switch {
 	case w.Holds():

@@ -33,6 +33,7 @@ func Parse(s string) *Format {
 	return f
 }
 
+// parse cuts s into texts, and what stands in braces.
 func parse(s string) *Format {
 	f := new(Format)
 	text := 0 // begin of the text that is not yet a part
@@ -67,6 +68,7 @@ func newPart(name string) (part, bool) {
 	if v, ok := variables[name]; ok {
 		return part{value: v}, true
 	}
+	// Whether a plugin sets it is known only when a query comes.
 	if label, ok := strings.CutPrefix(name, "/"); ok && metadata.IsLabel(label) {
 		return part{label: label}, true
 	}
@@ -87,6 +89,7 @@ func (f *Format) HasLabels() bool {
 func (f *Format) Append(b []byte, ctx context.Context, facts *Facts) []byte { //nolint:revive // what is appended to comes first
 	for i := range f.parts {
 		switch p := &f.parts[i]; {
+		// A variable knows what it writes if there is no reply.
 		case p.value != nil:
 			b = p.value(b, facts)
 		case p.label != "":

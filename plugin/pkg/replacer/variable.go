@@ -41,6 +41,7 @@ var variables = map[string]variable{
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
 
+// appendName appends the name that was asked for, as presented.
 func appendName(b []byte, f *Facts) []byte {
 	if f.WireName != nil {
 		return wire.AppendText(b, f.WireName)
@@ -51,6 +52,7 @@ func appendName(b []byte, f *Facts) []byte {
 // names are those of a code's lowest values, "" for what has none.
 type names [64]string
 
+// namesOf makes an array of a map of miekg/dns: it is looked at with each line.
 func namesOf[T ~uint16 | ~int](all map[T]string) (n names) {
 	for code, name := range all {
 		if int(code) < len(n) {
@@ -60,6 +62,7 @@ func namesOf[T ~uint16 | ~int](all map[T]string) (n names) {
 	return n
 }
 
+// All that is asked for often has a low number; for the rest there are the maps.
 var typeNames, classNames, rcodeNames = namesOf(dns.TypeToString), namesOf(dns.ClassToString), namesOf(dns.RcodeToString)
 
 // of is the name of a code, "" if it is none of the lowest, or has no name.
@@ -70,6 +73,7 @@ func (n *names) of(code int) string {
 	return ""
 }
 
+// appendType appends the name of a type, or TYPE and its number (RFC 3597 §5); appendClass does so for a class.
 func appendType(b []byte, t uint16) []byte {
 	if name := typeNames.of(int(t)); name != "" {
 		return append(b, name...)
@@ -109,6 +113,7 @@ func appendHost(b []byte, ap netip.AddrPort, other net.Addr) []byte {
 	return append(b, EmptyValue...)
 }
 
+// appendPort appends the port of an address, 0 if it has none.
 func appendPort(b []byte, ap netip.AddrPort, other net.Addr) []byte {
 	if ap.IsValid() {
 		return appendInt(b, int(ap.Port()))
@@ -121,6 +126,7 @@ func appendPort(b []byte, ap netip.AddrPort, other net.Addr) []byte {
 	return append(b, '0')
 }
 
+// appendRcode appends the name of the return code, its number if it has none, or EmptyValue without a reply.
 func appendRcode(b []byte, f *Facts) []byte {
 	if !f.Reply.Written {
 		return append(b, EmptyValue...)
@@ -143,6 +149,7 @@ var flagNames = [...]struct {
 	{wire.FlagRA, "ra"}, {wire.FlagZ, "z"}, {wire.FlagAD, "ad"}, {wire.FlagCD, "cd"},
 }
 
+// appendFlags appends the names of the reply's flags, with commas between them.
 func appendFlags(b []byte, f *Facts) []byte {
 	start := len(b)
 	for _, flag := range flagNames {
@@ -159,6 +166,7 @@ func appendFlags(b []byte, f *Facts) []byte {
 	return b
 }
 
+// appendReplySize appends the length of the reply: 0 if the query was dropped, EmptyValue if nothing is known.
 func appendReplySize(b []byte, f *Facts) []byte {
 	if !f.Reply.Over {
 		return append(b, EmptyValue...)

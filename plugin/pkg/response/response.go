@@ -42,11 +42,13 @@ func typify(m *dns.Msg) Type {
 			return NoError
 		case hasType(m.Ns, dns.TypeSOA):
 			return NoData
+		// A SOA record goes before it: some denials have NS records, too.
 		case hasType(m.Ns, dns.TypeNS):
 			return Delegation
 		}
 		return NoError
 	case dns.RcodeNameError:
+		// An alias that leads to a name which does not exist: neither kind of answer.
 		if hasAnswer {
 			return OtherError
 		}
@@ -57,6 +59,7 @@ func typify(m *dns.Msg) Type {
 	return OtherError
 }
 
+// isTransfer reports whether m is about a zone transfer.
 func isTransfer(m *dns.Msg) bool {
 	if len(m.Question) == 0 {
 		return false
@@ -65,6 +68,7 @@ func isTransfer(m *dns.Msg) bool {
 	return qtype == dns.TypeAXFR || qtype == dns.TypeIXFR
 }
 
+// hasType reports whether one of the records is of a type.
 func hasType(rrs []dns.RR, rrtype uint16) bool {
 	for _, rr := range rrs {
 		if rr.Header().Rrtype == rrtype {

@@ -39,6 +39,7 @@ func (z *Zones) Cover(name []byte) bool {
 	if !wire.Below(name, z.From) {
 		return false
 	}
+	// Else an exception of the zone itself would leave nothing.
 	if len(name) == len(z.From) {
 		return true
 	}

@@ -44,6 +44,7 @@ func Cost(t testing.TB, f func()) time.Duration {
 	for range runs {
 		done := make(chan time.Duration, 1)
 		go func() {
+			// The clock is that of the thread, so f must stay on it.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			began := cpuTime()

@@ -115,6 +115,7 @@ func sameHash() Reply {
 
 // twins is two labels of one FNV-1a hash.
 func twins() [2][]byte {
+	// Some 77,000 labels are enough: half of the bits (the birthday paradox).
 	seen := map[uint32][]byte{}
 	for i := uint64(0); ; i++ {
 		label := []byte(fmt.Sprintf("\x08%08x", i))

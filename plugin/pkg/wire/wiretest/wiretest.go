@@ -70,6 +70,7 @@ func (m *maker) fill(s wire.Section, typ uint16, next func(i int) (owner, rdata 
 	}
 }
 
+// reply is what has been made, under the name of its case.
 func (m *maker) reply(name string) Reply { return Reply{Name: name, Owner: m.owner, Message: m.b} }
 
 // pointer is a pointer to an offset.
@@ -92,6 +93,7 @@ func number(i int) []byte {
 	return []byte{3, digits[i>>10&31], digits[i>>5&31], digits[i&31]}
 }
 
+// example is the question of those that are not about names.
 var example = wire.MustName("www.example.org.")
 
 // longest is a name of 127 labels.

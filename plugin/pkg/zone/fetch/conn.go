@@ -32,10 +32,12 @@ type conn struct {
 	reader reader
 }
 
+// newConn is n, until close. The end of ctx closes n, which ends what waits for it.
 func newConn(ctx context.Context, n net.Conn, c *Client) *conn {
 	return &conn{ctx: ctx, conn: n, limit: c.Limits, key: c.Key, stop: context.AfterFunc(ctx, func() { n.Close() }), first: true}
 }
 
+// close closes the connection.
 func (c *conn) close() {
 	c.stop()
 	c.conn.Close()
@@ -47,6 +49,7 @@ func (c *conn) ask(origin []byte, qtype uint16, old *zone.Zone) error {
 	m.SetQuestion(wire.Text(origin), qtype)
 	m.RecursionDesired = false
 	if old != nil {
+		// In the authority section (RFC 1995 §3).
 		for rec := range old.RecordsOf(origin, old.Apex().Set(wire.TypeSOA)) {
 			rr, err := rec.RR()
 			if err != nil {
@@ -58,6 +61,7 @@ func (c *conn) ask(origin []byte, qtype uint16, old *zone.Zone) error {
 	var p []byte
 	var err error
 	if c.key != nil {
+		// Five minutes of difference between clocks, as RFC 8945 recommends.
 		m.SetTsig(c.key.Name, c.key.Algorithm, 300, time.Now().Unix())
 		p, c.mac, err = dns.TsigGenerate(m, c.key.Secret, "", false)
 	} else {
@@ -93,9 +97,11 @@ func (c *conn) message() (*reader, error) {
 		return nil, c.reason(err)
 	}
 	n := int(binary.BigEndian.Uint16(head[:]))
+	// Counted before it is read: a message costs memory only within the bound.
 	if c.read += int64(n) + 2; c.read > c.limit.octets() {
 		return nil, fmt.Errorf("more than %d octets", c.limit.octets())
 	}
+	// Most messages of a transfer are about as long as this.
 	if cap(c.buf) < n {
 		c.buf = make([]byte, 0, max(n, 16384))
 	}
@@ -106,6 +112,7 @@ func (c *conn) message() (*reader, error) {
 	if err := c.reader.reset(c.buf, c.id); err != nil {
 		return nil, err
 	}
+	// Nothing of a message is used before its signature is checked.
 	if err := c.verify(); err != nil {
 		return nil, err
 	}
@@ -124,6 +131,7 @@ func (c *conn) verify() error {
 	if err != nil {
 		return err
 	}
+	// Senders sign each message (RFC 8945 §5.3.1). That some older ones leave some unsigned is not supported.
 	if sig == nil {
 		return errUnsigned
 	}
@@ -133,6 +141,7 @@ func (c *conn) verify() error {
 	if dns.CanonicalName(sig.Hdr.Name) != c.key.Name || dns.CanonicalName(sig.Algorithm) != dns.CanonicalName(c.key.Algorithm) {
 		return fmt.Errorf("a message is signed with another key: %s", sig.Hdr.Name)
 	}
+	// A copy, which it changes. Messages behind the first are signed with a shorter form (RFC 8945 §5.3.1).
 	if err := dns.TsigVerify(append([]byte(nil), c.buf...), c.key.Secret, c.mac, !c.first); err != nil {
 		return fmt.Errorf("the signature of a message: %w", err)
 	}

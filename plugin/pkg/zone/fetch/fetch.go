@@ -73,6 +73,8 @@ func LimitsFor(memory int64) Limits {
 	return Limits{Records: int(records), Octets: min(records*recordMemory, DefaultOctets)}
 }
 
+// What holds for each: the field, or the default if it is 0.
+
 func (l Limits) records() int         { return cmp.Or(l.Records, DefaultRecords) }
 func (l Limits) octets() int64        { return cmp.Or(l.Octets, DefaultOctets) }
 func (l Limits) total() time.Duration { return cmp.Or(l.Total, DefaultTotal) }
@@ -107,6 +109,7 @@ func (c *Client) Serial(ctx context.Context, origin []byte) (uint32, error) {
 			return 0, err
 		case !ok:
 			return 0, fmt.Errorf("the answer has no SOA record of %s", wire.Text(origin))
+		// Names are in lower case on both sides.
 		case rec.Type == wire.TypeSOA && string(rec.Owner) == string(origin):
 			return serialOf(rec.RData)
 		}
@@ -121,11 +124,14 @@ func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn f
 	defer cancel()
 	if old != nil {
 		v, err := c.transfer(ctx, origin, old, warn)
+		// Any other failure may be for the steps only: a primary need not keep them, nor we fit them.
 		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || ctx.Err() != nil {
 			return v, err
 		}
 	}
 	v, err := c.transfer(ctx, origin, nil, warn)
+	// Of a whole zone the serial is not compared before it has come: a primary that was set back is an error, not
+	// news.
 	if err == nil && old != nil && !newer(v.Serial(), old.Serial()) {
 		return nil, fmt.Errorf("serial went back: %d, after %d", v.Serial(), old.Serial())
 	}
@@ -161,6 +167,8 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 			if !ok {
 				break
 			}
+			// Counted one by one, as a record needs memory; of an incremental transfer those that are removed count,
+			// too.
 			if records++; records > c.Limits.records() {
 				return nil, fmt.Errorf("more than %d records", c.Limits.records())
 			}
@@ -182,7 +190,7 @@ func after(records int, err error) error {
 	return fmt.Errorf("after %d records: %w", records, err)
 }
 
-// newer reports whether serial a is newer than b (RFC 1982).
+// newer reports whether serial a is newer than b (RFC 1982): serials go round, so that half of all are newer than any.
 func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
 
 // dial connects to the primary.
@@ -205,6 +213,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 // negotiate.
 func (c *Client) secure(ctx context.Context, n net.Conn) (net.Conn, error) {
 	cfg := c.TLS.Clone()
+	// A primary that negotiates and does not know it ends the handshake.
 	cfg.NextProtos = []string{"dot"}
 	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = net.SplitHostPort(c.Primary)

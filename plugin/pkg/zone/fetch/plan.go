@@ -16,6 +16,8 @@ type Plan struct {
 	failures int       // since then
 }
 
+// How soon is looked again: without data quickly, for nobody is answered; with it as the SOA record says, and a
+// little later, so that the secondaries of one primary do not all come at the same time.
 const (
 	firstRetry = 250 * time.Millisecond // while there is no data; doubled until
 	lastRetry  = 10 * time.Second
@@ -28,6 +30,7 @@ const (
 func (p *Plan) Good(v *zone.Zone, at time.Time) {
 	p.good, p.failures = at, 0
 	for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(wire.TypeSOA)) {
+		// The five numbers stand behind the two names: serial, refresh, retry, expire, minimum.
 		n := rec.RData[len(rec.RData)-20:]
 		seconds := func(b []byte) time.Duration {
 			s := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
@@ -37,7 +40,7 @@ func (p *Plan) Good(v *zone.Zone, at time.Time) {
 	}
 }
 
-// Failed notes that no primary could be asked, or none gave a zone.
+// Failed notes that no primary could be asked, or none gave a zone. What there is may be served on, until Expires.
 func (p *Plan) Failed() { p.failures++ }
 
 // Retrying reports whether the last look failed.

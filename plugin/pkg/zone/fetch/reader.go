@@ -33,6 +33,7 @@ func (r *reader) reset(msg []byte, id uint16) error {
 	switch {
 	case binary.BigEndian.Uint16(msg) != id || flags&wire.FlagQR == 0:
 		return errors.New("a message is no answer to our query")
+	// Over TCP there is no reason for it.
 	case flags&wire.FlagTC != 0:
 		return errors.New("a message is truncated")
 	case flags&0xf != 0:
@@ -61,6 +62,7 @@ func (r *reader) next() (rec zone.Record, ok bool, err error) {
 		}
 		data := r.off
 		r.off = end
+		// A zone here is of class IN; what else comes is left out.
 		if class != wire.ClassIN {
 			continue
 		}
@@ -73,7 +75,7 @@ func (r *reader) next() (rec zone.Record, ok bool, err error) {
 	return rec, false, nil
 }
 
-// head reads a record up to its data.
+// head reads a record up to its data. The owner is in memory of r, in lower case: so it is what zones have.
 func (r *reader) head() (rec zone.Record, class uint16, end int, err error) {
 	n := nameLen(r.msg, r.off)
 	var ok bool
@@ -107,6 +109,7 @@ func (r *reader) signature() (*dns.TSIG, error) {
 		if off = at + name + 10 + int(binary.BigEndian.Uint16(head[8:])); off > len(r.msg) {
 			return nil, errMessage
 		}
+		// It must be the last record (RFC 8945 §5.1).
 		if n == 1 && binary.BigEndian.Uint16(head) == dns.TypeTSIG {
 			rr, _, err := dns.UnpackRR(r.msg, at)
 			if err != nil {
@@ -129,9 +132,11 @@ func check(rec zone.Record) error {
 		ok = len(rec.RData) == 16
 	case wire.TypeNS, wire.TypeCNAME, wire.TypePTR:
 		ok = wire.NameLen(rec.RData) == len(rec.RData)
+	// They are about messages, and stand in no zone.
 	case dns.TypeOPT, dns.TypeTSIG, dns.TypeTKEY:
 		ok = false
 	default:
+		// miekg/dns is the judge of all other types.
 		_, err := rec.RR()
 		ok = err == nil
 	}

@@ -29,6 +29,7 @@ type stream struct {
 	edit    *zone.Edit
 }
 
+// state is what the next record may be.
 type state uint8
 
 const (
@@ -40,6 +41,7 @@ const (
 	end                   // the last SOA record was there
 )
 
+// newStream begins with no record. warn is told of records that are left out.
 func newStream(origin []byte, old *zone.Zone, warn func(string, ...any)) *stream {
 	return &stream{origin: origin, old: old, warn: warn}
 }
@@ -48,6 +50,7 @@ var errBehindEnd = errors.New("there are records behind the last SOA record")
 
 // take takes the next record.
 func (s *stream) take(r zone.Record) error {
+	// A primary may speak for its zone only.
 	if !wire.Below(r.Owner, s.origin) {
 		return fmt.Errorf("record %s is not in zone %s", wire.Text(r.Owner), wire.Text(s.origin))
 	}
@@ -77,12 +80,16 @@ func (s *stream) take(r zone.Record) error {
 	return errBehindEnd
 }
 
+// takeSOA takes an SOA record of the zone, which ends one state and begins another.
 func (s *stream) takeSOA(r zone.Record, serial uint32) error {
 	switch s.state {
 	case begin:
 		s.state, s.serial, s.ttl = second, serial, r.TTL
 		s.first = append([]byte(nil), r.RData...)
 	case second:
+		// The second record tells which form it is: an SOA record with our serial begins the first step of an
+		// incremental transfer (RFC 1995 §4). The serial must not be the first one, too: then there is nothing
+		// between them.
 		if s.old != nil && serial == s.old.Serial() && serial != s.serial {
 			s.state, s.at = removing, serial
 			s.edit = s.old.Edit(s.warn)
@@ -97,6 +104,7 @@ func (s *stream) takeSOA(r zone.Record, serial uint32) error {
 		s.state, s.at = adding, serial
 		return s.edit.Add(r.Owner, r.Type, r.TTL, r.RData)
 	case adding:
+		// The steps have led to the newest version: this one is the end.
 		if s.at == s.serial {
 			return s.last(serial)
 		}
@@ -141,6 +149,7 @@ func (s *stream) build() (*zone.Zone, error) {
 	case s.edit != nil:
 		return s.edit.Build()
 	}
+	// It came twice, first and last, and belongs to the zone once.
 	if err := s.builder.Add(s.origin, wire.TypeSOA, s.ttl, s.first); err != nil {
 		return nil, err
 	}
