@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
@@ -358,3 +359,16 @@ type addressed struct{ dns.ResponseWriter }
 
 func (addressed) LocalAddr() net.Addr  { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 53)} }
 func (addressed) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)} }
+
+// Over plain UDP the address of a client may be forged; TCP and QUIC have handshakes.
+func TestForgeable(t *testing.T) {
+	for _, tc := range []struct {
+		addr  string
+		proto wire.Proto
+		want  bool
+	}{{"dns://:53", wire.UDP, true}, {"dns://:53", wire.TCP, false}, {"quic://:853", wire.UDP, false}, {"https3://:443", wire.UDP, false}} {
+		if got := (&Server{Addr: tc.addr}).Forgeable(tc.proto); got != tc.want {
+			t.Errorf("%s, %v: %t", tc.addr, tc.proto, got)
+		}
+	}
+}

@@ -7,7 +7,26 @@ import (
 	"testing"
 )
 
-// The name that a client of DNS over TLS offers does not matter, but that of zone transfers is agreed on.
+// Clients that offer the protocol of zone transfers get it; what others offer does not matter.
+func TestDoTProtocol(t *testing.T) {
+	s := serving(t, blockFor(t, "tls", new(laneHandler)))
+	for _, tc := range []struct {
+		offered []string
+		want    string
+	}{{nil, ""}, {[]string{"dot"}, "dot"}, {[]string{"h2", "dot"}, "dot"}, {[]string{"h2"}, ""}} {
+		c, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: tc.offered})
+		if err != nil {
+			t.Errorf("%v: %v", tc.offered, err)
+			continue
+		}
+		if got := c.ConnectionState().NegotiatedProtocol; got != tc.want {
+			t.Errorf("%v: got %q", tc.offered, got)
+		}
+		c.Close()
+	}
+}
+
+// What a configuration chooses for certain clients gets the same protocols as the listener's own.
 func TestTLSOfListeners(t *testing.T) {
 	a, b := &tls.Config{ServerName: "a"}, &tls.Config{ServerName: "b"}
 	if tlsConfigOf([]*Config{{}}) != nil || dotConfig(nil) != nil {
@@ -43,6 +62,7 @@ func TestTLSOfListeners(t *testing.T) {
 		{"no offer, special", dotConfig(choosing.Clone()), "special", nil, "special", nil, false},
 		{"dot, refused", dotConfig(choosing.Clone()), "refused", []string{"dot"}, "-", nil, true},
 		{"h2, special", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "special", nil, "special", []string{"h2"}, false},
+		{"h2, refused", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "refused", nil, "-", nil, true},
 		{"h2, not special", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "", nil, "-", nil, false},
 	} {
 		got, err := tc.c.GetConfigForClient(&tls.ClientHelloInfo{ServerName: tc.server, SupportedProtos: tc.offers})

@@ -2,12 +2,16 @@ package conn
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -28,12 +32,14 @@ type party struct {
 	evicted []string
 }
 
-func (g *guest) idleSince() (int64, bool) { return g.since, !g.busy }
-func (g *guest) evict() {
+func (g *guest) IdleSince() (int64, bool) { return g.since, !g.busy }
+func (g *guest) Evict() {
 	g.party.mu.Lock()
 	g.party.evicted = append(g.party.evicted, g.name)
 	g.party.mu.Unlock()
 }
+
+func tcpAddr(ip string) *net.TCPAddr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
 func (p *party) gone() string {
 	p.mu.Lock()
@@ -41,31 +47,22 @@ func (p *party) gone() string {
 	return fmt.Sprint(p.evicted)
 }
 
-func admissionFor(t *testing.T, connections, client int) (*admission, *party) {
+func admissionFor(t *testing.T, connections, client int) (*Admission, *party) {
 	t.Helper()
-	s := &Server{Addr: freshAddr(t)}
-	s.limits = limits{connections: connections, client: client, bits4: 32, bits6: 56}
-	a := newAdmission(seatOf(s))
+	s := &service.Service{Label: coretest.Label(t)}
+	s.Limits = service.Limits{Connections: connections, Client: client, Bits4: 32, Bits6: 56}
+	a := NewAdmission(coretest.SeatOf(s))
 	a.now = func() int64 { return int64(idleTime) + 10_000 } // all guests that are not busy have been idle for long enough
 	return a, new(party)
 }
 
-// seatOf is a seat at which s sits.
-func seatOf(s *Server) *seat {
-	p := new(seat)
-	p.now.Store(s)
-	return p
-}
-
-func reached(a *admission, reason string) int {
-	return int(testutil.ToFloat64(limitsReached.WithLabelValues(a.server().Addr, reason)))
-}
+func reached(a *Admission, reason string) int { return coretest.Limited(a.service(), reason) }
 
 func TestAdmission(t *testing.T) {
 	a, p := admissionFor(t, 3, 0)
 	one, two, three := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("::ffff:192.0.2.3")
-	enter := func(addr netip.Addr, name string, since int64, busy bool) *ticket {
-		return a.enter(addr, &guest{name, since, busy, p}, 0)
+	enter := func(addr netip.Addr, name string, since int64, busy bool) *Slot {
+		return a.Enter(addr, &guest{name, since, busy, p}, 0)
 	}
 	enter(one, "a", 10, false)
 	enter(one, "b", 5, false)
@@ -78,8 +75,8 @@ func TestAdmission(t *testing.T) {
 	if d == nil || p.gone() != "[b]" || a.n != 3 {
 		t.Errorf("%s had to go", p.gone())
 	}
-	d.leave()
-	d.leave()
+	d.Leave()
+	d.Leave()
 	if a.n != 2 || len(a.clients) != 2 || len(a.most) != 2 {
 		t.Errorf("%d connections of %d clients", a.n, len(a.clients))
 	}
@@ -98,7 +95,7 @@ func TestAdmission(t *testing.T) {
 	if n := reached(a, "connections"); n != 4 {
 		t.Errorf("counted %d times", n)
 	}
-	if n := testutil.ToFloat64(connections.WithLabelValues(a.server().Addr)); n != 3 {
+	if n := testutil.ToFloat64(connections.WithLabelValues(a.service().Label)); n != 3 {
 		t.Errorf("%v connections are open", n)
 	}
 }
@@ -106,9 +103,9 @@ func TestAdmission(t *testing.T) {
 func TestAdmissionOfOneClient(t *testing.T) {
 	a, p := admissionFor(t, 100, 2)
 	var n int64
-	enter := func(addr string, busy bool) *ticket {
+	enter := func(addr string, busy bool) *Slot {
 		n++
-		return a.enter(netip.MustParseAddr(addr), &guest{addr, n, busy, p}, 0)
+		return a.Enter(netip.MustParseAddr(addr), &guest{addr, n, busy, p}, 0)
 	}
 	enter("2001:db8::1", false)
 	enter("2001:db8:0:ff::2", false)
@@ -137,21 +134,21 @@ func TestAdmissionOfOneClient(t *testing.T) {
 func TestAdmissionWaits(t *testing.T) {
 	a, p := admissionFor(t, 1, 0)
 	addr := netip.MustParseAddr("192.0.2.1")
-	first := a.enter(addr, &guest{"a", 1, true, p}, forever)
-	in := make(chan *ticket)
-	go func() { in <- a.enter(addr, &guest{"b", 2, true, p}, forever) }()
+	first := a.Enter(addr, &guest{"a", 1, true, p}, Forever)
+	in := make(chan *Slot)
+	go func() { in <- a.Enter(addr, &guest{"b", 2, true, p}, Forever) }()
 	select {
 	case <-in:
 		t.Fatal("did not wait")
 	case <-time.After(20 * time.Millisecond):
 	}
-	first.leave()
+	first.Leave()
 	second := <-in
 	if second == nil || p.gone() != "[]" {
 		t.Fatalf("%s had to go", p.gone())
 	}
 	// Who becomes idle makes room, too.
-	go func() { in <- a.enter(addr, &guest{"c", 3, true, p}, forever) }()
+	go func() { in <- a.Enter(addr, &guest{"c", 3, true, p}, Forever) }()
 	time.Sleep(10 * time.Millisecond)
 	a.mu.Lock()
 	second.conn.(*guest).busy = false
@@ -159,9 +156,9 @@ func TestAdmissionWaits(t *testing.T) {
 	if got := <-in; got == nil || p.gone() != "[b]" {
 		t.Errorf("%s had to go", p.gone())
 	}
-	go func() { in <- a.enter(addr, &guest{"d", 3, true, p}, forever) }()
+	go func() { in <- a.Enter(addr, &guest{"d", 3, true, p}, Forever) }()
 	time.Sleep(10 * time.Millisecond)
-	a.close()
+	a.Close()
 	if got := <-in; got != nil {
 		t.Error("got in behind the end")
 	}
@@ -170,14 +167,14 @@ func TestAdmissionWaits(t *testing.T) {
 func TestAdmissionMove(t *testing.T) {
 	a, p := admissionFor(t, 10, 0)
 	proxy := netip.MustParseAddr("192.0.2.1")
-	x := a.enter(proxy, &guest{"x", 1, false, p}, 0)
-	a.enter(proxy, &guest{"y", 1, false, p}, 0)
-	x.move(netip.MustParseAddr("198.51.100.1"))
+	x := a.Enter(proxy, &guest{"x", 1, false, p}, 0)
+	a.Enter(proxy, &guest{"y", 1, false, p}, 0)
+	x.move(tcpAddr("198.51.100.1"))
 	if a.n != 2 || len(a.clients) != 2 || x.of.prefix.String() != "198.51.100.1/32" {
 		t.Errorf("%d connections of %d clients, x of %v", a.n, len(a.clients), x.of.prefix)
 	}
-	x.leave()
-	x.move(proxy)
+	x.Leave()
+	x.move(tcpAddr("192.0.2.1"))
 	if a.n != 1 || len(a.clients) != 1 {
 		t.Errorf("%d connections of %d clients", a.n, len(a.clients))
 	}
@@ -190,8 +187,8 @@ func TestAdmissionOfFresh(t *testing.T) {
 	clock.Store(int64(time.Minute))
 	a.now = clock.Load
 	one, two, three := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
-	enter := func(addr netip.Addr, name string) *ticket {
-		return a.enter(addr, &guest{name, clock.Load(), false, p}, forever)
+	enter := func(addr netip.Addr, name string) *Slot {
+		return a.Enter(addr, &guest{name, clock.Load(), false, p}, Forever)
 	}
 	enter(one, "a")
 	enter(one, "b")
@@ -199,11 +196,11 @@ func TestAdmissionOfFresh(t *testing.T) {
 	if enter(one, "d") != nil {
 		t.Error("a third one of a client that may have two")
 	}
-	a.seat.now.Load().limits.client = 4
+	a.limits().Client = 4
 	if enter(one, "e") != nil {
 		t.Error("the client with most gets more")
 	}
-	in := make(chan *ticket)
+	in := make(chan *Slot)
 	go func() { in <- enter(three, "f") }()
 	select {
 	case <-in:
@@ -219,6 +216,32 @@ func TestAdmissionOfFresh(t *testing.T) {
 	}
 }
 
+// What is idle ends, what is at work stays; and how full it is can be asked.
+func TestEvictIdle(t *testing.T) {
+	a, p := admissionFor(t, 4, 0)
+	addr := netip.MustParseAddr("192.0.2.1")
+	for i, name := range []string{"a", "b", "c", "d"} {
+		if a.Full() || a.HalfFull() != (i > 2) {
+			t.Errorf("%d of 4: full %v, half full %v", i, a.Full(), a.HalfFull())
+		}
+		a.Enter(addr, &guest{name, int64(i), i%2 == 0, p}, 0)
+	}
+	if !a.Full() {
+		t.Error("4 of 4: not full")
+	}
+	a.EvictIdle()
+	if got := p.gone(); got != "[b d]" && got != "[d b]" || a.n != 2 {
+		t.Errorf("%s had to go, %d are left", got, a.n)
+	}
+	a.limits().Connections = 0
+	if a.Full() || a.HalfFull() {
+		t.Error("0 is a bound")
+	}
+	if least := idleTime; Patience() <= least {
+		t.Errorf("patience of %v, though places are given up after %v", Patience(), least)
+	}
+}
+
 // TestAdmissionFlood lets one client open connections by the thousand: others do not notice.
 func TestAdmissionFlood(t *testing.T) {
 	a, p := admissionFor(t, 200, 0)
@@ -226,10 +249,10 @@ func TestAdmissionFlood(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("honest", i)
 		honest = append(honest, name)
-		a.enter(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), &guest{name, 0, false, p}, 0)
+		a.Enter(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), &guest{name, 0, false, p}, 0)
 	}
 	for i := range 10000 {
-		if a.enter(netip.MustParseAddr("192.0.2.1"), &guest{"flood", int64(i), false, p}, 0) == nil {
+		if a.Enter(netip.MustParseAddr("192.0.2.1"), &guest{"flood", int64(i), false, p}, 0) == nil {
 			t.Fatal("refused")
 		}
 	}
@@ -248,36 +271,35 @@ func TestAdmissionConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			var mine []*ticket
+			var mine []*Slot
 			for i := range 500 {
 				addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 7)})
-				if tk := a.enter(addr, &guest{"x", int64(i), i%3 == 0, p}, 0); tk != nil {
+				if tk := a.Enter(addr, &guest{"x", int64(i), i%3 == 0, p}, 0); tk != nil {
 					mine = append(mine, tk)
 				}
 				if len(mine) > 5 {
-					mine[0].move(netip.AddrFrom4([4]byte{192, 0, 2, byte(g)}))
-					mine[0].leave()
+					mine[0].move(&net.TCPAddr{IP: net.IPv4(192, 0, 2, byte(g))})
+					mine[0].Leave()
 					mine = mine[1:]
 				}
 			}
 			for _, tk := range mine {
-				tk.leave()
+				tk.Leave()
 			}
 		})
 	}
 	wg.Wait()
-	if a.n != 0 || len(a.clients) != 0 || len(a.most) != 0 || testutil.ToFloat64(connections.WithLabelValues(a.server().Addr)) != 0 {
+	if a.n != 0 || len(a.clients) != 0 || len(a.most) != 0 || testutil.ToFloat64(connections.WithLabelValues(a.service().Label)) != 0 {
 		t.Errorf("%d connections of %d clients are left", a.n, len(a.clients))
 	}
 }
 
 func BenchmarkAdmission(b *testing.B) {
-	s := &Server{Addr: "dns://bench"}
-	s.limits = limits{connections: 16384, bits4: 32, bits6: 56}
-	a, p := newAdmission(seatOf(s)), new(party)
+	s := &service.Service{Label: "dns://bench", Limits: service.Limits{Connections: 16384, Bits4: 32, Bits6: 56}}
+	a, p := NewAdmission(coretest.SeatOf(s)), new(party)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p.evicted = p.evicted[:0]
-		a.enter(netip.AddrFrom4([4]byte{192, 0, byte(i >> 4), byte(i)}), &guest{"x", int64(i), false, p}, 0)
+		a.Enter(netip.AddrFrom4([4]byte{192, 0, byte(i >> 4), byte(i)}), &guest{"x", int64(i), false, p}, 0)
 	}
 }

@@ -20,7 +20,7 @@ func TestQuiesce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer early.Close()
-	quiesce(l)
+	Quiesce(l)
 	if late, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond); err == nil {
 		late.Close()
 		t.Error("a client that came afterwards was let in")

@@ -168,3 +168,32 @@ func (h *Lane) detour(label string, w *wire.Reply, q *wire.Query) (out wire.Outc
 	}
 	return 0, false
 }
+
+// Who answers with the client's address: in the message lane if the name begins with "u", where it may wait if with "b",
+// else in the wire lane.
+type Who struct{}
+
+// Name and ServeDNS implement plugin.Handler, WireSelf says that its wire lane is its own.
+func (Who) Name() string               { return "who" }
+func (h Who) WireSelf() plugin.Handler { return h }
+func (Who) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}
+	m.Answer = []dns.RR{&dns.A{Hdr: header, A: wire.AddrOf(w.RemoteAddr()).AsSlice()}}
+	return 0, w.WriteMsg(m)
+}
+
+// ServeWire implements plugin.WireHandler.
+func (Who) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	switch wire.FirstLabel(q.Lower())[0] {
+	case 'u':
+		return wire.Unpack
+	case 'b':
+		if !q.MayBlock() {
+			return wire.Block
+		}
+	}
+	w.Begin(q)
+	w.Addr(wire.Answer, q.Name(), 60, q.Client.Addr())
+	return wire.Done
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/response"
 
@@ -53,7 +54,7 @@ func TestMaxAge(t *testing.T) {
 		}
 		kind, _ := response.Typify(m, now)
 		want := int(dnsutil.MinimalTTL(m, kind).Seconds())
-		got := maxAge(packed(t, m), now)
+		got := maxAge(coretest.Packed(t, m), now)
 		if got != want {
 			t.Fatalf("got %d, want %d for\n%v", got, want, m)
 		}
@@ -65,7 +66,7 @@ func TestMaxAge(t *testing.T) {
 }
 
 func FuzzMaxAge(f *testing.F) {
-	f.Add(packed(f, query("example.org.")))
+	f.Add(coretest.Packed(f, coretest.Query("example.org.")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if n := maxAge(b, time.Now()); n < 0 || n > mostAge {
 			t.Fatalf("%x: %d", b, n)
@@ -74,10 +75,10 @@ func FuzzMaxAge(f *testing.F) {
 }
 
 func BenchmarkMaxAge(b *testing.B) {
-	m := query("www.example.org.")
+	m := coretest.Query("www.example.org.")
 	rr, _ := dns.NewRR("www.example.org. 300 IN A 192.0.2.1")
 	m.Answer = []dns.RR{rr, rr, rr}
-	p, now := packed(b, m), time.Now()
+	p, now := coretest.Packed(b, m), time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
 		maxAge(p, now)

@@ -111,7 +111,7 @@ func (c *Conn) appendData(b []byte, st *stream, body []byte) (out, rest []byte) 
 func appendResponse(b []byte, id uint32, a Response) []byte {
 	begin := len(b)
 	flags := http2.FlagHeadersEndHeaders
-	if a.NoBody {
+	if a.NoBody || len(a.Body) == 0 { // no DATA frame ends the stream
 		flags |= http2.FlagHeadersEndStream
 	}
 	b = appendFrameHead(b, 0, http2.FrameHeaders, flags, id)

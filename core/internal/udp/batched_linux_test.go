@@ -2,45 +2,29 @@ package udp
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
-	"github.com/pires/go-proxyproto"
 	"golang.org/x/sys/unix"
 
+	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/test/clients"
 )
-
-// serveOn serves h on a socket that is given.
-func serveOn(t *testing.T, network, addr string, s *Server) string {
-	t.Helper()
-	p, err := net.ListenPacket(network, addr)
-	if err != nil {
-		t.Skipf("no %s here: %v", network, err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { s.ServePacket(p) })
-	t.Cleanup(func() { s.Stop(); wg.Wait() })
-	return p.LocalAddr().String()
-}
 
 // Replies leave from the address that was asked, on sockets bound to all addresses of one family or both, and in both
 // lanes.
 func TestReplySource(t *testing.T) {
 	for _, bind := range []struct{ network, addr string }{{"udp4", "0.0.0.0:0"}, {"udp", "[::]:0"}, {"udp6", "[::]:0"}, {"udp4", "127.0.0.3:0"}} {
-		s, err := NewServer("dns://:0", []*Config{block1(".", new(laneHandler))})
+		p, err := net.ListenPacket(bind.network, bind.addr)
 		if err != nil {
-			t.Fatal(err)
+			t.Skipf("no %s here: %v", bind.network, err)
 		}
-		_, port, _ := net.SplitHostPort(serveOn(t, bind.network, bind.addr, s))
+		s := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), p, Options{})
+		_, port, _ := net.SplitHostPort(s.addr)
 		for _, to := range []string{"127.0.0.3", "127.0.0.1", "::1"} {
 			switch {
 			case bind.network == "udp4" && to == "::1", bind.network == "udp6" && to != "::1", strings.HasPrefix(bind.addr, "127") && to != "127.0.0.3":
@@ -48,7 +32,7 @@ func TestReplySource(t *testing.T) {
 			}
 			// A connected socket hears of no other address.
 			for _, name := range []string{"local.", "block.", "unpack."} {
-				r := ask(t, "udp", net.JoinHostPort(to, port), name, func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA })
+				r := ask(t, net.JoinHostPort(to, port), name, func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA })
 				if len(r.Answer) != 1 {
 					t.Errorf("%v, to %s: %v", bind, to, r)
 					continue
@@ -64,125 +48,17 @@ func TestReplySource(t *testing.T) {
 // Queries of all lengths are read whole.
 func TestLongQueries(t *testing.T) {
 	got := make(chan int, 1)
-	h := handler{"length", func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	s := serving(t, coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		got <- len(r.IsEdns0().Option[0].(*dns.EDNS0_PADDING).Padding)
 		return 0, w.WriteMsg(new(dns.Msg).SetReply(r))
-	}}
-	_, udp, _ := running(t, block1(".", h))
+	}), Options{})
 	for _, n := range []int{0, querySpace - 32, querySpace - 28, querySpace, 1500, 9000, 65000} {
-		ask(t, "udp", udp, ".", func(m *dns.Msg) {
+		ask(t, s.addr, ".", func(m *dns.Msg) {
 			m.SetEdns0(4096, false)
 			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_PADDING{Padding: make([]byte, n)}}
 		})
 		if length := <-got; length != n {
 			t.Errorf("padding of %d octets, want %d", length, n)
-		}
-	}
-}
-
-func socketsAt(t *testing.T, port string) int {
-	t.Helper()
-	text, err := os.ReadFile("/proc/net/udp")
-	if err != nil {
-		t.Skip("the list of sockets cannot be read here")
-	}
-	var p int
-	fmt.Sscan(port, &p)
-	inodes := map[string]bool{} // the list may tell one twice
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); strings.HasSuffix(f[1], fmt.Sprintf(":%04X", p)) && f[2] == "00000000:0000" {
-			inodes[f[9]] = true
-		}
-	}
-	return len(inodes)
-}
-
-// The sockets of an address pass from one server to the next, and all are closed with the last.
-func TestSocketsPassOn(t *testing.T) {
-	for _, consolidate = range []bool{true, false} {
-		t.Run(fmt.Sprintf("consolidate %v", consolidate), socketsPassOn)
-	}
-	consolidate = true
-}
-
-func socketsPassOn(t *testing.T) {
-	if runtime.GOMAXPROCS(0) < 2 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	}
-	first, err := NewServer("dns://127.0.0.1:0", []*Config{block1(".", new(laneHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := first.ListenPacket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := p.LocalAddr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	var wg sync.WaitGroup
-	wg.Go(func() { first.ServePacket(p) })
-	eventually(t, "all sockets are open", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
-
-	// One client for each few queries, so that all sockets get some, unless one loop serves all.
-	stop := make(chan struct{})
-	var lost, asked int
-	var clients sync.WaitGroup
-	clients.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			c := &dns.Client{Timeout: time.Second}
-			asked++
-			if _, _, err := c.Exchange(new(dns.Msg).SetQuestion("www.", dns.TypeA), addr); err != nil {
-				lost++
-			}
-		}
-	})
-	server := first
-	for range 20 {
-		next, err := NewServer("dns://127.0.0.1:0", []*Config{block1(".", new(laneHandler))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		handed := duplicate(p.(*net.UDPConn)) // as caddy hands it over
-		wg.Go(func() { next.ServePacket(handed) })
-		eventually(t, "the next server serves", func() bool { return len(next.atWork()) == 1 })
-		if err := server.Stop(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "there are as many sockets as before", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
-		server, p = next, handed
-	}
-	close(stop)
-	clients.Wait()
-	if lost > 0 || asked < 20 {
-		t.Errorf("%d of %d queries were lost", lost, asked)
-	}
-	server.Stop()
-	wg.Wait()
-	eventually(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
-}
-
-func (s *Server) atWork() []stopper {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
-
-// TestProxyIsBatched has a listener with the PROXY protocol read its packets in batches, as others.
-func TestProxyIsBatched(t *testing.T) {
-	cfg := blockFor(t, "dns", who{})
-	cfg.ProxyProtoConnPolicy = policyOf(proxyproto.USE)
-	s := serving(t, cfg)
-	eventually(t, "both transports serve", func() bool { return len(s.base().atWork()) == 2 })
-	for _, running := range s.base().atWork() {
-		if u, ok := running.(*Transport); ok {
-			if _, ok := u.sockets[0].(*batchedSocket); !ok || u.proxy == nil || len(u.sockets) != runtime.GOMAXPROCS(0) {
-				t.Errorf("%d sockets of %T, proxy %v", len(u.sockets), u.sockets[0], u.proxy)
-			}
 		}
 	}
 }
@@ -198,7 +74,7 @@ func TestStackRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sock.shed(&Server{Addr: freshAddr(t)})
+		sock.shed(shedding(t))
 		_, port, _ := net.SplitHostPort(p.LocalAddr().String())
 		var conns []net.Conn
 		for i := range 3 {
@@ -246,7 +122,7 @@ func TestStackOneClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sock.close()
-	sock.shed(&Server{Addr: freshAddr(t)})
+	sock.shed(shedding(t))
 	c, err := net.Dial("udp", p.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -264,11 +140,11 @@ func TestStackOneClient(t *testing.T) {
 	for i := range got {
 		sock.answer(i, append(sock.space(), want[sock.packet(i)[0]]...))
 	}
-	if e := sock.out.Send(^uintptr(0)); e != unix.EBADF || sock.out.Number(0) != len(want)-1 {
-		t.Errorf("%v; reply %d is the first", e, sock.out.Number(0))
+	if e := sock.out.Send(^uintptr(0)); e != unix.EBADF || sock.out.Sent() != 0 {
+		t.Errorf("%v; %d are sent", e, sock.out.Sent())
 	}
 	sock.out.Skip() // as if the first one went
-	want = want[:len(want)-1]
+	want = want[1:]
 	sock.stackRest()
 	sock.out.Clear()
 	var all []string

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 )
@@ -19,6 +24,7 @@ import (
 type caller struct {
 	loops   atomic.Int64 // calls by goroutines that lead a loop
 	workers atomic.Int64
+	packed  []byte        // the reply of quick
 	held    chan struct{} // what queries of hold wait for
 	late    sync.WaitGroup
 	changed atomic.Int64 // queries and writers of late that did not stay what they were
@@ -29,6 +35,10 @@ const nap = 300 * time.Millisecond
 func (h *caller) Name() string { return "caller" }
 
 func (h *caller) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if strings.HasPrefix(r.Question[0].Name, "quick.") { // does not even look who calls
+		w.Write(h.packed)
+		return 0, nil
+	}
 	if onLoop() {
 		h.loops.Add(1)
 	} else {
@@ -78,7 +88,7 @@ func onLoop() bool {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "(*udpLoop).call") {
+		if strings.HasSuffix(f.Function, "(*Lead).Call") {
 			return true
 		}
 		if !more {
@@ -87,18 +97,37 @@ func onLoop() bool {
 	}
 }
 
-// runningInline is running for a server whose handlers have been quick for long, with a client.
-func runningInline(t *testing.T, cfg *Config) (s *Server, c *dns.Conn) {
+// takeOverAfter is how long a call may hold its loop up, as package exec has it; inlineAfter, how many quick calls open it.
+const (
+	takeOverAfter = 5 * time.Millisecond
+	inlineAfter   = 4096
+)
+
+// open has the handlers of u called inline, as if they had been quick for long.
+func open(u *served) {
+	for !u.inline.Open() {
+		u.inline.Took(0)
+	}
+}
+
+// servingInline is serving where handlers have been quick for long, with a client.
+func servingInline(t *testing.T, h plugin.Handler) (s *served, c *dns.Conn) {
 	t.Helper()
-	s, udp, _ := running(t, cfg)
-	s.inline.quick.Store(inlineAfter)
-	c, err := dns.Dial("udp", udp)
+	s = serving(t, h, Options{})
+	open(s)
+	return s, connected(t, s)
+}
+
+// connected is a client of s.
+func connected(t *testing.T, s *served) *dns.Conn {
+	t.Helper()
+	c, err := dns.Dial("udp", s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(10 * time.Second))
-	return s, c
+	c.SetDeadline(time.Now().Add(clients.AskTime))
+	return c
 }
 
 // send sends one query for each label, with its number as the id.
@@ -123,9 +152,9 @@ func TestHandlersAreOdd(t *testing.T) {
 
 func handlerIsOdd(t *testing.T, odd string, onLoops bool) {
 	h := new(caller)
-	s, c := runningInline(t, block1(".", h))
+	s, c := servingInline(t, h)
 	if !onLoops {
-		s.inline.quick.Store(0)
+		s.inline.Close()
 	}
 	labels := make([]string, 32)
 	for i := range labels {
@@ -134,7 +163,7 @@ func handlerIsOdd(t *testing.T, odd string, onLoops bool) {
 	labels[3] = odd
 	for round := range 2 {
 		if onLoops {
-			s.inline.quick.Store(inlineAfter)
+			open(s)
 		}
 		began := time.Now()
 		send(t, c, labels...)
@@ -168,29 +197,37 @@ func handlerIsOdd(t *testing.T, odd string, onLoops bool) {
 		t.Errorf("%d changed", n)
 	}
 	switch n := h.loops.Load(); {
-	case !onLoops && n > 0, onLoops && n < 8: // what comes after one that was not quick workers call
+	case !onLoops && n > 0, onLoops && n < 2: // the first of each round; what comes after one that was not quick workers call
 		t.Errorf("%d calls on loops, %d on workers", n, h.workers.Load())
 	}
-	if err := s.Stop(); err != nil {
+	if err := s.end(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "none counts as waiting", func() bool {
-		w := waiting()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.n == len(w.idle)
-	})
+	coretest.Eventually(t, "none counts as waiting", nobodyWaits)
+}
+
+// nobodyWaits reports whether no place is taken of those for queries that may wait.
+func nobodyWaits() bool {
+	exec.SetWaiting(1)
+	defer exec.SetWaiting(memory.Waiting(memory.Limit()))
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if !exec.Enter(over) {
+		return false
+	}
+	exec.Leave()
+	return true
 }
 
 // A server that is stopped waits for handlers that its loops have called.
 func TestStopWaitsForHandlersOnLoops(t *testing.T) {
 	h := &caller{held: make(chan struct{})}
-	s, c := runningInline(t, block1(".", h))
+	s, c := servingInline(t, h)
 	send(t, c, "hold", "www")
 	if r, err := c.ReadMsg(); err != nil || r.Id != 1 {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	ended := stopping(t, s)
+	ended := coretest.Stopping(t, s.end)
 	close(h.held)
 	if r, err := c.ReadMsg(); err != nil || r.Id != 0 {
 		t.Errorf("got %v, %v", r, err)
@@ -204,7 +241,7 @@ func TestStopWaitsForHandlersOnLoops(t *testing.T) {
 // What a handler writes before it waits is sent.
 func TestRepliesOfHandlersThatGoOn(t *testing.T) {
 	h := &caller{held: make(chan struct{})}
-	_, c := runningInline(t, block1(".", h))
+	_, c := servingInline(t, h)
 	send(t, c, "two", "www", "two")
 	for range 3 {
 		if _, err := c.ReadMsg(); err != nil {
@@ -223,8 +260,8 @@ func TestRepliesOfHandlersThatGoOn(t *testing.T) {
 }
 
 // keepInline has handlers called inline, whatever they do.
-func keepInline(s *Server) (stop func()) {
-	s.inline.quick.Store(inlineAfter)
+func keepInline(s *served) (stop func()) {
+	open(s)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -233,7 +270,7 @@ func keepInline(s *Server) (stop func()) {
 			case <-done:
 				return
 			case <-time.After(takeOverAfter / 50):
-				s.inline.quick.Store(inlineAfter)
+				open(s)
 			}
 		}
 	})
@@ -243,17 +280,12 @@ func keepInline(s *Server) (stop func()) {
 // Loops whose leaders change all the time lose nothing, and mix nothing up.
 func TestLeadersChange(t *testing.T) {
 	h := new(caller)
-	s, udp, _ := running(t, block1(".", h))
+	s := serving(t, h, Options{})
 	defer keepInline(s)()
-	const clients, batches, each = 8, 30, 16
+	const askers, batches, each = 8, 30, 16
 	var wg sync.WaitGroup
-	for range clients {
-		c, err := dns.Dial("udp", udp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+	for range askers {
+		c := connected(t, s)
 		wg.Go(func() {
 			for range batches {
 				labels := make([]string, each)
@@ -284,68 +316,74 @@ func TestLeadersChange(t *testing.T) {
 	if n := h.changed.Load(); n > 0 {
 		t.Errorf("%d changed", n)
 	}
-	if n := h.loops.Load(); n < clients*batches {
+	if n := h.loops.Load(); n < askers*batches {
 		t.Errorf("only %d calls on loops, %d on workers", n, h.workers.Load())
 	}
 }
 
-// Where handlers turn out to be quick, loops call them; a slow one has workers call them until it is long ago.
+// Where handlers turn out to be quick, loops call them; one that is taken over has workers call them again.
 func TestInlineOpensAndCloses(t *testing.T) {
-	was := quickCall
-	t.Cleanup(func() { quickCall = was }) // after the server has ended
-	quickCall = time.Second               // a busy machine, or the race detector, makes all slow
-	h := new(caller)
-	s, udp, _ := running(t, block1(".", h))
-	c, err := dns.Dial("udp", udp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ask := func(times int, labels ...string) {
+	h := &caller{packed: coretest.Packed(t, coretest.Query("quick.x0."))}
+	s := serving(t, h, Options{})
+	c := connected(t, s)
+	asked := func(labels ...string) {
 		t.Helper()
-		for range times {
-			c.SetDeadline(time.Now().Add(20 * time.Second))
-			send(t, c, labels...)
-			for range labels {
-				if _, err := c.ReadMsg(); err != nil {
-					t.Fatal(err)
-				}
+		c.SetDeadline(time.Now().Add(clients.AskTime))
+		send(t, c, labels...)
+		for range labels {
+			if _, err := c.ReadMsg(); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
-	many := slices.Repeat([]string{"www"}, 16)
-	ask(inlineAfter/16-1, many...)
-	if n := h.loops.Load(); n > 0 {
-		t.Errorf("loops called %d times already", n)
+	asked("www", "www")
+	if n := h.loops.Load(); n > 0 || h.workers.Load() != 2 {
+		t.Errorf("loops called %d times already, workers %d times", n, h.workers.Load())
 	}
-	ask(2, many...)
-	h.workers.Store(0)
-	ask(4, many...)
-	if n := h.workers.Load(); n > 0 || h.loops.Load() < 64 {
-		t.Errorf("loops called %d times, workers %d times", h.loops.Load(), n)
-	}
-	s.inline.took(2 * time.Second)
+	// One that workers have called quickly counts. On a busy machine few are quick.
+	coretest.Eventually(t, "a quick call opens it", func() bool {
+		s.inline.Close()
+		for range inlineAfter - 1 {
+			s.inline.Took(0)
+		}
+		if s.inline.Open() {
+			t.Fatal("it is open already")
+		}
+		asked("quick")
+		return s.inline.Open()
+	})
 	h.loops.Store(0)
-	ask(inlineAfter/16-1, many...)
-	if n := h.loops.Load(); n > 0 {
-		t.Errorf("loops called %d times after a slow call", n)
+	h.workers.Store(0)
+	for range 4 {
+		open(s)
+		asked("www")
 	}
-	s.inline.quick.Store(inlineAfter)
-	ask(1, "nap")
-	if n := h.loops.Load(); n != 1 || s.inline.open() {
+	if h.loops.Load() != 4 || h.workers.Load() != 0 {
+		t.Errorf("loops called %d times, workers %d times", h.loops.Load(), h.workers.Load())
+	}
+	open(s)
+	h.loops.Store(0)
+	asked("nap")
+	if n := h.loops.Load(); n != 1 || s.inline.Open() {
 		t.Errorf("loops called %d times, and go on after one that was taken over", n)
+	}
+	asked("www")
+	if n := h.workers.Load(); n != 1 {
+		t.Errorf("workers called %d times after that", n)
 	}
 }
 
 // The flag -dns.inline=false leaves all to workers.
 func TestInlineIsForbidden(t *testing.T) {
-	allowInline = false
-	defer func() { allowInline = true }()
-	var i inline
+	exec.AllowInline = false
+	t.Cleanup(func() { exec.AllowInline = true }) // after the server has ended
+	h := new(caller)
+	s := serving(t, h, Options{})
 	for range 2 * inlineAfter {
-		i.took(0)
+		s.inline.Took(0)
 	}
-	if i.open() {
-		t.Error("it is open")
+	ask(t, s.addr, "www.", nil)
+	if s.inline.Open() || h.loops.Load() > 0 || h.workers.Load() != 1 {
+		t.Errorf("open %v; loops called %d times", s.inline.Open(), h.loops.Load())
 	}
 }

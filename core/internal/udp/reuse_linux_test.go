@@ -10,17 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/reusegroup"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 )
 
 // laneCounter tells which loops serve. Queries take the processor for as long as takes says.
 type laneCounter struct {
-	laneHandler
+	coretest.Lane
 	takes time.Duration
 
 	mu    sync.Mutex
@@ -38,7 +41,7 @@ func (h *laneCounter) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Quer
 	h.mu.Unlock()
 	for end := time.Now().Add(h.takes); time.Now().Before(end); {
 	}
-	return h.laneHandler.ServeWire(ctx, w, q)
+	return h.Lane.ServeWire(ctx, w, q)
 }
 
 // seen is how many loops have served since the last call.
@@ -57,17 +60,12 @@ func grouped(t *testing.T, h *laneCounter) (addr string, s *reusegroup.Group) {
 		old := runtime.GOMAXPROCS(2)
 		t.Cleanup(func() { runtime.GOMAXPROCS(old) })
 	}
-	server := serving(t, blockFor(t, "dns", h))
-	eventually(t, "both transports serve", func() bool { return len(server.base().atWork()) == 2 })
-	for _, running := range server.base().atWork() {
-		if u, ok := running.(*udpTransport); ok {
-			s = u.handed.group
-		}
-	}
+	server := serving(t, h, Options{})
+	s = server.handed.group
 	if s == nil {
 		t.Fatal("there is no group")
 	}
-	return server.udp, s
+	return server.addr, s
 }
 
 // askFromMany asks from so many sockets that, spread, each loop has some.
@@ -79,7 +77,7 @@ func askFromMany(t *testing.T, addr string) {
 func askForLabel(t *testing.T, addr, label string) {
 	t.Helper()
 	for i := range max(64, 24*runtime.GOMAXPROCS(0)) {
-		c := &dns.Client{Timeout: 2 * time.Second}
+		c := &dns.Client{Timeout: clients.AskTime}
 		if _, _, err := c.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("%s.x%d.", label, i), dns.TypeA), addr); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +99,7 @@ func TestOneLoopServesWhatItCan(t *testing.T) {
 	if n := h.seen(); n != runtime.GOMAXPROCS(0) {
 		t.Errorf("%d loops serve, spread", n)
 	}
-	eventually(t, "it is consolidated again", func() bool {
+	coretest.Eventually(t, "it is consolidated again", func() bool {
 		time.Sleep(10 * time.Millisecond)
 		askFromMany(t, addr)
 		return s.Consolidated()
@@ -115,10 +113,10 @@ func TestOneLoopServesWhatItCan(t *testing.T) {
 
 // Queries that go to workers are not consolidated; those that wait for exchanges are.
 func TestWorkersAreFedByAll(t *testing.T) {
-	allowInline = false
-	t.Cleanup(func() { allowInline = true }) // after the server has ended
-	h := &laneCounter{laneHandler: laneHandler{held: make(chan struct{})}}
-	close(h.held)
+	exec.AllowInline = false
+	t.Cleanup(func() { exec.AllowInline = true }) // after the server has ended
+	h := &laneCounter{Lane: coretest.Lane{Held: make(chan struct{})}}
+	close(h.Held)
 	addr, s := grouped(t, h)
 	const rounds = 4
 	for _, label := range []string{"www", "hold"} {
@@ -130,7 +128,7 @@ func TestWorkersAreFedByAll(t *testing.T) {
 		}
 	}
 	for _, label := range []string{"unpack", "block"} {
-		eventually(t, "it is spread by "+label, func() bool {
+		coretest.Eventually(t, "it is spread by "+label, func() bool {
 			askForLabel(t, addr, label)
 			return !s.Consolidated()
 		})
@@ -139,7 +137,7 @@ func TestWorkersAreFedByAll(t *testing.T) {
 				t.Fatalf("consolidated again, although queries for %s go to workers", label)
 			}
 		}
-		eventually(t, "it is consolidated again", func() bool {
+		coretest.Eventually(t, "it is consolidated again", func() bool {
 			askFromMany(t, addr)
 			return s.Consolidated()
 		})
@@ -150,10 +148,10 @@ func TestWorkersAreFedByAll(t *testing.T) {
 func TestTooMuchForOneLoop(t *testing.T) {
 	h := &laneCounter{takes: 500 * time.Microsecond}
 	addr, s := grouped(t, h)
-	const clients, each = 16, 10
+	const askers, each = 16, 10
 	enough := make(chan struct{})
 	var wg sync.WaitGroup
-	for i := range clients {
+	for i := range askers {
 		wg.Go(func() {
 			c, err := dns.Dial("udp", addr)
 			if err != nil {
@@ -167,7 +165,7 @@ func TestTooMuchForOneLoop(t *testing.T) {
 					return
 				default:
 				}
-				c.SetDeadline(time.Now().Add(5 * time.Second))
+				c.SetDeadline(time.Now().Add(clients.AskTime))
 				for j := range each {
 					m := new(dns.Msg).SetQuestion(fmt.Sprintf("www.x%d.", i), dns.TypeA)
 					m.Id = uint16(round*each + j)
@@ -187,9 +185,9 @@ func TestTooMuchForOneLoop(t *testing.T) {
 	}
 	defer wg.Wait()
 	defer close(enough)
-	eventually(t, "it is spread", func() bool { return !s.Consolidated() })
+	coretest.Eventually(t, "it is spread", func() bool { return !s.Consolidated() })
 	h.seen()
-	eventually(t, "others serve, too", func() bool {
+	coretest.Eventually(t, "others serve, too", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.lanes) > 1
@@ -207,11 +205,11 @@ func TestNotConsolidated(t *testing.T) {
 		t.Error("a socket that has no group is consolidated")
 	}
 
-	consolidate = false
-	defer func() { consolidate = true }()
+	Consolidate = false
+	defer func() { Consolidate = true }()
 	h := new(laneCounter)
-	server := serving(t, blockFor(t, "dns", h))
-	askFromMany(t, server.udp)
+	server := serving(t, h, Options{})
+	askFromMany(t, server.addr)
 	if n := h.seen(); n != runtime.GOMAXPROCS(0) {
 		t.Errorf("%d loops serve", n)
 	}
@@ -220,13 +218,13 @@ func TestNotConsolidated(t *testing.T) {
 // When the last server of this process has gone, those of others at its address are not steered.
 func TestOthersGoOnSpread(t *testing.T) {
 	h := new(laneCounter)
-	server := serving(t, blockFor(t, "dns", h))
-	askFromMany(t, server.udp)
+	server := serving(t, h, Options{})
+	askFromMany(t, server.addr)
 	var got [2]atomic.Int64
 	var wg sync.WaitGroup
 	var conns []net.PacketConn
 	for i := range got {
-		c, err := reuseport.ListenPacket("udp", server.udp)
+		c, err := reuseport.ListenPacket("udp", server.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,17 +239,16 @@ func TestOthersGoOnSpread(t *testing.T) {
 			}
 		})
 	}
-	server.base().Stop()
-	server.wait()
+	server.end()
 	for range 64 {
-		c, err := net.Dial("udp", server.udp)
+		c, err := net.Dial("udp", server.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Write([]byte("x"))
 		c.Close()
 	}
-	eventually(t, "all have come", func() bool { return got[0].Load()+got[1].Load() == 64 })
+	coretest.Eventually(t, "all have come", func() bool { return got[0].Load()+got[1].Load() == 64 })
 	for _, c := range conns {
 		c.Close()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// listening is a client's socket and an sendQueue of a server's, bound to an address.
+// listening is a client's socket and a sendQueue of a server's, bound to an address.
 func listening(t *testing.T, bound string) (client *net.UDPConn, to netip.AddrPort, box *sendQueue, is4 bool) {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", bound)
@@ -58,7 +58,7 @@ func got(t *testing.T, client *net.UDPConn, n int) (all []string) {
 	return all
 }
 
-func TestOutboxSendsWithTheBatch(t *testing.T) {
+func TestSendQueueSendsWithTheBatch(t *testing.T) {
 	for _, bound := range []string{"127.0.0.1:0", "[::]:0", "[::1]:0"} {
 		client, to, box, is4 := listening(t, bound)
 		lane := wire.NewLane()
@@ -66,7 +66,7 @@ func TestOutboxSendsWithTheBatch(t *testing.T) {
 		var want []string
 		for i := range 3*batchSize + 5 { // more than go out at once
 			b := fmt.Sprintf("%03d", i)
-			box.post([]byte(b), nil, to, is4, lane)
+			box.queue([]byte(b), nil, to, is4, lane)
 			want = append(want, b)
 		}
 		lane.Done(0)
@@ -78,14 +78,14 @@ func TestOutboxSendsWithTheBatch(t *testing.T) {
 	}
 }
 
-func TestOutboxOfWorkers(t *testing.T) {
+func TestSendQueueOfWorkers(t *testing.T) {
 	client, to, box, is4 := listening(t, "127.0.0.1:0")
 	var all sync.WaitGroup
 	var want []string
 	for i := range 200 {
 		b := fmt.Sprintf("%03d", i)
 		want = append(want, b)
-		all.Go(func() { box.post([]byte(b), nil, to, is4, nil) })
+		all.Go(func() { box.queue([]byte(b), nil, to, is4, nil) })
 	}
 	all.Wait()
 	if all := got(t, client, len(want)); !slices.Equal(all, want) {
@@ -94,7 +94,7 @@ func TestOutboxOfWorkers(t *testing.T) {
 }
 
 // What was put in goes out before the socket is closed.
-func TestOutboxIsEmptiedAtTheEnd(t *testing.T) {
+func TestSendQueueIsEmptiedAtTheEnd(t *testing.T) {
 	client, to, _, _ := listening(t, "127.0.0.1:0")
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +104,7 @@ func TestOutboxIsEmptiedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sock.sendQueue.put([]byte("late"), nil, to, sock.is4)
+	sock.sendQueue.add([]byte("late"), nil, to, sock.is4)
 	sock.close()
 	if all := got(t, client, 1); all[0] != "late" {
 		t.Errorf("got %q", all)
@@ -114,7 +114,7 @@ func TestOutboxIsEmptiedAtTheEnd(t *testing.T) {
 	}
 }
 
-func BenchmarkOutbox(b *testing.B) {
+func BenchmarkSendQueue(b *testing.B) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -138,7 +138,7 @@ func BenchmarkOutbox(b *testing.B) {
 		for b.Loop() {
 			lane.Enter()
 			for range batchSize {
-				back.post(reply, lane)
+				back.queue(reply, lane)
 			}
 			lane.Leave()
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -38,7 +39,7 @@ func (w *watched) Orphaned() { w.orphaned.Add(1) }
 
 // watchHandler has the lane of each query read a descriptor that is made for it, and answers.
 type watchHandler struct {
-	laneHandler
+	coretest.Lane
 	t       *testing.T
 	mu      sync.Mutex
 	all     []*watched
@@ -61,7 +62,7 @@ func (h *watchHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Que
 	h.all, h.writers = append(h.all, d), append(h.writers, pipe[1])
 	h.mu.Unlock()
 	h.t.Cleanup(func() { unix.Close(pipe[0]); unix.Close(pipe[1]) })
-	return h.laneHandler.ServeWire(ctx, w, q)
+	return h.Lane.ServeWire(ctx, w, q)
 }
 
 // arrives has something come on the i-th descriptor, and reports whether it was read in its lane, and soon.
@@ -79,9 +80,9 @@ func (h *watchHandler) arrives(i int) bool {
 // A loop reads what its lane watches while it waits, between its own queries, and after other descriptors have gone.
 func TestLoopReadsOthers(t *testing.T) {
 	h := &watchHandler{t: t}
-	_, udp, _ := running(t, block1(".", h))
+	s := serving(t, h, Options{})
 	for range 3 {
-		ask(t, "udp", udp, "local.", nil)
+		ask(t, s.addr, "local.", nil)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +113,7 @@ func TestLoopReadsOthers(t *testing.T) {
 		}
 	}
 	h.mu.Unlock()
-	ask(t, "udp", udp, "local.", nil) // and it can begin anew
+	ask(t, s.addr, "local.", nil) // and it can begin anew
 	h.mu.Lock()
 	if i := len(h.all) - 1; !h.arrives(i) {
 		t.Error("was read elsewhere")
@@ -135,14 +136,14 @@ func TestLoopEndsWithOthers(t *testing.T) {
 
 func loopEndsWithOthers(t *testing.T) (took time.Duration) {
 	h := &watchHandler{t: t}
-	s, udp, _ := running(t, block1(".", h))
-	ask(t, "udp", udp, "local.", nil)
-	ask(t, "udp", udp, "local.", nil)
+	s := serving(t, h, Options{})
+	ask(t, s.addr, "local.", nil)
+	ask(t, s.addr, "local.", nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all[0].lane.Watcher().Unwatch(h.all[0].index)
 	began := time.Now()
-	if err := s.Stop(); err != nil {
+	if err := s.end(); err != nil {
 		t.Error(err)
 	}
 	took = time.Since(began)
@@ -159,29 +160,24 @@ func loopEndsWithOthers(t *testing.T) (took time.Duration) {
 // Who closes a socket that was given to be served ends the serving, also if other descriptors are read with it.
 func TestSocketIsClosedUnderLoop(t *testing.T) {
 	h := &watchHandler{t: t}
-	cfg := block1(".", h)
-	cfg.NumSockets = 2 // so that there is but the one that is given
-	s, err := NewServer("dns://127.0.0.1:0", []*Config{cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
 	p, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	u := New(coretest.Service(t, coretest.Label(t), h), p, Options{One: true}) // so that there is but the one that is given
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.ServePacket(p)
+		u.Serve()
 	}()
-	ask(t, "udp", p.LocalAddr().String(), "local.", nil)
+	ask(t, p.LocalAddr().String(), "local.", nil)
 	p.Close()
 	select {
 	case <-ended:
 	case <-time.After(3 * closedCheck):
 		t.Error("goes on")
 	}
-	s.Stop()
+	u.Stop(t.Context())
 	if n := h.all[0].orphaned.Load(); n != 1 {
 		t.Errorf("told %d times that the loop has ended", n)
 	}

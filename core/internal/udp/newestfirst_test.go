@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
@@ -35,21 +38,20 @@ func (s *slowSocket) all() string {
 	return fmt.Sprint(s.sent)
 }
 
-// freshAddr is an address of no other server, so that what is counted for it begins at 0 in each run of a test.
-func freshAddr(t *testing.T) string {
-	return fmt.Sprintf("dns://%s:%d", t.Name(), freshAddrs.Add(1))
+// shedding is a Transport that sheds, without sockets.
+func shedding(t *testing.T) *Transport {
+	s := &service.Service{Label: coretest.Label(t)}
+	return &Transport{service: s, Options: Options{Shed: true, Saturated: new(atomic.Int32)}}
 }
 
-var freshAddrs atomic.Int32
-
-func shedCount(s *Server, reason string) int {
-	return int(testutil.ToFloat64(shedDropped.WithLabelValues(s.Addr, reason)))
+func shedCount(u *Transport, reason string) int {
+	return int(testutil.ToFloat64(shedDropped.WithLabelValues(u.service.Label, reason)))
 }
 
-func TestReplyStack(t *testing.T) {
-	server := &Server{Addr: freshAddr(t)}
+func TestNewestFirst(t *testing.T) {
+	u := shedding(t)
 	socket := &slowSocket{take: make(chan error)}
-	r := newReplyStack(server, 3, socket.write)
+	r := newNewestFirst(u.service.Label, u.Saturated, 3, socket.write)
 	push := func(i int) {
 		r.push(fmt.Appendf(nil, "b%d", i), fmt.Appendf(nil, "c%d", i), netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i)))
 	}
@@ -58,21 +60,21 @@ func TestReplyStack(t *testing.T) {
 	for i := 1; i <= 2; i++ {
 		push(i)
 	}
-	if server.Shed() || server.fullStacks.Load() != 0 {
+	if u.Saturated.Load() != 0 {
 		t.Error("full too early")
 	}
 	push(3)
-	if !server.Shed() || shedCount(server, "query") != 1 {
-		t.Errorf("not full; %d queries counted", shedCount(server, "query"))
+	if u.Saturated.Load() != 1 {
+		t.Error("not full")
 	}
 	push(4) // the oldest gives way
 	push(5)
-	if shedCount(server, "response") != 2 || server.fullStacks.Load() != 1 {
-		t.Errorf("%d responses counted, %d stacks full", shedCount(server, "response"), server.fullStacks.Load())
+	if shedCount(u, "response") != 2 || u.Saturated.Load() != 1 {
+		t.Errorf("%d responses counted, %d stacks full", shedCount(u, "response"), u.Saturated.Load())
 	}
 	socket.take <- nil
 	eventuallyEmpty(t, r, 2)
-	if server.Shed() {
+	if u.Saturated.Load() != 0 {
 		t.Error("still full")
 	}
 	socket.take <- errors.New("no route")
@@ -85,13 +87,13 @@ func TestReplyStack(t *testing.T) {
 	if got := socket.all(); got != "[b0 c0 0 b4 c4 4 b3 c3 3]" {
 		t.Errorf("sent %s", got)
 	}
-	if n := shedCount(server, "response"); n != 4 { // two were too many, one had an error, one came too late
+	if n := shedCount(u, "response"); n != 4 { // two were too many, one had an error, one came too late
 		t.Errorf("%d responses counted", n)
 	}
 }
 
 // eventuallyEmpty waits until so many replies are left.
-func eventuallyEmpty(t *testing.T, r *replyStack, want int) {
+func eventuallyEmpty(t *testing.T, r *newestFirst, want int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		r.mu.Lock()
@@ -106,10 +108,10 @@ func eventuallyEmpty(t *testing.T, r *replyStack, want int) {
 	}
 }
 
-func TestReplyStackConcurrently(t *testing.T) {
-	server := &Server{Addr: freshAddr(t)}
+func TestNewestFirstConcurrently(t *testing.T) {
+	u := shedding(t)
 	var sent sync.Map
-	r := newReplyStack(server, 16, func(b, _ []byte, _ netip.AddrPort) error {
+	r := newNewestFirst(u.service.Label, u.Saturated, 16, func(b, _ []byte, _ netip.AddrPort) error {
 		sent.Store(string(b), true)
 		return nil
 	})
@@ -126,19 +128,31 @@ func TestReplyStackConcurrently(t *testing.T) {
 	<-r.done
 	n := 0
 	sent.Range(func(any, any) bool { n++; return true })
-	if n+shedCount(server, "response") != 2000 || server.fullStacks.Load() != 0 {
-		t.Errorf("%d sent, %d dropped, %d stacks full", n, shedCount(server, "response"), server.fullStacks.Load())
+	if n+shedCount(u, "response") != 2000 || u.Saturated.Load() != 0 {
+		t.Errorf("%d sent, %d dropped, %d stacks full", n, shedCount(u, "response"), u.Saturated.Load())
 	}
 }
 
 // TestShedServes has a listener with stacks answer as others do, in both lanes.
 func TestShedServes(t *testing.T) {
-	cfg := blockFor(t, "dns", new(laneHandler))
-	cfg.Shed = true
-	s := serving(t, cfg)
+	s := serving(t, new(coretest.Lane), Options{Shed: true})
 	for name, want := range map[string]string{"www.": "NOERROR 192.0.2.1", "unpack.": "NOERROR 192.0.2.3", "block.": "NOERROR 192.0.2.2", "park.": "NOERROR 192.0.2.2"} {
-		if got := describe(ask(t, "udp", s.udp, name, nil)); got != want {
+		if got := coretest.Describe(ask(t, s.addr, name, nil)); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
+	}
+}
+
+// The counters of a listener are there before anything is counted.
+func TestShedFromZero(t *testing.T) {
+	label := coretest.Label(t)
+	before := testutil.CollectAndCount(shedDropped)
+	CountShedFromZero(label)
+	if n := testutil.CollectAndCount(shedDropped) - before; n != 2 {
+		t.Errorf("%d counters", n)
+	}
+	ShedQuery(label)
+	if n := testutil.ToFloat64(shedDropped.WithLabelValues(label, "query")); n != 1 {
+		t.Errorf("counted %v", n)
 	}
 }

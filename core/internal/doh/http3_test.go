@@ -1,0 +1,97 @@
+package doh
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/test/clients"
+)
+
+func TestHTTP3Responses(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane))
+	of.Read = time.Second
+	s, _ := serve3(t, of)
+	c := clients.DialHTTP3(t, s.addr, "")
+	post := func(name string) string { return string(coretest.Packed(t, coretest.Query(name))) }
+	for _, tc := range []struct {
+		method, target, body string
+		status               int
+	}{
+		{"POST", "/dns-query", post("www."), 200},
+		{"POST", "/dns-query", post("unpack."), 200},
+		{"POST", "/dns-query", "x", 400},
+		{"POST", "/dns-query", strings.Repeat("x", 70000), 400},
+		{"POST", "/dns-query", post("drop."), 500},
+		{"GET", "/", "", 404},
+		{"PUT", "/dns-query", "x", 400},
+		{"GET", "/dns-query?" + strings.Repeat("x", 20000), "", 431},
+	} {
+		before := s.responses(tc.status)
+		if got, _ := get(t, c, tc.method, tc.target, tc.body); got.status != tc.status {
+			t.Errorf("%s %.20s: got %+v", tc.method, tc.target, got)
+		}
+		if n := s.responses(tc.status) - before; n != 1 {
+			t.Errorf("%s %.20s: counted %v", tc.method, tc.target, n)
+		}
+	}
+	// A body that does not come costs its stream only.
+	body, _ := io.Pipe()
+	req, err := http.NewRequest("POST", c.URL+"/dns-query", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := c.Client.Do(req); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode != 400 {
+			t.Errorf("got %d", resp.StatusCode)
+		}
+	}
+	if n := coretest.Limited(of, "read_time"); n != 1 {
+		t.Errorf("counted %d", n)
+	}
+	c.Method = "GET"
+	if r, err := c.Ask(coretest.Query("local.")); err != nil || coretest.Describe(r) != "NOERROR 127.0.0.1" || c.Dials() != 1 {
+		t.Errorf("got %v, %v, on connection %d", r, err, c.Dials())
+	}
+}
+
+func TestHTTP3Stops(t *testing.T) {
+	g := coretest.NewGate(t)
+	s, _ := serve3(t, serviceFor(t, g))
+	c := clients.DialHTTP3(t, s.addr, "POST")
+	done := make(chan error)
+	go func() {
+		_, err := c.Ask(coretest.Query("slow."))
+		done <- err
+	}()
+	g.Holds(t, 1)
+	ended := coretest.Stopping(t, s.end)
+	g.Open()
+	ended()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The library is told some things once: with others a server begins anew.
+func TestFitsHTTP(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane))
+	_, h := serve3(t, of)
+	header := HeaderSpace(of.HeaderBytes, leastHeader)
+	if !h.FitsHTTP(header, of.Idle) || h.FitsHTTP(header+1, of.Idle) || h.FitsHTTP(header, of.Idle+1) {
+		t.Error("fits what it should not, or the other way round")
+	}
+}
+
+// What is refused must still be read by the libraries.
+func TestHeaderSpace(t *testing.T) {
+	for _, tc := range [][3]int{{0, 100, 200}, {50, 100, 200}, {101, 100, 202}} {
+		if got := HeaderSpace(tc[0], tc[1]); got != tc[2] {
+			t.Errorf("limit %d: got %d, want %d", tc[0], got, tc[2])
+		}
+	}
+}

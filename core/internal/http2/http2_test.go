@@ -1,0 +1,268 @@
+package http2
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// Clients that do what they must not: the connection ends with the right code.
+func TestConnectionErrors(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	for name, tc := range map[string]struct {
+		do   func(p *coretest.H2)
+		want string
+	}{
+		"even stream":          {func(p *coretest.H2) { p.Open(2, true, getting("/")...) }, "PROTOCOL_ERROR"},
+		"stream 0":             {func(p *coretest.H2) { p.Conn.Write([]byte("\x00\x00\x00\x01\x05\x00\x00\x00\x00")) }, "PROTOCOL_ERROR"},
+		"DATA of no stream":    {func(p *coretest.H2) { p.Framer.WriteData(1, true, nil) }, "PROTOCOL_ERROR"},
+		"WINDOW_UPDATE of 0":   {func(p *coretest.H2) { p.Framer.AllowIllegalWrites = true; p.Framer.WriteWindowUpdate(0, 0) }, "PROTOCOL_ERROR"},
+		"WINDOW_UPDATE early":  {func(p *coretest.H2) { p.Framer.WriteWindowUpdate(7, 1) }, "PROTOCOL_ERROR"},
+		"window too wide":      {func(p *coretest.H2) { p.Framer.WriteWindowUpdate(0, 1<<31-1) }, "FLOW_CONTROL_ERROR"},
+		"bad SETTINGS":         {setting(http2.Setting{ID: http2.SettingEnablePush, Val: 2}), "PROTOCOL_ERROR"},
+		"SETTINGS twice":       {setting(http2.Setting{ID: http2.SettingHeaderTableSize}, http2.Setting{ID: http2.SettingHeaderTableSize}), "PROTOCOL_ERROR"},
+		"many SETTINGS":        {setting(manySettings(101)...), "PROTOCOL_ERROR"},
+		"initial window":       {setting(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}), "FLOW_CONTROL_ERROR"},
+		"PUSH_PROMISE":         {pushPromise, "PROTOCOL_ERROR"},
+		"stray CONTINUATION":   {func(p *coretest.H2) { p.Framer.WriteContinuation(1, true, nil) }, "PROTOCOL_ERROR"},
+		"frame too long":       {func(p *coretest.H2) { p.Framer.WriteData(1, true, make([]byte, 40000)) }, "FRAME_SIZE_ERROR"},
+		"PING of 7 octets":     {rawFrame(http2.FramePing, 0, 0, "1234567"), "FRAME_SIZE_ERROR"},
+		"bad header block":     {rawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, "\xFF"), "COMPRESSION_ERROR"},
+		"cut header block":     {rawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, "\x40\x05a"), "COMPRESSION_ERROR"},
+		"HEADERS broken off":   {brokenOff, "PROTOCOL_ERROR"},
+		"depends on itself":    {dependsOnItself, "PROTOCOL_ERROR"},
+		"too much DATA":        {floodData, "FLOW_CONTROL_ERROR"},
+		"CONTINUATION flood":   {floodContinuation, "ENHANCE_YOUR_CALM"},
+		"PING flood":           {func(p *coretest.H2) { go floodPings(p) }, "ENHANCE_YOUR_CALM"},
+		"header of one string": {longString, "ENHANCE_YOUR_CALM"},
+	} {
+		p := coretest.ConnectH2(t, s.addr)
+		tc.do(p)
+		if got := p.Ended(); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+		p.Conn.Close()
+	}
+	if n := coretest.Limited(s.Service, "control_frames"); n != 3 {
+		t.Errorf("counted %d floods", n)
+	}
+	if n := coretest.Limited(s.Service, "header_bytes"); n != 1 {
+		t.Errorf("counted %d long headers", n)
+	}
+}
+
+func setting(all ...http2.Setting) func(*coretest.H2) {
+	return func(p *coretest.H2) { p.Framer.WriteSettings(all...) }
+}
+
+// manySettings are n of kinds that nobody knows.
+func manySettings(n int) (all []http2.Setting) {
+	for i := range n {
+		all = append(all, http2.Setting{ID: http2.SettingID(1000 + i)})
+	}
+	return all
+}
+
+func rawFrame(kind http2.FrameType, flags http2.Flags, id uint32, payload string) func(*coretest.H2) {
+	return func(p *coretest.H2) { p.Framer.WriteRawFrame(kind, flags, id, []byte(payload)) }
+}
+
+func pushPromise(p *coretest.H2) {
+	p.Framer.AllowIllegalWrites = true
+	p.Framer.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
+}
+
+func brokenOff(p *coretest.H2) {
+	p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: p.Header(getting("/")...)})
+	p.Framer.WritePing(false, [8]byte{})
+}
+
+func dependsOnItself(p *coretest.H2) {
+	p.Framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: 1, BlockFragment: p.Header(), EndHeaders: true, Priority: http2.PriorityParam{StreamDep: 1, Weight: 1},
+	})
+}
+
+// floodData sends more than the connection's window in bodies that do not end.
+func floodData(p *coretest.H2) {
+	chunk := make([]byte, frameSize)
+	for id := uint32(1); id < 40; id += 2 {
+		p.Open(id, false, posting("/")...)
+		for range 3 {
+			p.Framer.WriteData(id, false, chunk)
+		}
+	}
+}
+
+func floodContinuation(p *coretest.H2) {
+	p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: p.Header(posting("/")...)})
+	for range 100 {
+		p.Framer.WriteContinuation(1, false, nil)
+	}
+}
+
+func floodPings(p *coretest.H2) {
+	for range maxIdles + 10 {
+		if p.Framer.WritePing(false, [8]byte{}) != nil {
+			return
+		}
+	}
+}
+
+func longString(p *coretest.H2) {
+	block := append([]byte{0x40, 1, 'a', 0x7F}, 0x80, 0x80, 0x80, 0x01) // a value of 2 MiB
+	p.Framer.WriteRawFrame(http2.FrameHeaders, 0, 1, block)
+	for range 20 {
+		p.Framer.WriteContinuation(1, false, bytes.Repeat([]byte("x"), frameSize))
+	}
+}
+
+// What begins otherwise than HTTP/2 does, or does not go on, ends.
+func TestPrefaces(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"
+	for name, preface := range map[string]string{
+		"HTTP/1.1":     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+		"no SETTINGS":  http2.ClientPreface + ping,
+		"SETTINGS ACK": http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
+	} {
+		p := coretest.DialH2(t, s.addr)
+		io.WriteString(p.Conn, preface)
+		if got := p.Ended(); got != "PROTOCOL_ERROR" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+// Clients that say nothing more, or half of what they have begun, are sent away and counted.
+func TestTimes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		octets   string // behind the prefaces; all of it where there is no preface
+		preface  bool
+		asks     bool // before
+		want     string
+		limit    string
+		idleTime time.Duration
+	}{
+		"half a preface":   {http2.ClientPreface[:10], false, false, "no GOAWAY", "read_time", time.Minute},
+		"preface only":     {http2.ClientPreface, false, false, "no GOAWAY", "read_time", time.Minute},
+		"no request":       {"", true, false, "NO_ERROR", "read_time", time.Minute},
+		"a frame's begin":  {"\x00\x00\x08\x06", true, false, "NO_ERROR", "read_time", time.Minute},
+		"no other request": {"", true, true, "NO_ERROR", "idle_time", 200 * time.Millisecond},
+	} {
+		s := serve(t, newSite(), func(s *service.Service) { s.Read, s.Idle = 200*time.Millisecond, tc.idleTime })
+		connect := coretest.DialH2
+		if tc.preface {
+			connect = func(t testing.TB, addr string) *coretest.H2 { return coretest.ConnectH2(t, addr) }
+		}
+		p := connect(t, s.addr)
+		if tc.asks {
+			post(p, 1, "/", "abc")
+			if got := answered(p); got != "1: abc" {
+				t.Errorf("%s: got %s", name, got)
+			}
+		}
+		began := time.Now()
+		io.WriteString(p.Conn, tc.octets)
+		got := p.Ended()
+		if tc.want == "no GOAWAY" && got == "NO_ERROR" {
+			got = tc.want // it may be told, or not
+		}
+		if got != tc.want || !coretest.Since(began, 150*time.Millisecond) || coretest.Limited(s.Service, tc.limit) != 1 {
+			t.Errorf("%s: got %s, counted %d", name, got, coretest.Limited(s.Service, tc.limit))
+		}
+	}
+}
+
+// A request that waits keeps its connection, however idle that is.
+func TestIdleWhileWaiting(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Read, s.Idle = 200*time.Millisecond, 200*time.Millisecond })
+	p := coretest.ConnectH2(t, s.addr)
+	post(p, 1, "/later", "abc")
+	s.waits(1)
+	time.AfterFunc(500*time.Millisecond, func() { close(s.later) })
+	if got := answered(p); got != "1: abc" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// PING is answered with its octets; what is not known, or says nothing to a server, is passed over.
+func TestFramesThatAskForNothing(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	p := coretest.ConnectH2(t, s.addr)
+	p.Framer.WriteRawFrame(0xEE, 0, 0, []byte("an extension"))
+	p.Framer.WritePriority(5, http2.PriorityParam{Weight: 3})
+	p.Framer.WriteGoAway(0, http2.ErrCodeNo, nil)
+	p.Framer.WritePing(true, [8]byte{9})
+	p.Framer.WriteWindowUpdate(0, 1)
+	p.Framer.WritePing(false, [8]byte{1, 2, 3})
+	if f, ok := p.Until().(*http2.PingFrame); !ok || !f.IsAck() || f.Data != [8]byte{1, 2, 3} {
+		t.Errorf("got %v", f)
+	}
+	post(p, 1, "/", "abc")
+	p.Framer.WriteRSTStream(99, http2.ErrCodeCancel)
+	if got := answered(p); got != "1: abc" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// What a connection begins with says the server's limits.
+func TestSettings(t *testing.T) {
+	for streams, want := range map[int]uint32{100: 100, 0: maxWindow} {
+		s := serve(t, newSite(), func(s *service.Service) { s.Streams = streams })
+		p := coretest.DialH2(t, s.addr)
+		io.WriteString(p.Conn, http2.ClientPreface)
+		p.Framer.WriteSettings()
+		f, ok := p.Read().(*http2.SettingsFrame)
+		if !ok {
+			t.Fatalf("got %v", f)
+		}
+		most, _ := f.Value(http2.SettingMaxConcurrentStreams)
+		window, _ := f.Value(http2.SettingInitialWindowSize)
+		if most != want || window != streamWindow {
+			t.Errorf("%d streams, windows of %d octets", most, window)
+		}
+		if f, ok := p.Read().(*http2.WindowUpdateFrame); !ok || f.StreamID != 0 || f.Increment != connWindow-defaultWindow {
+			t.Errorf("got %v", f)
+		}
+		if f, ok := p.Read().(*http2.SettingsFrame); !ok || !f.IsAck() {
+			t.Errorf("got %v", f)
+		}
+	}
+}
+
+// A server that stops lets in what is on its way, and ends with the last answer.
+func TestDrain(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	p := coretest.ConnectH2(t, s.addr)
+	post(p, 1, "/later", "one")
+	s.waits(1)
+	ended := make(chan error)
+	go func() { ended <- s.end() }()
+	if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != maxWindow || g.ErrCode != http2.ErrCodeNo {
+		t.Errorf("got %v", g)
+	}
+	post(p, 3, "/", "two") // was on its way
+	if got := answered(p); got != "3: two" {
+		t.Errorf("got %s", got)
+	}
+	if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 3 || g.ErrCode != http2.ErrCodeNo {
+		t.Errorf("got %v", g)
+	}
+	close(s.later)
+	if got := answered(p); got != "1: one" {
+		t.Errorf("got %s", got)
+	}
+	if got := p.Ended(); got != "no GOAWAY" {
+		t.Errorf("got %s", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

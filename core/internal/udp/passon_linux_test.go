@@ -1,0 +1,87 @@
+package udp
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/test/clients"
+)
+
+func socketsAt(t *testing.T, port string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/net/udp")
+	if err != nil {
+		t.Skip("the list of sockets cannot be read here")
+	}
+	var p int
+	fmt.Sscan(port, &p)
+	inodes := map[string]bool{} // the list may tell one twice
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); strings.HasSuffix(f[1], fmt.Sprintf(":%04X", p)) && f[2] == "00000000:0000" {
+			inodes[f[9]] = true
+		}
+	}
+	return len(inodes)
+}
+
+// The sockets of an address pass from one server to the next, and all are closed with the last.
+func TestSocketsPassOn(t *testing.T) {
+	for _, Consolidate = range []bool{true, false} {
+		t.Run(fmt.Sprintf("consolidate %v", Consolidate), socketsPassOn)
+	}
+	Consolidate = true
+}
+
+func socketsPassOn(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	}
+	p := shareable(t)
+	server := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), p, Options{})
+	addr := server.addr
+	_, port, _ := net.SplitHostPort(addr)
+	coretest.Eventually(t, "all sockets are open", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
+
+	// One client for each few queries, so that all sockets get some, unless one loop serves all.
+	stop := make(chan struct{})
+	var lost, asked int
+	var client sync.WaitGroup
+	client.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			c := &dns.Client{Timeout: clients.AskTime}
+			asked++
+			if _, _, err := c.Exchange(new(dns.Msg).SetQuestion("www.", dns.TypeA), addr); err != nil {
+				lost++
+			}
+		}
+	})
+	for range 20 {
+		handed := duplicate(p.(*net.UDPConn)) // as caddy hands it over
+		next := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), handed, Options{})
+		if err := server.end(); err != nil {
+			t.Fatal(err)
+		}
+		coretest.Eventually(t, "there are as many sockets as before", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
+		server, p = next, handed
+	}
+	close(stop)
+	client.Wait()
+	if lost > 0 || asked < 20 {
+		t.Errorf("%d of %d queries were lost", lost, asked)
+	}
+	server.end()
+	coretest.Eventually(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
+}
