@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -90,6 +91,36 @@ func TestReloads(t *testing.T) {
 		}
 	}
 	expectNoted(t, "zero starts, one starts, zero ends, two starts, one ends, three starts, two ends")
+}
+
+// There are never more than two configurations at work: the next reload waits for queries of the one before the last.
+func TestReloadWaitsForTheOneBefore(t *testing.T) {
+	probed(t)
+	old := started(t, ".:0 {\nprobe one\n}")
+	_, reply := pending(t, "udp", old.Servers()[0].LocalAddr(), "slow.")
+	probing.gate.holds(t, 1)
+	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectNoted(t, "one starts, two starts")
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := next.Restart(corefile(".:0 {\nprobe three\n}"))
+		reloaded <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
+	if got := noted(); got != "" {
+		t.Errorf("with a query under way: %s", got)
+	}
+	probing.gate.open()
+	if got := reply(); got != "one" {
+		t.Errorf("what was under way got %s", got)
+	}
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	expectNoted(t, "one ends, three starts, two ends")
 }
 
 // When a reload fails, the old configuration goes on, and what the new one has begun is ended.
