@@ -150,11 +150,12 @@ func (g *generation) restartFailed() error {
 }
 
 // serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need
-// none, and over before they return: who waits for them, as programs do, thinks that the process may end then.
+// none, and over before they return: who waits for them, as programs do, thinks that the process may end then. So over
+// waits for the queries that are at work.
 func (s *Server) serving() (opened, over func()) {
 	g := s.generation
 	if g == nil {
-		return func() {}, func() {}
+		return func() {}, s.overWhenDrained
 	}
 	opened = sync.OnceFunc(func() {
 		g.mu.Lock()
@@ -166,9 +167,17 @@ func (s *Server) serving() (opened, over func()) {
 	})
 	return opened, func() {
 		opened()
+		s.overWhenDrained()
 		if s.leaving.Load() {
 			<-s.told
 		}
+	}
+}
+
+// overWhenDrained waits until a server that is being stopped has answered its queries.
+func (s *Server) overWhenDrained() {
+	if s.isStopped() {
+		<-s.drained
 	}
 }
 

@@ -61,6 +61,7 @@ type Server struct {
 	stopOnce    sync.Once
 	telling     sync.Once
 	told        chan struct{} // closed when Stop is called
+	drained     chan struct{} // closed when drain is over
 }
 
 // WireLane says whether Servers made from now on serve queries as bytes where the plugins of a block can do that.
@@ -78,7 +79,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		configs:       group,
 		grace:         DefaultGraceTime,
 	}
-	s.told = make(chan struct{})
+	s.told, s.drained = make(chan struct{}), make(chan struct{})
 	trans, _, _ := strings.Cut(addr, "://")
 	s.limits = limitsOf(trans, group)
 	stacktrace := false
@@ -267,6 +268,7 @@ func (s *Server) Stop() error {
 // drain does what Stop promises, once; it returns when that is done.
 func (s *Server) drain() {
 	s.stopOnce.Do(func() {
+		defer close(s.drained)
 		s.mu.Lock()
 		s.stopped = true
 		running, passed, spare := s.running, s.passed, s.spare

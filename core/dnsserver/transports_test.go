@@ -1,9 +1,12 @@
 package dnsserver
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/test/clients"
 
@@ -98,4 +101,71 @@ func TestEachSchemePads(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEachSchemeLimits has what a block configures hold for its listener.
+func TestEachSchemeLimits(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		cfg := blockFor(t, scheme, new(laneHandler))
+		most := 100
+		cfg.Limits.QueryBytes = &most
+		s := serving(t, cfg)
+		before := limitedTo(s, "query_bytes")
+		c := clients.Connect(t, scheme, s.addr)
+		if _, err := c.Ask(query("www.")); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Ask(query(strings.Repeat("a.", 60))); err == nil || limitedTo(s, "query_bytes") != before+1 {
+			t.Errorf("%v, counted %d", err, limitedTo(s, "query_bytes")-before)
+		}
+	})
+}
+
+// TestStreamQueries has as many queries of a connection answered as its block says.
+func TestStreamQueries(t *testing.T) {
+	for _, name := range []string{"www.", "unpack."} {
+		cfg := blockFor(t, "dns", new(laneHandler))
+		three := 3
+		cfg.MaxTCPQueries = &three
+		s := serving(t, cfg)
+		before := limitedTo(s, "queries")
+		c := dial(t, s.addr)
+		c.Write(bytes.Repeat(AddPrefix(packed(t, query(name))), 5))
+		n := 0
+		for ; ; n++ {
+			if _, err := clients.ReadFrame(c); err != nil {
+				break
+			}
+		}
+		if n != 3 || limitedTo(s, "queries") != before+1 {
+			t.Errorf("%s: %d answers, counted %d", name, n, limitedTo(s, "queries")-before)
+		}
+	}
+}
+
+// TestStreamTimes has the times of a block hold for its connections.
+func TestStreamTimes(t *testing.T) {
+	soon := 100 * time.Millisecond
+	for reason, set := range map[string]func(*Config){
+		"read_time":      func(c *Config) { c.ReadTimeout = soon },
+		"idle_time":      func(c *Config) { c.IdleTimeout = soon },
+		"handshake_time": func(c *Config) { c.Limits.Handshake = &soon },
+	} {
+		scheme := "dns"
+		if reason == "handshake_time" {
+			scheme = "tls"
+		}
+		cfg := blockFor(t, scheme, new(laneHandler))
+		set(cfg)
+		s := serving(t, cfg)
+		before := limitedTo(s, reason)
+		conn := dial(t, s.addr)
+		if reason == "idle_time" {
+			conn.Write(AddPrefix(packed(t, query("www."))))
+		}
+		closedAfter(t, conn, time.Now(), 0)
+		if n := limitedTo(s, reason) - before; n != 1 {
+			t.Errorf("%s: counted %d", reason, n)
+		}
+	}
 }

@@ -1,0 +1,309 @@
+package grpcdns
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	ot "github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/mocktracer"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/test/clients"
+)
+
+func TestAnswers(t *testing.T) {
+	for how, config := range map[string]*tls.Config{"plain": nil, "TLS": tlsConfig(t)} {
+		s := serve(t, serviceFor(t, new(coretest.Lane), config, nil))
+		creds := insecure.NewCredentials()
+		if config != nil {
+			creds = credentials.NewTLS(clients.Trusting)
+		}
+		c := clients.DialGRPC(t, s.addr, creds)
+		for name, want := range map[string]string{
+			"www.":    "NOERROR 192.0.2.1",
+			"unpack.": "NOERROR 192.0.2.3",
+			"block.":  "NOERROR 192.0.2.2",
+			"park.":   "NOERROR 192.0.2.2",
+			"fail.":   "REFUSED",
+			"panic.":  "SERVFAIL",
+			"local.":  "NOERROR 127.0.0.1",
+			"client.": "NOERROR 127.0.0.1",
+		} {
+			r, err := c.Ask(coretest.Query(name))
+			if err != nil || coretest.Describe(r) != want || r.Question[0].Name != name {
+				t.Errorf("%s, %s: got %s, %v, want %s", how, name, coretest.Describe(r), err, want)
+			}
+		}
+		if r, err := c.Ask(coretest.Query("long.")); err != nil || len(r.Answer) != 200 || r.Truncated {
+			t.Errorf("%s, long: %v, %v", how, r, err)
+		}
+	}
+}
+
+// Idle connections give way; those at work do not.
+func TestConnections(t *testing.T) {
+	g := coretest.NewGate(t)
+	of := serviceFor(t, g, tlsConfig(t), nil)
+	of.Connections = 3
+	s := serve(t, of)
+	busy := make(chan error, 2)
+	for range 2 {
+		c := clients.Connect(t, "grpc", s.addr)
+		go func() {
+			_, err := c.Ask(coretest.Query("slow."))
+			busy <- err
+		}()
+	}
+	g.Holds(t, 2)
+	for range 3 {
+		coretest.Dial(t, s.addr)
+	}
+	if _, err := clients.Connect(t, "grpc", s.addr).Ask(coretest.Query("www.")); err != nil {
+		t.Error(err)
+	}
+	g.Open()
+	for range 2 {
+		if err := <-busy; err != nil {
+			t.Errorf("a connection at work was closed: %v", err)
+		}
+	}
+	if n := coretest.Limited(of, "connections"); n == 0 {
+		t.Error("not counted")
+	}
+}
+
+// TestSlowMessage has a call whose message does not come.
+func TestSlowMessage(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
+	of.Read = 500 * time.Millisecond
+	s := serve(t, of)
+	begin := time.Now()
+	p := coretest.DialH2(t, s.addr)
+	io.WriteString(p.Conn, http2.ClientPreface)
+	p.Framer.WriteSettings()
+	p.Framer.WriteSettingsAck()
+	p.Open(1, false, ":method", "POST", ":scheme", "https", ":path", "/coredns.dns.DnsService/Query", ":authority", "a",
+		"content-type", "application/grpc", "te", "trailers")
+	p.Framer.WriteData(1, false, []byte{0, 0, 0})
+	for ended := false; !ended; {
+		switch f := p.Until().(type) {
+		case *http2.MetaHeadersFrame:
+			ended = f.StreamEnded()
+		case *http2.RSTStreamFrame:
+			ended = true
+		}
+	}
+	if !coretest.Since(begin, of.Read) || coretest.Limited(of, "read_time") != 1 {
+		t.Errorf("after %v, counted %d", time.Since(begin), coretest.Limited(of, "read_time"))
+	}
+	// One whose message came is not counted.
+	if _, err := clients.Connect(t, "grpc", s.addr).Ask(coretest.Query("www.")); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(of.Read + 100*time.Millisecond) // in which it would be
+	if n := coretest.Limited(of, "read_time"); n != 1 {
+		t.Errorf("counted %d", n)
+	}
+}
+
+// The end waits for calls at work, but not for clients that say nothing.
+func TestStop(t *testing.T) {
+	for _, leaving := range []bool{false, true} {
+		g := coretest.NewGate(t)
+		of := serviceFor(t, g, tlsConfig(t), nil)
+		of.Leaving.Store(leaving)
+		s := serve(t, of)
+		coretest.Dial(t, s.addr)
+		c := clients.Connect(t, "grpc", s.addr)
+		done := make(chan error)
+		go func() {
+			_, err := c.Ask(coretest.Query("slow."))
+			done <- err
+		}()
+		g.Holds(t, 1)
+		ended := coretest.Stopping(t, s.end)
+		g.Open()
+		ended()
+		if err := <-done; err != nil {
+			t.Errorf("leaving %v: %v", leaving, err)
+		}
+	}
+}
+
+// It does not wait longer than it may.
+func TestStopGivesUp(t *testing.T) {
+	began, cancelled := make(chan struct{}, 1), make(chan error, 1)
+	of := serviceFor(t, coretest.UntilCancelled(began, cancelled), tlsConfig(t), nil)
+	from := coretest.ListenTCP(t)
+	g := New(of, false)
+	g.ListenOn(from)
+	served := make(chan error)
+	go func() { served <- g.Serve(from) }()
+	c := clients.Connect(t, "grpc", from.Addr().String())
+	done := make(chan error)
+	go func() {
+		_, err := c.Ask(coretest.Query("www."))
+		done <- err
+	}()
+	<-began
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	<-cancelled
+	if err := <-done; err == nil {
+		t.Error("was answered")
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serving ended with %v", err)
+	}
+}
+
+// In a reload the next server goes on with the connections: calls belong to the one with which they began.
+func TestNextServerTakesOver(t *testing.T) {
+	first, second := coretest.NewGate(t), coretest.NewGate(t)
+	of, next := serviceFor(t, first, tlsConfig(t), nil), serviceFor(t, second, tlsConfig(t), nil)
+	s := serve(t, of)
+	c := clients.Connect(t, "grpc", s.addr)
+	done := make(chan error)
+	asked := func() {
+		_, err := c.Ask(coretest.Query("slow."))
+		done <- err
+	}
+	go asked()
+	first.Holds(t, 1)
+	if !s.Fits(next, false) {
+		t.Error("does not fit")
+	}
+	s.Transport.Sit(next)
+	from := coretest.ListenTCP(t)
+	s.ListenOn(from)
+	served := make(chan error)
+	go func() { served <- s.Transport.Serve(from) }()
+	go asked()
+	second.Holds(t, 1)
+	if _, err := net.Dial("tcp", s.addr); err == nil {
+		t.Error("the first one's listener is still there")
+	}
+	second.Open()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	over, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := of.LetGo(over, []service.Heirloom{s.Transport}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("its call is not over: %v", err)
+	}
+	first.Open()
+	if err := <-done; err != nil || c.Dials() != 1 {
+		t.Errorf("%v, on connection %d", err, c.Dials())
+	}
+	if err := of.LetGo(t.Context(), []service.Heirloom{s.Transport}); err != nil {
+		t.Error(err)
+	}
+	if _, err := clients.Connect(t, "grpc", from.Addr().String()).Ask(coretest.Query("www.")); err != nil {
+		t.Error(err)
+	}
+	s.end()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// What the library was told once must stay the same.
+func TestFits(t *testing.T) {
+	plain := func() *service.Service { return serviceFor(t, coretest.Echo, nil, nil) }
+	encrypted := func() *service.Service { return serviceFor(t, coretest.Echo, tlsConfig(t), nil) }
+	changed := func(change func(*service.Service)) *service.Service {
+		s := plain()
+		change(s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		a, b    *service.Service
+		proxied bool
+		want    bool
+	}{
+		"same":        {plain(), plain(), false, true},
+		"same TLS":    {encrypted(), encrypted(), false, true},
+		"other times": {plain(), changed(func(s *service.Service) { s.Read = time.Hour }), false, true},
+		"TLS":         {plain(), encrypted(), false, false},
+		"PROXY":       {plain(), plain(), true, false},
+		"traced":      {plain(), serviceFor(t, coretest.Echo, nil, mocktracer.New()), false, false},
+		"streams":     {plain(), changed(func(s *service.Service) { s.Streams++ }), false, false},
+		"header":      {plain(), changed(func(s *service.Service) { s.HeaderBytes++ }), false, false},
+		"handshake":   {plain(), changed(func(s *service.Service) { s.Handshake++ }), false, false},
+	} {
+		g := New(tc.a, false)
+		if got := g.Fits(tc.b, tc.proxied); got != tc.want || g.Holds(tc.a) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// TestSpan has a call go on with the trace that its client has begun, and begin none of its own.
+func TestSpan(t *testing.T) {
+	tracer := mocktracer.New()
+	within := make(chan bool, 1)
+	of := serviceFor(t, coretest.Handler(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		within <- ot.SpanFromContext(ctx) != nil
+		return coretest.Echo(ctx, w, r)
+	}), tlsConfig(t), tracer)
+	s := serve(t, of)
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
+	parent := tracer.StartSpan("parent")
+	headers := ot.TextMapCarrier{}
+	if err := tracer.Inject(parent.Context(), ot.TextMap, headers); err != nil {
+		t.Fatal(err)
+	}
+	for _, sent := range []bool{false, true} {
+		ctx := t.Context()
+		if sent {
+			ctx = metadata.NewOutgoingContext(ctx, metadata.New(headers))
+		}
+		if _, err := c.Query(ctx, packet(t, "www.")); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-within; got != sent {
+			t.Errorf("in a span: %t, want %t", got, sent)
+		}
+	}
+	ctx := metadata.NewOutgoingContext(t.Context(), metadata.New(headers))
+	if _, err := c.Query(ctx, &pb.DnsPacket{Msg: []byte("garbage")}); code(err) != codes.InvalidArgument {
+		t.Errorf("got %v", err)
+	}
+	coretest.Eventually(t, "both spans are over", func() bool { return len(tracer.FinishedSpans()) == 2 })
+	for i, span := range tracer.FinishedSpans() {
+		mother := parent.Context().(mocktracer.MockSpanContext).SpanID
+		if span.OperationName != "/coredns.dns.DnsService/Query" || span.ParentID != mother || (span.Tag("error") == true) != (i == 1) {
+			t.Errorf("got %v", span)
+		}
+	}
+}
+
+// Metadata are read one by one, until the reader has enough.
+func TestCarrier(t *testing.T) {
+	c := carrier{"a": {"1", "2"}, "b": {"3"}}
+	n := 0
+	if err := c.ForeachKey(func(string, string) error { n++; return nil }); err != nil || n != 3 {
+		t.Errorf("%d values, %v", n, err)
+	}
+	enough := errors.New("enough")
+	if err := c.ForeachKey(func(string, string) error { return enough }); err != enough {
+		t.Errorf("got %v", err)
+	}
+}
