@@ -72,7 +72,7 @@ var fallsShort = map[string]int{
 	"plugin/pkg/proxy":         15,
 	"plugin/pkg/zone":          18,
 	"plugin/pkg/zone/zonetest": 11,
-	"plugin/pkg/zonefile":      8,
+	"plugin/pkg/zonefile":      12,
 }
 
 func TestCommentShare(t *testing.T) {

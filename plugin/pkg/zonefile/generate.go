@@ -21,6 +21,7 @@ type generator struct {
 // maxGenerated bounds the records of one $GENERATE.
 const maxGenerated = 65536
 
+// newGenerator reads the words behind $GENERATE. It makes no record yet, but an error in the range is told at once.
 func newGenerator(_ *source, args []word) (*generator, error) {
 	if len(args) < 4 {
 		return nil, errors.New("$GENERATE needs a range, an owner, a type and data")
@@ -38,6 +39,7 @@ func newGenerator(_ *source, args []word) (*generator, error) {
 		return nil, fmt.Errorf("bad range %q of $GENERATE: must be START-STOP or START-STOP/STEP, of at most %d numbers", args[0].text, maxGenerated)
 	}
 	for _, a := range args[1:] {
+		// A copy: the words lie in the lexer's buffer, which the next entry is read into.
 		g.templates = append(g.templates, word{bytes.Clone(a.text), a.quoted})
 	}
 	return g, nil
@@ -49,6 +51,7 @@ func (g *generator) next() ([]word, error) {
 		return nil, io.EOF
 	}
 	g.buf, g.words = g.buf[:0], g.words[:0]
+	// The words are cut out of buf when it has its final place: it may move while it grows.
 	var ends []int
 	for _, t := range g.templates {
 		var err error
@@ -72,6 +75,7 @@ func appendTemplate(b, text []byte, n int64) ([]byte, error) {
 		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text):
 			i++
+			// Other escapes stay as they are: they are read with the record.
 			if text[i] != '$' {
 				b = append(b, c)
 			}
@@ -113,6 +117,7 @@ func appendModified(b []byte, modifier string, n int64) ([]byte, error) {
 	if err != nil || len(base) != 1 || !strings.Contains("doxX", base) {
 		return b, fmt.Errorf("bad modifier {%s} in $GENERATE: must be {offset,width,base} with base d, o, x or X", modifier)
 	}
+	// An offset may be negative; a number may not, as its sign would get into the name.
 	if n += off; n < 0 {
 		return b, fmt.Errorf("bad offset in $GENERATE: %d is negative", n)
 	}

@@ -33,11 +33,13 @@ type lexer struct {
 	long      []byte // a line that was longer than r's buffer
 }
 
+// span is where a word lies in buf, which may move as long as the entry is read.
 type span struct {
 	from, to int
 	quoted   bool
 }
 
+// reset begins with another file.
 func (l *lexer) reset(r io.Reader) { l.r = bufio.NewReaderSize(r, 64<<10) }
 
 // entry is the words of the next entry, and whether it began with white space, so that the owner
@@ -53,6 +55,7 @@ func (l *lexer) entry() (words []word, blank bool, err error) {
 			}
 			return nil, false, err
 		}
+		// The first line with a word counts: those before it, with comments or nothing, are left behind.
 		if len(l.spans) == 0 && depth == 0 {
 			l.entryLine = l.line
 			blank = len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
@@ -60,6 +63,7 @@ func (l *lexer) entry() (words []word, blank bool, err error) {
 		if depth, err = l.scan(text, depth); err != nil {
 			return nil, false, err
 		}
+		// Checked for each line, as an entry in parentheses may have any number of them.
 		if len(l.buf) > maxEntry {
 			return nil, false, errLength
 		}
@@ -128,11 +132,11 @@ func (l *lexer) scan(text []byte, depth int) (int, error) {
 	return depth, nil
 }
 
-// quoted adds the word that begins behind a quote at i, and returns where it ended. It may
-// go on over further lines.
+// quoted adds the word that begins behind a quote at i, and returns where it ended, on the same line.
 func (l *lexer) quoted(text []byte, i int) (int, error) {
 	from := len(l.buf)
 	for ; i < len(text) && text[i] != '"'; i++ {
+		// An escaped quote is none. The escape itself is undone later, as in a name it has another meaning.
 		if text[i] == '\\' && i+1 < len(text) {
 			l.buf = append(l.buf, text[i])
 			i++

@@ -29,6 +29,7 @@ type format struct {
 	plain  bool   // its errors are ours; those of others are told by github.com/miekg/dns, which knows more forms
 }
 
+// formats are the types whose data is read here; miekg/dns reads all others.
 var formats = map[uint16]format{
 	dns.TypeNS:         {"n", "HOST", true},
 	dns.TypeCNAME:      {"n", "TARGET", true},
@@ -61,6 +62,7 @@ func (f *format) rest() bool {
 	return false
 }
 
+// fits reports whether n words can be the fields.
 func (f *format) fits(n int) bool {
 	need := len(f.kinds)
 	switch {
@@ -72,6 +74,7 @@ func (f *format) fits(n int) bool {
 	return n >= need
 }
 
+// appendAddr appends the one field of an A or AAAA record.
 func appendAddr(b []byte, typ uint16, words []word) ([]byte, error) {
 	family := "an IPv4 address"
 	if typ == dns.TypeAAAA {
@@ -139,6 +142,7 @@ func appendFields(b []byte, f *format, words []word, origin []byte) ([]byte, err
 	return b, nil
 }
 
+// appendField appends one field. origin completes names that are not complete.
 func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 	text := w.text
 	switch kind {
@@ -183,6 +187,7 @@ func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 	case 'S':
 		at := len(b)
 		b, err := appendStrings(b, []word{w})
+		// appendStrings has made several strings of it; here is room for one.
 		if err == nil && at+1+int(b[at]) != len(b) {
 			err = errors.New("a string is longer than 255 octets")
 		}
@@ -236,6 +241,7 @@ func appendHash(b []byte, kind byte, text []byte) ([]byte, error) {
 	default:
 		b, err = base32hex.AppendDecode(b, bytes.ToUpper(text))
 	}
+	// A salt may be empty, a hash may not (RFC 5155 §3.3).
 	n := len(b) - at - 1
 	if err != nil || n > math.MaxUint8 || n == 0 && kind == 'H' {
 		return b[:at], fmt.Errorf("bad salt or hash %q", text)
@@ -263,6 +269,7 @@ func appendRest(b []byte, kind byte, words []word) ([]byte, error) {
 	if err != nil {
 		return b[:start], fmt.Errorf("bad data: %w", err)
 	}
+	// The text was put together in b itself; what it stands for moves to its place.
 	return b[:start+copy(b[start:], b[end:])], nil
 }
 
@@ -284,6 +291,7 @@ func appendBitmap(b []byte, words []word) ([]byte, error) {
 		at := len(b)
 		for len(types) > 0 && byte(types[0]>>8) == window {
 			bit := byte(types[0])
+			// A window has as many octets as its highest type needs, and no more.
 			for len(b)-at <= int(bit>>3) {
 				b = append(b, 0)
 			}

@@ -37,6 +37,7 @@ func (p *Parser) read(words []word, blank bool) error {
 	}
 	r.Owner, r.Class = p.owner, dns.ClassINET
 	hasTTL, hasClass := false, false
+	// The type is the first word that can be neither: a TTL begins with a digit, and no type or class does.
 	for ; len(words) > 0; words = words[1:] {
 		text := words[0].text
 		if !hasClass {
@@ -68,6 +69,7 @@ func (p *Parser) read(words []word, blank bool) error {
 	return p.setTTL(hasTTL)
 }
 
+// badTTL is the error for text that is no TTL, and unknownType for one that is no type.
 func badTTL(text []byte) error {
 	return fmt.Errorf("not a TTL: %q: must be seconds, or numbers with the units w, d, h, m and s, up to %d seconds", text, uint32(math.MaxUint32))
 }
@@ -81,6 +83,7 @@ func unknownType(text []byte) error {
 func (p *Parser) setTTL(own bool) error {
 	r := &p.record
 	if own {
+		// Without $TTL, the TTL of a record is that of those behind it, too (RFC 1035 §5.1).
 		if !p.fixTTL {
 			p.ttl, p.hasTTL = r.TTL, true
 		}
@@ -103,6 +106,7 @@ func (p *Parser) rdata(words []word) (err error) {
 	b := r.RData[:0]
 	origin := p.top().origin
 	if len(words) > 0 && !words[0].quoted && string(words[0].text) == `\#` {
+		// RFC 3597 §5 lets known types be written so, too; then the data must be of their form.
 		if r.RData, err = appendGeneric(b, words[1:]); err != nil {
 			return err
 		}
@@ -117,6 +121,7 @@ func (p *Parser) rdata(words []word) (err error) {
 	case !known:
 		b, err = p.other(b, words)
 	default:
+		// There are more ways to write some of these types: miekg/dns has the last word.
 		if b, err = appendFields(b, &f, words, origin); err != nil && !f.plain {
 			b, err = p.other(r.RData[:0], words)
 		}
@@ -182,6 +187,7 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 	return append(b, data...), p.checkData(data)
 }
 
+// parseClass reads the mnemonic of a class, or CLASS and its number, in any case; parseType does so for a type.
 func parseClass(text []byte) (uint16, bool) {
 	if len(text) == 2 {
 		switch string(bytes.ToUpper(text)) {
@@ -200,6 +206,7 @@ func parseClass(text []byte) (uint16, bool) {
 }
 
 func parseType(text []byte) (uint16, bool) {
+	// Most files have capitals, for which nothing is allocated.
 	if t, ok := types[string(text)]; ok {
 		return t, true
 	}

@@ -33,6 +33,7 @@ type Error struct {
 	Err  error
 }
 
+// Error tells the place first, as compilers do; Unwrap is what is wrong there.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
@@ -71,12 +72,14 @@ func New(r io.Reader, name string, origin []byte) *Parser {
 	return p
 }
 
+// push reads on in another file; its end leads back to the one before.
 func (p *Parser) push(r io.Reader, name string, origin []byte, close func() error) {
 	s := &source{name: name, origin: append([]byte(nil), origin...), close: close}
 	s.reset(r)
 	p.files = append(p.files, s)
 }
 
+// top is the file that is being read.
 func (p *Parser) top() *source { return p.files[len(p.files)-1] }
 
 // Line is where the Parser stands.
@@ -105,6 +108,7 @@ func (p *Parser) Next() (*Record, error) {
 
 // fail ends reading.
 func (p *Parser) fail(err error) {
+	// The end of the file itself is no error; all else is told with its place, once.
 	if !errors.Is(err, io.EOF) || len(p.files) > 1 {
 		var e *Error
 		if !errors.As(err, &e) {
@@ -120,6 +124,7 @@ func (p *Parser) fail(err error) {
 // step reads one entry. It reports whether that was a record.
 func (p *Parser) step() (bool, error) {
 	if p.gen != nil {
+		// The records of a $GENERATE come one by one, too.
 		words, err := p.gen.next()
 		if err == nil {
 			return true, p.read(words, false)
@@ -145,6 +150,7 @@ func (p *Parser) step() (bool, error) {
 	return true, p.read(words, blank)
 }
 
+// directive does what one of the control entries says (RFC 1035 §5.1).
 func (p *Parser) directive(name string, args []word) error {
 	s := p.top()
 	switch name {
@@ -178,11 +184,14 @@ func (p *Parser) directive(name string, args []word) error {
 	return nil
 }
 
+// include begins with a file whose path is relative to that of the file that names it. Its $ORIGIN holds to its end;
+// its $TTL, and its last owner, hold on.
 func (p *Parser) include(args []word) error {
 	s := p.top()
 	if len(args) < 1 || len(args) > 2 {
 		return errors.New("$INCLUDE needs a file, and may have an origin")
 	}
+	// Files that include one another would have no end.
 	if len(p.files) > maxIncludes {
 		return errors.New("too deeply nested $INCLUDE")
 	}
