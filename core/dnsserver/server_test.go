@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
@@ -282,5 +283,92 @@ func TestQueryContext(t *testing.T) {
 	}
 	if cfg.Handler("outer") == nil || cfg.Handler("inner") == nil || len(cfg.Chain()) != 2 {
 		t.Error("the registry has not the chain's handlers")
+	}
+}
+
+// What the blocks of a listener say is taken over by its server.
+func TestConfiguredServer(t *testing.T) {
+	seven := 7
+	s, err := NewServer("tls://:853", []*Config{
+		{Zone: "a.", ReadTimeout: time.Second, TsigSecret: map[string]string{"one.": "b25l"}},
+		{Zone: "b.", WriteTimeout: 2 * time.Second, IdleTimeout: 4 * time.Second, MaxTCPQueries: &seven, TsigSecret: map[string]string{"two.": "dHdv"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sv := s.service()
+	if sv.Read != time.Second || sv.Write != 2*time.Second || sv.Idle != 4*time.Second || sv.Queries != 7 || sv.Label != "tls://:853" || sv != s.service() {
+		t.Errorf("got %+v", sv)
+	}
+	if f := sv.Finish; len(f.Secrets) != 2 || f.Keepalive != 40 || !f.Pad || f.AnySize {
+		t.Errorf("got %+v", f)
+	}
+	if s.Address() != s.Addr || s.Label() != s.Addr || s.Tracer() != nil {
+		t.Errorf("%s, %s, %v", s.Address(), s.Label(), s.Tracer())
+	}
+	if _, err := NewServer("dns://:53", []*Config{{Zone: "bad..zone."}}); err == nil {
+		t.Error("a zone that is no name is no error")
+	}
+}
+
+// What listeners of each scheme add to replies by themselves.
+func TestFinisherOf(t *testing.T) {
+	for scheme, want := range map[string]struct {
+		keepalive uint16
+		pad, any  bool
+	}{
+		"dns": {100, false, false}, "": {100, false, false}, "tls": {100, true, false}, "https": {0, true, false},
+		"https3": {0, true, true}, "quic": {0, true, true}, "grpc": {0, true, false},
+	} {
+		if f := finisherOf(scheme, 10*time.Second, processCookies, nil); f.Keepalive != want.keepalive || f.Pad != want.pad || f.AnySize != want.any || f.Cookies != processCookies {
+			t.Errorf("%s: %+v", scheme, f)
+		}
+	}
+	if f := finisherOf("dns", 100*time.Hour, nil, nil); f.Keepalive != 65535 {
+		t.Errorf("a long time is %d", f.Keepalive)
+	}
+}
+
+// Programs ask a Server as plugins do, without sockets, also one that is made as a value.
+func TestServerWithoutSockets(t *testing.T) {
+	s, err := NewServer("dns://:53", []*Config{block1(".", echo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &kept{ResponseWriter: addressed{}}
+	s.ServeDNS(t.Context(), w, query("www."))
+	if describe(w.m) != "NOERROR 192.0.2.1" {
+		t.Errorf("got %v", w.m)
+	}
+	long := new(dns.Msg).SetReply(query("www."))
+	for range 100 {
+		long.Answer = append(long.Answer, w.m.Answer[0])
+	}
+	for name, s := range map[string]*Server{"made": s, "value": {Addr: "dns://:53"}} {
+		if m := s.AsSent(long, query("www."), w); !m.Truncated || len(long.Answer) != 100 {
+			t.Errorf("%s: TC %t", name, m.Truncated)
+		}
+	}
+	if m := (&Server{Addr: "quic://:853"}).AsSent(long, query("www."), w); m.Truncated {
+		t.Error("cut where replies are of any size")
+	}
+}
+
+// addressed is a writer that has addresses only.
+type addressed struct{ dns.ResponseWriter }
+
+func (addressed) LocalAddr() net.Addr  { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 53)} }
+func (addressed) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)} }
+
+// Over plain UDP the address of a client may be forged; TCP and QUIC have handshakes.
+func TestForgeable(t *testing.T) {
+	for _, tc := range []struct {
+		addr  string
+		proto wire.Proto
+		want  bool
+	}{{"dns://:53", wire.UDP, true}, {"dns://:53", wire.TCP, false}, {"quic://:853", wire.UDP, false}, {"https3://:443", wire.UDP, false}} {
+		if got := (&Server{Addr: tc.addr}).Forgeable(tc.proto); got != tc.want {
+			t.Errorf("%s, %v: %t", tc.addr, tc.proto, got)
+		}
 	}
 }

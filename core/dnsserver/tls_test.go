@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"crypto/tls"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -25,40 +26,78 @@ func TestDoTProtocol(t *testing.T) {
 	}
 }
 
-// A configuration of a client's own gets the same protocols.
-func TestOwnConfigGetsProtocols(t *testing.T) {
-	own, failure := &tls.Config{NextProtos: []string{"x"}}, errors.New("as asked")
-	var chosen *tls.Config
-	var err error
-	c := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, err }}
-	offers := &tls.ClientHelloInfo{SupportedProtos: []string{"h2", "dot"}}
+// What a configuration chooses for certain clients gets the same protocols as the listener's own.
+func TestTLSOfListeners(t *testing.T) {
+	a, b := &tls.Config{ServerName: "a"}, &tls.Config{ServerName: "b"}
+	if tlsConfigOf([]*Config{{}}) != nil || dotConfig(nil) != nil {
+		t.Error("a configuration out of nothing")
+	}
+	c := tlsConfigOf([]*Config{{}, {TLSConfig: a}, {TLSConfig: b}}, "h2")
+	if c == a || c.ServerName != "a" || !slices.Equal(c.NextProtos, []string{"h2"}) || a.NextProtos != nil {
+		t.Errorf("got %+v", c)
+	}
+	special, refused := &tls.Config{ServerName: "special"}, errors.New("as asked")
+	choosing := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		switch hello.ServerName {
+		case "special":
+			return special, nil
+		case "refused":
+			return nil, refused
+		}
+		return nil, nil
+	}}
 	for _, tc := range []struct {
-		name   string
-		chosen *tls.Config
-		err    error
-		dot    string // the protocols of tls://, "-" for no configuration
-		https  string // and of https://
+		name    string
+		c       *tls.Config
+		server  string
+		offers  []string
+		chosen  string // ServerName of the one that is chosen, "-" for the listener's own
+		agreed  []string
+		refused bool
 	}{
-		{"none", nil, nil, "dot", "-"},
-		{"one", own, nil, "dot", "h2"},
-		{"an error", nil, failure, "-", "-"},
+		{"no offer", dotConfig(a.Clone()), "", nil, "-", nil, false},
+		{"another offer", dotConfig(a.Clone()), "", []string{"h2"}, "-", nil, false},
+		{"dot", dotConfig(a.Clone()), "", []string{"h2", "dot"}, "a", []string{"dot"}, false},
+		{"dot, special", dotConfig(choosing.Clone()), "special", []string{"dot"}, "special", []string{"dot"}, false},
+		{"no offer, special", dotConfig(choosing.Clone()), "special", nil, "special", nil, false},
+		{"dot, refused", dotConfig(choosing.Clone()), "refused", []string{"dot"}, "-", nil, true},
+		{"h2, special", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "special", nil, "special", []string{"h2"}, false},
+		{"h2, refused", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "refused", nil, "-", nil, true},
+		{"h2, not special", tlsConfigOf([]*Config{{TLSConfig: choosing}}, "h2"), "", nil, "-", nil, false},
 	} {
-		chosen, err = tc.chosen, tc.err
-		for scheme, config := range map[string]*tls.Config{tc.dot: dotConfig(c.Clone()), tc.https: withProtocols(c, []string{"h2"})} {
-			got, gerr := config.GetConfigForClient(offers)
-			protocols := "-"
-			if got != nil && len(got.NextProtos) == 1 {
-				protocols = got.NextProtos[0]
-			}
-			if gerr != tc.err || protocols != scheme {
-				t.Errorf("%s: got %s, %v, want %s", tc.name, protocols, gerr, scheme)
-			}
+		got, err := tc.c.GetConfigForClient(&tls.ClientHelloInfo{ServerName: tc.server, SupportedProtos: tc.offers})
+		if (err != nil) != tc.refused || (got == nil) != (tc.chosen == "-") {
+			t.Errorf("%s: %v, %v", tc.name, got, err)
+			continue
+		}
+		if got != nil && (got.ServerName != tc.chosen || !slices.Equal(got.NextProtos, tc.agreed)) {
+			t.Errorf("%s: %s, %v", tc.name, got.ServerName, got.NextProtos)
 		}
 	}
-	if own.NextProtos[0] != "x" {
-		t.Error("somebody's own configuration was changed")
+	if special.NextProtos != nil {
+		t.Error("somebody else's configuration was changed")
 	}
-	if dotConfig(nil) != nil || tlsConfigOf([]*Config{{}}) != nil {
-		t.Error("there is TLS where none is configured")
+}
+
+// Blocks of a listener with different certificates cannot share it.
+func TestOneIdentity(t *testing.T) {
+	with := func(identity string) *Config {
+		return &Config{Transport: "tls", TLSConfig: new(tls.Config), TLSIdentity: identity}
+	}
+	plain := &Config{Transport: "dns", TLSConfig: new(tls.Config), TLSIdentity: "c"}
+	for _, tc := range []struct {
+		name  string
+		group []*Config
+		ok    bool
+	}{
+		{"none", []*Config{{}, {}}, true},
+		{"the same", []*Config{with("a"), {}, with("a")}, true},
+		{"one says nothing", []*Config{with("a"), with("")}, true},
+		{"plain DNS", []*Config{with("a"), plain}, true},
+		{"different ones", []*Config{with("a"), {}, with("b")}, false},
+	} {
+		if err := oneIdentity("tls://:853", tc.group); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", tc.name, err)
+		}
 	}
 }

@@ -210,6 +210,7 @@ func TestNoTakeOverBetweenCalls(t *testing.T) {
 	l := newLoop(t, 0)
 	l.Arm()
 	defer l.Disarm()
+	l.timer.Stop()
 	l.takeOver()
 	if !l.timer.Stop() {
 		t.Error("it is not looked at again")
@@ -292,6 +293,9 @@ func TestPanicWithDebug(t *testing.T) {
 		l.Call(l.service, nil, new(dns.Msg))
 	}()
 	l.Disarm()
+	for range 100 {
+		runtime.Gosched()
+	}
 	if n := l.led.Load(); n != 0 {
 		t.Errorf("%d led", n)
 	}

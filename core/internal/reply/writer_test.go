@@ -99,3 +99,46 @@ func TestExtrasInReplies(t *testing.T) {
 		}
 	}
 }
+
+// Over UDP, where there is no connection to keep, nobody is told how long it may be idle.
+func TestNoKeepaliveOverUDP(t *testing.T) {
+	r := question(1232, false, &dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE})
+	eachWay(t, finishers["dns"], "udp", answers(r, 1), r, func(t *testing.T, way string, got *dns.Msg, _ int) {
+		if n := len(got.IsEdns0().Option); n != 0 {
+			t.Errorf("%s: %v", way, got.IsEdns0())
+		}
+	})
+}
+
+// Options that ask whether they are read come back, unless a plugin has put in an OPT record of its own.
+func TestRepeatedOptions(t *testing.T) {
+	r := question(1232, false, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
+	plain := answers(r, 1)
+	own := answers(r, 1).SetEdns0(1232, false)
+	own.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeStaleAnswer}}
+	none := answers(r, 1).SetEdns0(1232, false)
+	for name, tc := range map[string]struct {
+		m    *dns.Msg
+		want uint16 // the one option; 0 for none
+	}{"plain": {plain, dns.EDNS0NSID}, "own options": {own, dns.EDNS0EDE}, "own OPT record": {none, 0}} {
+		eachWay(t, new(Finisher), "udp", tc.m, r, func(t *testing.T, way string, got *dns.Msg, _ int) {
+			if way == "Wire" || name != "plain" && strings.HasSuffix(way, "Taken") {
+				return // such queries do not come there, and what lies in a lane has no OPT record
+			}
+			o := got.IsEdns0()
+			if tc.want == 0 && len(o.Option) != 0 || tc.want != 0 && (len(o.Option) != 1 || o.Option[0].Option() != tc.want) {
+				t.Errorf("%s, %s: %v", name, way, o)
+			}
+		})
+	}
+	w, out := writerFor(new(Finisher), "udp")
+	taken := replyOf(t, plain)
+	taken.AddEDE(dns.ExtendedErrorCodeStaleAnswer, "")
+	if err := w.WriteTaken(taken, r); err != nil {
+		t.Fatal(err)
+	}
+	got := new(dns.Msg)
+	if err := got.Unpack(out.sent[0]); err != nil || len(got.IsEdns0().Option) != 1 || got.IsEdns0().Option[0].Option() != dns.EDNS0EDE {
+		t.Errorf("an option of the lane's: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,230 @@
+package dnsserver
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// pending sends a query that the probe holds back on a connection of its own. What it returns reads the reply.
+func pending(t *testing.T, network string, addr net.Addr, name string) (c *dns.Conn, reply func() string) {
+	t.Helper()
+	if network == "udp" {
+		c = &dns.Conn{Conn: dialUDP(t, addr.String())}
+	} else {
+		c = &dns.Conn{Conn: dial(t, addr.String())}
+	}
+	if err := c.WriteMsg(new(dns.Msg).SetQuestion(name, dns.TypeTXT)); err != nil {
+		t.Fatal(err)
+	}
+	return c, func() string { return textIn(c.ReadMsg()) }
+}
+
+// In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them; further ones, also on
+// connections that were open, by the new one.
+func TestReload(t *testing.T) {
+	probed(t)
+	old := started(t, ".:0 {\nprobe one\n}")
+	if got := noted(); got != "one starts" {
+		t.Errorf("at the start: %s", got)
+	}
+	tcp, udp := old.Servers()[0].Addr(), old.Servers()[0].LocalAddr()
+	conn, onTCP := pending(t, "tcp", tcp, "slow.")
+	_, onUDP := pending(t, "udp", udp, "slow.")
+	probing.gate.holds(t, 2)
+
+	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := noted(); got != "two starts" {
+		t.Errorf("in the reload: %s", got)
+	}
+	if s := next.Servers()[0]; s.Addr().String() != tcp.String() || s.LocalAddr().String() != udp.String() {
+		t.Errorf("listening at %v and %v", s.Addr(), s.LocalAddr())
+	}
+	for network, addr := range map[string]net.Addr{"tcp": tcp, "udp": udp} {
+		if got := text(t, network, addr, "www."); got != "two" {
+			t.Errorf("%s: got %s", network, got)
+		}
+	}
+	if err := conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT)); err != nil {
+		t.Fatal(err)
+	}
+	if got := onTCP(); got != "two" {
+		t.Errorf("on a connection that was open: %s", got)
+	}
+	probing.gate.open()
+	for network, reply := range map[string]func() string{"tcp": onTCP, "udp": onUDP} {
+		if got := reply(); got != "one" {
+			t.Errorf("%s: what was under way got %s", network, got)
+		}
+	}
+	expectNoted(t, "one ends")
+	conn.WriteMsg(new(dns.Msg).SetQuestion("again.", dns.TypeTXT))
+	if got := onTCP(); got != "two" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// A reload waits for the end of the one before.
+func TestReloads(t *testing.T) {
+	probed(t)
+	i := started(t, ".:0 {\nprobe zero\n}")
+	tcp, udp := i.Servers()[0].Addr(), i.Servers()[0].LocalAddr()
+	conn := &dns.Conn{Conn: dial(t, tcp.String())}
+	for _, name := range []string{"one", "two", "three"} {
+		next, err := i.Restart(corefile(".:0 {\nprobe " + name + "\n}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i = next
+		conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT))
+		if got := textIn(conn.ReadMsg()); got != name {
+			t.Errorf("over TCP: %s, want %s", got, name)
+		}
+		if got := text(t, "udp", udp, "www."); got != name {
+			t.Errorf("over UDP: %s, want %s", got, name)
+		}
+	}
+	expectNoted(t, "zero starts, one starts, zero ends, two starts, one ends, three starts, two ends")
+}
+
+// There are never more than two configurations at work: the next reload waits for queries of the one before the last.
+func TestReloadWaitsForTheOneBefore(t *testing.T) {
+	probed(t)
+	old := started(t, ".:0 {\nprobe one\n}")
+	_, reply := pending(t, "udp", old.Servers()[0].LocalAddr(), "slow.")
+	probing.gate.holds(t, 1)
+	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectNoted(t, "one starts, two starts")
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := next.Restart(corefile(".:0 {\nprobe three\n}"))
+		reloaded <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
+	if got := noted(); got != "" {
+		t.Errorf("with a query under way: %s", got)
+	}
+	probing.gate.open()
+	if got := reply(); got != "one" {
+		t.Errorf("what was under way got %s", got)
+	}
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	expectNoted(t, "one ends, three starts, two ends")
+}
+
+// When a reload fails, the old configuration goes on, and what the new one has begun is ended.
+func TestReloadFails(t *testing.T) {
+	probed(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	old := started(t, ".:0 {\nprobe one\n}")
+	noted()
+	for _, tc := range []struct{ name, corefile, want string }{
+		{"setup", ".:0 {\nprobe two bad\n}", ""},
+		{"startup function", ".:0 {\nprobe two fails\n}", "two starts"},
+		{"listener", ".:0 {\nprobe two\n}\n.:" + port + " {\nprobe three\n}", "two starts, three starts, two ends, three ends"},
+	} {
+		i, err := old.Restart(corefile(tc.corefile))
+		if err == nil || i != old {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		if got := noted(); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		for network, addr := range map[string]net.Addr{"tcp": old.Servers()[0].Addr(), "udp": old.Servers()[0].LocalAddr()} {
+			if got := text(t, network, addr, "www."); got != "one" {
+				t.Errorf("%s, %s: %s", tc.name, network, got)
+			}
+		}
+	}
+	next, err := old.Restart(corefile(".:0 {\nprobe good\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, "udp", next.Servers()[0].LocalAddr(), "www."); got != "good" {
+		t.Errorf("the next one: %s", got)
+	}
+	expectNoted(t, "good starts, one ends")
+}
+
+// At the end plugins are told first and ended last: queries under way still need them.
+func TestFinalShutdown(t *testing.T) {
+	probed(t)
+	i := started(t, ".:0 {\nprobe one\n}")
+	noted()
+	tcp, udp := i.Servers()[0].Addr(), i.Servers()[0].LocalAddr()
+	_, onTCP := pending(t, "tcp", tcp, "slow.")
+	_, onUDP := pending(t, "udp", udp, "slow.")
+	probing.gate.holds(t, 2)
+	over := make(chan []error, 1)
+	go func() { over <- i.ShutdownCallbacks() }()
+	eventually(t, "nobody listens", func() bool {
+		c, err := net.Dial("tcp", tcp.String())
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	if got := noted(); got != "one is told of the end" || len(over) > 0 {
+		t.Errorf("with queries under way: %s, over: %d", got, len(over))
+	}
+	probing.gate.open()
+	for network, reply := range map[string]func() string{"tcp": onTCP, "udp": onUDP} {
+		if got := reply(); got != "one" {
+			t.Errorf("%s: %s", network, got)
+		}
+	}
+	if errs := <-over; len(errs) > 0 {
+		t.Error(errs)
+	}
+	if got := noted(); got != "one ends" {
+		t.Errorf("at the end: %s", got)
+	}
+	if err := i.Stop(); err != nil {
+		t.Error(err)
+	}
+	i.Wait()
+}
+
+// Where a reload changes what connections are like, those of before are not taken over, and new ones are as the new configuration says.
+func TestReloadOfOtherKind(t *testing.T) {
+	probed(t)
+	old := started(t, ".:0 {\nprobe one\n}")
+	conn := &dns.Conn{Conn: dial(t, old.Servers()[0].Addr().String())}
+	if err := conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT)); err != nil {
+		t.Fatal(err)
+	}
+	if got := textIn(conn.ReadMsg()); got != "one" {
+		t.Fatal(got)
+	}
+	probing.setup = func(c *caddy.Controller) {
+		GetConfig(c).ProxyProtoConnPolicy = proxyIgnored
+	}
+	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT))
+	if got := textIn(conn.ReadMsg()); got == "two" || got == "one" {
+		t.Errorf("the old connection goes on: %s", got)
+	}
+	if got := text(t, "tcp", next.Servers()[0].Addr(), "www."); got != "two" {
+		t.Errorf("a new connection: %s", got)
+	}
+	expectNoted(t, "one starts, two starts, one ends")
+}
