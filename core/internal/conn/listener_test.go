@@ -121,6 +121,7 @@ func TestClientConnections(t *testing.T) {
 func TestStopWaits(t *testing.T) {
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": coretest.Certificate(t)} {
 		s, of := lineService(t), newLineServer()
+		s.Idle = time.Hour
 		_, addr, end := serveLines(t, s, of, config, nil)
 		c := connect(t, addr, config)
 		fmt.Fprintln(c, "slow")

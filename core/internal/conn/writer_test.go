@@ -222,6 +222,16 @@ func TestLongBuffersAreGivenBack(t *testing.T) {
 	if n := Unsent() - before; n > 2*keptSpace {
 		t.Errorf("%d octets are kept", n)
 	}
+	w.Send(nil, make([]byte, 60000))
+	<-p.begun
+	<-p.begun
+	w.Add(nil, make([]byte, 60000)) // both of its buffers are long
+	p.through <- nil
+	p.through <- nil
+	w.complete()
+	if n := Unsent() - before; n > 2*keptSpace {
+		t.Errorf("%d octets are kept of two", n)
+	}
 }
 
 func TestUnsent(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -73,6 +74,24 @@ func TestH2NobodyAnswers(t *testing.T) {
 	p.Open(3, true, ":method", "GET", ":scheme", "https", ":authority", "a", ":path", "::no target")
 	if _, got := replied(p); got != "status 404" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A handler that ends its goroutine leaves a response, too; and to HEAD there is a header only.
+func TestH2OddEnds(t *testing.T) {
+	s := serve(t, serviceFor(t, coretest.Handler(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+		runtime.Goexit()
+		return 0, nil
+	})), tlsConfig(t))
+	p := coretest.ConnectH2(t, s.addr)
+	post(p, 1, "www.")
+	if _, got := replied(p); got != "status 500" {
+		t.Errorf("got %s", got)
+	}
+	p.Open(3, true, ":method", "HEAD", ":scheme", "https", ":authority", "a", ":path", "/dns-query")
+	h, ok := p.Until().(*http2.MetaHeadersFrame)
+	if !ok || h.StreamID != 3 || !h.StreamEnded() || h.PseudoValue("status") != "400" {
+		t.Errorf("got %v", h)
 	}
 }
 

@@ -119,6 +119,24 @@ func TestSlowMessage(t *testing.T) {
 	}
 }
 
+// A call whose message has come takes its time; and a connection that has ended leaves its place.
+func TestPlaces(t *testing.T) {
+	g := coretest.NewGate(t)
+	of := serviceFor(t, g, tlsConfig(t), nil)
+	of.Connections, of.Read = 1, 100*time.Millisecond
+	s := serve(t, of)
+	c := clients.Connect(t, "grpc", s.addr)
+	time.AfterFunc(3*of.Read, g.Open)
+	if _, err := c.Ask(coretest.Query("slow.")); err != nil || coretest.Limited(of, "read_time") != 0 {
+		t.Errorf("%v, counted %d", err, coretest.Limited(of, "read_time"))
+	}
+	if !s.admission.Full() {
+		t.Error("the connection has no place")
+	}
+	c.Close()
+	coretest.Eventually(t, "its place is free", func() bool { return !s.admission.Full() })
+}
+
 // The end waits for calls at work, but not for clients that say nothing.
 func TestStop(t *testing.T) {
 	for _, leaving := range []bool{false, true} {

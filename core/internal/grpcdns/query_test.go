@@ -164,6 +164,19 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// A call that its client has given up, and that nobody has answered, ends as given up.
+func TestGivenUp(t *testing.T) {
+	s := serviceFor(t, new(coretest.Lane), nil, nil)
+	tcp := from(t.Context(), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
+	over, cancel := context.WithCancel(tcp)
+	cancel()
+	for ctx, want := range map[context.Context]codes.Code{tcp: codes.Unavailable, over: codes.Canceled} {
+		if _, err := Query(ctx, s, packet(t, "drop.")); code(err) != want {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
 // Where too many queries of the process wait, a call whose time ends is told so.
 func TestCrowded(t *testing.T) {
 	g := coretest.NewGate(t)

@@ -255,6 +255,11 @@ func TestDrain(t *testing.T) {
 	if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 3 || g.ErrCode != http2.ErrCodeNo {
 		t.Errorf("got %v", g)
 	}
+	select {
+	case err := <-s.ended:
+		t.Fatalf("what is at work is not waited for: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
 	close(s.later)
 	if got := answered(p); got != "1: one" {
 		t.Errorf("got %s", got)

@@ -22,7 +22,8 @@ import (
 //	/dns-query, and whatever else  the body comes back
 //	/N                             N octets
 //	/head                          the length of three octets
-//	/later                         as /dns-query, when the site is opened
+//	/later                         as /dns-query, when the site is opened; it ends with its context
+//	/stubborn                      the same, but it does not end
 type site struct {
 	maxBody int
 	later   chan struct{} // closed when those that wait are to be answered
@@ -81,7 +82,7 @@ func (v *visit) Serve(r *Request) (Response, bool) {
 	switch path {
 	case "head":
 		resp.Body, resp.NoBody = []byte("abc"), true
-	case "later":
+	case "later", "stubborn":
 		resp.Body = append([]byte(nil), r.Body...)
 		v.wait(v.Defer(r), resp)
 		return Response{}, false
@@ -99,9 +100,13 @@ func (v *visit) wait(r Request, resp Response) {
 		defer v.End(s)
 		defer v.Forget()
 		defer cancel()
+		done := ctx.Done()
+		if r.Path == "/stubborn" {
+			done = nil
+		}
 		select {
 		case <-v.site.later:
-		case <-ctx.Done():
+		case <-done:
 			v.site.ended <- context.Cause(ctx)
 			return
 		}

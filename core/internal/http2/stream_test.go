@@ -1,6 +1,7 @@
 package http2
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,21 @@ func TestReceiveWindow(t *testing.T) {
 	}
 }
 
+// Padding is consumed, too.
+func TestReceiveWindowOfPadding(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	p := coretest.ConnectH2(t, s.addr)
+	const padded = 256 // octets of a frame with a body of none: the padding, and its length
+	for id := uint32(1); id < 2*(connWindow/padded+100); id += 2 {
+		p.Open(id, false, posting("/1")...)
+		p.Framer.WriteDataPadded(id, true, nil, make([]byte, padded-1))
+		p.Framer.WriteWindowUpdate(0, 1)
+		if got := answered(p); got != fmt.Sprintf("%d: x", id) {
+			t.Fatalf("got %s", got)
+		}
+	}
+}
+
 // TestUnread has a client that asks and takes nothing.
 func TestUnread(t *testing.T) {
 	before := conn.Unsent()
@@ -212,7 +228,8 @@ func TestRapidReset(t *testing.T) {
 	p := coretest.ConnectH2(t, s.addr)
 	id := uint32(1)
 	for ; id < 2*4; id += 2 {
-		p.Open(id, true, getting("/later")...)
+		p.Open(id, true, getting("/stubborn")...)
+		p.Framer.WriteRSTStream(id, http2.ErrCodeCancel)
 	}
 	s.waits(4)
 	for ; id < 2*24; id += 2 {
@@ -224,10 +241,7 @@ func TestRapidReset(t *testing.T) {
 	if n := coretest.Limited(s.Service, "streams"); n != 20 {
 		t.Errorf("counted %d", n)
 	}
-	for _, open := range []uint32{1, 3, 5, 7} {
-		p.Framer.WriteRSTStream(open, http2.ErrCodeCancel)
-		<-s.ended // its context
-	}
+	close(s.later)
 	coretest.Eventually(t, "there is room again", func() bool {
 		p.Open(id, true, getting("/1")...)
 		id += 2

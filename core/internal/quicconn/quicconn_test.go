@@ -442,6 +442,24 @@ func TestFind(t *testing.T) {
 	})
 }
 
+// A connection is idle since its last query was answered, and not while one is at work.
+func TestIdleSince(t *testing.T) {
+	s := serviceFor(t)
+	c := new(Conn)
+	if since, idle := c.IdleSince(); since != 0 || !idle {
+		t.Errorf("since %d, idle %v", since, idle)
+	}
+	c.Begin(s)
+	if _, idle := c.IdleSince(); idle {
+		t.Error("idle with a query at work")
+	}
+	began := service.Now()
+	c.End(s)
+	if since, idle := c.IdleSince(); since < began || !idle || s.Inflight.Busy() {
+		t.Errorf("since %d, before %d; idle %v", since, began, idle)
+	}
+}
+
 // What the library cannot serve has its socket closed.
 func TestListenFails(t *testing.T) {
 	s := serviceFor(t)

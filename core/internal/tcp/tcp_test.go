@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/memory"
@@ -203,6 +205,49 @@ func TestFullPipelineHoldsTheReader(t *testing.T) {
 	}
 }
 
+// What is answered goes out, though the reader is held up behind it.
+func TestHeldReaderWritesFirst(t *testing.T) {
+	h := &coretest.Lane{Held: make(chan struct{})}
+	s := serve(t, h, nil, func(s *service.Service) { s.Pipeline = 4 })
+	c := coretest.Dial(t, s.addr)
+	hold := string(coretest.Frame(t, "hold."))
+	c.Write([]byte(strings.Repeat(hold, 4) + string(coretest.Frame(t, "www.")) + hold))
+	want := []string{"NOERROR 192.0.2.1", "NOERROR 192.0.2.2"}
+	for i := range 6 {
+		b, err := clients.ReadFrame(c)
+		m := new(dns.Msg)
+		if err != nil || m.Unpack(b) != nil || coretest.Describe(m) != want[min(i, 1)] {
+			t.Fatalf("reply %d: %v, %v", i, m, err)
+		}
+		if i == 0 {
+			close(h.Held)
+		}
+	}
+}
+
+// Where too many queries of the process wait, those of streams wait for a place; none is dropped.
+func TestNothingIsDropped(t *testing.T) {
+	g := coretest.NewGate(t)
+	s := serve(t, g, nil, nil)
+	exec.SetWaiting(1)
+	defer exec.SetWaiting(memory.Waiting(memory.Limit()))
+	c := coretest.Dial(t, s.addr)
+	c.Write(coretest.Frame(t, "slow."))
+	g.Holds(t, 1)
+	c.Write([]byte(strings.Repeat(string(coretest.Frame(t, "www.")), 3)))
+	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if b, err := clients.ReadFrame(c); err == nil {
+		t.Errorf("got %x beyond the bound", b)
+	}
+	g.Open()
+	c.SetReadDeadline(time.Now().Add(clients.AskTime))
+	for i := range 4 {
+		if _, err := clients.ReadFrame(c); err != nil {
+			t.Fatalf("reply %d: %v", i, err)
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	quick := func(s *service.Service) { s.Read, s.Idle = time.Second, 300*time.Millisecond }
 	for name, tc := range map[string]struct {
@@ -375,6 +420,27 @@ func TestHandlerEndsTheConnection(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		coretest.ClosedAfter(t, c, time.Now(), 0)
+	}
+}
+
+// Of a connection that a handler has taken no more queries are read: but for one that is on its way to a worker.
+func TestHijackedIsLeftAlone(t *testing.T) {
+	var calls atomic.Int32
+	s := serve(t, coretest.Handler(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		calls.Add(1)
+		w.Hijack()
+		return coretest.Echo(ctx, w, r)
+	}), nil, func(s *service.Service) { s.Pipeline = 1 })
+	c := coretest.Dial(t, s.addr)
+	c.Write([]byte(strings.Repeat(string(coretest.Frame(t, "www.")), 4)))
+	if _, err := clients.ReadFrame(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if n := calls.Load(); n > 2 {
+		t.Errorf("%d queries were served", n)
 	}
 }
 
