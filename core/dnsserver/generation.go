@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -86,6 +87,9 @@ func (g *generation) begin() error {
 	g.begun, g.previous = true, old
 	g.mu.Unlock()
 	if old == nil {
+		if caddy.IsUpgrade() {
+			g.openEarly()
+		}
 		return nil
 	}
 	old.mu.Lock()
@@ -99,6 +103,19 @@ func (g *generation) begin() error {
 		}
 	}
 	return nil
+}
+
+// openEarly opens the sockets that servers open beside those that another process hands over, see udp.OpenEarly.
+func (g *generation) openEarly() {
+	for _, s := range g.servers {
+		if s.hasExtraSockets() {
+			udp.OpenEarly(s.hostPort())
+		}
+	}
+	go func() {
+		<-g.opened
+		udp.DropUnused()
+	}()
 }
 
 // restart is called when another generation is about to take the place of g. What is left of the one before g ends

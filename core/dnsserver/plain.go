@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/core/internal/tcp"
 	"github.com/coredns/coredns/core/internal/udp"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // Listen opens the TCP socket.
@@ -94,7 +95,7 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	opened, over := s.serving()
 	defer over()
 	o := udp.Options{
-		One: len(s.configs) > 0 && s.configs[0].NumSockets > 1, Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
+		One: s.oneSocket(), Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
 	}
 	for _, cfg := range s.configs {
 		if cfg.UDPDecorateWriterFunc != nil {
@@ -109,6 +110,22 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	opened()
 	u.Serve()
 	return nil
+}
+
+// oneSocket reports whether others serve the address, too, each with one socket of its own.
+func (s *Server) oneSocket() bool { return len(s.configs) > 0 && s.configs[0].NumSockets > 1 }
+
+// hasExtraSockets reports whether ServePacket opens further sockets beside the one that it is given.
+func (s *Server) hasExtraSockets() bool {
+	if len(s.configs) == 0 || s.configs[0].Transport != transport.DNS || s.oneSocket() {
+		return false
+	}
+	for _, cfg := range s.configs {
+		if cfg.UDPDecorateWriterFunc != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // Shed reports whether a query that comes over UDP is to be dropped, since there are more replies than a socket of

@@ -14,9 +14,19 @@ import (
 // extra has the sockets that servers opened beside the one that caddy knows, by their address. Caddy hands that one
 // over in a reload; these pass from the old server to the new one here, because a socket that is closed loses what
 // is queued in it.
-var extra struct {
+var extra extraTable
+
+type extraTable struct {
 	mu      sync.Mutex
-	sockets map[netip.AddrPort]*extraSockets
+	sockets map[netip.AddrPort]*extraSockets // guarded by mu
+}
+
+// put is called with mu held.
+func (t *extraTable) put(e *extraSockets) {
+	if t.sockets == nil {
+		t.sockets = map[netip.AddrPort]*extraSockets{}
+	}
+	t.sockets[e.addr] = e
 }
 
 // extraSockets are those of one address. Each server that uses them has descriptors of its own.
@@ -64,8 +74,7 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 	extra.mu.Lock()
 	defer extra.mu.Unlock()
 	addr := conn.LocalAddr().(*net.UDPAddr)
-	ap := addr.AddrPort()
-	ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	ap := localOf(conn)
 	all := extra.sockets[ap]
 	if all == nil {
 		all = &extraSockets{addr: ap}
@@ -87,13 +96,51 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 			mine = append(mine, dup)
 		}
 	}
-	if extra.sockets == nil {
-		extra.sockets = map[netip.AddrPort]*extraSockets{}
-	}
-	extra.sockets[ap] = all
+	extra.put(all)
 	all.users++
 	t.handed = all
 	return mine
+}
+
+// OpenEarly opens the further sockets of an address before its server has the first one: for a process that takes the
+// place of another one, before that has its sockets leave. The kernel would make a socket that is bound later share
+// datagrams with those that have left. DropUnused closes what no server has taken.
+func OpenEarly(addr string) {
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	var all *extraSockets
+	for range runtime.GOMAXPROCS(0) - 1 {
+		c, err := reuseport.ListenPacket("udp", addr)
+		if err != nil {
+			break
+		}
+		conn := c.(*net.UDPConn)
+		if all == nil {
+			all = &extraSockets{addr: localOf(conn)}
+		}
+		all.conns = append(all.conns, conn)
+	}
+	if all != nil {
+		extra.put(all)
+	}
+}
+
+// DropUnused closes sockets that were opened early for servers that do not use them.
+func DropUnused() {
+	extra.mu.Lock()
+	defer extra.mu.Unlock()
+	for addr, e := range extra.sockets {
+		if e.users == 0 {
+			delete(extra.sockets, addr)
+			e.close()
+		}
+	}
+}
+
+// localOf is the address of a socket, as sockets are found by it.
+func localOf(conn *net.UDPConn) netip.AddrPort {
+	ap := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
 // network makes a socket for an address be of the same family as the first one was.
@@ -129,6 +176,10 @@ func (e *extraSockets) giveUp() {
 	}
 	delete(extra.sockets, e.addr)
 	e.group.Spread() // another process may go on at this address
+	e.close()
+}
+
+func (e *extraSockets) close() {
 	for _, c := range e.conns {
 		c.Close()
 	}
