@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/cookie"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -219,12 +220,12 @@ func servedWithCookies(t testing.TB) map[string]func() {
 	m := new(dns.Msg).SetQuestion("www.", dns.TypeA)
 	m.SetEdns0(1232, false)
 	client := netip.MustParseAddr("192.0.2.1")
-	lane := wire.NewLane()
-	t.Cleanup(lane.Close)
+	loop := eventloop.New()
+	t.Cleanup(loop.Close)
 	all := map[string]func(){}
 	prepare := func(name string) {
 		q, w, room := cookieQuery(t, m, client), new(wire.Reply), make([]byte, 4096)
-		q.SetLane(lane)
+		q.SetLoop(loop)
 		all[name] = func() {
 			w.Reset(room)
 			if b, _ := s.chain.ServeWire(w, q); b == nil {

@@ -105,7 +105,8 @@ func (g *generation) begin() error {
 	return nil
 }
 
-// openEarly opens the sockets that servers open beside those that another process hands over, see udp.OpenEarly.
+// openEarly opens the sockets that servers open beside those that another process hands over, see udp.OpenEarly. That
+// process has its sockets leave as soon as this one has started, and servers may begin to serve after that.
 func (g *generation) openEarly() {
 	for _, s := range g.servers {
 		if s.hasExtraSockets() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -36,21 +37,21 @@ type flight struct {
 	scratch [48]byte // for most names
 
 	// guarded by shard.mu
-	ends   wire.Exchange // what others wait for: ask, then what the first one is parked on
-	shared bool          // somebody was told of ask, and may keep it
+	ends   eventloop.Exchange // what others wait for: ask, then what the first one is parked on
+	shared bool               // somebody was told of ask, and may keep it
 }
 
 var freeFlights = sync.Pool{New: func() any { return new(flight) }}
 
 // missEnding is what others wait for while the first one asks the plugins below.
-type missEnding struct{ wire.Ending }
+type missEnding struct{ eventloop.Ending }
 
 // flightHash is the hash of all of a question.
 func (k *question) flightHash() uint64 { return k.hash ^ k.net.hash() }
 
 // claim makes the caller the first one to miss k, who calls over, or share on what it gets; or it says what to wait for. Both
 // are nil in the rare case that neither can be told. k is not kept.
-func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
+func (f *flights) claim(k *question) (mine *flight, others eventloop.Exchange) {
 	hash := k.flightHash()
 	s := &f.shards[k.hash%uint64(len(f.shards))]
 	s.mu.Lock()
@@ -73,7 +74,7 @@ func (f *flights) claim(k *question) (mine *flight, others wire.Exchange) {
 }
 
 // share lets others wait for x, and is the last that the first one asks of the flight.
-func (fl *flight) share(x wire.Exchange) {
+func (fl *flight) share(x eventloop.Exchange) {
 	fl.shard.mu.Lock()
 	fl.ends = x
 	shared := fl.shared
@@ -84,11 +85,11 @@ func (fl *flight) share(x wire.Exchange) {
 	x.Then(fl)
 }
 
-// Resume ends a flight that is shared: it implements wire.Resumer.
+// Resume ends a flight that is shared: it implements eventloop.Resumer.
 func (fl *flight) Resume() { fl.ResumeIn(nil) }
 
-// ResumeIn implements wire.LaneResumer.
-func (fl *flight) ResumeIn(*wire.Lane) (done bool) {
+// ResumeIn implements eventloop.LoopResumer.
+func (fl *flight) ResumeIn(*eventloop.Loop) (done bool) {
 	if fl.leave() {
 		return false
 	}
@@ -119,7 +120,7 @@ func (fl *flight) free() {
 	freeFlights.Put(fl)
 }
 
-// answeredAtOnce remembers questions that the plugins below have answered at once, in the lane, each in the one place that it can have. They need no
+// answeredAtOnce remembers questions that the plugins below have answered at once, in the loop, each in the one place that it can have. They need no
 // flight: if such an answer is not kept, each query gets its own.
 type answeredAtOnce [256]atomic.Uint64
 
@@ -208,5 +209,5 @@ func (c *Cache) await(k *question) *entry {
 // waiter is a goroutine that waits for an exchange.
 type waiter chan struct{}
 
-// Resume implements wire.Resumer.
+// Resume implements eventloop.Resumer.
 func (w waiter) Resume() { close(w) }

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -146,7 +147,7 @@ func TestLeaderPanics(t *testing.T) {
 type source struct {
 	plugin.Handler
 	begun int
-	last  *wire.Ending
+	last  *eventloop.Ending
 	noAD  bool
 }
 
@@ -156,7 +157,7 @@ func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 	s.noAD = s.noAD || !q.AD()
 	if q.Awaited() == nil {
 		s.begun++
-		s.last = new(wire.Ending)
+		s.last = new(eventloop.Ending)
 		q.Await(s.last)
 		return wire.Park
 	}
@@ -168,7 +169,7 @@ func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 }
 
 // query is a query in the lane.
-func query(t *testing.T, name string, awaited wire.Exchange) *wire.Query {
+func query(t *testing.T, name string, awaited eventloop.Exchange) *wire.Query {
 	t.Helper()
 	b, err := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
 	if err != nil {
@@ -191,7 +192,7 @@ func TestMissesOnTheWire(t *testing.T) {
 	n := c.countsOf(context.Background())
 	requests, misses := testutil.ToFloat64(n.requests.counter()), testutil.ToFloat64(n.misses.counter())
 
-	serve := func(name string, awaited wire.Exchange) (*wire.Query, *dns.Msg, string, wire.Outcome) {
+	serve := func(name string, awaited eventloop.Exchange) (*wire.Query, *dns.Msg, string, wire.Outcome) {
 		q := query(t, name, awaited)
 		var w wire.Reply
 		w.Reset(nil)
@@ -219,7 +220,7 @@ func TestMissesOnTheWire(t *testing.T) {
 	s.last.End()
 	for i, tc := range []struct {
 		name, writer string
-		awaited      wire.Exchange
+		awaited      eventloop.Exchange
 		misses       float64
 	}{{"WWW.example.org.", "source", second.Awaited(), 1}, {"www.example.org.", "cache", first.Awaited(), 2}, {"www.example.org.", "cache", nil, 2}} {
 		_, m, writer, out := serve(tc.name, tc.awaited)

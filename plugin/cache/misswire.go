@@ -9,7 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// missWire asks the plugins below, and keeps what they answer. In the lane, too, they are asked with the AD bit. now is when k was looked up.
+// missWire asks the plugins below, and keeps what they answer. In the wire lane, too, they are asked with the AD bit. now is when k was looked up.
 func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	before := q.Awaited()
 	_, again := before.(*missEnding)
@@ -64,7 +64,7 @@ func (c *Cache) askWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *qu
 	n.misses.Inc()
 	switch {
 	case w.Holds():
-		if q.Lane() == nil { // the plugins below may have waited
+		if q.Loop() == nil { // the plugins below may have waited
 			now = c.now()
 		}
 		c.takeWire(w, q, k, now, 0, n)

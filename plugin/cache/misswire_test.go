@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -28,25 +29,25 @@ func (promptly) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.
 
 // An answer is local that the plugins below had at hand, in the batch that its query came with; any other is remote.
 func TestCostOfAnswers(t *testing.T) {
-	lane := wire.NewLane()
-	defer lane.Close()
-	lane.Enter()
-	defer lane.Leave()
-	var ended wire.Ending
+	loop := eventloop.New()
+	defer loop.Close()
+	loop.Enter()
+	defer loop.Leave()
+	var ended eventloop.Ending
 	ended.End()
 	for name, tc := range map[string]struct {
-		lane    *wire.Lane
-		awaited wire.Exchange
+		lane    *eventloop.Loop
+		awaited eventloop.Exchange
 		cost    cost
 	}{
-		"at once":           {lane, nil, costLocal},
-		"after an exchange": {lane, &ended, costRemote},
+		"at once":           {loop, nil, costLocal},
+		"after an exchange": {loop, &ended, costRemote},
 		"on a worker":       {nil, nil, costRemote},
 	} {
 		c := New()
 		c.Next = promptly{}
 		q := query(t, "www.example.org.", tc.awaited)
-		q.SetLane(tc.lane)
+		q.SetLoop(tc.lane)
 		q.Arrival = time.Now()
 		var w wire.Reply
 		w.Reset(nil)

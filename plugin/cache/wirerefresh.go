@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -20,11 +21,11 @@ type wireRefresh struct {
 	peer    wire.Peer
 	query   wire.Query
 	reply   wire.Reply
-	waits   wire.Exchange // what it was parked on last
-	scratch [128]byte     // of packet
+	waits   eventloop.Exchange // what it was parked on last
+	scratch [128]byte          // of packet
 }
 
-// refreshWire is refresh for a query in the lane.
+// refreshWire is refresh for a query in the wire lane.
 func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *counts) {
 	if !c.beginRefresh(e, n) {
 		return
@@ -32,11 +33,11 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 	r := &wireRefresh{cache: c, ctx: ctx, entry: e, counts: n}
 	r.packet = q.Append(r.scratch[:0], 0)
 	r.peer = wire.Peer{Local: q.Local, Arrival: time.Now()}
-	r.run(q.Lane())
+	r.run(q.Loop())
 }
 
-// run asks the plugins below, in a lane or, without one, where it may wait.
-func (r *wireRefresh) run(lane *wire.Lane) {
+// run asks the plugins below, in a loop or, without one, where it may wait.
+func (r *wireRefresh) run(loop *eventloop.Loop) {
 	defer func() {
 		if v := recover(); v != nil {
 			clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(r.query.Name()), v)
@@ -48,8 +49,8 @@ func (r *wireRefresh) run(lane *wire.Lane) {
 	out := wire.Unpack
 	if q.Parse(r.packet) {
 		q.Peer = r.peer
-		q.SetLane(lane)
-		q.SetMayBlock(lane == nil)
+		q.SetLoop(loop)
+		q.SetMayBlock(loop == nil)
 		q.SetDeadline(r.peer.Arrival.Add(refreshTime))
 		q.Await(r.waits)
 		w.Reset(nil)
@@ -77,9 +78,9 @@ func (r *wireRefresh) run(lane *wire.Lane) {
 // Resume goes on where it may wait: nothing is known of the caller.
 func (r *wireRefresh) Resume() { go r.run(nil) }
 
-// ResumeIn implements wire.LaneResumer.
-func (r *wireRefresh) ResumeIn(lane *wire.Lane) (done bool) {
-	r.run(lane)
+// ResumeIn implements eventloop.LoopResumer.
+func (r *wireRefresh) ResumeIn(loop *eventloop.Loop) (done bool) {
+	r.run(loop)
 	return false
 }
 

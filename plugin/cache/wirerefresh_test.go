@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -71,7 +72,7 @@ func TestRefreshInTheLane(t *testing.T) {
 			c.prepare()
 			n := c.countsOf(context.Background())
 			prefetched := testutil.ToFloat64(n.prefetch.counter())
-			serve := func(awaited wire.Exchange) wire.Outcome {
+			serve := func(awaited eventloop.Exchange) wire.Outcome {
 				q := query(t, "www.example.org.", awaited)
 				var w wire.Reply
 				w.Reset(nil)
@@ -87,8 +88,8 @@ func TestRefreshInTheLane(t *testing.T) {
 			old := c.positive.get(&c.questionOfName(t).key)
 			clock = clock.Add(40 * time.Second)
 			s.then = then
-			lane := wire.NewLane()
-			defer lane.Close()
+			loop := eventloop.New()
+			defer loop.Close()
 			for range 2 {
 				if out := serve(nil); out != wire.Done {
 					t.Fatal(out)
@@ -97,10 +98,10 @@ func TestRefreshInTheLane(t *testing.T) {
 			if s.begun != 2 || !old.fetch.running.Load() {
 				t.Fatalf("asked %d times, a refresh runs: %t", s.begun, old.fetch.running.Load())
 			}
-			lane.Enter()
-			s.last.EndIn(lane)
-			lane.Done(0)
-			lane.Leave()
+			loop.Enter()
+			s.last.EndIn(loop)
+			loop.Done(0)
+			loop.Leave()
 			if tc.message {
 				<-s.done
 			}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -58,8 +59,8 @@ func (e *asyncRun) gone() bool { return !e.cancelled.IsZero() && !time.Now().Bef
 
 // proceed takes the next step after something happened. The asyncRun may be over then.
 //
-// lane is the one that the caller is in, nil if in none.
-func (e *asyncRun) proceed(ev event, lane *wire.Lane) {
+// loop is the one that the caller is in, nil if in none.
+func (e *asyncRun) proceed(ev event, loop *eventloop.Loop) {
 	if ev.kind == failed || ev.kind == replied && e.rules.failover.has(ev.rcode) { // else nobody is asked any more
 		ev.at = time.Since(e.began)
 	}
@@ -68,30 +69,30 @@ func (e *asyncRun) proceed(ev event, lane *wire.Lane) {
 	e.forward.note(e.upstreams, a)
 	switch {
 	case a.do != ask:
-		e.finish(a, lane)
+		e.finish(a, loop)
 	case a.after > 0:
 		time.AfterFunc(a.after, func() { e.ask(a, nil) })
 	default:
-		e.ask(a, lane)
+		e.ask(a, loop)
 	}
 }
 
-func (e *asyncRun) ask(a action, lane *wire.Lane) {
+func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
 	if a.second >= 0 {
 		e.hedged = true
 		e.forward.newHedge(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()
 		return
 	}
-	e.upstreams[a.to].BeginIn(&e.x, lane)
+	e.upstreams[a.to].BeginIn(&e.x, loop)
 }
 
 // hedgeEnded implements hedger.
-func (e *asyncRun) hedgeEnded(ra *hedge, lane *wire.Lane) {
+func (e *asyncRun) hedgeEnded(ra *hedge, loop *eventloop.Loop) {
 	if ra.err == nil {
 		e.reply = ra.reply
 	}
-	e.proceed(ra.event(e.gone()), lane)
+	e.proceed(ra.event(e.gone()), loop)
 }
 
 // EndExchange implements proxy.Ender.
@@ -105,13 +106,13 @@ func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 		return
 	}
 	e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...))
-	lane := x.Lane
-	x.Reply, x.Lane = nil, nil
-	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, lane)
+	loop := x.Loop
+	x.Reply, x.Loop = nil, nil
+	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, loop)
 }
 
 // finish tells the pendingReply what came of the course.
-func (e *asyncRun) finish(a action, lane *wire.Lane) {
+func (e *asyncRun) finish(a action, loop *eventloop.Loop) {
 	if e.forward.maxConcurrent > 0 {
 		e.forward.concurrent.Add(-1)
 	}
@@ -119,7 +120,7 @@ func (e *asyncRun) finish(a action, lane *wire.Lane) {
 	if a.do == fail {
 		err = e.forward.explain(&e.course, e.upstreams, a)
 	}
-	if e.pending.settle(a, e.reply, err, lane) {
+	if e.pending.settle(a, e.reply, err, loop) {
 		e.pending.anew()
 	} else {
 		e.pending = nil

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -174,7 +174,7 @@ func (t *blockingRun) askHedged(ctx context.Context, r *dns.Msg, a action) event
 }
 
 // hedgeEnded implements hedger.
-func (t *blockingRun) hedgeEnded(*hedge, *wire.Lane) { t.ended <- struct{}{} }
+func (t *blockingRun) hedgeEnded(*hedge, *eventloop.Loop) { t.ended <- struct{}{} }
 
 // gone implements hedger: what ends the wait cancels the hedge.
 func (t *blockingRun) gone() bool { return false }

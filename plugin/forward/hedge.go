@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // hedge is one attempt with a second upstream in reserve: if the first one takes longer than it nearly always does, the second
@@ -36,8 +36,8 @@ type hedge struct {
 
 // hedger is told the end of a hedge, once. It may be told within begin.
 type hedger interface {
-	// lane is the one that the caller is in, nil if in none.
-	hedgeEnded(r *hedge, lane *wire.Lane)
+	// loop is the one that the caller is in, nil if in none.
+	hedgeEnded(r *hedge, loop *eventloop.Loop)
 	// gone reports whether nobody waits any more.
 	gone() bool
 }
@@ -94,8 +94,8 @@ func (h *hedge) EndExchange(x *proxy.Exchange) {
 	if x == &h.x[1] {
 		i = 1
 	}
-	lane := x.Lane
-	x.Lane = nil
+	loop := x.Loop
+	x.Loop = nil
 	h.mu.Lock()
 	h.under[i] = false
 	if h.over {
@@ -127,7 +127,7 @@ func (h *hedge) EndExchange(x *proxy.Exchange) {
 	if i == 1 && other { // it would have taken longer still
 		h.up[0].Latency().Note(2 * time.Since(h.began))
 	}
-	h.owner.hedgeEnded(h, lane)
+	h.owner.hedgeEnded(h, loop)
 }
 
 // failed lets the upstream be checked that failed; of the first one the course does so if nobody replied.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -246,7 +246,7 @@ type ends struct {
 
 var twice atomic.Int64
 
-func (e *ends) hedgeEnded(*hedge, *wire.Lane) {
+func (e *ends) hedgeEnded(*hedge, *eventloop.Loop) {
 	if e.n.Add(1) > 1 {
 		twice.Add(1)
 	}

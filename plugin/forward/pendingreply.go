@@ -3,6 +3,7 @@ package forward
 import (
 	"encoding/binary"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -10,7 +11,7 @@ import (
 // knows it, and any number of queries may read it. An asyncRun does its work.
 type pendingReply struct {
 	forward *Forward
-	before  wire.Exchange // what the query had been parked on before, such as another forward's pendingReply
+	before  eventloop.Exchange // what the query had been parked on before, such as another forward's pendingReply
 
 	question []byte // as it was sent
 	scratch  [pendingScratch]byte
@@ -20,7 +21,7 @@ type pendingReply struct {
 	rcode int        // fail
 	err   error      // fail
 
-	wire.Ending // the last ones are settled
+	eventloop.Ending // the last ones are settled
 }
 
 // pendingScratch is the octets in which most questions fit with their replies.
@@ -54,18 +55,18 @@ func (f *Forward) newPendingReply(q *wire.Query) *pendingReply {
 	r := e.pending
 	r.forward, r.before = f, q.Awaited()
 	r.question = append(r.scratch[:0], e.query[wire.HeaderLen:wire.HeaderLen+len(q.Name())+4]...)
-	e.proceed(event{kind: begun}, q.Lane())
+	e.proceed(event{kind: begun}, q.Loop())
 	return r
 }
 
 // settle says what came of it all, and resumes those that wait for it. reply is not kept. It reports whether nobody knows the
 // pendingReply any more.
-func (r *pendingReply) settle(a action, reply []byte, err error, lane *wire.Lane) (done bool) {
+func (r *pendingReply) settle(a action, reply []byte, err error, loop *eventloop.Loop) (done bool) {
 	r.do, r.rcode, r.err = a.do, a.rcode, err
 	if a.do == answer {
 		r.reply = append(r.question[len(r.question):], reply...)
 	}
-	return r.EndIn(lane)
+	return r.EndIn(loop)
 }
 
 // anew makes a pendingReply that nobody knows one that has not been begun.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -31,7 +32,7 @@ func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (
 	if perr != nil {
 		t.Fatal(perr)
 	}
-	var ended wire.Exchange
+	var ended eventloop.Exchange
 	for {
 		var q wire.Query
 		var w wire.Reply
@@ -262,7 +263,7 @@ func TestRelayIsShared(t *testing.T) {
 	var w wire.Reply
 	w.Reset(nil)
 	defer close(seen)
-	if out := f.ServeWire(context.Background(), &w, &q); out != wire.Park || q.Awaited() == wire.Exchange(r) {
+	if out := f.ServeWire(context.Background(), &w, &q); out != wire.Park || q.Awaited() == eventloop.Exchange(r) {
 		t.Error("another question was answered by another one's reply: ", out)
 	}
 }
@@ -271,7 +272,7 @@ func TestRelayIsShared(t *testing.T) {
 type guest struct {
 	t     testing.TB
 	f     *Forward
-	lane  *wire.Lane // where its queries begin
+	lane  *eventloop.Loop // where its queries begin
 	query *wire.Query
 	reply *wire.Reply
 	room  [1500]byte
@@ -280,7 +281,7 @@ type guest struct {
 }
 
 func newGuest(t testing.TB, f *Forward) *guest {
-	g := &guest{t: t, f: f, lane: wire.NewLane(), query: new(wire.Query), reply: new(wire.Reply), ended: make(chan wire.Outcome, 1)}
+	g := &guest{t: t, f: f, lane: eventloop.New(), query: new(wire.Query), reply: new(wire.Reply), ended: make(chan wire.Outcome, 1)}
 	t.Cleanup(g.lane.Close)
 	return g
 }
@@ -290,7 +291,7 @@ func (g *guest) Resume() {
 	g.ended <- wire.Unpack
 }
 
-func (g *guest) ResumeIn(*wire.Lane) (done bool) {
+func (g *guest) ResumeIn(*eventloop.Loop) (done bool) {
 	out := g.f.ServeWire(context.Background(), g.reply, g.query)
 	keeps := g.keeps
 	g.ended <- out
@@ -298,10 +299,10 @@ func (g *guest) ResumeIn(*wire.Lane) (done bool) {
 }
 
 // ask serves the query of packet, and returns what it was parked on.
-func (g *guest) ask(packet []byte) wire.Exchange {
+func (g *guest) ask(packet []byte) eventloop.Exchange {
 	g.lane.Enter()
 	g.query.Parse(packet)
-	g.query.SetLane(g.lane)
+	g.query.SetLoop(g.lane)
 	g.reply.Reset(g.room[:0])
 	out := g.f.ServeWire(context.Background(), g.reply, g.query)
 	x := g.query.Awaited()
@@ -325,7 +326,7 @@ func TestRelayIsUsedAgain(t *testing.T) {
 	const n = 40
 	for keeps, most := range map[bool]int{false: n - 1, true: n} {
 		g.keeps = keeps
-		replies := map[wire.Exchange]string{}
+		replies := map[eventloop.Exchange]string{}
 		for i := range n {
 			name := fmt.Sprintf("n%d.example.org.", i)
 			packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()

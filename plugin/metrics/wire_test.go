@@ -7,6 +7,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -37,7 +38,7 @@ func TestServeWire(t *testing.T) {
 		w.SetWriter("file")
 		return out
 	}}
-	serve := func(name string, lane *wire.Lane) {
+	serve := func(name string, loop *eventloop.Loop) {
 		t.Helper()
 		b, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
 		q, w := new(wire.Query), new(wire.Reply)
@@ -45,39 +46,39 @@ func TestServeWire(t *testing.T) {
 			t.Fatal("not eligible")
 		}
 		w.Reset(make([]byte, 0, 512))
-		if lane != nil {
-			lane.Enter()
-			q.SetLane(lane)
+		if loop != nil {
+			loop.Enter()
+			q.SetLoop(loop)
 		}
 		if got := met.ServeWire(ctx, w, q); got != out {
 			t.Errorf("outcome %v, want %v", got, out)
 		}
-		if lane != nil {
-			lane.Done(1)
-			lane.Leave()
+		if loop != nil {
+			loop.Done(1)
+			loop.Leave()
 		}
 	}
 	count := func(zone string) float64 {
 		prometheus.DefaultGatherer.Gather() // takes in what lanes counted
 		return testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(server, zone, "", "NXDOMAIN", "file"))
 	}
-	lane := wire.NewLane()
-	serve("www.example.org.", lane) // what is not done is not counted
+	loop := eventloop.New()
+	serve("www.example.org.", loop) // what is not done is not counted
 	serve("www.example.org.", nil)
 	if n := count("example.org."); n != 0 {
 		t.Errorf("%v counted before they were done", n)
 	}
 	out = wire.Done
-	serve("www.Example.org.", lane)
+	serve("www.Example.org.", loop)
 	serve("www.example.org.", nil)
-	serve("www.example.net.", lane)
+	serve("www.example.net.", loop)
 	if a, b := count("example.org."), count("."); a != 2 || b != 1 {
 		t.Errorf("%v and %v, want 2 and 1", a, b)
 	}
 	met.AddZone("sub.example.org.") // zones come and go while it serves
-	serve("www.sub.example.org.", lane)
+	serve("www.sub.example.org.", loop)
 	met.RemoveZone("sub.example.org.")
-	serve("www.sub.example.org.", lane)
+	serve("www.sub.example.org.", loop)
 	if a, b := count("sub.example.org."), count("example.org."); a != 1 || b != 3 {
 		t.Errorf("%v and %v, want 1 and 3", a, b)
 	}
@@ -89,12 +90,12 @@ func BenchmarkServeWire(b *testing.B) {
 	met.AddZone(".")
 	met.Next = decides{nil, func(w *wire.Reply, q *wire.Query) wire.Outcome { return wire.Done }}
 	packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
-	q, w, lane := new(wire.Query), new(wire.Reply), wire.NewLane()
+	q, w, loop := new(wire.Query), new(wire.Reply), eventloop.New()
 	q.Parse(packet)
 	w.Reset(make([]byte, 0, 512))
 	w.Begin(q)
-	lane.Enter()
-	q.SetLane(lane)
+	loop.Enter()
+	q.SetLoop(loop)
 	b.ReportAllocs()
 	for b.Loop() {
 		met.ServeWire(ctx, w, q)

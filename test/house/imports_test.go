@@ -49,8 +49,10 @@ func may(from, to string) bool {
 	}
 	helper := strings.HasPrefix(to, "plugin/pkg/")
 	switch {
-	case from == "plugin/pkg/wire":
+	case from == "plugin/pkg/eventloop":
 		return false
+	case from == "plugin/pkg/wire":
+		return to == "plugin/pkg/eventloop"
 	case strings.HasPrefix(from, "plugin/pkg/"), from == "request":
 		return helper
 	case from == "plugin":

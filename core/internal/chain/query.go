@@ -70,7 +70,7 @@ func (w *chainWriter) WriteMsg(m *dns.Msg) error {
 	return w.ResponseWriter.WriteMsg(m)
 }
 
-// TakeReply takes what a plugin that this server gave the query has decided in a lane, unless it is of a rare kind.
+// TakeReply takes what a plugin that this server gave the query has decided by an adapter, unless it is of a rare kind.
 func (w *chainWriter) TakeReply(r *wire.Reply, req *dns.Msg) (taken bool, err error) {
 	to, ok := w.ResponseWriter.(*reply.Writer)
 	if !ok || req != w.req || len(req.Question) != 1 || r.Rcode() > 0xF || req.IsTsig() != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -97,12 +98,12 @@ func (h *Lane) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 // brief is an exchange that ends by itself, soon.
 type brief struct{ _ byte }
 
-func (*brief) Then(r wire.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
+func (*brief) Then(r eventloop.Resumer) { time.AfterFunc(20*time.Millisecond, r.Resume) }
 
 // untilClosed is an exchange that ends when a test says so.
 type untilClosed struct{ c <-chan struct{} }
 
-func (u *untilClosed) Then(r wire.Resumer) {
+func (u *untilClosed) Then(r eventloop.Resumer) {
 	go func() {
 		<-u.c
 		r.Resume()
@@ -115,7 +116,7 @@ func (h *Lane) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 	if ctx.Value(plugin.ServerKey{}) == nil || ctx.Value(plugin.LoopKey{}) != 0 || ctx.Value(plugin.ViewKey{}) != "" {
 		panic("context")
 	}
-	if (q.Lane() == nil) != q.MayBlock() {
+	if (q.Loop() == nil) != q.MayBlock() {
 		panic("a query that may wait is on a loop")
 	}
 	label := string(wire.FirstLabel(q.Lower()))

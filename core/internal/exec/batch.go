@@ -3,14 +3,14 @@ package exec
 import (
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // Batch is the time in which a connection's goroutine serves what has come, on a loop of its own: from the first
 // query until it has to wait. It belongs to that goroutine.
 type Batch struct {
-	Loop  *wire.Lane // nil between batches
-	Run   *Run       // as Loop
+	Loop  *eventloop.Loop // nil between batches
+	Run   *Run            // as Loop
 	Began time.Time
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -76,13 +77,13 @@ func nobodyWaits(t *testing.T) {
 
 // exchange is one that the test ends.
 type exchange struct {
-	wire.Ending
-	parked chan wire.Resumer // who waits for it
+	eventloop.Ending
+	parked chan eventloop.Resumer // who waits for it
 }
 
-func newExchange() *exchange { return &exchange{parked: make(chan wire.Resumer, 1)} }
+func newExchange() *exchange { return &exchange{parked: make(chan eventloop.Resumer, 1)} }
 
-func (e *exchange) Then(r wire.Resumer) {
+func (e *exchange) Then(r eventloop.Resumer) {
 	e.Ending.Then(r)
 	e.parked <- r
 }

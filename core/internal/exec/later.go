@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -25,7 +26,7 @@ type Source interface {
 
 // loopSource is a Source whose replies can be sent when a batch is over.
 type loopSource interface {
-	ReplyIn(loop *wire.Lane, b []byte)
+	ReplyIn(loop *eventloop.Loop, b []byte)
 }
 
 // Waiting is a query that waits: for a worker, on which it may block, or parked, for an exchange that
@@ -35,9 +36,9 @@ type Waiting struct {
 	service *service.Service // that it began with
 	packet  []byte
 	peer    wire.Peer
-	message bool          // it takes the message lane
-	waits   wire.Exchange // what it was parked on last
-	pooled  bool          // it does not lie in the source's memory
+	message bool               // it takes the message lane
+	waits   eventloop.Exchange // what it was parked on last
+	pooled  bool               // it does not lie in the source's memory
 }
 
 var waitingPool = sync.Pool{New: func() any { return new(Waiting) }}
@@ -137,7 +138,7 @@ func (w *Waiting) Resume() {
 }
 
 // ResumeIn serves the query in the caller's batch, if its reply can wait for the end of that.
-func (w *Waiting) ResumeIn(loop *wire.Lane) (done bool) {
+func (w *Waiting) ResumeIn(loop *eventloop.Loop) (done bool) {
 	from, ok := w.from.(loopSource)
 	if !ok {
 		w.Resume()
@@ -159,7 +160,7 @@ func (w *Waiting) ResumeIn(loop *wire.Lane) (done bool) {
 }
 
 // again runs the chain once more, on a loop that was entered, or where it may wait.
-func (w *Waiting) again(loop *wire.Lane) {
+func (w *Waiting) again(loop *eventloop.Loop) {
 	r := NewRun()
 	defer r.Free()
 	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -78,7 +79,7 @@ type script struct {
 	outcomes  string
 	runs      []string
 	exchanges []*exchange // one for each p
-	awaited   wire.Exchange
+	awaited   eventloop.Exchange
 }
 
 func newScript(t *testing.T, outcomes string) *script {
@@ -91,10 +92,10 @@ func newScript(t *testing.T, outcomes string) *script {
 
 func (c *script) run(_ *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
 	where := "loop"
-	if q.Lane() == nil {
+	if q.Loop() == nil {
 		where = "worker"
 	}
-	if q.MayBlock() != (q.Lane() == nil) || q.Peer != peer || q.Awaited() != c.awaited {
+	if q.MayBlock() != (q.Loop() == nil) || q.Peer != peer || q.Awaited() != c.awaited {
 		c.t.Errorf("run %d: may block: %t, peer %v, awaited %v", len(c.runs), q.MayBlock(), q.Peer, q.Awaited())
 	}
 	c.runs = append(c.runs, where)
@@ -186,7 +187,7 @@ func becomes(t *testing.T, c *script, later laterFunc, scratch *Waiting, runs, w
 // batchSource sends replies when a batch is over.
 type batchSource struct{ *source }
 
-func (s batchSource) ReplyIn(_ *wire.Lane, b []byte) { s.note("reply %s in the batch", b) }
+func (s batchSource) ReplyIn(_ *eventloop.Loop, b []byte) { s.note("reply %s in the batch", b) }
 
 // Who ends an exchange in a loop of his own has the reply in his batch, where the source can send it so.
 func TestResumeInABatch(t *testing.T) {
@@ -214,10 +215,10 @@ func TestResumeInABatch(t *testing.T) {
 			firstRun(s, r, b)
 			Later(as, s, b, &r.Query, wire.Park)
 			r.Free()
-			loop := wire.NewLane()
+			loop := eventloop.New()
 			defer loop.Close()
 			loop.Enter()
-			if done := (<-c.exchanges[0].parked).(wire.LaneResumer).ResumeIn(loop); done != tc.done {
+			if done := (<-c.exchanges[0].parked).(eventloop.LoopResumer).ResumeIn(loop); done != tc.done {
 				t.Errorf("done: %t", done)
 			}
 			loop.Leave()

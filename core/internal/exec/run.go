@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -35,12 +36,12 @@ func (r *Run) Free() {
 
 // Serve runs the chain for a packet. ended is what the query was parked on, nil if on nothing. A reply lies in r's
 // memory. Without a loop the caller may wait.
-func (r *Run) Serve(s *service.Service, packet []byte, peer wire.Peer, loop *wire.Lane, ended wire.Exchange) ([]byte, wire.Outcome) {
+func (r *Run) Serve(s *service.Service, packet []byte, peer wire.Peer, loop *eventloop.Loop, ended eventloop.Exchange) ([]byte, wire.Outcome) {
 	if !r.Query.Parse(packet) {
 		return nil, wire.Unpack
 	}
 	r.Query.Peer = peer
-	r.Query.SetLane(loop)
+	r.Query.SetLoop(loop)
 	r.Query.SetMayBlock(loop == nil)
 	r.Query.Await(ended)
 	if !r.Deadline.IsZero() {
@@ -51,10 +52,10 @@ func (r *Run) Serve(s *service.Service, packet []byte, peer wire.Peer, loop *wir
 }
 
 // sharedLoops are for those who serve now and then: connections, and queries that are resumed.
-var sharedLoops = sync.OnceValue(func() []*wire.Lane {
-	loops := make([]*wire.Lane, 2*runtime.GOMAXPROCS(0))
+var sharedLoops = sync.OnceValue(func() []*eventloop.Loop {
+	loops := make([]*eventloop.Loop, 2*runtime.GOMAXPROCS(0))
 	for i := range loops {
-		loops[i] = wire.NewLane()
+		loops[i] = eventloop.New()
 	}
 	return loops
 })
@@ -62,7 +63,7 @@ var sharedLoops = sync.OnceValue(func() []*wire.Lane {
 var nextLoop atomic.Uint32
 
 // BorrowLoop enters one of the shared loops.
-func BorrowLoop() *wire.Lane {
+func BorrowLoop() *eventloop.Loop {
 	loops := sharedLoops()
 	first := int(nextLoop.Add(1))
 	for i := range loops {

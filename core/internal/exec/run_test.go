@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -18,8 +19,8 @@ func TestRun(t *testing.T) {
 	defer r.Free()
 	for _, tc := range []struct {
 		name     string
-		loop     *wire.Lane
-		ended    wire.Exchange
+		loop     *eventloop.Loop
+		ended    eventloop.Exchange
 		deadline time.Time
 	}{
 		{"in a loop", loop, nil, time.Time{}},
@@ -31,8 +32,8 @@ func TestRun(t *testing.T) {
 		calls := 0
 		s := serviceOf(t, &decider{wire: func(w *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
 			calls++
-			if q.Lane() != tc.loop || q.MayBlock() != (tc.loop == nil) || q.Awaited() != tc.ended || q.Deadline() != tc.deadline || q.Peer != peer {
-				t.Errorf("%s: loop %p, may block %t, awaited %v, deadline %v, peer %v", tc.name, q.Lane(), q.MayBlock(), q.Awaited(), q.Deadline(), q.Peer)
+			if q.Loop() != tc.loop || q.MayBlock() != (tc.loop == nil) || q.Awaited() != tc.ended || q.Deadline() != tc.deadline || q.Peer != peer {
+				t.Errorf("%s: loop %p, may block %t, awaited %v, deadline %v, peer %v", tc.name, q.Loop(), q.MayBlock(), q.Awaited(), q.Deadline(), q.Peer)
 			}
 			if w.Holds() || len(w.Options()) > 0 {
 				t.Errorf("%s: the reply is not empty", tc.name)
@@ -69,7 +70,7 @@ func TestRunIsUsedAgain(t *testing.T) {
 // No loop has two users, and when all are in use, the next one waits for one.
 func TestBorrowLoop(t *testing.T) {
 	most := 2 * runtime.GOMAXPROCS(0)
-	lent := map[*wire.Lane]bool{}
+	lent := map[*eventloop.Loop]bool{}
 	for range most {
 		l := BorrowLoop()
 		if lent[l] {
@@ -77,7 +78,7 @@ func TestBorrowLoop(t *testing.T) {
 		}
 		lent[l] = true
 	}
-	got := make(chan *wire.Lane)
+	got := make(chan *eventloop.Loop)
 	go func() { got <- BorrowLoop() }()
 	for l := range lent {
 		l.Leave()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -64,7 +65,7 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			Leave()
 		}
 	}()
-	var ended wire.Exchange
+	var ended eventloop.Exchange
 	for {
 		switch {
 		case out == wire.Done:
@@ -96,5 +97,5 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 // sleeper is a goroutine that waits for an exchange.
 type sleeper struct{ sync.Mutex }
 
-// Resume implements wire.Resumer.
+// Resume implements eventloop.Resumer.
 func (s *sleeper) Resume() { s.Unlock() }

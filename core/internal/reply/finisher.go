@@ -78,7 +78,7 @@ func (f *Finisher) Msg(m, req *dns.Msg, c *Client, to Sink) (done bool, err erro
 	return true, to.Send(b)
 }
 
-// Taken ends w, a reply that lies in a lane, for the client c whose query plugins saw as req. The result lies in
+// Taken ends w, a reply that lies in an adapter, for the client c whose query plugins saw as req. The result lies in
 // w's buffer.
 func (f *Finisher) Taken(w *wire.Reply, req *dns.Msg, c *Client) []byte {
 	asked := req.IsEdns0()

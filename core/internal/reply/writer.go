@@ -93,7 +93,7 @@ func (w *Writer) WriteFit(m, req *dns.Msg) error {
 	return w.WriteMsg(m)
 }
 
-// WriteTaken is WriteFit for a reply that lies in a lane, and whose plugin was given req.
+// WriteTaken is WriteFit for a reply that lies in an adapter, and whose plugin was given req.
 func (w *Writer) WriteTaken(reply *wire.Reply, req *dns.Msg) error {
 	return w.Send(w.Finish.Taken(reply, req, &w.Client))
 }

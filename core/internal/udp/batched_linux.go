@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/reusegroup"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -366,7 +367,7 @@ func (b *datagramPath) write(p []byte) error {
 	return err
 }
 
-func (b *datagramPath) queue(p []byte, loop *wire.Lane) bool {
+func (b *datagramPath) queue(p []byte, loop *eventloop.Loop) bool {
 	s := b.socket
 	switch {
 	// A zone is a name; what the kernel wants is a number, which write finds out.

@@ -16,7 +16,7 @@ import (
 )
 
 // Replies leave from the address that was asked, on sockets bound to all addresses of one family or both, and in both
-// lanes.
+// loops.
 func TestReplySource(t *testing.T) {
 	for _, bind := range []struct{ network, addr string }{{"udp4", "0.0.0.0:0"}, {"udp", "[::]:0"}, {"udp6", "[::]:0"}, {"udp4", "127.0.0.3:0"}} {
 		p, err := net.ListenPacket(bind.network, bind.addr)

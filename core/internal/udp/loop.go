@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 type loop struct {
 	*Transport
 	sock  batchSocket
-	wire  *wire.Lane
+	wire  *eventloop.Loop
 	query wire.Query
 	reply wire.Reply
 	until time.Time     // to go on reading, when draining
@@ -35,7 +36,7 @@ const readErrorPause = time.Millisecond
 
 // begin opens the loop for plugins, before it is first led.
 func (l *loop) begin() {
-	l.wire = wire.NewLane()
+	l.wire = eventloop.New()
 	l.query.Plain = true
 	if l.service.Wire {
 		l.sock.watchUpstreams(l.wire)
@@ -118,7 +119,7 @@ func (l *loop) serve(i int, packet []byte, now time.Time) (out wire.Outcome) {
 	}
 	l.query.Client, l.query.Local = l.client, l.local
 	l.query.Arrival = now
-	l.query.SetLane(l.wire)
+	l.query.SetLoop(l.wire)
 	l.reply.Reset(l.sock.space())
 	// The reply is made where it is sent from.
 	b, out := l.service.ServeWire(&l.reply, &l.query)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -83,12 +84,12 @@ func (s *portableSocket) send() {
 
 // A batch of one has nothing to gather, no group to leave, and no upstreams to read.
 
-func (s *portableSocket) leave()                     {}
-func (s *portableSocket) served(int, int, time.Time) {}
-func (s *portableSocket) hold()                      {}
-func (s *portableSocket) sendHeld()                  {}
-func (s *portableSocket) watchUpstreams(*wire.Lane)  {}
-func (s *portableSocket) endUpstreams()              {}
+func (s *portableSocket) leave()                         {}
+func (s *portableSocket) served(int, int, time.Time)     {}
+func (s *portableSocket) hold()                          {}
+func (s *portableSocket) sendHeld()                      {}
+func (s *portableSocket) watchUpstreams(*eventloop.Loop) {}
+func (s *portableSocket) endUpstreams()                  {}
 
 func (s *portableSocket) wake()        { s.conn.SetReadDeadline(time.Now()) }
 func (s *portableSocket) close() error { return s.conn.Close() }
@@ -112,8 +113,8 @@ func (b *packetPath) remote(*wire.AddrScratch) net.Addr {
 	return b.addr
 }
 
-func (b *packetPath) local(*wire.AddrScratch) net.Addr { return b.conn.LocalAddr() }
-func (b *packetPath) queue([]byte, *wire.Lane) bool    { return false }
+func (b *packetPath) local(*wire.AddrScratch) net.Addr   { return b.conn.LocalAddr() }
+func (b *packetPath) queue([]byte, *eventloop.Loop) bool { return false }
 
 // sessionPath is the way back on a UDP socket: from the address that was asked.
 type sessionPath struct {
@@ -122,9 +123,9 @@ type sessionPath struct {
 	own     net.Addr
 }
 
-func (b *sessionPath) remote(*wire.AddrScratch) net.Addr { return b.session.RemoteAddr() }
-func (b *sessionPath) local(*wire.AddrScratch) net.Addr  { return b.own }
-func (b *sessionPath) queue([]byte, *wire.Lane) bool     { return false }
+func (b *sessionPath) remote(*wire.AddrScratch) net.Addr  { return b.session.RemoteAddr() }
+func (b *sessionPath) local(*wire.AddrScratch) net.Addr   { return b.own }
+func (b *sessionPath) queue([]byte, *eventloop.Loop) bool { return false }
 func (b *sessionPath) write(p []byte) error {
 	_, err := dns.WriteToSessionUDP(b.conn, p, b.session)
 	return err

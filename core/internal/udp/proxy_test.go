@@ -70,7 +70,7 @@ func answered(c net.Conn, wait time.Duration) *dns.Msg {
 	return m
 }
 
-// Headers of datagrams count in each lane, on sockets that are read in batches and on others.
+// Headers of datagrams count in each loop, on sockets that are read in batches and on others.
 func TestProxyHeaders(t *testing.T) {
 	for kind, p := range map[string]net.PacketConn{"batches": shareable(t), "portable": wrapped{coretest.ListenUDP(t)}} {
 		o, refused := proxied(p)

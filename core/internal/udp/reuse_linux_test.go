@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/reusegroup"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -27,7 +28,7 @@ type laneCounter struct {
 	takes time.Duration
 
 	mu    sync.Mutex
-	lanes map[*wire.Lane]int
+	lanes map[*eventloop.Loop]int
 }
 
 func (h *laneCounter) WireSelf() plugin.Handler { return h }
@@ -35,9 +36,9 @@ func (h *laneCounter) WireSelf() plugin.Handler { return h }
 func (h *laneCounter) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	h.mu.Lock()
 	if h.lanes == nil {
-		h.lanes = map[*wire.Lane]int{}
+		h.lanes = map[*eventloop.Loop]int{}
 	}
-	h.lanes[q.Lane()]++
+	h.lanes[q.Loop()]++
 	h.mu.Unlock()
 	for end := time.Now().Add(h.takes); time.Now().Before(end); {
 	}

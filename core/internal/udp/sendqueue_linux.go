@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,7 +83,7 @@ func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4 bool) (first b
 	}
 }
 
-// Send sends what there is. It implements wire.Sender.
+// Send sends what there is. It implements eventloop.Sender.
 func (q *sendQueue) Send() {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()
@@ -97,7 +97,7 @@ func (q *sendQueue) Send() {
 
 // queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so
 // now: they may have replies, too.
-func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *wire.Lane) {
+func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *eventloop.Loop) {
 	switch first := q.add(b, control, to, is4); {
 	case !first:
 	case loop != nil:

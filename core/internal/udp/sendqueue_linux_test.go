@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -61,17 +61,17 @@ func got(t *testing.T, client *net.UDPConn, n int) (all []string) {
 func TestSendQueueSendsWithTheBatch(t *testing.T) {
 	for _, bound := range []string{"127.0.0.1:0", "[::]:0", "[::1]:0"} {
 		client, to, box, is4 := listening(t, bound)
-		lane := wire.NewLane()
-		lane.Enter()
+		loop := eventloop.New()
+		loop.Enter()
 		var want []string
 		for i := range 3*batchSize + 5 { // more than go out at once
 			b := fmt.Sprintf("%03d", i)
-			box.queue([]byte(b), nil, to, is4, lane)
+			box.queue([]byte(b), nil, to, is4, loop)
 			want = append(want, b)
 		}
-		lane.Done(0)
-		lane.Leave()
-		lane.Close()
+		loop.Done(0)
+		loop.Leave()
+		loop.Close()
 		if all := got(t, client, len(want)); !slices.Equal(all, want) {
 			t.Errorf("%s: got %q", bound, all)
 		}
@@ -132,15 +132,15 @@ func BenchmarkSendQueue(b *testing.B) {
 	back := &datagramPath{socket: sock, to: sink.LocalAddr().(*net.UDPAddr).AddrPort()}
 	reply := make([]byte, 100)
 	b.Run("batch", func(b *testing.B) {
-		lane := wire.NewLane()
-		defer lane.Close()
+		loop := eventloop.New()
+		defer loop.Close()
 		b.ReportAllocs()
 		for b.Loop() {
-			lane.Enter()
+			loop.Enter()
 			for range batchSize {
-				back.queue(reply, lane)
+				back.queue(reply, loop)
 			}
-			lane.Leave()
+			loop.Leave()
 		}
 	})
 	b.Run("single", func(b *testing.B) {

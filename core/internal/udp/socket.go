@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -32,7 +33,7 @@ type batchSocket interface {
 	hold()
 	sendHeld()
 	// watchUpstreams has receive read what is watched in loop, too, until that is ended by endUpstreams.
-	watchUpstreams(loop *wire.Lane)
+	watchUpstreams(loop *eventloop.Loop)
 	endUpstreams()
 	// leave makes the kernel give datagrams to other sockets of the address, if there are any. What is queued can
 	// still be read.
@@ -51,7 +52,7 @@ type returnPath interface {
 	write(b []byte) error
 	// queue sends b when the batch of loop is over, and reports whether it can do that; if not, write does it. b is
 	// not kept.
-	queue(b []byte, loop *wire.Lane) bool
+	queue(b []byte, loop *eventloop.Loop) bool
 }
 
 // proxiedPath is the way back by way of a proxy.

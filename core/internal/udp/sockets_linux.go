@@ -29,7 +29,8 @@ func (t *extraTable) put(e *extraSockets) {
 	t.sockets[e.addr] = e
 }
 
-// extraSockets are those of one address. Each server that uses them has descriptors of its own.
+// extraSockets are those of one address. Each server that uses them has descriptors of its own, which it closes when
+// it ends; the sockets stay open as long as anybody uses them.
 type extraSockets struct {
 	addr  netip.AddrPort
 	conns []*net.UDPConn
@@ -137,7 +138,8 @@ func DropUnused() {
 	}
 }
 
-// localOf is the address of a socket, as sockets are found by it.
+// localOf is the address of a socket, as sockets are found by it: IPv4 is IPv4, also where the socket is one of
+// IPv6.
 func localOf(conn *net.UDPConn) netip.AddrPort {
 	ap := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // source is where one datagram came from. It implements exec.Source.
@@ -49,7 +49,7 @@ func (o *source) End(*service.Service) {
 func (o *source) Reply(b []byte, _ bool) { o.path.write(b) }
 
 // ReplyIn sends b when the batch of loop is over.
-func (o *source) ReplyIn(loop *wire.Lane, b []byte) {
+func (o *source) ReplyIn(loop *eventloop.Loop, b []byte) {
 	if !o.path.queue(b, loop) {
 		o.path.write(b)
 	}

@@ -5,9 +5,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // upstreamSockets is what a loop reads beside its own socket: those on which replies come for the queries that it
@@ -15,10 +15,10 @@ import (
 // there, nobody has to be woken, and what came meanwhile on either side makes batches.
 type upstreamSockets struct {
 	sock *batchedSocket
-	loop *wire.Lane
+	loop *eventloop.Loop
 
 	// set is nil as long as nothing is watched: most loops never need it. Only the loop changes it, with wakeMu held.
-	set *mmsg.Set[wire.Readable]
+	set *mmsg.Set[eventloop.Readable]
 
 	// methods as values, made once
 	look    func(uintptr) bool
@@ -30,15 +30,15 @@ type upstreamSockets struct {
 const closedCheck = time.Second
 
 // watchUpstreams lets plugins have descriptors read in loop.
-func (s *batchedSocket) watchUpstreams(loop *wire.Lane) {
+func (s *batchedSocket) watchUpstreams(loop *eventloop.Loop) {
 	u := &s.upstreams
 	u.sock, u.loop = s, loop
 	u.look, u.reading = u.readAll, s.take
 	loop.WatchWith(u)
 }
 
-// Watch implements wire.Watcher. It is called within a batch of the loop.
-func (u *upstreamSockets) Watch(fd int, r wire.Readable) (index int32, err error) {
+// Watch implements eventloop.Watcher. It is called within a batch of the loop.
+func (u *upstreamSockets) Watch(fd int, r eventloop.Readable) (index int32, err error) {
 	if u.set == nil {
 		if err := u.begin(); err != nil {
 			return 0, err
@@ -47,12 +47,12 @@ func (u *upstreamSockets) Watch(fd int, r wire.Readable) (index int32, err error
 	return u.set.Add(fd, r)
 }
 
-// Unwatch implements wire.Watcher.
+// Unwatch implements eventloop.Watcher.
 func (u *upstreamSockets) Unwatch(index int32) { u.set.Remove(index) }
 
 // begin makes the set.
 func (u *upstreamSockets) begin() error {
-	set, err := mmsg.NewSet[wire.Readable]()
+	set, err := mmsg.NewSet[eventloop.Readable]()
 	if err != nil {
 		return err
 	}

@@ -10,22 +10,23 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 
 	"golang.org/x/sys/unix"
 )
 
-// watched is a descriptor that a lane reads.
+// watched is a descriptor that a loop reads.
 type watched struct {
 	fd       int
-	lane     *wire.Lane
+	lane     *eventloop.Loop
 	index    int32
-	read     chan bool // whether it was in its lane
+	read     chan bool // whether it was in its loop
 	orphaned atomic.Int32
 }
 
-func (w *watched) ReadIn(l *wire.Lane) {
+func (w *watched) ReadIn(l *eventloop.Loop) {
 	var buf [100]byte
 	for {
 		if n, err := unix.Read(w.fd, buf[:]); n <= 0 || err != nil {
@@ -37,7 +38,7 @@ func (w *watched) ReadIn(l *wire.Lane) {
 
 func (w *watched) Orphaned() { w.orphaned.Add(1) }
 
-// watchHandler has the lane of each query read a descriptor that is made for it, and answers.
+// watchHandler has the loop of each query read a descriptor that is made for it, and answers.
 type watchHandler struct {
 	coretest.Lane
 	t       *testing.T
@@ -53,7 +54,7 @@ func (h *watchHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Que
 	if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
 		h.t.Error(err)
 	}
-	d := &watched{fd: pipe[0], lane: q.Lane(), read: make(chan bool, 10)}
+	d := &watched{fd: pipe[0], lane: q.Loop(), read: make(chan bool, 10)}
 	var err error
 	if d.index, err = d.lane.Watcher().Watch(d.fd, d); err != nil {
 		h.t.Error(err)
@@ -65,7 +66,7 @@ func (h *watchHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Que
 	return h.Lane.ServeWire(ctx, w, q)
 }
 
-// arrives has something come on the i-th descriptor, and reports whether it was read in its lane, and soon.
+// arrives has something come on the i-th descriptor, and reports whether it was read in its loop, and soon.
 func (h *watchHandler) arrives(i int) bool {
 	unix.Write(h.writers[i], []byte("x"))
 	select {
@@ -77,7 +78,7 @@ func (h *watchHandler) arrives(i int) bool {
 	}
 }
 
-// A loop reads what its lane watches while it waits, between its own queries, and after other descriptors have gone.
+// A loop reads what its loop watches while it waits, between its own queries, and after other descriptors have gone.
 func TestLoopReadsOthers(t *testing.T) {
 	h := &watchHandler{t: t}
 	s := serving(t, h, Options{})

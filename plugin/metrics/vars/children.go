@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// children are the vectors' children of a Series, each looked up once: for queries that are on no lane.
+// children are the vectors' children of a Series, each looked up once: for queries that are on no loop.
 type children struct {
 	requests memo[requests, prometheus.Counter]
 	replies  memo[replies, prometheus.Counter]

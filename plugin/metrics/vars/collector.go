@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// collector is registered in the place of the vectors that lanes count for.
+// collector is registered in the place of the vectors that loops count for.
 type collector struct{}
 
 func init() { prometheus.MustRegister(collector{}) }
@@ -80,7 +80,7 @@ func (s *Series) child(kind int) prometheus.Observer {
 	}
 }
 
-// addition is a histogram of a vector together with what was counted on lanes.
+// addition is a histogram of a vector together with what was counted on loops.
 type addition struct {
 	prometheus.Metric
 	series *Series

@@ -4,22 +4,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Series counts the queries for one zone of a server that are answered as bytes. On a lane it counts without
+// Series counts the queries for one zone of a server that are answered as bytes. On a loop it counts without
 // locks; the vectors learn of it when they are collected. There is one Series for each server, zone and view, and it is kept
 // for ever, as vectors keep their children.
 type Series struct {
 	server, zone, view string
-	lanes              wire.PerLane[tally]
+	loops              eventloop.PerLoop[tally]
 	children           children
 
 	mu    sync.Mutex
-	total [kinds]histogram // what was taken from lanes
+	total [kinds]histogram // what was taken from loops
 }
 
 // The histograms of a series. Sizes are by protocol.
@@ -69,7 +70,7 @@ func eachSeries(f func(*Series)) {
 	}
 }
 
-// tally is what was counted on one lane.
+// tally is what was counted on one loop.
 type tally struct {
 	requests       []requests
 	replies        []replies
@@ -95,12 +96,12 @@ type replies struct {
 // Count counts a query with what was decided about it.
 func (s *Series) Count(q *wire.Query, w *wire.Reply) {
 	o := outcomeOf(w)
-	lane := q.Lane()
-	if lane == nil {
+	loop := q.Loop()
+	if loop == nil {
 		s.countVectors(q, &o)
 		return
 	}
-	t := s.lanes.Get(lane)
+	t := s.loops.Get(loop)
 	t.request(q)
 	t.reply(&o)
 	proto := int(q.Proto)
@@ -111,12 +112,12 @@ func (s *Series) Count(q *wire.Query, w *wire.Reply) {
 		return
 	}
 	if t.inline == 0 {
-		lane.Touch(t)
+		loop.Touch(t)
 	}
 	t.inline++
 }
 
-// EndBatch implements wire.Batched.
+// EndBatch implements eventloop.Batched.
 func (t *tally) EndBatch(d time.Duration) {
 	t.histograms[took].duration(d, t.inline, timeBuckets)
 	t.inline = 0
@@ -182,17 +183,17 @@ func (t *tally) reply(o *outcome) {
 	t.replies = append(t.replies, replies{o.rcode, o.plugin, 1})
 }
 
-// countVectors counts what is on no lane.
+// countVectors counts what is on no loop.
 func (s *Series) countVectors(q *wire.Query, o *outcome) {
 	s.Add(Asked{q.Type(), q.Proto, q.Client.Addr().Is4(), q.DO(), q.Len()},
 		Replied{o.rcode, o.plugin, o.size, o.dropped, time.Since(q.Arrival).Seconds()})
 }
 
-// gather takes what the lanes counted: counters go to the vectors, histograms to s.total.
+// gather takes what the loops counted: counters go to the vectors, histograms to s.total.
 func (s *Series) gather() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lanes.Each(func(t *tally) {
+	s.loops.Each(func(t *tally) {
 		for i := range t.requests {
 			r := &t.requests[i]
 			add(RequestCount, &r.n, s.server, s.zone, s.view, r.proto.String(), families[r.family&1], TypeLabel(r.qtype))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -63,10 +64,10 @@ func scrape(t testing.TB, server string) map[string]*dto.Metric {
 	return all
 }
 
-// What lanes count is exported exactly as if it had been counted by the vectors, classic and native.
+// What loops count is exported exactly as if it had been counted by the vectors, classic and native.
 func TestLanesCountAsVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	lanes := []*wire.Lane{wire.NewLane(), wire.NewLane()}
+	lanes := []*eventloop.Loop{eventloop.New(), eventloop.New()}
 	s := SeriesOf("lanes", "example.org.", "view")
 	direct := Series{server: "vectors", zone: "example.org.", view: "view"}
 	for round := range 3000 {
@@ -97,12 +98,12 @@ func TestLanesCountAsVectors(t *testing.T) {
 		if round%50 == 0 {
 			d = 0
 		}
-		lane := lanes[round%2]
-		lane.Enter()
-		q.SetLane(lane)
+		loop := lanes[round%2]
+		loop.Enter()
+		q.SetLoop(loop)
 		s.Count(q, w)
-		lane.Done(d)
-		lane.Leave()
+		loop.Done(d)
+		loop.Leave()
 		o := outcomeOf(w)
 		direct.countVectors(q, &o)
 	}
@@ -162,7 +163,7 @@ func sortedSpans(h *dto.Histogram) func(func(int, int64) bool) {
 // Durations go to the same buckets as the client library puts them.
 func TestDurations(t *testing.T) {
 	s := SeriesOf("durations", ".", "")
-	lane := wire.NewLane()
+	loop := eventloop.New()
 	vec := RequestDuration.WithLabelValues("durations-direct", ".", "")
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 2000 {
@@ -175,16 +176,16 @@ func TestDurations(t *testing.T) {
 		case 2:
 			d = 250 * time.Microsecond << (i / 100) // a bound
 		}
-		lane.Enter()
+		loop.Enter()
 		for range 1 + i%3 {
 			q, w := query(t, "a.", dns.TypeA, false), new(wire.Reply)
 			w.Drop()
-			q.SetLane(lane)
+			q.SetLoop(loop)
 			s.Count(q, w)
 			vec.Observe(d.Seconds())
 		}
-		lane.Done(d)
-		lane.Leave()
+		loop.Done(d)
+		loop.Leave()
 	}
 	got := scrape(t, "durations")["coredns_dns_request_duration_seconds  ."]
 	want := scrape(t, "durations-direct")["coredns_dns_request_duration_seconds  ."]
@@ -204,7 +205,7 @@ func TestDurations(t *testing.T) {
 // meanwhiles counts the runs of TestScrapeMeanwhile.
 var meanwhiles atomic.Int32
 
-// A scrape while lanes count sees each query whole, and none twice.
+// A scrape while loops count sees each query whole, and none twice.
 func TestScrapeMeanwhile(t *testing.T) {
 	server := fmt.Sprintf("meanwhile%d", meanwhiles.Add(1)) // what is counted begins at 0
 	s := SeriesOf(server, ".", "")
@@ -213,17 +214,17 @@ func TestScrapeMeanwhile(t *testing.T) {
 	done := make(chan struct{}, loops)
 	for range loops {
 		go func() {
-			lane := wire.NewLane()
-			defer lane.Close()
+			loop := eventloop.New()
+			defer loop.Close()
 			q, w := query(t, "a.", dns.TypeA, false), new(wire.Reply)
 			w.Drop()
 			for range rounds {
-				lane.Enter()
-				q.SetLane(lane)
+				loop.Enter()
+				q.SetLoop(loop)
 				s.Count(q, w)
 				s.Count(q, w)
-				lane.Done(time.Microsecond)
-				lane.Leave()
+				loop.Done(time.Microsecond)
+				loop.Leave()
 			}
 			done <- struct{}{}
 		}()
@@ -250,14 +251,14 @@ func TestScrapeMeanwhile(t *testing.T) {
 
 func BenchmarkCount(b *testing.B) {
 	s := SeriesOf("bench", ".", "")
-	lane := wire.NewLane()
+	loop := eventloop.New()
 	q, w := query(b, "www.example.org.", dns.TypeA, false), new(wire.Reply)
 	w.Reset(make([]byte, 0, 512))
 	w.Begin(q)
 	w.Addr(wire.Answer, q.Name(), 5, netip.MustParseAddr("192.0.2.1"))
 	w.SetWriter("cache")
-	lane.Enter()
-	q.SetLane(lane)
+	loop.Enter()
+	q.SetLoop(loop)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Count(q, w)

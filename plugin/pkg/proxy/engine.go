@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -18,7 +19,7 @@ type engine struct {
 	proxy *Proxy
 	base  time.Time // the engine's time is nanoseconds since then
 
-	unsent  wire.PerLane[unsent]
+	unsent  eventloop.PerLoop[unsent]
 	running sync.WaitGroup // clock, connections, HTTP workers
 	ctx     context.Context
 	quit    context.CancelCauseFunc // ends ctx; called by stop
@@ -216,7 +217,7 @@ func (e *engine) stop() {
 	if sockets != nil {
 		sockets.stop()
 	}
-	e.unsent.Each(func(*unsent) {}) // what lanes have just read, they are done with
+	e.unsent.Each(func(*unsent) {}) // what loops have just read, they are done with
 	e.quic.stop()
 	e.running.Wait()
 }

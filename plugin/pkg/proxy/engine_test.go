@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -18,7 +18,7 @@ import (
 // mirror is sockets without a system: what is sent comes back at once as a reply.
 type mirror struct{ to receiver }
 
-func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket, _ *wire.Lane) (socket, error) {
+func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket, _ *eventloop.Loop) (socket, error) {
 	return &mirrorSocket{to: m.to, owner: owner, buf: make([]byte, 512)}, nil
 }
 func (mirror) stop() {}

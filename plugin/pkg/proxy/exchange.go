@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -28,10 +29,10 @@ type Exchange struct {
 	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
 	Facts Facts
 	Err   error
-	Local net.Addr      // where the query was sent from
-	Proto string        // "udp" or "tcp", for what stands upon these, too
-	RTT   time.Duration // from when the query was sent, on an open socket or connection, to the reply
-	Lane  *wire.Lane    // in which EndExchange is called, nil if in none
+	Local net.Addr        // where the query was sent from
+	Proto string          // "udp" or "tcp", for what stands upon these, too
+	RTT   time.Duration   // from when the query was sent, on an open socket or connection, to the reply
+	Loop  *eventloop.Loop // in which EndExchange is called, nil if in none
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	on       carrier // what carries it; nil if nothing does
@@ -75,11 +76,11 @@ type carrier interface {
 // Errors are those of package net (timeouts are os.ErrDeadlineExceeded), of crypto/tls, and those of this package.
 func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
 
-// BeginIn is Begin for a caller who is in a lane: what goes out over UDP does so when its batch is over. lane may
+// BeginIn is Begin for a caller who is in a loop: what goes out over UDP does so when its batch is over. loop may
 // be nil.
-func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
+func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	e := &p.engine
-	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Lane = nil, Facts{}, nil, nil, "", 0, nil
+	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Loop = nil, Facts{}, nil, nil, "", 0, nil
 	x.on, x.batch, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
@@ -101,7 +102,7 @@ func (p *Proxy) BeginIn(x *Exchange, lane *wire.Lane) {
 		if x.Stream || p.secured() {
 			e.askStream(x, 0)
 		} else {
-			e.askUDP(x, lane, x.begun)
+			e.askUDP(x, loop, x.begun)
 		}
 	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
 		e.askByWorker(x)

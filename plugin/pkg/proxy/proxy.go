@@ -11,8 +11,8 @@
 //
 // A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
 // the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query. Replies over
-// UDP are read by the loop that served the query, if it watches for others (wire.Watcher), else by one reader for all
-// sockets; only HTTP and QUIC, which other people's code speaks, have a goroutine for each query under way.
+// UDP are read by the loop that served the query, if it watches for others (eventloop.Watcher), else by one reader for
+// all sockets; only HTTP and QUIC, which other people's code speaks, have a goroutine for each query under way.
 //
 // health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it
 // has an answer. Any reply to a query says that the upstream is well.

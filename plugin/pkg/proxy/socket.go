@@ -4,17 +4,17 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // This file is what an operating system has to offer for UDP; socket_linux.go is the quick way, socket_portable.go the
 // one that works everywhere.
 
-// sockets opens connected UDP sockets and reads them all, on goroutines of its own, or of lanes.
+// sockets opens connected UDP sockets and reads them all, on goroutines of its own, or of loops.
 type sockets interface {
 	// open makes a socket on a random port of local (of any address if that is not valid), connected to remote. What
-	// comes in is told to the receiver with owner, in lane if that can be. lane is the caller's, nil if it is in none.
-	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, lane *wire.Lane) (socket, error)
+	// comes in is told to the receiver with owner, in loop if that can be. loop is the caller's, nil if it is in none.
+	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error)
 	// stop ends all reading, and waits for that. Sockets that are still open are closed one by one.
 	stop()
 }
@@ -35,9 +35,9 @@ type socket interface {
 type receiver interface {
 	// now is the present time, which received wants to know: there may be many datagrams that came at one time.
 	now() int64
-	// received gets datagrams, which are good until it returns and may be changed; then all is empty. lane is the
+	// received gets datagrams, which are good until it returns and may be changed; then all is empty. loop is the
 	// caller's, nil if it is in none.
-	received(s *udpSocket, all *batch, lane *wire.Lane, now int64)
+	received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64)
 	// failed is told that an ICMP message or the like came.
 	failed(s *udpSocket, err error)
 }

@@ -10,19 +10,19 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-// epollSockets reads any number of sockets. The goroutine of a lane reads those that were opened in it; one of its
+// epollSockets reads any number of sockets. The goroutine of a loop reads those that were opened in it; one of its
 // own reads the others.
 type epollSockets struct {
 	to    receiver
-	set   *mmsg.Set[wire.Readable]
+	set   *mmsg.Set[eventloop.Readable]
 	ended chan struct{}
-	lane  *wire.Lane // of the own goroutine
+	loop  *eventloop.Loop // of the own goroutine
 
 	mu sync.Mutex // guards where sockets are watched
 }
@@ -39,15 +39,15 @@ type epollSocket struct {
 
 	// guarded by in.mu
 	closed  bool
-	watcher wire.Watcher // nil if the own goroutine reads it
-	index   int32        // for Unwatch, or in set; -1 in none
+	watcher eventloop.Watcher // nil if the own goroutine reads it
+	index   int32             // for Unwatch, or in set; -1 in none
 }
 
 // replySpace is the octets of most replies: they lie together.
 const replySpace = 1536 + 64
 
 func newSockets(to receiver) (sockets, error) {
-	set, err := mmsg.NewSet[wire.Readable]()
+	set, err := mmsg.NewSet[eventloop.Readable]()
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func newSockets(to receiver) (sockets, error) {
 
 func (s *epollSockets) run() {
 	defer close(s.ended)
-	s.lane = wire.NewLane() // not by who calls newSockets, who may be in one
-	defer s.lane.Close()
+	s.loop = eventloop.New() // not by who calls newSockets, who may be in one
+	defer s.loop.Close()
 	for s.set.Wait(s.drain) == nil {
 	}
 }
@@ -67,7 +67,7 @@ func (s *epollSockets) run() {
 // drain reads each socket that has something, until none has.
 func (s *epollSockets) drain(uintptr) bool {
 	for ready := s.set.Poll(); len(ready) > 0; ready = s.set.Poll() {
-		s.lane.Read(ready)
+		s.loop.Read(ready)
 	}
 	return false
 }
@@ -77,7 +77,7 @@ func (s *epollSockets) stop() {
 	<-s.ended
 }
 
-func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, lane *wire.Lane) (socket, error) {
+func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error) {
 	fail := func(err error) (socket, error) {
 		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: err}
 	}
@@ -104,19 +104,19 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 	}
 	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
 	e.users.Store(1)
-	if err := s.watch(e, lane); err != nil {
+	if err := s.watch(e, loop); err != nil {
 		unix.Close(fd)
 		return fail(err)
 	}
 	return e, nil
 }
 
-// watch has e read in lane, or by the own goroutine if there is none, or nobody who watches in it.
-func (s *epollSockets) watch(e *epollSocket, lane *wire.Lane) (err error) {
+// watch has e read in loop, or by the own goroutine if there is none, or nobody who watches in it.
+func (s *epollSockets) watch(e *epollSocket, loop *eventloop.Loop) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lane != nil {
-		if w := lane.Watcher(); w != nil {
+	if loop != nil {
+		if w := loop.Watcher(); w != nil {
 			if e.index, err = w.Watch(e.fd, e); err == nil {
 				e.watcher = w
 				return nil
@@ -130,7 +130,7 @@ func (s *epollSockets) watch(e *epollSocket, lane *wire.Lane) (err error) {
 	return err
 }
 
-// Orphaned implements wire.Readable: the own goroutine reads it from now on.
+// Orphaned implements eventloop.Readable: the own goroutine reads it from now on.
 func (e *epollSocket) Orphaned() {
 	s := e.in
 	s.mu.Lock()
@@ -245,30 +245,30 @@ func (e *epollSocket) err(op string, errno syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "udp", Source: e.local, Addr: net.UDPAddrFromAddrPort(e.peer), Err: os.NewSyscallError(op, errno)}
 }
 
-// reading is the memory for what is read in a lane, whoever's it is.
+// reading is the memory for what is read in a loop, whoever's it is.
 type reading struct {
 	in    *mmsg.Incoming
 	batch batch
 }
 
-var readings wire.PerLane[reading]
+var readings eventloop.PerLoop[reading]
 
-// readingIn is that of a lane.
-func readingIn(lane *wire.Lane) *reading {
-	r := readings.Get(lane)
+// readingIn is that of a loop.
+func readingIn(loop *eventloop.Loop) *reading {
+	r := readings.Get(loop)
 	if r.in == nil {
 		r.in = mmsg.NewIncoming(replySpace, maxDatagram)
 	}
 	return r
 }
 
-// ReadIn implements wire.Readable. It reads a batch; who watches tells again if there is more.
-func (e *epollSocket) ReadIn(lane *wire.Lane) {
+// ReadIn implements eventloop.Readable. It reads a batch; who watches tells again if there is more.
+func (e *epollSocket) ReadIn(loop *eventloop.Loop) {
 	if !e.hold() {
 		return
 	}
 	defer e.release()
-	r := readingIn(lane)
+	r := readingIn(loop)
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
@@ -277,10 +277,10 @@ func (e *epollSocket) ReadIn(lane *wire.Lane) {
 			b := r.in.Datagram(i)
 			r.batch.datagrams = append(r.batch.datagrams, b)
 			if len(b) > replySpace { // good until the next one only
-				to.received(e.owner, &r.batch, lane, now)
+				to.received(e.owner, &r.batch, loop, now)
 			}
 		}
-		to.received(e.owner, &r.batch, lane, now)
+		to.received(e.owner, &r.batch, loop, now)
 	case unix.EAGAIN:
 	default:
 		e.in.to.failed(e.owner, e.err("read", errno))

@@ -11,21 +11,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
 
-// lookout is a lane's goroutine that reads when the test says so.
+// lookout is a loop's goroutine that reads when the test says so.
 type lookout struct {
 	mu      sync.Mutex
-	watched map[int32]wire.Readable
+	watched map[int32]eventloop.Readable
 	next    int32
 	ended   bool
 }
 
-func (l *lookout) Watch(_ int, r wire.Readable) (int32, error) {
+func (l *lookout) Watch(_ int, r eventloop.Readable) (int32, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -33,7 +33,7 @@ func (l *lookout) Watch(_ int, r wire.Readable) (int32, error) {
 	}
 	l.next++
 	if l.watched == nil {
-		l.watched = map[int32]wire.Readable{}
+		l.watched = map[int32]eventloop.Readable{}
 	}
 	l.watched[l.next] = r
 	return l.next, nil
@@ -45,7 +45,7 @@ func (l *lookout) Unwatch(index int32) {
 	delete(l.watched, index)
 }
 
-func (l *lookout) all() (all []wire.Readable) {
+func (l *lookout) all() (all []eventloop.Readable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.watched {
@@ -54,20 +54,20 @@ func (l *lookout) all() (all []wire.Readable) {
 	return all
 }
 
-// A socket that was opened in a lane whose goroutine watches is read there, and nowhere else; when that goroutine ends, what comes is
+// A socket that was opened in a loop whose goroutine watches is read there, and nowhere else; when that goroutine ends, what comes is
 // read all the same.
 func TestLaneReadsItsSockets(t *testing.T) {
 	p := proxyTo(t, udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }), transport.DNS)
-	lane, watch := wire.NewLane(), new(lookout)
-	defer lane.Close()
-	lane.WatchWith(watch)
+	loop, watch := eventloop.New(), new(lookout)
+	defer loop.Close()
+	loop.WatchWith(watch)
 	ends := make(told, 1)
 	begin := func() *Exchange {
 		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}
-		lane.Enter()
-		p.BeginIn(x, lane)
-		lane.Done(0)
-		lane.Leave()
+		loop.Enter()
+		p.BeginIn(x, loop)
+		loop.Done(0)
+		loop.Leave()
 		return x
 	}
 	waits := func() {
@@ -78,12 +78,12 @@ func TestLaneReadsItsSockets(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	gets := func(want *Exchange, in *wire.Lane) {
+	gets := func(want *Exchange, in *eventloop.Loop) {
 		t.Helper()
 		select {
 		case x := <-ends:
-			if x != want || x.Err != nil || in != nil && x.Lane != in || in == nil && x.Lane == lane {
-				t.Errorf("ended with %v, in the lane: %v", x.Err, x.Lane == lane)
+			if x != want || x.Err != nil || in != nil && x.Loop != in || in == nil && x.Loop == loop {
+				t.Errorf("ended with %v, in the lane: %v", x.Err, x.Loop == loop)
 			}
 		case <-time.After(time.Second):
 			t.Fatal("no reply")
@@ -92,16 +92,16 @@ func TestLaneReadsItsSockets(t *testing.T) {
 
 	x := begin()
 	waits()
-	lane.Enter()
+	loop.Enter()
 	for _, r := range watch.all() {
-		r.ReadIn(lane)
+		r.ReadIn(loop)
 	}
-	lane.Leave()
-	gets(x, lane)
+	loop.Leave()
+	gets(x, loop)
 
 	x = begin()
 	waits()
-	for _, r := range watch.all() { // the lane's goroutine ends
+	for _, r := range watch.all() { // the loop's goroutine ends
 		r.Orphaned()
 	}
 	watch.ended = true
@@ -112,14 +112,14 @@ func TestLaneReadsItsSockets(t *testing.T) {
 // What is closed is not watched any more, and its late reading or end does no harm.
 func TestClosedSocketIsNotWatched(t *testing.T) {
 	p := proxyTo(t, udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
-	lane, watch := wire.NewLane(), new(lookout)
-	defer lane.Close()
-	lane.WatchWith(watch)
+	loop, watch := eventloop.New(), new(lookout)
+	defer loop.Close()
+	loop.WatchWith(watch)
 	ends := make(told, 1)
-	lane.Enter()
-	p.BeginIn(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}, lane)
-	lane.Done(0)
-	lane.Leave()
+	loop.Enter()
+	p.BeginIn(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}, loop)
+	loop.Done(0)
+	loop.Leave()
 	before := watch.all()
 	p.Stop()
 	if x := <-ends; !errors.Is(x.Err, errStopped) {
@@ -128,23 +128,23 @@ func TestClosedSocketIsNotWatched(t *testing.T) {
 	if after := watch.all(); len(before) != 1 || len(after) != 0 {
 		t.Errorf("%d sockets were watched, %d are after the end", len(before), len(after))
 	}
-	lane.Enter()
-	before[0].ReadIn(lane)
-	lane.Leave()
+	loop.Enter()
+	before[0].ReadIn(loop)
+	loop.Leave()
 	before[0].Orphaned()
 }
 
-// A socket that was closed before its lane's goroutine ended is nobody's.
+// A socket that was closed before its loop's goroutine ended is nobody's.
 func TestClosedSocketIsNoOrphan(t *testing.T) {
 	all, err := newSockets(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer all.stop()
-	lane := wire.NewLane()
-	defer lane.Close()
-	lane.WatchWith(new(lookout))
-	s, err := all.open(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"), nil, lane)
+	loop := eventloop.New()
+	defer loop.Close()
+	loop.WatchWith(new(lookout))
+	s, err := all.open(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"), nil, loop)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // portableSockets has a goroutine for each socket.
@@ -27,7 +27,7 @@ func newPortableSockets(to receiver) (sockets, error) {
 	return &portableSockets{to: to, conns: map[*net.UDPConn]struct{}{}}, nil
 }
 
-func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, _ *wire.Lane) (socket, error) {
+func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, _ *eventloop.Loop) (socket, error) {
 	var from *net.UDPAddr
 	if local.IsValid() {
 		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))

@@ -91,7 +91,7 @@ func TestClosedConnectionsFailNoQuery(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(250 * time.Millisecond): // a query is tried twice, and may take as long as that on a busy machine
 				mu.Lock()
 				for c := range open {
 					c.Close()
@@ -105,7 +105,7 @@ func TestClosedConnectionsFailNoQuery(t *testing.T) {
 	var askers sync.WaitGroup
 	for range 20 {
 		askers.Go(func() {
-			for end := time.Now().Add(time.Second); time.Now().Before(end); asked.Add(1) {
+			for end := time.Now().Add(2 * time.Second); time.Now().Before(end); asked.Add(1) {
 				if _, err := ask(p, "www.example.org.", overTCP); err != nil {
 					t.Error(asked.Load(), err)
 					return
@@ -116,7 +116,7 @@ func TestClosedConnectionsFailNoQuery(t *testing.T) {
 	askers.Wait()
 	close(stop)
 	wg.Wait()
-	if total < 20 || most > 5 {
+	if total < 8 || most > 5 {
 		t.Errorf("%d connections in all, %d at a time", total, most)
 	}
 	t.Logf("%d queries, %d connections, at most %d at a time", asked.Load(), total, most)

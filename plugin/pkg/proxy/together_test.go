@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
-
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // What becomes of an upstream's batches, step by step.
@@ -62,21 +62,21 @@ func TestUpstreamThatIsNotUpToBatches(t *testing.T) {
 			send(replyTo(q))
 		}
 	}), "dns")
-	lane := wire.NewLane()
-	defer lane.Close()
+	loop := eventloop.New()
+	defer loop.Close()
 	ask := func(n int, label string) (lost int) {
 		t.Helper()
 		ends := make(told, n)
-		lane.Enter()
+		loop.Enter()
 		for i := range n {
 			x := &Exchange{Query: packed(t, fmt.Sprintf("%s%d.example.org.", label, i), dns.TypeA), Owner: ends, Timeout: 50 * time.Millisecond}
 			if label == "single" {
 				x.Timeout = 10 * time.Second
 			}
-			p.BeginIn(x, lane)
+			p.BeginIn(x, loop)
 		}
-		lane.Done(0)
-		lane.Leave()
+		loop.Done(0)
+		loop.Leave()
 		for range n {
 			if x := <-ends; x.Err != nil {
 				lost++

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long
@@ -15,7 +15,7 @@ import (
 type udpPool struct {
 	make    func(receiver) (sockets, error) // newSockets
 	sockets sockets
-	lists   []*socketList // of lanes, and one for those who are in none
+	lists   []*socketList // of loops, and one for those who are in none
 	none    socketList
 	n       int // in all lists
 	idle    int // of these without an exchange
@@ -39,15 +39,15 @@ type udpSocket struct {
 	index   int // in list
 }
 
-// askUDP sends x at the time now: at the end of the batch that lane is in, or at once without one.
-func (e *engine) askUDP(x *Exchange, lane *wire.Lane, now int64) {
+// askUDP sends x at the time now: at the end of the batch that loop is in, or at once without one.
+func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	x.Proto = "udp"
-	later := e.unsentOf(lane)
+	later := e.unsentOf(loop)
 	e.mu.Lock()
 	s := later.socket()
 	if s == nil {
 		var err error
-		if s, err = e.socketFor(x, later, lane); err != nil {
+		if s, err = e.socketFor(x, later, loop); err != nil {
 			e.unlock()
 			e.end(x, err)
 			return
@@ -69,7 +69,7 @@ func (e *engine) askUDP(x *Exchange, lane *wire.Lane, now int64) {
 		x.flips.mix(query, e.random)
 	}
 	if later != nil {
-		later.add(lane, unsentQuery{s, x, id, query, 0})
+		later.add(loop, unsentQuery{s, x, id, query, 0})
 		e.unlock()
 		return
 	}
@@ -99,19 +99,19 @@ func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
 
 // socketFor is a socket that takes x: a new one, or if there are enough, any one of those that are read where x was
 // begun. mu is held, but not all the time.
-func (e *engine) socketFor(x *Exchange, later *unsent, lane *wire.Lane) (*udpSocket, error) {
+func (e *engine) socketFor(x *Exchange, later *unsent, loop *eventloop.Loop) (*udpSocket, error) {
 	if e.stopped {
 		return nil, errStopped
 	}
 	p := &e.udp
 	list := &p.none
-	if later != nil && lane.Watcher() != nil {
+	if later != nil && loop.Watcher() != nil {
 		list = &later.own
 	}
 	if n := p.n + p.opening; n < maxSockets && socketBudget.take(n < minSockets) {
 		p.opening++
 		e.unlock()
-		s, err := e.openUDP(lane)
+		s, err := e.openUDP(loop)
 		e.mu.Lock()
 		p.opening--
 		switch {
@@ -163,7 +163,7 @@ func (e *engine) reuse(x *Exchange) {
 }
 
 // openUDP opens a socket. mu is not held.
-func (e *engine) openUDP(lane *wire.Lane) (*udpSocket, error) {
+func (e *engine) openUDP(loop *eventloop.Loop) (*udpSocket, error) {
 	remote, err := e.proxy.remote()
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (e *engine) openUDP(lane *wire.Lane) (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{engine: e}
-	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s, lane)
+	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s, loop)
 	return s, err
 }
 
@@ -207,7 +207,7 @@ type arrival struct {
 
 // received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
 // found first, all at once.
-func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) {
+func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64) {
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
@@ -227,7 +227,7 @@ func (e *engine) received(s *udpSocket, all *batch, lane *wire.Lane, now int64) 
 	}
 	for i := range arrivals {
 		if a := &arrivals[i]; a.x != nil {
-			e.replied(a, lane, now)
+			e.replied(a, loop, now)
 		}
 	}
 	clear(arrivals)
@@ -256,7 +256,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 }
 
 // replied ends the exchange that was taken for a, or goes on with it.
-func (e *engine) replied(a *arrival, lane *wire.Lane, now int64) {
+func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 	x, b := a.x, a.b
 	switch a.v {
 	case cutShort:
@@ -270,7 +270,7 @@ func (e *engine) replied(a *arrival, lane *wire.Lane, now int64) {
 	if x.flips != nil {
 		x.flips.undoReply(b, x.Query)
 	}
-	x.Reply, x.Facts, x.Lane = b, a.Facts, lane
+	x.Reply, x.Facts, x.Loop = b, a.Facts, loop
 	e.endAt(x, nil, now)
 }
 

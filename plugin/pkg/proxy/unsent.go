@@ -3,10 +3,10 @@ package proxy
 import (
 	"sync"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
-// unsent is the queries of one batch of a lane, which are sent when it is over, with nothing between them: an upstream
+// unsent is the queries of one batch of a loop, which are sent when it is over, with nothing between them: an upstream
 // that is woken by the first one finds the others, too. They leave from one port, by one system call, and the replies
 // come in as few. The next batch has another port, so that those who guess must still guess it.
 type unsent struct {
@@ -15,7 +15,7 @@ type unsent struct {
 	// guarded by the engine's lock
 	filling []unsentQuery
 	run     int        // the last so many have the same socket
-	own     socketList // the lane's goroutine reads them
+	own     socketList // the loop's goroutine reads them
 
 	sendMu sync.Mutex // never held while the engine's lock is
 	going  []unsentQuery
@@ -30,12 +30,12 @@ type unsentQuery struct {
 	batch  uint32 // the number of those with which it goes together; 0 if it goes alone
 }
 
-// unsentOf is the unsent of a lane, which the caller is in, nil without a lane.
-func (e *engine) unsentOf(lane *wire.Lane) *unsent {
-	if lane == nil {
+// unsentOf is the unsent of a loop, which the caller is in, nil without a loop.
+func (e *engine) unsentOf(loop *eventloop.Loop) *unsent {
+	if loop == nil {
 		return nil
 	}
-	l := e.unsent.Get(lane)
+	l := e.unsent.Get(loop)
 	if l.engine == nil { // later, another goroutine may be sending
 		l.engine = e
 	}
@@ -54,11 +54,11 @@ func (l *unsent) socket() *udpSocket {
 	return s
 }
 
-// add sends u at the end of the lane's batch. The engine's lock is held.
-func (l *unsent) add(lane *wire.Lane, u unsentQuery) {
+// add sends u at the end of the loop's batch. The engine's lock is held.
+func (l *unsent) add(loop *eventloop.Loop, u unsentQuery) {
 	n := len(l.filling)
 	if n == 0 {
-		lane.SendLater(l)
+		loop.SendLater(l)
 	}
 	if n > 0 && l.run < maxRun && l.filling[n-1].socket == u.socket {
 		l.run++
@@ -68,7 +68,7 @@ func (l *unsent) add(lane *wire.Lane, u unsentQuery) {
 	l.filling = append(l.filling, u)
 }
 
-// Send implements wire.Sender.
+// Send implements eventloop.Sender.
 func (l *unsent) Send() {
 	l.sendMu.Lock()
 	defer l.sendMu.Unlock()

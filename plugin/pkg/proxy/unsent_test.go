@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/wire"
-
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // told gets the ends of exchanges.
@@ -36,19 +36,19 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 			send(replyTo(q))
 		})
 		p := proxyTo(addr)
-		lane := wire.NewLane()
-		defer lane.Close()
+		loop := eventloop.New()
+		defer loop.Close()
 		const n = maxRun + 8
 		gone := errors.New("gone")
 		var want []string
 		for range 2 {
-			lane.Enter()
+			loop.Enter()
 			ends := make(told, n)
 			all := make([]Exchange, n)
 			for i := range all {
 				name := fmt.Sprintf("x%02d.example.org.", i)
 				all[i] = Exchange{Query: packed(t, name, dns.TypeA), Owner: ends}
-				p.BeginIn(&all[i], lane)
+				p.BeginIn(&all[i], loop)
 				if i%4 != 0 {
 					want = append(want, name)
 				}
@@ -65,8 +65,8 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 				t.Errorf("%d queries were sent before the end of the batch", len(seen))
 			}
 			mu.Unlock()
-			lane.Done(0)
-			lane.Leave()
+			loop.Done(0)
+			loop.Leave()
 			for range n * 3 / 4 {
 				if x := <-ends; x.Err != nil {
 					t.Error(x.Err)
@@ -90,9 +90,9 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 func TestOneOfABatchCannotBeSent(t *testing.T) {
 	bothSockets(t, func(t *testing.T, proxyTo func(string) *Proxy) {
 		p := proxyTo(udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }))
-		lane := wire.NewLane()
-		defer lane.Close()
-		lane.Enter()
+		loop := eventloop.New()
+		defer loop.Close()
+		loop.Enter()
 		ends := make(told, 3)
 		all := make([]Exchange, 3)
 		for i, name := range []string{"a.example.org.", "b.example.org.", "longer.example.org."} {
@@ -101,10 +101,10 @@ func TestOneOfABatchCannotBeSent(t *testing.T) {
 				q = append(q, make([]byte, 65530-len(q))...)
 			}
 			all[i] = Exchange{Query: q, Owner: ends}
-			p.BeginIn(&all[i], lane)
+			p.BeginIn(&all[i], loop)
 		}
-		lane.Done(0)
-		lane.Leave()
+		loop.Done(0)
+		loop.Leave()
 		for range all {
 			if x := <-ends; errors.Is(x.Err, syscall.EMSGSIZE) != (x == &all[1]) {
 				t.Errorf("query of %d octets: %v", len(x.Query), x.Err)

@@ -1,121 +1,26 @@
 package wire
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
-// Exchange is something that a query waits for without a goroutine: a question sent upstream, or another query's
-// answer.
-type Exchange interface {
-	// Then calls r.Resume when the exchange has ended, once: at once if it has, else from the goroutine that ends it.
-	Then(r Resumer)
-}
-
-// Resumer is who waits for an exchange.
-type Resumer interface {
-	// Resume must return soon: the goroutine that calls it has others to tell.
-	Resume()
-}
-
-// LaneResumer is a Resumer that can go on in the batch of the goroutine that ends the exchange.
-type LaneResumer interface {
-	Resumer
-	// ResumeIn is Resume for a caller who is in a lane, and will leave it soon. It reports whether the exchange is
-	// of no use any more to who has waited.
-	ResumeIn(l *Lane) (done bool)
-}
-
-// OwnedExchange is an Exchange that is used again when all that waited for it are done with it, among them the
-// query that began it.
-type OwnedExchange interface {
-	Exchange
-	// ThenOwner is Then for that query.
-	ThenOwner(r Resumer)
-}
-
-// Ending is the part of an Exchange that tells those who wait for it. The zero Ending has not ended. Any number of
-// goroutines may call its methods.
-type Ending struct {
-	over    atomic.Bool
-	mu      sync.Mutex
-	owned   bool       // who began it waits; guarded by mu
-	waiters []Resumer  // guarded by mu
-	room    [2]Resumer // of waiters: there are seldom more
-}
-
-// Over reports whether End has been called. What was written before that call may then be read.
-func (e *Ending) Over() bool { return e.over.Load() }
-
-// Then implements Exchange.
-func (e *Ending) Then(r Resumer) { e.then(r, false) }
-
-// ThenOwner implements OwnedExchange.
-func (e *Ending) ThenOwner(r Resumer) { e.then(r, true) }
-
-func (e *Ending) then(r Resumer, owner bool) {
-	e.mu.Lock()
-	if e.over.Load() {
-		e.mu.Unlock()
-		r.Resume()
-		return
-	}
-	if e.waiters == nil {
-		e.waiters = e.room[:0]
-	}
-	e.waiters = append(e.waiters, r)
-	e.owned = e.owned || owner
-	e.mu.Unlock()
-}
-
-// End ends the exchange and resumes those who wait for it. It is called once.
-func (e *Ending) End() { e.EndIn(nil) }
-
-// EndIn is End for a caller who is in a lane, in which those who wait may go on; nil is none. It reports whether
-// who began the exchange has waited for it, and all who did are done with it: then nobody knows it any more.
-func (e *Ending) EndIn(l *Lane) (done bool) {
-	e.mu.Lock()
-	e.over.Store(true)
-	waiters := e.waiters
-	e.waiters = nil
-	done = e.owned
-	e.mu.Unlock()
-	for _, r := range waiters {
-		if in, ok := r.(LaneResumer); ok && l != nil {
-			done = in.ResumeIn(l) && done
-			continue
-		}
-		r.Resume()
-		done = false
-	}
-	return done
-}
-
-// Anew makes an Ending that nobody knows one that has not ended.
-func (e *Ending) Anew() {
-	e.over.Store(false)
-	e.owned, e.waiters, e.room = false, nil, [2]Resumer{}
-}
+import "github.com/coredns/coredns/plugin/pkg/eventloop"
 
 // Await says what q waits for, before Park is returned. It is what the run after it finds in Awaited.
-func (q *Query) Await(x Exchange) { q.awaited, q.owns = x, false }
+func (q *Query) Await(x eventloop.Exchange) { q.awaited, q.owns = x, false }
 
 // AwaitOwn is Await for an exchange that was begun for q.
-func (q *Query) AwaitOwn(x OwnedExchange) { q.awaited, q.owns = x, true }
+func (q *Query) AwaitOwn(x eventloop.OwnedExchange) { q.awaited, q.owns = x, true }
 
 // Wait makes r wait, in the place of q, for what q waits for.
-func (q *Query) Wait(r Resumer) {
-	if own, ok := q.awaited.(OwnedExchange); ok && q.owns {
+func (q *Query) Wait(r eventloop.Resumer) {
+	if own, ok := q.awaited.(eventloop.OwnedExchange); ok && q.owns {
 		own.ThenOwner(r)
 		return
 	}
 	q.awaited.Then(r)
 }
 
-// JustCame reports whether q is served as it came, in a lane and without having waited: then it is still the time
+// JustCame reports whether q is served as it came, in a loop and without having waited: then it is still the time
 // that Arrival says.
-func (q *Query) JustCame() bool { return q.lane != nil && q.awaited == nil && !q.Arrival.IsZero() }
+func (q *Query) JustCame() bool { return q.loop != nil && q.awaited == nil && !q.Arrival.IsZero() }
 
 // Awaited is the exchange that q was parked on and that has ended, nil on a first run. Before a plugin waits for
 // another one, it calls Await again.
-func (q *Query) Awaited() Exchange { return q.awaited }
+func (q *Query) Awaited() eventloop.Exchange { return q.awaited }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // Proto is the word that metrics and log use for a transport: "udp" or "tcp".
@@ -67,8 +69,8 @@ type Query struct {
 	names    []*name
 	first    name
 	mayBlock bool
-	lane     *Lane
-	awaited  Exchange
+	loop     *eventloop.Loop
+	awaited  eventloop.Exchange
 	owns     bool // awaited was begun for it
 	deadline time.Time
 
@@ -123,7 +125,7 @@ func (q *Query) reset() {
 	q.depth = 0
 	q.name = &q.first
 	q.changed, q.mayBlock = false, false
-	q.lane, q.awaited, q.owns = nil, nil, false
+	q.loop, q.awaited, q.owns = nil, nil, false
 	q.deadline = time.Time{}
 	q.cookie = CookieNone
 }
@@ -191,9 +193,9 @@ func (q *Query) MayBlock() bool { return q.mayBlock }
 // SetMayBlock says so.
 func (q *Query) SetMayBlock(may bool) { q.mayBlock = may }
 
-// Lane is the lane that the query is served on, nil if it may wait; SetLane sets it.
-func (q *Query) Lane() *Lane     { return q.lane }
-func (q *Query) SetLane(l *Lane) { q.lane = l }
+// Loop is the loop that the query is served on, nil if it may wait; SetLoop sets it.
+func (q *Query) Loop() *eventloop.Loop     { return q.loop }
+func (q *Query) SetLoop(l *eventloop.Loop) { q.loop = l }
 
 // Deadline is the time until which the plugins below may work on the query,
 // zero if none was set.

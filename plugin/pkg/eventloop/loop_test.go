@@ -1,4 +1,4 @@
-package wire
+package eventloop
 
 import (
 	"sync"
@@ -14,15 +14,15 @@ type tally struct {
 
 func (t *tally) EndBatch(took time.Duration) { t.ended, t.took = t.ended+1, took }
 
-func TestLanes(t *testing.T) {
-	var counts PerLane[tally]
+func TestLoops(t *testing.T) {
+	var counts PerLoop[tally]
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	const loops, batches = 4, 500
 	for range loops {
 		wg.Go(func() {
-			for range 5 { // lanes come and go; what is kept for their place stays
-				l := NewLane()
+			for range 5 { // loops come and go; what is kept for their place stays
+				l := New()
 				for range batches {
 					l.Enter()
 					c := counts.Get(l)
@@ -59,12 +59,12 @@ func TestLanes(t *testing.T) {
 }
 
 func TestLaneIDs(t *testing.T) {
-	a, b := NewLane(), NewLane()
+	a, b := New(), New()
 	if a.id == b.id {
 		t.Error("two open lanes have one id")
 	}
 	a.Close()
-	if c := NewLane(); c.id != a.id {
+	if c := New(); c.id != a.id {
 		t.Errorf("id %d, want that of the lane that was closed, %d", c.id, a.id)
 	}
 	if !b.TryEnter() || b.TryEnter() {
@@ -72,9 +72,9 @@ func TestLaneIDs(t *testing.T) {
 	}
 }
 
-// sendsLater notes whether the lane was left when it sends.
+// sendsLater notes whether the loop was left when it sends.
 type sendsLater struct {
-	lane  *Lane
+	lane  *Loop
 	after int
 }
 
@@ -86,7 +86,7 @@ func (s *sendsLater) Send() {
 }
 
 func TestSendersAreCalledAfterTheBatch(t *testing.T) {
-	l := NewLane()
+	l := New()
 	defer l.Close()
 	var senders [6]sendsLater
 	for range 2 {
