@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -126,7 +127,7 @@ func TestCopy(t *testing.T) {
 	if w.PlainLen() != from.PlainLen() || w.Writer() != "file" || w.Rcode() != dns.RcodeBadCookie {
 		t.Errorf("length %d, writer %s, rcode %d", w.PlainLen(), w.Writer(), w.Rcode())
 	}
-	if got := w.AppendFinished(nil, q, 1232); !bytes.Equal(got, want) {
+	if got := w.AppendFinished(nil, q, 1232); !bytes.Equal(got, want) || !slices.Equal(w.Recs(), from.Recs()) {
 		t.Errorf("got\n%x\nwant\n%x", got, want)
 	}
 	w.Target(Additional, MustName("example.org"), TypePTR, 1, MustName("ns.example.org"))
@@ -191,6 +192,18 @@ func TestWords(t *testing.T) {
 	} {
 		if tc.got != tc.want {
 			t.Errorf("got %q, want %q", tc.got, tc.want)
+		}
+	}
+}
+
+// An Ending that is used again has forgotten who owned it: without an owner it is never done with.
+func TestEndingForgetsItsOwner(t *testing.T) {
+	var e Ending
+	e.ThenOwner(nobody{})
+	e.EndIn(nil)
+	for range 2 {
+		if e.Anew(); e.EndIn(nil) {
+			t.Error("it is done with, but nobody began it")
 		}
 	}
 }

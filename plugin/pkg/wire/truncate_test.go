@@ -41,7 +41,7 @@ func cutCases() []cutCase {
 		{"a referral with glue, some in the domain", false, func(w *Reply) {
 			w.Target(Authority, MustName("Sub.example.org"), TypeNS, 1, in)
 			w.Target(Authority, MustName("Sub.example.org"), TypeNS, 1, out)
-			w.Addr(Additional, in, 1, addr(1))
+			w.Addr(Additional, MustName("NS.SUB.example.org"), 1, addr(1))
 			w.Addr(Additional, out, 1, addr(2))
 			w.Addr(Additional, out, 1, addr(3))
 		}, 3},
