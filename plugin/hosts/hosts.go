@@ -1,11 +1,11 @@
 // Package hosts answers from hosts(5) files and lines of the same form in the Corefile.
 //
-//	file ──read──▶ table ─┐
-//	                      ├─▶ Hostsfile.decide ──▶ reply
-//	inline ───────▶ table ┘
+//	file ──read──▶ pages ──index──▶ table ─┐
+//	                                       ├─▶ Hosts.decide ──▶ reply
+//	inline ────────────────────────▶ table ┘
 //
-// A table never changes; when the file was changed, a new one takes its place. Readers take
-// no lock. Start at Hosts.ServeDNS.
+// A table never changes; when the file was changed, a new one takes its place, which shares the pages that are
+// in both. Readers take no lock. Start at Hosts.ServeDNS.
 package hosts
 
 import (
@@ -94,10 +94,11 @@ func (h *Hosts) through(q *wire.Query) bool {
 
 // addresses answers with the addresses that file and inline lines have.
 func (h *Hosts) addresses(w *wire.Reply, q *wire.Query) {
+	var f found
 	for i, t := range h.tables() {
-		for set := t.find(q.Lower(), q.Hash(), q.Type()).Records(); len(set) > 0; set = set.Next() {
-			if a := addrOf(set); i == 0 || !has(w, a.AsSlice()) {
-				w.Addr(wire.Answer, q.Lower(), h.ttl, a)
+		for ok := t.find(&f, q.Lower(), q.Hash(), q.Type()); ok; ok = f.next() {
+			if i == 0 || !has(w, f.addr().AsSlice()) {
+				w.Addr(wire.Answer, q.Lower(), h.ttl, f.addr())
 			}
 		}
 	}
@@ -113,11 +114,14 @@ func has(w *wire.Reply, addr []byte) bool {
 	return false
 }
 
-// exists reports whether the name has addresses of any family.
+// exists reports whether the name has addresses of a family that was not asked for.
 func (h *Hosts) exists(q *wire.Query) bool {
+	var f found
 	for _, t := range h.tables() {
-		if t.find(q.Lower(), q.Hash(), wire.TypeA) != nil || t.find(q.Lower(), q.Hash(), wire.TypeAAAA) != nil {
-			return true
+		for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
+			if typ != q.Type() && t.find(&f, q.Lower(), q.Hash(), typ) {
+				return true
+			}
 		}
 	}
 	return false

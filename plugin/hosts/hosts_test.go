@@ -231,7 +231,7 @@ func TestReadmeSyntax(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b := newBuilder(func([]byte) bool { return true }, false)
+		b := newBuilder(func([]byte) bool { return true }, false, nil)
 		if err := b.read(bytes.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -239,18 +239,22 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range tab.reverse {
-			name := []byte(tab.name(l))
+		for _, place := range tab.reverse {
+			name, addr := tab.at(place).name(), tab.at(place).addr()
 			typ := uint16(wire.TypeA)
-			if l.addr.Is6() {
+			if addr.Is6() {
 				typ = wire.TypeAAAA
 			}
-			found := false
-			for set := tab.find(name, wire.Hash(name), typ).Records(); len(set) > 0; set = set.Next() {
-				found = found || addrOf(set) == l.addr
+			var f found
+			stands := false
+			for ok := tab.find(&f, name, wire.Hash(name), typ); ok; ok = f.next() {
+				stands = stands || f.addr() == addr
 			}
-			if !found {
-				t.Fatalf("%s has %v, but not the other way round", wire.Text(name), l.addr)
+			if !stands {
+				t.Fatalf("%s has %v, but not the other way round", wire.Text(name), addr)
+			}
+			if !tab.has(addr, name) {
+				t.Fatalf("%v does not have %s, which it is said to have", addr, wire.Text(name))
 			}
 		}
 	})
@@ -265,13 +269,13 @@ func BenchmarkBlocklist(b *testing.B) {
 	}
 	var t *table
 	for b.Loop() {
-		bl := newBuilder(func([]byte) bool { return true }, true)
+		bl := newBuilder(func([]byte) bool { return true }, true, nil)
 		if err := bl.read(bytes.NewReader(text.Bytes())); err != nil {
 			b.Fatal(err)
 		}
 		t, _ = bl.build()
 	}
-	b.ReportMetric(float64(t.forward.Size())/n, "octets/name")
+	b.ReportMetric(float64(t.size())/n, "octets/name")
 }
 
 func BenchmarkServeWire(b *testing.B) {

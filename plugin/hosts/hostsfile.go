@@ -1,11 +1,11 @@
 package hosts
 
 import (
-	"bytes"
 	"iter"
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +67,7 @@ func (h *Hostsfile) prepare() {
 		if len(h.inline) == 0 {
 			return
 		}
-		b := newBuilder(h.inOrigins, h.noPTR)
+		b := newBuilder(h.inOrigins, h.noPTR, nil)
 		for _, line := range h.inline {
 			b.line(line)
 		}
@@ -87,6 +87,10 @@ func (h *Hostsfile) inOrigins(name []byte) bool {
 // tables is the file's names, then those of the inline lines.
 func (h *Hostsfile) tables() [2]*table { return [2]*table{h.file.Load(), h.fixed} }
 
+// collectFrom is the octets of a table from which on its memory is collected as soon as another has taken its place. As tables
+// leave no other garbage, it would lie there for many reloads.
+const collectFrom = 4 << 20
+
 // readHosts reads the file if it was changed. If it is gone, what was read last stays.
 func (h *Hostsfile) readHosts() {
 	h.prepare()
@@ -99,7 +103,8 @@ func (h *Hostsfile) readHosts() {
 	if err != nil || info.IsDir() || info.ModTime().Equal(h.mtime) && info.Size() == h.size {
 		return
 	}
-	b := newBuilder(h.inOrigins, h.noPTR)
+	old := h.file.Load()
+	b := newBuilder(h.inOrigins, h.noPTR, old)
 	if err := b.read(f); err != nil {
 		hlog.Warningf("Failed to read %q: %v", h.path, err)
 		return
@@ -111,6 +116,10 @@ func (h *Hostsfile) readHosts() {
 	}
 	h.mtime, h.size = info.ModTime(), info.Size()
 	h.file.Store(t)
+	if old != nil && old.size() > collectFrom {
+		old = nil
+		runtime.GC()
+	}
 	entries := t.entries
 	if h.fixed != nil {
 		entries += h.fixed.entries
@@ -146,9 +155,10 @@ func (h *Hostsfile) lookup(host string, typ uint16) (ips []net.IP) {
 	if err != nil {
 		return nil
 	}
+	var f found
 	for _, t := range h.tables() {
-		for set := t.find(name, wire.Hash(name), typ).Records(); len(set) > 0; set = set.Next() {
-			ips = append(ips, bytes.Clone(set.Data()))
+		for ok := t.find(&f, name, wire.Hash(name), typ); ok; ok = f.next() {
+			ips = append(ips, f.addr().AsSlice())
 		}
 	}
 	return ips

@@ -22,9 +22,9 @@ type Builder struct {
 	places places // where records stand in files, as far as that is told
 
 	names arena // lower prefixes, each behind its length
-	nodes []draft
+	nodes rows[draft]
 	index []uint32 // open addressing: number of the node plus one
-	recs  []draftRecord
+	recs  rows[draftRecord]
 	data  arena // RDATA with pointers cut out; see stored
 
 	buf   []byte
@@ -35,23 +35,32 @@ type Builder struct {
 
 // draft is a node in the making.
 type draft struct {
-	name        uint32 // place of the prefix
-	hash        uint64 // of the whole name
+	hash        [2]uint32 // of the whole name, its lower half first
+	name        uint32    // place of the prefix
 	parent      int32
 	first, last int32 // records, -1 for none
 	flags       byte
-	nsec        bool // has an NSEC record
-	nsec3       bool // has NSEC3 records
-	other       bool // has records that are neither NSEC3 nor their signatures, or names below it
+	has         byte
 }
+
+// What a draft has.
+const (
+	hasNSEC  = 1 << iota // an NSEC record
+	hasNSEC3             // NSEC3 records
+	hasOther             // records that are neither NSEC3 nor their signatures, or names below it
+)
+
+func (d *draft) fullHash() uint64 { return uint64(d.hash[1])<<32 | uint64(d.hash[0]) }
+
+// onlyNSEC3 reports whether there is nothing but NSEC3 records at the node.
+func (d *draft) onlyNSEC3() bool { return d.has&(hasNSEC3|hasOther) == hasNSEC3 }
 
 type draftRecord struct {
 	next  int32
-	typ   uint16
-	cover uint16 // of a signature: the type that it covers
 	ttl   uint32
 	data  uint32 // place of what node.go calls a record, without its TTL
-	bytes uint32
+	typ   uint16
+	cover uint16 // of a signature: the type that it covers
 }
 
 // Errors of Builder.
@@ -109,7 +118,7 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", wire.Text(owner), err)
 	}
-	r.data, r.bytes = b.data.add(stored), uint32(len(stored))
+	r.data = b.data.add(stored)
 	b.append(b.node(name, wire.Hash(name)), r)
 	return nil
 }
@@ -120,8 +129,8 @@ func (b *Builder) adopt() error {
 		return nil
 	}
 	owner, apex := wire.Text(b.stray.Owner), wire.Text(b.origin)
-	for i := b.nodes[0].first; i >= 0; i = b.recs[i].next {
-		if b.recs[i].typ == wire.TypeSOA {
+	for i := b.nodes.at(0).first; i >= 0; i = b.recs.at(i).next {
+		if b.recs.at(i).typ == wire.TypeSOA {
 			b.warn("SOA record of %s is not at the apex of zone %s: left out", owner, apex)
 			return nil
 		}
@@ -131,14 +140,13 @@ func (b *Builder) adopt() error {
 }
 
 func (b *Builder) append(n int32, r draftRecord) {
-	i := int32(len(b.recs))
-	b.recs = append(b.recs, r)
+	i := b.recs.add(r)
 	b.places.add()
-	d := &b.nodes[n]
+	d := b.nodes.at(n)
 	if d.first < 0 {
 		d.first = i
 	} else {
-		b.recs[d.last].next = i
+		b.recs.at(d.last).next = i
 	}
 	d.last = i
 	switch r.typ {
@@ -151,14 +159,14 @@ func (b *Builder) append(n int32, r draftRecord) {
 	case wire.TypeCNAME:
 		d.flags |= hasCNAME
 	case typeNSEC:
-		d.nsec = true
+		d.has |= hasNSEC
 	case typeNSEC3:
-		d.nsec3 = true
+		d.has |= hasNSEC3
 	case typeZONEMD:
 		b.digest = b.digest || n == 0
 	}
 	if r.typ != typeNSEC3 && r.cover != typeNSEC3 {
-		d.other = true
+		d.has |= hasOther
 	}
 }
 
@@ -169,7 +177,7 @@ func (b *Builder) node(name []byte, hash uint64) int32 {
 	i := hash & mask
 	for ; b.index[i] != 0; i = (i + 1) & mask {
 		n := int32(b.index[i] - 1)
-		if d := &b.nodes[n]; d.hash == hash && string(b.prefix(d)) == string(prefix) {
+		if d := b.nodes.at(n); d.fullHash() == hash && string(b.prefix(d)) == string(prefix) {
 			return n
 		}
 	}
@@ -177,24 +185,23 @@ func (b *Builder) node(name []byte, hash uint64) int32 {
 	if len(prefix) > 0 {
 		up := wire.Parent(name)
 		parent = b.node(up, wire.Hash(up))
-		b.nodes[parent].other = true
+		b.nodes.at(parent).has |= hasOther
 		if string(wire.FirstLabel(name)) == "*" {
-			b.nodes[parent].flags |= hasWildcard
+			b.nodes.at(parent).flags |= hasWildcard
 		}
 	}
-	n := int32(len(b.nodes))
 	b.buf = append(append(b.buf[:0], byte(len(prefix))), prefix...)
-	b.nodes = append(b.nodes, draft{name: b.names.add(b.buf), hash: hash, parent: parent, first: -1, last: -1})
+	n := b.nodes.add(draft{name: b.names.add(b.buf), hash: [2]uint32{uint32(hash), uint32(hash >> 32)}, parent: parent, first: -1, last: -1})
 	b.enter(n)
 	return n
 }
 
 // enter puts a node into the index.
 func (b *Builder) enter(n int32) {
-	if len(b.nodes)*2 > len(b.index) {
+	if b.nodes.n*2 > len(b.index) {
 		b.index = make([]uint32, 2*len(b.index))
-		for i := range b.nodes[:len(b.nodes)-1] {
-			b.place(int32(i))
+		for i := range n {
+			b.place(i)
 		}
 	}
 	b.place(n)
@@ -202,7 +209,7 @@ func (b *Builder) enter(n int32) {
 
 func (b *Builder) place(n int32) {
 	mask := uint64(len(b.index) - 1)
-	i := b.nodes[n].hash & mask
+	i := b.nodes.at(n).fullHash() & mask
 	for b.index[i] != 0 {
 		i = (i + 1) & mask
 	}
@@ -212,6 +219,12 @@ func (b *Builder) place(n int32) {
 func (b *Builder) prefix(d *draft) []byte {
 	p := b.names.at(d.name)
 	return p[1 : 1+int(p[0])]
+}
+
+// record is the data of a draft record, as stored made it.
+func (b *Builder) record(r *draftRecord) []byte {
+	data := b.data.at(r.data)
+	return data[:5+2*int(data[4])+int(u16(data[2:]))]
 }
 
 // stored is a record as node.go has it, from the length of the RDATA on. It holds until the next call.

@@ -26,15 +26,18 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if err := b.adopt(); err != nil {
 		return nil, err
 	}
-	z := &Zone{origin: b.origin, nodes: len(b.nodes)}
+	if b.data.full || b.names.full {
+		return nil, ErrTooBig
+	}
+	z := &Zone{origin: b.origin, nodes: b.nodes.n}
 	b.index = nil
 	var out arena
-	places := make([]uint32, len(b.nodes))
+	places := make([]uint32, b.nodes.n)
 	var nsec, nsec3, hidden []uint32
-	for n := range b.nodes {
-		d := &b.nodes[n]
+	for n := range int32(b.nodes.n) {
+		d := b.nodes.at(n)
 		if d.parent >= 0 {
-			if up := b.nodes[d.parent].flags; up&(isCut|hasDNAME|occluded) != 0 {
+			if up := b.nodes.at(d.parent).flags; up&(isCut|hasDNAME|occluded) != 0 {
 				d.flags |= occluded // nodes stand behind their parents
 			}
 		}
@@ -43,17 +46,17 @@ func (b *Builder) BuildTable() (*Zone, error) {
 			return nil, err
 		}
 		places[n] = out.add(node)
-		if d.nsec && d.flags&occluded == 0 {
+		if d.has&hasNSEC != 0 && d.flags&occluded == 0 {
 			nsec = append(nsec, places[n])
 		}
-		if d.nsec3 {
+		if d.has&hasNSEC3 != 0 {
 			nsec3 = append(nsec3, places[n])
-			if !d.other {
+			if d.onlyNSEC3() {
 				hidden = append(hidden, places[n])
 			}
 		}
 	}
-	if out.full || b.data.full || b.names.full {
+	if out.full {
 		return nil, ErrTooBig
 	}
 	if more := b.mixed - maxMixed; more > 0 {
@@ -61,7 +64,7 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	}
 	out.clip()
 	z.chunks, z.records = out.chunks, b.kept
-	b.names, b.data, b.recs = arena{}, arena{}, nil
+	b.names, b.data, b.recs = arena{}, arena{}, rows[draftRecord]{}
 	b.enterAll(z, places)
 	z.pack()
 	z.first = z.chunks[0]
@@ -95,21 +98,22 @@ func (z *Zone) leadsAway(n Node) bool {
 // its owner is no name of the zone (RFC 5155 §7.2.8).
 func (b *Builder) enterAll(z *Zone, places []uint32) {
 	size := 8
-	for size < len(b.nodes)*2 {
+	for size < b.nodes.n*2 {
 		size *= 2
 	}
 	z.index = make(slots, 8*size)
 	mask := z.index.mask()
-	for n := range b.nodes {
-		d := &b.nodes[n]
-		if d.nsec3 && !d.other {
+	for n := range int32(b.nodes.n) {
+		d := b.nodes.at(n)
+		if d.onlyNSEC3() {
 			continue
 		}
-		i := d.hash & mask
+		hash := d.fullHash()
+		i := hash & mask
 		for z.index.at(i) != 0 {
 			i = (i + 1) & mask
 		}
-		z.index.set(i, d.hash>>32<<32|uint64(places[n]))
+		z.index.set(i, hash>>32<<32|uint64(places[n]))
 	}
 }
 
@@ -140,10 +144,10 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 	for ; len(recs) > 0; sets++ {
 		set, sigs, rest := b.split(recs)
 		if len(set) > math.MaxUint16 || len(sigs) > math.MaxUint16 {
-			return nil, fmt.Errorf("%s has more than %d records of type %d", name(), math.MaxUint16, b.recs[set[0]].typ)
+			return nil, fmt.Errorf("%s has more than %d records of type %d", name(), math.MaxUint16, b.recs.at(set[0]).typ)
 		}
 		b.even(set, sigs, name)
-		if service(b.recs[set[0]].typ) && len(sigs) == 0 && !b.digest {
+		if service(b.recs.at(set[0]).typ) && len(sigs) == 0 && !b.digest {
 			b.lowerTargets(set)
 		}
 		start := len(out)
@@ -170,26 +174,26 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 func (b *Builder) sortedRecords(d *draft) []int32 {
 	recs := b.order[:0]
 	signatures := false
-	for i := d.first; i >= 0; i = b.recs[i].next {
+	for i := d.first; i >= 0; i = b.recs.at(i).next {
 		recs = append(recs, i)
-		signatures = signatures || b.recs[i].typ == wire.TypeRRSIG
+		signatures = signatures || b.recs.at(i).typ == wire.TypeRRSIG
 	}
 	b.order = recs
 	if len(recs) < 2 && !signatures {
 		return recs
 	}
 	key := func(i int32) uint32 {
-		if r := &b.recs[i]; r.typ == wire.TypeRRSIG && r.cover != wire.TypeRRSIG {
+		if r := b.recs.at(i); r.typ == wire.TypeRRSIG && r.cover != wire.TypeRRSIG {
 			return uint32(r.cover)<<1 | 1
 		}
-		return uint32(b.recs[i].typ) << 1
+		return uint32(b.recs.at(i).typ) << 1
 	}
 	byKey := func(x, y int32) int { return cmp.Compare(key(x), key(y)) }
 	slices.SortStableFunc(recs, byKey)
 	orphans := false
 	for k, i := range recs {
-		r := &b.recs[i]
-		if r.typ != wire.TypeRRSIG || k > 0 && b.covers(r, &b.recs[recs[k-1]]) {
+		r := b.recs.at(i)
+		if r.typ != wire.TypeRRSIG || k > 0 && b.covers(r, b.recs.at(recs[k-1])) {
 			continue
 		}
 		r.cover, orphans = wire.TypeRRSIG, true
@@ -207,13 +211,13 @@ func (b *Builder) covers(sig, before *draftRecord) bool {
 
 // split is the first RRset of sorted records, its signatures, and the rest.
 func (b *Builder) split(recs []int32) (set, sigs, rest []int32) {
-	typ := b.recs[recs[0]].typ
+	typ := b.recs.at(recs[0]).typ
 	n := 1
-	for n < len(recs) && b.recs[recs[n]].typ == typ {
+	for n < len(recs) && b.recs.at(recs[n]).typ == typ {
 		n++
 	}
 	s := n
-	for s < len(recs) && typ != wire.TypeRRSIG && b.recs[recs[s]].typ == wire.TypeRRSIG && b.recs[recs[s]].cover == typ {
+	for s < len(recs) && typ != wire.TypeRRSIG && b.recs.at(recs[s]).typ == wire.TypeRRSIG && b.recs.at(recs[s]).cover == typ {
 		s++
 	}
 	return recs[:n], recs[n:s], recs[s:]
@@ -222,8 +226,8 @@ func (b *Builder) split(recs []int32) (set, sigs, rest []int32) {
 // lowerTargets makes the names of SVCB and HTTPS records lower case.
 func (b *Builder) lowerTargets(recs []int32) {
 	for _, i := range recs {
-		r := &b.recs[i]
-		target := b.data.at(r.data)[5+2 : r.bytes]
+		r := b.recs.at(i)
+		target := b.record(r)[5+2:]
 		target = target[:wire.NameLen(target)]
 		wire.Lower(target, target)
 	}
@@ -231,7 +235,7 @@ func (b *Builder) lowerTargets(recs []int32) {
 
 // encodeSet appends an RRset. It holds a record once (RFC 2181 §5), and the last SOA record only.
 func (b *Builder) encodeSet(out []byte, recs []int32) []byte {
-	typ := b.recs[recs[0]].typ
+	typ := b.recs.at(recs[0]).typ
 	if typ == wire.TypeSOA {
 		recs = recs[len(recs)-1:]
 	}
@@ -244,12 +248,11 @@ func (b *Builder) encodeSet(out []byte, recs []int32) []byte {
 		seen = make(map[string]bool, len(recs))
 	}
 	for k, i := range recs {
-		r := &b.recs[i]
-		data := b.data.at(r.data)[:r.bytes]
+		r := b.recs.at(i)
+		data := b.record(r)
 		again := seen[string(data)]
 		for j := 0; seen == nil && j < k && !again; j++ {
-			other := &b.recs[recs[j]]
-			again = bytes.Equal(b.data.at(other.data)[:other.bytes], data)
+			again = bytes.Equal(b.record(b.recs.at(recs[j])), data)
 		}
 		if again {
 			continue

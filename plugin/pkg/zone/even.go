@@ -13,13 +13,13 @@ const maxMixed = 10
 // even gives all records of an RRset the least of their TTLs (RFC 2181 §5.2), and its signatures the same (RFC 4034
 // §3). A zone with a digest stays as it is, for that is made over the TTLs, too.
 func (b *Builder) even(set, sigs []int32, owner func() string) {
-	first := &b.recs[set[0]]
+	first := b.recs.at(set[0])
 	if first.typ == wire.TypeSOA || first.typ == wire.TypeRRSIG {
 		return // of SOA records one is kept, and signatures have the TTLs of what they cover
 	}
 	least, other := first.ttl, int32(-1)
 	for _, i := range set[1:] {
-		if ttl := b.recs[i].ttl; ttl != first.ttl {
+		if ttl := b.recs.at(i).ttl; ttl != first.ttl {
 			least = min(least, ttl)
 			if other < 0 {
 				other = i
@@ -41,7 +41,7 @@ func (b *Builder) even(set, sigs []int32, owner func() string) {
 	}
 	for _, recs := range [...][]int32{set, sigs} {
 		for _, i := range recs {
-			b.recs[i].ttl = least
+			b.recs.at(i).ttl = least
 		}
 	}
 }
@@ -49,8 +49,8 @@ func (b *Builder) even(set, sigs []int32, owner func() string) {
 // places is where the records of a Builder stand, in the order in which they came.
 type places struct {
 	runs  []run
-	lines []uint32 // nil if no place is known
-	line  uint32   // of the next record
+	lines rows[uint32] // none if no place is known
+	line  uint32       // of the next record
 }
 
 // run is records that stand in one file.
@@ -64,7 +64,7 @@ type run struct {
 func (b *Builder) At(file string, line int) {
 	p := &b.places
 	if n := len(p.runs); n == 0 || p.runs[n-1].file != file {
-		p.runs = append(p.runs, run{len(p.lines), file})
+		p.runs = append(p.runs, run{p.lines.n, file})
 	}
 	p.line = uint32(line)
 }
@@ -72,15 +72,15 @@ func (b *Builder) At(file string, line int) {
 // add notes the place of a record.
 func (p *places) add() {
 	if len(p.runs) > 0 {
-		p.lines = append(p.lines, p.line)
+		p.lines.add(p.line)
 	}
 }
 
 // of is the place of a record as "FILE:LINE: ", "" if it is not known.
 func (p *places) of(i int) string {
-	if i >= len(p.lines) {
+	if i >= p.lines.n {
 		return ""
 	}
 	n := sort.Search(len(p.runs), func(k int) bool { return p.runs[k].first > i })
-	return fmt.Sprintf("%s:%d: ", p.runs[n-1].file, p.lines[i])
+	return fmt.Sprintf("%s:%d: ", p.runs[n-1].file, *p.lines.at(int32(i)))
 }
