@@ -87,10 +87,10 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 	for _, cfg := range group {
 		s.configure(cfg)
 		stacktrace = cfg.Stacktrace
+		if secrets == nil && cfg.TsigSecret != nil { // even if there are none: then no signature is good
+			secrets = map[string]string{}
+		}
 		for name, secret := range cfg.TsigSecret {
-			if secrets == nil {
-				secrets = map[string]string{}
-			}
 			secrets[name] = secret
 		}
 	}
