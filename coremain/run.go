@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
 )
@@ -31,11 +32,35 @@ var (
 	version  bool
 	validate bool
 	strict   bool
+
+	logFormat = textFormat
 )
+
+// format is how log lines are written.
+type format string
+
+const (
+	textFormat format = "text"
+	jsonFormat format = "json"
+)
+
+// String is the format's name.
+func (f *format) String() string { return string(*f) }
+
+// Set is what the flag -log-format does.
+func (f *format) Set(name string) error {
+	switch format(name) {
+	case textFormat, jsonFormat:
+		*f = format(name)
+		return nil
+	}
+	return errors.New("must be text or json")
+}
 
 func init() {
 	flag.StringVar(&conf, "conf", "", "Corefile to load (default \""+defaultFile+"\")")
 	flag.StringVar(&caddy.PidFile, "pidfile", "", "Path to write pid file")
+	flag.Var(&logFormat, "log-format", "Format of log lines: text or json")
 	flag.BoolVar(&plugins, "plugins", false, "List installed plugins")
 	flag.BoolVar(&dnsserver.Quiet, "quiet", false, "Quiet mode (no initialization output)")
 	flag.BoolVar(&version, "version", false, "Show version")
@@ -58,6 +83,9 @@ func Run() {
 	}
 	log.SetOutput(os.Stdout)
 	log.SetFlags(LogFlags)
+	if logFormat == jsonFormat && !validate { // whose report is for people
+		clog.SetJSON(os.Stdout)
+	}
 
 	switch {
 	case version:
@@ -87,13 +115,17 @@ func Run() {
 		fail(err)
 	}
 	if !dnsserver.Quiet {
-		fmt.Print(versionText())
+		clog.Print(versionText())
 	}
 	instance.Wait()
 }
 
 // fail ends the process with a line on standard error.
 func fail(err error) {
+	if clog.JSON() {
+		clog.SetJSON(os.Stderr)
+		clog.Fatal(err)
+	}
 	log.SetOutput(os.Stderr)
 	log.SetFlags(0)
 	log.Fatal(err)

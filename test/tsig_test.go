@@ -61,6 +61,25 @@ func TestTsigOfForwardedQueries(t *testing.T) {
 	}
 }
 
+// Without a secret no signature is good, whoever signs.
+func TestTsigWithoutSecrets(t *testing.T) {
+	_, udp, tcp := start(t, ".:0 {\nbind 127.0.0.1\ntsig . {\nrequire all\n}\nwhoami\n}")
+	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+		r := question("example.org.", dns.TypeA).SetTsig("key.", dns.HmacSHA256, 300, time.Now().Unix())
+		packet, _, err := dns.TsigGenerate(r, tsigSecret, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := new(dns.Msg)
+		if err := m.Unpack(exchange(t, network, addr, packet)); err != nil {
+			t.Fatal(err)
+		}
+		if sig := m.IsTsig(); m.Rcode != dns.RcodeNotAuth || sig == nil || sig.Error != dns.RcodeBadKey {
+			t.Errorf("%s: got %v", network, m)
+		}
+	}
+}
+
 // exchange sends a packet and reads the reply.
 func exchange(t *testing.T, network, addr string, packet []byte) []byte {
 	t.Helper()

@@ -143,6 +143,7 @@ type Config struct {
 	// Plugin is the block's plugins in the order of the chain.
 	Plugin []plugin.Plugin
 
+	opcodes  uint16                    // bit n: AllowOpcode(n) was called
 	handlers map[string]plugin.Handler // by name, once the chain is made; of several the first
 	chain    []plugin.Handler          // all of them in the chain's order
 	first    *Config                   // the config of the block's first key
@@ -151,6 +152,16 @@ type Config struct {
 
 // AddPlugin puts a plugin at the end of the block's chain.
 func (c *Config) AddPlugin(m plugin.Plugin) { c.Plugin = append(c.Plugin, m) }
+
+// AllowOpcode has the block take messages of an opcode beside QUERY and NOTIFY, which it takes anyway; dns.OpcodeUpdate,
+// say. It is called in setup. They come over UDP, TCP and TLS only, have one question and any number of other records, and
+// take the message lane. Where no block of a listener takes them, and in the blocks that do not, they get NOTIMP, and no
+// plugin sees them. What is no opcode changes nothing.
+func (c *Config) AllowOpcode(opcode int) {
+	if opcode >= 0 && opcode < 16 {
+		c.opcodes |= 1 << opcode
+	}
+}
 
 // Handler is the block's handler of that name, nil if there is none. Handlers exist once
 // the servers are made, so it is of use from OnStartup on.

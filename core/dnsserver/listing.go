@@ -5,15 +5,16 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// OnStartupComplete lists the zones that are served on standard output.
+// OnStartupComplete lists the zones that are served on standard output, or in the log if that is JSON.
 func (s *Server) OnStartupComplete() {
 	if Quiet || s.unlisted {
 		return
 	}
-	fmt.Print(s.listing())
+	log.Print(s.listing())
 }
 
 // listing has a line for each zone, and one before it if the zone is written oddly.

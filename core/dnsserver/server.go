@@ -87,10 +87,10 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 	for _, cfg := range group {
 		s.configure(cfg)
 		stacktrace = cfg.Stacktrace
+		if secrets == nil && cfg.TsigSecret != nil { // even if there are none: then no signature is good
+			secrets = map[string]string{}
+		}
 		for name, secret := range cfg.TsigSecret {
-			if secrets == nil {
-				secrets = map[string]string{}
-			}
 			secrets[name] = secret
 		}
 	}
@@ -134,7 +134,7 @@ func finisherOf(trans string, idle time.Duration, cookies *cookie.Ring, secrets 
 func (s *Server) buildChain(o chain.Options) (err error) {
 	blocks := make([]chain.Block, len(s.configs))
 	for i, cfg := range s.configs {
-		blocks[i] = chain.Block{Zone: cfg.Zone, Plugins: cfg.Plugin, Filters: &cfg.FilterFuncs, View: &cfg.ViewName}
+		blocks[i] = chain.Block{Zone: cfg.Zone, Plugins: cfg.Plugin, Filters: &cfg.FilterFuncs, View: &cfg.ViewName, Opcodes: cfg.opcodes}
 	}
 	if s.chain, err = chain.Build(o, blocks); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Server) buildChain(o chain.Options) (err error) {
 func (s *Server) service() *service.Service {
 	s.made.Do(func() {
 		s.serves = &service.Service{
-			Decider: s.chain, Label: s.Addr, Wire: WireLane && s.chain.Wire(), Debug: s.debug, Limits: s.limits.Limits,
+			Decider: s.chain, Label: s.Addr, Wire: WireLane && s.chain.Wire(), Debug: s.debug, Limits: s.limits.Limits, Opcodes: s.chain.Opcodes(),
 			Read: s.ReadTimeout, Write: s.WriteTimeout, Idle: s.IdleTimeout, Queries: s.MaxTCPQueries,
 			Finish: s.finish, Proto: s.proto,
 		}

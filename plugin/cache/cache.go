@@ -42,6 +42,7 @@ type Cache struct {
 
 	once      sync.Once
 	zoneNames [][]byte // Zones in wire form; nil for all
+	bypassed  [][]byte // zones of ZoneBypassers in wire form
 	*stores            // nil until prepare, or takeOver
 	text      string   // of what a later cache must be told to take them over, "" if none may; see handover.go
 	label     string   // Zones, for metrics

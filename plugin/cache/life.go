@@ -13,6 +13,7 @@ func (ca *Cache) attach(c *caddy.Controller) {
 	c.OnStartup(func() error {
 		ca.view = block.ViewName
 		processBudget().set(*limit)
+		ca.bypassFor(block.Chain())
 		if ca.allOurs(block.Chain()) {
 			ca.text = text
 		}

@@ -24,9 +24,15 @@ import (
 
 func init() {
 	at := slices.Index(dnsserver.Directives, "cache")
-	dnsserver.Directives = slices.Insert(slices.Insert(dnsserver.Directives, at+1, "foreign"), at, "bothlanes")
+	dnsserver.Directives = slices.Insert(slices.Insert(dnsserver.Directives, at+1, "foreign", "mutable"), at, "bothlanes")
 	plugin.Register("bothlanes", func(c *caddy.Controller) error {
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &bothLanes{next: next} })
+		return nil
+	})
+	plugin.Register("mutable", func(c *caddy.Controller) error {
+		c.Next()
+		zones := c.RemainingArgs()
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &mutable{bothLanes{next: next}, zones} })
 		return nil
 	})
 	plugin.Register("foreign", func(c *caddy.Controller) error {

@@ -24,6 +24,11 @@ func (c *Cache) setZones() {
 
 // concerns reports whether the query is one for the zones of this cache.
 func (c *Cache) concerns(q *wire.Query) bool {
+	for _, z := range c.bypassed {
+		if wire.Below(q.Lower(), z) {
+			return false
+		}
+	}
 	if c.zoneNames == nil {
 		return true
 	}

@@ -261,7 +261,7 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// Nobody there: SERVFAIL, with an error.
+// Nobody there: SERVFAIL, with an error, for the zone itself, too.
 func TestNobodyThere(t *testing.T) {
 	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + loopback.Addr()}, Logger: quietLogger()})
 	if err != nil {
@@ -269,10 +269,16 @@ func TestNobodyThere(t *testing.T) {
 	}
 	e := &Etcd{Zones: []string{"skydns.test."}, PathPrefix: "skydns", Client: client}
 	defer e.OnShutdown()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	rec := dnstest.NewRecorder(&test.ResponseWriter{})
-	if _, err := e.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion("a.skydns.test.", dns.TypeA)); err == nil || rec.Msg == nil || rec.Msg.Rcode != dns.RcodeServerFailure {
-		t.Errorf("%v %v", rec.Msg, err)
+	for _, q := range []dns.Question{
+		{Name: "a.skydns.test.", Qtype: dns.TypeA}, {Name: "skydns.test.", Qtype: dns.TypeA}, {Name: "skydns.test.", Qtype: dns.TypeAAAA},
+		{Name: "skydns.test.", Qtype: dns.TypeNS}, {Name: "skydns.test.", Qtype: dns.TypeTXT}, {Name: "skydns.test.", Qtype: dns.TypeMX},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, err := e.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion(q.Name, q.Qtype))
+		if err == nil || rec.Msg == nil || rec.Msg.Rcode != dns.RcodeServerFailure || len(rec.Msg.Answer) != 0 {
+			t.Errorf("%s %d: %v %v", q.Name, q.Qtype, rec.Msg, err)
+		}
+		cancel()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -132,7 +133,10 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
 	t.x.Timeout = 0 // the upstream's
-	if a.second >= 0 {
+	switch transfer := isTransfer(r); {
+	case transfer && up.Protocol() == transport.QUIC:
+		return t.notImplemented(r)
+	case !transfer && a.second >= 0:
 		return t.askHedged(ctx, r, a)
 	}
 	up.Begin(&t.x)
@@ -150,6 +154,22 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	}
 	facts := &t.x.Facts
 	return event{kind: replied, rcode: facts.Rcode, empty: facts.Answers == 0, tc: facts.TC}
+}
+
+// isTransfer reports whether r asks for a zone.
+func isTransfer(r *dns.Msg) bool {
+	return len(r.Question) == 1 && (r.Question[0].Qtype == dns.TypeAXFR || r.Question[0].Qtype == dns.TypeIXFR)
+}
+
+// notImplemented is the reply of an upstream that is not asked: the messages of a transfer over QUIC all come on one stream
+// (RFC 9250 §4.2), of which package proxy reads one.
+func (t *blockingRun) notImplemented(r *dns.Msg) event {
+	b, err := new(dns.Msg).SetRcode(r, dns.RcodeNotImplemented).PackBuffer(t.reply[:cap(t.reply)])
+	if err != nil {
+		return event{kind: failed, failure: local, err: err}
+	}
+	t.reply = b
+	return event{kind: replied, rcode: dns.RcodeNotImplemented, empty: true}
 }
 
 // askHedged is ask with a second upstream in reserve.

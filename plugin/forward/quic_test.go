@@ -74,3 +74,27 @@ func TestOverQUIC(t *testing.T) {
 		t.Error("a certificate for another name is taken")
 	}
 }
+
+// A DoQ upstream is not asked for a zone: the client gets NOTIMP. Others are asked.
+func TestNoTransferOverQUIC(t *testing.T) {
+	addr, ca := quicUpstream(t, "192.0.2.1")
+	plain := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) { w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeRefused)) })
+	for _, tc := range []struct {
+		to    string
+		qtype uint16
+		rcode int
+	}{
+		{"quic://" + addr, dns.TypeAXFR, dns.RcodeNotImplemented},
+		{"quic://" + addr, dns.TypeIXFR, dns.RcodeNotImplemented},
+		{"quic://" + addr, dns.TypeA, dns.RcodeSuccess},
+		{plain, dns.TypeAXFR, dns.RcodeRefused},
+		{plain, dns.TypeIXFR, dns.RcodeRefused},
+	} {
+		f := configured(t, "forward . "+tc.to+" {\ntls "+ca+"\nhedge\n}")
+		r := new(dns.Msg).SetQuestion("example.org.", tc.qtype).SetEdns0(1232, false)
+		m, rcode, err := serve(f, &test.ResponseWriter{}, r)
+		if m == nil || m.Rcode != tc.rcode || m.Id != r.Id || len(m.Question) != 1 || err != nil {
+			t.Errorf("type %d to %s: got %v, %d, %v", tc.qtype, tc.to, m, rcode, err)
+		}
+	}
+}

@@ -200,6 +200,11 @@ func (e *entry) free() {
 
 // write logs the line about e's facts after the rule's format. Labels are read from ctx.
 func (e *entry) write(ctx context.Context, rule *readyRule) {
+	if clog.JSON() {
+		e.line = rule.format.Append(e.line[:0], ctx, &e.facts)
+		clog.Record(string(e.line), fields(&e.facts)...)
+		return
+	}
 	e.line = append(e.line[:0], "[INFO] "...)
 	e.line = rule.format.Append(e.line, ctx, &e.facts)
 	clog.Line(e.line)

@@ -5,7 +5,7 @@
 //	client ◀──REFUSED, NOTAUTH──────────────────────-┘        client ◀──signed──Writer◀────┘
 //
 // The listener checks signatures with the secrets of all its server blocks before any plugin sees the query; this plugin
-// acts on what it found. Start at TSIGServer.ServeDNS; verdict decides.
+// acts on what it found. Plugins below ask ValidatedKeyName who signed. Start at TSIGServer.ServeDNS; verdict decides.
 package tsig
 
 import (
@@ -107,7 +107,7 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 		logger.Debugf("rejecting '%s' request without TSIG", dns.TypeToString[state.QType()])
 		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeRefused))
 	case trusted:
-		return t.serveSigned(ctx, w, r, sig)
+		return t.serveSigned(withKeyName(ctx, sig), w, r, sig)
 	}
 	logger.Debugf("TSIG validation failed: %v %v", dns.TypeToString[state.QType()], w.TsigStatus())
 	m := new(dns.Msg).SetRcode(r, dns.RcodeNotAuth)

@@ -54,6 +54,7 @@ func TestServeDNS(t *testing.T) {
 		"for another opcode":    {r: unsigned(), demand: demand{opcodes: set{some: map[uint16]bool{dns.OpcodeUpdate: true}}}, reached: true},
 		"needed in other zones": {r: unsigned(), demand: demandTXT, zone: "example.com.", reached: true},
 		"good":                  {r: signed(dns.TypeTXT), demand: demandTXT, reached: true, signed: true},
+		"good, in other zones":  {r: signed(dns.TypeA), zone: "example.com.", reached: true},
 		"good, not needed":      {r: signed(dns.TypeA), reached: true, signed: true},
 		"bad":                   {r: signed(dns.TypeA), status: dns.ErrSig, rcode: dns.RcodeNotAuth, signed: true, code: dns.RcodeBadSig},
 		"unknown key":           {r: signed(dns.TypeA), status: dns.ErrSecret, rcode: dns.RcodeNotAuth, signed: true, code: dns.RcodeBadKey},
@@ -66,8 +67,12 @@ func TestServeDNS(t *testing.T) {
 		if zone == "" {
 			zone = "example.org."
 		}
-		server := &TSIGServer{Zones: []string{zone}, demand: tc.demand, Next: plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		server := &TSIGServer{Zones: []string{zone}, demand: tc.demand, Next: plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 			reached = true
+			key, known := ValidatedKeyName(ctx)
+			if good := tc.signed && tc.status == nil; known != good || good != (key == "key.example.org.") {
+				t.Errorf("%s: the key is %q, %v", name, key, known)
+			}
 			if tc.signed && r.IsTsig() != nil {
 				t.Errorf("%s: the plugins below see the signature", name)
 			}
@@ -202,5 +207,22 @@ func TestServeWire(t *testing.T) {
 	b, _ := signed(dns.TypeA).Pack()
 	if new(wire.Query).Parse(b) {
 		t.Error("a signed query takes the wire lane")
+	}
+}
+
+// A key's name is told in one form only.
+func TestValidatedKeyNameIsCanonical(t *testing.T) {
+	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).SetTsig("KEY.Example.org", dns.HmacSHA256, 300, 1700000000)
+	got := ""
+	server := &TSIGServer{Zones: []string{"."}, Next: plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		got, _ = ValidatedKeyName(ctx)
+		return 0, w.WriteMsg(new(dns.Msg).SetReply(r))
+	})}
+	server.ServeDNS(context.Background(), &writer{}, r)
+	if got != "key.example.org." {
+		t.Errorf("got %q", got)
+	}
+	if name, ok := ValidatedKeyName(context.Background()); ok || name != "" {
+		t.Errorf("without a query: %q, %v", name, ok)
 	}
 }

@@ -39,7 +39,7 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	_, usage, _ := run(t, t.TempDir(), "", "-help")
-	for _, m := range regexp.MustCompile(`(?m)^  -([a-z.]+)`).FindAllStringSubmatch(usage, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  -([a-z.-]+)`).FindAllStringSubmatch(usage, -1) {
 		if ours := !slices.Contains(reference.flags, m[1]) && !strings.HasPrefix(m[1], "test."); ours && !strings.Contains(page, "`-"+m[1]+"`") {
 			t.Errorf("the flag -%s is missing", m[1])
 		}

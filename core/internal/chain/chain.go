@@ -19,6 +19,8 @@ import (
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
 )
 
 // FilterFunc decides whether a query belongs to a block. All of a block's filters must say so.
@@ -58,6 +60,13 @@ type Block struct {
 	// Filters and View are those of the block; they may change until the first query.
 	Filters *[]FilterFunc
 	View    *string
+	// Opcodes are those that the block takes beside QUERY and NOTIFY: bit n is opcode n.
+	Opcodes uint16
+}
+
+// takes reports whether b takes messages of an opcode.
+func (b *Block) takes(opcode int) bool {
+	return opcode == dns.OpcodeQuery || opcode == dns.OpcodeNotify || b.Opcodes>>opcode&1 != 0
 }
 
 // Chain is the blocks of one server with their plugins. It implements service.Decider.
@@ -82,6 +91,14 @@ func Build(o Options, blocks []Block) (c *Chain, err error) {
 
 // Handlers is the plugins of block i in the order of the chain.
 func (c *Chain) Handlers(i int) []plugin.Handler { return c.blocks[i].chain }
+
+// Opcodes are those that any block takes beside QUERY and NOTIFY: bit n is opcode n.
+func (c *Chain) Opcodes() (all uint16) {
+	for _, b := range c.blocks {
+		all |= b.Block.Opcodes
+	}
+	return all
+}
 
 // Wire reports whether any block has a chain for the wire lane.
 func (c *Chain) Wire() bool {

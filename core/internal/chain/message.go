@@ -60,6 +60,10 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refuse(cw, r, dns.RcodeRefused)
 		return
 	}
+	if !b.takes(r.Opcode) { // the listener takes it for another block
+		c.refuse(cw, r, dns.RcodeNotImplemented)
+		return
+	}
 	// NextOrFailure notes the plugins behind this one.
 	q.path.Enter(b.head.Name())
 	rc, err := b.head.ServeDNS(chainCtx, cw, r)

@@ -25,7 +25,7 @@ func ServeMessage(ctx context.Context, s *service.Service, w *reply.Writer, pack
 
 // Receive is the message of packet, nil if it is ignored or was turned down. It does not wait.
 func Receive(s *service.Service, w *reply.Writer, packet []byte) *dns.Msg {
-	switch rc, ok := acceptable(packet); {
+	switch rc, ok := acceptable(packet, s.Opcodes); {
 	case !ok:
 		return nil
 	case rc != dns.RcodeSuccess:
@@ -46,8 +46,9 @@ func Receive(s *service.Service, w *reply.Writer, packet []byte) *dns.Msg {
 }
 
 // acceptable looks at a message's header. It reports false if the message deserves no
-// reply, and a rcode if it is not worth to be read on.
-func acceptable(b []byte) (rcode int, ok bool) {
+// reply, and a rcode if it is not worth to be read on. opcodes are those of service.Service; such messages have one
+// question, and any number of other records: those of an UPDATE are prerequisites and changes (RFC 2136 §2).
+func acceptable(b []byte, opcodes uint16) (rcode int, ok bool) {
 	if len(b) < wire.HeaderLen {
 		return 0, false
 	}
@@ -55,11 +56,13 @@ func acceptable(b []byte) (rcode int, ok bool) {
 	if flags&wire.FlagQR != 0 {
 		return 0, false
 	}
-	if op := int(flags >> 11 & 0xF); op != dns.OpcodeQuery && op != dns.OpcodeNotify {
+	op := int(flags >> 11 & 0xF)
+	common := op == dns.OpcodeQuery || op == dns.OpcodeNotify
+	if !common && opcodes>>op&1 == 0 {
 		return dns.RcodeNotImplemented, true
 	}
 	count := func(i int) uint16 { return binary.BigEndian.Uint16(b[4+2*i:]) }
-	if count(0) != 1 || count(1) > 1 || count(2) > 1 || count(3) > 2 {
+	if count(0) != 1 || common && (count(1) > 1 || count(2) > 1 || count(3) > 2) {
 		return dns.RcodeFormatError, true
 	}
 	return dns.RcodeSuccess, true

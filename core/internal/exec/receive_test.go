@@ -75,6 +75,46 @@ func TestReceive(t *testing.T) {
 	}
 }
 
+// Messages of opcodes that a block takes have one question, and any number of other records.
+func TestReceiveOpcodes(t *testing.T) {
+	const (
+		q  = "0377777700 0006 0001"
+		rr = "C00C 0001 00FF 00000000 0000" // no data of this type any more
+	)
+	for _, tc := range []struct{ name, packet, want string }{
+		{"UPDATE", "1234 2800 0001 0000 0000 0000" + q, "ok"},
+		{"UPDATE with many records", "1234 2800 0001 0003 0004 0003" + q + strings.Repeat(rr, 10), "ok"},
+		{"UPDATE with QR", "1234 A800 0001 0000 0000 0000" + q, ""},
+		{"UPDATE of no zone", "1234 2800 0000 0000 0000 0000", "1234 A801 0000 0000 0000 0000"},
+		{"UPDATE of two zones", "1234 2800 0002 0000 0000 0000" + q + q, "1234 A801 0000 0000 0000 0000"},
+		{"STATUS", "1234 1000 0001 0000 0000 0000" + q, "1234 9004 0000 0000 0000 0000"},
+		{"opcode 15", "1234 7800 0001 0000 0000 0000" + q, "ok"},
+		{"query", "1234 0000 0001 0000 0000 0000" + q, "ok"},
+		{"query with two answers", "1234 0000 0001 0002 0000 0000" + q + rr + rr, "1234 8001 0000 0000 0000 0000"},
+		{"NOTIFY with two answers", "1234 2000 0001 0002 0000 0000" + q + rr + rr, "1234 A001 0000 0000 0000 0000"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			packet, err := hex.DecodeString(strings.ReplaceAll(tc.packet, " ", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := serviceOf(t, &decider{})
+			s.Opcodes = 1<<dns.OpcodeUpdate | 1<<15
+			out := new(sink)
+			got := ""
+			if r := Receive(s, writerTo(out), packet); r != nil {
+				got = "ok"
+			}
+			for _, b := range out.sent {
+				got += hex.EncodeToString(b)
+			}
+			if want := strings.ToLower(strings.ReplaceAll(tc.want, " ", "")); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // What is turned down is counted by its rcode.
 func TestTurnedDownIsCounted(t *testing.T) {
 	s := serviceOf(t, &decider{})

@@ -37,6 +37,8 @@ type Service struct {
 	Label string
 	// Wire says that queries may take the wire lane.
 	Wire bool
+	// Opcodes are those that a block takes beside QUERY and NOTIFY: bit n is opcode n.
+	Opcodes uint16
 	// Debug says that panics are to be seen.
 	Debug bool
 	Limits

@@ -100,3 +100,15 @@ func TestEndingAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// An Ending that is used again has forgotten who owned it: without an owner it is never done with.
+func TestEndingForgetsItsOwner(t *testing.T) {
+	var e eventloop.Ending
+	e.ThenOwner(&resumedIn{})
+	e.EndIn(nil)
+	for range 2 {
+		if e.Anew(); e.EndIn(nil) {
+			t.Error("it is done with, but nobody began it")
+		}
+	}
+}

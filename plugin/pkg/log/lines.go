@@ -2,6 +2,7 @@ package log
 
 import (
 	"log"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,17 +36,26 @@ func init() { gathered.written.L = &gathered.mu }
 // Line logs a line, which is text without its end, within a few milliseconds, with others that come meanwhile. It
 // is for lines about single queries, and writes at once where each line gets a time or a prefix. text is not kept.
 func Line(text []byte) {
+	if JSON() {
+		record(infoLevel, "", strings.TrimPrefix(string(text), infoLevel))
+		return
+	}
 	if log.Flags() != 0 || log.Prefix() != "" {
 		_ = log.Output(2, string(text)) // an output that fails has nowhere to say so
 		return
 	}
+	gather(text, '\n')
+}
+
+// gather adds a line, which ends with end.
+func gather(text []byte, end ...byte) {
 	g := &gathered
 	g.mu.Lock()
 	for g.writing && len(g.text) > maxWait {
 		g.written.Wait()
 	}
 	g.text = append(g.text, text...)
-	g.text = append(g.text, '\n')
+	g.text = append(g.text, end...)
 	switch {
 	case g.writing: // he takes it along
 	case len(g.text) >= enough:
@@ -106,7 +116,7 @@ func drain() {
 		out := g.text
 		g.text = g.spare[:0]
 		g.mu.Unlock()
-		_, _ = log.Writer().Write(out)
+		_, _ = output().Write(out)
 		g.mu.Lock()
 		g.spare = out
 		g.written.Broadcast()

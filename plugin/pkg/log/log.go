@@ -2,8 +2,8 @@
 //
 //	P.Infof ──▶ Listeners ──▶ level, prefix, text ──▶ Go's log package ──▶ its output
 //
-// A line of a plugin reads "[INFO] plugin/NAME: text", one of the core "[INFO] text". All lines go to the
-// standard logger of Go's log package; who embeds the server redirects them with log.SetOutput. This
+// A line of a plugin reads "[INFO] plugin/NAME: text", one of the core "[INFO] text"; after SetJSON it is an object with
+// level, plugin and text apart (json.go). Lines of text go to the standard logger of Go's log package; who embeds the server redirects them with log.SetOutput. This
 // package holds no lock while it writes, so the output may gather lines, and if it has a method
 // Flush() error, that is called before Fatal ends the process.
 //
@@ -80,6 +80,11 @@ func Discard() { log.SetOutput(io.Discard) }
 // write hands one line to Go's standard logger. It is always two calls below the code that logs, which is
 // what makes the logger's file and line flags point there.
 func write(level, prefix, text string) {
+	if JSON() {
+		record(level, prefix, text)
+		Flush()
+		return
+	}
 	Flush()                              // what was gathered came before
 	_ = log.Output(3, level+prefix+text) // an output that fails has nowhere to say so
 }
@@ -87,7 +92,7 @@ func write(level, prefix, text string) {
 // exit ends the process after what the output holds back has been written.
 func exit() {
 	Sync()
-	if out, ok := log.Writer().(interface{ Flush() error }); ok {
+	if out, ok := output().(interface{ Flush() error }); ok {
 		_ = out.Flush()
 	}
 	os.Exit(1)

@@ -112,6 +112,9 @@ func endpoint(addr, protocol string) (hostPort, path string) {
 // Addr is the upstream's address as NewProxy got it.
 func (p *Proxy) Addr() string { return p.addr }
 
+// Protocol is how the upstream is asked: one of the transports of package transport.
+func (p *Proxy) Protocol() string { return p.protocol }
+
 // SetTLSConfig makes an upstream of plain DNS or TLS be asked over TLS with cfg, or sets how one of HTTPS is asked.
 // Without a name in it, the certificate must be for the upstream's address.
 func (p *Proxy) SetTLSConfig(cfg *tls.Config) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // threeSections is a reply with two answers, an authority and two additional records.
@@ -196,23 +198,11 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// An Ending that is used again has forgotten who owned it: without an owner it is never done with.
-func TestEndingForgetsItsOwner(t *testing.T) {
-	var e Ending
-	e.ThenOwner(nobody{})
-	e.EndIn(nil)
-	for range 2 {
-		if e.Anew(); e.EndIn(nil) {
-			t.Error("it is done with, but nobody began it")
-		}
-	}
-}
-
 // waiting is an exchange that notes who waits for it, and how.
-type waiting struct{ then, owner []Resumer }
+type waiting struct{ then, owner []eventloop.Resumer }
 
-func (x *waiting) Then(r Resumer)      { x.then = append(x.then, r) }
-func (x *waiting) ThenOwner(r Resumer) { x.owner = append(x.owner, r) }
+func (x *waiting) Then(r eventloop.Resumer)      { x.then = append(x.then, r) }
+func (x *waiting) ThenOwner(r eventloop.Resumer) { x.owner = append(x.owner, r) }
 
 type nobody struct{}
 
@@ -228,7 +218,7 @@ func TestAwait(t *testing.T) {
 	var x waiting
 	q.AwaitOwn(&x)
 	q.Wait(nobody{})
-	if q.Awaited() != Exchange(&x) || len(x.owner) != 1 || len(x.then) != 0 {
+	if q.Awaited() != eventloop.Exchange(&x) || len(x.owner) != 1 || len(x.then) != 0 {
 		t.Errorf("its own: %+v", x)
 	}
 	q.Await(&x) // that of another query
