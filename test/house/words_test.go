@@ -15,7 +15,7 @@ var banned = map[string]string{
 	"core/internal/conn":       "crowded ticket",
 	"core/internal/reusegroup": "crowded",
 	"core/dnsserver":           "place",
-	"plugin/pkg/wire":          "AddrRoom laneOrigin enterLane",
+	"plugin/pkg/wire":          "AddrRoom laneOrigin enterLane Lane PerLane NewLane LaneResumer SetLane",
 	"plugin/pkg/mmsg":          "outbox mailbag",
 	"plugin":                   "NextMsg CollectKey",
 	"plugin/cache":             "prompt lot dear cheap boards boarded reach asking laneRefresh",
