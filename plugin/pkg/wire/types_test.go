@@ -272,3 +272,32 @@ func TestRecordsThatAreNotAdded(t *testing.T) {
 		}
 	}
 }
+
+// Targets of SRV and DNAME records are written in full, by whatever method they are added (RFC 2782, RFC 6672 §2.5);
+// those of NS, CNAME and PTR records are compressed.
+func TestTargetsByMethods(t *testing.T) {
+	q := limitless(t, "www.example.org.")
+	name := wire.MustName("www.example.org")
+	for what, tc := range map[string]struct {
+		add  func(w *wire.Reply) bool
+		want string
+	}{
+		"SRV":   {func(w *wire.Reply) bool { return w.SRV(wire.Answer, name, 1, 0x0102, 0x0304, 0x0506, name) }, "\x01\x02\x03\x04\x05\x06" + string(name)},
+		"DNAME": {func(w *wire.Reply) bool { return w.Target(wire.Answer, name, wire.TypeDNAME, 1, name) }, string(name)},
+		"NS":    {func(w *wire.Reply) bool { return w.Target(wire.Answer, name, wire.TypeNS, 1, name) }, "\xC0\x0C"},
+		"CNAME": {func(w *wire.Reply) bool { return w.Target(wire.Answer, name, wire.TypeCNAME, 1, name) }, "\xC0\x0C"},
+		"PTR":   {func(w *wire.Reply) bool { return w.Target(wire.Answer, name, wire.TypePTR, 1, name) }, "\xC0\x0C"},
+	} {
+		var w wire.Reply
+		w.Reset(nil)
+		w.Begin(q)
+		if !tc.add(&w) || string(w.RData(0)) != tc.want {
+			t.Errorf("%s: %q, want %q", what, w.RData(0), tc.want)
+		}
+	}
+	for typ := range uint16(300) {
+		if got, want := wire.Movable(typ), typ == dns.TypeA || typ == dns.TypeAAAA || typ == dns.TypeMX; got != want {
+			t.Errorf("%s: movable %v", dns.Type(typ), got)
+		}
+	}
+}
