@@ -63,6 +63,8 @@ type draftRecord struct {
 	cover uint16 // of a signature: the type that it covers
 }
 
+const draftRecordSize = 16 // octets
+
 // Errors of Builder.
 var (
 	ErrNoSOA  = errors.New("no SOA record")

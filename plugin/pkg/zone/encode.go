@@ -32,6 +32,7 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	z := &Zone{origin: b.origin, nodes: b.nodes.n}
 	b.index = nil
 	var out arena
+	done := newReleaser(b)
 	places := make([]uint32, b.nodes.n)
 	var nsec, nsec3, hidden []uint32
 	for n := range int32(b.nodes.n) {
@@ -46,6 +47,7 @@ func (b *Builder) BuildTable() (*Zone, error) {
 			return nil, err
 		}
 		places[n] = out.add(node)
+		done.encoded(d, b.order)
 		if d.has&hasNSEC != 0 && d.flags&occluded == 0 {
 			nsec = append(nsec, places[n])
 		}

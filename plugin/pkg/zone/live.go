@@ -30,6 +30,14 @@ func (l *Live) Replace(now *Zone) {
 	for _, w := range watchers {
 		w.told(old, now)
 	}
+	size := 0
+	for _, z := range [...]*Zone{old, now} {
+		if z != nil {
+			size += z.Size()
+		}
+	}
+	old = nil
+	collect(size) // the version before, and what is left of the making of this one
 }
 
 // OnReplace has f called with the version before, nil for the first one, and the new one, nil if the zone was taken
