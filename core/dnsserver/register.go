@@ -27,19 +27,6 @@ func init() {
 	flag.BoolVar(&udp.Consolidate, serverType+".consolidate", true, "Let one loop serve the datagrams of an address while it keeps up")
 	flag.BoolVar(&exec.AllowInline, serverType+".inline", true, "Call plugins that have always been quick where queries are read")
 	flag.BoolVar(&mmsg.Segment, serverType+".segment", true, "Let queries for one upstream go to the kernel together")
-
-	caddy.RegisterServerType(serverType, caddy.ServerType{
-		// Programs change the list before they start the server: read it each time.
-		Directives: func() []string { return Directives },
-		DefaultInput: func() caddy.Input {
-			return caddy.CaddyfileInput{
-				Filepath:       "Corefile",
-				Contents:       []byte(".:" + Port + " {\nwhoami\nlog\n}\n"),
-				ServerTypeName: serverType,
-			}
-		},
-		NewContext: newContext,
-	})
 }
 
 // keyPos is where a key stands in the Corefile.

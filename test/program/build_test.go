@@ -70,3 +70,13 @@ func TestMakeHelp(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// Who builds with the tag registers the server type when he likes.
+func TestManualRegistration(t *testing.T) {
+	for tag, want := range map[string]string{"": "true\ntrue <nil> <nil>\n", "coredns_manual_registration": "false\ntrue <nil> <nil>\n"} {
+		program := exec.Command("go", "run", "-tags", tag, "./testdata/manual")
+		if out, err := program.Output(); err != nil || string(out) != want {
+			t.Errorf("tag %q: %v, %q", tag, err, out)
+		}
+	}
+}
