@@ -75,6 +75,9 @@ func init() {
 // Run runs the server until a signal ends the process.
 func Run() {
 	trapSignals()
+	if err := dnsserver.Register(); err != nil {
+		fail(err)
+	}
 	if !flag.Parsed() {
 		flag.Parse()
 	}

@@ -1,3 +1,5 @@
+//go:build !nogrpc
+
 package dnsserver
 
 import (
@@ -6,7 +8,12 @@ import (
 
 	"github.com/coredns/coredns/core/internal/grpcdns"
 	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
+
+func init() {
+	makers[transport.GRPC] = func(addr string, group []*Config) (server, error) { return NewServergRPC(addr, group) }
+}
 
 // ServergRPC serves DNS over gRPC, as the service of package pb.
 type ServergRPC struct {

@@ -1,3 +1,5 @@
+//go:build !nohttps
+
 package dnsserver
 
 import (
@@ -8,10 +10,12 @@ import (
 
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// DoHWriter is the dns.ResponseWriter of a query that came over HTTP.
-type DoHWriter = doh.Writer
+func init() {
+	makers[transport.HTTPS] = func(addr string, group []*Config) (server, error) { return NewServerHTTPS(addr, group) }
+}
 
 // ServerHTTPS serves DNS over HTTP/1.1 and HTTP/2 (RFC 8484).
 type ServerHTTPS struct {
@@ -35,22 +39,6 @@ func NewServerHTTPS(addr string, group []*Config) (*ServerHTTPS, error) {
 		Good: vars.HTTPSResponsesCount.WithLabelValues(s.Addr, strconv.Itoa(http.StatusOK)),
 	}
 	return sh, nil
-}
-
-// validator is the function that decides whether an HTTP request is one for us: the last of the group; nil stands
-// for: if its path is /dns-query.
-func validator(group []*Config) (valid func(*http.Request) bool) {
-	for _, cfg := range group {
-		if cfg.HTTPRequestValidateFunc != nil {
-			valid = cfg.HTTPRequestValidateFunc
-		}
-	}
-	return valid
-}
-
-// headerSpace is the limit of headers that the libraries are told.
-func (s *Server) headerSpace() int {
-	return doh.HeaderSpace(s.limits.HeaderBytes, DefaultHTTPSMaxHeaderBytes)
 }
 
 // Listen opens the TCP socket.

@@ -1,3 +1,5 @@
+//go:build !nohttps3
+
 package dnsserver
 
 import (
@@ -9,10 +11,15 @@ import (
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
+
+func init() {
+	makers[transport.HTTPS3] = func(addr string, group []*Config) (server, error) { return NewServerHTTPS3(addr, group) }
+}
 
 // ServerHTTPS3 serves DNS over HTTP/3 (RFC 8484, RFC 9114).
 type ServerHTTPS3 struct {

@@ -1,7 +1,10 @@
 package dnsserver
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,6 +79,29 @@ func TestEachSchemeUpdates(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Over HTTPS an UPDATE is a bad request, and so is one that would fill memory.
+func TestHTTPSRejects(t *testing.T) {
+	cfg := blockFor(t, "https", new(opcodes))
+	cfg.AllowOpcode(dns.OpcodeUpdate)
+	s := serving(t, cfg)
+	many := packed(t, query("www."))
+	for many[10], many[11] = 0x17, 0x3F; len(many)+11 <= 65533; {
+		many = append(many, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0)
+	}
+	c := &http.Client{Timeout: clients.AskTime, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer c.CloseIdleConnections()
+	for name, b := range map[string][]byte{"update": packed(t, update("example.org.")), "many records": many} {
+		r, err := c.Post("https://"+s.addr+"/dns-query", "application/dns-message", bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, r.StatusCode)
+		}
+	}
 }
 
 // An UPDATE with a bad signature comes to the plugins, which are told so; with a good one, too.

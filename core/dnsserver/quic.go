@@ -1,3 +1,5 @@
+//go:build !noquic
+
 package dnsserver
 
 import (
@@ -7,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/core/internal/quicconn"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // DoQWriter is the dns.ResponseWriter of a query that came over QUIC.
@@ -21,6 +24,10 @@ const (
 
 // AddPrefix is b with its length before it, as DoQ and TCP frame messages.
 func AddPrefix(b []byte) (m []byte) { return doq.Frame(b) }
+
+func init() {
+	makers[transport.QUIC] = func(addr string, group []*Config) (server, error) { return NewServerQUIC(addr, group) }
+}
 
 // ServerQUIC serves DNS over QUIC (RFC 9250).
 type ServerQUIC struct {

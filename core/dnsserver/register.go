@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"net"
 	"strings"
 
@@ -27,19 +28,6 @@ func init() {
 	flag.BoolVar(&udp.Consolidate, serverType+".consolidate", true, "Let one loop serve the datagrams of an address while it keeps up")
 	flag.BoolVar(&exec.AllowInline, serverType+".inline", true, "Call plugins that have always been quick where queries are read")
 	flag.BoolVar(&mmsg.Segment, serverType+".segment", true, "Let queries for one upstream go to the kernel together")
-
-	caddy.RegisterServerType(serverType, caddy.ServerType{
-		// Programs change the list before they start the server: read it each time.
-		Directives: func() []string { return Directives },
-		DefaultInput: func() caddy.Input {
-			return caddy.CaddyfileInput{
-				Filepath:       "Corefile",
-				Contents:       []byte(".:" + Port + " {\nwhoami\nlog\n}\n"),
-				ServerTypeName: serverType,
-			}
-		},
-		NewContext: newContext,
-	})
 }
 
 // keyPos is where a key stands in the Corefile.
@@ -179,18 +167,19 @@ type server interface {
 	base() *Server
 }
 
+// makers make the servers of those schemes that a build may leave out: the tags nogrpc, nohttps, nohttps3 and noquic do that.
+var makers = map[string]func(addr string, group []*Config) (server, error){}
+
 func makeServer(addr string, group []*Config) (server, error) {
-	switch group[0].Transport {
+	switch scheme := group[0].Transport; scheme {
+	case transport.GRPC, transport.HTTPS, transport.HTTPS3, transport.QUIC:
+		newServer, ok := makers[scheme]
+		if !ok {
+			return nil, fmt.Errorf("%s: this program was built without %s", addr, scheme)
+		}
+		return newServer(addr, group)
 	case transport.TLS:
 		return NewServerTLS(addr, group)
-	case transport.QUIC:
-		return NewServerQUIC(addr, group)
-	case transport.GRPC:
-		return NewServergRPC(addr, group)
-	case transport.HTTPS:
-		return NewServerHTTPS(addr, group)
-	case transport.HTTPS3:
-		return NewServerHTTPS3(addr, group)
 	}
 	return NewServer(addr, group)
 }

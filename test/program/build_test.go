@@ -4,8 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/test"
 )
 
 // root is the folder of the Makefile.
@@ -68,5 +71,46 @@ func TestMakeHelp(t *testing.T) {
 	out, err := help.Output()
 	if err != nil || strings.Contains(string(out), "$") || !strings.Contains(string(out), "on 5353\n") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Who builds with the tag registers the server type when he likes.
+func TestManualRegistration(t *testing.T) {
+	for tag, want := range map[string]string{"": "true\ntrue <nil> <nil>\n", "coredns_manual_registration": "false\ntrue <nil> <nil>\n"} {
+		program := exec.Command("go", "run", "-tags", tag, "./testdata/manual")
+		if out, err := program.Output(); err != nil || string(out) != want {
+			t.Errorf("tag %q: %v, %q", tag, err, out)
+		}
+	}
+}
+
+// A build may leave out transports, each by a tag: their schemes are refused then, and the others are as ever.
+func TestTransportTags(t *testing.T) {
+	folder, err := test.WritePEMFiles(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemes := []string{"dns", "tls", "grpc", "https", "https3", "quic"}
+	for _, without := range [][]string{{"grpc", "https3"}, {"https", "quic"}} {
+		tags, want := "", ""
+		for _, s := range without {
+			tags += " no" + s
+		}
+		for _, s := range schemes {
+			if slices.Contains(without, s) {
+				want += s + " " + s + "://:5300: this program was built without " + s + "\n"
+			} else {
+				want += s + " <nil>\n"
+			}
+		}
+		binary := filepath.Join(folder, "transports")
+		if out, err := exec.Command("go", "build", "-o", binary, "-tags", strings.TrimSpace(tags), "./testdata/transports").CombinedOutput(); err != nil {
+			t.Fatalf("tags%s: %v\n%s", tags, err, out)
+		}
+		program := exec.Command(binary)
+		program.Dir = folder
+		if out, err := program.Output(); err != nil || string(out) != want {
+			t.Errorf("tags%s: %v, got\n%swant\n%s", tags, err, out, want)
+		}
 	}
 }

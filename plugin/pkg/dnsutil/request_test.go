@@ -99,3 +99,18 @@ func FuzzUnpackRequest(f *testing.F) {
 		}
 	})
 }
+
+// What is rejected for its counts costs next to nothing, however long it is.
+func TestUnpackRequestOfManyRecords(t *testing.T) {
+	b := packed(t, nil)
+	for b[10], b[11] = 0x17, 0x3F; len(b)+11 <= 65533; { // thousands of OPT records
+		b = append(b, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if _, err := dnsutil.UnpackRequest(b); err == nil {
+			t.Error("it was taken")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

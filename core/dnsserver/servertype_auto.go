@@ -1,0 +1,9 @@
+//go:build !coredns_manual_registration
+
+package dnsserver
+
+func init() {
+	if err := Register(); err != nil {
+		panic(err)
+	}
+}
