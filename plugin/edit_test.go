@@ -140,7 +140,8 @@ func TestEditNothing(t *testing.T) {
 	}
 }
 
-// What a reply costs on its way through an editor: from a source of ours or a foreign one, to a writer of ours or a foreign one.
+// What a reply costs on its way through an editor: from a source of ours or a foreign one, to a writer of ours or a
+// foreign one.
 func BenchmarkEditReplies(b *testing.B) {
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 	for source, h := range map[string]plugin.HandlerFunc{"ours": ours, "foreign": foreign} {

@@ -108,7 +108,8 @@ func holdQUIC(t *testing.T, scheme, addr string, octets []byte) io.Closer {
 	return quicHeld{conn}
 }
 
-// TestIdleClientsDoNotHarm has clients by the hundred that open connections and never ask; new clients are answered at once.
+// TestIdleClientsDoNotHarm has clients by the hundred that open connections and never ask; new clients are answered
+// at once.
 func TestIdleClientsDoNotHarm(t *testing.T) {
 	for _, scheme := range []string{"dns", "tls", "https/1", "https/2", "https3", "quic", "grpc"} {
 		for name, nuisance := range nuisances {
@@ -219,7 +220,8 @@ func cutAfter(scheme, addr string, n int, b []byte) bool {
 	return err == nil
 }
 
-// TestClientsGoAnywhere has clients leave at each octet of an exchange: the server goes on, and nothing of theirs is left.
+// TestClientsGoAnywhere has clients leave at each octet of an exchange: the server goes on, and nothing of theirs is
+// left.
 func TestClientsGoAnywhere(t *testing.T) {
 	for _, scheme := range []string{"dns", "tls", "https/1", "https/2", "grpc"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -247,7 +249,8 @@ func TestClientsGoAnywhere(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft serves and stops each kind of server with all kinds of clients: no goroutine and no place in a limit is left.
+// TestNothingIsLeft serves and stops each kind of server with all kinds of clients: no goroutine and no place in a
+// limit is left.
 func TestNothingIsLeft(t *testing.T) {
 	before := settled()
 	for _, scheme := range []string{"dns", "tls", "https/1", "https/2", "https3", "quic", "grpc"} {

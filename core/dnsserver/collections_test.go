@@ -61,7 +61,8 @@ func TestCollectionsOfOthers(t *testing.T) {
 // ownProcess is the variable of the environment that makes TestCollectionsOfProcess the only test of its process.
 const ownProcess = "COLLECTIONS_OWN_PROCESS"
 
-// A process that makes much garbage has a roomy heap, until it makes less. What other tests leave in the heap would be in the way.
+// A process that makes much garbage has a roomy heap, until it makes less. What other tests leave in the heap would
+// be in the way.
 func TestCollectionsOfProcess(t *testing.T) {
 	if os.Getenv(ownProcess) == "" {
 		own := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCollectionsOfProcess$")

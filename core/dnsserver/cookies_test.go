@@ -42,7 +42,8 @@ func cookiesIn(m *dns.Msg) (all []string) {
 
 const clientCookie = "0123456789abcdef"
 
-// Who shows a cookie gets one, in both lanes and over each transport, and keeps it; also with replies that the server writes.
+// Who shows a cookie gets one, in both lanes and over each transport, and keeps it; also with replies that the server
+// writes.
 func TestCookies(t *testing.T) {
 	_, udp, tcp := running(t, block1(".", new(laneHandler)))
 	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {

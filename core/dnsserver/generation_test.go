@@ -23,8 +23,8 @@ func pending(t *testing.T, network string, addr net.Addr, name string) (c *dns.C
 	return c, func() string { return textIn(c.ReadMsg()) }
 }
 
-// In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them; further ones, also on
-// connections that were open, by the new one.
+// In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them;
+// further ones, also on connections that were open, by the new one.
 func TestReload(t *testing.T) {
 	probed(t)
 	old := started(t, ".:0 {\nprobe one\n}")
@@ -201,7 +201,8 @@ func TestFinalShutdown(t *testing.T) {
 	i.Wait()
 }
 
-// Where a reload changes what connections are like, those of before are not taken over, and new ones are as the new configuration says.
+// Where a reload changes what connections are like, those of before are not taken over, and new ones are as the new
+// configuration says.
 func TestReloadOfOtherKind(t *testing.T) {
 	probed(t)
 	old := started(t, ".:0 {\nprobe one\n}")

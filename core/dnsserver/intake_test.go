@@ -13,7 +13,8 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// Messages that are no proper queries are answered with their header, flags and all but Z, and the question if it could be read.
+// Messages that are no proper queries are answered with their header, flags and all but Z, and the question if it
+// could be read.
 func TestTurnDown(t *testing.T) {
 	_, udp, tcp := running(t, block1(".", handler{"none", func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil }}))
 	const question = "0377777700 0001 0001"

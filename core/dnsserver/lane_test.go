@@ -192,8 +192,8 @@ func TestStopWaitsForParked(t *testing.T) {
 	ended()
 }
 
-// A client that has closed its side, and one whose server ends, get the replies to what was parked. The last reply of a connection is
-// written by another goroutine than the one that closes it, so this is tried often.
+// A client that has closed its side, and one whose server ends, get the replies to what was parked. The last reply of
+// a connection is written by another goroutine than the one that closes it, so this is tried often.
 func TestLastRepliesOfConnections(t *testing.T) {
 	const rounds = 30
 	t.Run("tcp", func(t *testing.T) {

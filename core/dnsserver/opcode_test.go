@@ -42,8 +42,8 @@ func (o *opcodes) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetReply(r))
 }
 
-// An UPDATE comes to plugins of a block that takes it over UDP, TCP and TLS only. Other transports reject it by their own means, and in
-// every case it is no plugin's who did not ask for it.
+// An UPDATE comes to plugins of a block that takes it over UDP, TCP and TLS only. Other transports reject it by their
+// own means, and in every case it is no plugin's who did not ask for it.
 func TestEachSchemeUpdates(t *testing.T) {
 	eachScheme(t, func(t *testing.T, scheme string) {
 		for _, allowed := range []bool{true, false} {

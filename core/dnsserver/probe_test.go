@@ -18,8 +18,8 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// probe is a directive of these tests: its handler answers with the directive's first argument as a TXT record, and its hooks tell when they
-// are called. Further arguments:
+// probe is a directive of these tests: its handler answers with the directive's first argument as a TXT record, and
+// its hooks tell when they are called. Further arguments:
 //
 //	view TYPE   the block is a view for queries of that type
 //	fails       OnStartup fails

@@ -111,7 +111,8 @@ func TestGetConfigWithoutBlock(t *testing.T) {
 	}
 }
 
-// What cannot be served is told when the configuration is validated, and then nothing is listened on and no hook is called.
+// What cannot be served is told when the configuration is validated, and then nothing is listened on and no hook is
+// called.
 func TestValidate(t *testing.T) {
 	probed(t)
 	for _, tc := range []struct{ corefile, want string }{

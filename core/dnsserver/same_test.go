@@ -25,8 +25,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// oracle answers each question in a way that follows from the question alone: with more or less records, errors, nothing in the
-// answer; some in the wire lane, some in the message lane, some after a while.
+// oracle answers each question in a way that follows from the question alone: with more or less records, errors,
+// nothing in the answer; some in the wire lane, some in the message lane, some after a while.
 type oracle struct{}
 
 func (oracle) Name() string               { return "oracle" }

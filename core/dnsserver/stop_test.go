@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Serve and ServePacket return when the queries that are at work have been answered: programs end when they have, also where only
-// Stop is called, as it is by who has begun another process in its place (SIGUSR2).
+// Serve and ServePacket return when the queries that are at work have been answered: programs end when they have,
+// also where only Stop is called, as it is by who has begun another process in its place (SIGUSR2).
 func TestServeReturnsAfterItsQueries(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	waits := handler{"waits", func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {

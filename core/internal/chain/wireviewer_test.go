@@ -11,8 +11,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// viewHandler takes queries of one type in both lanes, except that it does not know of TXT queries whether it takes them
-// before they are unpacked: it takes none.
+// viewHandler takes queries of one type in both lanes, except that it does not know of TXT queries whether it takes
+// them before they are unpacked: it takes none.
 type viewHandler struct {
 	plugin.Handler
 	name  string
@@ -87,7 +87,8 @@ func TestViewsInTheWireLane(t *testing.T) {
 	}
 }
 
-// A DS query goes to the block above, and only else to its own; what one of them does not know, the other does not tell.
+// A DS query goes to the block above, and only else to its own; what one of them does not know, the other does not
+// tell.
 func TestViewOfParent(t *testing.T) {
 	unsure := viewBlock("ds.example.org.", "ds", dns.TypeDS, func(v *viewHandler) plugin.Handler { return overriding{v} })
 	c := build(t, Options{}, unsure, viewBlock("example.org.", "mx", dns.TypeMX, itself))

@@ -180,7 +180,8 @@ func TestAdmissionMove(t *testing.T) {
 	}
 }
 
-// A connection that is new stays, and what comes waits until one is idle for long enough; but not if its client is the one with most.
+// A connection that is new stays, and what comes waits until one is idle for long enough; but not if its client is
+// the one with most.
 func TestAdmissionOfFresh(t *testing.T) {
 	a, p := admissionFor(t, 3, 2)
 	var clock atomic.Int64

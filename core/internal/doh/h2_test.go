@@ -61,7 +61,8 @@ func TestH2AnswersOutOfOrder(t *testing.T) {
 	}
 }
 
-// A message lane's query that nobody answers is answered all the same, and one whose request no validator would read, refused.
+// A message lane's query that nobody answers is answered all the same, and one whose request no validator would read,
+// refused.
 func TestH2NobodyAnswers(t *testing.T) {
 	of := serviceFor(t, coretest.Handler(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil }))
 	s := serve(t, of, tlsConfig(t))
@@ -184,8 +185,8 @@ func TestH2GoesAway(t *testing.T) {
 	}
 }
 
-// A client whose server ends gets the replies to what was parked. The last reply of a connection is written by another goroutine
-// than the one that closes it, so this is tried often.
+// A client whose server ends gets the replies to what was parked. The last reply of a connection is written by
+// another goroutine than the one that closes it, so this is tried often.
 func TestH2LastReplies(t *testing.T) {
 	const rounds = 30
 	h := &coretest.Lane{Held: make(chan struct{})}

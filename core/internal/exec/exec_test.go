@@ -103,7 +103,8 @@ func (s *sink) Send(b []byte) error {
 func (s *sink) Close() error { return nil }
 func (s *sink) Hijack()      {}
 
-// ownProcess is the variable of the environment that has a test run alone in its process; it is its part, if it has several.
+// ownProcess is the variable of the environment that has a test run alone in its process; it is its part, if it has
+// several.
 const ownProcess = "EXEC_OWN_PROCESS"
 
 // dies runs a part of the test in a process of its own, which a panic with that text must end.

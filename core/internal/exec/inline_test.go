@@ -152,8 +152,8 @@ func TestLeadOfQuickHandlers(t *testing.T) {
 	l.ended(t)
 }
 
-// While a handler waits, another goroutine leads; the query counts as one that waits, and as in flight, and handlers are not called inline
-// any more.
+// While a handler waits, another goroutine leads; the query counts as one that waits, and as in flight, and handlers
+// are not called inline any more.
 func TestTakeOver(t *testing.T) {
 	l := newLoop(t, 3)
 	release, returned := make(chan struct{}), make(chan struct{})

@@ -69,7 +69,8 @@ func nameIn(packet []byte) string {
 	return string(wire.FirstLabel(q.Lower()))
 }
 
-// script has the chain do in each run what the test says: the runs' outcomes are given, a letter each. It tells where it was run.
+// script has the chain do in each run what the test says: the runs' outcomes are given, a letter each. It tells where
+// it was run.
 //
 //	u, b  Unpack, Block
 //	p, s  Park on a new exchange, on the same one again

@@ -21,7 +21,8 @@ func writerTo(s *sink) *reply.Writer {
 		Remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}, Local: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 53), Port: 53}}}
 }
 
-// Messages that are no proper queries are ignored, or answered with their header, flags and all but Z, and the question if it could be read.
+// Messages that are no proper queries are ignored, or answered with their header, flags and all but Z, and the
+// question if it could be read.
 func TestReceive(t *testing.T) {
 	const q = "0377777700 0001 0001"
 	for _, tc := range []struct{ name, packet, want string }{ // want is "" if it is ignored, "ok" if it is a query

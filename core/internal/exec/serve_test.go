@@ -110,7 +110,8 @@ func TestServeNoQuery(t *testing.T) {
 	}
 }
 
-// Where too many wait, a query waits for one of them to end, as long as its client does. What need not wait is answered.
+// Where too many wait, a query waits for one of them to end, as long as its client does. What need not wait is
+// answered.
 func TestServeInACrowd(t *testing.T) {
 	mayWait(t, 1)
 	b := packet(t, "www.example.org.")

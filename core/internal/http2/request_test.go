@@ -122,8 +122,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A client whose body is not wanted gets the answer before it is told to stop sending (RFC 9113 §8.1): not in one piece, or it may
-// look at the end of the stream alone.
+// A client whose body is not wanted gets the answer before it is told to stop sending (RFC 9113 §8.1): not in one
+// piece, or it may look at the end of the stream alone.
 func TestAnswerBeforeReset(t *testing.T) {
 	p := coretest.ConnectH2(t, serve(t, newSite(), nil).addr)
 	p.Open(1, false, append(posting("/"), "content-length", "70000")...)

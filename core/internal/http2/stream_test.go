@@ -63,7 +63,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A stream whose window gets too wide is reset, and its connection goes on; windows of those that are over do not matter.
+// A stream whose window gets too wide is reset, and its connection goes on; windows of those that are over do not
+// matter.
 func TestStreamWindowTooWide(t *testing.T) {
 	s := serve(t, newSite(), nil)
 	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
@@ -270,7 +271,8 @@ func TestOpenBodiesCount(t *testing.T) {
 	}
 }
 
-// The context of a request that waits ends when nobody wants its answer any more: the stream is reset, or the client goes.
+// The context of a request that waits ends when nobody wants its answer any more: the stream is reset, or the client
+// goes.
 func TestContextEnds(t *testing.T) {
 	s := serve(t, newSite(), nil)
 	p := coretest.ConnectH2(t, s.addr)

@@ -23,8 +23,8 @@ import (
 // codes are some that no protocol has for all that others close connections with.
 var codes = Codes{None: 40, TooMany: 44}
 
-// echo is a protocol: each stream brings a word, which comes back behind the label of the server and the client's address;
-// "slow" when the gate opens.
+// echo is a protocol: each stream brings a word, which comes back behind the label of the server and the client's
+// address; "slow" when the gate opens.
 type echo struct {
 	slow  chan struct{} // closed to have "slow" answered
 	begun chan struct{} // gets one for each "slow"
@@ -295,8 +295,8 @@ func TestNextServerTakesOver(t *testing.T) {
 	}
 }
 
-// A transport takes over the socket of another one, as where a reload cannot go on with that: clients of the first learn at once
-// that their connections are over, and connect again.
+// A transport takes over the socket of another one, as where a reload cannot go on with that: clients of the first
+// learn at once that their connections are over, and connect again.
 func TestAnotherTakesTheSocket(t *testing.T) {
 	p, e := coretest.ListenUDP(t), newEcho()
 	file, err := p.File()

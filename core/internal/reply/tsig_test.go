@@ -54,7 +54,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A query that went through others has an id that it was not signed with; the packet has the one of the client afterwards.
+// A query that went through others has an id that it was not signed with; the packet has the one of the client
+// afterwards.
 func TestVerifyForwarded(t *testing.T) {
 	r, b, mac := signed(t, tsigKey, tsigSecret, time.Now())
 	signedID := r.Id

@@ -444,8 +444,8 @@ func TestHijackedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A client that has closed its side gets the replies to what was parked. The last reply of a connection is written by another
-// goroutine than the one that closes it, so this is tried often.
+// A client that has closed its side gets the replies to what was parked. The last reply of a connection is written by
+// another goroutine than the one that closes it, so this is tried often.
 func TestLastReplies(t *testing.T) {
 	const rounds = 30
 	h := &coretest.Lane{Held: make(chan struct{})}

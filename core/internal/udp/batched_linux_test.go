@@ -63,7 +63,8 @@ func TestLongQueries(t *testing.T) {
 	}
 }
 
-// TestStackRest has a socket take the first of three replies only: the others come all the same, later, from the address that was asked.
+// TestStackRest has a socket take the first of three replies only: the others come all the same, later, from the
+// address that was asked.
 func TestStackRest(t *testing.T) {
 	for _, bound := range []string{"127.0.0.1:0", ":0"} {
 		p, err := net.ListenPacket("udp", bound)

@@ -97,7 +97,8 @@ func onLoop() bool {
 	}
 }
 
-// takeOverAfter is how long a call may hold its loop up, as package exec has it; inlineAfter, how many quick calls open it.
+// takeOverAfter is how long a call may hold its loop up, as package exec has it; inlineAfter, how many quick calls
+// open it.
 const (
 	takeOverAfter = 5 * time.Millisecond
 	inlineAfter   = 4096

@@ -26,8 +26,8 @@ func (s stamped) Write(b []byte) (int, error) {
 	return s.Writer.Write(b)
 }
 
-// What is no plain UDP socket, or has its writers decorated, is served one packet at a time, in both lanes; only replies of
-// the message lane are decorated.
+// What is no plain UDP socket, or has its writers decorated, is served one packet at a time, in both lanes; only
+// replies of the message lane are decorated.
 func TestPortable(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -124,7 +124,8 @@ func TestLoopReadsOthers(t *testing.T) {
 	}
 }
 
-// At the end of a loop, those whose descriptors it read are told, and nobody else. It does not wait for the next look at its socket.
+// At the end of a loop, those whose descriptors it read are told, and nobody else. It does not wait for the next look
+// at its socket.
 func TestLoopEndsWithOthers(t *testing.T) {
 	quickest := time.Minute
 	for range 10 { // of which one is not held up by other processes

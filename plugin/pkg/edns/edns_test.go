@@ -74,7 +74,8 @@ func TestVersionWithoutQuestion(t *testing.T) {
 	}
 }
 
-// optionRuns counts the runs of TestSupportedOption in a process: what is registered stays so, and each has codes of its own.
+// optionRuns counts the runs of TestSupportedOption in a process: what is registered stays so, and each has codes of
+// its own.
 var optionRuns atomic.Uint32
 
 func TestSupportedOption(t *testing.T) {

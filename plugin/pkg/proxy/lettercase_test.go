@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// The upstream sees random letters, and who asked sees its own: in the question, and in owners whether compressed or not.
+// The upstream sees random letters, and who asked sees its own: in the question, and in owners whether compressed or
+// not.
 func TestRandomCase(t *testing.T) {
 	const name = "www.some-LONG-name.with-Many-letters.example.org."
 	var mu sync.Mutex

@@ -146,7 +146,8 @@ func TestDoQStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// A connection that the upstream closed between two queries, or under one, is no query's business; the new one resumes the session.
+// A connection that the upstream closed between two queries, or under one, is no query's business; the new one
+// resumes the session.
 func TestDoQClosedConnections(t *testing.T) {
 	server, roots := authority(t)
 	for name, under := range map[string]bool{"idle": false, "under a query": true} {

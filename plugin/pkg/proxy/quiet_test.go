@@ -10,8 +10,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// Once all is closed that was idle, nothing is left that could ever send: no socket, no connection, and a clock that will not
-// look any more.
+// Once all is closed that was idle, nothing is left that could ever send: no socket, no connection, and a clock that
+// will not look any more.
 func TestIdleEngineSleeps(t *testing.T) {
 	var udp, tcp atomic.Int64
 	overUDP := proxyTo(t, udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) {

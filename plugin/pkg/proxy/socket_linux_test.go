@@ -54,8 +54,8 @@ func (l *lookout) all() (all []eventloop.Readable) {
 	return all
 }
 
-// A socket that was opened in a loop whose goroutine watches is read there, and nowhere else; when that goroutine ends, what comes is
-// read all the same.
+// A socket that was opened in a loop whose goroutine watches is read there, and nowhere else; when that goroutine
+// ends, what comes is read all the same.
 func TestLaneReadsItsSockets(t *testing.T) {
 	p := proxyTo(t, udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }), transport.DNS)
 	loop, watch := eventloop.New(), new(lookout)

@@ -29,7 +29,8 @@ func TestCookieSized(t *testing.T) {
 	}
 }
 
-// The cookie that a query was given stands in its reply, behind the options of plugins, and is reckoned with when the reply is cut.
+// The cookie that a query was given stands in its reply, behind the options of plugins, and is reckoned with when the
+// reply is cut.
 func TestCookieInReply(t *testing.T) {
 	made := [CookieLen]byte{1, 2, 3}
 	theirs := append(AppendOption(nil, OptionCookie, []byte("12345678")), AppendOption(nil, OptionEDE, []byte{0, 15})...)

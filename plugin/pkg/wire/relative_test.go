@@ -34,8 +34,8 @@ func TestPointerToOrigin(t *testing.T) {
 	}
 }
 
-// Owners are prefixes and pointers: records of one owner after the first point to it, as far as pointers reach (RFC 1035
-// §4.1.4), and the message counts them in full.
+// Owners are prefixes and pointers: records of one owner after the first point to it, as far as pointers reach (RFC
+// 1035 §4.1.4), and the message counts them in full.
 func TestRelativeOwners(t *testing.T) {
 	origin := MustName("example.org")
 	q := query(t, "www.example.org.", TypeTXT, 0)

@@ -23,9 +23,9 @@ func record(owner string, typ uint16, rdata string) string {
 	return string(append(binary.BigEndian.AppendUint16(b, uint16(len(rdata))), rdata...))
 }
 
-// Pointers of a message that is taken over may lead to owners and into RDATA, but not to a record's type, TTL or length:
-// a name there would change when these are patched (RFC 1035 §4.1.4 speaks of names only). Such a message goes the slow
-// way, and so does one with RDATA that is not as long as its type wants it.
+// Pointers of a message that is taken over may lead to owners and into RDATA, but not to a record's type, TTL or
+// length: a name there would change when these are patched (RFC 1035 §4.1.4 speaks of names only). Such a message
+// goes the slow way, and so does one with RDATA that is not as long as its type wants it.
 func TestPointersToWhatIsNoName(t *testing.T) {
 	const at = 33 // where the first record begins
 	txt := record("\xC0\x0C", TypeTXT, "\x10......\x01a\x00.......")

@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// FuzzAnswer asks zones out of seeds for any name and type: nothing panics, each reply can be read, its pointers lead to names
-// before them, no record stands there twice, and a denial has the SOA record.
+// FuzzAnswer asks zones out of seeds for any name and type: nothing panics, each reply can be read, its pointers lead
+// to names before them, no record stands there twice, and a denial has the SOA record.
 func FuzzAnswer(f *testing.F) {
 	for seed := range uint64(8) {
 		for i, q := range zonetest.New("example.org.", seed).Questions(seed, 12) {

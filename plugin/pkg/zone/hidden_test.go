@@ -105,8 +105,8 @@ func TestWayAndWildcard(t *testing.T) {
 	}
 }
 
-// A digest is over the zone in canonical form (RFC 8976 §3.3.1): neither the order of records nor the case of names that
-// are lowered there (RFC 4034 §6.2) changes it, nor ZONEMD records and their signatures; anything else does.
+// A digest is over the zone in canonical form (RFC 8976 §3.3.1): neither the order of records nor the case of names
+// that are lowered there (RFC 4034 §6.2) changes it, nor ZONEMD records and their signatures; anything else does.
 func TestDigestIsCanonical(t *testing.T) {
 	const base = apex + `a NS NS.Sub
 b PTR Host

@@ -2,12 +2,12 @@ package zone
 
 import "runtime"
 
-// What a large zone is made of takes as much memory again as the zone, and for a reload the version before is there, too. So
-// Build lets go of what it has read while it goes, and has that collected: left to itself, the collector would wait until
-// the heap has doubled.
+// What a large zone is made of takes as much memory again as the zone, and for a reload the version before is there,
+// too. So Build lets go of what it has read while it goes, and has that collected: left to itself, the collector
+// would wait until the heap has doubled.
 
-// largePiece is the octets of garbage that are worth a collection of their own, which takes some milliseconds of work, in which
-// queries are answered.
+// largePiece is the octets of garbage that are worth a collection of their own, which takes some milliseconds of
+// work, in which queries are answered.
 const largePiece = 32 << 20
 
 // collect frees what is garbage, if so many octets are enough.

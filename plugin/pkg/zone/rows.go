@@ -1,7 +1,8 @@
 package zone
 
-// rows is a table that only grows, in chunks: no row moves once the first chunk is full. The move of a table of millions of rows
-// cannot be interrupted; when the collector wants all goroutines to stop meanwhile, queries wait for it.
+// rows is a table that only grows, in chunks: no row moves once the first chunk is full. The move of a table of
+// millions of rows cannot be interrupted; when the collector wants all goroutines to stop meanwhile, queries wait for
+// it.
 type rows[T any] struct {
 	chunks [][]T
 	n      int

@@ -55,8 +55,8 @@ www NSEC example.org. A RRSIG NSEC
 www RRSIG NSEC 13 3 300 20450101000000 20200101000000 1 example.org. d3dO
 `
 
-// brief asks with DO and writes the reply down: rcode, AA, and for each section owners and types, the type covered behind
-// RRSIG.
+// brief asks with DO and writes the reply down: rcode, AA, and for each section owners and types, the type covered
+// behind RRSIG.
 func brief(t testing.TB, z *Zone, name, typ string) string {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion(name, dns.StringToType[typ])
@@ -312,7 +312,8 @@ func TestNSEC3(t *testing.T) {
 	}
 }
 
-// With opt-out a delegation may have no NSEC3 record; then its closest provable encloser is shown (RFC 5155 §7.2.4, §7.2.7).
+// With opt-out a delegation may have no NSEC3 record; then its closest provable encloser is shown (RFC 5155 §7.2.4,
+// §7.2.7).
 func TestNSEC3OptOut(t *testing.T) {
 	z := nsec3Zone(t, []string{"example.org.", "ns1.example.org.", "secure.example.org."}, true)
 	at, _, _ := strings.Cut(hash3("example.org."), " ")

@@ -57,7 +57,8 @@ func build(t testing.TB, words ...string) *zone.Zone {
 	return z
 }
 
-// primary answers queries by their type with messages, each a line of words; some words do other things than send records.
+// primary answers queries by their type with messages, each a line of words; some words do other things than send
+// records.
 type primary struct {
 	t       testing.TB
 	scripts map[uint16][]string
