@@ -9,9 +9,9 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// Register registers the server type "dns" with caddy, unless it was done before, and returns what the first call did. Programs need it only if
-// they are built with the tag coredns_manual_registration: else the import of this package does it. The error is that
-// somebody else has registered a server type of that name, which stays.
+// Register registers the server type "dns" with caddy, unless it was done before, and returns what the first call
+// did. Programs need it only if they are built with the tag coredns_manual_registration: else the import of this
+// package does it. The error is that somebody else has registered a server type of that name, which stays.
 func Register() error { return registerOnce() }
 
 var registerOnce = sync.OnceValue(registerType)
@@ -38,8 +38,9 @@ func registerType() (err error) {
 	return nil
 }
 
-// SetDirectives makes a copy of names the Directives, in their order. Such as are not registered yet may be among them. It is called before
-// the server starts. With an empty name, or one that stands there twice, it changes nothing and returns an error.
+// SetDirectives makes a copy of names the Directives, in their order. Such as are not registered yet may be among
+// them. It is called before the server starts. With an empty name, or one that stands there twice, it changes
+// nothing and returns an error.
 func SetDirectives(names []string) error {
 	met := map[string]bool{}
 	for _, name := range names {

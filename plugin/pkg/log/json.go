@@ -16,9 +16,9 @@ import (
 // structured is where lines go as JSON objects; nil while they are text.
 var structured atomic.Pointer[io.Writer]
 
-// SetJSON makes each line of the process a JSON object on out, as package log/slog writes it: time, level and msg, and plugin
-// where a plugin logs. What others write to Go's standard logger becomes a line of level INFO. It is called once, before
-// anything is logged. With nil, lines are text again, and go to the standard logger.
+// SetJSON makes each line of the process a JSON object on out, as package log/slog writes it: time, level and msg,
+// and plugin where a plugin logs. What others write to Go's standard logger becomes a line of level INFO. It is
+// called once, before anything is logged. With nil, lines are text again, and go to the standard logger.
 func SetJSON(out io.Writer) {
 	Sync()
 	if out == nil {
