@@ -167,8 +167,8 @@ type server interface {
 	base() *Server
 }
 
-// makers make the servers of those schemes that a build may leave out: the tags nogrpc, nohttps, nohttps3 and noquic
-// do that.
+// makers make the servers of those schemes that a build may leave out: the tags nogrpc, nohttps, nohttps3 and
+// noquic do that.
 var makers = map[string]func(addr string, group []*Config) (server, error){}
 
 func makeServer(addr string, group []*Config) (server, error) {

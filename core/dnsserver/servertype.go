@@ -39,8 +39,8 @@ func registerType() (err error) {
 }
 
 // SetDirectives makes a copy of names the Directives, in their order. Such as are not registered yet may be among
-// them. It is called before the server starts. With an empty name, or one that stands there twice, it changes nothing
-// and returns an error.
+// them. It is called before the server starts. With an empty name, or one that stands there twice, it changes
+// nothing and returns an error.
 func SetDirectives(names []string) error {
 	met := map[string]bool{}
 	for _, name := range names {

@@ -7,9 +7,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ZoneBypasser is a plugin that answers from zones that change at any time, so that nothing of them is to be kept. The
-// cache of its block, wherever either of them stands in the chain, neither looks up nor keeps anything for names in them: such
-// queries go on to the plugins below.
+// ZoneBypasser is a plugin that answers from zones that change at any time, so that nothing of them is to be kept.
+// The cache of its block, wherever either of them stands in the chain, neither looks up nor keeps anything for
+// names in them: such queries go on to the plugins below.
 type ZoneBypasser interface {
 	// CacheBypassZones is these zones. It is called once, when the server starts.
 	CacheBypassZones() []string

@@ -32,7 +32,8 @@ func object(t *testing.T, line string) map[string]any {
 func TestLogFormatJSON(t *testing.T) {
 	folder, addr := t.TempDir(), loopback.Addr()
 	_, port, _ := strings.Cut(addr, ":")
-	corefile := "good.example:" + port + " {\nbind 127.0.0.1\nlog\nwhoami\n}\nbad.example:" + port + " {\nbind 127.0.0.1\nlog\nerrors\nforward . " + loopback.Addr() + " {\nmax_connect_attempts 1\n}\n}\n"
+	corefile := "good.example:" + port + " {\nbind 127.0.0.1\nlog\nwhoami\n}\n" +
+		"bad.example:" + port + " {\nbind 127.0.0.1\nlog\nerrors\nforward . " + loopback.Addr() + " {\nmax_connect_attempts 1\n}\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Corefile"), []byte(corefile), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,10 @@
 //
 //	P.Infof ──▶ Listeners ──▶ level, prefix, text ──▶ Go's log package ──▶ its output
 //
-// A line of a plugin reads "[INFO] plugin/NAME: text", one of the core "[INFO] text"; after SetJSON it is an object
-// with level, plugin and text apart (json.go). Lines of text go to the standard logger of Go's log package; who
-// embeds the server redirects them with log.SetOutput. This package holds no lock while it writes, so the output may
-// gather lines, and if it has a method Flush() error, that is called before Fatal ends the process.
+// A line of a plugin reads "[INFO] plugin/NAME: text", one of the core "[INFO] text"; after SetJSON it is an
+// object with level, plugin and text apart (json.go). Lines of text go to the standard logger of Go's log package;
+// who embeds the server redirects them with log.SetOutput. This package holds no lock while it writes, so the
+// output may gather lines, and if it has a method Flush() error, that is called before Fatal ends the process.
 //
 // Every function may be called from any number of goroutines at the same time. Debug lines are written only
 // while D is set; otherwise their arguments are not looked at. The caller still boxes them, so code that
