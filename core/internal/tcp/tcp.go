@@ -248,6 +248,7 @@ func (p *protocol) next(left time.Duration) ([]byte, error) {
 		if left <= 0 {
 			return nil, err
 		}
+		// The reply to a query that is at work needs no reader, but its end has to be known here, for the idle time.
 		if !begun && p.MayRest() && !p.Busy() {
 			p.Rest(left)
 			return nil, errIdle
