@@ -224,14 +224,12 @@ func (p *protocol) next(left time.Duration) ([]byte, error) {
 	// With the first octet of a query its time runs on, whatever comes: who sends octet by octet gets no more.
 	begun := false
 	for end := int64(0); !p.hasFrame(); {
-		wait := left
-		if !begun {
+		if begun {
+			p.ReadIn(left)
+		} else {
 			end = service.Now() + int64(left)
-			if p.MayRest() {
-				wait = min(left, conn.RestAfter)
-			}
+			p.ReadAwake(left)
 		}
-		p.ReadIn(wait)
 		head, err := p.r.Peek(2)
 		now := service.Now()
 		switch {
