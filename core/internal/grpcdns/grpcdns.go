@@ -166,14 +166,19 @@ func (t *Transport) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { t.server.GracefulStop(); close(ended) }()
 	// Clients are told to close their connections; those that do not are closed when they are idle.
-	defer time.AfterFunc(service.DrainTime, t.admission.EvictIdle).Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		t.server.Stop() // ends GracefulStop, too
-		<-ended
-		return ctx.Err()
+	look := time.NewTicker(service.DrainTime)
+	defer look.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-look.C:
+			t.admission.EvictIdle(service.DrainTime)
+		case <-ctx.Done():
+			t.server.Stop() // ends GracefulStop, too
+			<-ended
+			return ctx.Err()
+		}
 	}
 }
 
