@@ -14,7 +14,7 @@ import (
 )
 
 // restAfter is what package conn has.
-const restAfter = 100 * time.Millisecond
+const restAfter = 500 * time.Millisecond
 
 // atRest waits until n more connections rest than before.
 func atRest(t *testing.T, before, n int) {
@@ -73,13 +73,13 @@ func TestRest(t *testing.T) {
 func TestRestIsIdleTime(t *testing.T) {
 	needsRest(t)
 	for how, config := range encryptions(t) {
-		const read, idle = 2 * time.Second, 1500 * time.Millisecond
+		const read, idle = 3 * time.Second, 2 * time.Second
 		s := serve(t, new(coretest.Lane), config, func(s *service.Service) { s.Read, s.Idle = read, idle })
 		begin := time.Now()
 		c := connect(t, s, config)
 		atRest(t, 0, 1)
-		c.Ask(coretest.Query("www."))
 		asked := time.Now()
+		c.Ask(coretest.Query("www."))
 		silent := clients.DialFrames(t, s.addr, clientConfig(config)).Conn
 		atRest(t, 0, 2)
 		coretest.Eventually(t, how+": the one that has asked is closed", c.Closed)
