@@ -139,11 +139,29 @@ func expand(names []string, lookup func(string) ([]string, error)) (out []string
 	return out, nil
 }
 
+// remedy is what may have been meant by name, and which interfaces there are.
+func remedy(name string) string {
+	if host, port, err := net.SplitHostPort(name); err == nil && port != "" {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return fmt.Sprintf(": did you mean %s? The port %s belongs to the key of the block: ZONE:%s", host, port, port)
+		}
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return corefile.Choice(name, names)
+}
+
 // interfaceAddrs is the addresses of an interface; link-local ones of IPv6 with the interface as their zone.
 func interfaceAddrs(name string) (out []string, err error) {
 	iface, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("not a valid IP address or interface name: %q", name)
+		return nil, fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
 	}
 	addrs, err := iface.Addrs()
 	if err != nil {

@@ -56,7 +56,7 @@ func addClasses(s *settings, l *corefile.Line) error {
 	for _, word := range l.Args {
 		class, err := response.ClassFromString(word)
 		if err != nil {
-			return err
+			return l.Errf("%w%s", err, corefile.Choice(word, []string{"all", "success", "denial", "error"}))
 		}
 		s.classes = append(s.classes, class)
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -106,6 +107,7 @@ var errEmpty = errors.New("there is no server block in it")
 // check is an error if a configuration cannot be taken over for a reason that can be seen without trying: so that a
 // slip of the pen disturbs nothing.
 func check(input caddy.Input) error {
-	_, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), caddy.ValidDirectives(input.ServerType()))
-	return err
+	names := caddy.ValidDirectives(input.ServerType())
+	_, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), names)
+	return corefile.Explain(err, input.Path(), input.Body(), names)
 }

@@ -118,8 +118,11 @@ func (p *plan) begin(i *caddy.Instance) error {
 	logger.Infof("Running configuration SHA512 = %s", now)
 	showVersion(now)
 	w := &watcher{
-		load:    func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
-		restart: func(input caddy.Input) error { _, err := i.Restart(input); return err },
+		load: func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
+		restart: func(input caddy.Input) error {
+			_, err := i.Restart(input)
+			return corefile.Explain(err, input.Path(), input.Body(), caddy.ValidDirectives(input.ServerType()))
+		},
 		running: now, tried: now,
 		quit: make(chan struct{}),
 	}
