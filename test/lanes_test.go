@@ -300,7 +300,7 @@ func canonical(m *dns.Msg, ttls bool) string {
 func proper(queries []*dns.Msg) (n int) {
 	for _, m := range queries {
 		var q wire.Query
-		if b, err := m.Pack(); err == nil && q.Parse(b) && q.EDNS().Set&wire.HasNSID == 0 {
+		if b, err := m.Pack(); err == nil && q.Parse(b) {
 			n++
 		}
 	}

@@ -19,10 +19,9 @@ func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.
 			}
 		}()
 	}
-	// Options that only plugins of the message lane know, and blocks that have to see a message, make it one; so
-	// does a name of no block, for the error reply.
+	// Blocks that have to see a message make it one; so does a name of no block, for the error reply.
 	b, ok := c.router.find(q)
-	if !ok || b == nil || b.wire == nil || q.EDNS().Set&(wire.HasNSID|wire.HasExpire|wire.HasOther) != 0 {
+	if !ok || b == nil || b.wire == nil {
 		return nil, wire.Unpack
 	}
 	// Before the plugins, which may ask what the cookie tells.
@@ -45,7 +44,7 @@ func (c *Chain) failed(w *wire.Reply, q *wire.Query, rcode int) []byte {
 	w.Begin(q)
 	w.SetRcode(rcode)
 	explainWire(w, err)
-	return c.Finish.Wire(w, q)
+	return c.Finish.WireError(w, q)
 }
 
 // blockContext is the context of all queries of a block in the wire lane: made once, so that a query pays for none.

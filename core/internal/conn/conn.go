@@ -27,7 +27,8 @@ import (
 
 // Protocol is what is spoken on one connection.
 type Protocol interface {
-	// Serve serves the connection until no more comes from the client. What is in flight then is waited for.
+	// Serve serves the connection until no more comes from the client. What is in flight then is waited for. After
+	// Conn.Rest it returns earlier, and is called again.
 	Serve()
 	// BeforeWait is called before a read that may wait: all that has come is served.
 	BeforeWait()
@@ -59,6 +60,7 @@ type Conn struct {
 	last     atomic.Int64 // when it had a query last; see Evictable
 	ready    time.Time    // when the handshake was over
 	hijacked atomic.Bool
+	rest     rest
 }
 
 // Of is the Conn whose Upper nc is, nil if it is none.
@@ -81,7 +83,7 @@ func newConn(l *Listener, nc net.Conn, config *tls.Config) *Conn {
 	c.low = &lowerConn{Conn: nonblock.Conn(nc), owner: c}
 	c.Upper = c.low
 	if config != nil {
-		c.low.buf = make([]byte, readSpace)
+		c.low.ahead = true
 		c.tls = tls.Server(c.low, config)
 		c.Upper = c.tls
 	}
@@ -90,18 +92,34 @@ func newConn(l *Listener, nc net.Conn, config *tls.Config) *Conn {
 	return c
 }
 
-// run serves the connection until it ends, and closes it.
+// run serves the connection until it ends or rests.
 func (c *Conn) run() {
 	if c.handshake() {
-		c.protocol.Serve()
-		c.Release()
-		<-c.inflight.Drained()
-		c.Out.complete()
+		c.serve()
+	} else {
+		c.over()
 	}
+}
+
+// serve serves what comes until the connection ends or rests.
+func (c *Conn) serve() {
+	c.protocol.Serve()
+	c.Release()
+	if c.goToRest() {
+		return
+	}
+	<-c.inflight.Drained()
+	c.Out.complete()
+	c.over()
+}
+
+// over closes the connection.
+func (c *Conn) over() {
 	if !c.hijacked.Load() {
 		c.close()
 	}
 	c.Out.end()
+	c.listener.leave(c)
 }
 
 // Service is the server of the connection, for its limits and times. It may be another one at the next call.
@@ -122,6 +140,9 @@ func (c *Conn) End(s *service.Service) {
 	s.Inflight.Done()
 	c.inflight.Done()
 }
+
+// Busy reports whether a query of the connection is in flight.
+func (c *Conn) Busy() bool { return c.inflight.Busy() }
 
 // Answered is closed when no query of the connection is in flight. No more may begin.
 func (c *Conn) Answered() <-chan struct{} { return c.inflight.Drained() }
@@ -146,14 +167,17 @@ func (c *Conn) Hijack() { c.hijacked.Store(true) }
 func (c *Conn) Hijacked() bool { return c.hijacked.Load() }
 
 // Abort closes the connection at once. Any goroutine may call it.
-func (c *Conn) Abort() { c.conn.Close() }
+func (c *Conn) Abort() {
+	c.conn.Close()
+	c.wake()
+}
 
 // Closed has f called when somebody closes Upper.
 func (c *Conn) Closed(f func()) { c.low.closed = f }
 
 // IdleSince and Evict implement Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *Conn) Evict()                   { c.conn.Close() }
+func (c *Conn) Evict()                   { c.Abort() }
 
 // identify finds out who the client is, if a proxy tells.
 func (c *Conn) identify() bool {
@@ -231,7 +255,10 @@ func (c *Conn) setReadDeadline(timeout time.Duration) {
 }
 
 // DrainRead has the reader end when what is on its way has come.
-func (c *Conn) DrainRead() { c.conn.SetReadDeadline(time.Now().Add(service.DrainTime)) }
+func (c *Conn) DrainRead() {
+	c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
+	c.wake()
+}
 
 const (
 	// lingerTime is how long a connection is read on when we have closed our half of it. What is left unread would

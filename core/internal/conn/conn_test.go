@@ -178,18 +178,19 @@ func (s *scripted) Close() error { s.closes++; return nil }
 // The protocol is told before each read that may wait, and of none that a buffer serves.
 func TestBeforeWait(t *testing.T) {
 	for _, tc := range []struct {
-		name       string
-		buf, piece int
-		reads      []string
-		waits      int
+		name  string
+		ahead bool
+		piece int
+		reads []string
+		waits int
 	}{
-		{"without a buffer", 0, 2, []string{"ab", "cd", ""}, 3},
-		{"in small pieces", 100, 2, []string{"ab", "cd", ""}, 3},
-		{"smaller than came", 100, 1, []string{"a", "b", "c", "d", ""}, 3},
-		{"larger than the buffer", 1, 2, []string{"ab", "cd", ""}, 3},
+		{"without a buffer", false, 2, []string{"ab", "cd", ""}, 3},
+		{"in small pieces", true, 2, []string{"ab", "cd", ""}, 3},
+		{"smaller than came", true, 1, []string{"a", "b", "c", "d", ""}, 3},
+		{"larger than the buffer", true, readSpace, []string{"ab", "cd", ""}, 3},
 	} {
 		p := new(counting)
-		l := &lowerConn{Conn: &scripted{pieces: []string{"ab", "cd"}}, owner: &Conn{protocol: p}, buf: make([]byte, tc.buf)}
+		l := &lowerConn{Conn: &scripted{pieces: []string{"ab", "cd"}}, owner: &Conn{protocol: p}, ahead: tc.ahead}
 		for i, want := range tc.reads {
 			b := make([]byte, tc.piece)
 			n, err := l.Read(b)

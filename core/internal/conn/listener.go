@@ -122,10 +122,7 @@ func (l *Listener) Serve(from net.Listener, h Handler) error {
 		}
 		c.slot = slot
 		l.enter(c)
-		go func() {
-			defer l.leave(c)
-			c.run()
-		}()
+		go c.run()
 	}
 }
 

@@ -14,8 +14,9 @@ type lowerConn struct {
 	deadline time.Duration // for the next Read that may wait, from its begin; 0 leaves the deadline as it is
 	closed   func()        // called at each Close, if not nil
 
-	buf  []byte // read ahead, for who reads in small pieces; may be nil
-	r, w int
+	ahead bool             // is read, for who reads in small pieces
+	buf   *[readSpace]byte // what was read ahead; nil if it is nothing
+	r, w  int
 }
 
 func (l *lowerConn) Read(p []byte) (int, error) {
@@ -27,10 +28,13 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 			l.owner.setReadDeadline(l.deadline)
 			l.deadline = 0
 		}
-		if len(p) >= len(l.buf) {
+		if !l.ahead || len(p) >= readSpace {
 			return l.Conn.Read(p)
 		}
-		n, err := l.Conn.Read(l.buf)
+		if l.buf == nil {
+			l.buf = readBuffers.Get().(*[readSpace]byte)
+		}
+		n, err := l.Conn.Read(l.buf[:])
 		l.r, l.w = 0, n
 		if n == 0 {
 			return 0, err

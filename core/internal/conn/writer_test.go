@@ -60,12 +60,12 @@ func writing(t *testing.T, change func(*service.Service)) (w *Writer, p *paper, 
 	if change != nil {
 		change(s)
 	}
-	before := Unsent()
+	coretest.Eventually(t, "connections of other tests have ended", func() bool { return Unsent() == 0 })
 	w, p, cut = new(Writer), newPaper(), new(int)
 	w.init(p, coretest.SeatOf(s), func() { *cut++ })
 	t.Cleanup(func() {
 		w.end()
-		if n := Unsent() - before; n != 0 {
+		if n := Unsent(); n != 0 {
 			t.Errorf("%d octets are left in the ledger", n)
 		}
 	})
@@ -158,18 +158,20 @@ func TestUnreadIsWaitedFor(t *testing.T) {
 // A client that takes nothing in time is counted and cut off, and nothing more is written to it.
 func TestWriteErrors(t *testing.T) {
 	for err, counts := range map[error]int{os.ErrDeadlineExceeded: 1, net.ErrClosed: 0} {
-		w, p, s, cut := writing(t, nil)
-		p.through <- err
-		if got := w.WriteFrame([]byte("a")); got != err || *cut != 1 || coretest.Limited(s, "write_time") != counts {
-			t.Errorf("%v: got %v, cut %d times, counted %d", err, got, *cut, coretest.Limited(s, "write_time"))
-		}
-		<-p.begun
-		if got := w.WriteFrame([]byte("b")); got != err || *cut != 1 || len(p.begun) != 0 {
-			t.Errorf("%v: got %v, and writes on", err, got)
-		}
-		if w.Flush() != err {
-			t.Errorf("%v: forgotten", err)
-		}
+		t.Run(err.Error(), func(t *testing.T) {
+			w, p, s, cut := writing(t, nil)
+			p.through <- err
+			if got := w.WriteFrame([]byte("a")); got != err || *cut != 1 || coretest.Limited(s, "write_time") != counts {
+				t.Errorf("got %v, cut %d times, counted %d", got, *cut, coretest.Limited(s, "write_time"))
+			}
+			<-p.begun
+			if got := w.WriteFrame([]byte("b")); got != err || *cut != 1 || len(p.begun) != 0 {
+				t.Errorf("got %v, and writes on", got)
+			}
+			if w.Flush() != err {
+				t.Error("forgotten")
+			}
+		})
 	}
 }
 

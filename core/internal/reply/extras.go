@@ -3,6 +3,7 @@ package reply
 import (
 	"encoding/binary"
 
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -12,6 +13,24 @@ import (
 const padBlock = 468
 
 var zeros [padBlock]byte
+
+// mayRepeat is the options of a query that edns.Repeated may hold for.
+const mayRepeat = wire.HasNSID | wire.HasExpire | wire.HasOther
+
+// repeatOptions gives w the options of its query that are answered by themselves, as request.RepeatedOptions does for
+// a message: only if plugins gave the reply no OPT record and no option.
+func repeatOptions(w *wire.Reply, asked *wire.EDNS) {
+	if _, has := w.OPT(); has || len(w.Options()) > 0 {
+		return
+	}
+	for b := asked.Options; len(b) >= 4; {
+		code, n := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
+		if edns.Repeated(code) {
+			w.AddOption(code, b[4:4+n])
+		}
+		b = b[4+n:]
+	}
+}
 
 // addExtrasFor is addExtras for a query as a message.
 func (f *Finisher) addExtrasFor(asked *dns.OPT, b []byte, tcp bool, limit int) []byte {

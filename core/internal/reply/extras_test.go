@@ -1,10 +1,12 @@
 package reply
 
 import (
+	"bytes"
 	"net"
 	"slices"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -82,6 +84,43 @@ func TestExtras(t *testing.T) {
 			if k, ok := options[0].(*dns.EDNS0_TCP_KEEPALIVE); !ok || k.Timeout != 100 {
 				t.Errorf("%+v: %v", tc, options[0])
 			}
+		}
+	}
+}
+
+// Options that ask for something are told to have been read, unless a plugin has answered.
+func TestRepeatedOptionsOfWire(t *testing.T) {
+	asked := func(codes ...uint16) (b []byte) {
+		for _, code := range codes {
+			b = wire.AppendOption(b, code, []byte{1, 2, 3, 4})
+		}
+		return b
+	}
+	const own, foreign = 65400, 65401
+	edns.SetSupportedOption(own)
+	var q wire.Query
+	if !q.Parse(packed(t, new(dns.Msg).SetQuestion("example.org.", dns.TypeA))) {
+		t.Fatal("the query is none")
+	}
+	for _, tc := range []struct {
+		name        string
+		asked, want []byte
+		plugins     uint16 // the code of an option that a plugin adds
+	}{
+		{"nothing", nil, nil, 0},
+		{"those that ask", asked(wire.OptionNSID, wire.OptionExpire), asked(wire.OptionNSID, wire.OptionExpire), 0},
+		{"those with replies of their own", asked(wire.OptionCookie, wire.OptionPadding, wire.OptionKeepalive, wire.OptionECS), nil, 0},
+		{"registered", asked(foreign, own, foreign), asked(own), 0},
+		{"a plugin has answered", asked(wire.OptionNSID, own), asked(wire.OptionEDE), wire.OptionEDE},
+	} {
+		var w wire.Reply
+		w.Reset(nil)
+		w.Begin(&q)
+		if tc.plugins != 0 {
+			w.AddOption(tc.plugins, []byte{1, 2, 3, 4})
+		}
+		if repeatOptions(&w, &wire.EDNS{Options: tc.asked}); !bytes.Equal(w.Options(), tc.want) {
+			t.Errorf("%s: %x, want %x", tc.name, w.Options(), tc.want)
 		}
 	}
 }

@@ -41,8 +41,16 @@ type Finisher struct {
 
 // Wire ends the reply that w holds for q. The result lies in w's buffer.
 func (f *Finisher) Wire(w *wire.Reply, q *wire.Query) []byte {
-	b := w.Finish(q, edns.ReplySize(q.EDNS().Size))
+	if q.EDNS().Set&mayRepeat != 0 {
+		repeatOptions(w, q.EDNS())
+	}
+	return f.WireError(w, q)
+}
+
+// WireError ends the error reply that w holds for q: as Wire, but options of the query are not repeated.
+func (f *Finisher) WireError(w *wire.Reply, q *wire.Query) []byte {
 	set := q.EDNS().Set
+	b := w.Finish(q, edns.ReplySize(q.EDNS().Size))
 	if set&(wire.HasKeepalive|wire.HasPadding) == 0 {
 		return b
 	}

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/exec"
@@ -27,7 +29,7 @@ import (
 // protocol is one connection.
 type protocol struct {
 	*conn.Conn
-	r       *bufio.Reader // of the messages
+	r       *bufio.Reader // of the messages; nil while the connection rests
 	peer    wire.Peer
 	slots   chan struct{} // one for each query that waits
 	batch   exec.Batch
@@ -37,9 +39,12 @@ type protocol struct {
 // readSpace is how much of the queries of a connection is read ahead.
 const readSpace = 4096
 
+// readers are those of connections that do not rest.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSpace) }}
+
 // New speaks DNS on c.
 func New(c *conn.Conn) conn.Protocol {
-	return &protocol{Conn: c, r: bufio.NewReaderSize(c.Upper, readSpace), slots: make(chan struct{}, max(1, c.Service().Pipeline))}
+	return &protocol{Conn: c, slots: make(chan struct{}, max(1, c.Service().Pipeline))}
 }
 
 // Drain implements conn.Protocol.
@@ -53,21 +58,50 @@ func (p *protocol) BeforeWait() {
 	log.Idle()
 }
 
-// Serve reads and serves queries until no more come. All that has come is served before replies are written, in one
-// piece.
+// Serve reads and serves queries until no more come, or the connection rests. All that has come is served before
+// replies are written, in one piece.
 func (p *protocol) Serve() {
-	p.peer = wire.PeerOf(p.RemoteAddr(), p.LocalAddr())
-	p.peer.Proto, p.peer.Limit, p.peer.Plain = wire.TCP, wire.MaxMessage, p.TLS == nil
+	first := p.r == nil && p.peer.Limit == 0
+	if first {
+		p.peer = wire.PeerOf(p.RemoteAddr(), p.LocalAddr())
+		p.peer.Proto, p.peer.Limit, p.peer.Plain = wire.TCP, wire.MaxMessage, p.TLS == nil
+	}
+	p.r = readers.Get().(*bufio.Reader)
+	p.r.Reset(p.Upper)
+	p.readAll(first)
+	p.BeforeWait()
+	p.r.Reset(nil)
+	readers.Put(p.r)
+	p.r = nil
+}
+
+// readAll is Serve without its ends.
+func (p *protocol) readAll(first bool) {
+	left := p.idleTime()
+	if !first {
+		left = max(p.IdleLeft(left), time.Millisecond) // at its end something may just have come
+	}
 	for p.mayAsk() {
-		packet, err := p.next()
+		packet, err := p.next(left)
+		if err == errIdle {
+			return
+		}
 		if err != nil {
 			p.ended(err)
-			break
+			return
 		}
 		p.queries++
 		p.answer(packet)
+		left = p.Service().Idle
 	}
-	p.BeforeWait()
+}
+
+// idleTime is how long the client may wait with its next query.
+func (p *protocol) idleTime() time.Duration {
+	if p.queries == 0 {
+		return p.Service().Read
+	}
+	return p.Service().Idle
 }
 
 // mayAsk reports whether the client may send one more query.
@@ -177,25 +211,41 @@ func frame(r *bufio.Reader) []byte {
 	return b[2:]
 }
 
-// next is the next query; it is good until the next read. A connection is not idle while a query of it is at work.
-func (p *protocol) next() ([]byte, error) {
-	s := p.Service()
-	timeout := s.Idle
-	if p.queries == 0 {
-		timeout = s.Read
-	}
-	wait := timeout
-	for !p.hasFrame() {
-		p.ReadIn(wait) // for all of the query
+// errIdle says that the connection rests.
+var errIdle = errors.New("idle")
+
+// next is the next query, for which the client has the time left; it is good until the next read. A connection is not
+// idle while a query of it is at work.
+func (p *protocol) next(left time.Duration) ([]byte, error) {
+	begun := false // a query has come in part
+	for end := int64(0); !p.hasFrame(); {
+		wait := left
+		if !begun {
+			end = service.Now() + int64(left)
+			if p.MayRest() {
+				wait = min(left, conn.RestAfter)
+			}
+		}
+		p.ReadIn(wait)
 		head, err := p.r.Peek(2)
-		if err == nil {
+		now := service.Now()
+		switch {
+		case err == nil:
+			p.ReadIn(max(time.Duration(end-now), time.Millisecond)) // for the rest of it
 			return p.rest(int(binary.BigEndian.Uint16(head)))
+		case !errors.Is(err, os.ErrDeadlineExceeded), p.Stopping():
+			return nil, err
+		case len(head) > 0:
+			begun, left = true, time.Duration(end-now)
+		default:
+			left = p.IdleLeft(p.idleTime())
 		}
-		if len(head) > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || p.Stopping() {
+		if left <= 0 {
 			return nil, err
 		}
-		if wait = p.IdleLeft(timeout); wait <= 0 {
-			return nil, err
+		if !begun && p.MayRest() && !p.Busy() {
+			p.Rest(left)
+			return nil, errIdle
 		}
 	}
 	return frame(p.r), nil

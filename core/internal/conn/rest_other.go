@@ -1,0 +1,11 @@
+//go:build !linux
+
+package conn
+
+// poller is none: a goroutine waits for each connection.
+type poller struct{}
+
+func resting() *poller { return nil }
+
+func (*poller) add(*Conn) bool { return false }
+func (*poller) remove(*Conn)   {}
