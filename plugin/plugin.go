@@ -85,7 +85,13 @@ func NextOrFailure(name string, next Handler, ctx context.Context, w dns.Respons
 	}
 	if p := PathFrom(ctx); p != nil {
 		before := p.Enter(next.Name())
-		rcode, err := next.ServeDNS(ctx, w, r)
+		var rcode int
+		var err error
+		if p.Trail == nil {
+			rcode, err = next.ServeDNS(ctx, w, r)
+		} else {
+			rcode, err = p.Trail.Serve(ctx, next, w, r)
+		}
 		p.Leave(before)
 		return rcode, err
 	}

@@ -104,6 +104,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		n.misses.Inc()
 		e, end := c.join(ctx, &adapter.Query, &k)
 		defer end()
+		plugin.Note(ctx, "miss")
 		if e == nil {
 			adapter.Free()
 			return c.miss(ctx, w, r, n)
@@ -114,6 +115,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		return write(w, r, &adapter.Reply)
 	}
 	left := e.remaining(now)
+	c.noteHit(ctx, e, left)
 	if left <= 0 && c.verify {
 		if rcode, err, done := c.serveVerified(ctx, w, r, e, n); done {
 			adapter.Free()

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -61,6 +62,20 @@ func (n network) cut(bits uint8) network {
 		n.lo &= ^uint64(0) << (128 - bits)
 	}
 	return n
+}
+
+// String is the network in CIDR notation, "" if there are no addresses.
+func (n network) String() string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], n.hi)
+	binary.BigEndian.PutUint64(b[8:], n.lo)
+	switch n.family {
+	case 1:
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte(b[:4])), int(n.bits)).String()
+	case 2:
+		return netip.PrefixFrom(netip.AddrFrom16(b), int(n.bits)).String()
+	}
+	return ""
 }
 
 // covers reports whether all addresses of o are addresses of n.

@@ -32,6 +32,7 @@ type replica struct {
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from
 	plan  fetch.Plan  // belongs to run
+	times times       // as plan has it
 }
 
 // source is where zones come from, as one directive tells.
@@ -91,6 +92,7 @@ func (r *replica) run(ctx context.Context) {
 			r.look(ctx, from)
 			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
 		}
+		r.times.set(next, r.plan.Expires())
 		timer.Reset(r.expire(time.Now(), next))
 	}
 }
