@@ -40,7 +40,8 @@ type dnsContext struct {
 	configs  []*Config // in file order
 	at       map[keyPos]*Config
 	blocks   []caddyfile.ServerBlock
-	debug    bool // a block wants debug lines
+	debug    bool      // a block wants debug lines
+	servers  []*Server // once they are made, in file order
 }
 
 func (d *dnsContext) add(at keyPos, c *Config) {
@@ -151,6 +152,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	all := make([]caddy.Server, len(servers))
 	for i, s := range servers {
 		all[i] = s
+		d.servers = append(d.servers, s.base())
 	}
 	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
@@ -237,6 +238,7 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) err
 	if err := r.serve(v, time.Now()); err != nil {
 		return err
 	}
+	r.rooms.got.Add(status.Transfer{Zone: r.name(), Direction: "in", Peer: primary, Serial: v.Serial()})
 	plog.Infof("Transferred: %s from %s", r.name(), primary)
 	r.keep(true)
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/status"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 // rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones do not
 // wait for the same one, each for itself.
 type rooms struct {
+	got status.TransferLog // what came from primaries of late
+
 	transfers, checks chan struct{}
 
 	mu    sync.Mutex

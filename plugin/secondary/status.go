@@ -41,3 +41,6 @@ func (s Secondary) ZoneStatus() []status.Zone {
 	}
 	return all
 }
+
+// TransferStatus implements status.Transfers.
+func (s Secondary) TransferStatus() []status.Transfer { return s.roster.rooms.got.List() }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -38,6 +39,7 @@ type (
 		Transferers []Transferer
 		Next        plugin.Handler
 
+		sent    status.TransferLog
 		block   string // the keys of the server block
 		stanzas []*stanza
 		secrets map[string]string // of TSIG keys, by name, in base64
@@ -75,6 +77,9 @@ var ErrNotAuthoritative = errors.New("not authoritative for zone")
 // Name implements plugin.Handler.
 func (t *Transfer) Name() string { return "transfer" }
 
+// TransferStatus implements status.Transfers.
+func (t *Transfer) TransferStatus() []status.Transfer { return t.sent.List() }
+
 // ServeWire implements plugin.WireHandler: transfers never come in the wire lane.
 func (t *Transfer) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
@@ -107,11 +112,12 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		return dns.RcodeServerFailure, err
 	}
 	for _, from := range t.Transferers {
-		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp}, from)
+		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, done: &t.sent}, from)
 		if errors.Is(err, ErrNotAuthoritative) {
 			continue
 		}
 		if err != nil {
+			t.sent.Add(status.Transfer{Zone: name, Direction: "out", Peer: state.IP(), Error: err.Error()})
 			return dns.RcodeServerFailure, plugin.Error(t.Name(), err)
 		}
 		return dns.RcodeSuccess, nil
