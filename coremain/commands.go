@@ -29,6 +29,8 @@ func commands() []command {
 	return []command{
 		{"validate", "[-json] [-strict] [COREFILE]", "check a configuration; nothing is opened or asked", validateFlags, validateCommand},
 		{"fmt", "[-w | -d] [COREFILE]", "format a Corefile; comments stay", formatFlags, formatCommand},
+		{"explain", "[-s SOCKET | -once] NAME [TYPE] [-c CLIENT] [-t TRANSPORT] [-do] [-json]", "tell which way a question takes through the server", explainFlags, explainCommand},
+		{"ctl", "[-s SOCKET] [-json] COMMAND", "look into a server that runs, and steer it", ctlFlags, ctlCommand},
 		{"completion", "bash|zsh|fish", "print what makes a shell complete these commands", nil, completionCommand},
 	}
 }
@@ -52,19 +54,37 @@ func runCommand(args []string) (status int, ok bool) {
 	if c.flags != nil {
 		c.flags(flags)
 	}
-	switch err := flags.Parse(args[1:]); {
+	rest, err := parseAnywhere(flags, args[1:])
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0, true
 	case err != nil:
 		return 2, true
 	}
 	log.SetFlags(0)
-	status, err := c.run(flags.Args(), os.Stdout)
+	status, err = c.run(rest, os.Stdout)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "coredns "+c.name+":", err)
 		status = max(status, 1)
 	}
 	return status, true
+}
+
+// parseAnywhere parses flags that may stand before, between and behind the arguments, which it returns. Behind -- all are arguments.
+func parseAnywhere(flags *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		left := flags.Args()
+		if len(left) == 0 {
+			return rest, nil
+		}
+		if parsed := len(args) - len(left); parsed > 0 && args[parsed-1] == "--" {
+			return append(rest, left...), nil
+		}
+		rest, args = append(rest, left[0]), left[1:]
+	}
 }
 
 // asJSON has commands print for programs.

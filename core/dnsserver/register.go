@@ -40,6 +40,7 @@ type dnsContext struct {
 	configs  []*Config // in file order
 	at       map[keyPos]*Config
 	blocks   []caddyfile.ServerBlock
+	once     bool      // for one question: see Once
 	debug    bool      // a block wants debug lines
 	servers  []*Server // once they are made, in file order
 }
@@ -53,6 +54,9 @@ func (d *dnsContext) add(at keyPos, c *Config) {
 // InspectServerBlocks makes a Config for each key and writes the keys back in
 // their normal form, which plugins read as the block's zones.
 func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBlock) ([]caddyfile.ServerBlock, error) {
+	if d.once {
+		without(blocks, besides)
+	}
 	d.blocks = blocks
 	places := d.keyWords(blocks)
 	for b := range blocks {

@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
+	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/coredns/caddy"
 )
@@ -17,7 +18,7 @@ import (
 func init() { plugin.Register(pluginName, setup) }
 
 // DefaultSocket is where the socket is if the directive does not say.
-const DefaultSocket = "/run/coredns/control.sock"
+const DefaultSocket = status.DefaultSocket
 
 // settings is what the directive configures.
 type settings struct {

@@ -89,3 +89,6 @@ type CacheEntry struct {
 	Network string `json:"network,omitempty"` // of the clients that it is for, if not for all
 	Octets  int64  `json:"octets"`
 }
+
+// DefaultSocket is where the plugin control has its socket, and coredns ctl looks for it, if nobody says otherwise.
+const DefaultSocket = "/run/coredns/control.sock"
