@@ -70,7 +70,8 @@ func runCommand(args []string) (status int, ok bool) {
 	return status, true
 }
 
-// parseAnywhere parses flags that may stand before, between and behind the arguments, which it returns. Behind -- all are arguments.
+// parseAnywhere parses flags that may stand before, between and behind the arguments, which it returns. Behind -- all
+// are arguments.
 func parseAnywhere(flags *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// completionCommand is coredns completion: what makes a shell complete the commands and their flags. The scripts ask the program
-// itself nothing, so they work where it does not run.
+// completionCommand is coredns completion: what makes a shell complete the commands and their flags. The scripts ask
+// the program itself nothing, so they work where it does not run.
 func completionCommand(args []string, out io.Writer) (int, error) {
 	if len(args) != 1 {
 		return 2, fmt.Errorf("one shell is expected: bash, zsh or fish")

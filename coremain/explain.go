@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -41,13 +40,13 @@ func explainFlags(f *flag.FlagSet) {
 
 // way is an explanation as it goes over the socket.
 type way struct {
-	Server string             `json:"server"`
-	Zone   string             `json:"zone"`
-	View   string             `json:"view,omitempty"`
-	Took   time.Duration      `json:"tookNs"`
-	Steps  []plugin.TrailStep `json:"steps"`
-	Rcode  string             `json:"rcode,omitempty"`
-	Reply  string             `json:"reply,omitempty"`
+	Server string           `json:"server"`
+	Zone   string           `json:"zone"`
+	View   string           `json:"view,omitempty"`
+	Took   time.Duration    `json:"tookNs"`
+	Steps  []dnsserver.Step `json:"steps"`
+	Rcode  string           `json:"rcode,omitempty"`
+	Reply  string           `json:"reply,omitempty"`
 }
 
 // explainCommand is coredns explain NAME [TYPE].

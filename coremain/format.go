@@ -124,8 +124,8 @@ func writeHunk(b *strings.Builder, edits []edit, from, to int) {
 	}
 }
 
-// editLines is the shortest way from x to y. Formatting leaves the words, so lines that fit are near each other: it looks ahead
-// line by line, and takes the first that fits.
+// editLines is the shortest way from x to y. Formatting leaves the words, so lines that fit are near each other: it
+// looks ahead line by line, and takes the first that fits.
 func editLines(x, y []string) (edits []edit) {
 	for len(x) > 0 || len(y) > 0 {
 		if len(x) > 0 && len(y) > 0 && x[0] == y[0] {

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
@@ -103,7 +102,7 @@ func foreign(o *corefile.Outline) (names []string) {
 	for _, b := range o.Blocks {
 		for _, d := range b.Directives {
 			known := slices.Contains(dnsserver.Directives, d.Name.Text)
-			if known && d.Name.Text != "on" && plugin.Foreign(d.Name.Text) && !slices.Contains(names, d.Name.Text) {
+			if known && d.Name.Text != "on" && corefile.Foreign(d.Name.Text) && !slices.Contains(names, d.Name.Text) {
 				names = append(names, d.Name.Text)
 			}
 		}

@@ -62,7 +62,7 @@ func (f HandlerFunc) Name() string { return "handlerfunc" }
 // Register makes the directive name known, with the function that sets it up. It is
 // called from a plugin's init, and panics if the name is taken.
 func Register(name string, action caddy.SetupFunc) {
-	noteOrigin(name)
+	corefile.NoteOrigin(name)
 	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: corefile.Placed(action)})
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Trail is what happens to one query on its way through the message lane, plugin by plugin, for people who want to know. Who asks the
-// question puts one into its context (WithTrail); plugins add what they know by Note. Without one both cost next to
-// nothing.
+// Trail is what happens to one query on its way through the message lane, plugin by plugin, for people who want to
+// know. Who asks the question puts one into its context (WithTrail); plugins add what they know by Note. Without one
+// both cost next to nothing.
 type Trail struct {
 	mu    sync.Mutex
 	zone  string
@@ -49,7 +49,8 @@ func TrailFrom(ctx context.Context) *Trail {
 	return t
 }
 
-// Note adds to the Trail of ctx what the plugin that has the query found or did. Arguments are only looked at if there is one.
+// Note adds to the Trail of ctx what the plugin that has the query found or did. Arguments are only looked at if there
+// is one.
 func Note(ctx context.Context, format string, args ...any) {
 	t := TrailFrom(ctx)
 	if t == nil {

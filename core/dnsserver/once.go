@@ -7,7 +7,8 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
-// besides is the directives that listen, or tell others, beside answering: what is set up for one question does without them.
+// besides is the directives that listen, or tell others, beside answering: what is set up for one question does without
+// them.
 var besides = []string{"health", "ready", "prometheus", "pprof", "control", "reload", "dnstap", "trace"}
 
 // without takes directives out of blocks.
@@ -19,9 +20,9 @@ func without(blocks []caddyfile.ServerBlock, directives []string) {
 	}
 }
 
-// Once sets a configuration up as far as its servers can be asked by Explain, or by their ServeDNS: plugins start, but nothing is listened
-// on, and no endpoints for health, metrics and the like are opened. end ends the plugins. A plugin that does not start is told of in the
-// log, and goes without.
+// Once sets a configuration up as far as its servers can be asked by Explain, or by their ServeDNS: plugins start, but
+// nothing is listened on, and no endpoints for health, metrics and the like are opened. end ends the plugins. A plugin
+// that does not start is told of in the log, and goes without.
 func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	capture.one.Lock()
 	defer capture.one.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
-// keyWords is the keys of blocks as they stand in the Corefile, for errors that name their place. Keys of which the place is not
-// known, as where a program makes blocks of its own, are missing.
+// keyWords is the keys of blocks as they stand in the Corefile, for errors that name their place. Keys of which the
+// place is not known, as where a program makes blocks of its own, are missing.
 func (d *dnsContext) keyWords(blocks []caddyfile.ServerBlock) [][]corefile.Word {
 	words := make([][]corefile.Word, len(blocks))
 	if d.instance == nil || d.instance.Caddyfile() == nil {

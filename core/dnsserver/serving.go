@@ -16,8 +16,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Configs is the Configs of the whole configuration that c sets up, in file order: those of other blocks, too. A block's keys share
-// what its directives make.
+// Configs is the Configs of the whole configuration that c sets up, in file order: those of other blocks, too. A
+// block's keys share what its directives make.
 func Configs(c *caddy.Controller) []*Config { return c.Context().(*dnsContext).configs }
 
 // Block is the Config of the first key of c's block, which the directives of the block have set up.
@@ -31,14 +31,17 @@ func (c *Config) Block() *Config {
 // Servers is the servers of the configuration that c sets up, in file order. They exist from OnStartup on.
 func Servers(c *caddy.Controller) []*Server { return c.Context().(*dnsContext).servers }
 
+// Step is what one plugin did with a question that is explained.
+type Step = plugin.TrailStep
+
 // Explanation is what happened to a question that was asked to be explained.
 type Explanation struct {
-	Server string             `json:"server"`         // the listener that it was led to, as metrics have it
-	Zone   string             `json:"zone,omitempty"` // of the block; "" if there is none for the name
-	View   string             `json:"view,omitempty"`
-	Took   time.Duration      `json:"tookNs"`
-	Steps  []plugin.TrailStep `json:"steps"`
-	Reply  *dns.Msg           `json:"-"` // nil if there is none on purpose
+	Server string        `json:"server"`         // the listener that it was led to, as metrics have it
+	Zone   string        `json:"zone,omitempty"` // of the block; "" if there is none for the name
+	View   string        `json:"view,omitempty"`
+	Took   time.Duration `json:"tookNs"`
+	Steps  []Step        `json:"steps"`
+	Reply  *dns.Msg      `json:"-"` // nil if there is none on purpose
 }
 
 // Question is a question to be explained.
@@ -53,8 +56,8 @@ type Question struct {
 // ErrNoListener is the error of a question for a transport that no server has.
 var ErrNoListener = errors.New("no server listens for that transport")
 
-// Explain asks a question of one of servers, as if a client had sent it, and tells what happened to it: it is counted, logged and
-// cached as any other. It takes the message lane.
+// Explain asks a question of one of servers, as if a client had sent it, and tells what happened to it: it is counted,
+// logged and cached as any other. It takes the message lane.
 func Explain(ctx context.Context, servers []*Server, q Question) (*Explanation, error) {
 	scheme, stream := q.Transport, true
 	switch q.Transport {
@@ -87,8 +90,8 @@ func Explain(ctx context.Context, servers []*Server, q Question) (*Explanation, 
 	return e, w.err
 }
 
-// nearestServer is the first of servers for the scheme, "" for any, that has the longest zone which name lies in; one that has none
-// if there is no better.
+// nearestServer is the first of servers for the scheme, "" for any, that has the longest zone which name lies in; one
+// that has none if there is no better.
 func nearestServer(servers []*Server, name, scheme string) (best *Server) {
 	longest := -1
 	for _, s := range servers {
@@ -161,8 +164,8 @@ func (w *keptReply) Hijack()             {}
 // Serves reports whether c is a block of s.
 func (s *Server) Serves(c *Config) bool { return slices.Contains(s.configs, c) }
 
-// LimitsInForce is the limits of the listener as they are in force, by the names of the directive limits; 0 is none, and times are in
-// seconds. Those of the process are waiting and in_flight_bytes.
+// LimitsInForce is the limits of the listener as they are in force, by the names of the directive limits; 0 is none,
+// and times are in seconds. Those of the process are waiting and in_flight_bytes.
 func (s *Server) LimitsInForce() map[string]float64 {
 	l := &s.limits
 	return map[string]float64{

@@ -22,7 +22,8 @@ const pluginName = "bind"
 
 func init() { plugin.Register(pluginName, setup) }
 
-// rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of interfaces.
+// rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of
+// interfaces.
 type rule struct {
 	names, except []string
 	family        family
@@ -93,8 +94,8 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them. lookup gives
-// an interface's addresses.
+// hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them.
+// lookup gives an interface's addresses.
 func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []string, err error) {
 	seen := map[netip.Addr]bool{}
 	for _, r := range rules {

@@ -91,7 +91,8 @@ func questionOf(get func(string) string) (q dnsserver.Question, err error) {
 // reloading lets one reload run at a time.
 var reloading sync.Mutex
 
-// reload restarts the instance with the configuration as it is now, and tells what came of it. It goes on if who asked goes away.
+// reload restarts the instance with the configuration as it is now, and tells what came of it. It goes on if who asked
+// goes away.
 func (a *api) reload(r *http.Request) (any, error) {
 	if !reloading.TryLock() {
 		return nil, &refusal{http.StatusConflict, "another reload is under way"}
@@ -123,7 +124,8 @@ func reload(i *caddy.Instance) error {
 	return corefile.Explain(err, input.Path(), input.Body(), dnsserver.Directives)
 }
 
-// drain ends the process as SIGTERM does: what has come is answered, sockets are read to their end, and health's lameduck is kept.
+// drain ends the process as SIGTERM does: what has come is answered, sockets are read to their end, and health's
+// lameduck is kept.
 func (a *api) drain(*http.Request) (any, error) {
 	p, err := os.FindProcess(os.Getpid())
 	if err != nil {

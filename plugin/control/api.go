@@ -21,7 +21,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// api answers what comes over the socket. Each reply is a JSON object; one with a status of 400 and more has the member error.
+// api answers what comes over the socket. Each reply is a JSON object; one with a status of 400 and more has the member
+// error.
 type api struct {
 	state      *state
 	socket     string

@@ -1,5 +1,5 @@
-// Package control lets operators look into the server while it runs, and steer it: by a unix socket that speaks HTTP and JSON, which
-// coredns ctl and curl use.
+// Package control lets operators look into the server while it runs, and steer it: by a unix socket that speaks HTTP
+// and JSON, which coredns ctl and curl use.
 //
 //	every block: query ──▶ observer ──▶ chain ──▶ observer: top (most frequent), tail (who watches)
 //
@@ -7,8 +7,9 @@
 //	                       ├──▶ dnsserver: explain, listeners, certificates
 //	                       └──▶ process: log level, reload, drain
 //
-// One directive in any block is for the whole configuration. The observer's counts belong to the socket's address, and live on in a reload.
-// What counts each query belongs to one loop, so that the hot path has no lock. Start at observer.ServeWire and api.
+// One directive in any block is for the whole configuration. The observer's counts belong to the socket's address, and
+// live on in a reload. What counts each query belongs to one loop, so that the hot path has no lock. Start at
+// observer.ServeWire and api.
 package control
 
 import (

@@ -47,7 +47,8 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	},
 })
 
-// maxSocket is how long the path of a socket may be: the kernel takes 107 octets (unix(7)), and the socket is made in a folder beside.
+// maxSocket is how long the path of a socket may be: the kernel takes 107 octets (unix(7)), and the socket is made in a
+// folder beside.
 const maxSocket = 90
 
 // onlyKey is the instance's key for: a block has the directive.

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// sketch counts which keys come most often, in memory of a fixed size. It is a space-saving table with two changes that make it
-// quick: a key has but one set of ways to stand in, as in a processor's cache, and one that is not there takes the place of the
-// rarest of its set with a chance of one in that one's count plus one (randomized admission: Ben Basat et al., 2017). So a key that
-// comes once mostly changes nothing, and one that comes often soon stands there for good.
+// sketch counts which keys come most often, in memory of a fixed size. It is a space-saving table with two changes that
+// make it quick: a key has but one set of ways to stand in, as in a processor's cache, and one that is not there takes
+// the place of the rarest of its set with a chance of one in that one's count plus one (randomized admission: Ben Basat
+// et al., 2017). So a key that comes once mostly changes nothing, and one that comes often soon stands there for good.
 //
 // A count is too much by what the key before it in its place had, and too little by what came before it got the place.
 //
@@ -33,7 +33,8 @@ type set struct {
 // mostCount is where counts are halved, those of all keys.
 const mostCount = 1 << 31
 
-// newSketch is a sketch with n keys, a power of two, of at most width-1 octets each; what is longer is cut at its begin.
+// newSketch is a sketch with n keys, a power of two, of at most width-1 octets each; what is longer is cut at its
+// begin.
 func newSketch(n, width int) *sketch {
 	return &sketch{sets: make([]set, n/ways), keys: make([]byte, n*width), width: width}
 }

@@ -21,7 +21,8 @@ func zipf(s float64, n int) []uint64 {
 
 func keyOf(b []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(b[:0], n) }
 
-// The twenty most frequent keys of a Zipf trace are counted with an error of 1 % at most, in a MiB for all that is counted.
+// The twenty most frequent keys of a Zipf trace are counted with an error of 1 % at most, in a MiB for all that is
+// counted.
 func TestSketchError(t *testing.T) {
 	if n := newTop().size(); n > 1<<20 {
 		t.Errorf("it takes %d octets", n)

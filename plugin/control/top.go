@@ -95,7 +95,8 @@ func (t *top) reset() {
 // slot is the top of one loop, made at its first query.
 type slot struct{ top *top }
 
-// tops is what came most often to the server: one top for each loop, which nobody else touches, and one for queries that came by other ways.
+// tops is what came most often to the server: one top for each loop, which nobody else touches, and one for queries
+// that came by other ways.
 type tops struct {
 	loops eventloop.PerLoop[slot]
 

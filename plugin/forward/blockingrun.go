@@ -133,8 +133,8 @@ func (t *blockingRun) noteAttempt(ctx context.Context, a action, ev event, took 
 	plugin.Note(ctx, "%s over %s: %s after %s", up.Addr(), over, what, took.Round(time.Microsecond))
 }
 
-// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the client's and ours
-// alone. A query that is signed cannot be changed.
+// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the
+// client's and ours alone. A query that is signed cannot be changed.
 func (t *blockingRun) pack(r *dns.Msg) error {
 	m := *r
 	m.Id = 0
@@ -183,8 +183,8 @@ func isTransfer(r *dns.Msg) bool {
 	return len(r.Question) == 1 && (r.Question[0].Qtype == dns.TypeAXFR || r.Question[0].Qtype == dns.TypeIXFR)
 }
 
-// notImplemented is the reply of an upstream that is not asked: the messages of a transfer over QUIC all come on one stream
-// (RFC 9250 §4.2), of which package proxy reads one.
+// notImplemented is the reply of an upstream that is not asked: the messages of a transfer over QUIC all come on one
+// stream (RFC 9250 §4.2), of which package proxy reads one.
 func (t *blockingRun) notImplemented(r *dns.Msg) event {
 	b, err := new(dns.Msg).SetRcode(r, dns.RcodeNotImplemented).PackBuffer(t.reply[:cap(t.reply)])
 	if err != nil {

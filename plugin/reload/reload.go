@@ -4,8 +4,8 @@
 //	                            ▲                                                              │
 //	                            └── stopped when the instance is shut down    the next instance has its own watcher
 //
-// A watcher belongs to one instance. What cannot be read or parsed leaves everything as it is, and a change that cannot be
-// taken over is not tried again before the next change. Start at watcher.tick.
+// A watcher belongs to one instance. What cannot be read or parsed leaves everything as it is, and a change that cannot
+// be taken over is not tried again before the next change. Start at watcher.tick.
 package reload
 
 import (

@@ -87,8 +87,8 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
-// up.
+// registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance
+// is set up.
 func registerHook() {
 	defer func() { _ = recover() }() // it was registered
 	caddy.RegisterEventHook(pluginName, onEvent)

@@ -13,8 +13,8 @@ import (
 
 // Rule is one rewrite rule.
 type Rule interface {
-	// Rewrite changes state.Req if the rule is for it, and reports whether it did. The message belongs to the rules; its
-	// records and OPT record do not, and are replaced rather than changed. What is to be done with the reply is
+	// Rewrite changes state.Req if the rule is for it, and reports whether it did. The message belongs to the rules;
+	// its records and OPT record do not, and are replaced rather than changed. What is to be done with the reply is
 	// returned, in the order in which it came to be: it is undone from the end.
 	Rewrite(ctx context.Context, state request.Request) (ResponseRules, Result)
 	// Mode tells what happens after the rule did something: Stop or Continue.

@@ -110,8 +110,8 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us, "" if
-// it is simply time.
+// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us,
+// "" if it is simply time.
 func (r *replica) look(ctx context.Context, from string) {
 	if r.zone.Current() == nil {
 		r.first(ctx)
@@ -163,8 +163,8 @@ func (r *replica) failed(primary string, err error) {
 	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
 }
 
-// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of those with a newer
-// version gave it.
+// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
+// those with a newer version gave it.
 func (r *replica) refresh(ctx context.Context, from string) error {
 	err := errors.New("there is no primary")
 	for _, primary := range r.source.primaries {

@@ -14,8 +14,8 @@ const (
 	silence      = 10 * time.Second // how long a primary that did not answer is left alone
 )
 
-// rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones do not
-// wait for the same one, each for itself.
+// rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones
+// do not wait for the same one, each for itself.
 type rooms struct {
 	got status.TransferLog // what came from primaries of late
 

@@ -69,7 +69,8 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 	return nil
 }
 
-// write sends one message: as it lies there, unless a plugin above has to see a message, or it is signed, as nobody above signs.
+// write sends one message: as it lies there, unless a plugin above has to see a message, or it is signed, as nobody
+// above signs.
 func (o *out) write(reply *wire.Reply) error {
 	if taken, err := plugin.TakeReply(o.w, reply, o.r); taken {
 		return err

@@ -1,5 +1,5 @@
-// Package transfer sends zones to secondaries, whole (AXFR, RFC 5936) or what changed (IXFR, RFC 1995), and tells them of
-// changes (NOTIFY, RFC 1996).
+// Package transfer sends zones to secondaries, whole (AXFR, RFC 5936) or what changed (IXFR, RFC 1995), and tells them
+// of changes (NOTIFY, RFC 1996).
 //
 //	AXFR, IXFR ──ServeDNS──▶ stanza: may this client? ──▶ Source: a version of the zone ──▶ messages, packed from it
 //	                                                 └──▶ Transferer: a channel of records ──▶ messages
@@ -7,8 +7,8 @@
 //	   │        (a reload hands it over)
 //	   └──────▶ notifier ──▶ NOTIFY to the secondaries of the zone's stanza
 //
-// Other plugins of the server block have the zones; they are found when the server starts, by the methods that they have.
-// The plugin knows which clients may have which zone, and what changed; not how a zone came to be.
+// Other plugins of the server block have the zones; they are found when the server starts, by the methods that they
+// have. The plugin knows which clients may have which zone, and what changed; not how a zone came to be.
 //
 // Any number of goroutines may call the methods of a Transfer. Start at Transfer.ServeDNS.
 package transfer
@@ -54,15 +54,16 @@ type (
 
 	// Transferer is a plugin that has zones to transfer.
 	Transferer interface {
-		// Transfer gives the records of a zone, fully qualified and in lower case: the SOA record first, all others, the
-		// SOA record last, in batches of any size; the channel is closed at the end. serial is what the client has, 0 if it
-		// wants the whole zone. If that is the zone's serial or newer, the channel gives the SOA record alone. It is
-		// ErrNotAuthoritative for any name but that of a zone that the plugin has. The channel is always read to its end.
+		// Transfer gives the records of a zone, fully qualified and in lower case: the SOA record first, all others,
+		// the SOA record last, in batches of any size; the channel is closed at the end. serial is what the client has,
+		// 0 if it wants the whole zone. If that is the zone's serial or newer, the channel gives the SOA record alone.
+		// It is ErrNotAuthoritative for any name but that of a zone that the plugin has. The channel is always read to
+		// its end.
 		Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
 	}
 
-	// Source is a Transferer whose zones are package zone's. Its transfers are packed from them without a dns.RR for each
-	// record, and are incremental if the plugin tells of changes with Changed.
+	// Source is a Transferer whose zones are package zone's. Its transfers are packed from them without a dns.RR for
+	// each record, and are incremental if the plugin tells of changes with Changed.
 	Source interface {
 		Transferer
 		// Version is the version of a zone to send. It is ErrNotAuthoritative as for Transfer, another error if there

@@ -20,7 +20,8 @@ func Choice(given string, allowed []string) string {
 	return fmt.Sprintf(" (allowed: %s)", strings.Join(allowed, ", "))
 }
 
-// Meant is the part of an error that says which of the words that are allowed may have been meant: nothing if none is near.
+// Meant is the part of an error that says which of the words that are allowed may have been meant: nothing if none is
+// near.
 func Meant(given string, allowed []string) string {
 	if near := Nearest(given, allowed); near != "" {
 		return fmt.Sprintf(": did you mean '%s'?", near)

@@ -79,8 +79,8 @@ type formatLine struct {
 	comment string
 }
 
-// formatLines takes a text apart as the parser does. A word in quotes may have several lines; what comes after it stands on the line of
-// its end.
+// formatLines takes a text apart as the parser does. A word in quotes may have several lines; what comes after it
+// stands on the line of its end.
 func formatLines(text []byte) (lines []formatLine) {
 	s := strings.TrimPrefix(string(text), "\uFEFF")
 	var line formatLine

@@ -21,8 +21,9 @@ func (r *remedied) Unwrap() error { return r.err }
 // placed finds the place and the message of an error of the parser, or of setup.
 var placed = regexp.MustCompile(`(?s)(\S+):(\d+) - (?:Error during parsing|Syntax error): (.*)`)
 
-// Explain adds to an error what to do about it, as far as the Corefile at path, with the text body, tells. err is why it
-// was refused; directives is the names that there are. Errors without a place, and those that say it all, come back as they are.
+// Explain adds to an error what to do about it, as far as the Corefile at path, with the text body, tells. err is why
+// it was refused; directives is the names that there are. Errors without a place, and those that say it all, come back
+// as they are.
 func Explain(err error, path string, body []byte, directives []string) error {
 	if err == nil || errors.As(err, new(*remedied)) {
 		return err

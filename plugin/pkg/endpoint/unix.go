@@ -24,9 +24,9 @@ func listen(addr string) (net.Listener, error) {
 	return reuseport.Listen("tcp", addr)
 }
 
-// listenUnix opens a unix socket that only the process's own user may use. It is made in a folder of its own and moved there, so that it never
-// has other rights, and takes the place of what a process that has ended, or that this one upgrades, left there. It is an error if
-// another process answers there.
+// listenUnix opens a unix socket that only the process's own user may use. It is made in a folder of its own and moved
+// there, so that it never has other rights, and takes the place of what a process that has ended, or that this one
+// upgrades, left there. It is an error if another process answers there.
 func listenUnix(path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -2,8 +2,9 @@
 //
 //	plugin ──implements Zones, Upstreams or Cache──▶ control ──▶ tables, JSON
 //
-// A plugin implements those of the interfaces that fit, and knows nothing of who asks. All methods may be called by any goroutine at any
-// time after the plugin has started, and take as long as it takes to look; none of them waits for the network. Start at Zones.
+// A plugin implements those of the interfaces that fit, and knows nothing of who asks. All methods may be called by any
+// goroutine at any time after the plugin has started, and take as long as it takes to look; none of them waits for the
+// network. Start at Zones.
 package status
 
 import "time"
@@ -51,7 +52,8 @@ type Upstream struct {
 
 // Cache is a plugin that keeps answers.
 type Cache interface {
-	// CacheEntries calls f with each answer that m fits, until f returns false. Answers that are stored meanwhile may be missed.
+	// CacheEntries calls f with each answer that m fits, until f returns false. Answers that are stored meanwhile may
+	// be missed.
 	CacheEntries(m Match, f func(CacheEntry) bool)
 	// CacheFlush forgets the answers that m fits, and returns how many there were. A query that comes after it misses.
 	CacheFlush(m Match) int

@@ -55,7 +55,8 @@ func NewTLSConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
 	return config, nil
 }
 
-// whichFile tells which of two files is to blame for err, and what it should hold; err names a file that cannot be read.
+// whichFile tells which of two files is to blame for err, and what it should hold; err names a file that cannot be
+// read.
 func whichFile(certPath, keyPath string, err error) string {
 	if errors.As(err, new(*fs.PathError)) {
 		return ""

@@ -1,4 +1,4 @@
-package plugin
+package corefile
 
 import (
 	"runtime"
@@ -12,8 +12,8 @@ const ours = "github.com/coredns/coredns/"
 // own has the directives that plugins of this repository registered.
 var own sync.Map // string to struct{}
 
-// noteOrigin notes whose directive is registered. It is called by Register only.
-func noteOrigin(name string) {
+// NoteOrigin notes whose directive is registered: of the code that called the caller. plugin.Register calls it.
+func NoteOrigin(name string) {
 	pc, _, _, ok := runtime.Caller(2)
 	if !ok {
 		return
@@ -23,7 +23,8 @@ func noteOrigin(name string) {
 	}
 }
 
-// Foreign reports whether a directive is set up by code from outside of this repository: what that does is not known.
+// Foreign reports whether a directive is set up by code from outside of this repository: what that does is not
+// known. One that nobody has registered is foreign, too.
 func Foreign(name string) bool {
 	_, known := own.Load(name)
 	return !known
