@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -60,6 +61,10 @@ func explainCommand(args []string, out io.Writer) (int, error) {
 	}
 	var text []byte
 	var err error
+	if _, gone := os.Stat(socket); gone != nil && socket == status.DefaultSocket && !asked.once && conf == "" {
+		fmt.Fprintf(os.Stderr, "No server has its socket at %s: the Corefile is set up for this question.\n", socket)
+		asked.once = true
+	}
 	if asked.once || conf != "" {
 		text, err = explainOnce(args)
 	} else {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,8 +97,12 @@ func TestCompletion(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash: install it to have the script tried")
 	}
-	out, err := exec.Command("bash", "-c", script+"\nCOMP_WORDS=(coredns val); COMP_CWORD=1; _coredns; echo \"${COMPREPLY[@]}\"").CombinedOutput()
-	if err != nil || strings.TrimSpace(string(out)) != "validate" {
-		t.Errorf("%v, %q", err, out)
+	for line, want := range map[string]string{"val": "validate", "ctl up": "upstreams", "ctl cache fl": "flush", "ctl top nx": "nxdomain", "fmt -": "-w -d -conf", "exp": "explain"} {
+		words := strings.Fields("coredns " + line)
+		bash := exec.Command("bash", "-c", script+"\nCOMP_WORDS=("+strings.Join(words, " ")+"); COMP_CWORD="+fmt.Sprint(len(words)-1)+"; _coredns; echo \"${COMPREPLY[@]}\"")
+		bash.Dir = t.TempDir()
+		if out, err := bash.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s: %v, %q", line, err, out)
+		}
 	}
 }
