@@ -31,15 +31,7 @@ func newBudget(limit int64) *budget {
 }
 
 // processBudget is the budget of all caches of the process.
-var processBudget = sync.OnceValue(func() *budget { return newBudget(live(defaultMemory())) })
-
-// Memory that caches may take if the Corefile does not say.
-const (
-	mostMemory  = 64 << 20
-	memoryShare = 4 // the fourth part of what the process may use
-)
-
-func defaultMemory() int64 { return min(mostMemory, memory.Limit()/memoryShare) }
+var processBudget = sync.OnceValue(func() *budget { return newBudget(live(new(want).octets(memory.Limit()))) })
 
 // live is how many octets entries may have, so that the process grows by memory at most: Go's collector lets garbage grow beside them
 // before it begins, by as much as GOGC says, and with its own data and spans that are not full all of that takes a tenth more
@@ -52,13 +44,8 @@ func live(memory int64) int64 {
 	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
 }
 
-// set makes the budget one of so much memory of the process, 0 for the default.
-func (b *budget) set(memory int64) {
-	if memory == 0 {
-		memory = defaultMemory()
-	}
-	b.limit.Store(live(memory))
-}
+// set makes the budget one of so much memory of the process.
+func (b *budget) set(memory int64) { b.limit.Store(live(memory)) }
 
 // join makes s one of the stores that give way.
 func (b *budget) join(s *store) {

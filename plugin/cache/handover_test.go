@@ -1,13 +1,21 @@
 package cache
 
 import (
+	"bytes"
+	golog "log"
+	"math"
+	"os"
+
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/coredns/caddy"
+
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -194,5 +202,53 @@ func TestMemoryOption(t *testing.T) {
 	}
 	check("a reload that failed", 32<<20)
 	s.reload(block(1, ""))
-	check("nobody says it", defaultMemory())
+	check("nobody says it", new(want).octets(memory.Limit()))
+}
+
+// Capacities beyond the default raise the memory to what the process may use; what has no room there is told.
+func TestCapacitiesWantMemory(t *testing.T) {
+	const gib = 1 << 30
+	for _, tc := range []struct {
+		options []string // one cache each
+		limit   int64
+		want    int64
+		warns   string
+	}{
+		{[]string{""}, math.MaxInt64, mostMemory, ""},
+		{[]string{""}, 100 << 20, 25 << 20, ""},
+		{[]string{"", "success 10000", "denial 9000"}, math.MaxInt64, mostMemory, ""},
+		{[]string{"success 100000"}, math.MaxInt64, mostMemory, ""},
+		{[]string{"success 1010000"}, math.MaxInt64, 1000000 * perEntry, ""},
+		{[]string{"success 1010000", "denial 1010000\nsuccess 5"}, math.MaxInt64, 2000000 * perEntry, ""},
+		{[]string{"success 1010000"}, 4 * gib, 1000000 * perEntry, ""},
+		{[]string{"success 1010000"}, gib, gib / 4, "1010000 entries, as success and denial say, take about 534 MiB, and all caches together may take 256, "},
+		{[]string{"success 1010000", "memory 8M"}, gib, 8 << 20, ""}, // it was decided
+	} {
+		c := caddy.NewTestController("dns", "")
+		var w *want
+		for _, options := range tc.options {
+			cfg := config{settings: defaults(), keys: []string{"."}}
+			one := caddy.NewTestController("dns", "cache {\n"+options+"\n}")
+			if err := directive.Parse(one, &cfg); err != nil {
+				t.Fatal(err)
+			}
+			w = wantOf(c, &cfg.settings)
+		}
+		if got := w.octets(tc.limit); got != tc.want {
+			t.Errorf("%q of %d: %d octets, want %d", tc.options, tc.limit, got, tc.want)
+		}
+		out := logged(func() { w.warn(tc.limit); w.warn(tc.limit) })
+		if tc.warns == "" && out != "" || strings.Count(out, "\n") > 1 || !strings.Contains(out, tc.warns) {
+			t.Errorf("%q of %d: logged %q", tc.options, tc.limit, out)
+		}
+	}
+}
+
+// logged is what f logs.
+func logged(f func()) string {
+	var b bytes.Buffer
+	golog.SetOutput(&b)
+	defer golog.SetOutput(os.Stderr)
+	f()
+	return b.String()
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 
 	"github.com/coredns/caddy"
 )
@@ -9,10 +10,11 @@ import (
 // attach lets ca begin and end with the configuration that c sets up.
 func (ca *Cache) attach(c *caddy.Controller) {
 	block := dnsserver.GetConfig(c)
-	limit, text := limitOf(c, ca.memory), textOf(c)
+	want, text := wantOf(c, &ca.settings), textOf(c)
 	c.OnStartup(func() error {
 		ca.view = block.ViewName
-		processBudget().set(*limit)
+		processBudget().set(want.octets(memory.Limit()))
+		want.warn(memory.Limit())
 		ca.bypassFor(block.Chain())
 		if ca.allOurs(block.Chain()) {
 			ca.text = text
@@ -26,7 +28,7 @@ func (ca *Cache) attach(c *caddy.Controller) {
 		return nil
 	})
 	c.OnRestartFailed(func() error {
-		processBudget().set(*limit)
+		processBudget().set(want.octets(memory.Limit()))
 		ca.takeBack()
 		return nil
 	})
@@ -35,20 +37,4 @@ func (ca *Cache) attach(c *caddy.Controller) {
 		ca.giveUp()
 		return nil
 	})
-}
-
-// limitKey is what the memory for all caches is found by in a configuration.
-type limitKey struct{}
-
-// limitOf is the memory for all caches of the configuration that c sets up: what the first server block says that says anything.
-func limitOf(c *caddy.Controller, memory int64) *int64 {
-	limit, ok := c.Get(limitKey{}).(*int64)
-	if !ok {
-		limit = new(int64)
-		c.Set(limitKey{}, limit)
-	}
-	if *limit == 0 {
-		*limit = memory
-	}
-	return limit
 }

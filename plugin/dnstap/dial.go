@@ -58,12 +58,11 @@ func (d *dialer) dial() (*framestream.Writer, net.Conn, error) {
 	return w, conn, nil
 }
 
-// run writes frames on w, which is nil without a connection. A write that fails makes a new one at once; after that
-// it is tried now and then.
+// run writes what waits to conn, on which w has begun a stream; both are nil without a connection. A write that fails
+// makes a new one at once; after that it is tried now and then.
 func (d *dialer) run(w *framestream.Writer, conn net.Conn) {
-	report, flush := time.NewTicker(reportEvery), time.NewTicker(flushEvery)
+	report := time.NewTicker(reportEvery)
 	defer report.Stop()
-	defer flush.Stop()
 	again := func() {
 		if conn != nil {
 			conn.Close()
@@ -74,18 +73,13 @@ func (d *dialer) run(w *framestream.Writer, conn net.Conn) {
 		}
 	}
 	for {
-		frames := d.frames
+		begun := d.begun
 		if w == nil {
-			frames = nil
+			begun = nil
 		}
 		select {
-		case frame := <-frames:
-			if _, err := w.WriteFrame(frame); err != nil {
-				d.dropped.Add(1)
-				again()
-			}
-		case <-flush.C:
-			if w != nil && w.Flush() != nil {
+		case <-begun:
+			if d.gather(d.quit); d.write(conn) != nil {
 				again()
 			}
 		case <-report.C:
@@ -95,24 +89,11 @@ func (d *dialer) run(w *framestream.Writer, conn net.Conn) {
 			}
 		case <-d.quit:
 			if w != nil {
-				d.drain(w)
-				w.Close()
+				if d.write(conn) == nil {
+					w.Close()
+				}
 				conn.Close()
 			}
-			return
-		}
-	}
-}
-
-// drain writes what waits.
-func (d *dialer) drain(w *framestream.Writer) {
-	for {
-		select {
-		case frame := <-d.frames:
-			if _, err := w.WriteFrame(frame); err != nil {
-				return
-			}
-		default:
 			return
 		}
 	}

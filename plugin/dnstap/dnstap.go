@@ -13,12 +13,10 @@ package dnstap
 
 import (
 	"context"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/replacer"
@@ -28,7 +26,6 @@ import (
 
 	tap "github.com/dnstap/golang-dnstap"
 	"github.com/miekg/dns"
-	"google.golang.org/protobuf/proto"
 )
 
 const pluginName = "dnstap"
@@ -59,9 +56,10 @@ type Dnstap struct {
 	sink sink // nil without one
 }
 
-// sink takes packed frames, from any number of goroutines. It never waits, and keeps frame.
+// sink takes n packed frames, each with its length before it, from any number of goroutines. It neither waits nor keeps
+// frames.
 type sink interface {
-	take(frame []byte)
+	take(frames []byte, n int)
 }
 
 // Name is the plugin's name.
@@ -83,20 +81,12 @@ func (h *Dnstap) TapMessageWithMetadata(ctx context.Context, m *tap.Message, sta
 }
 
 func (h *Dnstap) send(m *tap.Message, extra string) {
-	if h.sink == nil {
-		return
+	if h.sink != nil {
+		e := events.Get().(*event)
+		e.frames = h.appendFrame(e.frames[:0], m, extra)
+		h.sink.take(e.frames, 1)
+		e.free()
 	}
-	kind := tap.Dnstap_MESSAGE
-	frame := tap.Dnstap{Type: &kind, Message: m, Identity: h.Identity, Version: h.Version}
-	if extra != "" {
-		frame.Extra = []byte(extra)
-	}
-	b, err := proto.Marshal(&frame)
-	if err != nil {
-		logger.Warningf("Packing a frame: %v", err)
-		return
-	}
-	h.sink.take(b)
 }
 
 // ServeDNS tells the query, and the reply if one is written.
@@ -128,57 +118,45 @@ func (h *Dnstap) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	if began.IsZero() {
 		began = time.Now()
 	}
-	asked := h.wireMessage(ctx, q, tap.Message_CLIENT_QUERY, began)
+	e := newEvent(tap.Message_CLIENT_QUERY, q, began)
+	defer e.free()
+	if p, ok := protocolOf(ctx); ok {
+		e.protocol, e.SocketProtocol = p, &e.protocol
+	}
 	if h.IncludeRawMessage {
-		asked.QueryMessage = q.Packet()
-		if q.Changed() {
-			asked.QueryMessage = q.Append(nil, q.ID())
+		if e.QueryMessage = q.Packet(); q.Changed() {
+			e.packet = q.Append(e.packet[:0], q.ID())
+			e.QueryMessage = e.packet
 		}
 	}
-	h.send(asked, "")
+	e.frames = h.appendFrame(e.frames, &e.Message, "")
 	if w.Dropped() {
+		h.sink.take(e.frames, 1)
 		return out
 	}
-	told := h.wireMessage(ctx, q, tap.Message_CLIENT_RESPONSE, began)
-	msg.SetResponseTime(told, time.Now())
+	e.answered(time.Now())
 	if h.IncludeRawMessage {
-		told.ResponseMessage = packed(w, q)
+		e.packet = appendReply(e.packet[:0], w, q)
+		e.ResponseMessage = e.packet
 	}
-	h.send(told, "")
+	e.frames = h.appendFrame(e.frames, &e.Message, "")
+	h.sink.take(e.frames, 2)
 	return out
 }
 
-// packed is the reply as it will be sent.
-func packed(w *wire.Reply, q *wire.Query) []byte {
+// appendReply appends the reply as it will be sent.
+func appendReply(b []byte, w *wire.Reply, q *wire.Query) []byte {
 	if !w.Holds() {
 		failed := new(wire.Reply)
 		failed.Begin(q)
 		failed.SetRcode(w.Rcode())
 		w = failed
 	}
-	return w.AppendFinished(nil, q, edns.ReplySize(q.EDNS().Size))
+	return w.AppendFinished(b, q, edns.ReplySize(q.EDNS().Size))
 }
 
 // WireSelf returns h.
 func (h *Dnstap) WireSelf() plugin.Handler { return h }
-
-func (h *Dnstap) wireMessage(ctx context.Context, q *wire.Query, typ tap.Message_Type, began time.Time) *tap.Message {
-	m := new(tap.Message)
-	msg.SetType(m, typ)
-	msg.SetQueryTime(m, began)
-	address := func(a net.Addr, set func(*tap.Message, net.Addr) error) { _ = set(m, a) } // without an address it stays open
-	if q.Proto == wire.TCP {
-		address(net.TCPAddrFromAddrPort(q.Client), msg.SetQueryAddress)
-		address(net.TCPAddrFromAddrPort(q.Local), msg.SetResponseAddress)
-	} else {
-		address(net.UDPAddrFromAddrPort(q.Client), msg.SetQueryAddress)
-		address(net.UDPAddrFromAddrPort(q.Local), msg.SetResponseAddress)
-	}
-	if p, ok := protocolOf(ctx); ok {
-		m.SocketProtocol = &p
-	}
-	return m
-}
 
 // protocolOf is the protocol of ctx's server, if it is one that the addresses do not tell.
 func protocolOf(ctx context.Context) (tap.SocketProtocol, bool) {

@@ -97,10 +97,10 @@ func listen(network, addr string) (net.Listener, error) {
 	return net.Listen(network, addr)
 }
 
-// take hands a frame to all peers.
-func (h *hub) take(frame []byte) {
+// take hands frames to all peers.
+func (h *hub) take(frames []byte, n int) {
 	for _, p := range *h.peers.Load() {
-		p.take(frame)
+		p.take(frames, n)
 	}
 }
 
@@ -139,33 +139,25 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	defer h.remove(p)
-	p.write(w, h.logger)
+	p.serve(w, h.logger)
 }
 
-// write writes what comes until the peer is gone, or the hub ends.
-func (p *peer) write(w *framestream.Writer, l WarnLogger) {
-	report, flush := time.NewTicker(reportEvery), time.NewTicker(flushEvery)
+// serve writes what comes until the peer is gone, or the hub ends.
+func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
+	report := time.NewTicker(reportEvery)
 	defer report.Stop()
-	defer flush.Stop()
 	for {
 		select {
-		case frame := <-p.frames:
-			if _, err := w.WriteFrame(frame); err != nil {
-				return
-			}
-		case <-flush.C:
-			if w.Flush() != nil {
+		case <-p.begun:
+			if p.gather(p.quit); p.write(p.conn) != nil {
 				return
 			}
 		case <-report.C:
 			p.report(l)
 		case <-p.quit:
-			for len(p.frames) > 0 {
-				if _, err := w.WriteFrame(<-p.frames); err != nil {
-					return
-				}
+			if p.write(p.conn) == nil {
+				w.Close()
 			}
-			w.Close()
 			return
 		}
 	}

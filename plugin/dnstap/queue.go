@@ -1,7 +1,9 @@
 package dnstap
 
 import (
+	"encoding/binary"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,28 +12,114 @@ import (
 
 const (
 	handshakeTime = 4 * time.Second // also for each write
-	flushEvery    = time.Second
+	gatherTime    = 20 * time.Millisecond
 	reportEvery   = 10 * time.Second
-	queueUnit     = 10000 // frames
+	queueUnit     = 10000   // frames
+	keptSpace     = 1 << 20 // octets of a buffer that is kept
 )
 
 var contentType = []byte("protobuf:dnstap.Dnstap")
 
-// queue is frames that wait for one peer.
+// queue is frames that wait for one peer, as they go out: each with its length before it. What comes within gatherTime
+// is written in one piece, so that neither who is asked nor who writes pays for each frame.
 type queue struct {
-	frames  chan []byte
+	most    int           // frames that may wait
+	begun   chan struct{} // a frame waits where none did
+	crowded chan struct{} // half of what may wait waits
 	dropped atomic.Uint64 // since the last report
+
+	mu      sync.Mutex
+	pending []byte // guarded by mu, as all below
+	spare   []byte // the buffer that was written last
+	waiting int    // frames in pending
+	writing int    // frames that are being written
 }
 
-func newQueue(units int) *queue { return &queue{frames: make(chan []byte, max(units, 1)*queueUnit)} }
+func newQueue(units int) *queue {
+	return &queue{most: max(units, 1) * queueUnit, begun: make(chan struct{}, 1), crowded: make(chan struct{}, 1)}
+}
 
-// take takes a frame, or drops it if too many wait.
-func (q *queue) take(frame []byte) {
-	select {
-	case q.frames <- frame:
-	default:
-		q.dropped.Add(1)
+// take takes n frames, or drops them if too many wait. It copies them.
+func (q *queue) take(frames []byte, n int) {
+	q.mu.Lock()
+	if q.waiting+q.writing+n > q.most {
+		q.mu.Unlock()
+		q.dropped.Add(uint64(n))
+		return
 	}
+	before := q.waiting
+	q.pending = append(q.pending, frames...)
+	q.waiting += n
+	q.mu.Unlock()
+	if before == 0 {
+		signal(q.begun)
+	}
+	if half := q.most / 2; before < half && before+n >= half {
+		signal(q.crowded)
+	}
+}
+
+// signal leaves a note in c, where one is enough.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// gather waits until there is a piece to be written, after begun was read. It waits no longer when quit is closed.
+func (q *queue) gather(quit <-chan struct{}) {
+	t := time.NewTimer(gatherTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-q.crowded:
+	case <-quit:
+	}
+}
+
+// write writes what waits to conn. If that fails, the frame that was being written is dropped, and those behind it wait on.
+func (q *queue) write(conn net.Conn) error {
+	q.mu.Lock()
+	out := q.pending
+	q.pending, q.spare = q.spare[:0], nil
+	q.writing, q.waiting = q.waiting, 0
+	q.mu.Unlock()
+	if len(out) == 0 {
+		return nil
+	}
+	conn.SetWriteDeadline(time.Now().Add(handshakeTime))
+	n, err := conn.Write(out)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		rest, left := behind(out, n)
+		if left < q.writing {
+			q.dropped.Add(1)
+		}
+		q.pending, q.waiting = append(append([]byte(nil), rest...), q.pending...), q.waiting+left
+		if left > 0 {
+			signal(q.begun)
+		}
+	}
+	if q.writing = 0; cap(out) <= keptSpace {
+		q.spare = out[:0]
+	}
+	return err
+}
+
+// behind is the frames of b behind the one that octet n belongs to, and how many these are.
+func behind(b []byte, n int) (rest []byte, frames int) {
+	for off := 0; off < len(b); {
+		begin := off
+		off += 4 + int(binary.BigEndian.Uint32(b[off:]))
+		if begin <= n {
+			rest = b[off:]
+			continue
+		}
+		frames++
+	}
+	return rest, frames
 }
 
 // report warns if frames were dropped since the last time.
@@ -41,7 +129,8 @@ func (q *queue) report(l WarnLogger) {
 	}
 }
 
-// handshake opens a stream of frames to the other side of conn.
+// handshake opens a stream of frames to the other side of conn. Data frames are written to conn itself: the Writer
+// keeps nothing back.
 func handshake(conn net.Conn) (*framestream.Writer, error) {
 	return framestream.NewWriter(conn, &framestream.WriterOptions{
 		ContentTypes: [][]byte{contentType}, Bidirectional: true, Timeout: handshakeTime,

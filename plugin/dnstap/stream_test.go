@@ -161,7 +161,7 @@ func TestDropped(t *testing.T) {
 	defer d.stop()
 	began := time.Now()
 	for range queueUnit + 5 {
-		d.take([]byte{1})
+		d.take([]byte{0, 0, 0, 1, 1}, 1)
 	}
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %v", took)
@@ -246,8 +246,9 @@ func TestSlowPeer(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	began := time.Now()
+	frame := append([]byte{0, 0, 0, 200}, make([]byte, 200)...)
 	for range 3 * queueUnit {
-		h.take(make([]byte, 200))
+		h.take(frame, 1)
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("queries waited for %v", took)

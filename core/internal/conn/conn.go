@@ -60,6 +60,7 @@ type Conn struct {
 	last     atomic.Int64 // when it had a query last; see Evictable
 	ready    time.Time    // when the handshake was over
 	hijacked atomic.Bool
+	lingers  bool // at its end
 	rest     rest
 }
 
@@ -267,6 +268,9 @@ const (
 	lingerSpace = 1 << 20 // octets, at most
 )
 
+// Linger has the connection read on for a moment when it ends, for a last word to a client that may still be sending.
+func (c *Conn) Linger() { c.lingers = true }
+
 // close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops,
 // the client may just have sent another query: it is read on for a moment.
 func (c *Conn) close() {
@@ -274,7 +278,7 @@ func (c *Conn) close() {
 		c.conn.SetWriteDeadline(time.Now().Add(service.DrainTime))
 		c.tls.CloseWrite()
 	}
-	if c.Stopping() && c.low.CloseWrite() == nil {
+	if (c.lingers || c.Stopping()) && c.low.CloseWrite() == nil {
 		c.conn.SetReadDeadline(time.Now().Add(lingerTime))
 		io.Copy(io.Discard, io.LimitReader(c.conn, lingerSpace))
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RestAfter is how long a connection is idle before it rests. One that is asked more often keeps its goroutine.
-const RestAfter = 100 * time.Millisecond
+// restAfter is how long a connection is idle before it rests. One that is asked more often keeps its goroutine.
+const restAfter = 100 * time.Millisecond
 
 // rest is what a connection needs to go without a goroutine and without buffers while its client asks nothing.
 //
@@ -29,6 +29,14 @@ type rest struct {
 func (c *Conn) MayRest() bool {
 	_, ok := lowest(c.conn).(syscall.Conn)
 	return ok && resting() != nil && !c.Stopping()
+}
+
+// ReadAwake is ReadIn for a connection that rests when it is idle: the next read waits no longer than until then.
+func (c *Conn) ReadAwake(d time.Duration) {
+	if c.MayRest() {
+		d = min(d, restAfter)
+	}
+	c.ReadIn(d)
 }
 
 // lowest is the connection of the system below nc.

@@ -106,3 +106,14 @@ func (p *poller) remove(c *Conn) {
 	defer p.mu.Unlock()
 	delete(p.conns, c.rest.number)
 }
+
+// Resting is how many connections of the process rest.
+func Resting() int {
+	p := resting()
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}

@@ -9,3 +9,6 @@ func resting() *poller { return nil }
 
 func (*poller) add(*Conn) bool { return false }
 func (*poller) remove(*Conn)   {}
+
+// Resting is how many connections of the process rest.
+func Resting() int { return 0 }

@@ -138,6 +138,7 @@ func (c *Conn) Serve(h Handler) {
 	// A client that closed the connection by itself needs no GOAWAY.
 	if code != http2.ErrCodeNo || c.Stopping() || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.goAway(code)
+		c.Linger() // what a flood has left unread would have the system reset the connection, and GOAWAY be lost
 	}
 	c.Out.Flush()
 	// Requests that wait use the connection up to here; what is dropped behind it nobody can be told any more.

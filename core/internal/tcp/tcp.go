@@ -5,7 +5,8 @@
 //	                             └── waits: a worker, or parked ──▶ Out, in any order
 //
 // The goroutine of a connection reads queries and answers them in the wire lane. A query is read only when fewer than
-// Limits.Pipeline of its connection wait. Start at protocol.Serve.
+// Limits.Pipeline of its connection wait. A connection that is idle rests: it has neither a goroutine nor buffers until
+// something comes (conn.Conn.Rest). Start at protocol.Serve.
 package tcp
 
 import (
@@ -31,7 +32,7 @@ type protocol struct {
 	*conn.Conn
 	r       *bufio.Reader // of the messages; nil while the connection rests
 	peer    wire.Peer
-	slots   chan struct{} // one for each query that waits
+	slots   chan struct{} // one for each query that waits; made when the first does
 	batch   exec.Batch
 	queries int // that were read
 }
@@ -44,7 +45,7 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSp
 
 // New speaks DNS on c.
 func New(c *conn.Conn) conn.Protocol {
-	return &protocol{Conn: c, slots: make(chan struct{}, max(1, c.Service().Pipeline))}
+	return &protocol{Conn: c}
 }
 
 // Drain implements conn.Protocol.
@@ -157,6 +158,9 @@ func (p *protocol) answer(packet []byte) {
 // wait lets a query wait, without holding up those behind it, unless too many wait already. q is nil for one in the
 // message lane.
 func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
+	if p.slots == nil {
+		p.slots = make(chan struct{}, max(1, p.Service().Pipeline))
+	}
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -217,16 +221,15 @@ var errIdle = errors.New("idle")
 // next is the next query, for which the client has the time left; it is good until the next read. A connection is not
 // idle while a query of it is at work.
 func (p *protocol) next(left time.Duration) ([]byte, error) {
-	begun := false // a query has come in part
+	// With the first octet of a query its time runs on, whatever comes: who sends octet by octet gets no more.
+	begun := false
 	for end := int64(0); !p.hasFrame(); {
-		wait := left
-		if !begun {
+		if begun {
+			p.ReadIn(left)
+		} else {
 			end = service.Now() + int64(left)
-			if p.MayRest() {
-				wait = min(left, conn.RestAfter)
-			}
+			p.ReadAwake(left)
 		}
-		p.ReadIn(wait)
 		head, err := p.r.Peek(2)
 		now := service.Now()
 		switch {
@@ -243,6 +246,7 @@ func (p *protocol) next(left time.Duration) ([]byte, error) {
 		if left <= 0 {
 			return nil, err
 		}
+		// The reply to a query that is at work needs no reader, but its end has to be known here, for the idle time.
 		if !begun && p.MayRest() && !p.Busy() {
 			p.Rest(left)
 			return nil, errIdle

@@ -32,10 +32,15 @@ func encryptions(t *testing.T) map[string]*tls.Config {
 // connect is a client of s.
 func connect(t *testing.T, s *served, config *tls.Config) *clients.FrameClient {
 	t.Helper()
-	if config != nil {
-		config = clients.Trusting
+	return clients.DialFrames(t, s.addr, clientConfig(config))
+}
+
+// clientConfig is the configuration of clients of a server with that one.
+func clientConfig(config *tls.Config) *tls.Config {
+	if config == nil {
+		return nil
 	}
-	return clients.DialFrames(t, s.addr, config)
+	return clients.Trusting
 }
 
 func TestAnswers(t *testing.T) {

@@ -65,6 +65,27 @@ func BenchmarkPutSlice(b *testing.B) {
 	}
 }
 
+// One endpoint of a slice changes: the first one, so that all others stand elsewhere in it.
+func BenchmarkPutLongSlice(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New(Config{Endpoints: true}, nil)
+			var two [2]lean.EndpointSlice
+			for i := range two {
+				sl := newSlice("ns1", "web-a", "web")
+				for k := i; k < n; k++ {
+					sl.Endpoints = append(sl.Endpoints, endpoint(fmt.Sprintf("10.0.%d.%d", k/250, k%250)))
+				}
+				decode(b, &two[i], sl)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.Put(&two[i%2])
+			}
+		})
+	}
+}
+
 func BenchmarkService(b *testing.B) {
 	s := New(everything(), nil)
 	for i := range 10000 {

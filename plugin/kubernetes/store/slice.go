@@ -102,6 +102,8 @@ type sliceWriter struct {
 	text    []byte // of the record being built
 	ends    []end
 
+	had, has addrSet // of what goes, and of what comes
+
 	byName, byService, byImport, byIP table[Slice]
 }
 
@@ -233,30 +235,25 @@ func (w *sliceWriter) reindex(t *table[Slice], was, is uint64, old, next *Slice)
 	}
 }
 
-// reindexAddrs does the same for the table by address.
+// reindexAddrs does the same for the table by address. A slice has each of its addresses once in it.
 func (w *sliceWriter) reindexAddrs(old, next *Slice) {
-	if next != nil {
-		for i := range next.ends {
-			a := next.ends[i].addr
-			switch {
-			case next.find(a, 0) < i: // once is enough
-			case old.owns(a, i):
-				w.byIP.swap(hashAddr(next.Addr(i)), old, next)
-			default:
-				w.byIP.put(hashAddr(next.Addr(i)), next)
-			}
+	w.had.fill(old)
+	w.has.fill(next)
+	for i := range w.has.count(next) {
+		if hash, first := w.has.hashes[i], w.has.first(next, i); !first {
+			continue
+		} else if w.had.holds(old, hash, next.ends[i].addr) {
+			w.byIP.swap(hash, old, next)
+		} else {
+			w.byIP.put(hash, next)
 		}
 	}
-	if old != nil {
-		for i := range old.ends { // where next has taken its place, old is no longer found
-			w.byIP.remove(hashAddr(old.Addr(i)), old)
+	for i := range w.had.count(old) {
+		hash := w.had.hashes[i]
+		if w.had.first(old, i) && !w.has.holds(next, hash, old.ends[i].addr) {
+			w.byIP.remove(hash, old)
 		}
 	}
-}
-
-// owns tells whether the slice has the address; it looks at endpoint i first.
-func (s *Slice) owns(a [16]byte, i int) bool {
-	return s != nil && (i < len(s.ends) && s.ends[i].addr == a || s.find(a, 0) >= 0)
 }
 
 // measure tells how long a change took to arrive, if the slice says when it happened and its service is known.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"sync"
 )
 
 // word is one word of an entry. Escapes in it are still as they were written.
@@ -39,8 +40,23 @@ type span struct {
 	quoted   bool
 }
 
+// readers are used again: there may be ten thousand files, most of them smaller than such a buffer.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
 // reset begins with another file.
-func (l *lexer) reset(r io.Reader) { l.r = bufio.NewReaderSize(r, 64<<10) }
+func (l *lexer) reset(r io.Reader) {
+	l.r = readers.Get().(*bufio.Reader)
+	l.r.Reset(r)
+}
+
+// end gives the buffer away. Nothing more can be read then.
+func (l *lexer) end() {
+	if l.r != nil {
+		l.r.Reset(nil)
+		readers.Put(l.r)
+		l.r = nil
+	}
+}
 
 // entry is the words of the next entry, and whether it began with white space, so that the owner
 // is that of the record before. Entries without words are left out. At the end the error is io.EOF.

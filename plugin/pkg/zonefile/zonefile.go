@@ -117,6 +117,7 @@ func (p *Parser) fail(err error) {
 	}
 	p.err = err
 	for _, f := range p.files {
+		f.end()
 		f.close()
 	}
 }
@@ -137,6 +138,7 @@ func (p *Parser) step() (bool, error) {
 	s := p.top()
 	words, blank, err := s.entry()
 	if errors.Is(err, io.EOF) && len(p.files) > 1 {
+		s.end()
 		s.close()
 		p.files = p.files[:len(p.files)-1]
 		return false, nil

@@ -1,0 +1,157 @@
+package dnstap
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	tap "github.com/dnstap/golang-dnstap"
+	"github.com/miekg/dns"
+	"google.golang.org/protobuf/proto"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// Frames are what the package proto reads, with all fields and with none, however long the message is.
+func TestFrames(t *testing.T) {
+	all := &tap.Message{
+		Type: ptr(tap.Message_FORWARDER_RESPONSE), SocketFamily: ptr(tap.SocketFamily_INET6), SocketProtocol: ptr(protocolDOQ),
+		QueryAddress: []byte{192, 0, 2, 1}, ResponseAddress: make([]byte, 16), QueryPort: ptr(uint32(53)), ResponsePort: ptr(uint32(65535)),
+		QueryTimeSec: ptr(uint64(1) << 40), QueryTimeNsec: ptr(uint32(999999999)), QueryMessage: []byte("question"), QueryZone: []byte{0},
+		ResponseTimeSec: ptr(uint64(0)), ResponseTimeNsec: ptr(uint32(1)), ResponseMessage: []byte{},
+	}
+	messages := map[string]*tap.Message{"all fields": all, "no field": new(tap.Message)}
+	for _, n := range []int{100, 124, 125, 126, 127, 128, 16380, 16381, 16384, 65535} { // one, two and three octets of length
+		messages["of "+time.Duration(n).String()] = &tap.Message{Type: ptr(tap.Message_CLIENT_QUERY), QueryMessage: bytes.Repeat([]byte{7}, n)}
+	}
+	for name, m := range messages {
+		for _, h := range []*Dnstap{{}, {Identity: []byte("me"), Version: []byte("1")}} {
+			for _, extra := range []string{"", "extra"} {
+				b := h.appendFrame([]byte("before"), m, extra)
+				if n := int(binary.BigEndian.Uint32(b[6:])); n != len(b)-10 {
+					t.Fatalf("%s: a frame of %d octets says %d", name, len(b)-10, n)
+				}
+				want := &tap.Dnstap{Type: ptr(tap.Dnstap_MESSAGE), Message: m, Identity: h.Identity, Version: h.Version}
+				if extra != "" {
+					want.Extra = []byte(extra)
+				}
+				got := new(tap.Dnstap)
+				if m.Type == nil { // a field that there has to be
+					if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(b[10:], got); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := proto.Unmarshal(b[10:], got); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if !proto.Equal(got, want) {
+					t.Errorf("%s: got %v, want %v", name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Where a connection broke tells which frames wait on.
+func TestBehind(t *testing.T) {
+	frame := func(n int) []byte { return append([]byte{0, 0, 0, byte(n)}, bytes.Repeat([]byte{byte(n)}, n)...) }
+	b := append(append(frame(3), frame(0)...), frame(5)...) // they begin at 0, 7 and 11
+	for _, tc := range []struct{ n, from, left int }{
+		{0, 7, 2}, {1, 7, 2}, {6, 7, 2}, {7, 11, 1}, {10, 11, 1}, {11, 20, 0}, {19, 20, 0},
+	} {
+		if rest, left := behind(b, tc.n); !bytes.Equal(rest, b[tc.from:]) || left != tc.left {
+			t.Errorf("octet %d: %d frames in %x", tc.n, left, rest)
+		}
+	}
+}
+
+// breaking takes some octets, and then fails.
+type breaking struct {
+	net.Conn
+	takes int
+	got   []byte
+}
+
+func (c *breaking) SetWriteDeadline(time.Time) error { return nil }
+func (c *breaking) Write(b []byte) (int, error) {
+	n := min(c.takes, len(b))
+	c.takes -= n
+	if c.got = append(c.got, b[:n]...); n < len(b) {
+		return n, errors.New("broken")
+	}
+	return n, nil
+}
+
+// Of a piece that was written in part, one frame is lost; those behind it go out on the next connection, before what
+// came meanwhile.
+func TestBrokenPiece(t *testing.T) {
+	q := newQueue(1)
+	for i := range byte(4) {
+		q.take([]byte{0, 0, 0, 1, i}, 1)
+	}
+	if q.write(&breaking{takes: 7}) == nil {
+		t.Fatal("nothing broke")
+	}
+	q.take([]byte{0, 0, 0, 1, 4}, 1)
+	select {
+	case <-q.begun:
+	default:
+		t.Error("nobody is told that frames wait")
+	}
+	c := &breaking{takes: 100}
+	if err := q.write(c); err != nil || !bytes.Equal(c.got, []byte{0, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0, 0, 0, 1, 4}) {
+		t.Errorf("%v, %x", err, c.got)
+	}
+	if n := q.dropped.Load(); n != 1 {
+		t.Errorf("%d are told as dropped", n)
+	}
+	if q.waiting != 0 || q.writing != 0 {
+		t.Errorf("%d wait, %d are being written", q.waiting, q.writing)
+	}
+}
+
+// What may wait is a bound, also while a piece is being written; the writer is told at half of it.
+func TestQueueIsBounded(t *testing.T) {
+	q := newQueue(1)
+	q.writing = queueUnit / 4
+	for i := range queueUnit {
+		before := len(q.crowded)
+		q.take([]byte{0, 0, 0, 0}, 1)
+		if told := len(q.crowded) > before; told != (i == queueUnit/2-1) {
+			t.Fatalf("told at frame %d: %v", i, told)
+		}
+	}
+	if q.waiting != queueUnit*3/4 || q.dropped.Load() != queueUnit/4 {
+		t.Errorf("%d wait, %d are dropped", q.waiting, q.dropped.Load())
+	}
+}
+
+// What a query in the wire lane pays for its two frames, with messages and without.
+func BenchmarkServeWire(b *testing.B) {
+	for name, full := range map[string]bool{"full": true, "short": false} {
+		b.Run(name, func(b *testing.B) {
+			q := newQueue(1)
+			h := &Dnstap{Next: &source{out: wire.Done}, IncludeRawMessage: full, Identity: []byte("host"), Version: []byte("1"), sink: q}
+			packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+			var query wire.Query
+			query.Parse(packet)
+			query.Arrival = time.Now()
+			query.Client, query.Local = netip.MustParseAddrPort("192.0.2.1:5353"), netip.MustParseAddrPort("192.0.2.53:53")
+			var w wire.Reply
+			buf := make([]byte, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.Reset(buf)
+				h.ServeWire(b.Context(), &w, &query)
+				if q.waiting > queueUnit/2 {
+					q.pending, q.waiting = q.pending[:0], 0
+				}
+			}
+		})
+	}
+}
