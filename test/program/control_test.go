@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -297,7 +298,7 @@ func TestControlReload(t *testing.T) {
 // A tail shows the queries that fit, as they are answered.
 func TestControlTail(t *testing.T) {
 	s := serve(t, ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\nbad.example:PORT {\nbind 127.0.0.1\nforward . "+loopback.Addr()+"\n}\n")
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { //nolint:staticcheck // for a test
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", filepath.Join(s.folder, "ctl.sock"))
 	}}}
 	follow := func(q url.Values) *bufio.Scanner {

@@ -9,6 +9,11 @@ import (
 	"github.com/miekg/dns"
 )
 
+// Errors about words of which there are but a few end alike, in all plugins:
+//
+//	unknown policy: round-robin: did you mean 'round_robin'? (allowed: round_robin, weighted)
+//	invalid query class INN: did you mean 'IN'? (allowed: ANY, CH, CS, HS, IN, NONE)
+
 // Choice is the end of an error about a word that is not one of those allowed: which of them may have been meant, and
 // all of them.
 //

@@ -7,6 +7,21 @@ import (
 	"strings"
 )
 
+// What is looked for is decided by words alone: nothing is set up, so a doubt may be wrong where a plugin of others
+// stands between. It is a warning therefore, and never a refusal.
+//
+//	forward . 192.0.2.1     answers all queries of the block,
+//	whoami                  so none gets here
+//
+//	example.org {           takes all queries,
+//	    whoami
+//	}
+//	example.org {           so none gets to the view
+//	    view internal {
+//	        expr incidr(client_ip(), '10.0.0.0/8')
+//	    }
+//	}
+
 // Doubt is something in a Corefile that can be served but is hardly what was meant.
 type Doubt struct {
 	Place string // file and line
@@ -84,6 +99,7 @@ func (s *Stanza) answersAll(zones []string) bool {
 	case "whoami", "erratic":
 		return true
 	case "forward", "grpc":
+		// Options that hand some queries on leave some for those behind.
 		return len(args) > 0 && within(zones, args[:1]) && !s.Has("except") && !s.Has("next") && !s.Has("next_on_nodata") && !s.Has("max_concurrent")
 	case "kubernetes", "etcd", "auto", "secondary":
 		return !s.Has("fallthrough") && within(zones, args)
@@ -134,6 +150,7 @@ func splitKey(key string) (at, zone string) {
 
 // shadows looks for views that stand behind a block for the same key that takes all queries.
 func shadows(blocks []Block, add func(Word, string, ...any)) {
+	// Blocks with the same key on different addresses do not meet.
 	open := map[string]Word{} // by key, the block without a view that takes all
 	for _, b := range blocks {
 		view := slices.ContainsFunc(b.Directives, func(s Stanza) bool { return s.Name.Text == "view" })

@@ -9,6 +9,10 @@ import (
 	"unicode/utf8"
 )
 
+// Formatting changes blanks and empty lines, and nothing else: words are neither moved to other lines nor written in
+// another way, for what a line ends means something in a Corefile, and what is quoted need not be. That the result
+// means the same is looked at before it is given to anybody.
+
 // indent is what each open brace adds to the begin of a line.
 const indent = "    "
 

@@ -11,6 +11,21 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
+// The outline of a Corefile is what stands where in it:
+//
+//	(common) {              Snippets: (common)
+//	    errors
+//	}
+//	example.org, a.test {   Block: Keys example.org, a.test
+//	    import common         Directives: errors, in the place of the import, with the place of the snippet's line
+//	    cache 30 {            Stanza: Name cache, Words 30 { success 100 }
+//	        success 100
+//	    }
+//	}
+//
+// The parser of Corefiles keeps neither the places of keys nor those of braces, and stops at the first mistake. The
+// outline goes on: it is for who has to say where something is missing, or what stands in the way of what.
+
 // Word is a word of a Corefile with its place.
 type Word struct {
 	Text string // with environment variables in place
@@ -116,6 +131,7 @@ func (r *outliner) first(i int) bool {
 // imports puts what an import line at the current word names in its place. It reports false if there is no such line.
 func (r *outliner) imports() bool {
 	i := r.at
+	// As for the parser, import is a word like others if it does not begin its line, or names nothing.
 	if r.words[i].Raw != "import" || !r.first(i) || i+1 >= len(r.words) || r.first(i+1) {
 		return false
 	}
@@ -123,6 +139,7 @@ func (r *outliner) imports() bool {
 	for end < len(r.words) && !r.first(end) {
 		end++
 	}
+	// A snippet goes before a file of its name. Relative names are looked for beside the file with the import.
 	var in []Word
 	if snippet, ok := r.snippets[what.Text]; ok {
 		in = snippet
@@ -139,6 +156,7 @@ func (r *outliner) imports() bool {
 			}
 		}
 	}
+	// What imports itself never ends. The parser refuses it; here the rest is left out.
 	if r.imported++; r.imported > 1000 || len(r.words)+len(in) > maxWords {
 		in = nil
 	}
@@ -164,6 +182,7 @@ func (r *outliner) block() {
 			keys = append(keys, w)
 		}
 	}
+	// The brace may stand on the next line. Without one, the block is the rest of the file.
 	braced := r.at < len(r.words) && r.words[r.at].Text == "{"
 	if braced {
 		r.at++
@@ -227,6 +246,8 @@ func (r *outliner) directive() Stanza {
 	begin := s.Name
 	for r.at++; r.at < len(r.words); r.at++ {
 		if r.first(r.at) {
+			// The line is over, and with it the directive, unless it has a block. A brace that begins the next line
+			// is taken for its own, too: that is a mistake that people make, and the parser does so as well.
 			if len(open) == 0 && r.words[r.at].Text != "{" {
 				return s
 			}

@@ -9,6 +9,16 @@ import (
 	"strings"
 )
 
+// The parser and setup functions say what is wrong and where. What to do about it is found here, from the outline:
+//
+//	Unknown directive 'forwad'            : did you mean 'forward'?
+//	Unknown directive 'success'           : the line before may be why: '30{' ends in '{', ...: put a space before it
+//	Unexpected EOF                        : the block that begins at Corefile:1 ('.') is not closed: a '}' is missing
+//	File to import not found: common      : the snippet (common) is defined below, at Corefile:4: ...
+//	expecting data after last colon: ".:" : {$PORT} (the environment variable PORT is not set)
+//
+// What others have written comes first and is not changed, for programs look for it.
+
 // remedied is an error with what to do about it.
 type remedied struct {
 	err    error
@@ -18,6 +28,9 @@ type remedied struct {
 func (r *remedied) Error() string { return r.err.Error() + r.remedy }
 func (r *remedied) Unwrap() error { return r.err }
 
+// placed finds place and text behind whatever plugins and caddy put before them, such as "plugin/cache: " or "error
+// inspecting server blocks: ".
+//
 // placed finds the place and the message of an error of the parser, or of setup.
 var placed = regexp.MustCompile(`(?s)(\S+):(\d+) - (?:Error during parsing|Syntax error): (.*)`)
 
@@ -52,6 +65,7 @@ type explainer struct {
 }
 
 func (e *explainer) remedy() string {
+	// A word of another language on the line is nearly always why, whatever the error says.
 	if hints := e.hints(e.On(e.file, e.line)); len(hints) > 0 {
 		return ": " + strings.Join(hints, "; ")
 	}
@@ -89,9 +103,7 @@ func (e *explainer) hints(line []Word) (hints []string) {
 
 // oddities is what looks like another language in a word.
 func oddities(w Word) (odd []string) {
-	for _, name := range unset(w.Raw) {
-		odd = append(odd, name)
-	}
+	odd = unset(w.Raw)
 	switch {
 	case strings.Contains(w.Raw, "${"):
 		odd = append(odd, fmt.Sprintf("'%s' is no variable: {$NAME} is", w.Raw))
@@ -119,6 +131,7 @@ func (e *explainer) directive(name string) string {
 	if near := Nearest(name, e.directives); near != "" {
 		return fmt.Sprintf(": did you mean '%s'?", near)
 	}
+	// What looks like a zone, or has a block and nothing else, was hardly meant as a directive.
 	const list = " ('coredns -plugins' lists those of this program)"
 	line := e.On(e.file, e.line)
 	if !strings.ContainsAny(name, ".:") && (len(line) == 0 || line[len(line)-1].Text != "{" || len(line) > 2) {
@@ -157,6 +170,7 @@ func (e *explainer) around() (begin Word, shut string) {
 		}
 		begin, shut = b.Keys[0], ""
 		for _, s := range b.Directives {
+			// A brace that stands further left than the line whose block it closes was meant for what is around it.
 			if n := len(s.Words); n > 1 && s.Words[n-1].Text == "}" && s.Name.File == e.file && s.Words[n-1].Line <= e.line &&
 				e.indent(s.Words[n-1].Line) < e.indent(s.Name.Line) {
 				shut = fmt.Sprintf("the '}' of line %d closes '%s' of line %d: put one more before it", s.Words[n-1].Line, s.Name.Text, s.Name.Line)
@@ -178,6 +192,7 @@ func (e *explainer) indent(line int) int {
 
 // unclosed is about a brace, or a quote, that is open at the end.
 func (e *explainer) unclosed() string {
+	// An open quote takes all that follows into one word, the last one, and the braces with it.
 	if n := len(e.Words); n > 0 {
 		if last := e.Words[n-1]; strings.Contains(last.Raw, "\n") {
 			return fmt.Sprintf(": the quote that begins at %s is not closed", last.Place())
