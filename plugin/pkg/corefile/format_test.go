@@ -84,6 +84,7 @@ func TestDoubts(t *testing.T) {
 		{"no certificate", "quic://. {\nwhoami\n}", []string{"Corefile:1 'quic://.' is served without a certificate: the block has no tls"}},
 		{"a view behind", ". {\nwhoami\n}\n. {\nview a {\nexpr true\n}\n}", []string{"Corefile:4 no query gets to this view: the block at Corefile:1 takes all for '.' before"}},
 		{"a view before", ". {\nview a {\nexpr true\n}\n}\n. {\nwhoami\n}", nil},
+		{"views elsewhere", ". {\nbind 127.0.0.1\nwhoami\n}\n. {\nbind 127.0.0.2\nview a {\nexpr true\n}\n}\n.:54 {\nwhoami\n}\na.:54 {\nview b {\nexpr true\n}\n}", nil},
 		{"unset", ". {\nbind {$NO_SUCH_VARIABLE}\n}", []string{"Corefile:2 {$NO_SUCH_VARIABLE} (the environment variable NO_SUCH_VARIABLE is not set)"}},
 		{"imported", "(s) {\nforward . 192.0.2.1\n}\n. {\nimport s\nwhoami\n}", []string{"Corefile:6 plugin/whoami: no query gets here: 'forward' at Corefile:2 answers all of them"}},
 	} {
