@@ -97,6 +97,11 @@ func (a *api) zones(r *http.Request) (any, error) {
 	if text := r.FormValue("name"); text != "" {
 		only = dns.CanonicalName(text)
 	}
+	return map[string]any{"zones": a.allZones(only)}, nil
+}
+
+// allZones is the zones of all plugins by name, or the one with the name only.
+func (a *api) allZones(only string) []status.Zone {
 	all := []status.Zone{}
 	for _, h := range a.handlers() {
 		if z, ok := h.(status.Zones); ok {
@@ -108,20 +113,26 @@ func (a *api) zones(r *http.Request) (any, error) {
 		}
 	}
 	slices.SortFunc(all, func(x, y status.Zone) int { return strings.Compare(x.Name, y.Name) })
-	return map[string]any{"zones": all}, nil
+	return all
 }
 
 func (a *api) upstreams(*http.Request) (any, error) {
+	all := a.allUpstreams()
+	if err := measure(all); err != nil {
+		return nil, err
+	}
+	return map[string]any{"upstreams": all}, nil
+}
+
+// allUpstreams is the upstreams of all plugins.
+func (a *api) allUpstreams() []status.Upstream {
 	all := []status.Upstream{}
 	for _, h := range a.handlers() {
 		if u, ok := h.(status.Upstreams); ok {
 			all = append(all, u.UpstreamStatus()...)
 		}
 	}
-	if err := measure(all); err != nil {
-		return nil, err
-	}
-	return map[string]any{"upstreams": all}, nil
+	return all
 }
 
 func (a *api) transfers(*http.Request) (any, error) {
@@ -154,12 +165,18 @@ func (a *api) top(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	list, total := a.rank(what, n)
+	return map[string]any{"what": what, "total": total, "top": list}, nil
+}
+
+// rank is the n that came most often, and how many came in all.
+func (a *api) rank(what string, n int) ([]ranked, uint64) {
 	counts, total, show := a.state.tops.collect(what)
 	list := []ranked{}
 	for _, c := range most(counts, n) {
 		list = append(list, ranked{show(c.key), c.count, 100 * float64(c.count) / float64(max(total, 1))})
 	}
-	return map[string]any{"what": what, "total": total, "top": list}, nil
+	return list, total
 }
 
 // collect adds up what all loops have counted, and how a key is shown.

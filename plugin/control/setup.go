@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ const DefaultSocket = status.DefaultSocket
 type settings struct {
 	socket string
 	top    bool
+	page   string // HOST:PORT of the status page, "" if there is none
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -44,6 +46,16 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Enum("top", []string{"on", "off"}, "count which names, clients and types come most often; on is the default", func(s *settings, word string) { s.top = word == "on" }),
+		corefile.Row("status", "[ADDRESS]", "show a page at HOST:PORT, for browsers", 0, 1, func(s *settings, l *corefile.Line) error {
+			if s.page = DefaultPage; len(l.Args) == 0 {
+				return nil
+			}
+			s.page = l.Args[0]
+			if _, _, err := net.SplitHostPort(s.page); err != nil {
+				return fmt.Errorf("'%s' is no address: must be HOST:PORT such as %s", s.page, DefaultPage)
+			}
+			return nil
+		}),
 	},
 })
 
@@ -85,6 +97,9 @@ func setup(c *caddy.Controller) error {
 	}
 	a := &api{state: st, socket: socket, controller: c}
 	endpoint.Manage(c, endpoint.Spec{Addr: "unix://" + socket, Handlers: map[string]http.Handler{"/": a.handler()}, Long: true})
+	if s.page != "" {
+		endpoint.Manage(c, endpoint.Spec{Addr: s.page, Handlers: a.pageHandlers()})
+	}
 	c.OnShutdown(leave)
 	return nil
 }
