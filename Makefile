@@ -18,14 +18,14 @@ STRIP_FLAGS ?= -s -w
 PORT        ?= 1053
 TESTFLAGS   ?=
 PEERS       ?=
+PLUGINS     ?=
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
-GENERATED := core/plugin/zplugin.go
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build coredns image check gen pb lint run run-k8s certs bench test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint run run-k8s certs bench test race soak clean help
 
 all: coredns
 
@@ -37,14 +37,13 @@ coredns: $(CHECKS) ## the server, ./coredns
 image: ## a container image with the server, coredns
 	docker build -t coredns --build-arg GITCOMMIT=$(GITCOMMIT) --build-arg GITTAG=$(GITTAG) .
 
-check: $(GENERATED) ## what is generated is not older than plugin.cfg
+check: ## what is generated is what plugin.cfg and COREDNS_PLUGINS ask for, and their modules are there
+	@$(GO) run directives_generate.go
 
-$(GENERATED): plugin.cfg
-	$(GO) generate coredns.go
-	@touch $(GENERATED)
-	$(GO) list -deps . >/dev/null 2>&1 || $(GO) get .
+custom: ## a server with more plugins: make custom PLUGINS="rrl:github.com/coredns/rrl/plugins/rrl after=acl, ./my/plugin"
+	@CGO_ENABLED=$(CGO_ENABLED) $(SYSTEM) $(GO) run custom_build.go "$(PLUGINS)" $(BINARY) $(BUILDOPTS) -tags '$(GOTAGS)' -ldflags '$(LDFLAGS)'
 
-gen: ## what is generated from plugin.cfg and CODEOWNERS
+gen: ## what is generated from plugin.cfg and CODEOWNERS, and the modules that plugin.cfg asks for
 	$(GO) generate coredns.go
 
 pb: ## what is generated from pb/dns.proto, by protoc

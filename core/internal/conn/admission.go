@@ -173,13 +173,14 @@ func (a *Admission) Close() {
 	a.free.Broadcast()
 }
 
-// EvictIdle ends the connections that have no query now.
-func (a *Admission) EvictIdle() {
+// EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then.
+func (a *Admission) EvictIdle(d time.Duration) {
 	var idle []*Slot
 	a.mu.Lock()
+	until := a.now() - int64(d)
 	for _, c := range a.clients {
 		for _, t := range c.all {
-			if _, ok := t.conn.IdleSince(); ok {
+			if at, ok := t.conn.IdleSince(); ok && at <= until {
 				idle = append(idle, t)
 			}
 		}

@@ -217,7 +217,7 @@ func TestAdmissionOfFresh(t *testing.T) {
 	}
 }
 
-// What is idle ends, what is at work stays; and how full it is can be asked.
+// What has been idle for long ends, what is at work stays; and how full it is can be asked.
 func TestEvictIdle(t *testing.T) {
 	a, p := admissionFor(t, 4, 0)
 	addr := netip.MustParseAddr("192.0.2.1")
@@ -230,8 +230,12 @@ func TestEvictIdle(t *testing.T) {
 	if !a.Full() {
 		t.Error("4 of 4: not full")
 	}
-	a.EvictIdle()
-	if got := p.gone(); got != "[b d]" && got != "[d b]" || a.n != 2 {
+	a.EvictIdle(time.Duration(a.now() - 2)) // d had a query after that
+	if got := p.gone(); got != "[b]" || a.n != 3 {
+		t.Errorf("%s had to go, %d are left", got, a.n)
+	}
+	a.EvictIdle(time.Duration(a.now() - 3))
+	if got := p.gone(); got != "[b d]" && got != "[d]" || a.n != 2 {
 		t.Errorf("%s had to go, %d are left", got, a.n)
 	}
 	a.limits().Connections = 0

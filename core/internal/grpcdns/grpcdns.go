@@ -165,15 +165,21 @@ func (t *Transport) Stop(ctx context.Context) error {
 	t.admission.Close()
 	ended := make(chan struct{})
 	go func() { t.server.GracefulStop(); close(ended) }()
-	// Clients are told to close their connections; those that do not are closed when they are idle.
-	defer time.AfterFunc(service.DrainTime, t.admission.EvictIdle).Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		t.server.Stop() // ends GracefulStop, too
-		<-ended
-		return ctx.Err()
+	// Clients are told to close their connections; those that do not are closed when they are idle. The library
+	// writes the reply to a call behind our back: so for a moment after the last one a connection is not idle yet.
+	look := time.NewTicker(service.DrainTime)
+	defer look.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-look.C:
+			t.admission.EvictIdle(service.DrainTime)
+		case <-ctx.Done():
+			t.server.Stop() // ends GracefulStop, too
+			<-ended
+			return ctx.Err()
+		}
 	}
 }
 

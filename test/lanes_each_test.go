@@ -1,0 +1,83 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+)
+
+// chainOf makes the chain of directives, the first of which is asked first. What they do at the start is not done.
+func chainOf(t *testing.T, directives ...[2]string) test.Handler {
+	t.Helper()
+	var next plugin.Handler
+	for i := len(directives) - 1; i >= 0; i-- {
+		c := caddy.NewTestController("dns", directives[i][1])
+		c.ServerBlockKeys = []string{"."}
+		setup, err := caddy.DirectiveAction("dns", directives[i][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := setup(c); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range dnsserver.GetConfig(c).Plugin {
+			next = p(next)
+		}
+	}
+	return next
+}
+
+// Plugins that decide by themselves do the same in both lanes, with nothing of the server around them.
+func TestLanesOfEach(t *testing.T) {
+	dir := t.TempDir()
+	zone := filepath.Join(dir, "db")
+	if err := os.WriteFile(zone, []byte(zoneForLanes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	queries := corpus(11, 400)
+	source := [2]string{"file", "file " + zone + " example.org"}
+	for name, directives := range map[string][][2]string{
+		"file":        {source},
+		"any":         {{"any", "any"}, source},
+		"minimal":     {{"minimal", "minimal"}, source},
+		"loadbalance": {{"loadbalance", "loadbalance"}, source},
+		"nsid":        {{"nsid", "nsid me"}, source},
+		"acl":         {{"acl", "acl {\nblock type TXT net 10.0.0.0/8\nfilter type MX net *\nallow\n}"}, source},
+		"header":      {{"header", "header {\nresponse set ra\nquery clear rd\n}"}, source},
+		"rewrite":     {{"rewrite", "rewrite name suffix .example.net .example.org answer auto"}, source},
+		"bufsize":     {{"bufsize", "bufsize 700"}, source},
+		"local":       {{"local", "local"}, source},
+		"dns64":       {{"dns64", "dns64 {\nallow_ipv4\n}"}, source},
+		"hosts":       {{"hosts", "hosts " + zone + ".none {\n192.0.2.7 www.example.org x.example.net\nfallthrough\n}"}, source},
+		"whoami":      {{"whoami", "whoami"}},
+		"errors":      {{"errors", "errors"}, {"whoami", "whoami"}},
+		"chaos":       {{"chaos", "chaos v1 me"}, {"whoami", "whoami"}},
+		"cookie":      {{"cookie", "cookie"}, {"whoami", "whoami"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.Lanes(t, func() test.Handler { return chainOf(t, directives...) }, queries...)
+		})
+	}
+}
+
+const zoneForLanes = `$TTL 300
+@ SOA ns1 hostmaster 1 7200 3600 1209600 60
+@ NS ns1
+@ MX 10 mail
+@ TXT "text of the zone"
+ns1 A 192.0.2.1
+www A 192.0.2.2
+www A 192.0.2.3
+www AAAA 2001:db8::2
+mail A 192.0.2.4
+alias CNAME www
+*.wild TXT "from a wildcard"
+sub NS ns.sub
+ns.sub A 192.0.2.5
+`
