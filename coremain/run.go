@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -73,7 +74,15 @@ func init() {
 }
 
 // Run runs the server until a signal ends the process.
+//
+// A first argument that names a sub-command, such as validate, runs that instead. Programs that have parsed the flags
+// before have no sub-commands: their arguments are their own.
 func Run() {
+	if !flag.Parsed() {
+		if status, ok := runCommand(os.Args[1:]); ok {
+			os.Exit(status)
+		}
+	}
 	trapSignals()
 	if err := dnsserver.Register(); err != nil {
 		fail(err)
@@ -103,24 +112,29 @@ func Run() {
 	if runAsService() {
 		return
 	}
-	corefile, err := caddy.LoadCaddyfile(serverType)
+	input, err := caddy.LoadCaddyfile(serverType)
 	if err != nil {
 		fail(err)
 	}
 	if validate {
-		if err := runValidate(corefile); err != nil {
+		if err := runValidate(input); err != nil {
 			fail(err)
 		}
 		return
 	}
-	instance, err := caddy.Start(corefile)
+	instance, err := caddy.Start(input)
 	if err != nil {
-		fail(err)
+		fail(explained(err, input))
 	}
 	if !dnsserver.Quiet {
 		clog.Print(versionText())
 	}
 	instance.Wait()
+}
+
+// explained is why a configuration was refused, with what to do about it.
+func explained(err error, input caddy.Input) error {
+	return corefile.Explain(err, input.Path(), input.Body(), dnsserver.Directives)
 }
 
 // fail ends the process with a line on standard error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,19 +21,13 @@ import (
 // runValidate is the program with -validate: it prints what is doubtful in a configuration, and fails if that
 // cannot be served; with -strict also for what is doubtful.
 func runValidate(input caddy.Input) error {
-	if err := hasBlock(input); err != nil {
-		return err
-	}
-	doubts := &warnings{others: log.Writer()}
-	log.SetOutput(doubts)
-	err := dnsserver.Validate(input)
-	log.SetOutput(doubts.others)
-	for _, w := range doubts.all {
+	r := check(input)
+	for _, w := range r.Warnings {
 		fmt.Println(w)
 	}
-	switch n := len(doubts.all); {
-	case err != nil:
-		return err
+	switch n := len(r.Warnings); {
+	case r.err != nil:
+		return r.err
 	case n == 0:
 		fmt.Printf("%s is valid\n", input.Path())
 	case strict:
@@ -41,6 +36,78 @@ func runValidate(input caddy.Input) error {
 		fmt.Printf("%s is valid, with warnings: %d\n", input.Path(), n)
 	}
 	return nil
+}
+
+// report is what came of the check of a configuration.
+type report struct {
+	File     string    `json:"file"`
+	Valid    bool      `json:"valid"`
+	Error    *finding  `json:"error,omitempty"`
+	Warnings []finding `json:"warnings"`
+	Foreign  []string  `json:"thirdPartySetup,omitempty"` // directives whose setup is not ours, and was run
+
+	err error
+}
+
+// finding is a mistake or a doubt.
+type finding struct {
+	Place string `json:"place,omitempty"` // file and line
+	Text  string `json:"text"`
+}
+
+// String is the finding as a warning.
+func (f finding) String() string {
+	if f.Place == "" {
+		return "Warning: " + f.Text
+	}
+	return f.Place + " - Warning: " + f.Text
+}
+
+// check looks at a configuration as far as that can be done without starting it.
+func check(input caddy.Input) report {
+	r := report{File: input.Path(), Warnings: []finding{}}
+	if r.err = hasBlock(input); r.err == nil {
+		doubts := &warnings{others: log.Writer()}
+		log.SetOutput(doubts)
+		r.err = explained(dnsserver.Validate(input), input)
+		log.SetOutput(doubts.others)
+		r.Warnings = append(r.Warnings, doubts.all...)
+	}
+	outline := corefile.Read(input.Path(), input.Body())
+	r.Foreign = foreign(outline)
+	if r.err != nil {
+		r.Error = findingOf(r.err)
+		return r
+	}
+	for _, d := range corefile.Doubts(outline, dnsserver.Directives) {
+		r.Warnings = append(r.Warnings, finding(d))
+	}
+	r.Valid = !strict || len(r.Warnings) == 0
+	return r
+}
+
+var errorPlace = regexp.MustCompile(`(\S+:\d+) - (?:Error during parsing|Syntax error): `)
+
+// findingOf is an error with its place apart.
+func findingOf(err error) *finding {
+	f := &finding{Text: err.Error()}
+	if m := errorPlace.FindStringSubmatch(f.Text); m != nil {
+		f.Place = m[1]
+	}
+	return f
+}
+
+// foreign is the directives of a configuration that come from plugins of others.
+func foreign(o *corefile.Outline) (names []string) {
+	for _, b := range o.Blocks {
+		for _, d := range b.Directives {
+			known := slices.Contains(dnsserver.Directives, d.Name.Text)
+			if known && d.Name.Text != "on" && corefile.Foreign(d.Name.Text) && !slices.Contains(names, d.Name.Text) {
+				names = append(names, d.Name.Text)
+			}
+		}
+	}
+	return names
 }
 
 // hasBlock returns an error if nobody has written what input holds: without a Corefile, or with one that has no
@@ -53,7 +120,7 @@ func hasBlock(input caddy.Input) error {
 	if err == nil && len(blocks) == 0 {
 		err = fmt.Errorf("%s has no server block", input.Path())
 	}
-	return err
+	return explained(err, input)
 }
 
 // builtIn reports whether input is what is served without a Corefile.
@@ -69,7 +136,7 @@ type warnings struct {
 	others io.Writer
 
 	mu  sync.Mutex
-	all []string // guarded by mu until the configuration is read
+	all []finding // guarded by mu until the configuration is read
 }
 
 func (w *warnings) Write(line []byte) (int, error) {
@@ -77,14 +144,11 @@ func (w *warnings) Write(line []byte) (int, error) {
 	if !ok {
 		return w.others.Write(line)
 	}
-	text = "Warning: " + strings.TrimSpace(text)
-	if place := corefile.Place(); place != "" {
-		text = place + " - " + text
-	}
+	f := finding{corefile.Place(), strings.TrimSpace(text)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Contains(w.all, text) { // a block's directives are set up once for each of its keys
-		w.all = append(w.all, text)
+	if !slices.Contains(w.all, f) { // a block's directives are set up once for each of its keys
+		w.all = append(w.all, f)
 	}
 	return len(line), nil
 }

@@ -11,6 +11,9 @@ import (
 // which one wrote the reply. The server puts one into the query's context; a
 // handler may leave goroutines behind that write later, so it is guarded.
 type Path struct {
+	// Trail is told of each plugin that gets the query; nil if nobody wants to know. It is set before the first one.
+	Trail *Trail
+
 	mu    sync.Mutex
 	at    string
 	wrote string

@@ -62,6 +62,7 @@ func (f HandlerFunc) Name() string { return "handlerfunc" }
 // Register makes the directive name known, with the function that sets it up. It is
 // called from a plugin's init, and panics if the name is taken.
 func Register(name string, action caddy.SetupFunc) {
+	corefile.NoteOrigin(name)
 	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: corefile.Placed(action)})
 }
 
@@ -84,7 +85,13 @@ func NextOrFailure(name string, next Handler, ctx context.Context, w dns.Respons
 	}
 	if p := PathFrom(ctx); p != nil {
 		before := p.Enter(next.Name())
-		rcode, err := next.ServeDNS(ctx, w, r)
+		var rcode int
+		var err error
+		if p.Trail == nil {
+			rcode, err = next.ServeDNS(ctx, w, r)
+		} else {
+			rcode, err = p.Trail.Serve(ctx, next, w, r)
+		}
 		p.Leave(before)
 		return rcode, err
 	}

@@ -116,6 +116,7 @@ func laneCases(dir string) []laneCase {
 		{"extended errors and networks", "cache 30\ntemplate IN TXT example.org {\nederror 15 \"not here\"\nanswer \"{{ .Name }} 60 IN TXT x\"\n}\n" + file, 0.8, false},
 		{"one answer for all networks", "rewrite edns0 subnet set 24 56\ncache 30 {\necs strip\n}\nforward . UPSTREAM\n", 0.85, false},
 		{"loadbalance", "loadbalance\n" + file, 0.9, true},
+		{"control", "control " + filepath.Join(os.TempDir(), fmt.Sprintf("lanes%d.sock", os.Getpid())) + "\ncache 30\n" + file, 0.9, false},
 		{"hosts", "hosts {\n192.0.2.3 www.example.org web.example.org\n2001:db8::3 www.example.org\nfallthrough\n}\n" + file, 0.9, true},
 		{"minimal and header", "header {\nresponse set ra\n}\nminimal\n" + file, 0.9, true},
 		{"rewrite", "rewrite name suffix .example.net .example.org answer auto\nrewrite ttl exact www.example.org 7\n" + file, 0.85, true},

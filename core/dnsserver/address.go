@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
@@ -45,18 +46,25 @@ func defaultPort(trans string) string {
 	return Port
 }
 
+// keySchemes is what keys may begin with.
+var keySchemes = []string{transport.DNS, transport.TLS, transport.QUIC, transport.GRPC, transport.HTTPS, transport.HTTPS3}
+
 // parseKey takes one key apart. A network in CIDR notation may stand for several zones.
 func parseKey(key string) ([]zoneAddr, error) {
 	trans, rest := parse.Transport(key)
 	if trans == transport.UNIX {
-		return nil, fmt.Errorf("cannot serve %s: there is no server for %s", key, trans)
+		return nil, fmt.Errorf("cannot serve %s: there is no server for %s (allowed: %s)", key, trans, strings.Join(keySchemes, ", "))
 	}
 	if scheme, _, ok := strings.Cut(rest, "://"); ok {
-		return nil, fmt.Errorf("unknown scheme %q in %q: must be one of dns, tls, quic, grpc, https, https3", scheme, key)
+		near := corefile.Nearest(scheme, keySchemes)
+		if near != "" {
+			near = fmt.Sprintf(": did you mean %q?", near+"://"+strings.TrimPrefix(rest, scheme+"://"))
+		}
+		return nil, fmt.Errorf("unknown scheme %q in %q: must be one of %s%s", scheme, key, strings.Join(keySchemes, ", "), near)
 	}
 	hosts, port, err := plugin.SplitHostPort(rest)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, keyRemedy(key, rest))
 	}
 	if port == "" {
 		port = defaultPort(trans)
@@ -66,6 +74,19 @@ func parseKey(key string) ([]zoneAddr, error) {
 		out = append(out, zoneAddr{Transport: trans, Zone: plugin.Name(h).Normalize(), Port: port})
 	}
 	return out, nil
+}
+
+// keyRemedy is what a key that is refused should look like.
+func keyRemedy(key, rest string) string {
+	switch {
+	case strings.HasPrefix(rest, ":") && strings.Count(rest, ":") == 1:
+		return fmt.Sprintf("%q has no zone: did you mean %q?", key, strings.TrimSuffix(key, rest)+"."+rest)
+	case strings.HasSuffix(rest, ":"):
+		return ": leave the colon out for the default port"
+	case strings.HasSuffix(rest, "{"):
+		return "" // told where the word is looked at
+	}
+	return " (a key is [SCHEME://]ZONE[:PORT], and ZONE a domain name or a network such as 192.0.2.0/24)"
 }
 
 // SplitProtocolHostPort takes a server's address apart: "tls://127.0.0.1:853" is tls, 127.0.0.1
@@ -89,33 +110,37 @@ func SplitProtocolHostPort(address string) (protocol string, ip string, port str
 
 // overlaps finds keys that would listen for the same queries.
 type overlaps struct {
-	taken   map[zoneAddr]bool // by key and address
-	anyAddr map[zoneAddr]bool // by key: served on all addresses
-	bound   map[zoneAddr]bool // by key: served on some address
+	taken   map[zoneAddr]string // by key and address: where it stands in the Corefile
+	anyAddr map[zoneAddr]string // by key: served on all addresses
+	bound   map[zoneAddr]string // by key: served on some address
 }
 
 func newOverlaps() *overlaps {
-	return &overlaps{map[zoneAddr]bool{}, map[zoneAddr]bool{}, map[zoneAddr]bool{}}
+	return &overlaps{map[zoneAddr]string{}, map[zoneAddr]string{}, map[zoneAddr]string{}}
 }
 
-// add notes a key with its address. shared says that its block has filters, so that
+// add notes a key with its address, and where it stands. shared says that its block has filters, so that
 // several may serve the same key.
-func (o *overlaps) add(z zoneAddr, shared bool) error {
-	if o.taken[z] && !shared {
-		return fmt.Errorf("cannot serve %s - it is already defined", z)
+func (o *overlaps) add(z zoneAddr, place string, shared bool) error {
+	if at, ok := o.taken[z]; ok && !shared {
+		return fmt.Errorf("cannot serve %s - it is already defined: at %s; make one block of them, or give each of them a view", z, at)
 	}
 	key := z
 	key.Address = ""
-	if z.Address == "" && o.bound[key] || z.Address != "" && o.anyAddr[key] {
-		return fmt.Errorf("cannot serve %s - zone overlap listener capacity with %s", z, key)
+	at, overlap := o.anyAddr[key]
+	if z.Address == "" {
+		at, overlap = o.bound[key]
+	}
+	if overlap {
+		return fmt.Errorf("cannot serve %s - zone overlap listener capacity with %s: at %s; one of them listens on all addresses: give each a bind", z, key, at)
 	}
 	if !shared {
-		o.taken[z] = true
+		o.taken[z] = place
 	}
 	if z.Address == "" {
-		o.anyAddr[key] = true
+		o.anyAddr[key] = place
 	} else {
-		o.bound[key] = true
+		o.bound[key] = place
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestParseKey(t *testing.T) {
 		if got = strings.TrimSpace(got); err != nil {
 			got = "error: " + err.Error()
 		}
-		if got != tc.want {
+		if refused := strings.HasPrefix(tc.want, "error: "); got != tc.want && !(refused && strings.HasPrefix(got, strings.TrimSpace(tc.want))) {
 			t.Errorf("%s:\n got %s\nwant %s", tc.in, got, tc.want)
 		}
 	}
@@ -92,11 +92,11 @@ func TestOverlaps(t *testing.T) {
 		o := newOverlaps()
 		got := ""
 		for _, k := range tc.keys {
-			if err := o.add(k, tc.shared); err != nil {
+			if err := o.add(k, "", tc.shared); err != nil {
 				got = err.Error()
 			}
 		}
-		if got != tc.want {
+		if !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%v: got %q, want %q", tc.keys, got, tc.want)
 		}
 	}

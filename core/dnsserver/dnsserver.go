@@ -25,6 +25,7 @@ import (
 	"github.com/coredns/coredns/core/internal/chain"
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -148,6 +149,7 @@ type Config struct {
 	chain    []plugin.Handler          // all of them in the chain's order
 	first    *Config                   // the config of the block's first key
 	pos      keyPos                    // where it stands in the Corefile
+	word     corefile.Word             // the key there; without a place if that is not known
 }
 
 // AddPlugin puts a plugin at the end of the block's chain.

@@ -36,7 +36,7 @@ func TestReload(t *testing.T) {
 	_, onUDP := pending(t, "udp", udp, "slow.")
 	probing.gate.holds(t, 2)
 
-	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	next, err := old.Restart(inputOf(".:0 {\nprobe two\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestReloads(t *testing.T) {
 	tcp, udp := i.Servers()[0].Addr(), i.Servers()[0].LocalAddr()
 	conn := &dns.Conn{Conn: dial(t, tcp.String())}
 	for _, name := range []string{"one", "two", "three"} {
-		next, err := i.Restart(corefile(".:0 {\nprobe " + name + "\n}"))
+		next, err := i.Restart(inputOf(".:0 {\nprobe " + name + "\n}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +99,14 @@ func TestReloadWaitsForTheOneBefore(t *testing.T) {
 	old := started(t, ".:0 {\nprobe one\n}")
 	_, reply := pending(t, "udp", old.Servers()[0].LocalAddr(), "slow.")
 	probing.gate.holds(t, 1)
-	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	next, err := old.Restart(inputOf(".:0 {\nprobe two\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	expectNoted(t, "one starts, two starts")
 	reloaded := make(chan error, 1)
 	go func() {
-		_, err := next.Restart(corefile(".:0 {\nprobe three\n}"))
+		_, err := next.Restart(inputOf(".:0 {\nprobe three\n}"))
 		reloaded <- err
 	}()
 	time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
@@ -139,7 +139,7 @@ func TestReloadFails(t *testing.T) {
 		{"startup function", ".:0 {\nprobe two fails\n}", "two starts"},
 		{"listener", ".:0 {\nprobe two\n}\n.:" + port + " {\nprobe three\n}", "two starts, three starts, two ends, three ends"},
 	} {
-		i, err := old.Restart(corefile(tc.corefile))
+		i, err := old.Restart(inputOf(tc.corefile))
 		if err == nil || i != old {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
@@ -152,7 +152,7 @@ func TestReloadFails(t *testing.T) {
 			}
 		}
 	}
-	next, err := old.Restart(corefile(".:0 {\nprobe good\n}"))
+	next, err := old.Restart(inputOf(".:0 {\nprobe good\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestReloadOfOtherKind(t *testing.T) {
 	probing.setup = func(c *caddy.Controller) {
 		GetConfig(c).ProxyProtoConnPolicy = proxyIgnored
 	}
-	next, err := old.Restart(corefile(".:0 {\nprobe two\n}"))
+	next, err := old.Restart(inputOf(".:0 {\nprobe two\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,14 +131,14 @@ func probed(t *testing.T) {
 	t.Cleanup(func() { Directives, Quiet = directives, quiet })
 }
 
-func corefile(text string) caddy.Input {
+func inputOf(text string) caddy.Input {
 	return caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(text), ServerTypeName: serverType}
 }
 
 // started starts a configuration. It ends with the test, if it has not before.
 func started(t *testing.T, text string) *caddy.Instance {
 	t.Helper()
-	i, err := caddy.Start(corefile(text))
+	i, err := caddy.Start(inputOf(text))
 	if err != nil {
 		t.Fatal(err)
 	}

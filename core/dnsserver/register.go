@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
@@ -39,7 +40,9 @@ type dnsContext struct {
 	configs  []*Config // in file order
 	at       map[keyPos]*Config
 	blocks   []caddyfile.ServerBlock
-	debug    bool // a block wants debug lines
+	once     bool      // for one question: see Once
+	debug    bool      // a block wants debug lines
+	servers  []*Server // once they are made, in file order
 }
 
 func (d *dnsContext) add(at keyPos, c *Config) {
@@ -51,20 +54,25 @@ func (d *dnsContext) add(at keyPos, c *Config) {
 // InspectServerBlocks makes a Config for each key and writes the keys back in
 // their normal form, which plugins read as the block's zones.
 func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBlock) ([]caddyfile.ServerBlock, error) {
+	if d.once {
+		without(blocks, besides)
+	}
 	d.blocks = blocks
+	places := d.keyWords(blocks)
 	for b := range blocks {
 		var first *Config
 		var keys []string
-		for _, key := range blocks[b].Keys {
+		for i, key := range blocks[b].Keys {
+			at := wordAt(places[b], i)
 			if key == "}" {
-				return nil, errors.New("unexpected '}': no block is open")
+				return nil, corefile.ErrorAt(at, "unexpected '}': no block is open; is one '}' too many above?")
 			}
 			zones, err := parseKey(key)
 			if err != nil {
-				return nil, err
+				return nil, corefile.ErrorAt(at, "%w", err)
 			}
 			for _, z := range zones {
-				c := &Config{Zone: z.Zone, Port: z.Port, Transport: z.Transport, ListenHosts: []string{""}}
+				c := &Config{Zone: z.Zone, Port: z.Port, Transport: z.Transport, ListenHosts: []string{""}, word: at}
 				if first == nil {
 					first = c
 				}
@@ -148,6 +156,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 	all := make([]caddy.Server, len(servers))
 	for i, s := range servers {
 		all[i] = s
+		d.servers = append(d.servers, s.base())
 	}
 	return all, nil
 }
@@ -191,9 +200,9 @@ func (c *Config) inherit() {
 	if c == f || f == nil {
 		return
 	}
-	own := Config{Zone: c.Zone, Port: c.Port, Transport: c.Transport, first: f, pos: c.pos}
+	own := Config{Zone: c.Zone, Port: c.Port, Transport: c.Transport, first: f, pos: c.pos, word: c.word}
 	*c = *f
-	c.Zone, c.Port, c.Transport, c.first, c.pos = own.Zone, own.Port, own.Transport, f, own.pos
+	c.Zone, c.Port, c.Transport, c.first, c.pos, c.word = own.Zone, own.Port, own.Transport, f, own.pos, own.word
 	c.handlers, c.chain = nil, nil
 	if f.TLSConfig != nil {
 		c.TLSConfig = f.TLSConfig.Clone()
@@ -218,7 +227,7 @@ func (d *dnsContext) findViews() error {
 				continue
 			}
 			if c.ViewName != "" {
-				return errors.New("multiple views defined in server block")
+				return corefile.ErrorAt(c.word, "multiple views defined in server block: leave one, and make a block of its own for each other")
 			}
 			c.ViewName = v.ViewName()
 			c.FilterFuncs = append(c.FilterFuncs, v.Filter)
@@ -237,8 +246,8 @@ func (d *dnsContext) checkOverlaps() error {
 			}
 			mine[h] = true
 			z := zoneAddr{Transport: c.Transport, Zone: c.Zone, Port: c.Port, Address: h}
-			if err := seen.add(z, len(c.FilterFuncs) > 0); err != nil {
-				return err
+			if err := seen.add(z, c.word.Place(), len(c.FilterFuncs) > 0); err != nil {
+				return corefile.ErrorAt(c.word, "%w", err)
 			}
 		}
 	}
@@ -252,7 +261,7 @@ func (d *dnsContext) group() (groups map[string][]*Config, order []string, err e
 		mine := map[string]bool{}
 		for _, h := range c.ListenHosts {
 			if _, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(h, c.Port)); err != nil {
-				return nil, nil, err
+				return nil, nil, corefile.ErrorAt(c.word, "%w (a port is a number from 0 to 65535)", err)
 			}
 			addr := zoneAddr{Transport: c.Transport, Port: c.Port, Address: strings.ToLower(h)}.listener()
 			if mine[addr] {

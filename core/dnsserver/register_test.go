@@ -128,7 +128,7 @@ func TestValidate(t *testing.T) {
 		{"https3://.:0 {\nprobe one\n}", "TLS"},
 		{"}", "unexpected '}'"},
 	} {
-		err := Validate(corefile(tc.corefile))
+		err := Validate(inputOf(tc.corefile))
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: %v", tc.corefile, err)
 		}

@@ -11,6 +11,7 @@ var capture struct {
 	one  sync.Mutex // held by Validate
 	mu   sync.Mutex
 	on   bool
+	once bool // for one question: see Once
 	last *dnsContext
 }
 
@@ -33,7 +34,7 @@ func Validate(input caddy.Input) error {
 
 func setCapture(on bool) {
 	capture.mu.Lock()
-	capture.on, capture.last = on, nil
+	capture.on, capture.once, capture.last = on, false, nil
 	capture.mu.Unlock()
 }
 
@@ -42,7 +43,7 @@ func newContext(i *caddy.Instance) caddy.Context {
 	d := &dnsContext{instance: i, at: map[keyPos]*Config{}}
 	capture.mu.Lock()
 	if capture.on {
-		capture.last = d
+		capture.last, d.once = d, capture.once
 	}
 	capture.mu.Unlock()
 	return d

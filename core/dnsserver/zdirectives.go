@@ -28,6 +28,7 @@ var Directives = []string{
 	"pprof",
 	"shed",
 	"prometheus",
+	"control",
 	"errors",
 	"log",
 	"dnstap",

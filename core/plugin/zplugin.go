@@ -17,6 +17,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/cancel"
 	_ "github.com/coredns/coredns/plugin/chaos"
 	_ "github.com/coredns/coredns/plugin/clouddns"
+	_ "github.com/coredns/coredns/plugin/control"
 	_ "github.com/coredns/coredns/plugin/cookie"
 	_ "github.com/coredns/coredns/plugin/debug"
 	_ "github.com/coredns/coredns/plugin/dns64"

@@ -81,7 +81,7 @@ func parsePolicy(word string, args []string) (policy, error) {
 	case "drop":
 		p.action = drop
 	default:
-		return p, fmt.Errorf("unexpected token %q; expect 'allow', 'block', 'filter' or 'drop'", word)
+		return p, fmt.Errorf("unexpected token %q; expect 'allow', 'block', 'filter' or 'drop'%s", word, corefile.Meant(strings.ToLower(word), []string{"allow", "block", "filter", "drop"}))
 	}
 	var sections struct{ types, networks []string }
 	for len(args) > 0 {
@@ -92,7 +92,7 @@ func parsePolicy(word string, args []string) (policy, error) {
 		case "net":
 			words = &sections.networks
 		default:
-			return p, fmt.Errorf("unexpected token %q; expect 'type | net'", args[0])
+			return p, fmt.Errorf("unexpected token %q; expect 'type | net'%s", args[0], corefile.Meant(section, []string{"type", "net"}))
 		}
 		n := 1
 		for n < len(args) && !isSection(args[n]) {
@@ -125,7 +125,7 @@ func (p *policy) setTypes(words []string) error {
 		}
 		t, ok := dns.StringToType[word]
 		if !ok {
-			return fmt.Errorf("unexpected token %q; expect legal QTYPE", word)
+			return fmt.Errorf("unexpected token %q; expect legal QTYPE%s", word, corefile.TypeChoice(word))
 		}
 		p.types = append(p.types, t)
 	}
@@ -152,7 +152,7 @@ func (p *policy) setSources(words []string) error {
 		}
 		n, err := netip.ParsePrefix(text)
 		if err != nil {
-			return fmt.Errorf("illegal CIDR notation %q", text)
+			return fmt.Errorf("illegal CIDR notation %q: expect an address or a network such as 192.0.2.0/24 or 2001:db8::/32", text)
 		}
 		networks = append(networks, n)
 	}

@@ -22,7 +22,8 @@ const pluginName = "bind"
 
 func init() { plugin.Register(pluginName, setup) }
 
-// rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of interfaces.
+// rule is one occurrence of the directive: what to listen on, and what of that not. Both are addresses or names of
+// interfaces.
 type rule struct {
 	names, except []string
 	family        family
@@ -93,8 +94,8 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them. lookup gives
-// an interface's addresses.
+// hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them.
+// lookup gives an interface's addresses.
 func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []string, err error) {
 	seen := map[netip.Addr]bool{}
 	for _, r := range rules {
@@ -139,11 +140,29 @@ func expand(names []string, lookup func(string) ([]string, error)) (out []string
 	return out, nil
 }
 
+// remedy is what may have been meant by name, and which interfaces there are.
+func remedy(name string) string {
+	if host, port, err := net.SplitHostPort(name); err == nil && port != "" {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return fmt.Sprintf(": did you mean %s? The port %s belongs to the key of the block: ZONE:%s", host, port, port)
+		}
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return corefile.Choice(name, names)
+}
+
 // interfaceAddrs is the addresses of an interface; link-local ones of IPv6 with the interface as their zone.
 func interfaceAddrs(name string) (out []string, err error) {
 	iface, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("not a valid IP address or interface name: %q", name)
+		return nil, fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
 	}
 	addrs, err := iface.Addrs()
 	if err != nil {

@@ -9,8 +9,8 @@
 // are kept in two stores, each bounded in entries, and both in the octets that they use.
 // Any number of goroutines may serve with a Cache; readers take no lock.
 //
-// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go, and for whom in network.go. Those that
-// miss the same wait for one another in flight.go; a reload hands entries over in handover.go.
+// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go, and for whom in network.go. Those
+// that miss the same wait for one another in flight.go; a reload hands entries over in handover.go.
 package cache
 
 import (
@@ -104,6 +104,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		n.misses.Inc()
 		e, end := c.join(ctx, &adapter.Query, &k)
 		defer end()
+		plugin.Note(ctx, "miss")
 		if e == nil {
 			adapter.Free()
 			return c.miss(ctx, w, r, n)
@@ -114,6 +115,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		return write(w, r, &adapter.Reply)
 	}
 	left := e.remaining(now)
+	c.noteHit(ctx, e, left)
 	if left <= 0 && c.verify {
 		if rcode, err, done := c.serveVerified(ctx, w, r, e, n); done {
 			adapter.Free()
@@ -191,8 +193,8 @@ func (c *Cache) nowIn(q *wire.Query) time.Time {
 // WireSelf implements plugin.WireHandler.
 func (c *Cache) WireSelf() plugin.Handler { return c }
 
-// lookup is the entry for k that is of use at now, nil if there is none. For a query that names a network that is the one for the longest
-// prefix of it (RFC 7871 §7.3.1), else one that is for everybody.
+// lookup is the entry for k that is of use at now, nil if there is none. For a query that names a network that is the
+// one for the longest prefix of it (RFC 7871 §7.3.1), else one that is for everybody.
 func (c *Cache) lookup(k *question, now time.Time) *entry {
 	switch {
 	case k.odd:
@@ -224,8 +226,8 @@ func (e *entry) ifForAll() *entry {
 	return nil
 }
 
-// choose is the one of two entries that is to be given, nil if neither is. A denial goes before a positive answer, unless it is only
-// an error, or positive ones are preferred.
+// choose is the one of two entries that is to be given, nil if neither is. A denial goes before a positive answer,
+// unless it is only an error, or positive ones are preferred.
 func (c *Cache) choose(negative, positive *entry, now time.Time) *entry {
 	if c.preferPositive {
 		if good := positive.good(); c.usable(good, now) {

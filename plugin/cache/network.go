@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -31,7 +32,8 @@ func readNetwork(data []byte) (n network, scope uint8, ok bool) {
 	return n.cut(bits), data[3], true
 }
 
-// networkOf is the network that the options of a query name. It reports false if they name several, or none that can be told.
+// networkOf is the network that the options of a query name. It reports false if they name several, or none that can be
+// told.
 func networkOf(e *wire.EDNS) (n network, ok bool) {
 	if e.Set&(wire.HasECS|wire.HasOther) == 0 {
 		return n, true
@@ -63,6 +65,20 @@ func (n network) cut(bits uint8) network {
 	return n
 }
 
+// String is the network in CIDR notation, "" if there are no addresses.
+func (n network) String() string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], n.hi)
+	binary.BigEndian.PutUint64(b[8:], n.lo)
+	switch n.family {
+	case 1:
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte(b[:4])), int(n.bits)).String()
+	case 2:
+		return netip.PrefixFrom(netip.AddrFrom16(b), int(n.bits)).String()
+	}
+	return ""
+}
+
 // covers reports whether all addresses of o are addresses of n.
 func (n *network) covers(o *network) bool {
 	return n.family == o.family && n.bits <= o.bits && o.cut(n.bits) == *n
@@ -85,10 +101,11 @@ type ecsScope struct {
 	everyone bool    // it is for all clients, whether they name a network or not
 }
 
-// scopeOf decides whom the answer to a query from n is for (RFC 7871 §7.3), by the option that the reply has, if it has one.
-// It reports false if the answer is nothing for others.
+// scopeOf decides whom the answer to a query from n is for (RFC 7871 §7.3), by the option that the reply has, if it has
+// one. It reports false if the answer is nothing for others.
 //
-// An answer that says nothing of networks may have been made for one all the same: it is only for those who name the same.
+// An answer that says nothing of networks may have been made for one all the same: it is only for those who name the
+// same.
 func (n network) scopeOf(option []byte, present bool) (r ecsScope, ok bool) {
 	if !present {
 		return ecsScope{net: n, exact: n.asked}, true

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
@@ -107,12 +108,33 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 		if a.after > 0 {
 			pause(ctx, a.after)
 		}
+		before := time.Now()
 		ev = t.ask(ctx, r, a)
+		if plugin.TrailFrom(ctx) != nil {
+			t.noteAttempt(ctx, a, ev, time.Since(before))
+		}
 	}
 }
 
-// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the client's and ours
-// alone. A query that is signed cannot be changed.
+// noteAttempt tells who explains a query how an attempt went.
+func (t *blockingRun) noteAttempt(ctx context.Context, a action, ev event, took time.Duration) {
+	up := t.upstreams[a.to]
+	over := up.Protocol()
+	if a.stream && over == transport.DNS {
+		over = "tcp"
+	}
+	what := dns.RcodeToString[ev.rcode]
+	switch {
+	case ev.err != nil:
+		what = ev.err.Error()
+	case ev.tc:
+		what += ", truncated"
+	}
+	plugin.Note(ctx, "%s over %s: %s after %s", up.Addr(), over, what, took.Round(time.Microsecond))
+}
+
+// pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the
+// client's and ours alone. A query that is signed cannot be changed.
 func (t *blockingRun) pack(r *dns.Msg) error {
 	m := *r
 	m.Id = 0
@@ -161,8 +183,8 @@ func isTransfer(r *dns.Msg) bool {
 	return len(r.Question) == 1 && (r.Question[0].Qtype == dns.TypeAXFR || r.Question[0].Qtype == dns.TypeIXFR)
 }
 
-// notImplemented is the reply of an upstream that is not asked: the messages of a transfer over QUIC all come on one stream
-// (RFC 9250 §4.2), of which package proxy reads one.
+// notImplemented is the reply of an upstream that is not asked: the messages of a transfer over QUIC all come on one
+// stream (RFC 9250 §4.2), of which package proxy reads one.
 func (t *blockingRun) notImplemented(r *dns.Msg) event {
 	b, err := new(dns.Msg).SetRcode(r, dns.RcodeNotImplemented).PackBuffer(t.reply[:cap(t.reply)])
 	if err != nil {

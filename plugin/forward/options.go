@@ -112,7 +112,7 @@ func setTLS(s *settings, l *corefile.Line) (err error) {
 func setPolicy(s *settings, l *corefile.Line) error {
 	s.policy = l.Args[0]
 	if policy.Named(s.policy) == nil {
-		return fmt.Errorf("unknown policy '%s': must be one of %s", s.policy, strings.Join(policy.Names, ", "))
+		return fmt.Errorf("unknown policy '%s': must be one of %s%s", s.policy, strings.Join(policy.Names, ", "), corefile.Meant(s.policy, policy.Names))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func addRcodes(to *rcodes, names []string) error {
 	for _, name := range names {
 		rcode, ok := dns.StringToRcode[strings.ToUpper(name)]
 		if !ok || rcode >= 32 {
-			return fmt.Errorf("%s is not a valid rcode", name)
+			return fmt.Errorf("%s is not a valid rcode%s", name, corefile.RcodeChoice(name))
 		}
 		*to = to.with(rcode)
 	}

@@ -3,10 +3,13 @@ package forward
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
@@ -77,6 +80,9 @@ func parseTarget(arg string) (targets []target, err error) {
 	}
 	if err := supported(protocol, arg); err != nil {
 		return nil, err
+	}
+	if scheme, _, ok := strings.Cut(rest, "://"); ok && protocol == transport.DNS {
+		return nil, fmt.Errorf("unknown scheme %q in %q%s", scheme, arg, corefile.Choice(scheme, slices.Sorted(maps.Keys(defaultPorts))))
 	}
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil || port == "" {

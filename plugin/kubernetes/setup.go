@@ -146,7 +146,7 @@ func selector(what string, words []string) (string, error) {
 func setPods(s *settings, l *corefile.Line) error {
 	mode, ok := podModes[l.Args[0]]
 	if !ok {
-		return fmt.Errorf("wrong value for pods: %s,  must be one of: disabled, verified, insecure", l.Args[0])
+		return fmt.Errorf("wrong value for pods: %s,  must be one of: disabled, verified, insecure%s", l.Args[0], corefile.Meant(l.Args[0], []string{"disabled", "verified", "insecure"}))
 	}
 	s.pods = mode
 	return nil

@@ -65,7 +65,7 @@ func setPolicy(s *settings, l *corefile.Line) error {
 		s.policy.weights = &weightFile{path: corefile.Below(s.root, args[0]), every: defaultReload}
 		return nil
 	default:
-		return fmt.Errorf("unknown policy: %s (allowed: %s, %s)", name, roundRobin, weighted)
+		return fmt.Errorf("unknown policy: %s%s", name, corefile.Choice(name, []string{roundRobin, weighted}))
 	}
 }
 

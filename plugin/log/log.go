@@ -8,6 +8,7 @@ package log
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +58,17 @@ type readyRule struct {
 	scope  []byte // NameScope in wire form
 	format *replacer.Format
 	all    bool
+	part
 }
+
+// part is which of the queries that a rule is for are logged. The zero part is all.
+type part struct {
+	sample int           // one of so many, chosen by chance; 0 and 1 are all
+	slower time.Duration // such as took so long
+}
+
+// chosen reports whether a query is in the sample.
+func (p *part) chosen() bool { return p.sample <= 1 || rand.IntN(p.sample) == 0 }
 
 func (r *Rule) ready() readyRule {
 	return readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all()}
@@ -127,7 +138,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 	class := response.Classify(rec.typ)
 	label(ctx, rec.typ, class)
-	if rule.logs(class) {
+	if rule.logs(class) && time.Since(rec.Start) >= rule.slower && rule.chosen() {
 		e.write(ctx, rule)
 		if ctx.Value(plugin.ServerKey{}) == nil { // no server sees to it that lines are written
 			clog.Flush()
@@ -143,11 +154,14 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		return out
 	}
 	rule := l.ruleOf(q.Lower())
-	if rule == nil {
+	if rule == nil || !rule.chosen() {
 		return out
 	}
 	w.Cut(q) // so that it is known whether the reply gets TC
 	now := time.Now()
+	if now.Sub(q.Arrival) < rule.slower {
+		return out
+	}
 	if !rule.all && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), now.UTC()))) {
 		return out
 	}

@@ -2,6 +2,7 @@ package log
 
 import (
 	"strings"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -33,6 +34,7 @@ type settings struct {
 	names   []string
 	format  string
 	classes []response.Class
+	part
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -49,6 +51,8 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("class", "CLASSES...", "log replies of these classes only: all, success, denial, error", 1, -1, addClasses),
+		corefile.Int("sample", 1, 1<<30, "log one of N queries, chosen by chance", func(s *settings, n int) { s.sample = n }),
+		corefile.Duration("slower", 0, time.Hour, "log queries only that took so long", func(s *settings, d time.Duration) { s.slower = d }),
 	},
 })
 
@@ -56,7 +60,7 @@ func addClasses(s *settings, l *corefile.Line) error {
 	for _, word := range l.Args {
 		class, err := response.ClassFromString(word)
 		if err != nil {
-			return err
+			return l.Errf("%w%s", err, corefile.Choice(word, []string{"all", "success", "denial", "error"}))
 		}
 		s.classes = append(s.classes, class)
 	}
@@ -68,8 +72,8 @@ func expand(format string) string {
 	return strings.NewReplacer("{common}", CommonLogFormat, "{combined}", CombinedLogFormat).Replace(format)
 }
 
-// rules is the rules of all occurrences of the directive, in their order.
-func rules(c *caddy.Controller) (all []Rule, err error) {
+// rules is the rules of all occurrences of the directive, in their order, and which part of the queries each logs.
+func rules(c *caddy.Controller) (all []Rule, parts []part, err error) {
 	list, err := directive.ParseEach(c, settings{})
 	for _, s := range list {
 		class := map[response.Class]struct{}{}
@@ -81,17 +85,18 @@ func rules(c *caddy.Controller) (all []Rule, err error) {
 		}
 		for _, name := range s.names {
 			all = append(all, Rule{NameScope: dns.Fqdn(name), Format: s.format, Class: class})
+			parts = append(parts, s.part)
 		}
 	}
-	return all, err
+	return all, parts, err
 }
 
 func setup(c *caddy.Controller) error {
-	rules, err := rules(c)
+	rules, parts, err := rules(c)
 	if err != nil {
 		return err
 	}
-	l := Logger{Rules: rules, ready: ready(rules)}
+	l := Logger{Rules: rules, ready: ready(rules, parts)}
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		l.Next = next
 		return l
@@ -100,14 +105,14 @@ func setup(c *caddy.Controller) error {
 }
 
 // ready is rules made ready for use, nil if the scope of one of them is no name.
-func ready(rules []Rule) (all []readyRule) {
+func ready(rules []Rule, parts []part) (all []readyRule) {
 	for i := range rules {
 		name, err := wire.LowerName(rules[i].NameScope)
 		if err != nil {
 			return nil
 		}
 		r := rules[i].ready()
-		r.scope = name
+		r.scope, r.part = name, parts[i]
 		all = append(all, r)
 	}
 	return all

@@ -294,7 +294,7 @@ func TestSetup(t *testing.T) {
 		{"prometheus a b c", "", "Wrong argument count"},
 		{"prometheus {\nruntime_metrics x\n}", "", "Wrong argument count"},
 		{"prometheus {\nfoo\n}", "", "Testfile:2 - Error during parsing: unknown option: foo"},
-		{"prometheus\nprometheus", "", "plugin/prometheus: this plugin can only be used once per Server Block"},
+		{"prometheus\nprometheus", "", "plugin/prometheus: Testfile:2 - Error during parsing: this plugin can only be used once per Server Block: 'prometheus' stands at Testfile:1 already"},
 		{"prometheus {\ntls " + web + "\ntls " + web + "\n}", "", "Testfile:3 - Error during parsing: tls block already specified"},
 		{"prometheus {\ntls\n}", "", "Wrong argument count"},
 		{"prometheus {\ntls " + dir + "/none.yml\n}", "", "TLS config file does not exist: " + dir + "/none.yml"},

@@ -4,8 +4,8 @@
 //	                            ▲                                                              │
 //	                            └── stopped when the instance is shut down    the next instance has its own watcher
 //
-// A watcher belongs to one instance. What cannot be read or parsed leaves everything as it is, and a change that cannot be
-// taken over is not tried again before the next change. Start at watcher.tick.
+// A watcher belongs to one instance. What cannot be read or parsed leaves everything as it is, and a change that cannot
+// be taken over is not tried again before the next change. Start at watcher.tick.
 package reload
 
 import (
@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -106,6 +107,7 @@ var errEmpty = errors.New("there is no server block in it")
 // check is an error if a configuration cannot be taken over for a reason that can be seen without trying: so that a
 // slip of the pen disturbs nothing.
 func check(input caddy.Input) error {
-	_, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), caddy.ValidDirectives(input.ServerType()))
-	return err
+	names := caddy.ValidDirectives(input.ServerType())
+	_, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), names)
+	return corefile.Explain(err, input.Path(), input.Body(), names)
 }

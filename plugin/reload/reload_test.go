@@ -60,7 +60,7 @@ func TestTicks(t *testing.T) {
 		{"a second half file", ". {\nwhoami\n", false, false, false, "[WARNING] plugin/reload: Corefile parse failed: Corefile:", 0},
 		{"back again", first, false, false, false, "", 0},
 		{"gone again", "-", false, false, false, "[WARNING] plugin/reload: Corefile could not be read: no such file\n", 0},
-		{"unknown directive", broken, false, false, false, "[ERROR] plugin/reload: Corefile changed but reload failed: Corefile:2 - Error during parsing: Unknown directive 'no-such-plugin'\n", 1},
+		{"unknown directive", broken, false, false, false, "[ERROR] plugin/reload: Corefile changed but reload failed: Corefile:2 - Error during parsing: Unknown directive 'no-such-plugin' ('coredns -plugins' lists those of this program)\n", 1},
 		{"the same broken one", broken, false, false, false, "", 1},
 		{"refused", second, true, true, false, "[ERROR] plugin/reload: Corefile changed but reload failed: port is taken\n", 2},
 		{"refused before", second, false, false, false, "", 2},

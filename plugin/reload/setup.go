@@ -87,8 +87,8 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
-// up.
+// registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance
+// is set up.
 func registerHook() {
 	defer func() { _ = recover() }() // it was registered
 	caddy.RegisterEventHook(pluginName, onEvent)
@@ -118,8 +118,11 @@ func (p *plan) begin(i *caddy.Instance) error {
 	logger.Infof("Running configuration SHA512 = %s", now)
 	showVersion(now)
 	w := &watcher{
-		load:    func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
-		restart: func(input caddy.Input) error { _, err := i.Restart(input); return err },
+		load: func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
+		restart: func(input caddy.Input) error {
+			_, err := i.Restart(input)
+			return corefile.Explain(err, input.Path(), input.Body(), caddy.ValidDirectives(input.ServerType()))
+		},
 		running: now, tried: now,
 		quit: make(chan struct{}),
 	}

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 )
 
 // Rule is one rewrite rule.
 type Rule interface {
-	// Rewrite changes state.Req if the rule is for it, and reports whether it did. The message belongs to the rules; its
-	// records and OPT record do not, and are replaced rather than changed. What is to be done with the reply is
+	// Rewrite changes state.Req if the rule is for it, and reports whether it did. The message belongs to the rules;
+	// its records and OPT record do not, and are replaced rather than changed. What is to be done with the reply is
 	// returned, in the order in which it came to be: it is undone from the end.
 	Rewrite(ctx context.Context, state request.Request) (ResponseRules, Result)
 	// Mode tells what happens after the rule did something: Stop or Continue.
@@ -68,6 +69,30 @@ const (
 	illegal // the name has become one that cannot be; it is p.next
 )
 
+// fields is what rules may be about.
+var fields = []string{"name", "type", "class", "edns0", "ttl", "rcode", "cname"}
+
+// usages is how the rules about each of fields are written.
+var usages = map[string]string{
+	"name":  "rewrite [continue|stop] name [exact|prefix|suffix|substring|regex] FROM TO [answer auto | answer name FROM TO | answer value FROM TO]",
+	"type":  "rewrite [continue|stop] type FROM TO",
+	"class": "rewrite [continue|stop] class FROM TO",
+	"edns0": "rewrite [continue|stop] edns0 local|nsid|subnet set|replace|append|unset [CODE DATA | BITS4 BITS6] [revert]",
+	"ttl":   "rewrite [continue|stop] ttl [exact|prefix|suffix|substring|regex] NAME SECONDS|MIN-MAX",
+	"rcode": "rewrite [continue|stop] rcode [exact|prefix|suffix|substring|regex] NAME FROM TO",
+	"cname": "rewrite [continue|stop] cname [exact|prefix|suffix|substring|regex] FROM TO",
+}
+
+// usage is how the rule that args begin is written.
+func usage(args []string) string {
+	for _, word := range args {
+		if u, ok := usages[strings.ToLower(word)]; ok {
+			return u
+		}
+	}
+	return "rewrite [continue|stop] FIELD ARGS..., with one of the fields " + strings.Join(fields, ", ")
+}
+
 // newRule reads a rule as it stands in the Corefile.
 func newRule(args []string) (Rule, error) {
 	if len(args) == 0 {
@@ -99,7 +124,7 @@ func newRule(args []string) (Rule, error) {
 	case "cname":
 		return newCNAMERule(mode, args)
 	}
-	return nil, fmt.Errorf("invalid rule type %q", field)
+	return nil, fmt.Errorf("invalid rule type %q%s", field, corefile.Choice(strings.ToLower(field), fields))
 }
 
 // mode is the Mode of a rule.

@@ -1,6 +1,9 @@
 package rewrite
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
@@ -29,7 +32,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		return !s.alone, nil
 	},
 	Check: func(s *settings) (err error) {
-		s.rule, err = newRule(s.args)
+		if s.rule, err = newRule(s.args); err != nil && !strings.Contains(err.Error(), "allowed:") {
+			err = fmt.Errorf("%w (given: rewrite %s; usage: %s)", err, strings.Join(s.args, " "), usage(s.args))
+		}
 		return err
 	},
 })

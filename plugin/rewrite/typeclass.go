@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -83,7 +84,11 @@ func twoCodes(field string, known map[string]uint16, args []string) (codes [2]ui
 	for i, word := range args {
 		code, ok := known[strings.ToUpper(word)]
 		if !ok {
-			return codes, fmt.Errorf("invalid %s %q", field, word)
+			choice := corefile.TypeChoice
+			if field == "class" {
+				choice = corefile.ClassChoice
+			}
+			return codes, fmt.Errorf("invalid %s %q%s", field, word, choice(word))
 		}
 		codes[i] = code
 	}

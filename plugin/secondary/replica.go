@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
@@ -32,6 +33,7 @@ type replica struct {
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from
 	plan  fetch.Plan  // belongs to run
+	times times       // as plan has it
 }
 
 // source is where zones come from, as one directive tells.
@@ -91,6 +93,7 @@ func (r *replica) run(ctx context.Context) {
 			r.look(ctx, from)
 			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
 		}
+		r.times.set(next, r.plan.Expires())
 		timer.Reset(r.expire(time.Now(), next))
 	}
 }
@@ -107,8 +110,8 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us, "" if
-// it is simply time.
+// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us,
+// "" if it is simply time.
 func (r *replica) look(ctx context.Context, from string) {
 	if r.zone.Current() == nil {
 		r.first(ctx)
@@ -160,8 +163,8 @@ func (r *replica) failed(primary string, err error) {
 	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
 }
 
-// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of those with a newer
-// version gave it.
+// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
+// those with a newer version gave it.
 func (r *replica) refresh(ctx context.Context, from string) error {
 	err := errors.New("there is no primary")
 	for _, primary := range r.source.primaries {
@@ -235,6 +238,7 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) err
 	if err := r.serve(v, time.Now()); err != nil {
 		return err
 	}
+	r.rooms.got.Add(status.Transfer{Zone: r.name(), Direction: "in", Peer: primary, Serial: v.Serial()})
 	plog.Infof("Transferred: %s from %s", r.name(), primary)
 	r.keep(true)
 	return nil

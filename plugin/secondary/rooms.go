@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/status"
 )
 
 const (
@@ -12,9 +14,11 @@ const (
 	silence      = 10 * time.Second // how long a primary that did not answer is left alone
 )
 
-// rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones do not
-// wait for the same one, each for itself.
+// rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones
+// do not wait for the same one, each for itself.
 type rooms struct {
+	got status.TransferLog // what came from primaries of late
+
 	transfers, checks chan struct{}
 
 	mu    sync.Mutex

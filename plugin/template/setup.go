@@ -51,10 +51,10 @@ func setQuestion(s *settings, l *corefile.Line) error {
 	s.upstream = upstream.New()
 	var ok bool
 	if s.class, ok = dns.StringToClass[l.Args[0]]; !ok {
-		return fmt.Errorf("invalid query class %s", l.Args[0])
+		return fmt.Errorf("invalid query class %s%s", l.Args[0], corefile.ClassChoice(l.Args[0]))
 	}
 	if s.qtype, ok = dns.StringToType[l.Args[1]]; !ok {
-		return fmt.Errorf("invalid RR class %s", l.Args[1])
+		return fmt.Errorf("invalid RR class %s%s", l.Args[1], corefile.TypeChoice(l.Args[1]))
 	}
 	s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[2:], s.keys)
 	return nil
@@ -102,7 +102,7 @@ func addRecords(section int) func(*settings, *corefile.Line) error {
 func setRcode(s *settings, l *corefile.Line) (err error) {
 	code, ok := dns.StringToRcode[l.Args[0]]
 	if !ok {
-		return fmt.Errorf("unknown rcode %s", l.Args[0])
+		return fmt.Errorf("unknown rcode %s%s", l.Args[0], corefile.RcodeChoice(l.Args[0]))
 	}
 	s.rcode = code
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -27,6 +28,7 @@ type out struct {
 	client string  // its address
 	serial *uint32 // that it has, nil if it wants the whole zone
 	udp    bool
+	done   *status.TransferLog // where it is noted at its end
 }
 
 // current reports whether the client has what we have, or newer (RFC 1995 §2); or has to be told our SOA record
@@ -67,7 +69,8 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 	return nil
 }
 
-// write sends one message: as it lies there, unless a plugin above has to see a message, or it is signed, as nobody above signs.
+// write sends one message: as it lies there, unless a plugin above has to see a message, or it is signed, as nobody
+// above signs.
 func (o *out) write(reply *wire.Reply) error {
 	if taken, err := plugin.TakeReply(o.w, reply, o.r); taken {
 		return err
@@ -137,6 +140,9 @@ func (o *out) log(records int, serial uint32, current bool) {
 	if current {
 		tlog.Infof("Outgoing noop, incremental transfer for up to date zone %q to %s for %d SOA serial", o.name, o.client, serial)
 		return
+	}
+	if o.done != nil {
+		o.done.Add(status.Transfer{Zone: o.name, Direction: "out", Peer: o.client, Serial: serial, Records: records})
 	}
 	tlog.Infof("Outgoing transfer of %d records of zone %q to %s for %d SOA serial", records, o.name, o.client, serial)
 }

@@ -1,5 +1,5 @@
-// Package transfer sends zones to secondaries, whole (AXFR, RFC 5936) or what changed (IXFR, RFC 1995), and tells them of
-// changes (NOTIFY, RFC 1996).
+// Package transfer sends zones to secondaries, whole (AXFR, RFC 5936) or what changed (IXFR, RFC 1995), and tells them
+// of changes (NOTIFY, RFC 1996).
 //
 //	AXFR, IXFR ──ServeDNS──▶ stanza: may this client? ──▶ Source: a version of the zone ──▶ messages, packed from it
 //	                                                 └──▶ Transferer: a channel of records ──▶ messages
@@ -7,8 +7,8 @@
 //	   │        (a reload hands it over)
 //	   └──────▶ notifier ──▶ NOTIFY to the secondaries of the zone's stanza
 //
-// Other plugins of the server block have the zones; they are found when the server starts, by the methods that they have.
-// The plugin knows which clients may have which zone, and what changed; not how a zone came to be.
+// Other plugins of the server block have the zones; they are found when the server starts, by the methods that they
+// have. The plugin knows which clients may have which zone, and what changed; not how a zone came to be.
 //
 // Any number of goroutines may call the methods of a Transfer. Start at Transfer.ServeDNS.
 package transfer
@@ -22,6 +22,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -38,6 +39,7 @@ type (
 		Transferers []Transferer
 		Next        plugin.Handler
 
+		sent    status.TransferLog
 		block   string // the keys of the server block
 		stanzas []*stanza
 		secrets map[string]string // of TSIG keys, by name, in base64
@@ -52,15 +54,16 @@ type (
 
 	// Transferer is a plugin that has zones to transfer.
 	Transferer interface {
-		// Transfer gives the records of a zone, fully qualified and in lower case: the SOA record first, all others, the
-		// SOA record last, in batches of any size; the channel is closed at the end. serial is what the client has, 0 if it
-		// wants the whole zone. If that is the zone's serial or newer, the channel gives the SOA record alone. It is
-		// ErrNotAuthoritative for any name but that of a zone that the plugin has. The channel is always read to its end.
+		// Transfer gives the records of a zone, fully qualified and in lower case: the SOA record first, all others,
+		// the SOA record last, in batches of any size; the channel is closed at the end. serial is what the client has,
+		// 0 if it wants the whole zone. If that is the zone's serial or newer, the channel gives the SOA record alone.
+		// It is ErrNotAuthoritative for any name but that of a zone that the plugin has. The channel is always read to
+		// its end.
 		Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
 	}
 
-	// Source is a Transferer whose zones are package zone's. Its transfers are packed from them without a dns.RR for each
-	// record, and are incremental if the plugin tells of changes with Changed.
+	// Source is a Transferer whose zones are package zone's. Its transfers are packed from them without a dns.RR for
+	// each record, and are incremental if the plugin tells of changes with Changed.
 	Source interface {
 		Transferer
 		// Version is the version of a zone to send. It is ErrNotAuthoritative as for Transfer, another error if there
@@ -74,6 +77,9 @@ var ErrNotAuthoritative = errors.New("not authoritative for zone")
 
 // Name implements plugin.Handler.
 func (t *Transfer) Name() string { return "transfer" }
+
+// TransferStatus implements status.Transfers.
+func (t *Transfer) TransferStatus() []status.Transfer { return t.sent.List() }
 
 // ServeWire implements plugin.WireHandler: transfers never come in the wire lane.
 func (t *Transfer) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
@@ -107,11 +113,12 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		return dns.RcodeServerFailure, err
 	}
 	for _, from := range t.Transferers {
-		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp}, from)
+		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, done: &t.sent}, from)
 		if errors.Is(err, ErrNotAuthoritative) {
 			continue
 		}
 		if err != nil {
+			t.sent.Add(status.Transfer{Zone: name, Direction: "out", Peer: state.IP(), Error: err.Error()})
 			return dns.RcodeServerFailure, plugin.Error(t.Name(), err)
 		}
 		return dns.RcodeSuccess, nil

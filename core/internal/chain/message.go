@@ -66,7 +66,14 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 	// NextOrFailure notes the plugins behind this one.
 	q.path.Enter(b.head.Name())
-	rc, err := b.head.ServeDNS(chainCtx, cw, r)
+	var rc int
+	var err error
+	if q.path.Trail = plugin.TrailFrom(ctx); q.path.Trail == nil {
+		rc, err = b.head.ServeDNS(chainCtx, cw, r)
+	} else {
+		q.path.Trail.Lead(b.Zone, *b.View)
+		rc, err = q.path.Trail.Serve(chainCtx, b.head, cw, r)
+	}
 	if !plugin.ClientWrite(rc) {
 		c.answer(cw, r, rc, err)
 	}

@@ -2,6 +2,8 @@ package corefile
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/coredns/caddy"
 )
@@ -20,8 +22,29 @@ func (a *Args[T]) read(s *T, l *Line) error {
 	if a.Set == nil {
 		return nil
 	}
-	return position(l.c, a.Set(s, l))
+	return position(l.c, l.withUsage(a.Set(s, l)))
 }
+
+// withUsage adds how the line is written to an error about it that does not tell what is allowed.
+func (l *Line) withUsage(err error) error {
+	if err == nil || l.syntax == "" || hasPlace(err) {
+		return err
+	}
+	text := err.Error()
+	for _, told := range []string{"allowed", "usage:", "must ", "did you mean", "expect", "supports only", "needs"} {
+		if strings.Contains(text, told) {
+			return err
+		}
+	}
+	meant := ""
+	if m := noUnit.FindStringSubmatch(text); m != nil {
+		meant = fmt.Sprintf(": did you mean '%ss'?", m[1])
+	}
+	return fmt.Errorf("%w%s (usage: %s)", err, meant, join(l.name, l.syntax))
+}
+
+// noUnit is what Go says of a length of time without a unit.
+var noUnit = regexp.MustCompile(`missing unit in duration "(\d+)"`)
 
 // Line is the words behind a directive's or an option's name.
 type Line struct {

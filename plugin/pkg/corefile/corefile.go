@@ -77,9 +77,16 @@ func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) ([]T, error) {
 
 // each reads all occurrences in the server block, each into what next returns.
 func (d *Directive[T]) each(c *caddy.Controller, next func() *T) error {
+	first := ""
 	for n := 0; c.Next(); n++ {
-		if d.Once && n > 0 {
-			return d.wrap(ErrOnce)
+		at := placeOf(c.File(), c.Line())
+		switch {
+		case n > 0 && c.Val() == "{":
+			return d.wrap(c.Errf("the block of '%s' begins on the line after it: '{' stands on the line of '%s', at %s", d.Name, d.Name, first))
+		case d.Once && n > 0:
+			return d.wrap(&positioned{at + " - Error during parsing: ", fmt.Errorf("%w: '%s' stands at %s already", ErrOnce, d.Name, first)})
+		case n == 0:
+			first = at
 		}
 		if err := d.one(c, next()); err != nil {
 			return d.wrap(err)
@@ -189,8 +196,7 @@ func position(c *caddy.Controller, err error) error {
 	if err == nil {
 		return nil
 	}
-	var p *positioned
-	if errors.As(err, &p) || strings.Contains(err.Error(), " - Error during parsing: ") || strings.Contains(err.Error(), " - Syntax error: ") {
+	if hasPlace(err) {
 		return err
 	}
 	return &positioned{placeOf(c.File(), c.Line()) + " - Error during parsing: ", err}

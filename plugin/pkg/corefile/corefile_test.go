@@ -98,7 +98,7 @@ func TestErrors(t *testing.T) {
 		{"sample {\nline a bad\n}", fmt.Sprintf(at, 2) + "bad word"},
 		{"sample {\nkeepttl\ncapacity 60\n}", fmt.Sprintf(at, 4) + "keepttl needs a small capacity"},
 		{"sample {\nkeepttl {\n}\n}", fmt.Sprintf(at, 2) + "unknown property '{'"},
-		{"sample\nsample", "plugin/sample: this plugin can only be used once per Server Block"},
+		{"sample\nsample", fmt.Sprintf(at, 2) + "this plugin can only be used once per Server Block: 'sample' stands at Testfile:1 already"},
 	} {
 		_, err := parse(tc.input)
 		if err == nil {

@@ -2,7 +2,6 @@ package corefile
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,11 +20,17 @@ func CheckImports(filename string, body []byte) error {
 	if err != nil {
 		return nil
 	}
-	return (&importer{checked: map[string]bool{}}).file(abs, body)
+	return (&importer{root: abs, named: filename, checked: map[string]bool{}}).file(abs, body)
 }
+
+// The parser follows imports with a limit of their number only: a file that imports itself has it read for minutes. So
+// cycles are looked for before it begins, with the lines that are to blame.
 
 // importer walks files depth first.
 type importer struct {
+	root    string          // the file that is checked
+	named   string          // as it was named
+	by      Word            // the import that is followed
 	stack   []string        // the files that are being read, each imported by the one before
 	checked map[string]bool // files that lead to no cycle
 }
@@ -35,10 +40,11 @@ func (i *importer) file(name string, body []byte) error {
 		return nil
 	}
 	if at := slices.Index(i.stack, name); at >= 0 {
-		return fmt.Errorf("%s: import cycle: %s", name, strings.Join(append(i.stack[at:], name), " imports "))
+		return ErrorAt(i.by, "import cycle: %s: take out one of these imports", strings.Join(append(i.stack[at:], name), " imports "))
 	}
 	i.stack = append(i.stack, name)
-	for _, pattern := range imports(name, body) {
+	for _, by := range imports(name, body) {
+		pattern := by.Text
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(filepath.Dir(name), pattern)
 		}
@@ -47,6 +53,9 @@ func (i *importer) file(name string, body []byte) error {
 			text, err := os.ReadFile(f)
 			if err != nil {
 				continue
+			}
+			if i.by = by; i.named != "" && by.File == i.root {
+				i.by.File = i.named
 			}
 			if err := i.file(f, text); err != nil {
 				return err
@@ -59,7 +68,7 @@ func (i *importer) file(name string, body []byte) error {
 }
 
 // imports returns the arguments of the import lines in body that may be files.
-func imports(name string, body []byte) (patterns []string) {
+func imports(name string, body []byte) (patterns []Word) {
 	d := caddyfile.NewDispenser(name, bytes.NewReader(body))
 	var snippets []string
 	depth, inSnippet := 0, false
@@ -79,7 +88,7 @@ func imports(name string, body []byte) (patterns []string) {
 		case first && v == "import" && !inSnippet && d.NextArg():
 			line = d.Line()
 			if arg := expandEnv(d.Val()); !slices.Contains(snippets, arg) {
-				patterns = append(patterns, arg)
+				patterns = append(patterns, Word{Text: arg, Raw: d.Val(), File: name, Line: d.Line()})
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func Enum[T any](name string, words []string, help string, set func(*T, string))
 	return Row(name, strings.Join(words, "|"), help, 1, 1, func(s *T, l *Line) error {
 		word := strings.ToLower(l.Args[0])
 		if !slices.Contains(words, word) {
-			return l.Errf("%s '%s' is not supported: must be one of %s", name, l.Args[0], strings.Join(words, ", "))
+			return l.Errf("%s '%s' is not supported: must be one of %s%s", name, l.Args[0], strings.Join(words, ", "), Meant(word, words))
 		}
 		set(s, word)
 		return nil
@@ -83,7 +83,7 @@ func Fallthrough[T any](set func(*T, []string)) Option[T] {
 func ParseInt(what, text string, min, max int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+		return 0, fmt.Errorf("%s: %w: must be a whole number between %d and %d", what, err, min, max)
 	}
 	if n < min || n > max {
 		return 0, fmt.Errorf("%s must be between %d and %d: %d", what, min, max, n)
@@ -95,7 +95,7 @@ func ParseInt(what, text string, min, max int) (int, error) {
 func ParseDuration(what, text string, min, max time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+		return 0, fmt.Errorf("%s: %w: must be a duration such as 10s, 5m or 1h30m", what, err)
 	}
 	if d < min || d > max {
 		return 0, fmt.Errorf("%s must be between %s and %s: %s", what, min, max, d)

@@ -1,7 +1,9 @@
 package corefile
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/coredns/caddy"
@@ -26,8 +28,50 @@ func Placed(setup caddy.SetupFunc) caddy.SetupFunc {
 		begin.Next()
 		defer place.Store(nil)
 		SetPlace(placeOf(begin.File(), begin.Line()))
-		return setup(c)
+		return atPlace(setup(c))
 	}
+}
+
+// atPlace adds the place that is known to an error of setup that tells of none, behind the name of the plugin.
+func atPlace(err error) error {
+	at := Place()
+	if err == nil || at == "" || hasPlace(err) {
+		return err
+	}
+	return &placedError{at, err}
+}
+
+// placedError is an error with its place between the plugin's name and the text.
+type placedError struct {
+	at  string
+	err error
+}
+
+func (p *placedError) Error() string {
+	text, before := p.err.Error(), ""
+	if strings.HasPrefix(text, "plugin/") {
+		if name, rest, ok := strings.Cut(text, ": "); ok {
+			before, text = name+": ", rest
+		}
+	}
+	return before + p.at + " - Error during parsing: " + text
+}
+
+func (p *placedError) Unwrap() error { return p.err }
+
+// hasPlace reports whether an error tells its place.
+func hasPlace(err error) bool {
+	var p *positioned
+	text := err.Error()
+	return errors.As(err, &p) || strings.Contains(text, " - Error during parsing: ") || strings.Contains(text, " - Syntax error: ")
+}
+
+// ErrorAt is an error about a word that stands at w, as the parser words its own.
+func ErrorAt(w Word, format string, args ...any) error {
+	if w.Line == 0 {
+		return fmt.Errorf(format, args...)
+	}
+	return &positioned{w.Place() + " - Error during parsing: ", fmt.Errorf(format, args...)}
 }
 
 // Place is the line's place.

@@ -24,7 +24,8 @@ import (
 
 // Spec is what a plugin wants to serve.
 type Spec struct {
-	// Addr is where to listen, HOST:PORT. Port 0 is any port; leases with it share a server only within an instance.
+	// Addr is where to listen, HOST:PORT, or unix://PATH for a socket that only the user of the process can use. Port 0
+	// is any port; leases with it share a server only within an instance.
 	Addr string
 	// Handlers serve the plugin's paths, by the patterns of http.ServeMux. Of leases of one instance with the same
 	// pattern the first one's serves.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/reuseport"
 
 	"github.com/prometheus/exporter-toolkit/web"
 )
@@ -44,7 +43,7 @@ func newServer(addr, webConfig string) (*server, error) {
 	if err := web.Validate(webConfig); err != nil {
 		return nil, err
 	}
-	ln, err := reuseport.Listen("tcp", addr)
+	ln, err := listen(addr)
 	if err != nil {
 		return nil, err
 	}

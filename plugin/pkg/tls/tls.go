@@ -6,10 +6,12 @@
 package tls
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -43,7 +45,7 @@ func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
 func NewTLSConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(certPath, keyPath)
 	if err != nil {
-		return nil, fmt.Errorf("could not load TLS cert: %w", err)
+		return nil, fmt.Errorf("could not load TLS cert: %w%s", err, whichFile(certPath, keyPath, err))
 	}
 	config, err := NewTLSClientConfig(caPath)
 	if err != nil {
@@ -51,6 +53,26 @@ func NewTLSConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
 	}
 	config.Certificates = []tls.Certificate{cert}
 	return config, nil
+}
+
+// whichFile tells which of two files is to blame for err, and what it should hold; err names a file that cannot be
+// read.
+func whichFile(certPath, keyPath string, err error) string {
+	if errors.As(err, new(*fs.PathError)) {
+		return ""
+	}
+	cert, _ := os.ReadFile(certPath)
+	key, _ := os.ReadFile(keyPath)
+	hasCert, hasKey := bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")), bytes.Contains(key, []byte("PRIVATE KEY-----"))
+	switch {
+	case !hasCert && !hasKey && bytes.Contains(key, []byte("-----BEGIN CERTIFICATE-----")):
+		return fmt.Sprintf(": the certificate's file stands before the key's: did you mean '%s %s'?", keyPath, certPath)
+	case !hasCert:
+		return fmt.Sprintf(": %s has no certificate in PEM form", certPath)
+	case !hasKey:
+		return fmt.Sprintf(": %s has no private key in PEM form", keyPath)
+	}
+	return fmt.Sprintf(": the certificate in %s and the key in %s: are they of one pair?", certPath, keyPath)
 }
 
 // NewTLSClientConfig returns a configuration for a client without a certificate that trusts the CAs in the file
@@ -74,7 +96,7 @@ func loadRoots(caPath string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("could not read root certs")
+		return nil, fmt.Errorf("could not read root certs: %s has no certificate in PEM form", caPath)
 	}
 	return roots, nil
 }

@@ -4,12 +4,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Live is a zone that is replaced by newer versions while it is read. Its zero value has no version yet. Any number of
 // goroutines may call Load; one at a time calls Replace.
 type Live struct {
 	current atomic.Pointer[Zone]
+	since   atomic.Int64 // when current came, in Unix nanoseconds; 0 if none has come
 
 	mu       sync.Mutex
 	watchers []*watcher // replaced whole, never changed
@@ -20,10 +22,19 @@ type watcher struct{ told func(old, now *Zone) }
 // Load is the version to answer from now, nil if there is none. A query is answered from one version: load once.
 func (l *Live) Load() *Zone { return l.current.Load() }
 
+// Since is when the version came that is answered from now, the zero Time if none has come.
+func (l *Live) Since() time.Time {
+	if n := l.since.Load(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
+}
+
 // Replace makes now the version that is answered from, and tells all who asked for it with OnReplace, in the order
 // in which they asked, on this goroutine and after queries see it. nil takes the zone away.
 func (l *Live) Replace(now *Zone) {
 	old := l.current.Swap(now)
+	l.since.Store(time.Now().UnixNano())
 	l.mu.Lock()
 	watchers := l.watchers
 	l.mu.Unlock()

@@ -1,0 +1,58 @@
+package dnsserver
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/caddy/caddyfile"
+)
+
+// besides is the directives that listen, or tell others, beside answering: what is set up for one question does without
+// them.
+var besides = []string{"health", "ready", "prometheus", "pprof", "control", "reload", "dnstap", "trace"}
+
+// without takes directives out of blocks.
+func without(blocks []caddyfile.ServerBlock, directives []string) {
+	for i := range blocks {
+		for _, d := range directives {
+			delete(blocks[i].Tokens, d)
+		}
+	}
+}
+
+// Once sets a configuration up as far as its servers can be asked by Explain, or by their ServeDNS: plugins start, but
+// nothing is listened on, and no endpoints for health, metrics and the like are opened. end ends the plugins. A plugin
+// that does not start is told of in the log, and goes without.
+func Once(input caddy.Input) (servers []*Server, end func(), err error) {
+	capture.one.Lock()
+	defer capture.one.Unlock()
+	setCapture(true)
+	defer setCapture(false)
+	capture.mu.Lock()
+	capture.once = true
+	capture.mu.Unlock()
+	if err := caddy.ValidateAndExecuteDirectives(input, nil, true); err != nil {
+		return nil, nil, err
+	}
+	capture.mu.Lock()
+	d := capture.last
+	capture.mu.Unlock()
+	starts := d.instance.OnStartup
+	ends := d.instance.OnShutdown
+	if _, err := d.MakeServers(); err != nil {
+		return nil, nil, err
+	}
+	for _, start := range append(d.instance.OnFirstStartup, starts...) {
+		if err := start(); err != nil {
+			log.Warningf("Starting for one question: %v", err)
+		}
+	}
+	end = func() {
+		for _, stop := range ends {
+			if err := stop(); err != nil {
+				log.Warningf("Ending: %v", err)
+			}
+		}
+	}
+	return d.servers, end, nil
+}

@@ -1,0 +1,237 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// api answers what comes over the socket. Each reply is a JSON object; one with a status of 400 and more has the member
+// error.
+type api struct {
+	state      *state
+	socket     string
+	controller *caddy.Controller
+
+	begun sync.Once
+	since time.Time
+}
+
+// route is one thing that can be asked, or done.
+type route struct {
+	method, path, help string
+	serve              func(a *api, r *http.Request) (any, error)
+}
+
+// routes is all of them, as GET / lists them; tail, which goes on, is beside.
+var routes []route
+
+func init() {
+	routes = []route{
+		{"GET", "/v1/status", "version, process, listeners", (*api).status},
+		{"GET", "/v1/cache", "what the caches hold: totals, or with name=NAME or zone=ZONE the answers; type=TYPE, limit=N", (*api).cache},
+		{"POST", "/v1/cache/flush", "forget answers: name=NAME, zone=ZONE or all=true; type=TYPE", (*api).flush},
+		{"GET", "/v1/zones", "zones with their serials, ages, and when they are looked at next; name=ZONE", (*api).zones},
+		{"GET", "/v1/transfers", "the last zone transfers, out and in", (*api).transfers},
+		{"GET", "/v1/upstreams", "upstreams with health, latency and errors", (*api).upstreams},
+		{"GET", "/v1/connections", "connections, queries in flight, and what was refused by a limit", (*api).connections},
+		{"GET", "/v1/limits", "limits of the listeners and of the process", (*api).limits},
+		{"GET", "/v1/top", "what came most often: what=names|nxdomain|clients|types|rcodes, n=N", (*api).top},
+		{"POST", "/v1/top/reset", "count anew", (*api).resetTop},
+		{"GET", "/v1/certificates", "certificates of the listeners with their ends", (*api).certificates},
+		{"GET", "/v1/log", "the log level", (*api).logLevel},
+		{"POST", "/v1/log", "set the log level: level=debug|info", (*api).setLogLevel},
+		{"GET", "/v1/explain", "ask a question and tell its way: name=NAME, type=TYPE, client=ADDRESS, transport=TRANSPORT, do=true", (*api).explain},
+		{"POST", "/v1/reload", "read the Corefile again, and wait until it is served, or refused", (*api).reload},
+		{"POST", "/v1/drain", "answer what has come, and end the process", (*api).drain},
+	}
+}
+
+// handler serves all routes.
+func (a *api) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, req *http.Request) {
+			v, err := r.serve(a, req)
+			reply(w, v, err)
+		})
+	}
+	mux.HandleFunc("GET /v1/tail", a.tail)
+	mux.HandleFunc("GET /{$}", a.index)
+	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		reply(w, nil, &refusal{http.StatusNotFound, fmt.Sprintf("there is no %s %s: GET / lists what there is", req.Method, req.URL.Path)})
+	})
+	a.begun.Do(func() { a.since = time.Now() })
+	return mux
+}
+
+// refusal is an error of who asks, with its HTTP status.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refusef(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// reply writes v, or the error.
+func reply(w http.ResponseWriter, v any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status = http.StatusInternalServerError
+		var r *refusal
+		if errors.As(err, &r) {
+			status = r.status
+		}
+		v = map[string]string{"error": err.Error()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // who does not read it has gone
+}
+
+// index lists what there is.
+func (a *api) index(w http.ResponseWriter, _ *http.Request) {
+	type item struct {
+		Method string `json:"method"`
+		Path   string `json:"path"`
+		Help   string `json:"help"`
+	}
+	all := []item{}
+	for _, r := range routes {
+		all = append(all, item{r.method, r.path, r.help})
+	}
+	all = append(all, item{"GET", "/v1/tail", "queries as they are answered, a line each: name, type, rcode, client, slower=DURATION, failed=true, n=N"})
+	reply(w, map[string]any{"routes": all}, nil)
+}
+
+func (a *api) status(*http.Request) (any, error) {
+	type listener struct {
+		Address string   `json:"address"`
+		Zones   []string `json:"zones"`
+	}
+	listeners := []listener{}
+	for _, s := range dnsserver.Servers(a.controller) {
+		l := listener{Address: s.Addr}
+		for _, c := range dnsserver.Configs(a.controller) {
+			if s.Serves(c) {
+				l.Zones = append(l.Zones, c.Zone)
+			}
+		}
+		listeners = append(listeners, l)
+	}
+	return map[string]any{
+		"name": caddy.AppName, "version": caddy.AppVersion, "go": runtime.Version(), "pid": os.Getpid(),
+		"configuredSince": a.since, "corefile": dnsserver.Instance(a.controller).Caddyfile().Path(), "listeners": listeners,
+	}, nil
+}
+
+// handlers is the plugins of all blocks, each once, in file order.
+func (a *api) handlers() (all []plugin.Handler) {
+	seen := map[any]bool{}
+	for _, c := range dnsserver.Configs(a.controller) {
+		if c != c.Block() {
+			continue // the other keys have the same
+		}
+		for _, h := range c.Chain() {
+			var key any = h
+			if !comparable(h) {
+				all = append(all, h)
+				continue
+			}
+			if !seen[key] {
+				seen[key] = true
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// comparable reports whether a handler can be a key: values with slices and maps in them cannot.
+func comparable(h plugin.Handler) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	return h == h
+}
+
+// typeOf reads a type of records; "" is 0, any.
+func typeOf(text string) (uint16, error) {
+	if text == "" {
+		return 0, nil
+	}
+	upper := strings.ToUpper(text)
+	if t, ok := dns.StringToType[upper]; ok {
+		return t, nil
+	}
+	if rest, ok := strings.CutPrefix(upper, "TYPE"); ok { // RFC 3597 §5
+		if n, err := strconv.ParseUint(rest, 10, 16); err == nil {
+			return uint16(n), nil
+		}
+	}
+	return 0, refusef("unknown type %q", text)
+}
+
+// number reads a parameter that is a number from 1 to most; def is that of a request without it.
+func number(r *http.Request, name string, def, most int) (int, error) {
+	text := r.FormValue(name)
+	if text == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, refusef("%s must be a number from 1 to %d: %q", name, most, text)
+	}
+	return n, nil
+}
+
+// oneOf reads a parameter that is one of words; the first is that of a request without it.
+func oneOf(r *http.Request, name string, words ...string) (string, error) {
+	text := r.FormValue(name)
+	if text == "" {
+		return words[0], nil
+	}
+	if !slices.Contains(words, text) {
+		return "", refusef("%s must be one of %s: %q", name, strings.Join(words, ", "), text)
+	}
+	return text, nil
+}
+
+// tail shows queries as they are answered.
+func (a *api) tail(w http.ResponseWriter, r *http.Request) {
+	m, err := newMatcher(r.FormValue)
+	if err != nil {
+		reply(w, nil, refusef("%v", err))
+		return
+	}
+	n := 0
+	if r.FormValue("n") != "" {
+		if n, err = number(r, "n", 1, 1<<30); err != nil {
+			reply(w, nil, err)
+			return
+		}
+	}
+	if err := a.state.tails.follow(r.Context(), w, m, n); err != nil {
+		reply(w, nil, &refusal{http.StatusServiceUnavailable, err.Error()})
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+}

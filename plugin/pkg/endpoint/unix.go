@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+
+	"github.com/coredns/caddy"
+)
+
+// unixScheme begins the addresses of unix sockets.
+const unixScheme = "unix://"
+
+// listen opens the socket of an address.
+func listen(addr string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, unixScheme); ok {
+		return listenUnix(path)
+	}
+	return reuseport.Listen("tcp", addr)
+}
+
+// listenUnix opens a unix socket that only the process's own user may use. It is made in a folder of its own and moved
+// there, so that it never has other rights, and takes the place of what a process that has ended, or that this one
+// upgrades, left there. It is an error if another process answers there.
+func listenUnix(path string) (net.Listener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode()&os.ModeSocket == 0:
+		return nil, fmt.Errorf("%s exists, and is no socket", path)
+	case err == nil && !caddy.IsUpgrade():
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			conn.Close()
+			return nil, fmt.Errorf("another process answers at %s", path)
+		}
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(path), ".new") // which nobody else can enter
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	beside := filepath.Join(folder, "s")
+	ln, err := net.Listen("unix", beside)
+	if err != nil {
+		return nil, err
+	}
+	u := &unixListener{UnixListener: ln.(*net.UnixListener), path: path}
+	u.SetUnlinkOnClose(false)
+	if err = os.Chmod(beside, 0o600); err == nil {
+		if u.file, err = os.Lstat(beside); err == nil {
+			err = os.Rename(beside, path)
+		}
+	}
+	if err != nil {
+		u.UnixListener.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// unixListener is a unix socket that takes its file away at its end, unless another one's is there.
+type unixListener struct {
+	*net.UnixListener
+	path string
+	file os.FileInfo // as it was made
+}
+
+// Close ends the socket.
+func (u *unixListener) Close() error {
+	if now, err := os.Lstat(u.path); err == nil && os.SameFile(now, u.file) {
+		os.Remove(u.path)
+	}
+	return u.UnixListener.Close()
+}
