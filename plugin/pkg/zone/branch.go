@@ -12,7 +12,7 @@ import (
 //
 // A branch belongs to the version that it was made for, and is written by that one's Change only.
 type branch struct {
-	by     *Change
+	by     uint64
 	n      int
 	keys   [branchSize]uint64
 	places [branchSize]uint32
