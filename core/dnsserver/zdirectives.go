@@ -55,6 +55,7 @@ var Directives = []string{
 	"clouddns",
 	"k8s_external",
 	"kubernetes",
+	"dynupdate",
 	"file",
 	"auto",
 	"secondary",

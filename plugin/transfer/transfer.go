@@ -67,6 +67,13 @@ type (
 		// is none that may be sent.
 		Version(zone string) (*zone.Zone, error)
 	}
+
+	// Historian is a Source that knows itself what changed, and does not tell with Changed.
+	Historian interface {
+		Source
+		// Since is what changed from a serial to a version that Version gave, nil if that is not known.
+		Since(zone string, serial uint32, v *zone.Zone) []*zone.Delta
+	}
 )
 
 // ErrNotAuthoritative is the error of a Transferer that does not have the zone.
@@ -143,7 +150,7 @@ func (t *Transfer) send(o *out, from Transferer) error {
 		if err != nil {
 			return err
 		}
-		return o.version(v, t.since(o, v))
+		return o.version(v, t.since(o, source, v))
 	}
 	serial := uint32(0)
 	if o.serial != nil {

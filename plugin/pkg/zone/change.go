@@ -130,6 +130,32 @@ func (d *Delta) Changes() bool {
 	return !bytes.Equal(was.Records(), is.Records())
 }
 
+// Changes reports whether the records at any name are others than before, but for the order in which they stand.
+func (c *Change) Changes() bool {
+	for _, s := range c.order {
+		if s.Empty() && (s.was == nil || s.was.Empty()) {
+			continue
+		}
+		node, err := s.encode(c.buf)
+		if c.buf = node; err != nil {
+			return true // which Zone reports
+		}
+		d := differ{limit: 1 << 31}
+		d.node(s.prefix, s.was, node)
+		if len(d.removed.blob)+len(d.added.blob) > 0 {
+			return true
+		}
+		var was RRset
+		if s.was != nil {
+			was = s.was.Set(wire.TypeSOA)
+		}
+		if is := Node(node).Set(wire.TypeSOA); !bytes.Equal(was.Records(), is.Records()) {
+			return true
+		}
+	}
+	return false
+}
+
 // apply stores a site's node, if it has records or has had some.
 func (c *Change) apply(s *Site) error {
 	if s.Empty() && (s.was == nil || s.was.Empty()) {

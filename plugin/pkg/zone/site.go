@@ -269,3 +269,8 @@ func appendSet(b []byte, typ uint16, recs []Records) []byte {
 	binary.BigEndian.PutUint32(b[start+4:], uint32(len(b)-start-setHeader))
 	return b
 }
+
+// SameData reports whether two RDATA of a type are the same, but for the case of names.
+func SameData(typ uint16, a, b []byte) bool {
+	return len(a) == len(b) && bytes.Equal(canonical(typ, bytes.Clone(a)), canonical(typ, bytes.Clone(b)))
+}
