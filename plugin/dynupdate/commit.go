@@ -97,7 +97,8 @@ func (s *store) fail(g *group, err error) {
 	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
 }
 
-// recover sees whether a database that failed takes commits again. If it is not known what stands in it, it is written anew.
+// recover sees whether a database that failed takes commits again. If it is not known what stands in it, it is written
+// anew.
 func (s *store) recover() {
 	s.mu.Lock()
 	trouble := s.trouble

@@ -238,7 +238,8 @@ func intactBehind(f io.ReaderAt, at, size int64) bool {
 	return false
 }
 
-// append writes a commit to stable storage. If that fails, it is as if nothing had been written, or broken says that this is not so.
+// append writes a commit to stable storage. If that fails, it is as if nothing had been written, or broken says that
+// this is not so.
 func (d *database) append(frame []byte) error {
 	_, err := d.file.WriteAt(frame, d.size)
 	if err == nil {
@@ -258,7 +259,8 @@ func (d *database) append(frame []byte) error {
 // sizes of what a snapshot is written in.
 const snapshotFrame = 256 << 10
 
-// writeSnapshot writes a database with one version of a zone to a new file beside path, and syncs it. history leads to the version.
+// writeSnapshot writes a database with one version of a zone to a new file beside path, and syncs it. history leads to
+// the version.
 func writeSnapshot(path string, id [16]byte, v *zone.Zone, history []*zone.Delta) (f medium, size int64, err error) {
 	if f, err = openMedium(path, true); err != nil {
 		return nil, 0, err
@@ -310,7 +312,8 @@ func (w *frameWriter) write(b []byte) {
 	w.at += int64(len(b))
 }
 
-// replace makes a file that was written beside path the one at path, under its own lock, and gives up the one that was there.
+// replace makes a file that was written beside path the one at path, under its own lock, and gives up the one that was
+// there.
 func (d *database) replace(f medium, size int64, unlock func()) error {
 	if err := os.Rename(besides(d.path), d.path); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// decision is one UPDATE on its way through RFC 2136 §3: prerequisites, permissions, prescan, updates. It changes nothing but c.
+// decision is one UPDATE on its way through RFC 2136 §3: prerequisites, permissions, prescan, updates. It changes
+// nothing but c.
 type decision struct {
 	*message
 	d      *DynUpdate

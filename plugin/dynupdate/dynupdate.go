@@ -8,9 +8,9 @@
 //	query ──▶ file.Link ──▶ the version that is durable
 //	                                            └──▶ transfer: NOTIFY, IXFR
 //
-// Versions share what did not change (package zone, Change), so an update costs the same in a large zone as in a small one. The
-// decision is pure: it sees a version and a message, and makes a change or none. store.go knows what is durable, database.go and
-// frames.go what stands on disk, registry.go who uses which store.
+// Versions share what did not change (package zone, Change), so an update costs the same in a large zone as in a small
+// one. The decision is pure: it sees a version and a message, and makes a change or none. store.go knows what is
+// durable, database.go and frames.go what stands on disk, registry.go who uses which store.
 //
 // Any number of goroutines may use a DynUpdate. Start at DynUpdate.ServeDNS and decision.run.
 package dynupdate

@@ -73,7 +73,8 @@ type frame struct {
 	size int64  // octets of all of it
 }
 
-// readFrame reads the frame at an offset of a file of some size. It is io.EOF at the end, errDamaged if there is no whole frame.
+// readFrame reads the frame at an offset of a file of some size. It is io.EOF at the end, errDamaged if there is no
+// whole frame.
 func readFrame(r io.ReaderAt, at, size int64, buf []byte) (f frame, err error) {
 	if at == size {
 		return f, io.EOF

@@ -34,7 +34,8 @@ func claimed(instance *caddy.Instance, key int) claim { return claim{instance, k
 const (
 	// lockWait is how long another process may hold a database that is to be opened.
 	lockWait = time.Second
-	// handOverWait is the same for a process that is about to hand over to this one, and so is how long updates wait for it.
+	// handOverWait is the same for a process that is about to hand over to this one, and so is how long updates wait
+	// for it.
 	handOverWait = 30 * time.Second
 	// parkFor is how long a store waits for its first user, after its configuration was read.
 	parkFor = 30 * time.Second
@@ -84,7 +85,7 @@ func openStore(src source) (*store, error) {
 	}
 	if err := s.admits(src); err != nil {
 		if s.refs == 0 && s.parking != nil && s.parking.Stop() {
-			defer release(s, nil)
+			s.release(nil)
 		}
 		return nil, err
 	}
@@ -171,8 +172,8 @@ func readStore(path string, src source) (*store, error) {
 	return newStore(src.zone, path, c.version, c.deltas, d, src.keep), nil
 }
 
-// openDatabase locks and reads a database of ours. A process that is to take over from one that has it open reads what is
-// there, without a lock and without a file; see awaitLock.
+// openDatabase locks and reads a database of ours. A process that is to take over from one that has it open reads what
+// is there, without a lock and without a file; see awaitLock.
 func openDatabase(path string, origin []byte, keep int) (d *database, c contents, err error) {
 	unlock, err := awaitLock(path, lockWait)
 	waits := errors.Is(err, errInUse) && caddy.IsUpgrade()
@@ -234,7 +235,8 @@ func awaitLock(path string, wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-// acquire makes an instance a user of the store. The first one makes its database, or takes it over from another server.
+// acquire makes an instance a user of the store. The first one makes its database, or takes it over from another
+// server.
 func (s *store) acquire(keep journalLimits) error {
 	stores.Lock()
 	defer stores.Unlock()
@@ -288,8 +290,8 @@ func (s *store) create() error {
 	return nil
 }
 
-// handOver waits for the process that hands over to this one to let go of the database, and goes on with what it wrote last. It
-// reports false if the store was closed meanwhile. The committer does it first of all.
+// handOver waits for the process that hands over to this one to let go of the database, and goes on with what it wrote
+// last. It reports false if the store was closed meanwhile. The committer does it first of all.
 func (s *store) handOver() bool {
 	d, c, err := s.takeHandOver()
 	s.mu.Lock()
@@ -341,6 +343,11 @@ func (s *store) takeHandOver() (d *database, c contents, err error) {
 func release(s *store, by *DynUpdate) {
 	stores.Lock()
 	defer stores.Unlock()
+	s.release(by)
+}
+
+// release is release with stores locked.
+func (s *store) release(by *DynUpdate) {
 	s.mu.Lock()
 	if by != nil {
 		delete(s.onChange, by)

@@ -7,9 +7,9 @@ import (
 // maxReplays is how many requests of a zone are known.
 const maxReplays = 10_000
 
-// replays knows the requests that were handled last, by their signatures: the same one again gets the same answer and does
-// nothing, so that who did not get the answer may ask again, and a recorded one is of no use. Older ones are refused by
-// their time. The store's lock guards it.
+// replays knows the requests that were handled last, by their signatures: the same one again gets the same answer and
+// does nothing, so that who did not get the answer may ask again, and a recorded one is of no use. Older ones are
+// refused by their time. The store's lock guards it.
 type replays struct {
 	answers map[tsig.Signature]answer
 	ring    []tsig.Signature

@@ -43,7 +43,8 @@ func (t *typeSet) has(typ uint16) bool { return t.all || slices.Contains(t.types
 // names reports whether a type itself is among them.
 func (t *typeSet) names(typ uint16) bool { return slices.Contains(t.types, typ) }
 
-// fits reports whether the rule is about a key, a lower name and a type. Names outside of the zone are left to the check of names.
+// fits reports whether the rule is about a key, a lower name and a type. Names outside of the zone are left to the
+// check of names.
 func (r *rule) fits(key string, name []byte, typ uint16) bool {
 	if r.key != key || !r.types.has(typ) {
 		return false
@@ -57,8 +58,8 @@ func (p *policy) knows(key string) bool {
 		slices.ContainsFunc(p.selfs, func(s selfRule) bool { return s.fits(key) })
 }
 
-// allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all. With deny lines the
-// first line that fits decides, else any line that allows it.
+// allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all. With
+// deny lines the first line that fits decides, else any line that allows it.
 func (p *policy) allows(key string, name []byte, typ uint16) bool {
 	for i := range p.rules {
 		if r := &p.rules[i]; r.fits(key, name, typ) {
@@ -71,7 +72,8 @@ func (p *policy) allows(key string, name []byte, typ uint16) bool {
 	})
 }
 
-// admits reports whether a type that is otherwise not taken, as DNSSEC needs it right, is named by a rule that allows it.
+// admits reports whether a type that is otherwise not taken, as DNSSEC needs it right, is named by a rule that allows
+// it.
 func (p *policy) admits(typ uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) })
 }
@@ -91,7 +93,8 @@ func (s *selfRule) fits(key string) bool {
 	return !end && key[at:] == rest
 }
 
-// DNSSEC's own types, and others that say something about the rest of the zone, are not taken: nobody here keeps them right.
+// DNSSEC's own types, and others that say something about the rest of the zone, are not taken: nobody here keeps them
+// right.
 var refusedTypes = []uint16{
 	dns.TypeSIG, dns.TypeKEY, dns.TypeNXT, dns.TypeDS, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeDNSKEY, dns.TypeNSEC3, dns.TypeNSEC3PARAM,
 	dns.TypeTALINK, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeTA, dns.TypeDLV, dns.TypeZONEMD,

@@ -27,7 +27,8 @@ func readSeed(path, name string) (*zone.Zone, error) {
 	return v, nil
 }
 
-// parseSeed reads a master file: one SOA record, of class IN only. Records outside of the zone are left out, with a warning.
+// parseSeed reads a master file: one SOA record, of class IN only. Records outside of the zone are left out, with a
+// warning.
 func parseSeed(r io.Reader, path, name string) (*zone.Zone, error) {
 	origin, err := wire.LowerName(name)
 	if err != nil {

@@ -207,7 +207,8 @@ func typesOf(words []string) (t typeSet, err error) {
 	return t, nil
 }
 
-// mayBeNamed reports whether a type that is otherwise not taken is if a rule names it: what a parent and a child tell each other.
+// mayBeNamed reports whether a type that is otherwise not taken is if a rule names it: what a parent and a child tell
+// each other.
 func mayBeNamed(typ uint16) bool {
 	return typ == dns.TypeDS || typ == dns.TypeCDS || typ == dns.TypeCDNSKEY
 }

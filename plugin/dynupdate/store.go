@@ -11,8 +11,9 @@ import (
 	"github.com/coredns/coredns/plugin/tsig"
 )
 
-// store is a zone that is written to: the version that queries see, the one that the next update begins with, and the database.
-// All dynupdate instances of one database share it, so that a reload loses no update, and never serves two truths.
+// store is a zone that is written to: the version that queries see, the one that the next update begins with, and the
+// database. All dynupdate instances of one database share it, so that a reload loses no update, and never serves two
+// truths.
 //
 //	update ──mu──▶ tip: a version that is not durable yet ──▶ group ──committer: one write, one sync──▶ served
 //	   │                                                        ▲
@@ -123,9 +124,9 @@ type edit func(c *zone.Change) (make bool)
 // check looks at a version that was made, before anybody sees it; it may refuse it.
 type check func(next *zone.Zone, d *zone.Delta) bool
 
-// update makes one update, and returns when it is durable, or known to do nothing. do and ok are called once each, one update
-// after the other; ok is called only if do wants the change. An error tells that the database failed: then nothing has
-// changed, and what do and ok found does not count.
+// update makes one update, and returns when it is durable, or known to do nothing. do and ok are called once each, one
+// update after the other; ok is called only if do wants the change. An error tells that the database failed: then
+// nothing has changed, and what do and ok found does not count.
 func (s *store) update(do edit, ok check) error {
 	s.mu.Lock()
 	if h := s.handing; h != nil {

@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A database that CoreDNS has written is taken over once: it is a bbolt file with one bucket, whose records are in wire form, one
-// behind the other. It is kept beside ours, so that the way back is to rename it.
+// A database that CoreDNS has written is taken over once: it is a bbolt file with one bucket, whose records are in wire
+// form, one behind the other. It is kept beside ours, so that the way back is to rename it.
 
 const (
 	foreignBucket  = "dynupdate-v1"
@@ -95,8 +95,8 @@ func foreignZone(b, origin []byte) (*zone.Zone, error) {
 // foreignName is where a database that was taken over is kept.
 func foreignName(path string) string { return path + ".bbolt" }
 
-// keepForeign gives a database its other name too, so that its own is free. What is there under that name already stays, under
-// one with the time.
+// keepForeign gives a database its other name too, so that its own is free. What is there under that name already
+// stays, under one with the time.
 func keepForeign(path string) error {
 	kept := foreignName(path)
 	if _, err := os.Lstat(kept); err == nil {

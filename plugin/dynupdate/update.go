@@ -16,8 +16,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// serveUpdate answers an UPDATE. One for another zone is for another dynupdate of the block, and for nobody else: what stands
-// below would not know who sent it.
+// serveUpdate answers an UPDATE. One for another zone is for another dynupdate of the block, and for nobody else: what
+// stands below would not know who sent it.
 func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
 	by, _ := tsig.Validated(ctx)

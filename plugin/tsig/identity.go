@@ -16,8 +16,8 @@ type Signature struct {
 	MAC  string // in hexadecimal digits
 }
 
-// Validated is the signature of the query of ctx. It reports false unless that was found good, and the query is for a zone of
-// the tsig plugin above: then nobody knows who asks.
+// Validated is the signature of the query of ctx. It reports false unless that was found good, and the query is for a
+// zone of the tsig plugin above: then nobody knows who asks.
 func Validated(ctx context.Context) (Signature, bool) {
 	s, ok := ctx.Value(identity{}).(Signature)
 	return s, ok

@@ -19,6 +19,8 @@ type branch struct {
 	below  *[branchSize]*branch // nil in a leaf
 }
 
+// branchSize is how many names a leaf has at most. With 64, a million names have four floors, and a change copies about
+// three kilobytes; with more it copies more, with fewer there are more floors to search.
 const branchSize = 64
 
 // newTree is a tree of names in order.
@@ -86,6 +88,7 @@ func (b *branch) own(by uint64) *branch {
 
 // set makes a name stand at a place. It returns the tree, and the second half of it if it was split.
 func (b *branch) set(z *Zone, k keyed, prefix []byte, by uint64) (left, right *branch) {
+	// Whatever is on the way to the name is another one in the next version.
 	b = b.own(by)
 	i, exact := b.search(z, k.key, prefix)
 	if b.below == nil {
@@ -95,6 +98,7 @@ func (b *branch) set(z *Zone, k keyed, prefix []byte, by uint64) (left, right *b
 		}
 		return b.insert(i, k, nil)
 	}
+	// A name before all others goes into the first branch, whose first name put makes known here.
 	at := max(i-1, 0)
 	first, second := b.below[at].set(z, k, prefix, by)
 	b.put(at, first)
@@ -174,6 +178,7 @@ func (b *branch) remove(z *Zone, key uint64, prefix []byte, by uint64) *branch {
 		return b
 	}
 	b.put(at, c)
+	// Branches that have become small are joined, so that the tree is not larger than what it holds.
 	if c.n < branchSize/4 {
 		b.join(at, by)
 	}
@@ -215,8 +220,10 @@ func grow(left, right *branch, by uint64) *branch {
 	return up
 }
 
-// each calls f with the places of all names that are not before a name, nil for the apex, in order, until it returns false.
+// each calls f with the places of all names that are not before a name, nil for the apex, in order, until it returns
+// false.
 func (b *branch) each(z *Zone, from []byte, f func(place uint32) bool) bool {
+	// On the way down only the first branch of each floor has names before from.
 	i := 0
 	if len(from) > 0 {
 		n, exact := b.search(z, keyOf(from), from)

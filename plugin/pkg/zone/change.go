@@ -28,6 +28,8 @@ type Change struct {
 
 // Change begins the next version of a zone that is growing.
 func (z *Zone) Change() *Change {
+	// What is copied here is what all changes write to: the list of groups, that of chunks, and how full these are.
+	// Pages, branches and nodes are copied when they are written to.
 	g := *z.grown
 	g.version++
 	g.names.groups = append([]*pageGroup(nil), g.names.groups...)
@@ -75,7 +77,8 @@ func (c *Change) pack(typ uint16, ttl uint32, rdata []byte) (Records, error) {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(stored)), ttl), stored...), nil
 }
 
-// Zone makes the next version, and what changed to it: nothing, if delta.Changes is false. The Change is of no use after it.
+// Zone makes the next version, and what changed to it: nothing, if delta.Changes is false. The Change is of no use
+// after it.
 func (c *Change) Zone() (*Zone, *Delta, error) {
 	d := differ{limit: 1 << 31}
 	z := c.now
@@ -84,11 +87,13 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 			return nil, nil, err
 		}
 	}
+	// Names go when all others are there, so that none is taken for one that nobody needs.
 	for _, s := range c.order {
 		if s.Empty() {
 			c.prune(s.prefix)
 		}
 	}
+	// What is hidden is known when all names are there.
 	for _, s := range c.order {
 		if err := c.occlude(s); err != nil {
 			return nil, nil, err
@@ -104,6 +109,7 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	if err := z.readSOA(); err != nil {
 		return nil, nil, err
 	}
+	// The delta is of the names that were changed; nothing else is looked at.
 	d.removed.put(nil, wire.TypeSOA, c.old.apex.Set(wire.TypeSOA).Records())
 	d.added.put(nil, wire.TypeSOA, z.apex.Set(wire.TypeSOA).Records())
 	for _, s := range c.order {
@@ -228,6 +234,8 @@ func (c *Change) put(node Node) error {
 func (c *Change) newName(node Node, name []byte) error {
 	z := c.now
 	z.nodes++
+	// A name's parent exists always, if need be as an empty non-terminal (RFC 4592 §2.2.2), and knows whether it has a
+	// wildcard below it; the name knows whether it is hidden by what is above.
 	up := wire.Parent(name)
 	prefix := up[:len(up)-len(z.origin)]
 	star := string(wire.FirstLabel(name)) == "*"
@@ -265,6 +273,7 @@ func (c *Change) reflag(place uint32, flags byte) error {
 func (c *Change) prune(prefix []byte) {
 	z, g := c.now, c.now.grown
 	name := append(append([]byte(nil), prefix...), z.origin...)
+	// Up to the first one that is needed: with records, or with other names below it.
 	for len(name) > len(z.origin) {
 		prefix := name[:len(name)-len(z.origin)]
 		place := z.place(prefix)
@@ -319,6 +328,7 @@ func (c *Change) occlude(s *Site) error {
 	if place == 0 || s.was.hides() == z.at(place).hides() {
 		return nil // a name that went had none below it
 	}
+	// Names below stand behind it in canonical order, up to the first that is not below it.
 	var places []uint32
 	z.grown.tree.each(z, s.prefix, func(place uint32) bool {
 		p := z.at(place).prefix()
@@ -355,6 +365,7 @@ const (
 // sweep moves some nodes out of a chunk with holes, and lets go of it when none is left.
 func (c *Change) sweep() error {
 	z, g := c.now, c.now.grown
+	// Twice as many as were changed, so that sweeping is never slower than holes come.
 	for n := sweepNodes + 2*len(c.order); n > 0; n-- {
 		if g.moving < 0 && !c.choose() {
 			return nil
@@ -370,6 +381,7 @@ func (c *Change) sweep() error {
 			}
 			continue
 		}
+		// Nodes stand in a chunk one behind the other, those that were replaced, too: the index tells which is which.
 		node := Node(chunk[g.moved:])
 		size := node.size()
 		place := uint32(g.moving)<<chunkBits | uint32(g.moved)

@@ -210,7 +210,8 @@ func (s *side) put(prefix []byte, typ uint16, records Records) {
 	s.records += n
 }
 
-// NewDelta is a delta of single records, as Walk gives those of one: the first of each kind is the SOA record. All is copied.
+// NewDelta is a delta of single records, as Walk gives those of one: the first of each kind is the SOA record. All is
+// copied.
 func NewDelta(origin []byte, removed, added []Record) (*Delta, error) {
 	if len(removed) == 0 || len(added) == 0 || removed[0].Type != wire.TypeSOA || added[0].Type != wire.TypeSOA {
 		return nil, ErrNoSOA

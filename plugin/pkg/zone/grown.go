@@ -14,8 +14,9 @@ import (
 //	names:  pages, found by hash; a query looks at one word more than in a zone that was built
 //	order:  a tree of branches
 //
-// Nodes that were replaced leave holes in the chunks. Each change moves some nodes out of the chunk with the most holes, until
-// nobody needs that chunk; so holes are never more than about half of the memory, and no change waits for a sweep.
+// Nodes that were replaced leave holes in the chunks. Each change moves some nodes out of the chunk with the most
+// holes, until nobody needs that chunk; so holes are never more than about half of the memory, and no change waits for
+// a sweep.
 type grown struct {
 	version uint64 // one more than that of the version before
 	names   pages
@@ -33,8 +34,8 @@ type grown struct {
 // ErrHashed is the error of changes of a zone with NSEC3 records.
 var ErrHashed = errors.New("zone with NSEC3 records cannot be changed record by record")
 
-// Growing is z as a version that Change takes: the same records in the same memory, with an index and an order that later
-// versions share. It takes as long as sorting all names, half a second for a million; each change of a name then
+// Growing is z as a version that Change takes: the same records in the same memory, with an index and an order that
+// later versions share. It takes as long as sorting all names, half a second for a million; each change of a name then
 // takes some microseconds, whatever the zone's size. It is ErrHashed for a zone with NSEC3 records.
 func (z *Zone) Growing() (*Zone, error) {
 	switch {
@@ -44,6 +45,7 @@ func (z *Zone) Growing() (*Zone, error) {
 		return nil, ErrHashed
 	}
 	now := &Zone{origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, chunks: z.chunks, nodes: z.nodes, records: z.records, leads: z.leads}
+	// The nodes stay where they are: only what leads to them is made anew.
 	places := z.places()
 	g := &grown{names: spread(now, places, 0), tree: newTree(inOrder(now, places), 0), live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
 	for _, place := range places {
@@ -115,6 +117,7 @@ const leastChunk = 16 << 10
 
 // store puts a node into memory that older versions do not read.
 func (z *Zone) store(node []byte) (uint32, error) {
+	// Chunks are an eighth of all, so that the one with most holes can be let go of soon.
 	g := z.grown
 	if g.open < 0 || len(z.chunks[g.open])+len(node) > cap(z.chunks[g.open]) {
 		size := leastChunk

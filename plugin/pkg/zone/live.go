@@ -20,8 +20,8 @@ type watcher struct{ told func(old, now *Zone) }
 // Load is the version to answer from now, nil if there is none. A query is answered from one version: load once.
 func (l *Live) Load() *Zone { return l.current.Load() }
 
-// Advance makes now the version that is answered from, as Replace does, but nobody is told of it, and it costs nothing: for a
-// zone that grows, of which one version has all but a little of the one before.
+// Advance makes now the version that is answered from, as Replace does, but nobody is told of it, and it costs nothing:
+// for a zone that grows, of which one version has all but a little of the one before.
 func (l *Live) Advance(now *Zone) { l.current.Store(now) }
 
 // Replace makes now the version that is answered from, and tells all who asked for it with OnReplace, in the order

@@ -20,6 +20,8 @@ const (
 	groupBits = 6
 	groupSize = 1 << groupBits
 
+	// Pages are small, as a change copies one; and not too small, as each has a place in its group, which is copied,
+	// too.
 	pageNames    = 48  // on average when the index is made
 	maxPageNames = 176 // on average, before all names are spread over more pages
 )
@@ -30,6 +32,8 @@ type pageGroup struct {
 }
 
 type page struct {
+	// A search begins where the lowest bits of the hash's upper half say, so that a slot alone tells where it belongs,
+	// and a page can grow, or close a gap, without a look at any name.
 	slots []uint64 // a power of two of them; 0 is free
 	names int
 	by    uint64
@@ -74,6 +78,7 @@ func (p *pages) find(z *Zone, prefix []byte, hash uint64) uint32 {
 
 // own is the page of a hash, which may be written to by a Change.
 func (p *pages) own(hash uint64, by uint64) *page {
+	// The list of groups is the version's own already: Change copied it.
 	n := hash & (1<<p.bits - 1)
 	g := &p.groups[n>>groupBits]
 	if (*g).by != by {
@@ -91,6 +96,7 @@ func (p *pages) own(hash uint64, by uint64) *page {
 // set makes a name stand at a place; old is where it stood, 0 for nowhere.
 func (p *pages) set(hash uint64, old, place uint32, by uint64) {
 	pg := p.own(hash, by)
+	// Most changes are of names that are there: their slots get another place.
 	if old == 0 {
 		pg.add(hash>>32<<32 | uint64(place))
 		return

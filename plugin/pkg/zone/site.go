@@ -11,8 +11,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// Site is a name of a zone that is being changed: what stands there now, and after the changes so far. It belongs to its
-// Change.
+// Site is a name of a zone that is being changed: what stands there now, and after the changes so far. It belongs to
+// its Change.
 type Site struct {
 	by     *Change
 	prefix []byte
@@ -20,7 +20,8 @@ type Site struct {
 	sets   []siteSet
 }
 
-// siteSet is an RRset in the making. Records are as node.go has them, with their TTLs; they are replaced, never written to.
+// siteSet is an RRset in the making. Records are as node.go has them, with their TTLs; they are replaced, never written
+// to.
 type siteSet struct {
 	typ  uint16
 	recs []Records
@@ -144,9 +145,10 @@ func canonical(typ uint16, rdata []byte) []byte {
 	return rdata
 }
 
-// Add adds a record, or gives one that is there another TTL: all records of an RRset have the same (RFC 2181 §5.2), so those
-// that are there take it, too. All is copied. An error tells that the data is not of the type's form.
+// Add adds a record, or gives one that is there another TTL: all records of an RRset have the same (RFC 2181 §5.2), so
+// those that are there take it, too. All is copied. An error tells that the data is not of the type's form.
 func (s *Site) Add(typ uint16, ttl uint32, rdata []byte) error {
+	// Sets stand in the order of their types, as in a node.
 	set := s.set(typ)
 	if set == nil {
 		at, _ := slices.BinarySearchFunc(s.sets, typ, func(t siteSet, typ uint16) int { return int(t.typ) - int(typ) })
@@ -233,6 +235,7 @@ func (s *Site) Signatures(typ uint16) (sigs [][]byte) {
 
 // encode is the node that the site becomes, with those of its flags that its records tell.
 func (s *Site) encode(b []byte) ([]byte, error) {
+	// The other flags are about names above and below, which a site does not know.
 	flags := byte(0)
 	b = append(append(b[:0], 0, byte(len(s.prefix))), s.prefix...)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(s.sets)))
