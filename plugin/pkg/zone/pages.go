@@ -22,8 +22,8 @@ const (
 
 	// Pages are small, as a change copies one; and not too small, as each has a place in its group, which is copied,
 	// too.
-	pageNames    = 48  // on average when the index is made
-	maxPageNames = 176 // on average, before all names are spread over more pages
+	pageNames    = 160 // on average when the index is made
+	maxPageNames = 480 // on average, before all names are spread over more pages
 )
 
 type pageGroup struct {
