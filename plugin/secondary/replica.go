@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
@@ -28,6 +29,8 @@ type replica struct {
 	// accept, if it is set, may refuse a version; took is told of one that is served.
 	accept func(v *zone.Zone) error
 	took   func(v *zone.Zone)
+
+	updates *updates.Forwarder // nil: they are refused
 
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from

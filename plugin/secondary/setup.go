@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/transfer"
 
@@ -37,6 +39,7 @@ type settings struct {
 	keys    []string // of the server block
 	root    string   // the folder of relative names
 	limits  fetch.Limits
+	updates bool // they are passed on to the primaries
 
 	serverName string // of primaries with TLS
 }
@@ -60,6 +63,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for primaries with tls://", 0, 3, setTLS),
 		corefile.String("tls_servername", "NAME", "the name that their certificates must be for", func(s *settings, v string) { s.serverName = v }),
 		corefile.Row("storage", "DIR", "keep the zones in a folder", 1, 1, setStorage),
+		corefile.Flag("forward_updates", "pass UPDATE messages on to the primaries", func(s *settings) { s.updates = true }),
 		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
 		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
 		corefile.Int("max_octets", 512, math.MaxInt64, "octets that a transfer may have", func(s *settings, n int) { s.source.limits.Octets = int64(n) }),
@@ -73,6 +77,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Check: func(s *settings) error {
 		if len(s.source.primaries) == 0 {
 			return errors.New("secondary zones require a transfer from property")
+		}
+		if s.updates && len(s.source.secure) > 0 {
+			return errors.New("forward_updates goes to primaries without TLS only")
 		}
 		if s.source.tls == nil {
 			s.source.tls = new(tls.Config)
@@ -174,6 +181,9 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		}
 	}
 	s.roster.publish()
+	if slices.ContainsFunc(all, func(line settings) bool { return line.updates }) {
+		cfg.AllowOpcode(dns.OpcodeUpdate)
+	}
 	c.OnStartup(func() error {
 		for _, line := range all {
 			if err := line.source.prepare(cfg.TsigSecret); err != nil {
@@ -203,6 +213,9 @@ func (s *Secondary) add(line *settings) error {
 			return fmt.Errorf("zone %s is no name", name)
 		}
 		z.zone.TransferFrom = line.source.primaries
+		if line.updates {
+			z.updates = &updates.Forwarder{Servers: line.source.primaries}
+		}
 		s.roster.add(z)
 		if line.catalog {
 			c := &consumer{source: line.source}

@@ -12,10 +12,14 @@ type Signature struct {
 	status     error             // what is wrong with the query's signature
 	mac        string            // of the message before: the query's, or the last reply's
 	timersOnly bool
+	packet     []byte // of an UPDATE, as it came; nil for all else
 }
 
 // Verify checks the signature of the query r, which came as packet (RFC 8945 §5.2). f may be nil.
 func (f *Finisher) Verify(s *Signature, packet []byte, r *dns.Msg) {
+	if r.Opcode == dns.OpcodeUpdate { // who passes it on must not change it (RFC 2136 §6)
+		s.packet = append([]byte(nil), packet...)
+	}
 	t := r.IsTsig()
 	if t == nil || f == nil || f.Secrets == nil {
 		return
@@ -44,6 +48,9 @@ func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
 	s.mac = mac
 	return b, nil
 }
+
+// Packet is the query as it came, if it is an UPDATE; nil for all else.
+func (s *Signature) Packet() []byte { return s.packet }
 
 // TsigStatus is nil if the query is not signed, or well; TsigTimersOnly is for the second and further messages of a
 // transfer.

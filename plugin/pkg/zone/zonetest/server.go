@@ -22,7 +22,7 @@ type Setup struct {
 	Algorithm string // of the key, as hmac-sha256
 	Secret    string // in base64; the key's name is KeyName
 
-	Update    bool   // the key may update the zone, of which the server is the primary; knotd and named only
+	Update bool // the key may update the zone, of which the server is the primary; knotd and named only
 
 	Port int    // that it listens on; 0 means any
 	Dir  string // filled in
