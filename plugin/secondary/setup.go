@@ -1,6 +1,7 @@
 package secondary
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -132,19 +134,13 @@ func setCatalog(s *settings, l *corefile.Line) error {
 	return nil
 }
 
-// algorithms is those that a key may be used with, as they are written.
-var algorithms = map[string]string{
-	"hmac-sha1": dns.HmacSHA1, "hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512,
-}
-
 func setKey(s *settings, l *corefile.Line) error {
-	name := "hmac-sha256"
+	algorithm := ""
 	if len(l.Args) > 1 {
-		name = strings.TrimSuffix(strings.ToLower(l.Args[1]), ".")
-	}
-	algorithm, ok := algorithms[name]
-	if !ok {
-		return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+		var ok bool
+		if algorithm, ok = keyring.Algorithm(l.Args[1]); !ok {
+			return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+		}
 	}
 	s.source.key = &fetch.Key{Name: plugin.Name(l.Args[0]).Normalize(), Algorithm: algorithm}
 	return nil
@@ -186,7 +182,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	}
 	c.OnStartup(func() error {
 		for _, line := range all {
-			if err := line.source.prepare(cfg.TsigSecret); err != nil {
+			if err := line.source.prepare(cfg.TsigKey); err != nil {
 				return plugin.Error("secondary", err)
 			}
 		}
@@ -232,14 +228,24 @@ func (s *Secondary) add(line *settings) error {
 	return nil
 }
 
-// prepare finds the key's secret.
-func (s *source) prepare(secrets map[string]string) error {
+// prepare sees that there is the key, and where it is to be looked up from then on.
+func (s *source) prepare(find func(name string) (keyring.Key, bool)) error {
+	s.find = find
 	if s.key != nil {
-		secret, ok := secrets[s.key.Name]
-		if !ok {
+		if _, ok := find(s.key.Name); !ok {
 			return fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.Name)
 		}
-		s.key.Secret = secret
 	}
 	return nil
+}
+
+// currentKey is the key as it is now, nil for none. One that was taken away signs nothing that a primary would take.
+func (s *source) currentKey() *fetch.Key {
+	if s.key == nil {
+		return nil
+	}
+	k := *s.key
+	now, _ := s.find(k.Name)
+	k.Secret, k.Algorithm = now.Secret, cmp.Or(k.Algorithm, now.Algorithm, keyring.DefaultAlgorithm)
+	return &k
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -40,8 +41,8 @@ type (
 
 		block   string // the keys of the server block
 		stanzas []*stanza
-		secrets map[string]string // of TSIG keys, by name, in base64
-		notify  *notifier         // from OnStartup to OnShutdown
+		findKey func(name string) (keyring.Key, bool)
+		notify  *notifier // from OnStartup to OnShutdown
 
 		mu         sync.Mutex               // guards what follows
 		journals   map[string]*zone.Journal // by zone
