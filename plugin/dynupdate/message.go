@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/tsig"
 
 	"github.com/miekg/dns"
@@ -53,6 +54,7 @@ func recordOf(rr dns.RR) (r record) {
 		return r
 	}
 	r.rdata = buf[head:n]
+	r.err = zone.CheckNames(r.typ, r.rdata)
 	return r
 }
 

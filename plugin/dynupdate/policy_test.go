@@ -229,3 +229,32 @@ func TestExplained(t *testing.T) {
 		t.Errorf("%v", opt)
 	}
 }
+
+// TestCutRData: data that ends too early is a mistake of form, whatever a reader of messages makes of it.
+func TestCutRData(t *testing.T) {
+	for _, whole := range []string{"MX 10 mail.example.org.", "AFSDB 1 a.example.org.", "SRV 1 2 3 a.example.org.", "SOA ns1.example.org. h.example.org. 77 1 1 1 1"} {
+		name := "a.example.org."
+		if strings.HasPrefix(whole, "SOA") {
+			name = "example.org."
+		}
+		m := newUpdate(t, "up IN "+name+" 60 "+whole)
+		p, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := dns.Len(m.Ns[0]) - len(name) - 11
+		for cut := 1; cut < size; cut++ {
+			r := new(dns.Msg)
+			short := append([]byte(nil), p[:len(p)-cut]...)
+			at := len(p) - size - 2
+			short[at], short[at+1] = byte((size-cut)>>8), byte(size-cut)
+			if r.Unpack(short) != nil {
+				continue // the listener answers FORMERR
+			}
+			rec := recordOf(r.Ns[0])
+			if rec.err == nil && (rec.typ != dns.TypeSOA || len(rec.rdata) != size) {
+				t.Errorf("%s, %d octets less: %x is taken", whole, cut, rec.rdata)
+			}
+		}
+	}
+}

@@ -88,7 +88,7 @@ func FuzzUpdate(f *testing.F) {
 		}
 		m.Opcode, m.Response = dns.OpcodeUpdate, false
 		m.Extra = nil
-		if _, err := m.Pack(); err != nil {
+		if packed, err := m.Pack(); err != nil || new(dns.Msg).Unpack(packed) != nil {
 			return
 		}
 		b.t = t
