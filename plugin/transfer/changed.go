@@ -68,9 +68,9 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 }
 
 // put is m[k] = v, if m is nil, too.
-func put[V any](m *map[string]V, k string, v V) {
+func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
-		*m = map[string]V{}
+		*m = map[K]V{}
 	}
 	(*m)[k] = v
 }

@@ -57,12 +57,8 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 		}
 		told = append(told, to.String())
 		wg.Go(func() {
-			answered, err := s.notify(ctx, m.Copy(), to.addr, t.findKey)
-			switch {
-			case err != nil:
-				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
-			case answered != dns.RcodeSuccess:
-				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+			for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
+				errs[i] = t.tellOne(ctx, s, zone, to, m)
 			}
 		})
 	}
@@ -71,6 +67,18 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 		return err
 	}
 	tlog.Debugf("Sent notifies for zone %q to %v", zone, told)
+	return nil
+}
+
+// tellOne notifies one secondary of a zone.
+func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target, m *dns.Msg) error {
+	answered, err := s.notify(ctx, m.Copy(), to.addr, t.findKey)
+	switch {
+	case err != nil:
+		return fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
+	case answered != dns.RcodeSuccess:
+		return fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+	}
 	return nil
 }
 

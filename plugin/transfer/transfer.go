@@ -43,6 +43,7 @@ type (
 		stanzas []*stanza
 		findKey func(name string) (keyring.Key, bool)
 		notify  *notifier // from OnStartup to OnShutdown
+		telling telling
 
 		mu         sync.Mutex               // guards what follows
 		journals   map[string]*zone.Journal // by zone
