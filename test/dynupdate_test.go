@@ -310,3 +310,52 @@ func TestUpdateElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdateSigned: with dnssec above, what was changed is signed as it is now, and what is gone is denied.
+func TestUpdateSigned(t *testing.T) {
+	dir := t.TempDir()
+	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
+	private, err := key.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join(dir, fmt.Sprintf("Kexample.org.+013+%05d", key.KeyTag()))
+	if err := os.WriteFile(base+".key", []byte(key.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(base+".private", []byte(key.PrivateKeyString(private)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addr := dynamic(t, dir, "cache\ndnssec {\nkey file "+base+"\n}", "")
+	query := func() *dns.Msg {
+		m := question("new.example.org.", dns.TypeTXT)
+		m.SetEdns0(4096, true)
+		return ask(t, "tcp", addr, m)
+	}
+	for i := range 5 {
+		rr, _ := dns.NewRR(fmt.Sprintf("new.example.org. 300 IN TXT n%d", i))
+		m := new(dns.Msg).SetUpdate("example.org.")
+		m.RemoveRRset([]dns.RR{rr})
+		m.Insert([]dns.RR{rr})
+		if reply := sendUpdate(t, "udp", addr, m); reply.Rcode != 0 {
+			t.Fatal(reply)
+		}
+		reply := query()
+		if reply == nil || len(reply.Answer) != 2 {
+			t.Fatalf("%d: %v", i, reply)
+		}
+		sig, ok := reply.Answer[1].(*dns.RRSIG)
+		if !ok || reply.Answer[0].(*dns.TXT).Txt[0] != fmt.Sprintf("n%d", i) {
+			t.Fatalf("%d: %v", i, reply)
+		}
+		if err := sig.Verify(key, reply.Answer[:1]); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	m := new(dns.Msg).SetUpdate("example.org.")
+	m.RemoveName([]dns.RR{&dns.ANY{Hdr: dns.RR_Header{Name: "new.example.org."}}})
+	sendUpdate(t, "udp", addr, m)
+	if reply := query(); reply == nil || len(reply.Answer) != 0 || len(reply.Ns) < 3 {
+		t.Errorf("denied: %v", reply)
+	}
+}

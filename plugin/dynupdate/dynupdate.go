@@ -99,6 +99,14 @@ func (d *DynUpdate) CacheBypassZones() []string { return []string{d.Zone} }
 // Ready implements ready.Readiness.
 func (d *DynUpdate) Ready() bool { return d.store == nil || d.store.healthy() }
 
+// Freeze has the zone's updates refused from now on, until it is called with false: for who copies the zone, or looks for a
+// mistake. It holds for all server blocks with the same database, and until the last of them ends.
+func (d *DynUpdate) Freeze(on bool) {
+	if d.store != nil {
+		d.store.freeze(on)
+	}
+}
+
 // Transfer implements transfer.Transferer.
 func (d *DynUpdate) Transfer(name string, serial uint32) (<-chan []dns.RR, error) {
 	if name != d.Zone || d.store == nil {

@@ -258,3 +258,17 @@ func TestCutRData(t *testing.T) {
 		}
 	}
 }
+
+// TestFreeze: a frozen zone refuses updates, and is served; then it takes them again.
+func TestFreeze(t *testing.T) {
+	b := newBed(t, t.TempDir(), "")
+	add := newUpdate(t, "up IN a.example.org. 60 A 192.0.2.9")
+	b.d.Freeze(true)
+	if reply := b.send(add); reply.Rcode != dns.RcodeRefused || strings.Contains(b.text(), "192.0.2.9") {
+		t.Errorf("frozen: %v", reply)
+	}
+	b.d.Freeze(false)
+	if reply := b.send(add); reply.Rcode != 0 || !strings.Contains(b.text(), "192.0.2.9") {
+		t.Errorf("thawed: %v", reply)
+	}
+}

@@ -243,6 +243,13 @@ func (s *store) observe() {
 	s.metrics.bytes.Set(float64(s.durable.Octets()))
 }
 
+// freeze has updates refused, or taken again.
+func (s *store) freeze(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = on
+}
+
 // healthy reports whether updates are taken.
 func (s *store) healthy() bool {
 	s.mu.Lock()
