@@ -17,6 +17,8 @@ type (
 	LoopKey struct{}
 	// ViewKey holds a string: the view that the query was led to, "" if none.
 	ViewKey struct{}
+	// PacketKey holds octets: see Packet.
+	PacketKey struct{}
 	// InnerKey holds a bool: see Inner.
 	InnerKey struct{}
 )
@@ -66,6 +68,13 @@ func Forgeable(ctx context.Context, proto wire.Proto) bool {
 		return s.Forgeable(proto)
 	}
 	return proto == wire.UDP
+}
+
+// Packet is the query of ctx as it came, for who passes it on unchanged; it is only to be read. There is one for UPDATE
+// messages only, and only from listeners of ours; nil for all else.
+func Packet(ctx context.Context) []byte {
+	p, _ := ctx.Value(PacketKey{}).([]byte)
+	return p
 }
 
 // Inner reports whether the query of ctx is a question of a plugin's own (package upstream), and not one of a client.

@@ -111,6 +111,7 @@ func laneCases(dir string) []laneCase {
 	file := "file " + filepath.Join(dir, "db.example.org") + " example.org\n"
 	return []laneCase{
 		{"file", file, 0.9, true}, // what aliases lead away to is asked in the message lane
+		{"dynupdate", "dynupdate example.org {\nfile " + filepath.Join(dir, "db.example.org") + "\nallow key. * *\n}\n", 0.9, true},
 		{"file and a child elsewhere", "hosts {\n192.0.2.30 app.dyn.example.org\nfallthrough\n}\n" + file, 0.85, true},
 		{"file behind cache", "cache 30\n" + file, 0.9, false},
 		{"extended errors and networks", "cache 30\ntemplate IN TXT example.org {\nederror 15 \"not here\"\nanswer \"{{ .Name }} 60 IN TXT x\"\n}\n" + file, 0.8, false},

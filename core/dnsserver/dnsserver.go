@@ -26,6 +26,7 @@ import (
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -141,6 +142,9 @@ type Config struct {
 	// TsigSecret is the secrets by key name, base64.
 	TsigSecret map[string]string
 
+	// TsigKeys is more of them, which may be replaced while the server runs; nil if there are none.
+	TsigKeys *keyring.Ring
+
 	// Plugin is the block's plugins in the order of the chain.
 	Plugin []plugin.Plugin
 
@@ -150,6 +154,15 @@ type Config struct {
 	first    *Config                   // the config of the block's first key
 	pos      keyPos                    // where it stands in the Corefile
 	word     corefile.Word             // the key there; without a place if that is not known
+}
+
+// TsigKey is the block's TSIG key of a name, fully qualified and in lower case, as it is now.
+func (c *Config) TsigKey(name string) (keyring.Key, bool) {
+	k, ok := c.TsigKeys.Key(name)
+	if secret, static := c.TsigSecret[name]; static {
+		return keyring.Key{Secret: secret, Algorithm: k.Algorithm}, true
+	}
+	return k, ok
 }
 
 // AddPlugin puts a plugin at the end of the block's chain.

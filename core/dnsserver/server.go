@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/cookie"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
@@ -83,7 +84,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 	trans, _, _ := strings.Cut(addr, "://")
 	s.limits = limitsOf(trans, group)
 	stacktrace := false
-	secrets := map[string]string(nil)
+	secrets, rings := map[string]string(nil), []*keyring.Ring(nil)
 	for _, cfg := range group {
 		s.configure(cfg)
 		stacktrace = cfg.Stacktrace
@@ -93,8 +94,12 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		for name, secret := range cfg.TsigSecret {
 			secrets[name] = secret
 		}
+		if cfg.TsigKeys != nil {
+			rings = append(rings, cfg.TsigKeys)
+		}
 	}
 	s.finish = finisherOf(trans, s.IdleTimeout, cookiesOf(group), secrets)
+	s.finish.Keyrings = rings
 	return s, s.buildChain(chain.Options{Self: s, Label: s.Addr, Debug: s.debug, Stacktrace: stacktrace, Finish: s.finish})
 }
 

@@ -36,6 +36,9 @@ func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone
 		}
 		return plugin.NextOrFailure(l.Name, l.Next, ctx, w, r)
 	}
+	if r.Opcode == dns.OpcodeUpdate { // which is not for a zone that is read from elsewhere
+		return dns.RcodeRefused, nil
+	}
 	if r.Opcode == dns.OpcodeNotify && z != nil {
 		state := request.Request{Req: r, W: w}
 		flog.Infof("Dropping notify from %s for %s", state.IP(), z.origin)

@@ -125,6 +125,9 @@ func (z *Zone) Replace(v *zone.Zone) {
 	z.store.Replace(v)
 }
 
+// Advance is Replace for a version of a zone that grows, of which nobody who asked with OnReplace is told; see zone.Live.
+func (z *Zone) Advance(v *zone.Zone) { z.store.Advance(v) }
+
 // OnReplace has f called whenever the zone was replaced by another version; see zone.Live.
 func (z *Zone) OnReplace(f func(old, now *zone.Zone)) (stop func()) { return z.store.OnReplace(f) }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
 
@@ -60,7 +61,8 @@ type Forward struct {
 	maxConcurrent int64   // 0 is any number
 	concurrent    atomic.Int64
 	probeInterval time.Duration
-	ede           bool // errors tell clients why
+	ede           bool               // errors tell clients why
+	updates       *updates.Forwarder // nil: UPDATE messages are refused
 	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
 
@@ -112,10 +114,22 @@ func (f *Forward) ForceTCP() bool { return f.rules.forceTCP }
 // PreferUDP reports whether upstreams are asked over UDP, whatever the client came over.
 func (f *Forward) PreferUDP() bool { return f.rules.preferUDP }
 
+// passUpdate passes an UPDATE on, if that is asked for. Otherwise it is refused: an upstream that trusts our address would do for
+// any client what it does for us.
+func (f *Forward) passUpdate(ctx context.Context, w dns.ResponseWriter) (int, error) {
+	if f.updates == nil {
+		return dns.RcodeRefused, nil
+	}
+	return f.updates.Serve(ctx, w, plugin.Packet(ctx))
+}
+
 // ServeDNS asks the upstreams for names in the zone, and passes other queries on.
 func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if !f.zones.MatchMsg(r) {
 		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
+	}
+	if r.Opcode == dns.OpcodeUpdate {
+		return f.passUpdate(ctx, w)
 	}
 	if f.maxConcurrent > 0 {
 		defer f.concurrent.Add(-1)

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,9 +12,12 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/within"
 
 	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
 )
 
 func init() { plugin.Register(pluginName, setup) }
@@ -35,6 +39,7 @@ type settings struct {
 	maxAttempts   *uint32
 	maxConcurrent int
 	ede           bool
+	updates       bool
 	probeInterval time.Duration
 	resolvers     serverResolver
 
@@ -67,6 +72,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Args: corefile.Args[settings]{Syntax: "FROM TO...", Min: 2, Max: -1, Set: setArgs},
 	Options: corefile.Table[settings]{
 		corefile.Row("except", "NAMES...", "names below FROM that are not forwarded", 1, -1, setExcept),
+		corefile.Flag("forward_updates", "pass UPDATE messages on, as they are, to the upstreams without TLS", func(s *settings) { s.updates = true }),
 		corefile.Flag("force_tcp", "ask over TCP, also for clients that came over UDP", func(s *settings) { s.options.ForceTCP = true }),
 		corefile.Flag("prefer_udp", "ask over UDP, also for clients that came over TCP, and over TCP if the reply is truncated", func(s *settings) { s.options.PreferUDP = true }),
 		duration("expire", "close sockets and connections that are idle for so long", func(s *settings) *time.Duration { return &s.expire }),
@@ -95,6 +101,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if s.maxAge > 0 && s.maxAge < s.expire {
 			return fmt.Errorf("max_age (%s) must not be less than expire (%s)", s.maxAge, s.expire)
 		}
+		if u := s.forwarder(); u != nil && len(u.Servers) == 0 {
+			return errors.New("forward_updates goes to upstreams without TLS that are known by address, and there is none")
+		}
 		s.rules.forceTCP, s.rules.preferUDP = s.options.ForceTCP, s.options.PreferUDP
 		s.rules.hedge = s.rules.hedge || s.policy == "fastest"
 		return s.secure()
@@ -108,6 +117,9 @@ func setup(c *caddy.Controller) error {
 	}
 	for i := range all {
 		f := all[i].forward()
+		if f.updates != nil {
+			dnsserver.GetConfig(c).AllowOpcode(dns.OpcodeUpdate)
+		}
 		c.OnStartup(func() error { f.findTaps(dnsserver.GetConfig(c)); return nil })
 		c.OnStartup(f.OnStartup)
 		c.OnShutdown(f.OnShutdown)
@@ -117,6 +129,20 @@ func setup(c *caddy.Controller) error {
 		})
 	}
 	return nil
+}
+
+// forwarder passes UPDATE messages on to the upstreams that are asked in the clear, nil if that is not asked for.
+func (s *settings) forwarder() *updates.Forwarder {
+	if !s.updates {
+		return nil
+	}
+	u := new(updates.Forwarder)
+	for _, t := range s.targets {
+		if t.protocol == transport.DNS && !t.named {
+			u.Servers = append(u.Servers, t.address())
+		}
+	}
+	return u
 }
 
 // forward is the Forward that s configures, with those upstreams that are known by address.
@@ -139,6 +165,7 @@ func (s *settings) forward() *Forward {
 		}
 		f.sources = append(f.sources, src)
 	}
+	f.updates = s.forwarder()
 	f.publish()
 	return f
 }

@@ -65,6 +65,9 @@ func (g *GRPC) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	if !g.zones.MatchMsg(r) {
 		return g.pass(ctx, w, r)
 	}
+	if r.Opcode == dns.OpcodeUpdate { // the upstream would take it for ours
+		return dns.RcodeRefused, nil
+	}
 	state := request.Request{W: w, Req: r}
 	through := g.Next != nil && g.Fall.Through(state.Name())
 	m, err := g.ask(ctx, r)

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
@@ -30,6 +32,8 @@ type replica struct {
 	accept func(v *zone.Zone) error
 	took   func(v *zone.Zone)
 
+	updates *updates.Forwarder // nil: they are refused
+
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from
 	plan  fetch.Plan  // belongs to run
@@ -41,7 +45,8 @@ type source struct {
 	primaries []string        // host:port
 	secure    map[string]bool // those of primaries that are asked over TLS
 	tls       *tls.Config
-	key       *fetch.Key
+	key       *fetch.Key // without its secret, and perhaps without its algorithm; see currentKey
+	find      func(name string) (keyring.Key, bool)
 	limits    fetch.Limits
 	zonemd    bool // refuse zones that do not match their ZONEMD record
 	storage   string
@@ -192,7 +197,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 }
 
 func (r *replica) client(primary string) *fetch.Client {
-	c := &fetch.Client{Primary: primary, Key: r.source.key, Limits: r.source.limits}
+	c := &fetch.Client{Primary: primary, Key: r.source.currentKey(), Limits: r.source.limits}
 	if r.source.secure[primary] {
 		c.TLS = r.source.tls
 	}

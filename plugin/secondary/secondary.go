@@ -50,6 +50,15 @@ func (s Secondary) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 			return dns.RcodeSuccess, err
 		}
 	}
+	if r.Opcode == dns.OpcodeUpdate {
+		if z := s.roster.replica(dns.CanonicalName(r.Question[0].Name)); z != nil && z.updates != nil {
+			code, err := z.updates.Serve(ctx, w, plugin.Packet(ctx))
+			if err != nil {
+				err = plugin.Error("secondary", err)
+			}
+			return code, err
+		}
+	}
 	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, err

@@ -23,6 +23,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/test"
@@ -79,6 +80,12 @@ type primary struct {
 	mu    sync.Mutex
 	zones map[string]*file.Zone
 	kinds []string // of transfers
+}
+
+// findKey looks up a key of secrets.
+func findKey(name string) (keyring.Key, bool) {
+	secret, ok := secrets[name]
+	return keyring.Key{Secret: secret}, ok
 }
 
 // secrets are the keys of a primary that has some.
@@ -196,7 +203,7 @@ func begin(t testing.TB, input string) Secondary {
 	t.Helper()
 	s := handler(t, "secondary", input).(Secondary)
 	for _, z := range s.roster.replicas {
-		if err := z.source.prepare(secrets); err != nil {
+		if err := z.source.prepare(findKey); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -403,7 +410,7 @@ func TestSigned(t *testing.T) {
 		t.Errorf("logged %s", out)
 	}
 	bad := &source{key: s.roster.replica("example.org.").source.key}
-	if err := bad.prepare(nil); err == nil || !strings.Contains(err.Error(), `there is no key "key.example.org."`) {
+	if err := bad.prepare(func(string) (keyring.Key, bool) { return keyring.Key{}, false }); err == nil || !strings.Contains(err.Error(), `there is no key "key.example.org."`) {
 		t.Errorf("a key that is not there: %v", err)
 	}
 }

@@ -1,10 +1,12 @@
 package secondary
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +15,11 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/transfer"
 
@@ -37,6 +41,7 @@ type settings struct {
 	keys    []string // of the server block
 	root    string   // the folder of relative names
 	limits  fetch.Limits
+	updates bool // they are passed on to the primaries
 
 	serverName string // of primaries with TLS
 }
@@ -60,6 +65,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for primaries with tls://", 0, 3, setTLS),
 		corefile.String("tls_servername", "NAME", "the name that their certificates must be for", func(s *settings, v string) { s.serverName = v }),
 		corefile.Row("storage", "DIR", "keep the zones in a folder", 1, 1, setStorage),
+		corefile.Flag("forward_updates", "pass UPDATE messages on to the primaries", func(s *settings) { s.updates = true }),
 		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
 		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
 		corefile.Int("max_octets", 512, math.MaxInt64, "octets that a transfer may have", func(s *settings, n int) { s.source.limits.Octets = int64(n) }),
@@ -73,6 +79,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Check: func(s *settings) error {
 		if len(s.source.primaries) == 0 {
 			return errors.New("secondary zones require a transfer from property")
+		}
+		if s.updates && len(s.source.secure) > 0 {
+			return errors.New("forward_updates goes to primaries without TLS only")
 		}
 		if s.source.tls == nil {
 			s.source.tls = new(tls.Config)
@@ -125,19 +134,13 @@ func setCatalog(s *settings, l *corefile.Line) error {
 	return nil
 }
 
-// algorithms is those that a key may be used with, as they are written.
-var algorithms = map[string]string{
-	"hmac-sha1": dns.HmacSHA1, "hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512,
-}
-
 func setKey(s *settings, l *corefile.Line) error {
-	name := "hmac-sha256"
+	algorithm := ""
 	if len(l.Args) > 1 {
-		name = strings.TrimSuffix(strings.ToLower(l.Args[1]), ".")
-	}
-	algorithm, ok := algorithms[name]
-	if !ok {
-		return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+		var ok bool
+		if algorithm, ok = keyring.Algorithm(l.Args[1]); !ok {
+			return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+		}
 	}
 	s.source.key = &fetch.Key{Name: plugin.Name(l.Args[0]).Normalize(), Algorithm: algorithm}
 	return nil
@@ -174,9 +177,12 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		}
 	}
 	s.roster.publish()
+	if slices.ContainsFunc(all, func(line settings) bool { return line.updates }) {
+		cfg.AllowOpcode(dns.OpcodeUpdate)
+	}
 	c.OnStartup(func() error {
 		for _, line := range all {
-			if err := line.source.prepare(cfg.TsigSecret); err != nil {
+			if err := line.source.prepare(cfg.TsigKey); err != nil {
 				return plugin.Error("secondary", err)
 			}
 		}
@@ -203,6 +209,9 @@ func (s *Secondary) add(line *settings) error {
 			return fmt.Errorf("zone %s is no name", name)
 		}
 		z.zone.TransferFrom = line.source.primaries
+		if line.updates {
+			z.updates = &updates.Forwarder{Servers: line.source.primaries}
+		}
 		s.roster.add(z)
 		if line.catalog {
 			c := &consumer{source: line.source}
@@ -219,14 +228,24 @@ func (s *Secondary) add(line *settings) error {
 	return nil
 }
 
-// prepare finds the key's secret.
-func (s *source) prepare(secrets map[string]string) error {
+// prepare sees that there is the key, and where it is to be looked up from then on.
+func (s *source) prepare(find func(name string) (keyring.Key, bool)) error {
+	s.find = find
 	if s.key != nil {
-		secret, ok := secrets[s.key.Name]
-		if !ok {
+		if _, ok := find(s.key.Name); !ok {
 			return fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.Name)
 		}
-		s.key.Secret = secret
 	}
 	return nil
+}
+
+// currentKey is the key as it is now, nil for none. One that was taken away signs nothing that a primary would take.
+func (s *source) currentKey() *fetch.Key {
+	if s.key == nil {
+		return nil
+	}
+	k := *s.key
+	now, _ := s.find(k.Name)
+	k.Secret, k.Algorithm = now.Secret, cmp.Or(k.Algorithm, now.Algorithm, keyring.DefaultAlgorithm)
+	return &k
 }

@@ -68,24 +68,32 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 }
 
 // put is m[k] = v, if m is nil, too.
-func put[V any](m *map[string]V, k string, v V) {
+func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
-		*m = map[string]V{}
+		*m = map[K]V{}
 	}
 	(*m)[k] = v
 }
 
+// deltas is the way from the version that a client has to v, nil if it is not known.
+func (t *Transfer) deltas(o *out, from Source, v *zone.Zone) []*zone.Delta {
+	if h, ok := from.(Historian); ok {
+		return h.Since(o.name, *o.serial, v)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j := t.journals[o.name]; j != nil {
+		return j.Since(*o.serial, v.Serial())
+	}
+	return nil
+}
+
 // since is what changed from the version that a client has to v, nil if that is not known, or more than v itself.
-func (t *Transfer) since(o *out, v *zone.Zone) []*zone.Delta {
+func (t *Transfer) since(o *out, from Source, v *zone.Zone) []*zone.Delta {
 	if o.serial == nil {
 		return nil
 	}
-	t.mu.Lock()
-	var deltas []*zone.Delta
-	if j := t.journals[o.name]; j != nil {
-		deltas = j.Since(*o.serial, v.Serial())
-	}
-	t.mu.Unlock()
+	deltas := t.deltas(o, from, v)
 	size := 0
 	for _, d := range deltas {
 		size += d.Size()

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 
 	"github.com/miekg/dns"
@@ -55,12 +57,8 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 		}
 		told = append(told, to.String())
 		wg.Go(func() {
-			answered, err := s.notify(ctx, m.Copy(), to.addr, t.secrets)
-			switch {
-			case err != nil:
-				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
-			case answered != dns.RcodeSuccess:
-				errs[i] = fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+			for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
+				errs[i] = t.tellOne(ctx, s, zone, to, m)
 			}
 		})
 	}
@@ -72,9 +70,27 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	return nil
 }
 
+// tellOne notifies one secondary of a zone.
+func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target, m *dns.Msg) error {
+	answered, err := s.notify(ctx, m.Copy(), to.addr, t.findKey)
+	switch {
+	case err != nil:
+		return fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
+	case answered != dns.RcodeSuccess:
+		return fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+	}
+	return nil
+}
+
 // notify sends m to one secondary until it answers, with the rcode returned.
-func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secrets map[string]string) (answered int, err error) {
-	c := dns.Client{Net: "udp", TsigSecret: secrets, Timeout: tries[len(tries)-1]}
+func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, find func(string) (keyring.Key, bool)) (answered int, err error) {
+	c := dns.Client{Net: "udp", Timeout: tries[len(tries)-1]}
+	algorithm := s.key.algorithm
+	if s.key.name != "" {
+		k, _ := find(s.key.name)
+		c.TsigSecret = map[string]string{s.key.name: k.Secret}
+		algorithm = cmp.Or(algorithm, k.Algorithm, keyring.DefaultAlgorithm)
+	}
 	if s.source.IsValid() {
 		c.Dialer = &net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.source, 0))}
 	}
@@ -82,7 +98,7 @@ func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, secr
 		try := m.Copy()
 		try.Id = dns.Id()
 		if s.key.name != "" {
-			try.SetTsig(s.key.name, s.key.algorithm, 300, time.Now().Unix())
+			try.SetTsig(s.key.name, algorithm, 300, time.Now().Unix())
 		}
 		var reply *dns.Msg
 		if reply, err = exchange(ctx, &c, try, to.String(), timeout); err == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/zonetest"
@@ -98,6 +99,14 @@ func (l *live) Transfer(string, uint32) (<-chan []dns.RR, error) {
 	panic("a Source is asked for Version")
 }
 
+// keysOf looks up keys by their names.
+func keysOf(secrets map[string]string) func(string) (keyring.Key, bool) {
+	return func(name string) (keyring.Key, bool) {
+		secret, ok := secrets[name]
+		return keyring.Key{Secret: secret}, ok
+	}
+}
+
 // TestToPeers: other servers as secondaries: they fetch the zone, are notified, and fetch what changed.
 func TestToPeers(t *testing.T) {
 	for _, name := range zonetest.Servers {
@@ -110,7 +119,7 @@ func TestToPeers(t *testing.T) {
 				hosts = append(hosts, fmt.Sprintf("host%d", i))
 			}
 			l := &live{x: setupOf(t, fmt.Sprintf("transfer example.org {\nto 127.0.0.1:%d\ntsig %s\n}", port, zonetest.KeyName)), from: &source{v: version(t, 1, hosts...)}}
-			l.x.Transferers, l.x.secrets = []Transferer{l}, secrets
+			l.x.Transferers, l.x.findKey = []Transferer{l}, keysOf(secrets)
 			l.serve(t, ourPort, secrets)
 			addr, _ := zonetest.Serve(t, name, zonetest.Setup{
 				Zone: "example.org", File: filepath.Join(t.TempDir(), "db"), Port: port, Primary: fmt.Sprint(ourPort),

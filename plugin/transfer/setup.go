@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/coredns/caddy"
-	"github.com/miekg/dns"
 )
 
 func init() { plugin.Register("transfer", setup) }
@@ -82,21 +81,14 @@ func setSource(s *settings, l *corefile.Line) error {
 	return nil
 }
 
-// algorithms is those that a key may be used with, as they are written.
-var algorithms = map[string]string{
-	"hmac-sha1": dns.HmacSHA1, "hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512,
-}
-
 func setKey(s *settings, l *corefile.Line) error {
-	name := "hmac-sha256"
+	s.key = tsigKey{name: plugin.Name(l.Args[0]).Normalize()}
 	if len(l.Args) > 1 {
-		name = strings.TrimSuffix(strings.ToLower(l.Args[1]), ".")
+		var ok bool
+		if s.key.algorithm, ok = keyring.Algorithm(l.Args[1]); !ok {
+			return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
+		}
 	}
-	algorithm, ok := algorithms[name]
-	if !ok {
-		return fmt.Errorf("unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", l.Args[1])
-	}
-	s.key = tsigKey{plugin.Name(l.Args[0]).Normalize(), algorithm}
 	return nil
 }
 
@@ -113,9 +105,9 @@ func setup(c *caddy.Controller) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	c.OnStartup(func() error {
-		t.secrets = cfg.TsigSecret
+		t.findKey = cfg.TsigKey
 		for _, s := range t.stanzas {
-			if _, ok := t.secrets[s.key.name]; s.key.name != "" && !ok {
+			if _, ok := t.findKey(s.key.name); s.key.name != "" && !ok {
 				return plugin.Error("transfer", fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.name))
 			}
 		}

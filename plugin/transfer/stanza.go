@@ -28,7 +28,7 @@ func (t target) String() string {
 	return t.addr.String()
 }
 
-// tsigKey is a key's name, "" for none, and its algorithm.
+// tsigKey is a key's name, "" for none, and its algorithm, "" for the key's own.
 type tsigKey struct{ name, algorithm string }
 
 // stanzaOf is the stanza with the longest zone that name is or lies below, nil if there is none. Of several with the

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -42,8 +43,9 @@ type (
 		sent    status.TransferLog
 		block   string // the keys of the server block
 		stanzas []*stanza
-		secrets map[string]string // of TSIG keys, by name, in base64
-		notify  *notifier         // from OnStartup to OnShutdown
+		findKey func(name string) (keyring.Key, bool)
+		notify  *notifier // from OnStartup to OnShutdown
+		telling telling
 
 		mu         sync.Mutex               // guards what follows
 		journals   map[string]*zone.Journal // by zone
@@ -69,6 +71,13 @@ type (
 		// Version is the version of a zone to send. It is ErrNotAuthoritative as for Transfer, another error if there
 		// is none that may be sent.
 		Version(zone string) (*zone.Zone, error)
+	}
+
+	// Historian is a Source that knows itself what changed, and does not tell with Changed.
+	Historian interface {
+		Source
+		// Since is what changed from a serial to a version that Version gave, nil if that is not known.
+		Since(zone string, serial uint32, v *zone.Zone) []*zone.Delta
 	}
 )
 
@@ -150,7 +159,7 @@ func (t *Transfer) send(o *out, from Transferer) error {
 		if err != nil {
 			return err
 		}
-		return o.version(v, t.since(o, v))
+		return o.version(v, t.since(o, source, v))
 	}
 	serial := uint32(0)
 	if o.serial != nil {

@@ -536,14 +536,14 @@ func TestNotifySigned(t *testing.T) {
 	secrets := map[string]string{"key.example.org.": "c2VjcmV0LW9mLXRoZS10ZXN0"}
 	addr, got := secondary(t, secrets, 0)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\ntsig key.example.org hmac-sha512\n}")
-	x.secrets = secrets
+	x.findKey = keysOf(secrets)
 	if err := x.Notify("example.org."); err != nil {
 		t.Error(err)
 	}
 	if all := got(); len(all) != 1 || all[0].IsTsig() == nil || all[0].IsTsig().Algorithm != dns.HmacSHA512 {
 		t.Errorf("got %v", all)
 	}
-	x.secrets = map[string]string{"key.example.org.": "b3RoZXI="}
+	x.findKey = keysOf(map[string]string{"key.example.org.": "b3RoZXI="})
 	if err := x.Notify("example.org."); err == nil {
 		t.Error("a notification with a wrong secret was accepted")
 	}

@@ -6,18 +6,30 @@ import (
 	"github.com/miekg/dns"
 )
 
-// keyName is the context key of the name of the key that a query was signed with.
-type keyName struct{}
+// identity is the context key of the signature of a query that was found good, a Signature.
+type identity struct{}
 
-// ValidatedKeyName is the name of the key that the query of ctx was signed with, fully qualified and in lower case. It
-// reports false unless the signature was found good, and the query is for a zone of the tsig plugin above: then nobody
-// knows who asks.
+// Signature tells one signed query from all others: who signed it, when, and the MAC itself.
+type Signature struct {
+	Key  string // fully qualified and in lower case
+	Time uint64 // seconds since 1970
+	MAC  string // in hexadecimal digits
+}
+
+// Validated is the signature of the query of ctx. It reports false unless that was found good, and the query is for a
+// zone of the tsig plugin above: then nobody knows who asks.
+func Validated(ctx context.Context) (Signature, bool) {
+	s, ok := ctx.Value(identity{}).(Signature)
+	return s, ok
+}
+
+// ValidatedKeyName is the name of the key of Validated, fully qualified and in lower case.
 func ValidatedKeyName(ctx context.Context) (string, bool) {
-	name, ok := ctx.Value(keyName{}).(string)
-	return name, ok
+	s, ok := Validated(ctx)
+	return s.Key, ok
 }
 
 // withKeyName is ctx for a query with the good signature sig.
 func withKeyName(ctx context.Context, sig *dns.TSIG) context.Context {
-	return context.WithValue(ctx, keyName{}, dns.CanonicalName(sig.Hdr.Name))
+	return context.WithValue(ctx, identity{}, Signature{dns.CanonicalName(sig.Hdr.Name), sig.TimeSigned, sig.MAC})
 }

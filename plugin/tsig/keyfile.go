@@ -6,75 +6,80 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/keyring"
+
 	"github.com/miekg/dns"
 )
 
-// parseKeyFile reads keys as BIND has them in its configuration, and returns the secrets, base64, by key name:
+// parseKeyFile reads keys as BIND has them in its configuration, and returns them by name:
 //
 //	key "name" {
 //	    algorithm hmac-sha256;
 //	    secret "base64";
 //	};
 //
-// The algorithm may stand there or not: a client's query tells which one it used. Comments begin with //, # or /*.
-func parseKeyFile(r io.Reader) (map[string]string, error) {
+// The algorithm may stand there or not: a client's query tells which one it used, and only who signs queries of our own
+// wants to know it; one that is not supported counts as none. Comments begin with //, # or /*.
+func parseKeyFile(r io.Reader) (map[string]keyring.Key, error) {
 	p := keyParser{lexer: lexer{r: bufio.NewReader(r), line: 1}}
-	secrets := map[string]string{}
+	keys := map[string]keyring.Key{}
 	for {
 		word, err := p.next()
 		switch {
 		case err == io.EOF:
-			return secrets, nil
+			return keys, nil
 		case err != nil:
 			return nil, err
 		case word != "key":
 			return nil, p.unexpected(word)
 		}
-		name, secret, err := p.key()
+		name, key, err := p.key()
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := secrets[name]; ok {
+		if _, ok := keys[name]; ok {
 			return nil, fmt.Errorf("line %d: key %q redefined", p.line, name)
 		}
-		secrets[name] = secret
+		keys[name] = key
 	}
 }
 
 type keyParser struct{ lexer }
 
 // key reads the rest of one key.
-func (p *keyParser) key() (name, secret string, err error) {
+func (p *keyParser) key() (name string, k keyring.Key, err error) {
 	if name, err = p.value(); err != nil {
-		return "", "", err
+		return "", k, err
 	}
 	name = dns.CanonicalName(name)
 	if err = p.expect("{"); err != nil {
-		return "", "", err
+		return "", k, err
 	}
 	for {
 		word, err := p.value()
 		if err != nil {
-			return "", "", err
+			return "", k, err
 		}
 		switch word {
 		case "}":
-			if secret == "" {
-				return "", "", fmt.Errorf("line %d: expected secret for key %q", p.line, name)
+			if k.Secret == "" {
+				return "", k, fmt.Errorf("line %d: expected secret for key %q", p.line, name)
 			}
-			return name, secret, p.expect(";")
+			return name, k, p.expect(";")
 		case "algorithm":
-			_, err = p.value()
+			if word, err = p.value(); err == nil {
+				k.Algorithm, _ = keyring.Algorithm(word)
+			}
 		case "secret":
-			secret, err = p.value()
+			k.Secret, err = p.value()
 		default:
 			err = p.unexpected(word)
 		}
 		if err != nil {
-			return "", "", err
+			return "", k, err
 		}
 		if err := p.expect(";"); err != nil {
-			return "", "", err
+			return "", k, err
 		}
 	}
 }

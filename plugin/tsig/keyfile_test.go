@@ -4,14 +4,16 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 )
 
 func TestParseKeyFile(t *testing.T) {
-	for text, want := range map[string]map[string]string{
+	for text, want := range map[string]map[string]keyring.Key{
 		"": {},
-		"key \"a.example.org.\" {\n algorithm hmac-sha256;\n secret \"AAAA\";\n};\n": {"a.example.org.": "AAAA"},
+		"key \"a.example.org.\" {\n algorithm hmac-sha256;\n secret \"AAAA\";\n};\n": {"a.example.org.": {Secret: "AAAA", Algorithm: "hmac-sha256."}},
 		"key A.example.org { secret AAAA; }; // one\n# two\n/* three\n */key b { secret \"BBBB\"; algorithm x; };": {
-			"a.example.org.": "AAAA", "b.": "BBBB",
+			"a.example.org.": {Secret: "AAAA"}, "b.": {Secret: "BBBB"},
 		},
 	} {
 		if got, err := parseKeyFile(strings.NewReader(text)); err != nil || !maps.Equal(got, want) {
@@ -47,7 +49,7 @@ func FuzzKeyFile(f *testing.F) {
 			t.Errorf("%d keys of %d", len(secrets), n)
 		}
 		for name, secret := range secrets {
-			if !strings.HasSuffix(name, ".") || secret == "" {
+			if !strings.HasSuffix(name, ".") || secret.Secret == "" {
 				t.Errorf("%q: %q", name, secret)
 			}
 		}

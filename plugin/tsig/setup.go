@@ -2,11 +2,13 @@ package tsig
 
 import (
 	"fmt"
-	"os"
+	"slices"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -17,8 +19,11 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what a directive says.
 type settings struct {
 	zones   []string
-	secrets map[string]string // base64 by key name
+	secrets map[string]string // of the Corefile, base64 by key name
+	files   []*keyFile
+	reload  time.Duration // how often files are looked at; 0: never again
 	demand  demand
+	forward bool // times of signatures must not go back
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -35,6 +40,8 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("secrets", "FILE", "keys from a file, as BIND has them", 1, 1, func(s *settings, l *corefile.Line) error {
 			return s.addFile(l.Arg(0))
 		}),
+		corefile.Duration("reload", 0, 24*time.Hour, "look at the files so often whether they were changed; 0 never does", func(s *settings, d time.Duration) { s.reload = d }),
+		corefile.Flag("monotonic", "refuse signatures that are older than the last good one of their key", func(s *settings) { s.forward = true }),
 		corefile.Row("require", "[QTYPE...|all|none]", "the query types that have to be signed", 1, -1, func(s *settings, l *corefile.Line) (err error) {
 			s.demand.types, err = setOf(l.Args, dns.StringToType, "query type")
 			return err
@@ -47,7 +54,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 })
 
 func (s *settings) add(name, secret string) error {
-	if _, ok := s.secrets[name]; ok {
+	if s.has(name) {
 		return fmt.Errorf("key %q redefined", name)
 	}
 	if s.secrets == nil {
@@ -57,22 +64,25 @@ func (s *settings) add(name, secret string) error {
 	return nil
 }
 
+// addFile reads a file of keys.
 func (s *settings) addFile(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("secrets: %w", err)
+	f := &keyFile{path: name}
+	if err := f.read(); err != nil {
+		return err
 	}
-	defer f.Close()
-	secrets, err := parseKeyFile(f)
-	if err != nil {
-		return fmt.Errorf("secrets: %s: %w", name, err)
-	}
-	for name, secret := range secrets {
-		if err := s.add(name, secret); err != nil {
-			return err
+	for name := range f.keys {
+		if s.has(name) {
+			return fmt.Errorf("key %q redefined", name)
 		}
 	}
+	s.files = append(s.files, f)
 	return nil
+}
+
+// has reports whether there is a key of a name.
+func (s *settings) has(name string) bool {
+	_, ok := s.secrets[name]
+	return ok || slices.ContainsFunc(s.files, func(f *keyFile) bool { _, ok := f.keys[name]; return ok })
 }
 
 // setOf is the set of the numbers that words stand for.
@@ -105,8 +115,30 @@ func setup(c *caddy.Controller) error {
 	for name, secret := range s.secrets {
 		config.TsigSecret[name] = secret
 	}
+	config.TsigKeys = new(keyring.Ring)
+	keeper := newKeeper(s.files, config.TsigKeys)
+	if s.reload > 0 {
+		c.OnStartup(func() error {
+			keeper.start(s.reload)
+			return nil
+		})
+		c.OnShutdown(func() error {
+			keeper.stop()
+			return nil
+		})
+	} else {
+		for _, f := range s.files {
+			for name, k := range f.keys {
+				config.TsigSecret[name] = k.Secret
+			}
+		}
+	}
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
-		return &TSIGServer{Zones: s.zones, Next: next, demand: s.demand}
+		t := &TSIGServer{Zones: s.zones, Next: next, demand: s.demand}
+		if s.forward {
+			t.clock = new(lastTimes)
+		}
+		return t
 	})
 	return nil
 }

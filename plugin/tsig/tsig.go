@@ -31,6 +31,7 @@ type TSIGServer struct {
 	Next  plugin.Handler
 
 	demand demand
+	clock  *lastTimes // nil: times may go back
 }
 
 // demand is which queries have to be signed.
@@ -101,6 +102,9 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	v := judge(sig != nil, t.demand.wants(r.Opcode, state.QType()), w.TsigStatus())
 	if v == pass || plugin.Zones(t.Zones).Matches(state.Name()) == "" {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	if v == trusted && t.clock.goesBack(sig) {
+		v = badTime
 	}
 	switch v {
 	case refused:

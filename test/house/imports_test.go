@@ -28,6 +28,7 @@ var exceptions = map[string][]string{
 	"plugin/etcd":           {"plugin/transfer"},
 	"plugin/file":           {"plugin/transfer"},
 	"plugin/auto":           {"plugin/file", "plugin/transfer"},
+	"plugin/dynupdate":      {"plugin/file", "plugin/transfer", "plugin/tsig"},
 	"plugin/forward":        {"plugin/dnstap", "plugin/dnstap/msg"},
 	"plugin/secondary":      {"plugin/file", "plugin/transfer"},
 	"plugin/grpc":           {"pb"},

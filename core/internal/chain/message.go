@@ -55,6 +55,9 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refuse(cw, r, dns.RcodeFormatError)
 		return
 	}
+	if from, ok := w.(carrier); ok && r.Opcode == dns.OpcodeUpdate {
+		q.packet = from.Packet()
+	}
 	b, chainCtx := c.find(q, cw, r)
 	if b == nil || b.head == nil {
 		c.refuse(cw, r, dns.RcodeRefused)

@@ -19,6 +19,7 @@ type queryContext struct {
 	server any
 	path   plugin.Path
 	view   string
+	packet []byte // of an UPDATE, as it came
 }
 
 // Value is what the transport's context has, and the server's own values.
@@ -30,6 +31,8 @@ func (c *queryContext) Value(key any) any {
 		return &c.path
 	case plugin.ViewKey:
 		return c.view
+	case plugin.PacketKey:
+		return c.packet
 	case plugin.LoopKey:
 		// Not ours alone: upstream.Lookup counts it up in the context that it hands on.
 		if n := c.Context.Value(plugin.LoopKey{}); n != nil {
@@ -41,6 +44,9 @@ func (c *queryContext) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
+
+// carrier is a writer that has its query as it came.
+type carrier interface{ Packet() []byte }
 
 // chainWriter is the writer that the chain's first plugin gets: each message that is
 // written to it is made to fit the client, and which plugin wrote is noted.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -37,6 +38,8 @@ type Finisher struct {
 	AnySize bool
 	// Secrets are those of TSIG by key name, in base64; nil if signatures are not looked at.
 	Secrets map[string]string
+	// Keyrings have more keys, which may be replaced at any time. They count if Secrets is not nil.
+	Keyrings []*keyring.Ring
 }
 
 // Wire ends the reply that w holds for q. The result lies in w's buffer.

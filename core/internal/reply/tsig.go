@@ -8,35 +8,54 @@ import (
 
 // Signature is what a writer knows of the TSIG signature of its query, and needs to sign the reply (RFC 8945).
 type Signature struct {
-	secrets    map[string]string // of the listener, base64 by key name
-	status     error             // what is wrong with the query's signature
-	mac        string            // of the message before: the query's, or the last reply's
+	secret     string // of the key that the query is signed with, in base64
+	checked    bool   // the signature was looked at
+	status     error  // what is wrong with the query's signature
+	mac        string // of the message before: the query's, or the last reply's
 	timersOnly bool
+	packet     []byte // of an UPDATE, as it came; nil for all else
 }
 
 // Verify checks the signature of the query r, which came as packet (RFC 8945 §5.2). f may be nil.
 func (f *Finisher) Verify(s *Signature, packet []byte, r *dns.Msg) {
+	if r.Opcode == dns.OpcodeUpdate { // who passes it on must not change it (RFC 2136 §6)
+		s.packet = append([]byte(nil), packet...)
+	}
 	t := r.IsTsig()
 	if t == nil || f == nil || f.Secrets == nil {
 		return
 	}
-	s.secrets, s.mac = f.Secrets, t.MAC
-	secret, ok := s.secrets[dns.CanonicalName(t.Hdr.Name)]
-	if !ok {
+	s.checked, s.mac = true, t.MAC
+	var ok bool
+	if s.secret, ok = f.secretOf(dns.CanonicalName(t.Hdr.Name)); !ok {
 		s.status = dns.ErrSecret
 		return
 	}
-	s.status = dns.TsigVerify(packet, secret, "", false)
+	s.status = dns.TsigVerify(packet, s.secret, "", false)
 	binary.BigEndian.PutUint16(packet, r.Id) // it was checked as it was signed, perhaps with another id
+}
+
+// secretOf is the secret of a key, in base64. It is asked for once for each query: so a reply, and all messages of a
+// transfer, are signed with the secret that the query was checked with, though keys are replaced meanwhile.
+func (f *Finisher) secretOf(name string) (string, bool) {
+	if secret, ok := f.Secrets[name]; ok {
+		return secret, true
+	}
+	for _, r := range f.Keyrings {
+		if k, ok := r.Key(name); ok {
+			return k.Secret, true
+		}
+	}
+	return "", false
 }
 
 // Pack packs m as it is, signed if it has a TSIG record.
 func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
 	t := m.IsTsig()
-	if t == nil || s.secrets == nil {
+	if t == nil || !s.checked {
 		return m.Pack()
 	}
-	b, mac, err := dns.TsigGenerate(m, s.secrets[dns.CanonicalName(t.Hdr.Name)], s.mac, s.timersOnly)
+	b, mac, err := dns.TsigGenerate(m, s.secret, s.mac, s.timersOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +63,9 @@ func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
 	s.mac = mac
 	return b, nil
 }
+
+// Packet is the query as it came, if it is an UPDATE; nil for all else.
+func (s *Signature) Packet() []byte { return s.packet }
 
 // TsigStatus is nil if the query is not signed, or well; TsigTimersOnly is for the second and further messages of a
 // transfer.

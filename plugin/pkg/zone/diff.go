@@ -3,6 +3,7 @@ package zone
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -207,4 +208,35 @@ func (s *side) put(prefix []byte, typ uint16, records Records) {
 	s.blob = binary.BigEndian.AppendUint32(s.blob, uint32(len(records)))
 	s.blob = append(s.blob, records...)
 	s.records += n
+}
+
+// NewDelta is a delta of single records, as Walk gives those of one: the first of each kind is the SOA record. All is
+// copied.
+func NewDelta(origin []byte, removed, added []Record) (*Delta, error) {
+	if len(removed) == 0 || len(added) == 0 || removed[0].Type != wire.TypeSOA || added[0].Type != wire.TypeSOA {
+		return nil, ErrNoSOA
+	}
+	d := &Delta{Removed: len(removed), Added: len(added), origin: origin}
+	packer := Builder{origin: origin}
+	for i, records := range [...][]Record{removed, added} {
+		var s side
+		for _, r := range records {
+			stored, err := packer.stored(r.Type, r.RData)
+			if err != nil {
+				return nil, err
+			}
+			if !wire.Below(r.Owner, origin) || r.Type == wire.TypeSOA && len(r.RData) < 22 {
+				return nil, fmt.Errorf("record of %s, type %d, cannot be of zone %s", wire.Text(r.Owner), r.Type, wire.Text(origin))
+			}
+			s.put(r.Owner[:len(r.Owner)-len(origin)], r.Type, append(binary.BigEndian.AppendUint32(nil, r.TTL), stored...))
+		}
+		d.blob = append(d.blob, s.blob...)
+		serial := u32(records[0].RData[len(records[0].RData)-20:])
+		if i == 0 {
+			d.From = serial
+		} else {
+			d.To = serial
+		}
+	}
+	return d, nil
 }

@@ -36,6 +36,9 @@ func (j *Journal) Clear() { *j = Journal{} }
 func (j *Journal) Len() int  { return len(j.deltas) }
 func (j *Journal) Size() int { return j.size }
 
+// All is all deltas, which lead to the last version. They are only to be read.
+func (j *Journal) All() []*Delta { return j.deltas }
+
 // Since is the deltas that lead from one serial to another, nil if the journal does not have them all. If a serial
 // came more than once, the deltas from where it was last count. They are only to be read.
 func (j *Journal) Since(from, to uint32) []*Delta {

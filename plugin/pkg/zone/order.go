@@ -99,6 +99,11 @@ func inOrder(z *Zone, places []uint32) []keyed {
 // ordered is the places of all nodes in canonical order.
 func (z *Zone) ordered() []uint32 {
 	z.orderOnce.Do(func() {
+		if z.grown != nil {
+			z.order = z.inTree()
+			z.sorted.Store(true)
+			return
+		}
 		all := inOrder(z, z.places())
 		z.order = make([]uint32, len(all))
 		for i, k := range all {
@@ -125,6 +130,11 @@ func (z *Zone) Nodes() iter.Seq2[[]byte, Node] {
 
 // places is the places of all nodes, in the order in which they lie in memory.
 func (z *Zone) places() []uint32 {
+	if z.grown != nil {
+		places := z.inTree()
+		slices.Sort(places)
+		return places
+	}
 	places := make([]uint32, 0, z.nodes)
 	for i := range z.index.mask() + 1 {
 		if slot := z.index.at(i); slot != 0 {

@@ -28,7 +28,7 @@ func (a *Answerer) prove(n Node) {
 }
 
 // proves reports whether proofs are wanted and there are some, and of which kind.
-func (a *Answerer) proves() bool { return a.do && (len(a.z.nsec.keys) > 0 || a.hashes()) }
+func (a *Answerer) proves() bool { return a.do && (a.z.hasNSEC() || a.hashes()) }
 func (a *Answerer) hashes() bool { return a.z.nsec3 != nil && len(a.z.nsec3.chain.keys) > 0 }
 
 // proveNoData: the name exists, but not the type (RFC 4035 §3.1.3.1, RFC 5155 §7.2.3 and §7.2.4). An empty
@@ -134,6 +134,9 @@ func nextCloser(name []byte, n int) []byte {
 
 // cover is the node whose NSEC record covers a name that has none: its predecessor.
 func (a *Answerer) cover(name []byte) Node {
+	if a.z.grown != nil {
+		return a.z.nsecBefore(name[:len(name)-len(a.z.origin)])
+	}
 	n, _ := a.z.nsec.before(a.z, name[:len(name)-len(a.z.origin)])
 	return n
 }

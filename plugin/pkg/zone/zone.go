@@ -21,6 +21,7 @@
 //   - send a zone out: Zone.Transfer and Walk.Fill, message by message; Zone.Walk for canonical order.
 //   - keep a journal: Diff makes a Delta, Journal keeps some, Zone.Increment is the transfer of what they say,
 //     Edit.Apply makes the next version of one.
+//   - change single records of a large zone: Zone.Growing, Change; grown.go tells what versions share.
 //   - be told of new versions: Live.OnReplace.
 //   - get a zone from a primary: package fetch, whose stream.go builds versions out of transfers.
 //   - ZONEMD: Zone.Digest and Zone.VerifyDigest.
@@ -51,6 +52,7 @@ type Zone struct {
 
 	nsec  chain   // nodes with NSEC records
 	nsec3 *hashed // NSEC3 records, nil if there are none
+	grown *grown  // in place of index and nsec, if the zone is made by changes; nil otherwise
 
 	orderOnce sync.Once
 	order     []uint32    // all nodes in canonical order; written in orderOnce
@@ -75,7 +77,10 @@ func (z *Zone) Records() int { return z.records }
 func (z *Zone) Names() int   { return z.nodes - len(z.hidden()) }
 
 // Signed reports whether the zone can prove what it does not have, by NSEC or NSEC3 records.
-func (z *Zone) Signed() bool { return z.nsec3 != nil || len(z.nsec.keys) > 0 }
+func (z *Zone) Signed() bool { return z.nsec3 != nil || z.hasNSEC() }
+
+// hasNSEC reports whether there are NSEC records.
+func (z *Zone) hasNSEC() bool { return len(z.nsec.keys) > 0 || z.grown != nil && z.grown.nsec > 0 }
 
 // LeadsOut reports whether an alias of the zone may lead to a name that it has nothing at, so that answering from it
 // may end in External.
@@ -95,6 +100,9 @@ func (z *Zone) hidden() []uint32 {
 // Size is the octets of memory that the zone needs.
 func (z *Zone) Size() int {
 	n := len(z.index) + 12*len(z.nsec.keys)
+	if z.grown != nil {
+		n += z.grown.names.octets(z.nodes) + 18*z.nodes // of branches that are three quarters full
+	}
 	if z.sorted.Load() {
 		n += 4 * len(z.order)
 	}
@@ -192,6 +200,12 @@ func (z *Zone) above(name []byte, n Node) Match {
 // node is the node of a name at or below the apex.
 func (z *Zone) node(name []byte, hash uint64) (Node, bool) {
 	prefix := name[:len(name)-len(z.origin)]
+	if z.grown != nil {
+		if place := z.grown.names.find(z, prefix, hash); place != 0 {
+			return z.at(place), true
+		}
+		return nil, false
+	}
 	mask := z.index.mask()
 	for i := hash & mask; ; i = (i + 1) & mask {
 		slot := z.index.at(i)

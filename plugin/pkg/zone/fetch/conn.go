@@ -26,6 +26,8 @@ type conn struct {
 	id     uint16
 	qtype  uint16
 	mac    string // of the last message that was signed
+	bare   []byte // messages since then, which are not signed
+	gap    int    // how many
 	read   int64  // octets
 	first  bool
 	buf    []byte
@@ -131,15 +133,18 @@ func (c *conn) verify() error {
 	if err != nil {
 		return err
 	}
-	// Senders sign each message (RFC 8945 §5.3.1). That some older ones leave some unsigned is not supported.
+	// Senders are to sign each message; some older ones leave some out (RFC 8945 §5.3.1).
 	if sig == nil {
-		return errUnsigned
+		return c.unsigned()
 	}
 	if sig.Error != dns.RcodeSuccess {
 		return fmt.Errorf("the primary refuses the signature: %s", dns.RcodeToString[int(sig.Error)])
 	}
 	if dns.CanonicalName(sig.Hdr.Name) != c.key.Name || dns.CanonicalName(sig.Algorithm) != dns.CanonicalName(c.key.Algorithm) {
 		return fmt.Errorf("a message is signed with another key: %s", sig.Hdr.Name)
+	}
+	if c.gap > 0 {
+		return c.verifyGap(sig)
 	}
 	// A copy, which it changes. Messages behind the first are signed with a shorter form (RFC 8945 §5.3.1).
 	if err := dns.TsigVerify(append([]byte(nil), c.buf...), c.key.Secret, c.mac, !c.first); err != nil {

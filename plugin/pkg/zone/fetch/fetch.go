@@ -177,6 +177,9 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 			}
 		}
 		if s.ended() {
+			if err := conn.settled(); err != nil {
+				return nil, after(records, err)
+			}
 			return s.build()
 		}
 	}

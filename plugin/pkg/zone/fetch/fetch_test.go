@@ -221,7 +221,7 @@ func TestZone(t *testing.T) {
 		{what: "signed", key: secret, axfr: []string{"soa8, a", "b", "soa8"}, want: "8 a b"},
 		{what: "signed increment", old: true, key: secret, ixfr: []string{"soa8, soa7, a", "soa8, c, soa8"}, want: "8 b c"},
 		{what: "another secret", key: "b3RoZXI=", axfr: []string{"soa8, a, soa8"}, want: "the signature of a message: "},
-		{what: "a message without signature", key: secret, axfr: []string{"soa8, a", "unsigned, b", "soa8"}, want: "a message is not signed"},
+		{what: "a message without signature", key: secret, axfr: []string{"soa8, a", "unsigned, b", "soa8"}, want: "the signature of a message: dns: bad signature"},
 	} {
 		p := &primary{t: t, scripts: map[uint16][]string{dns.TypeAXFR: tc.axfr, dns.TypeIXFR: tc.ixfr}}
 		c := &Client{Limits: tc.limits}

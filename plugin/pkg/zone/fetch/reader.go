@@ -18,6 +18,8 @@ type reader struct {
 	left int // records of the answer section
 	rest int // records behind it
 
+	signed int // where the TSIG record begins that signature found
+
 	owner []byte
 	rdata []byte
 }
@@ -115,6 +117,7 @@ func (r *reader) signature() (*dns.TSIG, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w: TSIG record: %w", errMessage, err)
 			}
+			r.signed = at
 			sig, _ := rr.(*dns.TSIG)
 			return sig, nil
 		}

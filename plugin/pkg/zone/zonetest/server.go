@@ -22,6 +22,8 @@ type Setup struct {
 	Algorithm string // of the key, as hmac-sha256
 	Secret    string // in base64; the key's name is KeyName
 
+	Update bool // the key may update the zone, of which the server is the primary; knotd and named only
+
 	Port int    // that it listens on; 0 means any
 	Dir  string // filled in
 }
@@ -67,7 +69,7 @@ key:
 acl:
   - id: signed
     key: key.example.org
-    action: [transfer, notify]
+    action: [transfer, notify{{if .Update}}, update{{end}}]
 {{- if .Primary}}
 remote:
   - id: primary
@@ -136,7 +138,14 @@ zone "{{.Zone}}" {
 	allow-notify { key key.example.org; };
 {{- else}}
 	type primary;
+{{- if .Update}}
+	allow-update { key key.example.org; };
+	check-names ignore;
+	check-mx ignore;
+	check-integrity no;
+{{- else}}
 	ixfr-from-differences yes;
+{{- end}}
 {{- end}}
 };
 `},

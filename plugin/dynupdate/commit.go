@@ -1,0 +1,242 @@
+package dynupdate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/zone"
+)
+
+// retryEvery is how often a database that failed is tried again. It is a variable for tests.
+var retryEvery = 5 * time.Second
+
+// commits is the committer of a store: it makes groups durable, one after the other, until the store is closed.
+func (s *store) commits() {
+	defer close(s.ended)
+	if s.db.file == nil && !s.handOver() {
+		return
+	}
+	retry := time.NewTicker(retryEvery)
+	defer retry.Stop()
+	for {
+		select {
+		case <-s.wake:
+		case <-retry.C:
+			s.recover()
+		case r := <-s.written():
+			s.switchTo(r)
+		}
+		for s.commitNext() {
+		}
+		if s.closing() {
+			s.abandon()
+			if s.db.file != nil {
+				s.db.file.Close()
+				s.db.unlock()
+			}
+			return
+		}
+		s.considerRewrite()
+	}
+}
+
+// closing reports whether the store is closed.
+func (s *store) closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isClosed
+}
+
+// commitNext makes the next group durable; it reports false if there is none.
+func (s *store) commitNext() bool {
+	s.mu.Lock()
+	g := s.waiting
+	s.waiting, s.underWay = nil, g
+	s.mu.Unlock()
+	if g == nil {
+		return false
+	}
+	frame := beginFrame(nil, kindCommit)
+	for _, d := range g.deltas {
+		frame = appendTransaction(frame, d)
+	}
+	frame = endFrame(frame, 0)
+	err := s.db.append(frame)
+	s.mu.Lock()
+	s.underWay = nil
+	if err != nil {
+		s.fail(g, err)
+		s.mu.Unlock()
+		return false
+	}
+	if s.rewriting != nil {
+		s.rewriting.tail = append(s.rewriting.tail, frame)
+	}
+	s.publish(g.tip, g.deltas...)
+	s.mu.Unlock()
+	s.metrics.commits.Observe(time.Since(g.begun).Seconds())
+	s.metrics.database.Set(float64(s.db.size))
+	close(g.done)
+	s.changed()
+	return true
+}
+
+// fail takes back what is not durable. s.mu is held.
+func (s *store) fail(g *group, err error) {
+	s.tip, s.trouble = s.durable, err
+	for _, failed := range [...]*group{g, s.waiting} {
+		if failed != nil {
+			failed.err = err
+			close(failed.done)
+		}
+	}
+	s.waiting = nil
+	s.metrics.readOnly.Set(1)
+	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
+}
+
+// recover sees whether a database that failed takes commits again. If it is not known what stands in it, it is written
+// anew.
+func (s *store) recover() {
+	s.mu.Lock()
+	trouble := s.trouble
+	s.mu.Unlock()
+	if trouble == nil || s.db.file == nil {
+		return
+	}
+	err := error(nil)
+	if s.db.broken {
+		err = s.rewriteNow()
+	} else {
+		err = s.db.append(endFrame(beginFrame(nil, kindCommit), 0)) // a commit of nothing
+	}
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.trouble = nil
+	s.mu.Unlock()
+	s.metrics.readOnly.Set(0)
+	logger.Infof("Zone %s takes updates again", s.zone)
+}
+
+// rewriting is a database that is being written anew, beside the one in use.
+type rewriting struct {
+	done chan rewritten
+	tail [][]byte // frames that were committed since
+}
+
+type rewritten struct {
+	file medium
+	size int64
+	err  error
+}
+
+// leastRewrite is up to how many octets transactions are left as they are.
+const leastRewrite = 1 << 20
+
+// considerRewrite begins to write the database anew if its transactions are larger than its snapshot.
+func (s *store) considerRewrite() {
+	grown := s.db.size - s.db.snapshot
+	if s.db.file == nil || s.db.broken || s.rewriting != nil || grown < leastRewrite || grown < s.db.snapshot {
+		return
+	}
+	s.mu.Lock()
+	v, history := s.durable, s.history()
+	s.rewriting = &rewriting{done: make(chan rewritten, 1)}
+	r := s.rewriting
+	s.mu.Unlock()
+	go func() {
+		f, size, err := writeSnapshot(besides(s.path), s.db.id, v, history)
+		r.done <- rewritten{f, size, err}
+	}()
+}
+
+// history is the deltas that lead to what is served. s.mu is held.
+func (s *store) history() []*zone.Delta {
+	return s.journal.All()
+}
+
+// written is where the end of a rewriting is told, nil if there is none.
+func (s *store) written() <-chan rewritten {
+	if s.rewriting == nil {
+		return nil
+	}
+	return s.rewriting.done
+}
+
+// switchTo goes on with a database that was written anew.
+func (s *store) switchTo(r rewritten) {
+	s.mu.Lock()
+	tail := s.rewriting.tail
+	s.rewriting = nil
+	s.mu.Unlock()
+	err := r.err
+	snapshot := r.size
+	if err == nil && len(tail) > 0 {
+		b := bytes.Join(tail, nil)
+		if _, err = r.file.WriteAt(b, r.size); err == nil {
+			err = r.file.Sync()
+		}
+		r.size += int64(len(b))
+	}
+	if err == nil {
+		err = s.take(r.file, r.size, snapshot)
+	}
+	if err != nil {
+		logger.Warningf("Zone %s: writing the database anew: %v", s.zone, err)
+		if r.file != nil {
+			r.file.Close()
+		}
+		os.Remove(besides(s.path))
+		s.db.snapshot = s.db.size // so that it is tried again when there is as much again
+	}
+}
+
+// take makes a file that was written beside the database the database.
+func (s *store) take(f medium, size, snapshot int64) error {
+	unlock, ok, err := lockFile(besides(s.path))
+	if err == nil && !ok {
+		err = fmt.Errorf("%q is in use", besides(s.path))
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.db.replace(f, size, unlock); err != nil && s.db.file != f {
+		unlock()
+		return err
+	}
+	s.db.snapshot = snapshot
+	s.metrics.database.Set(float64(size))
+	return nil
+}
+
+// rewriteNow writes the database anew, with what is served.
+func (s *store) rewriteNow() error {
+	s.mu.Lock()
+	v, history := s.durable, s.history()
+	s.mu.Unlock()
+	f, size, err := writeSnapshot(besides(s.path), s.db.id, v, history)
+	if err != nil {
+		return err
+	}
+	if err := s.take(f, size, size); err != nil {
+		f.Close()
+		os.Remove(besides(s.path))
+		return err
+	}
+	return nil
+}
+
+// abandon ends a rewriting that is under way.
+func (s *store) abandon() {
+	if s.rewriting == nil {
+		return
+	}
+	if r := <-s.rewriting.done; r.file != nil {
+		r.file.Close()
+		os.Remove(besides(s.path))
+	}
+}

@@ -1,0 +1,41 @@
+//go:build unix
+
+package dynupdate
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile locks a database for this process. It reports false if another one has it.
+func lockFile(path string) (unlock func(), ok bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		f.Close()
+		return nil, false, nil
+	}
+	if err == nil {
+		// The one who had it may have put another file in its place.
+		var is, was os.FileInfo
+		if was, err = f.Stat(); err == nil {
+			if is, err = os.Stat(path); err == nil && !os.SameFile(is, was) {
+				f.Close()
+				return nil, false, nil
+			}
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, false, err
+	}
+	return func() { f.Close() }, true, nil
+}
+
+// writable reports whether files can be made in a folder.
+func writable(dir string) error { return unix.Access(dir, unix.W_OK) }

@@ -1,0 +1,84 @@
+package dynupdate
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/tsig"
+
+	"github.com/miekg/dns"
+)
+
+// message is an UPDATE as far as deciding about it goes.
+type message struct {
+	by      tsig.Signature
+	client  netip.Addr
+	prereqs []record
+	updates []record
+}
+
+// record is one of its records. RDATA is uncompressed.
+type record struct {
+	owner []byte // in wire form, lower
+	typ   uint16
+	class uint16
+	ttl   uint32
+	rdata []byte
+	err   error // why the record is none
+}
+
+func (r record) String() string { return wire.Text(r.owner) + " " + dns.Type(r.typ).String() }
+
+// records is the records of a section.
+func records(rrs []dns.RR) []record {
+	all := make([]record, len(rrs))
+	for i, rr := range rrs {
+		all[i] = recordOf(rr)
+	}
+	return all
+}
+
+func recordOf(rr dns.RR) (r record) {
+	h := rr.Header()
+	r = record{typ: h.Rrtype, class: h.Class, ttl: h.Ttl}
+	if r.owner, r.err = wire.LowerName(h.Name); r.err != nil || h.Rdlength == 0 {
+		return r
+	}
+	buf := make([]byte, dns.Len(rr)+1)
+	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	head := wire.NameLen(buf[:n]) + 10
+	if err != nil || n < head {
+		r.err = fmt.Errorf("record of %s: %w", h.Name, err)
+		return r
+	}
+	r.rdata = buf[head:n]
+	r.err = zone.CheckNames(r.typ, r.rdata)
+	return r
+}
+
+// answer is what an UPDATE is answered with.
+type answer struct {
+	rcode int
+	note  string // for the extended error of a refusal
+}
+
+// result is an answer, and what the log says of it.
+type result struct {
+	answer
+	err            error  // of the database
+	failed         string // the first record that could not be
+	added, removed int
+	from, to       uint32
+	again          bool // it was answered before
+}
+
+func refused(format string, args ...any) result {
+	note := fmt.Sprintf(format, args...)
+	return result{answer: answer{dns.RcodeRefused, note}, failed: note}
+}
+
+func faulty(rcode int, r record) result {
+	return result{answer: answer{rcode: rcode}, failed: r.String()}
+}

@@ -1,0 +1,375 @@
+package dynupdate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+
+	"github.com/coredns/caddy"
+)
+
+// stores is the stores of this process that have databases, by their paths. A reload finds its predecessor's there.
+var stores struct {
+	sync.Mutex
+	all map[string]*store
+}
+
+// claim is a place in a configuration that uses a database. A block with several keys is set up once for each.
+type claim struct {
+	instance any
+	key      int
+}
+
+// claimed is where a directive stands.
+func claimed(instance *caddy.Instance, key int) claim { return claim{instance, key} }
+
+const (
+	// lockWait is how long another process may hold a database that is to be opened.
+	lockWait = time.Second
+	// handOverWait is the same for a process that is about to hand over to this one, and so is how long updates wait
+	// for it.
+	handOverWait = 30 * time.Second
+	// parkFor is how long a store waits for its first user, after its configuration was read.
+	parkFor = 30 * time.Second
+)
+
+// source is where a store comes from, as a directive says.
+type source struct {
+	zone     string
+	database string // "" for none
+	seed     string
+	settle   func(v *zone.Zone) error // refuses a version that is against the directive's limits
+	keep     journalLimits
+	claim    claim
+}
+
+// openStore finds or makes the store of a directive. Nothing is written before acquire.
+func openStore(src source) (*store, error) {
+	if src.database == "" {
+		v, err := readSeed(src.seed, src.zone)
+		if err == nil {
+			err = src.settle(v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newStore(src.zone, "", v, nil, nil, src.keep), nil
+	}
+	path, err := realPath(src.database)
+	if err != nil {
+		return nil, err
+	}
+	if sameFile(path, src.seed) {
+		return nil, fmt.Errorf("database %q and file %q are the same file", src.database, src.seed)
+	}
+	stores.Lock()
+	defer stores.Unlock()
+	s := stores.all[path]
+	if s == nil {
+		if s, err = readStore(path, src); err != nil {
+			return nil, err
+		}
+		if stores.all == nil {
+			stores.all = map[string]*store{}
+		}
+		stores.all[path] = s
+		s.parking = time.AfterFunc(parkFor, func() { release(s, nil) })
+	}
+	if err := s.admits(src); err != nil {
+		if s.refs == 0 && s.parking != nil && s.parking.Stop() {
+			s.release(nil)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// admits reports what is against a directive's use of the store. stores is locked.
+func (s *store) admits(src source) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.zone != src.zone:
+		return &errOtherZone{src.database, s.zone}
+	case src.claim.instance != nil && s.claims[src.claim]:
+		return fmt.Errorf("database %q is used twice", src.database)
+	}
+	if err := src.settle(s.durable); err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.claims, func(c claim, _ bool) bool { return c.instance != src.claim.instance })
+	s.claims[src.claim] = true
+	return nil
+}
+
+// realPath is a database's path, without links, whose folder is there and can be written to.
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("database %q: %w", path, err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if err == nil {
+		err = writable(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("database %q: its folder: %w", path, err)
+	}
+	if whole, err := filepath.EvalSymlinks(abs); err == nil {
+		return whole, nil
+	}
+	return filepath.Join(dir, filepath.Base(abs)), nil
+}
+
+func sameFile(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return filepath.Clean(a) == filepath.Clean(b)
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+// readStore reads the database at path, what another server left there, or, if there is nothing, the seed.
+func readStore(path string, src source) (*store, error) {
+	origin, err := wire.LowerName(src.zone)
+	if err != nil {
+		return nil, fmt.Errorf("invalid zone %q", src.zone)
+	}
+	d := &database{path: path, origin: origin, id: newID()}
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		v, err := readSeed(src.seed, src.zone)
+		if err != nil {
+			return nil, err
+		}
+		return newStore(src.zone, path, v, nil, d, src.keep), nil
+	} else if err != nil {
+		return nil, fmt.Errorf("database %q: %w", path, err)
+	}
+	if foreign, err := isForeign(path); err != nil {
+		return nil, fmt.Errorf("database %q: %w", path, err)
+	} else if foreign {
+		v, err := readForeign(path, src.zone, origin)
+		if err != nil {
+			return nil, err
+		}
+		s := newStore(src.zone, path, v, nil, d, src.keep)
+		s.foreign = true
+		return s, nil
+	}
+	d, c, err := openDatabase(path, origin, src.keep.count)
+	if err != nil {
+		return nil, err
+	}
+	return newStore(src.zone, path, c.version, c.deltas, d, src.keep), nil
+}
+
+// openDatabase locks and reads a database of ours. A process that is to take over from one that has it open reads what
+// is there, without a lock and without a file; see awaitLock.
+func openDatabase(path string, origin []byte, keep int) (d *database, c contents, err error) {
+	unlock, err := awaitLock(path, lockWait)
+	waits := errors.Is(err, errInUse) && caddy.IsUpgrade()
+	if err != nil && !waits {
+		return nil, c, err
+	}
+	d, c, err = readUnder(path, origin, keep, waits)
+	switch {
+	case err != nil && unlock != nil:
+		unlock()
+	case err == nil && waits:
+		d.file.Close()
+		d.file = nil
+	case err == nil:
+		d.unlock = unlock
+	}
+	return d, c, err
+}
+
+// readUnder reads a database, and cuts off what does not count unless another process may be writing it.
+func readUnder(path string, origin []byte, keep int, theirs bool) (*database, contents, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, contents{}, fmt.Errorf("database %q: %w", path, err)
+	}
+	f, err := openMedium(path, false)
+	if err != nil {
+		return nil, contents{}, fmt.Errorf("database %q: %w", path, err)
+	}
+	d, c, torn, err := readDatabase(path, f, info.Size(), origin, keep)
+	if err == nil && torn > 0 && !theirs {
+		logger.Warningf("Database %q: a commit of %d octets that was not completed is cut off at offset %d", path, torn, d.size)
+		if err = f.Truncate(d.size); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, c, err
+	}
+	return d, c, nil
+}
+
+// errInUse is the error of a database that another process has.
+var errInUse = errors.New("is in use")
+
+// awaitLock locks a database, waiting for another process to give it up.
+func awaitLock(path string, wait time.Duration) (unlock func(), err error) {
+	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		unlock, ok, err := lockFile(path)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("database %q: %w", path, err)
+		case ok:
+			return unlock, nil
+		case !time.Now().Before(deadline):
+			return nil, fmt.Errorf("database %q %w", path, errInUse)
+		}
+	}
+}
+
+// acquire makes an instance a user of the store. The first one makes its database, or takes it over from another
+// server.
+func (s *store) acquire(keep journalLimits) error {
+	stores.Lock()
+	defer stores.Unlock()
+	if s.parking != nil {
+		s.parking.Stop()
+	}
+	s.mu.Lock()
+	closed := s.isClosed
+	s.keep = keep
+	s.mu.Unlock()
+	if closed {
+		return fmt.Errorf("database %q was closed before it was used", s.path)
+	}
+	if s.refs == 0 && s.db != nil {
+		if s.db.file == nil {
+			if err := s.create(); err != nil {
+				return err
+			}
+		}
+		s.begin()
+	}
+	s.refs++
+	return nil
+}
+
+// create writes the database for the first time, or begins to wait for the process that has it.
+func (s *store) create() error {
+	if _, err := os.Stat(s.path); err == nil && !s.foreign {
+		if info, _ := os.Stat(s.path); info.Size() > 0 {
+			s.handing = &group{done: make(chan struct{})}
+			return nil
+		}
+	}
+	f, size, err := writeSnapshot(besides(s.path), s.db.id, s.durable, nil)
+	if err != nil {
+		return fmt.Errorf("database %q: %w", s.path, err)
+	}
+	if s.foreign {
+		if err := keepForeign(s.path); err != nil {
+			f.Close()
+			os.Remove(besides(s.path))
+			return err
+		}
+		logger.Infof("Database %q of another server was taken over, with %d records; it is kept as %q", s.path, s.durable.Records(), foreignName(s.path))
+		s.foreign = false
+	}
+	if err := s.take(f, size, size); err != nil {
+		f.Close()
+		return fmt.Errorf("database %q: %w", s.path, err)
+	}
+	return nil
+}
+
+// handOver waits for the process that hands over to this one to let go of the database, and goes on with what it wrote
+// last. It reports false if the store was closed meanwhile. The committer does it first of all.
+func (s *store) handOver() bool {
+	d, c, err := s.takeHandOver()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(s.handing.done)
+	g := s.handing
+	s.handing = nil
+	if err == nil {
+		*s.db = *d
+		s.journal.Clear()
+		for _, delta := range c.deltas {
+			s.remember(delta)
+		}
+		s.tip = c.version
+		s.publish(c.version)
+		return true
+	}
+	s.trouble, g.err = err, err
+	if errors.Is(err, errClosed) {
+		return false
+	}
+	s.metrics.readOnly.Set(1)
+	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
+	return true
+}
+
+func (s *store) takeHandOver() (d *database, c contents, err error) {
+	var unlock func()
+	for deadline := time.Now().Add(handOverWait); ; {
+		if unlock, err = awaitLock(s.path, 100*time.Millisecond); err == nil {
+			break
+		}
+		if s.closing() {
+			return nil, c, errClosed
+		}
+		if !errors.Is(err, errInUse) || time.Now().After(deadline) {
+			return nil, c, err
+		}
+	}
+	if d, c, err = readUnder(s.path, s.db.origin, s.keep.count, false); err != nil {
+		unlock()
+		return nil, c, err
+	}
+	d.unlock = unlock
+	return d, c, nil
+}
+
+// release ends an instance's use of the store, and, if it was the last one, the store.
+func release(s *store, by *DynUpdate) {
+	stores.Lock()
+	defer stores.Unlock()
+	s.release(by)
+}
+
+// release is release with stores locked.
+func (s *store) release(by *DynUpdate) {
+	s.mu.Lock()
+	if by != nil {
+		delete(s.onChange, by)
+		s.refs--
+	}
+	if s.refs > 0 || s.isClosed {
+		s.mu.Unlock()
+		return
+	}
+	began := by != nil
+	s.isClosed = true
+	s.mu.Unlock()
+	if stores.all[s.path] == s {
+		delete(stores.all, s.path)
+	}
+	switch {
+	case s.db == nil:
+	case began:
+		s.poke()
+		<-s.ended
+	case s.db.file != nil:
+		s.db.file.Close()
+		s.db.unlock()
+	}
+}

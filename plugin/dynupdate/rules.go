@@ -1,0 +1,119 @@
+package dynupdate
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// policy is who may change what.
+type policy struct {
+	rules []rule
+	selfs []selfRule
+	nets  []netip.Prefix // none: any
+}
+
+// rule is one allow or deny line.
+type rule struct {
+	key   string // fully qualified and in lower case
+	deny  bool
+	name  []byte // in wire form; nil: all names
+	below bool   // and all names below it
+	types typeSet
+}
+
+// selfRule lets keys change the name that is their own.
+type selfRule struct {
+	pattern string // a key, or, from "*." on, those with one label more
+	types   typeSet
+}
+
+// typeSet is types that a rule is for.
+type typeSet struct {
+	all   bool
+	types []uint16
+}
+
+func (t *typeSet) has(typ uint16) bool { return t.all || slices.Contains(t.types, typ) }
+
+// names reports whether a type itself is among them.
+func (t *typeSet) names(typ uint16) bool { return slices.Contains(t.types, typ) }
+
+// fits reports whether the rule is about a key, a lower name and a type. Names outside of the zone are left to the
+// check of names.
+func (r *rule) fits(key string, name []byte, typ uint16) bool {
+	if r.key != key || !r.types.has(typ) {
+		return false
+	}
+	return r.name == nil || string(r.name) == string(name) || r.below && wire.Below(name, r.name)
+}
+
+// knows reports whether any rule gives a key anything.
+func (p *policy) knows(key string) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.key == key && !r.deny }) ||
+		slices.ContainsFunc(p.selfs, func(s selfRule) bool { return s.fits(key) })
+}
+
+// allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all. With
+// deny lines the first line that fits decides, else any line that allows it.
+func (p *policy) allows(key string, name []byte, typ uint16) bool {
+	for i := range p.rules {
+		if r := &p.rules[i]; r.fits(key, name, typ) {
+			return !r.deny
+		}
+	}
+	return slices.ContainsFunc(p.selfs, func(s selfRule) bool {
+		own, err := wire.LowerName(key)
+		return s.fits(key) && s.types.has(typ) && err == nil && string(own) == string(name)
+	})
+}
+
+// admits reports whether a type that is otherwise not taken, as DNSSEC needs it right, is named by a rule that allows
+// it.
+func (p *policy) admits(typ uint16) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) })
+}
+
+// from reports whether a client's address is one that updates may come from.
+func (p *policy) from(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	return len(p.nets) == 0 || slices.ContainsFunc(p.nets, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+func (s *selfRule) fits(key string) bool {
+	rest, ok := strings.CutPrefix(s.pattern, "*.")
+	if !ok {
+		return s.pattern == key
+	}
+	at, end := dns.NextLabel(key, 0)
+	return !end && key[at:] == rest
+}
+
+// DNSSEC's own types, and others that say something about the rest of the zone, are not taken: nobody here keeps them
+// right.
+var refusedTypes = []uint16{
+	dns.TypeSIG, dns.TypeKEY, dns.TypeNXT, dns.TypeDS, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeDNSKEY, dns.TypeNSEC3, dns.TypeNSEC3PARAM,
+	dns.TypeTALINK, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeTA, dns.TypeDLV, dns.TypeZONEMD,
+}
+
+// takes reports whether records of a type may be in the zone, at the apex or not.
+func (p *policy) takes(typ uint16, apex bool) bool {
+	switch {
+	case !slices.Contains(refusedTypes, typ):
+		return true
+	case typ == dns.TypeDS:
+		return !apex && p.admits(typ)
+	case typ == dns.TypeCDS, typ == dns.TypeCDNSKEY:
+		return apex && p.admits(typ)
+	}
+	return false
+}
+
+// isMeta reports whether a type is of no records, but of questions or messages.
+func isMeta(typ uint16) bool {
+	return typ == dns.TypeNone || typ == dns.TypeOPT || typ >= 128 && typ <= 255
+}

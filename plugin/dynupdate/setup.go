@@ -1,0 +1,348 @@
+package dynupdate
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+// settings is one directive.
+type settings struct {
+	zone        string
+	origin      []byte
+	keys        []string // of the server block
+	root        string   // the folder of relative names
+	file        string
+	database    string
+	policy      policy
+	maxRecords  int
+	maxBytes    int
+	maxUpdate   int // records of a request
+	serial      serialPolicy
+	journal     journalLimits
+	ttlMin      uint32
+	ttlMax      uint32
+	notifyDelay time.Duration
+	quiet       bool // changes and refusals are not logged
+}
+
+const (
+	defaultRecords = 10_000
+	defaultBytes   = 8 << 20
+	defaultUpdate  = 1024
+	defaultJournal = 1024 // versions
+	defaultDelay   = 100 * time.Millisecond
+
+	mostRecords = 50_000_000
+	mostBytes   = 4 << 30
+)
+
+func defaults() settings {
+	return settings{
+		maxRecords: defaultRecords, maxBytes: defaultBytes, maxUpdate: defaultUpdate, journal: journalLimits{count: defaultJournal},
+		ttlMax: 1<<31 - 1, notifyDelay: defaultDelay,
+	}
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Args: corefile.Args[settings]{Syntax: "[ZONE]", Max: -1, Set: setZone},
+	Options: corefile.Table[settings]{
+		corefile.Row("file", "DBFILE", "the master file that a new zone begins with", 1, 1, func(s *settings, l *corefile.Line) error {
+			if s.file != "" {
+				return errors.New("file specified more than once")
+			}
+			s.file = corefile.Below(s.root, l.Args[0])
+			return nil
+		}),
+		corefile.Row("database", "PATH", "where changes are kept; without it they are lost with the process", 1, 1, func(s *settings, l *corefile.Line) error {
+			if s.database != "" {
+				return errors.New("database specified more than once")
+			}
+			s.database = corefile.Below(s.root, l.Args[0])
+			return nil
+		}),
+		ruleRow("allow", "a key may change a name", false, false),
+		ruleRow("allow_below", "a key may change a name and all names below it", false, true),
+		ruleRow("deny", "a key may not change a name, whatever later lines say", true, false),
+		ruleRow("deny_below", "a key may not change a name and all names below it, whatever later lines say", true, true),
+		corefile.Row("self", "KEY-PATTERN TYPE [TYPE...]", "keys may change the name that is their own", 2, -1, setSelf),
+		corefile.Row("net", "NETS...", "addresses that updates may come from", 1, -1, setNets),
+		size("max_records", "COUNT", "records of the zone", mostRecords, func(s *settings) *int { return &s.maxRecords }),
+		size("max_bytes", "BYTES", "octets of the zone's records in wire form", mostBytes, func(s *settings) *int { return &s.maxBytes }),
+		size("max_update_records", "COUNT", "prerequisites and updates of a request", 1<<16, func(s *settings) *int { return &s.maxUpdate }),
+		corefile.Enum("serial", []string{"increment", "unixtime", "date"}, "how serials are made", func(s *settings, word string) {
+			s.serial = map[string]serialPolicy{"increment": serialIncrement, "unixtime": serialUnixTime, "date": serialDate}[word]
+		}),
+		corefile.Row("journal", "COUNT [SIZE]", "versions, and octets, that are kept for incremental transfers", 1, 2, setJournal),
+		corefile.Row("ttl", "MIN MAX", "bounds of TTLs", 2, 2, setTTL),
+		corefile.Duration("notify_delay", 0, time.Minute, "how long changes are gathered before secondaries are notified", func(s *settings, d time.Duration) { s.notifyDelay = d }),
+		corefile.Enum("log", []string{"on", "off"}, "log changes and refusals", func(s *settings, word string) { s.quiet = word == "off" }),
+	},
+	Unknown: `unknown property "%s"`,
+	Check:   checkSettings,
+})
+
+func setZone(s *settings, l *corefile.Line) error {
+	name := ""
+	switch len(l.Args) {
+	case 0:
+		var zones []string
+		for _, z := range plugin.OriginsFromArgsOrServerBlock(nil, s.keys) {
+			if !slices.Contains(zones, z) {
+				zones = append(zones, z)
+			}
+		}
+		if len(zones) != 1 {
+			return errors.New("zone is required when the server block does not define exactly one zone")
+		}
+		name = zones[0]
+	case 1:
+		names := plugin.Host(l.Args[0]).NormalizeExact()
+		if len(names) != 1 {
+			return fmt.Errorf("invalid zone %q", l.Args[0])
+		}
+		name = names[0]
+	default:
+		return errors.New("exactly one zone is allowed")
+	}
+	var err error
+	if s.origin, err = wire.LowerName(name); err != nil {
+		return fmt.Errorf("invalid zone %q", name)
+	}
+	s.zone = wire.Text(s.origin)
+	return nil
+}
+
+// size is an option with a positive number.
+func size(name, syntax, help string, most int, to func(*settings) *int) corefile.Option[settings] {
+	return corefile.Row(name, syntax, help, 1, 1, func(s *settings, l *corefile.Line) (err error) {
+		*to(s), err = corefile.ParseInt(name, l.Args[0], 1, most)
+		return err
+	}).Once()
+}
+
+// ruleRow is an option that is a rule.
+func ruleRow(name, help string, deny, below bool) corefile.Option[settings] {
+	return corefile.Row(name, "KEY NAME TYPE [TYPE...]", help, 0, -1, func(s *settings, l *corefile.Line) error {
+		if len(l.Args) < 3 {
+			return fmt.Errorf("%s requires KEY NAME and at least one RR type", name)
+		}
+		r, err := s.rule(name, l.Args, below)
+		r.deny = deny
+		s.policy.rules = append(s.policy.rules, r)
+		return err
+	})
+}
+
+// rule is the rule of a line.
+func (s *settings) rule(option string, args []string, below bool) (r rule, err error) {
+	r.below = below
+	if r.key, err = keyName(args[0]); err != nil {
+		return r, err
+	}
+	switch name := args[1]; name {
+	case "@":
+		r.name = s.origin
+	case "*":
+		if below {
+			return r, fmt.Errorf("%s: %q is every name: use %s", option, name, strings.TrimSuffix(option, "_below"))
+		}
+	default:
+		if r.name, err = wire.LowerName(dns.Fqdn(name)); err != nil {
+			return r, fmt.Errorf("invalid %s name %q", option, name)
+		}
+		if !wire.Below(r.name, s.origin) {
+			return r, fmt.Errorf("%s name %q is outside zone %q", option, name, s.zone)
+		}
+	}
+	r.types, err = typesOf(args[2:])
+	return r, err
+}
+
+// keyName is the name of a TSIG key, fully qualified and in lower case.
+func keyName(text string) (string, error) {
+	name, err := wire.LowerName(dns.Fqdn(text))
+	if err != nil || text == "" || text == "*" || text == "@" || len(name) == 1 {
+		return "", fmt.Errorf("invalid TSIG key %q", text)
+	}
+	return wire.Text(name), nil
+}
+
+// typesOf is the types that words stand for.
+func typesOf(words []string) (t typeSet, err error) {
+	for _, word := range words {
+		typ, ok := dns.StringToType[strings.ToUpper(word)]
+		if number, found := strings.CutPrefix(strings.ToUpper(word), "TYPE"); !ok && found {
+			n, err := strconv.ParseUint(number, 10, 16)
+			typ, ok = uint16(n), err == nil && n > 0
+		}
+		switch {
+		case word == "*" && len(words) > 1:
+			return t, errors.New("wildcard RR type must be the only type")
+		case word == "*":
+			return typeSet{all: true}, nil
+		case !ok, typ != dns.TypeANY && isMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
+			return t, fmt.Errorf("invalid RR type %q in allow rule", word)
+		}
+		t.types = append(t.types, typ)
+	}
+	return t, nil
+}
+
+// mayBeNamed reports whether a type that is otherwise not taken is if a rule names it: what a parent and a child tell
+// each other.
+func mayBeNamed(typ uint16) bool {
+	return typ == dns.TypeDS || typ == dns.TypeCDS || typ == dns.TypeCDNSKEY
+}
+
+func setSelf(s *settings, l *corefile.Line) error {
+	name, err := keyName(l.Args[0])
+	if err != nil {
+		return err
+	}
+	types, err := typesOf(l.Args[1:])
+	s.policy.selfs = append(s.policy.selfs, selfRule{name, types})
+	return err
+}
+
+func setNets(s *settings, l *corefile.Line) error {
+	for _, text := range l.Args {
+		n, err := corefile.ParseSource(text)
+		if err != nil {
+			return fmt.Errorf("net %q: must be an address or a network in CIDR notation: %w", text, err)
+		}
+		s.policy.nets = append(s.policy.nets, netip.PrefixFrom(n.Addr().Unmap(), n.Bits()).Masked())
+	}
+	return nil
+}
+
+func setJournal(s *settings, l *corefile.Line) (err error) {
+	s.journal = journalLimits{}
+	if s.journal.count, err = corefile.ParseInt("journal", l.Args[0], 0, 1<<20); err != nil || len(l.Args) == 1 {
+		return err
+	}
+	s.journal.size, err = corefile.ParseInt("journal", l.Args[1], 1, mostBytes)
+	return err
+}
+
+func setTTL(s *settings, l *corefile.Line) error {
+	least, err := corefile.ParseInt("ttl", l.Args[0], 0, 1<<31-1)
+	if err != nil {
+		return err
+	}
+	most, err := corefile.ParseInt("ttl", l.Args[1], least, 1<<31-1)
+	s.ttlMin, s.ttlMax = uint32(least), uint32(most)
+	return err
+}
+
+func checkSettings(s *settings) error {
+	switch allows := func(r rule) bool { return !r.deny }; {
+	case s.file == "":
+		return errors.New("file is required")
+	case !slices.ContainsFunc(s.policy.rules, allows) && len(s.policy.selfs) == 0:
+		return errors.New("at least one allow rule is required")
+	}
+	return nil
+}
+
+// settle refuses a zone that is against the limits, or has records that are not taken.
+func (s *settings) settle(v *zone.Zone) error {
+	switch {
+	case v.Records() > s.maxRecords:
+		return fmt.Errorf("zone %s has %d records, max_records is %d", s.zone, v.Records(), s.maxRecords)
+	case v.Octets() > s.maxBytes:
+		return fmt.Errorf("zone %s has %d octets of records, max_bytes is %d", s.zone, v.Octets(), s.maxBytes)
+	}
+	for name, n := range v.Nodes() {
+		for set := range n.Sets() {
+			if !s.policy.takes(set.Type(), len(name) == len(s.origin)) || set.Signatures() != nil {
+				typ := dns.Type(set.Type()).String()
+				if set.Signatures() != nil {
+					typ = "RRSIG"
+				}
+				return fmt.Errorf("zone %s has records of type %s at %s, which this plugin does not keep right", s.zone, typ, wire.Text(name))
+			}
+		}
+	}
+	return nil
+}
+
+func setup(c *caddy.Controller) error {
+	cfg := dnsserver.GetConfig(c)
+	initial := defaults()
+	initial.keys, initial.root = c.ServerBlockKeys, cfg.Root
+	all, err := directive.ParseEach(c, initial)
+	if err != nil {
+		return err
+	}
+	// The zone with the longest name is asked first.
+	slices.SortStableFunc(all, func(a, b settings) int { return len(b.origin) - len(a.origin) })
+	zones := map[string]*file.Zone{}
+	var ds []*DynUpdate
+	for i, s := range all {
+		if zones[s.zone] != nil {
+			return plugin.Error(pluginName, fmt.Errorf("zone %q stands twice in the server block", s.zone))
+		}
+		d := &DynUpdate{Zone: s.zone, settings: all[i]}
+		d.store, err = openStore(source{
+			zone: s.zone, database: s.database, seed: s.file, settle: all[i].settle, keep: s.journal,
+			claim: claimed(dnsserver.Instance(c), c.ServerBlockKeyIndex),
+		})
+		if err != nil {
+			return plugin.Error(pluginName, err)
+		}
+		zones[s.zone] = d.store.served
+		ds = append(ds, d)
+	}
+	cfg.AllowOpcode(dns.OpcodeUpdate)
+	for _, d := range ds {
+		if len(ds) > 1 {
+			d.index = file.NewIndex(zones)
+		}
+		d.hook(c, cfg)
+		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+			d.Next = next
+			return d
+		})
+	}
+	return nil
+}
+
+// hook ties a zone to the life of its server.
+func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
+	c.OnStartup(func() error {
+		if err := d.store.acquire(d.journal); err != nil {
+			return plugin.Error(pluginName, err)
+		}
+		if d.database == "" {
+			logger.Warningf("Zone %s has no database: its changes are lost with a restart, and with a reload", d.Zone)
+		}
+		d.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
+		d.store.listen(d)
+		d.Xfer.NotifyLater(d.Zone)
+		return nil
+	})
+	c.OnShutdown(func() error {
+		d.notify.end()
+		d.leave.Do(func() { release(d.store, d) })
+		return nil
+	})
+}

@@ -1,0 +1,76 @@
+package dynupdate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+
+	"github.com/coredns/caddy"
+)
+
+// TestReadme: the README has the options of the table.
+func TestReadme(t *testing.T) {
+	text, err := corefile.ReadmeSyntax("README.md")
+	if err != nil || text != directive.Doc().Syntax {
+		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
+
+// TestSetup: what may stand in a directive, and what the errors say.
+func TestSetup(t *testing.T) {
+	seed := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(seed, []byte(seedText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string]string{
+		"{\nfile F\nallow key. * *\n}": "",
+		"Example.ORG {\nfile F\nallow key @ A type65280 ANY\nallow_below key. sub.example.org TXT\n}":               "",
+		"{\nfile F\nself *.dyn.example.org. A\nserial date\njournal 5 100000\nttl 1 2\nnotify_delay 0s\nlog off\n}": "",
+		"example.org example.net {\nfile F\nallow key. * *\n}":                                                      "exactly one zone is allowed",
+		"a..b {\nfile F\nallow key. * *\n}":                                                                         `invalid zone "a..b"`,
+		"{\nallow key. * *\n}":                                                                                      "file is required",
+		"{\nfile F\nfile F\nallow key. * *\n}":                                                                      "file specified more than once",
+		"{\nfile F\ndatabase a\ndatabase b\nallow key. * *\n}":                                                      "database specified more than once",
+		"{\nfile F\n}":                                                         "at least one allow rule is required",
+		"{\nfile F\ndeny key. * *\n}":                                          "at least one allow rule is required",
+		"{\nfile F\nallow key. *\n}":                                           "allow requires KEY NAME and at least one RR type",
+		"{\nfile F\nallow * * A\n}":                                            `invalid TSIG key "*"`,
+		"{\nfile F\nallow @ * A\n}":                                            `invalid TSIG key "@"`,
+		"{\nfile F\nallow key. www.example.net. A\n}":                          `allow name "www.example.net." is outside zone "example.org."`,
+		"{\nfile F\nallow_below key. * A\n}":                                   "use allow",
+		"{\nfile F\nallow key. * NOSUCH\n}":                                    `invalid RR type "NOSUCH" in allow rule`,
+		"{\nfile F\nallow key. * AXFR\n}":                                      `invalid RR type "AXFR" in allow rule`,
+		"{\nfile F\nallow key. * OPT\n}":                                       `invalid RR type "OPT" in allow rule`,
+		"{\nfile F\nallow key. * TSIG\n}":                                      `invalid RR type "TSIG" in allow rule`,
+		"{\nfile F\nallow key. * NONE\n}":                                      `invalid RR type "NONE" in allow rule`,
+		"{\nfile F\nallow key. * RRSIG\n}":                                     `invalid RR type "RRSIG" in allow rule`,
+		"{\nfile F\nallow key. * A *\n}":                                       "wildcard RR type must be the only type",
+		"{\nfile F\nallow key. * * A\n}":                                       "wildcard RR type must be the only type",
+		"{\nfile F\nallow key. * *\nmax_records 0\n}":                          "max_records must be between",
+		"{\nfile F\nallow key. * *\nmax_bytes x\n}":                            "max_bytes",
+		"{\nfile F\nallow key. * *\nmax_update_records -1\n}":                  "max_update_records must be between",
+		"{\nfile F\nallow key. * *\nmax_records 5\nmax_records 6\n}":           "max_records",
+		"{\nfile F\nallow key. * *\nttl 5 4\n}":                                "ttl must be between",
+		"{\nfile F\nallow key. * *\nnet 192.0.2.0/33\n}":                       `net "192.0.2.0/33"`,
+		"{\nfile F\nallow key. * *\nserial random\n}":                          "serial",
+		"{\nfile F\nallow key. * *\nnotify_delay 2m\n}":                        "notify_delay must be between",
+		"{\nfile F\nallow key. * *\nnosuch\n}":                                 `unknown property "nosuch"`,
+		"{\nfile nowhere\nallow key. * *\n}":                                   "nowhere",
+		"{\nfile F\nallow key. * *\n}\ndynupdate {\nfile F\nallow key. * *\n}": "stands twice",
+	} {
+		c := caddy.NewTestController("dns", "dynupdate "+strings.ReplaceAll(input, "file F", "file "+seed))
+		c.ServerBlockKeys = []string{"example.org"}
+		err := setup(c)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", input, err, want)
+		}
+	}
+	c := caddy.NewTestController("dns", "dynupdate {\nfile "+seed+"\nallow key. * *\n}")
+	c.ServerBlockKeys = []string{"example.org", "example.net"}
+	if err := setup(c); err == nil || !strings.Contains(err.Error(), "zone is required when the server block does not define exactly one zone") {
+		t.Errorf("two zones: %v", err)
+	}
+}

@@ -1,0 +1,265 @@
+package dynupdate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/tsig"
+)
+
+// store is a zone that is written to: the version that queries see, the one that the next update begins with, and the
+// database. All dynupdate instances of one database share it, so that a reload loses no update, and never serves two
+// truths.
+//
+//	update ──mu──▶ tip: a version that is not durable yet ──▶ group ──committer: one write, one sync──▶ served
+//	   │                                                        ▲
+//	   └── waits for the group ─────────────────────────────────┘ others join while the one before is on its way
+//
+// If a commit fails, the tip goes back to what is served, and all who waited are told.
+type store struct {
+	zone string // fully qualified and in lower case
+	path string // of the database, "" for none
+
+	served  *file.Zone // its versions are durable
+	metrics gauges
+
+	mu        sync.Mutex // guards what follows; never held during I/O
+	tip       *zone.Zone
+	durable   *zone.Zone
+	waiting   *group // of updates that the committer comes to next, nil for none
+	underWay  *group // that it is at, nil for none
+	handing   *group // ends when another process has let go of the database, nil if it is ours
+	journal   zone.Journal
+	keep      journalLimits
+	replays   replays
+	trouble   error // why the database takes nothing at the moment
+	frozen    bool
+	onChange  map[*DynUpdate]func()
+	refs      int
+	claims    map[claim]bool
+	parking   *time.Timer // ends a store that nobody has used yet
+	isClosed  bool
+	wake      chan struct{}
+	ended     chan struct{}
+	rewriting *rewriting // of the database, nil for none
+
+	db      *database // the committer's, from begin on
+	foreign bool      // what is at path is another server's; belongs to who opens the store
+}
+
+// journalLimits is how much is kept for incremental transfers.
+type journalLimits struct{ count, size int }
+
+// group is updates that become durable together.
+type group struct {
+	tip    *zone.Zone
+	deltas []*zone.Delta
+	begun  time.Time
+	done   chan struct{} // closed when it is known what became of it
+	err    error
+}
+
+// Errors of updates.
+var (
+	errClosed = errors.New("the server is going down")
+	errFrozen = errors.New("the zone is frozen")
+)
+
+// newStore is a store for a zone with a first version, which must be growing. db is nil if changes live in memory only.
+func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *database, keep journalLimits) *store {
+	s := &store{
+		zone: name, path: path, served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep,
+		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	s.replays.init()
+	s.metrics.init(name)
+	for _, d := range deltas {
+		s.remember(d)
+	}
+	s.served.Advance(first)
+	s.observe()
+	if db == nil {
+		close(s.ended)
+	}
+	return s
+}
+
+// begin starts the committer of a store with a database.
+func (s *store) begin() {
+	if s.db != nil {
+		go s.commits()
+	}
+}
+
+// remember keeps a delta for incremental transfers.
+func (s *store) remember(d *zone.Delta) {
+	s.journal.Add(d, s.keep.count, s.journalSize())
+}
+
+// journalSize is up to how many octets the journal may take: as many as the zone, unless it is said otherwise.
+func (s *store) journalSize() int {
+	if s.keep.size > 0 {
+		return s.keep.size
+	}
+	return max(leastJournal, s.tip.Size())
+}
+
+// leastJournal is what the journal of a small zone may take, in octets.
+const leastJournal = 64 << 10
+
+// since is what changed from a serial to a version, nil if that is not known.
+func (s *store) since(from uint32, v *zone.Zone) []*zone.Delta {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.Since(from, v.Serial())
+}
+
+// edit is what an update does to a change. It reports whether the change is to be made.
+type edit func(c *zone.Change) (make bool)
+
+// check looks at a version that was made, before anybody sees it; it may refuse it.
+type check func(next *zone.Zone, d *zone.Delta) bool
+
+// update makes one update, and returns when it is durable, or known to do nothing. do and ok are called once each, one
+// update after the other; ok is called only if do wants the change. An error tells that the database failed: then
+// nothing has changed, and what do and ok found does not count.
+func (s *store) update(do edit, ok check) error {
+	s.mu.Lock()
+	if h := s.handing; h != nil {
+		s.mu.Unlock()
+		select {
+		case <-h.done:
+		case <-time.After(handOverPatience):
+			return errInUse
+		}
+		s.mu.Lock()
+	}
+	g, changed, err := s.join(do, ok)
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case g != nil:
+		<-g.done
+		return g.err
+	case changed:
+		s.changed()
+	}
+	return nil
+}
+
+// handOverPatience is how long an update waits for another process to let go of the database.
+const handOverPatience = 5 * time.Second
+
+// join is the part of update that is done one after the other. Without a group there is nothing to wait for.
+func (s *store) join(do edit, ok check) (g *group, changed bool, err error) {
+	switch {
+	case s.isClosed:
+		return nil, false, errClosed
+	case s.trouble != nil:
+		return nil, false, s.trouble
+	case s.frozen:
+		return nil, false, errFrozen
+	}
+	c := s.tip.Change()
+	if !do(c) {
+		return s.last(), false, nil // what it found may not be durable yet
+	}
+	next, delta, err := c.Zone()
+	if err != nil {
+		return nil, false, fmt.Errorf("zone %s: %w", s.zone, err)
+	}
+	if !ok(next, delta) {
+		return s.last(), false, nil
+	}
+	s.tip = next
+	if s.db == nil {
+		s.publish(next, delta)
+		return nil, true, nil
+	}
+	if s.waiting == nil {
+		s.waiting = &group{done: make(chan struct{}), begun: time.Now()}
+		s.poke()
+	}
+	g = s.waiting
+	g.tip, g.deltas = next, append(g.deltas, delta)
+	return g, true, nil
+}
+
+// last is the group that the tip becomes durable with, nil if it is.
+func (s *store) last() *group {
+	if s.waiting != nil {
+		return s.waiting
+	}
+	return s.underWay
+}
+
+// publish makes a version the one that queries see.
+func (s *store) publish(v *zone.Zone, deltas ...*zone.Delta) {
+	s.durable = v
+	s.served.Advance(v)
+	for _, d := range deltas {
+		s.remember(d)
+	}
+	s.observe()
+}
+
+// listen has an instance told of changes, until it releases the store.
+func (s *store) listen(d *DynUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onChange[d] = d.changed
+}
+
+// changed tells the instances that secondaries are to be notified.
+func (s *store) changed() {
+	s.mu.Lock()
+	told := make([]func(), 0, len(s.onChange))
+	for _, f := range s.onChange {
+		told = append(told, f)
+	}
+	s.mu.Unlock()
+	for _, f := range told {
+		f()
+	}
+}
+
+// poke wakes the committer.
+func (s *store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// observe sets the gauges.
+func (s *store) observe() {
+	s.metrics.serial.Set(float64(s.durable.Serial()))
+	s.metrics.records.Set(float64(s.durable.Records()))
+	s.metrics.bytes.Set(float64(s.durable.Octets()))
+}
+
+// freeze has updates refused, or taken again.
+func (s *store) freeze(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = on
+}
+
+// healthy reports whether updates are taken.
+func (s *store) healthy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble == nil
+}
+
+// unanswered takes back what is known of a request that failed for the database: it may come again.
+func (s *store) unanswered(sig tsig.Signature) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replays.forget(sig)
+}

@@ -1,0 +1,131 @@
+package dynupdate
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/tsig"
+	"github.com/coredns/coredns/request"
+
+	"github.com/miekg/dns"
+)
+
+// serveUpdate answers an UPDATE. One for another zone is for another dynupdate of the block, and for nobody else: what
+// stands below would not know who sent it.
+func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	by, _ := tsig.Validated(ctx)
+	res := result{answer: answer{rcode: dns.RcodeFormatError}}
+	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeSOA && r.Question[0].Qclass == dns.ClassINET {
+		if dns.CanonicalName(r.Question[0].Name) != d.Zone {
+			if next, ok := d.Next.(*DynUpdate); ok {
+				return next.ServeDNS(ctx, w, r)
+			}
+			res.rcode = dns.RcodeNotAuth
+		} else {
+			metadata.SetValueFunc(ctx, "dynupdate/key", func() string { return by.Key })
+			client, _ := netip.ParseAddr(state.IP())
+			res = d.handle(r, by, client)
+		}
+	}
+	requests.WithLabelValues(plugin.Label(ctx), d.Zone, rcode.ToString(res.rcode)).Inc()
+	d.told.of(d, by.Key, state.IP(), res)
+	m := new(dns.Msg).SetRcode(r, res.rcode)
+	m.Authoritative, m.RecursionDesired = true, r.RecursionDesired
+	if opt := r.IsEdns0(); opt != nil {
+		explain(m, opt, res)
+	}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// explain adds an OPT record with the extended error of a refusal or a failure (RFC 8914).
+func explain(m *dns.Msg, opt *dns.OPT, res result) {
+	e := &dns.EDNS0_EDE{ExtraText: res.note}
+	switch {
+	case res.rcode == dns.RcodeRefused && res.note != "":
+		e.InfoCode = dns.ExtendedErrorCodeProhibited
+	case res.rcode == dns.RcodeServerFailure:
+		e.InfoCode, e.ExtraText = dns.ExtendedErrorCodeOther, "database"
+	default:
+		return
+	}
+	m.SetEdns0(opt.UDPSize(), opt.Do())
+	m.IsEdns0().Option = []dns.EDNS0{e}
+}
+
+// handle does what an UPDATE for the zone says, if its sender may.
+func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr) result {
+	switch {
+	case by.Key == "":
+		return refused("no signature")
+	case !d.policy.from(client):
+		return refused("no updates from this address")
+	case !d.policy.knows(by.Key):
+		return refused("no permission for this key")
+	case len(r.Answer)+len(r.Ns) > d.maxUpdate:
+		return refused("%d records, at most %d are allowed", len(r.Answer)+len(r.Ns), d.maxUpdate)
+	case d.store == nil:
+		return failure(errClosed)
+	}
+	return d.change(&message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)})
+}
+
+// failure is the result of what the database did not take.
+func failure(err error) result {
+	return result{answer: answer{rcode: dns.RcodeServerFailure}, err: err}
+}
+
+// change makes the changes of a message, or repeats what it was answered before.
+func (d *DynUpdate) change(m *message) (res result) {
+	u := decision{message: m, d: d, now: uint32(time.Now().Unix())}
+	do := func(c *zone.Change) (ok bool) {
+		if before, ok := d.store.replays.find(m.by); ok {
+			res = result{answer: before, again: true}
+			return false
+		}
+		u.c = c
+		if res, ok = u.run(); !ok {
+			d.store.replays.add(m.by, res.answer)
+		}
+		return ok
+	}
+	check := func(next *zone.Zone, delta *zone.Delta) bool {
+		if res = d.within(next, delta); res.rcode == dns.RcodeSuccess {
+			res = result{added: delta.Added - 1, removed: delta.Removed - 1, from: delta.From, to: delta.To}
+		}
+		d.store.replays.add(m.by, res.answer)
+		return res.rcode == dns.RcodeSuccess
+	}
+	switch err := d.store.update(do, check); {
+	case errors.Is(err, errFrozen):
+		return refused("the zone is frozen")
+	case err != nil:
+		d.store.unanswered(m.by)
+		return failure(err)
+	}
+	if !res.again {
+		for why, n := range u.counts {
+			ignored.WithLabelValues(d.Zone, why).Add(float64(n))
+		}
+		recordsChanged.WithLabelValues(d.Zone, "add").Add(float64(res.added))
+		recordsChanged.WithLabelValues(d.Zone, "remove").Add(float64(res.removed))
+	}
+	return res
+}
+
+// within looks at a version before anybody sees it. What makes the zone no larger is always right.
+func (d *DynUpdate) within(next *zone.Zone, delta *zone.Delta) result {
+	switch grows := delta.Added > delta.Removed; {
+	case next.Records() > d.maxRecords && grows:
+		return refused("the zone would have %d records, at most %d are allowed", next.Records(), d.maxRecords)
+	case next.Octets() > d.maxBytes:
+		return refused("the zone would have %d octets, at most %d are allowed", next.Octets(), d.maxBytes)
+	}
+	return result{}
+}

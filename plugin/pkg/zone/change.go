@@ -1,0 +1,396 @@
+package zone
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Change is the next version of a growing zone in the making, record by record: for dynamic updates (RFC 2136). It
+// belongs to one goroutine; the version that it began with stays as it is, and is read meanwhile.
+//
+//	c := v.Change()
+//	c.At(name).Add(…) …
+//	next, delta, err := c.Zone()
+//
+// A version may have one next version only, for both would be written to the same memory. If nobody was given that
+// version, it may be thrown away, and another Change begun.
+type Change struct {
+	old, now *Zone
+	sites    map[string]*Site
+	order    []*Site // in the order in which they were asked for
+	packer   Builder
+	buf      []byte
+}
+
+// Change begins the next version of a zone that is growing.
+func (z *Zone) Change() *Change {
+	// What is copied here is what all changes write to: the list of groups, that of chunks, and how full these are.
+	// Pages, branches and nodes are copied when they are written to.
+	g := *z.grown
+	g.version++
+	g.names.groups = append([]*pageGroup(nil), g.names.groups...)
+	g.live = append([]int(nil), g.live...)
+	now := &Zone{
+		origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, nodes: z.nodes, records: z.records, leads: z.leads,
+		chunks: append([][]byte(nil), z.chunks...), grown: &g,
+	}
+	return &Change{old: z, now: now, sites: map[string]*Site{}, packer: Builder{origin: z.origin}}
+}
+
+// At is what stands at a name, to be looked at and changed. name is in the zone, in wire form and lower; it is copied.
+func (c *Change) At(name []byte) *Site {
+	prefix := name[:len(name)-len(c.old.origin)]
+	if s := c.sites[string(prefix)]; s != nil {
+		return s
+	}
+	var was Node
+	if place := c.old.place(prefix); place != 0 {
+		was = c.old.at(place)
+	}
+	s := newSite(c, bytes.Clone(prefix), was)
+	c.sites[string(s.prefix)] = s
+	c.order = append(c.order, s)
+	return s
+}
+
+// Base is the version that the change began with.
+func (c *Change) Base() *Zone { return c.old }
+
+// Names is the names that were asked for so far.
+func (c *Change) Names() (names [][]byte) {
+	for _, s := range c.order {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+// pack is a record as node.go has it.
+func (c *Change) pack(typ uint16, ttl uint32, rdata []byte) (Records, error) {
+	stored, err := c.packer.stored(typ, rdata)
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(stored)), ttl), stored...), nil
+}
+
+// Zone makes the next version, and what changed to it: nothing, if delta.Changes is false. The Change is of no use
+// after it.
+func (c *Change) Zone() (*Zone, *Delta, error) {
+	d := differ{limit: 1 << 31}
+	z := c.now
+	for _, s := range c.order {
+		if err := c.apply(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	// Names go when all others are there, so that none is taken for one that nobody needs.
+	for _, s := range c.order {
+		if s.Empty() {
+			c.prune(s.prefix)
+		}
+	}
+	// What is hidden is known when all names are there.
+	for _, s := range c.order {
+		if err := c.occlude(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if z.grown.names.crowded(z.nodes) {
+		z.grown.names = spread(z, z.inTree(), z.grown.version)
+	}
+	if err := c.sweep(); err != nil {
+		return nil, nil, err
+	}
+	z.apex = z.at(z.place(nil))
+	if err := z.readSOA(); err != nil {
+		return nil, nil, err
+	}
+	// The delta is of the names that were changed; nothing else is looked at.
+	d.removed.put(nil, wire.TypeSOA, c.old.apex.Set(wire.TypeSOA).Records())
+	d.added.put(nil, wire.TypeSOA, z.apex.Set(wire.TypeSOA).Records())
+	for _, s := range c.order {
+		var is Node
+		if place := z.place(s.prefix); place != 0 {
+			is = z.at(place)
+		}
+		d.node(s.prefix, s.was, is)
+	}
+	return z, &Delta{
+		From: c.old.soa.serial, To: z.soa.serial, Removed: d.removed.records, Added: d.added.records,
+		origin: z.origin, blob: append(d.removed.blob, d.added.blob...),
+	}, nil
+}
+
+// Changes reports whether a delta has anything but the SOA record, or that with another content.
+func (d *Delta) Changes() bool {
+	if d.Removed > 1 || d.Added > 1 || d.From != d.To {
+		return true
+	}
+	s := deltaSource{rest: d.blob}
+	_, was, _ := s.nextSet()
+	_, is, _ := s.nextSet()
+	return !bytes.Equal(was.Records(), is.Records())
+}
+
+// Changes reports whether the records at any name are others than before, but for the order in which they stand.
+func (c *Change) Changes() bool {
+	for _, s := range c.order {
+		if s.Empty() && (s.was == nil || s.was.Empty()) {
+			continue
+		}
+		node, err := s.encode(c.buf)
+		if c.buf = node; err != nil {
+			return true // which Zone reports
+		}
+		d := differ{limit: 1 << 31}
+		d.node(s.prefix, s.was, node)
+		if len(d.removed.blob)+len(d.added.blob) > 0 {
+			return true
+		}
+		var was RRset
+		if s.was != nil {
+			was = s.was.Set(wire.TypeSOA)
+		}
+		if is := Node(node).Set(wire.TypeSOA); !bytes.Equal(was.Records(), is.Records()) {
+			return true
+		}
+	}
+	return false
+}
+
+// apply stores a site's node, if it has records or has had some.
+func (c *Change) apply(s *Site) error {
+	if s.Empty() && (s.was == nil || s.was.Empty()) {
+		return nil
+	}
+	node, err := s.encode(c.buf)
+	if err != nil {
+		return err
+	}
+	c.buf = node
+	z := c.now
+	if s.was != nil {
+		z.records -= s.was.count()
+		z.grown.octets -= s.was.octets(z)
+		if s.was.Set(typeNSEC) != nil {
+			z.grown.nsec--
+		}
+	}
+	if place := z.place(s.prefix); place != 0 { // perhaps since a name below it was added
+		node[0] |= z.at(place).flags() & (hasWildcard | occluded)
+	}
+	if s.was != nil {
+		if bytes.Equal(node, s.was[:min(len(s.was), len(node))]) && s.was.size() == len(node) {
+			c.count(s.was)
+			return nil
+		}
+	}
+	c.count(node)
+	return c.put(node)
+}
+
+// count adds a node's records to the zone's numbers.
+func (c *Change) count(n Node) {
+	z := c.now
+	z.records += n.count()
+	z.grown.octets += n.octets(z)
+	if n.Set(typeNSEC) != nil {
+		z.grown.nsec++
+	}
+	if n.flags()&(hasCNAME|hasDNAME) != 0 {
+		z.leads = true // where to may be what is deleted next
+	}
+}
+
+// put makes a node the one of its name. A name that is new comes with those above it, down from the first that exists.
+func (c *Change) put(node Node) error {
+	z, g := c.now, c.now.grown
+	prefix := node.prefix()
+	name := append(append(make([]byte, 0, len(prefix)+len(z.origin)), prefix...), z.origin...)
+	hash := wire.Hash(name)
+	old := g.names.find(z, prefix, hash)
+	if old == 0 {
+		if err := c.newName(node, name); err != nil {
+			return err
+		}
+	} else {
+		g.live[old>>chunkBits] -= z.at(old).size()
+	}
+	place, err := z.store(node)
+	if err != nil {
+		return err
+	}
+	g.names.set(hash, old, place, g.version)
+	left, right := g.tree.set(z, keyed{keyOf(prefix), place}, prefix, g.version)
+	g.tree = grow(left, right, g.version)
+	return nil
+}
+
+// newName does what a new name needs above it, and sets the flags that this gives.
+func (c *Change) newName(node Node, name []byte) error {
+	z := c.now
+	z.nodes++
+	// A name's parent exists always, if need be as an empty non-terminal (RFC 4592 §2.2.2), and knows whether it has a
+	// wildcard below it; the name knows whether it is hidden by what is above.
+	up := wire.Parent(name)
+	prefix := up[:len(up)-len(z.origin)]
+	star := string(wire.FirstLabel(name)) == "*"
+	place := z.place(prefix)
+	if place == 0 {
+		above := append(append([]byte{0, byte(len(prefix))}, prefix...), 0, 0)
+		if star {
+			above[0] = hasWildcard
+		}
+		if err := c.put(above); err != nil {
+			return err
+		}
+		place = z.place(prefix)
+	} else if star && z.at(place).flags()&hasWildcard == 0 {
+		if err := c.reflag(place, z.at(place).flags()|hasWildcard); err != nil {
+			return err
+		}
+		place = z.place(prefix)
+	}
+	if z.at(place).flags()&(isCut|hasDNAME|occluded) != 0 {
+		node[0] |= occluded
+	}
+	return nil
+}
+
+// reflag gives the node at a place other flags. Nodes are never written to, so it is another node then.
+func (c *Change) reflag(place uint32, flags byte) error {
+	n := c.now.at(place)
+	n = append(Node(nil), n[:n.size()]...)
+	n[0] = flags
+	return c.put(n)
+}
+
+// prune takes away a name without records, and names above that exist for its sake only.
+func (c *Change) prune(prefix []byte) {
+	z, g := c.now, c.now.grown
+	name := append(append([]byte(nil), prefix...), z.origin...)
+	// Up to the first one that is needed: with records, or with other names below it.
+	for len(name) > len(z.origin) {
+		prefix := name[:len(name)-len(z.origin)]
+		place := z.place(prefix)
+		if place == 0 || !z.at(place).Empty() || z.hasBelow(prefix) {
+			return
+		}
+		g.live[place>>chunkBits] -= z.at(place).size()
+		g.names.remove(wire.Hash(name), place, g.version)
+		g.tree = g.tree.remove(z, keyOf(prefix), prefix, g.version)
+		for g.tree.below != nil && g.tree.n == 1 {
+			g.tree = g.tree.below[0]
+		}
+		z.nodes--
+		star := string(wire.FirstLabel(name)) == "*"
+		name = wire.Parent(name)
+		if up := z.place(name[:len(name)-len(z.origin)]); star {
+			c.reflag(up, z.at(up).flags()&^hasWildcard) // which is no larger than it was
+		}
+	}
+}
+
+// hasBelow reports whether there are names below one.
+func (z *Zone) hasBelow(prefix []byte) (found bool) {
+	z.grown.tree.each(z, prefix, func(place uint32) bool {
+		p := z.at(place).prefix()
+		if len(p) == len(prefix) {
+			return true // the name itself
+		}
+		found = len(p) > len(prefix) && below(p, prefix)
+		return false
+	})
+	return found
+}
+
+// below reports whether a name without origin lies below another.
+func below(p, above []byte) bool {
+	if len(p) <= len(above) || string(p[len(p)-len(above):]) != string(above) {
+		return false
+	}
+	for i := 0; i < len(p)-len(above); i += int(p[i]) + 1 {
+		if i+int(p[i])+1 == len(p)-len(above) {
+			return true
+		}
+	}
+	return false
+}
+
+// occlude tells the names below a site that they are hidden now, or are not any more.
+func (c *Change) occlude(s *Site) error {
+	z := c.now
+	place := z.place(s.prefix)
+	if place == 0 || s.was.hides() == z.at(place).hides() {
+		return nil // a name that went had none below it
+	}
+	// Names below stand behind it in canonical order, up to the first that is not below it.
+	var places []uint32
+	z.grown.tree.each(z, s.prefix, func(place uint32) bool {
+		p := z.at(place).prefix()
+		if string(p) == string(s.prefix) {
+			return true
+		}
+		if !below(p, s.prefix) {
+			return false
+		}
+		places = append(places, place)
+		return true
+	})
+	for _, place := range places { // from above to below
+		n := z.at(place)
+		up := n.prefix()[1+int(n.prefix()[0]):]
+		flags := n.flags() &^ occluded
+		if z.at(z.place(up)).flags()&(isCut|hasDNAME|occluded) != 0 {
+			flags |= occluded
+		}
+		if flags != n.flags() {
+			if err := c.reflag(place, flags); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inTree is the places of all nodes in canonical order.
+func (z *Zone) inTree() []uint32 {
+	places := make([]uint32, 0, z.nodes)
+	z.grown.tree.each(z, nil, func(place uint32) bool {
+		places = append(places, place)
+		return true
+	})
+	return places
+}
+
+// Apply makes the changes of a delta, as the zone must have them: it is an error to remove what is not there.
+func (c *Change) Apply(d *Delta) error {
+	w := d.Walk()
+	for n := range d.Removed + d.Added {
+		r, _ := w.Next()
+		s := c.At(r.Owner)
+		if n >= d.Removed {
+			if err := s.Add(r.Type, r.TTL, r.RData); err != nil {
+				return err
+			}
+		} else if !s.Remove(r.Type, r.RData) {
+			return fmt.Errorf("zone %s has no such record of %s, type %d, to remove", wire.Text(c.old.origin), wire.Text(r.Owner), r.Type)
+		}
+	}
+	return nil
+}
+
+// nsecBefore is the last node with NSEC records that is not behind a name (RFC 4034 §6.1), nil if there is none.
+func (z *Zone) nsecBefore(prefix []byte) (n Node) {
+	z.grown.tree.back(z, keyOf(prefix), prefix, func(place uint32) bool {
+		at := z.at(place)
+		if at.flags()&occluded == 0 && at.Set(typeNSEC) != nil {
+			n = at
+		}
+		return n == nil
+	})
+	return n
+}

@@ -1,0 +1,168 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// grown is what a zone has that is made by changes, in place of the index and order of one that was built whole. Its
+// versions share all that did not change:
+//
+//	nodes:  chunks that are only added to; what an older version has stays where it is
+//	names:  pages, found by hash; a query looks at one word more than in a zone that was built
+//	order:  a tree of branches
+//
+// Nodes that were replaced leave holes in the chunks. Each change moves some nodes out of the chunk with the most
+// holes, until nobody needs that chunk; so holes are never more than about half of the memory, and no change waits for
+// a sweep.
+type grown struct {
+	version uint64 // one more than that of the version before
+	names   pages
+	tree    *branch
+	live    []int // octets of each chunk that this version needs
+
+	open   int // number of the chunk that nodes are added to, -1 for none
+	moving int // the one that nodes are moved out of, -1 for none
+	moved  int // how far that got
+
+	nsec   int // nodes with NSEC records
+	octets int // of all records in wire form, uncompressed
+}
+
+// ErrHashed is the error of changes of a zone with NSEC3 records.
+var ErrHashed = errors.New("zone with NSEC3 records cannot be changed record by record")
+
+// Growing is z as a version that Change takes: the same records in the same memory, with an index and an order that
+// later versions share. It takes as long as sorting all names, half a second for a million; each change of a name then
+// takes some microseconds, whatever the zone's size. It is ErrHashed for a zone with NSEC3 records.
+func (z *Zone) Growing() (*Zone, error) {
+	switch {
+	case z.grown != nil:
+		return z, nil
+	case z.nsec3 != nil:
+		return nil, ErrHashed
+	}
+	now := &Zone{origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, chunks: z.chunks, nodes: z.nodes, records: z.records, leads: z.leads}
+	// The nodes stay where they are: only what leads to them is made anew.
+	places := z.places()
+	g := &grown{names: spread(now, places, 0), tree: newTree(inOrder(now, places), 0), live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
+	for _, place := range places {
+		n := now.at(place)
+		g.live[place>>chunkBits] += n.size()
+		g.octets += n.octets(z)
+	}
+	now.grown = g
+	return now, nil
+}
+
+// Octets is the octets of all records of a growing zone in wire form, uncompressed; 0 for one that is not growing.
+func (z *Zone) Octets() int {
+	if z.grown == nil {
+		return 0
+	}
+	return z.grown.octets
+}
+
+// size is the octets of memory that a node takes.
+func (n Node) size() int {
+	b, count := n.sets()
+	for ; count > 0; count-- {
+		b = RRset(b).behind()
+	}
+	return len(n) - len(b)
+}
+
+// octets is the octets of a node's records in wire form.
+func (n Node) octets(z *Zone) (octets int) {
+	for s := range n.Sets() {
+		for set := s; set != nil; set = set.Signatures() {
+			for r := set.Records(); len(r) > 0; r = r.Next() {
+				octets += int(n[1]) + len(z.origin) + 10 + r.plain()
+			}
+		}
+	}
+	return octets
+}
+
+// count is the number of a node's records.
+func (n Node) count() (records int) {
+	for s := range n.Sets() {
+		records += s.Len() + s.Signatures().length()
+	}
+	return records
+}
+
+// length is Len for sets that may be nil.
+func (s RRset) length() int {
+	if s == nil {
+		return 0
+	}
+	return s.Len()
+}
+
+// hides reports whether a node is a cut or has a DNAME, so that what stands below is not answered from.
+func (n Node) hides() bool { return n != nil && n.flags()&(isCut|hasDNAME) != 0 }
+
+// place is where the node of a name stands, 0 if there is none.
+func (z *Zone) place(prefix []byte) uint32 {
+	var buf [wire.MaxName + 1]byte
+	name := append(append(buf[:0], prefix...), z.origin...)
+	return z.grown.names.find(z, prefix, wire.Hash(name))
+}
+
+// leastChunk is the least octets of a chunk that nodes are added to.
+const leastChunk = 16 << 10
+
+// store puts a node into memory that older versions do not read.
+func (z *Zone) store(node []byte) (uint32, error) {
+	// Chunks are an eighth of all, so that the one with most holes can be let go of soon.
+	g := z.grown
+	if g.open < 0 || len(z.chunks[g.open])+len(node) > cap(z.chunks[g.open]) {
+		size := leastChunk
+		for size < chunkSize && size < z.held()/8 {
+			size *= 2
+		}
+		if size = max(size, len(node)); size >= chunkSize {
+			size = chunkSize - 1
+		}
+		if len(node) > size {
+			return 0, fmt.Errorf("a name has more than %d octets of data", size)
+		}
+		if err := z.openChunk(make([]byte, 0, size)); err != nil {
+			return 0, err
+		}
+	}
+	c := z.chunks[g.open]
+	at := len(c)
+	z.chunks[g.open] = append(c, node...)
+	g.live[g.open] += len(node)
+	return uint32(g.open)<<chunkBits | uint32(at), nil
+}
+
+// openChunk makes a chunk the one that nodes are added to. Its number is one that no node has. Number 0 is not
+// used again, for nothing may stand at place 0.
+func (z *Zone) openChunk(c []byte) error {
+	g := z.grown
+	for i := 1; i < len(z.chunks); i++ {
+		if z.chunks[i] == nil {
+			z.chunks[i], g.live[i], g.open = c, 0, i
+			return nil
+		}
+	}
+	if len(z.chunks) == maxChunks {
+		return ErrTooBig
+	}
+	g.open = len(z.chunks)
+	z.chunks, g.live = append(z.chunks, c), append(g.live, 0)
+	return nil
+}
+
+// held is the octets of all chunks, with their holes.
+func (z *Zone) held() (octets int) {
+	for _, c := range z.chunks {
+		octets += len(c)
+	}
+	return octets
+}

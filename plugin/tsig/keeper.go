@@ -1,0 +1,108 @@
+package tsig
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/keyring"
+)
+
+// keyFile is a file of keys, as it was when it was read last.
+type keyFile struct {
+	path  string
+	keys  map[string]keyring.Key
+	mtime time.Time
+	size  int64
+}
+
+// read reads the file. If it cannot be read, all stays as it was.
+func (f *keyFile) read() error {
+	r, err := os.Open(f.path)
+	if err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	defer r.Close()
+	info, err := r.Stat()
+	if err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	keys, err := parseKeyFile(r)
+	if err != nil {
+		return fmt.Errorf("secrets: %s: %w", f.path, err)
+	}
+	f.keys, f.mtime, f.size = keys, info.ModTime(), info.Size()
+	return nil
+}
+
+// changed reports whether the file is another one than was read.
+func (f *keyFile) changed() bool {
+	info, err := os.Stat(f.path)
+	return err != nil || !info.ModTime().Equal(f.mtime) || info.Size() != f.size
+}
+
+// keeper keeps a ring as files say. One goroutine, from start to stop, looks at them.
+type keeper struct {
+	files []*keyFile
+	ring  *keyring.Ring
+	told  string // what was wrong the last time
+	quit  chan struct{}
+	done  sync.WaitGroup
+}
+
+func newKeeper(files []*keyFile, ring *keyring.Ring) *keeper {
+	k := &keeper{files: files, ring: ring, quit: make(chan struct{})}
+	k.publish()
+	return k
+}
+
+// publish makes the keys of all files those of the ring. Of a name that came into two of them later, the first one counts.
+func (k *keeper) publish() {
+	all := map[string]keyring.Key{}
+	for i := len(k.files) - 1; i >= 0; i-- {
+		maps.Copy(all, k.files[i].keys)
+	}
+	k.ring.Set(all)
+}
+
+// start looks at the files from time to time.
+func (k *keeper) start(every time.Duration) {
+	k.done.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				k.look()
+			case <-k.quit:
+				return
+			}
+		}
+	})
+}
+
+func (k *keeper) stop() {
+	close(k.quit)
+	k.done.Wait()
+}
+
+// look reads the files that were changed. What is wrong is told once, and the keys stay as they are then.
+func (k *keeper) look() {
+	for _, f := range k.files {
+		if !f.changed() {
+			continue
+		}
+		if err := f.read(); err != nil {
+			if err.Error() != k.told {
+				logger.Errorf("Keys stay as they are: %v", err)
+			}
+			k.told = err.Error()
+			return
+		}
+		logger.Infof("Read %d keys from %q", len(f.keys), f.path)
+	}
+	k.told = ""
+	k.publish()
+}

@@ -1,0 +1,79 @@
+package tsig
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/keyring"
+
+	"github.com/miekg/dns"
+)
+
+// TestKeeper: keys change with their file; a file that is broken, or gone, changes nothing.
+func TestKeeper(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("key a { secret AAAA; };")
+	f := &keyFile{path: path}
+	if err := f.read(); err != nil {
+		t.Fatal(err)
+	}
+	ring := new(keyring.Ring)
+	k := newKeeper([]*keyFile{f}, ring)
+	has := func(name, secret string) {
+		t.Helper()
+		if got, ok := ring.Key(name); got.Secret != secret || ok != (secret != "") {
+			t.Errorf("%s is %q", name, got.Secret)
+		}
+	}
+	has("a.", "AAAA")
+	write("key a { secret BBBBBBBB; }; key b { algorithm hmac-sha512; secret CCCC; };")
+	k.look()
+	has("a.", "BBBBBBBB")
+	has("b.", "CCCC")
+	for _, broken := range []func(){func() { write("key a {") }, func() { os.Remove(path) }} {
+		broken()
+		k.look()
+		has("a.", "BBBBBBBB")
+	}
+	write("key b { secret DDDD; };")
+	k.look()
+	has("a.", "")
+	has("b.", "DDDD")
+	k.start(time.Millisecond)
+	write("key c { secret EEEEEEEE; };")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, ok := ring.Key("c."); ok {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the file is not looked at")
+		}
+	}
+	k.stop()
+}
+
+// TestLastTimes: times of a key's signatures do not go back; those of others do not matter.
+func TestLastTimes(t *testing.T) {
+	var none *lastTimes
+	l := new(lastTimes)
+	for _, tc := range []struct {
+		key  string
+		at   uint64
+		back bool
+	}{{"a.", 10, false}, {"a.", 10, false}, {"A.", 9, true}, {"b.", 5, false}, {"a.", 11, false}, {"a.", 10, true}} {
+		sig := &dns.TSIG{Hdr: dns.RR_Header{Name: tc.key}, TimeSigned: tc.at}
+		if got := l.goesBack(sig); got != tc.back {
+			t.Errorf("%s at %d: %v", tc.key, tc.at, got)
+		}
+		if none.goesBack(sig) {
+			t.Error("none looks at times")
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
+
+	"github.com/miekg/dns"
+)
+
+// insert is an UPDATE that adds one record.
+func insert(t testing.TB, text string) *dns.Msg {
+	t.Helper()
+	rr, err := dns.NewRR(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(dns.Msg).SetUpdate("example.org.")
+	m.Insert([]dns.RR{rr})
+	return m
+}
+
+// TestForwardedUpdates: a secondary, and forward, pass updates on with their signatures, over UDP and TCP; the answer's signature is the primary's.
+func TestForwardedUpdates(t *testing.T) {
+	primary := dynamic(t, t.TempDir(), "transfer {\nto *\n}", "")
+	for name, block := range map[string]string{
+		"secondary":      "secondary {\ntransfer from " + primary + "\nforward_updates\n}",
+		"forward":        "forward . " + primary + " {\nforward_updates\n}",
+		"below all else": "log\nerrors\nprometheus 127.0.0.1:0\nloadbalance\nheader {\nresponse set ra\n}\ncache\nminimal\nnsid x\nforward . " + primary + " {\nforward_updates\n}",
+		"signed between": "tsig {\nsecret " + updateKey + " " + updateSecret + "\n}\nforward . " + primary + " {\nforward_updates\n}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := loopback.Port()
+			addr := fmt.Sprintf("127.0.0.1:%d", port)
+			start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\n%s\n}", port, block))
+			for i, network := range []string{"udp", "tcp"} {
+				text := fmt.Sprintf("%s-%d.example.org. 60 IN TXT yes", name[:3], i)
+				if reply := sendUpdate(t, network, addr, insert(t, text)); reply.Rcode != 0 {
+					t.Fatal(reply)
+				}
+				asked := question(fmt.Sprintf("%s-%d.example.org.", name[:3], i), dns.TypeTXT)
+				if reply := ask(t, network, primary, asked); reply == nil || len(reply.Answer) != 1 {
+					t.Errorf("the primary has not got it: %v", reply)
+				}
+			}
+			bad := insert(t, "x.example.org. 60 IN TXT no")
+			if reply := ask(t, "udp", addr, bad); reply == nil || reply.Rcode != dns.RcodeRefused {
+				t.Errorf("an update without a signature: %v", reply)
+			}
+		})
+	}
+}
+
+// TestUpdatesNotForwarded: without the option nobody passes updates on, though another plugin of the block takes them.
+func TestUpdatesNotForwarded(t *testing.T) {
+	primary := dynamic(t, t.TempDir(), "", "")
+	seed := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(seed, []byte(updateSeed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]string{
+		"forward": "forward . " + primary,
+		"grpc":    "grpc . " + primary,
+		"file":    "file " + seed + "\nforward . " + primary,
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := loopback.Port()
+			// Who opts in is a secondary of another zone of the block.
+			start(t, fmt.Sprintf("example.org:%d example.net:%d {\nbind 127.0.0.1\nsecondary example.net {\ntransfer from %s\nforward_updates\n}\n%s\n}", port, port, primary, block))
+			c := dns.Client{TsigSecret: map[string]string{updateKey: updateSecret}}
+			m := insert(t, "x.example.org. 60 IN TXT no")
+			m.SetTsig(updateKey, dns.HmacSHA256, 300, time.Now().Unix())
+			reply, _, _ := c.Exchange(m, fmt.Sprintf("127.0.0.1:%d", port))
+			if reply == nil || reply.Rcode != dns.RcodeRefused {
+				t.Errorf("%v", reply)
+			}
+			if reply := ask(t, "udp", primary, question("x.example.org.", dns.TypeTXT)); reply == nil || reply.Rcode != dns.RcodeNameError {
+				t.Errorf("it was passed on: %v", reply)
+			}
+		})
+	}
+}
+
+// TestUpdateInCircles: an update that comes back to who passed it on is refused.
+func TestUpdateInCircles(t *testing.T) {
+	port := loopback.Port()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nforward . %s {\nforward_updates\n}\n}", port, addr))
+	for _, network := range []string{"udp", "tcp"} {
+		if reply := ask(t, network, addr, insert(t, "x.example.org. 60 IN TXT no")); reply == nil || reply.Rcode != dns.RcodeRefused {
+			t.Errorf("%s: %v", network, reply)
+		}
+	}
+	dead := loopback.Port()
+	port = loopback.Port()
+	start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nforward . 127.0.0.1:%d {\nforward_updates\n}\n}", port, dead))
+	if reply := ask(t, "tcp", fmt.Sprintf("127.0.0.1:%d", port), insert(t, "x.example.org. 60 IN TXT no")); reply == nil || reply.Rcode != dns.RcodeServerFailure {
+		t.Errorf("a primary that is down: %v", reply)
+	}
+}
