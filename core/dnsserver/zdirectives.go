@@ -62,6 +62,7 @@ var Directives = []string{
 	"loop",
 	"forward",
 	"grpc",
+	"recurse",
 	"erratic",
 	"whoami",
 	"on",

@@ -1,0 +1,129 @@
+package recurse
+
+import (
+	"net/netip"
+	"runtime"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/coredns/caddy"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+func setup(c *caddy.Controller) error {
+	s := defaults()
+	if err := directive.Parse(c, &s); err != nil {
+		return err
+	}
+	cfg := dnsserver.GetConfig(c)
+	r := &Recurse{zones: s.zones, resolver: s.resolver("dns://" + cfg.Zone + ":" + cfg.Port)}
+	c.OnStartup(func() error {
+		warn(cfg)
+		r.open(&s)
+		r.start()
+		return nil
+	})
+	c.OnShutdown(func() error { r.stop(); return nil })
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		r.Next = next
+		return r
+	})
+	return nil
+}
+
+// warn tells of what stands beside recurse in the block and is not as one may think.
+func warn(cfg *dnsserver.Config) {
+	if cfg.Handler("cache") == nil {
+		logger.Warning("There is no cache in the server block: names that are kept cost more")
+	}
+}
+
+// resolver is what the settings ask for; it has no sockets yet.
+func (s *settings) resolver(label string) *resolver {
+	r := &resolver{
+		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
+		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources,
+	}
+	if r.maxRecursions == 0 {
+		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
+	}
+	stores := store.New(s.memory, s.servers)
+	stores.Servers.SetKeep(s.keep)
+	if s.hints == nil {
+		s.hints = builtinHints()
+	}
+	r.conf = iterate.Config{
+		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
+		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
+		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
+		Peer:   r.peerOf,
+	}
+	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
+	if len(s.private) > 0 {
+		r.conf.Private = func(name string, a netip.Addr) bool { return within(s.private, a) && !below(name, s.notPrivate) }
+	}
+	if s.special {
+		except := append([]string(nil), s.notSpecial...)
+		for zone := range s.stubs {
+			except = append(except, zone)
+		}
+		r.specials = newSpecials(except)
+	}
+	r.flights.init()
+	r.jobs.all = map[jobKey]*job{}
+	return r
+}
+
+// below reports whether name is in one of the zones.
+func below(name string, zones []string) bool {
+	for _, z := range zones {
+		if rrset.Below(name, z) {
+			return true
+		}
+	}
+	return false
+}
+
+// open makes what sends and receives, and finds out which families there are.
+func (r *resolver) open(s *settings) {
+	for range min(proxyShards, runtime.GOMAXPROCS(0)) {
+		p := proxy.NewOpen(pluginName)
+		p.OnIgnored(r.counts.ignored)
+		r.proxies = append(r.proxies, p)
+	}
+	r.conf.IPv4, r.conf.IPv6 = s.family != "ipv6", s.family != "ipv4"
+	switch s.family {
+	case "prefer_ipv4":
+		r.conf.Prefer = 4
+	case "prefer_ipv6":
+		r.conf.Prefer = 6
+	}
+	if !r.conf.IPv4 || !r.conf.IPv6 {
+		return
+	}
+	var has [2]bool
+	for _, h := range s.hints.Hosts {
+		for _, a := range h.Addrs {
+			i := 0
+			if a.Is6() {
+				i = 1
+			}
+			has[i] = has[i] || usable(a)
+		}
+	}
+	if has[0] && !has[1] {
+		r.conf.IPv6 = false
+		logger.Info("There is no way to servers over IPv6: they are asked over IPv4 only")
+	}
+	if has[1] && !has[0] {
+		r.conf.IPv4 = false
+		logger.Info("There is no way to servers over IPv4: they are asked over IPv6 only")
+	}
+}
