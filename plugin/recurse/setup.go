@@ -109,7 +109,7 @@ func (r *resolver) open(s *settings) {
 		return
 	}
 	var has [2]bool
-	for _, h := range s.hints.Hosts {
+	for _, h := range builtinHints().Hosts {
 		for _, a := range h.Addrs {
 			i := 0
 			if a.Is6() {

@@ -258,13 +258,16 @@ func (t *task) seek() bool {
 			continue
 		}
 		t.here.sought = append(t.here.sought, h.Name)
-		n := len(r.tasks)
+		n, above := len(r.tasks), ""
+		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
+			above = t.cut.Zone
+		}
 		for _, f := range []struct {
 			on  bool
 			typ uint16
 		}{{r.conf.IPv4, wire.TypeA}, {r.conf.IPv6, wire.TypeAAAA}} {
 			if f.on && r.spent.addresses < addressQuestions && r.conf.Stores.RRsets.Get(h.Name, f.typ, r.now) == nil &&
-				t.need(Question{h.Name, f.typ}, false) {
+				t.need(Question{h.Name, f.typ}, false, above) {
 				r.spent.addresses++
 			}
 		}

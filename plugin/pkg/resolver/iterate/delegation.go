@@ -66,7 +66,7 @@ func (t *task) descend() {
 		t.cut = t.closest()
 		if t.cut == nil {
 			t.cut = r.conf.Hints
-			if t.q != rootNS && !t.primed && r.conf.Shared.due(r.now) && t.need(rootNS, true) {
+			if t.q != rootNS && !t.primed && r.conf.Shared.due(r.now) && t.need(rootNS, true, "") {
 				t.cut, t.stage = nil, waiting
 				r.advance(r.tasks[len(r.tasks)-1])
 				return
@@ -111,6 +111,9 @@ func (t *task) closest() *store.Delegation {
 	if t.q.Type == rrset.TypeDS && name != rrset.Root {
 		name = rrset.Parent(name)
 	}
+	if t.above != "" && rrset.Below(name, t.above) {
+		name = rrset.Parent(t.above)
+	}
 	d := c.Stores.Delegations.Closest(name, t.run.now)
 	for len(c.Stubs) > 0 {
 		if s := c.Stubs[name]; s != nil {
@@ -122,6 +125,19 @@ func (t *task) closest() *store.Delegation {
 		name = rrset.Parent(name)
 	}
 	return d
+}
+
+// referBack ends a task that asks a zone's parent for the address of one of the zone's own servers: the parent may
+// have it as glue.
+func (t *task) referBack(rd *reading) {
+	d := &store.Delegation{Hosts: []store.Host{{Name: t.q.Name}}}
+	t.run.glue(d, rd.additional, t.cut.Zone)
+	for _, a := range d.Hosts[0].Addrs {
+		if a.Is4() == (t.q.Type == wire.TypeA) {
+			t.sets = append(t.sets, rrset.New(t.q.Name, t.q.Type, 0, string(a.AsSlice())))
+		}
+	}
+	t.finish(rcodeSuccess)
 }
 
 // refer makes a delegation of a referral by a server of the task's cut.

@@ -10,10 +10,10 @@ import (
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.kept() {
+	if t.above == "" && t.kept() {
 		return
 	}
-	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() {
+	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
 		t.code, t.text, t.told = f.Code, f.Text, true
 		t.finish(rcodeServFail)
 		return

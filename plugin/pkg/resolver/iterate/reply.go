@@ -116,6 +116,10 @@ func (t *task) take(rd *reading, s *store.Server) {
 	case aliasOn:
 		t.takeAlias(rd)
 	case referral:
+		if t.above != "" && rrset.Below(rd.ns.Name, t.above) {
+			t.referBack(rd)
+			return
+		}
 		t.cut = t.refer(rd)
 		t.min.at(t.cut.Zone)
 		t.stage = descending
@@ -128,6 +132,9 @@ func (t *task) take(rd *reading, s *store.Server) {
 func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 	r := t.run
 	s = s.WithTTL(r.ttl(s.TTL))
+	if t.above != "" { // glue
+		return s
+	}
 	e := &store.Entry{
 		Kind: store.Positive, Rank: store.AnswerData, Set: s, Zone: t.cut.Zone, TTL: s.TTL, Expires: r.now.After(s.TTL), Denials: denials,
 	}
@@ -218,7 +225,7 @@ func (t *task) takeDenial(rd *reading) {
 	if rd.kind == nxDomain {
 		e.Kind = store.NXDomain
 	}
-	if rd.soa != nil { // without, it is passed on and not kept (RFC 2308 §5)
+	if rd.soa != nil && t.above == "" { // without, it is passed on and not kept (RFC 2308 §5)
 		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)
 		e.TTL = max(e.TTL, min(r.conf.MinTTL, r.conf.MaxNeg))
 		e.Expires = r.now.After(e.TTL)

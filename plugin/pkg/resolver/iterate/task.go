@@ -39,7 +39,8 @@ type task struct {
 	q       Question
 	name    string // where aliases have led
 	depth   int
-	refresh bool // what is kept of q is not good enough
+	refresh bool   // what is kept of q is not good enough
+	above   string // if set: q is asked of a zone above this one, whose server it is
 	stage   stage
 	done    bool
 
@@ -116,7 +117,7 @@ func (t *task) finish(rcode int) {
 // fail ends a task without one.
 func (t *task) fail(code uint16, text string) {
 	t.code, t.text, t.told = code, text, true
-	if r := t.run; t.depth > 0 && code != codeOther { // those who need it next need not seek it (TsuNAME)
+	if r := t.run; t.depth > 0 && code != codeOther && t.above == "" { // those who need it next need not seek it (TsuNAME)
 		r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, code, text, r.now)
 	}
 	t.finish(rcodeServFail)
@@ -124,10 +125,10 @@ func (t *task) fail(code uint16, text string) {
 
 // need makes t wait for the answer to another question, and reports whether it does: not if that waits for t itself
 // (TsuNAME: zones whose servers lie in each other), is too deep, or costs too much.
-func (t *task) need(q Question, refresh bool) bool {
+func (t *task) need(q Question, refresh bool, above string) bool {
 	r := t.run
 	for _, o := range r.tasks {
-		if o.q == q && !o.done && o.refresh == refresh {
+		if o.q == q && !o.done && o.refresh == refresh && o.above == above {
 			if o.waitsFor(t, 0) {
 				return false
 			}
@@ -135,22 +136,22 @@ func (t *task) need(q Question, refresh bool) bool {
 			return true
 		}
 	}
-	if t.depth >= r.conf.Budget.Depth || t.within(q) {
+	if t.depth >= r.conf.Budget.Depth || t.within(q, above) {
 		return false
 	}
-	o := &task{run: r, q: q, name: q.Name, depth: t.depth + 1, refresh: refresh, wanted: []*task{t}}
+	o := &task{run: r, q: q, name: q.Name, depth: t.depth + 1, refresh: refresh, above: above, wanted: []*task{t}}
 	t.needs = append(t.needs, o)
 	r.tasks = append(r.tasks, o)
 	return true
 }
 
 // within reports whether q is asked by t, or by one that needs it.
-func (t *task) within(q Question) bool {
-	if t.q == q {
+func (t *task) within(q Question, above string) bool {
+	if t.q == q && t.above == above {
 		return true
 	}
 	for _, w := range t.wanted {
-		if w.within(q) {
+		if w.within(q, above) {
 			return true
 		}
 	}
