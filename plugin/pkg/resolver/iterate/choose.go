@@ -28,6 +28,7 @@ type visit struct {
 	probes   int // of dead servers
 	tries    []try
 	sought   []string
+	parents  bool // addresses that parents tell of servers of other zones are tried
 	child    bool // the zone's own names of servers are tried
 	soft     *reading
 	softFrom *store.Server
@@ -143,6 +144,9 @@ func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 	if h.Name == "" {
 		return
 	}
+	if t.here.parents {
+		t.glueOf(h.Name, f)
+	}
 	for _, o := range t.found {
 		if o.Name == h.Name {
 			for _, a := range o.Addrs {
@@ -153,6 +157,21 @@ func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 	for _, typ := range []uint16{wire.TypeA, wire.TypeAAAA} {
 		if e := t.run.conf.Stores.RRsets.Get(h.Name, typ, t.run.now); e != nil && e.Kind == store.Positive {
 			e.Set.Each(func(rdata string) bool { f(rrset.Address(rdata)); return true })
+		}
+	}
+}
+
+// glueOf calls f with the addresses that the parent of a server's own zone has told of it, whatever that zone says.
+func (t *task) glueOf(host string, f func(netip.Addr)) {
+	d := t.run.conf.Stores.Delegations.Closest(host, t.run.now)
+	if d == nil {
+		return
+	}
+	for _, h := range d.Hosts {
+		if h.Name == host {
+			for _, a := range h.Addrs {
+				f(a)
+			}
 		}
 	}
 }
@@ -311,6 +330,8 @@ func (t *task) exhausted() {
 		t.whole()
 	case v.soft != nil:
 		t.take(v.soft, v.softFrom)
+	case !v.parents && t.cut.Zone != rrset.Root && !t.cut.Fixed:
+		v.parents = true // and choose again
 	case !v.child && t.ownHosts():
 		t.here.child, t.here.count = true, 0
 	default:

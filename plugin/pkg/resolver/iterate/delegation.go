@@ -191,8 +191,26 @@ func (t *task) prime(set *rrset.Set, additional []*rrset.Set) {
 		return len(d.Hosts) < maxHosts
 	})
 	r.glue(d, additional, rrset.Root)
+	r.hint(d)
 	r.conf.Stores.Delegations.Put(d, r.now)
 	r.conf.Shared.done(r.now, d)
+}
+
+// hint gives the root's servers that were told without an address those of the hints, and if none has any, the servers of
+// the hints.
+func (r *Run) hint(d *store.Delegation) {
+	known := 0
+	for i, h := range d.Hosts {
+		for _, o := range r.conf.Hints.Hosts {
+			if o.Name == h.Name && len(h.Addrs) == 0 {
+				d.Hosts[i].Addrs = o.Addrs
+			}
+		}
+		known += len(d.Hosts[i].Addrs)
+	}
+	if known == 0 {
+		d.Hosts = append(d.Hosts, r.conf.Hints.Hosts...)
+	}
 }
 
 // ttl is a TTL within the bounds of the configuration.

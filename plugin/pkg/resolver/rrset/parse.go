@@ -68,9 +68,10 @@ func Parse(b []byte) (*Message, error) {
 				return nil, err
 			}
 		}
-		if err := p.close(s); err != nil {
-			return nil, err
-		}
+		p.close(s)
+	}
+	if err := p.reunite(); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -85,6 +86,7 @@ type parser struct {
 	owner [wire.MaxName + 1]byte
 	rdata []byte
 	last  string // the owner of the record before
+	lone  []lone // signatures without what they sign
 }
 
 // draft is a Set that is being read.
@@ -236,31 +238,58 @@ func (p *parser) draft(name string, typ uint16) (*draft, error) {
 	return &p.open[len(p.open)-1], nil
 }
 
-// close makes Sets of the drafts. Signatures without what they sign are a Set of type RRSIG, as who asks for that type
-// gets them.
-func (p *parser) close(s int) error {
+// lone is signatures of one section that stand there without what they sign.
+type lone struct {
+	section int
+	draft
+}
+
+// close makes Sets of the drafts.
+func (p *parser) close(s int) {
 	if len(p.open) == 0 {
-		return nil
+		return
 	}
 	sets := make([]*Set, 0, len(p.open))
-	lone := map[string]*Set{}
 	for i := range p.open {
 		d := &p.open[i]
-		switch {
-		case d.n > 0:
-			sets = append(sets, &Set{Name: d.name, Type: d.typ, TTL: d.ttl, N: d.n, Sigs: d.nsigs, data: string(d.data), sigs: string(d.sig)})
-		case lone[d.name] != nil:
-			l := lone[d.name]
-			l.N, l.data, l.TTL = l.N+d.nsigs, l.data+string(d.sig), min(l.TTL, d.ttl)
-			if l.N > MaxRecords {
-				return ErrTooMany
-			}
-		default:
-			l := &Set{Name: d.name, Type: wire.TypeRRSIG, TTL: d.ttl, N: d.nsigs, data: string(d.sig)}
-			lone[d.name] = l
-			sets = append(sets, l)
+		if d.n == 0 {
+			p.lone = append(p.lone, lone{s, *d})
+			continue
 		}
+		sets = append(sets, &Set{Name: d.name, Type: d.typ, TTL: d.ttl, N: d.n, Sigs: d.nsigs, data: string(d.data), sigs: string(d.sig)})
 	}
 	p.m.Section[s] = sets
+}
+
+// reunite gives signatures to what they sign, in whatever section that stands. Those that are left are a Set of type
+// RRSIG, as who asks for that type gets them.
+func (p *parser) reunite() error {
+	if len(p.lone) == 0 {
+		return nil
+	}
+	unsigned := map[draft]*Set{}
+	for s := sections - 1; s >= 0; s-- {
+		for _, set := range p.m.Section[s] {
+			if set.Sigs == 0 {
+				unsigned[draft{name: set.Name, typ: set.Type}] = set
+			}
+		}
+	}
+	alone := map[string]*Set{}
+	for _, l := range p.lone {
+		set := unsigned[draft{name: l.name, typ: l.typ}]
+		if set != nil && set.Sigs == 0 {
+			set.sigs, set.Sigs, set.TTL = string(l.sig), l.nsigs, min(set.TTL, l.ttl)
+			continue
+		}
+		if set = alone[l.name]; set == nil {
+			set = &Set{Name: l.name, Type: wire.TypeRRSIG, TTL: l.ttl}
+			alone[l.name] = set
+			p.m.Section[l.section] = append(p.m.Section[l.section], set)
+		}
+		if set.N, set.data, set.TTL = set.N+l.nsigs, set.data+string(l.sig), min(set.TTL, l.ttl); set.N > MaxRecords {
+			return ErrTooMany
+		}
+	}
 	return nil
 }
