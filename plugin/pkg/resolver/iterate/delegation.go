@@ -79,6 +79,9 @@ func (t *task) descend() {
 		if !last && t.known(q) {
 			continue
 		}
+		if !last {
+			t.min.steps++
+		}
 		if !t.done {
 			t.here, t.stage = visit{q: q, last: last}, choosing
 		}

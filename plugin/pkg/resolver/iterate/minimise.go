@@ -45,7 +45,6 @@ func (m *minimiser) next(q Question) (next Question, last bool) {
 // took notes that a minimised question was answered: its name is no zone cut.
 func (m *minimiser) took(name string) {
 	m.labels = rrset.Labels(name)
-	m.steps++
 }
 
 // at notes the zone whose servers are asked.
