@@ -264,8 +264,8 @@ func TestMinimisation(t *testing.T) {
 			steps++
 		}
 	}
-	if w.asked = nil; steps != maxMinimise {
-		t.Errorf("%d minimised steps for 30 labels, want %d", steps, maxMinimise)
+	if w.asked = nil; steps > maxMinimise || steps < oneLabel+2 {
+		t.Errorf("%d minimised steps for 30 labels, want %d at most", steps, maxMinimise)
 	}
 	w.want("_x._tcp.example.org.", "SRV", "NOERROR; _x._tcp.example.org. SRV ")
 	if n := w.queries("_tcp"); n != 0 {
