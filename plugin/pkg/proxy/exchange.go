@@ -35,11 +35,12 @@ type Exchange struct {
 	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
 	Facts Facts
 	Err   error
-	Local net.Addr        // where the query was sent from
+	Local net.Addr        // where the query was sent from; nil over UDP to a Peer
 	Proto string          // "udp" or "tcp", for what stands upon these, too
 	RTT   time.Duration   // from when the query was sent, on an open socket or connection, to the reply
 	Loop  *eventloop.Loop // in which EndExchange is called, nil if in none
-	// Doubted says that replies over UDP were ignored which had the id and the question, but other letters, or a wrong cookie.
+	// Doubted says that replies over UDP were ignored which had the id and the question, but other letters, or a
+	// wrong cookie.
 	Doubted bool
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.

@@ -237,8 +237,8 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 	all.arrivals, all.datagrams = arrivals, all.datagrams[:0]
 }
 
-// takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none. forged is an exchange that was
-// taken since somebody guesses its id, nil if there is none.
+// takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none. forged is an
+// exchange that was taken since somebody guesses its id, nil if there is none.
 func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[verdicts]int) (forged *Exchange) {
 	e.mu.Lock()
 	defer e.unlock()
