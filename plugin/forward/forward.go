@@ -82,6 +82,9 @@ func New() *Forward {
 	return f
 }
 
+// Takes reports whether a lower-case name in wire form is one that f is for.
+func (f *Forward) Takes(name []byte) bool { return f.zones.Cover(name) }
+
 // Name is the plugin's name.
 func (f *Forward) Name() string { return pluginName }
 

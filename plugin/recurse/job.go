@@ -38,8 +38,9 @@ type job struct {
 
 // jobs are those under way, by question.
 type jobs struct {
-	mu  sync.Mutex
-	all map[jobKey]*job
+	mu        sync.Mutex
+	all       map[jobKey]*job
+	refreshes map[jobKey]bool // what is fetched again behind clients
 }
 
 // begin is the job for q's question; own says that it is new, and to be started. It is nil if there are too many.
@@ -118,10 +119,28 @@ func (j *job) end(res *iterate.Result) {
 	j.counts.resolved(j, res)
 }
 
+// again fetches what a client got again, behind it: the end of its TTL is near. There are only so many at a time.
+func (r *resolver) again(k jobKey) {
+	r.jobs.mu.Lock()
+	if r.jobs.refreshes[k] || len(r.jobs.refreshes) >= max(r.maxRecursions/refreshShare, 1) {
+		r.jobs.mu.Unlock()
+		return
+	}
+	r.jobs.refreshes[k] = true
+	r.jobs.mu.Unlock()
+	go r.own(k)
+}
+
+// refreshShare is which part of the recursions those behind clients may be.
+const refreshShare = 4
+
 func (r *resolver) forget(j *job) {
 	r.jobs.mu.Lock()
 	if r.jobs.all[j.key] == j {
 		delete(r.jobs.all, j.key)
+	}
+	if j.refresh {
+		delete(r.jobs.refreshes, j.key)
 	}
 	r.jobs.mu.Unlock()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -37,6 +38,7 @@ var (
 	perClient       = histogramVec("queries_per_client", "Histogram of how many queries to servers a client's query took.", []float64{0, 1, 2, 4, 8, 16, 32, 64, 128})
 	limits          = counterVec("limit_total", "Counter of what a limit stopped.", "limit")
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
+	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
 	storeBytes      = gaugeVec("store_bytes", "Octets that the stores take.", "kind")
@@ -108,9 +110,35 @@ func family(a netip.Addr) string {
 	return "ipv6"
 }
 
+// show sets the gauges.
+func (c *counts) show(r *resolver) {
+	r.jobs.mu.Lock()
+	recursions.WithLabelValues(c.server).Set(float64(len(r.jobs.all)))
+	r.jobs.mu.Unlock()
+	s := r.conf.Stores
+	for kind, total := range map[string]func() (int, int64){
+		"rrsets": s.RRsets.Total, "delegations": s.Delegations.Total, "failures": s.Failures.Total,
+	} {
+		_, octets := total()
+		storeBytes.WithLabelValues(c.server, kind).Set(float64(octets))
+	}
+	states, now := map[string]int{"unknown": 0, "alive": 0, "dead": 0, "plain": 0}, r.now()
+	s.Servers.Each(func(v *store.Server) { states[v.State(now)]++ })
+	for state, n := range states {
+		serverStates.WithLabelValues(c.server, state).Set(float64(n))
+	}
+	if at := r.conf.Shared.PrimedAt(); at != 0 {
+		primedTimestamp.WithLabelValues(c.server).Set(float64(at / store.Second))
+	}
+}
+
 // resolved counts the end of a job.
 func (c *counts) resolved(j *job, res *iterate.Result) {
-	if !j.client {
+	switch {
+	case j.refresh:
+		prefetches.WithLabelValues(c.server).Inc()
+		return
+	case !j.client:
 		return
 	}
 	if res.Queries == 0 {

@@ -17,37 +17,38 @@ import (
 
 // settings is what the directive configures.
 type settings struct {
-	zones       []string
-	hints       *store.Delegation
-	stubs       map[string]*store.Delegation
-	minimise    iterate.Minimise
-	cut         iterate.Cut
-	mixCase     bool
-	cookies     bool
-	family      string
-	sources     [2][]netip.Addr
-	udpSize     int
-	timeout     time.Duration
-	budget      iterate.Budget
-	perZone     int
-	perServer   int
-	recursions  int
-	memory      int64
-	servers     int
-	keep        time.Duration
-	minTTL      int
-	maxTTL      int
-	maxNegative int
-	special     bool
-	notSpecial  []string
-	deny        []netip.Prefix
-	allow       []netip.Prefix
-	private     []netip.Prefix
-	notPrivate  []string
-	prefetch    bool
-	snoop       bool
-	port        int
-	aggressive  string
+	zones          []string
+	hints          *store.Delegation
+	stubs          map[string]*store.Delegation
+	minimise       iterate.Minimise
+	cut            iterate.Cut
+	mixCase        bool
+	cookies        bool
+	family         string
+	sources        [2][]netip.Addr
+	udpSize        int
+	timeout        time.Duration
+	budget         iterate.Budget
+	perZone        int
+	perServer      int
+	recursions     int
+	memory         int64
+	servers        int
+	keep           time.Duration
+	minTTL         int
+	maxTTL         int
+	maxNegative    int
+	special        bool
+	notSpecial     []string
+	deny           []netip.Prefix
+	allow          []netip.Prefix
+	private        []netip.Prefix
+	notPrivate     []string
+	prefetch       bool
+	snoop          bool
+	port           int
+	aggressive     string
+	aggressiveSaid bool
 }
 
 const (
@@ -94,7 +95,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		number("min_ttl", 0, 3600, "least TTL, in seconds", func(s *settings) *int { return &s.minTTL }),
 		number("max_ttl", 0, 1<<31-1, "greatest TTL, in seconds", func(s *settings) *int { return &s.maxTTL }),
 		number("max_negative_ttl", 0, 1<<31-1, "greatest TTL of denials, in seconds", func(s *settings) *int { return &s.maxNegative }),
-		word("aggressive", []string{"nsec", "nsec3", "off"}, "which validated denials answer for other names, too (RFC 8198)", func(s *settings, w string) { s.aggressive = w }),
+		word("aggressive", []string{"nsec", "nsec3", "off"}, "which validated denials answer for other names, too (RFC 8198)", func(s *settings, w string) { s.aggressive, s.aggressiveSaid = w, true }),
 		word("nxdomain_cut", []string{"secure", "always", "off"}, "which denials of a name deny those below (RFC 8020)", func(s *settings, w string) {
 			s.cut = map[string]iterate.Cut{"secure": iterate.CutSecure, "always": iterate.CutAlways, "off": iterate.CutOff}[w]
 		}),

@@ -66,6 +66,7 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Park
 	}
 	r.answer(w, q, j.result)
+	r.renew(j)
 	return wire.Done
 }
 
@@ -95,7 +96,15 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
 	r.answer(&a.Reply, q, j.result)
+	r.renew(j)
 	return a.Write()
+}
+
+// renew has what a job found in the stores fetched again if its end is near.
+func (r *resolver) renew(j *job) {
+	if r.prefetch && j.result.Due {
+		r.again(j.key)
+	}
 }
 
 // covers reports whether a lower-case name is in the zones.

@@ -27,6 +27,7 @@ type resolver struct {
 	udpSize          uint16
 	cookies          bool
 	snoop            bool
+	prefetch         bool
 	fetchesPerZone   int
 	fetchesPerServer int
 	maxRecursions    int
@@ -35,6 +36,7 @@ type resolver struct {
 	proxies []*proxy.Proxy
 	jobs    jobs
 	flights flights
+	quit    chan struct{} // closed by stop
 }
 
 // atomicCount is a number that many change.
@@ -70,22 +72,43 @@ func (r *resolver) ready() bool {
 
 // start begins to ask: first for the root's servers (RFC 9609).
 func (r *resolver) start() {
-	r.began = time.Now()
+	r.began, r.quit = time.Now(), make(chan struct{})
 	clock.Moved()
 	go r.own(jobKey{rrset.Root, wire.TypeNS})
+	go r.tell()
 }
 
 // own resolves a question that no client has asked, though it may be kept.
 func (r *resolver) own(k jobKey) {
-	j := r.newJob(k, true)
-	j.start(nil)
+	r.newJob(k, true).start(nil)
 }
 
 // stop ends all that is under way.
 func (r *resolver) stop() {
+	close(r.quit)
 	for _, p := range r.proxies {
 		p.Stop()
 	}
 }
 
 var _ eventloop.Exchange = (*job)(nil)
+
+// tellEvery is how often gauges are set.
+const tellEvery = 5 * time.Second
+
+// tell sets the gauges, and primes the root anew before what is known of it ends (RFC 9609 §3), until stop.
+func (r *resolver) tell() {
+	ticks := time.NewTicker(tellEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-r.quit:
+			return
+		case <-ticks.C:
+			r.counts.show(r)
+			if d := r.conf.Stores.Delegations.Get(rrset.Root, r.now()); d != nil && d.Expires.Left(r.now()) < 60 {
+				r.own(jobKey{rrset.Root, wire.TypeNS})
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
@@ -22,15 +23,19 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
-	cfg := dnsserver.GetConfig(c)
-	r := &Recurse{zones: s.zones, resolver: s.resolver("dns://" + cfg.Zone + ":" + cfg.Port)}
+	cfg, label, text := dnsserver.GetConfig(c), "", dnsserver.Stanza(c, pluginName)+"\n"+dnsserver.GetConfig(c).Root
+	r := &Recurse{zones: s.zones}
+	metrics.FromZero(c, func(server string) {
+		if label == "" {
+			label = server
+		}
+	})
 	c.OnStartup(func() error {
-		warn(cfg)
-		r.open(&s)
-		r.start()
+		warn(cfg, &s)
+		r.resolver = take(text, func() *resolver { return s.resolver(label) })
 		return nil
 	})
-	c.OnShutdown(func() error { r.stop(); return nil })
+	c.OnShutdown(func() error { give(text); return nil })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		r.Next = next
 		return r
@@ -39,9 +44,17 @@ func setup(c *caddy.Controller) error {
 }
 
 // warn tells of what stands beside recurse in the block and is not as one may think.
-func warn(cfg *dnsserver.Config) {
+func warn(cfg *dnsserver.Config, s *settings) {
 	if cfg.Handler("cache") == nil {
 		logger.Warning("There is no cache in the server block: names that are kept cost more")
+	}
+	if s.aggressive != "off" && s.aggressiveSaid {
+		logger.Infof("aggressive %s is off: there is no validator in the server block", s.aggressive)
+	}
+	for _, h := range cfg.Chain() {
+		if f, ok := h.(interface{ Takes(name []byte) bool }); ok && h.Name() == "forward" && f.Takes([]byte(rrset.Root)) {
+			logger.Warning(`forward "." takes all names before recurse`)
+		}
 	}
 }
 
@@ -49,7 +62,7 @@ func warn(cfg *dnsserver.Config) {
 func (s *settings) resolver(label string) *resolver {
 	r := &resolver{
 		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
-		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources,
+		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
 	}
 	if r.maxRecursions == 0 {
 		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
@@ -77,7 +90,8 @@ func (s *settings) resolver(label string) *resolver {
 		r.specials = newSpecials(except)
 	}
 	r.flights.init()
-	r.jobs.all = map[jobKey]*job{}
+	r.jobs.all, r.jobs.refreshes = map[jobKey]*job{}, map[jobKey]bool{}
+	r.open(s)
 	return r
 }
 
@@ -108,21 +122,15 @@ func (r *resolver) open(s *settings) {
 	if !r.conf.IPv4 || !r.conf.IPv6 {
 		return
 	}
-	var has [2]bool
+	four, six := false, false
 	for _, h := range builtinHints().Hosts {
-		for _, a := range h.Addrs {
-			i := 0
-			if a.Is6() {
-				i = 1
-			}
-			has[i] = has[i] || usable(a)
-		}
+		four, six = four || usable(h.Addrs[0]), six || usable(h.Addrs[1])
 	}
-	if has[0] && !has[1] {
+	if four && !six {
 		r.conf.IPv6 = false
 		logger.Info("There is no way to servers over IPv6: they are asked over IPv4 only")
 	}
-	if has[1] && !has[0] {
+	if six && !four {
 		r.conf.IPv4 = false
 		logger.Info("There is no way to servers over IPv4: they are asked over IPv6 only")
 	}

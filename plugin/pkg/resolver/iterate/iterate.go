@@ -134,7 +134,7 @@ type Result struct {
 	Zone      string // whose server answered last
 	Server    netip.AddrPort
 	Queries   int
-	Fetched   bool // something was asked
+	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
 }
 
 // Run is one client's question.
@@ -187,7 +187,7 @@ func (r *Run) Late(now store.Time) *Result {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
 	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
-	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Fetched: true, Zone: r.root.zone()}
+	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Zone: r.root.zone()}
 }
 
 // Abandon ends a Run without a Result.
@@ -210,7 +210,7 @@ func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
-		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Fetched: r.spent.queries > 0, Zone: t.zone(), Server: t.server,
+		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Due: t.due, Zone: t.zone(), Server: t.server,
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

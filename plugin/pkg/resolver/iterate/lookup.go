@@ -33,6 +33,7 @@ func (t *task) kept() bool {
 		if e == nil {
 			return false
 		}
+		t.due = t.due || e.Left(t.run.now) <= e.TTL/10
 		if e.Kind != store.Positive {
 			t.deny(e)
 			return true

@@ -61,6 +61,7 @@ type task struct {
 	code      uint16
 	text      string
 	told      bool
+	due       bool // see Result
 	server    netip.AddrPort
 }
 
