@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// local answers what needs no server: other classes, transfers, names that never leave, and queries that do not desire
-// recursion. It reports false if q is none of these.
+// local answers what needs no server: other classes, transfers, names that never leave, and queries that do not
+// desire recursion. It reports false if q is none of these.
 func (r *resolver) local(w *wire.Reply, q *wire.Query) bool {
 	switch {
 	case q.Class() != wire.ClassIN:

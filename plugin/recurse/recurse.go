@@ -1,16 +1,17 @@
-// Package recurse resolves names from the root: it asks the servers of zones themselves, one after the other, and keeps
-// what it learns.
+// Package recurse resolves names from the root: it asks the servers of zones themselves, one after the other, and
+// keeps what it learns.
 //
-//	query ──wire.go──▶ local.go  names that never leave, RD=0 (kept.go)
-//	                      │
-//	                      ▼
-//	                   job.go ──▶ iterate.Run: what to do next, pure ──▶ exchange.go ──▶ proxy.Proxy ──▶ servers
-//	                      ▲                                                  │
-//	                      └──────────── reply, time-out ─────────────────────┘
+//	query ──ServeWire──▶ local.go, special.go  what needs no server
+//	                         │
+//	                         ▼
+//	                      job.go ──▶ iterate.Run: what to do next, pure ──▶ exchange.go ──▶ proxy.Proxy ──▶ servers
+//	                         ▲                                                  │
+//	                         └──────────── reply, time-out ─────────────────────┘
+//	                      answer.go ──▶ client
 //
-// One job serves all who ask the same; queries of the wire lane are parked on it. Jobs share exchanges: what two of them
-// would ask of one zone's servers at one time is asked once. Both lanes ask the same jobs, so a rule is written once.
-// What is kept lies in package store. Start at Recurse.ServeWire.
+// One job serves all who ask the same; queries of the wire lane are parked on it. Jobs share exchanges: what two of
+// them would ask of one zone's servers at one time is asked once. Both lanes ask the same jobs, so a rule is
+// written once. What is kept lies in package store. Start at Recurse.ServeWire.
 package recurse
 
 import (

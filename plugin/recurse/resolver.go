@@ -3,6 +3,7 @@ package recurse
 import (
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// resolver is what all handlers of stanzas of equal text share: what was learned, what is under way, and the sockets. But for
-// the parts with locks of their own it does not change once it has started.
+// resolver is what all handlers of stanzas of equal text share: what was learned, what is under way, and the
+// sockets. But for the parts with locks of their own it does not change once it has started.
 type resolver struct {
 	conf     iterate.Config
 	specials specials
@@ -37,6 +38,7 @@ type resolver struct {
 	jobs    jobs
 	flights flights
 	quit    chan struct{} // closed by stop
+	priming sync.Once     // for who asks whether it is ready
 }
 
 // atomicCount is a number that many change.
@@ -67,14 +69,18 @@ func (r *resolver) source(server netip.Addr) netip.Addr {
 const primeTime = 10 * time.Second
 
 func (r *resolver) ready() bool {
-	return r.conf.Shared.PrimedAt() != 0 || time.Since(r.began) > primeTime
+	if r.conf.Shared.PrimedAt() != 0 || time.Since(r.began) > primeTime {
+		return true
+	}
+	r.priming.Do(func() { go r.own(jobKey{rrset.Root, wire.TypeNS}) })
+	return false
 }
 
-// start begins to ask: first for the root's servers (RFC 9609).
+// start begins what goes on beside queries. Nothing is sent before somebody asks, be it for a name, or whether the
+// resolver is ready: then the root is primed (RFC 9609).
 func (r *resolver) start() {
 	r.began, r.quit = time.Now(), make(chan struct{})
 	clock.Moved()
-	go r.own(jobKey{rrset.Root, wire.TypeNS})
 	go r.tell()
 }
 
@@ -96,7 +102,7 @@ var _ eventloop.Exchange = (*job)(nil)
 // tellEvery is how often gauges are set.
 const tellEvery = 5 * time.Second
 
-// tell sets the gauges, and primes the root anew before what is known of it ends (RFC 9609 §3), until stop.
+// tell sets the gauges until stop.
 func (r *resolver) tell() {
 	ticks := time.NewTicker(tellEvery)
 	defer ticks.Stop()
@@ -106,9 +112,6 @@ func (r *resolver) tell() {
 			return
 		case <-ticks.C:
 			r.counts.show(r)
-			if d := r.conf.Stores.Delegations.Get(rrset.Root, r.now()); d != nil && d.Expires.Left(r.now()) < 60 {
-				r.own(jobKey{rrset.Root, wire.TypeNS})
-			}
 		}
 	}
 }

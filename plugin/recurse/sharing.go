@@ -2,8 +2,9 @@ package recurse
 
 import "sync"
 
-// This file lets stanzas of equal text share a resolver: those of several server blocks, and those before and after a
-// reload, which begins with the new ones. So a reload that does not concern recurse forgets nothing and loses no query.
+// This file lets stanzas of equal text share a resolver: those of several server blocks, and those before and after
+// a reload, which begins with the new ones. So a reload that does not concern recurse forgets nothing and loses no
+// query.
 
 var shared = struct {
 	mu  sync.Mutex

@@ -9,8 +9,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// specials are zones whose names never leave (RFC 6303, 6761, 6762, 7686, 7793, 8375, 9462, 9476). They are answered here
-// as empty: nobody outside can know them, and nobody is to know who asks for them.
+// specials are zones whose names never leave (RFC 6303, 6761, 6762, 7686, 7793, 8375, 9462, 9476). They are
+// answered here as empty: nobody outside can know them, and nobody is to know who asks for them.
 type specials struct{ zones map[string]bool }
 
 // specialTTL is the TTL of what is answered for them, in seconds.

@@ -1,6 +1,6 @@
 // Package clock is the time by which a resolver judges what it keeps: TTLs, and the times of signatures. It is the
-// system's, but where a test has it run elsewhere by a file with an offset (see Variable). Time-outs and round trips are not
-// measured by it.
+// system's, but where a test has it run elsewhere by a file with an offset (see Variable). Time-outs and round
+// trips are not measured by it.
 //
 // Any number of goroutines may use a Clock. Start at Now.
 package clock

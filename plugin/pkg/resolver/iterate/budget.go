@@ -1,8 +1,9 @@
 package iterate
 
-// Budget is what one client's question may cost, inner ones, retries and repeats over TCP included. It is never
-// reset, so that no zone can have more asked than this: neither by servers without addresses (NXNSAttack, CVE-2020-8616)
-// nor by chains of aliases (CAMP), nor by zones whose servers lie in each other (TsuNAME).
+// Budget is what one client's question may cost, inner ones, retries and repeats over
+// TCP included. It is never reset, so that no zone can have more asked than this:
+// neither by servers without addresses (NXNSAttack, CVE-2020-8616) nor by chains of
+// aliases (CAMP), nor by zones whose servers lie in each other (TsuNAME).
 type Budget struct {
 	Queries int // to servers
 	Depth   int // of questions for the sake of others

@@ -10,8 +10,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file chooses the server that is asked next (RFC 1034 §5.3.3 steps 2 and 3, RFC 9520 §3.1), and the names of
-// servers whose addresses have to be sought for that.
+// This file chooses the server that is asked next (RFC 1034 §5.3.3 steps 2 and 3, RFC
+// 9520 §3.1), and the names of servers whose addresses have to be sought for that.
 
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
@@ -52,6 +52,11 @@ func (v *visit) try(a netip.AddrPort) *try {
 	v.tries = append(v.tries, try{addr: a})
 	return &v.tries[len(v.tries)-1]
 }
+
+// The order is: those that were not asked yet, fast ones first; those whose addresses
+// are unknown so far, for who has two names of servers should not depend on one; those
+// that were silent, once more and a second time; those that count as dead. Who said
+// that it does not know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
@@ -136,7 +141,8 @@ func (r *Run) usable(a netip.Addr) bool {
 	return a.IsValid() && (a.Is4() && r.conf.IPv4 || a.Is6() && r.conf.IPv6) && !r.conf.Denied(a)
 }
 
-// addrs calls f with the addresses of a host: its glue, what this task has found, what is kept.
+// addrs calls f with the addresses of a host: its glue, what this task has found, what
+// is kept.
 func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 	for _, a := range h.Addrs {
 		f(a)
@@ -161,7 +167,8 @@ func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 	}
 }
 
-// glueOf calls f with the addresses that the parent of a server's own zone has told of it, whatever that zone says.
+// glueOf calls f with the addresses that the parent of a server's own zone has told of
+// it, whatever that zone says.
 func (t *task) glueOf(host string, f func(netip.Addr)) {
 	d := t.run.conf.Stores.Delegations.Closest(host, t.run.now)
 	if d == nil {
@@ -176,7 +183,11 @@ func (t *task) glueOf(host string, f func(netip.Addr)) {
 	}
 }
 
-// pick is one of those that were asked n times, nil if there is none: usually one of the fast ones.
+// Uniformly among the fast ones, so that a forger cannot know who is asked (RFC 5452
+// §9.1), and now and then any of them, or a server that was slow once would stay so.
+
+// pick is one of those that were asked n times, nil if there is none: usually one of
+// the fast ones.
 func (t *task) pick(all []*store.Server, n int) *store.Server {
 	var room [16]*store.Server
 	may := room[:0]
@@ -262,7 +273,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	})
 }
 
-// seek begins to seek the addresses of one more of the cut's servers, and reports whether it does.
+// seek begins to seek the addresses of one more of the cut's servers, and reports
+// whether it does.
 func (t *task) seek() bool {
 	r := t.run
 	hosts := t.hosts()
@@ -322,6 +334,10 @@ func (t *task) soughtFor(host string) bool {
 	return false
 }
 
+// What is left then, in this order: the full name, if less was asked; what a server said
+// that is no authority; addresses that parents tell of servers in other zones; names of
+// servers that only the zone itself tells. After that the question has failed.
+
 // exhausted is what is done when no server is left that could be asked.
 func (t *task) exhausted() {
 	v, r := &t.here, t.run
@@ -348,12 +364,14 @@ func (t *task) exhausted() {
 	}
 }
 
-// whole asks the servers of the cut for the full name: they do not get along with less (RFC 9156 §2.3).
+// whole asks the servers of the cut for the full name: they do not get along with less
+// (RFC 9156 §2.3).
 func (t *task) whole() {
 	t.min.full, t.stage = true, descending
 }
 
-// ownHosts makes names of servers that only the zone itself has told the cut's. It reports whether there are any.
+// ownHosts makes names of servers that only the zone itself has told the cut's. It
+// reports whether there are any.
 func (t *task) ownHosts() bool {
 	e := t.run.conf.Stores.RRsets.Get(t.cut.Zone, wire.TypeNS, t.run.now)
 	if e == nil || e.Kind != store.Positive || t.cut.Fixed {

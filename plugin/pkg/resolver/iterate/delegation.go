@@ -8,8 +8,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file is zone cuts: which one is closest to a name (RFC 1034 §5.3.3 step 2), what a referral makes of it (step
-// 4b), and the root's, which is primed (RFC 9609).
+// This file is zone cuts: which one is closest to a name (RFC 1034 §5.3.3 step 2), what
+// a referral makes of it (step 4b), and the root's, which is primed (RFC 9609).
 
 const maxHosts = 20 // names of servers that are kept of one delegation
 
@@ -59,7 +59,12 @@ func (s *Shared) done(now store.Time, d *store.Delegation) {
 // rootNS is the question that primes.
 var rootNS = Question{rrset.Root, wire.TypeNS}
 
-// descend finds the closest cut, if there is none yet, and the question for its servers.
+// A cut that is known ends the search even if nobody there answers: what is above
+// would only refer to it again. The one exception is its end of life, after which the
+// parent is asked anew.
+
+// descend finds the closest cut, if there is none yet, and the question for its
+// servers.
 func (t *task) descend() {
 	r := t.run
 	if t.cut == nil {
@@ -89,7 +94,8 @@ func (t *task) descend() {
 	}
 }
 
-// known takes a step of minimisation that what is kept makes needless, and reports whether it did.
+// known takes a step of minimisation that what is kept makes needless, and reports
+// whether it did.
 func (t *task) known(q Question) bool {
 	s, now := &t.run.conf.Stores.RRsets, t.run.now
 	e := s.Get(q.Name, q.Type, now)
@@ -107,8 +113,9 @@ func (t *task) known(q Question) bool {
 	return true
 }
 
-// closest is the deepest cut at or above the task's name whose servers are known: of the configuration, or as a parent
-// told. For a DS record it is one above the name (RFC 4035 §3.1.4.1). It is nil if only the hints are left.
+// closest is the deepest cut at or above the task's name whose servers are known: of
+// the configuration, or as a parent told. For a DS record it is one above the name (RFC
+// 4035 §3.1.4.1). It is nil if only the hints are left.
 func (t *task) closest() *store.Delegation {
 	c, name := t.run.conf, t.name
 	if t.q.Type == rrset.TypeDS && name != rrset.Root {
@@ -130,8 +137,8 @@ func (t *task) closest() *store.Delegation {
 	return d
 }
 
-// referBack ends a task that asks a zone's parent for the address of one of the zone's own servers: the parent may
-// have it as glue.
+// referBack ends a task that asks a zone's parent for the address of one of the zone's
+// own servers: the parent may have it as glue.
 func (t *task) referBack(rd *reading) {
 	d := &store.Delegation{Hosts: []store.Host{{Name: t.q.Name}}}
 	t.run.glue(d, rd.additional, t.cut.Zone)
@@ -145,8 +152,8 @@ func (t *task) referBack(rd *reading) {
 
 // refer makes a delegation of a referral by a server of the task's cut.
 //
-// It lives no longer than that cut: a zone that is taken away ends with its delegation, whatever its own servers
-// say, and with it all below.
+// It lives no longer than that cut: a zone that is taken away ends with its delegation,
+// whatever its own servers say, and with it all below.
 func (t *task) refer(rd *reading) *store.Delegation {
 	r := t.run
 	d := &store.Delegation{Zone: rd.ns.Name, DS: rd.ds, Denials: rd.denials, Expires: r.now.After(r.ttl(rd.ns.TTL))}
@@ -162,8 +169,8 @@ func (t *task) refer(rd *reading) *store.Delegation {
 	return d
 }
 
-// glue gives the hosts of d the addresses that stand in an additional section: of names at or below the zone whose
-// server told them. One that is not asked is left out alone.
+// glue gives the hosts of d the addresses that stand in an additional section: of names
+// at or below the zone whose server told them. One that is not asked is left out alone.
 func (r *Run) glue(d *store.Delegation, additional []*rrset.Set, zone string) {
 	at := make(map[string]int, len(d.Hosts))
 	for i, h := range d.Hosts {
@@ -185,7 +192,8 @@ func (r *Run) glue(d *store.Delegation, additional []*rrset.Set, zone string) {
 	}
 }
 
-// prime makes the root's delegation of what a root server said of it (RFC 9609 §4). Nothing else does.
+// prime makes the root's delegation of what a root server said of it (RFC 9609 §4).
+// Nothing else does.
 func (t *task) prime(set *rrset.Set, additional []*rrset.Set) {
 	r := t.run
 	d := &store.Delegation{Zone: rrset.Root, Expires: r.now.After(max(r.ttl(set.TTL), 1))}
@@ -199,8 +207,8 @@ func (t *task) prime(set *rrset.Set, additional []*rrset.Set) {
 	r.conf.Shared.done(r.now, d)
 }
 
-// hint gives the root's servers that were told without an address those of the hints, and if none has any, the servers of
-// the hints.
+// hint gives the root's servers that were told without an address those of the hints,
+// and if none has any, the servers of the hints.
 func (r *Run) hint(d *store.Delegation) {
 	known := 0
 	for i, h := range d.Hosts {

@@ -1,5 +1,6 @@
-// Package iterate resolves names from the root (RFC 1034 §5.3.3), as decisions only: a state machine that is told what
-// happened and says what to do next. It owns no socket, clock or goroutine.
+// Package iterate resolves names from the root (RFC 1034 §5.3.3), as decisions only: a
+// state machine that is told what happened and says what to do next. It owns no socket,
+// clock or goroutine.
 //
 //	Begun, Replied, TimedOut, Failed ──▶ Run.Step ──▶ Send: ask a server; Finish: here is the Result
 //	                                       │
@@ -11,8 +12,9 @@
 //	reply.go      what becomes of it (step 4)
 //	budget.go     what one client may cost
 //
-// A Run is one client's question with all inner ones, which are tasks of it: addresses of servers, and the priming of
-// the root. It is for one goroutine at a time. What was learned goes to the Stores, which all Runs share. Start at Run.Step.
+// A Run is one client's question with all inner ones, which are tasks of it: addresses
+// of servers, and the priming of the root. It is for one goroutine at a time. What was
+// learned goes to the Stores, which all Runs share. Start at Run.Step.
 package iterate
 
 import (
@@ -156,7 +158,8 @@ func New(conf *Config, q Question, refresh bool) *Run {
 	return &Run{conf: conf, root: &task{q: q, name: q.Name, refresh: refresh}}
 }
 
-// Step takes a Run on after an event. The actions are good until the next Step. The time is the stores'.
+// Step takes a Run on after an event. The actions are good until the next Step. The
+// time is the stores'.
 func (r *Run) Step(ev Event, now store.Time) []Action {
 	r.actions, r.now = r.actions[:0], now
 	if r.over {

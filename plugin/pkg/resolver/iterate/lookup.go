@@ -6,7 +6,11 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file answers from what is kept (RFC 1034 §5.3.3 step 1), following aliases as far as they are kept, too.
+// This file answers from what is kept (RFC 1034 §5.3.3 step 1), following aliases as
+// far as they are kept, too.
+
+// Each step of a chain of aliases is looked up anew, by its own rank and life: what was
+// once told together need not end together.
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
@@ -76,7 +80,8 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 	return t.cutOff(name)
 }
 
-// aliased reports whether a question for a type follows aliases (RFC 1034 §3.6.2, RFC 4035 §2.5).
+// aliased reports whether a question for a type follows aliases (RFC 1034 §3.6.2, RFC
+// 4035 §2.5).
 func aliased(typ uint16) bool { return typ != wire.TypeCNAME && typ != rrset.TypeANY }
 
 // dname is a DNAME that is kept above name (RFC 6672 §3.4.1).
@@ -124,8 +129,8 @@ func (t *task) deny(e *store.Entry) {
 	}
 }
 
-// follow follows an alias from the task's name, and reports false if that ends the task: with too many of them, or in
-// a circle.
+// follow follows an alias from the task's name, and reports false if that ends the
+// task: with too many of them, or in a circle.
 func (t *task) follow(alias *rrset.Set) bool {
 	target := rrset.Target(alias.First())
 	t.chain = append(t.chain, alias)
@@ -158,7 +163,8 @@ func (t *task) goTo(target string) bool {
 	return true
 }
 
-// Kept is the Result for a question that can be had from what is kept, without asking anybody; ok is false if it cannot.
+// Kept is the Result for a question that can be had from what is kept, without asking
+// anybody; ok is false if it cannot.
 func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
 	r := New(conf, q, false)
 	t := r.root

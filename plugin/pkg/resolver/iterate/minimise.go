@@ -5,8 +5,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file is query name minimisation (RFC 9156): a server is asked for no more labels than it takes to learn the next
-// zone cut, with type A, until the full name and type are due.
+// This file is query name minimisation (RFC 9156): a server is asked for no more labels
+// than it takes to learn the next zone cut, with type A, until the full name and type
+// are due.
 
 const (
 	maxMinimise = 10 // MAX_MINIMISE_COUNT (RFC 9156 §2.3)
@@ -20,8 +21,11 @@ type minimiser struct {
 	full   bool // the full name is asked
 }
 
-// next is the question for the servers of a zone cut with so many labels on the way to name. last says that it is the
-// full one.
+// Labels that begin with an underscore are no zone cuts (RFC 8552), and asking for them
+// alone would tell as much as the whole.
+
+// next is the question for the servers of a zone cut with so many labels on the way to
+// name. last says that it is the full one.
 func (m *minimiser) next(q Question) (next Question, last bool) {
 	total := rrset.Labels(q.Name)
 	if m.full || m.steps >= maxMinimise {

@@ -8,7 +8,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file is what becomes of the end of an exchange (RFC 1034 §5.3.3 step 4): what is kept, and where the task goes on.
+// This file is what becomes of the end of an exchange (RFC 1034 §5.3.3 step 4): what is
+// kept, and where the task goes on.
 
 const (
 	formErr        = wire.FormErr
@@ -54,6 +55,10 @@ func (r *Run) ended(t *task, ev Event) {
 		t.replied(s, a, ev, keep)
 	}
 }
+
+// Two things are repeated at the same server: a reply that was cut short, over TCP (RFC
+// 7766 §5), and one of a server that does not know EDNS, without it (RFC 6891 §6.2.2).
+// A time-out says nothing about EDNS.
 
 // replied goes on with a reply of s.
 func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
@@ -151,7 +156,8 @@ func (t *task) takeChain(rd *reading) {
 	}
 }
 
-// takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in full.
+// takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
+// full.
 func (t *task) takeAnswer(rd *reading) {
 	set := t.keepSet(rd.set, rd.denials)
 	for i, m := range rd.more {
@@ -194,7 +200,8 @@ func (t *task) goAlong(rd *reading) bool {
 	return true
 }
 
-// takeAlias follows aliases. One at a name that is only on the way does not concern the full name, unless it is a DNAME.
+// takeAlias follows aliases. One at a name that is only on the way does not concern the
+// full name, unless it is a DNAME.
 func (t *task) takeAlias(rd *reading) {
 	t.takeChain(rd)
 	if !t.here.last {
@@ -217,6 +224,10 @@ func (t *task) takeAlias(rd *reading) {
 		t.cut, t.stage = nil, looking
 	}
 }
+
+// A denial of a name on the way is believed only as far as minimisation is strict:
+// there are servers that deny empty non-terminals (RFC 8020 §3). So it is kept for that
+// name, and the full name is asked all the same.
 
 // takeDenial keeps a denial, and ends the task with it if it is of the full name.
 func (t *task) takeDenial(rd *reading) {

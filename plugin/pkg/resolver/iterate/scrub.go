@@ -5,9 +5,10 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file reads a reply: what of it is believed (RFC 2181 §5.4.1), and what it says (RFC 1034 §5.3.3 step 4). All that
-// is not asked for is left out here, before anything is kept: records of other zones, NS records beside an answer,
-// addresses that no referral needs.
+// This file reads a reply: what of it is believed (RFC 2181 §5.4.1), and what it says
+// (RFC 1034 §5.3.3 step 4). All that is not asked for is left out here, before anything
+// is kept: records of other zones, NS records beside an answer, addresses that no
+// referral needs.
 
 // readingKind is what a reply says.
 type readingKind uint8
@@ -45,6 +46,11 @@ type link struct {
 	made bool
 }
 
+// The kinds stand in the order in which a reply is tried for them: an answer counts
+// whatever else the packet holds; a SOA makes a denial, even beside NS records; NS
+// records further down a referral, all others a lame server. AA is asked for only where
+// nothing else speaks for the server, as there are authorities that forget it.
+
 // read reads what a server of zone replied to q.
 func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
 	rd := &reading{rcode: m.Rcode, additional: m.Section[rrset.Additional], soft: m.RA() && !m.AA()}
@@ -81,8 +87,9 @@ func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
 	return rd
 }
 
-// answer reads the answer section: aliases from q's name in their order, as far as they are in the zone, and the RRset that
-// they lead to. It reports false if there is nothing of that.
+// answer reads the answer section: aliases from q's name in their order, as far as they
+// are in the zone, and the RRset that they lead to. It reports false if there is
+// nothing of that.
 func (rd *reading) answer(m *rrset.Message, zone string, q Question, maxAliases int) bool {
 	sets := m.Section[rrset.Answer]
 	name := q.Name
@@ -123,7 +130,8 @@ func (rd *reading) any(sets []*rrset.Set, name string) {
 	}
 }
 
-// alias takes the alias at name, or the DNAME above it, and tells where it leads. A CNAME beside a DNAME is not looked at.
+// alias takes the alias at name, or the DNAME above it, and tells where it leads. A
+// CNAME beside a DNAME is not looked at.
 func (rd *reading) alias(sets []*rrset.Set, name, zone string, typ uint16) (target string, ok bool) {
 	if !aliased(typ) {
 		return "", false
@@ -159,8 +167,9 @@ func find(sets []*rrset.Set, name string, typ uint16) *rrset.Set {
 	return nil
 }
 
-// authority reads the authority section: the NS set of one cut between zone and q's name, with what is said of its DS, or
-// the SOA of a denial. Beside an answer, NS records are nothing (CVE-2025-11411).
+// authority reads the authority section: the NS set of one cut between zone and q's
+// name, with what is said of its DS, or the SOA of a denial. Beside an answer, NS
+// records are nothing (CVE-2025-11411).
 func (rd *reading) authority(m *rrset.Message, zone string, q Question) {
 	for _, s := range m.Section[rrset.Authority] {
 		if !rrset.Below(s.Name, zone) {

@@ -42,7 +42,11 @@ type task struct {
 	refresh bool   // what is kept of q is not good enough
 	above   string // if set: q is asked of a zone above this one, whose server it is
 	stage   stage
-	done    bool
+
+	// A task goes round: it looks in the stores, descends to the closest cut, and
+	// chooses a server; what that replies gives it another cut, another name, or ends
+	// it. While it waits, either asked or needs is set, or both.
+	done bool
 
 	chain  []*rrset.Set // aliases, in order
 	steps  int          // of them
@@ -118,14 +122,19 @@ func (t *task) finish(rcode int) {
 // fail ends a task without one.
 func (t *task) fail(code uint16, text string) {
 	t.code, t.text, t.told = code, text, true
-	if r := t.run; t.depth > 0 && code != codeOther && t.above == "" { // those who need it next need not seek it (TsuNAME)
+	// Those who need it next need not seek it in vain again (TsuNAME).
+	if r := t.run; t.depth > 0 && code != codeOther && t.above == "" {
 		r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, code, text, r.now)
 	}
 	t.finish(rcodeServFail)
 }
 
-// need makes t wait for the answer to another question, and reports whether it does: not if that waits for t itself
-// (TsuNAME: zones whose servers lie in each other), is too deep, or costs too much.
+// The graph of who needs whom has no circles: need refuses what would make one, so
+// that every task ends, at the latest with the budget.
+
+// need makes t wait for the answer to another question, and reports whether it does:
+// not if that waits for t itself (TsuNAME: zones whose servers lie in each other), is
+// too deep, or costs too much.
 func (t *task) need(q Question, refresh bool, above string) bool {
 	r := t.run
 	for _, o := range r.tasks {

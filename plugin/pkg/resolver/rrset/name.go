@@ -63,8 +63,8 @@ func FirstLabel(name string) string {
 	return name[1 : 1+int(name[0])]
 }
 
-// Replace is name with the suffix from, which it has, replaced by to (RFC 6672 §2.2). It reports false if the new name
-// would be too long.
+// Replace is name with the suffix from, which it has, replaced by to (RFC 6672 §2.2).
+// It reports false if the new name would be too long.
 func Replace(name, from, to string) (string, bool) {
 	n := len(name) - len(from)
 	if n+len(to) > wire.MaxName {

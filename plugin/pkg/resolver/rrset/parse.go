@@ -15,7 +15,8 @@ const (
 	sections
 )
 
-// Limits of what one reply may hold. A resolver that took more could be made to work without end.
+// Limits of what one reply may hold. A resolver that took more could be made to work
+// without end.
 const (
 	MaxRecords = 256 // of one RRset
 	MaxSigs    = 8   // that are kept of one RRset
@@ -44,10 +45,11 @@ func (m *Message) AA() bool { return m.Flags&wire.FlagAA != 0 }
 func (m *Message) TC() bool { return m.Flags&wire.FlagTC != 0 }
 func (m *Message) RA() bool { return m.Flags&wire.FlagRA != 0 }
 
-// Parse reads a reply with one question. Records of classes other than IN are left out. b is only read, and not kept.
+// Parse reads a reply with one question. Records of classes other than IN are left out.
+// b is only read, and not kept.
 //
-// The work is linear in the message's length: names are worth what wire.Effort says, and RRsets are found by a map once
-// there are many.
+// The work is linear in the message's length: names are worth what wire.Effort says,
+// and RRsets are found by a map once there are many.
 func Parse(b []byte) (*Message, error) {
 	if len(b) < wire.HeaderLen || binary.BigEndian.Uint16(b[4:]) != 1 {
 		return nil, ErrMalformed
@@ -126,6 +128,9 @@ func (p *parser) name(b []byte, off int) (full []byte, next int) {
 }
 
 const manySets = 16 // in a section: then they are indexed
+
+// Records of one RRset need not stand together, and their TTLs may differ; they are
+// levelled to the least (RFC 2181 §5.2). The same record twice counts once.
 
 // record reads one record into its draft.
 func (p *parser) record(s int) error {
@@ -261,8 +266,11 @@ func (p *parser) close(s int) {
 	p.m.Section[s] = sets
 }
 
-// reunite gives signatures to what they sign, in whatever section that stands. Those that are left are a Set of type
-// RRSIG, as who asks for that type gets them.
+// There are servers, and middle boxes, that put signatures into another section than
+// the RRset. A signature speaks for itself, so it does not matter where it stood.
+
+// reunite gives signatures to what they sign, in whatever section that stands. Those
+// that are left are a Set of type RRSIG, as who asks for that type gets them.
 func (p *parser) reunite() error {
 	if len(p.lone) == 0 {
 		return nil

@@ -9,8 +9,8 @@ type layout struct {
 	tail  int // octets behind the last one at least; -1 is exactly none
 }
 
-// layouts are the types whose RDATA may be compressed (RFC 1035 §3.3, RFC 3597 §4), and those of DNSSEC, whose names some
-// compress all the same.
+// layouts are the types whose RDATA may be compressed (RFC 1035 §3.3, RFC 3597 §4), and
+// those of DNSSEC, whose names some compress all the same.
 var layouts = map[uint16]layout{
 	wire.TypeNS: {0, 1, -1}, 3: {0, 1, -1}, 4: {0, 1, -1}, wire.TypeCNAME: {0, 1, -1}, wire.TypeSOA: {0, 2, 20},
 	7: {0, 1, -1}, 8: {0, 1, -1}, 9: {0, 1, -1}, wire.TypePTR: {0, 1, -1}, 14: {0, 2, -1}, wire.TypeMX: {2, 1, -1},
@@ -18,8 +18,8 @@ var layouts = map[uint16]layout{
 	36: {2, 1, -1}, wire.TypeDNAME: {0, 1, -1}, wire.TypeRRSIG: {18, 1, 1}, TypeNSEC: {0, 1, 0},
 }
 
-// expand is the RDATA from off to end of the message without compression, valid until the next call. It reports
-// false if the RDATA is malformed.
+// expand is the RDATA from off to end of the message without compression, valid until
+// the next call. It reports false if the RDATA is malformed.
 func (p *parser) expand(typ uint16, off, end int) (rdata []byte, ok bool) {
 	switch typ {
 	case wire.TypeA:

@@ -1,10 +1,11 @@
-// Package rrset reads replies into RRsets, as a resolver keeps them: names in lower case and in full, RDATA without
-// compression, signatures beside what they sign.
+// Package rrset reads replies into RRsets, as a resolver keeps them: names in lower
+// case and in full, RDATA without compression, signatures beside what they sign.
 //
 //	packet ──Parse──▶ Message ──▶ Section: Sets in the order of the packet
 //
-// A Set never changes and may be shared. Names are strings of wire form in lower case, so that they are keys of maps
-// and are compared by ==. The package knows nothing of servers, stores and time. Start at Parse and Set.
+// A Set never changes and may be shared. Names are strings of wire form in lower case,
+// so that they are keys of maps and are compared by ==. The package knows nothing of
+// servers, stores and time. Start at Parse and Set.
 package rrset
 
 import (
@@ -71,7 +72,11 @@ func (s *Set) First() (rdata string) {
 	return rdata
 }
 
-// Same reports whether both have the same records, in whatever order; signatures and TTLs may differ.
+// Two Sets are the same for a zone cut, say, if its servers did not change; TTL and
+// signatures of an unchanged RRset do.
+
+// Same reports whether both have the same records, in whatever order; signatures and
+// TTLs may differ.
 func (s *Set) Same(o *Set) bool {
 	if s.N != o.N || s.Type != o.Type || s.Name != o.Name {
 		return false
@@ -93,7 +98,8 @@ func (s *Set) Has(rdata string) (has bool) {
 	return has
 }
 
-// Target is the name, in lower case, that the RDATA of an NS, CNAME, DNAME or PTR record is.
+// Target is the name, in lower case, that the RDATA of an NS, CNAME, DNAME or PTR
+// record is.
 func Target(rdata string) string { return Lower(rdata) }
 
 // Lower is s with the letters A-Z in lower case.
@@ -108,7 +114,8 @@ func Lower(s string) string {
 	return s
 }
 
-// Address is the address that the RDATA of an A or AAAA record is; not valid if it is of another length.
+// Address is the address that the RDATA of an A or AAAA record is; not valid if it is
+// of another length.
 func Address(rdata string) netip.Addr {
 	a, _ := netip.AddrFromSlice([]byte(rdata))
 	return a
@@ -127,14 +134,18 @@ func (s *Set) WithTTL(ttl uint32) *Set {
 	return &c
 }
 
-// Renamed is s under another owner, without signatures: what a DNAME or a wildcard has made is signed elsewhere.
+// Renamed is s under another owner, without signatures: what a DNAME or a wildcard has
+// made is signed elsewhere.
 func (s *Set) Renamed(name string) *Set {
 	c := *s
 	c.Name, c.sigs, c.Sigs = name, "", 0
 	return &c
 }
 
-// Without is s with those records only that keep reports true for; nil if none is left, s itself if all are.
+// A Set is never empty: who takes all records out has nil, and has to say NODATA.
+
+// Without is s with those records only that keep reports true for; nil if none is left,
+// s itself if all are.
 func (s *Set) Without(drop func(rdata string) bool) *Set {
 	var b strings.Builder
 	n := 0

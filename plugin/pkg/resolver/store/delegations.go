@@ -15,8 +15,8 @@ type Host struct {
 
 // Delegation is a zone cut as its parent tells it (RFC 1034 §4.3.2 step 3b), and the zone's servers.
 //
-// It lives as long as the parent's NS set, and never longer than the cut that it hangs on: a zone whose delegation was
-// taken away ends with it, however often its servers are asked (ghost domains).
+// It lives as long as the parent's NS set, and never longer than the cut that it hangs on: a zone whose delegation
+// was taken away ends with it, however often its servers are asked (ghost domains).
 type Delegation struct {
 	Zone    string
 	Hosts   []Host

@@ -4,8 +4,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
-// Rank is how far what was learned is to be trusted (RFC 2181 §5.4.1). Glue has none: it lies in its Delegation, and is
-// never an answer.
+// Rank is how far what was learned is to be trusted (RFC 2181 §5.4.1). Glue has none: it lies in its Delegation,
+// and is never an answer.
 type Rank uint8
 
 // Ranks, the lowest first.

@@ -80,8 +80,8 @@ func (s *Servers) Each(f func(*Server)) {
 	s.shelf.removeIf(func(_ netip.AddrPort, v *Server) bool { f(v); return false })
 }
 
-// Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, twice as long
-// for each time-out since it last replied.
+// Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, twice as
+// long for each time-out since it last replied.
 func (v *Server) Wait() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,14 +1,14 @@
-// Package store keeps what a resolver has learned: RRsets and denials with their rank, delegations, failures, and what is
-// known of servers. It is made for a validator to stand above, too, so that nothing is kept twice.
+// Package store keeps what a resolver has learned: RRsets and denials with their rank, delegations, failures, and
+// what is known of servers. It is made for a validator to stand above, too, so that nothing is kept twice.
 //
 //	reply ─▶ scrubbed ─┬─▶ RRsets       name, type ─▶ Entry: an RRset or a denial, with rank and state
 //	                   ├─▶ Delegations  zone ─▶ Delegation: servers as the parent tells them, with glue
 //	                   ├─▶ Failures     name, type ─▶ until when nobody is asked (RFC 9520)
 //	                   └─▶ Servers      address ─▶ Server: round trips, EDNS, lameness
 //
-// Nothing here reads a clock: the time is an argument. All is bounded in octets or entries, what was used least goes
-// first, and all may be used by any number of goroutines. What is kept never changes, but for Servers; it is replaced.
-// Start at Stores.
+// Nothing here reads a clock: the time is an argument. All is bounded in octets or entries, what was used least
+// goes first, and all may be used by any number of goroutines. What is kept never changes, but for Servers; it is
+// replaced. Start at Stores.
 package store
 
 import (
