@@ -47,6 +47,8 @@ func Below(name, zone string) bool {
 	return i == len(name)-len(zone)
 }
 
+// Minimisation tells names from the right: the root is no label of any.
+
 // Last is the last n labels of name: name itself if it has no more.
 func Last(name string, n int) string {
 	for skip := Labels(name) - n; skip > 0; skip-- {
@@ -62,6 +64,9 @@ func FirstLabel(name string) string {
 	}
 	return name[1 : 1+int(name[0])]
 }
+
+// The rest of the name keeps its labels; only the suffix changes, which is what makes
+// the alias of a DNAME one for all names below it.
 
 // Replace is name with the suffix from, which it has, replaced by to (RFC 6672 §2.2).
 // It reports false if the new name would be too long.

@@ -53,6 +53,9 @@ func (p *parser) expand(typ uint16, off, end int) (rdata []byte, ok bool) {
 	return p.rdata, end-at >= l.tail
 }
 
+// Three strings of any length stand before the name, so no row of layouts tells where
+// it begins.
+
 // naptr is expand for NAPTR: order, preference, three strings, a name (RFC 3403 §4.1).
 func (p *parser) naptr(off, end int) (rdata []byte, ok bool) {
 	at := off + 4
