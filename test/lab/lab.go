@@ -312,7 +312,10 @@ type Answer struct {
 
 // Ask asks a resolver over UDP, and over TCP if need be.
 func Ask(resolver, name string, typ uint16) (a Answer, err error) {
-	q := new(dns.Msg).SetQuestion(name, typ)
+	return ask(resolver, new(dns.Msg).SetQuestion(name, typ))
+}
+
+func ask(resolver string, q *dns.Msg) (a Answer, err error) {
 	q.SetEdns0(1232, false)
 	c := dns.Client{Timeout: 12 * time.Second}
 	m, _, err := c.Exchange(q, resolver)
