@@ -61,6 +61,7 @@ type Forward struct {
 	concurrent    atomic.Int64
 	probeInterval time.Duration
 	ede           bool // errors tell clients why
+	scrubs        bool // answers are scrubbed
 	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
 
@@ -136,6 +137,9 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return a.rcode, f.explain(&t.course, t.upstreams, a)
 	}
 	m := new(dns.Msg)
+	if f.scrubs {
+		t.reply = scrubbed(t.reply)
+	}
 	if err := m.Unpack(t.reply); err != nil {
 		return dns.RcodeServerFailure, err
 	}

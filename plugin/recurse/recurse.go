@@ -16,9 +16,13 @@ package recurse
 
 import (
 	"context"
+	"net/netip"
+	"strconv"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -96,9 +100,28 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if err := j.wait(ctx); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
+	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(j.result.Zone) })
+	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
+	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
 	return a.Write()
+}
+
+// zoneText is the zone whose servers were asked last, empty for none.
+func zoneText(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return rrset.Text(zone)
+}
+
+// serverText is the address of the server that was asked last, empty for none.
+func serverText(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 // renew has what a job found in the stores fetched again if its end is near.

@@ -32,6 +32,7 @@ func setup(c *caddy.Controller) error {
 	})
 	c.OnStartup(func() error {
 		warn(cfg, &s)
+		agree(cfg, &s)
 		r.resolver = take(text, func() *resolver { return s.resolver(label) })
 		return nil
 	})
@@ -51,8 +52,27 @@ func warn(cfg *dnsserver.Config, s *settings) {
 	if s.aggressive != "off" && s.aggressiveSaid {
 		logger.Infof("aggressive %s is off: there is no validator in the server block", s.aggressive)
 	}
+}
+
+// forwarder is what stands before recurse in the block, and takes names of its own.
+type forwarder interface {
+	Takes(name []byte) bool
+	LeaveOut(name []byte) bool
+	ScrubAnswers()
+}
+
+// agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
+func agree(cfg *dnsserver.Config, s *settings) {
 	for _, h := range cfg.Chain() {
-		if f, ok := h.(interface{ Takes(name []byte) bool }); ok && h.Name() == "forward" && f.Takes([]byte(rrset.Root)) {
+		f, ok := h.(forwarder)
+		if !ok {
+			continue
+		}
+		f.ScrubAnswers()
+		for zone := range s.stubs {
+			f.LeaveOut([]byte(zone))
+		}
+		if f.Takes([]byte(rrset.Root)) {
 			logger.Warning(`forward "." takes all names before recurse`)
 		}
 	}
