@@ -32,7 +32,7 @@ func scrubbed(reply []byte) []byte {
 		return reply
 	case len(p.Section[rrset.Answer]) == 0:
 		if refers(p) {
-			return failed(reply)
+			return refusing(reply)
 		}
 		return reply
 	}
@@ -74,8 +74,8 @@ func refers(m *rrset.Message) bool {
 	return ns && m.Rcode == dns.RcodeSuccess && !m.AA() && m.Flags&wire.FlagRD != 0
 }
 
-// failed is reply as one that tells SERVFAIL, in place.
-func failed(reply []byte) []byte {
+// refusing is reply as one that tells SERVFAIL, in place.
+func refusing(reply []byte) []byte {
 	reply = reply[:wire.HeaderLen+wire.NameLen(reply[wire.HeaderLen:])+4]
 	clear(reply[6:wire.HeaderLen])
 	reply[3] = reply[3]&^0xF | wire.ServFail
