@@ -84,13 +84,14 @@ func refusing(reply []byte) []byte {
 
 // chain is the owners that belong to the answer: the name that was asked, and those that aliases lead to.
 func chain(m *rrset.Message) map[string]bool {
-	names, name := map[string]bool{}, m.Name
-	for !names[name] {
+	names, next := map[string]bool{}, m.Name
+	for !names[next] {
+		name := next
 		names[name] = true
 		for _, s := range m.Section[rrset.Answer] {
 			switch {
 			case s.Type == wire.TypeCNAME && s.Name == name:
-				name = rrset.Target(s.First())
+				next = rrset.Target(s.First())
 			case s.Type == wire.TypeDNAME && len(s.Name) < len(name) && rrset.Below(name, s.Name):
 				names[s.Name] = true
 			}
