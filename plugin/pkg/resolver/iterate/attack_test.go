@@ -100,6 +100,21 @@ func TestForbiddenGlue(t *testing.T) {
 	}
 }
 
+// Glue of names that are not the referring zone's to give is not used.
+func TestForeignGlue(t *testing.T) {
+	w := newWorld(t)
+	w.serve("10.0.0.1", rootZone)
+	w.serve("10.0.1.1", "org. 3600 IN SOA a. b. 1 2 3 4 5\nexample.org. 3600 IN NS ns.example.net.\nns.example.net. 3600 IN A 203.0.113.66\n")
+	w.serve("10.0.1.2", "net. 3600 IN SOA a. b. 1 2 3 4 5\nexample.net. 3600 IN NS ns.example.net.\nns.example.net. 3600 IN A 10.0.2.1\n")
+	w.serve("10.0.2.1", exampleZone, "example.net. 3600 IN SOA a. b. 1 2 3 4 5\nns.example.net. 3600 IN A 10.0.2.1\n")
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	for _, a := range w.asked {
+		if a.at == addr("203.0.113.66") {
+			t.Error("the attacker's address was asked")
+		}
+	}
+}
+
 // Ghost and phoenix domains (R5 to R8): what its own servers say does not make a delegation's life longer than
 // the parent's TTL, whether NS sets, addresses, or delegations further below are asked for.
 func TestGhosts(t *testing.T) {
@@ -113,10 +128,11 @@ func TestGhosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := small(t)
-			ghost := strings.ReplaceAll(exampleZone, " 3600 ", " 43200 ") + "sub.example.org. 43200 IN NS ns1.example.org.\n"
-			sub := "sub.example.org. 43200 IN SOA a. b. 1 2 3 4 5\nsub.example.org. 43200 IN NS ns1.example.org.\nwww.sub.example.org. 43200 IN A 192.0.2.77\n"
-			w.serve("10.0.2.1", ghost, sub)
-			w.serve("10.0.2.2", ghost, sub)
+			ghost := strings.ReplaceAll(exampleZone, " 3600 ", " 43200 ") + "sub.example.org. 43200 IN NS ns3.example.org.\nns3.example.org. 43200 IN A 10.0.2.3\n"
+			sub := "sub.example.org. 43200 IN SOA a. b. 1 2 3 4 5\nsub.example.org. 43200 IN NS ns3.example.org.\nwww.sub.example.org. 43200 IN A 192.0.2.77\n"
+			w.serve("10.0.2.1", ghost)
+			w.serve("10.0.2.2", ghost)
+			w.serve("10.0.2.3", sub)
 			w.want("www.sub.example.org.", "A", "NOERROR; www.sub.example.org. A 192.0.2.77")
 			began := w.now
 			w.serve("10.0.1.1", "org. 3600 IN SOA a. b. 1 2 3 4 300\norg. 3600 IN NS a.nic.org.\na.nic.org. 3600 IN A 10.0.1.1\n") // taken away
