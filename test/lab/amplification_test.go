@@ -18,8 +18,7 @@ import (
 
 // trap is a root and some domains that are made to have resolvers ask more than they are asked.
 type trap struct {
-	seen    map[string]*atomic.Int64 // queries by address
-	servers []*dns.Server
+	seen map[string]*atomic.Int64 // queries by address
 }
 
 const (

@@ -150,7 +150,6 @@ type Run struct {
 	spent   spending
 	result  Result
 	over    bool
-	refresh bool
 }
 
 // New is a Run for a question. refresh has it fetched though it is kept.
