@@ -87,7 +87,7 @@ func (s *settings) resolver(label string) *resolver {
 	if r.maxRecursions == 0 {
 		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
 	}
-	stores := store.New(s.memory, s.servers)
+	stores := store.New(live(s.memory), s.servers)
 	stores.Servers.SetKeep(s.keep)
 	if s.hints == nil {
 		s.hints = builtinHints()
@@ -113,6 +113,16 @@ func (s *settings) resolver(label string) *resolver {
 	r.jobs.all, r.jobs.refreshes = map[jobKey]*job{}, map[jobKey]bool{}
 	r.open(s)
 	return r
+}
+
+// live is how many octets the stores may have, so that the process grows by memory at most: Go's collector lets garbage grow
+// beside them before it begins, by as much as GOGC says, and its own data take a tenth more.
+func live(memory int64) int64 {
+	percent := dnsserver.GCPercent()
+	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
+		percent = 100
+	}
+	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
 }
 
 // below reports whether name is in one of the zones.

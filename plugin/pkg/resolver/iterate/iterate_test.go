@@ -137,7 +137,11 @@ func TestLameServers(t *testing.T) {
 				}
 				w.asked = nil
 				w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
-				if n := len(w.asked); n > 3 {
+				most := 3
+				if name == "silent" { // now and then one that is slow is asked, too, for each of two questions
+					most = 4
+				}
+				if n := len(w.asked); n > most {
 					t.Errorf("%d queries, though it is known who is lame: %v", n, w.asked)
 				}
 			}

@@ -261,7 +261,9 @@ func (p *parser) close(s int) {
 			p.lone = append(p.lone, lone{s, *d})
 			continue
 		}
-		sets = append(sets, &Set{Name: d.name, Type: d.typ, TTL: d.ttl, N: d.n, Sigs: d.nsigs, data: string(d.data), sigs: string(d.sig)})
+		set := &Set{Name: d.name, Type: d.typ, TTL: d.ttl, N: uint16(d.n), Sigs: uint16(d.nsigs), split: uint32(len(d.data))}
+		set.all = string(append(d.data, d.sig...))
+		sets = append(sets, set)
 	}
 	p.m.Section[s] = sets
 }
@@ -287,7 +289,8 @@ func (p *parser) reunite() error {
 	for _, l := range p.lone {
 		set := unsigned[draft{name: l.name, typ: l.typ}]
 		if set != nil && set.Sigs == 0 {
-			set.sigs, set.Sigs, set.TTL = string(l.sig), l.nsigs, min(set.TTL, l.ttl)
+			set.Sigs, set.TTL = uint16(l.nsigs), min(set.TTL, l.ttl)
+			set.set(set.data(), string(l.sig))
 			continue
 		}
 		if set = alone[l.name]; set == nil {
@@ -295,7 +298,9 @@ func (p *parser) reunite() error {
 			alone[l.name] = set
 			p.m.Section[l.section] = append(p.m.Section[l.section], set)
 		}
-		if set.N, set.data, set.TTL = set.N+l.nsigs, set.data+string(l.sig), min(set.TTL, l.ttl); set.N > MaxRecords {
+		set.N, set.TTL = set.N+uint16(l.nsigs), min(set.TTL, l.ttl)
+		set.set(set.data()+string(l.sig), "")
+		if set.N > MaxRecords {
 			return ErrTooMany
 		}
 	}

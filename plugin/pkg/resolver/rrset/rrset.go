@@ -31,30 +31,38 @@ type Set struct {
 	Name string // owner: wire form, lower case
 	Type uint16
 	TTL  uint32 // seconds; the least of its records (RFC 2181 §5.2)
-	N    int    // records
-	Sigs int    // RRSIG records that cover it
+	N    uint16 // records
+	Sigs uint16 // RRSIG records that cover it
 
-	data string // RDATA, each with its length in two octets before it
-	sigs string // that of the signatures
+	// RDATA, each with its length in two octets before it: first that of the records,
+	// split octets long, then that of the signatures.
+	all   string
+	split uint32
 }
 
 // New is the Set with the RDATA given, uncompressed.
 func New(name string, typ uint16, ttl uint32, rdata ...string) *Set {
-	s := &Set{Name: name, Type: typ, TTL: ttl, N: len(rdata)}
+	s := &Set{Name: name, Type: typ, TTL: ttl, N: uint16(len(rdata))}
 	var b strings.Builder
 	for _, r := range rdata {
 		b.Write([]byte{byte(len(r) >> 8), byte(len(r))})
 		b.WriteString(r)
 	}
-	s.data = b.String()
+	s.set(b.String(), "")
 	return s
 }
 
+func (s *Set) data() string { return s.all[:s.split] }
+func (s *Set) sigs() string { return s.all[s.split:] }
+
+// set makes s one with other RDATA.
+func (s *Set) set(data, sigs string) { s.all, s.split = data+sigs, uint32(len(data)) }
+
 // Each calls f with the RDATA of each record, until it reports false.
-func (s *Set) Each(f func(rdata string) bool) { each(s.data, f) }
+func (s *Set) Each(f func(rdata string) bool) { each(s.data(), f) }
 
 // EachSig is Each for the RRSIG records.
-func (s *Set) EachSig(f func(rdata string) bool) { each(s.sigs, f) }
+func (s *Set) EachSig(f func(rdata string) bool) { each(s.sigs(), f) }
 
 func each(data string, f func(string) bool) {
 	for len(data) >= 2 {
@@ -81,10 +89,10 @@ func (s *Set) Same(o *Set) bool {
 	if s.N != o.N || s.Type != o.Type || s.Name != o.Name {
 		return false
 	}
-	if s.data == o.data {
+	if s.data() == o.data() {
 		return true
 	}
-	same := len(s.data) == len(o.data)
+	same := s.split == o.split
 	s.Each(func(r string) bool {
 		same = same && o.Has(r)
 		return same
@@ -122,7 +130,7 @@ func Address(rdata string) netip.Addr {
 }
 
 // Size is the octets of memory that s takes.
-func (s *Set) Size() int { return 96 + len(s.Name) + len(s.data) + len(s.sigs) }
+func (s *Set) Size() int { return 80 + len(s.Name) + len(s.all) }
 
 // WithTTL is s with a TTL, s itself if it has that.
 func (s *Set) WithTTL(ttl uint32) *Set {
@@ -138,7 +146,8 @@ func (s *Set) WithTTL(ttl uint32) *Set {
 // made is signed elsewhere.
 func (s *Set) Renamed(name string) *Set {
 	c := *s
-	c.Name, c.sigs, c.Sigs = name, "", 0
+	c.Name, c.Sigs = name, 0
+	c.set(s.data(), "")
 	return &c
 }
 
@@ -148,7 +157,7 @@ func (s *Set) Renamed(name string) *Set {
 // s itself if all are.
 func (s *Set) Without(drop func(rdata string) bool) *Set {
 	var b strings.Builder
-	n := 0
+	n := uint16(0)
 	s.Each(func(r string) bool {
 		if !drop(r) {
 			n++
@@ -164,7 +173,8 @@ func (s *Set) Without(drop func(rdata string) bool) *Set {
 		return nil
 	}
 	c := *s
-	c.N, c.data = n, b.String()
+	c.N = n
+	c.set(b.String(), s.sigs())
 	return &c
 }
 
@@ -174,4 +184,12 @@ func SOAMinimum(rdata string) uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32([]byte(rdata[len(rdata)-4:]))
+}
+
+// Signed is s with signatures: the RDATA of RRSIG records.
+func Signed(s *Set, rdata ...string) *Set {
+	c := *s
+	c.Sigs = uint16(len(rdata))
+	c.set(s.data(), New("", 0, 0, rdata...).data())
+	return &c
 }

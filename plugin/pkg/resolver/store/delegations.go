@@ -59,13 +59,13 @@ func (s *Delegations) Put(d *Delegation, now Time) {
 	if d.Expires <= now {
 		return
 	}
-	s.shelf.update(d.Zone, func(old *Delegation, ok bool) (*Delegation, int64, bool) {
+	s.shelf.update(d.Zone, func(old *Delegation, ok bool) (*Delegation, bool) {
 		if ok && old.Expires > now && old.Expires < d.Expires {
 			c := *d
 			c.Expires = old.Expires
 			d = &c
 		}
-		return d, d.size(), true
+		return d, true
 	})
 }
 

@@ -24,13 +24,13 @@ func (s *Failures) Get(name string, typ uint16, now Time) (f Failure, ok bool) {
 
 // Note keeps that a question failed: for 5 s, twice as long each time after that, 5 m at most (RFC 9520 §3.2).
 func (s *Failures) Note(name string, typ uint16, code uint16, text string, now Time) {
-	s.shelf.update(key{name, typ}, func(old Failure, ok bool) (Failure, int64, bool) {
+	s.shelf.update(key{name, typ}, func(old Failure, ok bool) (Failure, bool) {
 		f := Failure{Code: code, Text: text, Times: 1}
 		if ok && old.Until+longFailure > now {
 			f.Times = old.Times + 1
 		}
 		f.Until = now + min(firstFailure<<min(f.Times-1, 8), longFailure)
-		return f, int64(160 + len(name) + len(text)), true
+		return f, true
 	})
 }
 

@@ -53,7 +53,7 @@ type Entry struct {
 func (e *Entry) Left(now Time) uint32 { return min(e.Expires.Left(now), e.TTL) }
 
 func (e *Entry) size() int64 {
-	n := 160
+	n := 150
 	for _, s := range append([]*rrset.Set{e.Set, e.SOA}, e.Denials...) {
 		if s != nil {
 			n += s.Size()
@@ -99,9 +99,9 @@ func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
 	if e.Kind == NXDomain {
 		typ = 0
 	}
-	s.shelf.update(key{name, typ}, func(old *Entry, ok bool) (*Entry, int64, bool) {
+	s.shelf.update(key{name, typ}, func(old *Entry, ok bool) (*Entry, bool) {
 		kept = !ok || old.Expires <= now || e.Rank >= old.Rank
-		return e, e.size() + int64(len(name)), kept
+		return e, kept
 	})
 	if kept && typ != 0 && e.Rank >= AnswerData { // the name exists
 		if d := s.Denied(name, now); d != nil && d.Rank <= e.Rank {

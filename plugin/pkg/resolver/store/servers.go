@@ -63,11 +63,11 @@ func (s *Servers) Get(addr netip.AddrPort, make func() any) (v *Server) {
 	if v, ok := s.shelf.get(addr); ok {
 		return v
 	}
-	s.shelf.update(addr, func(old *Server, ok bool) (*Server, int64, bool) {
+	s.shelf.update(addr, func(old *Server, ok bool) (*Server, bool) {
 		if v = old; !ok {
 			v = &Server{Addr: addr, Peer: make()}
 		}
-		return v, 1, true
+		return v, true
 	})
 	return v
 }

@@ -13,6 +13,7 @@ package store
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"sync"
 )
 
@@ -44,10 +45,10 @@ type Stores struct {
 // New is stores of so many octets for records, and so many server addresses.
 func New(octets int64, servers int) *Stores {
 	s := &Stores{}
-	s.RRsets.shelf.init(octets / 4 * 3)
-	s.Delegations.shelf.init(octets / 16 * 3)
-	s.Failures.shelf.init(octets / 16)
-	s.Servers.shelf.init(int64(servers))
+	s.RRsets.shelf.init(octets/4*3, func(k key, e *Entry) int64 { return e.size() + int64(len(k.name)) })
+	s.Delegations.shelf.init(octets/16*3, func(_ string, d *Delegation) int64 { return d.size() })
+	s.Failures.shelf.init(octets/16, func(k key, f Failure) int64 { return int64(160 + len(k.name) + len(f.Text)) })
+	s.Servers.shelf.init(int64(servers), func(netip.AddrPort, *Server) int64 { return 1 })
 	return s
 }
 
@@ -56,6 +57,7 @@ const shards = 64
 // shelf is a map that is bounded: by the sum of what its values cost. What was used least goes first.
 type shelf[K comparable, V any] struct {
 	seed   maphash.Seed
+	cost   func(K, V) int64 // of a value, which does not change
 	shards [shards]shard[K, V]
 }
 
@@ -70,12 +72,11 @@ type shard[K comparable, V any] struct {
 type slot[K comparable, V any] struct {
 	key        K
 	value      V
-	cost       int64
 	next, prev *slot[K, V]
 }
 
-func (s *shelf[K, V]) init(limit int64) {
-	s.seed = maphash.MakeSeed()
+func (s *shelf[K, V]) init(limit int64, cost func(K, V) int64) {
+	s.seed, s.cost = maphash.MakeSeed(), cost
 	for i := range s.shards {
 		h := &s.shards[i]
 		h.all, h.limit = map[K]*slot[K, V]{}, max(limit/shards, 1)
@@ -110,8 +111,8 @@ func (s *shelf[K, V]) get(k K) (v V, ok bool) {
 	return o.value, true
 }
 
-// update gives k the value that f makes of the present one, unless f reports false. cost is what the value costs.
-func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, cost int64, keep bool)) {
+// update gives k the value that f makes of the present one, unless f reports false.
+func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, keep bool)) {
 	h := s.shard(k)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, cost int64, keep 
 	if o != nil {
 		old = o.value
 	}
-	v, cost, keep := f(old, o != nil)
+	v, keep := f(old, o != nil)
 	if !keep {
 		return
 	}
@@ -129,19 +130,19 @@ func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, cost int64, keep 
 		h.all[k] = o
 	} else {
 		o.unlink()
-		h.cost -= o.cost
+		h.cost -= s.cost(k, old)
 	}
-	o.value, o.cost = v, cost
-	h.cost += cost
+	o.value = v
+	h.cost += s.cost(k, v)
 	h.front(o)
 	for h.cost > h.limit && h.used.prev != o {
-		h.drop(h.used.prev)
+		s.drop(h, h.used.prev)
 	}
 }
 
-func (h *shard[K, V]) drop(o *slot[K, V]) {
+func (s *shelf[K, V]) drop(h *shard[K, V], o *slot[K, V]) {
 	o.unlink()
-	h.cost -= o.cost
+	h.cost -= s.cost(o.key, o.value)
 	delete(h.all, o.key)
 }
 
@@ -151,7 +152,7 @@ func (s *shelf[K, V]) remove(k K) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o := h.all[k]; o != nil {
-		h.drop(o)
+		s.drop(h, o)
 	}
 }
 
@@ -162,7 +163,7 @@ func (s *shelf[K, V]) removeIf(f func(K, V) bool) (n int) {
 		h.mu.Lock()
 		for k, o := range h.all {
 			if f(k, o.value) {
-				h.drop(o)
+				s.drop(h, o)
 				n++
 			}
 		}
