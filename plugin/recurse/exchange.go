@@ -37,6 +37,7 @@ type flight struct {
 	*resolver
 	key    flightKey
 	server *store.Server
+	proxy  *proxy.Proxy
 	x      proxy.Exchange
 	query  []byte
 	room   [96]byte // of query
@@ -108,7 +109,10 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
-	p.proxy.BeginIn(&f.x, loop)
+	if f.proxy = p.proxy; !a.TCP {
+		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
+	}
+	f.proxy.BeginIn(&f.x, loop)
 }
 
 // query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients.
@@ -160,7 +164,7 @@ func (f *flight) again() bool {
 	if now.After(f.waits) {
 		return false
 	}
-	time.AfterFunc(pause, func() { f.server.Peer.(*peer).proxy.Begin(&f.x) })
+	time.AfterFunc(pause, func() { f.proxy.Begin(&f.x) })
 	return true
 }
 

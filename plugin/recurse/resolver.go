@@ -47,8 +47,8 @@ type atomicCount struct{ v atomic.Int64 }
 func (c *atomicCount) add(n int64) { c.v.Add(n) }
 func (c *atomicCount) n() int      { return int(c.v.Load()) }
 
-// proxyShards is among how many proxies servers are distributed: each has a lock for what is under way on it.
-const proxyShards = 4
+// proxyShards is among how many proxies questions are distributed: each has a lock for what is under way on it.
+const proxyShards = 8
 
 // now is the time by which TTLs are judged.
 func (r *resolver) now() store.Time { return store.Time(clock.Now().UnixNano()) }

@@ -137,7 +137,7 @@ func below(name string, zones []string) bool {
 
 // open makes what sends and receives, and finds out which families there are.
 func (r *resolver) open(s *settings) {
-	for range min(proxyShards, runtime.GOMAXPROCS(0)) {
+	for range min(proxyShards, 4*runtime.GOMAXPROCS(0)) {
 		p := proxy.NewOpen(pluginName)
 		p.OnIgnored(r.counts.ignored)
 		r.proxies = append(r.proxies, p)

@@ -10,12 +10,16 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// Peer is a server of plain DNS that is one of many: who resolves names from the root meets thousands of them. What a
-// Proxy keeps for its one upstream (cookies, connections) is kept here for each; sockets, clock and counters are those
-// of the Proxy that made it with NewPeer.
+// Peer is a server of plain DNS that is one of many: who resolves names from the root meets thousands of them. What
+// a Proxy keeps for its one upstream (cookies, connections) is kept here for each; sockets, clock and counters are
+// those of the Proxy that made it with NewPeer.
 //
-// Over UDP each query to a Peer has a socket of its own, which the system gives a random port, and which is closed with
-// the exchange (RFC 5452 §9.2). A Peer that nobody refers to needs no end: idle connections are closed by the clock.
+// Over UDP each query to a Peer has a socket of its own, which the system gives a random port, and which is closed
+// with the exchange (RFC 5452 §9.2). A Peer that nobody refers to needs no end: idle connections are closed by the
+// clock.
+//
+// Over TCP a Peer is asked by the Proxy that made it. Over UDP any Proxy of NewOpen will do: who asks much has
+// several, and waits less for their locks.
 type Peer struct {
 	addr    netip.AddrPort
 	cookies cookies
@@ -43,8 +47,8 @@ func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
 	return to
 }
 
-// OnIgnored has f called with what is no reply to any query: the reason, as in metrics, and how many. It belongs before
-// the first query; f must not wait.
+// OnIgnored has f called with what is no reply to any query: the reason, as in metrics, and how many. It belongs
+// before the first query; f must not wait.
 func (p *Proxy) OnIgnored(f func(reason string, n int)) { p.onIgnored = f }
 
 // Addr is the server's address.
@@ -66,8 +70,25 @@ func (e *engine) streamsOf(x *Exchange) *streamPool {
 	return &x.To.streams
 }
 
-// peerSockets is how many sockets all queries to peers may have.
-var peerSockets = int(min(allSockets, int64(descriptors()/4)))
+// peerBudget bounds the sockets of all queries to peers, within socketBudget.
+var peerBudget = budget{limit: int64(min(allSockets, descriptors()/4))}
+
+// takePeerSocket takes a place for a socket in both budgets, and reports whether there was one.
+func takePeerSocket() bool {
+	if !peerBudget.take(false) {
+		return false
+	}
+	if !socketBudget.take(false) {
+		peerBudget.give()
+		return false
+	}
+	return true
+}
+
+func givePeerSocket() {
+	peerBudget.give()
+	socketBudget.give()
+}
 
 // askPeer sends x over UDP, on a socket of its own.
 func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
@@ -79,15 +100,13 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	}
 	e.mu.Lock()
 	if e.stopped {
-		e.udp.n--
-		socketBudget.give()
+		givePeerSocket()
 		e.doomed = append(e.doomed, s)
 		e.unlock()
 		e.end(x, errStopped)
 		return
 	}
 	now := e.now()
-	e.udp.n-- // add counts it
 	e.udp.add(s, &e.udp.none)
 	s.opened = now
 	s.pending.add(x, e.random)
@@ -103,19 +122,11 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	e.sendUDP(s, x, id, query)
 }
 
-// peerSocket opens a socket for x. It is counted, but in no list yet.
+// peerSocket opens a socket for x. It has its place in the budgets, but is in no list yet.
 func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, error) {
-	e.mu.Lock()
-	switch {
-	case e.stopped:
-		e.unlock()
-		return nil, errStopped
-	case e.udp.n >= peerSockets || !socketBudget.take(false):
-		e.unlock()
+	if !takePeerSocket() {
 		return nil, ErrBusy
 	}
-	e.udp.n++
-	e.unlock()
 	all, err := e.udpSockets()
 	if err == nil {
 		s := &udpSocket{engine: e, to: x.To}
@@ -123,10 +134,7 @@ func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, erro
 			return s, nil
 		}
 	}
-	e.mu.Lock()
-	e.udp.n--
-	e.unlock()
-	socketBudget.give()
+	givePeerSocket()
 	return nil, err
 }
 

@@ -332,6 +332,9 @@ func (p *udpPool) close(e *engine, s *udpSocket) {
 	s.list.all = all[:last]
 	p.n--
 	p.idle--
+	if s.to != nil {
+		peerBudget.give()
+	}
 	socketBudget.give()
 	e.doomed = append(e.doomed, s)
 }
