@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"sync"
@@ -43,6 +44,7 @@ type flight struct {
 	room   [96]byte // of query
 	edns   bool
 	tcp    bool
+	pause  time.Duration
 	waits  time.Time // when it could not begin, until when it is tried again
 
 	joined []party // guarded by the flights' lock
@@ -129,8 +131,12 @@ func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
 	return b
 }
 
-// pause is how long a query waits that could not begin as there are too many sockets.
-const pause = 20 * time.Millisecond
+// Pauses of a query that could not begin as there are too many sockets: the first one, and the longest, as each is twice
+// the one before. Thousands may wait so.
+const (
+	firstPause = 20 * time.Millisecond
+	longPause  = 640 * time.Millisecond
+)
 
 // EndExchange implements proxy.Ender: it tells all jobs that joined.
 func (f *flight) EndExchange(x *proxy.Exchange) {
@@ -159,11 +165,13 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 func (f *flight) again() bool {
 	now := time.Now()
 	if f.waits.IsZero() {
-		f.waits = now.Add(f.timeout)
+		f.waits, f.pause = now.Add(f.timeout), firstPause
 	}
 	if now.After(f.waits) {
 		return false
 	}
+	pause := f.pause/2 + rand.N(f.pause)
+	f.pause = min(2*f.pause, longPause)
 	time.AfterFunc(pause, func() { f.proxy.Begin(&f.x) })
 	return true
 }
