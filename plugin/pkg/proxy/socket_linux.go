@@ -98,7 +98,8 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 		return fail(os.NewSyscallError("connect", err))
 	}
 	e := &epollSocket{fd: fd, owner: owner, peer: remote, in: s}
-	if owner == nil || owner.to == nil { // of a Peer's sockets, one for each query, nobody asks the address: two system calls less
+	// Of a Peer's sockets, one for each query, nobody asks the address: two system calls less.
+	if owner == nil || owner.to == nil {
 		own, err := unix.Getsockname(fd)
 		if err != nil {
 			unix.Close(fd)
