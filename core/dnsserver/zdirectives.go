@@ -64,6 +64,7 @@ var Directives = []string{
 	"loop",
 	"forward",
 	"grpc",
+	"recurse",
 	"erratic",
 	"whoami",
 	"on",

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -73,7 +74,9 @@ func (c *Cache) prepare() {
 		}
 		c.refreshes = make(chan struct{}, maxRefreshes)
 		if c.now == nil {
-			c.now, c.arrivals = time.Now, true
+			if c.now, c.arrivals = time.Now, true; clock.Moved() {
+				c.now, c.arrivals = clock.Now, false
+			}
 		}
 		c.setZones()
 	})

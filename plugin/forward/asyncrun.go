@@ -105,7 +105,9 @@ func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 		e.proceed(event{kind: failed, failure: failureOf(gone, err), err: err}, nil)
 		return
 	}
-	e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...))
+	if e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...)); e.forward.scrubs {
+		e.reply = scrubbed(e.reply)
+	}
 	loop := x.Loop
 	x.Reply, x.Loop = nil, nil
 	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, loop)

@@ -63,6 +63,7 @@ type Forward struct {
 	probeInterval time.Duration
 	ede           bool               // errors tell clients why
 	updates       *updates.Forwarder // nil: UPDATE messages are refused
+	scrubs        bool               // answers are scrubbed
 	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
 
@@ -83,6 +84,9 @@ func New() *Forward {
 	f.upstreams.Store(new([]*proxy.Proxy))
 	return f
 }
+
+// Takes reports whether a lower-case name in wire form is one that f is for.
+func (f *Forward) Takes(name []byte) bool { return f.zones.Cover(name) }
 
 // Name is the plugin's name.
 func (f *Forward) Name() string { return pluginName }
@@ -147,6 +151,9 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return a.rcode, f.explain(&t.course, t.upstreams, a)
 	}
 	m := new(dns.Msg)
+	if f.scrubs {
+		t.reply = scrubbed(t.reply)
+	}
 	if err := m.Unpack(t.reply); err != nil {
 		return dns.RcodeServerFailure, err
 	}

@@ -100,11 +100,13 @@ func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 		return false
 	}
 	x.shown.refused++
-	e.proxy.cookies.show(x)
+	e.proxy.cookiesOf(x).show(x)
 	x.flips = nil // that query is gone
 	switch x.shown.refused {
 	case 1:
-		if x.reused = false; x.Proto == "udp" {
+		if x.reused = false; x.Proto == "udp" && x.To != nil {
+			e.askPeer(x, nil)
+		} else if x.Proto == "udp" {
 			e.askUDP(x, nil, e.now())
 		} else {
 			e.askStream(x, 0)

@@ -40,6 +40,22 @@ func (d *dialTime) note(took time.Duration) {
 	}
 }
 
+// dialPeer is how long a connection to a Peer may take until it is there.
+const dialPeer = 3 * time.Second
+
+// dial opens the connection.
+func (c *streamConn) dial() (net.Conn, error) {
+	if c.to == nil {
+		return c.engine.proxy.dialStream(c.ctx)
+	}
+	dialer := net.Dialer{Timeout: dialPeer}
+	if c.from.IsValid() {
+		dialer.LocalAddr = &net.TCPAddr{IP: c.from.AsSlice(), Zone: c.from.Zone()}
+	}
+	conn, err := dialer.DialContext(c.ctx, "tcp", c.to.addr.String())
+	return nonblock.Conn(conn), err
+}
+
 // dialStream opens a TCP or TLS connection.
 func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 	conf := p.transport.conf.Load()

@@ -34,6 +34,7 @@ type engine struct {
 	wheel    wheel
 	udp      udpPool
 	streams  streamPool
+	peers    map[*Peer]struct{} // those with connections
 	workers  workerPool
 	quic     quicPool
 	random   *rand.ChaCha8
@@ -192,9 +193,9 @@ func (e *engine) clock() {
 func (e *engine) reap(now int64) {
 	conf := e.proxy.transport.conf.Load()
 	e.udp.reap(e, conf, now)
-	e.streams.reap(e, conf, now)
+	e.pools(func(p *streamPool) { p.reap(e, conf, now) })
 	e.reapAt = never
-	if e.udp.n+len(e.streams.conns) > 0 {
+	if e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
 		e.reapAt = now + conf.reapEvery()
 	}
 }
@@ -210,7 +211,7 @@ func (e *engine) stop() {
 	e.stopped = true
 	e.quit(errStopped)
 	failures := e.udp.stop(e)
-	failures = append(failures, e.streams.stop(e)...)
+	e.pools(func(p *streamPool) { failures = append(failures, p.stop(e)...) })
 	sockets := e.udp.sockets
 	e.unlock()
 	e.endAll(failures)

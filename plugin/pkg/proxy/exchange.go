@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -25,29 +26,38 @@ type Exchange struct {
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
 
+	// For a Proxy of NewOpen.
+	To      *Peer      // whom to ask
+	From    netip.Addr // the address to ask from, any if it is not valid
+	MixCase bool       // over UDP, with letters of random case, which the reply must repeat
+
 	// What came of it, for EndExchange. With an error only Proto and, perhaps, Local are set beside it.
 	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
 	Facts Facts
 	Err   error
-	Local net.Addr        // where the query was sent from
+	Local net.Addr        // where the query was sent from; nil over UDP to a Peer
 	Proto string          // "udp" or "tcp", for what stands upon these, too
 	RTT   time.Duration   // from when the query was sent, on an open socket or connection, to the reply
 	Loop  *eventloop.Loop // in which EndExchange is called, nil if in none
+	// Doubted says that replies over UDP were ignored which had the id and the question, but other letters, or a
+	// wrong cookie.
+	Doubted bool
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
-	on       carrier // what carries it; nil if nothing does
-	id       uint16
-	batch    uint32 // of queries that went together with it over UDP; 0 if it went alone
-	retries  uint8
-	reused   bool  // the connection was open before
-	begun    int64 // in the engine's time
-	sent     int64 // when a carrier took it, or was opened for it
-	deadline int64
-	chained  *Exchange // in an idTable
-	links              // in the wheel
-	cancel   context.CancelCauseFunc
-	flips    *flips // what Query has in other letters than it had; nil if nothing
-	shown    *shown // the query with cookies that is sent in place of Query; nil if Query is
+	on         carrier // what carries it; nil if nothing does
+	id         uint16
+	batch      uint32 // of queries that went together with it over UDP; 0 if it went alone
+	retries    uint8
+	nearMisses uint8 // datagrams with a wrong id that came to the port of x alone
+	reused     bool  // the connection was open before
+	begun      int64 // in the engine's time
+	sent       int64 // when a carrier took it, or was opened for it
+	deadline   int64
+	chained    *Exchange // in an idTable
+	links                // in the wheel
+	cancel     context.CancelCauseFunc
+	flips      *flips // what Query has in other letters than it had; nil if nothing
+	shown      *shown // the query with cookies that is sent in place of Query; nil if Query is
 }
 
 // Ender is told the end of an exchange.
@@ -85,7 +95,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}
-	x.shown, x.flips = nil, nil
+	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, false, 0
 	x.begun = e.now()
 	x.deadline = e.time(x.Deadline)
 	if !asks(x.Query) {
@@ -93,7 +103,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 		return
 	}
 	if x.Cookie && p.protocol == transport.DNS && !p.secured() {
-		p.cookies.show(x)
+		p.cookiesOf(x).show(x)
 	}
 	switch p.protocol {
 	case transport.TLS:
@@ -101,6 +111,8 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	case transport.DNS:
 		if x.Stream || p.secured() {
 			e.askStream(x, 0)
+		} else if x.To != nil {
+			e.askPeer(x, loop)
 		} else {
 			e.askUDP(x, loop, x.begun)
 		}

@@ -93,6 +93,14 @@ func (c *counts) miss(k kind) {
 	c.misses.get(k).Inc()
 }
 
+// ignore counts what came in and was no reply.
+func (p *Proxy) ignore(why verdict, n int) {
+	p.counts.ignored.get(why).Add(float64(n))
+	if p.onIgnored != nil {
+		p.onIgnored(why.String(), n)
+	}
+}
+
 // observeTrip notes the time, in seconds, that a round trip took.
 func (c *counts) observeTrip(seconds float64) {
 	trip := c.rtt.Load()

@@ -58,6 +58,7 @@ type Proxy struct {
 	counts      counts
 	cookies     cookies
 	randomCase  bool
+	onIgnored   func(reason string, n int)
 	latency     *policy.Latency // nil unless somebody wants to know
 
 	fails  atomic.Uint32

@@ -97,12 +97,16 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 		unix.Close(fd)
 		return fail(os.NewSyscallError("connect", err))
 	}
-	own, err := unix.Getsockname(fd)
-	if err != nil {
-		unix.Close(fd)
-		return fail(os.NewSyscallError("getsockname", err))
+	e := &epollSocket{fd: fd, owner: owner, peer: remote, in: s}
+	// Of a Peer's sockets, one for each query, nobody asks the address: two system calls less.
+	if owner == nil || owner.to == nil {
+		own, err := unix.Getsockname(fd)
+		if err != nil {
+			unix.Close(fd)
+			return fail(os.NewSyscallError("getsockname", err))
+		}
+		e.local = udpAddr(own)
 	}
-	e := &epollSocket{fd: fd, owner: owner, local: udpAddr(own), peer: remote, in: s}
 	e.users.Store(1)
 	if err := s.watch(e, loop); err != nil {
 		unix.Close(fd)

@@ -29,10 +29,13 @@ func (e *engine) askStream(x *Exchange, since int64) {
 		return
 	}
 	now := e.now()
-	c := e.streams.choose(since, now)
+	pool := e.streamsOf(x)
+	c := pool.choose(since, now)
 	if c == nil {
 		c = newStreamConn(e, now)
-		e.streams.conns = append(e.streams.conns, c)
+		c.pool, c.to, c.from = pool, x.To, x.From
+		pool.conns = append(pool.conns, c)
+		e.remember(x.To)
 		e.keepHouse(now)
 		e.running.Go(c.run)
 		e.proxy.counts.miss(e.proxy.streamKind())

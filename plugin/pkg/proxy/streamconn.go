@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -18,6 +19,9 @@ const writeTimeout = 2 * time.Second
 // dials and closes, is one goroutine, its writer another.
 type streamConn struct {
 	engine *engine
+	pool   *streamPool
+	to     *Peer      // nil if it is the upstream
+	from   netip.Addr // with to
 	began  int64
 	ctx    context.Context // ends with doom
 	cancel context.CancelFunc
@@ -37,7 +41,7 @@ type streamConn struct {
 }
 
 func newStreamConn(e *engine, now int64) *streamConn {
-	c := &streamConn{engine: e, began: now, used: now, wake: make(chan struct{}, 1)}
+	c := &streamConn{engine: e, pool: &e.streams, began: now, used: now, wake: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -45,7 +49,7 @@ func newStreamConn(e *engine, now int64) *streamConn {
 // run dials, and reads until the connection's end.
 func (c *streamConn) run() {
 	defer c.cancel()
-	conn, err := c.engine.proxy.dialStream(c.ctx)
+	conn, err := c.dial()
 	if err != nil {
 		c.lost(err)
 		return
@@ -167,7 +171,7 @@ func (c *streamConn) received(b []byte) {
 		b, v = in.completed(b, x.Query), proper
 	}
 	if v != proper {
-		e.proxy.counts.ignored.get(v).Inc()
+		e.proxy.ignore(v, 1)
 	}
 	switch v {
 	case otherID: // of a query that is over
@@ -191,14 +195,14 @@ func (c *streamConn) lost(err error) {
 		err = c.writeErr
 	}
 	byPeer := c.open && closedByPeer(err)
-	e.streams.remove(c)
+	c.pool.remove(c)
 	c.retired, c.open = true, false
 	left := c.pending.all()
 	for _, x := range left {
 		e.take(x, now)
 	}
 	if byPeer && len(left) > 0 {
-		e.streams.judge(c)
+		c.pool.judge(c)
 	}
 	conn, heard := c.conn, c.heard
 	e.unlock()
@@ -246,7 +250,7 @@ func (c *streamConn) drop(x *Exchange, now int64) {
 		return
 	}
 	conf := c.engine.proxy.transport.conf.Load()
-	if c.retired || conf.aged(c.began, now) || conf.maxIdle > 0 && c.engine.streams.idle() > conf.maxIdle {
+	if c.retired || conf.aged(c.began, now) || conf.maxIdle > 0 && c.pool.idle() > conf.maxIdle {
 		c.doom()
 	}
 }
@@ -254,7 +258,7 @@ func (c *streamConn) drop(x *Exchange, now int64) {
 // doom takes the connection out of the pool and lets it be closed. mu is held.
 func (c *streamConn) doom() {
 	c.retired = true
-	c.engine.streams.remove(c)
+	c.pool.remove(c)
 	c.engine.doomed = append(c.engine.doomed, c)
 }
 

@@ -31,6 +31,7 @@ const wornOut = 512 // exchanges
 type udpSocket struct {
 	socket
 	engine  *engine
+	to      *Peer // nil if it is the upstream's
 	pending idTable
 	opened  int64
 	used    int64 // when the last exchange ended
@@ -218,11 +219,13 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 		}
 	}
 	if len(arrivals) > 0 {
-		e.takeAll(s, arrivals, now, &ignored)
+		if forged := e.takeAll(s, arrivals, now, &ignored); forged != nil {
+			e.end(forged, ErrForged)
+		}
 	}
 	for v, n := range ignored {
 		if n > 0 {
-			e.proxy.counts.ignored.get(verdict(v)).Add(float64(n))
+			e.proxy.ignore(verdict(v), n)
 		}
 	}
 	for i := range arrivals {
@@ -234,8 +237,9 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 	all.arrivals, all.datagrams = arrivals, all.datagrams[:0]
 }
 
-// takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none.
-func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[verdicts]int) {
+// takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none. forged is an
+// exchange that was taken since somebody guesses its id, nil if there is none.
+func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[verdicts]int) (forged *Exchange) {
 	e.mu.Lock()
 	defer e.unlock()
 	for i := range arrivals {
@@ -243,6 +247,9 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 		x := s.pending.find(a.id)
 		if x == nil {
 			ignored[otherID]++
+			if x = e.nearMiss(s, now); x != nil {
+				forged = x
+			}
 			continue
 		}
 		if why := a.mismatch(e.proxy, a.b, a.v, x); why != proper {
@@ -253,6 +260,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 		e.together.answered(x.batch)
 		a.x = x
 	}
+	return forged
 }
 
 // replied ends the exchange that was taken for a, or goes on with it.
@@ -289,10 +297,13 @@ func (e *engine) failed(s *udpSocket, err error) {
 
 func (s *udpSocket) late(x *Exchange) error {
 	if x.shown != nil && x.shown.spurned {
-		s.engine.proxy.cookies.forget()
+		s.engine.proxy.cookiesOf(x).forget()
 	}
 	if e := s.engine; e.together.missed(x.batch, e.now()) {
 		e.tellSuspended("it answers nothing of what is sent together")
+	}
+	if s.to != nil {
+		return late("read", "udp", nil, nil)
 	}
 	to, _ := s.engine.proxy.remote()
 	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(to))
@@ -306,7 +317,7 @@ func (s *udpSocket) drop(x *Exchange, now int64) {
 	}
 	p, conf := &s.engine.udp, s.engine.proxy.transport.conf.Load()
 	p.idle++
-	if conf.maxIdle > 0 && p.idle > conf.maxIdle || conf.aged(s.opened, now) || s.carried >= wornOut {
+	if s.to != nil || conf.maxIdle > 0 && p.idle > conf.maxIdle || conf.aged(s.opened, now) || s.carried >= wornOut {
 		p.close(s.engine, s)
 	}
 }
@@ -321,6 +332,9 @@ func (p *udpPool) close(e *engine, s *udpSocket) {
 	s.list.all = all[:last]
 	p.n--
 	p.idle--
+	if s.to != nil {
+		peerBudget.give()
+	}
 	socketBudget.give()
 	e.doomed = append(e.doomed, s)
 }

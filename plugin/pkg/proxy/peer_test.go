@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
+
+	"github.com/miekg/dns"
+)
+
+// peerServer answers over UDP with what datagrams makes of a query, and over TCP truly. It tells the ports that queries came
+// from.
+func peerServer(t *testing.T, datagrams func(query []byte) [][]byte) (addr netip.AddrPort, ports chan uint16) {
+	t.Helper()
+	p, l, err := loopback.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports = make(chan uint16, 100)
+	tcp := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { _ = w.WriteMsg(new(dns.Msg).SetReply(q)) })}
+	go func() { _ = tcp.ActivateAndServe() }()
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, from, err := p.(*net.UDPConn).ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			ports <- from.Port()
+			for _, b := range datagrams(buf[:n]) {
+				_, _ = p.(*net.UDPConn).WriteToUDPAddrPort(b, from)
+			}
+		}
+	}()
+	t.Cleanup(func() { p.Close(); _ = tcp.Shutdown() })
+	return netip.MustParseAddrPort(p.LocalAddr().String()), ports
+}
+
+func echoed(query []byte) []byte {
+	b := append([]byte(nil), query...)
+	b[2] |= 0x80
+	return b
+}
+
+func withID(b []byte, add uint16) []byte {
+	b = append([]byte(nil), b...)
+	binary.BigEndian.PutUint16(b, binary.BigEndian.Uint16(b)+add)
+	return b
+}
+
+// askOnce asks a Peer and waits.
+func askOnce(p *Proxy, to *Peer, stream bool) *call {
+	c := &call{done: make(chan struct{}, 1)}
+	c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: stream, MixCase: true, Timeout: time.Second, Owner: c}
+	p.Begin(&c.x)
+	<-c.done
+	return c
+}
+
+func packedQuery(name string) []byte {
+	b, err := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Two datagrams with wrong ids end a query to a Peer: its port is nobody else's.
+func TestPeerForged(t *testing.T) {
+	for n, want := range []error{nil, nil, ErrForged} {
+		addr, _ := peerServer(t, func(q []byte) (all [][]byte) {
+			for i := range n {
+				all = append(all, withID(echoed(q), uint16(i+1)))
+			}
+			time.Sleep(20 * time.Millisecond)
+			return append(all, echoed(q))
+		})
+		p := NewOpen("test")
+		ignored := 0
+		p.OnIgnored(func(reason string, n int) {
+			if reason == "id" {
+				ignored += n
+			}
+		})
+		c := askOnce(p, p.NewPeer(addr), false)
+		p.Stop()
+		if !errors.Is(c.x.Err, want) || ignored < n {
+			t.Errorf("%d wrong ids: %v, want %v; %d ignored", n, c.x.Err, want, ignored)
+		}
+	}
+}
+
+// Each query to a Peer has a port of its own, which is closed behind it; over TCP they share a connection.
+func TestPeerPorts(t *testing.T) {
+	addr, ports := peerServer(t, func(q []byte) [][]byte { return [][]byte{echoed(q)} })
+	p := NewOpen("test")
+	defer p.Stop()
+	to := p.NewPeer(addr)
+	seen := map[uint16]bool{}
+	for range 50 {
+		if c := askOnce(p, to, false); c.x.Err != nil {
+			t.Fatal(c.x.Err)
+		}
+		seen[<-ports] = true
+	}
+	p.engine.mu.Lock()
+	open := p.engine.udp.n
+	p.engine.mu.Unlock()
+	if len(seen) < 40 || open != 0 {
+		t.Errorf("%d ports for 50 queries, %d sockets open", len(seen), open)
+	}
+	for range 5 {
+		if c := askOnce(p, to, true); c.x.Err != nil || c.x.Proto != "tcp" {
+			t.Fatal(c.x.Err)
+		}
+	}
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	if len(to.streams.conns) != 1 || len(p.engine.peers) != 1 {
+		t.Errorf("%d connections, %d peers with any", len(to.streams.conns), len(p.engine.peers))
+	}
+}
+
+// Letters that are not repeated are told of when time is over.
+func TestPeerDoubted(t *testing.T) {
+	addr, _ := peerServer(t, func(q []byte) [][]byte {
+		b := echoed(q)
+		b[13] ^= 0x20
+		return [][]byte{b}
+	})
+	p := NewOpen("test")
+	defer p.Stop()
+	if c := askOnce(p, p.NewPeer(addr), false); c.x.Err == nil || !c.x.Doubted {
+		t.Errorf("%v, doubted %v", c.x.Err, c.x.Doubted)
+	}
+}

@@ -1,0 +1,394 @@
+package iterate
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file chooses the server that is asked next (RFC 1034 §5.3.3 steps 2 and 3, RFC
+// 9520 §3.1), and the names of servers whose addresses have to be sought for that.
+
+const (
+	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
+	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
+	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
+)
+
+// visit is what was tried for one question at one cut.
+type visit struct {
+	q        Question
+	last     bool // it is the full question
+	count    int  // queries
+	timeouts int
+	probes   int // of dead servers
+	tries    []try
+	sought   []string
+	parents  bool // addresses that parents tell of servers of other zones are tried
+	child    bool // the zone's own names of servers are tried
+	soft     *reading
+	softFrom *store.Server
+	code     uint16 // of what went wrong last
+	text     string
+}
+
+// try is how often a server was asked.
+type try struct {
+	addr netip.AddrPort
+	n    int
+	bad  bool // it said that it does not know
+}
+
+func (v *visit) try(a netip.AddrPort) *try {
+	for i := range v.tries {
+		if v.tries[i].addr == a {
+			return &v.tries[i]
+		}
+	}
+	v.tries = append(v.tries, try{addr: a})
+	return &v.tries[len(v.tries)-1]
+}
+
+// The order is: those that were not asked yet, fast ones first; those whose addresses
+// are unknown so far, for who has two names of servers should not depend on one; those
+// that were silent, once more and a second time; those that count as dead. Who said
+// that it does not know is not asked again for this question.
+
+// choose asks the next server, or seeks addresses of one, or gives up.
+func (t *task) choose() {
+	if why, ok := t.run.affords(); !ok {
+		t.fail(codeOther, why)
+		return
+	}
+	if t.here.count >= perQuestion {
+		t.exhausted()
+		return
+	}
+	all := t.servers()
+	if s := t.pick(all, 0); s != nil {
+		t.send(s, false)
+		return
+	}
+	if len(t.needs) > 0 || t.seek() {
+		if t.stage == choosing {
+			t.stage = waiting
+		}
+		return
+	}
+	for n := 1; n < perServer; n++ {
+		if s := t.pick(all, n); s != nil {
+			t.send(s, false)
+			return
+		}
+	}
+	if s := t.probe(all); s != nil {
+		t.send(s, false)
+		return
+	}
+	t.exhausted()
+}
+
+// servers are those of the cut whose addresses are known.
+func (t *task) servers() []*store.Server {
+	var all []*store.Server
+	r := t.run
+	for i, h := range t.hosts() {
+		if i >= r.conf.Budget.Hosts && !t.cut.Fixed {
+			break
+		}
+		four, six := 0, 0
+		t.addrs(h, func(a netip.Addr) {
+			if !r.usable(a) {
+				return
+			}
+			n := &four
+			if a.Is6() {
+				n = &six
+			}
+			if *n++; *n > perFamily && !t.cut.Fixed {
+				return
+			}
+			port := r.conf.Port
+			if h.Port != 0 {
+				port = h.Port
+			}
+			to := netip.AddrPortFrom(a, port)
+			for _, s := range all {
+				if s.Addr == to {
+					return
+				}
+			}
+			all = append(all, r.conf.Stores.Servers.Get(to, func() any { return r.conf.Peer(to) }))
+		})
+	}
+	return all
+}
+
+// hosts are the names of the cut's servers.
+func (t *task) hosts() []store.Host {
+	if t.here.child {
+		return t.cut.Child
+	}
+	return t.cut.Hosts
+}
+
+// usable reports whether servers are asked by an address.
+func (r *Run) usable(a netip.Addr) bool {
+	return a.IsValid() && (a.Is4() && r.conf.IPv4 || a.Is6() && r.conf.IPv6) && !r.conf.Denied(a)
+}
+
+// addrs calls f with the addresses of a host: its glue, what this task has found, what
+// is kept.
+func (t *task) addrs(h store.Host, f func(netip.Addr)) {
+	for _, a := range h.Addrs {
+		f(a)
+	}
+	if h.Name == "" {
+		return
+	}
+	if t.here.parents {
+		t.glueOf(h.Name, f)
+	}
+	for _, o := range t.found {
+		if o.Name == h.Name {
+			for _, a := range o.Addrs {
+				f(a)
+			}
+		}
+	}
+	for _, typ := range []uint16{wire.TypeA, wire.TypeAAAA} {
+		if e := t.run.conf.Stores.RRsets.Get(h.Name, typ, t.run.now); e != nil && e.Kind == store.Positive {
+			e.Set.Each(func(rdata string) bool { f(rrset.Address(rdata)); return true })
+		}
+	}
+}
+
+// glueOf calls f with the addresses that the parent of a server's own zone has told of
+// it, whatever that zone says.
+func (t *task) glueOf(host string, f func(netip.Addr)) {
+	d := t.run.conf.Stores.Delegations.Closest(host, t.run.now)
+	if d == nil {
+		return
+	}
+	for _, h := range d.Hosts {
+		if h.Name == host {
+			for _, a := range h.Addrs {
+				f(a)
+			}
+		}
+	}
+}
+
+// Uniformly among the fast ones, so that a forger cannot know who is asked (RFC 5452
+// §9.1), and now and then any of them, or a server that was slow once would stay so.
+
+// pick is one of those that were asked n times, nil if there is none: usually one of
+// the fast ones.
+func (t *task) pick(all []*store.Server, n int) *store.Server {
+	var room [16]*store.Server
+	may := room[:0]
+	zone, now := t.cut.Zone, t.run.now
+	best := time.Duration(1<<62 - 1)
+	for _, s := range all {
+		y := t.here.try(s.Addr)
+		if y.bad || y.n != n || s.Dead(now) {
+			continue
+		}
+		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1) {
+			if soft && n == 0 {
+				y.n++ // after all others
+			}
+			continue
+		}
+		may = append(may, s)
+		best = min(best, t.speed(s))
+	}
+	if len(may) == 0 {
+		return nil
+	}
+	if roll(anyOneIn) > 0 {
+		fast := may[:0]
+		for _, s := range may {
+			if t.speed(s) <= best+band {
+				fast = append(fast, s)
+			}
+		}
+		may = fast
+	}
+	return may[roll(len(may))]
+}
+
+// speed is a server's round trip time with what its family costs.
+func (t *task) speed(s *store.Server) time.Duration {
+	d := s.RTT()
+	if p := t.run.conf.Prefer; p == 4 && s.Addr.Addr().Is6() || p == 6 && s.Addr.Addr().Is4() {
+		d += preference + band
+	}
+	return d
+}
+
+// probe is a server that counts as dead, when there is no other.
+func (t *task) probe(all []*store.Server) *store.Server {
+	if t.here.probes >= deadProbes || len(all) == 0 {
+		return nil
+	}
+	first := roll(len(all))
+	for i := range all {
+		s := all[(first+i)%len(all)]
+		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) {
+			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
+				t.here.probes++
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// send asks a server.
+func (t *task) send(s *store.Server, tcp bool) {
+	r := t.run
+	if why, ok := r.affords(); !ok {
+		t.fail(codeOther, why)
+		return
+	}
+	t.here.count++
+	t.here.try(s.Addr).n++
+	r.spent.queries++
+	r.asks++
+	s.Asked(r.now)
+	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	t.stage, t.server = waiting, s.Addr
+	wait := s.Wait()
+	if tcp {
+		wait = max(wait, 3*time.Second)
+	}
+	r.do(Action{
+		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
+		MixCase: r.conf.MixCase && !tcp && s.MixCase(r.now), Wait: wait,
+	})
+}
+
+// seek begins to seek the addresses of one more of the cut's servers, and reports
+// whether it does.
+func (t *task) seek() bool {
+	r := t.run
+	hosts := t.hosts()
+	if len(hosts) == 0 || t.useless() >= uselessHosts {
+		return false
+	}
+	limit := min(len(hosts), max(r.conf.Budget.Hosts, 1))
+	first := roll(limit)
+	for i := range limit {
+		h := hosts[(first+i)%limit]
+		if h.Name == "" || r.spent.addresses >= addressQuestions || t.soughtFor(h.Name) {
+			continue
+		}
+		t.here.sought = append(t.here.sought, h.Name)
+		n, above := len(r.tasks), ""
+		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
+			above = t.cut.Zone
+		}
+		for _, f := range []struct {
+			on  bool
+			typ uint16
+		}{{r.conf.IPv4, wire.TypeA}, {r.conf.IPv6, wire.TypeAAAA}} {
+			if f.on && r.spent.addresses < addressQuestions && r.conf.Stores.RRsets.Get(h.Name, f.typ, r.now) == nil &&
+				t.need(Question{h.Name, f.typ}, false, above) {
+				r.spent.addresses++
+			}
+		}
+		if len(t.needs) == 0 {
+			continue
+		}
+		t.stage = waiting
+		for _, o := range append([]*task(nil), r.tasks[n:]...) {
+			r.advance(o)
+		}
+		return true
+	}
+	return false
+}
+
+// useless is how many of the names whose addresses were sought have none.
+func (t *task) useless() (n int) {
+	for _, h := range t.here.sought {
+		has := 0
+		if t.addrs(store.Host{Name: h}, func(netip.Addr) { has++ }); has == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *task) soughtFor(host string) bool {
+	for _, h := range t.here.sought {
+		if h == host {
+			return true
+		}
+	}
+	return false
+}
+
+// What is left then, in this order: the full name, if less was asked; what a server said
+// that is no authority; addresses that parents tell of servers in other zones; names of
+// servers that only the zone itself tells. After that the question has failed.
+
+// exhausted is what is done when no server is left that could be asked.
+func (t *task) exhausted() {
+	v, r := &t.here, t.run
+	switch {
+	case !v.last && r.conf.Minimise == Relaxed:
+		t.whole()
+	case v.soft != nil:
+		t.take(v.soft, v.softFrom)
+	case !v.parents && t.cut.Zone != rrset.Root && !t.cut.Fixed:
+		v.parents = true // and choose again
+	case !v.child && t.ownHosts():
+		t.here.child, t.here.count = true, 0
+	default:
+		if v.code == 0 && v.text == "" {
+			v.code = codeNoReach
+		}
+		if v.text == "" {
+			v.text = fmt.Sprintf("%s: %d servers tried", rrset.Text(t.cut.Zone), len(v.tries))
+		}
+		if t.q == rootNS {
+			r.conf.Shared.failed(r.now, v.text)
+		}
+		t.fail(v.code, v.text)
+	}
+}
+
+// whole asks the servers of the cut for the full name: they do not get along with less
+// (RFC 9156 §2.3).
+func (t *task) whole() {
+	t.min.full, t.stage = true, descending
+}
+
+// ownHosts makes names of servers that only the zone itself has told the cut's. It
+// reports whether there are any.
+func (t *task) ownHosts() bool {
+	e := t.run.conf.Stores.RRsets.Get(t.cut.Zone, wire.TypeNS, t.run.now)
+	if e == nil || e.Kind != store.Positive || t.cut.Fixed {
+		return false
+	}
+	own := *t.cut
+	own.Child = nil
+	e.Set.Each(func(rdata string) bool {
+		name, known := rrset.Target(rdata), false
+		for _, h := range t.cut.Hosts {
+			known = known || h.Name == name
+		}
+		if !known {
+			own.Child = append(own.Child, store.Host{Name: name})
+		}
+		return len(own.Child) < maxHosts
+	})
+	t.cut = &own
+	return len(own.Child) > 0
+}

@@ -1,0 +1,228 @@
+package iterate
+
+import (
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file is zone cuts: which one is closest to a name (RFC 1034 §5.3.3 step 2), what
+// a referral makes of it (step 4b), and the root's, which is primed (RFC 9609).
+
+const maxHosts = 20 // names of servers that are kept of one delegation
+
+// Shared is what all Runs of a configuration know beside the Stores.
+type Shared struct {
+	mu      sync.Mutex
+	retry   store.Time // when priming is tried again, after it failed
+	primed  store.Time // when it was done last
+	Primed  func(d *store.Delegation)
+	Unready func(why string) // priming failed
+}
+
+const primeAgain = 60 * store.Second
+
+// PrimedAt is when the root was primed last, 0 if it never was.
+func (s *Shared) PrimedAt() store.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.primed
+}
+
+// due reports whether the root should be primed.
+func (s *Shared) due(now store.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now >= s.retry || s.retry-now > primeAgain
+}
+
+func (s *Shared) failed(now store.Time, why string) {
+	s.mu.Lock()
+	s.retry = now + primeAgain
+	s.mu.Unlock()
+	if s.Unready != nil {
+		s.Unready(why)
+	}
+}
+
+func (s *Shared) done(now store.Time, d *store.Delegation) {
+	s.mu.Lock()
+	s.primed = now
+	s.mu.Unlock()
+	if s.Primed != nil {
+		s.Primed(d)
+	}
+}
+
+// rootNS is the question that primes.
+var rootNS = Question{rrset.Root, wire.TypeNS}
+
+// A cut that is known ends the search even if nobody there answers: what is above
+// would only refer to it again. The one exception is its end of life, after which the
+// parent is asked anew.
+
+// descend finds the closest cut, if there is none yet, and the question for its
+// servers.
+func (t *task) descend() {
+	r := t.run
+	if t.cut == nil {
+		t.cut = t.closest()
+		if t.cut == nil {
+			t.cut = r.conf.Hints
+			if t.q != rootNS && !t.primed && r.conf.Shared.due(r.now) && t.need(rootNS, true, "") {
+				t.cut, t.stage = nil, waiting
+				r.advance(r.tasks[len(r.tasks)-1])
+				return
+			}
+		}
+		t.min.at(t.cut.Zone)
+	}
+	for {
+		q, last := t.min.next(Question{t.name, t.q.Type})
+		if !last && t.known(q) {
+			continue
+		}
+		if !last {
+			t.min.steps++
+		}
+		if !t.done {
+			t.here, t.stage = visit{q: q, last: last}, choosing
+		}
+		return
+	}
+}
+
+// known takes a step of minimisation that what is kept makes needless, and reports
+// whether it did.
+func (t *task) known(q Question) bool {
+	s, now := &t.run.conf.Stores.RRsets, t.run.now
+	e := s.Get(q.Name, q.Type, now)
+	if e == nil {
+		e = s.Get(q.Name, wire.TypeCNAME, now)
+	}
+	switch {
+	case e == nil:
+		return false
+	case e.Kind == store.NXDomain:
+		t.min.full = true
+	default:
+		t.min.took(q.Name)
+	}
+	return true
+}
+
+// closest is the deepest cut at or above the task's name whose servers are known: of
+// the configuration, or as a parent told. For a DS record it is one above the name (RFC
+// 4035 §3.1.4.1). It is nil if only the hints are left.
+func (t *task) closest() *store.Delegation {
+	c, name := t.run.conf, t.name
+	if t.q.Type == rrset.TypeDS && name != rrset.Root {
+		name = rrset.Parent(name)
+	}
+	if t.above != "" && rrset.Below(name, t.above) {
+		name = rrset.Parent(t.above)
+	}
+	d := c.Stores.Delegations.Closest(name, t.run.now)
+	for len(c.Stubs) > 0 {
+		if s := c.Stubs[name]; s != nil {
+			return s
+		}
+		if d != nil && d.Zone == name || name == rrset.Root {
+			break
+		}
+		name = rrset.Parent(name)
+	}
+	return d
+}
+
+// referBack ends a task that asks a zone's parent for the address of one of the zone's
+// own servers: the parent may have it as glue.
+func (t *task) referBack(rd *reading) {
+	d := &store.Delegation{Hosts: []store.Host{{Name: t.q.Name}}}
+	t.run.glue(d, rd.additional, t.cut.Zone)
+	for _, a := range d.Hosts[0].Addrs {
+		if a.Is4() == (t.q.Type == wire.TypeA) {
+			t.sets = append(t.sets, rrset.New(t.q.Name, t.q.Type, 0, string(a.AsSlice())))
+		}
+	}
+	t.finish(rcodeSuccess)
+}
+
+// refer makes a delegation of a referral by a server of the task's cut.
+//
+// It lives no longer than that cut: a zone that is taken away ends with its delegation,
+// whatever its own servers say, and with it all below.
+func (t *task) refer(rd *reading) *store.Delegation {
+	r := t.run
+	d := &store.Delegation{Zone: rd.ns.Name, DS: rd.ds, Denials: rd.denials, Expires: r.now.After(r.ttl(rd.ns.TTL))}
+	if !t.cut.Fixed && t.cut.Expires < d.Expires {
+		d.Expires = t.cut.Expires
+	}
+	rd.ns.Each(func(rdata string) bool {
+		d.Hosts = append(d.Hosts, store.Host{Name: rrset.Target(rdata)})
+		return len(d.Hosts) < maxHosts
+	})
+	r.glue(d, rd.additional, t.cut.Zone)
+	r.conf.Stores.Delegations.Put(d, r.now)
+	return d
+}
+
+// glue gives the hosts of d the addresses that stand in an additional section: of names
+// at or below the zone whose server told them. One that is not asked is left out alone.
+func (r *Run) glue(d *store.Delegation, additional []*rrset.Set, zone string) {
+	at := make(map[string]int, len(d.Hosts))
+	for i, h := range d.Hosts {
+		at[h.Name] = i
+	}
+	for _, s := range additional {
+		i, ok := at[s.Name]
+		if !ok || s.Type != wire.TypeA && s.Type != wire.TypeAAAA || !rrset.Below(s.Name, zone) {
+			continue
+		}
+		n := 0
+		s.Each(func(rdata string) bool {
+			if a := rrset.Address(rdata); a.IsValid() && !r.conf.Denied(a) {
+				d.Hosts[i].Addrs = append(d.Hosts[i].Addrs, a)
+				n++
+			}
+			return n < perFamily
+		})
+	}
+}
+
+// prime makes the root's delegation of what a root server said of it (RFC 9609 §4).
+// Nothing else does.
+func (t *task) prime(set *rrset.Set, additional []*rrset.Set) {
+	r := t.run
+	d := &store.Delegation{Zone: rrset.Root, Expires: r.now.After(max(r.ttl(set.TTL), 1))}
+	set.Each(func(rdata string) bool {
+		d.Hosts = append(d.Hosts, store.Host{Name: rrset.Target(rdata)})
+		return len(d.Hosts) < maxHosts
+	})
+	r.glue(d, additional, rrset.Root)
+	r.hint(d)
+	r.conf.Stores.Delegations.Put(d, r.now)
+	r.conf.Shared.done(r.now, d)
+}
+
+// hint gives the root's servers that were told without an address those of the hints,
+// and if none has any, the servers of the hints.
+func (r *Run) hint(d *store.Delegation) {
+	known := 0
+	for i, h := range d.Hosts {
+		for _, o := range r.conf.Hints.Hosts {
+			if o.Name == h.Name && len(h.Addrs) == 0 {
+				d.Hosts[i].Addrs = o.Addrs
+			}
+		}
+		known += len(d.Hosts[i].Addrs)
+	}
+	if known == 0 {
+		d.Hosts = append(d.Hosts, r.conf.Hints.Hosts...)
+	}
+}
+
+// ttl is a TTL within the bounds of the configuration.
+func (r *Run) ttl(ttl uint32) uint32 { return min(max(ttl, r.conf.MinTTL), r.conf.MaxTTL) }

@@ -1,0 +1,229 @@
+// Package iterate resolves names from the root (RFC 1034 §5.3.3), as decisions only: a
+// state machine that is told what happened and says what to do next. It owns no socket,
+// clock or goroutine.
+//
+//	Begun, Replied, TimedOut, Failed ──▶ Run.Step ──▶ Send: ask a server; Finish: here is the Result
+//	                                       │
+//	lookup.go     what is kept answers it? aliases are followed (RFC 1034 §5.3.3 step 1)
+//	delegation.go the closest zone cut, and what a referral makes of it (step 2, 4b)
+//	minimise.go   how much of the name a server gets to see (RFC 9156)
+//	choose.go     which server is asked, and whose address is to be sought (step 2, 3)
+//	scrub.go      what of a reply is believed (RFC 2181 §5.4.1), and what kind it is
+//	reply.go      what becomes of it (step 4)
+//	budget.go     what one client may cost
+//
+// A Run is one client's question with all inner ones, which are tasks of it: addresses
+// of servers, and the priming of the root. It is for one goroutine at a time. What was
+// learned goes to the Stores, which all Runs share. Start at Run.Step.
+package iterate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+)
+
+// Minimise is how names are minimised.
+type Minimise uint8
+
+// The words of qname_minimisation.
+const (
+	Relaxed Minimise = iota // after an error the full name is asked
+	Strict                  // errors are believed
+	Off
+)
+
+// Cut is what an NXDOMAIN says of the names below (RFC 8020).
+type Cut uint8
+
+// The words of nxdomain_cut.
+const (
+	CutSecure Cut = iota // denies them if it is validated
+	CutAlways
+	CutOff
+)
+
+// Config is how names are resolved. It does not change.
+type Config struct {
+	Hints    *store.Delegation            // of the root
+	Stubs    map[string]*store.Delegation // by zone
+	Stores   *store.Stores
+	Shared   *Shared
+	Minimise Minimise
+	Cut      Cut
+	MixCase  bool
+	IPv4     bool // servers are asked by such addresses
+	IPv6     bool
+	Prefer   int // 4, 6, or 0 for none
+	Port     uint16
+	Budget   Budget
+	MinTTL   uint32
+	MaxTTL   uint32
+	MaxNeg   uint32
+
+	Denied  func(netip.Addr) bool         // servers that are not asked
+	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
+	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
+}
+
+// Question is what is asked.
+type Question struct {
+	Name string // wire form, lower case
+	Type uint16
+}
+
+// EventKind is what happened.
+type EventKind uint8
+
+// Kinds of events.
+const (
+	Begun    EventKind = iota
+	Replied            // with Reply
+	TimedOut           // no reply in time
+	Failed             // the network said so, or the reply was malformed
+	Waited             // the time of a Pause is over
+)
+
+// Event is what happened to a Run.
+type Event struct {
+	Kind    EventKind
+	Ask     int           // the number that its Send had
+	From    *store.Server // who was asked: another one than Send said if Joined
+	Reply   *rrset.Message
+	RTT     time.Duration
+	TCP     bool
+	Doubted bool   // TimedOut: replies came that were not believed
+	Forged  bool   // Failed: somebody guesses ids
+	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
+	Code    uint16 // Failed: extended error
+	Text    string
+}
+
+// ActionKind is what is to be done.
+type ActionKind uint8
+
+// Kinds of actions.
+const (
+	Send   ActionKind = iota // ask a server; the end is a Replied, TimedOut or Failed with the same number
+	Finish                   // tell the client Result; nothing follows
+)
+
+// Action is what a Run wants done.
+type Action struct {
+	Kind     ActionKind
+	Ask      int
+	Server   *store.Server
+	Zone     string // whose server it is asked as
+	Question Question
+	TCP      bool
+	EDNS     bool
+	MixCase  bool
+	Wait     time.Duration
+}
+
+// Result is what came of a Run.
+type Result struct {
+	Rcode     int
+	Answer    []*rrset.Set // aliases in order, then the RRset; TTLs are what is left
+	Authority []*rrset.Set // of a denial: SOA, NSEC, NSEC3
+	Code      uint16       // extended error, with Told
+	Text      string
+	Told      bool
+	Zone      string // whose server answered last
+	Server    netip.AddrPort
+	Queries   int
+	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
+}
+
+// Run is one client's question.
+type Run struct {
+	conf    *Config
+	now     store.Time
+	root    *task
+	tasks   []*task
+	asks    int
+	actions []Action
+	spent   spending
+	result  Result
+	over    bool
+}
+
+// New is a Run for a question. refresh has it fetched though it is kept.
+func New(conf *Config, q Question, refresh bool) *Run {
+	return &Run{conf: conf, root: &task{q: q, name: q.Name, refresh: refresh}}
+}
+
+// Step takes a Run on after an event. The actions are good until the next Step. The
+// time is the stores'.
+func (r *Run) Step(ev Event, now store.Time) []Action {
+	r.actions, r.now = r.actions[:0], now
+	if r.over {
+		return nil
+	}
+	if ev.Kind == Begun {
+		r.root.run = r
+		r.tasks = append(r.tasks, r.root)
+		r.advance(r.root)
+	} else if t := r.asking(ev.Ask); t != nil {
+		r.ended(t, ev)
+		r.advance(t)
+	}
+	if r.root.done {
+		r.over = true
+		r.finish()
+	}
+	return r.actions
+}
+
+// Result is what came of a Run that has finished.
+func (r *Run) Result() *Result { return &r.result }
+
+// Late is the Result for a client whose time is over; the Run may go on.
+func (r *Run) Late(now store.Time) *Result {
+	text := "no reply in time"
+	if t := r.root; t.cut != nil {
+		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
+	}
+	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
+	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Zone: r.root.zone()}
+}
+
+// Abandon ends a Run without a Result.
+func (r *Run) Abandon() { r.over = true }
+
+// asking is the task that asked with a number, nil if it is done.
+func (r *Run) asking(n int) *task {
+	for _, t := range r.tasks {
+		if t.asked != nil && t.asked.number == n {
+			return t
+		}
+	}
+	return nil
+}
+
+func (r *Run) do(a Action) { r.actions = append(r.actions, a) }
+
+// finish makes the Result of what the first task has.
+func (r *Run) finish() {
+	t := r.root
+	r.result = Result{
+		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
+		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Due: t.due, Zone: t.zone(), Server: t.server,
+	}
+	if t.rcode == rcodeServFail {
+		r.result.Answer, r.result.Authority = nil, nil
+		if r.spent.queries > 0 {
+			r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
+		}
+	} else if r.spent.queries > 0 {
+		r.conf.Stores.Failures.Forget(t.q.Name, t.q.Type)
+	}
+	r.do(Action{Kind: Finish})
+}
+
+// roll is a random number below n.
+func roll(n int) int { return rand.IntN(n) }

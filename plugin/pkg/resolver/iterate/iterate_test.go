@@ -1,0 +1,289 @@
+package iterate
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/miekg/dns"
+)
+
+func TestFromTheRoot(t *testing.T) {
+	w := small(t)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	var all []string
+	for _, a := range w.asked {
+		all = append(all, a.q)
+	}
+	if got, want := strings.Join(all, ", "), ". NS, org. A, example.org. A, www.example.org. A"; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+	w.asked = nil
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.want("alias.example.org.", "A", "NOERROR; alias.example.org. CNAME www.example.org.; www.example.org. A 192.0.2.1")
+	w.want("www.example.org.", "AAAA", "NOERROR")
+	w.want("no.example.org.", "A", "NXDOMAIN")
+	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+	if n := len(w.asked); n != 5 { // ent.example.org. A, too
+		t.Errorf("%d queries, want 5: %v", n, w.asked)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	w := small(t)
+	w.want("loop.example.org.", "A", "SERVFAIL; EDE 0")
+	w.want("loop.example.org.", "CNAME", "NOERROR; loop.example.org. CNAME pool.example.org.")
+	chain := exampleZone
+	for i := range 14 {
+		chain += fmt.Sprintf("c%d.example.org. 60 IN CNAME c%d.example.org.\n", i, i+1)
+	}
+	chain += "c14.example.org. 60 IN A 192.0.2.14\n"
+	w.serve("10.0.2.1", chain)
+	w.serve("10.0.2.2", chain)
+	if r := w.resolve("c3.example.org.", "A"); r.Rcode != 0 || len(r.Answer) != 12 {
+		t.Errorf("11 aliases: %s", r.text())
+	}
+	w.want("c2.example.org.", "A", "SERVFAIL; EDE 0")
+}
+
+// The target of an alias lies in another zone; the packet holds a record for it that is not that zone's to give (R4).
+func TestAliasLeavesTheZone(t *testing.T) {
+	w := small(t)
+	w.serve("10.0.1.2", "net. 3600 IN SOA a. b. 1 2 3 4 5\nexample.net. 3600 IN NS ns.example.net.\nns.example.net. 3600 IN A 10.0.3.1")
+	w.serve("10.0.3.1", "example.net. 60 IN SOA a. b. 1 2 3 4 5\nwww.example.net. 60 IN A 192.0.2.9")
+	w.servers[addr("10.0.2.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := authority{[]*zoneText{parseZone(t, exampleZone)}}.answer(q, tcp)
+		if q.Question[0].Name == "out.example.org." {
+			m.Answer = append(m.Answer, rr(t, "www.example.net. 3600 IN A 203.0.113.66"))
+		}
+		return m
+	}
+	w.servers[addr("10.0.2.2")] = w.servers[addr("10.0.2.1")]
+	w.want("out.example.org.", "A", "NOERROR; out.example.org. CNAME www.example.net.; www.example.net. A 192.0.2.9")
+	w.want("www.example.net.", "A", "NOERROR; www.example.net. A 192.0.2.9")
+}
+
+func TestDNAME(t *testing.T) {
+	w := small(t)
+	w.servers[addr("10.0.2.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := new(dns.Msg).SetReply(q)
+		m.Authoritative = true
+		switch name := q.Question[0].Name; {
+		case name == "d.example.org.":
+			m.Ns = append(m.Ns, rr(t, "example.org. 60 IN SOA a. b. 1 2 3 4 5"))
+		case dns.IsSubDomain("d.example.org.", name): // and a CNAME that the DNAME does not make
+			m.Answer = append(m.Answer, rr(t, "d.example.org. 60 IN DNAME e.example.org."), rr(t, name+" 60 IN CNAME evil.example.org."))
+		case name == "x.e.example.org.":
+			m.Answer = append(m.Answer, rr(t, name+" 60 IN A 192.0.2.7"))
+		default:
+			m.Ns = append(m.Ns, rr(t, "example.org. 60 IN SOA a. b. 1 2 3 4 5"))
+		}
+		return m
+	}
+	w.servers[addr("10.0.2.2")] = w.servers[addr("10.0.2.1")]
+	want := "NOERROR; d.example.org. DNAME e.example.org.; x.d.example.org. CNAME x.e.example.org.; x.e.example.org. A 192.0.2.7"
+	w.want("x.d.example.org.", "A", want)
+	w.asked = nil
+	w.want("x.d.example.org.", "A", want)
+	if len(w.asked) != 0 {
+		t.Errorf("the DNAME was kept, and is asked for again: %v", w.asked)
+	}
+	long := strings.Repeat("a23456789012345678901234567890123456789012345678901234567890.", 3)
+	w.servers[addr("10.0.2.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := new(dns.Msg).SetReply(q)
+		m.Answer = append(m.Answer, rr(t, "l.example.org. 60 IN DNAME "+long+"example.org."))
+		return m
+	}
+	w.servers[addr("10.0.2.2")] = w.servers[addr("10.0.2.1")]
+	if r := w.resolve(long+"l.example.org.", "A"); r.Rcode != dns.RcodeYXDomain {
+		t.Errorf("a name that becomes too long: %s", r.text())
+	}
+}
+
+func TestLameServers(t *testing.T) {
+	for name, lame := range map[string]server{
+		"refused":  func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) },
+		"servfail": func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeServerFailure) },
+		"upward": func(q *dns.Msg, _ bool) *dns.Msg {
+			m := new(dns.Msg).SetReply(q)
+			m.Ns = append(m.Ns, rr(t, ". 3600 IN NS evil.root."))
+			m.Extra = append(m.Extra, rr(t, "evil.root. 3600 IN A 203.0.113.66"))
+			return m
+		},
+		"sideways": func(q *dns.Msg, _ bool) *dns.Msg {
+			m := new(dns.Msg).SetReply(q)
+			m.Ns = append(m.Ns, rr(t, "example.org. 3600 IN NS ns1.example.org."))
+			return m
+		},
+		"resolver": func(q *dns.Msg, _ bool) *dns.Msg {
+			m := new(dns.Msg).SetReply(q)
+			m.RecursionAvailable = true
+			m.Answer = append(m.Answer, rr(t, q.Question[0].Name+" 60 IN A 203.0.113.66"))
+			return m
+		},
+		"silent": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 { // the order of servers is random
+				w := small(t)
+				w.servers[addr("10.0.2.1")] = lame
+				w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+				if e := w.conf.Stores.Delegations.Get(rrset.Root, w.now); len(e.Hosts) != 1 {
+					t.Error("the root's servers were taken from elsewhere")
+				}
+				w.asked = nil
+				w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+				most := 3
+				if name == "silent" { // now and then one that is slow is asked, too, for each of two questions
+					most = 4
+				}
+				if n := len(w.asked); n > most {
+					t.Errorf("%d queries, though it is known who is lame: %v", n, w.asked)
+				}
+			}
+		})
+	}
+}
+
+func TestAllSilent(t *testing.T) {
+	w := small(t)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
+	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
+	w.asked = nil
+	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
+	if len(w.asked) != 0 {
+		t.Errorf("a failure is kept, and yet there are queries: %v", w.asked)
+	}
+	w.now += 6 * store.Second
+	w.serve("10.0.2.1", exampleZone)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+}
+
+// A server that does not know EDNS is asked without, and that is remembered; one that has shown it once is not (R13).
+func TestWithoutEDNS(t *testing.T) {
+	w := small(t)
+	old := authority{[]*zoneText{parseZone(t, exampleZone)}}
+	plain := func(q *dns.Msg, tcp bool) *dns.Msg {
+		if q.IsEdns0() != nil {
+			return new(dns.Msg).SetRcode(q, dns.RcodeFormatError)
+		}
+		return old.answer(q, tcp)
+	}
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = plain, nil
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.asked = nil
+	w.want("alias.example.org.", "A", "NOERROR; alias.example.org. CNAME www.example.org.; www.example.org. A 192.0.2.1")
+	if len(w.asked) == 0 || w.asked[len(w.asked)-1].edns {
+		t.Errorf("it is asked with EDNS again: %v", w.asked)
+	}
+	w = small(t)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = plain, plain
+	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2") // the one that was not met yet
+	for _, a := range w.asked {
+		if s := w.conf.Stores.Servers.Get(netip.AddrPortFrom(a.at, 53), nil); !a.edns && s.EDNS(w.now) {
+			t.Errorf("%v has shown EDNS and is asked without", a)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	w := small(t)
+	cut := func(tcp func(*dns.Msg, bool) *dns.Msg) server {
+		return func(q *dns.Msg, over bool) *dns.Msg {
+			if over {
+				return tcp(q, over)
+			}
+			m := new(dns.Msg).SetReply(q)
+			m.Truncated = true
+			return m
+		}
+	}
+	full := authority{[]*zoneText{parseZone(t, exampleZone)}}.answer
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = cut(full), cut(full)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w = small(t)
+	none := func(*dns.Msg, bool) *dns.Msg { return nil }
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = cut(none), cut(full)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+}
+
+// Replies that are not believed make the question go over TCP, and the server one that does not repeat letters.
+func TestDoubted(t *testing.T) {
+	w := small(t)
+	w.conf.MixCase = true
+	w.wild = func(a Action) *Event {
+		if a.Zone == rrset.MustName("example.org.") && a.MixCase {
+			return &Event{Kind: TimedOut, Doubted: true}
+		}
+		return nil
+	}
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	if last := w.asked[len(w.asked)-1]; !last.tcp {
+		t.Errorf("not over TCP: %v", last)
+	}
+	w.wild = func(a Action) *Event {
+		if !a.TCP && a.Zone == rrset.MustName("example.org.") {
+			return &Event{Kind: Failed, Forged: true}
+		}
+		return nil
+	}
+	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+}
+
+func TestMinimisation(t *testing.T) {
+	broken := func(q *dns.Msg, tcp bool) *dns.Msg { // says that empty non-terminals do not exist
+		m := authority{[]*zoneText{parseZone(t, exampleZone)}}.answer(q, tcp)
+		if q.Question[0].Name == "ent.example.org." {
+			m.Rcode = dns.RcodeNameError
+		}
+		return m
+	}
+	for mode, want := range map[Minimise]string{
+		Relaxed: "NOERROR; a.ent.example.org. A 192.0.2.2", Strict: "NXDOMAIN", Off: "NOERROR; a.ent.example.org. A 192.0.2.2",
+	} {
+		w := small(t)
+		w.conf.Minimise = mode
+		w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = broken, broken
+		w.want("a.ent.example.org.", "A", want)
+		if mode == Off && w.queries("org.") != 0 {
+			t.Error("minimised, though that is off")
+		}
+	}
+	w := small(t)
+	name := strings.Repeat("a.", 27) + "www.example.org." // 30 labels
+	w.want(name, "A", "NXDOMAIN")
+	w = small(t)
+	deep := exampleZone + name + " 60 IN A 192.0.2.3\n_x._tcp.example.org. 60 IN SRV 0 0 1 www.example.org.\n"
+	w.serve("10.0.2.1", deep)
+	w.serve("10.0.2.2", deep)
+	w.want(name, "A", "NOERROR; "+name+" A 192.0.2.3")
+	steps := 0
+	for _, a := range w.asked {
+		if a.q != ". NS" && a.q != name+" A" {
+			steps++
+		}
+	}
+	if w.asked = nil; steps > maxMinimise || steps < oneLabel+2 {
+		t.Errorf("%d minimised steps for 30 labels, want %d at most", steps, maxMinimise)
+	}
+	w.want("_x._tcp.example.org.", "SRV", "NOERROR; _x._tcp.example.org. SRV ")
+	if n := w.queries("_tcp"); n != 0 {
+		t.Error("a label with _ is asked for alone")
+	}
+}
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func rr(t testing.TB, s string) dns.RR {
+	t.Helper()
+	r, err := dns.NewRR(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

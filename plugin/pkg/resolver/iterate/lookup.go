@@ -1,0 +1,177 @@
+package iterate
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file answers from what is kept (RFC 1034 §5.3.3 step 1), following aliases as
+// far as they are kept, too.
+
+// Each step of a chain of aliases is looked up anew, by its own rank and life: what was
+// once told together need not end together.
+
+// look looks for the task's name in the stores.
+func (t *task) look() {
+	if t.above == "" && t.kept() {
+		return
+	}
+	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
+		t.code, t.text, t.told = f.Code, f.Text, true
+		t.finish(rcodeServFail)
+		return
+	}
+	t.stage = descending
+	t.cut, t.here = nil, visit{}
+	t.min = minimiser{full: t.run.conf.Minimise == Off}
+}
+
+// fresh reports whether what is kept of the name is passed over.
+func (t *task) fresh() bool { return t.refresh && t.name == t.q.Name }
+
+// kept follows what is kept, and reports whether the task is done by that.
+func (t *task) kept() bool {
+	for !t.fresh() {
+		e := t.entry(t.name, t.q.Type)
+		if e == nil {
+			return false
+		}
+		t.due = t.due || e.Left(t.run.now) <= e.TTL/10
+		if e.Kind != store.Positive {
+			t.deny(e)
+			return true
+		}
+		set := e.Set.WithTTL(e.Left(t.run.now))
+		if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
+			t.sets, t.authority = append(t.sets, set), append(t.authority, e.Denials...)
+			t.finish(rcodeSuccess)
+			return true
+		}
+		if !t.follow(set) {
+			return true
+		}
+	}
+	return false
+}
+
+// entry is what is kept of a name and type: an RRset, an alias, or a denial.
+func (t *task) entry(name string, typ uint16) *store.Entry {
+	s, now := &t.run.conf.Stores.RRsets, t.run.now
+	if e := s.Get(name, typ, now); e != nil {
+		return e
+	}
+	if typ == rrset.TypeANY {
+		for _, any := range []uint16{wire.TypeA, wire.TypeAAAA, wire.TypeMX, wire.TypeTXT, wire.TypeCNAME} {
+			if e := s.Get(name, any, now); e != nil && e.Kind == store.Positive {
+				return e
+			}
+		}
+		return nil
+	}
+	if aliased(typ) {
+		if e := s.Get(name, wire.TypeCNAME, now); e != nil && e.Kind == store.Positive {
+			return e
+		}
+		if e := t.dname(name); e != nil {
+			return e
+		}
+	}
+	return t.cutOff(name)
+}
+
+// aliased reports whether a question for a type follows aliases (RFC 1034 §3.6.2, RFC
+// 4035 §2.5).
+func aliased(typ uint16) bool { return typ != wire.TypeCNAME && typ != rrset.TypeANY }
+
+// dname is a DNAME that is kept above name (RFC 6672 §3.4.1).
+func (t *task) dname(name string) *store.Entry {
+	s, now := &t.run.conf.Stores.RRsets, t.run.now
+	for name != rrset.Root {
+		name = rrset.Parent(name)
+		if e := s.Get(name, wire.TypeDNAME, now); e != nil && e.Kind == store.Positive {
+			return e
+		}
+	}
+	return nil
+}
+
+// cutOff is an NXDOMAIN above name that denies name, too (RFC 8020).
+func (t *task) cutOff(name string) *store.Entry {
+	c := t.run.conf
+	if c.Cut == CutOff {
+		return nil
+	}
+	for name != rrset.Root {
+		if c.Stubs[name] != nil {
+			return nil
+		}
+		name = rrset.Parent(name)
+		if e := c.Stores.RRsets.Denied(name, t.run.now); e != nil && (c.Cut == CutAlways || e.Status == store.Secure) {
+			return e
+		}
+	}
+	return nil
+}
+
+// deny ends the task with what e denies.
+func (t *task) deny(e *store.Entry) {
+	if e.SOA != nil {
+		t.authority = append(t.authority, e.SOA.WithTTL(e.Left(t.run.now)))
+	}
+	for _, d := range e.Denials {
+		t.authority = append(t.authority, d.WithTTL(min(d.TTL, e.Left(t.run.now))))
+	}
+	if e.Kind == store.NXDomain {
+		t.finish(rcodeNXDomain)
+	} else {
+		t.finish(rcodeSuccess)
+	}
+}
+
+// follow follows an alias from the task's name, and reports false if that ends the
+// task: with too many of them, or in a circle.
+func (t *task) follow(alias *rrset.Set) bool {
+	target := rrset.Target(alias.First())
+	t.chain = append(t.chain, alias)
+	if alias.Type == wire.TypeDNAME {
+		var ok bool
+		if target, ok = rrset.Replace(t.name, alias.Name, target); !ok {
+			t.finish(rcodeYXDomain)
+			return false
+		}
+		t.chain = append(t.chain, rrset.New(t.name, wire.TypeCNAME, alias.TTL, target))
+	}
+	return t.goTo(target)
+}
+
+// goTo makes target the task's name.
+func (t *task) goTo(target string) bool {
+	if t.steps++; t.steps > t.run.conf.Budget.Aliases {
+		t.chain = nil
+		t.fail(codeOther, "too many aliases")
+		return false
+	}
+	for _, s := range t.chain {
+		if s.Name == target && s.Type == wire.TypeCNAME {
+			t.chain = nil
+			t.fail(codeOther, "alias loop")
+			return false
+		}
+	}
+	t.name, t.cut = target, nil
+	return true
+}
+
+// Kept is the Result for a question that can be had from what is kept, without asking
+// anybody; ok is false if it cannot.
+func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
+	r := New(conf, q, false)
+	t := r.root
+	t.run, r.now = r, now
+	if !t.kept() {
+		return nil, false
+	}
+	r.finish()
+	return &r.result, true
+}

@@ -1,0 +1,265 @@
+package iterate
+
+import (
+	"fmt"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file is what becomes of the end of an exchange (RFC 1034 §5.3.3 step 4): what is
+// kept, and where the task goes on.
+
+const (
+	formErr        = wire.FormErr
+	notImplemented = wire.NotImplemented
+	badVers        = 16
+)
+
+// ended notes what came of the question that t has under way.
+func (r *Run) ended(t *task, ev Event) {
+	a, v := t.asked, &t.here
+	t.asked, t.stage = nil, choosing
+	s := a.server
+	if ev.From != nil {
+		s = ev.From
+	}
+	keep := r.now + r.conf.Stores.Servers.Keep()
+	switch ev.Kind {
+	case TimedOut:
+		if !ev.Joined {
+			s.Silent(r.now)
+		}
+		v.timeouts++
+		v.code, v.text = codeNoReach, ""
+		switch {
+		case ev.Doubted && !a.tcp:
+			s.CaseBlind(keep)
+			t.send(s, true)
+		case !v.last && v.timeouts >= 2 && r.conf.Minimise == Relaxed:
+			t.whole()
+		}
+	case Failed:
+		if ev.Forged && !a.tcp {
+			t.send(s, true)
+			return
+		}
+		v.try(s.Addr).bad = true
+		v.code, v.text = ev.Code, ev.Text
+	case Replied:
+		r.spent.octets += ev.Reply.Size
+		if !ev.Joined {
+			s.Replied(ev.RTT, ev.Reply.EDNS)
+		}
+		t.replied(s, a, ev, keep)
+	}
+}
+
+// Two things are repeated at the same server: a reply that was cut short, over TCP (RFC
+// 7766 §5), and one of a server that does not know EDNS, without it (RFC 6891 §6.2.2).
+// A time-out says nothing about EDNS.
+
+// replied goes on with a reply of s.
+func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
+	m, v := ev.Reply, &t.here
+	switch {
+	case m.TC() && !ev.TCP:
+		t.send(s, true)
+		return
+	case a.edns && !m.EDNS && (m.Rcode == formErr || m.Rcode == notImplemented) || m.Rcode == badVers:
+		if s.RefusesEDNS(keep) && a.edns {
+			v.try(s.Addr).n--
+			t.send(s, a.tcp)
+			return
+		}
+	}
+	rd := read(m, t.cut.Zone, a.q, t.run.conf.Budget.Aliases)
+	switch {
+	case rd.kind == refused:
+		t.rebuffed(s, rd, keep)
+	case rd.kind == lame:
+		t.next(s, "lame server")
+		s.SetLame(t.cut.Zone, false, keep, t.run.now)
+	case rd.soft:
+		if t.next(s, "lame server"); v.soft == nil {
+			v.soft, v.softFrom = rd, s
+		}
+		if rd.kind != noData {
+			s.SetLame(t.cut.Zone, true, keep, t.run.now)
+		}
+	default:
+		t.take(rd, s)
+	}
+}
+
+// next goes on to the next server; why is what the client is told if there is none.
+func (t *task) next(s *store.Server, why string) {
+	t.here.try(s.Addr).bad = true
+	t.here.code, t.here.text = codeNoReach, fmt.Sprintf("%s: %s", rrset.Text(t.cut.Zone), why)
+}
+
+// rebuffed goes on after an error.
+func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
+	if !t.here.last && t.run.conf.Minimise == Relaxed {
+		t.whole()
+		return
+	}
+	t.next(s, fmt.Sprintf("servers answer rcode %d", rd.rcode))
+	if rd.rcode == wire.Refused || rd.rcode == 9 {
+		s.SetLame(t.cut.Zone, false, keep, t.run.now)
+	}
+}
+
+// take keeps what a reading says, and goes on by it.
+func (t *task) take(rd *reading, s *store.Server) {
+	t.server, t.here.soft = s.Addr, nil
+	switch rd.kind {
+	case answered:
+		t.takeChain(rd)
+		t.takeAnswer(rd)
+	case aliasOn:
+		t.takeAlias(rd)
+	case referral:
+		if t.above != "" && rrset.Below(rd.ns.Name, t.above) {
+			t.referBack(rd)
+			return
+		}
+		t.cut = t.refer(rd)
+		t.min.at(t.cut.Zone)
+		t.stage = descending
+	case noData, nxDomain:
+		t.takeDenial(rd)
+	}
+}
+
+// keepSet keeps an RRset of an answer, and returns it as it is told.
+func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
+	r := t.run
+	s = s.WithTTL(r.ttl(s.TTL))
+	if t.above != "" { // glue
+		return s
+	}
+	e := &store.Entry{
+		Kind: store.Positive, Rank: store.AnswerData, Set: s, Zone: t.cut.Zone, TTL: s.TTL, Expires: r.now.After(s.TTL), Denials: denials,
+	}
+	r.conf.Stores.RRsets.Put(s.Name, s.Type, e, r.now)
+	return s
+}
+
+// takeChain keeps the aliases of an answer.
+func (t *task) takeChain(rd *reading) {
+	for i, l := range rd.chain {
+		if !l.made {
+			rd.chain[i].set = t.keepSet(l.set, nil)
+		}
+	}
+}
+
+// takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
+// full.
+func (t *task) takeAnswer(rd *reading) {
+	set := t.keepSet(rd.set, rd.denials)
+	for i, m := range rd.more {
+		rd.more[i] = t.keepSet(m, nil)
+	}
+	if set.Type == wire.TypeNS && set.Name == rrset.Root && t.cut.Zone == rrset.Root && len(rd.chain) == 0 {
+		t.prime(set, rd.additional)
+	}
+	if !t.here.last {
+		t.min.took(t.here.q.Name)
+		t.stage = descending
+		return
+	}
+	if !t.goAlong(rd) {
+		return
+	}
+	if set = t.allowed(set); set == nil {
+		t.code, t.text, t.told = codeFiltered, "private address", true
+		t.finish(rcodeSuccess)
+		return
+	}
+	t.sets = append(append(t.sets, set), rd.more...)
+	t.authority = rd.denials
+	t.finish(rcodeSuccess)
+}
+
+// goAlong follows the aliases of a reading, and reports false if that ends the task.
+func (t *task) goAlong(rd *reading) bool {
+	for _, l := range rd.chain {
+		t.chain = append(t.chain, l.set)
+		if l.set.Type == wire.TypeDNAME {
+			continue
+		}
+		cut := t.cut
+		if !t.goTo(rrset.Target(l.set.First())) {
+			return false
+		}
+		t.cut = cut
+	}
+	return true
+}
+
+// takeAlias follows aliases. One at a name that is only on the way does not concern the
+// full name, unless it is a DNAME.
+func (t *task) takeAlias(rd *reading) {
+	t.takeChain(rd)
+	if !t.here.last {
+		if rd.chain[0].set.Type == wire.TypeDNAME {
+			t.stage = looking
+			return
+		}
+		t.min.took(t.here.q.Name)
+		t.stage = descending
+		return
+	}
+	if rd.rcode == rcodeYXDomain {
+		for _, l := range rd.chain {
+			t.chain = append(t.chain, l.set)
+		}
+		t.finish(rcodeYXDomain)
+		return
+	}
+	if t.goAlong(rd) {
+		t.cut, t.stage = nil, looking
+	}
+}
+
+// A denial of a name on the way is believed only as far as minimisation is strict:
+// there are servers that deny empty non-terminals (RFC 8020 §3). So it is kept for that
+// name, and the full name is asked all the same.
+
+// takeDenial keeps a denial, and ends the task with it if it is of the full name.
+func (t *task) takeDenial(rd *reading) {
+	r, q := t.run, t.here.q
+	e := &store.Entry{Kind: store.NoData, Rank: store.AnswerData, SOA: rd.soa, Denials: rd.denials, Zone: t.cut.Zone}
+	if rd.kind == nxDomain {
+		e.Kind = store.NXDomain
+	}
+	if rd.soa != nil && t.above == "" { // without, it is passed on and not kept (RFC 2308 §5)
+		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)
+		e.TTL = max(e.TTL, min(r.conf.MinTTL, r.conf.MaxNeg))
+		e.Expires = r.now.After(e.TTL)
+		r.conf.Stores.RRsets.Put(q.Name, q.Type, e, r.now)
+	}
+	switch {
+	case t.here.last, e.Kind == store.NXDomain && (r.conf.Minimise == Strict || r.conf.Cut == CutAlways):
+		if e.SOA == nil {
+			e.Expires = r.now
+		}
+		t.deny(e)
+	case e.Kind == store.NXDomain:
+		t.whole()
+	default:
+		t.min.took(q.Name)
+		t.stage = descending
+	}
+}
+
+// allowed is set without private addresses, nil if none is left.
+func (t *task) allowed(set *rrset.Set) *rrset.Set {
+	if t.run.conf.Private == nil || set.Type != wire.TypeA && set.Type != wire.TypeAAAA {
+		return set
+	}
+	return set.Without(func(rdata string) bool { return t.run.conf.Private(set.Name, rrset.Address(rdata)) })
+}

@@ -1,0 +1,182 @@
+package rrset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+func pack(t testing.TB, compress bool, sections ...string) []byte {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion("www.Example.org.", dns.TypeA)
+	m.Response, m.Compress = true, compress
+	for i, text := range sections {
+		for line := range strings.Lines(text) {
+			rr, err := dns.NewRR(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch i {
+			case Answer:
+				m.Answer = append(m.Answer, rr)
+			case Authority:
+				m.Ns = append(m.Ns, rr)
+			default:
+				m.Extra = append(m.Extra, rr)
+			}
+		}
+	}
+	m.SetEdns0(1232, true)
+	b, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const sig = " RRSIG A 13 3 300 20300101000000 20200101000000 1 example.org. AAAA\n"
+
+func TestParse(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		b := pack(t, compress,
+			"www.example.org. 300 IN CNAME Web.Example.org.\nweb.example.org. 100 IN A 192.0.2.1\nWEB.example.org. 50 IN A 192.0.2.2\nweb.example.org. 60 IN A 192.0.2.1\n",
+			"example.org. 300 IN SOA ns.example.org. x.example.org. 1 2 3 4 77\nexample.org. 300 IN NS ns.example.org.\n",
+			"ns.example.org. 300 IN A 192.0.2.53\nweb.example.org. 100 IN"+sig)
+		m, err := Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Name != MustName("www.example.org.") || m.Type != 1 || !m.EDNS || m.Size != len(b) {
+			t.Errorf("question %q %d, EDNS %v, %d octets", m.Name, m.Type, m.EDNS, m.Size)
+		}
+		a := m.Section[Answer]
+		if len(a) != 2 || a[0].Type != dns.TypeCNAME || Target(a[0].First()) != MustName("web.example.org.") {
+			t.Fatalf("answer %v", a)
+		}
+		if s := a[1]; s.N != 2 || s.TTL != 50 || s.Sigs != 1 || Address(s.First()).String() != "192.0.2.1" {
+			t.Errorf("the RRset %+v: levelled TTL, no record twice, and the signature from another section", s)
+		}
+		if s := m.Section[Authority][0]; SOAMinimum(s.First()) != 77 {
+			t.Errorf("minimum %d", SOAMinimum(s.First()))
+		}
+		if n := len(m.Section[Additional]); n != 1 {
+			t.Errorf("%d sets in the additional section, want 1: the OPT record and the signature are none", n)
+		}
+	}
+}
+
+func TestParseLimits(t *testing.T) {
+	var many, wide strings.Builder
+	for i := range MaxRecords + 1 {
+		fmt.Fprintf(&many, "www.example.org. 300 IN A 10.0.%d.%d\n", i/256, i%256)
+	}
+	if _, err := Parse(pack(t, true, many.String())); err != ErrTooMany {
+		t.Errorf("%d records of one RRset: %v", MaxRecords+1, err)
+	}
+	for i := range 12 {
+		wide.WriteString("www.example.org. 300 IN" + strings.Replace(sig, " 1 example", fmt.Sprintf(" %d example", i), 1))
+	}
+	m, err := Parse(pack(t, true, "www.example.org. 300 IN A 192.0.2.1\n"+wide.String()))
+	if err != nil || m.Section[0][0].Sigs != MaxSigs {
+		t.Errorf("12 signatures: %v", err)
+	}
+	for cut := range 12 {
+		if _, err := Parse(make([]byte, cut)); err == nil {
+			t.Errorf("%d octets are a message", cut)
+		}
+	}
+	var names strings.Builder // as many sets as there may be, in time that does not grow with their square
+	for i := range maxSets - 1 {
+		fmt.Fprintf(&names, "n%d.example.org. 300 IN A 192.0.2.1\n", i)
+	}
+	b, began := pack(t, true, names.String()), time.Now()
+	for range 20 {
+		if _, err := Parse(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began) / 20; took > 50*time.Millisecond {
+		t.Errorf("%d sets take %s", maxSets-1, took)
+	}
+}
+
+func TestNames(t *testing.T) {
+	n := MustName
+	if !Below(n("a.example.org."), n("example.org.")) || Below(n("aexample.org."), n("example.org.")) || !Below(n("org."), Root) {
+		t.Error("Below")
+	}
+	if Last(n("a.b.example.org."), 2) != n("example.org.") || Last(n("org."), 5) != n("org.") || Labels(n("a.b.")) != 2 || Labels(Root) != 0 {
+		t.Error("Last, Labels")
+	}
+	if got, ok := Replace(n("a.b.example.org."), n("example.org."), n("net.")); !ok || got != n("a.b.net.") {
+		t.Errorf("Replace: %q", got)
+	}
+	long := strings.Repeat("a234567.", 30)
+	if _, ok := Replace(n(long+"org."), n("org."), n(strings.Repeat("b", 20)+".net.")); ok {
+		t.Error("a name of more than 255 octets")
+	}
+	if Parent(Root) != Root || FirstLabel(Root) != "" || Text(n("A.ORG.")) != "a.org." {
+		t.Error("the root")
+	}
+}
+
+func TestSet(t *testing.T) {
+	a, b := New("\x00", 1, 10, "\x01\x02\x03\x04", "\x05\x06\x07\x08"), New("\x00", 1, 20, "\x05\x06\x07\x08", "\x01\x02\x03\x04")
+	if !a.Same(b) || a.Same(New("\x00", 1, 10, "\x01\x02\x03\x04", "\x05\x06\x07\x09")) {
+		t.Error("Same")
+	}
+	if a.Without(func(string) bool { return false }) != a || a.Without(func(string) bool { return true }) != nil {
+		t.Error("Without all or none")
+	}
+	if c := a.Without(func(r string) bool { return r[0] == 1 }); c.N != 1 || !c.Has("\x05\x06\x07\x08") {
+		t.Errorf("Without: %+v", c)
+	}
+	if a.WithTTL(10) != a || a.WithTTL(9).TTL != 9 || a.TTL != 10 {
+		t.Error("WithTTL")
+	}
+}
+
+// What miekg/dns can unpack is read with the same records; nothing makes the parser panic.
+func FuzzParse(f *testing.F) {
+	f.Add(pack(f, true, "www.example.org. 300 IN CNAME web.example.org.\nweb.example.org. 100 IN A 192.0.2.1\n", "example.org. 300 IN NS ns.example.org.\n", ""))
+	f.Add(pack(f, false, "www.example.org. 300 IN MX 5 a.example.org.\nwww.example.org. 300 IN SRV 1 2 3 a.example.org.\n", "", ""))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Parse(b)
+		if err != nil {
+			return
+		}
+		var o dns.Msg
+		if o.Unpack(b) != nil || len(o.Question) != 1 {
+			return
+		}
+		want := map[uint16]bool{}
+		for _, rr := range o.Answer {
+			if h := rr.Header(); h.Class == dns.ClassINET && h.Rrtype != dns.TypeOPT && h.Rrtype != dns.TypeRRSIG {
+				want[h.Rrtype] = true
+			}
+		}
+		got := map[uint16]bool{}
+		for _, s := range m.Section[Answer] {
+			if s.Type != dns.TypeRRSIG {
+				got[s.Type] = true
+			}
+			s.Each(func(r string) bool { return len(r) >= 0 })
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("types %v, miekg/dns has %v", got, want)
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	msg := pack(b, true, "www.example.org. 300 IN A 192.0.2.1\n", "", "")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse(msg); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package store
+
+// Failures is questions that could not be answered (RFC 9520): for a while nobody is asked for them.
+type Failures struct{ shelf shelf[key, Failure] }
+
+// Failure is how a question failed.
+type Failure struct {
+	Code  uint16 // extended error (RFC 8914)
+	Text  string
+	Times int
+	Until Time // nobody is asked before
+}
+
+const (
+	firstFailure = 5 * Second
+	longFailure  = 300 * Second
+)
+
+// Get is the failure of a question, if it is still kept.
+func (s *Failures) Get(name string, typ uint16, now Time) (f Failure, ok bool) {
+	f, ok = s.shelf.get(key{name, typ})
+	return f, ok && f.Until > now
+}
+
+// Note keeps that a question failed: for 5 s, twice as long each time after that, 5 m at most (RFC 9520 §3.2).
+func (s *Failures) Note(name string, typ uint16, code uint16, text string, now Time) {
+	s.shelf.update(key{name, typ}, func(old Failure, ok bool) (Failure, bool) {
+		f := Failure{Code: code, Text: text, Times: 1}
+		if ok && old.Until+longFailure > now {
+			f.Times = old.Times + 1
+		}
+		f.Until = now + min(firstFailure<<min(f.Times-1, 8), longFailure)
+		return f, true
+	})
+}
+
+// Forget forgets the failure of a question: it was answered.
+func (s *Failures) Forget(name string, typ uint16) {
+	s.shelf.remove(key{name, typ})
+}
+
+// Total is the number of failures and their octets.
+func (s *Failures) Total() (n int, octets int64) { return s.shelf.total() }

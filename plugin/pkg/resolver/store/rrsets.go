@@ -1,0 +1,125 @@
+package store
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+)
+
+// Rank is how far what was learned is to be trusted (RFC 2181 §5.4.1). Glue has none: it lies in its Delegation,
+// and is never an answer.
+type Rank uint8
+
+// Ranks, the lowest first.
+const (
+	AuthorityData Rank = iota + 1 // authority section of an authoritative answer
+	AnswerData                    // answer section of an authoritative answer
+	SecureData                    // validated
+)
+
+// Kind is what an Entry says.
+type Kind uint8
+
+// Kinds of entries.
+const (
+	Positive Kind = iota // there is an RRset
+	NoData               // the name exists, the type does not
+	NXDomain             // the name does not exist
+)
+
+// Status is what a validator found out about an Entry (RFC 4035 §4.3).
+type Status uint8
+
+// Unchecked is what nobody has looked at.
+const (
+	Unchecked Status = iota
+	Insecure
+	Secure
+	Bogus
+)
+
+// Entry is an RRset, or that there is none.
+type Entry struct {
+	Kind    Kind
+	Rank    Rank
+	Status  Status
+	Set     *rrset.Set   // Positive
+	SOA     *rrset.Set   // of a denial, nil if it had none
+	Denials []*rrset.Set // NSEC and NSEC3, of a denial or an expanded wildcard
+	Zone    string       // whose server told
+	TTL     uint32       // when it was learned
+	Expires Time
+}
+
+// Left is what is left of the TTL, in seconds.
+func (e *Entry) Left(now Time) uint32 { return min(e.Expires.Left(now), e.TTL) }
+
+func (e *Entry) size() int64 {
+	n := 150
+	for _, s := range append([]*rrset.Set{e.Set, e.SOA}, e.Denials...) {
+		if s != nil {
+			n += s.Size()
+		}
+	}
+	return int64(n)
+}
+
+// key is what an Entry is found by. NXDOMAIN is said of all types: 0.
+type key struct {
+	name string
+	typ  uint16
+}
+
+// RRsets is entries by name and type.
+type RRsets struct{ shelf shelf[key, *Entry] }
+
+// Get is the entry that tells of name and type, nil if there is none that lives: an RRset or its denial, or that the
+// name does not exist.
+func (s *RRsets) Get(name string, typ uint16, now Time) *Entry {
+	if e, ok := s.shelf.get(key{name, typ}); ok && e.Expires > now {
+		return e
+	}
+	if e, ok := s.shelf.get(key{name, 0}); ok && e.Expires > now {
+		return e
+	}
+	return nil
+}
+
+// Denied is the NXDOMAIN of a name, nil if there is none.
+func (s *RRsets) Denied(name string, now Time) *Entry {
+	if e, ok := s.shelf.get(key{name, 0}); ok && e.Expires > now {
+		return e
+	}
+	return nil
+}
+
+// Put keeps e under name and type, unless what is there lives and is worth more. It reports whether e was kept.
+func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
+	if e.Expires <= now {
+		return false
+	}
+	if e.Kind == NXDomain {
+		typ = 0
+	}
+	s.shelf.update(key{name, typ}, func(old *Entry, ok bool) (*Entry, bool) {
+		kept = !ok || old.Expires <= now || e.Rank >= old.Rank
+		return e, kept
+	})
+	if kept && typ != 0 && e.Rank >= AnswerData { // the name exists
+		if d := s.Denied(name, now); d != nil && d.Rank <= e.Rank {
+			s.shelf.remove(key{name, 0})
+		}
+	}
+	return kept
+}
+
+// Forget forgets name, or with below all names below it, too.
+func (s *RRsets) Forget(name string, below bool) int {
+	return s.shelf.removeIf(func(k key, _ *Entry) bool { return k.name == name || below && rrset.Below(k.name, name) })
+}
+
+// Total is the number of entries and their octets.
+func (s *RRsets) Total() (n int, octets int64) { return s.shelf.total() }
+
+// Each calls f with each entry; for tests and dumps.
+func (s *RRsets) Each(f func(name string, typ uint16, e *Entry)) {
+	s.shelf.removeIf(func(k key, e *Entry) bool { f(k.name, k.typ, e); return false })
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Servers is what is known of servers, by address.
+type Servers struct {
+	shelf shelf[netip.AddrPort, *Server]
+	keep  Time // how long what is known of EDNS, letters and lameness holds; 0 is 15 m
+}
+
+// SetKeep sets how long what is known of EDNS, letters and lameness holds.
+func (s *Servers) SetKeep(d time.Duration) { s.keep = Time(d) }
+
+// Keep is what SetKeep set.
+func (s *Servers) Keep() Time {
+	if s.keep == 0 {
+		return 15 * 60 * Second
+	}
+	return s.keep
+}
+
+// Server is what is known of one address. Its methods may be called by any goroutine.
+type Server struct {
+	Addr netip.AddrPort
+	// Peer is what the exchanges with the server need; it belongs to who carries them out, who may set it once.
+	Peer any
+
+	mu        sync.Mutex
+	srtt      time.Duration // 0 is unknown
+	rttvar    time.Duration
+	backoff   int  // time-outs since the last reply
+	silent    Time // when the first of these was
+	asked     Time // when it was last asked since then
+	edns      bool // it has given an OPT record
+	plain     Time // without EDNS until
+	caseBlind Time // without letters of random case until
+	lame      map[string]lameness
+}
+
+type lameness struct {
+	until Time
+	soft  bool // it answers, but not as an authority: a last resort
+}
+
+const (
+	unknownWait = 400 * time.Millisecond
+	minWait     = 50 * time.Millisecond
+	maxWait     = 3 * time.Second
+	deadAfter   = 4  // time-outs in a row
+	offAfter    = 64 // time-outs in a row
+	deadSpan    = Second * 8 / 10
+	deadProbe   = Second
+	offProbe    = 60 * Second
+	maxLame     = 64 // zones of one server
+)
+
+// Get is the server at addr; make gives a new one its Peer.
+func (s *Servers) Get(addr netip.AddrPort, make func() any) (v *Server) {
+	if v, ok := s.shelf.get(addr); ok {
+		return v
+	}
+	s.shelf.update(addr, func(old *Server, ok bool) (*Server, bool) {
+		if v = old; !ok {
+			v = &Server{Addr: addr, Peer: make()}
+		}
+		return v, true
+	})
+	return v
+}
+
+// Total is the number of servers.
+func (s *Servers) Total() int { n, _ := s.shelf.total(); return n }
+
+// Each calls f with each server; for metrics and dumps.
+func (s *Servers) Each(f func(*Server)) {
+	s.shelf.removeIf(func(_ netip.AddrPort, v *Server) bool { f(v); return false })
+}
+
+// Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, twice as
+// long for each time-out since it last replied.
+func (v *Server) Wait() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := unknownWait
+	if v.srtt > 0 {
+		d = max(v.srtt+4*v.rttvar, minWait)
+	}
+	return min(d<<min(v.backoff, 6), maxWait)
+}
+
+// RTT is the smoothed round trip time, as servers are compared: one that is unknown stands at the end of the
+// band of the fast.
+func (v *Server) RTT() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := v.srtt
+	if d == 0 {
+		d = unknownWait - 24*time.Millisecond
+	}
+	return d << min(v.backoff, 6)
+}
+
+// Replied notes a reply.
+func (v *Server) Replied(rtt time.Duration, edns bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.backoff, v.silent = 0, 0
+	v.edns = v.edns || edns
+	rtt = max(rtt, time.Microsecond)
+	if v.srtt == 0 {
+		v.srtt, v.rttvar = rtt, rtt/2
+		return
+	}
+	d := v.srtt - rtt
+	v.rttvar += (max(d, -d) - v.rttvar) / 4
+	v.srtt += (rtt - v.srtt) / 8
+}
+
+// Silent notes a time-out.
+func (v *Server) Silent(now Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.backoff == 0 {
+		v.silent = now
+	}
+	v.backoff++
+}
+
+// Dead reports whether the server is not to be asked now: it has been silent for long, and somebody probes it.
+func (v *Server) Dead(now Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.backoff < deadAfter || now-v.silent < deadSpan && now >= v.silent {
+		return false
+	}
+	probe := deadProbe
+	if v.backoff >= offAfter {
+		probe = offProbe
+	}
+	return now-v.asked < probe && now >= v.asked
+}
+
+// IsDead reports whether the server counts as dead, probed or not.
+func (v *Server) IsDead() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.backoff >= deadAfter
+}
+
+// Asked notes that the server is asked.
+func (v *Server) Asked(now Time) {
+	v.mu.Lock()
+	v.asked = now
+	v.mu.Unlock()
+}
+
+// EDNS reports whether the server is asked with an OPT record.
+func (v *Server) EDNS(now Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.edns || v.plain <= now
+}
+
+// RefusesEDNS notes that the server does not know EDNS. One that has given an OPT record once is never asked without:
+// then it reports false.
+func (v *Server) RefusesEDNS(until Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.edns {
+		return false
+	}
+	v.plain = until
+	return true
+}
+
+// MixCase reports whether the server is asked with letters of random case.
+func (v *Server) MixCase(now Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.caseBlind <= now
+}
+
+// CaseBlind notes that the server does not repeat letters as they came.
+func (v *Server) CaseBlind(until Time) {
+	v.mu.Lock()
+	v.caseBlind = until
+	v.mu.Unlock()
+}
+
+// SetLame notes that the server does not serve a zone; soft if it gives answers all the same.
+func (v *Server) SetLame(zone string, soft bool, until, now Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.lame == nil {
+		v.lame = map[string]lameness{}
+	}
+	if len(v.lame) >= maxLame {
+		for z, l := range v.lame {
+			if l.until <= now || len(v.lame) >= maxLame {
+				delete(v.lame, z)
+			}
+		}
+	}
+	v.lame[zone] = lameness{until, soft}
+}
+
+// Lame reports whether the server does not serve a zone.
+func (v *Server) Lame(zone string, now Time) (lame, soft bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l, ok := v.lame[zone]
+	return ok && l.until > now, ok && l.until > now && l.soft
+}
+
+// State is a word for metrics and dumps: unknown, alive, dead, plain.
+func (v *Server) State(now Time) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.backoff >= deadAfter:
+		return "dead"
+	case !v.edns && v.plain > now:
+		return "plain"
+	case v.srtt == 0:
+		return "unknown"
+	}
+	return "alive"
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+)
+
+const now Time = 1e18
+
+func entry(rank Rank, ttl uint32, rdata string) *Entry {
+	return &Entry{Rank: rank, Set: rrset.New("\x01a\x00", 1, ttl, rdata), TTL: ttl, Expires: now.After(ttl)}
+}
+
+// A lower rank never replaces a higher one that lives (RFC 2181 §5.4.1).
+func TestRanks(t *testing.T) {
+	s := New(8<<20, 1000)
+	r := &s.RRsets
+	for _, step := range []struct {
+		rank Rank
+		data string
+		at   Time
+		want string
+	}{
+		{AuthorityData, "aaaa", now, "aaaa"}, {AnswerData, "bbbb", now, "bbbb"}, {AuthorityData, "cccc", now, "bbbb"},
+		{AnswerData, "dddd", now, "dddd"}, {SecureData, "eeee", now, "eeee"}, {AnswerData, "ffff", now, "eeee"},
+		{AuthorityData, "gggg", now.After(61), ""},
+	} {
+		e := entry(step.rank, 60, step.data)
+		r.Put("\x01a\x00", 1, e, step.at)
+		got := ""
+		if g := r.Get("\x01a\x00", 1, step.at); g != nil {
+			got = g.Set.First()
+		}
+		if got != step.want {
+			t.Errorf("rank %d, %q: kept %q, want %q", step.rank, step.data, got, step.want)
+		}
+	}
+}
+
+// NXDOMAIN is said of all types, until one is there.
+func TestDenied(t *testing.T) {
+	s := New(8<<20, 1000)
+	s.RRsets.Put("\x01a\x00", 28, &Entry{Kind: NXDomain, Rank: AnswerData, TTL: 60, Expires: now.After(60)}, now)
+	if e := s.RRsets.Get("\x01a\x00", 1, now); e == nil || e.Kind != NXDomain {
+		t.Fatalf("%v", e)
+	}
+	s.RRsets.Put("\x01a\x00", 1, entry(AnswerData, 60, "aaaa"), now)
+	if s.RRsets.Denied("\x01a\x00", now) != nil {
+		t.Error("a name with an address does not exist")
+	}
+	if n := s.RRsets.Forget("\x00", true); n != 1 {
+		t.Errorf("%d entries below the root", n)
+	}
+}
+
+// A delegation that is told again lives no longer.
+func TestDelegations(t *testing.T) {
+	s := New(8<<20, 1000)
+	d := &s.Delegations
+	d.Put(&Delegation{Zone: "\x01a\x00", Expires: now.After(100)}, now)
+	d.Put(&Delegation{Zone: "\x01a\x00", Expires: now.After(1000), Hosts: []Host{{Name: "x"}}}, now)
+	if g := d.Closest("\x01b\x01a\x00", now); g == nil || g.Expires != now.After(100) || len(g.Hosts) != 1 {
+		t.Errorf("%+v", g)
+	}
+	if g := d.Closest("\x01b\x01a\x00", now.After(101)); g != nil {
+		t.Errorf("it outlives its end: %+v", g)
+	}
+}
+
+// The stores stay within their octets, whatever comes, and by the octets of the process, too.
+func TestBounds(t *testing.T) {
+	const limit = 8 << 20
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := New(limit, 1000)
+	for i := range 200000 {
+		name := fmt.Sprintf("\x07n%06d\x00", i)
+		s.RRsets.Put(name, 1, &Entry{Rank: AnswerData, Set: rrset.New(name, 1, 60, "aaaa"), TTL: 60, Expires: now.After(60)}, now)
+		s.Delegations.Put(&Delegation{Zone: name, Expires: now.After(60), Hosts: []Host{{Name: "x"}}}, now)
+		s.Failures.Note(name, 1, 22, "text", now)
+		s.Servers.Get(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 53), func() any { return nil })
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	_, a := s.RRsets.Total()
+	_, b := s.Delegations.Total()
+	_, c := s.Failures.Total()
+	if a+b+c > limit || a < limit/2 {
+		t.Errorf("%d + %d + %d octets of %d", a, b, c, limit)
+	}
+	if n := s.Servers.Total(); n > 1000 || n < 500 {
+		t.Errorf("%d servers of 1000", n)
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2*limit {
+		t.Errorf("the heap has grown by %d octets", grown)
+	}
+	runtime.KeepAlive(s)
+}
+
+func TestFailures(t *testing.T) {
+	s := New(8<<20, 1000)
+	at, want := now, 5*Second
+	for range 10 {
+		s.Failures.Note("a", 1, 22, "x", at)
+		if _, ok := s.Failures.Get("a", 1, at+want-1); !ok {
+			t.Fatalf("not kept for %v", time.Duration(want))
+		}
+		if _, ok := s.Failures.Get("a", 1, at+want); ok {
+			t.Fatalf("kept for more than %v", time.Duration(want))
+		}
+		at += want
+		want = min(2*want, 300*Second)
+	}
+}
+
+func TestServer(t *testing.T) {
+	s := New(8<<20, 1000)
+	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return 7 })
+	if v.Peer != 7 || v.Wait() != 400*time.Millisecond {
+		t.Errorf("%v %v", v.Peer, v.Wait())
+	}
+	at := now
+	for i := range 4 {
+		if v.IsDead() {
+			t.Fatalf("dead after %d time-outs", i)
+		}
+		v.Asked(at)
+		v.Silent(at)
+		at += 400 * Second / 1000
+	}
+	if !v.IsDead() || !v.Dead(at) || v.Dead(at+Second) {
+		t.Error("four time-outs: dead, and probed each second")
+	}
+	v.Replied(20*time.Millisecond, true)
+	if v.IsDead() || v.Wait() != 60*time.Millisecond || !v.EDNS(at) || v.RefusesEDNS(at+Second) {
+		t.Errorf("after a reply: wait %v", v.Wait())
+	}
+	v.SetLame("z", true, at+Second, at)
+	if lame, soft := v.Lame("z", at); !lame || !soft {
+		t.Error("lame")
+	}
+	if lame, _ := v.Lame("z", at+Second); lame {
+		t.Error("lame for too long")
+	}
+	for i := range 1000 {
+		v.SetLame(fmt.Sprint(i), false, at+Second, at)
+	}
+	if len(v.lame) > maxLame+1 {
+		t.Errorf("lame for %d zones", len(v.lame))
+	}
+}
+
+func TestConcurrently(t *testing.T) {
+	s := New(4<<20, 1000)
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 5000 {
+				name := fmt.Sprintf("n%d", (i*7+g)%3000)
+				s.RRsets.Put(name, 1, entry(AnswerData, 60, "aaaa"), now)
+				s.RRsets.Get(name, 1, now)
+				if i%500 == 0 {
+					s.RRsets.Forget(name, false)
+					s.RRsets.Total()
+				}
+			}
+		})
+	}
+	all.Wait()
+}

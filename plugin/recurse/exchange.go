@@ -1,0 +1,222 @@
+package recurse
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// peer is what a store.Server has for its exchanges.
+type peer struct {
+	to    *proxy.Peer
+	proxy *proxy.Proxy
+	under atomicCount // exchanges under way
+}
+
+// flightKey is what exchanges are shared by: the zone whose servers are asked, and what they are asked.
+type flightKey struct {
+	zone     string
+	question iterate.Question
+	tcp      bool
+}
+
+// flight is one exchange, for all jobs that want it.
+type flight struct {
+	*resolver
+	key    flightKey
+	server *store.Server
+	proxy  *proxy.Proxy
+	x      proxy.Exchange
+	query  []byte
+	room   [96]byte // of query
+	edns   bool
+	tcp    bool
+	pause  time.Duration
+	waits  time.Time // when it could not begin, until when it is tried again
+
+	joined []party // guarded by the flights' lock
+}
+
+// party is a job that waits for a flight, under the number that its Run gave the question.
+type party struct {
+	job *job
+	ask int
+}
+
+// flights are those under way, with how many each zone has.
+type flights struct {
+	seed   maphash.Seed
+	shards [16]flightShard
+}
+
+type flightShard struct {
+	mu    sync.Mutex
+	all   map[flightKey]*flight
+	zones map[string]int
+}
+
+func (f *flights) init() {
+	f.seed = maphash.MakeSeed()
+	for i := range f.shards {
+		f.shards[i].all, f.shards[i].zones = map[flightKey]*flight{}, map[string]int{}
+	}
+}
+
+// of is the shard of a zone's flights.
+func (f *flights) of(zone string) *flightShard {
+	return &f.shards[maphash.String(f.seed, zone)%uint64(len(f.shards))]
+}
+
+// send asks what a Run wants asked: by an exchange of its own, or together with others who want the same.
+func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
+	k := flightKey{a.Zone, a.Question, a.TCP}
+	s := r.flights.of(a.Zone)
+	s.mu.Lock()
+	if f := s.all[k]; f != nil {
+		f.joined = append(f.joined, party{j, a.Ask})
+		s.mu.Unlock()
+		return
+	}
+	limit := r.fetchesPerZone
+	if rrset.Labels(a.Zone) <= 1 {
+		limit *= 10
+	}
+	p := a.Server.Peer.(*peer)
+	if limit > 0 && s.zones[a.Zone] >= limit || r.fetchesPerServer > 0 && p.under.n() >= r.fetchesPerServer {
+		s.mu.Unlock()
+		r.counts.limit("fetches")
+		go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
+		return
+	}
+	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP, joined: []party{{j, a.Ask}}}
+	s.all[k] = f
+	s.zones[a.Zone]++
+	s.mu.Unlock()
+	p.under.add(1)
+	f.query = r.query(f.room[:0], a.Question, a.EDNS)
+	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
+	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
+	f.x.From = r.source(a.Server.Addr.Addr())
+	f.x.Query = f.query
+	if f.proxy = p.proxy; !a.TCP {
+		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
+	}
+	f.proxy.BeginIn(&f.x, loop)
+}
+
+// query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients.
+func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
+	b = append(b, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+	b = append(b, q.Name...)
+	b = binary.BigEndian.AppendUint16(b, q.Type)
+	b = binary.BigEndian.AppendUint16(b, wire.ClassIN)
+	if !edns {
+		return b
+	}
+	b[11] = 1
+	b = append(b, 0, 0, wire.TypeOPT, byte(r.udpSize>>8), byte(r.udpSize), 0, 0, wire.OPTFlagDO>>8, 0, 0, 0)
+	return b
+}
+
+// Pauses of a query that could not begin as there are too many sockets: the first one, and the longest, as each is twice
+// the one before. Thousands may wait so.
+const (
+	firstPause = 20 * time.Millisecond
+	longPause  = 640 * time.Millisecond
+)
+
+// EndExchange implements proxy.Ender: it tells all jobs that joined.
+func (f *flight) EndExchange(x *proxy.Exchange) {
+	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
+		return
+	}
+	ev := f.event(x)
+	loop := x.Loop
+	s := f.flights.of(f.key.zone)
+	s.mu.Lock()
+	delete(s.all, f.key)
+	if s.zones[f.key.zone]--; s.zones[f.key.zone] == 0 {
+		delete(s.zones, f.key.zone)
+	}
+	joined := f.joined
+	s.mu.Unlock()
+	f.server.Peer.(*peer).under.add(-1)
+	f.counts.ended(f, x, ev)
+	for i, p := range joined {
+		ev.Ask, ev.Joined = p.ask, i > 0
+		p.job.event(ev, loop)
+	}
+}
+
+// again begins the exchange once more in a moment, unless that has gone on for too long.
+func (f *flight) again() bool {
+	now := time.Now()
+	if f.waits.IsZero() {
+		f.waits, f.pause = now.Add(f.timeout), firstPause
+	}
+	if now.After(f.waits) {
+		return false
+	}
+	pause := f.pause/2 + rand.N(f.pause)
+	f.pause = min(2*f.pause, longPause)
+	time.AfterFunc(pause, func() { f.proxy.Begin(&f.x) })
+	return true
+}
+
+// event is what a Run is told of the end of x.
+func (f *flight) event(x *proxy.Exchange) iterate.Event {
+	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp, Doubted: x.Doubted}
+	switch {
+	case x.Err == nil:
+		m, err := rrset.Parse(x.Reply)
+		if err == nil {
+			ev.Kind, ev.Reply = iterate.Replied, m
+			return ev
+		}
+		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeInvalid, err.Error()
+	case errors.Is(x.Err, os.ErrDeadlineExceeded):
+		ev.Kind = iterate.TimedOut
+	default:
+		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeNetwork, f.server.Addr.Addr().String()+": "+why(x.Err)
+		ev.Forged = errors.Is(x.Err, proxy.ErrForged)
+	}
+	return ev
+}
+
+const (
+	codeNetwork = 23
+	codeInvalid = 24
+)
+
+// why is what clients are told of an error.
+func why(err error) string {
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, proxy.ErrMismatch):
+		return "the reply does not match the query"
+	case errors.Is(err, proxy.ErrForged):
+		return "forged replies"
+	}
+	return "network error"
+}
+
+// peerOf makes what a new server has for its exchanges.
+func (r *resolver) peerOf(addr netip.AddrPort) any {
+	p := r.proxies[maphash.Comparable(r.flights.seed, addr)%uint64(len(r.proxies))]
+	return &peer{to: p.NewPeer(addr), proxy: p}
+}

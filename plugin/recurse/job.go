@@ -1,0 +1,188 @@
+package recurse
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// jobKey is the question of a job.
+type jobKey struct {
+	name string
+	typ  uint16
+}
+
+// job resolves one question, for any number of clients. Its Ending ends once, with a result that does not change.
+//
+// The Run is stepped by whoever ends an exchange, under the job's lock; exchanges begin without it. When the
+// client's time is over the clients get what there is, and the Run goes on for as long again, to fill the stores.
+type job struct {
+	*resolver
+	key     jobKey
+	client  bool // it is not the resolver's own
+	began   time.Time
+	result  *iterate.Result // set before the Ending ends
+	timer   *time.Timer
+	refresh bool
+
+	mu   sync.Mutex
+	run  *iterate.Run // nil when it is over
+	told bool         // the Ending has ended
+
+	eventloop.Ending
+}
+
+// jobs are those under way, by question.
+type jobs struct {
+	mu        sync.Mutex
+	all       map[jobKey]*job
+	refreshes map[jobKey]bool // what is fetched again behind clients
+}
+
+// begin is the job for q's question; own says that it is new, and to be started. It is nil if there are too many.
+func (r *resolver) begin(q *wire.Query) (j *job, own bool) {
+	k := keyOf(q)
+	r.jobs.mu.Lock()
+	defer r.jobs.mu.Unlock()
+	if j := r.jobs.all[k]; j != nil {
+		return j, false
+	}
+	if len(r.jobs.all) >= r.maxRecursions {
+		return nil, false
+	}
+	j = r.newJob(k, false)
+	j.client = true
+	r.jobs.all[k] = j
+	return j, true
+}
+
+func (r *resolver) newJob(k jobKey, refresh bool) *job {
+	return &job{
+		resolver: r, key: k, began: time.Now(), refresh: refresh,
+		run: iterate.New(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, refresh),
+	}
+}
+
+// start takes the first step. loop is the one that the caller is in, nil if in none.
+func (j *job) start(loop *eventloop.Loop) {
+	j.event(iterate.Event{Kind: iterate.Begun}, loop)
+	j.mu.Lock()
+	if j.run != nil {
+		j.timer = time.AfterFunc(j.timeout, j.late)
+	}
+	j.mu.Unlock()
+}
+
+// event takes a step, and does what the Run wants done.
+func (j *job) event(ev iterate.Event, loop *eventloop.Loop) {
+	var room [4]iterate.Action
+	j.mu.Lock()
+	if j.run == nil {
+		j.mu.Unlock()
+		return
+	}
+	actions := append(room[:0], j.run.Step(ev, j.now())...)
+	over := false
+	for _, a := range actions {
+		if a.Kind == iterate.Finish {
+			over = true
+			j.end(j.run.Result())
+		}
+	}
+	tell := over && !j.told
+	j.told = j.told || over
+	j.mu.Unlock()
+	for _, a := range actions {
+		if a.Kind == iterate.Send && !over {
+			j.resolver.send(j, a, loop)
+		}
+	}
+	if tell {
+		j.EndIn(loop)
+	}
+}
+
+// end notes the result, and forgets the job. mu is held.
+func (j *job) end(res *iterate.Result) {
+	if !j.told {
+		j.result = res
+	}
+	j.run = nil
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+	j.resolver.forget(j)
+	j.counts.resolved(j, res)
+}
+
+// again fetches what a client got again, behind it: the end of its TTL is near. There are only so many at a time.
+func (r *resolver) again(k jobKey) {
+	r.jobs.mu.Lock()
+	if r.jobs.refreshes[k] || len(r.jobs.refreshes) >= max(r.maxRecursions/refreshShare, 1) {
+		r.jobs.mu.Unlock()
+		return
+	}
+	r.jobs.refreshes[k] = true
+	r.jobs.mu.Unlock()
+	go r.own(k)
+}
+
+// refreshShare is which part of the recursions those behind clients may be.
+const refreshShare = 4
+
+func (r *resolver) forget(j *job) {
+	r.jobs.mu.Lock()
+	if r.jobs.all[j.key] == j {
+		delete(r.jobs.all, j.key)
+	}
+	if j.refresh {
+		delete(r.jobs.refreshes, j.key)
+	}
+	r.jobs.mu.Unlock()
+}
+
+// late tells the clients that their time is over. The second time it ends the Run.
+func (j *job) late() {
+	j.mu.Lock()
+	switch {
+	case j.run == nil:
+		j.mu.Unlock()
+	case j.told:
+		j.run.Abandon()
+		j.run = nil
+		j.mu.Unlock()
+		j.resolver.forget(j)
+	default:
+		j.result, j.told = j.run.Late(j.now()), true
+		j.timer.Reset(j.timeout)
+		j.mu.Unlock()
+		j.resolver.forget(j)
+		j.counts.limit("timeout")
+		j.End()
+	}
+}
+
+// wait waits for the result, unless ctx ends.
+func (j *job) wait(ctx context.Context) error {
+	if j.Over() {
+		return nil
+	}
+	w := waiter(make(chan struct{}, 1))
+	j.Then(w)
+	select {
+	case <-w:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waiter is a goroutine that waits for a job.
+type waiter chan struct{}
+
+// Resume implements eventloop.Resumer.
+func (w waiter) Resume() { w <- struct{}{} }

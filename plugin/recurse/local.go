@@ -1,0 +1,68 @@
+package recurse
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// local answers what needs no server: other classes, transfers, names that never leave, and queries that do not
+// desire recursion. It reports false if q is none of these.
+func (r *resolver) local(w *wire.Reply, q *wire.Query) bool {
+	switch {
+	case q.Class() != wire.ClassIN:
+		refuse(w, dns.ExtendedErrorCodeNotSupported, "class not served")
+	case q.Type() == wire.TypeAXFR || q.Type() == wire.TypeIXFR || q.Type() == 249 || q.Type() == 250:
+		refuse(w, dns.ExtendedErrorCodeNotSupported, "type not served")
+	case r.specials.answer(w, q):
+	case !q.RD():
+		r.kept(w, q)
+	default:
+		return false
+	}
+	return true
+}
+
+func refuse(w *wire.Reply, code uint16, text string) {
+	w.Fail(wire.Refused, &explained{code, text})
+}
+
+// kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.
+func (r *resolver) kept(w *wire.Reply, q *wire.Query) {
+	now := r.now()
+	res, ok := iterate.Kept(&r.conf, iterate.Question{Name: string(q.Lower()), Type: q.Type()}, now)
+	switch {
+	case ok:
+		r.answer(w, q, res)
+	case r.snoop:
+		r.refer(w, q, now)
+	default:
+		refuse(w, dns.ExtendedErrorCodeNotAuthoritative, "recursion not desired, and nothing is kept")
+	}
+}
+
+// refer answers with the closest delegation that is kept, or the hints.
+func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
+	d := r.conf.Stores.Delegations.Closest(string(q.Lower()), now)
+	if d == nil {
+		d = r.conf.Hints
+	}
+	w.Begin(q)
+	w.SetFlag(wire.FlagRA, true)
+	w.SetWriter(pluginName)
+	ttl := d.Expires.Left(now)
+	for _, h := range d.Hosts {
+		w.Target(wire.Authority, []byte(d.Zone), wire.TypeNS, ttl, []byte(h.Name))
+	}
+	if d.DS != nil {
+		a := appender{w: w, do: q.DO(), lower: q.Lower(), asked: q.Name()}
+		a.set(wire.Authority, d.DS.WithTTL(min(d.DS.TTL, ttl)), true)
+	}
+	for _, h := range d.Hosts {
+		for _, a := range h.Addrs {
+			w.Addr(wire.Additional, []byte(h.Name), ttl, a)
+		}
+	}
+}

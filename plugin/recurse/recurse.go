@@ -1,0 +1,172 @@
+// Package recurse resolves names from the root: it asks the servers of zones themselves, one after the other, and
+// keeps what it learns.
+//
+//	query ──ServeWire──▶ local.go, special.go  what needs no server
+//	                         │
+//	                         ▼
+//	                      job.go ──▶ iterate.Run: what to do next, pure ──▶ exchange.go ──▶ proxy.Proxy ──▶ servers
+//	                         ▲                                                  │
+//	                         └──────────── reply, time-out ─────────────────────┘
+//	                      answer.go ──▶ client
+//
+// One job serves all who ask the same; queries of the wire lane are parked on it. Jobs share exchanges: what two of
+// them would ask of one zone's servers at one time is asked once. Both lanes ask the same jobs, so a rule is
+// written once. What is kept lies in package store. Start at Recurse.ServeWire.
+package recurse
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "recurse"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// Recurse is the handler of one server block.
+type Recurse struct {
+	Next  plugin.Handler
+	zones []string // wire form, lower case
+	*resolver
+}
+
+// Name is the plugin's name.
+func (r *Recurse) Name() string { return pluginName }
+
+// Ready reports whether the root was primed, or ten seconds have passed in which it could have been.
+func (r *Recurse) Ready() bool { return r.ready() }
+
+// WireSelf implements plugin.WireHandler.
+func (r *Recurse) WireSelf() plugin.Handler { return r }
+
+// ServeWire resolves names in the zones, and passes other queries on. A query that needs servers is parked on a job.
+func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if !r.covers(q.Lower()) {
+		return plugin.NextWire(pluginName, r.Next, ctx, w, q)
+	}
+	if r.local(w, q) {
+		return wire.Done
+	}
+	j, _ := q.Awaited().(*job)
+	if j == nil || j.resolver != r.resolver || j.key != keyOf(q) {
+		var own bool
+		if j, own = r.begin(q); j == nil {
+			r.crowded(w, q)
+			return wire.Done
+		} else if own {
+			j.start(q.Loop())
+		}
+	}
+	if !j.Over() {
+		q.Await(j)
+		return wire.Park
+	}
+	r.answer(w, q, j.result)
+	r.renew(j)
+	return wire.Done
+}
+
+// ServeDNS is ServeWire for messages; it waits.
+func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	a, err := plugin.NewWireAdapter(w, m)
+	if err != nil {
+		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+	}
+	defer a.Free()
+	q := &a.Query
+	if !r.covers(q.Lower()) {
+		return plugin.NextOrFailure(pluginName, r.Next, ctx, w, m)
+	}
+	if r.local(&a.Reply, q) {
+		return a.Write()
+	}
+	j, own := r.begin(q)
+	if j == nil {
+		r.crowded(&a.Reply, q)
+		return a.Write()
+	}
+	if own {
+		j.start(nil)
+	}
+	if err := j.wait(ctx); err != nil {
+		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+	}
+	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(j.result.Zone) })
+	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
+	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
+	r.answer(&a.Reply, q, j.result)
+	r.renew(j)
+	return a.Write()
+}
+
+// zoneText is the zone whose servers were asked last, empty for none.
+func zoneText(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return rrset.Text(zone)
+}
+
+// serverText is the address of the server that was asked last, empty for none.
+func serverText(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// renew has what a job found in the stores fetched again if its end is near.
+func (r *resolver) renew(j *job) {
+	if r.prefetch && j.result.Due {
+		r.again(j.key)
+	}
+}
+
+// covers reports whether a lower-case name is in the zones.
+func (r *Recurse) covers(name []byte) bool {
+	for _, z := range r.zones {
+		if wire.Below(name, []byte(z)) {
+			return true
+		}
+	}
+	return false
+}
+
+// crowded is the reply when there are as many jobs as there may be: none over UDP.
+func (r *Recurse) crowded(w *wire.Reply, q *wire.Query) {
+	r.counts.limit("max_recursions")
+	if q.Stream() {
+		w.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many recursions"})
+		return
+	}
+	w.Drop()
+}
+
+// explained is an error that tells the client why (RFC 8914).
+type explained struct {
+	code uint16
+	text string
+}
+
+// Error is the text for the log.
+func (e *explained) Error() string { return e.text }
+
+// ExtendedError is the info code and the extra text of the client's EDE option.
+func (e *explained) ExtendedError() (code uint16, text string) { return e.code, clip(e.text) }
+
+// maxText is the longest extra text, in octets.
+const maxText = 80
+
+func clip(s string) string { return s[:min(len(s), maxText)] }
+
+// keyOf is what the jobs of q's question are found by.
+func keyOf(q *wire.Query) jobKey { return jobKey{string(q.Lower()), q.Type()} }

@@ -1,0 +1,167 @@
+package recurse
+
+import (
+	"net/netip"
+	"runtime"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/coredns/caddy"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+func setup(c *caddy.Controller) error {
+	s := defaults()
+	if err := directive.Parse(c, &s); err != nil {
+		return err
+	}
+	cfg, label, text := dnsserver.GetConfig(c), "", dnsserver.Stanza(c, pluginName)+"\n"+dnsserver.GetConfig(c).Root
+	r := &Recurse{zones: s.zones}
+	metrics.FromZero(c, func(server string) {
+		if label == "" {
+			label = server
+		}
+	})
+	c.OnStartup(func() error {
+		warn(cfg, &s)
+		agree(cfg, &s)
+		r.resolver = take(text, func() *resolver { return s.resolver(label) })
+		return nil
+	})
+	c.OnShutdown(func() error { give(text); return nil })
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		r.Next = next
+		return r
+	})
+	return nil
+}
+
+// warn tells of what stands beside recurse in the block and is not as one may think.
+func warn(cfg *dnsserver.Config, s *settings) {
+	if cfg.Handler("cache") == nil {
+		logger.Warning("There is no cache in the server block: names that are kept cost more")
+	}
+	if s.aggressive != "off" && s.aggressiveSaid {
+		logger.Infof("aggressive %s is off: there is no validator in the server block", s.aggressive)
+	}
+}
+
+// forwarder is what stands before recurse in the block, and takes names of its own.
+type forwarder interface {
+	Takes(name []byte) bool
+	LeaveOut(name []byte) bool
+	ScrubAnswers()
+}
+
+// agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
+func agree(cfg *dnsserver.Config, s *settings) {
+	for _, h := range cfg.Chain() {
+		f, ok := h.(forwarder)
+		if !ok {
+			continue
+		}
+		f.ScrubAnswers()
+		for zone := range s.stubs {
+			f.LeaveOut([]byte(zone))
+		}
+		if f.Takes([]byte(rrset.Root)) {
+			logger.Warning(`forward "." takes all names before recurse`)
+		}
+	}
+}
+
+// resolver is what the settings ask for; it has no sockets yet.
+func (s *settings) resolver(label string) *resolver {
+	r := &resolver{
+		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
+		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
+	}
+	if r.maxRecursions == 0 {
+		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
+	}
+	stores := store.New(live(s.memory), s.servers)
+	stores.Servers.SetKeep(s.keep)
+	if s.hints == nil {
+		s.hints = builtinHints()
+	}
+	r.conf = iterate.Config{
+		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
+		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
+		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
+		Peer:   r.peerOf,
+	}
+	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
+	if len(s.private) > 0 {
+		r.conf.Private = func(name string, a netip.Addr) bool { return within(s.private, a) && !below(name, s.notPrivate) }
+	}
+	if s.special {
+		except := append([]string(nil), s.notSpecial...)
+		for zone := range s.stubs {
+			except = append(except, zone)
+		}
+		r.specials = newSpecials(except)
+	}
+	r.flights.init()
+	r.jobs.all, r.jobs.refreshes = map[jobKey]*job{}, map[jobKey]bool{}
+	r.open(s)
+	return r
+}
+
+// live is how many octets the stores may have, so that the process grows by memory at most: Go's collector lets garbage grow
+// beside them before it begins, by as much as GOGC says, and its own data take a tenth more.
+func live(memory int64) int64 {
+	percent := dnsserver.GCPercent()
+	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
+		percent = 100
+	}
+	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
+}
+
+// below reports whether name is in one of the zones.
+func below(name string, zones []string) bool {
+	for _, z := range zones {
+		if rrset.Below(name, z) {
+			return true
+		}
+	}
+	return false
+}
+
+// open makes what sends and receives, and finds out which families there are.
+func (r *resolver) open(s *settings) {
+	for range min(proxyShards, 4*runtime.GOMAXPROCS(0)) {
+		p := proxy.NewOpen(pluginName)
+		p.OnIgnored(r.counts.ignored)
+		r.proxies = append(r.proxies, p)
+	}
+	r.conf.IPv4, r.conf.IPv6 = s.family != "ipv6", s.family != "ipv4"
+	switch s.family {
+	case "prefer_ipv4":
+		r.conf.Prefer = 4
+	case "prefer_ipv6":
+		r.conf.Prefer = 6
+	}
+	if !r.conf.IPv4 || !r.conf.IPv6 {
+		return
+	}
+	four, six := false, false
+	for _, h := range builtinHints().Hosts {
+		four, six = four || usable(h.Addrs[0]), six || usable(h.Addrs[1])
+	}
+	if four && !six {
+		r.conf.IPv6 = false
+		logger.Info("There is no way to servers over IPv6: they are asked over IPv4 only")
+	}
+	if six && !four {
+		r.conf.IPv4 = false
+		logger.Info("There is no way to servers over IPv4: they are asked over IPv6 only")
+	}
+}
