@@ -37,6 +37,7 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	capture.mu.Lock()
 	d := capture.last
 	capture.mu.Unlock()
+	// Making servers may add to what starts, such as the listeners of plugins: only what setups asked for is begun.
 	starts := d.instance.OnStartup
 	ends := d.instance.OnShutdown
 	if _, err := d.MakeServers(); err != nil {

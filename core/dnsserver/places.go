@@ -14,6 +14,7 @@ func (d *dnsContext) keyWords(blocks []caddyfile.ServerBlock) [][]corefile.Word 
 		return words
 	}
 	input := d.instance.Caddyfile()
+	// Read anew: caddy's tokens know the line of a key, and neither its column nor the import that it came by.
 	outline := corefile.Read(input.Path(), input.Body())
 	if len(outline.Blocks) != len(blocks) {
 		return words

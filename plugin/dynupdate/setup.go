@@ -47,7 +47,7 @@ const (
 	defaultRecords = 10_000
 	defaultBytes   = 8 << 20
 	defaultUpdate  = 1024
-	defaultJournal = 1024 // versions
+	defaultJournal = 16 // versions
 	defaultDelay   = 100 * time.Millisecond
 
 	mostRecords = 50_000_000
