@@ -16,15 +16,23 @@ import (
 // listenTCP opens the TCP socket of s.
 func (s *Server) listenTCP() (net.Listener, error) {
 	addr := s.hostPort()
-	s.warnShared("tcp", addr)
+	if s.generation.fresh("tcp"+addr) && taken(addr) {
+		warnShared("tcp", addr)
+	}
 	return reuseport.Listen("tcp", addr)
 }
 
 // listenUDP opens the UDP socket of s.
 func (s *Server) listenUDP() (net.PacketConn, error) {
 	addr := s.hostPort()
-	s.warnShared("udp", addr)
-	return reuseport.ListenPacket("udp", addr)
+	if !s.generation.fresh("udp" + addr) {
+		return reuseport.ListenPacket("udp", addr)
+	}
+	p, others, err := reuseport.ListenPacketAlone("udp", addr)
+	if others {
+		warnShared("udp", addr)
+	}
+	return p, err
 }
 
 // hostPort is the address without its scheme.
@@ -33,15 +41,10 @@ func (s *Server) hostPort() string {
 	return addr
 }
 
-// warnShared warns if somebody listens at addr already. Sockets that share an address share what comes, so that two
+// warnShared warns that somebody listens at addr already. Sockets that share an address share what comes, so that two
 // servers which know nothing of each other would each get a part of the queries, and nobody would be told.
-func (s *Server) warnShared(network, addr string) {
-	if !s.generation.fresh(network + addr) {
-		return
-	}
-	if taken(network, addr) {
-		log.Warningf("Another process listens on %s %s, too: each gets a part of the queries", addr, network)
-	}
+func warnShared(network, addr string) {
+	log.Warningf("Another process listens on %s %s, too: each gets a part of the queries", addr, network)
 }
 
 // fresh reports whether address is opened for the first time by a process that has just begun. g may be nil.
@@ -61,19 +64,11 @@ func (g *generation) fresh(address string) bool {
 	return true
 }
 
-// taken reports whether a socket cannot have addr for itself.
-func taken(network, addr string) bool {
-	var err error
-	if network == "tcp" {
-		var l net.Listener
-		if l, err = new(net.ListenConfig).Listen(context.Background(), network, addr); err == nil {
-			l.Close()
-		}
-	} else {
-		var p net.PacketConn
-		if p, err = new(net.ListenConfig).ListenPacket(context.Background(), network, addr); err == nil {
-			p.Close()
-		}
+// taken reports whether a socket for connections cannot have addr for itself.
+func taken(addr string) bool {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	if err == nil {
+		l.Close()
 	}
 	return errors.Is(err, syscall.EADDRINUSE)
 }

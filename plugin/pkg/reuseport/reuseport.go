@@ -7,6 +7,7 @@ package reuseport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"syscall"
 
@@ -31,7 +32,28 @@ func ListenPacket(network, addr string) (net.PacketConn, error) {
 	return config.ListenPacket(context.Background(), network, addr)
 }
 
-// control sets the option on a socket that is not bound yet.
+// ListenPacketAlone is ListenPacket; others tells whether somebody listens at addr already, with that option. A socket
+// that is there has been bound by nobody before: where one was bound to find that out, what came meanwhile would be
+// lost with it. Sockets that are opened later may share the address.
+func ListenPacketAlone(network, addr string) (p net.PacketConn, others bool, err error) {
+	p, err = new(net.ListenConfig).ListenPacket(context.Background(), network, addr)
+	if err != nil {
+		others = errors.Is(err, syscall.EADDRINUSE)
+		p, err = ListenPacket(network, addr)
+		return p, others && err == nil, err
+	}
+	raw, err := p.(syscall.Conn).SyscallConn()
+	if err == nil {
+		err = control(network, addr, raw)
+	}
+	if err != nil {
+		p.Close()
+		return nil, false, err
+	}
+	return p, false, nil
+}
+
+// control sets the option on a socket; it may be bound already.
 func control(network, addr string, c syscall.RawConn) error {
 	if err := share(network, addr, c); err != nil {
 		log.Warningf("Failed to set SO_REUSEPORT on the %s socket for %s: %s", network, addr, err)

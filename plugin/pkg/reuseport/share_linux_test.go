@@ -1,8 +1,10 @@
 package reuseport
 
 import (
+	"net"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,5 +50,52 @@ func TestOptions(t *testing.T) {
 		if got := option(t, c, unix.SO_REUSEADDR); got != tc.addr {
 			t.Errorf("%s: SO_REUSEADDR is %d, want %d", tc.name, got, tc.addr)
 		}
+	}
+}
+
+// A socket that was alone shares the address with those that come later: each gets its part, and who is not alone hears
+// of it. Somebody else's socket without the option is an error.
+func TestListenPacketAlone(t *testing.T) {
+	first, others, err := ListenPacketAlone("udp", "127.0.0.1:0")
+	if err != nil || others {
+		t.Fatalf("others %v, %v", others, err)
+	}
+	defer first.Close()
+	addr := first.LocalAddr().String()
+	second, others, err := ListenPacketAlone("udp", addr)
+	if err != nil || !others {
+		t.Fatalf("others %v, %v", others, err)
+	}
+	defer second.Close()
+	const many = 64
+	for range many {
+		c, err := net.Dial("udp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write([]byte("x"))
+		c.Close()
+	}
+	var got [2]int
+	for i, p := range []net.PacketConn{first, second} {
+		for {
+			p.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+			if _, _, err := p.ReadFrom(make([]byte, 8)); err != nil {
+				break
+			}
+			got[i]++
+		}
+	}
+	if got[0]+got[1] != many || got[0] < many/8 || got[1] < many/8 {
+		t.Errorf("%v of %d datagrams", got, many)
+	}
+
+	alone, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	if p, others, err := ListenPacketAlone("udp", alone.LocalAddr().String()); err == nil || others {
+		t.Errorf("shares with %v, others %v", p, others)
 	}
 }
