@@ -31,6 +31,7 @@ func commands() []command {
 		{"fmt", "[-w | -d] [COREFILE]", "format a Corefile; comments stay", formatFlags, formatCommand},
 		{"explain", "[-s SOCKET | -once] NAME [TYPE] [-c CLIENT] [-t TRANSPORT] [-do] [-json]", "tell which way a question takes through the server", explainFlags, explainCommand},
 		{"ctl", "[-s SOCKET] [-json] COMMAND", "look into a server that runs, and steer it", ctlFlags, ctlCommand},
+		{"build", "-source FOLDER | -version VERSION [-o FILE] PLUGIN...", "build a server with more plugins: [NAME:]PACKAGE[@VERSION] [after=NAME | before=NAME], or a folder", buildFlags, buildCommand},
 		{"completion", "bash|zsh|fish", "print what makes a shell complete these commands", nil, completionCommand},
 	}
 }
