@@ -68,7 +68,7 @@ func may(from, to string) bool {
 	case from == "bench":
 		return helper
 	case from == "coremain":
-		return helper || to == "core/dnsserver"
+		return helper || to == "core/dnsserver" || to == "core/custom"
 	case from == "core":
 		return to == "core/dnsserver"
 	case from == "core/plugin", from == "", strings.HasPrefix(from, "test"):

@@ -115,6 +115,9 @@ func (s *Set[T]) Poll() []T {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed { // meanwhile
+		return nil
+	}
 	for _, ev := range s.events[:n] {
 		if ev.Fd == silent {
 			continue

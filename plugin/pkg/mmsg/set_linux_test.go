@@ -107,3 +107,33 @@ func TestSetClose(t *testing.T) {
 		t.Errorf("%q were in the set", rest)
 	}
 }
+
+// A set that is closed while somebody looks has nothing to tell.
+func TestPollAfterClose(t *testing.T) {
+	s, err := NewSet[string]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, writers := pipes(t, 1)
+	if _, err := s.Add(readers[0], "a"); err != nil {
+		t.Fatal(err)
+	}
+	unix.Write(writers[0], []byte("x"))
+	looked := false
+	s.Wait(func(uintptr) bool { // while it looks, the descriptor of the set stays open
+		if got := s.Poll(); len(got) != 1 {
+			t.Errorf("%q have something", got)
+		}
+		if rest := s.Close(); len(rest) != 1 {
+			t.Errorf("%q were left", rest)
+		}
+		if got := s.Poll(); len(got) != 0 {
+			t.Errorf("%q have something in a closed set", got)
+		}
+		looked = true
+		return true
+	})
+	if !looked {
+		t.Error("nobody looked")
+	}
+}
