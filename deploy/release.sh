@@ -2,7 +2,7 @@
 # release.sh binaries|packages builds what is handed out, below dist/ or the folder in DIST. make calls it with these in the environment:
 #
 #   binaries   for each target OS/ARCH in TARGETS: coredns_VERSION_OS_ARCH.tgz with the server, and its SBOM, .cdx.json (CycloneDX).
-#              The archives of one commit are the same octets wherever they are built.
+#              The archives of one commit, made with one version of Go, are the same octets.
 #   packages   for each ARCH in PACKAGES: a .deb and a .rpm with what is in deploy/nfpm.yaml
 #   both       SHA256SUMS of all that lies there
 #
