@@ -19,13 +19,21 @@ PORT        ?= 1053
 TESTFLAGS   ?=
 PEERS       ?=
 PLUGINS     ?=
+# What make release and make packages build for, and the version that they bear.
+TARGETS     ?= linux/amd64 linux/arm64 linux/arm linux/riscv64 linux/ppc64le linux/s390x linux/mips64le \
+               darwin/amd64 darwin/arm64 windows/amd64
+PACKAGES    ?= amd64 arm64
+VERSION     ?= $(or $(patsubst v%,%,$(GITTAG)),$(shell sed -n 's/.*CoreVersion = "\(.*\)"/\1/p' coremain/version.go)-dev)
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
 
+RELEASE = GO='$(GO)' BUILDOPTS='$(BUILDOPTS)' GOTAGS='$(GOTAGS)' LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' \
+          TARGETS='$(TARGETS)' PACKAGES='$(PACKAGES)'
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build coredns image check custom gen pb lint run run-k8s certs bench test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint release packages run run-k8s certs bench test race soak clean help
 
 all: coredns
 
@@ -36,6 +44,12 @@ coredns: $(CHECKS) ## the server, ./coredns
 
 image: ## a container image with the server, coredns
 	docker build -t coredns --build-arg GITCOMMIT=$(GITCOMMIT) --build-arg GITTAG=$(GITTAG) .
+
+release: check ## dist/: the server for all systems in TARGETS, with SBOMs and checksums
+	@$(RELEASE) deploy/release.sh binaries
+
+packages: check ## dist/: .deb and .rpm for the processors in PACKAGES
+	@$(RELEASE) deploy/release.sh packages
 
 check: ## what is generated is what plugin.cfg and COREDNS_PLUGINS ask for, and their modules are there
 	@$(GO) run directives_generate.go
@@ -81,6 +95,7 @@ soak: ## reloads and hand-overs under load, for some minutes: none of some milli
 
 clean: ## what was built here
 	rm -f $(BINARY)
+	rm -rf dist
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sed 's/$$(PORT)/$(PORT)/' | expand -t 12

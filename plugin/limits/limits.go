@@ -71,7 +71,7 @@ func parseSize(text string) (int, error) {
 	digits := strings.TrimRight(text, "KMGkmg")
 	unit, ok := units[strings.ToUpper(text[len(digits):])]
 	n, err := strconv.Atoi(digits)
-	if err != nil || !ok || n < 0 || n > math.MaxInt64/unit {
+	if err != nil || !ok || n < 0 || n > math.MaxInt/unit {
 		return 0, fmt.Errorf("invalid size %q: must be a number, with K, M or G behind it if it is in KiB, MiB or GiB", text)
 	}
 	return n * unit, nil

@@ -67,6 +67,9 @@ func metricNames(t *testing.T, folder string) (names []string) {
 			if !ok || len(call.Args) == 0 {
 				return true
 			}
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "BuildFQName" && len(call.Args) == 3 {
+				names = append(names, "coredns_"+textOf(call.Args[1], texts)+"_"+textOf(call.Args[2], texts))
+			}
 			fn, ok := call.Fun.(*ast.Ident)
 			if prefix := makers[nameOf(fn)]; ok && prefix != "" {
 				if arg, ok := call.Args[0].(*ast.BasicLit); ok {
@@ -100,13 +103,7 @@ func fullName(lit *ast.CompositeLit, texts map[string]string) (prefix, name stri
 		if !isKV {
 			continue
 		}
-		text := ""
-		switch v := kv.Value.(type) {
-		case *ast.BasicLit:
-			text, _ = strconv.Unquote(v.Value)
-		case *ast.Ident:
-			text = texts[v.Name]
-		}
+		text := textOf(kv.Value, texts)
 		switch nameOf(kv.Key.(*ast.Ident)) {
 		case "Namespace":
 			ok = true
@@ -117,6 +114,17 @@ func fullName(lit *ast.CompositeLit, texts map[string]string) (prefix, name stri
 		}
 	}
 	return prefix, name, ok
+}
+
+// textOf is the string that an expression is, be it a constant; "" if it is none.
+func textOf(e ast.Expr, texts map[string]string) (text string) {
+	switch v := e.(type) {
+	case *ast.BasicLit:
+		text, _ = strconv.Unquote(v.Value)
+	case *ast.Ident:
+		text = texts[v.Name]
+	}
+	return text
 }
 
 var metricName = regexp.MustCompile("`(coredns_[a-z0-9_]+)")

@@ -1,0 +1,196 @@
+package deploy
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// standIn is a go command whose "build" copies a small program for the server, so that nothing large is built. What else it is told, such
+// as to run nfpm, Go does.
+const standIn = `#!/bin/sh
+if [ "$1" != build ]; then exec go "$@"; fi
+while [ "$1" != -o ]; do shift; done
+mkdir -p "$(dirname "$2")" && cp "$STAND_IN" "$2"
+`
+
+// program builds the small one. It has the build information of one of this module.
+var program = sync.OnceValues(func() (path string, err error) {
+	folder, err := os.MkdirTemp("", "deploy")
+	if err != nil {
+		return "", err
+	}
+	built = folder
+	path = filepath.Join(folder, "coredns")
+	out, err := exec.Command("go", "build", "-o", path, "../../deploy/sbom").CombinedOutput()
+	if err != nil {
+		return path, fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+var built string // the folder of program; written by it
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built != "" {
+		os.RemoveAll(built)
+	}
+	os.Exit(status)
+}
+
+// release runs deploy/release.sh into a folder, with variables over those of a Makefile, and returns the folder and what it printed.
+func release(t *testing.T, what string, vars ...string) (dist, out string, err error) {
+	t.Helper()
+	tool(t, "bash", "bash")
+	if runtime.GOOS != "linux" {
+		t.Skip("release.sh needs GNU tar: run it on Linux")
+	}
+	stand, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	dist = filepath.Join(folder, "dist")
+	goStand := filepath.Join(folder, "go")
+	if err := os.WriteFile(goStand, []byte(standIn), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(here("release.sh"), what)
+	cmd.Env = append(os.Environ(), append([]string{"GO=" + goStand, "STAND_IN=" + stand, "DIST=" + dist, "VERSION=2.0.0-rc.1",
+		"MAINTAINER=Someone <someone@example.org>"}, vars...)...)
+	b, err := cmd.CombinedOutput()
+	return dist, string(b), err
+}
+
+// sums compares SHA256SUMS with the files that it names, and returns their names.
+func sums(t *testing.T, dist string) (names []string) {
+	t.Helper()
+	for line := range strings.Lines(read(t, filepath.Join(dist, "SHA256SUMS"))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got := sha256.Sum256([]byte(read(t, filepath.Join(dist, name)))); hex.EncodeToString(got[:]) != sum {
+			t.Errorf("the sum of %s is %x, not %s", name, got, sum)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// member is the file of an archive that has just this one.
+func member(t *testing.T, archive string) (h *tar.Header, body []byte) {
+	t.Helper()
+	z, err := gzip.NewReader(strings.NewReader(read(t, archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tar.NewReader(z)
+	if h, err = r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if body, err = io.ReadAll(r); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := r.Next(); err != io.EOF {
+		t.Errorf("%s holds more: %v, %v", archive, next, err)
+	}
+	return h, body
+}
+
+// A release has an archive and a bill of materials for each target, and sums of all.
+func TestRelease(t *testing.T) {
+	dist, out, err := release(t, "binaries", "TARGETS=linux/arm64 windows/amd64")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := []string{"coredns_2.0.0-rc.1_linux_arm64.cdx.json", "coredns_2.0.0-rc.1_linux_arm64.tgz",
+		"coredns_2.0.0-rc.1_windows_amd64.cdx.json", "coredns_2.0.0-rc.1_windows_amd64.tgz"}
+	if got := sums(t, dist); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	stand, _ := program()
+	for name, file := range map[string]string{want[1]: "coredns", want[3]: "coredns.exe"} {
+		h, body := member(t, filepath.Join(dist, name))
+		if h.Name != file || h.Mode != 0o755 || h.Uid != 0 || h.Uname != "" || string(body) != read(t, stand) {
+			t.Errorf("%s holds %+v with %d octets", name, h, len(body))
+		}
+	}
+	bill := read(t, filepath.Join(dist, want[0]))
+	if !strings.Contains(bill, `"bomFormat": "CycloneDX"`) || !strings.Contains(bill, `"purl": "pkg:golang/github.com/coredns/coredns@2.0.0-rc.1"`) {
+		t.Errorf("the bill of materials is %s", bill)
+	}
+}
+
+// Without a version nothing is built, and a wrong word is answered by what may stand there.
+func TestReleaseRefuses(t *testing.T) {
+	for what, want := range map[string]string{"binaries": "the version is not set", "everything": "release.sh binaries|packages"} {
+		version := "VERSION="
+		if what == "everything" {
+			version = "VERSION=1.0.0"
+		}
+		if _, out, err := release(t, what, version, "TARGETS=linux/amd64"); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %s", what, err, out)
+		}
+	}
+}
+
+// The package has the server, its unit and an example, in the modes that they need; dpkg asks before it overwrites the Corefile.
+func TestPackages(t *testing.T) {
+	dpkg := tool(t, "dpkg-deb", "dpkg")
+	dist, out, err := release(t, "packages", "PACKAGES=arm64")
+	if err != nil && regexp.MustCompile(`proxy\.golang\.org|dial tcp|module lookup disabled`).MatchString(out) {
+		t.Skip("nfpm cannot be fetched: go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0 with a network")
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	names := sums(t, dist)
+	if want := []string{"coredns-2.0.0~rc.1-1.aarch64.rpm", "coredns_2.0.0~rc.1_arm64.deb"}; !slices.Equal(names, want) {
+		t.Fatalf("got %v, want %v", names, want)
+	}
+	deb := filepath.Join(dist, names[1])
+	contents := run(t, dpkg, "-c", deb)
+	for _, want := range []string{
+		`-rwxr-xr-x root/root .* \./usr/bin/coredns\n`, `-rw-r--r-- root/root .* \./etc/coredns/Corefile\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.service\n`, `-rw-r--r-- root/root .* \./usr/lib/sysusers\.d/coredns\.conf\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/tmpfiles\.d/coredns\.conf\n`, `-rw-r--r-- root/root .* \./usr/share/doc/coredns/copyright\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(contents) {
+			t.Errorf("no %s in\n%s", want, contents)
+		}
+	}
+	control := run(t, dpkg, "-I", deb, "control")
+	for _, want := range []string{"Package: coredns\n", "Version: 2.0.0~rc.1\n", "Architecture: arm64\n", "Maintainer: Someone <someone@example.org>\n"} {
+		if !strings.Contains(control, want) {
+			t.Errorf("no %q in\n%s", want, control)
+		}
+	}
+	if got := run(t, dpkg, "-I", deb, "conffiles"); got != "/etc/coredns/Corefile\n" {
+		t.Errorf("files that an upgrade keeps: %q", got)
+	}
+	for script, file := range map[string]string{"postinst": "postinstall.sh", "prerm": "preremove.sh", "postrm": "postremove.sh"} {
+		if run(t, dpkg, "-I", deb, script) != read(t, here("packages", file)) {
+			t.Errorf("%s is not %s", script, file)
+		}
+	}
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return string(out)
+}
