@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -65,6 +66,7 @@ func (rawhide) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 func TestWrites(t *testing.T) {
 	for name, above := range map[string]string{
 		"alone": "", "logged": "log\nerrors\nmetadata\n", "shuffled": "loadbalance\nminimal\n", "cached": "cache 60\n",
+		"counted": "prometheus " + loopback.Addr() + "\n", "changed": "header {\nresponse set ra\n}\nrewrite ttl exact x.example.org 5\nnsid\n",
 	} {
 		for _, last := range []string{"postman", "rawhide"} {
 			t.Run(name+" "+last, func(t *testing.T) {
