@@ -65,7 +65,7 @@ func (rawhide) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 // Writers of the plugins above hand on what comes late, and what comes as bytes, in whichever lane they were called.
 func TestWrites(t *testing.T) {
 	for name, above := range map[string]string{
-		"alone": "", "logged": "log\nerrors\nmetadata\n", "shuffled": "loadbalance\nminimal\n", "cached": "cache 60\n",
+		"alone": "", "tapped": "dnstap tcp://" + loopback.Addr() + " full\n", "logged": "log\nerrors\nmetadata\n", "shuffled": "loadbalance\nminimal\n", "cached": "cache 60\n",
 		"counted": "prometheus " + loopback.Addr() + "\n", "changed": "header {\nresponse set ra\n}\nrewrite ttl exact x.example.org 5\nnsid\n",
 	} {
 		for _, last := range []string{"postman", "rawhide"} {
