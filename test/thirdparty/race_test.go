@@ -36,7 +36,7 @@ func init() {
 			for _, addr := range c.RemainingArgs() {
 				p := proxy.NewProxy("sprint", addr, transport.DNS)
 				p.SetExpire(10 * time.Second)
-				p.SetReadTimeout(5 * time.Second)
+				p.SetReadTimeout(30 * time.Second)
 				p.GetHealthchecker().SetDomain("example.org.")
 				s.proxies = append(s.proxies, p)
 			}
@@ -92,12 +92,15 @@ func (s *sprint) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 
 func TestSprint(t *testing.T) {
 	quick := answering(t, "192.0.2.1").Addr
+	var held sync.RWMutex // while the slow one is not to reply
 	slow := dnstest.NewMultipleServer(func(w dns.ResponseWriter, r *dns.Msg) {
-		time.Sleep(50 * time.Millisecond)
+		held.RLock()
+		defer held.RUnlock()
 		w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNotZone))
 	})
 	t.Cleanup(slow.Close)
 	inBothLanes(t, block("sprint "+slow.Addr+" "+quick+" "+slow.Addr), func(t *testing.T, s *server) {
+		held.Lock()
 		var clients sync.WaitGroup
 		for range 8 {
 			clients.Go(func() {
@@ -107,6 +110,7 @@ func TestSprint(t *testing.T) {
 			})
 		}
 		clients.Wait()
+		held.Unlock()
 		lastSprint.running.Wait()
 		if n := lastSprint.late.Load(); n != 2*8*5*2 {
 			t.Errorf("%d of the losers got a reply", n)
