@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -46,7 +47,7 @@ func EditWire(e Editor, next Handler, ctx context.Context, w *wire.Reply, q *wir
 func EditReplies(e Editor, next Handler, ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (rcode int, wrote bool, err error) { //nolint:revive // as NextOrFailure
 	ew := &editWriter{Wrapped: Wrapped{w}, editor: e, query: r}
 	rcode, err = NextOrFailure(e.Name(), next, ctx, ew, r)
-	return rcode, ew.wrote, err
+	return rcode, ew.wrote.Load(), err
 }
 
 // editWriter is the writer that the plugins below an Editor get.
@@ -54,12 +55,12 @@ type editWriter struct {
 	Wrapped
 	editor Editor
 	query  *dns.Msg
-	wrote  bool
+	wrote  atomic.Bool // a plugin may write late, from another goroutine
 }
 
 // WriteMsg writes m as EditMsg returns it.
 func (w *editWriter) WriteMsg(m *dns.Msg) error {
-	w.wrote = true
+	w.wrote.Store(true)
 	return w.ResponseWriter.WriteMsg(w.editor.EditMsg(m, w.query))
 }
 
@@ -80,7 +81,7 @@ func (w *editWriter) TakeReply(reply *wire.Reply, r *dns.Msg) (taken bool, err e
 	if err := q.SetMsg(r, wire.PeerOf(w.RemoteAddr(), w.LocalAddr())); err != nil {
 		return false, nil // nothing was edited yet
 	}
-	w.wrote = true
+	w.wrote.Store(true)
 	w.editor.Edit(reply, q)
 	if taken, err := TakeReply(w.ResponseWriter, reply, r); taken {
 		return true, err

@@ -99,7 +99,7 @@ func (h *Dnstap) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	}
 	h.TapMessageWithMetadata(ctx, q, request.Request{W: w, Req: r})
 	rcode, err := plugin.NextOrFailure(h.Name(), h.Next, ctx, rw, r)
-	if !rw.written && !plugin.ClientWrite(rcode) { // the server writes it
+	if !rw.written.Load() && !plugin.ClientWrite(rcode) { // the server writes it
 		rw.tell(new(dns.Msg).SetRcode(r, rcode))
 	}
 	return rcode, err

@@ -3,6 +3,7 @@ package dnstap
 import (
 	"context"
 	"crypto/tls"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -22,13 +23,13 @@ type ResponseWriter struct {
 	ctx      context.Context
 	began    time.Time
 	protocol tap.SocketProtocol
-	known    bool // what protocol says
-	written  bool
+	known    bool        // what protocol says
+	written  atomic.Bool // a plugin may write late, from another goroutine
 }
 
 // WriteMsg writes resp, and tells it if that went well.
 func (w *ResponseWriter) WriteMsg(resp *dns.Msg) error {
-	w.written = true
+	w.written.Store(true)
 	if err := w.ResponseWriter.WriteMsg(resp); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type answer struct {
 	*plan
 	shared *shared
 	store  *store.Store
+	conn   dnsController // whose serials count; nil without one
 	synced bool
 	zone   *zone
 	at     int // where the zone begins in the query's name
@@ -52,6 +53,7 @@ func (a *answer) start(k *Kubernetes) bool {
 	}
 	a.zone, a.at = z, len(a.q.Lower())-len(z.name)
 	a.store, a.synced = k.data()
+	a.conn = k.APIConn
 	a.begin()
 	return true
 }

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"encoding/binary"
 
-	"github.com/coredns/coredns/plugin/kubernetes/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -37,10 +36,13 @@ func (a *answer) soa(s wire.Section) {
 	a.w.Relative(s, zone, wire.TypeSOA, min(a.ttl, soaTTL), b, soaFix, zone.Pointer, plain)
 }
 
-// serial is the zone's serial.
+// serial is the zone's serial, which the connection to the API knows, also one of somebody else's.
 func (a *answer) serial() uint32 {
-	if a.zone.multicluster {
-		return a.store.Serial(store.Multicluster)
+	switch {
+	case a.conn == nil:
+		return 0
+	case a.zone.multicluster:
+		return uint32(a.conn.Modified(ModifiedMultiCluster))
 	}
-	return a.store.Serial(store.Internal)
+	return uint32(a.conn.Modified(ModifiedInternal))
 }

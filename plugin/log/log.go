@@ -127,6 +127,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	e.facts.SetRequest(&state)
 	rec := &recorder{Recorder: dnstest.Recorder{ResponseWriter: w, Start: time.Now()}, facts: &e.facts}
 	rcode, err := plugin.NextOrFailure(l.Name(), l.Next, ctx, rec, r)
+	rec.end()
 	if !plugin.ClientWrite(rcode) { // the server will write this
 		rec.taken = false
 		rec.Msg = new(dns.Msg).SetRcode(r, rcode)

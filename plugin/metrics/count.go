@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -22,8 +23,12 @@ func asked(state *request.Request) vars.Asked {
 }
 
 // observer knows of what is written to it what is counted.
+//
+// A plugin may write when ServeDNS has long returned, from any goroutine. Such a reply goes on, and is not counted.
 type observer struct {
 	Recorder
+	mu   sync.Mutex // guards the Recorder while plugins may write
+	over bool       // the query is counted: nothing is recorded any more
 }
 
 func newObserver(w dns.ResponseWriter) *observer {
@@ -35,18 +40,54 @@ func newObserver(w dns.ResponseWriter) *observer {
 	return &o.observer
 }
 
+// WriteMsg writes m, and records it once it is written: those that it goes to may change it.
+func (o *observer) WriteMsg(m *dns.Msg) error {
+	rcode, size := m.Rcode, m.Len()
+	err := o.ResponseWriter.WriteMsg(m)
+	o.record(m, rcode, size)
+	return err
+}
+
+// Write writes octets, of which the length is recorded.
+func (o *observer) Write(b []byte) (int, error) {
+	n, err := o.ResponseWriter.Write(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.over {
+		o.Len += n
+	}
+	return n, err
+}
+
 // TakeReply implements plugin.ReplyTaker.
 func (o *observer) TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error) {
 	rcode, size := w.Rcode(), w.PlainLen()
 	if taken, err = plugin.TakeReply(o.ResponseWriter, w, r); taken {
-		o.Rcode = rcode
-		o.Len += size
+		o.record(nil, rcode, size)
 	}
 	return taken, err
 }
 
+// record notes a reply, which m is if it is a message, unless the query is counted already.
+func (o *observer) record(m *dns.Msg, rcode, size int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	if m != nil {
+		o.Msg = m
+	}
+	o.Rcode = rcode
+	o.Len += size
+}
+
 // replied is what is counted of what was written, or of what the server will write.
+// Nothing is recorded from now on.
 func (o *observer) replied(status int) vars.Replied {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
 	r := vars.Replied{Rcode: status, Size: o.Len, Plugin: o.GetPlugin(), Took: time.Since(o.Start).Seconds()}
 	if plugin.ClientWrite(status) {
 		r.Rcode = o.Rcode
