@@ -366,3 +366,12 @@ func aliasOf(sets []*rrset.Set, name string) *rrset.Set {
 	}
 	return find(sets, name, wire.TypeCNAME)
 }
+
+// Size is about how many octets of memory a Node takes.
+func (n *Node) Size() int {
+	octets := 300
+	for _, k := range n.keys {
+		octets += 300 + 2*len(k.rdata)
+	}
+	return octets
+}
