@@ -206,7 +206,7 @@ func parse(reply *dns.Msg) (*rrset.Message, error) {
 
 // denies reports whether a secure answer is one that a sentinel's label has withheld (RFC 8509 §3).
 func (v *Validator) denies(q validate.Question, verdict *validate.Verdict) bool {
-	if verdict.Status != validate.Secure || verdict.Rcode != 0 || q.Type != dns.TypeA && q.Type != dns.TypeAAAA {
+	if verdict.Status != validate.Secure || q.Type != dns.TypeA && q.Type != dns.TypeAAAA {
 		return false
 	}
 	label := rrset.FirstLabel(q.Name)

@@ -18,5 +18,5 @@ type Budget struct {
 
 // DefaultBudget is the usual one.
 func DefaultBudget() Budget {
-	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 8, Fetches: 64}
+	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64}
 }
