@@ -157,6 +157,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	if s.Type == typeRRSIG {
 		return Finding{Status: Indeterminate}
 	}
+	if n := t.exempt(s.Name); n != nil {
+		return n.Finding
+	}
 	signer := signerOf(s)
 	target := signer
 	if target == "" {
@@ -192,6 +195,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 // negative judges the denial of a name, or of its type. Where the rcode is wrong, but the denial of the type is good, the
 // rcode is corrected.
 func (t *Task) negative(v *Verdict, name string) Finding {
+	if n := t.exempt(name); n != nil {
+		return n.Finding
+	}
 	target := t.denier(name)
 	signed := target != ""
 	if !signed {

@@ -78,13 +78,8 @@ func (t *Task) until(s *rrset.Set, c Checked) time.Time {
 // walk finds the zone that a name lies in: from the closest anchor above down, one label after the other. It reports
 // false if something is missing. The Node is of kind zone, and secure, or tells why there is none.
 func (t *Task) walk(target string) (name string, n *Node, ok bool) {
-	for at := target; ; at = rrset.Parent(at) {
-		if t.conf.Negative != nil && t.conf.Negative(at, t.now) {
-			return at, &Node{kind: ended, Finding: Finding{Insecure, negativeAnchor, true, "negative trust anchor", at}}, true
-		}
-		if at == rrset.Root {
-			break
-		}
+	if n := t.exempt(target); n != nil {
+		return target, n, true
 	}
 	name = target
 	for t.conf.Anchors[name] == nil {
@@ -117,6 +112,22 @@ func (t *Task) walk(target string) (name string, n *Node, ok bool) {
 		}
 	}
 	return name, n, true
+}
+
+// exempt is the end of the chain for a name at or below a negative trust anchor, nil
+// if there is none. It is asked of the names of data, too: their signer may lie above.
+func (t *Task) exempt(name string) *Node {
+	if t.conf.Negative == nil {
+		return nil
+	}
+	for ; ; name = rrset.Parent(name) {
+		if t.conf.Negative(name, t.now) {
+			return &Node{kind: ended, Finding: Finding{Insecure, negativeAnchor, true, "negative trust anchor", name}}
+		}
+		if name == rrset.Root {
+			return nil
+		}
+	}
 }
 
 // negativeAnchor is the info code for data below a negative trust anchor (RFC 7646).
