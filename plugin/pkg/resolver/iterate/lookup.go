@@ -86,6 +86,10 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 	return t.cutOff(name)
 }
 
+// Who asks for DS records is a validator: it has a name that the referral was for, so
+// the delegation is there most often. Records without signatures are not handed out:
+// they would prove nothing, and the parent may have them signed.
+
 // referred is what a referral said of the DS RRset of a zone: it is the parent's own data (RFC 4035 §3.1.4.1), so it
 // need not be asked for again.
 func (t *task) referred(name string) *store.Entry {

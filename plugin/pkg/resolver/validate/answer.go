@@ -10,8 +10,17 @@ import (
 // mostLinks is how many aliases of a reply are followed.
 const mostLinks = 32
 
-// judge goes through a reply from the question on: each alias, then the answer or its denial, then what else there is.
-// What is missing is noted, and judge is called again.
+// Nothing of a reply is believed because it stands beside something that is. Each
+// RRset is judged by the zone that it lies in; the whole is as good as its worst part
+// that the answer depends on.
+//
+// The steps are run again from the beginning whenever something was missing: what was
+// found out lies in the Task, so that costs look-ups and no arithmetic. Until all is
+// there, what is not known yet counts as secure, which no Verdict is made of.
+
+// judge goes through a reply from the question on: each alias, then the answer
+// or its denial, then what else there is. What is missing is noted, and judge
+// is called again.
 func (t *Task) judge() *Verdict {
 	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Unproven: map[*rrset.Set]bool{}}
 	if t.q.Type == typeRRSIG { // signatures are not signed
@@ -52,12 +61,14 @@ func (t *Task) judge() *Verdict {
 	return v
 }
 
-// goesOn reports whether more is to be looked at: what is bogus, or waits, needs no more.
+// goesOn reports whether more is to be looked at: what is bogus, or waits,
+// needs no more.
 func (t *Task) goesOn(v *Verdict) bool {
 	return v.Status != Bogus && len(t.missing) == 0 && t.over == ""
 }
 
-// beside judges an RRset of the authority section. NS and other RRsets that prove nothing may be left out.
+// beside judges an RRset of the authority section. NS and other RRsets that
+// prove nothing may be left out.
 func (t *Task) beside(v *Verdict, s *rrset.Set) {
 	if c, ok := t.checks[s]; ok && c.Status == Secure {
 		return
@@ -102,7 +113,8 @@ func (t *Task) links(v *Verdict, seen map[*rrset.Set]bool) Finding {
 	return bogus(dns.ExtendedErrorCodeOther, "alias loop")
 }
 
-// final judges the RRsets that answer the question at a name; any is false if there are none.
+// final judges the RRsets that answer the question at a name; any is false if
+// there are none.
 func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (any bool, f Finding) {
 	f = Finding{Status: Secure}
 	n := 0
@@ -120,8 +132,8 @@ func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool)
 	return any, f
 }
 
-// link judges the alias of a name, and is its target. ok is false if there is none;
-// next is the name itself if a DNAME makes it too long.
+// link judges the alias of a name, and is its target. ok is false if there is
+// none; next is the name itself if a DNAME makes it too long.
 func (t *Task) link(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (next string, f Finding, ok bool) {
 	f = Finding{Status: Secure}
 	cname := find(answer, name, wire.TypeCNAME)
@@ -152,7 +164,12 @@ func (t *Task) link(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) 
 	return rrset.Target(cname.First()), t.positive(cname), true
 }
 
-// positive judges one RRset: it is signed by its zone; and where it was made from a wildcard, nothing is closer.
+// The zone of a signed RRset is the one that its signature names, if the chain leads
+// there. Without a signature the chain is followed as far as the owner: only if it ends
+// above, at a proven unsigned delegation, the RRset need not be signed.
+
+// positive judges one RRset: it is signed by its zone; and where it was made
+// from a wildcard, nothing is closer.
 func (t *Task) positive(s *rrset.Set) Finding {
 	if s.Type == typeRRSIG {
 		return Finding{Status: Indeterminate}
@@ -185,15 +202,21 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	if c.Status != Secure || c.Labels == labelsOf(s.Name) {
 		return c.Finding
 	}
-	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 { // none of these is made from a wildcard
+	// A DNAME stands for all below it already (RFC 6672 §3.3), and a denial that a
+	// wildcard made would deny anything (RFC 4035 §5.4, RFC 5155 §8).
+	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 {
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "a wildcard made "+about(s)), name)
 	}
 	d := t.denials(t.reply, name, z)
 	return d.finding(d.noCloser(s.Name, c.Labels), rrset.Text(s.Name))
 }
 
-// negative judges the denial of a name, or of its type. Where the rcode is wrong, but the denial of the type is good, the
-// rcode is corrected.
+// A server may be wrong in the rcode and right in the denial: empty non-terminals are
+// called NXDOMAIN by some (RFC 8020 §3). The reverse is not corrected, as a reply to
+// another question could be made of it.
+
+// negative judges the denial of a name, or of its type. Where the rcode is
+// wrong, but the denial of the type is good, the rcode is corrected.
 func (t *Task) negative(v *Verdict, name string) Finding {
 	if n := t.exempt(name); n != nil {
 		return n.Finding
@@ -229,8 +252,8 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 	return d.finding(unproven, rrset.Text(name))
 }
 
-// denier is the deepest zone above a name that signed something of its denial, empty if none did. DS RRsets are denied
-// by a zone above their owner.
+// denier is the deepest zone above a name that signed something of its denial,
+// empty if none did. DS RRsets are denied by a zone above their owner.
 func (t *Task) denier(name string) (zone string) {
 	for _, s := range t.reply.Section[rrset.Authority] {
 		if s.Type != wire.TypeSOA && s.Type != rrset.TypeNSEC && s.Type != rrset.TypeNSEC3 {
@@ -247,8 +270,8 @@ func (t *Task) denier(name string) (zone string) {
 	return zone
 }
 
-// beneath reports whether an RRset lies in a zone below the one named, as far as that is known: who signs for what was
-// handed on is not believed.
+// beneath reports whether an RRset lies in a zone below the one named, as far
+// as that is known: who signs for what was handed on is not believed.
 func (t *Task) beneath(s *rrset.Set, zoneName string) bool {
 	from := s.Name
 	if s.Type == rrset.TypeDS || s.Type == rrset.TypeNSEC {

@@ -1,8 +1,9 @@
 package validate
 
-// Budget bounds the work that a client's query can cause, whatever zones hold: keys of equal tag and many signatures
-// (CVE-2023-50387), NSEC3 records that cost many hashes (CVE-2023-50868), long chains. What fails before arithmetic, such
-// as a signature whose time is over, costs nothing.
+// Budget bounds the work that a client's query can cause, whatever zones hold:
+// keys of equal tag and many signatures (CVE-2023-50387), NSEC3 records that
+// cost many hashes (CVE-2023-50868), long chains. What fails before
+// arithmetic, such as a signature whose time is over, costs nothing.
 type Budget struct {
 	Sigs    int // signatures of one RRset that are tried
 	Tagged  int // keys of one tag and algorithm that are tried

@@ -12,7 +12,8 @@ import (
 // place tells where the names of RDATA stand that are signed in lower case.
 type place struct{ lead, names int }
 
-// lowered are the types whose names are signed in lower case (RFC 4034 §6.2); NSEC is none of them (RFC 6840 §5.1).
+// lowered are the types whose names are signed in lower case (RFC 4034 §6.2);
+// NSEC is none of them (RFC 6840 §5.1).
 var lowered = map[uint16]place{
 	2: {0, 1}, 3: {0, 1}, 4: {0, 1}, 5: {0, 1}, 6: {0, 2}, 7: {0, 1}, 8: {0, 1}, 9: {0, 1}, 12: {0, 1}, 14: {0, 2}, 15: {2, 1}, 17: {0, 2},
 	18: {2, 1}, 21: {2, 1}, 24: {18, 1}, 26: {2, 2}, 30: {0, 1}, 33: {6, 1}, 36: {2, 1}, 39: {0, 1}, 46: {18, 1},
@@ -46,7 +47,8 @@ func canonical(typ uint16, rdata string) string {
 	return rdata[:p.lead] + low + rdata[end:]
 }
 
-// rdatas is the RDATA of an RRset as it is signed: in canonical form and order, each once (RFC 4034 §6.3).
+// rdatas is the RDATA of an RRset as it is signed: in canonical form and
+// order, each once (RFC 4034 §6.3).
 func rdatas(s *rrset.Set) []string {
 	all := make([]string, 0, s.N)
 	s.Each(func(r string) bool { all = append(all, canonical(s.Type, r)); return true })
@@ -54,7 +56,8 @@ func rdatas(s *rrset.Set) []string {
 	return slices.Compact(all)
 }
 
-// signedData appends what a signature of an RRset signs (RFC 4034 §3.1.8.1). data is rdatas of the RRset.
+// signedData appends what a signature of an RRset signs (RFC 4034 §3.1.8.1).
+// data is rdatas of the RRset.
 func signedData(b []byte, s *rrset.Set, sig *signature, data []string) []byte {
 	b = append(b, sig.head...)
 	b = append(b, sig.signer...)
@@ -76,7 +79,11 @@ func signedData(b []byte, s *rrset.Set, sig *signature, data []string) []byte {
 // wildcardOf is the wildcard below a name.
 func wildcardOf(name string) string { return "\x01*" + name }
 
-// compare orders names as RFC 4034 §6.1 does: by labels from the right, octets unsigned. Both are in lower case.
+// Names and types are compared as they lie in the message: in lower case, without
+// compression. Package rrset has seen to both.
+
+// compare orders names as RFC 4034 §6.1 does: by labels from the right, octets
+// unsigned. Both are in lower case.
 func compare(a, b string) int {
 	var as, bs [128]int
 	an, bn := offsets(a, &as), offsets(b, &bs)
@@ -109,7 +116,8 @@ func common(a, b string) string {
 	return a
 }
 
-// nameLen is the octets of the name that b begins with, 0 if there is no whole one without compression.
+// nameLen is the octets of the name that b begins with, 0 if there is no whole
+// one without compression.
 func nameLen(b string) int {
 	for i := 0; i < len(b) && i < wire.MaxName; i += int(b[i]) + 1 {
 		if b[i] == 0 {
@@ -122,7 +130,11 @@ func nameLen(b string) int {
 	return 0
 }
 
-// typed reports whether a type bitmap (RFC 4034 §4.1.2) has a type. A malformed one has what stands before the fault.
+// Windows of a bitmap stand in order and are never empty. One that breaks that could
+// hide a type from one reader and show it to another, so its record is no proof.
+
+// typed reports whether a type bitmap (RFC 4034 §4.1.2) has a type. A
+// malformed one has what stands before the fault.
 func typed(bitmap string, typ uint16) bool {
 	for len(bitmap) >= 2 {
 		n := 2 + int(bitmap[1])
@@ -138,7 +150,8 @@ func typed(bitmap string, typ uint16) bool {
 	return false
 }
 
-// wellFormed reports whether a type bitmap is one (RFC 4034 §4.1.2): windows in order, 1 to 32 octets each.
+// wellFormed reports whether a type bitmap is one (RFC 4034 §4.1.2): windows
+// in order, 1 to 32 octets each.
 func wellFormed(bitmap string) bool {
 	for last := -1; len(bitmap) > 0; {
 		if len(bitmap) < 3 || int(bitmap[0]) <= last || bitmap[1] < 1 || bitmap[1] > 32 || 2+int(bitmap[1]) > len(bitmap) {

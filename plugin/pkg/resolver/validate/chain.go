@@ -21,18 +21,22 @@ const (
 	ended               // what the Finding says holds from here on downward
 )
 
-// Node is what is known of a name on the way from an anchor down. It does not change.
+// Node is what is known of a name on the way from an anchor down. It does not
+// change.
 type Node struct {
 	kind
 	Finding
-	ds      []delegation
-	anchors []string // DNSKEY RDATA that is believed
-	keys    []*key
-	id      Sum // over the keys
+	ds      []delegation // of a cut
+	anchors []string     // DNSKEY RDATA that is believed, of a cut
+	keys    []*key       // of a zone, also such as may not sign
+	id      Sum          // over the keys
+	// Expires is when it has to be found out anew: the least of the TTLs and the ends
+	// of the signatures that it rests on.
 	Expires time.Time
 }
 
-// How long what is found out of a chain is kept: at most, and if nobody answered (RFC 9520 §3.2).
+// How long what is found out of a chain is kept: at most, and if nobody
+// answered (RFC 9520 §3.2).
 const (
 	longestKept = 24 * time.Hour
 	shortly     = 5 * time.Second
@@ -75,8 +79,14 @@ func (t *Task) until(s *rrset.Set, c Checked) time.Time {
 	return t.now.Add(time.Duration(min(s.TTL, c.TTL)) * time.Second)
 }
 
-// walk finds the zone that a name lies in: from the closest anchor above down, one label after the other. It reports
-// false if something is missing. The Node is of kind zone, and secure, or tells why there is none.
+// Anchors above others do not matter: the closest one at or above a name begins its
+// chain (RFC 4035 §5). A name is no cut if its zone says so; only the zone's own word
+// makes it an unsigned one. What could not be asked for makes everything below bogus
+// and not insecure, else who can drop packets could take signatures away.
+
+// walk finds the zone that a name lies in: from the closest anchor above down,
+// one label after the other. It reports false if something is missing. The
+// Node is of kind zone, and secure, or tells why there is none.
 func (t *Task) walk(target string) (name string, n *Node, ok bool) {
 	if n := t.exempt(target); n != nil {
 		return target, n, true
@@ -114,8 +124,9 @@ func (t *Task) walk(target string) (name string, n *Node, ok bool) {
 	return name, n, true
 }
 
-// exempt is the end of the chain for a name at or below a negative trust anchor, nil
-// if there is none. It is asked of the names of data, too: their signer may lie above.
+// exempt is the end of the chain for a name at or below a negative trust
+// anchor, nil if there is none. It is asked of the names of data, too: their
+// signer may lie above.
 func (t *Task) exempt(name string) *Node {
 	if t.conf.Negative == nil {
 		return nil
@@ -130,7 +141,8 @@ func (t *Task) exempt(name string) *Node {
 	}
 }
 
-// negativeAnchor is the info code for data below a negative trust anchor (RFC 7646).
+// negativeAnchor is the info code for data below a negative trust anchor (RFC
+// 7646).
 const negativeAnchor = 33
 
 // anchored is the zone of an anchor, nil if its keys are missing.
@@ -148,8 +160,8 @@ func (t *Task) anchored(name string) *Node {
 	return t.enter(name, n)
 }
 
-// got is the reply to a question of the chain; if it is missing, it is noted, and ok is false. A reply that tells nothing
-// is a Finding.
+// got is the reply to a question of the chain; if it is missing, it is noted,
+// and ok is false. A reply that tells nothing is a Finding.
 func (t *Task) got(q Question) (m *rrset.Message, f Finding, ok bool) {
 	m, ok = t.replies[q]
 	switch {
@@ -161,7 +173,11 @@ func (t *Task) got(q Question) (m *rrset.Message, f Finding, ok bool) {
 	return m, f, ok
 }
 
-// enter finds the keys of a zone whose DS records, or anchors, are known: nil if they are missing (RFC 4035 §5.2).
+// A DS record that matches a key shows which key it is; that the DNSKEY RRset is signed
+// by that key shows that its owner put all the others there. Both are needed.
+
+// enter finds the keys of a zone whose DS records, or anchors, are known: nil
+// if they are missing (RFC 4035 §5.2).
 func (t *Task) enter(name string, c *Node) *Node {
 	m, f, ok := t.got(Question{name, rrset.TypeDNSKEY})
 	if !ok {
@@ -225,7 +241,8 @@ func (t *Task) keysOf(set *rrset.Set) (keys []*key) {
 
 const mostKeyOctets = 16 << 10
 
-// trusted is the keys that DS records or anchors speak for. The Finding is insecure if none of the records can be used.
+// trusted is the keys that DS records or anchors speak for. The Finding is
+// insecure if none of the records can be used.
 func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Finding) {
 	usable, odd, tried, unfit := 0, 0, 0, false
 	for _, a := range c.anchors {
@@ -283,8 +300,9 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 	return nil, bogus(dns.ExtendedErrorCodeDNSKEYMissing, "no DNSKEY matches DS of "+clip(rrset.Text(name)))
 }
 
-// usable is the DS records of algorithms and digests that are supported; those of SHA-1 only if there is no better one
-// (RFC 4509 §3). Without any the Finding says why the zone is insecure (RFC 4035 §5.2).
+// usable is the DS records of algorithms and digests that are supported; those
+// of SHA-1 only if there is no better one (RFC 4509 §3). Without any the
+// Finding says why the zone is insecure (RFC 4035 §5.2).
 func (t *Task) usable(all []delegation) (ds []delegation, f Finding) {
 	f = Finding{Status: Insecure, Code: dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, Told: true}
 	better := false
@@ -311,7 +329,12 @@ func (t *Task) usable(all []delegation) (ds []delegation, f Finding) {
 	return ds[:min(len(ds), t.conf.Budget.DS)], f
 }
 
-// descend finds out what a name below a zone is by the zone's own word, the DS RRset or its denial; nil if that is missing.
+// The order of the questions asked of a DS reply matters: the RRset itself, then an
+// alias in its place, then its denial. What stands in the answer section under another
+// name is nothing.
+
+// descend finds out what a name below a zone is by the zone's own word, the DS
+// RRset or its denial; nil if that is missing.
 func (t *Task) descend(parent string, p *Node, name string) *Node {
 	m, f, ok := t.got(Question{name, rrset.TypeDS})
 	if !ok {
@@ -364,8 +387,8 @@ func (t *Task) byDS(parent string, p *Node, name string, set *rrset.Set) *Node {
 	return t.keep(name, n, t.until(set, got))
 }
 
-// aliasOf is the CNAME RRset of a name, or the DNAME RRset above it; nil if there is none. A CNAME that a DNAME made is not
-// signed, so the DNAME counts.
+// aliasOf is the CNAME RRset of a name, or the DNAME RRset above it; nil if
+// there is none. A CNAME that a DNAME made is not signed, so the DNAME counts.
 func aliasOf(sets []*rrset.Set, name string) *rrset.Set {
 	if s := find(sets, name, wire.TypeCNAME); s != nil && s.Sigs > 0 {
 		return s

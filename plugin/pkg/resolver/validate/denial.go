@@ -9,7 +9,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// denials is what of a reply's authority section says that something does not exist, and is secure.
+// denials is what of a reply's authority section says that something does not
+// exist, and is secure.
 type denials struct {
 	t     *Task
 	zone  string
@@ -43,7 +44,8 @@ func (t *Task) denials(m *rrset.Message, zone string, z *Node) *denials {
 	return d
 }
 
-// add takes an RRset that was checked. A denial that a wildcard made says nothing.
+// add takes an RRset that was checked. A denial that a wildcard made says
+// nothing.
 func (d *denials) add(s *rrset.Set, got Checked) {
 	if got.Status != Secure {
 		d.first = worse(d.first, got.Finding)
@@ -75,6 +77,9 @@ const (
 	optedOut // there may be an unsigned delegation (RFC 5155 §6)
 )
 
+// A denial that did not hold is remembered as the reason, and used only if nothing else
+// proves what is asked.
+
 // Each of these is asked of NSEC and of NSEC3; one of both suffices.
 
 // nodata is whether a name has no RRset of a type.
@@ -93,7 +98,8 @@ func (d *denials) nxdomain(name string) outcome {
 	return d.nxdomainNSEC3(name)
 }
 
-// noCloser is whether nothing exists that is closer to a name than the wildcard of so many labels that it came from.
+// noCloser is whether nothing exists that is closer to a name than the
+// wildcard of so many labels that it came from.
 func (d *denials) noCloser(name string, labels int) outcome {
 	next := rrset.Last(name, labels+1)
 	for _, n := range d.nsec {
@@ -119,8 +125,9 @@ func (d *denials) finding(o outcome, what string) Finding {
 	return at(bogus(dns.ExtendedErrorCodeNSECMissing, "no denial of "+clip(what)), d.zone)
 }
 
-// atCut tells what a name is that has no DS records: only who may be believed that a zone begins there without
-// signatures makes it insecure (RFC 4035 §5.2, 5155 §8.9).
+// atCut tells what a name is that has no DS records: only who may be believed
+// that a zone begins there without signatures makes it insecure (RFC 4035
+// §5.2, 5155 §8.9).
 func (d *denials) atCut(name string) (kind, Finding) {
 	insecure := Finding{Status: Insecure}
 	for _, n := range d.nsec {

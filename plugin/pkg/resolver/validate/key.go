@@ -29,7 +29,8 @@ type key struct {
 	public    crypto.PublicKey // nil if the key is none that can be used
 }
 
-// parseKey reads the RDATA of a DNSKEY record; nil if it is malformed or of another protocol than 3.
+// parseKey reads the RDATA of a DNSKEY record; nil if it is malformed or of
+// another protocol than 3.
 func parseKey(rdata string) *key {
 	if len(rdata) < 5 || rdata[2] != 3 {
 		return nil
@@ -42,7 +43,8 @@ func parseKey(rdata string) *key {
 // signs reports whether the key may sign what is in a zone.
 func (k *key) signs() bool { return k.flags&flagZone != 0 && k.flags&flagRevoke == 0 }
 
-// keyTag is the tag of a DNSKEY's RDATA (RFC 4034 appendix B; algorithm 1 is not served).
+// keyTag is the tag of a DNSKEY's RDATA (RFC 4034 appendix B; algorithm 1 is
+// not served).
 func keyTag(rdata string) uint16 {
 	sum := uint32(0)
 	for i := range len(rdata) {
@@ -71,7 +73,8 @@ func publicKey(algorithm uint8, b string) crypto.PublicKey {
 	return nil
 }
 
-// Sizes of RSA keys that are used, in bits: smaller ones prove little, larger ones cost much.
+// Sizes of RSA keys that are used, in bits: smaller ones prove little, larger
+// ones cost much.
 const (
 	leastRSA = 1024
 	mostRSA  = 4096
@@ -113,6 +116,10 @@ func ecdsaKey(curve elliptic.Curve, b string) crypto.PublicKey {
 	}
 	return k
 }
+
+// The standard library refuses what is no signature: points off the curve, numbers out
+// of range, wrong padding. Lengths are checked before, as RFC 6605 §4 and RFC 8080 §4
+// have them.
 
 // verify reports whether sig is the key's signature of data.
 func (k *key) verify(data []byte, sig string) bool {
@@ -156,7 +163,8 @@ type delegation struct {
 	digest    string
 }
 
-// parseDS reads the RDATA of a DS record. It reports false if that is malformed.
+// parseDS reads the RDATA of a DS record. It reports false if that is
+// malformed.
 func parseDS(rdata string) (d delegation, ok bool) {
 	if len(rdata) < 5 {
 		return d, false

@@ -13,7 +13,8 @@ type nsec struct {
 	bitmap string
 }
 
-// parseNSEC reads an NSEC record of a zone. It reports false if that is malformed, or leads out of the zone.
+// parseNSEC reads an NSEC record of a zone. It reports false if that is
+// malformed, or leads out of the zone.
 func parseNSEC(s *rrset.Set, zone string) (n nsec, ok bool) {
 	r := s.First()
 	l := nameLen(r)
@@ -26,11 +27,16 @@ func parseNSEC(s *rrset.Set, zone string) (n nsec, ok bool) {
 
 func (n *nsec) has(typ uint16) bool { return typed(n.bitmap, typ) }
 
-// parental reports whether the owner is a cut, of which this is the upper side: its zone knows nothing of what is below.
+// parental reports whether the owner is a cut, of which this is the upper
+// side: its zone knows nothing of what is below.
 func (n *nsec) parental() bool { return n.has(wire.TypeNS) && !n.has(wire.TypeSOA) }
 
-// covers reports whether a name lies between owner and next name, and so does not exist, but perhaps as an empty
-// non-terminal.
+// The upper side of a cut, and a DNAME, know nothing of the names below: these are
+// another zone's, or led elsewhere (RFC 6840 §4.1, §4.4). So such a record covers none of
+// them, though they follow it in the order of names.
+
+// covers reports whether a name lies between owner and next name, and so does
+// not exist, but perhaps as an empty non-terminal.
 func (n *nsec) covers(name string) bool {
 	if !rrset.Below(name, n.zone) || name == n.owner {
 		return false
@@ -47,7 +53,8 @@ func (n *nsec) covers(name string) bool {
 	return compare(n.owner, n.next) < 0 && compare(name, n.next) < 0
 }
 
-// lacks reports whether the record, which matches a name, says that there are no records of a type, nor an alias.
+// lacks reports whether the record, which matches a name, says that there are
+// no records of a type, nor an alias.
 func (n *nsec) lacks(typ uint16) bool {
 	if n.has(typ) || n.has(wire.TypeCNAME) {
 		return false
@@ -67,7 +74,8 @@ func (n *nsec) encloser(name string) string {
 	return b
 }
 
-// nodataNSEC is nodata by NSEC: the name itself (RFC 4035 §5.4), as an empty non-terminal, or by a wildcard.
+// nodataNSEC is nodata by NSEC: the name itself (RFC 4035 §5.4), as an empty
+// non-terminal, or by a wildcard.
 func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 	for i := range d.nsec {
 		n := &d.nsec[i]
@@ -93,7 +101,8 @@ func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 	return unproven
 }
 
-// nxdomainNSEC is nxdomain by NSEC (RFC 4035 §5.4), or by a compact one (RFC 9824 §3.3).
+// nxdomainNSEC is nxdomain by NSEC (RFC 4035 §5.4), or by a compact one (RFC
+// 9824 §3.3).
 func (d *denials) nxdomainNSEC(name string) outcome {
 	for i := range d.nsec {
 		n := &d.nsec[i]

@@ -26,8 +26,8 @@ type hashKey struct {
 
 var base32hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// parseNSEC3 reads an NSEC3 record of a zone. It reports false if that is malformed, or of an unknown algorithm or flag
-// (RFC 5155 §8.1, §8.2).
+// parseNSEC3 reads an NSEC3 record of a zone. It reports false if that is
+// malformed, or of an unknown algorithm or flag (RFC 5155 §8.1, §8.2).
 func parseNSEC3(s *rrset.Set, zone string) (n nsec3, ok bool) {
 	r := s.First()
 	if len(r) < 5 || r[0] != 1 || r[1] > 1 || rrset.Parent(s.Name) != zone || s.Name == rrset.Root {
@@ -54,7 +54,8 @@ const mostIterations = 500
 // codeIterations is the info code for too many iterations (RFC 9276 §3.2).
 const codeIterations = 27
 
-// addNSEC3 takes a record with the parameters of the first; others are no part of the same chain (RFC 5155 §8.2).
+// addNSEC3 takes a record with the parameters of the first; others are no part
+// of the same chain (RFC 5155 §8.2).
 func (d *denials) addNSEC3(n nsec3) {
 	switch {
 	case n.iterations > mostIterations:
@@ -84,7 +85,8 @@ func (n *nsec3) lacks(typ uint16, root bool) bool {
 	return !n.parental()
 }
 
-// hash is the hash of a name by the records' parameters, empty if the budget is spent.
+// hash is the hash of a name by the records' parameters, empty if the budget
+// is spent.
 func (d *denials) hash(name string) string {
 	p := &d.nsec3[0]
 	k := hashKey{name, p.salt, p.iterations}
@@ -105,8 +107,13 @@ func (d *denials) hash(name string) string {
 	return string(h[:])
 }
 
-// blocksPerHash is the blocks of SHA-1 that one hash of the budget may have: the usual name with 50 iterations.
+// blocksPerHash is the blocks of SHA-1 that one hash of the budget may have:
+// the usual name with 50 iterations.
 const blocksPerHash = 55
+
+// Hashes are computed once for each name, and the budget counts them: a record with
+// many iterations, or many labels of a name, would make work without end
+// (CVE-2023-50868). Who is over the budget learns nothing, which proves nothing.
 
 // match is the record of a name, nil if there is none.
 func (d *denials) match(name string) *nsec3 {
@@ -140,8 +147,13 @@ func (d *denials) cover(name string) *nsec3 {
 	return nil
 }
 
-// encloser finds the closest encloser of a name, and what covers the next closer name (RFC 5155 §8.3). The closest
-// encloser must not be a cut, seen from above, or lead elsewhere. Both are nil if it is not proven.
+// Walking up from the name, the first ancestor whose hash matches is the closest
+// encloser, if the name one label below it is covered. Anything else proves nothing:
+// not even that the ancestor is the closest.
+
+// encloser finds the closest encloser of a name, and what covers the next
+// closer name (RFC 5155 §8.3). The closest encloser must not be a cut, seen
+// from above, or lead elsewhere. Both are nil if it is not proven.
 func (d *denials) encloser(name string) (encloser string, covering *nsec3) {
 	if len(d.nsec3) == 0 {
 		return "", nil

@@ -10,7 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// near is an NSEC3 record of example. whose owner matches a name, or with around covers it.
+// near is an NSEC3 record of example. whose owner matches a name, or with
+// around covers it.
 func near(name string, iterations, flags int, around bool, types string) string {
 	h := dns.HashName(name, dns.SHA1, uint16(iterations), "AABB")
 	from, to := h, neighbour(h, 1)
@@ -110,7 +111,8 @@ func TestUnsignedDelegationByNSEC3(t *testing.T) {
 	}
 }
 
-// A zone may have many keys of one tag, and many signatures: each of both would be tried with each.
+// A zone may have many keys of one tag, and many signatures: each of both
+// would be tried with each.
 func TestBudgets(t *testing.T) {
 	w, _, z := lab(t, dns.ED25519)
 	good := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
@@ -147,7 +149,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// rotated is a key whose octets have moved by two: its tag is the same, if it is a key at all.
+// rotated is a key whose octets have moved by two: its tag is the same, if it
+// is a key at all.
 func rotated(t *testing.T, public string) string {
 	t.Helper()
 	k := &dns.DNSKEY{Hdr: header("example.", dns.TypeDNSKEY), PublicKey: public}

@@ -38,7 +38,8 @@ type signature struct {
 
 const sigHead = 18
 
-// parseSig reads the RDATA of an RRSIG record. It reports false if that is malformed.
+// parseSig reads the RDATA of an RRSIG record. It reports false if that is
+// malformed.
 func parseSig(rdata string) (g signature, ok bool) {
 	if len(rdata) < sigHead {
 		return g, false
@@ -55,7 +56,8 @@ func parseSig(rdata string) (g signature, ok bool) {
 	}, true
 }
 
-// labelsOf is how many labels a signature of an owner has: a wildcard's own is not counted (RFC 4034 §3.1.3).
+// labelsOf is how many labels a signature of an owner has: a wildcard's own is
+// not counted (RFC 4034 §3.1.3).
 func labelsOf(owner string) int {
 	n := rrset.Labels(owner)
 	if rrset.FirstLabel(owner) == "*" {
@@ -64,8 +66,8 @@ func labelsOf(owner string) int {
 	return n
 }
 
-// signerOf is the deepest zone at or above an RRset that one of its signatures names; a DS RRset lies in a zone above its
-// owner. Empty if there is none.
+// signerOf is the deepest zone at or above an RRset that one of its signatures
+// names; a DS RRset lies in a zone above its owner. Empty if there is none.
 func signerOf(s *rrset.Set) (signer string) {
 	s.EachSig(func(r string) bool {
 		g, ok := parseSig(r)
@@ -80,8 +82,9 @@ func signerOf(s *rrset.Set) (signer string) {
 	return signer
 }
 
-// timely tells what is wrong with the time of a signature, 0 if nothing is. Tolerance is a tenth of its life, within
-// bounds; times are compared as serial numbers (RFC 4034 §3.1.5).
+// timely tells what is wrong with the time of a signature, 0 if nothing is.
+// Tolerance is a tenth of its life, within bounds; times are compared as
+// serial numbers (RFC 4034 §3.1.5).
 func (t *Task) timely(g *signature) (code uint16) {
 	life := int64(int32(g.expiration - g.inception))
 	if life < 0 {
@@ -98,7 +101,8 @@ func (t *Task) timely(g *signature) (code uint16) {
 	return 0
 }
 
-// fits tells what is wrong with a signature before any arithmetic, 0 if nothing is.
+// fits tells what is wrong with a signature before any arithmetic, 0 if
+// nothing is.
 func (t *Task) fits(g *signature, s *rrset.Set, zone string) (code uint16) {
 	if g.covered != s.Type || g.signer != zone || !rrset.Below(s.Name, g.signer) || !t.conf.Algorithms[g.algorithm] {
 		return dns.ExtendedErrorCodeDNSBogus
@@ -110,6 +114,10 @@ func (t *Task) fits(g *signature, s *rrset.Set, zone string) (code uint16) {
 	g.expanded = g.labels < n
 	return t.timely(g)
 }
+
+// A sum over RRset, signatures and keys stands for the result, so that an RRset that
+// comes again, in whatever reply, costs a hash instead of a signature. Only what is
+// secure is kept: a bogus one may be mended by the next reply.
 
 // check finds out whether an RRset is signed by one of a zone's keys.
 func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
@@ -200,13 +208,17 @@ func (t *Task) good(g *signature) *Checked {
 	}
 }
 
-// finer is the code that tells more: any other than plain bogus, the first of equals.
+// finer is the code that tells more: any other than plain bogus, the first of
+// equals.
 func finer(a, b uint16) uint16 {
 	if a == 0 || a == dns.ExtendedErrorCodeDNSBogus && b != 0 {
 		return b
 	}
 	return a
 }
+
+// Keys that may not sign are left out before arithmetic, and so are those of another tag
+// or algorithm: what is counted is work.
 
 // try computes one signature with the keys that it may be of.
 func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trials *int) (good bool, code uint16) {

@@ -1,12 +1,15 @@
-// Package validate finds out whether a reply is what the owners of its zones signed (RFC 4033 to 4035, 5155, 6840, 9824).
+// Package validate finds out whether a reply is what the owners of its zones
+// signed (RFC 4033 to 4035, 5155, 6840, 9824).
 //
 //	question, reply ──New──▶ Task ──Step──▶ questions that are missing (DS, DNSKEY) ──▶ caller asks ──Give──▶ Task
 //	                          │                                                                             │
 //	                          └── chain.go: anchor ▶ DS ▶ DNSKEY ▶ zone;  answer.go: each link of the reply ◀┘
 //	                                     signature.go: one RRset;  nsec.go, nsec3.go: what does not exist
 //
-// It asks nobody, has no clock and keeps nothing: the time, the anchors, the budget and what is known already are given,
-// and what is missing is told. What is not proven is never Secure. A Task is for one goroutine. Start at New and Step.
+// It asks nobody, has no clock and keeps nothing: the time, the anchors, the
+// budget and what is known already are given, and what is missing is told.
+// What is not proven is never Secure. A Task is for one goroutine. Start at
+// New and Step.
 package validate
 
 import (
@@ -63,26 +66,32 @@ type Finding struct {
 type Verdict struct {
 	Finding
 	Rcode int // the one that the proofs bear out
-	// Proof is what was found to be secure on the way, denials among it, with the TTL that each may have at most: what
-	// its signatures say, and what is left of their time (RFC 4035 §5.3.3).
+	// Proof is what was found to be secure on the way, denials among it, with the
+	// TTL that each may have at most: what its signatures say, and what is left of
+	// their time (RFC 4035 §5.3.3).
 	Proof map[*rrset.Set]uint32
-	// Unproven is RRsets of the authority section that nothing depends on, and that did not hold: they are left out.
+	// Unproven is RRsets of the authority section that nothing depends on, and
+	// that did not hold: they are left out.
 	Unproven map[*rrset.Set]bool
 	Checks   int // signatures that were computed
 }
 
-// Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY records.
+// Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
+// records.
 type Anchor struct {
 	DS   []string
 	Keys []string
 }
 
-// Memory keeps what was found out, for as long as it holds. It may forget at any time, and may be shared.
+// Memory keeps what was found out, for as long as it holds. It may forget at
+// any time, and may be shared.
 type Memory interface {
-	// Node is what is known of a name of the chain, nil if it is nothing, or not true any more at now.
+	// Node is what is known of a name of the chain, nil if it is nothing, or not
+	// true any more at now.
 	Node(name string, now time.Time) *Node
 	KeepNode(name string, n *Node)
-	// Check is until when an RRset was found to be secure, by a sum over it, its signatures and keys.
+	// Check is until when an RRset was found to be secure, by a sum over it, its
+	// signatures and keys.
 	Check(sum Sum, now time.Time) (Checked, bool)
 	KeepCheck(sum Sum, c Checked)
 }
@@ -102,7 +111,8 @@ type Config struct {
 	CheckCounted func(algorithm uint8, good bool) // may be nil
 }
 
-// DefaultAlgorithms are those that are checked unless one switches them off; sha1 adds 5 and 7 (RFC 9905).
+// DefaultAlgorithms are those that are checked unless one switches them off;
+// sha1 adds 5 and 7 (RFC 9905).
 func DefaultAlgorithms(sha1 bool) (a [256]bool) {
 	for _, n := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519} {
 		a[n] = true
@@ -141,7 +151,8 @@ func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 	}
 }
 
-// Step goes as far as it can. It tells what has to be given before it is called again; nothing once there is a Verdict.
+// Step goes as far as it can. It tells what has to be given before it is
+// called again; nothing once there is a Verdict.
 func (t *Task) Step() (missing []Question) {
 	if t.verdict != nil {
 		return nil
@@ -162,7 +173,8 @@ func (t *Task) Step() (missing []Question) {
 	return nil
 }
 
-// Give hands over the reply to a question that Step told; nil if there is none.
+// Give hands over the reply to a question that Step told; nil if there is
+// none.
 func (t *Task) Give(q Question, reply *rrset.Message) { t.replies[q] = reply }
 
 // Verdict is the end, nil before Step has told that nothing is missing.
@@ -172,7 +184,8 @@ func bogus(code uint16, text string) Finding {
 	return Finding{Status: Bogus, Code: code, Told: true, Text: text}
 }
 
-// worse is the worse of two findings; the first of equals, but for one that says why.
+// worse is the worse of two findings; the first of equals, but for one that
+// says why.
 func worse(a, b Finding) Finding {
 	if b.Status > a.Status || b.Status == a.Status && b.Told && !a.Told {
 		return b

@@ -46,6 +46,7 @@ func TestAlgorithms(t *testing.T) {
 	w.want("RSASHA1 validated", w.judge("www.example.", dns.TypeA, m), Secure, 0)
 }
 
+// Each fault has a code of its own, and one good signature is enough.
 func TestFaultsOfSignatures(t *testing.T) {
 	w, root, z := lab(t, dns.ECDSAP256SHA256)
 	const rr = "www.example. 300 IN A 192.0.2.1"
@@ -100,6 +101,7 @@ func TestTTLIsThatOfTheSignature(t *testing.T) {
 	}
 }
 
+// A zone is unsigned only if its parent says so, and nothing else does.
 func TestChain(t *testing.T) {
 	w, root, z := lab(t, dns.ECDSAP256SHA256)
 	a := func(name string, rrs ...dns.RR) *Verdict {
@@ -152,6 +154,7 @@ func TestChain(t *testing.T) {
 	w.want("negative anchor", a("www.example.", good...), Insecure, negativeAnchor)
 }
 
+// Each row is a way to deny, or one to deny what exists.
 func TestDenialByNSEC(t *testing.T) {
 	w, _, z := lab(t, dns.ECDSAP256SHA256)
 	for _, c := range []struct {
@@ -194,6 +197,7 @@ func TestDenialByNSEC(t *testing.T) {
 	}
 }
 
+// What a wildcard made holds only where nothing closer exists.
 func TestWildcardsAndAliases(t *testing.T) {
 	w, root, z := lab(t, dns.ECDSAP256SHA256)
 	gap := z.signed(t, "", "a.example. 300 IN NSEC c.example. A RRSIG NSEC")

@@ -39,7 +39,8 @@ func header(name string, typ uint16) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: typ, Class: dns.ClassINET, Ttl: 3600}
 }
 
-// signed is records of one RRset with their signature. owner other than empty is where it is expanded to.
+// signed is records of one RRset with their signature. owner other than empty
+// is where it is expanded to.
 func (g *signer) signed(tb testing.TB, owner string, texts ...string) (all []dns.RR) {
 	tb.Helper()
 	var set []dns.RR
