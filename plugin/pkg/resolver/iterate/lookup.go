@@ -90,14 +90,22 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 // the delegation is there most often. Records without signatures are not handed out:
 // they would prove nothing, and the parent may have them signed.
 
-// referred is what a referral said of the DS RRset of a zone: it is the parent's own data (RFC 4035 §3.1.4.1), so it
+// referred is what a referral said of the DS RRset of a zone, or of its absence: it is the parent's own data (RFC 4035 §3.1.4.1), so it
 // need not be asked for again.
 func (t *task) referred(name string) *store.Entry {
 	d, now := t.run.conf.Stores.Delegations.Get(name, t.run.now), t.run.now
-	if d == nil || d.Fixed || d.DS == nil || d.DS.Sigs == 0 {
+	if d == nil || d.Fixed {
 		return nil
 	}
-	e := &store.Entry{Kind: store.Positive, Rank: store.AuthorityData, Set: d.DS, Zone: rrset.Parent(name), TTL: d.DS.TTL, Expires: d.Expires}
+	e := &store.Entry{Rank: store.AuthorityData, Zone: rrset.Parent(name), Expires: d.Expires}
+	switch {
+	case d.DS != nil && d.DS.Sigs > 0:
+		e.Kind, e.Set, e.TTL = store.Positive, d.DS, d.DS.TTL
+	case d.DS == nil && len(d.Denials) > 0 && d.Denials[0].Sigs > 0:
+		e.Kind, e.Denials, e.TTL = store.NoData, d.Denials, d.Denials[0].TTL
+	default:
+		return nil
+	}
 	if e.Left(now) == 0 {
 		return nil
 	}

@@ -245,7 +245,7 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 	if o := d.nxdomain(name); o != unproven {
 		return d.finding(o, "")
 	}
-	if o := d.nodata(name, t.q.Type); o != unproven {
+	if o := d.nodata(name, t.q.Type); o == proven {
 		v.Rcode = wire.Success
 		return d.finding(o, "")
 	}
