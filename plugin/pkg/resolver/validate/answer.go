@@ -222,6 +222,9 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 		return n.Finding
 	}
 	target := t.denier(name)
+	if from := (&rrset.Set{Name: name, Type: t.q.Type}); target != "" && t.beneath(from, target) {
+		target = "" // a zone above its own has nothing to say of the name
+	}
 	signed := target != ""
 	if !signed {
 		target = name
@@ -278,7 +281,7 @@ func (t *Task) beneath(s *rrset.Set, zoneName string) bool {
 		from = rrset.Parent(from)
 	}
 	for ; len(from) > len(zoneName); from = rrset.Parent(from) {
-		if n := t.node(from); n != nil && n.kind == zone {
+		if n := t.node(from); t.conf.Anchors[from] != nil || n != nil && n.kind == zone {
 			return true
 		}
 	}

@@ -240,6 +240,27 @@ func TestWildcardsAndAliases(t *testing.T) {
 	}
 }
 
+// A zone above a closer anchor says nothing of the names below that.
+func TestCloserAnchor(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	low := newSigner(t, "low.example.", dns.ED25519)
+	w.keys(low)
+	w.conf.Anchors[rrset.MustName("low.example.")] = &Anchor{Keys: []string{rdataOf(t, low.key)}}
+	w.noDS(low, "a.low.example.", "a.low.example. 300 IN NSEC low.example. A RRSIG NSEC")
+	for g, want := range map[*signer]Status{z: Bogus, low: Secure} {
+		ns := g.signed(t, "", "a.low.example. 300 IN NSEC low.example. A RRSIG NSEC")
+		v := w.judge("a.low.example.", dns.TypeMX, message(t, "a.low.example.", dns.TypeMX, 0, nil, ns))
+		if v.Status != want {
+			t.Errorf("denied by %s: %v %q, want %v", g.zone, v.Status, v.Text, want)
+		}
+		rrs := g.signed(t, "", "a.low.example. 300 IN A 192.0.2.1")
+		v = w.judge("a.low.example.", dns.TypeA, message(t, "a.low.example.", dns.TypeA, 0, rrs, nil))
+		if v.Status != want {
+			t.Errorf("signed by %s: %v %q, want %v", g.zone, v.Status, v.Text, want)
+		}
+	}
+}
+
 // known is a Memory of nodes that were there before.
 type known map[string]*Node
 
