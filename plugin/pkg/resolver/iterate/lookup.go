@@ -90,8 +90,8 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 // the delegation is there most often. Records without signatures are not handed out:
 // they would prove nothing, and the parent may have them signed.
 
-// referred is what a referral said of the DS RRset of a zone, or of its absence: it is the parent's own data (RFC 4035 §3.1.4.1), so it
-// need not be asked for again.
+// referred is what a referral said of the DS RRset of a zone, or of its absence: it is
+// the parent's own data (RFC 4035 §3.1.4.1), so it need not be asked for again.
 func (t *task) referred(name string) *store.Entry {
 	d, now := t.run.conf.Stores.Delegations.Get(name, t.run.now), t.run.now
 	if d == nil || d.Fixed {
