@@ -161,6 +161,10 @@ func (t *task) deny(e *store.Entry) {
 	}
 }
 
+// A reply may prove several wildcards by one denial, and chains of aliases collect the
+// denials of each link: who validates needs all of them, and each only once. What they
+// deny does not concern the resolver itself.
+
 // prove adds what denies that something is closer than a wildcard, once.
 func (t *task) prove(denials []*rrset.Set) {
 	for _, d := range denials {
