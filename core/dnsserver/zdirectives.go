@@ -62,6 +62,7 @@ var Directives = []string{
 	"secondary",
 	"etcd",
 	"loop",
+	"validator",
 	"forward",
 	"grpc",
 	"recurse",

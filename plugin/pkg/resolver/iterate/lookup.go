@@ -43,8 +43,9 @@ func (t *task) kept() bool {
 			return true
 		}
 		set := e.Set.WithTTL(e.Left(t.run.now))
+		t.prove(e.Denials)
 		if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
-			t.sets, t.authority = append(t.sets, set), append(t.authority, e.Denials...)
+			t.sets = append(t.sets, set)
 			t.finish(rcodeSuccess)
 			return true
 		}
@@ -60,6 +61,11 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 	s, now := &t.run.conf.Stores.RRsets, t.run.now
 	if e := s.Get(name, typ, now); e != nil {
 		return e
+	}
+	if typ == rrset.TypeDS {
+		if e := t.referred(name); e != nil {
+			return e
+		}
 	}
 	if typ == rrset.TypeANY {
 		for _, any := range []uint16{wire.TypeA, wire.TypeAAAA, wire.TypeMX, wire.TypeTXT, wire.TypeCNAME} {
@@ -78,6 +84,32 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 		}
 	}
 	return t.cutOff(name)
+}
+
+// Who asks for DS records is a validator: it has a name that the referral was for, so
+// the delegation is there most often. Records without signatures are not handed out:
+// they would prove nothing, and the parent may have them signed.
+
+// referred is what a referral said of the DS RRset of a zone, or of its absence: it is
+// the parent's own data (RFC 4035 §3.1.4.1), so it need not be asked for again.
+func (t *task) referred(name string) *store.Entry {
+	d, now := t.run.conf.Stores.Delegations.Get(name, t.run.now), t.run.now
+	if d == nil || d.Fixed {
+		return nil
+	}
+	e := &store.Entry{Rank: store.AuthorityData, Zone: rrset.Parent(name), Expires: d.Expires}
+	switch {
+	case d.DS != nil && d.DS.Sigs > 0:
+		e.Kind, e.Set, e.TTL = store.Positive, d.DS, d.DS.TTL
+	case d.DS == nil && len(d.Denials) > 0 && d.Denials[0].Sigs > 0:
+		e.Kind, e.Denials, e.TTL = store.NoData, d.Denials, d.Denials[0].TTL
+	default:
+		return nil
+	}
+	if e.Left(now) == 0 {
+		return nil
+	}
+	return e
 }
 
 // aliased reports whether a question for a type follows aliases (RFC 1034 §3.6.2, RFC
@@ -120,13 +152,36 @@ func (t *task) deny(e *store.Entry) {
 		t.authority = append(t.authority, e.SOA.WithTTL(e.Left(t.run.now)))
 	}
 	for _, d := range e.Denials {
-		t.authority = append(t.authority, d.WithTTL(min(d.TTL, e.Left(t.run.now))))
+		t.prove([]*rrset.Set{d.WithTTL(min(d.TTL, e.Left(t.run.now)))})
 	}
 	if e.Kind == store.NXDomain {
 		t.finish(rcodeNXDomain)
 	} else {
 		t.finish(rcodeSuccess)
 	}
+}
+
+// A reply may prove several wildcards by one denial, and chains of aliases collect the
+// denials of each link: who validates needs all of them, and each only once. What they
+// deny does not concern the resolver itself.
+
+// prove adds what denies that something is closer than a wildcard, once.
+func (t *task) prove(denials []*rrset.Set) {
+	for _, d := range denials {
+		if find(t.authority, d.Name, d.Type) == nil {
+			t.authority = append(t.authority, d)
+		}
+	}
+}
+
+// expanded reports whether a wildcard made an RRset: its signature has fewer labels than its owner (RFC 4035 §5.3.4).
+func expanded(s *rrset.Set) (made bool) {
+	n := rrset.Labels(s.Name)
+	s.EachSig(func(rdata string) bool {
+		made = len(rdata) > 3 && int(rdata[3]) < n && rrset.FirstLabel(s.Name) != "*"
+		return !made
+	})
+	return made
 }
 
 // follow follows an alias from the task's name, and reports false if that ends the

@@ -150,9 +150,15 @@ func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 // takeChain keeps the aliases of an answer.
 func (t *task) takeChain(rd *reading) {
 	for i, l := range rd.chain {
-		if !l.made {
-			rd.chain[i].set = t.keepSet(l.set, nil)
+		if l.made {
+			continue
 		}
+		var denials []*rrset.Set
+		if expanded(l.set) {
+			denials = rd.denials
+			t.prove(denials)
+		}
+		rd.chain[i].set = t.keepSet(l.set, denials)
 	}
 }
 
@@ -180,7 +186,7 @@ func (t *task) takeAnswer(rd *reading) {
 		return
 	}
 	t.sets = append(append(t.sets, set), rd.more...)
-	t.authority = rd.denials
+	t.prove(rd.denials)
 	t.finish(rcodeSuccess)
 }
 

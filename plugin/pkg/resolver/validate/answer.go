@@ -1,0 +1,289 @@
+package validate
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// mostLinks is how many aliases of a reply are followed.
+const mostLinks = 32
+
+// Nothing of a reply is believed because it stands beside something that is. Each
+// RRset is judged by the zone that it lies in; the whole is as good as its worst part
+// that the answer depends on.
+//
+// The steps are run again from the beginning whenever something was missing: what was
+// found out lies in the Task, so that costs look-ups and no arithmetic. Until all is
+// there, what is not known yet counts as secure, which no Verdict is made of.
+
+// judge goes through a reply from the question on: each alias, then the answer
+// or its denial, then what else there is. What is missing is noted, and judge
+// is called again.
+func (t *Task) judge() *Verdict {
+	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Unproven: map[*rrset.Set]bool{}}
+	if t.q.Type == typeRRSIG { // signatures are not signed
+		v.Finding = Finding{Status: Indeterminate}
+		return v
+	}
+	if v.Rcode != wire.Success && v.Rcode != wire.NXDomain && v.Rcode != dns.RcodeYXDomain { // it says nothing of data
+		v.Finding = Finding{Status: Indeterminate}
+		return v
+	}
+	seen := map[*rrset.Set]bool{}
+	v.Finding = t.links(v, seen)
+	for _, s := range t.reply.Section[rrset.Answer] {
+		if !t.goesOn(v) {
+			return v
+		}
+		if !seen[s] {
+			v.Finding = worse(v.Finding, t.positive(s))
+		}
+	}
+	for _, s := range t.reply.Section[rrset.Authority] {
+		if !t.goesOn(v) {
+			return v
+		}
+		t.beside(v, s)
+	}
+	if len(t.reply.Section[rrset.Answer])+len(t.reply.Section[rrset.Authority]) == 0 && v.Status == Secure {
+		v.Finding = bogus(dns.ExtendedErrorCodeNSECMissing, "nothing is said")
+	}
+	if v.Status == Secure {
+		v.Proof = map[*rrset.Set]uint32{}
+		for s, c := range t.checks {
+			if c.Status == Secure {
+				v.Proof[s] = c.TTL
+			}
+		}
+	}
+	return v
+}
+
+// goesOn reports whether more is to be looked at: what is bogus, or waits,
+// needs no more.
+func (t *Task) goesOn(v *Verdict) bool {
+	return v.Status != Bogus && len(t.missing) == 0 && t.over == ""
+}
+
+// beside judges an RRset of the authority section. NS and other RRsets that
+// prove nothing may be left out.
+func (t *Task) beside(v *Verdict, s *rrset.Set) {
+	if c, ok := t.checks[s]; ok && c.Status == Secure {
+		return
+	}
+	f := t.positive(s)
+	if f.Status <= v.Status || len(t.missing) > 0 {
+		return
+	}
+	switch s.Type {
+	case wire.TypeSOA, rrset.TypeNSEC, rrset.TypeNSEC3:
+		v.Finding = worse(v.Finding, f)
+	default:
+		v.Unproven[s] = true
+	}
+}
+
+// links follows the aliases of a reply from the question's name to its end.
+func (t *Task) links(v *Verdict, seen map[*rrset.Set]bool) Finding {
+	name, f := t.q.Name, Finding{Status: Secure}
+	answer := t.reply.Section[rrset.Answer]
+	for range mostLinks {
+		if len(t.missing) > 0 || t.over != "" || f.Status == Bogus {
+			return f
+		}
+		if any, g := t.final(name, answer, seen); any {
+			v.Rcode = wire.Success
+			return worse(f, g)
+		}
+		next, g, ok := t.link(name, answer, seen)
+		if f = worse(f, g); !ok {
+			if f.Status == Bogus || len(t.missing) > 0 {
+				return f
+			}
+			if next == name { // a DNAME, which was judged, makes it too long (RFC 6672 §2.2)
+				v.Rcode = dns.RcodeYXDomain
+				return f
+			}
+			return worse(f, t.negative(v, name))
+		}
+		name = next
+	}
+	return bogus(dns.ExtendedErrorCodeOther, "alias loop")
+}
+
+// final judges the RRsets that answer the question at a name; any is false if
+// there are none.
+func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (any bool, f Finding) {
+	f = Finding{Status: Secure}
+	n := 0
+	for _, s := range answer {
+		if s.Name != name || s.Type != t.q.Type && t.q.Type != rrset.TypeANY || s.Type == typeRRSIG {
+			continue
+		}
+		if n++; n > t.conf.Budget.Any {
+			t.over = "rrsets_any"
+			break
+		}
+		any, seen[s] = true, true
+		f = worse(f, t.positive(s))
+	}
+	return any, f
+}
+
+// link judges the alias of a name, and is its target. ok is false if there is
+// none; next is the name itself if a DNAME makes it too long.
+func (t *Task) link(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (next string, f Finding, ok bool) {
+	f = Finding{Status: Secure}
+	cname := find(answer, name, wire.TypeCNAME)
+	for _, d := range answer {
+		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
+			continue
+		}
+		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
+		if !fits {
+			seen[d] = true
+			return name, t.positive(d), false
+		}
+		if cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
+			continue // it is judged by its own signature
+		}
+		if seen[d] = true; cname != nil {
+			seen[cname] = true
+		}
+		return to, t.positive(d), true
+	}
+	if cname == nil {
+		return "", f, false
+	}
+	seen[cname] = true
+	if cname.N != 1 {
+		return "", bogus(dns.ExtendedErrorCodeDNSBogus, "two aliases of one name"), false
+	}
+	return rrset.Target(cname.First()), t.positive(cname), true
+}
+
+// The zone of a signed RRset is the one that its signature names, if the chain leads
+// there. Without a signature the chain is followed as far as the owner: only if it ends
+// above, at a proven unsigned delegation, the RRset need not be signed.
+
+// positive judges one RRset: it is signed by its zone; and where it was made
+// from a wildcard, nothing is closer.
+func (t *Task) positive(s *rrset.Set) Finding {
+	if s.Type == typeRRSIG {
+		return Finding{Status: Indeterminate}
+	}
+	if n := t.exempt(s.Name); n != nil {
+		return n.Finding
+	}
+	signer := signerOf(s)
+	target := signer
+	if target == "" {
+		target = s.Name
+		if s.Type == rrset.TypeDS {
+			target = rrset.Parent(target)
+		}
+	}
+	name, z, ok := t.walk(target)
+	if !ok {
+		return Finding{Status: Secure} // not known yet
+	}
+	if z.kind != zone {
+		return z.Finding
+	}
+	if signer != "" && name != signer {
+		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(signer))), name)
+	}
+	if t.beneath(s, name) {
+		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by a zone above its own: "+clip(rrset.Text(name))), name)
+	}
+	c := t.check(s, name, z.keys, z.id)
+	if c.Status != Secure || c.Labels == labelsOf(s.Name) {
+		return c.Finding
+	}
+	// A DNAME stands for all below it already (RFC 6672 §3.3), and a denial that a
+	// wildcard made would deny anything (RFC 4035 §5.4, RFC 5155 §8).
+	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 {
+		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "a wildcard made "+about(s)), name)
+	}
+	d := t.denials(t.reply, name, z)
+	return d.finding(d.noCloser(s.Name, c.Labels), rrset.Text(s.Name))
+}
+
+// A server may be wrong in the rcode and right in the denial: empty non-terminals are
+// called NXDOMAIN by some (RFC 8020 §3). The reverse is not corrected, as a reply to
+// another question could be made of it.
+
+// negative judges the denial of a name, or of its type. Where the rcode is
+// wrong, but the denial of the type is good, the rcode is corrected.
+func (t *Task) negative(v *Verdict, name string) Finding {
+	if n := t.exempt(name); n != nil {
+		return n.Finding
+	}
+	target := t.denier(name)
+	if from := (&rrset.Set{Name: name, Type: t.q.Type}); target != "" && t.beneath(from, target) {
+		target = "" // a zone above its own has nothing to say of the name
+	}
+	signed := target != ""
+	if !signed {
+		target = name
+		if t.q.Type == rrset.TypeDS && name != rrset.Root {
+			target = rrset.Parent(name)
+		}
+	}
+	apex, z, ok := t.walk(target)
+	switch {
+	case !ok:
+		return Finding{Status: Secure} // not known yet
+	case z.kind != zone:
+		return z.Finding
+	case signed && apex != target:
+		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(target))), apex)
+	}
+	d := t.denials(t.reply, apex, z)
+	if v.Rcode != wire.NXDomain {
+		return d.finding(d.nodata(name, t.q.Type), rrset.Text(name))
+	}
+	if o := d.nxdomain(name); o != unproven {
+		return d.finding(o, "")
+	}
+	if o := d.nodata(name, t.q.Type); o == proven {
+		v.Rcode = wire.Success
+		return d.finding(o, "")
+	}
+	return d.finding(unproven, rrset.Text(name))
+}
+
+// denier is the deepest zone above a name that signed something of its denial,
+// empty if none did. DS RRsets are denied by a zone above their owner.
+func (t *Task) denier(name string) (zone string) {
+	for _, s := range t.reply.Section[rrset.Authority] {
+		if s.Type != wire.TypeSOA && s.Type != rrset.TypeNSEC && s.Type != rrset.TypeNSEC3 {
+			continue
+		}
+		g := signerOf(s)
+		if g == "" || !rrset.Below(name, g) || t.q.Type == rrset.TypeDS && g == name && name != rrset.Root {
+			continue
+		}
+		if zone == "" || len(g) > len(zone) {
+			zone = g
+		}
+	}
+	return zone
+}
+
+// beneath reports whether an RRset lies in a zone below the one named, as far
+// as that is known: who signs for what was handed on is not believed.
+func (t *Task) beneath(s *rrset.Set, zoneName string) bool {
+	from := s.Name
+	if s.Type == rrset.TypeDS || s.Type == rrset.TypeNSEC {
+		from = rrset.Parent(from)
+	}
+	for ; len(from) > len(zoneName); from = rrset.Parent(from) {
+		if n := t.node(from); t.conf.Anchors[from] != nil || n != nil && n.kind == zone {
+			return true
+		}
+	}
+	return false
+}

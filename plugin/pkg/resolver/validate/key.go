@@ -1,0 +1,178 @@
+package validate
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	_ "crypto/sha1" // registers SHA-1
+	_ "crypto/sha256"
+	_ "crypto/sha512"
+	"math/big"
+
+	"github.com/miekg/dns"
+)
+
+// Flags of DNSKEY records (RFC 4034 §2.1.1, RFC 5011 §2.1).
+const (
+	flagZone   = 0x0100
+	flagRevoke = 0x0080
+)
+
+// key is a DNSKEY record.
+type key struct {
+	rdata     string
+	flags     uint16
+	algorithm uint8
+	tag       uint16
+	public    crypto.PublicKey // nil if the key is none that can be used
+}
+
+// parseKey reads the RDATA of a DNSKEY record; nil if it is malformed or of
+// another protocol than 3.
+func parseKey(rdata string) *key {
+	if len(rdata) < 5 || rdata[2] != 3 {
+		return nil
+	}
+	k := &key{rdata: rdata, flags: uint16(rdata[0])<<8 | uint16(rdata[1]), algorithm: rdata[3], tag: keyTag(rdata)}
+	k.public = publicKey(k.algorithm, rdata[4:])
+	return k
+}
+
+// signs reports whether the key may sign what is in a zone.
+func (k *key) signs() bool { return k.flags&flagZone != 0 && k.flags&flagRevoke == 0 }
+
+// keyTag is the tag of a DNSKEY's RDATA (RFC 4034 appendix B; algorithm 1 is
+// not served).
+func keyTag(rdata string) uint16 {
+	sum := uint32(0)
+	for i := range len(rdata) {
+		if i%2 == 0 {
+			sum += uint32(rdata[i]) << 8
+		} else {
+			sum += uint32(rdata[i])
+		}
+	}
+	return uint16(sum + sum>>16)
+}
+
+func publicKey(algorithm uint8, b string) crypto.PublicKey {
+	switch algorithm {
+	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512:
+		return rsaKey(b)
+	case dns.ECDSAP256SHA256:
+		return ecdsaKey(elliptic.P256(), b)
+	case dns.ECDSAP384SHA384:
+		return ecdsaKey(elliptic.P384(), b)
+	case dns.ED25519:
+		if len(b) == ed25519.PublicKeySize {
+			return ed25519.PublicKey(b)
+		}
+	}
+	return nil
+}
+
+// Sizes of RSA keys that are used, in bits: smaller ones prove little, larger
+// ones cost much.
+const (
+	leastRSA = 1024
+	mostRSA  = 4096
+)
+
+// rsaKey reads a key in the form of RFC 3110 §2.
+func rsaKey(b string) crypto.PublicKey {
+	if len(b) < 3 {
+		return nil
+	}
+	n := int(b[0])
+	b = b[1:]
+	if n == 0 {
+		n = int(b[0])<<8 | int(b[1])
+		b = b[2:]
+	}
+	if n == 0 || n > 4 || n >= len(b) || b[n] == 0 { // no exponent above 31 bits, no modulus with leading zeros
+		return nil
+	}
+	e := 0
+	for i := range n {
+		e = e<<8 | int(b[i])
+	}
+	mod := new(big.Int).SetBytes([]byte(b[n:]))
+	if bits := mod.BitLen(); bits < leastRSA || bits > mostRSA || mod.Bit(0) == 0 {
+		return nil
+	}
+	if e < 3 || e > 1<<31-1 || e%2 == 0 {
+		return nil
+	}
+	return &rsa.PublicKey{N: mod, E: e}
+}
+
+// ecdsaKey reads a point without compression (RFC 6605 §4).
+func ecdsaKey(curve elliptic.Curve, b string) crypto.PublicKey {
+	k, err := ecdsa.ParseUncompressedPublicKey(curve, append([]byte{4}, b...))
+	if err != nil {
+		return nil
+	}
+	return k
+}
+
+// The standard library refuses what is no signature: points off the curve, numbers out
+// of range, wrong padding. Lengths are checked before, as RFC 6605 §4 and RFC 8080 §4
+// have them.
+
+// verify reports whether sig is the key's signature of data.
+func (k *key) verify(data []byte, sig string) bool {
+	switch p := k.public.(type) {
+	case *rsa.PublicKey:
+		h := hashes[k.algorithm]
+		return rsa.VerifyPKCS1v15(p, h, digest(h, data), []byte(sig)) == nil
+	case *ecdsa.PublicKey:
+		n := (p.Curve.Params().BitSize + 7) / 8
+		if len(sig) != 2*n {
+			return false
+		}
+		r, s := new(big.Int).SetBytes([]byte(sig[:n])), new(big.Int).SetBytes([]byte(sig[n:]))
+		return ecdsa.Verify(p, digest(hashes[k.algorithm], data), r, s)
+	case ed25519.PublicKey:
+		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
+	}
+	return false
+}
+
+// hashes are those that algorithms sign the sum of.
+var hashes = map[uint8]crypto.Hash{
+	dns.RSASHA1: crypto.SHA1, dns.RSASHA1NSEC3SHA1: crypto.SHA1, dns.RSASHA256: crypto.SHA256, dns.RSASHA512: crypto.SHA512,
+	dns.ECDSAP256SHA256: crypto.SHA256, dns.ECDSAP384SHA384: crypto.SHA384,
+}
+
+func digest(h crypto.Hash, data []byte) []byte {
+	d := h.New()
+	d.Write(data)
+	return d.Sum(nil)
+}
+
+// digests are those of DS records (RFC 3658, 4509, 6605).
+var digests = map[uint8]crypto.Hash{dns.SHA1: crypto.SHA1, dns.SHA256: crypto.SHA256, dns.SHA384: crypto.SHA384}
+
+// delegation is a DS record.
+type delegation struct {
+	tag       uint16
+	algorithm uint8
+	kind      uint8 // of the digest
+	digest    string
+}
+
+// parseDS reads the RDATA of a DS record. It reports false if that is
+// malformed.
+func parseDS(rdata string) (d delegation, ok bool) {
+	if len(rdata) < 5 {
+		return d, false
+	}
+	return delegation{uint16(rdata[0])<<8 | uint16(rdata[1]), rdata[2], rdata[3], rdata[4:]}, true
+}
+
+// of reports whether the DS record is one of a zone's key.
+func (d *delegation) of(zone string, k *key) bool {
+	return string(digest(digests[d.kind], []byte(zone+k.rdata))) == d.digest
+}

@@ -1,0 +1,230 @@
+// Package validate finds out whether a reply is what the owners of its zones
+// signed (RFC 4033 to 4035, 5155, 6840, 9824).
+//
+//	question, reply ──New──▶ Task ──Step──▶ questions that are missing (DS, DNSKEY) ──▶ caller asks ──Give──▶ Task
+//	                          │                                                                             │
+//	                          └── chain.go: anchor ▶ DS ▶ DNSKEY ▶ zone;  answer.go: each link of the reply ◀┘
+//	                                     signature.go: one RRset;  nsec.go, nsec3.go: what does not exist
+//
+// It asks nobody, has no clock and keeps nothing: the time, the anchors, the
+// budget and what is known already are given, and what is missing is told.
+// What is not proven is never Secure. A Task is for one goroutine. Start at
+// New and Step.
+package validate
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// Status is what can be said of data (RFC 4033 §5).
+type Status uint8
+
+// States, the better first: a reply is as good as its worst link.
+const (
+	Secure        Status = iota + 1
+	Insecure             // it is proven that nothing proves it
+	Indeterminate        // there is no anchor above it
+	Bogus
+)
+
+// String is the state's name as metrics and logs have it.
+func (s Status) String() string {
+	switch s {
+	case Secure:
+		return "secure"
+	case Insecure:
+		return "insecure"
+	case Indeterminate:
+		return "indeterminate"
+	case Bogus:
+		return "bogus"
+	}
+	return "unknown"
+}
+
+// Question is what was asked, or is to be asked; the class is IN.
+type Question struct {
+	Name string // wire form, lower case
+	Type uint16
+}
+
+// Finding is a Status and why; Told says that Code means something (RFC 8914).
+type Finding struct {
+	Status Status
+	Code   uint16
+	Told   bool
+	Text   string // at most 80 octets
+	Zone   string // that decided: wire form, empty if there is none
+}
+
+// Verdict is what became of a reply.
+type Verdict struct {
+	Finding
+	Rcode int // the one that the proofs bear out
+	// Proof is what was found to be secure on the way, denials among it, with the
+	// TTL that each may have at most: what its signatures say, and what is left of
+	// their time (RFC 4035 §5.3.3).
+	Proof map[*rrset.Set]uint32
+	// Unproven is RRsets of the authority section that nothing depends on, and
+	// that did not hold: they are left out.
+	Unproven map[*rrset.Set]bool
+	Checks   int // signatures that were computed
+}
+
+// Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
+// records.
+type Anchor struct {
+	DS   []string
+	Keys []string
+}
+
+// Memory keeps what was found out, for as long as it holds. It may forget at
+// any time, and may be shared.
+type Memory interface {
+	// Node is what is known of a name of the chain, nil if it is nothing, or not
+	// true any more at now.
+	Node(name string, now time.Time) *Node
+	KeepNode(name string, n *Node)
+	// Check is until when an RRset was found to be secure, by a sum over it, its
+	// signatures and keys.
+	Check(sum Sum, now time.Time) (Checked, bool)
+	KeepCheck(sum Sum, c Checked)
+}
+
+// Config is what holds for many Tasks. It does not change.
+type Config struct {
+	Anchors      map[string]*Anchor // by zone
+	Negative     func(name string, now time.Time) bool
+	Algorithms   [256]bool // that are supported and not switched off; see Algorithms
+	Digests      [256]bool
+	Iterations   int // of NSEC3, more are insecure
+	SkewLeast    time.Duration
+	SkewMost     time.Duration
+	BogusTTL     time.Duration
+	Budget       Budget
+	Memory       Memory                           // nil: nothing is known
+	CheckCounted func(algorithm uint8, good bool) // may be nil
+}
+
+// DefaultAlgorithms are those that are checked unless one switches them off;
+// sha1 adds 5 and 7 (RFC 9905).
+func DefaultAlgorithms(sha1 bool) (a [256]bool) {
+	for _, n := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519} {
+		a[n] = true
+	}
+	a[dns.RSASHA1], a[dns.RSASHA1NSEC3SHA1] = sha1, sha1
+	return a
+}
+
+// DefaultDigests are those of DS records that are computed.
+func DefaultDigests() (d [256]bool) {
+	d[dns.SHA1], d[dns.SHA256], d[dns.SHA384] = true, true, true
+	return d
+}
+
+// Task judges one reply.
+type Task struct {
+	conf    *Config
+	q       Question
+	reply   *rrset.Message
+	now     time.Time
+	left    Budget
+	replies map[Question]*rrset.Message // nil for what could not be had
+	nodes   map[string]*Node
+	checks  map[*rrset.Set]Checked
+	hashes  map[hashKey]string
+	missing []Question
+	over    string // the budget that is spent
+	verdict *Verdict
+}
+
+// New is a Task for the reply to q at a time.
+func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
+	return &Task{
+		conf: conf, q: q, reply: reply, now: now, left: conf.Budget, replies: map[Question]*rrset.Message{}, nodes: map[string]*Node{},
+		checks: map[*rrset.Set]Checked{}, hashes: map[hashKey]string{},
+	}
+}
+
+// Step goes as far as it can. It tells what has to be given before it is
+// called again; nothing once there is a Verdict.
+func (t *Task) Step() (missing []Question) {
+	if t.verdict != nil {
+		return nil
+	}
+	t.missing = nil
+	v := t.judge()
+	if t.over != "" {
+		v.Finding, t.missing = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil
+	}
+	if len(t.missing) > 0 {
+		if t.left.Fetches -= len(t.missing); t.left.Fetches >= 0 {
+			return t.missing
+		}
+		v.Finding = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches")
+	}
+	v.Checks = t.conf.Budget.Checks - t.left.Checks
+	t.verdict = v
+	return nil
+}
+
+// Give hands over the reply to a question that Step told; nil if there is
+// none.
+func (t *Task) Give(q Question, reply *rrset.Message) { t.replies[q] = reply }
+
+// Verdict is the end, nil before Step has told that nothing is missing.
+func (t *Task) Verdict() *Verdict { return t.verdict }
+
+func bogus(code uint16, text string) Finding {
+	return Finding{Status: Bogus, Code: code, Told: true, Text: text}
+}
+
+// worse is the worse of two findings; the first of equals, but for one that
+// says why.
+func worse(a, b Finding) Finding {
+	if b.Status > a.Status || b.Status == a.Status && b.Told && !a.Told {
+		return b
+	}
+	return a
+}
+
+// spend takes n of a budget, and notes if it had no more.
+func (t *Task) spend(left *int, n int, name string) bool {
+	if *left < n {
+		t.over = name
+		return false
+	}
+	*left -= n
+	return true
+}
+
+// need notes a question whose reply is missing.
+func (t *Task) need(q Question) {
+	for _, m := range t.missing {
+		if m == q {
+			return
+		}
+	}
+	t.missing = append(t.missing, q)
+}
+
+// find is the RRset of a name and type in a section, nil if there is none.
+func find(sets []*rrset.Set, name string, typ uint16) *rrset.Set {
+	for _, s := range sets {
+		if s.Type == typ && s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+const (
+	typeDNAME = wire.TypeDNAME
+	typeRRSIG = wire.TypeRRSIG
+	typeNX    = 128 // NXNAME (RFC 9824 §3.3)
+)

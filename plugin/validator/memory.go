@@ -1,0 +1,88 @@
+package validator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+)
+
+// memory keeps what was found out of zones and RRsets. It has two generations: when the younger one is full, the elder
+// one is forgotten. What is found in the elder one moves into the younger one.
+type memory struct {
+	nodes  generations[string, *validate.Node]
+	checks generations[validate.Sum, validate.Checked]
+}
+
+// Octets of a generation.
+const (
+	nodeOctets  = 8 << 20
+	checkOctets = 4 << 20
+)
+
+func newMemory() *memory {
+	m := &memory{}
+	m.nodes.most, m.checks.most = nodeOctets, checkOctets
+	return m
+}
+
+// Node implements validate.Memory.
+func (m *memory) Node(name string, now time.Time) *validate.Node {
+	n, ok := m.nodes.get(name, func(n *validate.Node) int { return len(name) + n.Size() })
+	if !ok || !n.Expires.After(now) {
+		return nil
+	}
+	return n
+}
+
+// KeepNode implements validate.Memory.
+func (m *memory) KeepNode(name string, n *validate.Node) { m.nodes.put(name, n, len(name)+n.Size()) }
+
+const checkSize = 200 // octets of what is known of an RRset
+
+// Check implements validate.Memory.
+func (m *memory) Check(sum validate.Sum, now time.Time) (validate.Checked, bool) {
+	c, ok := m.checks.get(sum, func(validate.Checked) int { return checkSize })
+	return c, ok && c.Until.After(now)
+}
+
+// KeepCheck implements validate.Memory.
+func (m *memory) KeepCheck(sum validate.Sum, c validate.Checked) { m.checks.put(sum, c, checkSize) }
+
+// generations is a map that forgets. Any number of goroutines may use it.
+type generations[K comparable, V any] struct {
+	mu     sync.Mutex
+	young  map[K]V
+	old    map[K]V
+	octets int
+	most   int
+}
+
+func (g *generations[K, V]) get(k K, size func(V) int) (v V, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v, ok = g.young[k]; ok {
+		return v, true
+	}
+	if v, ok = g.old[k]; ok {
+		g.add(k, v, size(v))
+	}
+	return v, ok
+}
+
+func (g *generations[K, V]) put(k K, v V, size int) {
+	g.mu.Lock()
+	g.add(k, v, size)
+	g.mu.Unlock()
+}
+
+// add is put; mu is held.
+func (g *generations[K, V]) add(k K, v V, size int) {
+	if g.octets+size > g.most || g.young == nil {
+		g.old, g.young, g.octets = g.young, map[K]V{}, 0
+	}
+	if _, ok := g.young[k]; !ok {
+		g.octets += size
+	}
+	g.young[k] = v
+}

@@ -1,0 +1,292 @@
+package validator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/miekg/dns"
+)
+
+// settings is what the directive configures.
+type settings struct {
+	zones      []string // wire form, lower case
+	root       string   // that paths are relative to
+	conf       validate.Config
+	anchors    map[string]*validate.Anchor
+	nta        map[string]time.Duration
+	tags       map[string]bool // of the root's anchors, five digits
+	sha1       bool
+	noAlg      []int
+	noDigest   []int
+	permissive bool
+	logBogus   bool
+	sentinel   bool
+	fixed      time.Time // zero: the time that it is
+	started    time.Time
+
+	mu     sync.Mutex
+	second int64 // of the last line about a bogus reply
+	lines  int   // in that second
+}
+
+// builtin is the root's keys as IANA publishes their digests (https://data.iana.org/root-anchors/root-anchors.xml).
+var builtin = []string{
+	". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
+	". IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16",
+}
+
+const longestNTA = 7 * 24 * time.Hour // RFC 7646 §2
+
+func defaults() *settings {
+	return &settings{
+		anchors: map[string]*validate.Anchor{}, nta: map[string]time.Duration{}, tags: map[string]bool{}, sentinel: true,
+		conf: validate.Config{
+			Digests: validate.DefaultDigests(), Iterations: 50, SkewLeast: time.Hour, SkewMost: 24 * time.Hour, BogusTTL: time.Minute,
+			Budget: validate.DefaultBudget(),
+		},
+	}
+}
+
+var directive = corefile.Define(corefile.Directive[settings]{
+	Name: pluginName,
+	Once: true,
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
+	Options: corefile.Table[settings]{
+		corefile.Row("anchor", "RR|file FILE", "a DS or DNSKEY record that is believed, or a file of such", 1, 2, setAnchor),
+		corefile.Row("nta", "NAME [DURATION]", "do not validate the name, nor what is below it (RFC 7646)", 1, 2, setNTA),
+		corefile.Enum("sha1", []string{"insecure", "validate"}, "what signatures with SHA-1 are worth (RFC 9905)", func(s *settings, w string) { s.sha1 = w == "validate" }),
+		corefile.Row("disable_algorithm", "N...", "algorithms of keys that count as unknown", 1, -1, func(s *settings, l *corefile.Line) error {
+			return octets("disable_algorithm", &s.noAlg, l.Args)
+		}),
+		corefile.Row("disable_digest", "N...", "digests of DS records that count as unknown", 1, -1, func(s *settings, l *corefile.Line) error {
+			return octets("disable_digest", &s.noDigest, l.Args)
+		}),
+		corefile.Int("nsec3_iterations", 0, 150, "denials with more iterations are insecure (RFC 9276)", func(s *settings, n int) { s.conf.Iterations = n }),
+		corefile.Row("skew", "MIN MAX", "least and most that clocks may differ by", 2, 2, setSkew),
+		corefile.Duration("bogus_ttl", time.Second, 5*time.Minute, "how long keys that do not hold are kept", func(s *settings, d time.Duration) { s.conf.BogusTTL = d }),
+		corefile.Row("budget", "NAME N", "work that a query may cause", 2, 2, setBudget),
+		corefile.Flag("permissive", "let bogus replies pass, without AD", func(s *settings) { s.permissive = true }),
+		corefile.Flag("log_bogus", "log bogus replies, ten a second at most", func(s *settings) { s.logBogus = true }),
+		corefile.Enum("sentinel", []string{"on", "off"}, "tell clients which keys of the root are believed (RFC 8509)", func(s *settings, w string) { s.sentinel = w == "on" }),
+		corefile.Row("validation_time", "RFC3339|UNIX", "a time that signatures are judged by, for laboratories", 1, 1, setTime),
+	},
+})
+
+func setZones(s *settings, l *corefile.Line) error {
+	for _, z := range plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys) {
+		name, err := rrset.Name(z)
+		if err != nil {
+			return fmt.Errorf("invalid zone %q", z)
+		}
+		s.zones = append(s.zones, name)
+	}
+	return nil
+}
+
+func setAnchor(s *settings, l *corefile.Line) error {
+	if len(l.Args) == 1 {
+		rr, err := dns.NewRR(l.Args[0])
+		if err == nil && rr == nil {
+			err = fmt.Errorf("there is no record")
+		}
+		if err == nil {
+			err = s.anchor(rr)
+		}
+		if err != nil {
+			return fmt.Errorf("anchor %q: %w", l.Args[0], err)
+		}
+		return nil
+	}
+	if l.Args[0] != "file" {
+		return l.CountErr()
+	}
+	path := l.Args[1]
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.root, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, p := 0, dns.NewZoneParser(f, ".", path)
+	p.SetDefaultTTL(3600)
+	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
+		if err := s.anchor(rr); err != nil {
+			return fmt.Errorf("anchor %q: %w", rr, err)
+		}
+		n++
+	}
+	if p.Err() == nil && n == 0 {
+		return fmt.Errorf("anchor file %q has no record", path)
+	}
+	return p.Err()
+}
+
+// anchor takes a record that is believed.
+func (s *settings) anchor(rr dns.RR) error {
+	name, err := rrset.Name(rr.Header().Name)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, dns.Len(rr)+16)
+	n, err := dns.PackRR(rr, b, 0, nil, false)
+	if err != nil {
+		return err
+	}
+	rdata, a := string(b[len(name)+10:n]), s.anchors[name]
+	if a == nil {
+		a = &validate.Anchor{}
+	}
+	tag := 0
+	switch k := rr.(type) {
+	case *dns.DS:
+		a.DS, tag = append(a.DS, rdata), int(k.KeyTag)
+	case *dns.DNSKEY:
+		if k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || k.Protocol != 3 {
+			return fmt.Errorf("the key is revoked, or none of a zone")
+		}
+		a.Keys, tag = append(a.Keys, rdata), int(k.KeyTag())
+	default:
+		return fmt.Errorf("it is neither DS nor DNSKEY")
+	}
+	if name == rrset.Root {
+		s.tags[fmt.Sprintf("%05d", tag)] = true
+	}
+	s.anchors[name] = a
+	return nil
+}
+
+func setNTA(s *settings, l *corefile.Line) (err error) {
+	name, err := rrset.Name(l.Args[0])
+	if err != nil {
+		return fmt.Errorf("invalid name %q", l.Args[0])
+	}
+	d := time.Hour
+	if len(l.Args) > 1 {
+		if d, err = corefile.ParseDuration("nta", l.Args[1], time.Second, longestNTA); err != nil {
+			return err
+		}
+	}
+	s.nta[name] = d
+	return nil
+}
+
+func octets(what string, to *[]int, args []string) error {
+	for _, a := range args {
+		n, err := corefile.ParseInt(what, a, 0, 255)
+		if err != nil {
+			return err
+		}
+		*to = append(*to, n)
+	}
+	return nil
+}
+
+func setSkew(s *settings, l *corefile.Line) (err error) {
+	if s.conf.SkewLeast, err = corefile.ParseDuration("skew", l.Args[0], 0, 7*24*time.Hour); err != nil {
+		return err
+	}
+	if s.conf.SkewMost, err = corefile.ParseDuration("skew", l.Args[1], 0, 7*24*time.Hour); err != nil {
+		return err
+	}
+	if s.conf.SkewLeast > s.conf.SkewMost {
+		return fmt.Errorf("skew %s is more than %s", l.Args[0], l.Args[1])
+	}
+	return nil
+}
+
+func setBudget(s *settings, l *corefile.Line) error {
+	b := &s.conf.Budget
+	all := []struct {
+		name string
+		of   *int
+	}{
+		{"rrsigs_per_rrset", &b.Sigs}, {"keys_per_tag", &b.Tagged}, {"trials", &b.Trials}, {"checks", &b.Checks}, {"ds_per_zone", &b.DS},
+		{"dnskeys_per_zone", &b.Keys}, {"nsec3_records", &b.NSEC3}, {"nsec3_hashes", &b.Hashes}, {"rrsets_any", &b.Any}, {"fetches", &b.Fetches},
+	}
+	var names []string
+	for _, x := range all {
+		if x.name == l.Args[0] {
+			n, err := corefile.ParseInt("budget "+x.name, l.Args[1], 1, 1000)
+			*x.of = n
+			return err
+		}
+		names = append(names, x.name)
+	}
+	return fmt.Errorf("unknown budget %q: one of %s", l.Args[0], strings.Join(names, ", "))
+}
+
+func setTime(s *settings, l *corefile.Line) error {
+	if n, err := strconv.ParseInt(l.Args[0], 10, 64); err == nil {
+		s.fixed = time.Unix(n, 0)
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, l.Args[0])
+	if err != nil {
+		return fmt.Errorf("invalid time %q: as 2006-01-02T15:04:05Z, or seconds since 1970", l.Args[0])
+	}
+	s.fixed = t
+	return nil
+}
+
+// finish makes of the options what holds for all replies.
+func (s *settings) finish() error {
+	if s.anchors[rrset.Root] == nil {
+		for _, text := range builtin {
+			rr, err := dns.NewRR(text)
+			if err == nil {
+				err = s.anchor(rr)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.sha1)
+	for _, n := range s.noAlg {
+		s.conf.Algorithms[n] = false
+	}
+	for _, n := range s.noDigest {
+		s.conf.Digests[n] = false
+	}
+	return nil
+}
+
+// now is the time by which signatures are judged.
+func (s *settings) now() time.Time {
+	if !s.fixed.IsZero() {
+		return s.fixed
+	}
+	return clock.Now()
+}
+
+// negative reports whether a negative trust anchor holds for a name.
+func (s *settings) negative(name string, _ time.Time) bool {
+	d, ok := s.nta[name]
+	return ok && clock.Now().Before(s.started.Add(d))
+}
+
+const linesPerSecond = 10
+
+// mayLog reports whether one more line may be logged in this second.
+func (s *settings) mayLog() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now().Unix(); now != s.second {
+		s.second, s.lines = now, 0
+	}
+	s.lines++
+	return s.lines <= linesPerSecond
+}

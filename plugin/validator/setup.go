@@ -1,0 +1,66 @@
+package validator
+
+import (
+	"runtime"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/coredns/caddy"
+
+	"github.com/miekg/dns"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+func setup(c *caddy.Controller) error {
+	s := defaults()
+	s.root = dnsserver.GetConfig(c).Root
+	if err := directive.Parse(c, s); err != nil {
+		return err
+	}
+	if err := s.finish(); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	v := newValidator(s)
+	metrics.FromZero(c, func(server string) {
+		if v.counts.server == "" {
+			v.counts.server = server
+		}
+	})
+	c.OnStartup(func() error {
+		if !s.fixed.IsZero() {
+			logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
+		}
+		clock.Moved()
+		s.started = clock.Now()
+		return nil
+	})
+	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+		v.Next = next
+		return v
+	})
+	return nil
+}
+
+func newValidator(s *settings) *Validator {
+	v := &Validator{settings: s, counts: &counts{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = newMemory(), v.counts.check, s.negative
+	return v
+}
+
+// log tells of a bogus reply.
+func (v *Validator) log(q validate.Question, verdict *validate.Verdict) {
+	if !v.mayLog() {
+		return
+	}
+	zone := "-"
+	if verdict.Zone != "" {
+		zone = rrset.Text(verdict.Zone)
+	}
+	logger.Warningf("%s %s is bogus, zone %s: %d %s", rrset.Text(q.Name), dns.Type(q.Type), zone, verdict.Code, verdict.Text)
+}

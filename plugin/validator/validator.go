@@ -1,0 +1,235 @@
+// Package validator finds out whether what the plugins below it answer is what the owners of the zones signed (RFC 4033
+// to 4035), and withholds what is not.
+//
+//	query ──ServeDNS──▶ ask: the plugins below, with DO and CD ──reply──▶ validate.Task ──▶ reply.go ──▶ client
+//	                     ▲                                                     │ what is missing: DS, DNSKEY
+//	                     └─────────────────────────────────────────────────────┘
+//
+// It works above recurse and above forward alike. What was found out lies in a memory, so nothing is computed twice. The
+// check itself is package validate's. Start at Validator.ServeDNS.
+package validator
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+const pluginName = "validator"
+
+var logger = log.NewWithPlugin(pluginName)
+
+// Validator is the handler of one server block.
+type Validator struct {
+	Next plugin.Handler
+	*settings
+	counts *counts
+	places chan struct{} // one for each check that may run at a time
+}
+
+// Name is the plugin's name.
+func (v *Validator) Name() string { return pluginName }
+
+// WireSelf implements plugin.WireHandler.
+func (v *Validator) WireSelf() plugin.Handler { return v }
+
+// ServeWire passes on what is not to be validated. All else waits, and computes: that is no work for who reads sockets.
+func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if q.CD() || !v.covers(q.Lower()) {
+		return plugin.NextWire(pluginName, v.Next, ctx, w, q)
+	}
+	return wire.Unpack
+}
+
+// covers reports whether a lower-case name is in the zones.
+func (v *Validator) covers(name []byte) bool {
+	for _, z := range v.zones {
+		if wire.Below(name, []byte(z)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ServeDNS validates what the plugins below answer.
+func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	q, ok := v.question(r)
+	if !ok {
+		return plugin.NextOrFailure(pluginName, v.Next, ctx, w, r)
+	}
+	reply, rcode, err := v.ask(ctx, w, inner(r))
+	if reply == nil {
+		return rcode, err
+	}
+	verdict := v.judge(ctx, w, q, reply)
+	v.counts.result(verdict)
+	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
+	if verdict.Status == validate.Bogus {
+		if v.logBogus {
+			v.log(q, verdict)
+		}
+		if !v.permissive {
+			return dns.RcodeServerFailure, plugin.Error(pluginName, &explained{verdict.Code, verdict.Text})
+		}
+		verdict.Code, verdict.Told = dns.ExtendedErrorCodeDNSBogus, true
+	}
+	if v.sentinel && v.denies(q, verdict) {
+		return dns.RcodeServerFailure, nil
+	}
+	if werr := w.WriteMsg(v.reply(r, reply, verdict)); werr != nil {
+		return dns.RcodeServerFailure, werr
+	}
+	return dns.RcodeSuccess, nil
+}
+
+// question is the question of a query that is to be validated.
+func (v *Validator) question(r *dns.Msg) (q validate.Question, ok bool) {
+	if len(r.Question) != 1 || r.Opcode != dns.OpcodeQuery || r.CheckingDisabled || r.Question[0].Qclass != dns.ClassINET {
+		return q, false
+	}
+	name, err := rrset.Name(r.Question[0].Name)
+	if err != nil || !v.covers([]byte(name)) {
+		return q, false
+	}
+	return validate.Question{Name: name, Type: r.Question[0].Qtype}, true
+}
+
+const udpSize = 1232 // octets of a datagram that the plugins below may get
+
+// inner is the client's query as it is asked below: with DO and CD, so that all comes that is there.
+func inner(r *dns.Msg) *dns.Msg {
+	m := r.Copy()
+	m.CheckingDisabled, m.AuthenticatedData = true, false
+	if o := m.IsEdns0(); o != nil {
+		o.SetDo()
+		o.SetUDPSize(max(o.UDPSize(), udpSize))
+	} else {
+		m.SetEdns0(udpSize, true)
+	}
+	return m
+}
+
+// fetching is the query for what is missing.
+func fetching(q validate.Question) *dns.Msg {
+	m := new(dns.Msg)
+	m.SetQuestion(rrset.Text(q.Name), q.Type)
+	m.CheckingDisabled = true
+	m.SetEdns0(udpSize, true)
+	return m
+}
+
+// ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.
+func (v *Validator) ask(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (reply *dns.Msg, rcode int, err error) {
+	nw := nonwriter.New(w)
+	rcode, err = plugin.NextOrFailure(pluginName, v.Next, ctx, nw, m)
+	if nw.Msg == nil || !nw.Msg.Truncated {
+		return nw.Msg, rcode, err
+	}
+	again := nonwriter.New(stream{w})
+	if c, e := plugin.NextOrFailure(pluginName, v.Next, ctx, again, m); again.Msg != nil {
+		return again.Msg, c, e
+	}
+	return nw.Msg, rcode, err
+}
+
+// stream is a client's writer that looks like one over TCP.
+type stream struct{ dns.ResponseWriter }
+
+// RemoteAddr is the client's address, as of TCP.
+func (s stream) RemoteAddr() net.Addr {
+	if u, ok := s.ResponseWriter.RemoteAddr().(*net.UDPAddr); ok {
+		return &net.TCPAddr{IP: u.IP, Port: u.Port, Zone: u.Zone}
+	}
+	return s.ResponseWriter.RemoteAddr()
+}
+
+// judge validates a reply, and asks for what is missing.
+func (v *Validator) judge(ctx context.Context, w dns.ResponseWriter, q validate.Question, reply *dns.Msg) *validate.Verdict {
+	m, err := parse(reply)
+	if err != nil {
+		return &validate.Verdict{Rcode: reply.Rcode, Finding: validate.Finding{
+			Status: validate.Bogus, Code: dns.ExtendedErrorCodeInvalidData, Told: true, Text: err.Error(),
+		}}
+	}
+	t := validate.New(&v.conf, q, m, v.now())
+	for {
+		missing := v.step(t)
+		if len(missing) == 0 {
+			return t.Verdict()
+		}
+		for _, need := range missing {
+			t.Give(need, v.fetch(ctx, w, need))
+		}
+	}
+}
+
+// step takes a step of a Task; only so many compute at a time.
+func (v *Validator) step(t *validate.Task) []validate.Question {
+	v.places <- struct{}{}
+	defer func() { <-v.places }()
+	return t.Step()
+}
+
+// fetch asks for what is missing, nil if it cannot be had.
+func (v *Validator) fetch(ctx context.Context, w dns.ResponseWriter, q validate.Question) *rrset.Message {
+	if ctx.Err() != nil {
+		return nil
+	}
+	reply, _, _ := v.ask(ctx, w, fetching(q))
+	if reply == nil {
+		return nil
+	}
+	m, err := parse(reply)
+	if err != nil || m.Name != q.Name || m.Type != q.Type {
+		return nil
+	}
+	return m
+}
+
+func parse(reply *dns.Msg) (*rrset.Message, error) {
+	b, err := reply.Pack()
+	if err != nil {
+		return nil, err
+	}
+	return rrset.Parse(b)
+}
+
+// denies reports whether a secure answer is one that a sentinel's label has withheld (RFC 8509 §3).
+func (v *Validator) denies(q validate.Question, verdict *validate.Verdict) bool {
+	if verdict.Status != validate.Secure || q.Type != dns.TypeA && q.Type != dns.TypeAAAA {
+		return false
+	}
+	label := rrset.FirstLabel(q.Name)
+	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-is-ta-"); ok && isTag(tag) {
+		return !v.tags[tag]
+	}
+	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-not-ta-"); ok && isTag(tag) {
+		return v.tags[tag]
+	}
+	return false
+}
+
+// isTag reports whether s is a key tag as a sentinel's label has it: five digits.
+func isTag(s string) bool { return len(s) == 5 && strings.Trim(s, "0123456789") == "" && s <= "65535" }
+
+// explained is an error that tells the client why (RFC 8914).
+type explained struct {
+	code uint16
+	text string
+}
+
+// Error is the text for the log.
+func (e *explained) Error() string { return "bogus: " + e.text }
+
+// ExtendedError is the info code and the extra text of the client's EDE option.
+func (e *explained) ExtendedError() (code uint16, text string) { return e.code, e.text }

@@ -1,0 +1,233 @@
+package validator
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
+
+	"github.com/miekg/dns"
+)
+
+func parseText(text string) (*settings, error) {
+	c := caddy.NewTestController("dns", text)
+	c.ServerBlockKeys = []string{"dns://.:53"}
+	s := defaults()
+	if err := directive.Parse(c, s); err != nil {
+		return s, err
+	}
+	return s, s.finish()
+}
+
+func TestReadme(t *testing.T) {
+	got, err := corefile.ReadmeSyntax("README.md")
+	if want := directive.Doc().Syntax; err != nil || got != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func TestBuiltin(t *testing.T) {
+	s, err := parseText("validator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.anchors[rrset.Root]
+	if a == nil || len(a.DS) != 2 || !s.tags["20326"] || !s.tags["38696"] {
+		t.Errorf("anchors %+v, tags %v", a, s.tags)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte("; nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for option, want := range map[string]string{
+		`anchor "x. IN A 192.0.2.1"`: "neither DS nor DNSKEY", `anchor "x. IN DNSKEY 385 3 8 AwEAAQ=="`: "revoked", "anchor file /nowhere": "no such file",
+		"anchor file " + empty: "has no record", "nta x 169h": "nta", "sha1 maybe": "insecure", "disable_algorithm 256": "disable_algorithm", "nsec3_iterations 151": "nsec3_iterations",
+		"skew 2h 1h": "skew", "bogus_ttl 6m": "bogus_ttl", "budget x 1": "unknown budget", "budget checks 0": "checks", "validation_time soon": "invalid time", "other": "other",
+	} {
+		if _, err := parseText("validator {\n" + option + "\n}"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", option, err, want)
+		}
+	}
+}
+
+// source answers below the validator, from what a zone has signed.
+type source struct {
+	replies map[string]*dns.Msg
+	asked   int
+}
+
+func (s *source) Name() string { return "source" }
+
+func (s *source) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	s.asked++
+	m := s.replies[r.Question[0].Name+dns.Type(r.Question[0].Qtype).String()]
+	if m == nil || !r.CheckingDisabled || !r.IsEdns0().Do() {
+		return dns.RcodeServerFailure, errors.New("no reply")
+	}
+	m = m.Copy()
+	m.SetReply(r)
+	m.AuthenticatedData = true // which is nobody's word to take
+	m.SetEdns0(1232, true)
+	return 0, w.WriteMsg(m)
+}
+
+// lab is a validator above a source that holds the signed zone example.
+func lab(t *testing.T, options string) (*Validator, *source) {
+	t.Helper()
+	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.", Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
+	p, err := k.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &source{replies: map[string]*dns.Msg{}}
+	put := func(bad bool, rr dns.RR) {
+		now := time.Now()
+		g := &dns.RRSIG{
+			Hdr: dns.RR_Header{Name: rr.Header().Name, Rrtype: dns.TypeRRSIG, Class: 1, Ttl: rr.Header().Ttl}, Algorithm: k.Algorithm, KeyTag: k.KeyTag(), SignerName: "example.",
+			Inception: uint32(now.Add(-time.Hour).Unix()), Expiration: uint32(now.Add(24 * time.Hour).Unix()),
+		}
+		if err := g.Sign(p.(crypto.Signer), []dns.RR{rr}); err != nil {
+			t.Fatal(err)
+		}
+		if bad {
+			rr.(*dns.A).A[3]++
+		}
+		src.replies[rr.Header().Name+dns.Type(rr.Header().Rrtype).String()] = &dns.Msg{Answer: []dns.RR{rr, g}}
+	}
+	put(false, k)
+	for _, name := range []string{"www", "root-key-sentinel-is-ta-12345", "root-key-sentinel-not-ta-12345"} {
+		put(false, test.A(name+".example. 300 IN A 192.0.2.1"))
+	}
+	put(true, test.A("bad.example. 300 IN A 192.0.2.1"))
+	src.replies["plain.test.A"] = &dns.Msg{Answer: []dns.RR{test.A("plain.test. 300 IN A 192.0.2.1")}}
+	s, err := parseText(fmt.Sprintf("validator {\nanchor \"%s\"\n%s\n}", strings.ReplaceAll(k.ToDS(dns.SHA256).String(), "\t", " "), options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(s.anchors, rrset.Root)
+	s.started = time.Now()
+	v := newValidator(s)
+	v.Next = src
+	return v, src
+}
+
+func ask(t *testing.T, v *Validator, name string, change func(*dns.Msg)) (*dns.Msg, int, error) {
+	t.Helper()
+	m := new(dns.Msg)
+	m.SetQuestion(name, dns.TypeA)
+	if change != nil {
+		change(m)
+	}
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	rcode, err := v.ServeDNS(context.Background(), rec, m)
+	return rec.Msg, rcode, err
+}
+
+func do(m *dns.Msg) { m.SetEdns0(1232, true) }
+
+func TestServe(t *testing.T) {
+	v, src := lab(t, "")
+	m, _, err := ask(t, v, "www.example.", do)
+	if err != nil || !m.AuthenticatedData || len(m.Answer) != 2 || m.CheckingDisabled || m.IsEdns0() == nil || !m.IsEdns0().Do() {
+		t.Fatalf("DO: %v %v", m, err)
+	}
+	first := src.asked
+	m, _, err = ask(t, v, "www.example.", nil)
+	if err != nil || m.AuthenticatedData || len(m.Answer) != 1 || m.IsEdns0() != nil {
+		t.Errorf("neither DO nor AD: %v %v", m, err)
+	}
+	if src.asked != first+1 {
+		t.Errorf("what is known was asked for again: %d queries", src.asked-first)
+	}
+	if m, _, err = ask(t, v, "www.example.", func(m *dns.Msg) { m.AuthenticatedData = true }); err != nil || !m.AuthenticatedData {
+		t.Errorf("AD: %v %v", m, err)
+	}
+	m, rcode, err := ask(t, v, "bad.example.", do)
+	var why interface{ ExtendedError() (uint16, string) }
+	if m != nil || rcode != dns.RcodeServerFailure || !errors.As(err, &why) {
+		t.Fatalf("bogus: %v %d %v", m, rcode, err)
+	}
+	if code, _ := why.ExtendedError(); code != dns.ExtendedErrorCodeDNSBogus {
+		t.Errorf("bogus: EDE %d", code)
+	}
+	if m, _, err = ask(t, v, "plain.test.", do); err != nil || m.AuthenticatedData || len(m.Answer) != 1 {
+		t.Errorf("no anchor: %v %v", m, err)
+	}
+	cd := func(m *dns.Msg) { do(m); m.CheckingDisabled = true }
+	if m, _, err = ask(t, v, "bad.example.", cd); err != nil || len(m.Answer) != 2 {
+		t.Errorf("CD: %v %v", m, err)
+	}
+}
+
+func TestPermissiveAndNegative(t *testing.T) {
+	v, _ := lab(t, "permissive")
+	m, _, err := ask(t, v, "bad.example.", do)
+	if err != nil || m.AuthenticatedData || len(m.Answer) != 2 || !explains(m, dns.ExtendedErrorCodeDNSBogus) {
+		t.Errorf("permissive: %v %v", m, err)
+	}
+	v, _ = lab(t, "nta bad.example 1h")
+	m, _, err = ask(t, v, "bad.example.", do)
+	if err != nil || m.AuthenticatedData || !explains(m, 33) {
+		t.Errorf("nta: %v %v", m, err)
+	}
+	v.started = time.Now().Add(-2 * time.Hour)
+	if m, _, err = ask(t, v, "bad.example.", do); err == nil {
+		t.Errorf("nta that ended: %v", m)
+	}
+}
+
+func explains(m *dns.Msg, code uint16) bool {
+	for _, o := range m.IsEdns0().Option {
+		if e, ok := o.(*dns.EDNS0_EDE); ok && e.InfoCode == code {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSentinel(t *testing.T) {
+	v, _ := lab(t, "")
+	for known, is := range map[bool]string{true: "is", false: "not"} {
+		v.tags = map[string]bool{"12345": known}
+		m, _, _ := ask(t, v, "root-key-sentinel-is-ta-12345.example.", do)
+		n, _, _ := ask(t, v, "root-key-sentinel-not-ta-12345.example.", do)
+		if (m != nil) != known || (n != nil) == known {
+			t.Errorf("%s: is-ta %v, not-ta %v", is, m != nil, n != nil)
+		}
+	}
+}
+
+func TestMemoryForgets(t *testing.T) {
+	g := generations[int, int]{most: 100}
+	for i := range 1000 {
+		g.put(i, i, 1)
+		if _, ok := g.get(0, func(int) int { return 1 }); !ok {
+			t.Fatal("what is asked for was forgotten")
+		}
+		if len(g.young)+len(g.old) > 200 {
+			t.Fatalf("%d entries", len(g.young)+len(g.old))
+		}
+	}
+	if _, ok := g.get(1, func(int) int { return 1 }); ok {
+		t.Error("nothing was forgotten")
+	}
+}
+
+var _ plugin.WireHandler = (*Validator)(nil)
