@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
@@ -175,6 +176,9 @@ func TestReload(t *testing.T) {
 		if i, err = i.Restart(test.NewInput(corefile)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for end := time.Now().Add(30 * time.Second); asked.Load() < 50 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
 	}
 	close(done)
 	all.Wait()

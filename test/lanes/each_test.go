@@ -1,11 +1,16 @@
-package test
+// Package lanes asks plugins in both lanes, with nothing of the server around them. Nothing else runs in its process: what
+// it logs and counts is theirs. Start at TestLanesOfEach.
+package lanes
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/miekg/dns"
+
 	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/core/plugin"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -40,7 +45,7 @@ func TestLanesOfEach(t *testing.T) {
 	if err := os.WriteFile(zone, []byte(zoneForLanes), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	queries := corpus(11, 400)
+	queries := questions()
 	source := [2]string{"file", "file " + zone + " example.org"}
 	for name, directives := range map[string][][2]string{
 		"file":        {source},
@@ -81,3 +86,24 @@ alias CNAME www
 sub NS ns.sub
 ns.sub A 192.0.2.5
 `
+
+// questions are all names, in odd cases, with all types, each with an OPT record or without.
+func questions() (all []*dns.Msg) {
+	for _, name := range []string{"example.org.", "wWw.example.org.", "mail.Example.org.", "alias.example.org.", "x.wild.example.org.",
+		"www.sub.example.org.", "none.example.org.", "www.example.net.", "."} {
+		for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeMX, dns.TypeNS, dns.TypeTXT, dns.TypeSOA, dns.TypeANY, dns.TypeHTTPS, dns.TypePTR} {
+			m := new(dns.Msg).SetQuestion(name, typ)
+			switch len(all) % 4 {
+			case 1:
+				m.SetEdns0(1232, len(all)%8 == 1)
+			case 2:
+				m.SetEdns0(4096, false)
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_NSID{Code: dns.EDNS0NSID}}
+			case 3:
+				m.RecursionDesired = false
+			}
+			all = append(all, m)
+		}
+	}
+	return all
+}
