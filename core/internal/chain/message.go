@@ -67,19 +67,21 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refuse(cw, r, dns.RcodeNotImplemented)
 		return
 	}
-	// NextOrFailure notes the plugins behind this one.
-	q.path.Enter(b.head.Name())
-	var rc int
-	var err error
-	if q.path.Trail = plugin.TrailFrom(ctx); q.path.Trail == nil {
-		rc, err = b.head.ServeDNS(chainCtx, cw, r)
-	} else {
-		q.path.Trail.Lead(b.Zone, *b.View)
-		rc, err = q.path.Trail.Serve(chainCtx, b.head, cw, r)
-	}
-	if !plugin.ClientWrite(rc) {
+	q.path.Trail = plugin.TrailFrom(ctx)
+	if rc, err := b.serve(chainCtx, q, cw, r); !plugin.ClientWrite(rc) {
 		c.answer(cw, r, rc, err)
 	}
+}
+
+// serve has the first plugin of the block serve r, and notes it on the query's way. NextOrFailure notes those behind
+// it.
+func (b *block) serve(ctx context.Context, q *queryContext, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	q.path.Enter(b.head.Name())
+	if q.path.Trail == nil {
+		return b.head.ServeDNS(ctx, w, r)
+	}
+	q.path.Trail.Lead(b.Zone, *b.View)
+	return q.path.Trail.Serve(ctx, b.head, w, r)
 }
 
 // nameSpace has memory for names in wire form: the router takes no other.

@@ -62,7 +62,7 @@ func (p *protocol) BeforeWait() {
 // Serve reads and serves queries until no more come, or the connection rests. All that has come is served before
 // replies are written, in one piece.
 func (p *protocol) Serve() {
-	first := p.r == nil && p.peer.Limit == 0
+	first := p.peer.Limit == 0
 	if first {
 		p.peer = wire.PeerOf(p.RemoteAddr(), p.LocalAddr())
 		p.peer.Proto, p.peer.Limit, p.peer.Plain = wire.TCP, wire.MaxMessage, p.TLS == nil
