@@ -58,6 +58,9 @@ var ctlCommands = []ctl{
 	{"cache", "[get NAME|zone ZONE|all [TYPE]]", "how much is cached, or what", cacheRequest, showCache},
 	{"cache flush", "NAME|zone ZONE|all [TYPE]", "forget answers", flushRequest, showValue("forgotten: %.0f\n", "flushed")},
 	{"zones", "[ZONE]", "zones with serials, ages and next looks", optional("/v1/zones", "name"), showZones},
+	{"zone freeze", "ZONE", "refuse updates of a zone", zoneRequest(http.MethodPost, "/v1/zones/freeze"), showText("frozen: updates are refused\n")},
+	{"zone thaw", "ZONE", "take updates of a zone again", zoneRequest(http.MethodPost, "/v1/zones/thaw"), showText("thawed: updates are taken\n")},
+	{"zone export", "ZONE", "print a zone as a master file", zoneRequest(http.MethodGet, "/v1/zones/export"), showRaw},
 	{"transfers", "", "the last zone transfers", get("/v1/transfers"), showTransfers},
 	{"upstreams", "", "upstreams with health, latency and errors", get("/v1/upstreams"), showUpstreams},
 	{"connections", "", "connections, and what limits did", get("/v1/connections"), showConnections},
@@ -123,8 +126,8 @@ func findCtl(args []string) (*ctl, []string) {
 func ctlUsage(args []string) error {
 	var names []string
 	for _, c := range ctlCommands {
-		if !strings.Contains(c.name, " ") {
-			names = append(names, c.name)
+		if name, _, _ := strings.Cut(c.name, " "); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	if len(args) == 0 {
@@ -224,6 +227,19 @@ func optional(path string, names ...string) request {
 			q.Set(names[i], a)
 		}
 		return http.MethodGet, path, q, nil
+	}
+}
+
+// zoneRequest is a request about one zone.
+func zoneRequest(method, path string) request {
+	return func(args []string) (string, string, url.Values, error) {
+		switch len(args) {
+		case 0:
+			return "", "", nil, errors.New("the zone is missing")
+		case 1:
+			return method, path, url.Values{"name": args}, nil
+		}
+		return "", "", nil, tooMany(args[1:])
 	}
 }
 

@@ -110,6 +110,12 @@ func showValue(format, member string) func(io.Writer, []byte) error {
 	}
 }
 
+// showRaw prints the reply as it is.
+func showRaw(out io.Writer, reply []byte) error {
+	_, err := out.Write(reply)
+	return err
+}
+
 func showStatus(out io.Writer, reply []byte) error {
 	v, err := read[struct {
 		Name, Version, Go, Corefile string
@@ -178,6 +184,8 @@ func showZones(out io.Writer, reply []byte) error {
 			state = "expired"
 		case !z.Loaded:
 			state = "missing"
+		case z.Frozen:
+			state = "frozen"
 		}
 		rows = append(rows, []any{z.Name, z.Plugin, state, z.Serial, z.Records, ago(z.Since), until(z.Refresh), until(z.Expires), orDash(z.Source)})
 	}

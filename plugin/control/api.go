@@ -38,7 +38,8 @@ type route struct {
 	serve              func(a *api, r *http.Request) (any, error)
 }
 
-// routes is all of them, as GET / lists them; tail, which goes on, is beside.
+// routes is all of them, as GET / lists them; those whose reply is
+// another are beside.
 var routes []route
 
 func init() {
@@ -47,6 +48,8 @@ func init() {
 		{"GET", "/v1/cache", "what the caches hold: totals, or with name=NAME or zone=ZONE the answers; type=TYPE, limit=N", (*api).cache},
 		{"POST", "/v1/cache/flush", "forget answers: name=NAME, zone=ZONE or all=true; type=TYPE", (*api).flush},
 		{"GET", "/v1/zones", "zones with their serials, ages, and when they are looked at next; name=ZONE", (*api).zones},
+		{"POST", "/v1/zones/freeze", "refuse updates of a zone: name=ZONE", (*api).freeze},
+		{"POST", "/v1/zones/thaw", "take updates of a zone again: name=ZONE", (*api).thaw},
 		{"GET", "/v1/transfers", "the last zone transfers, out and in", (*api).transfers},
 		{"GET", "/v1/upstreams", "upstreams with health, latency and errors", (*api).upstreams},
 		{"GET", "/v1/connections", "connections, queries in flight, and what was refused by a limit", (*api).connections},
@@ -72,6 +75,7 @@ func (a *api) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("GET /v1/tail", a.tail)
+	mux.HandleFunc("GET /v1/zones/export", a.export)
 	mux.HandleFunc("GET /{$}", a.index)
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		reply(w, nil, &refusal{http.StatusNotFound, fmt.Sprintf("there is no %s %s: GET / lists what there is", req.Method, req.URL.Path)})
@@ -122,6 +126,7 @@ func (a *api) index(w http.ResponseWriter, _ *http.Request) {
 		all = append(all, item{r.method, r.path, r.help})
 	}
 	all = append(all, item{"GET", "/v1/tail", "queries as they are answered, a line each: name, type, rcode, client, slower=DURATION, failed=true, n=N"})
+	all = append(all, item{"GET", "/v1/zones/export", "a zone as a master file, text and not JSON: name=ZONE"})
 	reply(w, map[string]any{"routes": all}, nil)
 }
 

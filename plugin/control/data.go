@@ -92,30 +92,6 @@ func (a *api) flush(r *http.Request) (any, error) {
 	return map[string]int{"flushed": n}, nil
 }
 
-func (a *api) zones(r *http.Request) (any, error) {
-	only := ""
-	if text := r.FormValue("name"); text != "" {
-		only = dns.CanonicalName(text)
-	}
-	return map[string]any{"zones": a.allZones(only)}, nil
-}
-
-// allZones is the zones of all plugins by name, or the one with the name only.
-func (a *api) allZones(only string) []status.Zone {
-	all := []status.Zone{}
-	for _, h := range a.handlers() {
-		if z, ok := h.(status.Zones); ok {
-			for _, s := range z.ZoneStatus() {
-				if only == "" || s.Name == only {
-					all = append(all, s)
-				}
-			}
-		}
-	}
-	slices.SortFunc(all, func(x, y status.Zone) int { return strings.Compare(x.Name, y.Name) })
-	return all
-}
-
 func (a *api) upstreams(*http.Request) (any, error) {
 	all := a.allUpstreams()
 	if err := measure(all); err != nil {

@@ -22,11 +22,19 @@ type Zone struct {
 	Source  string    `json:"source,omitempty"`  // file or primaries
 	Loaded  bool      `json:"loaded"`            // there is something to serve
 	Expired bool      `json:"expired,omitempty"` // it is too old to be served (RFC 1035 §3.3.13)
+	Frozen  bool      `json:"frozen,omitempty"`  // updates are refused, as somebody asked for
 	Serial  uint32    `json:"serial"`            // of its SOA record
 	Records int       `json:"records"`           // how many it has
 	Since   time.Time `json:"since,omitzero"`    // when this version came
 	Refresh time.Time `json:"refresh,omitzero"`  // when its source is looked at next
 	Expires time.Time `json:"expires,omitzero"`  // when it expires unless its primary is reached before
+}
+
+// Freezer is a plugin that serves zones which clients change.
+type Freezer interface {
+	// FreezeZone has updates of a zone refused from now on, or taken again. name is fully qualified and in lower case. It
+	// reports false if the plugin has no such zone.
+	FreezeZone(name string, on bool) bool
 }
 
 // Upstreams is a plugin that asks other servers.

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/miekg/dns"
+)
+
+func (a *api) zones(r *http.Request) (any, error) {
+	only := ""
+	if text := r.FormValue("name"); text != "" {
+		only = dns.CanonicalName(text)
+	}
+	return map[string]any{"zones": a.allZones(only)}, nil
+}
+
+// allZones is the zones of all plugins by name, or the one with the name only.
+func (a *api) allZones(only string) []status.Zone {
+	all := []status.Zone{}
+	for _, h := range a.handlers() {
+		if z, ok := h.(status.Zones); ok {
+			for _, s := range z.ZoneStatus() {
+				if only == "" || s.Name == only {
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y status.Zone) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+// freeze has updates of a zone refused, thaw has them taken again.
+func (a *api) freeze(r *http.Request) (any, error) { return a.setFrozen(r, true) }
+
+func (a *api) thaw(r *http.Request) (any, error) { return a.setFrozen(r, false) }
+
+func (a *api) setFrozen(r *http.Request, on bool) (any, error) {
+	name, err := zoneName(r)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, h := range a.handlers() {
+		if f, ok := h.(status.Freezer); ok && f.FreezeZone(name, on) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, &refusal{http.StatusNotFound, "there is no zone " + name + " that clients may change"}
+	}
+	return map[string]any{"zone": name, "frozen": on}, nil
+}
+
+// zoneName reads the parameter name.
+func zoneName(r *http.Request) (string, error) {
+	text := r.FormValue("name")
+	if _, ok := dns.IsDomainName(text); !ok || text == "" {
+		return "", refusef("name must be a zone: %q", text)
+	}
+	return dns.CanonicalName(text), nil
+}
+
+// export writes a zone as a master file, text and not JSON. All of it is of one version.
+func (a *api) export(w http.ResponseWriter, r *http.Request) {
+	name, err := zoneName(r)
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	for _, h := range a.handlers() {
+		source, ok := h.(transfer.Source)
+		if !ok {
+			continue
+		}
+		v, err := source.Version(name)
+		if err != nil {
+			continue
+		}
+		w.Header().Set("Content-Type", "text/dns") // RFC 4027
+		if v.WriteText(w) != nil {
+			panic(http.ErrAbortHandler) // so that nobody takes a part for the whole
+		}
+		return
+	}
+	reply(w, nil, &refusal{http.StatusNotFound, "there is no zone " + name + ", or it has no data that may be sent"})
+}
