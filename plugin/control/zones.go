@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/status"
-	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
 )
@@ -66,6 +66,11 @@ func zoneName(r *http.Request) (string, error) {
 	return dns.CanonicalName(text), nil
 }
 
+// versions is a plugin that has zones to send, as *transfer* asks for them.
+type versions interface {
+	Version(name string) (*zone.Zone, error)
+}
+
 // export writes a zone as a master file, text and not JSON. All of it is of one version.
 func (a *api) export(w http.ResponseWriter, r *http.Request) {
 	name, err := zoneName(r)
@@ -74,7 +79,7 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, h := range a.handlers() {
-		source, ok := h.(transfer.Source)
+		source, ok := h.(versions)
 		if !ok {
 			continue
 		}

@@ -32,8 +32,8 @@ type Zone struct {
 
 // Freezer is a plugin that serves zones which clients change.
 type Freezer interface {
-	// FreezeZone has updates of a zone refused from now on, or taken again. name is fully qualified and in lower case. It
-	// reports false if the plugin has no such zone.
+	// FreezeZone has updates of a zone refused from now on, or taken again. name is fully qualified and in lower case.
+	// It reports false if the plugin has no such zone.
 	FreezeZone(name string, on bool) bool
 }
 
