@@ -81,8 +81,8 @@ func sendUpdate(t testing.TB, network, addr string, m *dns.Msg) *dns.Msg {
 	return reply
 }
 
-// fetched is a zone by a signed transfer, one record a line, sorted; the SOA record's serial is returned beside.
-func fetched(t testing.TB, addr, key string) (lines []string, serial uint32) {
+// transferred is a zone by a signed transfer, both SOA records among it.
+func transferred(t testing.TB, addr, key string) (rrs []dns.RR) {
 	t.Helper()
 	m := new(dns.Msg).SetAxfr("example.org.")
 	m.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
@@ -95,13 +95,20 @@ func fetched(t testing.TB, addr, key string) (lines []string, serial uint32) {
 		if e.Error != nil {
 			t.Fatal(e.Error)
 		}
-		for _, rr := range e.RR {
-			if soa, ok := rr.(*dns.SOA); ok {
-				serial = soa.Serial
-				continue
-			}
-			lines = append(lines, strings.ToLower(strings.Join(strings.Fields(rr.String()), " ")))
+		rrs = append(rrs, e.RR...)
+	}
+	return rrs
+}
+
+// fetched is a zone by a signed transfer, one record a line, sorted; the SOA record's serial is returned beside.
+func fetched(t testing.TB, addr, key string) (lines []string, serial uint32) {
+	t.Helper()
+	for _, rr := range transferred(t, addr, key) {
+		if soa, ok := rr.(*dns.SOA); ok {
+			serial = soa.Serial
+			continue
 		}
+		lines = append(lines, strings.ToLower(strings.Join(strings.Fields(rr.String()), " ")))
 	}
 	slices.Sort(lines)
 	return lines, serial
@@ -311,21 +318,28 @@ func TestUpdateElsewhere(t *testing.T) {
 	}
 }
 
-// TestUpdateSigned: with dnssec above, what was changed is signed as it is now, and what is gone is denied.
-func TestUpdateSigned(t *testing.T) {
-	dir := t.TempDir()
-	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
+// writeZoneKey writes a key of example.org into dir, and returns it and the name of its files.
+func writeZoneKey(t testing.TB, dir string) (key *dns.DNSKEY, base string) {
+	t.Helper()
+	key = &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
 	private, err := key.Generate(256)
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := filepath.Join(dir, fmt.Sprintf("Kexample.org.+013+%05d", key.KeyTag()))
+	base = filepath.Join(dir, fmt.Sprintf("Kexample.org.+013+%05d", key.KeyTag()))
 	if err := os.WriteFile(base+".key", []byte(key.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(base+".private", []byte(key.PrivateKeyString(private)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return key, base
+}
+
+// TestUpdateSigned: with dnssec above, what was changed is signed as it is now, and what is gone is denied.
+func TestUpdateSigned(t *testing.T) {
+	dir := t.TempDir()
+	key, base := writeZoneKey(t, dir)
 	addr := dynamic(t, dir, "cache\ndnssec {\nkey file "+base+"\n}", "")
 	query := func() *dns.Msg {
 		m := question("new.example.org.", dns.TypeTXT)

@@ -20,7 +20,7 @@ func (u *decision) apply(rec record) error {
 		u.remove(s, rec)
 	case rec.typ == dns.TypeANY:
 		for _, typ := range s.Types() {
-			if !s.Apex() || typ != dns.TypeSOA && typ != dns.TypeNS {
+			if keeps := s.Apex() && (typ == dns.TypeSOA || typ == dns.TypeNS); !keeps && !(u.d.signs() && managed(typ)) {
 				s.RemoveType(typ)
 			}
 		}
@@ -102,16 +102,16 @@ func (u *decision) serial() (serial uint32) {
 	return serial
 }
 
-// raise gives the zone the next serial.
-func (u *decision) raise() error {
-	s := u.c.At(u.d.origin)
+// raise gives a zone the next serial. now is seconds since 1970.
+func raise(c *zone.Change, origin []byte, policy serialPolicy, now uint32) error {
+	s := c.At(origin)
 	var soa []byte
 	for rdata := range s.RDatas(dns.TypeSOA) {
 		soa = slices.Clone(rdata)
 	}
 	ttl := s.TTL(dns.TypeSOA)
 	at := len(soa) - 20
-	binary.BigEndian.PutUint32(soa[at:], nextSerial(u.d.serial, binary.BigEndian.Uint32(soa[at:]), u.now))
+	binary.BigEndian.PutUint32(soa[at:], nextSerial(policy, binary.BigEndian.Uint32(soa[at:]), now))
 	s.RemoveType(dns.TypeSOA)
 	return s.Add(dns.TypeSOA, ttl, soa)
 }

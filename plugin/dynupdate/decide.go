@@ -39,7 +39,7 @@ func (u *decision) run() (r result, ok bool) {
 		return result{}, false
 	}
 	if !u.soa {
-		if err := u.raise(); err != nil {
+		if err := raise(u.c, u.d.origin, u.d.serial, u.now); err != nil {
 			return result{answer: answer{rcode: dns.RcodeServerFailure}, err: err}, false
 		}
 	}

@@ -46,7 +46,7 @@ type source struct {
 	zone     string
 	database string // "" for none
 	seed     string
-	settle   func(v *zone.Zone) error // refuses a version that is against the directive's limits
+	settle   func(v *zone.Zone, signed bool) error // refuses a version that is against the directive's limits
 	keep     journalLimits
 	claim    claim
 }
@@ -56,7 +56,7 @@ func openStore(src source) (*store, error) {
 	if src.database == "" {
 		v, err := readSeed(src.seed, src.zone)
 		if err == nil {
-			err = src.settle(v)
+			err = src.settle(v, false)
 		}
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (s *store) admits(src source) error {
 	case src.claim.instance != nil && s.claims[src.claim]:
 		return fmt.Errorf("database %q is used twice", src.database)
 	}
-	if err := src.settle(s.durable); err != nil {
+	if err := src.settle(s.durable, s.wasSigned); err != nil {
 		return err
 	}
 	maps.DeleteFunc(s.claims, func(c claim, _ bool) bool { return c.instance != src.claim.instance })
@@ -169,7 +169,9 @@ func readStore(path string, src source) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStore(src.zone, path, c.version, c.deltas, d, src.keep), nil
+	s := newStore(src.zone, path, c.version, c.deltas, d, src.keep)
+	s.wasSigned = true // updates cannot have added such records
+	return s, nil
 }
 
 // openDatabase locks and reads a database of ours. A process that is to take over from one that has it open reads what
@@ -359,6 +361,10 @@ func (s *store) release(by *DynUpdate) {
 	}
 	began := by != nil
 	s.isClosed = true
+	if s.unrenew != nil {
+		close(s.unrenew)
+		s.unrenew = nil
+	}
 	s.mu.Unlock()
 	if stores.all[s.path] == s {
 		delete(stores.all, s.path)

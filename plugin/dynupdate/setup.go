@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/coredns/caddy"
@@ -41,6 +42,8 @@ type settings struct {
 	ttlMax      uint32
 	notifyDelay time.Duration
 	quiet       bool // changes and refusals are not logged
+	keySource   zonekeys.Source
+	keyPairs    []zonekeys.Pair // that the zone is signed with
 }
 
 const (
@@ -93,6 +96,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		corefile.Row("journal", "COUNT [SIZE]", "versions, and octets, that are kept for incremental transfers", 1, 2, setJournal),
 		corefile.Row("ttl", "MIN MAX", "bounds of TTLs", 2, 2, setTTL),
+		corefile.Row("sign", "key file|directory KEY...", "keys that the zone is signed with", 3, -1, setKeys),
 		corefile.Duration("notify_delay", 0, time.Minute, "how long changes are gathered before secondaries are notified", func(s *settings, d time.Duration) { s.notifyDelay = d }),
 		corefile.Enum("log", []string{"on", "off"}, "log changes and refusals", func(s *settings, word string) { s.quiet = word == "off" }),
 	},
@@ -253,27 +257,56 @@ func setTTL(s *settings, l *corefile.Line) error {
 	return err
 }
 
+// setKeys reads "sign key file|directory KEY...".
+func setKeys(s *settings, l *corefile.Line) error {
+	if l.Args[0] != "key" {
+		return fmt.Errorf("sign: unknown property %q: must be key", l.Args[0])
+	}
+	for _, name := range l.Args[2:] {
+		if name == "nsec3" {
+			return errors.New("sign: nsec3 is not offered for zones that are changed by updates: denials are NSEC records")
+		}
+		if err := s.keySource.Add(l.Args[1], corefile.Below(s.root, name)); err != nil {
+			return fmt.Errorf("sign: %w", err)
+		}
+	}
+	return nil
+}
+
+// signs reports whether the zone is signed.
+func (s *settings) signs() bool { return !s.keySource.Empty() }
+
 func checkSettings(s *settings) error {
 	switch allows := func(r rule) bool { return !r.deny }; {
 	case s.file == "":
 		return errors.New("file is required")
 	case !slices.ContainsFunc(s.policy.rules, allows) && len(s.policy.selfs) == 0:
 		return errors.New("at least one allow rule is required")
+	case s.signs() && (s.policy.admits(dns.TypeCDS) || s.policy.admits(dns.TypeCDNSKEY)):
+		return errors.New("sign makes the CDS and CDNSKEY records: no allow rule may name them")
+	}
+	var err error
+	if s.keyPairs, err = s.keySource.For(s.zone); err != nil {
+		return fmt.Errorf("sign: %w", err)
 	}
 	return nil
 }
 
-// settle refuses a zone that is against the limits, or has records that are not taken.
-func (s *settings) settle(v *zone.Zone) error {
-	switch {
-	case v.Records() > s.maxRecords:
-		return fmt.Errorf("zone %s has %d records, max_records is %d", s.zone, v.Records(), s.maxRecords)
-	case v.Octets() > s.maxBytes:
-		return fmt.Errorf("zone %s has %d octets of records, max_bytes is %d", s.zone, v.Octets(), s.maxBytes)
+// settle refuses a zone that is against the limits, or has records that are not taken. Those of DNSSEC in a zone that was
+// signed here are.
+func (s *settings) settle(v *zone.Zone, signed bool) error {
+	switch records, octets := v.Unproved(); {
+	case records > s.maxRecords:
+		return fmt.Errorf("zone %s has %d records, max_records is %d", s.zone, records, s.maxRecords)
+	case octets > s.maxBytes:
+		return fmt.Errorf("zone %s has %d octets of records, max_bytes is %d", s.zone, octets, s.maxBytes)
 	}
 	for name, n := range v.Nodes() {
 		for set := range n.Sets() {
-			if !s.policy.takes(set.Type(), len(name) == len(s.origin)) || set.Signatures() != nil {
+			if signed && managed(set.Type()) {
+				continue
+			}
+			if !s.policy.takes(set.Type(), len(name) == len(s.origin)) || set.Signatures() != nil && !signed {
 				typ := dns.Type(set.Type()).String()
 				if set.Signatures() != nil {
 					typ = "RRSIG"
@@ -330,6 +363,9 @@ func setup(c *caddy.Controller) error {
 func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 	c.OnStartup(func() error {
 		if err := d.store.acquire(d.journal); err != nil {
+			return plugin.Error(pluginName, err)
+		}
+		if err := d.store.signWith(d.keyPairs, d.serial); err != nil {
 			return plugin.Error(pluginName, err)
 		}
 		if d.database == "" {

@@ -38,11 +38,16 @@ type store struct {
 	replays   replays
 	trouble   error // why the database takes nothing at the moment
 	frozen    bool
+	now       func() time.Time // by which signatures are judged
 	onChange  map[*DynUpdate]func()
 	refs      int
 	claims    map[claim]bool
 	parking   *time.Timer // ends a store that nobody has used yet
 	isClosed  bool
+	signer    *signer       // nil if the zone has no signatures
+	serials   serialPolicy  // of changes that are no client's
+	unrenew   chan struct{} // ends the search for signatures that end soon, nil if there is none
+	wasSigned bool          // records of DNSSEC in the zone are ours
 	wake      chan struct{}
 	ended     chan struct{}
 	rewriting *rewriting // of the database, nil for none
@@ -72,7 +77,7 @@ var (
 // newStore is a store for a zone with a first version, which must be growing. db is nil if changes live in memory only.
 func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *database, keep journalLimits) *store {
 	s := &store{
-		zone: name, path: path, served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep,
+		zone: name, path: path, served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep, now: time.Now,
 		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.replays.init()
@@ -175,6 +180,12 @@ func (s *store) join(do edit, ok check) (g *group, changed bool, err error) {
 	}
 	if !ok(next, delta) {
 		return s.last(), false, nil
+	}
+	if s.signer != nil {
+		if next, delta, err = s.signer.complete(s.tip, next, delta, c.Names(), s.now()); err != nil {
+			return nil, false, fmt.Errorf("zone %s: %w", s.zone, err)
+		}
+		s.wasSigned = true
 	}
 	s.tip = next
 	if s.db == nil {

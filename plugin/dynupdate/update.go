@@ -97,7 +97,8 @@ func (d *DynUpdate) change(m *message) (res result) {
 	}
 	check := func(next *zone.Zone, delta *zone.Delta) bool {
 		if res = d.within(next, delta); res.rcode == dns.RcodeSuccess {
-			res = result{added: delta.Added - 1, removed: delta.Removed - 1, from: delta.From, to: delta.To}
+			res = result{from: delta.From, to: delta.To}
+			res.added, res.removed = d.counts(delta)
 		}
 		d.store.replays.add(m.by, res.answer)
 		return res.rcode == dns.RcodeSuccess
@@ -119,13 +120,32 @@ func (d *DynUpdate) change(m *message) (res result) {
 	return res
 }
 
+// counts is how many records a change adds and removes, without the SOA record, and without those that the signer will
+// make anew.
+func (d *DynUpdate) counts(delta *zone.Delta) (added, removed int) {
+	if !d.signs() {
+		return delta.Added - 1, delta.Removed - 1
+	}
+	w := delta.Walk()
+	for n := range delta.Removed + delta.Added {
+		switch rec, _ := w.Next(); {
+		case managed(rec.Type) || rec.Type == dns.TypeSOA:
+		case n < delta.Removed:
+			removed++
+		default:
+			added++
+		}
+	}
+	return added, removed
+}
+
 // within looks at a version before anybody sees it. What makes the zone no larger is always right.
 func (d *DynUpdate) within(next *zone.Zone, delta *zone.Delta) result {
-	switch grows := delta.Added > delta.Removed; {
-	case next.Records() > d.maxRecords && grows:
-		return refused("the zone would have %d records, at most %d are allowed", next.Records(), d.maxRecords)
-	case next.Octets() > d.maxBytes:
-		return refused("the zone would have %d octets, at most %d are allowed", next.Octets(), d.maxBytes)
+	switch records, octets := next.Unproved(); {
+	case records > d.maxRecords && delta.Added > delta.Removed:
+		return refused("the zone would have %d records, at most %d are allowed", records, d.maxRecords)
+	case octets > d.maxBytes:
+		return refused("the zone would have %d octets, at most %d are allowed", octets, d.maxBytes)
 	}
 	return result{}
 }

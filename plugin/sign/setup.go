@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/coredns/caddy"
 )
@@ -21,8 +22,7 @@ const defaultDirectory = "/var/lib/coredns"
 type settings struct {
 	dbfile    string
 	zones     []string
-	keys      []Pair
-	folders   []string // with keys of each zone
+	keys      zonekeys.Source
 	directory string
 	nsec3     bool
 	zonemd    bool
@@ -45,7 +45,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Flag("zonemd", "add a digest of the zone", func(s *settings) { s.zonemd = true }),
 	},
 	Check: func(s *settings) error {
-		if len(s.keys) == 0 && len(s.folders) == 0 {
+		if s.keys.Empty() {
 			return fmt.Errorf("no keys to sign %s with", strings.Join(s.zones, " "))
 		}
 		return nil
@@ -68,17 +68,8 @@ func setFile(s *settings, l *corefile.Line) error {
 
 func addPairs(s *settings, l *corefile.Line) error {
 	for _, name := range l.Args[1:] {
-		switch l.Arg(0) {
-		case "file":
-			pair, err := readPair(pairFiles(s.rooted(name)))
-			if err != nil {
-				return err
-			}
-			s.keys = append(s.keys, pair)
-		case "directory":
-			s.folders = append(s.folders, s.rooted(name))
-		default:
-			return fmt.Errorf("unknown property '%s': keys come from file or directory", l.Arg(0))
+		if err := s.keys.Add(l.Arg(0), s.rooted(name)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -92,13 +83,9 @@ func (s *settings) rooted(name string) string {
 // signers is one Signer for each zone.
 func (s *settings) signers() (all []*Signer, err error) {
 	for _, origin := range s.zones {
-		keys := s.keys[:len(s.keys):len(s.keys)]
-		for _, dir := range s.folders {
-			pairs, err := readFolder(dir, origin)
-			if err != nil {
-				return nil, err
-			}
-			keys = append(keys, pairs...)
+		keys, err := s.keys.For(origin)
+		if err != nil {
+			return nil, err
 		}
 		signer := newSigner(origin, s.dbfile, s.directory, keys)
 		signer.nsec3, signer.zonemd = s.nsec3, s.zonemd

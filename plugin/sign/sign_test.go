@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/miekg/dns"
 )
@@ -69,10 +70,10 @@ func signer(t testing.TB, algorithms ...uint8) *Signer {
 	if len(algorithms) == 0 {
 		algorithms = []uint8{dns.ECDSAP256SHA256}
 	}
-	var keys []Pair
+	var keys []zonekeys.Pair
 	for _, a := range algorithms {
 		bits := map[uint8]int{dns.ECDSAP256SHA256: 256, dns.ECDSAP384SHA384: 384, dns.ED25519: 256, dns.RSASHA256: 2048}[a]
-		pair, err := readPair(pairFiles(keysIn(t, dir, "example.org.", a, bits, 257)))
+		pair, err := zonekeys.Read(keysIn(t, dir, "example.org.", a, bits, 257))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func TestSigns(t *testing.T) {
 				}
 				for _, rr := range sigs {
 					sig := rr.(*dns.RRSIG)
-					i := slices.IndexFunc(s.keys, func(k Pair) bool { return k.KeyTag == sig.KeyTag })
+					i := slices.IndexFunc(s.keys, func(k zonekeys.Pair) bool { return k.KeyTag == sig.KeyTag })
 					if err := sig.Verify(s.keys[i].Public, set); err != nil {
 						t.Errorf("%s: %v", key, err)
 					}

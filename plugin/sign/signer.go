@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/miekg/dns"
 )
@@ -30,7 +31,7 @@ const (
 
 // Signer signs one zone.
 type Signer struct {
-	keys      []Pair
+	keys      []zonekeys.Pair
 	origin    string // fully qualified, in lower case
 	dbfile    string
 	directory string
@@ -42,7 +43,7 @@ type Signer struct {
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
-func newSigner(origin, dbfile, directory string, keys []Pair) *Signer {
+func newSigner(origin, dbfile, directory string, keys []zonekeys.Pair) *Signer {
 	return &Signer{keys: keys, origin: origin, dbfile: dbfile, directory: directory,
 		jitterInception: rand.N(jitterInception), jitterExpiry: rand.N(jitterExpiry)}
 }
@@ -100,8 +101,10 @@ func (s *Signer) sign(ctx context.Context, now time.Time) (*zone.Zone, error) {
 	if s.nsec3 {
 		b.AllowNSEC3()
 	}
-	if err := addKeys(b, s.origin, s.keys, soa.Hdr.Ttl); err != nil {
-		return nil, err
+	for _, rr := range zonekeys.Records(s.keys, s.origin, soa.Hdr.Ttl) {
+		if err := b.AddRR(rr); err != nil {
+			return nil, err
+		}
 	}
 	plain, err := b.Build()
 	if err != nil {
@@ -116,20 +119,6 @@ func (s *Signer) sign(ctx context.Context, now time.Time) (*zone.Zone, error) {
 		return signed, err
 	}
 	return s.digest(signed, soa, now)
-}
-
-// addKeys adds the keys, and CDS and CDNSKEY records from which the zone above learns of them (RFC 7344).
-func addKeys(b *zone.Builder, origin string, keys []Pair, ttl uint32) error {
-	for _, k := range keys {
-		key := dns.Copy(k.Public).(*dns.DNSKEY)
-		key.Hdr = dns.RR_Header{Name: origin, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: ttl}
-		for _, rr := range []dns.RR{key, key.ToDS(dns.SHA1).ToCDS(), key.ToDS(dns.SHA256).ToCDS(), key.ToCDNSKEY()} {
-			if err := b.AddRR(rr); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // job is an RRset that is to be signed, and its signatures.
@@ -149,7 +138,7 @@ func (s *Signer) signAll(ctx context.Context, z *zone.Zone, soa *dns.SOA, now ti
 		}
 		owner := append([]byte(nil), name...)
 		for set := range n.Sets() {
-			if signs(set.Type(), n.IsCut()) {
+			if zonekeys.Signs(set.Type(), n.IsCut()) {
 				jobs = append(jobs, job{owner: owner, set: set, ttl: s.ttl(owner, set, soa)})
 			}
 		}
@@ -166,17 +155,6 @@ func (s *Signer) signAll(ctx context.Context, z *zone.Zone, soa *dns.SOA, now ti
 		}
 	}
 	return e.Build()
-}
-
-// signs reports whether the RRset of a type is signed: at a zone cut the proofs and the DS records alone.
-func signs(t uint16, cut bool) bool {
-	switch t {
-	case dns.TypeRRSIG:
-		return false
-	case dns.TypeDS, dns.TypeNSEC, dns.TypeNSEC3:
-		return true
-	}
-	return !cut
 }
 
 // ttl is that of an RRset's signatures: its own (RFC 4034 §3.1.4), but for the NS records of the apex, whose signatures have at most the SOA record's, as
@@ -235,19 +213,9 @@ func (s *Signer) signJob(z *zone.Zone, j *job, now time.Time) error {
 
 // signatures is an RRset's signatures, one by each key.
 func (s *Signer) signatures(set []dns.RR, ttl uint32, now time.Time) ([]dns.RR, error) {
-	sigs := make([]dns.RR, 0, len(s.keys))
-	for _, k := range s.keys {
-		sig := &dns.RRSIG{Algorithm: k.Public.Algorithm, KeyTag: k.KeyTag, SignerName: s.origin, OrigTtl: ttl,
-			Inception:  uint32(now.Add(-backdated - s.jitterInception).Unix()),
-			Expiration: uint32(now.Add(validity + s.jitterExpiry).Unix())}
-		sig.Hdr.Ttl = ttl
-		if err := sig.Sign(k.Private, set); err != nil {
-			h := set[0].Header()
-			return nil, fmt.Errorf("%s %s with key %d: %w", h.Name, dns.TypeToString[h.Rrtype], k.KeyTag, err)
-		}
-		sigs = append(sigs, sig)
-	}
-	return sigs, nil
+	return zonekeys.Sign(s.keys, s.origin, set, ttl, zonekeys.Span{
+		Inception: now.Add(-backdated - s.jitterInception), Expiration: now.Add(validity + s.jitterExpiry),
+	})
 }
 
 // digest adds the ZONEMD record (RFC 8976 §3.5): over the signed zone, whose bitmaps know of it already.

@@ -175,6 +175,7 @@ func (c *Change) apply(s *Site) error {
 	if s.was != nil {
 		z.records -= s.was.count()
 		z.grown.octets -= s.was.octets(z)
+		z.grown.proofs.add(s.was.proofs(z), -1)
 		if s.was.Set(typeNSEC) != nil {
 			z.grown.nsec--
 		}
@@ -197,6 +198,7 @@ func (c *Change) count(n Node) {
 	z := c.now
 	z.records += n.count()
 	z.grown.octets += n.octets(z)
+	z.grown.proofs.add(n.proofs(z), 1)
 	if n.Set(typeNSEC) != nil {
 		z.grown.nsec++
 	}

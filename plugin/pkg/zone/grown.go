@@ -27,8 +27,9 @@ type grown struct {
 	moving int // the one that nodes are moved out of, -1 for none
 	moved  int // how far that got
 
-	nsec   int // nodes with NSEC records
-	octets int // of all records in wire form, uncompressed
+	nsec   int    // nodes with NSEC records
+	proofs amount // NSEC and RRSIG records
+	octets int    // of all records in wire form, uncompressed
 }
 
 // ErrHashed is the error of changes of a zone with NSEC3 records.
@@ -52,6 +53,7 @@ func (z *Zone) Growing() (*Zone, error) {
 		n := now.at(place)
 		g.live[place>>chunkBits] += n.size()
 		g.octets += n.octets(z)
+		g.proofs.add(n.proofs(z), 1)
 	}
 	now.grown = g
 	return now, nil
@@ -63,6 +65,40 @@ func (z *Zone) Octets() int {
 		return 0
 	}
 	return z.grown.octets
+}
+
+// Unproved is how many records a growing zone has, and their octets in wire form, without those that prove others,
+// NSEC and RRSIG.
+func (z *Zone) Unproved() (records, octets int) {
+	return z.records - z.grown.proofs.records, z.grown.octets - z.grown.proofs.octets
+}
+
+// amount is how many records there are, and their octets in wire form.
+type amount struct{ records, octets int }
+
+func (a *amount) add(b amount, times int) {
+	a.records += times * b.records
+	a.octets += times * b.octets
+}
+
+// proofs is the amount of a node's NSEC and RRSIG records.
+func (n Node) proofs(z *Zone) (all amount) {
+	for s := range n.Sets() {
+		all.add(n.amount(z, s.Signatures()), 1)
+		if s.Type() == typeNSEC {
+			all.add(n.amount(z, s), 1)
+		}
+	}
+	return all
+}
+
+// amount is that of one of a node's RRsets.
+func (n Node) amount(z *Zone, s RRset) (a amount) {
+	for r := s.Records(); len(r) > 0; r = r.Next() {
+		a.records++
+		a.octets += int(n[1]) + len(z.origin) + 10 + r.plain()
+	}
+	return a
 }
 
 // size is the octets of memory that a node takes.
@@ -77,11 +113,7 @@ func (n Node) size() int {
 // octets is the octets of a node's records in wire form.
 func (n Node) octets(z *Zone) (octets int) {
 	for s := range n.Sets() {
-		for set := s; set != nil; set = set.Signatures() {
-			for r := set.Records(); len(r) > 0; r = r.Next() {
-				octets += int(n[1]) + len(z.origin) + 10 + r.plain()
-			}
-		}
+		octets += n.amount(z, s).octets + n.amount(z, s.Signatures()).octets
 	}
 	return octets
 }

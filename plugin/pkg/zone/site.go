@@ -63,7 +63,9 @@ func (s *Site) set(typ uint16) *siteSet {
 }
 
 // Empty reports whether there are no records.
-func (s *Site) Empty() bool { return len(s.sets) == 0 }
+func (s *Site) Empty() bool {
+	return !slices.ContainsFunc(s.sets, func(t siteSet) bool { return len(t.recs) > 0 })
+}
 
 // Apex reports whether the name is the zone's.
 func (s *Site) Apex() bool { return len(s.prefix) == 0 }
@@ -75,9 +77,11 @@ func (s *Site) Name() []byte {
 
 // Types is the types of which there are records, in their order; they are gathered before the first is given.
 func (s *Site) Types() []uint16 {
-	types := make([]uint16, len(s.sets))
+	types := make([]uint16, 0, len(s.sets))
 	for i := range s.sets {
-		types[i] = s.sets[i].typ
+		if len(s.sets[i].recs) > 0 {
+			types = append(types, s.sets[i].typ)
+		}
 	}
 	return types
 }
@@ -92,7 +96,7 @@ func (s *Site) Len(typ uint16) int {
 
 // TTL is the TTL of the records of a type, 0 if there are none.
 func (s *Site) TTL(typ uint16) uint32 {
-	if set := s.set(typ); set != nil {
+	if set := s.set(typ); set != nil && len(set.recs) > 0 {
 		return set.recs[0].TTL()
 	}
 	return 0
@@ -122,14 +126,17 @@ func (s *Site) Has(typ uint16, rdata []byte) bool {
 }
 
 // index is the number of the record with that data, -1 if there is none.
-func (t *siteSet) index(origin, rdata []byte) int {
-	want := canonical(t.typ, bytes.Clone(rdata))
+func (t *siteSet) index(origin, rdata []byte) int { return indexOf(t.recs, t.typ, origin, rdata) }
+
+// indexOf is the number of the record of a type with that data, -1 if there is none.
+func indexOf(recs []Records, typ uint16, origin, rdata []byte) int {
+	want := canonical(typ, bytes.Clone(rdata))
 	var buf []byte
-	return slices.IndexFunc(t.recs, func(r Records) bool {
+	return slices.IndexFunc(recs, func(r Records) bool {
 		if r.plain() != len(want) {
 			return false
 		}
-		buf = canonical(t.typ, r.AppendRData(buf[:0], origin))
+		buf = canonical(typ, r.AppendRData(buf[:0], origin))
 		return bytes.Equal(buf, want)
 	})
 }
@@ -146,15 +153,13 @@ func canonical(typ uint16, rdata []byte) []byte {
 }
 
 // Add adds a record, or gives one that is there another TTL: all records of an RRset have the same (RFC 2181 §5.2), so
-// those that are there take it, too. All is copied. An error tells that the data is not of the type's form.
+// those that are there take it, too. An RRSIG record goes to the records that it covers, with its own TTL. All is
+// copied. An error tells that the data is not of the type's form.
 func (s *Site) Add(typ uint16, ttl uint32, rdata []byte) error {
-	// Sets stand in the order of their types, as in a node.
-	set := s.set(typ)
-	if set == nil {
-		at, _ := slices.BinarySearchFunc(s.sets, typ, func(t siteSet, typ uint16) int { return int(t.typ) - int(typ) })
-		s.sets = slices.Insert(s.sets, at, siteSet{typ: typ})
-		set = &s.sets[at]
+	if typ == wire.TypeRRSIG {
+		return s.addSignature(ttl, rdata)
 	}
+	set := s.place(typ)
 	if at := set.index(s.by.now.origin, rdata); at < 0 {
 		rec, err := s.by.pack(typ, ttl, rdata)
 		if err != nil {
@@ -165,6 +170,51 @@ func (s *Site) Add(typ uint16, ttl uint32, rdata []byte) error {
 	}
 	set.setTTL(ttl)
 	return nil
+}
+
+// place is the set of a type, with nothing in it if there was none.
+func (s *Site) place(typ uint16) *siteSet {
+	if set := s.set(typ); set != nil {
+		return set
+	}
+	// Sets stand in the order of their types, as in a node.
+	at, _ := slices.BinarySearchFunc(s.sets, typ, func(t siteSet, typ uint16) int { return int(t.typ) - int(typ) })
+	s.sets = slices.Insert(s.sets, at, siteSet{typ: typ})
+	return &s.sets[at]
+}
+
+// addSignature is Add for an RRSIG record. What it covers may come later.
+func (s *Site) addSignature(ttl uint32, rdata []byte) error {
+	rec, err := s.by.pack(wire.TypeRRSIG, ttl, rdata)
+	if err != nil {
+		return fmt.Errorf("%s: %w", wire.Text(s.Name()), err)
+	}
+	set := s.place(binary.BigEndian.Uint16(rdata))
+	if at := indexOf(set.sigs, wire.TypeRRSIG, s.by.now.origin, rdata); at >= 0 {
+		set.sigs[at] = rec
+		return nil
+	}
+	set.sigs = append(slices.Clip(set.sigs), rec)
+	return nil
+}
+
+// removeSignature is Remove for an RRSIG record.
+func (s *Site) removeSignature(rdata []byte) bool {
+	if len(rdata) < 2 {
+		return false
+	}
+	typ := binary.BigEndian.Uint16(rdata)
+	set := s.set(typ)
+	if set == nil {
+		return false
+	}
+	at := indexOf(set.sigs, wire.TypeRRSIG, s.by.now.origin, rdata)
+	if at < 0 {
+		return false
+	}
+	set.sigs = slices.Delete(slices.Clone(set.sigs), at, at+1)
+	s.drop(typ)
+	return true
 }
 
 // setTTL gives all records a TTL.
@@ -179,13 +229,17 @@ func (t *siteSet) setTTL(ttl uint32) {
 	}
 }
 
-// drop takes a set away that has no records left.
+// drop takes a set away that has nothing left. Signatures of no records are left, for they may be removed next, or
+// get records again; a node has none of them.
 func (s *Site) drop(typ uint16) {
-	s.sets = slices.DeleteFunc(s.sets, func(t siteSet) bool { return t.typ == typ && len(t.recs) == 0 })
+	s.sets = slices.DeleteFunc(s.sets, func(t siteSet) bool { return t.typ == typ && len(t.recs)+len(t.sigs) == 0 })
 }
 
 // Remove takes a record away. It reports whether it was there.
 func (s *Site) Remove(typ uint16, rdata []byte) bool {
+	if typ == wire.TypeRRSIG {
+		return s.removeSignature(rdata)
+	}
 	set := s.set(typ)
 	if set == nil {
 		return false
@@ -201,15 +255,15 @@ func (s *Site) Remove(typ uint16, rdata []byte) bool {
 
 // RemoveType takes all records of a type away, with their signatures. It reports whether there were some.
 func (s *Site) RemoveType(typ uint16) bool {
-	n := len(s.sets)
+	n := s.Len(typ)
 	s.sets = slices.DeleteFunc(s.sets, func(t siteSet) bool { return t.typ == typ })
-	return len(s.sets) < n
+	return n > 0
 }
 
 // Sign makes sigs, the RDATA of RRSIG records, the signatures of a type, in place of those that were there.
 func (s *Site) Sign(typ uint16, sigs [][]byte) error {
 	set := s.set(typ)
-	if set == nil {
+	if set == nil || len(set.recs) == 0 {
 		return fmt.Errorf("%s has no records of type %d to sign", wire.Text(s.Name()), typ)
 	}
 	set.sigs = nil
@@ -238,9 +292,13 @@ func (s *Site) encode(b []byte) ([]byte, error) {
 	// The other flags are about names above and below, which a site does not know.
 	flags := byte(0)
 	b = append(append(b[:0], 0, byte(len(s.prefix))), s.prefix...)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(s.sets)))
+	counted := len(b)
+	b = append(b, 0, 0)
+	n := 0
 	for _, set := range s.sets {
 		switch {
+		case len(set.recs) == 0:
+			continue
 		case set.typ == wire.TypeNS && !s.Apex():
 			flags |= isCut
 		case set.typ == wire.TypeDNAME:
@@ -251,6 +309,7 @@ func (s *Site) encode(b []byte) ([]byte, error) {
 		if len(set.recs) > math.MaxUint16 {
 			return nil, fmt.Errorf("%s has more than %d records of type %d", wire.Text(s.Name()), math.MaxUint16, set.typ)
 		}
+		n++
 		start := len(b)
 		if b = appendSet(b, set.typ, set.recs); len(set.sigs) > 0 {
 			b[start+4] |= setSigned >> 24
@@ -258,6 +317,7 @@ func (s *Site) encode(b []byte) ([]byte, error) {
 		}
 	}
 	b[0] = flags
+	binary.BigEndian.PutUint16(b[counted:], uint16(n))
 	return b, nil
 }
 

@@ -1,4 +1,10 @@
-package sign
+// Package zonekeys is the keys that sign whole zones (RFC 4034), and the signatures and records that come of them.
+//
+//	Kzone.+013+12345.key, .private ──Read, Source──▶ Pair ──Sign──▶ RRSIG
+//	                                                   └──Records──▶ DNSKEY, CDS, CDNSKEY
+//
+// A Pair is never changed, and may be used by any number of goroutines. Start at Source.
+package zonekeys
 
 import (
 	"crypto"
@@ -13,15 +19,18 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Pair is a key that signs all of a zone, DNSKEY records too (a CSK).
+// Pair is a key that signs all of a zone, DNSKEY records too (a CSK, RFC 9499 §10), with the bits ZONE and SEP. Others are
+// not taken: a zone whose keys share the work would need to be told which key signs what.
 type Pair struct {
-	Public  *dns.DNSKEY
-	KeyTag  uint16
-	Private crypto.Signer
+	Public  *dns.DNSKEY   // as its file has it
+	KeyTag  uint16        // of Public (RFC 4034 appendix B)
+	Private crypto.Signer // fits Public: it was tried
 }
 
-// readPair reads a key pair from two files, as dnssec-keygen and ldns-keygen write them.
-func readPair(public, private string) (Pair, error) {
+// Read reads a key pair from two files, as dnssec-keygen and ldns-keygen write them. name is that of either, or of both
+// without extension.
+func Read(name string) (Pair, error) {
+	public, private := pairFiles(name)
 	f, err := os.Open(filepath.Clean(public))
 	if err != nil {
 		return Pair{}, err
@@ -46,6 +55,7 @@ func readPair(public, private string) (Pair, error) {
 		return Pair{}, err
 	}
 	defer p.Close()
+	// The formats of BIND and ldns are the same; names of their fields differ in case only.
 	secret, err := key.ReadPrivateKey(p, private)
 	if err != nil {
 		return Pair{}, err
@@ -88,9 +98,10 @@ func readFolder(dir, origin string) (pairs []Pair, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// The file's name says which zone it is for; what stands in it is not compared, as an owner may be missing.
 	for _, e := range entries {
 		if name := strings.ToLower(e.Name()); strings.HasPrefix(name, "k"+origin+"+") && strings.HasSuffix(name, ".key") {
-			pair, err := readPair(pairFiles(filepath.Join(dir, e.Name())))
+			pair, err := Read(filepath.Join(dir, e.Name()))
 			if err != nil {
 				return nil, err
 			}
@@ -99,6 +110,45 @@ func readFolder(dir, origin string) (pairs []Pair, err error) {
 	}
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("no keys of zone %s in %q", origin, dir)
+	}
+	return pairs, nil
+}
+
+// Source is where the keys of zones come from, as an option "key file|directory NAME..." says. Its zero value has none.
+type Source struct {
+	pairs   []Pair
+	folders []string // with keys of each zone
+}
+
+// Add adds keys from files, which are read, or from folders; kind is "file" or "directory".
+func (s *Source) Add(kind, name string) error {
+	switch kind {
+	case "file":
+		pair, err := Read(name)
+		if err != nil {
+			return err
+		}
+		s.pairs = append(s.pairs, pair)
+	case "directory":
+		s.folders = append(s.folders, name)
+	default:
+		return fmt.Errorf("unknown property '%s': keys come from file or directory", kind)
+	}
+	return nil
+}
+
+// Empty reports whether there are no keys, and no folders to look for them.
+func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
+
+// For is the keys of a zone. origin is fully qualified and in lower case.
+func (s *Source) For(origin string) ([]Pair, error) {
+	pairs := s.pairs[:len(s.pairs):len(s.pairs)]
+	for _, dir := range s.folders {
+		more, err := readFolder(dir, origin)
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, more...)
 	}
 	return pairs, nil
 }

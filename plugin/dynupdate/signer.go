@@ -1,0 +1,388 @@
+package dynupdate
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
+
+	"github.com/miekg/dns"
+)
+
+// signer gives each version of a zone the records of DNSSEC that it needs: keys, signatures, and the chain of NSEC
+// records (RFC 4035 §2). Only what a change touches is made anew: the RRsets that are others, the name before a name
+// that comes or goes, the SOA record. A signer without keys takes all of that away. It knows no clock and is never
+// changed.
+type signer struct {
+	origin []byte
+	keys   []zonekeys.Pair
+}
+
+// How long signatures count, and when they are made anew. Each ends at another moment, so that not all are made anew at
+// once.
+const (
+	backdated   = 3 * time.Hour
+	validity    = 30 * 24 * time.Hour
+	mostJitter  = 5 * 24 * time.Hour
+	renewBefore = 7 * 24 * time.Hour
+)
+
+// managed reports whether records of a type are the signer's.
+func managed(typ uint16) bool {
+	switch typ {
+	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY:
+		return true
+	}
+	return false
+}
+
+// signing is one version on its way.
+type signing struct {
+	*signer
+	old, plain *zone.Zone // before the change, and with it, but for what is signed
+	c          *zone.Change
+	now        time.Time
+	names      map[string]bool // that are looked at
+	jobs       []job
+}
+
+// job is an RRset that is to be signed.
+type job struct {
+	site *zone.Site
+	typ  uint16
+	set  []dns.RR
+	sigs []dns.RR
+}
+
+// complete makes the version that plain is to be: the same records, and those of DNSSEC. plain is the next version of
+// old by delta, which nobody has been given, and is of no use after it; names are those that are to be looked at.
+func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]byte, now time.Time) (*zone.Zone, *zone.Delta, error) {
+	s := signing{signer: g, old: old, plain: plain, c: old.Change(), now: now, names: map[string]bool{}}
+	if err := s.c.Apply(delta); err != nil {
+		return nil, nil, err
+	}
+	s.touch(names)
+	for name := range s.names {
+		if err := s.records([]byte(name)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.sign(); err != nil {
+		return nil, nil, err
+	}
+	return s.c.Zone()
+}
+
+// touch gathers the names that are looked at: those given, those that they begin or cease to hide, the one before each,
+// and the apex. If the TTL of denials is another, it is all names.
+func (s *signing) touch(names [][]byte) {
+	if denialTTL(s.old) != denialTTL(s.plain) {
+		names = allNames(s.old, s.plain)
+	}
+	s.names[string(s.origin)] = true
+	for _, name := range names {
+		s.names[string(name)] = true
+		if was, is := hides(s.old, name), hides(s.plain, name); was == is {
+			continue
+		}
+		for n := range s.plain.From(name) {
+			below := n.Name(s.plain)
+			if !wire.Below(below, name) {
+				break
+			}
+			s.names[string(below)] = true
+		}
+	}
+	for _, name := range slices.Collect(keysOf(s.names)) {
+		s.names[string(s.before([]byte(name)))] = true
+	}
+}
+
+func keysOf(m map[string]bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// allNames is the names of two versions.
+func allNames(old, plain *zone.Zone) (names [][]byte) {
+	for _, z := range [...]*zone.Zone{old, plain} {
+		for name := range z.Nodes() {
+			names = append(names, slices.Clone(name))
+		}
+	}
+	return names
+}
+
+// hides reports whether a name is a zone cut or a DNAME.
+func hides(z *zone.Zone, name []byte) bool {
+	n, ok := z.NodeAt(name)
+	return ok && (n.IsCut() || n.Set(dns.TypeDNAME) != nil)
+}
+
+// isLink reports whether a name stands in the chain of denials: if there is data at it that the zone is authoritative
+// for, or a zone cut (RFC 4035 §2.3).
+func isLink(n zone.Node) bool {
+	if n.Occluded() {
+		return false
+	}
+	for set := range n.Sets() {
+		if t := set.Type(); t != dns.TypeNSEC {
+			return true
+		}
+	}
+	return false
+}
+
+// before is the name in the chain before another, after the next one. Both go round.
+func (s *signing) before(name []byte) []byte {
+	for n := range s.plain.Back(name) {
+		if isLink(n) {
+			return n.Name(s.plain)
+		}
+	}
+	for n := range s.plain.Last() {
+		if isLink(n) {
+			return n.Name(s.plain)
+		}
+	}
+	return s.origin
+}
+
+func (s *signing) after(name []byte) []byte {
+	for n := range s.plain.From(name) {
+		if at := n.Name(s.plain); isLink(n) && string(at) != string(name) {
+			return at
+		}
+	}
+	return s.origin
+}
+
+// denialTTL is that of denials: the SOA record's minimum, or its TTL if that is less (RFC 9077 §3).
+func denialTTL(z *zone.Zone) (ttl uint32) {
+	n, _ := z.NodeAt(z.Origin())
+	soa := n.Set(dns.TypeSOA).Records()
+	rdata := soa.AppendRData(nil, z.Origin())
+	return min(soa.TTL(), binary.BigEndian.Uint32(rdata[len(rdata)-4:]))
+}
+
+// records makes the records of DNSSEC at a name right, but for signatures, which become jobs.
+func (s *signing) records(name []byte) error {
+	site := s.c.At(name)
+	if site.Apex() {
+		if err := s.putKeys(site); err != nil {
+			return err
+		}
+	}
+	n, there := s.plain.NodeAt(name)
+	if !there || n.Occluded() || len(s.keys) == 0 {
+		site.RemoveType(dns.TypeNSEC)
+		return unsign(site, func(uint16) bool { return true })
+	}
+	types := slices.DeleteFunc(site.Types(), func(t uint16) bool {
+		return t == dns.TypeNSEC || n.IsCut() && t != dns.TypeNS && t != dns.TypeDS
+	})
+	if len(types) == 0 {
+		site.RemoveType(dns.TypeNSEC)
+		return nil
+	}
+	types = append(types, dns.TypeRRSIG, dns.TypeNSEC)
+	slices.Sort(types)
+	if err := putNSEC(site, denialTTL(s.plain), s.after(name), types); err != nil {
+		return err
+	}
+	for _, typ := range site.Types() {
+		if zonekeys.Signs(typ, n.IsCut()) && !s.isSigned(site, name, typ) {
+			s.jobs = append(s.jobs, job{site: site, typ: typ})
+		}
+	}
+	return unsign(site, func(typ uint16) bool { return !zonekeys.Signs(typ, n.IsCut()) })
+}
+
+// unsign takes signatures away.
+func unsign(site *zone.Site, of func(typ uint16) bool) error {
+	for _, typ := range site.Types() {
+		if of(typ) && len(site.Signatures(typ)) > 0 {
+			if err := site.Sign(typ, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// putKeys makes the records of the keys at the apex those that there should be.
+func (s *signing) putKeys(apex *zone.Site) error {
+	if len(s.keys) == 0 && apex.Len(dns.TypeDNSKEY) == 0 {
+		return nil // CDS and CDNSKEY records, if there are some, are those of clients
+	}
+	want := map[uint16][][]byte{}
+	ttl := apex.TTL(dns.TypeSOA)
+	for _, rr := range zonekeys.Records(s.keys, wire.Text(s.origin), ttl) {
+		rec := recordOf(packable(rr))
+		if rec.err != nil {
+			return rec.err
+		}
+		want[rec.typ] = append(want[rec.typ], rec.rdata)
+	}
+	for _, typ := range [...]uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY} {
+		if err := putSet(apex, typ, ttl, want[typ]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packable is a record whose header tells that it has data, as those that came in a message do.
+func packable(rr dns.RR) dns.RR {
+	rr.Header().Rdlength = 1
+	return rr
+}
+
+// putNSEC makes the NSEC record of a name the one that it should be.
+func putNSEC(site *zone.Site, ttl uint32, next []byte, types []uint16) error {
+	rec := recordOf(packable(&dns.NSEC{
+		Hdr:        dns.RR_Header{Name: wire.Text(site.Name()), Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: ttl},
+		NextDomain: wire.Text(next), TypeBitMap: types,
+	}))
+	if rec.err != nil {
+		return rec.err
+	}
+	return putSet(site, dns.TypeNSEC, ttl, [][]byte{rec.rdata})
+}
+
+// putSet makes the records of a type those that there should be. Those that are right keep their signatures.
+func putSet(site *zone.Site, typ uint16, ttl uint32, want [][]byte) error {
+	same := site.Len(typ) == len(want) && site.TTL(typ) == ttl
+	for _, rdata := range want {
+		same = same && site.Has(typ, rdata)
+	}
+	if same || len(want) == 0 && site.Len(typ) == 0 {
+		return nil
+	}
+	site.RemoveType(typ)
+	for _, rdata := range want {
+		if err := site.Add(typ, ttl, rdata); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSigned reports whether the records of a type are those of before, and have one signature by each key that counts
+// for long enough.
+func (s *signing) isSigned(site *zone.Site, name []byte, typ uint16) bool {
+	sigs := site.Signatures(typ)
+	if len(sigs) != len(s.keys) {
+		return false // putSet has taken those of other records away
+	}
+	if !managed(typ) {
+		was, _ := s.old.NodeAt(name)
+		is, _ := s.plain.NodeAt(name)
+		if was == nil || !slices.Equal(was.Set(typ).Records(), is.Set(typ).Records()) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(sigs, func(rdata []byte) bool { return s.stale(rdata, s.now) })
+}
+
+// stale reports whether a signature is to be made anew, by its RDATA (RFC 4034 §3.1).
+func (g *signer) stale(sig []byte, now time.Time) bool {
+	if len(sig) < 18 {
+		return true
+	}
+	expiration, inception := binary.BigEndian.Uint32(sig[8:]), binary.BigEndian.Uint32(sig[12:])
+	if !newer(expiration, uint32(now.Add(renewBefore).Unix())) || newer(inception, uint32(now.Unix())) {
+		return true
+	}
+	tag := binary.BigEndian.Uint16(sig[16:])
+	return !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool { return k.KeyTag == tag && k.Public.Algorithm == sig[2] })
+}
+
+// fewJobs is up to how many jobs one goroutine does, which is what an update takes.
+const fewJobs = 16
+
+// sign does the jobs, on all processors if there are many.
+func (s *signing) sign() error {
+	for i := range s.jobs {
+		if err := s.jobs[i].read(); err != nil {
+			return err
+		}
+	}
+	// Which name comes first must not depend on a map.
+	slices.SortFunc(s.jobs, func(a, b job) int {
+		return cmp.Or(slices.Compare(a.site.Name(), b.site.Name()), cmp.Compare(a.typ, b.typ))
+	})
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	work := func() {
+		for failed.Load() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(s.jobs) {
+				return
+			}
+			if err := s.do(&s.jobs[i]); err != nil {
+				failed.Store(&err)
+			}
+		}
+	}
+	var workers sync.WaitGroup
+	if len(s.jobs) > fewJobs {
+		for range runtime.GOMAXPROCS(0) - 1 {
+			workers.Go(work)
+		}
+	}
+	work()
+	workers.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	for i := range s.jobs {
+		var sigs [][]byte
+		for _, sig := range s.jobs[i].sigs {
+			rec := recordOf(packable(sig))
+			if rec.err != nil {
+				return rec.err
+			}
+			sigs = append(sigs, rec.rdata)
+		}
+		if err := s.jobs[i].site.Sign(s.jobs[i].typ, sigs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read fetches the records of a job.
+func (j *job) read() error {
+	owner, ttl := j.site.Name(), j.site.TTL(j.typ)
+	for rdata := range j.site.RDatas(j.typ) {
+		rr, err := zone.Record{Owner: owner, Type: j.typ, TTL: ttl, RData: rdata}.RR()
+		if err != nil {
+			return err
+		}
+		j.set = append(j.set, rr)
+	}
+	return nil
+}
+
+// do makes the signatures of a job.
+func (s *signing) do(j *job) (err error) {
+	j.sigs, err = zonekeys.Sign(s.keys, wire.Text(s.origin), j.set, j.set[0].Header().Ttl, zonekeys.Span{
+		Inception: s.now.Add(-backdated), Expiration: s.now.Add(validity + rand.N(mostJitter)),
+	})
+	return err
+}
