@@ -19,8 +19,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Pair is a key that signs all of a zone, DNSKEY records too (a CSK, RFC 9499 §10), with the bits ZONE and SEP. Others are
-// not taken: a zone whose keys share the work would need to be told which key signs what.
+// Pair is a key that signs all of a zone, DNSKEY records too (a CSK, RFC 9499 §10), with the bits ZONE and SEP. Others
+// are not taken: a zone whose keys share the work would need to be told which key signs what.
 type Pair struct {
 	Public  *dns.DNSKEY   // as its file has it
 	KeyTag  uint16        // of Public (RFC 4034 appendix B)
