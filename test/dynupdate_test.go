@@ -1,6 +1,7 @@
 package test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -314,6 +315,43 @@ func TestUpdateElsewhere(t *testing.T) {
 	for zone, rcode := range map[string]int{"example.net.": dns.RcodeNotImplemented, "example.org.": dns.RcodeRefused} {
 		if reply := ask(t, "udp", addr, new(dns.Msg).SetUpdate(zone)); reply == nil || reply.Rcode != rcode {
 			t.Errorf("%s: %v", zone, reply)
+		}
+	}
+}
+
+// TestUpdateOverTLS: updates are taken over TLS, and a query over any transport sees them.
+func TestUpdateOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	certificates(t, dir)
+	port, tlsPort := loopback.Port(), loopback.Port()
+	plain := dynamicCorefile(t, dir, port, "", "")
+	_, rest, _ := strings.Cut(plain, "{\n")
+	start(t, fmt.Sprintf("example.org:%d tls://example.org:%d {\ntls %s/cert.pem %[3]s/key.pem\n", port, tlsPort, dir)+rest)
+	m := insert(t, "new.example.org. 60 IN A 192.0.2.9")
+	m.SetTsig(updateKey, dns.HmacSHA256, 300, time.Now().Unix())
+	c := dns.Client{Net: "tcp-tls", TLSConfig: &tls.Config{InsecureSkipVerify: true}, Timeout: 5 * time.Second, TsigSecret: map[string]string{updateKey: updateSecret}}
+	if reply, _, err := c.Exchange(m, fmt.Sprintf("127.0.0.1:%d", tlsPort)); err != nil || reply.Rcode != 0 || reply.IsTsig() == nil {
+		t.Fatal(reply, err)
+	}
+	if reply := ask(t, "udp", fmt.Sprintf("127.0.0.1:%d", port), question("new.example.org.", dns.TypeA)); reply == nil || len(reply.Answer) != 1 {
+		t.Errorf("over UDP: %v", reply)
+	}
+}
+
+// TestUpdateInViews: an update is for the view that its sender is led to; where that has no dynupdate it is NOTIMP, also if
+// another view has.
+func TestUpdateInViews(t *testing.T) {
+	dir := t.TempDir()
+	port := loopback.Port()
+	inside := dynamicCorefile(t, dir, port, "view inside {\nexpr client_ip() == '127.0.0.1'\n}", "")
+	start(t, inside+fmt.Sprintf("\nexample.org:%d {\nbind 127.0.0.1\nfile %s\n}", port, filepath.Join(dir, "db")))
+	for from, want := range map[string]int{"127.0.0.1": dns.RcodeSuccess, "127.0.0.2": dns.RcodeNotImplemented} {
+		c := dns.Client{Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}, TsigSecret: map[string]string{updateKey: updateSecret}}
+		m := insert(t, "new.example.org. 60 IN A 192.0.2.9")
+		m.SetTsig(updateKey, dns.HmacSHA256, 300, time.Now().Unix())
+		reply, _, _ := c.Exchange(m, fmt.Sprintf("127.0.0.1:%d", port)) // NOTIMP has no signature
+		if reply == nil || reply.Rcode != want {
+			t.Errorf("from %s: %v, want %s", from, reply, dns.RcodeToString[want])
 		}
 	}
 }

@@ -29,6 +29,7 @@ func TestForwardedUpdates(t *testing.T) {
 	primary := dynamic(t, t.TempDir(), "transfer {\nto *\n}", "")
 	for name, block := range map[string]string{
 		"secondary":      "secondary {\ntransfer from " + primary + "\nforward_updates\n}",
+		"dynupdate":      "dynupdate {\nforward " + primary + "\n}\nsecondary {\ntransfer from " + primary + "\n}",
 		"forward":        "forward . " + primary + " {\nforward_updates\n}",
 		"below all else": "log\nerrors\nprometheus 127.0.0.1:0\nloadbalance\nheader {\nresponse set ra\n}\ncache\nminimal\nnsid x\nforward . " + primary + " {\nforward_updates\n}",
 		"signed between": "tsig {\nsecret " + updateKey + " " + updateSecret + "\n}\nforward . " + primary + " {\nforward_updates\n}",
@@ -52,6 +53,66 @@ func TestForwardedUpdates(t *testing.T) {
 				t.Errorf("an update without a signature: %v", reply)
 			}
 		})
+	}
+}
+
+// TestUpdatesSignedAnew: with a key of its own, dynupdate lets the rules here decide, and signs for the primary and for the client; with the primary
+// down the client gets SERVFAIL.
+func TestUpdatesSignedAnew(t *testing.T) {
+	primary := dynamic(t, t.TempDir(), "", "")
+	block := func(to string) (addr string) {
+		port := loopback.Port()
+		start(t, fmt.Sprintf(`example.org:%d {
+			bind 127.0.0.1
+			tsig {
+				secret edge. %s
+				secret %s %s
+			}
+			dynupdate {
+				forward %s tsig %s hmac-sha256
+				allow edge. new.example.org. A
+			}
+		}`, port, updateSecret, updateKey, updateSecret, to, updateKey))
+		return fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	addr, lonely := block(primary), block(fmt.Sprintf("127.0.0.1:%d", loopback.Port()))
+	send := func(network, to, key, text string) string {
+		t.Helper()
+		c := dns.Client{Net: network, Timeout: 10 * time.Second, TsigSecret: map[string]string{key: updateSecret}}
+		m := insert(t, text)
+		m.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
+		reply, _, err := c.Exchange(m, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sig := reply.IsTsig(); sig == nil || sig.Hdr.Name != key {
+			t.Errorf("%s: the answer is not signed by %s: %v", text, key, reply)
+		}
+		return dns.RcodeToString[reply.Rcode]
+	}
+	for i, network := range []string{"udp", "tcp"} {
+		if rcode := send(network, addr, "edge.", fmt.Sprintf("new.example.org. 60 IN A 192.0.2.%d", i)); rcode != "NOERROR" {
+			t.Errorf("%s: %s", network, rcode)
+		}
+		if reply := ask(t, network, primary, question("new.example.org.", dns.TypeA)); reply == nil || len(reply.Answer) != i+1 {
+			t.Errorf("the primary has not got it: %v", reply)
+		}
+	}
+	for _, tc := range []struct{ to, key, text, rcode string }{
+		{addr, "edge.", "new.example.org. 60 IN TXT no", "REFUSED"},
+		{addr, "edge.", "www.example.org. 60 IN A 192.0.2.9", "REFUSED"},
+		{addr, updateKey, "new.example.org. 60 IN A 192.0.2.9", "REFUSED"}, // which the primary would take
+		{lonely, "edge.", "new.example.org. 60 IN A 192.0.2.9", "SERVFAIL"},
+	} {
+		if rcode := send("tcp", tc.to, tc.key, tc.text); rcode != tc.rcode {
+			t.Errorf("%s by %s: %s, want %s", tc.text, tc.key, rcode, tc.rcode)
+		}
+	}
+	if reply := ask(t, "udp", addr, insert(t, "new.example.org. 60 IN A 192.0.2.9")); reply == nil || reply.Rcode != dns.RcodeRefused {
+		t.Errorf("without a signature: %v", reply)
+	}
+	if reply := ask(t, "udp", primary, question("new.example.org.", dns.TypeA)); reply == nil || len(reply.Answer) != 2 {
+		t.Errorf("the primary has %v", reply)
 	}
 }
 

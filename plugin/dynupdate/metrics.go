@@ -20,6 +20,10 @@ var (
 		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "ignored_total",
 		Help: "Counter of update records that were passed over, as RFC 2136 says.",
 	}, []string{"zone_name", "reason"})
+	forwarded = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "forwarded_total",
+		Help: "Counter of UPDATE requests that were to be passed on.",
+	}, []string{"zone_name", "result"})
 	commitSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: plugin.Namespace, Subsystem: pluginName, Name: "commit_duration_seconds",
 		Help:    "Histogram of the time from the first update of a commit until it is on stable storage.",

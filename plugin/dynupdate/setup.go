@@ -13,6 +13,10 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
@@ -41,7 +45,9 @@ type settings struct {
 	ttlMin      uint32
 	ttlMax      uint32
 	notifyDelay time.Duration
-	quiet       bool // changes and refusals are not logged
+	quiet       bool     // changes and refusals are not logged
+	to          []string // where updates are passed on to, host:port
+	passKey     passKey
 	keySource   zonekeys.Source
 	keyPairs    []zonekeys.Pair // that the zone is signed with
 }
@@ -96,6 +102,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		corefile.Row("journal", "COUNT [SIZE]", "versions, and octets, that are kept for incremental transfers", 1, 2, setJournal),
 		corefile.Row("ttl", "MIN MAX", "bounds of TTLs", 2, 2, setTTL),
+		corefile.Row("forward", "ADDRESS... [tsig KEY [ALGORITHM]]", "pass updates on, in place of a zone of its own", 1, -1, setForward).Once(),
 		corefile.Row("sign", "key file|directory KEY...", "keys that the zone is signed with", 3, -1, setKeys),
 		corefile.Duration("notify_delay", 0, time.Minute, "how long changes are gathered before secondaries are notified", func(s *settings, d time.Duration) { s.notifyDelay = d }),
 		corefile.Enum("log", []string{"on", "off"}, "log changes and refusals", func(s *settings, word string) { s.quiet = word == "off" }),
@@ -257,15 +264,50 @@ func setTTL(s *settings, l *corefile.Line) error {
 	return err
 }
 
+// setForward reads "forward ADDRESS... [tsig KEY [ALGORITHM]]".
+func setForward(s *settings, l *corefile.Line) error {
+	addrs := l.Args
+	if i := slices.Index(addrs, "tsig"); i >= 0 {
+		key := addrs[i+1:]
+		if addrs = addrs[:i]; len(key) == 0 || len(key) > 2 {
+			return fmt.Errorf("forward: tsig takes KEY [ALGORITHM], got %q", strings.Join(key, " "))
+		}
+		var err error
+		if s.passKey.name, err = keyName(key[0]); err != nil {
+			return fmt.Errorf("forward: %w", err)
+		}
+		if len(key) > 1 {
+			var ok bool
+			if s.passKey.algorithm, ok = keyring.Algorithm(key[1]); !ok {
+				return fmt.Errorf("forward: unknown algorithm %q: must be hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512", key[1])
+			}
+		}
+	}
+	for _, text := range addrs {
+		addr, err := parse.HostPort(text, transport.Port)
+		if err != nil {
+			return fmt.Errorf("forward: %w", err)
+		}
+		s.to = append(s.to, addr)
+	}
+	if len(s.to) == 0 {
+		return errors.New("forward: an address is missing")
+	}
+	return nil
+}
+
+// passes reports whether updates are passed on.
+func (s *settings) passes() bool { return len(s.to) > 0 }
+
 // setKeys reads "sign key file|directory KEY...".
 func setKeys(s *settings, l *corefile.Line) error {
 	if l.Args[0] != "key" {
 		return fmt.Errorf("sign: unknown property %q: must be key", l.Args[0])
 	}
+	if slices.Contains(l.Args[2:], "nsec3") {
+		return errors.New("sign: nsec3 is not offered for zones that are changed by updates: denials are NSEC records")
+	}
 	for _, name := range l.Args[2:] {
-		if name == "nsec3" {
-			return errors.New("sign: nsec3 is not offered for zones that are changed by updates: denials are NSEC records")
-		}
 		if err := s.keySource.Add(l.Args[1], corefile.Below(s.root, name)); err != nil {
 			return fmt.Errorf("sign: %w", err)
 		}
@@ -277,10 +319,17 @@ func setKeys(s *settings, l *corefile.Line) error {
 func (s *settings) signs() bool { return !s.keySource.Empty() }
 
 func checkSettings(s *settings) error {
-	switch allows := func(r rule) bool { return !r.deny }; {
-	case s.file == "":
+	some := slices.ContainsFunc(s.policy.rules, func(r rule) bool { return !r.deny }) || len(s.policy.selfs) > 0
+	switch {
+	case s.passes() && (s.file != "" || s.database != "" || s.signs()):
+		return errors.New("forward stands in place of file, database and sign: the zone is another server's")
+	case s.passes() && s.passKey.name == "" && (some || len(s.policy.rules) > 0):
+		return errors.New("forward without tsig passes all updates on as they are: rules need a key that they are signed with anew")
+	case s.passes() && s.passKey.name == "":
+		return nil
+	case s.file == "" && !s.passes():
 		return errors.New("file is required")
-	case !slices.ContainsFunc(s.policy.rules, allows) && len(s.policy.selfs) == 0:
+	case !some:
 		return errors.New("at least one allow rule is required")
 	case s.signs() && (s.policy.admits(dns.TypeCDS) || s.policy.admits(dns.TypeCDNSKEY)):
 		return errors.New("sign makes the CDS and CDNSKEY records: no allow rule may name them")
@@ -328,11 +377,15 @@ func setup(c *caddy.Controller) error {
 	}
 	// The zone with the longest name is asked first.
 	slices.SortStableFunc(all, func(a, b settings) int { return len(b.origin) - len(a.origin) })
-	zones := map[string]*file.Zone{}
+	zones, stands := map[string]*file.Zone{}, map[string]bool{}
 	var ds []*DynUpdate
 	for i, s := range all {
-		if zones[s.zone] != nil {
+		if stands[s.zone] {
 			return plugin.Error(pluginName, fmt.Errorf("zone %q stands twice in the server block", s.zone))
+		}
+		if stands[s.zone] = true; s.passes() {
+			addPasser(c, cfg, &passer{settings: s, to: updates.Forwarder{Servers: s.to}, findKey: cfg.TsigKey})
+			continue
 		}
 		d := &DynUpdate{Zone: s.zone, settings: all[i]}
 		d.store, err = openStore(source{
@@ -357,6 +410,20 @@ func setup(c *caddy.Controller) error {
 		})
 	}
 	return nil
+}
+
+// addPasser adds a directive that passes updates on.
+func addPasser(c *caddy.Controller, cfg *dnsserver.Config, p *passer) {
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		p.next = next
+		return p
+	})
+	c.OnStartup(func() error {
+		if _, ok := p.findKey(p.passKey.name); !ok && p.passKey.name != "" {
+			return plugin.Error(pluginName, fmt.Errorf("forward: there is no key %q: the tsig plugin has to have it", p.passKey.name))
+		}
+		return nil
+	})
 }
 
 // hook ties a zone to the life of its server.

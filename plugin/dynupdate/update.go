@@ -24,7 +24,7 @@ func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dn
 	res := result{answer: answer{rcode: dns.RcodeFormatError}}
 	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeSOA && r.Question[0].Qclass == dns.ClassINET {
 		if dns.CanonicalName(r.Question[0].Name) != d.Zone {
-			if next, ok := d.Next.(*DynUpdate); ok {
+			if next, ok := d.Next.(updater); ok {
 				return next.ServeDNS(ctx, w, r)
 			}
 			res.rcode = dns.RcodeNotAuth

@@ -47,7 +47,7 @@ func (f *Forwarder) Serve(ctx context.Context, w dns.ResponseWriter, packet []by
 	if packet == nil {
 		return dns.RcodeNotImplemented, errors.New("an update came over a transport that does not carry them")
 	}
-	if _, circle := own.Load(w.RemoteAddr().String()); circle {
+	if InCircle(w.RemoteAddr()) {
 		return dns.RcodeRefused, nil
 	}
 	reply, err := f.Forward(ctx, packet, w.RemoteAddr().Network() != "udp")
@@ -56,6 +56,12 @@ func (f *Forwarder) Serve(ctx context.Context, w dns.ResponseWriter, packet []by
 	}
 	_, err = w.Write(reply)
 	return dns.RcodeSuccess, err
+}
+
+// InCircle reports whether a message came from a socket that this process passes messages on from.
+func InCircle(from net.Addr) bool {
+	_, circle := own.Load(from.String())
+	return circle
 }
 
 // Forward passes a packet on, and returns the reply, both as they are. The servers are asked one after the other, as

@@ -76,6 +76,7 @@ func Read(name string) (Pair, error) {
 
 // check signs something and looks at it with the public key.
 func (p *Pair) check(private string) error {
+	// Else nobody would notice before validators refuse the zone.
 	sig := &dns.RRSIG{Algorithm: p.Public.Algorithm, KeyTag: p.KeyTag, SignerName: p.Public.Hdr.Name}
 	if err := sig.Sign(p.Private, []dns.RR{p.Public}); err != nil {
 		return fmt.Errorf("%q: %w", private, err)

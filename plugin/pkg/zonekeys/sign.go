@@ -14,6 +14,7 @@ type Span struct{ Inception, Expiration time.Time }
 func Sign(keys []Pair, origin string, set []dns.RR, ttl uint32, span Span) ([]dns.RR, error) {
 	sigs := make([]dns.RR, 0, len(keys))
 	for _, k := range keys {
+		// The number of labels, and the type, are told by the records (RFC 4034 §3.1).
 		sig := &dns.RRSIG{Algorithm: k.Public.Algorithm, KeyTag: k.KeyTag, SignerName: origin, OrigTtl: ttl,
 			Inception: uint32(span.Inception.Unix()), Expiration: uint32(span.Expiration.Unix())}
 		sig.Hdr.Ttl = ttl
@@ -30,6 +31,7 @@ func Sign(keys []Pair, origin string, set []dns.RR, ttl uint32, span Span) ([]dn
 // 7344).
 func Records(keys []Pair, origin string, ttl uint32) (all []dns.RR) {
 	for _, k := range keys {
+		// A copy, with the zone's own name and TTL: the file may have the name in other case, and has no TTL mostly.
 		key := dns.Copy(k.Public).(*dns.DNSKEY)
 		key.Hdr = dns.RR_Header{Name: origin, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: ttl}
 		all = append(all, key, key.ToDS(dns.SHA1).ToCDS(), key.ToDS(dns.SHA256).ToCDS(), key.ToCDNSKEY())
