@@ -141,8 +141,8 @@ func (s *Source) Add(kind, name string) error {
 // Empty reports whether there are no keys, and no folders to look for them.
 func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 
-// For is the keys of a zone. origin is fully qualified and in lower case. An error tells which folder cannot be read, or
-// has no keys of the zone.
+// For is the keys of a zone. origin is fully qualified and in lower case. An error tells which folder cannot be read,
+// or has no keys of the zone.
 func (s *Source) For(origin string) ([]Pair, error) {
 	pairs := s.pairs[:len(s.pairs):len(s.pairs)]
 	for _, dir := range s.folders {
