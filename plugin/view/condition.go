@@ -15,6 +15,7 @@ type condition struct {
 	native   truth       // nil: only the virtual machine knows it
 	program  *vm.Program // always there
 	metadata bool        // it reads labels
+	bounds   bounds      // without which it is never true
 }
 
 // compile compiles an expression. Its errors show where in the source they are.
@@ -26,6 +27,7 @@ func compile(source string) (*condition, error) {
 	c := &condition{program: program}
 	node := program.Node()
 	ast.Walk(&node, c)
+	c.bounds = boundsOf(node)
 	if native, ok := nativeTest(node); ok {
 		c.native = native
 	}

@@ -2,8 +2,10 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,10 +196,71 @@ func TestBothLanes(t *testing.T) {
 			if q.Changed() {
 				t.Errorf("%s changes the query", x.code)
 			}
+			if want && !isWithin(v, &q) {
+				t.Errorf("%s: %v is out of its bounds", x.code, a.state.Req.Question)
+			}
 		}
 	}
 	if len(trues) < 40 {
 		t.Errorf("only %d expressions are ever true", len(trues))
+	}
+}
+
+// isWithin reports whether a query is within the bounds of a view.
+func isWithin(v *View, q *wire.Query) bool {
+	clients, names := v.Bounds()
+	in := func(p netip.Prefix) bool { return p.Contains(q.Client.Addr().Unmap().WithZone("")) }
+	is := func(name []byte) bool { return string(name) == string(q.Lower()) }
+	return (clients == nil || slices.ContainsFunc(clients, in)) && (names == nil || slices.ContainsFunc(names, is))
+}
+
+// TestBounds: which expressions are looked up in an index.
+func TestBounds(t *testing.T) {
+	for _, tc := range []struct{ codes, clients, names string }{
+		{"incidr(client_ip(), '10.0.0.0/8')", "[10.0.0.0/8]", "any"},
+		{"client_ip() == '192.0.2.7'", "[192.0.2.7/32]", "any"},
+		{"'2001:db8::1' == client_ip()", "[2001:db8::1/128]", "any"},
+		{"client_ip() in ['192.0.2.7', '192.0.2.7', 'nobody']", "[192.0.2.7/32]", "any"},
+		{"name() == 'www.example.org.'", "any", "[www.example.org.]"},
+		{"name() in ['example.org', 'www.example.org.']", "any", "[www.example.org.]"},
+		{"name() == 'www.example.org.' && type() == 'A' and incidr(client_ip(), '::/0')", "[::/0]", "[www.example.org.]"},
+		{"name() == 'a.' || name() == 'b.'", "any", "[a. b.]"},
+		{"name() == 'a.' or type() == 'A'", "any", "any"},
+		{"name() == 'a.' or incidr(client_ip(), '10.0.0.0/8')", "any", "any"},
+		{"type() == 'A';name() == 'a.';incidr(client_ip(), '10.0.0.0/8')", "[10.0.0.0/8]", "[a.]"},
+		{"not incidr(client_ip(), '10.0.0.0/8')", "any", "any"},
+		{"client_ip() != '192.0.2.7'", "any", "any"},
+		{"incidr(server_ip(), '10.0.0.0/8')", "any", "any"},
+		{"incidr(client_ip(), 'nonsense')", "any", "any"},
+		{"name() == 'a..b.'", "any", "[]"},
+		{"", "any", "any"},
+	} {
+		v := new(View)
+		for code := range strings.SplitSeq(tc.codes, ";") {
+			if code == "" {
+				continue
+			}
+			c, err := compile(code)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.conditions = append(v.conditions, c)
+		}
+		c, n := v.Bounds()
+		clients, names := "any", "any"
+		if c != nil {
+			clients = fmt.Sprint(c)
+		}
+		if n != nil {
+			texts := []string{}
+			for _, name := range n {
+				texts = append(texts, wire.Text(name))
+			}
+			names = fmt.Sprint(texts)
+		}
+		if clients != tc.clients || names != tc.names {
+			t.Errorf("%s: clients %s, names %s", tc.codes, clients, names)
+		}
 	}
 }
 
@@ -392,6 +455,11 @@ func FuzzExpression(f *testing.F) {
 			want := oracle(t.Context(), code, a.state)
 			if got := v.Filter(t.Context(), &a.state); got != want {
 				t.Fatalf("%q of %v: got %v, want %v (native %v)", code, a.state.Req.Question, got, want, c.native != nil)
+			}
+			var q wire.Query
+			q.Parse(a.packet)
+			if q.Peer = a.peer; want && !isWithin(v, &q) {
+				t.Fatalf("%q: %v is out of its bounds", code, a.state.Req.Question)
 			}
 		}
 	})

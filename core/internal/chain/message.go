@@ -97,7 +97,8 @@ func (c *Chain) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block,
 	}
 	wire.Lower(name, name)
 	var chosen context.Context
-	b := c.router.route(name, r.Question[0].Qtype == dns.TypeDS, func(b *block) bool {
+	asked := question{name: name, client: wire.PeerOf(w.RemoteAddr(), nil).Client.Addr(), ds: r.Question[0].Qtype == dns.TypeDS}
+	b := c.router.route(asked, func(b *block) bool {
 		var ctx context.Context = q // metadata of a block that is not chosen goes with its context
 		if b.collector != nil {
 			ctx = b.collector.Collect(ctx, request.Request{Req: r, W: w})

@@ -5,14 +5,12 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-
-	"github.com/miekg/dns"
 )
 
 // router finds the blocks that a name belongs to: those of the longest zone that the
 // name is or lies below, then those of the next shorter one, and so on.
 type router struct {
-	zones wire.Suffixes[[]*block] // blocks of one zone in file order
+	zones wire.Suffixes[*siblings]
 	views map[*block][]WireViewer // of blocks whose Viewers all are such
 }
 
@@ -33,34 +31,42 @@ func newRouter(blocks []*block) (*router, error) {
 		if err != nil {
 			return nil, err
 		}
-		same, _ := r.zones.Get(name)
-		r.zones.Set(name, append(same, b))
+		same, ok := r.zones.Get(name)
+		if !ok {
+			same = new(siblings)
+			r.zones.Set(name, same)
+		}
+		same.blocks = append(same.blocks, b)
 	}
 	return r, nil
 }
 
-// route finds the block for a lower name: of the longest zone that has a block
-// which takes the query. A DS query belongs to the parent's side of a zone cut (RFC 4035 §3.1.4.1): the
-// closest zone above the name goes before the name's own, but the root only if there is no other.
-func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
-	var way wire.Climb[[]*block]
-	way.Start(&r.zones, name)
+// route finds the block for a query: of the longest zone that has a block which takes it. A DS query belongs to the
+// parent's side of a zone cut (RFC 4035 §3.1.4.1): the closest zone above the name goes before the name's own, but the
+// root only if there is no other.
+func (r *router) route(q question, takes func(*block) bool) *block {
+	var way wire.Climb[*siblings]
+	way.Start(&r.zones, q.name)
 	var own *block
 	for {
-		blocks, before, ok := way.Next()
+		same, before, ok := way.Next()
 		// The zone of the name itself answers if there is none above it but the root.
 		if !ok || way.AtRoot() && own != nil {
 			return own
 		}
-		for _, b := range blocks {
-			if !takes(b) {
-				continue
+		var found *block
+		same.each(r.views, q.client, q.name, func(b *block) bool {
+			if takes(b) {
+				found = b
 			}
-			if !ds || before > 0 || way.AtRoot() {
-				return b
-			}
-			own = b
-			break
+			return found != nil
+		})
+		switch {
+		case found == nil:
+		case !q.ds || before > 0 || way.AtRoot():
+			return found
+		default:
+			own = found
 		}
 	}
 }
@@ -69,7 +75,7 @@ func (r *router) route(name []byte, ds bool, takes func(*block) bool) *block {
 // is known whose the query is.
 func (r *router) find(q *wire.Query) (*block, bool) {
 	sure := true
-	b := r.route(q.Lower(), q.Type() == dns.TypeDS, func(b *block) bool {
+	b := r.route(questionOf(q), func(b *block) bool {
 		if len(*b.Filters) == 0 {
 			return true
 		}

@@ -47,7 +47,7 @@ func TestRoute(t *testing.T) {
 		{noRoot, "example.org", true, "org"},
 		{noRoot, "other", true, ""},
 	} {
-		b := tc.r.route(wire.MustName(tc.name), tc.ds, func(*block) bool { return true })
+		b := tc.r.route(question{name: wire.MustName(tc.name), ds: tc.ds}, func(*block) bool { return true })
 		got := ""
 		if b != nil {
 			got = *b.View
@@ -66,7 +66,7 @@ func TestRouteViews(t *testing.T) {
 		refuse string
 		want   string
 	}{{"", "one"}, {"one", "two"}, {"onetwo", "parent"}, {"onetwoparent", ""}} {
-		b := r.route(name, false, func(b *block) bool {
+		b := r.route(question{name: name}, func(b *block) bool {
 			for _, s := range []string{"one", "two", "parent"} {
 				if s == *b.View && strings.Contains(tc.refuse, s) {
 					return false
@@ -90,7 +90,7 @@ func BenchmarkRoute(b *testing.B) {
 	takes := func(*block) bool { return true }
 	b.ReportAllocs()
 	for b.Loop() {
-		if r.route(name, false, takes) == nil {
+		if r.route(question{name: name}, takes) == nil {
 			b.Fatal("no block")
 		}
 	}

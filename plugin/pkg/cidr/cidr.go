@@ -2,7 +2,7 @@
 //
 //	10.1.0.0/23 ──Split──▶ 10.1.0.0/24 10.1.1.0/24 ──Reverse──▶ 0.1.10.in-addr.arpa. 1.1.10.in-addr.arpa.
 //
-// The functions are pure. The functions are pure. Start at Split.
+// The functions are pure. Start at Split.
 package cidr
 
 import (
