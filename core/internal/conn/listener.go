@@ -29,6 +29,10 @@ type Listener struct {
 	auth    ClientAuth
 	proxied bool
 
+	spare  chan *Conn   // to goroutines that wait for another connection
+	spares atomic.Int32 // how many of them there are
+	ended  chan struct{}
+
 	stopping atomic.Bool
 	mu       sync.Mutex
 	listener net.Listener
@@ -67,7 +71,7 @@ func ConfigFor(c *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 
 // NewListener is a Listener for s, without connections. proxied says that PROXY headers are read.
 func NewListener(s *service.Service, auth ClientAuth, proxied bool) *Listener {
-	l := &Listener{auth: auth, proxied: proxied, conns: map[*Conn]struct{}{}}
+	l := &Listener{auth: auth, proxied: proxied, conns: map[*Conn]struct{}{}, spare: make(chan *Conn), ended: make(chan struct{})}
 	l.Seat.Sit(s)
 	l.admission = NewAdmission(&l.Seat)
 	return l
@@ -122,8 +126,39 @@ func (l *Listener) Serve(from net.Listener, h Handler) error {
 		}
 		c.slot = slot
 		l.enter(c)
-		go c.run()
+		l.run(c)
 	}
+}
+
+// run has a connection served, on a goroutine whose connection is over if one waits: its stack has grown already, which
+// is a tenth of what a short connection costs.
+func (l *Listener) run(c *Conn) {
+	select {
+	case l.spare <- c:
+	default:
+		go func() {
+			for c != nil {
+				c.run()
+				c = l.await()
+			}
+		}()
+	}
+}
+
+// maxSpare is how many goroutines wait for connections. More would only hold memory: they wait for a moment each while
+// connections come fast, and come seldom otherwise.
+const maxSpare = 8
+
+// await waits for the next connection. It is nil if enough goroutines wait, or none will come.
+func (l *Listener) await() (c *Conn) {
+	if l.spares.Add(1) <= maxSpare {
+		select {
+		case c = <-l.spare:
+		case <-l.ended:
+		}
+	}
+	l.spares.Add(-1)
+	return c
 }
 
 const acceptErrorPause = 5 * time.Millisecond
@@ -157,7 +192,9 @@ func (l *Listener) Stop(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	l.until = time.Now().Add(service.DrainTime)
-	l.stopping.Store(true)
+	if !l.stopping.Swap(true) {
+		close(l.ended)
+	}
 	for c := range l.conns {
 		c.protocol.Drain()
 	}

@@ -301,3 +301,39 @@ func TestConfigFor(t *testing.T) {
 		}
 	}
 }
+
+// TestSpareGoroutines: a goroutine whose connection is over serves the next one, a few wait at most, and none when the
+// listener has stopped.
+func TestSpareGoroutines(t *testing.T) {
+	s := lineService(t)
+	l, addr, _ := serveLines(t, s, newLineServer(), nil, nil)
+	await := func(what string, is func(n int32) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(5 * time.Second); !is(l.spares.Load()); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d goroutines wait", what, l.spares.Load())
+			}
+		}
+	}
+	for range 5 {
+		c := coretest.Dial(t, addr)
+		if got := told(t, c, "who"); got != "127.0.0.1" {
+			t.Errorf("got %s", got)
+		}
+		await("at work", func(n int32) bool { return n == 0 })
+		c.Close()
+		await("over", func(n int32) bool { return n == 1 })
+	}
+	var many []net.Conn
+	for range 3 * maxSpare {
+		c := coretest.Dial(t, addr)
+		told(t, c, "who")
+		many = append(many, c)
+	}
+	for _, c := range many {
+		c.Close()
+	}
+	await("after many", func(n int32) bool { return n == maxSpare })
+	l.Stop(t.Context())
+	await("stopped", func(n int32) bool { return n == 0 })
+}

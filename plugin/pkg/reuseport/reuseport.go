@@ -17,7 +17,7 @@ import (
 // config opens plain TCP sockets: listeners of Multipath TCP, which Go takes by default, know only a part of the
 // options.
 var config = func() net.ListenConfig {
-	c := net.ListenConfig{Control: control}
+	c := net.ListenConfig{Control: control, KeepAlive: keepAlive}
 	c.SetMultipathTCP(false)
 	return c
 }()

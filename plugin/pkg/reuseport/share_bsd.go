@@ -10,3 +10,6 @@ import (
 
 // share lets sockets share the address.
 func share(network, addr string, c syscall.RawConn) error { return reuseport.Control(network, addr, c) }
+
+// keepAlive has package net set what it sets by default on each connection.
+const keepAlive = 0

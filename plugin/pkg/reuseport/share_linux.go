@@ -1,6 +1,7 @@
 package reuseport
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 
@@ -17,7 +18,7 @@ func share(network, addr string, c syscall.RawConn) error {
 		return err
 	}
 	if !strings.HasPrefix(network, "udp") {
-		return nil
+		return probe(c)
 	}
 	var err error
 	if failed := c.Control(func(fd uintptr) {
@@ -26,4 +27,22 @@ func share(network, addr string, c syscall.RawConn) error {
 		return failed
 	}
 	return err
+}
+
+// keepAlive has package net leave accepted connections alone: they have the listener's options.
+const keepAlive = -1
+
+// probe has connections that a listener accepts probed when they are idle, as those of package net are by default. Set
+// once for the listener, it takes no system calls for each connection.
+func probe(c syscall.RawConn) error {
+	var err error
+	failed := c.Control(func(fd uintptr) {
+		for _, o := range [...]struct{ level, opt, value int }{
+			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1}, {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9},
+		} {
+			err = errors.Join(err, unix.SetsockoptInt(int(fd), o.level, o.opt, o.value))
+		}
+	})
+	return errors.Join(failed, err)
 }

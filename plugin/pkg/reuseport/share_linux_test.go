@@ -53,6 +53,36 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestKeepAlive: what is accepted is probed when it is idle, as the listener was told.
+func TestKeepAlive(t *testing.T) {
+	l, err := Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if got := option(t, server.(syscall.Conn), unix.SO_KEEPALIVE); got != 1 {
+		t.Errorf("SO_KEEPALIVE is %d", got)
+	}
+	raw, _ := server.(syscall.Conn).SyscallConn()
+	raw.Control(func(fd uintptr) {
+		for opt, want := range map[int]int{unix.TCP_KEEPIDLE: 15, unix.TCP_KEEPINTVL: 15, unix.TCP_KEEPCNT: 9, unix.TCP_NODELAY: 1} {
+			if got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, opt); got != want || err != nil {
+				t.Errorf("option %d is %d, want %d: %v", opt, got, want, err)
+			}
+		}
+	})
+}
+
 // A socket that was alone shares the address with those that come later: each gets its part, and who is not alone hears
 // of it. Somebody else's socket without the option is an error.
 func TestListenPacketAlone(t *testing.T) {
