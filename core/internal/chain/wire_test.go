@@ -194,7 +194,6 @@ func TestEmbeddedServeWire(t *testing.T) {
 
 // passing passes on in either lane.
 type passing struct {
-	decides
 	next plugin.Handler
 	name string
 }

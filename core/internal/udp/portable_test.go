@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type stamped struct {
 
 func (s stamped) Write(b []byte) (int, error) {
 	s.n.Add(1)
+	b = bytes.Clone(b)
 	b[3] |= 0x40 // Z
 	return s.Writer.Write(b)
 }
