@@ -33,7 +33,7 @@ RELEASE = GO='$(GO)' BUILDOPTS='$(BUILDOPTS)' GOTAGS='$(GOTAGS)' LDFLAGS='$(LDFL
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build coredns image check custom gen pb lint release packages run run-k8s certs bench test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint release packages run run-k8s certs bench plots test race soak clean help
 
 all: coredns
 
@@ -89,6 +89,9 @@ test: ## all tests; the first time this builds the programs of the test cluster
 
 race: ## the tests of what is concurrent, with the race detector
 	$(GO) test -race -timeout 25m $(TESTFLAGS) ./core/... ./request/... ./plugin/... ./test/...
+
+plots: build ## draw how costs grow, into docs/plots: make plots PEERS="knotd nsd" MOST=5000000
+	$(GO) run ./bench -server ./$(BINARY) -peers "$(PEERS)" -growth docs/plots $(if $(MOST),-most $(MOST))
 
 soak: ## reloads and hand-overs under load, for some minutes: none of some million queries may be lost
 	RATE=10000 RELOADS=200 HANDOVERS=50 $(GO) test -count=1 -timeout 30m -v -run 'TestHandOverToSuccessor|TestUpgrade|TestReloadsBySignal' ./test

@@ -49,6 +49,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&b.clients, "clients", 8, "sockets or connections of the load")
 	flags.IntVar(&b.window, "window", 32, "queries that each client keeps in flight")
 	flags.Uint64Var(&b.seed, "seed", 20261121, "of the queries")
+	growth := flags.String("growth", "", "draw how costs grow, as pictures in this `folder`, in place of the workloads")
+	most := flags.Int("most", 1_000_000, "the largest size of -growth")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -67,6 +69,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
+	if *growth != "" {
+		return b.grow(ctx, *growth, *most, out)
+	}
 	for _, w := range todo {
 		rows, err := b.measure(ctx, w)
 		if err != nil {

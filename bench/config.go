@@ -23,7 +23,21 @@ type settings struct {
 	Threads  int    // of servers that must be told
 	Log      bool   // log each query
 	Spare    []int  // three more ports, for metrics and the like
+	Count    int    // of what grows
+	Zones    []string
 }
+
+// Views is a number for each view but the last block, which takes what they do not.
+func (s settings) Views() []int {
+	all := make([]int, max(0, s.Count-1))
+	for i := range all {
+		all[i] = i % 250
+	}
+	return all
+}
+
+// File is the file of one of many zones.
+func (s settings) File(zone string) string { return filepath.Join(s.Zone, "db."+zone) }
 
 // writeConfig writes the configuration called name into s.Dir and returns its path.
 func writeConfig(name string, s settings) (string, error) {
