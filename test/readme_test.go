@@ -95,13 +95,13 @@ func TestReadmeExamples(t *testing.T) {
 	dnsserver.Port = "0"
 	defer func() { dnsserver.Port = port }()
 	started := 0
-	for _, file := range append(readmes(t), mainReadme(t)) {
+	for _, file := range append(readmes(t), pages(t)...) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		blocks := corefileBlock.FindAllSubmatch(text, -1)
-		if len(blocks) == 0 && !needsMore[filepath.Base(filepath.Dir(file))] {
+		if len(blocks) == 0 && !needsMore[filepath.Base(filepath.Dir(file))] && filepath.Base(file) == "README.md" {
 			t.Errorf("%s has no example", file)
 		}
 		t.Chdir("testdata/readme")
@@ -119,13 +119,21 @@ func TestReadmeExamples(t *testing.T) {
 	t.Logf("%d examples started", started)
 }
 
-func mainReadme(t *testing.T) string {
+// pages are the main README and what is in docs.
+func pages(t *testing.T) (files []string) {
 	t.Helper()
-	file, err := filepath.Abs("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	all, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(all) < 12 {
+		t.Fatalf("%d pages, %v", len(all), err)
 	}
-	return file
+	for _, f := range append(all, "../README.md") {
+		abs, err := filepath.Abs(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, abs)
+	}
+	return files
 }
 
 // TestExamples starts what lies in examples/.
