@@ -33,7 +33,7 @@ RELEASE = GO='$(GO)' BUILDOPTS='$(BUILDOPTS)' GOTAGS='$(GOTAGS)' LDFLAGS='$(LDFL
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: all build coredns image check custom gen pb lint release packages run run-k8s certs bench test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint release packages man docs run run-k8s certs bench test race soak clean help
 
 all: coredns
 
@@ -47,6 +47,12 @@ image: ## a container image with the server, coredns
 
 release: check ## dist/: the server for all systems in TARGETS, with SBOMs and checksums
 	@$(RELEASE) deploy/release.sh binaries
+
+man: ## dist/man/: manual pages of the program, the Corefile and each plugin
+	@$(RELEASE) deploy/release.sh manuals
+
+docs: ## dist/site/: what is to be read here, as pages for a browser
+	@$(RELEASE) deploy/release.sh site
 
 packages: check ## dist/: .deb and .rpm for the processors in PACKAGES
 	@$(RELEASE) deploy/release.sh packages
