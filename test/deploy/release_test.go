@@ -163,7 +163,8 @@ func TestPackages(t *testing.T) {
 	contents := run(t, dpkg, "-c", deb)
 	for _, want := range []string{
 		`-rwxr-xr-x root/root .* \./usr/bin/coredns\n`, `-rw-r--r-- root/root .* \./etc/coredns/Corefile\n`,
-		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.service\n`, `-rw-r--r-- root/root .* \./usr/lib/sysusers\.d/coredns\.conf\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.service\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.socket\n`, `-rw-r--r-- root/root .* \./usr/lib/sysusers\.d/coredns\.conf\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/tmpfiles\.d/coredns\.conf\n`, `-rw-r--r-- root/root .* \./usr/share/doc/coredns/copyright\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/coredns/START\.md\n`, `-rw-r--r-- root/root .* \./usr/share/man/man1/coredns\.1\.gz\n`,
 		`-rw-r--r-- root/root .* \./usr/share/man/man5/corefile\.5\.gz\n`, `-rw-r--r-- root/root .* \./usr/share/man/man7/coredns-cache\.7\.gz\n`,
