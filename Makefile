@@ -32,8 +32,11 @@ RELEASE = GO='$(GO)' BUILDOPTS='$(BUILDOPTS)' GOTAGS='$(GOTAGS)' LDFLAGS='$(LDFL
           TARGETS='$(TARGETS)' PACKAGES='$(PACKAGES)'
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+# It needs a C compiler. PAGES are what it reads.
+VALE        := github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
+PAGES       ?= $(wildcard plugin/*/README.md docs/*.md man/*.md) README.md CONTRIBUTING.md deploy/README.md bench/README.md examples/README.md
 
-.PHONY: all build coredns image check custom gen pb lint release packages run run-k8s certs bench plots test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint release packages man docs prose run run-k8s certs bench plots test race soak clean help
 
 all: coredns
 
@@ -47,6 +50,15 @@ image: ## a container image with the server, coredns
 
 release: check ## dist/: the server for all systems in TARGETS, with SBOMs and checksums
 	@$(RELEASE) deploy/release.sh binaries
+
+man: ## dist/man/: manual pages of the program, the Corefile and each plugin
+	@$(RELEASE) deploy/release.sh manuals
+
+prose: ## how the pages are written: docs/style
+	@$(GO) run $(VALE) --config docs/style/vale.ini $(PAGES)
+
+docs: ## dist/site/: what is to be read here, as pages for a browser
+	@$(RELEASE) deploy/release.sh site
 
 packages: check ## dist/: .deb and .rpm for the processors in PACKAGES
 	@$(RELEASE) deploy/release.sh packages

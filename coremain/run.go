@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/systemd"
 
 	"github.com/coredns/caddy"
 )
@@ -122,9 +123,13 @@ func Run() {
 		}
 		return
 	}
+	tellManager()
 	instance, err := caddy.Start(input)
 	if err != nil {
 		fail(explained(err, input))
+	}
+	for _, addr := range systemd.Unused() {
+		clog.Warningf("No server block listens on %s, for which there is a socket of the service manager", addr)
 	}
 	if !dnsserver.Quiet {
 		clog.Print(versionText())

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# release.sh binaries|packages builds what is handed out, below dist/ or the folder in DIST. make calls it with these in the environment:
+# release.sh binaries|packages|manuals|site builds what is handed out, below dist/ or the folder in DIST. make calls it with these in the environment:
 #
 #   binaries   for each target OS/ARCH in TARGETS: coredns_VERSION_OS_ARCH.tgz with the server, and its SBOM, .cdx.json (CycloneDX).
 #              The archives of one commit, made with one version of Go, are the same octets.
-#   packages   for each ARCH in PACKAGES: a .deb and a .rpm with what is in deploy/nfpm.yaml
-#   both       SHA256SUMS of all that lies there
+#   packages   for each ARCH in PACKAGES: a .deb and a .rpm with what is in deploy/nfpm.yaml, and the manuals
+#   manuals    man/: the manual pages
+#   site       site/: the pages for a browser
+#   the first two also SHA256SUMS of all files that lie in dist/ itself
 #
 # GO, BUILDOPTS, GOTAGS, LDFLAGS, VERSION are those of the Makefile. MAINTAINER is who answers for a package.
 set -euo pipefail
@@ -38,12 +40,23 @@ binaries() {
   done
 }
 
+# generate FLAG... runs the program that makes manuals and pages, whose module is its own.
+generate() {
+  local day to
+  day=$(date -u -d "@$(epoch)" +%F)
+  to=$(realpath -m "$dist")
+  $go run -C man/generate . -root ../.. -version "$VERSION" -date "$day" "-$1" "$to/$1"
+  echo "$dist/$1"
+}
+
 packages() {
   local arch kind program
+  generate man
+  gzip -9nf "$dist"/man/*.[157]
   for arch in $PACKAGES; do
     program=$(build linux "$arch")
     for kind in deb rpm; do
-      BINARY=$program PACKAGED=$arch VERSION=$VERSION MAINTAINER=${MAINTAINER:-nobody <nobody@localhost>} \
+      BINARY=$program MANUALS=$dist/man PACKAGED=$arch VERSION=$VERSION MAINTAINER=${MAINTAINER:-nobody <nobody@localhost>} \
         $go run "$nfpm" package -f deploy/nfpm.yaml -p "$kind" -t "$dist"
     done
   done
@@ -52,7 +65,9 @@ packages() {
 mkdir -p "$dist"
 case ${1:-} in
   binaries | packages) "$1" ;;
-  *) sed -n 's/^# \{0,1\}//p' deploy/release.sh | sed -n 2,9p >&2; exit 2 ;;
+  manuals) generate man; exit ;;
+  site) generate site; exit ;;
+  *) sed -n 's/^# \{0,1\}//p' deploy/release.sh | sed -n 2,12p >&2; exit 2 ;;
 esac
 cd "$dist"
 find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS

@@ -230,7 +230,7 @@ func play(t *testing.T, c laneCase, queries []*dns.Msg, useWire bool) (o outcome
 	defer func() { dnsserver.WireLane = old }()
 	out := captureLog(t)
 	metrics := loopback.Addr()
-	i, err := CoreDNSServer(".:0 {\nbind 127.0.0.1\nlanespy\nprometheus " + metrics + "\nerrors\nlog . \"{type} {class} {name} {proto} {size} {>do} {>bufsize} {rcode} {>rflags} {rsize}\"\n" + c.lines + "}")
+	i, err := CoreDNSServer(".:0 {\nbind 127.0.0.1\nlanespy\nprometheus " + metrics + "\nerrors\nlog . \"{type} {class} {name} {proto} {size} {>do} {>bufsize} {rcode} {>rflags} {rsize} {looked_up}\"\n" + c.lines + "}")
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}

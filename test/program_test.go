@@ -36,9 +36,15 @@ type program struct {
 // runProgram starts the program with the Corefile in dir, and returns when it serves. It ends with the test.
 func runProgram(t *testing.T, dir string) *program {
 	t.Helper()
-	p := &program{dir: dir, out: new(logged), cmd: exec.Command(os.Args[0])}
+	return runCommand(t, dir, exec.Command(os.Args[0]))
+}
+
+// runCommand is runProgram by a command that becomes the program.
+func runCommand(t *testing.T, dir string, cmd *exec.Cmd) *program {
+	t.Helper()
+	p := &program{dir: dir, out: new(logged), cmd: cmd}
 	os.Remove(filepath.Join(dir, "pid"))
-	p.cmd.Env = append(os.Environ(), asProgram+"="+dir)
+	p.cmd.Env = append(append(os.Environ(), asProgram+"="+dir), p.cmd.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

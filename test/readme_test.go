@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,26 +31,56 @@ func readmes(t *testing.T) (files []string) {
 	return files
 }
 
+// sections are those of a README, in their order. Options are there if the directive takes arguments or options, metrics if the plugin has
+// some (test/house compares the names), notes if there is more to say.
+var sections = []string{"Name", "Description", "Syntax", "Options", "Metrics", "Examples", "Notes"}
+
+// inOldForm are the READMEs that tell the options below Syntax, and have sections of their own.
+var inOldForm = []string{"dynupdate", "recurse", "sign", "validator"}
+
 func TestReadmeSections(t *testing.T) {
 	for _, file := range readmes(t) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Base(filepath.Dir(file))
-		if first, _, _ := bytes.Cut(text, []byte("\n")); string(first) != "# "+strings.Replace(name, "metrics", "prometheus", 1) && string(first) != "# "+name {
+		name := directiveOf(file)
+		if first, _, _ := strings.Cut(string(text), "\n"); first != "# "+name {
 			t.Errorf("%s begins with %q", file, first)
 		}
-		at := 0
-		for _, section := range []string{"## Name", "## Description", "## Syntax", "## Examples"} {
-			i := bytes.Index(text[at:], []byte("\n"+section+"\n"))
-			if i < 0 {
-				t.Errorf("%s: no section %q in its place", file, section)
-				continue
+		if !regexp.MustCompile(`(?s)\n## Name\n\n\*` + name + `\* - [^\n]+\.\n\n## `).Match(text) {
+			t.Errorf("%s: the name is not told as \"*%s* - what it does.\"", file, name)
+		}
+		var got []string
+		for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+			got = append(got, m[1])
+		}
+		for _, needed := range []string{"Name", "Description", "Syntax", "Examples"} {
+			if !slices.Contains(got, needed) {
+				t.Errorf("%s: no section %q", file, needed)
 			}
-			at += i
+		}
+		if slices.Contains(inOldForm, name) {
+			continue
+		}
+		if !slices.IsSortedFunc(got, func(a, b string) int { return slices.Index(sections, a) - slices.Index(sections, b) }) ||
+			slices.ContainsFunc(got, func(s string) bool { return !slices.Contains(sections, s) }) {
+			t.Errorf("%s has the sections %v, not some of %v in this order", file, got, sections)
 		}
 	}
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^## (.*)$`)
+	fenced  = regexp.MustCompile("(?sm)^```.*?^```$")
+)
+
+// directiveOf is the directive that a README is of.
+func directiveOf(file string) string {
+	if name := filepath.Base(filepath.Dir(file)); name != "metrics" {
+		return name
+	}
+	return "prometheus"
 }
 
 var corefileBlock = regexp.MustCompile("(?s)```corefile\n(.*?)```")
@@ -66,13 +95,13 @@ func TestReadmeExamples(t *testing.T) {
 	dnsserver.Port = "0"
 	defer func() { dnsserver.Port = port }()
 	started := 0
-	for _, file := range append(readmes(t), mainReadme(t)) {
+	for _, file := range append(readmes(t), pages(t)...) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		blocks := corefileBlock.FindAllSubmatch(text, -1)
-		if len(blocks) == 0 && !needsMore[filepath.Base(filepath.Dir(file))] {
+		if len(blocks) == 0 && !needsMore[filepath.Base(filepath.Dir(file))] && filepath.Base(file) == "README.md" {
 			t.Errorf("%s has no example", file)
 		}
 		t.Chdir("testdata/readme")
@@ -90,13 +119,21 @@ func TestReadmeExamples(t *testing.T) {
 	t.Logf("%d examples started", started)
 }
 
-func mainReadme(t *testing.T) string {
+// pages are the main README and what is in docs.
+func pages(t *testing.T) (files []string) {
 	t.Helper()
-	file, err := filepath.Abs("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	all, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(all) < 12 {
+		t.Fatalf("%d pages, %v", len(all), err)
 	}
-	return file
+	for _, f := range append(all, "../README.md") {
+		abs, err := filepath.Abs(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, abs)
+	}
+	return files
 }
 
 // TestExamples starts what lies in examples/.
@@ -152,5 +189,57 @@ func TestReadmeSyntax(t *testing.T) {
 		if !slices.Contains(names, d.Name) {
 			t.Errorf("%s has a table but is no directive", d.Name)
 		}
+	}
+}
+
+// optionTerm is what a line of a list in Options is about: what stands in backquotes or in bold before the first other word.
+var (
+	optionTerm = regexp.MustCompile("(?m)^\\* ((?:(?:`[^`]+`|\\*\\*[^*]+\\*\\*)(?:, | and |, and | or | )?)+)")
+	term       = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*")
+)
+
+// TestReadmeOptions compares the section Options with the tables that directives are read by: each option and each argument of the line
+// stands there, and no line of a list is about an option that there is not.
+func TestReadmeOptions(t *testing.T) {
+	looked := 0
+	for _, d := range corefile.Docs() {
+		if slices.Contains(inOldForm, d.Name) {
+			continue
+		}
+		file := filepath.Join("..", "plugin", strings.Replace(d.Name, "prometheus", "metrics", 1), "README.md")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, options, _ := strings.Cut(string(text), "\n## Options\n")
+		options, _, _ = strings.Cut(options, "\n## ")
+		words := regexp.MustCompile(`[A-Za-z0-9_]+`).FindAllString(d.Syntax, -1)
+		line, _, _ := strings.Cut(strings.TrimPrefix(d.Syntax, d.Name), "\n")
+		for _, o := range d.Options {
+			line += " " + o.Name // a word, or the form of lines that begin with no option
+		}
+		for _, word := range regexp.MustCompile(`\w+`).FindAllString(line, -1) {
+			looked++
+			told := regexp.MustCompile("\\b" + word + "\\b")
+			if word == strings.ToLower(word) {
+				told = regexp.MustCompile("`[^`\n]*\\b" + word + "\\b[^`\n]*`")
+			}
+			if !told.MatchString(options) {
+				t.Errorf("%s: Options do not tell what %s is", file, word)
+			}
+		}
+		main, _, _ := strings.Cut(options, "\n### ")
+		for _, m := range optionTerm.FindAllStringSubmatch(main, -1) {
+			for _, w := range term.FindAllStringSubmatch(m[1], -1) {
+				first := regexp.MustCompile(`[A-Za-z0-9_]+`).FindString(w[1] + w[2])
+				if first != "" && !slices.Contains(words, first) {
+					t.Errorf("%s: Options tell of %q, which is not in the syntax", file, w[1]+w[2])
+				}
+			}
+		}
+	}
+	if looked < 200 {
+		t.Errorf("only %d options were looked at", looked)
 	}
 }

@@ -27,6 +27,8 @@ type generation struct {
 	plugins  []func() error // their OnShutdown
 	debug    bool
 
+	announced sync.Once // that all servers listen
+
 	draining sync.Once
 	drained  chan struct{} // closed when no query of ours is in flight, or the grace period is over
 	late     chan struct{} // closed reloadTime after it was begun to wait for that
@@ -247,6 +249,10 @@ func (g *generation) shutdown() error {
 			return nil // the process is to end: finalShutdown sees to it
 		}
 	}
+	g.mu.Lock()
+	next := g.next
+	g.mu.Unlock()
+	next.announce() // caddy calls OnStartupComplete for the first generation only
 	select {
 	case <-g.drain():
 		return g.endPlugins()

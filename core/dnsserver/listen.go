@@ -9,13 +9,17 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
+	"github.com/coredns/coredns/plugin/pkg/systemd"
 
 	"github.com/coredns/caddy"
 )
 
-// listenTCP opens the TCP socket of s.
+// listenTCP opens the TCP socket of s, or takes the one that a service manager has opened for it. listenUDP likewise.
 func (s *Server) listenTCP() (net.Listener, error) {
 	addr := s.hostPort()
+	if l := systemd.Listener(addr); l != nil {
+		return reuseport.Share(l, addr), nil
+	}
 	if s.generation.fresh("tcp"+addr) && taken(addr) {
 		warnShared("tcp", addr)
 	}
@@ -25,6 +29,9 @@ func (s *Server) listenTCP() (net.Listener, error) {
 // listenUDP opens the UDP socket of s.
 func (s *Server) listenUDP() (net.PacketConn, error) {
 	addr := s.hostPort()
+	if p := systemd.PacketConn(addr); p != nil {
+		return reuseport.Share(p, addr), nil
+	}
 	if !s.generation.fresh("udp" + addr) {
 		return reuseport.ListenPacket("udp", addr)
 	}

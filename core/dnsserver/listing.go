@@ -6,11 +6,27 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"github.com/coredns/caddy"
+
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
+// Serving, if not nil, is called when all servers of a configuration listen: of the first one, and of each that a
+// reload has brought. A process that takes the place of another one calls it before that ends. Programs set it before
+// they start.
+var Serving func(*caddy.Instance)
+
+// announce calls Serving, once.
+func (g *generation) announce() {
+	if g != nil && Serving != nil {
+		g.announced.Do(func() { Serving(g.instance) })
+	}
+}
+
 // OnStartupComplete lists the zones that are served on standard output, or in the log if that is JSON.
 func (s *Server) OnStartupComplete() {
+	s.generation.announce()
 	if Quiet || s.unlisted {
 		return
 	}

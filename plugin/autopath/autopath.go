@@ -108,6 +108,7 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 		if i > 0 { // else as the client wrote it
 			query.Question[0].Name = base + "." + entry
 		}
+		plugin.NoteLookedUp(ctx, query.Question[0].Name)
 		s.begin(i)
 		rcode, err := plugin.NextOrFailure(a.Name(), a.Next, ctx, s, &query)
 		s.errs = append(s.errs, err)

@@ -8,6 +8,7 @@ package errors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
@@ -25,7 +26,11 @@ var logger = log.NewWithPlugin(pluginName)
 type handler struct {
 	Next     plugin.Handler
 	patterns []*pattern
+	details  bool // of errors that tell some
 }
+
+// TellsDetails implements plugin.DetailsTeller.
+func (h *handler) TellsDetails() bool { return h.details }
 
 // Name is the plugin's name.
 func (h *handler) Name() string { return pluginName }
@@ -76,7 +81,20 @@ func (f *fault) String() string {
 	if name == "" {
 		name = "."
 	}
-	return fmt.Sprintf("%d %s %s: %s", f.rcode, dns.CanonicalName(name), dns.Type(f.qtype), f.err)
+	return fmt.Sprintf("%d %s %s: %s%s", f.rcode, dns.CanonicalName(name), dns.Type(f.qtype), f.err, f.attempt())
+}
+
+// attempt is what the error tells of attempts to reach an upstream, in parentheses; "" if it tells nothing.
+func (f *fault) attempt() string {
+	var a plugin.Attempted
+	if !errors.As(f.err, &a) {
+		return ""
+	}
+	upstream, transport, n := a.Attempt()
+	if upstream == "" {
+		return " (no upstream was asked)"
+	}
+	return fmt.Sprintf(" (upstream %s over %s, attempt %d)", upstream, transport, n)
 }
 
 // report logs f, or lets the first pattern that fits its error count it.

@@ -183,7 +183,7 @@ func TestSetup(t *testing.T) {
 		{"errors errors.txt", 0, false, "plugin/errors: Testfile:1 - Error during parsing: invalid log file: errors.txt"},
 		{"errors a b", 0, false, "Wrong argument count or unexpected line ending after 'b'"},
 		{"errors\nerrors", 0, false, "this plugin can only be used once per Server Block: 'errors' stands at Testfile:1 already"},
-		{"errors {\nfoo\n}", 0, false, "Testfile:2 - Syntax error: Unexpected token 'foo', expecting 'Unknown field foo' (allowed: stacktrace, consolidate)"},
+		{"errors {\nfoo\n}", 0, false, "Testfile:2 - Syntax error: Unexpected token 'foo', expecting 'Unknown field foo' (allowed: stacktrace, details, consolidate)"},
 		{"errors {\nconsolidte 1m x\n}", 0, false, "plugin/errors: Testfile:2 - Syntax error: Unexpected token 'consolidte', expecting 'Unknown field consolidte': did you mean 'consolidate'?"},
 		{"errors {\nstacktrace on\n}", 0, false, "Wrong argument count"},
 		{"errors {\nconsolidate\n}", 0, false, "Wrong argument count"},

@@ -22,6 +22,7 @@ func init() { plugin.Register(pluginName, setup) }
 type settings struct {
 	patterns   []*pattern
 	stacktrace bool
+	details    bool
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -36,6 +37,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Flag("stacktrace", "log the stack of a plugin that panics", func(s *settings) { s.stacktrace = true }),
+		corefile.Flag("details", "tell the upstream, the transport and the attempts of queries that failed there", func(s *settings) { s.details = true }),
 		corefile.Row("consolidate", "DURATION REGEXP [warning|error|info|debug] [show_first]", "log similar errors together", 2, 4,
 			func(s *settings, l *corefile.Line) error {
 				p, err := parsePattern(l.Args)
@@ -87,10 +89,12 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
-	h := &handler{patterns: s.patterns}
+	h := &handler{patterns: s.patterns, details: s.details}
 	config := dnsserver.GetConfig(c)
 	config.Stacktrace = s.stacktrace
-	config.AddPlugin(func(next plugin.Handler) plugin.Handler { return &handler{Next: next, patterns: s.patterns} })
+	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		return &handler{Next: next, patterns: s.patterns, details: s.details}
+	})
 	c.OnShutdown(h.stop)
 	return nil
 }

@@ -119,10 +119,6 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 // noteAttempt tells who explains a query how an attempt went.
 func (t *blockingRun) noteAttempt(ctx context.Context, a action, ev event, took time.Duration) {
 	up := t.upstreams[a.to]
-	over := up.Protocol()
-	if a.stream && over == transport.DNS {
-		over = "tcp"
-	}
 	what := dns.RcodeToString[ev.rcode]
 	switch {
 	case ev.err != nil:
@@ -130,7 +126,7 @@ func (t *blockingRun) noteAttempt(ctx context.Context, a action, ev event, took 
 	case ev.tc:
 		what += ", truncated"
 	}
-	plugin.Note(ctx, "%s over %s: %s after %s", up.Addr(), over, what, took.Round(time.Microsecond))
+	plugin.Note(ctx, "%s over %s: %s after %s", up.Addr(), transportOf(up, a.stream), what, took.Round(time.Microsecond))
 }
 
 // pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the

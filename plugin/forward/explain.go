@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -27,9 +28,48 @@ func (e *explained) Unwrap() error { return e.error }
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, e.text }
 
-// explain is the error of a, which fails, as it goes to the server: with what is to be told to the client if the directive
-// says that anything is. c is the course that ended so.
+// explain is the error of a, which fails, as it goes to the server: with what is to be told to the client if the directive says that
+// anything is, and what is to be logged if *errors* is told so. c is the course that ended so.
 func (f *Forward) explain(c *course, upstreams []*proxy.Proxy, a action) error {
+	err := f.toClient(c, upstreams, a)
+	if !f.details || a.rcode != wire.ServFail {
+		return err
+	}
+	tried := &attempted{error: err, attempts: c.failed}
+	if c.failed > 0 {
+		tried.upstream, tried.transport = upstreams[c.asked].Addr(), transportOf(upstreams[c.asked], c.overTCP)
+	}
+	return tried
+}
+
+// attempted is an error that tells what was tried last: plugin.Attempted.
+type attempted struct {
+	error
+	upstream, transport string
+	attempts            int
+}
+
+// Unwrap is the error itself.
+func (e *attempted) Unwrap() error { return e.error }
+
+// Attempt implements plugin.Attempted.
+func (e *attempted) Attempt() (upstream, transport string, attempts int) {
+	return e.upstream, e.transport, e.attempts
+}
+
+// transportOf is what an upstream is asked over: its protocol, or for plain DNS udp or tcp.
+func transportOf(up *proxy.Proxy, overTCP bool) string {
+	switch over := up.Protocol(); {
+	case over != transport.DNS:
+		return over
+	case overTCP:
+		return "tcp"
+	}
+	return "udp"
+}
+
+// toClient is the error of a with what is to be told to the client.
+func (f *Forward) toClient(c *course, upstreams []*proxy.Proxy, a action) error {
 	switch {
 	case !f.ede || a.rcode != wire.ServFail:
 		return a.err

@@ -62,6 +62,7 @@ type Forward struct {
 	concurrent    atomic.Int64
 	probeInterval time.Duration
 	ede           bool               // errors tell clients why
+	details       bool               // *errors* tells of attempts; written at the start
 	updates       *updates.Forwarder // nil: UPDATE messages are refused
 	scrubs        bool               // answers are scrubbed
 	taps          []dnstapped

@@ -120,7 +120,13 @@ func setup(c *caddy.Controller) error {
 		if f.updates != nil {
 			dnsserver.GetConfig(c).AllowOpcode(dns.OpcodeUpdate)
 		}
-		c.OnStartup(func() error { f.findTaps(dnsserver.GetConfig(c)); return nil })
+		c.OnStartup(func() error {
+			config := dnsserver.GetConfig(c)
+			f.findTaps(config)
+			teller, ok := config.Handler("errors").(plugin.DetailsTeller)
+			f.details = ok && teller.TellsDetails()
+			return nil
+		})
 		c.OnStartup(f.OnStartup)
 		c.OnShutdown(f.OnShutdown)
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -126,8 +126,15 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	defer e.free()
 	e.facts.SetRequest(&state)
 	rec := &recorder{Recorder: dnstest.Recorder{ResponseWriter: w, Start: time.Now()}, facts: &e.facts}
+	var lookedUp func() string
+	if rule.format.HasLookedUp() {
+		ctx, lookedUp = plugin.WithLookedUp(ctx)
+	}
 	rcode, err := plugin.NextOrFailure(l.Name(), l.Next, ctx, rec, r)
 	rec.end()
+	if lookedUp != nil {
+		e.facts.LookedUp = lookedUp()
+	}
 	if !plugin.ClientWrite(rcode) { // the server will write this
 		rec.taken = false
 		rec.Msg = new(dns.Msg).SetRcode(r, rcode)

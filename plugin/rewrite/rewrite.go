@@ -62,6 +62,9 @@ func (rw Rewrite) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 			break
 		}
 	}
+	if name := below.Question[0].Name; name != r.Question[0].Name {
+		plugin.NoteLookedUp(ctx, name)
+	}
 	if !stopped && len(rev.ResponseRules) == 0 && below.Question[0] == r.Question[0] {
 		return plugin.NextOrFailure(rw.Name(), rw.Next, ctx, w, &below)
 	}

@@ -159,6 +159,17 @@ func TestMetricsAreTold(t *testing.T) {
 			t.Errorf("there is no metric %s", m[1])
 		}
 	}
+	readmes, err := filepath.Glob("../../plugin/*/README.md")
+	if err != nil || len(readmes) < 50 {
+		t.Fatalf("%d READMEs, %v", len(readmes), err)
+	}
+	for _, path := range readmes {
+		for _, m := range metricName.FindAllStringSubmatch(page(t, place(path)), -1) {
+			if !slices.Contains(defined, m[1]) && !strings.HasSuffix(m[1], "_") {
+				t.Errorf("%s: there is no metric %s", path, m[1])
+			}
+		}
+	}
 	if len(defined) < 60 {
 		t.Errorf("only %d metrics were found", len(defined))
 	}

@@ -59,8 +59,9 @@ func constantsOf(t *testing.T, folder string, files ...string) *constants {
 				continue
 			}
 			for _, s := range g.Specs {
-				for i, n := range s.(*ast.ValueSpec).Names {
-					c.values[n.Name] = s.(*ast.ValueSpec).Values[i]
+				spec := s.(*ast.ValueSpec)
+				for i, n := range spec.Names[:min(len(spec.Names), len(spec.Values))] { // iota repeats: such are no limits
+					c.values[n.Name] = spec.Values[i]
 				}
 			}
 		}
@@ -68,7 +69,8 @@ func constantsOf(t *testing.T, folder string, files ...string) *constants {
 	return c
 }
 
-var units = map[string]int64{"Second": int64(time.Second), "Millisecond": int64(time.Millisecond), "Minute": int64(time.Minute)}
+var units = map[string]int64{"Second": int64(time.Second), "Millisecond": int64(time.Millisecond), "Minute": int64(time.Minute),
+	"Hour": int64(time.Hour)}
 
 // value is what an expression comes to, and whether it is a time.
 func (c *constants) value(e ast.Expr) (n int64, isTime bool) {
@@ -112,7 +114,12 @@ func (c *constants) value(e ast.Expr) (n int64, isTime bool) {
 // spellings are the ways in which a page may write a value.
 func spellings(n int64, isTime bool) (all []string) {
 	if isTime {
-		return []string{strings.NewReplacer("0s", "0 s", "s", " s").Replace(time.Duration(n).String())}
+		for unit, name := range map[time.Duration]string{time.Millisecond: "ms", time.Second: "s", time.Minute: "min", time.Hour: "h"} {
+			if n%int64(unit) == 0 {
+				all = append(all, fmt.Sprintf("%d %s", n/int64(unit), name))
+			}
+		}
+		return all
 	}
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && n > 0; i -= 3 {
@@ -130,7 +137,7 @@ func spellings(n int64, isTime bool) (all []string) {
 // TestLimits compares the table of limits with limits.go.
 func TestLimits(t *testing.T) {
 	c, told := constantsOf(t, "core/dnsserver", "limits.go"), map[string]bool{}
-	for _, row := range rowsOf(section(t, "docs/OPERATIONS.md", "Limits")) {
+	for _, row := range rowsOf(section(t, "docs/TUNING.md", "Limits of the core")) {
 		names, texts := quotedIn(row[len(row)-1]), strings.Split(row[1], "; ")
 		if len(names) != len(texts) {
 			t.Errorf("%v: %d values for %d constants", row, len(texts), len(names))
@@ -154,13 +161,54 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsOfPlugins compares the table of plugins' limits with their constants, and the options with the READMEs.
+func TestLimitsOfPlugins(t *testing.T) {
+	rows := rowsOf(section(t, "docs/TUNING.md", "Limits of plugins"))
+	if len(rows) < 20 {
+		t.Errorf("only %d rows", len(rows))
+	}
+	for _, row := range rows {
+		if len(row) != 5 {
+			t.Errorf("a row of %d cells: %v", len(row), row)
+			continue
+		}
+		for i, plugin := range strings.Split(row[0], "; ") {
+			readme := page(t, "plugin/"+strings.Trim(plugin, "*")+"/README.md")
+			for _, option := range append(quotedIn(row[3]), regexp.MustCompile(`\*\*\w+\*\*`).FindAllString(row[3], -1)...) {
+				if i == 0 && !strings.Contains(readme, "\n* `"+option+"`") && !strings.Contains(readme, "`"+option+"`") && !strings.Contains(readme, option+" is") {
+					t.Errorf("%s has no option %s", plugin, option)
+				}
+			}
+		}
+		var in *constants
+		values := strings.Split(row[2], "; ")
+		for _, name := range quotedIn(row[4]) {
+			if strings.HasSuffix(name, ".go") {
+				in = constantsOf(t, filepath.Dir(name), filepath.Base(name))
+				continue
+			}
+			switch {
+			case in == nil || in.values[name] == nil || len(values) == 0:
+				t.Errorf("%v: no constant %s, or no value of it", row[:2], name)
+				continue
+			case !slices.Contains(spellings(in.value(in.values[name])), values[0]):
+				t.Errorf("%s of %s is %v, not %s", name, row[0], spellings(in.value(in.values[name])), values[0])
+			}
+			values = values[1:]
+		}
+		if len(values) > 0 {
+			t.Errorf("%v: no constants for %v", row[:2], values)
+		}
+	}
+}
+
 // TestMakeTargets compares the table of targets with the Makefile.
 func TestMakeTargets(t *testing.T) {
 	there, told := map[string]bool{}, map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(page(t, "Makefile"), -1) {
 		there[m[1]] = true
 	}
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/OPERATIONS.md", "docs/PLUGINS.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/OPERATIONS.md", "docs/PLUGINS.md", "docs/START.md", "docs/ENCRYPTION.md"} {
 		for _, q := range quotedIn(page(t, name)) {
 			target, ok := strings.CutPrefix(q, "make ")
 			if !ok {

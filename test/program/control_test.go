@@ -201,7 +201,7 @@ func TestExplain(t *testing.T) {
 			if got.Zone != q.block || !slices.Equal(plugins, q.plugins) || !strings.Contains(strings.Join(notes, "\n"), q.note) {
 				t.Errorf("%v %s: block %s, plugins %v, notes %q", q, lane, got.Zone, plugins, notes)
 			}
-			if q.note == "miss" && !strings.Contains(strings.Join(notes, "\n"), up+" over dns: NOERROR after ") {
+			if q.note == "miss" && !strings.Contains(strings.Join(notes, "\n"), up+" over udp: NOERROR after ") {
 				t.Errorf("notes are %q", notes)
 			}
 			if q.note == "miss" { // the client's question is to be one, too

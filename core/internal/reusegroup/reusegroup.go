@@ -3,7 +3,7 @@
 //
 // A UDP address has a socket and a loop for each processor (SO_REUSEPORT). At less than the load of one processor a
 // single loop serves an address cheaper than several: it takes more at a time and is woken less often.
-// docs/OPERATIONS.md says what that saves.
+// docs/TUNING.md says what that saves.
 //
 //	        the process uses more than spreadAbove, or the queue
 //	        is half full, or most of what comes goes to workers

@@ -51,8 +51,8 @@ func (bridge) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Record logs a line with the level INFO and fields of its own, within a few milliseconds: it is for lines about single
-// queries, as Line is. It does nothing unless lines are JSON objects.
+// Record logs a line with the level INFO and fields of its own, within a tenth of a second: it is for lines about
+// single queries, as Line is. It does nothing unless lines are JSON objects.
 func Record(text string, fields ...slog.Attr) {
 	if JSON() {
 		record(infoLevel, "", text, fields...)

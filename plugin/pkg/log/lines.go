@@ -10,16 +10,23 @@ import (
 
 // What is gathered before it is written, and how much may wait for an output that is slow, in octets; how
 // long a line may wait, and how often those who are idle write.
+//
+// A write now and then takes 70 us of a processor, and a timer that runs out 110 us, as both find it asleep and its
+// caches cold (measured on a virtual machine). 500 and 200 of them a second took 40 % of the time of a server with
+// 20,000 queries a second of which one of a hundred was logged; 40 and 10 take some 8 %.
 const (
 	enough  = 32 << 10
 	maxWait = 1 << 20
-	longest = 5 * time.Millisecond
-	pause   = 2 * time.Millisecond
+	longest = 100 * time.Millisecond
+	pause   = 25 * time.Millisecond
 )
 
-// gathered has the lines of Line that are not written yet. Whoever finds no writer at work becomes it, and
-// takes along what comes meanwhile.
-var gathered struct {
+// gathered has the lines of Line that are not written yet.
+var gathered lines
+
+// lines are gathered until somebody writes them. Whoever finds no writer at work becomes it, and takes along what
+// comes meanwhile.
+type lines struct {
 	pending atomic.Bool // there may be something in text
 
 	mu      sync.Mutex
@@ -28,12 +35,13 @@ var gathered struct {
 	spare   []byte
 	writing bool
 	last    time.Time   // when a write was over
-	timer   *time.Timer // runs while something is pending
+	timer   *time.Timer // runs, if armed, whether or not something is pending
+	armed   bool
 }
 
 func init() { gathered.written.L = &gathered.mu }
 
-// Line logs a line, which is text without its end, within a few milliseconds, with others that come meanwhile. It
+// Line logs a line, which is text without its end, within a tenth of a second, with others that come meanwhile. It
 // is for lines about single queries, and writes at once where each line gets a time or a prefix. text is not kept.
 func Line(text []byte) {
 	if JSON() {
@@ -62,11 +70,33 @@ func gather(text []byte, end ...byte) {
 		drain()
 	case !g.pending.Load():
 		g.pending.Store(true)
-		if g.timer == nil {
-			g.timer = time.AfterFunc(longest, Flush)
-		} else {
-			g.timer.Reset(longest)
-		}
+		g.arm()
+	}
+	g.mu.Unlock()
+}
+
+// arm sees to it that what is pending is written, if nobody is idle before. It is called with the lock. A timer that
+// runs already will do, as those who are idle write nearly all: setting it again for each write of theirs, some
+// hundred times a second, would have a processor wake up each time, which costs several percent of the time of all.
+func (g *lines) arm() {
+	switch {
+	case g.armed:
+		return
+	case g.timer == nil:
+		g.timer = time.AfterFunc(longest, tick)
+	default:
+		g.timer.Reset(longest)
+	}
+	g.armed = true
+}
+
+// tick is when the timer has run out.
+func tick() {
+	g := &gathered
+	g.mu.Lock()
+	g.armed = false
+	if !g.writing {
+		drain()
 	}
 	g.mu.Unlock()
 }

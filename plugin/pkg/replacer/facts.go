@@ -21,6 +21,8 @@ type Facts struct {
 	Opcode      int
 	Name        string // as presented, in lower case
 	WireName    []byte // the same in wire form, instead of Name
+	LookedUp    string // the name that plugins looked up last, "" if it is the one asked for
+	WireLooked  []byte // the same in wire form, instead of LookedUp
 	Type, Class uint16
 	Size        int // of the query's message, in octets
 	TCP         bool
@@ -63,6 +65,7 @@ func (f *Facts) SetRequest(state *request.Request) {
 func (f *Facts) SetQuery(q *wire.Query) {
 	f.ID, f.Opcode = q.ID(), int(q.Flags()>>11&0xF)
 	f.WireName, f.Type, f.Class = q.Lower(), q.Type(), q.Class()
+	f.WireLooked = q.LookedUp()
 	f.Size, f.DO, f.BufSize = q.Len(), q.DO(), int(edns.Size(q.Proto.String(), q.EDNS().Size))
 	f.TCP = q.Proto == wire.TCP
 	f.Client, f.Local = q.Client, q.Local

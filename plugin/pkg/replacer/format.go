@@ -10,7 +10,8 @@ import (
 
 // Format is a parsed format.
 type Format struct {
-	parts []part
+	parts    []part
+	lookedUp bool // it tells the name that was looked up last
 }
 
 // part is a text, a variable or a label.
@@ -55,6 +56,7 @@ func parse(s string) *Format {
 			f.parts = append(f.parts, part{text: s[text:i]})
 		}
 		f.parts = append(f.parts, p)
+		f.lookedUp = f.lookedUp || s[i+1:end] == looked
 		text, i = end+1, end
 	}
 	if text < len(s) {
@@ -74,6 +76,9 @@ func newPart(name string) (part, bool) {
 	}
 	return part{}, false
 }
+
+// HasLookedUp reports whether the format tells the name that was looked up last: see Facts.LookedUp.
+func (f *Format) HasLookedUp() bool { return f.lookedUp }
 
 // HasLabels reports whether the format reads labels of metadata.
 func (f *Format) HasLabels() bool {

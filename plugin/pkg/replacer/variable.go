@@ -19,6 +19,7 @@ var variables = map[string]variable{
 	"type":  func(b []byte, f *Facts) []byte { return appendType(b, f.Type) },
 	"class": func(b []byte, f *Facts) []byte { return appendClass(b, f.Class) },
 	"name":  appendName,
+	looked:  appendLookedUp,
 	"proto": func(b []byte, f *Facts) []byte {
 		if f.TCP {
 			return append(b, "tcp"...)
@@ -47,6 +48,20 @@ func appendName(b []byte, f *Facts) []byte {
 		return wire.AppendText(b, f.WireName)
 	}
 	return append(b, f.Name...)
+}
+
+// looked is the variable with the name that was looked up last. It is ours alone.
+const looked = "looked_up"
+
+// appendLookedUp appends the name that plugins looked up last, as presented, in lower case.
+func appendLookedUp(b []byte, f *Facts) []byte {
+	switch {
+	case f.WireLooked != nil:
+		return wire.AppendText(b, f.WireLooked)
+	case f.LookedUp != "":
+		return append(b, dns.CanonicalName(f.LookedUp)...)
+	}
+	return appendName(b, f)
 }
 
 // names are those of a code's lowest values, "" for what has none.

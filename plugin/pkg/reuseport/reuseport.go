@@ -53,6 +53,23 @@ func ListenPacketAlone(network, addr string) (p net.PacketConn, others bool, err
 	return p, false, nil
 }
 
+// Share lets further sockets be bound to the address of a socket that somebody else has opened, as far as the system
+// lets them: they must be of the same user. It returns the socket.
+func Share[S any](socket S, addr string) S {
+	c, ok := any(socket).(syscall.Conn)
+	if !ok {
+		return socket
+	}
+	network := "tcp"
+	if _, ok := any(socket).(net.PacketConn); ok {
+		network = "udp"
+	}
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = control(network, addr, raw) // it has warned
+	}
+	return socket
+}
+
 // control sets the option on a socket; it may be bound already.
 func control(network, addr string, c syscall.RawConn) error {
 	if err := share(network, addr, c); err != nil {

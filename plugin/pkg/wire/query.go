@@ -65,6 +65,7 @@ type Query struct {
 	changed bool
 
 	name     *name // what is looked up now; points into names
+	last     *name // what was set last; nil if nothing was
 	depth    int   // names[:depth+1] are in use
 	names    []*name
 	first    name
@@ -123,7 +124,7 @@ func (q *Query) Parse(packet []byte) bool {
 
 func (q *Query) reset() {
 	q.depth = 0
-	q.name = &q.first
+	q.name, q.last = &q.first, nil
 	q.changed, q.mayBlock = false, false
 	q.loop, q.awaited, q.owns = nil, nil, false
 	q.deadline = time.Time{}
@@ -241,7 +242,17 @@ func (q *Query) SetName(b []byte) {
 	q.name = q.names[q.depth]
 	q.depth++
 	q.name.set(b)
+	q.last = q.name
 	q.changed = true
+}
+
+// LookedUp is the name that was looked up last, in lower case: that of the last SetName, be it taken back or
+// not, or the one that was asked for. It is good until the next Parse or SetMsg.
+func (q *Query) LookedUp() []byte {
+	if q.last == nil {
+		return q.first.lower[:q.first.n]
+	}
+	return q.last.lower[:q.last.n]
 }
 
 // SetType changes the type that is looked up. Only between Mark and Restore.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package systemd
+
+// Reloading does nothing: there is no such manager.
+func Reloading() error { return nil }
