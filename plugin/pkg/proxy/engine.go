@@ -33,6 +33,7 @@ type engine struct {
 	reapAt   int64 // when it next looks for idle sockets and connections
 	wheel    wheel
 	udp      udpPool
+	spares   spares // has a lock of its own
 	streams  streamPool
 	peers    map[*Peer]struct{} // those with connections
 	workers  workerPool
@@ -194,8 +195,11 @@ func (e *engine) reap(now int64) {
 	conf := e.proxy.transport.conf.Load()
 	e.udp.reap(e, conf, now)
 	e.pools(func(p *streamPool) { p.reap(e, conf, now) })
+	for _, s := range e.spares.reap(now - spareTime) {
+		e.doomed = append(e.doomed, unused{s})
+	}
 	e.reapAt = never
-	if e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
+	if e.spares.count()+e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
 		e.reapAt = now + conf.reapEvery()
 	}
 }
@@ -212,6 +216,9 @@ func (e *engine) stop() {
 	e.quit(errStopped)
 	failures := e.udp.stop(e)
 	e.pools(func(p *streamPool) { failures = append(failures, p.stop(e)...) })
+	for _, s := range e.spares.stop() {
+		e.doomed = append(e.doomed, unused{s})
+	}
 	sockets := e.udp.sockets
 	e.unlock()
 	e.endAll(failures)

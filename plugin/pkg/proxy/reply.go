@@ -32,12 +32,13 @@ const (
 	malformed             // cannot be unpacked
 	otherCookie           // not from who was shown a cookie
 	otherCase             // the name's letters are not as they were sent
+	otherAddress          // from a server that the socket was connected to before
 	verdicts
 )
 
 // String is the verdict's word in metrics.
 func (v verdict) String() string {
-	return [verdicts]string{"proper", "cut_short", "bare", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case"}[v]
+	return [verdicts]string{"proper", "cut_short", "bare", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case", "address"}[v]
 }
 
 // incoming is a message that came from an upstream, looked at without knowledge of any query.
