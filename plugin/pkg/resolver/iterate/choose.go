@@ -292,6 +292,9 @@ func (t *task) seek() bool {
 		n, above := len(r.tasks), ""
 		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
 			above = t.cut.Zone
+			if len(h.Addrs) > 0 { // and has told
+				continue
+			}
 		}
 		for _, f := range []struct {
 			on  bool
