@@ -36,6 +36,7 @@ type resolver struct {
 
 	proxies []*proxy.Proxy
 	jobs    jobs
+	clients clients
 	flights flights
 	quit    chan struct{} // closed by stop
 	priming sync.Once     // for who asks whether it is ready
