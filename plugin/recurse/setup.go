@@ -97,6 +97,7 @@ func (s *settings) resolver(label string) *resolver {
 		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
 		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
 		Peer:   r.peerOf,
+		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	if len(s.private) > 0 {

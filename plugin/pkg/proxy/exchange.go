@@ -39,9 +39,9 @@ type Exchange struct {
 	Proto string          // "udp" or "tcp", for what stands upon these, too
 	RTT   time.Duration   // from when the query was sent, on an open socket or connection, to the reply
 	Loop  *eventloop.Loop // in which EndExchange is called, nil if in none
-	// Doubted says that replies over UDP were ignored which had the id and the question, but other letters, or a
-	// wrong cookie.
-	Doubted bool
+	// Doubted is how many replies over UDP were ignored which had the id and the question, but other letters, or a
+	// wrong cookie. A server that does not repeat letters sends one, a forger many.
+	Doubted int
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	on         carrier // what carries it; nil if nothing does
@@ -95,7 +95,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}
-	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, false, 0
+	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, 0, 0
 	x.begun = e.now()
 	x.deadline = e.time(x.Deadline)
 	if !asks(x.Query) {

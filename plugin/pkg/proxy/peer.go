@@ -52,6 +52,9 @@ func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
 // before the first query; f must not wait.
 func (p *Proxy) OnIgnored(f func(reason string, n int)) { p.onIgnored = f }
 
+// HasCookie reports whether the server has given a cookie: its replies must have one then.
+func (to *Peer) HasCookie() bool { return to.cookies.server.Load() != nil }
+
 // Addr is the server's address.
 func (to *Peer) Addr() netip.AddrPort { return to.addr }
 

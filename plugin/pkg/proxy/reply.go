@@ -117,11 +117,12 @@ func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict
 		return otherQuestion
 	}
 	if v != bare && x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
-		x.Doubted = true
+		x.Doubted++
 		return otherCase
 	}
 	if x.shown != nil && v != cutShort && !p.cookiesOf(x).known(x.shown, b, int(in.opt)) {
-		x.shown.spurned, x.Doubted = true, true
+		x.shown.spurned = true
+		x.Doubted++
 		return otherCookie
 	}
 	return proper

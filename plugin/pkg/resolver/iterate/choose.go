@@ -256,6 +256,10 @@ func (t *task) send(s *store.Server, tcp bool) {
 		t.fail(codeOther, why)
 		return
 	}
+	mix := r.conf.MixCase && s.MixCase(r.now)
+	if r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) {
+		tcp = true // nothing but port and id would tell a reply from a forged one
+	}
 	t.here.count++
 	t.here.try(s.Addr).n++
 	r.spent.queries++
@@ -269,7 +273,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
-		MixCase: r.conf.MixCase && !tcp && s.MixCase(r.now), Wait: wait,
+		MixCase: mix && !tcp, Wait: wait,
 	})
 }
 

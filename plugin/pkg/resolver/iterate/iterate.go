@@ -68,6 +68,7 @@ type Config struct {
 	Denied  func(netip.Addr) bool         // servers that are not asked
 	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
 	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
+	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
 }
 
 // Question is what is asked.
@@ -96,7 +97,7 @@ type Event struct {
 	Reply   *rrset.Message
 	RTT     time.Duration
 	TCP     bool
-	Doubted bool   // TimedOut: replies came that were not believed
+	Doubted int    // TimedOut: so many replies came that were not believed
 	Forged  bool   // Failed: somebody guesses ids
 	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
 	Code    uint16 // Failed: extended error
