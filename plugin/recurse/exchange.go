@@ -45,6 +45,7 @@ type flight struct {
 	edns   bool
 	tcp    bool
 	pause  time.Duration
+	began  time.Time // for taps
 	waits  time.Time // when it could not begin, until when it is tried again
 
 	joined []party // guarded by the flights' lock
@@ -118,6 +119,9 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
+	if len(r.taps.load()) > 0 {
+		f.began = time.Now()
+	}
 	if f.proxy = p.proxy; !a.TCP {
 		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
 	}
@@ -158,6 +162,9 @@ const (
 func (f *flight) EndExchange(x *proxy.Exchange) {
 	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
 		return
+	}
+	if all := f.taps.load(); len(all) > 0 {
+		f.tap(x, all)
 	}
 	ev := f.event(x)
 	loop := x.Loop

@@ -98,6 +98,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(j.result.Zone) })
 	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
+	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
 	return a.Write()

@@ -34,9 +34,16 @@ func setup(c *caddy.Controller) error {
 		warn(cfg, &s)
 		agree(cfg, &s)
 		r.resolver = take(text, func() *resolver { return s.resolver(label) })
+		r.resolver.taps.change(tapsOf(cfg), nil)
 		return nil
 	})
-	c.OnShutdown(func() error { give(text); return nil })
+	c.OnShutdown(func() error {
+		if r.resolver != nil {
+			r.resolver.taps.change(nil, tapsOf(cfg))
+		}
+		give(text)
+		return nil
+	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		r.Next = next
 		return r
@@ -83,11 +90,12 @@ func (s *settings) resolver(label string) *resolver {
 	r := &resolver{
 		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
 		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
+		memory: live(s.memory),
 	}
 	if r.maxRecursions == 0 {
 		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
 	}
-	stores := store.New(live(s.memory), s.servers)
+	stores := store.New(r.memory, s.servers)
 	stores.Servers.SetKeep(s.keep)
 	if s.hints == nil {
 		s.hints = builtinHints()
