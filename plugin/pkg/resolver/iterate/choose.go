@@ -375,6 +375,7 @@ func (t *task) exhausted() {
 // (RFC 9156 §2.3).
 func (t *task) whole() {
 	t.min.full, t.stage = true, descending
+	t.run.wholes++
 }
 
 // ownHosts makes names of servers that only the zone itself has told the cut's. It

@@ -137,6 +137,7 @@ type Result struct {
 	Zone      string // whose server answered last
 	Server    netip.AddrPort
 	Queries   int
+	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
 }
 
@@ -149,6 +150,7 @@ type Run struct {
 	asks    int
 	actions []Action
 	spent   spending
+	wholes  int // see Result
 	result  Result
 	over    bool
 }
@@ -213,7 +215,7 @@ func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
-		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Due: t.due, Zone: t.zone(), Server: t.server,
+		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

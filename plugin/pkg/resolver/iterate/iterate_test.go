@@ -278,7 +278,9 @@ func TestMinimisation(t *testing.T) {
 		w := small(t)
 		w.conf.Minimise = mode
 		w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = broken, broken
-		w.want("a.ent.example.org.", "A", want)
+		if r := w.want("a.ent.example.org.", "A", want); (r.Wholes > 0) != (mode == Relaxed) {
+			t.Errorf("mode %d: %d times the full name in place of less", mode, r.Wholes)
+		}
 		if mode == Off && w.queries("org.") != 0 {
 			t.Error("minimised, though that is off")
 		}
