@@ -136,7 +136,7 @@ func (s spent) close() {
 	if m, ok := s.socket.(movable); ok && m.disconnect() == nil && s.engine.spares.put(s.udpSocket) {
 		return
 	}
-	unused{s.udpSocket}.close()
+	unused(s).close()
 }
 
 // unused is a socket that nobody needs any more; it has its place in the budgets.
