@@ -48,7 +48,8 @@ type flight struct {
 	began  time.Time // for taps
 	waits  time.Time // when it could not begin, until when it is tried again
 
-	joined []party // guarded by the flights' lock
+	joined []party  // guarded by the flights' lock
+	first  [1]party // of joined, most often all
 }
 
 // party is a job that waits for a flight, under the number that its Run gave the question.
@@ -108,7 +109,9 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 		r.refuse(j, a, "fetches")
 		return
 	}
-	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP, joined: []party{{j, a.Ask}}}
+	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP}
+	f.first[0] = party{j, a.Ask}
+	f.joined = f.first[:]
 	s.all[k] = f
 	s.zones[a.Zone]++
 	s.waits[a.Zone]++

@@ -71,8 +71,15 @@ func (e *engine) time(t time.Time) int64 {
 
 // unlock gives the lock back, and closes what was doomed under it.
 func (e *engine) unlock() {
-	doomed := e.doomed
-	e.doomed = nil
+	var room [4]closer
+	doomed := room[:0]
+	if len(e.doomed) <= len(room) { // usually; then the memory stays for the next ones
+		doomed = append(doomed, e.doomed...)
+		clear(e.doomed)
+		e.doomed = e.doomed[:0]
+	} else {
+		doomed, e.doomed = e.doomed, nil
+	}
 	e.mu.Unlock()
 	for _, d := range doomed {
 		d.close()

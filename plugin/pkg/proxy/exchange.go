@@ -57,6 +57,7 @@ type Exchange struct {
 	links                // in the wheel
 	cancel     context.CancelCauseFunc
 	flips      *flips // what Query has in other letters than it had; nil if nothing
+	mixed      flips  // what flips points to, for a Peer
 	shown      *shown // the query with cookies that is sent in place of Query; nil if Query is
 }
 

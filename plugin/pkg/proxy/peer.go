@@ -120,7 +120,7 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
 	if x.MixCase {
-		x.flips = new(flips)
+		x.flips = &x.mixed
 		x.flips.mix(query, e.random)
 	}
 	e.unlock()

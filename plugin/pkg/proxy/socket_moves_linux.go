@@ -69,8 +69,8 @@ type oneDatagram struct {
 }
 
 // readMoved reads datagrams with their senders, until the query that is under way on e has its reply: there is most
-// often one. Who watches tells again if there is more. The sender is checked though e is connected: a datagram that came
-// to the port before may be put into e's queue as late as behind connect.
+// often one. Who watches tells again if there is more. The sender is checked though e is connected: a datagram that
+// came to the port before may be put into e's queue as late as behind connect.
 func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 	if r.one == nil {
 		r.one = new(oneDatagram)

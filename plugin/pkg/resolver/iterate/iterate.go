@@ -153,11 +153,18 @@ type Run struct {
 	wholes  int // see Result
 	result  Result
 	over    bool
+
+	// Most Runs have one task, and want one thing done at a time: what these need lies here.
+	first  task
+	room   [1]*task
+	wanted [1]Action
 }
 
 // New is a Run for a question. refresh has it fetched though it is kept.
 func New(conf *Config, q Question, refresh bool) *Run {
-	return &Run{conf: conf, root: &task{q: q, name: q.Name, refresh: refresh}}
+	r := &Run{conf: conf, first: task{q: q, name: q.Name, refresh: refresh}}
+	r.root, r.tasks, r.actions = &r.first, r.room[:0], r.wanted[:0]
+	return r
 }
 
 // Step takes a Run on after an event. The actions are good until the next Step. The
