@@ -45,9 +45,11 @@ type flight struct {
 	edns   bool
 	tcp    bool
 	pause  time.Duration
+	began  time.Time // for taps
 	waits  time.Time // when it could not begin, until when it is tried again
 
-	joined []party // guarded by the flights' lock
+	joined []party  // guarded by the flights' lock
+	first  [1]party // of joined, most often all
 }
 
 // party is a job that waits for a flight, under the number that its Run gave the question.
@@ -65,13 +67,14 @@ type flights struct {
 type flightShard struct {
 	mu    sync.Mutex
 	all   map[flightKey]*flight
-	zones map[string]int
+	zones map[string]int // flights
+	waits map[string]int // parties of these
 }
 
 func (f *flights) init() {
 	f.seed = maphash.MakeSeed()
 	for i := range f.shards {
-		f.shards[i].all, f.shards[i].zones = map[flightKey]*flight{}, map[string]int{}
+		f.shards[i].all, f.shards[i].zones, f.shards[i].waits = map[flightKey]*flight{}, map[string]int{}, map[string]int{}
 	}
 }
 
@@ -85,8 +88,14 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	k := flightKey{a.Zone, a.Question, a.TCP}
 	s := r.flights.of(a.Zone)
 	s.mu.Lock()
+	if a.Zone != rrset.Root && s.waits[a.Zone] >= max(r.maxRecursions/zoneShare, 1) {
+		s.mu.Unlock()
+		r.refuse(j, a, "zone")
+		return
+	}
 	if f := s.all[k]; f != nil {
 		f.joined = append(f.joined, party{j, a.Ask})
+		s.waits[a.Zone]++
 		s.mu.Unlock()
 		return
 	}
@@ -97,13 +106,15 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	p := a.Server.Peer.(*peer)
 	if limit > 0 && s.zones[a.Zone] >= limit || r.fetchesPerServer > 0 && p.under.n() >= r.fetchesPerServer {
 		s.mu.Unlock()
-		r.counts.limit("fetches")
-		go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
+		r.refuse(j, a, "fetches")
 		return
 	}
-	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP, joined: []party{{j, a.Ask}}}
+	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP}
+	f.first[0] = party{j, a.Ask}
+	f.joined = f.first[:]
 	s.all[k] = f
 	s.zones[a.Zone]++
+	s.waits[a.Zone]++
 	s.mu.Unlock()
 	p.under.add(1)
 	f.query = r.query(f.room[:0], a.Question, a.EDNS)
@@ -111,10 +122,22 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
+	if len(r.taps.load()) > 0 {
+		f.began = time.Now()
+	}
 	if f.proxy = p.proxy; !a.TCP {
 		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
 	}
 	f.proxy.BeginIn(&f.x, loop)
+}
+
+// zoneShare is which part of the recursions may wait for the servers of one zone: a slow one leaves room for others.
+const zoneShare = 4
+
+// refuse tells j that what it wants asked is not, for a limit.
+func (r *resolver) refuse(j *job, a iterate.Action, limit string) {
+	r.counts.limit(limit)
+	go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
 }
 
 // query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients.
@@ -143,6 +166,9 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
 		return
 	}
+	if all := f.taps.load(); len(all) > 0 {
+		f.tap(x, all)
+	}
 	ev := f.event(x)
 	loop := x.Loop
 	s := f.flights.of(f.key.zone)
@@ -152,6 +178,9 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 		delete(s.zones, f.key.zone)
 	}
 	joined := f.joined
+	if s.waits[f.key.zone] -= len(joined); s.waits[f.key.zone] == 0 {
+		delete(s.waits, f.key.zone)
+	}
 	s.mu.Unlock()
 	f.server.Peer.(*peer).under.add(-1)
 	f.counts.ended(f, x, ev)

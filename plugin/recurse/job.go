@@ -2,6 +2,7 @@ package recurse
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ type job struct {
 	mu   sync.Mutex
 	run  *iterate.Run // nil when it is over
 	told bool         // the Ending has ended
+	// whose queries wait for it; see clients.go
+	waiting []netip.Addr
+	room    [1]netip.Addr // of waiting
 
 	eventloop.Ending
 }
@@ -41,6 +45,25 @@ type jobs struct {
 	mu        sync.Mutex
 	all       map[jobKey]*job
 	refreshes map[jobKey]bool // what is fetched again behind clients
+}
+
+// beginFor is the job for q's question, which q may wait for: one that is under way, or a new one, which is started.
+// It is nil if a limit is reached, whose name is returned then. loop is the one that the caller is in, nil if in none.
+func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop) (j *job, limit string) {
+	client, ok := r.clients.take(q)
+	if !ok {
+		return nil, "client"
+	}
+	j, own := r.begin(q)
+	if j == nil {
+		r.clients.give([]netip.Addr{client})
+		return nil, "max_recursions"
+	}
+	j.join(client)
+	if own {
+		j.start(loop)
+	}
+	return j, ""
 }
 
 // begin is the job for q's question; own says that it is new, and to be started. It is nil if there are too many.
@@ -60,11 +83,18 @@ func (r *resolver) begin(q *wire.Query) (j *job, own bool) {
 	return j, true
 }
 
+// asks reports whether j is for q's question.
+func (j *job) asks(q *wire.Query) bool {
+	return j.key.typ == q.Type() && j.key.name == string(q.Lower())
+}
+
 func (r *resolver) newJob(k jobKey, refresh bool) *job {
-	return &job{
+	j := &job{
 		resolver: r, key: k, began: time.Now(), refresh: refresh,
 		run: iterate.New(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, refresh),
 	}
+	j.waiting = j.room[:0]
+	return j
 }
 
 // start takes the first step. loop is the one that the caller is in, nil if in none.
@@ -93,9 +123,13 @@ func (j *job) event(ev iterate.Event, loop *eventloop.Loop) {
 			j.end(j.run.Result())
 		}
 	}
+	var waited []netip.Addr
 	tell := over && !j.told
-	j.told = j.told || over
+	if tell {
+		waited = j.tell()
+	}
 	j.mu.Unlock()
+	j.clients.give(waited)
 	for _, a := range actions {
 		if a.Kind == iterate.Send && !over {
 			j.resolver.send(j, a, loop)
@@ -157,9 +191,11 @@ func (j *job) late() {
 		j.mu.Unlock()
 		j.resolver.forget(j)
 	default:
-		j.result, j.told = j.run.Late(j.now()), true
+		j.result = j.run.Late(j.now())
+		waited := j.tell()
 		j.timer.Reset(j.timeout)
 		j.mu.Unlock()
+		j.clients.give(waited)
 		j.resolver.forget(j)
 		j.counts.limit("timeout")
 		j.End()

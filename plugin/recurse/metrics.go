@@ -38,6 +38,7 @@ var (
 	perClient       = histogramVec("queries_per_client", "Histogram of how many queries to servers a client's query took.", []float64{0, 1, 2, 4, 8, 16, 32, 64, 128})
 	limits          = counterVec("limit_total", "Counter of what a limit stopped.", "limit")
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
+	fallbacks       = counterVec("minimisation_fallbacks_total", "Counter of full names that were asked since less of the name had no good answer.")
 	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
@@ -150,5 +151,8 @@ func (c *counts) resolved(j *job, res *iterate.Result) {
 		return
 	}
 	c.per.Observe(float64(res.Queries))
+	if res.Wholes > 0 {
+		fallbacks.WithLabelValues(c.server).Add(float64(res.Wholes))
+	}
 	c.client.Observe(time.Since(j.began).Seconds())
 }

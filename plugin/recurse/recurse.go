@@ -57,13 +57,11 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Done
 	}
 	j, _ := q.Awaited().(*job)
-	if j == nil || j.resolver != r.resolver || j.key != keyOf(q) {
-		var own bool
-		if j, own = r.begin(q); j == nil {
-			r.crowded(w, q)
+	if j == nil || j.resolver != r.resolver || !j.asks(q) {
+		var why string
+		if j, why = r.beginFor(q, q.Loop()); j == nil {
+			r.crowded(w, q, why)
 			return wire.Done
-		} else if own {
-			j.start(q.Loop())
 		}
 	}
 	if !j.Over() {
@@ -89,13 +87,10 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if r.local(&a.Reply, q) {
 		return a.Write()
 	}
-	j, own := r.begin(q)
+	j, why := r.beginFor(q, nil)
 	if j == nil {
-		r.crowded(&a.Reply, q)
+		r.crowded(&a.Reply, q, why)
 		return a.Write()
-	}
-	if own {
-		j.start(nil)
 	}
 	if err := j.wait(ctx); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
@@ -103,6 +98,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(j.result.Zone) })
 	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
+	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
 	return a.Write()
@@ -141,9 +137,9 @@ func (r *Recurse) covers(name []byte) bool {
 	return false
 }
 
-// crowded is the reply when there are as many jobs as there may be: none over UDP.
-func (r *Recurse) crowded(w *wire.Reply, q *wire.Query) {
-	r.counts.limit("max_recursions")
+// crowded is the reply when a limit of what waits is reached: none over UDP.
+func (r *Recurse) crowded(w *wire.Reply, q *wire.Query, limit string) {
+	r.counts.limit(limit)
 	if q.Stream() {
 		w.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many recursions"})
 		return

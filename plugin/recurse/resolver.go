@@ -32,10 +32,13 @@ type resolver struct {
 	fetchesPerZone   int
 	fetchesPerServer int
 	maxRecursions    int
+	memory           int64           // that the stores may take
 	sources          [2][]netip.Addr // of IPv4 and IPv6
 
 	proxies []*proxy.Proxy
 	jobs    jobs
+	clients clients
+	taps    taps
 	flights flights
 	quit    chan struct{} // closed by stop
 	priming sync.Once     // for who asks whether it is ready

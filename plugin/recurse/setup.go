@@ -34,9 +34,16 @@ func setup(c *caddy.Controller) error {
 		warn(cfg, &s)
 		agree(cfg, &s)
 		r.resolver = take(text, func() *resolver { return s.resolver(label) })
+		r.resolver.taps.change(tapsOf(cfg), nil)
 		return nil
 	})
-	c.OnShutdown(func() error { give(text); return nil })
+	c.OnShutdown(func() error {
+		if r.resolver != nil {
+			r.resolver.taps.change(nil, tapsOf(cfg))
+		}
+		give(text)
+		return nil
+	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		r.Next = next
 		return r
@@ -83,11 +90,12 @@ func (s *settings) resolver(label string) *resolver {
 	r := &resolver{
 		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
 		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
+		memory: live(s.memory),
 	}
 	if r.maxRecursions == 0 {
 		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
 	}
-	stores := store.New(live(s.memory), s.servers)
+	stores := store.New(r.memory, s.servers)
 	stores.Servers.SetKeep(s.keep)
 	if s.hints == nil {
 		s.hints = builtinHints()
@@ -97,6 +105,7 @@ func (s *settings) resolver(label string) *resolver {
 		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
 		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
 		Peer:   r.peerOf,
+		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	if len(s.private) > 0 {

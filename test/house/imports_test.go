@@ -30,6 +30,7 @@ var exceptions = map[string][]string{
 	"plugin/auto":           {"plugin/file", "plugin/transfer"},
 	"plugin/dynupdate":      {"plugin/file", "plugin/transfer", "plugin/tsig"},
 	"plugin/forward":        {"plugin/dnstap", "plugin/dnstap/msg"},
+	"plugin/recurse":        {"plugin/dnstap", "plugin/dnstap/msg"},
 	"plugin/secondary":      {"plugin/file", "plugin/transfer"},
 	"plugin/grpc":           {"pb"},
 	"plugin/k8s_external":   {"plugin/etcd/msg", "plugin/transfer"},

@@ -33,6 +33,7 @@ type engine struct {
 	reapAt   int64 // when it next looks for idle sockets and connections
 	wheel    wheel
 	udp      udpPool
+	spares   spares // has a lock of its own
 	streams  streamPool
 	peers    map[*Peer]struct{} // those with connections
 	workers  workerPool
@@ -70,8 +71,15 @@ func (e *engine) time(t time.Time) int64 {
 
 // unlock gives the lock back, and closes what was doomed under it.
 func (e *engine) unlock() {
-	doomed := e.doomed
-	e.doomed = nil
+	var room [4]closer
+	doomed := room[:0]
+	if len(e.doomed) <= len(room) { // usually; then the memory stays for the next ones
+		doomed = append(doomed, e.doomed...)
+		clear(e.doomed)
+		e.doomed = e.doomed[:0]
+	} else {
+		doomed, e.doomed = e.doomed, nil
+	}
 	e.mu.Unlock()
 	for _, d := range doomed {
 		d.close()
@@ -194,8 +202,11 @@ func (e *engine) reap(now int64) {
 	conf := e.proxy.transport.conf.Load()
 	e.udp.reap(e, conf, now)
 	e.pools(func(p *streamPool) { p.reap(e, conf, now) })
+	for _, s := range e.spares.reap(now - spareTime) {
+		e.doomed = append(e.doomed, unused{s})
+	}
 	e.reapAt = never
-	if e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
+	if e.spares.count()+e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
 		e.reapAt = now + conf.reapEvery()
 	}
 }
@@ -212,6 +223,9 @@ func (e *engine) stop() {
 	e.quit(errStopped)
 	failures := e.udp.stop(e)
 	e.pools(func(p *streamPool) { failures = append(failures, p.stop(e)...) })
+	for _, s := range e.spares.stop() {
+		e.doomed = append(e.doomed, unused{s})
+	}
 	sockets := e.udp.sockets
 	e.unlock()
 	e.endAll(failures)

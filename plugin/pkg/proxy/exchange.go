@@ -39,9 +39,9 @@ type Exchange struct {
 	Proto string          // "udp" or "tcp", for what stands upon these, too
 	RTT   time.Duration   // from when the query was sent, on an open socket or connection, to the reply
 	Loop  *eventloop.Loop // in which EndExchange is called, nil if in none
-	// Doubted says that replies over UDP were ignored which had the id and the question, but other letters, or a
-	// wrong cookie.
-	Doubted bool
+	// Doubted is how many replies over UDP were ignored which had the id and the question, but other letters, or a
+	// wrong cookie. A server that does not repeat letters sends one, a forger many.
+	Doubted int
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	on         carrier // what carries it; nil if nothing does
@@ -57,6 +57,7 @@ type Exchange struct {
 	links                // in the wheel
 	cancel     context.CancelCauseFunc
 	flips      *flips // what Query has in other letters than it had; nil if nothing
+	mixed      flips  // what flips points to, for a Peer
 	shown      *shown // the query with cookies that is sent in place of Query; nil if Query is
 }
 
@@ -95,7 +96,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}
-	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, false, 0
+	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, 0, 0
 	x.begun = e.now()
 	x.deadline = e.time(x.Deadline)
 	if !asks(x.Query) {

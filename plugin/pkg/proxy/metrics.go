@@ -77,7 +77,7 @@ func (c *counts) begin(p *Proxy) {
 		segmentationSuspended.WithLabelValues(c.name, c.addr)
 	}
 	for v := tooShort; v < verdicts; v++ {
-		if plain || v != otherCookie && v != otherCase {
+		if v != otherAddress && (plain || v != otherCookie && v != otherCase) {
 			c.ignored.get(v)
 		}
 	}

@@ -14,14 +14,15 @@ import (
 // a Proxy keeps for its one upstream (cookies, connections) is kept here for each; sockets, clock and counters are
 // those of the Proxy that made it with NewPeer.
 //
-// Over UDP each query to a Peer has a socket of its own, which the system gives a random port, and which is closed
-// with the exchange (RFC 5452 §9.2). A Peer that nobody refers to needs no end: idle connections are closed by the
+// Over UDP each query to a Peer has a port of its own, a random one, which is given back with the exchange (RFC 5452
+// §9.2). A Peer that nobody refers to needs no end: idle connections are closed by the
 // clock.
 //
 // Over TCP a Peer is asked by the Proxy that made it. Over UDP any Proxy of NewOpen will do: who asks much has
 // several, and waits less for their locks.
 type Peer struct {
 	addr    netip.AddrPort
+	source  netip.AddrPort // addr as the system tells it of datagrams
 	cookies cookies
 	streams streamPool // guarded by the engine's lock
 }
@@ -42,7 +43,7 @@ func NewOpen(name string) *Proxy {
 
 // NewPeer is the server at addr, which the Proxy's exchanges may name.
 func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
-	to := &Peer{addr: addr}
+	to := &Peer{addr: addr, source: netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())}
 	cryptorand.Read(to.cookies.client[:]) // never fails
 	return to
 }
@@ -50,6 +51,9 @@ func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
 // OnIgnored has f called with what is no reply to any query: the reason, as in metrics, and how many. It belongs
 // before the first query; f must not wait.
 func (p *Proxy) OnIgnored(f func(reason string, n int)) { p.onIgnored = f }
+
+// HasCookie reports whether the server has given a cookie: its replies must have one then.
+func (to *Peer) HasCookie() bool { return to.cookies.server.Load() != nil }
 
 // Addr is the server's address.
 func (to *Peer) Addr() netip.AddrPort { return to.addr }
@@ -108,28 +112,38 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	}
 	now := e.now()
 	e.udp.add(s, &e.udp.none)
-	s.opened = now
+	e.keepHouse(now)
+	s.to, s.answered = x.To, false
 	s.pending.add(x, e.random)
 	x.on, x.Local = s, s.addr()
 	e.schedule(x, now)
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
 	if x.MixCase {
-		x.flips = new(flips)
+		x.flips = &x.mixed
 		x.flips.mix(query, e.random)
 	}
 	e.unlock()
 	e.sendUDP(s, x, id, query)
 }
 
-// peerSocket opens a socket for x. It has its place in the budgets, but is in no list yet.
+// peerSocket is a socket for x, on a port that it has not had before. It has its place in the budgets, but is in no
+// list yet.
 func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, error) {
+	kind := spareKindOf(x, loop)
+	if s := e.spares.take(kind); s != nil {
+		if err := s.socket.(movable).connect(x.To.addr); err != nil {
+			unused{s}.close()
+			return nil, err
+		}
+		return s, nil
+	}
 	if !takePeerSocket() {
 		return nil, ErrBusy
 	}
 	all, err := e.udpSockets()
 	if err == nil {
-		s := &udpSocket{engine: e, to: x.To}
+		s := &udpSocket{engine: e, to: x.To, kind: kind}
 		if s.socket, err = all.open(x.From, x.To.addr, s, loop); err == nil {
 			return s, nil
 		}

@@ -135,7 +135,7 @@ func TestPeerDoubted(t *testing.T) {
 	})
 	p := NewOpen("test")
 	defer p.Stop()
-	if c := askOnce(p, p.NewPeer(addr), false); c.x.Err == nil || !c.x.Doubted {
-		t.Errorf("%v, doubted %v", c.x.Err, c.x.Doubted)
+	if c := askOnce(p, p.NewPeer(addr), false); c.x.Err == nil || c.x.Doubted != 1 {
+		t.Errorf("%v, doubted %d", c.x.Err, c.x.Doubted)
 	}
 }

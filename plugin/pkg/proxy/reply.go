@@ -32,12 +32,13 @@ const (
 	malformed             // cannot be unpacked
 	otherCookie           // not from who was shown a cookie
 	otherCase             // the name's letters are not as they were sent
+	otherAddress          // from a server that the socket was connected to before
 	verdicts
 )
 
 // String is the verdict's word in metrics.
 func (v verdict) String() string {
-	return [verdicts]string{"proper", "cut_short", "bare", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case"}[v]
+	return [verdicts]string{"proper", "cut_short", "bare", "too_short", "not_reply", "id", "question", "malformed", "cookie", "case", "address"}[v]
 }
 
 // incoming is a message that came from an upstream, looked at without knowledge of any query.
@@ -116,11 +117,12 @@ func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict
 		return otherQuestion
 	}
 	if v != bare && x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
-		x.Doubted = true
+		x.Doubted++
 		return otherCase
 	}
 	if x.shown != nil && v != cutShort && !p.cookiesOf(x).known(x.shown, b, int(in.opt)) {
-		x.shown.spurned, x.Doubted = true, true
+		x.shown.spurned = true
+		x.Doubted++
 		return otherCookie
 	}
 	return proper

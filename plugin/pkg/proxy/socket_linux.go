@@ -34,7 +34,8 @@ type epollSocket struct {
 	users atomic.Int32 // itself until close, and each call under way; 0 is closed
 	owner *udpSocket
 	local net.Addr
-	peer  netip.AddrPort
+	peer  netip.AddrPort // not valid if it is movable
+	moves bool           // it is movable
 	in    *epollSockets
 
 	// guarded by in.mu
@@ -97,9 +98,10 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 		unix.Close(fd)
 		return fail(os.NewSyscallError("connect", err))
 	}
-	e := &epollSocket{fd: fd, owner: owner, peer: remote, in: s}
+	e := &epollSocket{fd: fd, owner: owner, in: s, moves: owner != nil && owner.to != nil}
 	// Of a Peer's sockets, one for each query, nobody asks the address: two system calls less.
-	if owner == nil || owner.to == nil {
+	if !e.moves {
+		e.peer = remote
 		own, err := unix.Getsockname(fd)
 		if err != nil {
 			unix.Close(fd)
@@ -246,13 +248,18 @@ func (e *epollSocket) sendAll(d *datagrams) (int, error) {
 }
 
 func (e *epollSocket) err(op string, errno syscall.Errno) error {
-	return &net.OpError{Op: op, Net: "udp", Source: e.local, Addr: net.UDPAddrFromAddrPort(e.peer), Err: os.NewSyscallError(op, errno)}
+	failed := &net.OpError{Op: op, Net: "udp", Source: e.local, Err: os.NewSyscallError(op, errno)}
+	if e.peer.IsValid() {
+		failed.Addr = net.UDPAddrFromAddrPort(e.peer)
+	}
+	return failed
 }
 
 // reading is the memory for what is read in a loop, whoever's it is.
 type reading struct {
 	in    *mmsg.Incoming
 	batch batch
+	one   *oneDatagram // nil before the first
 }
 
 var readings eventloop.PerLoop[reading]
@@ -273,6 +280,10 @@ func (e *epollSocket) ReadIn(loop *eventloop.Loop) {
 	}
 	defer e.release()
 	r := readingIn(loop)
+	if e.moves {
+		e.readMoved(r, loop)
+		return
+	}
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:

@@ -31,13 +31,16 @@ const wornOut = 512 // exchanges
 type udpSocket struct {
 	socket
 	engine  *engine
-	to      *Peer // nil if it is the upstream's
+	to      *Peer // nil if it is the upstream's; of its present exchange
+	kind    spareKind
 	pending idTable
 	opened  int64
 	used    int64 // when the last exchange ended
 	carried int   // exchanges
-	list    *socketList
-	index   int // in list
+	// answered says that the present exchange with a Peer had its reply: nothing more is to come on that port
+	answered bool
+	list     *socketList
+	index    int // in list
 }
 
 // askUDP sends x at the time now: at the end of the batch that loop is in, or at once without one.
@@ -195,7 +198,8 @@ func (e *engine) udpSockets() (sockets, error) {
 // batch is datagrams that came on one socket.
 type batch struct {
 	datagrams [][]byte
-	arrivals  []arrival // memory for who receives them
+	from      netip.AddrPort // who sent them, if the socket had another peer before; else not valid
+	arrivals  []arrival      // memory for who receives them
 }
 
 // arrival is a datagram that came, and what it is the reply to.
@@ -204,6 +208,8 @@ type arrival struct {
 	b []byte
 	v verdict
 	x *Exchange // taken; nil if it is none
+
+	from netip.AddrPort // see batch
 }
 
 // received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
@@ -215,7 +221,7 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 		if in, v := inspect(b); v > bare {
 			ignored[v]++
 		} else {
-			arrivals = append(arrivals, arrival{in, b, v, nil})
+			arrivals = append(arrivals, arrival{in, b, v, nil, all.from})
 		}
 	}
 	if len(arrivals) > 0 {
@@ -244,6 +250,10 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 	defer e.unlock()
 	for i := range arrivals {
 		a := &arrivals[i]
+		if a.from.IsValid() && a.from != s.to.source {
+			ignored[otherAddress]++
+			continue
+		}
 		x := s.pending.find(a.id)
 		if x == nil {
 			ignored[otherID]++
@@ -256,6 +266,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 			ignored[why]++
 			continue
 		}
+		s.answered = true
 		e.take(x, now)
 		e.together.answered(x.batch)
 		a.x = x
@@ -332,6 +343,10 @@ func (p *udpPool) close(e *engine, s *udpSocket) {
 	s.list.all = all[:last]
 	p.n--
 	p.idle--
+	if s.to != nil && s.answered {
+		e.doomed = append(e.doomed, spent{s})
+		return
+	}
 	if s.to != nil {
 		peerBudget.give()
 	}

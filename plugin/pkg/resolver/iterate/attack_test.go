@@ -262,7 +262,7 @@ func FuzzReplies(f *testing.F) {
 			m := &rrset.Message{Name: a.Question.Name, Type: a.Question.Type, Size: 100, EDNS: next()%2 == 0}
 			switch next() % 8 {
 			case 0:
-				return &Event{Kind: TimedOut, Doubted: next()%2 == 0}
+				return &Event{Kind: TimedOut, Doubted: next() % 3}
 			case 1:
 				return &Event{Kind: Failed, Forged: next()%2 == 0}
 			case 2:

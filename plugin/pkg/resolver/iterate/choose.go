@@ -256,6 +256,10 @@ func (t *task) send(s *store.Server, tcp bool) {
 		t.fail(codeOther, why)
 		return
 	}
+	mix := r.conf.MixCase && s.MixCase(r.now)
+	if r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) {
+		tcp = true // nothing but port and id would tell a reply from a forged one
+	}
 	t.here.count++
 	t.here.try(s.Addr).n++
 	r.spent.queries++
@@ -269,7 +273,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
-		MixCase: r.conf.MixCase && !tcp && s.MixCase(r.now), Wait: wait,
+		MixCase: mix && !tcp, Wait: wait,
 	})
 }
 
@@ -292,6 +296,9 @@ func (t *task) seek() bool {
 		n, above := len(r.tasks), ""
 		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
 			above = t.cut.Zone
+			if len(h.Addrs) > 0 { // and has told
+				continue
+			}
 		}
 		for _, f := range []struct {
 			on  bool
@@ -368,6 +375,7 @@ func (t *task) exhausted() {
 // (RFC 9156 §2.3).
 func (t *task) whole() {
 	t.min.full, t.stage = true, descending
+	t.run.wholes++
 }
 
 // ownHosts makes names of servers that only the zone itself has told the cut's. It

@@ -31,6 +31,14 @@ func (s *Shared) PrimedAt() store.Time {
 	return s.primed
 }
 
+// Inherit takes over when another configuration's root was primed.
+func (s *Shared) Inherit(o *Shared) {
+	at := o.PrimedAt()
+	s.mu.Lock()
+	s.primed = at
+	s.mu.Unlock()
+}
+
 // due reports whether the root should be primed.
 func (s *Shared) due(now store.Time) bool {
 	s.mu.Lock()

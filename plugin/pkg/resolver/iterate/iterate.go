@@ -68,6 +68,7 @@ type Config struct {
 	Denied  func(netip.Addr) bool         // servers that are not asked
 	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
 	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
+	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
 }
 
 // Question is what is asked.
@@ -96,7 +97,7 @@ type Event struct {
 	Reply   *rrset.Message
 	RTT     time.Duration
 	TCP     bool
-	Doubted bool   // TimedOut: replies came that were not believed
+	Doubted int    // TimedOut: so many replies came that were not believed
 	Forged  bool   // Failed: somebody guesses ids
 	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
 	Code    uint16 // Failed: extended error
@@ -136,6 +137,7 @@ type Result struct {
 	Zone      string // whose server answered last
 	Server    netip.AddrPort
 	Queries   int
+	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
 }
 
@@ -148,13 +150,21 @@ type Run struct {
 	asks    int
 	actions []Action
 	spent   spending
+	wholes  int // see Result
 	result  Result
 	over    bool
+
+	// Most Runs have one task, and want one thing done at a time: what these need lies here.
+	first  task
+	room   [1]*task
+	wanted [1]Action
 }
 
 // New is a Run for a question. refresh has it fetched though it is kept.
 func New(conf *Config, q Question, refresh bool) *Run {
-	return &Run{conf: conf, root: &task{q: q, name: q.Name, refresh: refresh}}
+	r := &Run{conf: conf, first: task{q: q, name: q.Name, refresh: refresh}}
+	r.root, r.tasks, r.actions = &r.first, r.room[:0], r.wanted[:0]
+	return r
 }
 
 // Step takes a Run on after an event. The actions are good until the next Step. The
@@ -212,7 +222,7 @@ func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
-		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Due: t.due, Zone: t.zone(), Server: t.server,
+		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

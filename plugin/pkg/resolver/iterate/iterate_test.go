@@ -218,14 +218,43 @@ func TestDoubted(t *testing.T) {
 	w.conf.MixCase = true
 	w.wild = func(a Action) *Event {
 		if a.Zone == rrset.MustName("example.org.") && a.MixCase {
-			return &Event{Kind: TimedOut, Doubted: true}
+			return &Event{Kind: TimedOut, Doubted: 1}
 		}
 		return nil
 	}
 	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
-	if last := w.asked[len(w.asked)-1]; !last.tcp {
-		t.Errorf("not over TCP: %v", last)
+	last := func() asked { return w.asked[len(w.asked)-1] }
+	if !last().tcp {
+		t.Errorf("not over TCP: %v", last())
 	}
+	proves := true
+	w.conf.Proves = func(any) bool { return proves }
+	for i := range 40 { // until both servers are known not to repeat letters
+		w.resolve(fmt.Sprintf("n%d.example.org.", i), "A")
+	}
+	if last().tcp {
+		t.Errorf("over TCP though cookies tell who it is: %v", last())
+	}
+	proves = false
+	w.resolve("txt.example.org.", "A")
+	if !last().tcp {
+		t.Errorf("neither letters nor a cookie tell who it is, but not over TCP: %v", last())
+	}
+	// Many such replies are a forger's: the server still has to repeat letters.
+	w = small(t)
+	w.conf.MixCase = true
+	w.wild = func(a Action) *Event {
+		if a.Zone == rrset.MustName("example.org.") && !a.TCP {
+			return &Event{Kind: TimedOut, Doubted: 2}
+		}
+		return nil
+	}
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.conf.Stores.Servers.Each(func(s *store.Server) {
+		if !s.MixCase(w.now) {
+			t.Errorf("%s counts as one that does not repeat letters", s.Addr)
+		}
+	})
 	w.wild = func(a Action) *Event {
 		if !a.TCP && a.Zone == rrset.MustName("example.org.") {
 			return &Event{Kind: Failed, Forged: true}
@@ -249,7 +278,9 @@ func TestMinimisation(t *testing.T) {
 		w := small(t)
 		w.conf.Minimise = mode
 		w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = broken, broken
-		w.want("a.ent.example.org.", "A", want)
+		if r := w.want("a.ent.example.org.", "A", want); (r.Wholes > 0) != (mode == Relaxed) {
+			t.Errorf("mode %d: %d times the full name in place of less", mode, r.Wholes)
+		}
 		if mode == Off && w.queries("org.") != 0 {
 			t.Error("minimised, though that is off")
 		}

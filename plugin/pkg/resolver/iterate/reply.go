@@ -34,8 +34,10 @@ func (r *Run) ended(t *task, ev Event) {
 		v.timeouts++
 		v.code, v.text = codeNoReach, ""
 		switch {
-		case ev.Doubted && !a.tcp:
-			s.CaseBlind(keep)
+		case ev.Doubted > 0 && !a.tcp:
+			if ev.Doubted == 1 { // else it is somebody who knows the port and guesses letters
+				s.CaseBlind(keep)
+			}
 			t.send(s, true)
 		case !v.last && v.timeouts >= 2 && r.conf.Minimise == Relaxed:
 			t.whole()

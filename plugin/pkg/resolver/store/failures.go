@@ -39,5 +39,10 @@ func (s *Failures) Forget(name string, typ uint16) {
 	s.shelf.remove(key{name, typ})
 }
 
+// ForgetIf forgets the failures of questions that f reports true for.
+func (s *Failures) ForgetIf(f func(name string, typ uint16) bool) int {
+	return s.shelf.removeIf(func(k key, _ Failure) bool { return f(k.name, k.typ) })
+}
+
 // Total is the number of failures and their octets.
 func (s *Failures) Total() (n int, octets int64) { return s.shelf.total() }

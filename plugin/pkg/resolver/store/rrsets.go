@@ -116,6 +116,14 @@ func (s *RRsets) Forget(name string, below bool) int {
 	return s.shelf.removeIf(func(k key, _ *Entry) bool { return k.name == name || below && rrset.Below(k.name, name) })
 }
 
+// ForgetIf forgets what f reports true for; the type of an NXDOMAIN is 0. It returns how many entries there were.
+func (s *RRsets) ForgetIf(f func(name string, typ uint16) bool) int {
+	return s.shelf.removeIf(func(k key, _ *Entry) bool { return f(k.name, k.typ) })
+}
+
+// Size is the octets of memory that e takes.
+func (e *Entry) Size() int64 { return e.size() }
+
 // Total is the number of entries and their octets.
 func (s *RRsets) Total() (n int, octets int64) { return s.shelf.total() }
 

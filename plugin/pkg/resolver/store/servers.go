@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -29,7 +30,12 @@ type Server struct {
 	// Peer is what the exchanges with the server need; it belongs to who carries them out, who may set it once.
 	Peer any
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	facts
+}
+
+// facts is what was found out about a server.
+type facts struct {
 	srtt      time.Duration // 0 is unknown
 	rttvar    time.Duration
 	backoff   int  // time-outs since the last reply
@@ -70,6 +76,21 @@ func (s *Servers) Get(addr netip.AddrPort, make func() any) (v *Server) {
 		return v, true
 	})
 	return v
+}
+
+// Inherit takes over what others know of servers, each with a Peer of its own from make. What others learn later is
+// theirs alone.
+func (s *Servers) Inherit(others *Servers, make func(netip.AddrPort) any) {
+	others.Each(func(o *Server) {
+		v := s.Get(o.Addr, func() any { return make(o.Addr) })
+		o.mu.Lock()
+		known := o.facts
+		known.lame = maps.Clone(o.lame)
+		o.mu.Unlock()
+		v.mu.Lock()
+		v.facts = known
+		v.mu.Unlock()
+	})
 }
 
 // Total is the number of servers.
