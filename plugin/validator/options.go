@@ -149,17 +149,23 @@ func (s *settings) anchor(rr dns.RR) error {
 	if a == nil {
 		a = &validate.Anchor{}
 	}
-	tag := 0
+	tag, algorithm := 0, uint8(0)
 	switch k := rr.(type) {
 	case *dns.DS:
-		a.DS, tag = append(a.DS, rdata), int(k.KeyTag)
+		a.DS, tag, algorithm = append(a.DS, rdata), int(k.KeyTag), k.Algorithm
 	case *dns.DNSKEY:
 		if k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || k.Protocol != 3 {
 			return fmt.Errorf("the key is revoked, or none of a zone")
 		}
-		a.Keys, tag = append(a.Keys, rdata), int(k.KeyTag())
+		a.Keys, tag, algorithm = append(a.Keys, rdata), int(k.KeyTag()), k.Algorithm
 	default:
 		return fmt.Errorf("it is neither DS nor DNSKEY")
+	}
+	if algorithm == dns.RSASHA1 || algorithm == dns.RSASHA1NSEC3SHA1 {
+		if a.Own == nil {
+			a.Own = map[uint8]bool{}
+		}
+		a.Own[algorithm] = true
 	}
 	if name == rrset.Root {
 		s.tags[fmt.Sprintf("%05d", tag)] = true
@@ -253,10 +259,14 @@ func (s *settings) finish() error {
 				return err
 			}
 		}
+		s.anchors[rrset.Root].Builtin = true
 	}
 	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.sha1)
 	for _, n := range s.noAlg {
 		s.conf.Algorithms[n] = false
+		for _, a := range s.anchors {
+			delete(a.Own, uint8(n))
+		}
 	}
 	for _, n := range s.noDigest {
 		s.conf.Digests[n] = false
@@ -289,4 +299,16 @@ func (s *settings) mayLog() bool {
 	}
 	s.lines++
 	return s.lines <= linesPerSecond
+}
+
+// warnSHA1 tells of zones whose signatures with SHA-1 count though those of others do not.
+func (s *settings) warnSHA1() {
+	if s.sha1 {
+		return
+	}
+	for name, a := range s.anchors {
+		if len(a.Own) > 0 {
+			logger.Warningf("The anchor of %s has it validated by RSA with SHA-1, which RFC 9905 advises against", rrset.Text(name))
+		}
+	}
 }

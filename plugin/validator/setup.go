@@ -36,6 +36,7 @@ func setup(c *caddy.Controller) error {
 		if !s.fixed.IsZero() {
 			logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
 		}
+		s.warnSHA1()
 		clock.Moved()
 		s.started = clock.Now()
 		return nil

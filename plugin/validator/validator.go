@@ -12,6 +12,7 @@ package validator
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/plugin"
@@ -71,7 +72,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if reply == nil {
 		return rcode, err
 	}
-	verdict := v.judge(ctx, w, q, reply)
+	verdict, reply := v.judge(ctx, w, q, reply)
 	v.counts.result(verdict)
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if verdict.Status == validate.Bogus {
@@ -154,23 +155,38 @@ func (s stream) RemoteAddr() net.Addr {
 }
 
 // judge validates a reply, and asks for what is missing.
-func (v *Validator) judge(ctx context.Context, w dns.ResponseWriter, q validate.Question, reply *dns.Msg) *validate.Verdict {
+func (v *Validator) judge(ctx context.Context, w dns.ResponseWriter, q validate.Question, reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
 	m, err := parse(reply)
 	if err != nil {
 		return &validate.Verdict{Rcode: reply.Rcode, Finding: validate.Finding{
 			Status: validate.Bogus, Code: dns.ExtendedErrorCodeInvalidData, Told: true, Text: err.Error(),
-		}}
+		}}, reply
 	}
-	t := validate.New(&v.conf, q, m, v.now())
+	t, targets := validate.New(&v.conf, q, m, v.now()), map[validate.Question]*dns.Msg{}
 	for {
 		missing := v.step(t)
 		if len(missing) == 0 {
-			return t.Verdict()
+			return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
 		}
 		for _, need := range missing {
-			t.Give(need, v.fetch(ctx, w, need))
+			raw, m := v.fetch(ctx, w, need)
+			if t.Give(need, m); need.Type == q.Type {
+				targets[need] = raw
+			}
 		}
 	}
+}
+
+// joined is a reply that ended with an alias, with those to what the alias leads to.
+func joined(reply *dns.Msg, chased []validate.Question, targets map[validate.Question]*dns.Msg) *dns.Msg {
+	for _, q := range chased {
+		if m := targets[q]; m != nil {
+			whole := *reply
+			whole.Answer, whole.Ns = slices.Concat(reply.Answer, m.Answer), slices.Concat(reply.Ns, m.Ns)
+			reply = &whole
+		}
+	}
+	return reply
 }
 
 // step takes a step of a Task; only so many compute at a time.
@@ -181,19 +197,19 @@ func (v *Validator) step(t *validate.Task) []validate.Question {
 }
 
 // fetch asks for what is missing, nil if it cannot be had.
-func (v *Validator) fetch(ctx context.Context, w dns.ResponseWriter, q validate.Question) *rrset.Message {
+func (v *Validator) fetch(ctx context.Context, w dns.ResponseWriter, q validate.Question) (*dns.Msg, *rrset.Message) {
 	if ctx.Err() != nil {
-		return nil
+		return nil, nil
 	}
 	reply, _, _ := v.ask(ctx, w, fetching(q))
 	if reply == nil {
-		return nil
+		return nil, nil
 	}
 	m, err := parse(reply)
 	if err != nil || m.Name != q.Name || m.Type != q.Type {
-		return nil
+		return nil, nil
 	}
-	return m
+	return reply, m
 }
 
 func parse(reply *dns.Msg) (*rrset.Message, error) {

@@ -12,7 +12,7 @@ type Budget struct {
 	DS      int // DS records looked at, for one zone
 	Keys    int // DNSKEY records kept of one zone
 	NSEC3   int // records of one denial
-	Hashes  int // of NSEC3, in all; one of more than 51 blocks of SHA-1 counts as more
+	Hashes  int // blocks of SHA-1 for NSEC3, in all: those of the iterations, one at least for each name
 	Any     int // RRsets of a reply to ANY
 	Fetches int // DS and DNSKEY RRsets asked for
 }

@@ -94,8 +94,7 @@ func (d *denials) hash(name string) string {
 		return h
 	}
 	blocks := func(octets int) int { return (octets + 9 + 63) / 64 }
-	work := blocks(len(name)+len(p.salt)) + p.iterations*blocks(sha1.Size+len(p.salt))
-	if !d.t.spend(&d.t.left.Hashes, (work+blocksPerHash-1)/blocksPerHash, "nsec3_hashes") {
+	if !d.t.spend(&d.t.left.Hashes, max(blocks(len(name)+len(p.salt)), p.iterations*blocks(sha1.Size+len(p.salt))), "nsec3_hashes") {
 		return ""
 	}
 	h := sha1.Sum([]byte(name + p.salt))
@@ -106,10 +105,6 @@ func (d *denials) hash(name string) string {
 	d.t.hashes[k] = string(h[:])
 	return string(h[:])
 }
-
-// blocksPerHash is the blocks of SHA-1 that one hash of the budget may have:
-// the usual name with 50 iterations.
-const blocksPerHash = 55
 
 // Hashes are computed once for each name, and the budget counts them: a record with
 // many iterations, or many labels of a name, would make work without end

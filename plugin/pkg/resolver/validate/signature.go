@@ -104,7 +104,7 @@ func (t *Task) timely(g *signature) (code uint16) {
 // fits tells what is wrong with a signature before any arithmetic, 0 if
 // nothing is.
 func (t *Task) fits(g *signature, s *rrset.Set, zone string) (code uint16) {
-	if g.covered != s.Type || g.signer != zone || !rrset.Below(s.Name, g.signer) || !t.conf.Algorithms[g.algorithm] {
+	if g.covered != s.Type || g.signer != zone || !rrset.Below(s.Name, g.signer) || !t.serves(zone, g.algorithm) {
 		return dns.ExtendedErrorCodeDNSBogus
 	}
 	n := labelsOf(s.Name)

@@ -73,7 +73,13 @@ type Verdict struct {
 	// Unproven is RRsets of the authority section that nothing depends on, and
 	// that did not hold: they are left out.
 	Unproven map[*rrset.Set]bool
-	Checks   int // signatures that were computed
+	// Additional is what of that section is secure, with the TTL that it may have. All
+	// else there is left out of a secure reply.
+	Additional map[*rrset.Set]uint32
+	// Chased is questions for targets of aliases whose replies belong to this one: it
+	// had ended with an alias.
+	Chased []Question
+	Checks int // signatures that were computed
 }
 
 // Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
@@ -81,6 +87,11 @@ type Verdict struct {
 type Anchor struct {
 	DS   []string
 	Keys []string
+	// Own are algorithms that count for the zone's own keys, though they are not among
+	// Config.Algorithms: who configures such an anchor wants it.
+	Own map[uint8]bool
+	// Builtin says that nobody has configured it.
+	Builtin bool
 }
 
 // Memory keeps what was found out, for as long as it holds. It may forget at
@@ -139,6 +150,7 @@ type Task struct {
 	checks  map[*rrset.Set]Checked
 	hashes  map[hashKey]string
 	missing []Question
+	chased  []Question
 	over    string // the budget that is spent
 	verdict *Verdict
 }
