@@ -38,6 +38,7 @@ var (
 	perClient       = histogramVec("queries_per_client", "Histogram of how many queries to servers a client's query took.", []float64{0, 1, 2, 4, 8, 16, 32, 64, 128})
 	limits          = counterVec("limit_total", "Counter of what a limit stopped.", "limit")
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
+	synthesizedAll  = counterVec("synthesized_total", "Counter of denials that were made of those validated for other names.", "kind")
 	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
@@ -71,6 +72,15 @@ func newCounts(server string) *counts {
 
 // limit counts what a limit stopped.
 func (c *counts) limit(what string) { limits.WithLabelValues(c.server, what).Inc() }
+
+// synthesized counts a denial that was made of others.
+func (c *counts) synthesized(kind store.Kind) {
+	text := "nodata"
+	if kind == store.NXDomain {
+		text = "nxdomain"
+	}
+	synthesizedAll.WithLabelValues(c.server, text).Inc()
+}
 
 // ignored counts messages that were no reply.
 func (c *counts) ignored(reason string, n int) {

@@ -89,7 +89,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if r.local(&a.Reply, q) {
 		return a.Write()
 	}
-	j, own := r.begin(q)
+	j, own := r.beginFor(ctx, q)
 	if j == nil {
 		r.crowded(&a.Reply, q)
 		return a.Write()

@@ -1,11 +1,13 @@
 package validator
 
 import (
+	"net/netip"
 	"runtime"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
@@ -19,7 +21,8 @@ func init() { plugin.Register(pluginName, setup) }
 
 func setup(c *caddy.Controller) error {
 	s := defaults()
-	s.root = dnsserver.GetConfig(c).Root
+	cfg := dnsserver.GetConfig(c)
+	s.root = cfg.Root
 	if err := directive.Parse(c, s); err != nil {
 		return err
 	}
@@ -36,12 +39,15 @@ func setup(c *caddy.Controller) error {
 		if !s.fixed.IsZero() {
 			logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
 		}
+		if h, ok := cfg.Handler("recurse").(advice.Learner); ok {
+			v.learner = h
+		}
 		s.warnSHA1()
 		clock.Moved()
 		s.started = clock.Now()
 		return nil
 	})
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		v.Next = next
 		return v
 	})
@@ -51,11 +57,12 @@ func setup(c *caddy.Controller) error {
 func newValidator(s *settings) *Validator {
 	v := &Validator{settings: s, counts: &counts{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = newMemory(), v.counts.check, s.negative
+	v.failures.most = failureOctets
 	return v
 }
 
 // log tells of a bogus reply.
-func (v *Validator) log(q validate.Question, verdict *validate.Verdict) {
+func (v *Validator) log(q validate.Question, verdict *validate.Verdict, server netip.AddrPort) {
 	if !v.mayLog() {
 		return
 	}
@@ -63,5 +70,9 @@ func (v *Validator) log(q validate.Question, verdict *validate.Verdict) {
 	if verdict.Zone != "" {
 		zone = rrset.Text(verdict.Zone)
 	}
-	logger.Warningf("%s %s is bogus, zone %s: %d %s", rrset.Text(q.Name), dns.Type(q.Type), zone, verdict.Code, verdict.Text)
+	from := "-"
+	if server.IsValid() {
+		from = server.String()
+	}
+	logger.Warningf("%s %s is bogus, zone %s, server %s: %d %s", rrset.Text(q.Name), dns.Type(q.Type), zone, from, verdict.Code, verdict.Text)
 }

@@ -114,6 +114,7 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 // take keeps what a reading says, and goes on by it.
 func (t *task) take(rd *reading, s *store.Server) {
 	t.server, t.here.soft = s.Addr, nil
+	t.trace(rd, s)
 	switch rd.kind {
 	case answered:
 		t.takeChain(rd)

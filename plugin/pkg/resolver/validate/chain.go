@@ -321,3 +321,6 @@ func (n *Node) Size() int {
 	}
 	return octets
 }
+
+// Broken reports whether the chain ends at n as something is bogus.
+func (n *Node) Broken() bool { return n.kind == ended && n.Status == Bogus }

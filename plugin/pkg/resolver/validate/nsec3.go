@@ -97,12 +97,18 @@ func (d *denials) hash(name string) string {
 	if !d.t.spend(&d.t.left.Hashes, max(blocks(len(name)+len(p.salt)), p.iterations*blocks(sha1.Size+len(p.salt))), "nsec3_hashes") {
 		return ""
 	}
-	h := sha1.Sum([]byte(name + p.salt))
-	b := make([]byte, 0, sha1.Size+len(p.salt))
-	for range p.iterations {
-		h = sha1.Sum(append(append(b[:0], h[:]...), p.salt...))
+	h := hashOf(name, p.salt, p.iterations)
+	d.t.hashes[k] = h
+	return h
+}
+
+// hashOf is the hash of a name (RFC 5155 §5).
+func hashOf(name, salt string, iterations int) string {
+	var room [sha1.Size + 255]byte
+	h := sha1.Sum([]byte(name + salt))
+	for range iterations {
+		h = sha1.Sum(append(append(room[:0], h[:]...), salt...))
 	}
-	d.t.hashes[k] = string(h[:])
 	return string(h[:])
 }
 

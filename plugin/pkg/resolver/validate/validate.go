@@ -80,6 +80,9 @@ type Verdict struct {
 	// had ended with an alias.
 	Chased []Question
 	Checks int // signatures that were computed
+	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
+	Broken []string
+	Over   bool // the budget was spent
 }
 
 // Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
@@ -172,13 +175,18 @@ func (t *Task) Step() (missing []Question) {
 	t.missing = nil
 	v := t.judge()
 	if t.over != "" {
-		v.Finding, t.missing = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil
+		v.Finding, t.missing, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil, true
 	}
 	if len(t.missing) > 0 {
 		if t.left.Fetches -= len(t.missing); t.left.Fetches >= 0 {
 			return t.missing
 		}
-		v.Finding = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches")
+		v.Finding, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches"), true
+	}
+	for name, n := range t.nodes {
+		if n.Broken() {
+			v.Broken = append(v.Broken, name)
+		}
 	}
 	v.Checks = t.conf.Budget.Checks - t.left.Checks
 	t.verdict = v
