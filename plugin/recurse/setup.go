@@ -60,6 +60,7 @@ type forwarder interface {
 	Takes(name []byte) bool
 	LeaveOut(name []byte) bool
 	ScrubAnswers()
+	LeaveDS()
 }
 
 // agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
@@ -70,6 +71,7 @@ func agree(cfg *dnsserver.Config, s *settings) {
 			continue
 		}
 		f.ScrubAnswers()
+		f.LeaveDS()
 		for zone := range s.stubs {
 			f.LeaveOut([]byte(zone))
 		}

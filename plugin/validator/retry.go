@@ -62,20 +62,26 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 	}
 	for _, name := range v.Broken {
 		hidden[name] = true
-		suspect(validate.Question{Name: name, Type: dns.TypeDNSKEY})
-		suspect(validate.Question{Name: name, Type: dns.TypeDS})
+		keys := validate.Question{Name: name, Type: dns.TypeDNSKEY}
+		if i.sources[keys] == nil { // it broke before, at the DS records
+			keys.Type = dns.TypeDS
+		}
+		suspect(keys)
+		if i.sources[keys].Told() == 0 { // nobody can be doubted but who had it asked for
+			suspect(i.q)
+		}
 	}
 	if len(v.Broken) > 0 {
 		return asked, hidden
 	}
 	suspect(i.q)
 	if v.Zone != "" {
-		hidden[v.Zone] = true
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
-		if i.sources[keys] == nil && keys != i.q {
-			i.sources[keys] = &advice.Source{} // they were known
+		if i.sources[keys] == nil { // they were known already, and may have been replaced
+			hidden[v.Zone] = true
+			i.sources[keys] = &advice.Source{}
+			suspect(keys)
 		}
-		suspect(keys)
 	}
 	return asked, hidden
 }

@@ -51,6 +51,9 @@ func (s *Source) Last() (t Teller) {
 
 // Told is how many have told something.
 func (s *Source) Told() int {
+	if s == nil {
+		return 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tellers)

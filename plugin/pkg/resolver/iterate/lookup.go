@@ -224,7 +224,7 @@ func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
 	r := New(conf, q, false)
 	t := r.root
 	t.run, r.now = r, now
-	if !t.kept() {
+	if !t.kept() && !t.synthesized() {
 		return nil, false
 	}
 	r.finish()

@@ -211,6 +211,9 @@ func (t *task) goAlong(rd *reading) bool {
 // full name, unless it is a DNAME.
 func (t *task) takeAlias(rd *reading) {
 	t.takeChain(rd)
+	if rrset.Below(rd.target, t.cut.Zone) { // they may tell that it lies in an unsigned zone below
+		t.prove(rd.denials)
+	}
 	if !t.here.last {
 		if rd.chain[0].set.Type == wire.TypeDNAME {
 			t.stage = looking

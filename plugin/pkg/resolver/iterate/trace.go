@@ -32,14 +32,14 @@ func (t *task) synthesized() bool {
 	if c.Synthesize == nil || t.fresh() {
 		return false
 	}
-	for name := range c.Stubs {
-		if rrset.Below(t.name, name) {
-			return false
-		}
-	}
 	e := c.Synthesize(t.name, t.q.Type, t.run.now)
 	if e == nil {
 		return false
+	}
+	for stub := range c.Stubs { // whatever is said above it
+		if rrset.Below(t.name, stub) && !rrset.Below(e.Zone, stub) {
+			return false
+		}
 	}
 	t.code, t.told = codeSynthesized, true
 	t.deny(e)

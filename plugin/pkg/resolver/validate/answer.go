@@ -104,7 +104,7 @@ func (t *Task) beside(v *Verdict, s *rrset.Set) {
 		return
 	}
 	switch s.Type {
-	case wire.TypeSOA, rrset.TypeNSEC, rrset.TypeNSEC3:
+	case wire.TypeSOA:
 		v.Finding = worse(v.Finding, f)
 	default:
 		v.Unproven[s] = true
@@ -270,6 +270,9 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 		return z.Finding
 	case signed && apex != target:
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(target))), apex)
+	}
+	if n := t.unsigned(name, apex, z); n != nil {
+		return n.Finding
 	}
 	d := t.denials(t.reply, apex, z)
 	if v.Rcode != wire.NXDomain {

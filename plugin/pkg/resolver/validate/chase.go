@@ -56,3 +56,29 @@ func (t *Task) told(parent string, p *Node, name string) *Node {
 	}
 	return t.keep(name, &Node{kind: ended, Finding: at(f, parent)}, d.until)
 }
+
+// unsigned is the node of an unsigned delegation at or above a name, which the reply itself proves; nil if there is
+// none. Some servers have zone and unsigned subzone, and answer for the one with the proof of the other.
+func (t *Task) unsigned(name, apex string, z *Node) *Node {
+	if t.q.Type == rrset.TypeDS {
+		return nil
+	}
+	for i := rrset.Labels(apex) + 1; i <= rrset.Labels(name); i++ {
+		cut := rrset.Last(name, i)
+		for _, s := range t.reply.Section[rrset.Authority] {
+			if s.Type == rrset.TypeNSEC && s.Name == cut || s.Type == rrset.TypeNSEC3 && parentSide(s) {
+				if n := t.told(apex, z, cut); n != nil {
+					return n
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// parentSide reports whether an NSEC3 record is that of an unsigned delegation.
+func parentSide(s *rrset.Set) bool {
+	n, ok := parseNSEC3(s, rrset.Parent(s.Name))
+	return ok && n.parental() && !n.has(rrset.TypeDS)
+}
