@@ -18,24 +18,26 @@ const restarts = 3
 
 // judge validates a reply. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
 func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
-	first, whole := i.pass(&i.conf, reply)
+	conf, memory := i.conf, &skeptic{Memory: i.conf.Memory}
+	conf.Memory = memory
+	first, whole := i.pass(&conf, reply)
 	verdict := first
 	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil; n++ {
-		conf := i.conf
-		if conf.Budget.Checks -= i.spent; conf.Budget.Checks <= 0 {
+		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
 		asked, hidden := i.doubt(verdict)
 		if len(asked) == 0 {
 			break
 		}
-		conf.Memory = &skeptic{i.conf.Memory, hidden}
+		memory.doubt(hidden)
 		if asked[i.q] {
 			again, _, _ := i.ask(i.q, i.query.Copy())
-			if again == nil || again.Rcode != dns.RcodeSuccess && again.Rcode != dns.RcodeNameError && again.Rcode != dns.RcodeYXDomain {
+			if again != nil && (again.Rcode == dns.RcodeSuccess || again.Rcode == dns.RcodeNameError || again.Rcode == dns.RcodeYXDomain) {
+				reply = again
+			} else if len(asked) == 1 {
 				break
 			}
-			reply = again
 		}
 		var other *dns.Msg
 		if verdict, other = i.pass(&conf, reply); verdict.Status != validate.Bogus {
@@ -86,14 +88,20 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 	return asked, hidden
 }
 
-// skeptic is a memory that is asked anew of some names, and takes nothing bogus.
+// skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, is asked
+// anew of some names, and hands nothing bogus on once something is doubted.
 type skeptic struct {
 	validate.Memory
+	own    map[string]*validate.Node
 	hidden map[string]bool
+	doubts bool
 }
 
 // Node implements validate.Memory.
 func (s *skeptic) Node(name string, now time.Time) *validate.Node {
+	if n := s.own[name]; n != nil {
+		return n
+	}
 	if s.hidden[name] {
 		return nil
 	}
@@ -103,7 +111,21 @@ func (s *skeptic) Node(name string, now time.Time) *validate.Node {
 // KeepNode implements validate.Memory.
 func (s *skeptic) KeepNode(name string, n *validate.Node) {
 	if !n.Broken() {
+		if s.own == nil {
+			s.own = map[string]*validate.Node{}
+		}
+		s.own[name] = n
+	}
+	if !s.doubts || !n.Broken() {
 		s.Memory.KeepNode(name, n)
+	}
+}
+
+// doubt has the memory asked anew of names.
+func (s *skeptic) doubt(names map[string]bool) {
+	s.hidden, s.doubts = names, true
+	for name := range names {
+		delete(s.own, name)
 	}
 }
 
