@@ -45,3 +45,20 @@ func (t *task) synthesized() bool {
 	t.deny(e)
 	return true
 }
+
+// leadsOut reports whether an NSEC record names a next name outside the zone whose server told it: none of a zone does
+// (RFC 4034 §4.1.1).
+func leadsOut(s *rrset.Set, zone string) (out bool) {
+	if s.Type != rrset.TypeNSEC {
+		return false
+	}
+	s.Each(func(rdata string) bool {
+		n := 0
+		for n < len(rdata) && rdata[n] != 0 {
+			n += int(rdata[n]) + 1
+		}
+		out = n >= len(rdata) || !rrset.Below(rrset.Lower(rdata[:n+1]), zone)
+		return !out
+	})
+	return out
+}
