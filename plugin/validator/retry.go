@@ -69,7 +69,7 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 			keys.Type = dns.TypeDS
 		}
 		suspect(keys)
-		if i.sources[keys].Told() == 0 { // nobody can be doubted but who had it asked for
+		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
 			suspect(i.q)
 		}
 	}
