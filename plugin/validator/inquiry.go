@@ -22,6 +22,10 @@ type inquiry struct {
 	query   *dns.Msg
 	sources map[validate.Question]*advice.Source // of what was asked
 	spent   int                                  // signatures that were computed
+
+	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
+	anew     bool
+	positive string
 }
 
 // ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +33,52 @@ var (
 		Help: "Histogram of the time that each step of a check took.", NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 	}, []string{"server"})
 )
+
+func gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	return promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: name, Help: help,
+	}, append([]string{"server"}, labels...))
+}
+
+// Metrics of anchors.
+var (
+	anchorStates = gaugeVec("anchors", "Keys of trust anchors, by what is known of them (RFC 5011).", "zone", "state")
+	refreshTime  = gaugeVec("anchor_refresh_timestamp_seconds", "When the keys of an anchor were seen last, and were good.")
+	negativeNow  = gaugeVec("ntas", "Negative trust anchors that hold (RFC 7646).")
+	clockOffset  = gaugeVec("clock_offset_seconds", "How far the clock for signatures is ahead of the system's.")
+)
+
+// anchors shows the states of keys.
+func (c *counts) anchors(zones []*autotrust.Zone) {
+	for _, z := range zones {
+		n := map[autotrust.State]int{}
+		for _, k := range z.Keys {
+			n[k.State]++
+		}
+		for s := autotrust.AddPend; s <= autotrust.Removed; s++ {
+			anchorStates.WithLabelValues(c.server, rrset.Text(z.Name), s.String()).Set(float64(n[s]))
+		}
+	}
+}
+
+// refreshed notes that keys of an anchor were good.
+func (c *counts) refreshed(now time.Time) {
+	refreshTime.WithLabelValues(c.server).Set(float64(now.Unix()))
+}
+
+// show sets what changes with time.
+func (c *counts) show(negatives map[string]time.Time, now time.Time) {
+	n := 0
+	for _, until := range negatives {
+		if now.Before(until) {
+			n++
+		}
+	}
+	negativeNow.WithLabelValues(c.server).Set(float64(n))
+	if clock.Moved() {
+		clockOffset.WithLabelValues(c.server).Set(clock.Offset().Seconds())
+	}
+}
 
 var checkBuckets = prometheus.ExponentialBuckets(10e-6, 4, 8)
 

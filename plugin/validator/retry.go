@@ -19,7 +19,13 @@ const restarts = 3
 // judge validates a reply. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
 func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
 	conf, memory := i.conf, &skeptic{Memory: i.conf.Memory}
-	conf.Memory = memory
+	conf.Memory, conf.Anchors = memory, i.live.Load().anchors
+	if i.anew {
+		memory.hidden = map[string]bool{i.q.Name: true}
+	}
+	if i.positive != "" {
+		conf.Negative = func(name string, now time.Time) bool { return name != i.positive && i.negative(name, now) }
+	}
 	first, whole := i.pass(&conf, reply)
 	verdict := first
 	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil; n++ {

@@ -3,6 +3,7 @@ package validator
 import (
 	"net/netip"
 	"runtime"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -44,9 +45,9 @@ func setup(c *caddy.Controller) error {
 		}
 		s.warnSHA1()
 		clock.Moved()
-		s.started = clock.Now()
-		return nil
+		return v.start(clock.Now())
 	})
+	c.OnShutdown(func() error { v.keeper.stop(); return nil })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		v.Next = next
 		return v
@@ -56,9 +57,25 @@ func setup(c *caddy.Controller) error {
 
 func newValidator(s *settings) *Validator {
 	v := &Validator{settings: s, counts: &counts{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = newMemory(), v.counts.check, s.negative
-	v.failures.most = failureOctets
+	v.memory, v.failures.most = newMemory(), failureOctets
+	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = v.memory, v.counts.check, v.negative
+	v.negatives.path = s.ntaFile
+	v.keeper = newKeeper(v)
 	return v
+}
+
+// start begins with what needs time and files.
+func (v *Validator) start(now time.Time) error {
+	if err := v.negatives.load(now); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	for name, d := range v.nta {
+		_ = v.negatives.set(name, now.Add(d), false)
+	}
+	if err := v.keeper.start(); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	return nil
 }
 
 // log tells of a bogus reply.

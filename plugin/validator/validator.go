@@ -14,11 +14,14 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -38,7 +41,11 @@ type Validator struct {
 	counts *counts
 	places chan struct{} // one for each check that may run at a time
 
-	failures generations[validate.Question, failure]
+	failures  generations[validate.Question, failure]
+	memory    *memory
+	negatives ntas
+	live      atomic.Pointer[trust] // written by the keeper
+	keeper    *keeper
 }
 
 // Name is the plugin's name.
@@ -81,6 +88,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		return rcode, err
 	}
 	verdict, reply := i.judge(reply)
+	v.keeper.use()
 	v.counts.result(verdict)
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if verdict.Status == validate.Bogus {
@@ -175,10 +183,10 @@ func (v *Validator) denies(q validate.Question, verdict *validate.Verdict) bool 
 	}
 	label := rrset.FirstLabel(q.Name)
 	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-is-ta-"); ok && isTag(tag) {
-		return !v.tags[tag]
+		return !v.live.Load().tags[tag]
 	}
 	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-not-ta-"); ok && isTag(tag) {
-		return v.tags[tag]
+		return v.live.Load().tags[tag]
 	}
 	return false
 }
@@ -197,3 +205,11 @@ func (e *explained) Error() string { return "bogus: " + e.text }
 
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, e.text }
+
+// Ready reports whether each anchor has a key that is believed, as far as is known.
+func (v *Validator) Ready() bool { return !v.keeper.unready.Load() }
+
+// negative reports whether a negative trust anchor holds for just this name.
+func (v *Validator) negative(name string, _ time.Time) bool {
+	return v.negatives.holds(name, clock.Now())
+}
