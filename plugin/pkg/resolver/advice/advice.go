@@ -1,7 +1,7 @@
 // Package advice is how a validator and the resolver below it speak of one query, though plugins stand between them.
 //
-//	validator ──With(ctx, Source)──▶ resolver: who told it goes into the Source; after Doubt others are asked, and nothing is
-//	    │                                     taken from what is kept
+//	validator ──With(ctx, Source)──▶ resolver: who told it goes into the Source; after Doubt others are
+//	    │                                     asked, and nothing is taken from what is kept
 //	    └──────Learner.Learn──────▶ resolver: what was found to be secure
 //
 // Any number of goroutines may use both. Start at Source.

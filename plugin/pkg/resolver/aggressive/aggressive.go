@@ -36,6 +36,9 @@ type Store struct {
 	octets int
 }
 
+// A zone's lists are slices and no trees: with so many records at most, moving them in memory costs less than a network
+// round trip by far, and looking for one costs a binary search.
+
 // zone is what is known of one zone; both lists are in order.
 type zone struct {
 	soa    record
@@ -50,12 +53,14 @@ type record struct {
 	until store.Time
 }
 
+// span is an NSEC record; order is what it is sorted by, see the function order.
 type span struct {
 	validate.Span
 	record
 	order string
 }
 
+// span3 is an NSEC3 record, which is sorted by its hash. All of a zone have equal parameters.
 type span3 struct {
 	validate.Span3
 	record
@@ -65,6 +70,9 @@ type span3 struct {
 func New(octets int, nsec3 bool) *Store {
 	return &Store{most: octets, nsec3: nsec3, zones: map[string]*zone{}}
 }
+
+// What is learned has to be secure: this package verifies nothing. A record that a wildcard made, or that leads out of
+// the zone, is left out all the same, as are NSEC3 records with opt-out, which deny nothing (RFC 8198 §5.2, §5.3).
 
 // Learn keeps a secure RRset of a zone until then, if it is one that denies, or the zone's SOA.
 func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
@@ -84,6 +92,9 @@ func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 		}
 	}
 }
+
+// Which zone is forgotten when all take too much is left to chance: who floods the store with zones of their own can
+// have others forgotten, but not choose which, and that costs an upstream query and no more.
 
 // in changes a zone, and forgets others if all take too much.
 func (s *Store) in(apex string, change func(*zone)) {
@@ -109,6 +120,7 @@ func (s *Store) in(apex string, change func(*zone)) {
 
 const spanOctets = 250 // beside the RRset
 
+// add adds an NSEC record, in place of an older one of the same owner; of too many, one far from it goes.
 func (z *zone) add(p span) {
 	i := sort.Search(len(z.spans), func(i int) bool { return z.spans[i].order >= p.order })
 	z.octets += p.set.Size() + spanOctets
@@ -132,6 +144,7 @@ func (z *zone) add(p span) {
 
 // A chain with other parameters replaces the one that is kept: the zone was signed anew.
 
+// add3 is add for NSEC3.
 func (z *zone) add3(p span3) {
 	if len(z.spans3) > 0 && !z.spans3[0].Same(&p.Span3) || len(z.spans3) == mostInZone {
 		for i := range z.spans3 {
@@ -150,6 +163,9 @@ func (z *zone) add3(p span3) {
 	copy(z.spans3[i+1:], z.spans3[i:])
 	z.spans3[i] = p
 }
+
+// Labels are compared as octets, unsigned, and a name stands before those below it. So each label ends with a zero, and
+// zeros in labels are written as a one and another octet, as are ones.
 
 // order is a string by whose order names stand in canonical order (RFC 4034 §6.1): labels from the right, each with an
 // end that is less than any octet.

@@ -10,12 +10,18 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
+// The conditions are those of a validator (RFC 4035 §5.4, RFC 5155 §8): what this file denies, a validator above
+// proves by the same records, and finds secure. Where one of them is not kept, nothing is denied, and servers are asked.
+
 // proof is what an answer is made of.
 type proof struct {
 	kind store.Kind
 	all  []record
 	ok   bool
 }
+
+// Only the deepest zone that is known at or above a name is asked. One above it knows nothing of the names in it (RFC
+// 6840 §4.1), and its records are checked for that once more by Span.Covers.
 
 // Deny is the denial of a name, or of its records of a type, that follows from what is kept, nil if nothing does. Its
 // TTL is the least of what is left of its records, and of SOA MINIMUM (RFC 8198 §5.4).
@@ -80,6 +86,9 @@ func (z *zone) at(name string, now store.Time) *span {
 	return p
 }
 
+// A name that is covered does not exist, but a wildcard might answer for it: that has to be denied, too, or to lack the
+// type (RFC 8198 §5.1). Positive answers by wildcards are not made up.
+
 // bySpans denies by NSEC (RFC 4035 §5.4).
 func (z *zone) bySpans(name string, typ uint16, now store.Time) (none proof) {
 	p := z.at(name, now)
@@ -121,6 +130,9 @@ func (z *zone) at3(hash string, now store.Time) (p *span3, matches bool) {
 	}
 	return p, false
 }
+
+// Each hash costs as much as the zone wants, within bounds, so a name of many labels is given up after some (RFC 8198
+// §5.2, CVE-2023-50868).
 
 // bySpans3 denies by NSEC3 (RFC 5155 §8.4 to §8.7).
 func (z *zone) bySpans3(apex, name string, typ uint16, now store.Time) (none proof) {

@@ -65,7 +65,8 @@ func Plain(rdata string) (plain string, revoked bool) {
 	return rdata[:1] + string(rdata[1]&^flagRevoke) + rdata[2:], true
 }
 
-// Seen is a DNSKEY RRset as a zone has it.
+// Seen is a DNSKEY RRset as a zone has it, with what was found out about it. The functions are called with the
+// RDATA of keys in it; they do not keep it.
 type Seen struct {
 	Keys    []string // RDATA
 	Secure  bool     // it is signed by a key that is believed
@@ -78,8 +79,8 @@ type Seen struct {
 // A key that revokes itself is heard even if nobody else has signed (RFC 5011 §2.1): it can only take trust away. All
 // else counts only in an RRset that is secure by a key that is believed already.
 
-// See takes note of a DNSKEY RRset (RFC 5011 §4), and tells what has changed. Trusted reports which keys an anchor of the
-// configuration speaks for: they are believed at once.
+// See takes note of a DNSKEY RRset (RFC 5011 §4), and tells what has changed. Trusted reports which keys
+// an anchor of the configuration speaks for: they are believed at once.
 func (z *Zone) See(s Seen, now time.Time) (changes []string) {
 	present := map[string]bool{}
 	set := func(k *Key, to State) {
@@ -125,6 +126,9 @@ func (z *Zone) See(s Seen, now time.Time) (changes []string) {
 	return changes
 }
 
+// A key on trial that leaves begins anew when it comes again, so that who can add a key for a day only gains nothing
+// (RFC 5011 §2.2). One that is believed stays so: it may be kept aside by its owner.
+
 // absent goes through the keys that are not there.
 func (z *Zone) absent(present map[string]bool, set func(*Key, State)) (changes []string) {
 	kept := z.Keys[:0]
@@ -144,6 +148,9 @@ func (z *Zone) absent(present map[string]bool, set func(*Key, State)) (changes [
 	z.Keys = kept
 	return changes
 }
+
+// A removed key stays in the list for ever. Else its owner, or who has stolen it, could have it believed again by the
+// configuration that still names it, or by letting it stand in the zone for another 30 days.
 
 // Age removes revoked keys whose hold-down is over.
 func (z *Zone) Age(now time.Time) (changes []string) {
@@ -165,6 +172,9 @@ func (z *Zone) find(plain string) *Key {
 	return nil
 }
 
+// What the configuration names and what was followed count both. A zone whose owner has rolled twice since the
+// configuration was written is believed by the state alone; one without state by the configuration alone.
+
 // Trusted is the RDATA of the keys that are believed.
 func (z *Zone) Trusted() (all []string) {
 	for _, k := range z.Keys {
@@ -181,6 +191,9 @@ func (z *Zone) Ended(rdata string) bool {
 	k := z.find(plain)
 	return k != nil && (k.State == Revoked || k.State == Removed)
 }
+
+// TTL and signature bound the pause, so that a revocation is seen while the signatures that an attacker has kept from
+// before still run; the hour keeps zones with TTLs of seconds from being asked all the time.
 
 // Refresh is how long after a look at the keys the next one is due (RFC 5011 §2.3): after a failure sooner.
 func Refresh(ttl, left time.Duration, failed bool) time.Duration {

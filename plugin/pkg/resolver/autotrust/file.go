@@ -35,6 +35,7 @@ func Append(b []byte, zones []*Zone) []byte {
 	return b
 }
 
+// unix is a time as the file has it: 0 for one that is not set.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -42,6 +43,7 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
+// at is the reverse of unix.
 func at(text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n == 0 {
@@ -49,6 +51,9 @@ func at(text string) (time.Time, error) {
 	}
 	return time.Unix(n, 0), nil
 }
+
+// A file of another version, or one that is damaged, is not read in part: which keys are believed should not depend on
+// how much of it is left. Who starts the server is told instead.
 
 // Parse reads what Append wrote. Errors name the line.
 func Parse(text string) (zones []*Zone, err error) {
@@ -91,6 +96,8 @@ func Parse(text string) (zones []*Zone, err error) {
 	return zones, nil
 }
 
+// parseKey reads the fields of a key's line into its zone. Numbers out of their range, unknown states and keys that
+// stand there twice are errors.
 func parseKey(byName map[string]*Zone, f []string) error {
 	name, err := rrset.Name(f[1])
 	if err != nil {

@@ -41,8 +41,8 @@ func (a *Anchor) Without(zone string, ended []string) *Anchor {
 	return &b
 }
 
-// SignedBy reports whether a zone's DNSKEY RRset has a good signature by a key, which may have the REVOKE flag (RFC 5011
-// §2.1).
+// SignedBy reports whether a zone's DNSKEY RRset has a good signature by a key, which may have the REVOKE
+// flag (RFC 5011 §2.1).
 func (c *Config) SignedBy(set *rrset.Set, zone, rdata string, now time.Time) (signed bool) {
 	k := parseKey(rdata)
 	if k == nil || k.public == nil || k.flags&flagZone == 0 {

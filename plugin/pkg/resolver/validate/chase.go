@@ -12,8 +12,8 @@ const mostChased = 11
 // Some forwarders answer with an alias alone and leave the rest to who asked (RFC 1034 §3.6.2 lets them). A reply that
 // ends so denies nothing, so it is no fault that it proves nothing of the target.
 
-// chase has the target of an alias that a reply ends with asked for, and goes on as if it stood in the reply. It reports
-// false if that was done before, or did not help.
+// chase has the target of an alias that a reply ends with asked for, and goes on as if it stood in the
+// reply. It reports false if that was done before, or did not help.
 func (t *Task) chase(v *Verdict, name string) bool {
 	q := Question{name, t.q.Type}
 	if slices.Contains(t.chased, q) || len(t.chased) == mostChased || t.over != "" || len(t.missing) > 0 {
