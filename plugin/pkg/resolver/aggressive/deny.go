@@ -11,7 +11,8 @@ import (
 )
 
 // The conditions are those of a validator (RFC 4035 §5.4, RFC 5155 §8): what this file denies, a validator above
-// proves by the same records, and finds secure. Where one of them is not kept, nothing is denied, and servers are asked.
+// proves by the same records, and finds secure. Where one of them is not kept, nothing is denied, and
+// servers are asked.
 
 // proof is what an answer is made of.
 type proof struct {
