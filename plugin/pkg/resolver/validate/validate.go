@@ -79,7 +79,7 @@ type Verdict struct {
 	// Chased is questions for targets of aliases whose replies belong to this one: it
 	// had ended with an alias.
 	Chased []Question
-	Checks int // signatures that were computed
+	Checks int // signatures that were computed, as the budget counts them
 	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
 	Broken []string
 	Over   bool // the budget was spent
