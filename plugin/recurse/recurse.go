@@ -22,6 +22,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -104,6 +105,9 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
 	r.answer(&a.Reply, q, j.result)
+	if s := advice.Of(ctx); s != nil && j.result.Told { // options do not get through to who asks by message
+		s.Explain(j.result.Code, clip(j.result.Text))
+	}
 	r.renew(j)
 	return a.Write()
 }

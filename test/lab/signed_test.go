@@ -79,17 +79,13 @@ func TestSignedPeers(t *testing.T) {
 		return
 	}
 	l := buildSigned(t, size("LAB_SIGNED", 2*len(zoneFaults)))
-	for i := range 2 { // named listens at addresses of interfaces only
-		tool(t, l.dir, "ip", "addr", "add", fmt.Sprintf("127.9.%d.1/32", i), "dev", "lo")
-		program(t, "named", "-4", "-f", "-L", filepath.Join(l.dir, fmt.Sprintf("named%d.log", i)), "-c", filepath.Join(l.dir, fmt.Sprintf("named%d.conf", i)))
-	}
+	l.authorities(t)
 	conf := filepath.Join(l.dir, "unbound.conf")
 	text := fmt.Sprintf(validatingConf, l.dir, filepath.Join(l.dir, "unbound.log"), filepath.Join(l.dir, "hints"), l.root)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	program(t, "unbound", "-c", conf)
-	awaitSigned(t, l, "127.9.1.1:53")
 	i, ours, _, err := test.CoreDNSServerAndPorts(fmt.Sprintf(`.:5401 {
  bind 127.0.0.1
  errors
