@@ -36,6 +36,13 @@ func TestLeaveDS(t *testing.T) {
 		if asked != c.next {
 			t.Errorf("%+v: next %v", c, asked)
 		}
+		a, err := plugin.NewWireAdapter(&test.ResponseWriter{}, new(dns.Msg).SetQuestion(c.name, c.typ))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := f.ServeWire(context.Background(), &a.Reply, &a.Query); (o == wire.Unpack) != c.next { // next is no WireHandler
+			t.Errorf("%+v, wire lane: outcome %v", c, o)
+		}
 	}
 	f := New()
 	if f.LeaveDS(); f.parentSide {

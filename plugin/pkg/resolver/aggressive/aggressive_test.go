@@ -76,6 +76,7 @@ func TestDeny(t *testing.T) {
 			t.Errorf("%s %d: %q, want %q", c.name, c.typ, got, c.want)
 		}
 	}
+	s.Learn(rrset.MustName(apex), set(t, -1, "example. 900 IN SOA a. b. 1 2 3 4 60"), store.Time(0).After(900))
 	if e := s.Deny(rrset.MustName("b.example."), dns.TypeA, store.Time(0).After(300)); e != nil {
 		t.Error("what has ended denies")
 	}

@@ -78,6 +78,10 @@ func TestSee(t *testing.T) {
 	if len(z.Keys) != 1 || z.Keys[0].State != AddPend {
 		t.Errorf("%+v", z.Keys)
 	}
+	z.See(Seen{Keys: []string{key(2, 1), key(7, 1)}, Trusted: func(string) bool { return true }, Revokes: none}, start.Add(AddHold))
+	if len(z.Keys) != 1 || z.Keys[0].State != AddPend {
+		t.Errorf("what nobody has signed counts: %+v", z.Keys)
+	}
 	z.Keys[0].State = Valid
 	z.See(Seen{Keys: []string{key(2, 0x81)}, Trusted: none, Revokes: none}, start)
 	if z.Keys[0].State != Valid {
