@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/miekg/dns"
 )
@@ -40,6 +41,7 @@ type keeper struct {
 type trust struct {
 	anchors map[string]*validate.Anchor
 	tags    map[string]bool
+	states  []status.Anchor // of keys that are followed
 }
 
 func newKeeper(v *Validator) *keeper {
@@ -102,13 +104,16 @@ func (k *keeper) save() error {
 
 // publish makes anchors of the configuration and of what is known of keys: both count, but for keys that are revoked.
 func (k *keeper) publish() {
-	t := &trust{map[string]*validate.Anchor{}, map[string]bool{}}
+	t := &trust{anchors: map[string]*validate.Anchor{}, tags: map[string]bool{}}
 	for name, a := range k.anchors {
 		t.anchors[name] = a
 	}
 	for _, z := range k.zones {
 		var ended []string
 		for _, key := range z.Keys {
+			t.states = append(t.states, status.Anchor{
+				Zone: rrset.Text(z.Name), Tag: autotrust.Tag(key.RDATA), Algorithm: key.RDATA[3], State: key.State.String(), Since: key.Since,
+			})
 			if z.Ended(key.RDATA) {
 				ended = append(ended, key.RDATA)
 			}

@@ -217,7 +217,7 @@ func explains(m *dns.Msg, code uint16) bool {
 func TestSentinel(t *testing.T) {
 	v, _ := lab(t, "")
 	for known, is := range map[bool]string{true: "is", false: "not"} {
-		v.live.Store(&trust{v.live.Load().anchors, map[string]bool{"12345": known}})
+		v.live.Store(&trust{anchors: v.live.Load().anchors, tags: map[string]bool{"12345": known}})
 		m, _, _ := ask(t, v, "root-key-sentinel-is-ta-12345.example.", do)
 		n, _, _ := ask(t, v, "root-key-sentinel-not-ta-12345.example.", do)
 		if (m != nil) != known || (n != nil) == known {
