@@ -67,6 +67,9 @@ var ctlCommands = []ctl{
 	{"limits", "", "limits in force", get("/v1/limits"), showLimits},
 	{"top", "[names|nxdomain|clients|types|rcodes [N]]", "what comes most often", optional("/v1/top", "what", "n"), showTop},
 	{"top reset", "", "count anew", post("/v1/top/reset"), showText("counting anew\n")},
+	{"anchors", "", "keys of trust anchors, and negative trust anchors", get("/v1/anchors"), showAnchors},
+	{"nta add", "NAME [DURATION]", "do not validate a name for a while", parameters("/v1/nta/add", 1, "name", "duration"), showValue("not validated until %v\n", "ends")},
+	{"nta del", "NAME", "validate it again", parameters("/v1/nta/del", 1, "name"), showText("validated again\n")},
 	{"certificates", "", "certificates with their ends", get("/v1/certificates"), showCertificates},
 	{"log", "[debug|info]", "the log level, or set it", logRequest, showValue("%v\n", "level")},
 	{"tail", "[name=ZONE] [type=TYPE] [rcode=RCODE] [client=NET] [slower=DURATION] [failed=true] [n=N]", "queries as they are answered", tailRequest, nil},
@@ -240,6 +243,17 @@ func zoneRequest(method, path string) request {
 			return method, path, url.Values{"name": args}, nil
 		}
 		return "", "", nil, tooMany(args[1:])
+	}
+}
+
+// parameters is a request that changes something, with least of the parameters or more.
+func parameters(path string, least int, names ...string) request {
+	return func(args []string) (string, string, url.Values, error) {
+		if len(args) < least {
+			return "", "", nil, fmt.Errorf("%s is missing", strings.ToUpper(names[len(args)]))
+		}
+		_, _, q, err := optional(path, names...)(args)
+		return http.MethodPost, path, q, err
 	}
 }
 

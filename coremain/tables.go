@@ -220,6 +220,28 @@ func showUpstreams(out io.Writer, reply []byte) error {
 	return table(out, "FROM PLUGIN UPSTREAM PROTOCOL HEALTH FAILS REPLIES MEAN-MS ERRORS FAILED-CHECKS", rows)
 }
 
+func showAnchors(out io.Writer, reply []byte) error {
+	v, err := read[struct {
+		Anchors  []status.Anchor
+		Negative []status.NegativeAnchor
+	}](reply)
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	for _, a := range v.Anchors {
+		since := "-"
+		if !a.Since.IsZero() {
+			since = a.Since.Format(time.DateOnly)
+		}
+		rows = append(rows, []any{a.Zone, a.Tag, a.Algorithm, a.State, since})
+	}
+	for _, n := range v.Negative {
+		rows = append(rows, []any{n.Name, "-", "-", "negative", "until " + n.Ends.Format(time.RFC3339)})
+	}
+	return table(out, "ZONE TAG ALGORITHM STATE SINCE", rows)
+}
+
 func showConnections(out io.Writer, reply []byte) error {
 	v, err := read[struct {
 		Listeners []struct {

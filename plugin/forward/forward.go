@@ -65,6 +65,7 @@ type Forward struct {
 	details       bool               // *errors* tells of attempts; written at the start
 	updates       *updates.Forwarder // nil: UPDATE messages are refused
 	scrubs        bool               // answers are scrubbed
+	parentSide    bool               // DS records of the zone itself are the next plugin's
 	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
 
@@ -130,7 +131,7 @@ func (f *Forward) passUpdate(ctx context.Context, w dns.ResponseWriter) (int, er
 
 // ServeDNS asks the upstreams for names in the zone, and passes other queries on.
 func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if !f.zones.MatchMsg(r) {
+	if !f.zones.MatchMsg(r) || f.parentSide && f.ofParentMsg(r) {
 		return plugin.NextOrFailure(pluginName, f.Next, ctx, w, r)
 	}
 	if r.Opcode == dns.OpcodeUpdate {

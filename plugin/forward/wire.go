@@ -12,7 +12,7 @@ import (
 // ServeWire implements plugin.WireHandler. A query is parked on a pendingReply, and answered with the octets that came
 // when it is run again.
 func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	if !f.zones.Match(q) {
+	if !f.zones.Match(q) || f.parentSide && f.ofParent(q) {
 		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
 	}
 	if len(f.taps) > 0 {

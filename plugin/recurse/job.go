@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -50,11 +51,16 @@ type jobs struct {
 // beginFor is the job for q's question, which q may wait for: one that is under way, or a new one, which is started.
 // It is nil if a limit is reached, whose name is returned then. loop is the one that the caller is in, nil if in none.
 func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop) (j *job, limit string) {
+	return r.beginTraced(q, loop, nil)
+}
+
+// beginTraced is beginFor for a query that a validator may want traced.
+func (r *resolver) beginTraced(q *wire.Query, loop *eventloop.Loop, s *advice.Source) (j *job, limit string) {
 	client, ok := r.clients.take(q)
 	if !ok {
 		return nil, "client"
 	}
-	j, own := r.begin(q)
+	j, own := r.beginOf(q, s)
 	if j == nil {
 		r.clients.give([]netip.Addr{client})
 		return nil, "max_recursions"

@@ -39,6 +39,7 @@ var (
 	limits          = counterVec("limit_total", "Counter of what a limit stopped.", "limit")
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
 	fallbacks       = counterVec("minimisation_fallbacks_total", "Counter of full names that were asked since less of the name had no good answer.")
+	synthesizedAll  = counterVec("synthesized_total", "Counter of denials that were made of those validated for other names.", "kind")
 	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
@@ -72,6 +73,15 @@ func newCounts(server string) *counts {
 
 // limit counts what a limit stopped.
 func (c *counts) limit(what string) { limits.WithLabelValues(c.server, what).Inc() }
+
+// synthesized counts a denial that was made of others.
+func (c *counts) synthesized(kind store.Kind) {
+	text := "nodata"
+	if kind == store.NXDomain {
+		text = "nxdomain"
+	}
+	synthesizedAll.WithLabelValues(c.server, text).Inc()
+}
 
 // ignored counts messages that were no reply.
 func (c *counts) ignored(reason string, n int) {

@@ -22,6 +22,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -87,7 +88,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if r.local(&a.Reply, q) {
 		return a.Write()
 	}
-	j, why := r.beginFor(q, nil)
+	j, why := r.beginTraced(q, nil, advice.Of(ctx))
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
 		return a.Write()
@@ -100,6 +101,9 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
 	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
+	if s := advice.Of(ctx); s != nil && j.result.Told { // options do not get through to who asks by message
+		s.Explain(j.result.Code, clip(j.result.Text))
+	}
 	r.renew(j)
 	return a.Write()
 }

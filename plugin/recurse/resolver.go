@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/aggressive"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -32,8 +33,9 @@ type resolver struct {
 	fetchesPerZone   int
 	fetchesPerServer int
 	maxRecursions    int
-	memory           int64           // that the stores may take
-	sources          [2][]netip.Addr // of IPv4 and IPv6
+	memory           int64             // that the stores may take
+	sources          [2][]netip.Addr   // of IPv4 and IPv6
+	denials          *aggressive.Store // nil: none is made of others
 
 	proxies []*proxy.Proxy
 	jobs    jobs

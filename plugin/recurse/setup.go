@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/aggressive"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -56,7 +57,7 @@ func warn(cfg *dnsserver.Config, s *settings) {
 	if cfg.Handler("cache") == nil {
 		logger.Warning("There is no cache in the server block: names that are kept cost more")
 	}
-	if s.aggressive != "off" && s.aggressiveSaid {
+	if s.aggressive != "off" && s.aggressiveSaid && cfg.Handler("validator") == nil {
 		logger.Infof("aggressive %s is off: there is no validator in the server block", s.aggressive)
 	}
 }
@@ -66,6 +67,7 @@ type forwarder interface {
 	Takes(name []byte) bool
 	LeaveOut(name []byte) bool
 	ScrubAnswers()
+	LeaveDS()
 }
 
 // agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
@@ -76,6 +78,7 @@ func agree(cfg *dnsserver.Config, s *settings) {
 			continue
 		}
 		f.ScrubAnswers()
+		f.LeaveDS()
 		for zone := range s.stubs {
 			f.LeaveOut([]byte(zone))
 		}
@@ -111,6 +114,10 @@ func (s *settings) resolver(label string) *resolver {
 	if len(s.private) > 0 {
 		r.conf.Private = func(name string, a netip.Addr) bool { return within(s.private, a) && !below(name, s.notPrivate) }
 	}
+	if s.aggressive != "off" {
+		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")
+		r.conf.Synthesize = r.synthesize
+	}
 	if s.special {
 		except := append([]string(nil), s.notSpecial...)
 		for zone := range s.stubs {
@@ -123,6 +130,9 @@ func (s *settings) resolver(label string) *resolver {
 	r.open(s)
 	return r
 }
+
+// denialShare is which part of the stores' octets validated denials may take.
+const denialShare = 16
 
 // live is how many octets the stores may have, so that the process grows by memory at most: Go's collector lets garbage grow
 // beside them before it begins, by as much as GOGC says, and its own data take a tenth more.

@@ -86,3 +86,15 @@ func (g *generations[K, V]) add(k K, v V, size int) {
 	}
 	g.young[k] = v
 }
+
+// forget forgets all: who is trusted has changed.
+func (m *memory) forget() {
+	m.nodes.forget()
+	m.checks.forget()
+}
+
+func (g *generations[K, V]) forget() {
+	g.mu.Lock()
+	g.young, g.old, g.octets = nil, nil, 0
+	g.mu.Unlock()
+}

@@ -25,7 +25,10 @@ type settings struct {
 	conf       validate.Config
 	anchors    map[string]*validate.Anchor
 	nta        map[string]time.Duration
-	tags       map[string]bool // of the root's anchors, five digits
+	ntaFile    string
+	state      string // file
+	follow     bool   // keys of anchors (RFC 5011)
+	signal     bool
 	sha1       bool
 	noAlg      []int
 	noDigest   []int
@@ -33,7 +36,6 @@ type settings struct {
 	logBogus   bool
 	sentinel   bool
 	fixed      time.Time // zero: the time that it is
-	started    time.Time
 
 	mu     sync.Mutex
 	second int64 // of the last line about a bogus reply
@@ -50,7 +52,7 @@ const longestNTA = 7 * 24 * time.Hour // RFC 7646 §2
 
 func defaults() *settings {
 	return &settings{
-		anchors: map[string]*validate.Anchor{}, nta: map[string]time.Duration{}, tags: map[string]bool{}, sentinel: true,
+		anchors: map[string]*validate.Anchor{}, nta: map[string]time.Duration{}, sentinel: true, follow: true, signal: true,
 		conf: validate.Config{
 			Digests: validate.DefaultDigests(), Iterations: 50, SkewLeast: time.Hour, SkewMost: 24 * time.Hour, BogusTTL: time.Minute,
 			Budget: validate.DefaultBudget(),
@@ -64,7 +66,16 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
 	Options: corefile.Table[settings]{
 		corefile.Row("anchor", "RR|file FILE", "a DS or DNSKEY record that is believed, or a file of such", 1, 2, setAnchor),
+		corefile.Row("state", "FILE", "where the states of anchors' keys are kept", 1, 1, func(s *settings, l *corefile.Line) error {
+			s.state = s.file(l.Args[0])
+			return nil
+		}),
+		corefile.Enum("rfc5011", []string{"on", "off"}, "follow the keys of anchors", func(s *settings, w string) { s.follow = w == "on" }),
 		corefile.Row("nta", "NAME [DURATION]", "do not validate the name, nor what is below it (RFC 7646)", 1, 2, setNTA),
+		corefile.Row("nta_file", "FILE", "where those are kept that are added at run time", 1, 1, func(s *settings, l *corefile.Line) error {
+			s.ntaFile = s.file(l.Args[0])
+			return nil
+		}),
 		corefile.Enum("sha1", []string{"insecure", "validate"}, "what signatures with SHA-1 are worth (RFC 9905)", func(s *settings, w string) { s.sha1 = w == "validate" }),
 		corefile.Row("disable_algorithm", "N...", "algorithms of keys that count as unknown", 1, -1, func(s *settings, l *corefile.Line) error {
 			return octets("disable_algorithm", &s.noAlg, l.Args)
@@ -79,6 +90,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Flag("permissive", "let bogus replies pass, without AD", func(s *settings) { s.permissive = true }),
 		corefile.Flag("log_bogus", "log bogus replies, ten a second at most", func(s *settings) { s.logBogus = true }),
 		corefile.Enum("sentinel", []string{"on", "off"}, "tell clients which keys of the root are believed (RFC 8509)", func(s *settings, w string) { s.sentinel = w == "on" }),
+		corefile.Enum("signal", []string{"on", "off"}, "tell the servers of anchors which keys are believed (RFC 8145)", func(s *settings, w string) { s.signal = w == "on" }),
 		corefile.Row("validation_time", "RFC3339|UNIX", "a time that signatures are judged by, for laboratories", 1, 1, setTime),
 	},
 })
@@ -111,10 +123,7 @@ func setAnchor(s *settings, l *corefile.Line) error {
 	if l.Args[0] != "file" {
 		return l.CountErr()
 	}
-	path := l.Args[1]
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(s.root, path)
-	}
+	path := s.file(l.Args[1])
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -134,6 +143,14 @@ func setAnchor(s *settings, l *corefile.Line) error {
 	return p.Err()
 }
 
+// file is a path relative to the root of the server block.
+func (s *settings) file(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.root, path)
+	}
+	return path
+}
+
 // anchor takes a record that is believed.
 func (s *settings) anchor(rr dns.RR) error {
 	name, err := rrset.Name(rr.Header().Name)
@@ -149,20 +166,23 @@ func (s *settings) anchor(rr dns.RR) error {
 	if a == nil {
 		a = &validate.Anchor{}
 	}
-	tag := 0
+	algorithm := uint8(0)
 	switch k := rr.(type) {
 	case *dns.DS:
-		a.DS, tag = append(a.DS, rdata), int(k.KeyTag)
+		a.DS, algorithm = append(a.DS, rdata), k.Algorithm
 	case *dns.DNSKEY:
 		if k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || k.Protocol != 3 {
 			return fmt.Errorf("the key is revoked, or none of a zone")
 		}
-		a.Keys, tag = append(a.Keys, rdata), int(k.KeyTag())
+		a.Keys, algorithm = append(a.Keys, rdata), k.Algorithm
 	default:
 		return fmt.Errorf("it is neither DS nor DNSKEY")
 	}
-	if name == rrset.Root {
-		s.tags[fmt.Sprintf("%05d", tag)] = true
+	if algorithm == dns.RSASHA1 || algorithm == dns.RSASHA1NSEC3SHA1 {
+		if a.Own == nil {
+			a.Own = map[uint8]bool{}
+		}
+		a.Own[algorithm] = true
 	}
 	s.anchors[name] = a
 	return nil
@@ -253,10 +273,14 @@ func (s *settings) finish() error {
 				return err
 			}
 		}
+		s.anchors[rrset.Root].Builtin = true
 	}
 	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.sha1)
 	for _, n := range s.noAlg {
 		s.conf.Algorithms[n] = false
+		for _, a := range s.anchors {
+			delete(a.Own, uint8(n))
+		}
 	}
 	for _, n := range s.noDigest {
 		s.conf.Digests[n] = false
@@ -272,12 +296,6 @@ func (s *settings) now() time.Time {
 	return clock.Now()
 }
 
-// negative reports whether a negative trust anchor holds for a name.
-func (s *settings) negative(name string, _ time.Time) bool {
-	d, ok := s.nta[name]
-	return ok && clock.Now().Before(s.started.Add(d))
-}
-
 const linesPerSecond = 10
 
 // mayLog reports whether one more line may be logged in this second.
@@ -289,4 +307,16 @@ func (s *settings) mayLog() bool {
 	}
 	s.lines++
 	return s.lines <= linesPerSecond
+}
+
+// warnSHA1 tells of zones whose signatures with SHA-1 count though those of others do not.
+func (s *settings) warnSHA1() {
+	if s.sha1 {
+		return
+	}
+	for name, a := range s.anchors {
+		if len(a.Own) > 0 {
+			logger.Warningf("The anchor of %s has it validated by RSA with SHA-1, which RFC 9905 advises against", rrset.Text(name))
+		}
+	}
 }

@@ -39,12 +39,20 @@ func (v *Validator) reply(r, m *dns.Msg, verdict *validate.Verdict) *dns.Msg {
 		return kept
 	}
 	out.Answer, out.Ns, out.Extra = keep(m.Answer), keep(m.Ns), nil
-	if !secure {
-		for _, rr := range m.Extra {
-			if t := rr.Header().Rrtype; t != dns.TypeOPT && t != dns.TypeTSIG && (do || !proves(t)) {
-				out.Extra = append(out.Extra, rr)
-			}
+	for _, rr := range m.Extra {
+		if t := rr.Header().Rrtype; t == dns.TypeOPT || t == dns.TypeTSIG || !do && proves(t) {
+			continue
 		}
+		if secure {
+			k, _ := keyOf(rr)
+			most, ok := ttls.additional[k]
+			if !ok {
+				continue
+			}
+			rr = dns.Copy(rr)
+			rr.Header().Ttl = min(rr.Header().Ttl, most)
+		}
+		out.Extra = append(out.Extra, rr)
 	}
 	if o != nil {
 		out.Extra = append(out.Extra, options(m, o, verdict))
@@ -98,10 +106,15 @@ type ttls struct {
 	most  map[key]uint32
 	least uint32 // for what is secure by others, such as the alias that a DNAME makes
 	left  map[key]bool
+
+	additional map[key]uint32
 }
 
 func ttlsOf(verdict *validate.Verdict) ttls {
-	t := ttls{map[key]uint32{}, 1<<31 - 1, map[key]bool{}}
+	t := ttls{map[key]uint32{}, 1<<31 - 1, map[key]bool{}, map[key]uint32{}}
+	for s, ttl := range verdict.Additional {
+		t.additional[key{s.Name, s.Type}] = ttl
+	}
 	for s, ttl := range verdict.Proof {
 		ttl = min(ttl, s.TTL)
 		t.most[key{s.Name, s.Type}] = ttl

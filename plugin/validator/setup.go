@@ -1,11 +1,14 @@
 package validator
 
 import (
+	"net/netip"
 	"runtime"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
@@ -19,7 +22,8 @@ func init() { plugin.Register(pluginName, setup) }
 
 func setup(c *caddy.Controller) error {
 	s := defaults()
-	s.root = dnsserver.GetConfig(c).Root
+	cfg := dnsserver.GetConfig(c)
+	s.root = cfg.Root
 	if err := directive.Parse(c, s); err != nil {
 		return err
 	}
@@ -36,11 +40,15 @@ func setup(c *caddy.Controller) error {
 		if !s.fixed.IsZero() {
 			logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
 		}
+		if h, ok := cfg.Handler("recurse").(advice.Learner); ok {
+			v.learner = h
+		}
+		s.warnSHA1()
 		clock.Moved()
-		s.started = clock.Now()
-		return nil
+		return v.start(clock.Now())
 	})
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	c.OnShutdown(func() error { v.keeper.stop(); return nil })
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		v.Next = next
 		return v
 	})
@@ -49,12 +57,29 @@ func setup(c *caddy.Controller) error {
 
 func newValidator(s *settings) *Validator {
 	v := &Validator{settings: s, counts: &counts{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = newMemory(), v.counts.check, s.negative
+	v.memory, v.failures.most = newMemory(), failureOctets
+	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = v.memory, v.counts.check, v.negative
+	v.negatives.path = s.ntaFile
+	v.keeper = newKeeper(v)
 	return v
 }
 
+// start begins with what needs time and files.
+func (v *Validator) start(now time.Time) error {
+	if err := v.negatives.load(now); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	for name, d := range v.nta {
+		_ = v.negatives.set(name, now.Add(d), false)
+	}
+	if err := v.keeper.start(); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	return nil
+}
+
 // log tells of a bogus reply.
-func (v *Validator) log(q validate.Question, verdict *validate.Verdict) {
+func (v *Validator) log(q validate.Question, verdict *validate.Verdict, server netip.AddrPort) {
 	if !v.mayLog() {
 		return
 	}
@@ -62,5 +87,9 @@ func (v *Validator) log(q validate.Question, verdict *validate.Verdict) {
 	if verdict.Zone != "" {
 		zone = rrset.Text(verdict.Zone)
 	}
-	logger.Warningf("%s %s is bogus, zone %s: %d %s", rrset.Text(q.Name), dns.Type(q.Type), zone, verdict.Code, verdict.Text)
+	from := "-"
+	if server.IsValid() {
+		from = server.String()
+	}
+	logger.Warningf("%s %s is bogus, zone %s, server %s: %d %s", rrset.Text(q.Name), dns.Type(q.Type), zone, from, verdict.Code, verdict.Text)
 }

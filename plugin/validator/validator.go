@@ -1,9 +1,9 @@
 // Package validator finds out whether what the plugins below it answer is what the owners of the zones signed (RFC 4033
 // to 4035), and withholds what is not.
 //
-//	query ──ServeDNS──▶ ask: the plugins below, with DO and CD ──reply──▶ validate.Task ──▶ reply.go ──▶ client
-//	                     ▲                                                     │ what is missing: DS, DNSKEY
-//	                     └─────────────────────────────────────────────────────┘
+//	query ──ServeDNS──▶ inquiry.go: the plugins below, with DO and CD ──reply──▶ validate.Task ──▶ reply.go ──▶ client
+//	                     ▲    what is missing: DS, DNSKEY; what is bogus, of other servers: retry.go │
+//	                     └───────────────────────────────────────────────────────────────────────────┘
 //
 // It works above recurse and above forward alike. What was found out lies in a memory, so nothing is computed twice. The
 // check itself is package validate's. Start at Validator.ServeDNS.
@@ -12,12 +12,16 @@ package validator
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -31,10 +35,17 @@ var logger = log.NewWithPlugin(pluginName)
 
 // Validator is the handler of one server block.
 type Validator struct {
-	Next plugin.Handler
+	Next    plugin.Handler
+	learner advice.Learner // the resolver below, nil if there is none
 	*settings
 	counts *counts
 	places chan struct{} // one for each check that may run at a time
+
+	failures  generations[validate.Question, failure]
+	memory    *memory
+	negatives ntas
+	live      atomic.Pointer[trust] // written by the keeper
+	keeper    *keeper
 }
 
 // Name is the plugin's name.
@@ -67,16 +78,22 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if !ok {
 		return plugin.NextOrFailure(pluginName, v.Next, ctx, w, r)
 	}
-	reply, rcode, err := v.ask(ctx, w, inner(r))
+	if f, ok := v.known(q); ok {
+		v.counts.result(f)
+		return dns.RcodeServerFailure, plugin.Error(pluginName, &explained{f.Code, f.Text})
+	}
+	i := &inquiry{Validator: v, ctx: ctx, w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
+	reply, rcode, err := i.ask(q, i.query)
 	if reply == nil {
 		return rcode, err
 	}
-	verdict := v.judge(ctx, w, q, reply)
+	verdict, reply := i.judge(reply)
+	v.keeper.use()
 	v.counts.result(verdict)
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if verdict.Status == validate.Bogus {
 		if v.logBogus {
-			v.log(q, verdict)
+			v.log(q, verdict, i.sources[q].Last().Server)
 		}
 		if !v.permissive {
 			return dns.RcodeServerFailure, plugin.Error(pluginName, &explained{verdict.Code, verdict.Text})
@@ -85,6 +102,9 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 	if v.sentinel && v.denies(q, verdict) {
 		return dns.RcodeServerFailure, nil
+	}
+	if code, text, ok := i.sources[q].Explained(); ok && !verdict.Told {
+		verdict.Code, verdict.Text, verdict.Told = code, text, true
 	}
 	if werr := w.WriteMsg(v.reply(r, reply, verdict)); werr != nil {
 		return dns.RcodeServerFailure, werr
@@ -128,20 +148,6 @@ func fetching(q validate.Question) *dns.Msg {
 	return m
 }
 
-// ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.
-func (v *Validator) ask(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (reply *dns.Msg, rcode int, err error) {
-	nw := nonwriter.New(w)
-	rcode, err = plugin.NextOrFailure(pluginName, v.Next, ctx, nw, m)
-	if nw.Msg == nil || !nw.Msg.Truncated {
-		return nw.Msg, rcode, err
-	}
-	again := nonwriter.New(stream{w})
-	if c, e := plugin.NextOrFailure(pluginName, v.Next, ctx, again, m); again.Msg != nil {
-		return again.Msg, c, e
-	}
-	return nw.Msg, rcode, err
-}
-
 // stream is a client's writer that looks like one over TCP.
 type stream struct{ dns.ResponseWriter }
 
@@ -153,47 +159,16 @@ func (s stream) RemoteAddr() net.Addr {
 	return s.ResponseWriter.RemoteAddr()
 }
 
-// judge validates a reply, and asks for what is missing.
-func (v *Validator) judge(ctx context.Context, w dns.ResponseWriter, q validate.Question, reply *dns.Msg) *validate.Verdict {
-	m, err := parse(reply)
-	if err != nil {
-		return &validate.Verdict{Rcode: reply.Rcode, Finding: validate.Finding{
-			Status: validate.Bogus, Code: dns.ExtendedErrorCodeInvalidData, Told: true, Text: err.Error(),
-		}}
-	}
-	t := validate.New(&v.conf, q, m, v.now())
-	for {
-		missing := v.step(t)
-		if len(missing) == 0 {
-			return t.Verdict()
-		}
-		for _, need := range missing {
-			t.Give(need, v.fetch(ctx, w, need))
+// joined is a reply that ended with an alias, with those to what the alias leads to.
+func joined(reply *dns.Msg, chased []validate.Question, targets map[validate.Question]*dns.Msg) *dns.Msg {
+	for _, q := range chased {
+		if m := targets[q]; m != nil {
+			whole := *reply
+			whole.Answer, whole.Ns = slices.Concat(reply.Answer, m.Answer), slices.Concat(reply.Ns, m.Ns)
+			reply = &whole
 		}
 	}
-}
-
-// step takes a step of a Task; only so many compute at a time.
-func (v *Validator) step(t *validate.Task) []validate.Question {
-	v.places <- struct{}{}
-	defer func() { <-v.places }()
-	return t.Step()
-}
-
-// fetch asks for what is missing, nil if it cannot be had.
-func (v *Validator) fetch(ctx context.Context, w dns.ResponseWriter, q validate.Question) *rrset.Message {
-	if ctx.Err() != nil {
-		return nil
-	}
-	reply, _, _ := v.ask(ctx, w, fetching(q))
-	if reply == nil {
-		return nil
-	}
-	m, err := parse(reply)
-	if err != nil || m.Name != q.Name || m.Type != q.Type {
-		return nil
-	}
-	return m
+	return reply
 }
 
 func parse(reply *dns.Msg) (*rrset.Message, error) {
@@ -211,10 +186,10 @@ func (v *Validator) denies(q validate.Question, verdict *validate.Verdict) bool 
 	}
 	label := rrset.FirstLabel(q.Name)
 	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-is-ta-"); ok && isTag(tag) {
-		return !v.tags[tag]
+		return !v.live.Load().tags[tag]
 	}
 	if tag, ok := strings.CutPrefix(label, "root-key-sentinel-not-ta-"); ok && isTag(tag) {
-		return v.tags[tag]
+		return v.live.Load().tags[tag]
 	}
 	return false
 }
@@ -233,3 +208,11 @@ func (e *explained) Error() string { return "bogus: " + e.text }
 
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, e.text }
+
+// Ready reports whether each anchor has a key that is believed, as far as is known.
+func (v *Validator) Ready() bool { return !v.keeper.unready.Load() }
+
+// negative reports whether a negative trust anchor holds for just this name.
+func (v *Validator) negative(name string, _ time.Time) bool {
+	return v.negatives.holds(name, clock.Now())
+}

@@ -44,9 +44,11 @@ func TestBuiltin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.anchors[rrset.Root]
-	if a == nil || len(a.DS) != 2 || !s.tags["20326"] || !s.tags["38696"] {
-		t.Errorf("anchors %+v, tags %v", a, s.tags)
+	v := newValidator(s)
+	v.keeper.publish()
+	a, tags := s.anchors[rrset.Root], v.live.Load().tags
+	if a == nil || len(a.DS) != 2 || len(tags) != 2 || !tags["20326"] || !tags["38696"] {
+		t.Errorf("anchors %+v, tags %v", a, tags)
 	}
 }
 
@@ -122,9 +124,17 @@ func lab(t *testing.T, options string) (*Validator, *source) {
 		t.Fatal(err)
 	}
 	delete(s.anchors, rrset.Root)
-	s.started = time.Now()
 	v := newValidator(s)
 	v.Next = src
+	for name, d := range v.nta {
+		if err := v.negatives.set(name, time.Now().Add(d), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := v.keeper.load(); err != nil {
+		t.Fatal(err)
+	}
+	v.keeper.publish()
 	return v, src
 }
 
@@ -187,7 +197,9 @@ func TestPermissiveAndNegative(t *testing.T) {
 	if err != nil || m.AuthenticatedData || !explains(m, 33) {
 		t.Errorf("nta: %v %v", m, err)
 	}
-	v.started = time.Now().Add(-2 * time.Hour)
+	if err := v.negatives.set(rrset.MustName("bad.example."), time.Now().Add(-time.Hour), false); err != nil {
+		t.Fatal(err)
+	}
 	if m, _, err = ask(t, v, "bad.example.", do); err == nil {
 		t.Errorf("nta that ended: %v", m)
 	}
@@ -205,7 +217,7 @@ func explains(m *dns.Msg, code uint16) bool {
 func TestSentinel(t *testing.T) {
 	v, _ := lab(t, "")
 	for known, is := range map[bool]string{true: "is", false: "not"} {
-		v.tags = map[string]bool{"12345": known}
+		v.live.Store(&trust{anchors: v.live.Load().anchors, tags: map[string]bool{"12345": known}})
 		m, _, _ := ask(t, v, "root-key-sentinel-is-ta-12345.example.", do)
 		n, _, _ := ask(t, v, "root-key-sentinel-not-ta-12345.example.", do)
 		if (m != nil) != known || (n != nil) == known {

@@ -195,7 +195,7 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	best := time.Duration(1<<62 - 1)
 	for _, s := range all {
 		y := t.here.try(s.Addr)
-		if y.bad || y.n != n || s.Dead(now) {
+		if y.bad || y.n != n || s.Dead(now) || t.spared(s) {
 			continue
 		}
 		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1) {
@@ -239,7 +239,7 @@ func (t *task) probe(all []*store.Server) *store.Server {
 	first := roll(len(all))
 	for i := range all {
 		s := all[(first+i)%len(all)]
-		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) {
+		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) && !t.spared(s) {
 			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
 				t.here.probes++
 				return s

@@ -23,6 +23,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
@@ -69,6 +70,9 @@ type Config struct {
 	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
 	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
 	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
+	// Synthesize is a denial that follows from what was validated for other names (RFC 8198), nil if none does. It may
+	// be nil.
+	Synthesize func(name string, typ uint16, now store.Time) *store.Entry
 }
 
 // Question is what is asked.
@@ -148,6 +152,7 @@ type Run struct {
 	root    *task
 	tasks   []*task
 	asks    int
+	source  *advice.Source // may be nil
 	actions []Action
 	spent   spending
 	wholes  int // see Result
@@ -166,6 +171,9 @@ func New(conf *Config, q Question, refresh bool) *Run {
 	r.root, r.tasks, r.actions = &r.first, r.room[:0], r.wanted[:0]
 	return r
 }
+
+// Trace has a Run tell who answered its question, and spare whom the Source doubts. It belongs before the first Step.
+func (r *Run) Trace(s *advice.Source) { r.source = s }
 
 // Step takes a Run on after an event. The actions are good until the next Step. The
 // time is the stores'.
@@ -226,7 +234,7 @@ func (r *Run) finish() {
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil
-		if r.spent.queries > 0 {
+		if r.spent.queries > 0 && !r.source.Again() { // who doubts has an answer
 			r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
 		}
 	} else if r.spent.queries > 0 {

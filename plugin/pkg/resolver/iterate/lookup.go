@@ -14,7 +14,7 @@ import (
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.above == "" && t.kept() {
+	if t.above == "" && (t.kept() || t.synthesized()) {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
@@ -28,7 +28,7 @@ func (t *task) look() {
 }
 
 // fresh reports whether what is kept of the name is passed over.
-func (t *task) fresh() bool { return t.refresh && t.name == t.q.Name }
+func (t *task) fresh() bool { return t.refresh && t.name == t.q.Name || t.doubts() }
 
 // kept follows what is kept, and reports whether the task is done by that.
 func (t *task) kept() bool {
@@ -224,7 +224,7 @@ func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
 	r := New(conf, q, false)
 	t := r.root
 	t.run, r.now = r, now
-	if !t.kept() {
+	if !t.kept() && !t.synthesized() {
 		return nil, false
 	}
 	r.finish()

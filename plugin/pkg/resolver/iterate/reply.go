@@ -116,6 +116,7 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 // take keeps what a reading says, and goes on by it.
 func (t *task) take(rd *reading, s *store.Server) {
 	t.server, t.here.soft = s.Addr, nil
+	t.trace(rd, s)
 	switch rd.kind {
 	case answered:
 		t.takeChain(rd)
@@ -212,6 +213,9 @@ func (t *task) goAlong(rd *reading) bool {
 // full name, unless it is a DNAME.
 func (t *task) takeAlias(rd *reading) {
 	t.takeChain(rd)
+	if rrset.Below(rd.target, t.cut.Zone) { // they may tell that it lies in an unsigned zone below
+		t.prove(rd.denials)
+	}
 	if !t.here.last {
 		if rd.chain[0].set.Type == wire.TypeDNAME {
 			t.stage = looking

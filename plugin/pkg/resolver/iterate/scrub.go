@@ -98,6 +98,9 @@ func (rd *reading) answer(m *rrset.Message, zone string, q Question, maxAliases 
 			rd.any(sets, name)
 		} else {
 			rd.set = find(sets, name, q.Type)
+			if rd.set != nil && leadsOut(rd.set, zone) {
+				rd.set = nil
+			}
 		}
 		if rd.set != nil {
 			rd.kind = answered
@@ -185,6 +188,9 @@ func (rd *reading) authority(m *rrset.Message, zone string, q Question) {
 				rd.ns = s
 			}
 		case rrset.TypeNSEC, rrset.TypeNSEC3:
+			if leadsOut(s, zone) {
+				continue
+			}
 			rd.denials = append(rd.denials, s)
 		}
 	}

@@ -22,8 +22,12 @@ const mostLinks = 32
 // or its denial, then what else there is. What is missing is noted, and judge
 // is called again.
 func (t *Task) judge() *Verdict {
-	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Unproven: map[*rrset.Set]bool{}}
+	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Unproven: map[*rrset.Set]bool{}, Chased: t.chased}
 	if t.q.Type == typeRRSIG { // signatures are not signed
+		v.Finding = Finding{Status: Indeterminate}
+		return v
+	}
+	if t.q.Type == rrset.TypeDS && t.superseded(t.q.Name) {
 		v.Finding = Finding{Status: Indeterminate}
 		return v
 	}
@@ -32,7 +36,11 @@ func (t *Task) judge() *Verdict {
 		return v
 	}
 	seen := map[*rrset.Set]bool{}
+	reply := t.reply
 	v.Finding = t.links(v, seen)
+	if t.reply != reply { // it was judged anew, with more in it
+		return v
+	}
 	for _, s := range t.reply.Section[rrset.Answer] {
 		if !t.goesOn(v) {
 			return v
@@ -50,7 +58,8 @@ func (t *Task) judge() *Verdict {
 	if len(t.reply.Section[rrset.Answer])+len(t.reply.Section[rrset.Authority]) == 0 && v.Status == Secure {
 		v.Finding = bogus(dns.ExtendedErrorCodeNSECMissing, "nothing is said")
 	}
-	if v.Status == Secure {
+	if v.Status == Secure && t.goesOn(v) {
+		t.additional(v)
 		v.Proof = map[*rrset.Set]uint32{}
 		for s, c := range t.checks {
 			if c.Status == Secure {
@@ -60,6 +69,23 @@ func (t *Task) judge() *Verdict {
 	}
 	return v
 }
+
+// additional checks what of the additional section can be checked by keys that are there.
+func (t *Task) additional(v *Verdict) {
+	v.Additional = map[*rrset.Set]uint32{}
+	for _, s := range t.reply.Section[rrset.Additional] {
+		if s.Sigs == 0 || len(v.Additional) == mostAdditional || t.left.Checks == 0 {
+			continue
+		}
+		if f := t.positive(s); f.Status == Secure && len(t.missing) == 0 && t.over == "" {
+			v.Additional[s] = t.checks[s].TTL
+		}
+		t.missing, t.over = nil, "" // nothing depends on it
+	}
+}
+
+// mostAdditional is how many RRsets of the additional section are handed on.
+const mostAdditional = 8
 
 // goesOn reports whether more is to be looked at: what is bogus, or waits,
 // needs no more.
@@ -78,7 +104,7 @@ func (t *Task) beside(v *Verdict, s *rrset.Set) {
 		return
 	}
 	switch s.Type {
-	case wire.TypeSOA, rrset.TypeNSEC, rrset.TypeNSEC3:
+	case wire.TypeSOA:
 		v.Finding = worse(v.Finding, f)
 	default:
 		v.Unproven[s] = true
@@ -106,7 +132,11 @@ func (t *Task) links(v *Verdict, seen map[*rrset.Set]bool) Finding {
 				v.Rcode = dns.RcodeYXDomain
 				return f
 			}
-			return worse(f, t.negative(v, name))
+			g := t.negative(v, name)
+			if name != t.q.Name && g.Status == Bogus && t.chase(v, name) {
+				return v.Finding
+			}
+			return worse(f, g)
 		}
 		name = next
 	}
@@ -240,6 +270,9 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 		return z.Finding
 	case signed && apex != target:
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(target))), apex)
+	}
+	if n := t.unsigned(name, apex, z); n != nil {
+		return n.Finding
 	}
 	d := t.denials(t.reply, apex, z)
 	if v.Rcode != wire.NXDomain {

@@ -8,11 +8,11 @@ type Budget struct {
 	Sigs    int // signatures of one RRset that are tried
 	Tagged  int // keys of one tag and algorithm that are tried
 	Trials  int // key by signature, for one RRset
-	Checks  int // signatures computed in all
+	Checks  int // signatures computed in all; one by P-384 counts as two
 	DS      int // DS records looked at, for one zone
 	Keys    int // DNSKEY records kept of one zone
 	NSEC3   int // records of one denial
-	Hashes  int // of NSEC3, in all; one of more than 51 blocks of SHA-1 counts as more
+	Hashes  int // blocks of SHA-1 for NSEC3, in all: those of the iterations, one at least for each name
 	Any     int // RRsets of a reply to ANY
 	Fetches int // DS and DNSKEY RRsets asked for
 }

@@ -124,6 +124,21 @@ func (t *Task) walk(target string) (name string, n *Node, ok bool) {
 	return name, n, true
 }
 
+// superseded reports whether an anchor was configured at a name, and none above: its zone begins a chain of its own, so
+// nobody depends on the DS RRset that its parent may have.
+func (t *Task) superseded(name string) bool {
+	if a := t.conf.Anchors[name]; a == nil || a.Builtin || name == rrset.Root {
+		return false
+	}
+	for name != rrset.Root {
+		name = rrset.Parent(name)
+		if a := t.conf.Anchors[name]; a != nil && !a.Builtin {
+			return false
+		}
+	}
+	return true
+}
+
 // exempt is the end of the chain for a name at or below a negative trust
 // anchor, nil if there is none. It is asked of the names of data, too: their
 // signer may lie above.
@@ -230,6 +245,9 @@ func earlier(a, b time.Time) time.Time {
 // descend finds out what a name below a zone is by the zone's own word, the DS
 // RRset or its denial; nil if that is missing.
 func (t *Task) descend(parent string, p *Node, name string) *Node {
+	if n := t.told(parent, p, name); n != nil {
+		return n
+	}
 	m, f, ok := t.got(Question{name, rrset.TypeDS})
 	if !ok {
 		return nil
@@ -275,7 +293,7 @@ func (t *Task) byDS(parent string, p *Node, name string, set *rrset.Set) *Node {
 		}
 		return true
 	})
-	if ds, f := t.usable(n.ds); len(ds) == 0 {
+	if ds, f := t.usable(name, n.ds); len(ds) == 0 {
 		return t.keep(name, &Node{kind: ended, Finding: at(f, name)}, t.until(set, got))
 	}
 	return t.keep(name, n, t.until(set, got))
@@ -303,3 +321,6 @@ func (n *Node) Size() int {
 	}
 	return octets
 }
+
+// Broken reports whether the chain ends at n as something is bogus.
+func (n *Node) Broken() bool { return n.kind == ended && n.Status == Bogus }

@@ -117,7 +117,7 @@ func (d *denials) finding(o outcome, what string) Finding {
 		return Finding{Status: Secure, Zone: d.zone}
 	case o == optedOut:
 		return Finding{Status: Insecure, Zone: d.zone}
-	case d.param.Status != 0:
+	case d.param.Status != 0 && len(d.nsec3) == 0:
 		return at(d.param, d.zone)
 	case d.first.Status != 0:
 		return d.first

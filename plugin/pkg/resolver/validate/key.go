@@ -10,6 +10,7 @@ import (
 	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"math/big"
+	"strings"
 
 	"github.com/miekg/dns"
 )
@@ -59,8 +60,10 @@ func keyTag(rdata string) uint16 {
 
 func publicKey(algorithm uint8, b string) crypto.PublicKey {
 	switch algorithm {
-	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512:
-		return rsaKey(b)
+	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1:
+		return rsaKey(b, leastOldRSA)
+	case dns.RSASHA256, dns.RSASHA512:
+		return rsaKey(b, leastRSA)
 	case dns.ECDSAP256SHA256:
 		return ecdsaKey(elliptic.P256(), b)
 	case dns.ECDSAP384SHA384:
@@ -74,14 +77,15 @@ func publicKey(algorithm uint8, b string) crypto.PublicKey {
 }
 
 // Sizes of RSA keys that are used, in bits: smaller ones prove little, larger
-// ones cost much.
+// ones cost much. Who has SHA-1 validated at all gets the sizes of its time.
 const (
-	leastRSA = 1024
-	mostRSA  = 4096
+	leastOldRSA = 512 // RFC 3110 §3, with SHA-1
+	leastRSA    = 1024
+	mostRSA     = 4096
 )
 
-// rsaKey reads a key in the form of RFC 3110 §2.
-func rsaKey(b string) crypto.PublicKey {
+// rsaKey reads a key of so many bits at least, in the form of RFC 3110 §2.
+func rsaKey(b string, least int) crypto.PublicKey {
 	if len(b) < 3 {
 		return nil
 	}
@@ -99,7 +103,7 @@ func rsaKey(b string) crypto.PublicKey {
 		e = e<<8 | int(b[i])
 	}
 	mod := new(big.Int).SetBytes([]byte(b[n:]))
-	if bits := mod.BitLen(); bits < leastRSA || bits > mostRSA || mod.Bit(0) == 0 {
+	if bits := mod.BitLen(); bits < least || bits > mostRSA || mod.Bit(0) == 0 {
 		return nil
 	}
 	if e < 3 || e > 1<<31-1 || e%2 == 0 {
@@ -126,6 +130,9 @@ func (k *key) verify(data []byte, sig string) bool {
 	switch p := k.public.(type) {
 	case *rsa.PublicKey:
 		h := hashes[k.algorithm]
+		if p.N.BitLen() < leastRSA { // which the standard library refuses
+			return smallRSA(p, h, digest(h, data), sig)
+		}
 		return rsa.VerifyPKCS1v15(p, h, digest(h, data), []byte(sig)) == nil
 	case *ecdsa.PublicKey:
 		n := (p.Curve.Params().BitSize + 7) / 8
@@ -138,6 +145,20 @@ func (k *key) verify(data []byte, sig string) bool {
 		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
 	}
 	return false
+}
+
+// smallRSA verifies a signature in the form of PKCS #1 v1.5 (RFC 8017 §8.2.2), by SHA-1. Nothing of it is secret.
+func smallRSA(p *rsa.PublicKey, h crypto.Hash, sum []byte, sig string) bool {
+	const prefix = "\x30\x21\x30\x09\x06\x05\x2b\x0e\x03\x02\x1a\x05\x00\x04\x14" // DigestInfo of SHA-1
+	size := p.Size()
+	s := new(big.Int).SetBytes([]byte(sig))
+	if h != crypto.SHA1 || len(sig) != size || s.Cmp(p.N) >= 0 {
+		return false
+	}
+	fill := size - 3 - len(prefix) - len(sum)
+	want := "\x00\x01" + strings.Repeat("\xff", fill) + "\x00" + prefix + string(sum)
+	got := make([]byte, size)
+	return string(s.Exp(s, big.NewInt(int64(p.E)), p.N).FillBytes(got)) == want
 }
 
 // hashes are those that algorithms sign the sum of.

@@ -94,22 +94,23 @@ func (d *denials) hash(name string) string {
 		return h
 	}
 	blocks := func(octets int) int { return (octets + 9 + 63) / 64 }
-	work := blocks(len(name)+len(p.salt)) + p.iterations*blocks(sha1.Size+len(p.salt))
-	if !d.t.spend(&d.t.left.Hashes, (work+blocksPerHash-1)/blocksPerHash, "nsec3_hashes") {
+	if !d.t.spend(&d.t.left.Hashes, max(blocks(len(name)+len(p.salt)), p.iterations*blocks(sha1.Size+len(p.salt))), "nsec3_hashes") {
 		return ""
 	}
-	h := sha1.Sum([]byte(name + p.salt))
-	b := make([]byte, 0, sha1.Size+len(p.salt))
-	for range p.iterations {
-		h = sha1.Sum(append(append(b[:0], h[:]...), p.salt...))
-	}
-	d.t.hashes[k] = string(h[:])
-	return string(h[:])
+	h := hashOf(name, p.salt, p.iterations)
+	d.t.hashes[k] = h
+	return h
 }
 
-// blocksPerHash is the blocks of SHA-1 that one hash of the budget may have:
-// the usual name with 50 iterations.
-const blocksPerHash = 55
+// hashOf is the hash of a name (RFC 5155 §5).
+func hashOf(name, salt string, iterations int) string {
+	var room [sha1.Size + 255]byte
+	h := sha1.Sum([]byte(name + salt))
+	for range iterations {
+		h = sha1.Sum(append(append(room[:0], h[:]...), salt...))
+	}
+	return string(h[:])
+}
 
 // Hashes are computed once for each name, and the budget counts them: a record with
 // many iterations, or many labels of a name, would make work without end

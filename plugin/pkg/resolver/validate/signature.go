@@ -104,7 +104,7 @@ func (t *Task) timely(g *signature) (code uint16) {
 // fits tells what is wrong with a signature before any arithmetic, 0 if
 // nothing is.
 func (t *Task) fits(g *signature, s *rrset.Set, zone string) (code uint16) {
-	if g.covered != s.Type || g.signer != zone || !rrset.Below(s.Name, g.signer) || !t.conf.Algorithms[g.algorithm] {
+	if g.covered != s.Type || g.signer != zone || !rrset.Below(s.Name, g.signer) || !t.serves(zone, g.algorithm) {
 		return dns.ExtendedErrorCodeDNSBogus
 	}
 	n := labelsOf(s.Name)
@@ -238,7 +238,7 @@ func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trial
 			t.over = "keys_per_tag"
 			return false, code
 		}
-		if !t.spend(trials, 1, "trials") || !t.spend(&t.left.Checks, 1, "checks") {
+		if !t.spend(trials, 1, "trials") || !t.spend(&t.left.Checks, weight(g.algorithm), "checks") {
 			return false, code
 		}
 		ok := k.verify(signedData(nil, s, g, data), g.bytes)
@@ -250,6 +250,14 @@ func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trial
 		}
 	}
 	return false, code
+}
+
+// weight is how many checks a signature counts as: those by P-384 take several times as long as others.
+func weight(algorithm uint8) int {
+	if algorithm == dns.ECDSAP384SHA384 {
+		return 2
+	}
+	return 1
 }
 
 // about is an RRset's name and type for people.

@@ -32,7 +32,7 @@ const mostKeyOctets = 16 << 10
 func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Finding) {
 	usable, odd, tried, unfit := 0, 0, 0, false
 	for _, a := range c.anchors {
-		if k := parseKey(a); k == nil || !t.conf.Algorithms[k.algorithm] || k.public == nil {
+		if k := parseKey(a); k == nil || !t.serves(name, k.algorithm) || k.public == nil {
 			continue
 		}
 		usable++
@@ -42,7 +42,7 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 			}
 		}
 	}
-	ds, unusable := t.usable(c.ds)
+	ds, unusable := t.usable(name, c.ds)
 	usable += len(ds)
 	if usable == 0 {
 		return nil, unusable
@@ -89,11 +89,11 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 // usable is the DS records of algorithms and digests that are supported; those
 // of SHA-1 only if there is no better one (RFC 4509 §3). Without any the
 // Finding says why the zone is insecure (RFC 4035 §5.2).
-func (t *Task) usable(all []delegation) (ds []delegation, f Finding) {
+func (t *Task) usable(zone string, all []delegation) (ds []delegation, f Finding) {
 	f = Finding{Status: Insecure, Code: dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, Told: true}
 	better := false
 	for _, d := range all {
-		if !t.conf.Algorithms[d.algorithm] {
+		if !t.serves(zone, d.algorithm) {
 			continue
 		}
 		if !t.conf.Digests[d.kind] || digests[d.kind] == 0 {
@@ -113,4 +113,13 @@ func (t *Task) usable(all []delegation) (ds []delegation, f Finding) {
 		ds = kept
 	}
 	return ds[:min(len(ds), t.conf.Budget.DS)], f
+}
+
+// serves reports whether keys of an algorithm are believed in a zone.
+func (t *Task) serves(zone string, algorithm uint8) bool {
+	if t.conf.Algorithms[algorithm] {
+		return true
+	}
+	a := t.conf.Anchors[zone]
+	return a != nil && a.Own[algorithm]
 }

@@ -73,7 +73,16 @@ type Verdict struct {
 	// Unproven is RRsets of the authority section that nothing depends on, and
 	// that did not hold: they are left out.
 	Unproven map[*rrset.Set]bool
-	Checks   int // signatures that were computed
+	// Additional is what of that section is secure, with the TTL that it may have. All
+	// else there is left out of a secure reply.
+	Additional map[*rrset.Set]uint32
+	// Chased is questions for targets of aliases whose replies belong to this one: it
+	// had ended with an alias.
+	Chased []Question
+	Checks int // signatures that were computed, as the budget counts them
+	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
+	Broken []string
+	Over   bool // the budget was spent
 }
 
 // Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
@@ -81,6 +90,11 @@ type Verdict struct {
 type Anchor struct {
 	DS   []string
 	Keys []string
+	// Own are algorithms that count for the zone's own keys, though they are not among
+	// Config.Algorithms: who configures such an anchor wants it.
+	Own map[uint8]bool
+	// Builtin says that nobody has configured it.
+	Builtin bool
 }
 
 // Memory keeps what was found out, for as long as it holds. It may forget at
@@ -139,6 +153,7 @@ type Task struct {
 	checks  map[*rrset.Set]Checked
 	hashes  map[hashKey]string
 	missing []Question
+	chased  []Question
 	over    string // the budget that is spent
 	verdict *Verdict
 }
@@ -160,13 +175,18 @@ func (t *Task) Step() (missing []Question) {
 	t.missing = nil
 	v := t.judge()
 	if t.over != "" {
-		v.Finding, t.missing = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil
+		v.Finding, t.missing, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil, true
 	}
 	if len(t.missing) > 0 {
 		if t.left.Fetches -= len(t.missing); t.left.Fetches >= 0 {
 			return t.missing
 		}
-		v.Finding = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches")
+		v.Finding, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches"), true
+	}
+	for name, n := range t.nodes {
+		if n.Broken() {
+			v.Broken = append(v.Broken, name)
+		}
 	}
 	v.Checks = t.conf.Budget.Checks - t.left.Checks
 	t.verdict = v

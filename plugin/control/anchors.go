@@ -1,0 +1,95 @@
+package control
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// validators is the plugins that validate signatures.
+func (a *api) validators() (all []status.Anchors) {
+	for _, h := range a.handlers() {
+		if v, ok := h.(status.Anchors); ok {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func (a *api) anchors(*http.Request) (any, error) {
+	keys, negative := []status.Anchor{}, []status.NegativeAnchor{}
+	for _, v := range a.validators() {
+		k, n := v.AnchorStatus()
+		keys, negative = append(keys, k...), append(negative, n...)
+	}
+	slices.SortFunc(keys, func(x, y status.Anchor) int {
+		if c := strings.Compare(x.Zone, y.Zone); c != 0 {
+			return c
+		}
+		return int(x.Tag) - int(y.Tag)
+	})
+	slices.SortFunc(negative, func(x, y status.NegativeAnchor) int { return strings.Compare(x.Name, y.Name) })
+	return map[string]any{"anchors": keys, "negative": negative}, nil
+}
+
+// negativeName reads the parameter name.
+func negativeName(r *http.Request) ([]byte, error) {
+	name, err := wire.LowerName(dns.Fqdn(r.FormValue("name")))
+	if err != nil || r.FormValue("name") == "" {
+		return nil, refusef("name must be a domain name: %q", r.FormValue("name"))
+	}
+	return name, nil
+}
+
+const usualNegative = time.Hour // RFC 7646 §2 wants them short
+
+// addNegative holds for all plugins that validate.
+func (a *api) addNegative(r *http.Request) (any, error) {
+	name, err := negativeName(r)
+	if err != nil {
+		return nil, err
+	}
+	d := usualNegative
+	if text := r.FormValue("duration"); text != "" {
+		if d, err = time.ParseDuration(text); err != nil {
+			return nil, refusef("duration must be a time such as 30m or 24h: %q", text)
+		}
+	}
+	all := a.validators()
+	if len(all) == 0 {
+		return nil, &refusal{http.StatusNotFound, "no plugin validates"}
+	}
+	for _, v := range all {
+		if err := v.AddNegative(name, d); err != nil {
+			return nil, refusef("%v", err)
+		}
+	}
+	return map[string]any{"name": wire.Text(name), "ends": time.Now().Add(d)}, nil
+}
+
+func (a *api) dropNegative(r *http.Request) (any, error) {
+	name, err := negativeName(r)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, v := range a.validators() {
+		dropped, err := v.DropNegative(name)
+		if err != nil {
+			return nil, err
+		}
+		if dropped {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, &refusal{http.StatusNotFound, "there is no negative trust anchor " + wire.Text(name)}
+	}
+	return map[string]int{"dropped": n}, nil
+}

@@ -1,0 +1,130 @@
+// Package advice is how a validator and the resolver below it speak of one query, though plugins stand between them.
+//
+//	validator ──With(ctx, Source)──▶ resolver: who told it goes into the Source; after Doubt others are
+//	    │                                     asked, and nothing is taken from what is kept
+//	    └──────Learner.Learn──────▶ resolver: what was found to be secure
+//
+// Any number of goroutines may use both. Start at Source.
+package advice
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+)
+
+// Teller is a server, and the zone whose server it was asked as.
+type Teller struct {
+	Zone   string // wire form, lower case
+	Server netip.AddrPort
+}
+
+// Source is who told what a reply says. Any number of goroutines may use it: a resolver may go on with a query that
+// nobody waits for any more.
+type Source struct {
+	mu      sync.Mutex
+	tellers []Teller
+	again   bool
+	code    uint16
+	text    string
+	told    bool
+}
+
+// Explain notes an extended error (RFC 8914) that belongs to the reply.
+func (s *Source) Explain(code uint16, text string) {
+	s.mu.Lock()
+	s.code, s.text, s.told = code, text, true
+	s.mu.Unlock()
+}
+
+// Explained is what Explain noted last; ok is false if there is nothing.
+func (s *Source) Explained() (code uint16, text string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.code, s.text, s.told
+}
+
+// Add notes who told something.
+func (s *Source) Add(t Teller) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.tellers, t) {
+		s.tellers = append(s.tellers, t)
+	}
+}
+
+// Last is who told something last, not valid if nobody did.
+func (s *Source) Last() (t Teller) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.tellers); n > 0 {
+		t = s.tellers[n-1]
+	}
+	return t
+}
+
+// Told is how many have told something.
+func (s *Source) Told() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tellers)
+}
+
+// Doubt has the query that is asked next with s pass over what is kept, and over who has told something so far.
+func (s *Source) Doubt() {
+	s.mu.Lock()
+	s.again = true
+	s.mu.Unlock()
+}
+
+// Again reports whether what was told is doubted; nil doubts nothing.
+func (s *Source) Again() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.again
+}
+
+// Doubted reports whether a server of a zone is not to be asked.
+func (s *Source) Doubted(t Teller) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.again && slices.Contains(s.tellers, t)
+}
+
+type contextKey struct{}
+
+// With is ctx with a Source for the query that is asked with it.
+func With(ctx context.Context, s *Source) context.Context {
+	return context.WithValue(ctx, contextKey{}, s)
+}
+
+// Of is the Source of a query, nil if nobody wants to know.
+func Of(ctx context.Context) *Source {
+	s, _ := ctx.Value(contextKey{}).(*Source)
+	return s
+}
+
+// Secure is an RRset that is signed by a zone. TTL is the most that it may have, in seconds.
+type Secure struct {
+	Set  *rrset.Set
+	Zone string
+	TTL  uint32
+}
+
+// Learner is a resolver that makes use of what was validated.
+type Learner interface {
+	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name.
+	Learn(name string, nxDomain bool, all []Secure)
+}

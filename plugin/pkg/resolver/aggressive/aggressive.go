@@ -1,0 +1,211 @@
+// Package aggressive answers that names do not exist by denials that were validated for other names (RFC 8198).
+//
+//	validator ──Learn──▶ zone ──▶ NSEC by canonical order, NSEC3 by hash, SOA
+//	                                   │
+//	a name that is asked ──Deny──▶ NXDOMAIN or NODATA, with the records that prove it
+//
+// What it answers holds the proof in it, so a validator above checks it as any other reply. It has no clock; any number
+// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Deny.
+package aggressive
+
+import (
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Bounds: what all records may take, and how many of one zone are kept, so that adding one stays cheap.
+const (
+	mostInZone     = 4096
+	mostIterations = 50
+	mostHashes     = 16 // for one name
+)
+
+// Store is the denials of zones.
+type Store struct {
+	most  int  // octets
+	nsec3 bool // NSEC3 is used, too
+
+	mu     sync.RWMutex // guards what follows
+	zones  map[string]*zone
+	octets int
+}
+
+// A zone's lists are slices and no trees: with so many records at most, moving them in memory costs less than a network
+// round trip by far, and looking for one costs a binary search.
+
+// zone is what is known of one zone; both lists are in order.
+type zone struct {
+	soa    record
+	spans  []span
+	spans3 []span3
+	octets int
+}
+
+// record is an RRset and when it ends.
+type record struct {
+	set   *rrset.Set
+	until store.Time
+}
+
+// span is an NSEC record; order is what it is sorted by, see the function order.
+type span struct {
+	validate.Span
+	record
+	order string
+}
+
+// span3 is an NSEC3 record, which is sorted by its hash. All of a zone have equal parameters.
+type span3 struct {
+	validate.Span3
+	record
+}
+
+// New is a Store of so many octets; nsec3 has it use NSEC3 beside NSEC.
+func New(octets int, nsec3 bool) *Store {
+	return &Store{most: octets, nsec3: nsec3, zones: map[string]*zone{}}
+}
+
+// What is learned has to be secure: this package verifies nothing. A record that a wildcard made, or that leads out of
+// the zone, is left out all the same, as are NSEC3 records with opt-out, which deny nothing (RFC 8198 §5.2, §5.3).
+
+// Learn keeps a secure RRset of a zone until then, if it is one that denies, or the zone's SOA.
+func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
+	r := record{set, until}
+	switch set.Type {
+	case wire.TypeSOA:
+		if set.Name == apex {
+			s.in(apex, func(z *zone) { z.soa = r })
+		}
+	case rrset.TypeNSEC:
+		if p, ok := validate.ParseSpan(set, apex); ok {
+			s.in(apex, func(z *zone) { z.add(span{p, r, order(set.Name)}) })
+		}
+	case rrset.TypeNSEC3:
+		if p, ok := validate.ParseSpan3(set, apex, mostIterations); ok && s.nsec3 {
+			s.in(apex, func(z *zone) { z.add3(span3{p, r}) })
+		}
+	}
+}
+
+// Which zone is forgotten when all take too much is left to chance: who floods the store with zones of their own can
+// have others forgotten, but not choose which, and that costs an upstream query and no more.
+
+// in changes a zone, and forgets others if all take too much.
+func (s *Store) in(apex string, change func(*zone)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	z := s.zones[apex]
+	if z == nil {
+		z = &zone{octets: 200 + len(apex)}
+		s.zones[apex] = z
+		s.octets += z.octets
+	}
+	before := z.octets
+	change(z)
+	s.octets += z.octets - before
+	for name, other := range s.zones {
+		if s.octets <= s.most {
+			break
+		}
+		s.octets -= other.octets
+		delete(s.zones, name)
+	}
+}
+
+const spanOctets = 250 // beside the RRset
+
+// add adds an NSEC record, in place of an older one of the same owner; of too many, one far from it goes.
+func (z *zone) add(p span) {
+	i := sort.Search(len(z.spans), func(i int) bool { return z.spans[i].order >= p.order })
+	z.octets += p.set.Size() + spanOctets
+	if i < len(z.spans) && z.spans[i].order == p.order {
+		z.octets -= z.spans[i].set.Size() + spanOctets
+		z.spans[i] = p
+		return
+	}
+	if len(z.spans) == mostInZone {
+		at := (i + mostInZone/2) % mostInZone // any other
+		z.octets -= z.spans[at].set.Size() + spanOctets
+		z.spans = append(z.spans[:at], z.spans[at+1:]...)
+		if at < i {
+			i--
+		}
+	}
+	z.spans = append(z.spans, span{})
+	copy(z.spans[i+1:], z.spans[i:])
+	z.spans[i] = p
+}
+
+// A chain with other parameters replaces the one that is kept: the zone was signed anew.
+
+// add3 is add for NSEC3.
+func (z *zone) add3(p span3) {
+	if len(z.spans3) > 0 && !z.spans3[0].Same(&p.Span3) || len(z.spans3) == mostInZone {
+		for i := range z.spans3 {
+			z.octets -= z.spans3[i].set.Size() + spanOctets
+		}
+		z.spans3 = nil
+	}
+	i := sort.Search(len(z.spans3), func(i int) bool { return z.spans3[i].Owner() >= p.Owner() })
+	z.octets += p.set.Size() + spanOctets
+	if i < len(z.spans3) && z.spans3[i].Owner() == p.Owner() {
+		z.octets -= z.spans3[i].set.Size() + spanOctets
+		z.spans3[i] = p
+		return
+	}
+	z.spans3 = append(z.spans3, span3{})
+	copy(z.spans3[i+1:], z.spans3[i:])
+	z.spans3[i] = p
+}
+
+// Labels are compared as octets, unsigned, and a name stands before those below it. So each label ends with a zero, and
+// zeros in labels are written as a one and another octet, as are ones.
+
+// order is a string by whose order names stand in canonical order (RFC 4034 §6.1): labels from the right, each with an
+// end that is less than any octet.
+func order(name string) string {
+	var at [128]int
+	n := 0
+	for i := 0; i < len(name) && name[i] != 0 && n < len(at); i += int(name[i]) + 1 {
+		at[n] = i
+		n++
+	}
+	var b strings.Builder
+	b.Grow(len(name) + n)
+	for n--; n >= 0; n-- {
+		for _, c := range []byte(name[at[n]+1 : at[n]+1+int(name[at[n]])]) {
+			if c <= 1 {
+				b.WriteByte(1)
+				c++
+			}
+			b.WriteByte(c)
+		}
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// Total is the number of zones, and the octets they take.
+func (s *Store) Total() (zones, octets int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.zones), s.octets
+}
+
+// Forget forgets the zones at or below a name, and that it lies in.
+func (s *Store) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for apex, z := range s.zones {
+		if rrset.Below(apex, name) || rrset.Below(name, apex) {
+			s.octets -= z.octets
+			delete(s.zones, apex)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+
+	"github.com/miekg/dns"
+)
+
+// This file is zones that want a validator to work: each may cost so much time and no more, and is told why.
+
+// bound is what a query may cost, whatever zones hold. A test machine that does other things, too, gets more.
+const bound = 25 * time.Millisecond
+
+// costs is the least time that f takes of some tries: what else runs on the machine does not count.
+func costs(f func()) (least time.Duration) {
+	least = time.Hour
+	for range 5 {
+		began := time.Now()
+		f()
+		least = min(least, time.Since(began))
+	}
+	return least
+}
+
+// want checks the verdict of a hostile zone: EDE 5 with the budget's name, or any if that is empty.
+func (w *world) hostile(t *testing.T, what, budget, name string, m *rrset.Message) {
+	t.Helper()
+	var v *Verdict
+	took := costs(func() { v = w.judge(name, m.Type, m) })
+	t.Logf("%s: %v, %d signatures computed, %v %q", what, took, v.Checks, v.Status, v.Text)
+	if took > bound {
+		t.Errorf("%s: %v, want at most %v", what, took, bound)
+	}
+	if v.Status != Bogus || budget != "" && (v.Code != dns.ExtendedErrorCodeDNSSECIndeterminate || v.Text != "budget "+budget) {
+		t.Errorf("%s: %v %d %q, want budget %s", what, v.Status, v.Code, v.Text, budget)
+	}
+}
+
+// KeyTrap (CVE-2023-50387): many keys and many signatures that all could be each other's.
+func TestKeyTrap(t *testing.T) {
+	for _, a := range []uint8{dns.ECDSAP384SHA384, dns.ECDSAP256SHA256, dns.ED25519} {
+		w, _, z := lab(t, a)
+		keys := []dns.RR{z.key}
+		for range 31 {
+			k := dns.Copy(z.key).(*dns.DNSKEY)
+			k.Flags = 256
+			if k.Algorithm != dns.ED25519 {
+				if _, err := k.Generate(map[uint8]int{14: 384, 13: 256}[a]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keys = append(keys, k)
+		}
+		w.put("example.", dns.TypeDNSKEY, 0, z.sign(t, "", keys...), nil)
+		good := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
+		many := good[:1:1]
+		for i := range 100 {
+			bad := dns.Copy(good[1]).(*dns.RRSIG)
+			bad.Expiration -= uint32(i + 1)
+			bad.KeyTag = keys[i%len(keys)].(*dns.DNSKEY).KeyTag()
+			many = append(many, bad)
+		}
+		w.hostile(t, "KeyTrap "+dns.AlgorithmToString[a], "", "www.example.", message(t, "www.example.", dns.TypeA, 0, many, nil))
+	}
+}
+
+// A chain of zones in each of which the good signature comes last, and one check after the other is spent.
+func TestManyBadSignatures(t *testing.T) {
+	w, _, parent := lab(t, dns.ECDSAP384SHA384)
+	spoiled := func(g *signer, set ...dns.RR) []dns.RR {
+		all := g.sign(t, "", set...)
+		sig := all[len(all)-1].(*dns.RRSIG)
+		for i := range 7 {
+			bad := dns.Copy(sig).(*dns.RRSIG)
+			bad.Expiration -= uint32(i + 1)
+			all = append(all[:len(set):len(set)], append([]dns.RR{bad}, all[len(set):]...)...)
+		}
+		return all
+	}
+	name := "example."
+	for range 12 {
+		name = "a." + name
+		child := newSigner(t, name, dns.ECDSAP384SHA384)
+		ds := child.key.ToDS(dns.SHA256)
+		ds.Hdr = header(name, dns.TypeDS)
+		w.put(name, dns.TypeDS, 0, spoiled(parent, ds), nil)
+		w.put(name, dns.TypeDNSKEY, 0, spoiled(child, child.key), nil)
+		parent = child
+	}
+	rr, err := dns.NewRR("www." + name + " 300 IN A 192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hostile(t, "bad signatures", "checks", "www."+name, message(t, "www."+name, dns.TypeA, 0, parent.sign(t, "", rr), nil))
+}
+
+// NSEC3 closest encloser (CVE-2023-50868): each of many labels is hashed many times.
+func TestEncloserBomb(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	var ns []dns.RR
+	for _, n := range []string{"example.", "b.example.", "*.example."} {
+		ns = append(ns, z.signed(t, "", near(n, 50, 0, n == "example.", "A RRSIG"))...)
+	}
+	name := strings.Repeat("a.", 110) + "b.example."
+	w.hostile(t, "encloser bomb", "nsec3_hashes", name, message(t, name, dns.TypeA, 3, nil, join(z.signed(t, "", soa), ns)))
+}
+
+// Many NSEC3 records in a denial, DS records of which none matches, and RRsets for ANY.
+func TestManyRecords(t *testing.T) {
+	w, root, z := lab(t, dns.ED25519)
+	var ns []dns.RR
+	for i := range 30 {
+		ns = append(ns, z.signed(t, "", near(fmt.Sprintf("n%d.example.", i), 1, 0, false, "A RRSIG"))...)
+	}
+	w.hostile(t, "NSEC3 records", "nsec3_records", "x.example.", message(t, "x.example.", dns.TypeA, 3, nil, ns))
+
+	var all []dns.RR
+	for i := range 40 {
+		all = append(all, z.signed(t, "", fmt.Sprintf("example. 300 IN TYPE%d \\# 1 00", 65300+i))...)
+	}
+	w.hostile(t, "ANY", "rrsets_any", "example.", message(t, "example.", dns.TypeANY, 0, all, nil))
+
+	var ds []dns.RR
+	for i := range 250 {
+		d := z.key.ToDS(dns.SHA256)
+		d.Hdr, d.Digest = header("example.", dns.TypeDS), fmt.Sprintf("%064x", i)
+		ds = append(ds, d)
+	}
+	w.put("example.", dns.TypeDS, 0, root.sign(t, "", ds...), nil)
+	w.hostile(t, "DS records", "", "www.example.", message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN A 192.0.2.1"), nil))
+}

@@ -1,0 +1,59 @@
+package recurse
+
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// This file is what a validator above has to say: what it found to be secure answers for other names, too, and what it
+// found to be bogus is asked of other servers.
+
+var _ advice.Learner = (*Recurse)(nil)
+
+// beginOf is begin for a query that a validator may want traced; s is nil if none does. One whose last answer did not
+// hold has a job of its own.
+func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
+	if !s.Again() {
+		if j, own = r.begin(q); own && s != nil {
+			j.run.Trace(s)
+		}
+		return j, own
+	}
+	r.jobs.mu.Lock()
+	crowded := len(r.jobs.all) >= r.maxRecursions
+	r.jobs.mu.Unlock()
+	if crowded {
+		return nil, false
+	}
+	j = r.newJob(keyOf(q), false)
+	j.run.Trace(s)
+	return j, true
+}
+
+// Learn implements advice.Learner.
+func (r *Recurse) Learn(name string, nxDomain bool, all []advice.Secure) {
+	now := r.now()
+	if nxDomain {
+		r.conf.Stores.RRsets.SecureDenial(name, now)
+	}
+	if r.denials == nil {
+		return
+	}
+	for _, s := range all {
+		if s.Set.Type == wire.TypeSOA || s.Set.Type == rrset.TypeNSEC || s.Set.Type == rrset.TypeNSEC3 {
+			ttl := min(s.TTL, s.Set.TTL, r.conf.MaxNeg)
+			r.denials.Learn(s.Zone, s.Set, now.After(ttl))
+		}
+	}
+}
+
+// synthesize is iterate.Config.Synthesize.
+func (r *resolver) synthesize(name string, typ uint16, now store.Time) *store.Entry {
+	e := r.denials.Deny(name, typ, now)
+	if e != nil {
+		r.counts.synthesized(e.Kind)
+	}
+	return e
+}

@@ -1,0 +1,102 @@
+package validator
+
+import (
+	"context"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/miekg/dns"
+)
+
+// inquiry is one client's query with all that is asked for its sake. It is for one goroutine.
+type inquiry struct {
+	*Validator
+	ctx     context.Context
+	w       dns.ResponseWriter
+	q       validate.Question
+	query   *dns.Msg
+	sources map[validate.Question]*advice.Source // of what was asked
+	spent   int                                  // signatures that were computed
+
+	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
+	anew     bool
+	positive string
+}
+
+// ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.
+func (i *inquiry) ask(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode int, err error) {
+	s := i.sources[q]
+	if s == nil {
+		s = &advice.Source{}
+		i.sources[q] = s
+	}
+	ctx := advice.With(i.ctx, s)
+	if !s.Again() {
+		nw := nonwriter.New(i.w)
+		rcode, err = plugin.NextOrFailure(pluginName, i.Next, ctx, nw, m)
+		if nw.Msg == nil || !nw.Msg.Truncated {
+			return nw.Msg, rcode, err
+		}
+		reply = nw.Msg
+	}
+	again := nonwriter.New(stream{i.w})
+	c, e := plugin.NextOrFailure(pluginName, i.Next, ctx, again, m)
+	if again.Msg != nil || reply == nil {
+		return again.Msg, c, e
+	}
+	return reply, rcode, err
+}
+
+// fetch asks for what is missing, nil if it cannot be had.
+func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
+	if i.ctx.Err() != nil {
+		return nil, nil
+	}
+	reply, _, _ := i.ask(q, fetching(q))
+	if reply == nil {
+		return nil, nil
+	}
+	m, err := parse(reply)
+	if err != nil || m.Name != q.Name || m.Type != q.Type {
+		return nil, nil
+	}
+	return reply, m
+}
+
+// pass validates a reply, and asks for what is missing.
+func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
+	m, err := parse(reply)
+	if err != nil {
+		return &validate.Verdict{Rcode: reply.Rcode, Finding: validate.Finding{
+			Status: validate.Bogus, Code: dns.ExtendedErrorCodeInvalidData, Told: true, Text: err.Error(),
+		}}, reply
+	}
+	t, targets := validate.New(conf, i.q, m, i.now()), map[validate.Question]*dns.Msg{}
+	for {
+		missing := i.step(t)
+		if len(missing) == 0 {
+			i.spent += t.Verdict().Checks
+			return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
+		}
+		for _, need := range missing {
+			raw, m := i.fetch(need)
+			if t.Give(need, m); need.Type == i.q.Type {
+				targets[need] = raw
+			}
+		}
+	}
+}
+
+// step takes a step of a Task; only so many compute at a time.
+func (v *Validator) step(t *validate.Task) []validate.Question {
+	v.places <- struct{}{}
+	defer func() { <-v.places }()
+	began := time.Now()
+	defer func() { v.counts.took(time.Since(began)) }()
+	return t.Step()
+}

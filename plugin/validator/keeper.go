@@ -1,0 +1,285 @@
+package validator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/status"
+
+	"github.com/miekg/dns"
+)
+
+// keeper looks after anchors: it follows the keys of positive ones (RFC 5011), and ends negative ones (RFC 7646 §4). Its
+// one goroutine is the only writer of zones. It begins with the first query that is validated, so that a server that
+// nobody asks sends nothing.
+type keeper struct {
+	*Validator
+	path   string // of the state; may be empty
+	zones  []*autotrust.Zone
+	failed map[string]bool // zones whose keys could not be had
+	again  time.Time       // when negative anchors are looked at again
+	lost   map[string]time.Time
+
+	used    atomic.Bool
+	unready atomic.Bool
+	wake    chan struct{}
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// trust is the anchors as they are now, and the tags of the root's, of five digits. It does not change.
+type trust struct {
+	anchors map[string]*validate.Anchor
+	tags    map[string]bool
+	states  []status.Anchor // of keys that are followed
+}
+
+func newKeeper(v *Validator) *keeper {
+	return &keeper{Validator: v, path: v.state, failed: map[string]bool{}, lost: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+}
+
+// start reads the state, and begins.
+func (k *keeper) start() error {
+	if err := k.load(); err != nil {
+		return err
+	}
+	k.publish()
+	var ctx context.Context
+	ctx, k.cancel = context.WithCancel(context.Background())
+	k.running.Go(func() { k.run(ctx) })
+	return nil
+}
+
+func (k *keeper) stop() {
+	if k.cancel != nil {
+		k.cancel()
+		k.running.Wait()
+	}
+}
+
+// load reads the state; one that does not exist is written, so that a folder that cannot be written is found at once.
+func (k *keeper) load() error {
+	byName := map[string]*autotrust.Zone{}
+	if k.path != "" {
+		b, err := os.ReadFile(k.path)
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err == nil {
+			zones, err := autotrust.Parse(string(b))
+			if err != nil {
+				return fmt.Errorf("state %s: %w", k.path, err)
+			}
+			for _, z := range zones {
+				byName[z.Name] = z
+			}
+		}
+	}
+	for name := range k.anchors {
+		z := byName[name]
+		if z == nil {
+			z = &autotrust.Zone{Name: name}
+		}
+		k.zones = append(k.zones, z)
+	}
+	return k.save()
+}
+
+func (k *keeper) save() error {
+	if k.path == "" {
+		return nil
+	}
+	return autotrust.WriteFile(k.path, autotrust.Append(nil, k.zones))
+}
+
+// publish makes anchors of the configuration and of what is known of keys: both count, but for keys that are revoked.
+func (k *keeper) publish() {
+	t := &trust{anchors: map[string]*validate.Anchor{}, tags: map[string]bool{}}
+	for name, a := range k.anchors {
+		t.anchors[name] = a
+	}
+	for _, z := range k.zones {
+		var ended []string
+		for _, key := range z.Keys {
+			t.states = append(t.states, status.Anchor{
+				Zone: rrset.Text(z.Name), Tag: autotrust.Tag(key.RDATA), Algorithm: key.RDATA[3], State: key.State.String(), Since: key.Since,
+			})
+			if z.Ended(key.RDATA) {
+				ended = append(ended, key.RDATA)
+			}
+		}
+		a := *t.anchors[z.Name].Without(z.Name, ended)
+		a.Keys = append(a.Keys[:len(a.Keys):len(a.Keys)], z.Trusted()...)
+		t.anchors[z.Name] = &a
+	}
+	if a := t.anchors[rrset.Root]; a != nil {
+		for _, ds := range a.DS {
+			t.tags[fmt.Sprintf("%05d", int(ds[0])<<8|int(ds[1]))] = true
+		}
+		for _, key := range a.Keys {
+			t.tags[fmt.Sprintf("%05d", autotrust.Tag(key))] = true
+		}
+	}
+	k.live.Store(t)
+	k.counts.anchors(k.zones)
+}
+
+// How often it is looked whether something is due. A clock that tests move may jump.
+const (
+	looks      = 30 * time.Second
+	movedLooks = time.Second
+)
+
+// use notes that something was validated.
+func (k *keeper) use() {
+	if !k.used.Load() && k.used.CompareAndSwap(false, true) {
+		k.wake <- struct{}{}
+	}
+}
+
+func (k *keeper) run(ctx context.Context) {
+	every := looks
+	if clock.Moved() {
+		every = movedLooks
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-ticks.C:
+		}
+		k.look(ctx, clock.Now())
+	}
+}
+
+// look does what is due.
+func (k *keeper) look(ctx context.Context, now time.Time) {
+	k.counts.show(k.negatives.get(), now)
+	if !k.used.Load() {
+		return
+	}
+	if k.follow {
+		for _, z := range k.zones {
+			if !z.Next.After(now) || z.Next.Sub(now) > longestPause {
+				k.refresh(ctx, z, now)
+			}
+		}
+	}
+	k.endNegatives(ctx, now)
+}
+
+// longestPause is the longest time between two looks at a zone's keys; a clock that was set back does not lengthen it.
+const longestPause = 15 * 24 * time.Hour
+
+// refresh looks at a zone's keys (RFC 5011 §2.3).
+func (k *keeper) refresh(ctx context.Context, z *autotrust.Zone, now time.Time) {
+	q := validate.Question{Name: z.Name, Type: dns.TypeDNSKEY}
+	verdict, m := k.own(ctx, q)
+	if ctx.Err() != nil {
+		return
+	}
+	set, before := (*rrset.Set)(nil), len(z.Trusted())
+	if m != nil {
+		for _, s := range m.Section[rrset.Answer] {
+			if s.Type == q.Type && s.Name == q.Name {
+				set = s
+			}
+		}
+	}
+	var changes []string
+	ttl, left, failed := time.Duration(0), time.Duration(0), set == nil || verdict.Status != validate.Secure
+	if set != nil {
+		ttl, left = time.Duration(set.TTL)*time.Second, validate.SignatureLeft(set, k.now())
+		seen := autotrust.Seen{Secure: verdict.Status == validate.Secure, TTL: ttl, Left: left}
+		set.Each(func(r string) bool { seen.Keys = append(seen.Keys, r); return true })
+		seen.Trusted = func(r string) bool { return k.anchors[z.Name].SpeaksFor(z.Name, r) }
+		seen.Revokes = func(r string) bool { return k.conf.SignedBy(set, z.Name, r, k.now()) }
+		changes = z.See(seen, now)
+	}
+	changes = append(changes, z.Age(now)...)
+	z.Next = now.Add(autotrust.Refresh(ttl, left, failed))
+	for _, c := range changes {
+		logger.Infof("Anchor of %s: %s", rrset.Text(z.Name), c)
+	}
+	k.tell(z, verdict, set != nil, now)
+	if err := k.save(); err != nil {
+		logger.Errorf("State of anchors: %v", err)
+	}
+	if len(changes) > 0 || before != len(z.Trusted()) {
+		k.publish()
+		k.memory.forget()
+	}
+	if !failed {
+		k.counts.refreshed(now)
+	}
+	if k.signal {
+		k.tellTags(ctx, z.Name)
+	}
+}
+
+// tell tells once an hour that none of a zone's keys is believed. Until that is mended the server is not ready.
+func (k *keeper) tell(z *autotrust.Zone, verdict *validate.Verdict, answered bool, now time.Time) {
+	if !answered || verdict.Status != validate.Bogus || verdict.Code != dns.ExtendedErrorCodeDNSKEYMissing {
+		delete(k.lost, z.Name)
+	} else if last, ok := k.lost[z.Name]; !ok || now.Sub(last) >= time.Hour {
+		k.lost[z.Name] = now
+		logger.Errorf("Anchor of %s: no key of the zone is believed: %s", rrset.Text(z.Name), verdict.Text)
+	}
+	k.unready.Store(len(k.lost) > 0)
+}
+
+// tellTags tells a zone's servers which keys are believed (RFC 8145 §5).
+func (k *keeper) tellTags(ctx context.Context, zone string) {
+	a := k.live.Load().anchors[zone]
+	name := signalName(zone, a)
+	if name == "" {
+		return
+	}
+	i := k.inquire(ctx, validate.Question{Name: name, Type: dns.TypeNULL})
+	_, _, _ = i.ask(i.q, i.query)
+}
+
+// own validates a question of the server's own.
+func (k *keeper) own(ctx context.Context, q validate.Question) (*validate.Verdict, *rrset.Message) {
+	ctx, cancel := context.WithTimeout(ctx, ownTime)
+	defer cancel()
+	i := k.inquire(ctx, q)
+	i.anew = q.Type == dns.TypeDNSKEY
+	reply, _, _ := i.ask(q, i.query)
+	if reply == nil {
+		return &validate.Verdict{Finding: validate.Finding{Status: validate.Bogus}}, nil
+	}
+	verdict, reply := i.judge(reply)
+	m, err := parse(reply)
+	if err != nil {
+		return verdict, nil
+	}
+	return verdict, m
+}
+
+const ownTime = 20 * time.Second
+
+// inquire is an inquiry that no client began.
+func (k *keeper) inquire(ctx context.Context, q validate.Question) *inquiry {
+	return &inquiry{Validator: k.Validator, ctx: ctx, w: nobody{}, q: q, query: fetching(q), sources: map[validate.Question]*advice.Source{}}
+}
+
+// nobody is the client of the server's own questions.
+type nobody struct{ dns.ResponseWriter }
+
+// LocalAddr and RemoteAddr are of the loopback interface.
+func (nobody) LocalAddr() net.Addr  { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 53} }
+func (nobody) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)} }

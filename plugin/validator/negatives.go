@@ -1,0 +1,79 @@
+package validator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/miekg/dns"
+)
+
+// mended is how often it is looked whether a name below a negative trust anchor validates again.
+const mended = 5 * time.Minute
+
+// endNegatives takes negative trust anchors away that are over, or not needed any more (RFC 7646 §4).
+func (k *keeper) endNegatives(ctx context.Context, now time.Time) {
+	for _, name := range k.negatives.ended(now) {
+		k.drop(name, "its time is over")
+	}
+	if now.Before(k.again) && k.again.Sub(now) <= mended {
+		return
+	}
+	k.again = now.Add(mended)
+	for name := range k.negatives.get() {
+		if ctx.Err() != nil {
+			return
+		}
+		if k.holdsAgain(ctx, name) {
+			k.drop(name, "the name validates again")
+		}
+	}
+}
+
+func (k *keeper) drop(name, why string) {
+	if err := k.negatives.set(name, time.Time{}, false); err != nil {
+		logger.Errorf("Negative trust anchors: %v", err)
+	}
+	logger.Infof("Negative trust anchor %s has ended: %s", rrset.Text(name), why)
+}
+
+// holdsAgain reports whether a name is secure without its negative trust anchor.
+func (k *keeper) holdsAgain(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, ownTime)
+	defer cancel()
+	i := k.inquire(ctx, validate.Question{Name: name, Type: dns.TypeSOA})
+	i.positive, i.anew = name, true
+	reply, _, _ := i.ask(i.q, i.query)
+	if reply == nil {
+		return false
+	}
+	verdict, _ := i.judge(reply)
+	return verdict.Status == validate.Secure
+}
+
+// signalName is the name that tells a zone's servers which keys are believed: _ta- and the tags in hexadecimal, in order
+// (RFC 8145 §5.1). It is empty if there are none, or more than a label holds.
+func signalName(zone string, a *validate.Anchor) string {
+	var tags []uint16
+	for _, ds := range a.DS {
+		tags = append(tags, uint16(ds[0])<<8|uint16(ds[1]))
+	}
+	for _, key := range a.Keys {
+		tags = append(tags, autotrust.Tag(key))
+	}
+	slices.Sort(tags)
+	label := "_ta"
+	for _, t := range slices.Compact(tags) {
+		label += fmt.Sprintf("-%04x", t)
+	}
+	if len(tags) == 0 || len(label) > 63 {
+		return ""
+	}
+	return string(byte(len(label))) + strings.ToLower(label) + zone
+}

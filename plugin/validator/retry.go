@@ -1,0 +1,203 @@
+package validator
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/miekg/dns"
+)
+
+// One bad server of several need not keep a name from being resolved: what is bogus is asked for again of others, three
+// times at most. What is still bogus then is remembered, so that it is not asked for with every query.
+
+const restarts = 3
+
+// judge validates a reply. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
+func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
+	conf, memory := i.conf, &skeptic{Memory: i.conf.Memory}
+	conf.Memory, conf.Anchors = memory, i.live.Load().anchors
+	if i.anew {
+		memory.hidden = map[string]bool{i.q.Name: true}
+	}
+	if i.positive != "" {
+		conf.Negative = func(name string, now time.Time) bool { return name != i.positive && i.negative(name, now) }
+	}
+	first, whole := i.pass(&conf, reply)
+	verdict := first
+	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil; n++ {
+		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
+			break
+		}
+		asked, hidden := i.doubt(verdict)
+		if len(asked) == 0 {
+			break
+		}
+		memory.doubt(hidden)
+		if asked[i.q] {
+			again, _, _ := i.ask(i.q, i.query.Copy())
+			if again != nil && (again.Rcode == dns.RcodeSuccess || again.Rcode == dns.RcodeNameError || again.Rcode == dns.RcodeYXDomain) {
+				reply = again
+			} else if len(asked) == 1 {
+				break
+			}
+		}
+		var other *dns.Msg
+		if verdict, other = i.pass(&conf, reply); verdict.Status != validate.Bogus {
+			first, whole = verdict, other
+		}
+	}
+	if first.Status == validate.Bogus {
+		i.remember(i.q, first)
+	} else {
+		i.teach(first, whole)
+	}
+	return first, whole
+}
+
+// doubt tells what of a bogus reply is to be asked for again: DS and DNSKEY RRsets at which the chain broke, or else the
+// reply itself and the keys of its zone. Only what was asked for now is, as all else was tried before.
+func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, hidden map[string]bool) {
+	asked, hidden = map[validate.Question]bool{}, map[string]bool{}
+	suspect := func(q validate.Question) {
+		if s := i.sources[q]; s != nil {
+			s.Doubt()
+			asked[q] = true
+		}
+	}
+	for _, name := range v.Broken {
+		hidden[name] = true
+		keys := validate.Question{Name: name, Type: dns.TypeDNSKEY}
+		if i.sources[keys] == nil { // it broke before, at the DS records
+			keys.Type = dns.TypeDS
+		}
+		suspect(keys)
+		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
+			suspect(i.q)
+		}
+	}
+	if len(v.Broken) > 0 {
+		return asked, hidden
+	}
+	suspect(i.q)
+	if v.Zone != "" {
+		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
+		if i.sources[keys] == nil { // they were known already, and may have been replaced
+			hidden[v.Zone] = true
+			i.sources[keys] = &advice.Source{}
+			suspect(keys)
+		}
+	}
+	return asked, hidden
+}
+
+// skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, is asked
+// anew of some names, and hands nothing bogus on once something is doubted.
+type skeptic struct {
+	validate.Memory
+	own    map[string]*validate.Node
+	hidden map[string]bool
+	doubts bool
+}
+
+// Node implements validate.Memory.
+func (s *skeptic) Node(name string, now time.Time) *validate.Node {
+	if n := s.own[name]; n != nil {
+		return n
+	}
+	if s.hidden[name] {
+		return nil
+	}
+	return s.Memory.Node(name, now)
+}
+
+// KeepNode implements validate.Memory.
+func (s *skeptic) KeepNode(name string, n *validate.Node) {
+	if !n.Broken() {
+		if s.own == nil {
+			s.own = map[string]*validate.Node{}
+		}
+		s.own[name] = n
+	}
+	if !s.doubts || !n.Broken() {
+		s.Memory.KeepNode(name, n)
+	}
+}
+
+// doubt has the memory asked anew of names.
+func (s *skeptic) doubt(names map[string]bool) {
+	s.hidden, s.doubts = names, true
+	for name := range names {
+		delete(s.own, name)
+	}
+}
+
+// teach tells the resolver below what was found to be secure, if it was new.
+func (i *inquiry) teach(v *validate.Verdict, reply *dns.Msg) {
+	if i.learner == nil || v.Status != validate.Secure || i.sources[i.q].Told() == 0 && v.Checks == 0 {
+		return
+	}
+	all := make([]advice.Secure, 0, len(v.Proof))
+	for s, ttl := range v.Proof {
+		if zone := validate.SignerOf(s); zone != "" {
+			all = append(all, advice.Secure{Set: s, Zone: zone, TTL: ttl})
+		}
+	}
+	i.learner.Learn(i.q.Name, v.Rcode == dns.RcodeNameError && len(reply.Answer) == 0, all)
+}
+
+// failure is a question whose answer was bogus.
+type failure struct {
+	finding validate.Finding
+	times   int
+	until   time.Time
+}
+
+const (
+	failureOctets  = 1 << 20
+	failureSize    = 300
+	longestFailure = 5 * time.Minute
+)
+
+// remember keeps that a question's answer is bogus: for bogus_ttl, and twice as long each time after that (RFC 9520 §3.2).
+func (v *Validator) remember(q validate.Question, verdict *validate.Verdict) {
+	now := clock.Now()
+	f := failure{finding: verdict.Finding}
+	if old, ok := v.failures.get(q, sizeOfFailure); ok && old.until.Add(longestFailure).After(now) {
+		f.times = min(old.times+1, 10)
+	}
+	d := min(v.conf.BogusTTL<<f.times, longestFailure)
+	if verdict.Code == dns.ExtendedErrorCodeDNSSECIndeterminate && !verdict.Over { // nobody answered
+		d = min(d, shortFailure<<f.times)
+	}
+	f.until = now.Add(d)
+	v.failures.put(q, f, failureSize)
+}
+
+// shortFailure is how long it is kept first that keys could not be had (RFC 9520 §3.2).
+const shortFailure = 5 * time.Second
+
+func sizeOfFailure(failure) int { return failureSize }
+
+// known is what is kept of a question whose answer was bogus.
+func (v *Validator) known(q validate.Question) (*validate.Verdict, bool) {
+	if v.permissive {
+		return nil, false
+	}
+	f, ok := v.failures.get(q, sizeOfFailure)
+	if !ok || !f.until.After(clock.Now()) {
+		return nil, false
+	}
+	for name := q.Name; ; name = rrset.Parent(name) {
+		if v.negative(name, v.now()) {
+			return nil, false
+		}
+		if name == rrset.Root {
+			break
+		}
+	}
+	return &validate.Verdict{Finding: f.finding}, true
+}

@@ -1,0 +1,119 @@
+package validator
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+
+	"github.com/miekg/dns"
+)
+
+// servers answers as a resolver with two servers: the first tells lies about some questions.
+type servers struct {
+	*source
+	lies  map[string]bool // name and type
+	told  []string
+	learn []advice.Secure
+}
+
+var first, second = netip.MustParseAddrPort("192.0.2.1:53"), netip.MustParseAddrPort("192.0.2.2:53")
+
+func (s *servers) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	zone, key := rrset.MustName("example."), r.Question[0].Name+dns.Type(r.Question[0].Qtype).String()
+	o := advice.Of(ctx)
+	by := first
+	if o.Doubted(advice.Teller{Zone: zone, Server: by}) {
+		if by = second; o.Doubted(advice.Teller{Zone: zone, Server: by}) {
+			return dns.RcodeServerFailure, nil
+		}
+	}
+	o.Add(advice.Teller{Zone: zone, Server: by})
+	s.told = append(s.told, by.Addr().String()+" "+key)
+	if by == first && s.lies[key] {
+		return s.source.ServeDNS(ctx, liar{w}, r)
+	}
+	return s.source.ServeDNS(ctx, w, r)
+}
+
+func (s *servers) Learn(_ string, _ bool, all []advice.Secure) { s.learn = append(s.learn, all...) }
+
+// liar takes the signatures out.
+type liar struct{ dns.ResponseWriter }
+
+func (l liar) WriteMsg(m *dns.Msg) error {
+	var kept []dns.RR
+	for _, rr := range m.Answer {
+		if rr.Header().Rrtype != dns.TypeRRSIG {
+			kept = append(kept, rr)
+		}
+	}
+	m.Answer = kept
+	return l.ResponseWriter.WriteMsg(m)
+}
+
+// What is bogus at one server is asked of the other: the answer itself, or the keys, or both.
+func TestOtherServers(t *testing.T) {
+	for _, lies := range []string{"", "www.example.A", "example.DNSKEY", "www.example.A example.DNSKEY"} {
+		v, src := lab(t, "")
+		s := &servers{source: src, lies: map[string]bool{}}
+		for _, l := range strings.Fields(lies) {
+			s.lies[l] = true
+		}
+		v.Next, v.learner = s, s
+		m, _, err := ask(t, v, "www.example.", do)
+		if err != nil || m == nil || !m.AuthenticatedData {
+			t.Errorf("lies about %q: %v %v, told by %q", lies, m, err, s.told)
+		}
+		if want := 2 + len(strings.Fields(lies)); len(s.told) > want+1 {
+			t.Errorf("lies about %q: %d queries, want about %d: %q", lies, len(s.told), want, s.told)
+		}
+		if len(s.learn) == 0 {
+			t.Errorf("lies about %q: nothing was learned", lies)
+		}
+	}
+}
+
+// What all servers tell wrong is asked for again no sooner than after bogus_ttl, but for who sets CD.
+func TestBogusIsKept(t *testing.T) {
+	v, src := lab(t, "")
+	s := &servers{source: src}
+	v.Next = s
+	if m, _, err := ask(t, v, "bad.example.", do); m != nil || err == nil {
+		t.Fatalf("%v %v", m, err)
+	}
+	n := len(s.told)
+	if n > 2+1+restarts {
+		t.Errorf("%d queries: %q", n, s.told)
+	}
+	for range 3 {
+		if m, _, err := ask(t, v, "bad.example.", do); m != nil || err == nil || len(s.told) != n {
+			t.Errorf("again: %v %v, %d queries", m, err, len(s.told)-n)
+		}
+	}
+	k, ok := v.failures.get(questionOf(t, "bad.example."), sizeOfFailure)
+	if left := time.Until(k.until); !ok || left > time.Minute || left < 50*time.Second {
+		t.Errorf("kept for %v", left)
+	}
+	k.until = time.Now().Add(-time.Second)
+	v.failures.put(questionOf(t, "bad.example."), k, failureSize)
+	if _, _, err := ask(t, v, "bad.example.", do); err == nil || len(s.told) == n {
+		t.Errorf("after bogus_ttl: %v, no query", err)
+	}
+	if k, _ = v.failures.get(questionOf(t, "bad.example."), sizeOfFailure); time.Until(k.until) < 110*time.Second {
+		t.Errorf("the second time kept for %v, want twice as long", time.Until(k.until))
+	}
+}
+
+func questionOf(t *testing.T, name string) validate.Question {
+	t.Helper()
+	return validate.Question{Name: rrset.MustName(name), Type: dns.TypeA}
+}
+
+var _ plugin.Handler = (*servers)(nil)
