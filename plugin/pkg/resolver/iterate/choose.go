@@ -161,7 +161,7 @@ func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 		}
 	}
 	for _, typ := range []uint16{wire.TypeA, wire.TypeAAAA} {
-		if e := t.run.conf.Stores.RRsets.Get(h.Name, typ, t.run.now); e != nil && e.Kind == store.Positive {
+		if e := t.run.conf.Stores.RRsets.Positive(h.Name, typ, t.run.now); e != nil {
 			e.Set.Each(func(rdata string) bool { f(rrset.Address(rdata)); return true })
 		}
 	}

@@ -69,14 +69,14 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 	}
 	if typ == rrset.TypeANY {
 		for _, any := range []uint16{wire.TypeA, wire.TypeAAAA, wire.TypeMX, wire.TypeTXT, wire.TypeCNAME} {
-			if e := s.Get(name, any, now); e != nil && e.Kind == store.Positive {
+			if e := s.Positive(name, any, now); e != nil {
 				return e
 			}
 		}
 		return nil
 	}
 	if aliased(typ) {
-		if e := s.Get(name, wire.TypeCNAME, now); e != nil && e.Kind == store.Positive {
+		if e := s.Positive(name, wire.TypeCNAME, now); e != nil {
 			return e
 		}
 		if e := t.dname(name); e != nil {
@@ -121,7 +121,7 @@ func (t *task) dname(name string) *store.Entry {
 	s, now := &t.run.conf.Stores.RRsets, t.run.now
 	for name != rrset.Root {
 		name = rrset.Parent(name)
-		if e := s.Get(name, wire.TypeDNAME, now); e != nil && e.Kind == store.Positive {
+		if e := s.Positive(name, wire.TypeDNAME, now); e != nil {
 			return e
 		}
 	}

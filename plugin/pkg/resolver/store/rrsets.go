@@ -83,6 +83,15 @@ func (s *RRsets) Get(name string, typ uint16, now Time) *Entry {
 	return nil
 }
 
+// Positive is the entry of the RRset of name and type, nil if there is none that lives, whatever is denied: half of
+// what Get costs.
+func (s *RRsets) Positive(name string, typ uint16, now Time) *Entry {
+	if e, ok := s.shelf.get(key{name, typ}); ok && e.Expires > now && e.Kind == Positive {
+		return e
+	}
+	return nil
+}
+
 // Denied is the NXDOMAIN of a name, nil if there is none.
 func (s *RRsets) Denied(name string, now Time) *Entry {
 	if e, ok := s.shelf.get(key{name, 0}); ok && e.Expires > now {
