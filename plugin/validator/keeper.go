@@ -24,11 +24,10 @@ import (
 // nobody asks sends nothing.
 type keeper struct {
 	*Validator
-	path   string // of the state; may be empty
-	zones  []*autotrust.Zone
-	failed map[string]bool // zones whose keys could not be had
-	again  time.Time       // when negative anchors are looked at again
-	lost   map[string]time.Time
+	path  string // of the state; may be empty
+	zones []*autotrust.Zone
+	again time.Time // when negative anchors are looked at again
+	lost  map[string]time.Time
 
 	used    atomic.Bool
 	unready atomic.Bool
@@ -45,7 +44,7 @@ type trust struct {
 }
 
 func newKeeper(v *Validator) *keeper {
-	return &keeper{Validator: v, path: v.state, failed: map[string]bool{}, lost: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	return &keeper{Validator: v, path: v.state, lost: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
 // start reads the state, and begins.

@@ -91,7 +91,7 @@ func (s *source) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (
 }
 
 // lab is a validator above a source that holds the signed zone example.
-func lab(t *testing.T, options string) (*Validator, *source) {
+func lab(t testing.TB, options string) (*Validator, *source) {
 	t.Helper()
 	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.", Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
 	p, err := k.Generate(256)

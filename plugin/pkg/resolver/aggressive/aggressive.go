@@ -191,6 +191,9 @@ func order(name string) string {
 	return b.String()
 }
 
+// What is forgotten is so for names above and below: a zone cut may lie between, and who flushes a name wants it asked
+// for anew, not denied by the zone that it was in.
+
 // Total is the number of zones, and the octets they take.
 func (s *Store) Total() (zones, octets int) {
 	s.mu.RLock()

@@ -203,6 +203,9 @@ func Refresh(ttl, left time.Duration, failed bool) time.Duration {
 	return max(time.Hour, min(15*24*time.Hour, ttl/2, left/2))
 }
 
+// find is by RDATA and not by tag: tags of different keys may be equal, and that of a key changes when it is
+// revoked (RFC 5011 §3).
+
 // Tag is the key tag of a DNSKEY's RDATA (RFC 4034 appendix B).
 func Tag(rdata string) uint16 {
 	sum := uint32(0)

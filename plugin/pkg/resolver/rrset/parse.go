@@ -277,20 +277,18 @@ func (p *parser) reunite() error {
 	if len(p.lone) == 0 {
 		return nil
 	}
-	unsigned := map[draft]*Set{}
+	all := map[draft]*Set{}
 	for s := sections - 1; s >= 0; s-- {
 		for _, set := range p.m.Section[s] {
-			if set.Sigs == 0 {
-				unsigned[draft{name: set.Name, typ: set.Type}] = set
-			}
+			all[draft{name: set.Name, typ: set.Type}] = set
 		}
 	}
 	alone := map[string]*Set{}
 	for _, l := range p.lone {
-		set := unsigned[draft{name: l.name, typ: l.typ}]
-		if set != nil && set.Sigs == 0 {
-			set.Sigs, set.TTL = uint16(l.nsigs), min(set.TTL, l.ttl)
-			set.set(set.data(), string(l.sig))
+		set := all[draft{name: l.name, typ: l.typ}]
+		if set != nil && int(set.Sigs)+l.nsigs <= MaxSigs {
+			set.Sigs, set.TTL = set.Sigs+uint16(l.nsigs), min(set.TTL, l.ttl)
+			set.set(set.data(), set.sigs()+string(l.sig))
 			continue
 		}
 		if set = alone[l.name]; set == nil {

@@ -180,3 +180,30 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// Signatures of one RRset may stand in two sections: all of them are its.
+func TestSignaturesApart(t *testing.T) {
+	m := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+	sig := func(tag uint16) dns.RR {
+		return &dns.RRSIG{
+			Hdr: dns.RR_Header{Name: "www.example.org.", Rrtype: dns.TypeRRSIG, Class: 1, Ttl: 60}, TypeCovered: dns.TypeA, Algorithm: 13, Labels: 3, OrigTtl: 60,
+			KeyTag: tag, SignerName: "example.org.", Signature: "AAAA",
+		}
+	}
+	a, err := dns.NewRR("www.example.org. 60 IN A 192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Answer, m.Extra = []dns.RR{a, sig(1)}, []dns.RR{sig(2)}
+	for range MaxSigs {
+		m.Ns = append(m.Ns, sig(3))
+	}
+	b, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(b)
+	if err != nil || len(got.Section[Answer]) != 1 || got.Section[Answer][0].Sigs != 2 {
+		t.Fatalf("%v, %+v", err, got.Section[Answer])
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package validate
+
+// slower is how many times as long this test may take.
+const slower = 1
