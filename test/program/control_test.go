@@ -326,6 +326,21 @@ func TestControlReload(t *testing.T) {
 	}
 }
 
+// Who reloads into a configuration without control is told of it, and the socket is gone then.
+func TestControlReloadsAway(t *testing.T) {
+	corefile := ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\n"
+	s := serve(t, corefile)
+	s.write(strings.Replace(corefile, "control ctl.sock\n", "", 1))
+	began := time.Now()
+	if out := s.must("reload"); !strings.HasPrefix(out, "reloaded in ") || time.Since(began) > 4*time.Second {
+		t.Errorf("said %q after %s", out, time.Since(began))
+	}
+	if _, errs, status := s.ctl("status"); status == 0 || errs == "" {
+		t.Errorf("the socket is still there: status %d, %q", status, errs)
+	}
+	s.ask("udp", "www.example.org.", dns.TypeTXT)
+}
+
 // A tail shows the queries that fit, as they are answered.
 func TestControlTail(t *testing.T) {
 	s := serve(t, ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\nbad.example:PORT {\nbind 127.0.0.1\nforward . "+loopback.Addr()+"\n}\n")
