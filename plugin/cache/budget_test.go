@@ -161,7 +161,7 @@ func TestScanStaysInBudget(t *testing.T) {
 		c := New()
 		c.Next = many{}
 		c.prepare()
-		c.stores = &stores{newStore(1<<30, b, 0), newStore(1<<30, b, 1), c}
+		c.stores = &stores{positive: newStore(1<<30, b, 0), negative: newStore(1<<30, b, 1), owner: c}
 		return c
 	}
 	alone := fresh()

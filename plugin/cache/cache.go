@@ -70,7 +70,7 @@ func (c *Cache) prepare() {
 			c.settings = defaults()
 		}
 		if b := processBudget(); c.stores == nil {
-			c.stores = &stores{newStore(c.success.capacity, b, 0), newStore(c.denial.capacity, b, 1), c}
+			c.stores = &stores{positive: newStore(c.success.capacity, b, 0), negative: newStore(c.denial.capacity, b, 1), owner: c}
 		}
 		c.refreshes = make(chan struct{}, maxRefreshes)
 		if c.now == nil {

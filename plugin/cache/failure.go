@@ -26,7 +26,7 @@ func (c *Cache) keepFailure(w *wire.Reply, q *wire.Query, k *question, err error
 	}
 	w.Begin(q)
 	w.SetRcode(wire.ServFail)
-	c.keep(w, k, stored{verdict: v, scope: whom, ede: failureEDE(err), failed: true}, now, n)
+	c.keep(w, k, stored{verdict: v, scope: whom, ede: failureEDE(err), failed: true, since: q.Arrival}, now, n)
 }
 
 // failedBefore reports whether e says that nobody answered, not so long before now that this does not count any more.

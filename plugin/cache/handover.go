@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -24,7 +25,8 @@ import (
 type stores struct {
 	positive, negative *store
 
-	owner *Cache // who clears them at its end; guarded by offers
+	owner   *Cache       // who clears them at its end; guarded by offers
+	flushed atomic.Int64 // when somebody flushed last, in nanoseconds; 0 is never
 }
 
 // offers are the stores of an instance that is being replaced, by the text that is to be the same.

@@ -32,6 +32,7 @@ type ResponseWriter struct {
 	remote net.Addr // instead of the client's address; nil: the client's
 	silent bool     // nothing is passed on
 	hits   int      // of the entry that is refreshed
+	began  time.Time
 
 	msg     *dns.Msg // the last message, as it would be passed on
 	verdict verdict  // on it
@@ -40,7 +41,7 @@ type ResponseWriter struct {
 
 // miss runs the plugins below and passes on what they write.
 func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, n *counts) (int, error) {
-	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n}
+	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, began: time.Now()}
 	rcode, err := c.next(ctx, rw, r)
 	if c.failures && rcode == dns.RcodeServerFailure && rw.msg == nil && ctx.Err() == nil {
 		if adapter, odd := plugin.NewWireAdapter(w, r); odd == nil {
@@ -150,7 +151,7 @@ func (w *ResponseWriter) judge(adapter *plugin.WireAdapter, m *dns.Msg, opt *dns
 	}
 	adapter.Reply.SetTTLs(w.verdict.ttl)
 	if w.verdict.store {
-		w.keep(&adapter.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits}, now, w.counts)
+		w.keep(&adapter.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits, since: w.began}, now, w.counts)
 	}
 	return true
 }
@@ -193,10 +194,16 @@ type stored struct {
 	wildcard string   // the wildcard that it was made from
 	hits     int      // of the entry that it takes the place of
 	cost     cost
+	since    time.Time // when the plugins below were asked, or before; zero if that is not known
 }
 
 // keep stores the reply that w holds as an answer to k.
+//
+// It does not if a flush has come since they were asked: who flushes does not want what was true before.
 func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *counts) {
+	if c.flushedAfter(what.since) {
+		return
+	}
 	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
 	case what.scope.everyone && k.nets:
@@ -230,6 +237,10 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 		}
 	} else {
 		c.file(c.negative, e, now)
+	}
+	if c.flushedAfter(what.since) { // meanwhile: the flush may not have seen it
+		c.positive.strike(e)
+		c.negative.strike(e)
 	}
 	n.showEntries(c)
 }

@@ -116,7 +116,7 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Tim
 		if q.JustCame() { // and so it was at hand
 			price = costLocal
 		}
-		c.keep(w, k, stored{verdict: v, scope: whom, ede: ede, hits: hits, cost: price}, now, n)
+		c.keep(w, k, stored{verdict: v, scope: whom, ede: ede, hits: hits, cost: price, since: q.Arrival}, now, n)
 	}
 	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {

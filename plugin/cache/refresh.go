@@ -89,7 +89,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // fetch asks the plugins below for e's answer, over UDP first and again over TCP if
 // the answer was cut, and keeps what comes. Nothing is passed on.
 func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) *ResponseWriter {
-	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true}
+	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
 	if e.freq != nil {
 		rw.hits = e.freq.Hits()
 	}
@@ -146,7 +146,7 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	}
 	var rw *ResponseWriter
 	if c.verifyTimeout == 0 {
-		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true}
+		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
 		if rcode, err := c.next(ctx, rw, r); err != nil || !plugin.ClientWrite(rcode) {
 			rw.msg = nil
 		}

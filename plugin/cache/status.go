@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
@@ -69,9 +70,10 @@ func (c *Cache) statusOf(e *entry) status.CacheEntry {
 	return out
 }
 
-// CacheFlush implements status.Cache.
+// CacheFlush implements status.Cache. Answers that are under way are handed on, but not kept, whatever they are to.
 func (c *Cache) CacheFlush(m status.Match) (n int) {
 	c.prepare()
+	c.flushed.Store(time.Now().UnixNano())
 	for _, s := range []*store{c.positive, c.negative} {
 		for _, e := range s.snapshot(&m) {
 			k := e.key()
@@ -84,6 +86,12 @@ func (c *Cache) CacheFlush(m status.Match) (n int) {
 		}
 	}
 	return n
+}
+
+// flushedAfter reports whether a flush has come at that time or later.
+func (s *stores) flushedAfter(t time.Time) bool {
+	at := s.flushed.Load()
+	return at != 0 && !t.IsZero() && at >= t.UnixNano()
 }
 
 // CacheStatus implements status.Cache.

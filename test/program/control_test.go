@@ -155,6 +155,37 @@ func TestControlFlush(t *testing.T) {
 	}
 }
 
+// An answer that is under way while its name is flushed reaches its client, and is not kept.
+func TestControlFlushUnderWay(t *testing.T) {
+	var asked atomic.Int32
+	came, answer := make(chan struct{}), make(chan struct{})
+	up := dnstest.NewServer(func(w dns.ResponseWriter, r *dns.Msg) {
+		if asked.Add(1) == 1 {
+			close(came)
+			<-answer
+		}
+		m := new(dns.Msg).SetReply(r)
+		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 300}, A: net.IPv4(192, 0, 2, 1)}}
+		w.WriteMsg(m)
+	})
+	t.Cleanup(up.Close)
+	s := serve(t, ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\ncache 300\nforward . "+up.Addr+"\n}\n")
+	done := make(chan int)
+	go func() { done <- len(s.ask("udp", "a.example.org.", dns.TypeA).Answer) }()
+	<-came
+	s.must("cache", "flush", "all")
+	close(answer)
+	if n := <-done; n != 1 {
+		t.Errorf("the client got %d records", n)
+	}
+	for range 2 { // the second one from the cache
+		s.ask("udp", "a.example.org.", dns.TypeA)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the upstream got %d queries, not 2", n)
+	}
+}
+
 // plainReply is a reply without what differs from query to query: the id.
 func plainReply(m *dns.Msg) string {
 	m.Id = 0
@@ -293,6 +324,21 @@ func TestControlReload(t *testing.T) {
 			t.Errorf("ctl %v: status %d, %q", wrong, status, errs)
 		}
 	}
+}
+
+// Who reloads into a configuration without control is told of it, and the socket is gone then.
+func TestControlReloadsAway(t *testing.T) {
+	corefile := ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\n"
+	s := serve(t, corefile)
+	s.write(strings.Replace(corefile, "control ctl.sock\n", "", 1))
+	began := time.Now()
+	if out := s.must("reload"); !strings.HasPrefix(out, "reloaded in ") || time.Since(began) > 4*time.Second {
+		t.Errorf("said %q after %s", out, time.Since(began))
+	}
+	if _, errs, status := s.ctl("status"); status == 0 || errs == "" {
+		t.Errorf("the socket is still there: status %d, %q", status, errs)
+	}
+	s.ask("udp", "www.example.org.", dns.TypeTXT)
 }
 
 // A tail shows the queries that fit, as they are answered.

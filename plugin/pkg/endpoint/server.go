@@ -33,6 +33,7 @@ type server struct {
 	done     chan struct{} // closed when the goroutine that serves has ended
 	silent   silentConns
 
+	long   bool     // a lease's requests may take any time
 	leases []*Lease // in the order in which they were opened
 	owner  any      // whose handlers answer
 	mux    atomic.Pointer[http.ServeMux]
@@ -78,6 +79,13 @@ func (s *server) stop() {
 	<-s.done
 }
 
+// leave is stop that waits until the socket is closed, and for no request: one of these may wait itself for what has
+// the server end, such as a reload. They have the same time to end.
+func (s *server) leave() {
+	go s.stop()
+	<-s.done
+}
+
 // ServeHTTP serves a request with the handlers of the instance whose turn it is, within the time that it may take.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setDeadline(w, time.Now().Add(timeout))
@@ -107,6 +115,7 @@ func (s *server) held(owner any) bool {
 // add adds a lease. Its owner's handlers answer from now on, or if it waits, when those that answer now have gone.
 func (s *server) add(l *Lease, waits bool) {
 	s.leases = append(s.leases, l)
+	s.long = s.long || l.spec.Long
 	if !waits {
 		s.owner = l.owner
 	}

@@ -90,7 +90,7 @@ func (t *table) handOver(owner any) {
 // that has been settled before, as by another lease of the same owner.
 func (t *table) conclude(owner any, over func(*Lease) bool) {
 	t.mu.Lock()
-	var e ending
+	e := ending{reload: true}
 	if slices.Contains(t.replaced, owner) {
 		for _, s := range t.servers {
 			for _, l := range s.leases {
@@ -152,6 +152,7 @@ func (t *table) end(e *ending) {
 type ending struct {
 	leases  []*Lease
 	servers []*server
+	reload  bool // the process goes on
 }
 
 func (e *ending) run() {
@@ -162,7 +163,11 @@ func (e *ending) run() {
 	}
 	var wg sync.WaitGroup
 	for _, s := range e.servers {
-		wg.Go(s.stop)
+		if e.reload && s.long {
+			wg.Go(s.leave)
+		} else {
+			wg.Go(s.stop)
+		}
 	}
 	wg.Wait()
 }
