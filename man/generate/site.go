@@ -67,6 +67,9 @@ func (b *book) writeSite(folder, version string) error {
 		source := []byte(p.text)
 		tree := md.Parser().Parse(text.NewReader(source))
 		relink(tree, p.path, files)
+		if err := b.copyPictures(tree, p.path, folder); err != nil {
+			return err
+		}
 		var body, out bytes.Buffer
 		if err := md.Renderer().Render(&body, source, tree); err != nil {
 			return err
@@ -117,4 +120,22 @@ func relink(tree ast.Node, from string, files map[string]string) {
 		}
 		link.Parent().RemoveChild(link.Parent(), link)
 	}
+}
+
+// copyPictures puts the pictures of a page beside it, so that the site needs nothing from elsewhere.
+func (b *book) copyPictures(tree ast.Node, from, folder string) error {
+	return ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		picture, ok := n.(*ast.Image)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		source := path.Join(path.Dir(from), string(picture.Destination))
+		name := path.Base(source)
+		data, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(source)))
+		if err != nil {
+			return ast.WalkStop, err
+		}
+		picture.Destination = []byte(name)
+		return ast.WalkContinue, os.WriteFile(filepath.Join(folder, name), data, 0o644)
+	})
 }

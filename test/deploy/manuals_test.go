@@ -75,7 +75,8 @@ func TestManuals(t *testing.T) {
 var (
 	href  = regexp.MustCompile(`href="([^"]+)"`)
 	id    = regexp.MustCompile(` id="([^"]+)"`)
-	fetch = regexp.MustCompile(`<(?:script|img|link|iframe)\b|url\(|@import`)
+	fetch = regexp.MustCompile(`<(?:script|link|iframe)\b|url\(|@import`)
+	image = regexp.MustCompile(`<img src="([^"]*)"`)
 )
 
 // The pages of the site load nothing, and their links lead to pages and headings that are there.
@@ -93,10 +94,17 @@ func TestSite(t *testing.T) {
 		}
 		headings[filepath.Base(f)] = ids
 	}
+	pictures := 0
 	for _, f := range files {
 		text := read(t, f)
 		if what := fetch.FindString(text); what != "" {
 			t.Errorf("%s loads something: %s", filepath.Base(f), what)
+		}
+		for _, m := range image.FindAllStringSubmatch(text, -1) {
+			pictures++
+			if picture := read(t, filepath.Join(folder, m[1])); fetch.MatchString(picture) || !strings.Contains(picture, "<svg") {
+				t.Errorf("%s: the picture %s is not there, or loads something", filepath.Base(f), m[1])
+			}
 		}
 		for _, m := range href.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
@@ -110,5 +118,8 @@ func TestSite(t *testing.T) {
 				t.Errorf("%s: a link leads to %s, which is not there", filepath.Base(f), m[1])
 			}
 		}
+	}
+	if pictures == 0 {
+		t.Error("no page has a picture")
 	}
 }
