@@ -66,7 +66,8 @@ func (rawhide) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 func TestWrites(t *testing.T) {
 	for name, above := range map[string]string{
 		"alone": "", "tapped": "dnstap tcp://" + loopback.Addr() + " full\n", "logged": "log\nerrors\nmetadata\n", "shuffled": "loadbalance\nminimal\n", "cached": "cache 60\n",
-		"counted": "prometheus " + loopback.Addr() + "\n", "changed": "header {\nresponse set ra\n}\nrewrite ttl exact x.example.org 5\nnsid\n",
+		"verified": "tsig {\nsecret key. MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=\n}\n", "throttled": "throttle {\nresponses 1000\n}\n",
+		"translated": "dns64\ncookie\nany\n", "counted": "prometheus " + loopback.Addr() + "\n", "changed": "header {\nresponse set ra\n}\nrewrite ttl exact x.example.org 5\nnsid\n",
 	} {
 		for _, last := range []string{"postman", "rawhide"} {
 			t.Run(name+" "+last, func(t *testing.T) {
