@@ -70,9 +70,13 @@ func TestCustomBuild(t *testing.T) {
 			}
 		}
 	}
+	// What docs/PLUGINS.md builds works in a folder of its own, too.
+	if err := os.CopyFS(filepath.Join(dir, "notype3"), os.DirFS(filepath.Join(root, "examples", "plugin", "notype3"))); err != nil {
+		t.Fatal(err)
+	}
 	before := status(t)
 	binary := filepath.Join(dir, "server")
-	plugins := fmt.Sprintf("%[1]s/south before=whoami, %[1]s/north after=acl, east:%[1]s/east after=acl", dir)
+	plugins := fmt.Sprintf("%[1]s/south before=whoami, %[1]s/north after=acl, east:%[1]s/east after=acl, %[1]s/notype3 before=cache", dir)
 	build := exec.Command("make", "custom", "PLUGINS="+plugins, "BINARY="+binary, "BUILDOPTS=", "GOTAGS=", "CGO_ENABLED="+goEnv(t, "CGO_ENABLED"))
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -85,7 +89,7 @@ func TestCustomBuild(t *testing.T) {
 	addr := loopback.Addr()
 	_, port, _ := strings.Cut(addr, ":")
 	corefile := filepath.Join(dir, "Corefile")
-	if err := os.WriteFile(corefile, []byte(".:"+port+" {\nbind 127.0.0.1\nsouth\neast\nnorth\nwhoami\n}\n"), 0o644); err != nil {
+	if err := os.WriteFile(corefile, []byte(".:"+port+" {\nbind 127.0.0.1\nsouth\neast\nnorth\nnotype3 AAAA\nwhoami\n}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	server := exec.Command(binary, "-conf", corefile)
@@ -110,6 +114,10 @@ func TestCustomBuild(t *testing.T) {
 	}
 	if stamps != "south east north " { // from the innermost
 		t.Errorf("the reply passed %s", stamps)
+	}
+	m, err := dns.Exchange(new(dns.Msg).SetQuestion("example.org.", dns.TypeAAAA), addr)
+	if err != nil || m.Rcode != dns.RcodeSuccess || len(m.Answer) > 0 || strings.Contains(m.String(), "SRV") {
+		t.Errorf("notype3 has not denied AAAA: %v, %v", m, err)
 	}
 }
 
