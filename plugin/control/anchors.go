@@ -8,8 +8,6 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-
-	"github.com/miekg/dns"
 )
 
 // validators is the plugins that validate signatures.
@@ -38,20 +36,11 @@ func (a *api) anchors(*http.Request) (any, error) {
 	return map[string]any{"anchors": keys, "negative": negative}, nil
 }
 
-// negativeName reads the parameter name.
-func negativeName(r *http.Request) ([]byte, error) {
-	name, err := wire.LowerName(dns.Fqdn(r.FormValue("name")))
-	if err != nil || r.FormValue("name") == "" {
-		return nil, refusef("name must be a domain name: %q", r.FormValue("name"))
-	}
-	return name, nil
-}
-
 const usualNegative = time.Hour // RFC 7646 §2 wants them short
 
 // addNegative holds for all plugins that validate.
 func (a *api) addNegative(r *http.Request) (any, error) {
-	name, err := negativeName(r)
+	name, err := nameParameter(r, "a domain name")
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +63,7 @@ func (a *api) addNegative(r *http.Request) (any, error) {
 }
 
 func (a *api) dropNegative(r *http.Request) (any, error) {
-	name, err := negativeName(r)
+	name, err := nameParameter(r, "a domain name")
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -197,6 +198,16 @@ func typeOf(text string) (uint16, error) {
 		}
 	}
 	return 0, refusef("unknown type %q", text)
+}
+
+// nameParameter reads the parameter name, lower and in wire form; what says what it must be.
+func nameParameter(r *http.Request, what string) ([]byte, error) {
+	text := r.FormValue("name")
+	name, err := wire.LowerName(dns.Fqdn(text))
+	if err != nil || text == "" {
+		return nil, refusef("name must be %s: %q", what, text)
+	}
+	return name, nil
 }
 
 // number reads a parameter that is a number from 1 to most; def is that of a request without it.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
@@ -57,13 +58,13 @@ func (a *api) setFrozen(r *http.Request, on bool) (any, error) {
 	return map[string]any{"zone": name, "frozen": on}, nil
 }
 
-// zoneName reads the parameter name.
+// zoneName reads the parameter name, fully qualified and in lower case.
 func zoneName(r *http.Request) (string, error) {
-	text := r.FormValue("name")
-	if _, ok := dns.IsDomainName(text); !ok || text == "" {
-		return "", refusef("name must be a zone: %q", text)
+	name, err := nameParameter(r, "a zone")
+	if err != nil {
+		return "", err
 	}
-	return dns.CanonicalName(text), nil
+	return wire.Text(name), nil
 }
 
 // versions is a plugin that has zones to send, as *transfer* asks for them.

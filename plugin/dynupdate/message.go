@@ -46,16 +46,21 @@ func recordOf(rr dns.RR) (r record) {
 	if r.owner, r.err = wire.LowerName(h.Name); r.err != nil || h.Rdlength == 0 {
 		return r
 	}
+	if r.rdata, r.err = rdataOf(rr); r.err == nil {
+		r.err = zone.CheckNames(r.typ, r.rdata)
+	}
+	return r
+}
+
+// rdataOf is a record's data in wire form, uncompressed.
+func rdataOf(rr dns.RR) ([]byte, error) {
 	buf := make([]byte, dns.Len(rr)+1)
 	n, err := dns.PackRR(rr, buf, 0, nil, false)
 	head := wire.NameLen(buf[:n]) + 10
 	if err != nil || n < head {
-		r.err = fmt.Errorf("record of %s: %w", h.Name, err)
-		return r
+		return nil, fmt.Errorf("record of %s: %w", rr.Header().Name, err)
 	}
-	r.rdata = buf[head:n]
-	r.err = zone.CheckNames(r.typ, r.rdata)
-	return r
+	return buf[head:n], nil
 }
 
 // answer is what an UPDATE is answered with.

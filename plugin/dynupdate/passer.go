@@ -123,7 +123,7 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 
 // allows reports whether the rules let a key change all that a message wants to change.
 func (p *passer) allows(key string, client netip.Addr, r *dns.Msg) bool {
-	if key == "" || !p.policy.from(client) || !p.policy.knows(key) || len(r.Answer)+len(r.Ns) > p.maxUpdate {
+	if _, ok := p.admit(key, client, r); !ok {
 		return false
 	}
 	for _, rec := range records(r.Ns) {

@@ -2,13 +2,12 @@ package dynupdate
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
-	"iter"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -102,18 +101,8 @@ func (s *signing) touch(names [][]byte) {
 			s.names[string(below)] = true
 		}
 	}
-	for _, name := range slices.Collect(keysOf(s.names)) {
+	for _, name := range slices.Collect(maps.Keys(s.names)) {
 		s.names[string(s.before([]byte(name)))] = true
-	}
-}
-
-func keysOf(m map[string]bool) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 
@@ -232,11 +221,12 @@ func (s *signing) putKeys(apex *zone.Site) error {
 	want := map[uint16][][]byte{}
 	ttl := apex.TTL(dns.TypeSOA)
 	for _, rr := range zonekeys.Records(s.keys, wire.Text(s.origin), ttl) {
-		rec := recordOf(packable(rr))
-		if rec.err != nil {
-			return rec.err
+		rdata, err := rdataOf(rr)
+		if err != nil {
+			return err
 		}
-		want[rec.typ] = append(want[rec.typ], rec.rdata)
+		typ := rr.Header().Rrtype
+		want[typ] = append(want[typ], rdata)
 	}
 	for _, typ := range [...]uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY} {
 		if err := putSet(apex, typ, ttl, want[typ]); err != nil {
@@ -246,22 +236,16 @@ func (s *signing) putKeys(apex *zone.Site) error {
 	return nil
 }
 
-// packable is a record whose header tells that it has data, as those that came in a message do.
-func packable(rr dns.RR) dns.RR {
-	rr.Header().Rdlength = 1
-	return rr
-}
-
 // putNSEC makes the NSEC record of a name the one that it should be.
 func putNSEC(site *zone.Site, ttl uint32, next []byte, types []uint16) error {
-	rec := recordOf(packable(&dns.NSEC{
+	rdata, err := rdataOf(&dns.NSEC{
 		Hdr:        dns.RR_Header{Name: wire.Text(site.Name()), Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: ttl},
 		NextDomain: wire.Text(next), TypeBitMap: types,
-	}))
-	if rec.err != nil {
-		return rec.err
+	})
+	if err != nil {
+		return err
 	}
-	return putSet(site, dns.TypeNSEC, ttl, [][]byte{rec.rdata})
+	return putSet(site, dns.TypeNSEC, ttl, [][]byte{rdata})
 }
 
 // putSet makes the records of a type those that there should be. Those that are right keep their signatures.
@@ -326,38 +310,21 @@ func (s *signing) sign() error {
 	slices.SortFunc(s.jobs, func(a, b job) int {
 		return cmp.Or(slices.Compare(a.site.Name(), b.site.Name()), cmp.Compare(a.typ, b.typ))
 	})
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	work := func() {
-		for failed.Load() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= len(s.jobs) {
-				return
-			}
-			if err := s.do(&s.jobs[i]); err != nil {
-				failed.Store(&err)
-			}
-		}
-	}
-	var workers sync.WaitGroup
+	workers := 1
 	if len(s.jobs) > fewJobs {
-		for range runtime.GOMAXPROCS(0) - 1 {
-			workers.Go(work)
-		}
+		workers = runtime.GOMAXPROCS(0)
 	}
-	work()
-	workers.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
+	if err := zonekeys.Each(context.Background(), len(s.jobs), workers, func(i int) error { return s.do(&s.jobs[i]) }); err != nil {
+		return err
 	}
 	for i := range s.jobs {
 		var sigs [][]byte
 		for _, sig := range s.jobs[i].sigs {
-			rec := recordOf(packable(sig))
-			if rec.err != nil {
-				return rec.err
+			rdata, err := rdataOf(sig)
+			if err != nil {
+				return err
 			}
-			sigs = append(sigs, rec.rdata)
+			sigs = append(sigs, rdata)
 		}
 		if err := s.jobs[i].site.Sign(s.jobs[i].typ, sigs); err != nil {
 			return err

@@ -61,19 +61,29 @@ func explain(m *dns.Msg, opt *dns.OPT, res result) {
 
 // handle does what an UPDATE for the zone says, if its sender may.
 func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr) result {
-	switch {
-	case by.Key == "":
-		return refused("no signature")
-	case !d.policy.from(client):
-		return refused("no updates from this address")
-	case !d.policy.knows(by.Key):
-		return refused("no permission for this key")
-	case len(r.Answer)+len(r.Ns) > d.maxUpdate:
-		return refused("%d records, at most %d are allowed", len(r.Answer)+len(r.Ns), d.maxUpdate)
-	case d.store == nil:
+	if res, ok := d.admit(by.Key, client, r); !ok {
+		return res
+	}
+	if d.store == nil {
 		return failure(errClosed)
 	}
 	return d.change(&message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)})
+}
+
+// admit looks at who sends an UPDATE, and how much it is, before anything of the zone is. It reports false for one that
+// is refused.
+func (s *settings) admit(key string, client netip.Addr, r *dns.Msg) (res result, ok bool) {
+	switch n := len(r.Answer) + len(r.Ns); {
+	case key == "":
+		return refused("no signature"), false
+	case !s.policy.from(client):
+		return refused("no updates from this address"), false
+	case !s.policy.knows(key):
+		return refused("no permission for this key"), false
+	case n > s.maxUpdate:
+		return refused("%d records, at most %d are allowed", n, s.maxUpdate), false
+	}
+	return res, true
 }
 
 // failure is the result of what the database did not take.

@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
@@ -172,27 +170,7 @@ func (s *Signer) ttl(owner []byte, set zone.RRset, soa *dns.SOA) uint32 {
 
 // signJobs makes the signatures on half of the processors, so that queries have the others.
 func (s *Signer) signJobs(ctx context.Context, z *zone.Zone, jobs []job, now time.Time) error {
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	var workers sync.WaitGroup
-	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		workers.Go(func() {
-			for ctx.Err() == nil && failed.Load() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(jobs) {
-					return
-				}
-				if err := s.signJob(z, &jobs[i], now); err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return ctx.Err()
+	return zonekeys.Each(ctx, len(jobs), max(1, runtime.GOMAXPROCS(0)/2), func(i int) error { return s.signJob(z, &jobs[i], now) })
 }
 
 // signJob signs one RRset with every key.

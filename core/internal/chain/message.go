@@ -97,7 +97,10 @@ func (c *Chain) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block,
 	}
 	wire.Lower(name, name)
 	var chosen context.Context
-	asked := question{name: name, client: wire.PeerOf(w.RemoteAddr(), nil).Client.Addr(), ds: r.Question[0].Qtype == dns.TypeDS}
+	asked := question{name: name, ds: r.Question[0].Qtype == dns.TypeDS}
+	if c.router.many {
+		asked.client = wire.PeerOf(w.RemoteAddr(), nil).Client.Addr()
+	}
 	b := c.router.route(asked, func(b *block) bool {
 		var ctx context.Context = q // metadata of a block that is not chosen goes with its context
 		if b.collector != nil {

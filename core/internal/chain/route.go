@@ -12,6 +12,7 @@ import (
 type router struct {
 	zones wire.Suffixes[*siblings]
 	views map[*block][]WireViewer // of blocks whose Viewers all are such
+	many  bool                    // there are zones whose blocks are looked up by the client's address, too
 }
 
 // WireViewer is a Viewer that can also decide on a query that is not unpacked.
@@ -37,6 +38,7 @@ func newRouter(blocks []*block) (*router, error) {
 			r.zones.Set(name, same)
 		}
 		same.blocks = append(same.blocks, b)
+		r.many = r.many || len(same.blocks) > fewBlocks
 	}
 	return r, nil
 }

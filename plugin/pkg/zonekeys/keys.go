@@ -60,6 +60,7 @@ func Read(name string) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
+	// What Private holds must be able to sign: a public key alone, or one of a kind that is only read, is of no use.
 	pair := Pair{Public: key, KeyTag: key.KeyTag()}
 	switch secret := secret.(type) {
 	case *rsa.PrivateKey:
@@ -116,6 +117,7 @@ func readFolder(dir, origin string) (pairs []Pair, err error) {
 }
 
 // Source is where the keys of zones come from, as an option "key file|directory NAME..." says. Its zero value has none.
+// Files are read when they are named, so that an error has its line; folders when the zone is known.
 type Source struct {
 	pairs   []Pair
 	folders []string // with keys of each zone

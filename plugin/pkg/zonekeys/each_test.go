@@ -1,0 +1,42 @@
+package zonekeys
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+)
+
+// TestEach: each number comes once, the first error ends the work, and so does the context.
+func TestEach(t *testing.T) {
+	for _, workers := range []int{1, 3, 100} {
+		var seen [50]atomic.Int32
+		if err := Each(t.Context(), len(seen), workers, func(i int) error { seen[i].Add(1); return nil }); err != nil {
+			t.Error(err)
+		}
+		for i := range seen {
+			if n := seen[i].Load(); n != 1 {
+				t.Errorf("%d workers: %d came %d times", workers, i, n)
+			}
+		}
+		bad := errors.New("bad")
+		var done atomic.Int32
+		err := Each(t.Context(), 10_000, workers, func(i int) error {
+			if done.Add(1); i == 7 {
+				return bad
+			}
+			return nil
+		})
+		if !errors.Is(err, bad) || done.Load() == 10_000 {
+			t.Errorf("%d workers: %v after %d", workers, err, done.Load())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Each(ctx, 5, workers, func(int) error { t.Error("called"); return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+	if err := Each(t.Context(), 0, 4, func(int) error { return errors.New("called") }); err != nil {
+		t.Error(err)
+	}
+}
