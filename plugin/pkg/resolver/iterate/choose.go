@@ -11,7 +11,7 @@ import (
 )
 
 // This file chooses the server that is asked next (RFC 1034 §5.3.3 steps 2 and 3, RFC
-// 9520 §3.1), and the names of servers whose addresses have to be sought for that.
+// 9520 §3.1), and what is done when none is left. seek.go has names of servers without addresses.
 
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
@@ -275,70 +275,6 @@ func (t *task) send(s *store.Server, tcp bool) {
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
 		MixCase: mix && !tcp, Wait: wait,
 	})
-}
-
-// seek begins to seek the addresses of one more of the cut's servers, and reports
-// whether it does.
-func (t *task) seek() bool {
-	r := t.run
-	hosts := t.hosts()
-	if len(hosts) == 0 || t.useless() >= uselessHosts {
-		return false
-	}
-	limit := min(len(hosts), max(r.conf.Budget.Hosts, 1))
-	first := roll(limit)
-	for i := range limit {
-		h := hosts[(first+i)%limit]
-		if h.Name == "" || r.spent.addresses >= addressQuestions || t.soughtFor(h.Name) {
-			continue
-		}
-		t.here.sought = append(t.here.sought, h.Name)
-		n, above := len(r.tasks), ""
-		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
-			above = t.cut.Zone
-			if len(h.Addrs) > 0 { // and has told
-				continue
-			}
-		}
-		for _, f := range []struct {
-			on  bool
-			typ uint16
-		}{{r.conf.IPv4, wire.TypeA}, {r.conf.IPv6, wire.TypeAAAA}} {
-			if f.on && r.spent.addresses < addressQuestions && r.conf.Stores.RRsets.Get(h.Name, f.typ, r.now) == nil &&
-				t.need(Question{h.Name, f.typ}, false, above) {
-				r.spent.addresses++
-			}
-		}
-		if len(t.needs) == 0 {
-			continue
-		}
-		t.stage = waiting
-		for _, o := range append([]*task(nil), r.tasks[n:]...) {
-			r.advance(o)
-		}
-		return true
-	}
-	return false
-}
-
-// useless is how many of the names whose addresses were sought have none.
-func (t *task) useless() (n int) {
-	for _, h := range t.here.sought {
-		has := 0
-		if t.addrs(store.Host{Name: h}, func(netip.Addr) { has++ }); has == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-func (t *task) soughtFor(host string) bool {
-	for _, h := range t.here.sought {
-		if h == host {
-			return true
-		}
-	}
-	return false
 }
 
 // What is left then, in this order: the full name, if less was asked; what a server said
