@@ -86,6 +86,26 @@ func BenchmarkPutLongSlice(b *testing.B) {
 	}
 }
 
+// Slices of many services share one address, as those of pods in the network of a node do. One is put in and taken out again.
+func BenchmarkPutShared(b *testing.B) {
+	for _, n := range []int{1000, 4000, 16000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New(Config{Endpoints: true}, nil)
+			for i := range n {
+				name := fmt.Sprintf("web-%d", i)
+				s.putSlice(b, newSlice("ns1", name+"-a", name, endpoint("192.0.2.200")))
+			}
+			var one lean.EndpointSlice
+			decode(b, &one, newSlice("ns1", "one-a", "one", endpoint("192.0.2.200")))
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Put(&one)
+				s.Delete(&one)
+			}
+		})
+	}
+}
+
 func BenchmarkService(b *testing.B) {
 	s := New(everything(), nil)
 	for i := range 10000 {

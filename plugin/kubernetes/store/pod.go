@@ -40,7 +40,10 @@ type podWriter struct {
 	byName, byIP table[Pod]
 }
 
-func (w *podWriter) init(s *Store) { w.store, w.round = s, 1 }
+func (w *podWriter) init(s *Store) {
+	w.store, w.round = s, 1
+	w.byIP.id = func(p *Pod) uint64 { return hashNameString(p.namespace, p.name) }
+}
 
 func (w *podWriter) object() lean.Object { return &w.scratch }
 

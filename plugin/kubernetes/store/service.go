@@ -77,7 +77,11 @@ type serviceWriter struct {
 	byName, byIP, byExternal table[Service]
 }
 
-func (w *serviceWriter) init(s *Store) { w.store, w.round = s, 1 }
+func (w *serviceWriter) init(s *Store) {
+	w.store, w.round = s, 1
+	id := func(s *Service) uint64 { return hashNameString(s.namespace, s.name) }
+	w.byIP.id, w.byExternal.id = id, id
+}
 
 func (w *serviceWriter) object() lean.Object { return &w.scratch }
 

@@ -107,7 +107,11 @@ type sliceWriter struct {
 	byName, byService, byImport, byIP table[Slice]
 }
 
-func (w *sliceWriter) init(s *Store) { w.store, w.round = s, 1 }
+func (w *sliceWriter) init(s *Store) {
+	w.store, w.round = s, 1
+	id := func(s *Slice) uint64 { return hashNameString(s.namespace, s.name.of(s.text)) }
+	w.byService.id, w.byImport.id, w.byIP.id = id, id, id
+}
 
 func (w *sliceWriter) object() lean.Object { return &w.scratch }
 
