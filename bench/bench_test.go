@@ -52,7 +52,7 @@ func TestWorkloads(t *testing.T) {
 
 func TestSelectWorkloads(t *testing.T) {
 	all := workloads(fullSizes)
-	if got, err := selectWorkloads("all", all); err != nil || len(got) != 7 {
+	if got, err := selectWorkloads("all", all); err != nil || len(got) != 9 {
 		t.Errorf("%d workloads, %v", len(got), err)
 	}
 	got, err := selectWorkloads("tcp, k8s", all)
@@ -100,7 +100,7 @@ func TestFindPrograms(t *testing.T) {
 }
 
 func TestConfigurations(t *testing.T) {
-	s := settings{Port: 40053, Upstream: 40054, Zone: "some.zone", Origin: smallOrigin, Threads: 2, Spare: []int{1, 2, 3}}
+	s := settings{Port: 40053, Upstream: 40054, Behind: 1, Zone: "some.zone", Origin: smallOrigin, Threads: 2, Spare: []int{1, 2, 3}}
 	names := map[string]bool{}
 	for _, w := range workloads(fullSizes) {
 		names[w.corefile] = true
@@ -112,7 +112,7 @@ func TestConfigurations(t *testing.T) {
 			}
 		}
 	}
-	if len(names) != 7 {
+	if len(names) != 8 {
 		t.Errorf("%d configurations in use: %v", len(names), names)
 	}
 	for name := range names {

@@ -16,7 +16,8 @@ var configurations = template.Must(template.ParseFS(confFS, "conf/*"))
 // settings fill in the configuration of a server.
 type settings struct {
 	Port     int
-	Upstream int    // port of the upstream, 0 if the workload has none
+	Upstream int    // port of the upstreams, 0 if the workload has none
+	Behind   int    // how many upstreams there are
 	Zone     string // path of the zone file
 	Origin   string
 	Dir      string // the server's own
@@ -25,6 +26,22 @@ type settings struct {
 	Spare    []int  // three more ports, for metrics and the like
 	Count    int    // of what grows
 	Zones    []string
+}
+
+// Servers are the upstreams: each has an address of its own.
+func (s settings) Servers() (all []string) {
+	for i := range s.Behind {
+		all = append(all, fmt.Sprintf("127.0.0.%d:%d", 1+i, s.Upstream))
+	}
+	return all
+}
+
+// Stanzas are the zones that are forwarded one by one.
+func (s settings) Stanzas() (all []string) {
+	for i := range stanzas {
+		all = append(all, missZone(stanzas-1-i))
+	}
+	return all
 }
 
 // Views is a number for each view but the last block, which takes what they do not.

@@ -54,19 +54,32 @@ func (c *cursor) next() ([]byte, outcome) {
 
 // freshNames is a source whose names never come twice in one round.
 type freshNames struct {
-	prefix, suffix string
-	n              int
-	name, msg      []byte
+	prefix    string
+	suffixes  []string // in turns
+	n         int
+	name, msg []byte
 }
 
-func newFreshNames(round, client int, origin string) *freshNames {
-	return &freshNames{prefix: "r" + strconv.Itoa(round) + "c" + strconv.Itoa(client) + "x", suffix: "." + origin}
+func newFreshNames(round, client, zones int) *freshNames {
+	f := &freshNames{prefix: "r" + strconv.Itoa(round) + "c" + strconv.Itoa(client) + "x"}
+	for i := range zones {
+		f.suffixes = append(f.suffixes, "."+missZone(i))
+	}
+	return f
+}
+
+// missZone is one of the zones that names are in which were never asked for.
+func missZone(i int) string {
+	if i == 0 {
+		return missOrigin
+	}
+	return "z" + strconv.Itoa(i) + "." + missOrigin
 }
 
 func (f *freshNames) next() ([]byte, outcome) {
 	f.name = append(f.name[:0], f.prefix...)
 	f.name = strconv.AppendInt(f.name, int64(f.n), 10)
-	f.name = append(f.name, f.suffix...)
+	f.name = append(f.name, f.suffixes[f.n%len(f.suffixes)]...)
 	f.n++
 	f.msg = appendQuery(f.msg[:0], string(f.name), typeA)
 	return f.msg, answer

@@ -59,13 +59,13 @@ func (b *bench) measure(ctx context.Context, w workload) (rows []row, err error)
 		}
 		defer os.Remove(s.Zone) // the temporary folder may be memory
 	}
-	if w.upstream {
-		up, err := startUpstream()
+	if w.upstreams > 0 {
+		up, err := startUpstream(w.upstreams)
 		if err != nil {
 			return nil, err
 		}
 		defer up.stop()
-		s.Upstream = up.port()
+		s.Upstream, s.Behind = up.port(), w.upstreams
 	}
 	var servers []*server
 	defer func() {

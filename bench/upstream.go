@@ -8,38 +8,70 @@ import (
 	"net"
 )
 
-// upstream is the server behind the forwarders. It runs in this process, so what it
-// costs is the load generator's and not the measured server's.
+// upstream is the servers behind the forwarders. They run in this process, so what they
+// cost is the load generator's and not the measured server's.
 type upstream struct {
-	conn *net.UDPConn
-	done chan error
+	conns []*net.UDPConn
+	done  chan error
 }
 
-// startUpstream begins to answer on a free loopback port; stop ends it.
-func startUpstream() (*upstream, error) {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+// startUpstream begins to answer at n addresses of loopback, 127.0.0.1 and those after it, on one
+// free port; stop ends it.
+func startUpstream(n int) (u *upstream, err error) {
+	for range 20 { // the port may be in use at another address
+		if u, err = listenUpstream(n); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
-	_ = conn.SetReadBuffer(4 << 20) // as much of it as the system grants
-	u := &upstream{conn: conn, done: make(chan error, 1)}
-	go func() { u.done <- u.serve() }()
+	u.done = make(chan error, n)
+	for _, conn := range u.conns {
+		go func() { u.done <- serveUpstream(conn) }()
+	}
 	return u, nil
 }
 
-func (u *upstream) port() int { return u.conn.LocalAddr().(*net.UDPAddr).Port }
-
-// stop closes the socket, waits for the goroutine and returns why it ended if not by stop.
-func (u *upstream) stop() error {
-	u.conn.Close()
-	if err := <-u.done; !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("upstream: %w", err)
+func listenUpstream(n int) (*upstream, error) {
+	u := new(upstream)
+	for i := range n {
+		addr := &net.UDPAddr{IP: net.IPv4(127, 0, 0, byte(1+i))}
+		if i > 0 {
+			addr.Port = u.port()
+		}
+		conn, err := net.ListenUDP("udp4", addr)
+		if err != nil {
+			u.close()
+			return nil, err
+		}
+		_ = conn.SetReadBuffer(4 << 20) // as much of it as the system grants
+		u.conns = append(u.conns, conn)
 	}
-	return nil
+	return u, nil
 }
 
-func (u *upstream) serve() error {
-	b := newBatch(u.conn)
+func (u *upstream) port() int { return u.conns[0].LocalAddr().(*net.UDPAddr).Port }
+
+func (u *upstream) close() {
+	for _, conn := range u.conns {
+		conn.Close()
+	}
+}
+
+// stop closes the sockets, waits for the goroutines and returns why they ended if not by stop.
+func (u *upstream) stop() (err error) {
+	u.close()
+	for range u.conns {
+		if e := <-u.done; !errors.Is(e, net.ErrClosed) {
+			err = fmt.Errorf("upstream: %w", e)
+		}
+	}
+	return err
+}
+
+func serveUpstream(conn *net.UDPConn) error {
+	b := newBatch(conn)
 	for {
 		n, err := b.read()
 		if err != nil {

@@ -7,16 +7,16 @@ import (
 
 // workload is one kind of work that servers are compared at.
 type workload struct {
-	name     string
-	corefile string
-	origin   string // of the zone that the server loads, empty if none
-	zone     func(w io.Writer) error
-	upstream bool
-	tcp      bool
-	log      bool
-	warm     int      // queries sent before the first round, by all clients together
-	peers    []string // products that can do it
-	probe    string   // a name with an address; once it is answered the server is ready
+	name      string
+	corefile  string
+	origin    string // of the zone that the server loads, empty if none
+	zone      func(w io.Writer) error
+	upstreams int // how many servers there are to forward to
+	tcp       bool
+	log       bool
+	warm      int      // queries sent before the first round, by all clients together
+	peers     []string // products that can do it
+	probe     string   // a name with an address; once it is answered the server is ready
 	// queries is called once a workload and returns the sources of a round's clients.
 	queries func(rnd *rand.Rand) func(round, client, clients int) source
 }
@@ -62,19 +62,15 @@ func workloads(s sizes) []workload {
 			}),
 		},
 		{
-			name: "cache-hit", corefile: "cache.corefile", upstream: true, peers: forwarders,
+			name: "cache-hit", corefile: "cache.corefile", upstreams: 1, peers: forwarders,
 			probe: flatName(0) + "." + hitOrigin, warm: 2 * s.hitNames,
 			queries: listed(func(rnd *rand.Rand) *queryList { return warmQueries(hitOrigin, s.hitNames, rnd) }),
 		},
+		fresh("cache-miss", "cache.corefile", 1, 1),
+		fresh("cache-miss-15", "cache.corefile", 15, 1),
+		fresh("cache-miss-stanzas", "stanzas.corefile", 1, stanzas),
 		{
-			name: "cache-miss", corefile: "cache.corefile", upstream: true, peers: forwarders,
-			probe: "probe." + missOrigin,
-			queries: func(*rand.Rand) func(round, client, clients int) source {
-				return func(round, client, _ int) source { return newFreshNames(round, client, missOrigin) }
-			},
-		},
-		{
-			name: "k8s", corefile: "cluster.corefile", origin: clusterOrigin, upstream: true, peers: ourselves,
+			name: "k8s", corefile: "cluster.corefile", origin: clusterOrigin, upstreams: 1, peers: ourselves,
 			probe:   serviceName(0) + "." + clusterOrigin,
 			zone:    func(w io.Writer) error { return clusterZone(w, s.services) },
 			queries: listed(func(rnd *rand.Rand) *queryList { return clusterQueries(s.services, s.walks, rnd) }),
@@ -82,6 +78,23 @@ func workloads(s sizes) []workload {
 		tcp,
 		log,
 	}
+}
+
+// stanzas is how many zones are forwarded one by one.
+const stanzas = 10
+
+// fresh is a workload in which each name is new. The names are in turns below so many zones.
+func fresh(name, corefile string, upstreams, zones int) workload {
+	w := workload{
+		name: name, corefile: corefile, upstreams: upstreams, peers: forwarders, probe: "probe." + missOrigin,
+		queries: func(*rand.Rand) func(round, client, clients int) source {
+			return func(round, client, _ int) source { return newFreshNames(round, client, zones) }
+		},
+	}
+	if upstreams*zones > 1 {
+		w.peers = ourselves
+	}
+	return w
 }
 
 // listed makes clients go through one list, each from a place of its own.

@@ -43,19 +43,15 @@ func (f *Forward) newBlockingRun(w dns.ResponseWriter, r *dns.Msg) *blockingRun 
 	t.upstreamSet, t.client = upstreamSet{f, *f.upstreams.Load()}, w
 	t.began = time.Now()
 	_, stream := w.RemoteAddr().(*net.TCPAddr)
-	t.course = f.newCourse(&t.upstreamSet, stream, t.numbers[:0], len(t.upstreams))
+	t.course = f.newCourse(&t.upstreamSet, stream, nil, t.numbers[:0], len(t.upstreams))
 	return t
 }
 
-// newCourse is a course through n upstreams for a query that came over a stream, or did not. numbers is memory for it.
-func (f *Forward) newCourse(view courseView, stream bool, numbers []int, n int) course {
+// newCourse is a course through n upstreams for a query that came over a stream, or did not. loop is the one that it
+// is served in, nil for none; numbers is memory.
+func (f *Forward) newCourse(view courseView, stream bool, loop *eventloop.Loop, numbers []int, n int) course {
 	_, chained := f.Next.(*Forward)
-	c := course{rules: f.rules, stream: stream, handOn: chained, view: view}
-	if f.measuring != nil {
-		c.order = f.measuring.OrderBy(numbers, n, view)
-	} else {
-		c.order = f.policy.Order(numbers, n)
-	}
+	c := course{rules: f.rules, stream: stream, handOn: chained, view: view, order: f.order(loop, view, numbers, n)}
 	c.rules.attempts = 2 * n
 	if f.maxAttempts != nil {
 		c.rules.attempts = int(*f.maxAttempts)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
@@ -54,6 +55,7 @@ type Forward struct {
 	zones         within.Zones
 	policy        policy.Policy
 	measuring     policy.Measuring // policy, if it is one
+	orders        eventloop.PerLoop[batchOrder]
 	rules         rules
 	options       Options
 	maxFails      uint32
