@@ -21,6 +21,13 @@ const (
 	fieldType     = 15
 )
 
+// Wire types of protocol buffers.
+const (
+	varint  = 0
+	octets  = 2
+	fixed32 = 5
+)
+
 // appendFrame appends a frame about m to b, with its length before it (Frame Streams). It knows all fields that the
 // library has; the package proto would need ten times as long.
 func (h *Dnstap) appendFrame(b []byte, m *tap.Message, extra string) []byte {
@@ -29,10 +36,10 @@ func (h *Dnstap) appendFrame(b []byte, m *tap.Message, extra string) []byte {
 	b = appendBytes(b, fieldIdentity, h.Identity)
 	b = appendBytes(b, fieldVersion, h.Version)
 	if extra != "" {
-		b = protowire.AppendString(protowire.AppendTag(b, fieldExtra, protowire.BytesType), extra)
+		b = append(appendVarint(append(b, fieldExtra<<3|octets), uint64(len(extra))), extra...)
 	}
 	// The length of a message stands before it, in one to three octets: it is moved when that is known.
-	b = protowire.AppendTag(b, fieldMessage, protowire.BytesType)
+	b = append(b, fieldMessage<<3|octets)
 	at := len(b)
 	b = appendMessage(append(b, 0), m)
 	n := len(b) - at - 1
@@ -40,8 +47,8 @@ func (h *Dnstap) appendFrame(b []byte, m *tap.Message, extra string) []byte {
 		b = append(b, make([]byte, more)...)
 		copy(b[at+1+more:], b[at+1:at+1+n])
 	}
-	protowire.AppendVarint(b[:at], uint64(n))
-	b = protowire.AppendVarint(protowire.AppendTag(b, fieldType, protowire.VarintType), uint64(tap.Dnstap_MESSAGE))
+	appendVarint(b[:at], uint64(n))
+	b = append(b, fieldType<<3|varint, byte(tap.Dnstap_MESSAGE))
 	binary.BigEndian.PutUint32(b[begin:], uint32(len(b)-begin-4))
 	return b
 }
@@ -64,25 +71,35 @@ func appendMessage(b []byte, m *tap.Message) []byte {
 	return appendBytes(b, 14, m.ResponseMessage)
 }
 
-func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
+// The tag of a field is one octet: no number is above 15.
+
+func appendBytes(b []byte, field byte, v []byte) []byte {
 	if v == nil {
 		return b
 	}
-	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
+	return append(appendVarint(append(b, field<<3|octets), uint64(len(v))), v...)
 }
 
-func appendNumber[T ~int32 | ~uint32 | ~uint64](b []byte, field protowire.Number, v *T) []byte {
+func appendNumber[T ~int32 | ~uint32 | ~uint64](b []byte, field byte, v *T) []byte {
 	if v == nil {
 		return b
 	}
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(*v))
+	return appendVarint(append(b, field<<3|varint), uint64(*v))
 }
 
-func appendFixed(b []byte, field protowire.Number, v *uint32) []byte {
+func appendFixed(b []byte, field byte, v *uint32) []byte {
 	if v == nil {
 		return b
 	}
-	return protowire.AppendFixed32(protowire.AppendTag(b, field, protowire.Fixed32Type), *v)
+	return binary.LittleEndian.AppendUint32(append(b, field<<3|fixed32), *v)
+}
+
+// appendVarint appends v, seven bits an octet. It is short enough to stand where it is called.
+func appendVarint(b []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
 }
 
 // event is a tap.Message with all that it points to, and the frames that are made of it.

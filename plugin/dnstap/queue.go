@@ -12,7 +12,7 @@ import (
 
 const (
 	handshakeTime = 4 * time.Second // also for each write
-	gatherTime    = 20 * time.Millisecond
+	gatherTime    = 100 * time.Millisecond
 	reportEvery   = 10 * time.Second
 	queueUnit     = 10000   // frames
 	keptSpace     = 1 << 20 // octets of a buffer that is kept
