@@ -50,6 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&b.window, "window", 32, "queries that each client keeps in flight")
 	flags.Uint64Var(&b.seed, "seed", 20261121, "of the queries")
 	growth := flags.String("growth", "", "draw how costs grow, as pictures in this `folder`, in place of the workloads")
+	pictures := flags.String("curves", "all", "names of the pictures of -growth")
 	most := flags.Int("most", 1_000_000, "the largest size of -growth")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,7 +71,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(b.dir)
 	if *growth != "" {
-		return b.grow(ctx, *growth, *most, out)
+		chosen, err := selectCurves(*pictures, curves())
+		if err != nil {
+			return err
+		}
+		return b.grow(ctx, chosen, *growth, *most, out)
 	}
 	for _, w := range todo {
 		rows, err := b.measure(ctx, w)
@@ -97,18 +102,27 @@ func list(s string) []string {
 }
 
 func selectWorkloads(names string, all []workload) ([]workload, error) {
+	return named("workload", names, all, func(w workload) string { return w.name })
+}
+
+// selectCurves does the same for pictures.
+func selectCurves(names string, all []curve) ([]curve, error) {
+	return named("curve", names, all, func(c curve) string { return c.name })
+}
+
+// named is those of a kind that a list of names has, in its order.
+func named[T any](kind, names string, all []T, nameOf func(T) string) (found []T, err error) {
 	if names == "all" {
 		return all, nil
 	}
-	var found []workload
 	for _, name := range list(names) {
-		i := slices.IndexFunc(all, func(w workload) bool { return w.name == name })
+		i := slices.IndexFunc(all, func(v T) bool { return nameOf(v) == name })
 		if i < 0 {
 			known := make([]string, len(all))
-			for i, w := range all {
-				known[i] = w.name
+			for i, v := range all {
+				known[i] = nameOf(v)
 			}
-			return nil, fmt.Errorf("no workload %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("no %s %q; there are %s", kind, name, strings.Join(known, ", "))
 		}
 		found = append(found, all[i])
 	}

@@ -30,6 +30,15 @@ func TestWorkloads(t *testing.T) {
 	if b.programs, err = findPrograms(path, "", t.Output()); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("a zone read again", func(t *testing.T) {
+		c, err := selectCurves("records-reread", curves())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if worst, err := b.point(c[0], b.programs[0], 1000); err != nil || worst <= 0 || worst > 1000 {
+			t.Errorf("p99 is %v ms, %v", worst, err)
+		}
+	})
 	for _, w := range workloads(b.sizes) {
 		t.Run(w.name, func(t *testing.T) {
 			rows, err := b.measure(t.Context(), w)

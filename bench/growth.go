@@ -37,6 +37,10 @@ func curves() []curve {
 			peers: primaries, corefile: "auth.corefile", figure: startCPU,
 		},
 		{
+			name: "records-reread", title: "Time to answer while a zone is read again", of: "records", unit: "ms, p99 of the worst second",
+			sizes: []int{10_000, 100_000, 1_000_000, 5_000_000}, peers: ourselves, corefile: "reread.corefile", figure: rereadP99,
+		},
+		{
 			name: "zones-start", title: "Start to first answer with many zones", of: "zones", unit: "CPU seconds", sizes: []int{1, 100, 1000, 10_000, 100_000},
 			peers: primaries, corefile: "zones.corefile", zones: true, figure: startCPU,
 		},
@@ -58,11 +62,11 @@ type point struct {
 }
 
 // grow measures the curves and writes a picture and a table of each into dir.
-func (b *bench) grow(ctx context.Context, dir string, most int, out io.Writer) error {
+func (b *bench) grow(ctx context.Context, chosen []curve, dir string, most int, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, c := range curves() {
+	for _, c := range chosen {
 		lines := map[string][]point{}
 		for _, n := range c.sizes {
 			if n > most {

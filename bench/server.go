@@ -23,6 +23,7 @@ type server struct {
 	name   string
 	port   int
 	output string // path of what it prints
+	zone   string // path of its zone file, if it has one
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed once the process is reaped
 	ready  time.Duration // from start to the first right answer
@@ -50,7 +51,7 @@ func start(p program, w workload, s settings, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv := &server{name: p.name, port: s.Port, output: filepath.Join(s.Dir, "output"), ended: make(chan struct{})}
+	srv := &server{name: p.name, port: s.Port, zone: s.Zone, output: filepath.Join(s.Dir, "output"), ended: make(chan struct{})}
 	out, err := os.OpenFile(srv.output, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err

@@ -39,8 +39,15 @@ func namespace(i int) string { return "ns" + strconv.Itoa(i%clusterNamespaces) }
 // flatZone writes a zone with two records a name: A on each, AAAA on every second, MX
 // and TXT each on every fourth.
 func flatZone(w io.Writer, origin string, names int) error {
+	if _, err := fmt.Fprintf(w, apex, origin); err != nil {
+		return err
+	}
+	return flatRecords(w, names)
+}
+
+// flatRecords writes the names of a flatZone.
+func flatRecords(w io.Writer, names int) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, apex, origin)
 	for i := range names {
 		name := flatName(i)
 		fmt.Fprintf(out, "%s A %s\n", name, address(i))
