@@ -12,16 +12,16 @@ import (
 //
 // A branch belongs to the version that it was made for, and is written by that one's Change only.
 type branch struct {
+	below  *[branchSize]*branch // nil in a leaf; it stands first, as the collector looks no further than pointers go
 	by     uint64
 	n      int
 	keys   [branchSize]uint64
 	places [branchSize]uint32
-	below  *[branchSize]*branch // nil in a leaf
 }
 
-// branchSize is how many names a leaf has at most. With 64, a million names have four floors, and a change copies about
+// branchSize is how many names a leaf has at most. With 32, a million names have five floors, and a change copies about
 // three kilobytes; with more it copies more, with fewer there are more floors to search.
-const branchSize = 64
+const branchSize = 32
 
 // newTree is a tree of names in order.
 func newTree(all []keyed, by uint64) *branch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -27,11 +28,11 @@ type Change struct {
 
 // Change begins the next version of a zone that is growing.
 func (z *Zone) Change() *Change {
-	// What is copied here is what all changes write to: the list of groups, that of chunks, and how full these are.
+	// What is copied here is what all changes write to: the top of the index, the list of chunks, and how full these are.
 	// Pages, branches and nodes are copied when they are written to.
 	g := *z.grown
 	g.version++
-	g.names.groups = append([]*pageGroup(nil), g.names.groups...)
+	g.names.top = slices.Clone(g.names.top)
 	g.live = append([]int(nil), g.live...)
 	now := &Zone{
 		origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, nodes: z.nodes, records: z.records, leads: z.leads,
@@ -98,9 +99,6 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 			return nil, nil, err
 		}
 	}
-	if z.grown.names.crowded(z.nodes) {
-		z.grown.names = spread(z, z.inTree(), z.grown.version)
-	}
 	if err := c.sweep(); err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +118,7 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	}
 	return z, &Delta{
 		From: c.old.soa.serial, To: z.soa.serial, Removed: d.removed.records, Added: d.added.records,
-		origin: z.origin, blob: append(d.removed.blob, d.added.blob...),
+		origin: z.origin, blob: slices.Concat(d.removed.blob, d.added.blob),
 	}, nil
 }
 
@@ -211,6 +209,12 @@ func (c *Change) count(n Node) {
 func (c *Change) put(node Node) error {
 	z, g := c.now, c.now.grown
 	prefix := node.prefix()
+	if len(prefix) == 0 {
+		g.live[g.apex>>chunkBits] -= z.at(g.apex).size()
+		place, err := z.store(node)
+		g.apex = place
+		return err
+	}
 	name := append(append(make([]byte, 0, len(prefix)+len(z.origin)), prefix...), z.origin...)
 	hash := wire.Hash(name)
 	old := g.names.find(z, prefix, hash)
@@ -225,7 +229,9 @@ func (c *Change) put(node Node) error {
 	if err != nil {
 		return err
 	}
-	g.names.set(hash, old, place, g.version)
+	if err := g.names.set(hash, old, place, g.version); err != nil {
+		return err
+	}
 	left, right := g.tree.set(z, keyed{keyOf(prefix), place}, prefix, g.version)
 	g.tree = grow(left, right, g.version)
 	return nil
@@ -298,7 +304,7 @@ func (c *Change) prune(prefix []byte) {
 
 // hasBelow reports whether there are names below one.
 func (z *Zone) hasBelow(prefix []byte) (found bool) {
-	z.grown.tree.each(z, prefix, func(place uint32) bool {
+	z.eachFrom(prefix, func(place uint32) bool {
 		p := z.at(place).prefix()
 		if len(p) == len(prefix) {
 			return true // the name itself
@@ -331,7 +337,7 @@ func (c *Change) occlude(s *Site) error {
 	}
 	// Names below stand behind it in canonical order, up to the first that is not below it.
 	var places []uint32
-	z.grown.tree.each(z, s.prefix, func(place uint32) bool {
+	z.eachFrom(s.prefix, func(place uint32) bool {
 		p := z.at(place).prefix()
 		if string(p) == string(s.prefix) {
 			return true
@@ -361,7 +367,7 @@ func (c *Change) occlude(s *Site) error {
 // inTree is the places of all nodes in canonical order.
 func (z *Zone) inTree() []uint32 {
 	places := make([]uint32, 0, z.nodes)
-	z.grown.tree.each(z, nil, func(place uint32) bool {
+	z.eachFrom(nil, func(place uint32) bool {
 		places = append(places, place)
 		return true
 	})
@@ -387,7 +393,7 @@ func (c *Change) Apply(d *Delta) error {
 
 // nsecBefore is the last node with NSEC records that is not behind a name (RFC 4034 §6.1), nil if there is none.
 func (z *Zone) nsecBefore(prefix []byte) (n Node) {
-	z.grown.tree.back(z, keyOf(prefix), prefix, func(place uint32) bool {
+	z.eachBack(prefix, func(place uint32) bool {
 		at := z.at(place)
 		if at.flags()&occluded == 0 && at.Set(typeNSEC) != nil {
 			n = at

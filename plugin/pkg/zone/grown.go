@@ -19,6 +19,7 @@ import (
 // a sweep.
 type grown struct {
 	version uint64 // one more than that of the version before
+	apex    uint32 // its place; as each version has another SOA record, it stands in neither of these:
 	names   pages
 	tree    *branch
 	live    []int // octets of each chunk that this version needs
@@ -48,7 +49,20 @@ func (z *Zone) Growing() (*Zone, error) {
 	now := &Zone{origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, chunks: z.chunks, nodes: z.nodes, records: z.records, leads: z.leads}
 	// The nodes stay where they are: only what leads to them is made anew.
 	places := z.places()
-	g := &grown{names: spread(now, places, 0), tree: newTree(inOrder(now, places), 0), live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
+	g := &grown{live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
+	below := make([]uint32, 0, len(places)-1)
+	for _, place := range places {
+		if len(z.at(place).prefix()) == 0 {
+			g.apex = place
+		} else {
+			below = append(below, place)
+		}
+	}
+	var err error
+	if g.names, err = spread(now, below, 0); err != nil {
+		return nil, err
+	}
+	g.tree = newTree(inOrder(now, below), 0)
 	for _, place := range places {
 		n := now.at(place)
 		g.live[place>>chunkBits] += n.size()
@@ -139,6 +153,9 @@ func (n Node) hides() bool { return n != nil && n.flags()&(isCut|hasDNAME) != 0 
 
 // place is where the node of a name stands, 0 if there is none.
 func (z *Zone) place(prefix []byte) uint32 {
+	if len(prefix) == 0 {
+		return z.grown.apex
+	}
 	var buf [wire.MaxName + 1]byte
 	name := append(append(buf[:0], prefix...), z.origin...)
 	return z.grown.names.find(z, prefix, wire.Hash(name))
