@@ -23,9 +23,9 @@ const renewMost = 256
 
 // signWith has the zone signed with keys from now on, with none not any more, and serials made by a policy. What stands
 // in the zone is made right before it returns, unless another process still has the database: then that is done later.
-func (s *store) signWith(keys []zonekeys.Pair, serials serialPolicy) error {
+func (s *store) signWith(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy) error {
 	s.mu.Lock()
-	g := &signer{origin: s.tip.Origin(), keys: keys}
+	g := &signer{origin: s.tip.Origin(), keys: keys, nsec3: nsec3}
 	plain, _ := s.tip.Unproved()
 	if s.signer == nil && len(keys) == 0 && plain == s.tip.Records() {
 		s.mu.Unlock()
@@ -113,10 +113,10 @@ func (s *store) renew() error {
 }
 
 // due is the names at which something is to be made right, and whether that is the whole zone: if its keys are others
-// than the signer's.
+// than the signer's, or denials of another kind.
 func (g *signer) due(v *zone.Zone, now time.Time) (names [][]byte, whole bool) {
 	apex, _ := v.NodeAt(g.origin)
-	whole = !g.hasKeys(v, apex)
+	whole = !g.hasKeys(v, apex) || len(g.keys) > 0 && !g.hasChain(apex)
 	for name, n := range v.Nodes() {
 		if whole || g.isDue(n, now) {
 			names = append(names, slices.Clone(name))

@@ -185,6 +185,14 @@ func (b *branch) remove(z *Zone, key uint64, prefix []byte, by uint64) *branch {
 	return b
 }
 
+// shrunk is the tree without floors that have one branch only.
+func (b *branch) shrunk() *branch {
+	for b.below != nil && b.n == 1 {
+		b = b.below[0]
+	}
+	return b
+}
+
 // drop takes the i-th away.
 func (b *branch) drop(i int) {
 	copy(b.keys[i:], b.keys[i+1:b.n])

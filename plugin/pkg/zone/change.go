@@ -21,7 +21,8 @@ import (
 type Change struct {
 	old, now *Zone
 	sites    map[string]*Site
-	order    []*Site // in the order in which they were asked for
+	hashes   map[string]*Site // of NSEC3 records
+	order    []*Site          // in the order in which they were asked for
 	packer   Builder
 	buf      []byte
 }
@@ -38,7 +39,7 @@ func (z *Zone) Change() *Change {
 		origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, nodes: z.nodes, records: z.records, leads: z.leads,
 		chunks: append([][]byte(nil), z.chunks...), grown: &g,
 	}
-	return &Change{old: z, now: now, sites: map[string]*Site{}, packer: Builder{origin: z.origin}}
+	return &Change{old: z, now: now, sites: map[string]*Site{}, hashes: map[string]*Site{}, packer: Builder{origin: z.origin}}
 }
 
 // At is what stands at a name, to be looked at and changed. name is in the zone, in wire form and lower; it is copied.
@@ -89,7 +90,11 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	}
 	// Names go when all others are there, so that none is taken for one that nobody needs.
 	for _, s := range c.order {
-		if s.Empty() {
+		switch {
+		case !s.Empty():
+		case s.hashed:
+			c.pruneHash(s.prefix)
+		default:
 			c.prune(s.prefix)
 		}
 	}
@@ -106,12 +111,13 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	if err := z.readSOA(); err != nil {
 		return nil, nil, err
 	}
+	z.readParameters()
 	// The delta is of the names that were changed; nothing else is looked at.
 	d.removed.put(nil, wire.TypeSOA, c.old.apex.Set(wire.TypeSOA).Records())
 	d.added.put(nil, wire.TypeSOA, z.apex.Set(wire.TypeSOA).Records())
 	for _, s := range c.order {
 		var is Node
-		if place := z.place(s.prefix); place != 0 {
+		if place := s.standsAt(z); place != 0 {
 			is = z.at(place)
 		}
 		d.node(s.prefix, s.was, is)
@@ -178,7 +184,7 @@ func (c *Change) apply(s *Site) error {
 			z.grown.nsec--
 		}
 	}
-	if place := z.place(s.prefix); place != 0 { // perhaps since a name below it was added
+	if place := s.standsAt(z); place != 0 { // perhaps since a name below it was added
 		node[0] |= z.at(place).flags() & (hasWildcard | occluded)
 	}
 	if s.was != nil {
@@ -188,6 +194,9 @@ func (c *Change) apply(s *Site) error {
 		}
 	}
 	c.count(node)
+	if s.hashed {
+		return c.putHash(node)
+	}
 	return c.put(node)
 }
 
@@ -289,10 +298,7 @@ func (c *Change) prune(prefix []byte) {
 		}
 		g.live[place>>chunkBits] -= z.at(place).size()
 		g.names.remove(wire.Hash(name), place, g.version)
-		g.tree = g.tree.remove(z, keyOf(prefix), prefix, g.version)
-		for g.tree.below != nil && g.tree.n == 1 {
-			g.tree = g.tree.below[0]
-		}
+		g.tree = g.tree.remove(z, keyOf(prefix), prefix, g.version).shrunk()
 		z.nodes--
 		star := string(wire.FirstLabel(name)) == "*"
 		name = wire.Parent(name)
@@ -332,7 +338,7 @@ func below(p, above []byte) bool {
 func (c *Change) occlude(s *Site) error {
 	z := c.now
 	place := z.place(s.prefix)
-	if place == 0 || s.was.hides() == z.at(place).hides() {
+	if place == 0 || s.hashed || s.was.hides() == z.at(place).hides() {
 		return nil // a name that went had none below it
 	}
 	// Names below stand behind it in canonical order, up to the first that is not below it.
@@ -366,12 +372,20 @@ func (c *Change) occlude(s *Site) error {
 
 // inTree is the places of all nodes in canonical order.
 func (z *Zone) inTree() []uint32 {
-	places := make([]uint32, 0, z.nodes)
+	var hashes []uint32
+	z.grown.hashes.each(z, nil, func(place uint32) bool {
+		hashes = append(hashes, place)
+		return true
+	})
+	places := make([]uint32, 0, z.nodes+len(hashes))
 	z.eachFrom(nil, func(place uint32) bool {
+		for len(hashes) > 0 && compare(z.at(hashes[0]).prefix(), z.at(place).prefix()) < 0 {
+			places, hashes = append(places, hashes[0]), hashes[1:]
+		}
 		places = append(places, place)
 		return true
 	})
-	return places
+	return append(places, hashes...)
 }
 
 // Apply makes the changes of a delta, as the zone must have them: it is an error to remove what is not there.
@@ -379,7 +393,7 @@ func (c *Change) Apply(d *Delta) error {
 	w := d.Walk()
 	for n := range d.Removed + d.Added {
 		r, _ := w.Next()
-		s := c.At(r.Owner)
+		s := c.of(r)
 		if n >= d.Removed {
 			if err := s.Add(r.Type, r.TTL, r.RData); err != nil {
 				return err
@@ -389,6 +403,14 @@ func (c *Change) Apply(d *Delta) error {
 		}
 	}
 	return nil
+}
+
+// of is the site that a record is of.
+func (c *Change) of(r Record) *Site {
+	if r.isHashed() {
+		return c.AtHash(r.Owner)
+	}
+	return c.At(r.Owner)
 }
 
 // nsecBefore is the last node with NSEC records that is not behind a name (RFC 4034 §6.1), nil if there is none.

@@ -101,7 +101,7 @@ func (z *Zone) hidden() []uint32 {
 func (z *Zone) Size() int {
 	n := len(z.index) + 12*len(z.nsec.keys)
 	if z.grown != nil {
-		n += z.grown.names.octets() + 18*z.nodes // of branches that are three quarters full
+		n += z.grown.names.octets() + 18*(z.nodes+z.grown.hashed) // of branches that are three quarters full
 	}
 	if z.sorted.Load() {
 		n += 4 * len(z.order)
