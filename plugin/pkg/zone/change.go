@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"weak"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -29,10 +30,14 @@ type Change struct {
 
 // Change begins the next version of a zone that is growing.
 func (z *Zone) Change() *Change {
-	// What is copied here is what all changes write to: the top of the index, the list of chunks, and how full these are.
-	// Pages, branches and nodes are copied when they are written to.
+	// What is copied here is what all changes write to: the top of the index, the list of chunks, and how full these
+	// are. Pages, branches and nodes are copied when they are written to.
 	g := *z.grown
 	g.version++
+	g.lineage = lineage{parent: weak.Make(z)}
+	if z.grown.lineage.delta == nil {
+		g.lineage.twin = z.grown.lineage.twin // z is fresh from Growing
+	}
 	g.names.top = slices.Clone(g.names.top)
 	g.live = append([]int(nil), g.live...)
 	now := &Zone{
@@ -122,10 +127,12 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 		}
 		d.node(s.prefix, s.was, is)
 	}
-	return z, &Delta{
+	delta := &Delta{
 		From: c.old.soa.serial, To: z.soa.serial, Removed: d.removed.records, Added: d.added.records,
 		origin: z.origin, blob: slices.Concat(d.removed.blob, d.added.blob),
-	}, nil
+	}
+	z.grown.lineage.delta = delta
+	return z, delta, nil
 }
 
 // Changes reports whether a delta has anything but the SOA record, or that with another content.
@@ -393,14 +400,26 @@ func (c *Change) Apply(d *Delta) error {
 	w := d.Walk()
 	for n := range d.Removed + d.Added {
 		r, _ := w.Next()
-		s := c.of(r)
-		if n >= d.Removed {
-			if err := s.Add(r.Type, r.TTL, r.RData); err != nil {
-				return err
-			}
-		} else if !s.Remove(r.Type, r.RData) {
-			return fmt.Errorf("zone %s has no such record of %s, type %d, to remove", wire.Text(c.old.origin), wire.Text(r.Owner), r.Type)
+		err := error(nil)
+		if n < d.Removed {
+			err = c.Remove(r)
+		} else {
+			err = c.Add(r)
 		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add adds a record of class IN, whose owner is lower, or gives one that is there another TTL. All is copied.
+func (c *Change) Add(r Record) error { return c.of(r).Add(r.Type, r.TTL, r.RData) }
+
+// Remove takes a record away, whatever its TTL. It is an error if it is not there.
+func (c *Change) Remove(r Record) error {
+	if !c.of(r).Remove(r.Type, r.RData) {
+		return fmt.Errorf("zone %s has no such record of %s, type %d, to remove", wire.Text(c.old.origin), wire.Text(r.Owner), r.Type)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"weak"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -19,6 +20,7 @@ import (
 // a sweep.
 type grown struct {
 	version uint64 // one more than that of the version before
+	lineage lineage
 	apex    uint32 // its place; as each version has another SOA record, it stands in neither of these:
 	names   pages
 	tree    *branch
@@ -55,7 +57,7 @@ func (z *Zone) Growing() (*Zone, error) {
 		switch n := z.at(place); {
 		case len(n.prefix()) == 0:
 			g.apex = place
-		case n.Set(typeNSEC3) != nil:
+		case n.Set(typeNSEC3) != nil: // and nothing else, or it would not be hidden
 			hashes = append(hashes, place)
 		default:
 			below = append(below, place)
@@ -75,6 +77,7 @@ func (z *Zone) Growing() (*Zone, error) {
 		g.octets += n.octets(z)
 		g.proofs.add(n.proofs(z), 1)
 	}
+	g.lineage.twin = weak.Make(z)
 	now.grown = g
 	now.readParameters()
 	return now, nil

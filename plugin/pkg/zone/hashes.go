@@ -97,6 +97,7 @@ func (c *Change) putHash(node Node) error {
 	if err != nil {
 		return err
 	}
+	// The tree alone leads to them; no query looks for them by name (RFC 5155 §7.2.8).
 	left, right := g.hashes.set(z, keyed{keyOf(prefix), place}, prefix, g.version)
 	g.hashes = grow(left, right, g.version)
 	return nil
@@ -122,7 +123,7 @@ func (z *Zone) readParameters() {
 	}
 	z.nsec3 = &hashed{tree: z.grown.hashes}
 	params, ok := parameters(z, func(string, ...any) {})
-	if !ok {
+	if !ok { // records are there, but of no use; who builds zones warns of it
 		z.nsec3.tree = nil
 		return
 	}

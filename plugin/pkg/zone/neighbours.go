@@ -48,6 +48,7 @@ func (z *Zone) Last() iter.Seq[Node] {
 // eachFrom calls f with the places of all names that are not before a name, and perhaps one that is, in canonical
 // order, until it returns false.
 func (z *Zone) eachFrom(prefix []byte, f func(place uint32) bool) {
+	// The apex is the first name of all, and in no tree.
 	if len(prefix) > 0 || f(z.grown.apex) {
 		z.grown.tree.each(z, prefix, f)
 	}

@@ -73,6 +73,7 @@ func newPages(names int, by uint64) pages {
 
 // of is the page of the upper half of a hash.
 func (p *pages) of(h uint32) *page {
+	// The uppermost bits choose in the top, so that a directory that doubles has its top twice, and no floor anew.
 	n := h & (1<<p.bits - 1)
 	return p.top[n>>(2*floorBits)].floors[n>>floorBits&(floorSize-1)].pages[n&(floorSize-1)]
 }
@@ -215,6 +216,7 @@ func (p *pages) split(h uint32, pg *page) error {
 		}
 		p.double(pg.by)
 	}
+	// The page stays for names that have the next bit clear; those that have it set go to another.
 	all, bit := pg.slots, uint32(1)<<pg.depth
 	*pg = page{by: pg.by, depth: pg.depth + 1}
 	other := &page{by: pg.by, depth: pg.depth}
@@ -236,7 +238,7 @@ func (p *pages) split(h uint32, pg *page) error {
 func (p *pages) double(by uint64) {
 	n := uint32(1) << p.bits
 	p.bits++
-	if n < floorSize*floorSize {
+	if n < floorSize*floorSize { // the top has one floor still
 		for i := range n {
 			*p.entry(n+i, by) = p.of(i)
 		}
