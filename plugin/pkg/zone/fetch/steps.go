@@ -19,6 +19,7 @@ type steps struct {
 	edit    *zone.Edit // in place of changes, if they are more
 }
 
+// change is one record, in memory of its own.
 type change struct {
 	zone.Record
 	remove bool
@@ -41,6 +42,7 @@ func newSteps(old *zone.Zone, warn func(string, ...any)) *steps {
 	return s
 }
 
+// typeZONEMD is the type of digests (RFC 8976).
 const typeZONEMD = 63
 
 // take takes the next record that is removed, or added.
@@ -48,6 +50,7 @@ func (s *steps) take(r zone.Record, remove bool) error {
 	if s.edit != nil {
 		return edit(s.edit, r, remove)
 	}
+	// Both hold until the next record only.
 	owner := make([]byte, len(r.Owner))
 	wire.Lower(owner, r.Owner)
 	s.changes = append(s.changes, change{zone.Record{Owner: owner, Type: r.Type, TTL: r.TTL, RData: slices.Clone(r.RData)}, remove})
@@ -66,7 +69,7 @@ func (s *steps) whole() error {
 			return err
 		}
 	}
-	s.changes = nil
+	s.changes = nil // from now on each goes to the Edit at once
 	return nil
 }
 
@@ -77,9 +80,10 @@ func edit(e *zone.Edit, r zone.Record, remove bool) error {
 	return e.Add(r.Owner, r.Type, r.TTL, r.RData)
 }
 
-// build is the version that the steps lead to.
+// build is the version that the steps lead to. The steps are of no use after it.
 func (s *steps) build() (*zone.Zone, error) {
 	if s.edit == nil {
+		// The version before may be one that was built: then this takes as long as making it anew, once.
 		if growing, err := s.old.Growing(); err == nil {
 			return s.grow(growing)
 		}
@@ -90,7 +94,8 @@ func (s *steps) build() (*zone.Zone, error) {
 	return s.edit.Build()
 }
 
-// grow makes the steps' changes of a version.
+// grow makes the steps' changes of a version. A record that is to be removed and is not there is an error: the primary
+// speaks of another zone than ours (RFC 1995 §4).
 func (s *steps) grow(old *zone.Zone) (*zone.Zone, error) {
 	c := old.Change()
 	for _, ch := range s.changes {
