@@ -83,6 +83,9 @@ func (s *store) renew() error {
 		var from, to uint32
 		do := func(c *zone.Change) bool {
 			for _, name := range batch {
+				if whole {
+					break // the signer looks at all of them
+				}
 				c.At(name)
 			}
 			return raise(c, c.Base().Origin(), s.serials, uint32(now.Unix())) == nil
@@ -116,13 +119,18 @@ func (s *store) renew() error {
 // than the signer's, or denials of another kind.
 func (g *signer) due(v *zone.Zone, now time.Time) (names [][]byte, whole bool) {
 	apex, _ := v.NodeAt(g.origin)
-	whole = !g.hasKeys(v, apex) || len(g.keys) > 0 && !g.hasChain(apex)
+	whole = !g.holds(v, apex)
 	for name, n := range v.Nodes() {
 		if whole || g.isDue(n, now) {
 			names = append(names, slices.Clone(name))
 		}
 	}
 	return names, whole
+}
+
+// holds reports whether a version is signed as the signer does it: with its keys, and denials of its kind.
+func (g *signer) holds(v *zone.Zone, apex zone.Node) bool {
+	return g.hasKeys(v, apex) && (len(g.keys) == 0 || g.hasChain(apex))
 }
 
 // hasKeys reports whether the keys at the apex are the signer's.

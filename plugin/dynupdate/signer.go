@@ -1,7 +1,6 @@
 package dynupdate
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"maps"
@@ -73,7 +72,8 @@ func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]by
 		return nil, nil, err
 	}
 	s.touch(names)
-	for name := range s.names {
+	// Which name comes first must not depend on a map.
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		if err := s.records([]byte(name)); err != nil {
 			return nil, nil, err
 		}
@@ -88,9 +88,11 @@ func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]by
 }
 
 // touch gathers the names that are looked at: those given, those that they begin or cease to hide, the one before each,
-// and the apex. If the TTL of denials is another, it is all names.
+// and the apex. If the TTL of denials is another, or the keys are, it is all names.
 func (s *signing) touch(names [][]byte) {
-	if denialTTL(s.old) != denialTTL(s.plain) {
+	apex, _ := s.old.NodeAt(s.origin)
+	all := denialTTL(s.old) != denialTTL(s.plain) || !s.holds(s.old, apex)
+	if all {
 		names = allNames(s.old, s.plain)
 	}
 	s.names[string(s.origin)] = true
@@ -112,7 +114,7 @@ func (s *signing) touch(names [][]byte) {
 			s.names[string(below)] = true
 		}
 	}
-	if s.nsec3 {
+	if s.nsec3 || all {
 		return // hashes.go knows the ones before
 	}
 	for _, name := range slices.Collect(maps.Keys(s.names)) {
@@ -340,37 +342,45 @@ func (g *signer) stale(sig []byte, now time.Time) bool {
 	return !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool { return k.KeyTag == tag && k.Public.Algorithm == sig[2] })
 }
 
-// fewJobs is up to how many jobs one goroutine does, which is what an update takes.
-const fewJobs = 16
+const (
+	fewJobs  = 16   // up to so many one goroutine does, which is what an update takes
+	jobBatch = 1024 // whose records are in memory as messages have them, which takes a kilobyte each
+)
 
 // sign does the jobs, on all processors if there are many.
 func (s *signing) sign() error {
-	for i := range s.jobs {
-		if err := s.jobs[i].read(); err != nil {
+	for batch := range slices.Chunk(s.jobs, jobBatch) {
+		if err := s.signBatch(batch); err != nil {
+			return err
+		}
+		clear(batch)
+	}
+	return nil
+}
+
+func (s *signing) signBatch(jobs []job) error {
+	for i := range jobs {
+		if err := jobs[i].read(); err != nil {
 			return err
 		}
 	}
-	// Which name comes first must not depend on a map.
-	slices.SortFunc(s.jobs, func(a, b job) int {
-		return cmp.Or(slices.Compare(a.site.Name(), b.site.Name()), cmp.Compare(a.typ, b.typ))
-	})
 	workers := 1
-	if len(s.jobs) > fewJobs {
+	if len(jobs) > fewJobs {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := zonekeys.Each(context.Background(), len(s.jobs), workers, func(i int) error { return s.do(&s.jobs[i]) }); err != nil {
+	if err := zonekeys.Each(context.Background(), len(jobs), workers, func(i int) error { return s.do(&jobs[i]) }); err != nil {
 		return err
 	}
-	for i := range s.jobs {
+	for i := range jobs {
 		var sigs [][]byte
-		for _, sig := range s.jobs[i].sigs {
+		for _, sig := range jobs[i].sigs {
 			rdata, err := rdataOf(sig)
 			if err != nil {
 				return err
 			}
 			sigs = append(sigs, rdata)
 		}
-		if err := s.jobs[i].site.Sign(s.jobs[i].typ, sigs); err != nil {
+		if err := jobs[i].site.Sign(jobs[i].typ, sigs); err != nil {
 			return err
 		}
 	}
