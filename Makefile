@@ -36,7 +36,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 VALE        := github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 PAGES       ?= $(wildcard plugin/*/README.md docs/*.md man/*.md) README.md CONTRIBUTING.md deploy/README.md bench/README.md examples/README.md
 
-.PHONY: all build coredns image check custom gen pb lint release packages man docs prose run run-k8s certs bench plots test race soak clean help
+.PHONY: all build coredns image check custom gen pb lint release packages man docs prose run run-k8s certs bench plots test race soak kills clients clean help
 
 all: coredns
 
@@ -107,6 +107,12 @@ plots: build ## draw how costs grow, into docs/plots: make plots PEERS="knotd ns
 
 soak: ## reloads and hand-overs under load, for some minutes: none of some million queries may be lost
 	RATE=10000 RELOADS=200 HANDOVERS=50 $(GO) test -count=1 -timeout 30m -v -run 'TestHandOverToSuccessor|TestUpgrade|TestReloadsBySignal' ./test
+
+kills: ## a process that makes 2,000 updates a second is killed 500 times: no acknowledged one may be lost
+	DYNUPDATE_KILLS=500 $(GO) test -count=1 -timeout 20m -v -run 'TestKill$$' ./plugin/dynupdate
+
+clients: ## ACME by lego against the server; a module of its own
+	cd test/lego && $(GO) test -count=1 -timeout 10m .
 
 clean: ## what was built here
 	rm -f $(BINARY)

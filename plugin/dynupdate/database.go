@@ -150,6 +150,7 @@ func (r *reading) zone(f frame) error {
 func (r *reading) snapshotPart(b []byte) error {
 	if r.builder == nil {
 		r.builder = zone.NewBuilder(r.origin, func(string, ...any) {})
+		r.builder.AllowNSEC3()
 	}
 	for len(b) > 0 {
 		rec, rest, err := cutRecord(b)

@@ -83,7 +83,7 @@ func tryBed(t testing.TB, dir, options string) (*bed, error) {
 	if err := b.d.store.acquire(b.d.journal); err != nil {
 		return nil, err
 	}
-	if err := b.d.store.signWith(b.d.keyPairs, b.d.serial); err != nil {
+	if err := b.d.store.signWith(b.d.keyPairs, b.d.nsec3, b.d.serial); err != nil {
 		return nil, err
 	}
 	b.d.store.listen(b.d)

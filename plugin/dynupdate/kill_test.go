@@ -2,8 +2,10 @@ package dynupdate
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,14 +21,22 @@ import (
 	"github.com/miekg/dns"
 )
 
-// kills is how often TestKill kills; DYNUPDATE_KILLS tells another number.
+// kills is how often TestKill kills; DYNUPDATE_KILLS tells another number, such as that of make kills.
 const kills = 15
+
+// What the process that is killed does: each writer changes its names one after the other, again and again, so that the
+// zone stays small however often it is killed.
+const (
+	killWriters = 16
+	killNames   = 50
+	killEvery   = 8 * time.Millisecond // 2,000 updates a second in all
+)
 
 // TestKill kills a process that makes updates, again and again, at any moment: what was acknowledged is there, nothing
 // is there by half, and the serial never goes back.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv("DYNUPDATE_CHILD"); dir != "" {
-		updateUntilKilled(t, dir)
+		updateUntilKilled(newBed(t, dir, "log off\ndatabase "+filepath.Join(dir, "zone.db")))
 		return
 	}
 	times := kills
@@ -36,12 +46,11 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "zone.db")
 	newBed(t, dir, "database "+path).stop()
-	acked, serial := map[string]bool{}, uint32(0)
+	origin, _ := wire.LowerName("example.org.")
+	acked, updates, serial := map[string]uint32{}, 0, uint32(0)
 	for round := range times {
-		for _, name := range runAndKill(t, dir, round, 50*time.Millisecond+rand.N(150*time.Millisecond)) {
-			acked[name] = true
-		}
-		origin, _ := wire.LowerName("example.org.")
+		n, last := runAndKill(t, dir, round, 20*time.Millisecond+rand.N(150*time.Millisecond), acked)
+		updates += n
 		begun := time.Now()
 		d, c, err := openDatabase(path, origin, 10)
 		if err != nil {
@@ -52,35 +61,63 @@ func TestKill(t *testing.T) {
 		}
 		d.file.Close()
 		d.unlock()
-		has := func(name string, typ uint16) bool {
-			owner, _ := wire.LowerName(name + ".example.org.")
-			n, ok := c.version.Lookup(owner, wire.Hash(owner))
-			return ok && n.Set(typ) != nil
-		}
-		for name := range acked {
-			if !has("a"+name, dns.TypeA) || !has("b.b"+name, dns.TypeTXT) {
-				t.Fatalf("round %d: %s was acknowledged, and is not there", round, name)
+		there := 0
+		for writer := range killWriters {
+			for name := range killNames {
+				label := fmt.Sprintf("%d-%d", writer, name)
+				left, right := valueOf(c.version, "a"+label, dns.TypeA), valueOf(c.version, "b.b"+label, dns.TypeTXT)
+				if left != right {
+					t.Fatalf("round %d: half of %s is there: %d, and %d", round, label, left, right)
+				}
+				if left < acked[label] {
+					t.Fatalf("round %d: %s has %d, though %d was acknowledged", round, label, left, acked[label])
+				}
+				if left > 0 {
+					there += 2
+				}
 			}
 		}
-		for name := range c.version.Nodes() {
-			text := strings.TrimSuffix(wire.Text(name), ".example.org.")
-			if n, ok := strings.CutPrefix(text, "a"); ok && strings.Contains(n, "-") && !has("b.b"+n, dns.TypeTXT) {
-				t.Fatalf("round %d: half of %s is there", round, n)
-			}
-		}
-		if c.version.Serial() < serial {
-			t.Fatalf("round %d: serial %d after %d", round, c.version.Serial(), serial)
+		if now := c.version.Serial(); now < serial || now < last {
+			t.Fatalf("round %d: serial %d after %d, of which %d was acknowledged", round, now, serial, last)
 		}
 		serial = c.version.Serial()
+		if want := there + seedRecords(t); c.version.Records() != want {
+			t.Fatalf("round %d: %d records, want %d", round, c.version.Records(), want)
+		}
 	}
-	t.Logf("%d updates were acknowledged over %d kills, serial %d", len(acked), times, serial)
-	if len(acked) < times {
-		t.Errorf("%d updates only", len(acked))
+	t.Logf("%d updates were acknowledged over %d kills, serial %d", updates, times, serial)
+	if updates < times {
+		t.Errorf("%d updates only", updates)
 	}
 }
 
-// runAndKill lets a process of this program work for a while, and returns what it acknowledged.
-func runAndKill(t *testing.T, dir string, round int, after time.Duration) (acked []string) {
+// seedRecords is how many records a zone begins with.
+func seedRecords(t *testing.T) int {
+	v, err := parseSeed(strings.NewReader(seedText), "db", "example.org.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Records()
+}
+
+// valueOf is the number that a record of a name has, 0 if there is none: as an address, or as text.
+func valueOf(v *zone.Zone, name string, typ uint16) uint32 {
+	owner, _ := wire.LowerName(name + ".example.org.")
+	n, ok := v.Lookup(owner, wire.Hash(owner))
+	if !ok || n.Set(typ) == nil {
+		return 0
+	}
+	data := n.Set(typ).Records().Data()
+	if typ == dns.TypeA {
+		return binary.BigEndian.Uint32(data)
+	}
+	number, _ := strconv.Atoi(string(data[1:]))
+	return uint32(number)
+}
+
+// runAndKill lets a process of this program work for a while, and notes what it acknowledged: how many updates, and the
+// last serial.
+func runAndKill(t *testing.T, dir string, round int, after time.Duration, acked map[string]uint32) (updates int, serial uint32) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestKill$")
 	cmd.Env = append(os.Environ(), "DYNUPDATE_CHILD="+dir, "DYNUPDATE_ROUND="+strconv.Itoa(round))
@@ -94,11 +131,13 @@ func runAndKill(t *testing.T, dir string, round int, after time.Duration) (acked
 	lines := bufio.NewScanner(out)
 	var timer *time.Timer
 	for lines.Scan() {
-		name, ok := strings.CutPrefix(lines.Text(), "acked ")
-		if !ok || len(name) == 0 || name[len(name)-1] != '.' {
+		var label, end string
+		var number, at uint32
+		if n, _ := fmt.Sscanf(lines.Text(), "acked %s %d %d %s", &label, &number, &at, &end); n != 4 || end != "." {
 			continue // the last line may be cut
 		}
-		if acked = append(acked, name[:len(name)-1]); timer == nil {
+		acked[label], serial = max(acked[label], number), max(serial, at)
+		if updates++; timer == nil {
 			timer = time.AfterFunc(after, func() { cmd.Process.Kill() })
 		}
 	}
@@ -106,42 +145,56 @@ func runAndKill(t *testing.T, dir string, round int, after time.Duration) (acked
 	if timer == nil {
 		t.Fatalf("round %d: nothing was acknowledged", round)
 	}
-	return acked
+	return updates, serial
 }
 
-// updateUntilKilled makes updates by 16 writers, and says which of them are durable.
-func updateUntilKilled(t *testing.T, dir string) {
-	b := newBed(t, dir, "database "+filepath.Join(dir, "zone.db")+"\nmax_records 1000000\nmax_bytes 1000000000")
+// updateUntilKilled makes updates, and says which of them are durable. Each gives two names the next number.
+func updateUntilKilled(b *bed) {
+	round, _ := strconv.Atoi(os.Getenv("DYNUPDATE_ROUND"))
 	var wg sync.WaitGroup
-	for writer := range 16 {
+	for writer := range killWriters {
 		wg.Go(func() {
-			for i := range 1_000_000 {
-				name := fmt.Sprintf("%s-%d-%d", os.Getenv("DYNUPDATE_ROUND"), writer, i)
-				u := decision{d: b.d, message: &message{}}
-				for _, text := range []string{"a" + name + ".example.org. 60 IN A 192.0.2.9", "b.b" + name + ".example.org. 60 IN TXT half"} {
-					rr, err := dns.NewRR(text)
-					if err != nil {
-						panic(err)
-					}
-					u.updates = append(u.updates, recordOf(withLength(rr)))
-				}
-				u.by.Key = "key."
-				err := b.d.store.update(func(c *zone.Change) bool {
-					u.c = c
-					r, ok := u.run()
-					if !ok {
-						panic(fmt.Sprint(r))
-					}
-					return ok
-				}, func(*zone.Zone, *zone.Delta) bool { return true })
-				if err != nil {
-					panic(err)
-				}
-				os.Stdout.WriteString("acked " + name + ".\n")
+			tick := time.NewTicker(killEvery)
+			for i := 1; ; i++ {
+				number := uint32(round<<16 + i)
+				label := fmt.Sprintf("%d-%d", writer, i%killNames)
+				b.renumber(label, number)
+				<-tick.C
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// renumber gives two names a number, and says so.
+func (b *bed) renumber(label string, number uint32) {
+	address := net.IP(binary.BigEndian.AppendUint32(nil, number))
+	u := decision{d: b.d, message: &message{}}
+	for _, text := range []string{fmt.Sprintf("a%s.example.org. 60 IN A %s", label, address), fmt.Sprintf("b.b%s.example.org. 60 IN TXT %d", label, number)} {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			panic(err)
+		}
+		add := recordOf(withLength(rr))
+		u.updates = append(u.updates, record{owner: add.owner, typ: add.typ, class: dns.ClassANY}, add)
+	}
+	u.by.Key = "key."
+	var serial uint32
+	err := b.d.store.update(func(c *zone.Change) bool {
+		u.c = c
+		r, ok := u.run()
+		if !ok {
+			panic(fmt.Sprint(r))
+		}
+		return ok
+	}, func(_ *zone.Zone, d *zone.Delta) bool {
+		serial = d.To
+		return true
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("acked %s %d %d .\n", label, number, serial)
 }
 
 // withLength is a record as it comes from the wire, with the length of its data.

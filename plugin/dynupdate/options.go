@@ -42,6 +42,7 @@ type settings struct {
 	passKey     passKey
 	keySource   zonekeys.Source
 	keyPairs    []zonekeys.Pair // that the zone is signed with
+	nsec3       bool            // denials are NSEC3 records
 }
 
 const (
@@ -95,7 +96,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("journal", "COUNT [SIZE]", "versions, and octets, that are kept for incremental transfers", 1, 2, setJournal),
 		corefile.Row("ttl", "MIN MAX", "bounds of TTLs", 2, 2, setTTL),
 		corefile.Row("forward", "ADDRESS... [tsig KEY [ALGORITHM]]", "pass updates on, in place of a zone of its own", 1, -1, setForward).Once(),
-		corefile.Row("sign", "key file|directory KEY...", "keys that the zone is signed with", 3, -1, setKeys),
+		corefile.Row("sign", "key file|directory KEY... [nsec3]", "keys that the zone is signed with", 3, -1, setKeys),
 		corefile.Duration("notify_delay", 0, time.Minute, "how long changes are gathered before secondaries are notified", func(s *settings, d time.Duration) { s.notifyDelay = d }),
 		corefile.Enum("log", []string{"on", "off"}, "log changes and refusals", func(s *settings, word string) { s.quiet = word == "off" }),
 	},
@@ -291,15 +292,19 @@ func setForward(s *settings, l *corefile.Line) error {
 // passes reports whether updates are passed on.
 func (s *settings) passes() bool { return len(s.to) > 0 }
 
-// setKeys reads "sign key file|directory KEY...".
+// setKeys reads "sign key file|directory KEY... [nsec3]".
 func setKeys(s *settings, l *corefile.Line) error {
 	if l.Args[0] != "key" {
 		return fmt.Errorf("sign: unknown property %q: must be key", l.Args[0])
 	}
-	if slices.Contains(l.Args[2:], "nsec3") {
-		return errors.New("sign: nsec3 is not offered for zones that are changed by updates: denials are NSEC records")
+	names := l.Args[2:]
+	if last := len(names) - 1; names[last] == "nsec3" {
+		s.nsec3, names = true, names[:last]
 	}
-	for _, name := range l.Args[2:] {
+	if len(names) == 0 {
+		return errors.New("sign: a key is missing")
+	}
+	for _, name := range names {
 		if err := s.keySource.Add(l.Args[1], corefile.Below(s.root, name)); err != nil {
 			return fmt.Errorf("sign: %w", err)
 		}

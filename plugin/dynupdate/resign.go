@@ -23,9 +23,9 @@ const renewMost = 256
 
 // signWith has the zone signed with keys from now on, with none not any more, and serials made by a policy. What stands
 // in the zone is made right before it returns, unless another process still has the database: then that is done later.
-func (s *store) signWith(keys []zonekeys.Pair, serials serialPolicy) error {
+func (s *store) signWith(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy) error {
 	s.mu.Lock()
-	g := &signer{origin: s.tip.Origin(), keys: keys}
+	g := &signer{origin: s.tip.Origin(), keys: keys, nsec3: nsec3}
 	plain, _ := s.tip.Unproved()
 	if s.signer == nil && len(keys) == 0 && plain == s.tip.Records() {
 		s.mu.Unlock()
@@ -83,6 +83,9 @@ func (s *store) renew() error {
 		var from, to uint32
 		do := func(c *zone.Change) bool {
 			for _, name := range batch {
+				if whole {
+					break // the signer looks at all of them
+				}
 				c.At(name)
 			}
 			return raise(c, c.Base().Origin(), s.serials, uint32(now.Unix())) == nil
@@ -113,16 +116,21 @@ func (s *store) renew() error {
 }
 
 // due is the names at which something is to be made right, and whether that is the whole zone: if its keys are others
-// than the signer's.
+// than the signer's, or denials of another kind.
 func (g *signer) due(v *zone.Zone, now time.Time) (names [][]byte, whole bool) {
 	apex, _ := v.NodeAt(g.origin)
-	whole = !g.hasKeys(v, apex)
+	whole = !g.holds(v, apex)
 	for name, n := range v.Nodes() {
 		if whole || g.isDue(n, now) {
 			names = append(names, slices.Clone(name))
 		}
 	}
 	return names, whole
+}
+
+// holds reports whether a version is signed as the signer does it: with its keys, and denials of its kind.
+func (g *signer) holds(v *zone.Zone, apex zone.Node) bool {
+	return g.hasKeys(v, apex) && (len(g.keys) == 0 || g.hasChain(apex))
 }
 
 // hasKeys reports whether the keys at the apex are the signer's.

@@ -109,7 +109,7 @@ func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 		if err := d.store.acquire(d.journal); err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		if err := d.store.signWith(d.keyPairs, d.serial); err != nil {
+		if err := d.store.signWith(d.keyPairs, d.nsec3, d.serial); err != nil {
 			return plugin.Error(pluginName, err)
 		}
 		if d.database == "" {

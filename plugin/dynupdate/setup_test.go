@@ -71,7 +71,7 @@ func TestSetup(t *testing.T) {
 		"{\nfile F\nallow key. * *\nsign keys file x\n}":                       `unknown property "keys"`,
 		"{\nfile F\nallow key. * *\nsign key folder x\n}":                      "keys come from file or directory",
 		"{\nfile F\nallow key. * *\nsign key file nokey\n}":                    "nokey.key",
-		"{\nfile F\nallow key. * *\nsign key file x nsec3\n}":                  "nsec3 is not offered",
+		"{\nfile F\nallow key. * *\nsign key file nsec3\n}":                    "a key is missing",
 		"{\nfile F\nallow key. * CDS\nsign key directory x\n}":                 "no allow rule may name them",
 		"{\nfile nowhere\nallow key. * *\n}":                                   "nowhere",
 		"{\nfile F\nallow key. * *\n}\ndynupdate {\nfile F\nallow key. * *\n}": "stands twice",

@@ -1,7 +1,6 @@
 package dynupdate
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"maps"
@@ -18,12 +17,13 @@ import (
 )
 
 // signer gives each version of a zone the records of DNSSEC that it needs: keys, signatures, and the chain of NSEC
-// records (RFC 4035 §2). Only what a change touches is made anew: the RRsets that are others, the name before a name
+// or NSEC3 records (RFC 4035 §2, RFC 5155 §7.1). Only what a change touches is made anew: the RRsets that are others, the name before a name
 // that comes or goes, the SOA record. A signer without keys takes all of that away. It knows no clock and is never
 // changed.
 type signer struct {
 	origin []byte
 	keys   []zonekeys.Pair
+	nsec3  bool // denials are NSEC3 records
 }
 
 // How long signatures count, and when they are made anew. Each ends at another moment, so that not all are made anew at
@@ -38,7 +38,7 @@ const (
 // managed reports whether records of a type are the signer's.
 func managed(typ uint16) bool {
 	switch typ {
-	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY:
+	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY:
 		return true
 	}
 	return false
@@ -51,6 +51,8 @@ type signing struct {
 	c          *zone.Change
 	now        time.Time
 	names      map[string]bool // that are looked at
+	looked     map[string]hash // of these, as the chain of NSEC3 records is to have them, by owner
+	due        map[string]bool // owners of NSEC3 records whose signatures are looked at
 	jobs       []job
 }
 
@@ -65,15 +67,19 @@ type job struct {
 // complete makes the version that plain is to be: the same records, and those of DNSSEC. plain is the next version of
 // old by delta, which nobody has been given, and is of no use after it; names are those that are to be looked at.
 func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]byte, now time.Time) (*zone.Zone, *zone.Delta, error) {
-	s := signing{signer: g, old: old, plain: plain, c: old.Change(), now: now, names: map[string]bool{}}
+	s := signing{signer: g, old: old, plain: plain, c: old.Change(), now: now, names: map[string]bool{}, looked: map[string]hash{}, due: map[string]bool{}}
 	if err := s.c.Apply(delta); err != nil {
 		return nil, nil, err
 	}
 	s.touch(names)
-	for name := range s.names {
+	// Which name comes first must not depend on a map.
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		if err := s.records([]byte(name)); err != nil {
 			return nil, nil, err
 		}
+	}
+	if err := s.hashes(); err != nil {
+		return nil, nil, err
 	}
 	if err := s.sign(); err != nil {
 		return nil, nil, err
@@ -82,14 +88,21 @@ func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]by
 }
 
 // touch gathers the names that are looked at: those given, those that they begin or cease to hide, the one before each,
-// and the apex. If the TTL of denials is another, it is all names.
+// and the apex. If the TTL of denials is another, or the keys are, it is all names.
 func (s *signing) touch(names [][]byte) {
-	if denialTTL(s.old) != denialTTL(s.plain) {
+	apex, _ := s.old.NodeAt(s.origin)
+	all := denialTTL(s.old) != denialTTL(s.plain) || !s.holds(s.old, apex)
+	if all {
 		names = allNames(s.old, s.plain)
 	}
 	s.names[string(s.origin)] = true
 	for _, name := range names {
+		if s.isOnlyHash(name) {
+			s.due[string(name)] = true
+			continue
+		}
 		s.names[string(name)] = true
+		s.touchAbove(name)
 		if was, is := hides(s.old, name), hides(s.plain, name); was == is {
 			continue
 		}
@@ -101,8 +114,31 @@ func (s *signing) touch(names [][]byte) {
 			s.names[string(below)] = true
 		}
 	}
+	if s.nsec3 || all {
+		return // hashes.go knows the ones before
+	}
 	for _, name := range slices.Collect(maps.Keys(s.names)) {
 		s.names[string(s.before([]byte(name)))] = true
+	}
+}
+
+// isOnlyHash reports whether a name is that of NSEC3 records, and none of the zone.
+func (s *signing) isOnlyHash(name []byte) bool {
+	_, was := s.old.NodeAt(name)
+	_, is := s.plain.NodeAt(name)
+	_, hashed := s.old.NodeAtHash(name)
+	return hashed && !was && !is
+}
+
+// touchAbove adds empty non-terminals that come or go with a name: they have NSEC3 records.
+func (s *signing) touchAbove(name []byte) {
+	for s.nsec3 && len(name) > len(s.origin) {
+		name = wire.Parent(name)
+		_, was := s.old.NodeAt(name)
+		if _, is := s.plain.NodeAt(name); was == is {
+			return
+		}
+		s.names[string(name)] = true
 	}
 }
 
@@ -179,19 +215,23 @@ func (s *signing) records(name []byte) error {
 	n, there := s.plain.NodeAt(name)
 	if !there || n.Occluded() || len(s.keys) == 0 {
 		site.RemoveType(dns.TypeNSEC)
+		s.look(name, false, nil)
 		return unsign(site, func(uint16) bool { return true })
 	}
 	types := slices.DeleteFunc(site.Types(), func(t uint16) bool {
 		return t == dns.TypeNSEC || n.IsCut() && t != dns.TypeNS && t != dns.TypeDS
 	})
-	if len(types) == 0 {
-		site.RemoveType(dns.TypeNSEC)
-		return nil
+	if s.nsec3 {
+		s.look(name, true, slices.Clone(types))
 	}
-	types = append(types, dns.TypeRRSIG, dns.TypeNSEC)
-	slices.Sort(types)
-	if err := putNSEC(site, denialTTL(s.plain), s.after(name), types); err != nil {
-		return err
+	if s.nsec3 || len(types) == 0 {
+		site.RemoveType(dns.TypeNSEC)
+	} else {
+		types = append(types, dns.TypeRRSIG, dns.TypeNSEC)
+		slices.Sort(types)
+		if err := putNSEC(site, denialTTL(s.plain), s.after(name), types); err != nil {
+			return err
+		}
 	}
 	for _, typ := range site.Types() {
 		if zonekeys.Signs(typ, n.IsCut()) && !s.isSigned(site, name, typ) {
@@ -227,6 +267,12 @@ func (s *signing) putKeys(apex *zone.Site) error {
 		}
 		typ := rr.Header().Rrtype
 		want[typ] = append(want[typ], rdata)
+	}
+	if s.nsec3 && len(s.keys) > 0 {
+		want[dns.TypeNSEC3PARAM] = [][]byte{parameters}
+	}
+	if err := putSet(apex, dns.TypeNSEC3PARAM, 0, want[dns.TypeNSEC3PARAM]); err != nil {
+		return err
 	}
 	for _, typ := range [...]uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY} {
 		if err := putSet(apex, typ, ttl, want[typ]); err != nil {
@@ -296,37 +342,45 @@ func (g *signer) stale(sig []byte, now time.Time) bool {
 	return !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool { return k.KeyTag == tag && k.Public.Algorithm == sig[2] })
 }
 
-// fewJobs is up to how many jobs one goroutine does, which is what an update takes.
-const fewJobs = 16
+const (
+	fewJobs  = 16   // up to so many one goroutine does, which is what an update takes
+	jobBatch = 1024 // whose records are in memory as messages have them, which takes a kilobyte each
+)
 
 // sign does the jobs, on all processors if there are many.
 func (s *signing) sign() error {
-	for i := range s.jobs {
-		if err := s.jobs[i].read(); err != nil {
+	for batch := range slices.Chunk(s.jobs, jobBatch) {
+		if err := s.signBatch(batch); err != nil {
+			return err
+		}
+		clear(batch)
+	}
+	return nil
+}
+
+func (s *signing) signBatch(jobs []job) error {
+	for i := range jobs {
+		if err := jobs[i].read(); err != nil {
 			return err
 		}
 	}
-	// Which name comes first must not depend on a map.
-	slices.SortFunc(s.jobs, func(a, b job) int {
-		return cmp.Or(slices.Compare(a.site.Name(), b.site.Name()), cmp.Compare(a.typ, b.typ))
-	})
 	workers := 1
-	if len(s.jobs) > fewJobs {
+	if len(jobs) > fewJobs {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := zonekeys.Each(context.Background(), len(s.jobs), workers, func(i int) error { return s.do(&s.jobs[i]) }); err != nil {
+	if err := zonekeys.Each(context.Background(), len(jobs), workers, func(i int) error { return s.do(&jobs[i]) }); err != nil {
 		return err
 	}
-	for i := range s.jobs {
+	for i := range jobs {
 		var sigs [][]byte
-		for _, sig := range s.jobs[i].sigs {
+		for _, sig := range jobs[i].sigs {
 			rdata, err := rdataOf(sig)
 			if err != nil {
 				return err
 			}
 			sigs = append(sigs, rdata)
 		}
-		if err := s.jobs[i].site.Sign(s.jobs[i].typ, sigs); err != nil {
+		if err := jobs[i].site.Sign(jobs[i].typ, sigs); err != nil {
 			return err
 		}
 	}

@@ -12,16 +12,16 @@ import (
 //
 // A branch belongs to the version that it was made for, and is written by that one's Change only.
 type branch struct {
+	below  *[branchSize]*branch // nil in a leaf; it stands first, as the collector looks no further than pointers go
 	by     uint64
 	n      int
 	keys   [branchSize]uint64
 	places [branchSize]uint32
-	below  *[branchSize]*branch // nil in a leaf
 }
 
-// branchSize is how many names a leaf has at most. With 64, a million names have four floors, and a change copies about
+// branchSize is how many names a leaf has at most. With 32, a million names have five floors, and a change copies about
 // three kilobytes; with more it copies more, with fewer there are more floors to search.
-const branchSize = 64
+const branchSize = 32
 
 // newTree is a tree of names in order.
 func newTree(all []keyed, by uint64) *branch {
@@ -181,6 +181,14 @@ func (b *branch) remove(z *Zone, key uint64, prefix []byte, by uint64) *branch {
 	// Branches that have become small are joined, so that the tree is not larger than what it holds.
 	if c.n < branchSize/4 {
 		b.join(at, by)
+	}
+	return b
+}
+
+// shrunk is the tree without floors that have one branch only.
+func (b *branch) shrunk() *branch {
+	for b.below != nil && b.n == 1 {
+		b = b.below[0]
 	}
 	return b
 }

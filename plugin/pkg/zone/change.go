@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"weak"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -20,24 +22,29 @@ import (
 type Change struct {
 	old, now *Zone
 	sites    map[string]*Site
-	order    []*Site // in the order in which they were asked for
+	hashes   map[string]*Site // of NSEC3 records
+	order    []*Site          // in the order in which they were asked for
 	packer   Builder
 	buf      []byte
 }
 
 // Change begins the next version of a zone that is growing.
 func (z *Zone) Change() *Change {
-	// What is copied here is what all changes write to: the list of groups, that of chunks, and how full these are.
-	// Pages, branches and nodes are copied when they are written to.
+	// What is copied here is what all changes write to: the top of the index, the list of chunks, and how full these
+	// are. Pages, branches and nodes are copied when they are written to.
 	g := *z.grown
 	g.version++
-	g.names.groups = append([]*pageGroup(nil), g.names.groups...)
+	g.lineage = lineage{parent: weak.Make(z)}
+	if z.grown.lineage.delta == nil {
+		g.lineage.twin = z.grown.lineage.twin // z is fresh from Growing
+	}
+	g.names.top = slices.Clone(g.names.top)
 	g.live = append([]int(nil), g.live...)
 	now := &Zone{
 		origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, nodes: z.nodes, records: z.records, leads: z.leads,
 		chunks: append([][]byte(nil), z.chunks...), grown: &g,
 	}
-	return &Change{old: z, now: now, sites: map[string]*Site{}, packer: Builder{origin: z.origin}}
+	return &Change{old: z, now: now, sites: map[string]*Site{}, hashes: map[string]*Site{}, packer: Builder{origin: z.origin}}
 }
 
 // At is what stands at a name, to be looked at and changed. name is in the zone, in wire form and lower; it is copied.
@@ -88,7 +95,11 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	}
 	// Names go when all others are there, so that none is taken for one that nobody needs.
 	for _, s := range c.order {
-		if s.Empty() {
+		switch {
+		case !s.Empty():
+		case s.hashed:
+			c.pruneHash(s.prefix)
+		default:
 			c.prune(s.prefix)
 		}
 	}
@@ -98,9 +109,6 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 			return nil, nil, err
 		}
 	}
-	if z.grown.names.crowded(z.nodes) {
-		z.grown.names = spread(z, z.inTree(), z.grown.version)
-	}
 	if err := c.sweep(); err != nil {
 		return nil, nil, err
 	}
@@ -108,20 +116,23 @@ func (c *Change) Zone() (*Zone, *Delta, error) {
 	if err := z.readSOA(); err != nil {
 		return nil, nil, err
 	}
+	z.readParameters()
 	// The delta is of the names that were changed; nothing else is looked at.
 	d.removed.put(nil, wire.TypeSOA, c.old.apex.Set(wire.TypeSOA).Records())
 	d.added.put(nil, wire.TypeSOA, z.apex.Set(wire.TypeSOA).Records())
 	for _, s := range c.order {
 		var is Node
-		if place := z.place(s.prefix); place != 0 {
+		if place := s.standsAt(z); place != 0 {
 			is = z.at(place)
 		}
 		d.node(s.prefix, s.was, is)
 	}
-	return z, &Delta{
+	delta := &Delta{
 		From: c.old.soa.serial, To: z.soa.serial, Removed: d.removed.records, Added: d.added.records,
-		origin: z.origin, blob: append(d.removed.blob, d.added.blob...),
-	}, nil
+		origin: z.origin, blob: slices.Concat(d.removed.blob, d.added.blob),
+	}
+	z.grown.lineage.delta = delta
+	return z, delta, nil
 }
 
 // Changes reports whether a delta has anything but the SOA record, or that with another content.
@@ -180,7 +191,7 @@ func (c *Change) apply(s *Site) error {
 			z.grown.nsec--
 		}
 	}
-	if place := z.place(s.prefix); place != 0 { // perhaps since a name below it was added
+	if place := s.standsAt(z); place != 0 { // perhaps since a name below it was added
 		node[0] |= z.at(place).flags() & (hasWildcard | occluded)
 	}
 	if s.was != nil {
@@ -190,6 +201,9 @@ func (c *Change) apply(s *Site) error {
 		}
 	}
 	c.count(node)
+	if s.hashed {
+		return c.putHash(node)
+	}
 	return c.put(node)
 }
 
@@ -211,6 +225,12 @@ func (c *Change) count(n Node) {
 func (c *Change) put(node Node) error {
 	z, g := c.now, c.now.grown
 	prefix := node.prefix()
+	if len(prefix) == 0 {
+		g.live[g.apex>>chunkBits] -= z.at(g.apex).size()
+		place, err := z.store(node)
+		g.apex = place
+		return err
+	}
 	name := append(append(make([]byte, 0, len(prefix)+len(z.origin)), prefix...), z.origin...)
 	hash := wire.Hash(name)
 	old := g.names.find(z, prefix, hash)
@@ -225,7 +245,9 @@ func (c *Change) put(node Node) error {
 	if err != nil {
 		return err
 	}
-	g.names.set(hash, old, place, g.version)
+	if err := g.names.set(hash, old, place, g.version); err != nil {
+		return err
+	}
 	left, right := g.tree.set(z, keyed{keyOf(prefix), place}, prefix, g.version)
 	g.tree = grow(left, right, g.version)
 	return nil
@@ -283,10 +305,7 @@ func (c *Change) prune(prefix []byte) {
 		}
 		g.live[place>>chunkBits] -= z.at(place).size()
 		g.names.remove(wire.Hash(name), place, g.version)
-		g.tree = g.tree.remove(z, keyOf(prefix), prefix, g.version)
-		for g.tree.below != nil && g.tree.n == 1 {
-			g.tree = g.tree.below[0]
-		}
+		g.tree = g.tree.remove(z, keyOf(prefix), prefix, g.version).shrunk()
 		z.nodes--
 		star := string(wire.FirstLabel(name)) == "*"
 		name = wire.Parent(name)
@@ -298,7 +317,7 @@ func (c *Change) prune(prefix []byte) {
 
 // hasBelow reports whether there are names below one.
 func (z *Zone) hasBelow(prefix []byte) (found bool) {
-	z.grown.tree.each(z, prefix, func(place uint32) bool {
+	z.eachFrom(prefix, func(place uint32) bool {
 		p := z.at(place).prefix()
 		if len(p) == len(prefix) {
 			return true // the name itself
@@ -326,12 +345,12 @@ func below(p, above []byte) bool {
 func (c *Change) occlude(s *Site) error {
 	z := c.now
 	place := z.place(s.prefix)
-	if place == 0 || s.was.hides() == z.at(place).hides() {
+	if place == 0 || s.hashed || s.was.hides() == z.at(place).hides() {
 		return nil // a name that went had none below it
 	}
 	// Names below stand behind it in canonical order, up to the first that is not below it.
 	var places []uint32
-	z.grown.tree.each(z, s.prefix, func(place uint32) bool {
+	z.eachFrom(s.prefix, func(place uint32) bool {
 		p := z.at(place).prefix()
 		if string(p) == string(s.prefix) {
 			return true
@@ -360,12 +379,20 @@ func (c *Change) occlude(s *Site) error {
 
 // inTree is the places of all nodes in canonical order.
 func (z *Zone) inTree() []uint32 {
-	places := make([]uint32, 0, z.nodes)
-	z.grown.tree.each(z, nil, func(place uint32) bool {
+	var hashes []uint32
+	z.grown.hashes.each(z, nil, func(place uint32) bool {
+		hashes = append(hashes, place)
+		return true
+	})
+	places := make([]uint32, 0, z.nodes+len(hashes))
+	z.eachFrom(nil, func(place uint32) bool {
+		for len(hashes) > 0 && compare(z.at(hashes[0]).prefix(), z.at(place).prefix()) < 0 {
+			places, hashes = append(places, hashes[0]), hashes[1:]
+		}
 		places = append(places, place)
 		return true
 	})
-	return places
+	return append(places, hashes...)
 }
 
 // Apply makes the changes of a delta, as the zone must have them: it is an error to remove what is not there.
@@ -373,21 +400,41 @@ func (c *Change) Apply(d *Delta) error {
 	w := d.Walk()
 	for n := range d.Removed + d.Added {
 		r, _ := w.Next()
-		s := c.At(r.Owner)
-		if n >= d.Removed {
-			if err := s.Add(r.Type, r.TTL, r.RData); err != nil {
-				return err
-			}
-		} else if !s.Remove(r.Type, r.RData) {
-			return fmt.Errorf("zone %s has no such record of %s, type %d, to remove", wire.Text(c.old.origin), wire.Text(r.Owner), r.Type)
+		err := error(nil)
+		if n < d.Removed {
+			err = c.Remove(r)
+		} else {
+			err = c.Add(r)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// Add adds a record of class IN, whose owner is lower, or gives one that is there another TTL. All is copied.
+func (c *Change) Add(r Record) error { return c.of(r).Add(r.Type, r.TTL, r.RData) }
+
+// Remove takes a record away, whatever its TTL. It is an error if it is not there.
+func (c *Change) Remove(r Record) error {
+	if !c.of(r).Remove(r.Type, r.RData) {
+		return fmt.Errorf("zone %s has no such record of %s, type %d, to remove", wire.Text(c.old.origin), wire.Text(r.Owner), r.Type)
+	}
+	return nil
+}
+
+// of is the site that a record is of.
+func (c *Change) of(r Record) *Site {
+	if r.isHashed() {
+		return c.AtHash(r.Owner)
+	}
+	return c.At(r.Owner)
+}
+
 // nsecBefore is the last node with NSEC records that is not behind a name (RFC 4034 §6.1), nil if there is none.
 func (z *Zone) nsecBefore(prefix []byte) (n Node) {
-	z.grown.tree.back(z, keyOf(prefix), prefix, func(place uint32) bool {
+	z.eachBack(prefix, func(place uint32) bool {
 		at := z.at(place)
 		if at.flags()&occluded == 0 && at.Set(typeNSEC) != nil {
 			n = at

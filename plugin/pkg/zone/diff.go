@@ -42,10 +42,13 @@ func (s *deltaSource) nextSet() ([]byte, RRset, bool) {
 
 // Diff compares two versions of a zone, name by name. It reports false if they are of different zones, or if the delta
 // would be larger than limit octets: sending all of the zone is better then. It takes about 0.2 s for a million
-// records. A record whose TTL changed is removed and added.
+// records, and no time if now was made of old by a Change. A record whose TTL changed is removed and added.
 func Diff(old, now *Zone, limit int) (*Delta, bool) {
 	if string(old.origin) != string(now.origin) {
 		return nil, false
+	}
+	if d, ok := now.since(old); ok {
+		return d, d.Size() <= limit
 	}
 	d := &differ{limit: limit}
 	d.removed.put(nil, wire.TypeSOA, old.apex.Set(wire.TypeSOA).Records())
@@ -97,6 +100,10 @@ func (f *finder) find(prefix []byte) (Node, bool) {
 	name := append(append(buf[:0], prefix...), f.z.origin...)
 	if n, ok := f.z.node(name, wire.Hash(name)); ok {
 		return n, true
+	}
+	if f.z.grown != nil {
+		place := f.z.hashPlace(prefix)
+		return f.z.at(place), place != 0
 	}
 	n, ok := f.hidden[string(prefix)]
 	return n, ok

@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"weak"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -19,6 +20,8 @@ import (
 // a sweep.
 type grown struct {
 	version uint64 // one more than that of the version before
+	lineage lineage
+	apex    uint32 // its place; as each version has another SOA record, it stands in neither of these:
 	names   pages
 	tree    *branch
 	live    []int // octets of each chunk that this version needs
@@ -27,35 +30,56 @@ type grown struct {
 	moving int // the one that nodes are moved out of, -1 for none
 	moved  int // how far that got
 
-	nsec   int    // nodes with NSEC records
-	proofs amount // NSEC and RRSIG records
-	octets int    // of all records in wire form, uncompressed
+	nsec   int     // nodes with NSEC records
+	hashes *branch // nodes with NSEC3 records, which are not among the names
+	hashed int     // how many
+	proofs amount  // NSEC, NSEC3 and RRSIG records
+	octets int     // of all records in wire form, uncompressed
 }
 
-// ErrHashed is the error of changes of a zone with NSEC3 records.
-var ErrHashed = errors.New("zone with NSEC3 records cannot be changed record by record")
+// ErrHashed is the error of a zone with other records or names where NSEC3 records are.
+var ErrHashed = errors.New("other records stand at the owners of NSEC3 records, or below")
 
 // Growing is z as a version that Change takes: the same records in the same memory, with an index and an order that
 // later versions share. It takes as long as sorting all names, half a second for a million; each change of a name then
-// takes some microseconds, whatever the zone's size. It is ErrHashed for a zone with NSEC3 records.
+// takes some microseconds, whatever the zone's size. It is ErrHashed if other
+// records stand at the owners of NSEC3 records, or below, which somebody would have to look for.
 func (z *Zone) Growing() (*Zone, error) {
-	switch {
-	case z.grown != nil:
+	if z.grown != nil {
 		return z, nil
-	case z.nsec3 != nil:
-		return nil, ErrHashed
 	}
-	now := &Zone{origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, chunks: z.chunks, nodes: z.nodes, records: z.records, leads: z.leads}
+	now := &Zone{origin: z.origin, first: z.first, apex: z.apex, soa: z.soa, chunks: z.chunks, nodes: z.Names(), records: z.records, leads: z.leads}
 	// The nodes stay where they are: only what leads to them is made anew.
 	places := z.places()
-	g := &grown{names: spread(now, places, 0), tree: newTree(inOrder(now, places), 0), live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
+	g := &grown{live: make([]int, len(z.chunks)), open: -1, moving: -1, nsec: len(z.nsec.keys)}
+	below, hashes := make([]uint32, 0, len(places)-1), []uint32(nil)
+	for _, place := range places {
+		switch n := z.at(place); {
+		case len(n.prefix()) == 0:
+			g.apex = place
+		case n.Set(typeNSEC3) != nil: // and nothing else, or it would not be hidden
+			hashes = append(hashes, place)
+		default:
+			below = append(below, place)
+		}
+	}
+	if len(hashes) != len(z.hidden()) {
+		return nil, ErrHashed
+	}
+	var err error
+	if g.names, err = spread(now, below, 0); err != nil {
+		return nil, err
+	}
+	g.tree, g.hashes, g.hashed = newTree(inOrder(now, below), 0), newTree(inOrder(now, hashes), 0), len(hashes)
 	for _, place := range places {
 		n := now.at(place)
 		g.live[place>>chunkBits] += n.size()
 		g.octets += n.octets(z)
 		g.proofs.add(n.proofs(z), 1)
 	}
+	g.lineage.twin = weak.Make(z)
 	now.grown = g
+	now.readParameters()
 	return now, nil
 }
 
@@ -68,7 +92,7 @@ func (z *Zone) Octets() int {
 }
 
 // Unproved is how many records a growing zone has, and their octets in wire form, without those that prove others,
-// NSEC and RRSIG.
+// NSEC, NSEC3 and RRSIG.
 func (z *Zone) Unproved() (records, octets int) {
 	return z.records - z.grown.proofs.records, z.grown.octets - z.grown.proofs.octets
 }
@@ -81,11 +105,11 @@ func (a *amount) add(b amount, times int) {
 	a.octets += times * b.octets
 }
 
-// proofs is the amount of a node's NSEC and RRSIG records.
+// proofs is the amount of a node's NSEC, NSEC3 and RRSIG records.
 func (n Node) proofs(z *Zone) (all amount) {
 	for s := range n.Sets() {
 		all.add(n.amount(z, s.Signatures()), 1)
-		if s.Type() == typeNSEC {
+		if t := s.Type(); t == typeNSEC || t == typeNSEC3 {
 			all.add(n.amount(z, s), 1)
 		}
 	}
@@ -139,6 +163,9 @@ func (n Node) hides() bool { return n != nil && n.flags()&(isCut|hasDNAME) != 0 
 
 // place is where the node of a name stands, 0 if there is none.
 func (z *Zone) place(prefix []byte) uint32 {
+	if len(prefix) == 0 {
+		return z.grown.apex
+	}
 	var buf [wire.MaxName + 1]byte
 	name := append(append(buf[:0], prefix...), z.origin...)
 	return z.grown.names.find(z, prefix, wire.Hash(name))

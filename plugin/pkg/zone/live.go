@@ -48,6 +48,9 @@ func (l *Live) Replace(now *Zone) {
 	for _, w := range watchers {
 		w.told(old, now)
 	}
+	if now.shares(old) {
+		return // there is little to collect
+	}
 	size := 0
 	for _, z := range [...]*Zone{old, now} {
 		if z != nil {

@@ -18,7 +18,7 @@ func (z *Zone) NodeAt(name []byte) (n Node, ok bool) {
 func (z *Zone) From(name []byte) iter.Seq[Node] {
 	return func(yield func(Node) bool) {
 		prefix := name[:len(name)-len(z.origin)]
-		z.grown.tree.each(z, prefix, func(place uint32) bool {
+		z.eachFrom(prefix, func(place uint32) bool {
 			n := z.at(place)
 			return compare(n.prefix(), prefix) < 0 || yield(n)
 		})
@@ -29,7 +29,7 @@ func (z *Zone) From(name []byte) iter.Seq[Node] {
 func (z *Zone) Back(name []byte) iter.Seq[Node] {
 	return func(yield func(Node) bool) {
 		prefix := append(make([]byte, 0, len(name)), name[:len(name)-len(z.origin)]...)
-		z.grown.tree.back(z, keyOf(prefix), prefix, func(place uint32) bool {
+		z.eachBack(prefix, func(place uint32) bool {
 			n := z.at(place)
 			return string(n.prefix()) == string(prefix) || yield(n)
 		})
@@ -39,6 +39,24 @@ func (z *Zone) Back(name []byte) iter.Seq[Node] {
 // Last is the names of a growing zone from the last one on backwards.
 func (z *Zone) Last() iter.Seq[Node] {
 	return func(yield func(Node) bool) {
-		z.grown.tree.back(z, 0, nil, func(place uint32) bool { return yield(z.at(place)) })
+		if z.grown.tree.back(z, 0, nil, func(place uint32) bool { return yield(z.at(place)) }) {
+			yield(z.at(z.grown.apex))
+		}
+	}
+}
+
+// eachFrom calls f with the places of all names that are not before a name, and perhaps one that is, in canonical
+// order, until it returns false.
+func (z *Zone) eachFrom(prefix []byte, f func(place uint32) bool) {
+	// The apex is the first name of all, and in no tree.
+	if len(prefix) > 0 || f(z.grown.apex) {
+		z.grown.tree.each(z, prefix, f)
+	}
+}
+
+// eachBack calls f with the places of all names that are not behind a name, the last one first, until it returns false.
+func (z *Zone) eachBack(prefix []byte, f func(place uint32) bool) {
+	if len(prefix) == 0 || z.grown.tree.back(z, keyOf(prefix), prefix, f) {
+		f(z.grown.apex)
 	}
 }

@@ -13,6 +13,8 @@ import (
 // hashed is the NSEC3 records of a zone.
 type hashed struct {
 	chain      chain
+	tree       *branch // in place of chain, if the zone is growing; nil if there are no parameters
+	params     []byte  // the data of the NSEC3PARAM record
 	iterations int
 	salt       []byte
 	hidden     []uint32 // nodes that are not in the index, as there is nothing else at them
@@ -26,12 +28,12 @@ const maxIterations = 150
 // there are none, or if they are of no use.
 func (b *Builder) hashed(z *Zone, places, hidden []uint32) *hashed {
 	h := &hashed{hidden: hidden}
-	params, ok := b.parameters(z)
+	params, ok := parameters(z, b.warn)
 	if !ok {
 		b.warn("zone %s has NSEC3 records, but no usable NSEC3PARAM record: denials are not proved", wire.Text(b.origin))
 		return h
 	}
-	h.iterations, h.salt = int(u16(params[2:])), params[5:5+int(params[4])]
+	h.use(params)
 	own := places[:0:0]
 	for _, p := range places {
 		n := z.at(p)
@@ -45,16 +47,36 @@ func (b *Builder) hashed(z *Zone, places, hidden []uint32) *hashed {
 	return h
 }
 
+// use takes parameters, the data of an NSEC3PARAM record (RFC 5155 §4.2).
+func (h *hashed) use(params []byte) {
+	h.params, h.iterations, h.salt = params, int(u16(params[2:])), params[5:5+int(params[4])]
+}
+
+// usable reports whether there is a chain.
+func (h *hashed) usable() bool { return h.tree != nil || len(h.chain.keys) > 0 }
+
+// before is the last node of the chain that is not behind an owner, and whether it is the owner's own. nil is the end
+// of the chain.
+func (h *hashed) before(z *Zone, prefix []byte) (n Node, exact bool) {
+	switch {
+	case h.tree != nil:
+		return h.beforeHash(z, prefix)
+	case prefix == nil:
+		return h.chain.last(z), false
+	}
+	return h.chain.before(z, prefix)
+}
+
 // parameters is the RDATA of the first NSEC3PARAM record that can be used: SHA-1, no flags, and not
 // too many iterations.
-func (b *Builder) parameters(z *Zone) ([]byte, bool) {
+func parameters(z *Zone, warn func(string, ...any)) ([]byte, bool) {
 	for r := z.apex.Set(typeNSEC3PARAM).Records(); len(r) > 0; r = r.Next() {
 		p := r.Data()
 		if len(p) < 5 || len(p) < 5+int(p[4]) || p[0] != 1 || p[1] != 0 {
 			continue
 		}
 		if n := u16(p[2:]); n > maxIterations {
-			b.warn("NSEC3PARAM record of zone %s asks for %d iterations, at most %d are done", wire.Text(b.origin), n, maxIterations)
+			warn("NSEC3PARAM record of zone %s asks for %d iterations, at most %d are done", wire.Text(z.origin), n, maxIterations)
 			continue
 		}
 		return p, true
@@ -93,16 +115,16 @@ func (h *hashed) label(name []byte) (l hashLabel) {
 // match is the NSEC3 record of a name, if it has one.
 func (h *hashed) match(z *Zone, name []byte) (Node, bool) {
 	l := h.label(name)
-	n, exact := h.chain.before(z, l[:])
+	n, exact := h.before(z, l[:])
 	return n, exact
 }
 
 // cover is the NSEC3 record that shows that a name has none. Behind the last one the chain begins again.
 func (h *hashed) cover(z *Zone, name []byte) Node {
 	l := h.label(name)
-	n, _ := h.chain.before(z, l[:])
+	n, _ := h.before(z, l[:])
 	if n == nil {
-		n = h.chain.last(z)
+		n, _ = h.before(z, nil)
 	}
 	return n
 }

@@ -29,7 +29,7 @@ func (a *Answerer) prove(n Node) {
 
 // proves reports whether proofs are wanted and there are some, and of which kind.
 func (a *Answerer) proves() bool { return a.do && (a.z.hasNSEC() || a.hashes()) }
-func (a *Answerer) hashes() bool { return a.z.nsec3 != nil && len(a.z.nsec3.chain.keys) > 0 }
+func (a *Answerer) hashes() bool { return a.z.nsec3 != nil && a.z.nsec3.usable() }
 
 // proveNoData: the name exists, but not the type (RFC 4035 §3.1.3.1, RFC 5155 §7.2.3 and §7.2.4). An empty
 // non-terminal has no NSEC record; the one that covers its name shows the next name to be below it. With

@@ -17,6 +17,7 @@ type Site struct {
 	by     *Change
 	prefix []byte
 	was    Node // nil if the name did not exist
+	hashed bool // it is of NSEC3 records
 	sets   []siteSet
 }
 

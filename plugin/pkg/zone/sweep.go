@@ -31,10 +31,15 @@ func (c *Change) sweep() error {
 		size := node.size()
 		place := uint32(g.moving)<<chunkBits | uint32(g.moved)
 		g.moved += size
-		if z.place(node.prefix()) == place {
-			if err := c.put(node[:size:size]); err != nil {
-				return err
-			}
+		err := error(nil)
+		switch {
+		case z.place(node.prefix()) == place:
+			err = c.put(node[:size:size])
+		case g.hashed > 0 && z.hashPlace(node.prefix()) == place:
+			err = c.putHash(node[:size:size])
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func (z *Zone) hidden() []uint32 {
 func (z *Zone) Size() int {
 	n := len(z.index) + 12*len(z.nsec.keys)
 	if z.grown != nil {
-		n += z.grown.names.octets(z.nodes) + 18*z.nodes // of branches that are three quarters full
+		n += z.grown.names.octets() + 18*(z.nodes+z.grown.hashed) // of branches that are three quarters full
 	}
 	if z.sorted.Load() {
 		n += 4 * len(z.order)
@@ -201,6 +201,9 @@ func (z *Zone) above(name []byte, n Node) Match {
 func (z *Zone) node(name []byte, hash uint64) (Node, bool) {
 	prefix := name[:len(name)-len(z.origin)]
 	if z.grown != nil {
+		if len(prefix) == 0 {
+			return z.at(z.grown.apex), true
+		}
 		if place := z.grown.names.find(z, prefix, hash); place != 0 {
 			return z.at(place), true
 		}

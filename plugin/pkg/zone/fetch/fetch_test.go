@@ -178,6 +178,12 @@ func hosts(t testing.TB, z *zone.Zone) string {
 const secret = "c2VjcmV0LW9mLXRoZS10ZXN0"
 
 func TestZone(t *testing.T) {
+	t.Run("whole versions", testZone)
+	share(t)
+	t.Run("versions that share", testZone)
+}
+
+func testZone(t *testing.T) {
 	old := []string{"soa7", "example.org. 300 IN NS ns.example.org.", "a", "b"}
 	ns := "example.org. 300 IN NS ns.example.org."
 	for _, tc := range []struct {

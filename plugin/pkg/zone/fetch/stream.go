@@ -26,7 +26,7 @@ type stream struct {
 	at     uint32 // the serial that the steps lead to so far
 
 	builder *zone.Builder
-	edit    *zone.Edit
+	steps   *steps
 }
 
 // state is what the next record may be.
@@ -73,9 +73,9 @@ func (s *stream) take(r zone.Record) error {
 	case whole:
 		return s.builder.Add(r.Owner, r.Type, r.TTL, r.RData)
 	case removing:
-		return s.edit.Remove(r.Owner, r.Type, r.RData)
+		return s.steps.take(r, true)
 	case adding:
-		return s.edit.Add(r.Owner, r.Type, r.TTL, r.RData)
+		return s.steps.take(r, false)
 	}
 	return errBehindEnd
 }
@@ -92,9 +92,8 @@ func (s *stream) takeSOA(r zone.Record, serial uint32) error {
 		// between them.
 		if s.old != nil && serial == s.old.Serial() && serial != s.serial {
 			s.state, s.at = removing, serial
-			s.edit = s.old.Edit(s.warn)
-			s.edit.AllowNSEC3()
-			return s.edit.Remove(r.Owner, r.Type, r.RData)
+			s.steps = newSteps(s.old, s.warn)
+			return s.steps.take(r, true)
 		}
 		s.wholeZone()
 		return s.last(serial)
@@ -102,7 +101,7 @@ func (s *stream) takeSOA(r zone.Record, serial uint32) error {
 		return s.last(serial)
 	case removing:
 		s.state, s.at = adding, serial
-		return s.edit.Add(r.Owner, r.Type, r.TTL, r.RData)
+		return s.steps.take(r, false)
 	case adding:
 		// The steps have led to the newest version: this one is the end.
 		if s.at == s.serial {
@@ -112,7 +111,7 @@ func (s *stream) takeSOA(r zone.Record, serial uint32) error {
 			return fmt.Errorf("the steps of an incremental transfer do not meet: %d, then %d", s.at, serial)
 		}
 		s.state = removing
-		return s.edit.Remove(r.Owner, r.Type, r.RData)
+		return s.steps.take(r, true)
 	default:
 		return errBehindEnd
 	}
@@ -146,8 +145,8 @@ func (s *stream) build() (*zone.Zone, error) {
 	switch {
 	case s.state != end:
 		return nil, ErrCurrent
-	case s.edit != nil:
-		return s.edit.Build()
+	case s.steps != nil:
+		return s.steps.build()
 	}
 	// It came twice, first and last, and belongs to the zone once.
 	if err := s.builder.Add(s.origin, wire.TypeSOA, s.ttl, s.first); err != nil {
