@@ -143,11 +143,10 @@ func write(w dns.ResponseWriter, r *dns.Msg, reply *wire.Reply) (int, error) {
 	if taken, err := plugin.TakeReply(w, reply, r); taken {
 		return dns.RcodeSuccess, err
 	}
-	m, err := reply.Msg(r)
+	m, err := reply.MsgOPT(r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	withOPT(m, r, reply)
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }
 

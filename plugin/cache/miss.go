@@ -126,7 +126,7 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 		}
 	}
 	addEDE(&adapter.Reply, &adapter.Query, ede)
-	withOPT(&out, w.client, &adapter.Reply)
+	adapter.Reply.AppendOPT(&out, w.client)
 	return &out
 }
 

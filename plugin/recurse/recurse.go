@@ -101,9 +101,6 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
 	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
-	if s := advice.Of(ctx); s != nil && j.result.Told { // options do not get through to who asks by message
-		s.Explain(j.result.Code, clip(j.result.Text))
-	}
 	r.renew(j)
 	return a.Write()
 }

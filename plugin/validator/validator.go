@@ -103,9 +103,6 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if v.sentinel && v.denies(q, verdict) {
 		return dns.RcodeServerFailure, nil
 	}
-	if code, text, ok := i.sources[q].Explained(); ok && !verdict.Told {
-		verdict.Code, verdict.Text, verdict.Told = code, text, true
-	}
 	if werr := w.WriteMsg(v.reply(r, reply, verdict)); werr != nil {
 		return dns.RcodeServerFailure, werr
 	}

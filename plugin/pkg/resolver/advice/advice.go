@@ -28,23 +28,6 @@ type Source struct {
 	mu      sync.Mutex
 	tellers []Teller
 	again   bool
-	code    uint16
-	text    string
-	told    bool
-}
-
-// Explain notes an extended error (RFC 8914) that belongs to the reply.
-func (s *Source) Explain(code uint16, text string) {
-	s.mu.Lock()
-	s.code, s.text, s.told = code, text, true
-	s.mu.Unlock()
-}
-
-// Explained is what Explain noted last; ok is false if there is nothing.
-func (s *Source) Explained() (code uint16, text string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.code, s.text, s.told
 }
 
 // Add notes who told something.
