@@ -106,6 +106,7 @@ func (t *task) referred(name string) *store.Entry {
 	default:
 		return nil
 	}
+	e.TTL = min(e.TTL, d.Expires.Left(now)) // it ends with the delegation, however much longer it was meant to live
 	if e.Left(now) == 0 {
 		return nil
 	}
