@@ -44,6 +44,7 @@ var (
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
 	storeBytes      = gaugeVec("store_bytes", "Octets that the stores take.", "kind")
+	localRootSerial = gaugeVec("local_root_serial", "Serial of the copy of the root zone that is used, 0 if there is none.")
 	primedTimestamp = gaugeVec("priming_timestamp_seconds", "When the root was primed last.")
 )
 
@@ -73,6 +74,11 @@ func newCounts(server string) *counts {
 
 // limit counts what a limit stopped.
 func (c *counts) limit(what string) { limits.WithLabelValues(c.server, what).Inc() }
+
+// rootSerial sets the serial of the copy of the root zone.
+func (c *counts) rootSerial(serial uint32) {
+	localRootSerial.WithLabelValues(c.server).Set(float64(serial))
+}
 
 // synthesized counts a denial that was made of others.
 func (c *counts) synthesized(kind store.Kind) {

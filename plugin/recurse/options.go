@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
@@ -19,6 +20,7 @@ import (
 type settings struct {
 	zones          []string
 	hints          *store.Delegation
+	roots          []localroot.Source
 	stubs          map[string]*store.Delegation
 	minimise       iterate.Minimise
 	cut            iterate.Cut
@@ -73,6 +75,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
 	Options: corefile.Table[settings]{
 		corefile.Row("hints", "FILE", "a master file with the root's servers and their addresses", 1, 1, setHints),
+		corefile.Row("local_root", "transfer ADDRESS...|url URL|file FILE", "where a copy of the root zone comes from, which is used in place of its servers (RFC 8806)", 2, 1+maxAddresses, setLocalRoot),
 		corefile.Row("stub", "ZONE ADDRESS...", "ask these servers for the zone, whatever its parent says", 2, 1+maxAddresses, setStub),
 		word("qname_minimisation", []string{"relaxed", "strict", "off"}, "how much of a name servers get to see (RFC 9156)", func(s *settings, w string) {
 			s.minimise = map[string]iterate.Minimise{"relaxed": iterate.Relaxed, "strict": iterate.Strict, "off": iterate.Off}[w]

@@ -34,7 +34,12 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		warn(cfg, &s)
 		agree(cfg, &s)
-		r.resolver = take(text, func() *resolver { return s.resolver(label) })
+		r.resolver = take(text, func() *resolver {
+			made := s.resolver(label)
+			made.examineBy(cfg)
+			return made
+		})
+		r.resolver.examineBy(cfg)
 		r.resolver.taps.change(tapsOf(cfg), nil)
 		return nil
 	})
@@ -125,6 +130,7 @@ func (s *settings) resolver(label string) *resolver {
 		}
 		r.specials = newSpecials(except)
 	}
+	r.keepRoot(s)
 	r.flights.init()
 	r.jobs.all, r.jobs.refreshes = map[jobKey]*job{}, map[jobKey]bool{}
 	r.open(s)

@@ -9,6 +9,7 @@ package advice
 
 import (
 	"context"
+	"iter"
 	"net/netip"
 	"slices"
 	"sync"
@@ -110,4 +111,11 @@ type Secure struct {
 type Learner interface {
 	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name.
 	Learn(name string, nxDomain bool, all []Secure)
+}
+
+// Examiner is a validator that judges replies which lie there already: it asks nobody.
+type Examiner interface {
+	// Examine judges the replies to all questions: an answer or a denial. The error tells the first that is not secure,
+	// and why. reply is asked for these and for keys; it is nil where there is none. Names are wire form, lower case.
+	Examine(reply func(name string, typ uint16) *rrset.Message, all iter.Seq2[string, uint16]) error
 }

@@ -60,6 +60,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
+	if t.local() {
+		return
+	}
 	if why, ok := t.run.affords(); !ok {
 		t.fail(codeOther, why)
 		return

@@ -10,6 +10,7 @@
 //	choose.go     which server is asked, and whose address is to be sought (step 2, 3)
 //	scrub.go      what of a reply is believed (RFC 2181 §5.4.1), and what kind it is
 //	reply.go      what becomes of it (step 4)
+//	localroot.go  the root zone may lie here (RFC 8806): then its servers are not asked
 //	budget.go     what one client may cost
 //
 // A Run is one client's question with all inner ones, which are tasks of it: addresses
@@ -73,6 +74,16 @@ type Config struct {
 	// Synthesize is a denial that follows from what was validated for other names (RFC 8198), nil if none does. It may
 	// be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Entry
+	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
+	LocalRoot LocalRoot
+}
+
+// LocalRoot is a copy of the root zone.
+type LocalRoot interface {
+	// Has reports whether there is one that may be used.
+	Has() bool
+	// Reply is what a server of the root would say; nil if the copy does not tell.
+	Reply(name string, typ uint16) *rrset.Message
 }
 
 // Question is what is asked.

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -113,10 +114,13 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 	}
 }
 
-// take keeps what a reading says, and goes on by it.
+// take keeps what a reading says, and goes on by it. s is nil for what lay here.
 func (t *task) take(rd *reading, s *store.Server) {
-	t.server, t.here.soft = s.Addr, nil
-	t.trace(rd, s)
+	t.server, t.here.soft = netip.AddrPort{}, nil
+	if s != nil {
+		t.server = s.Addr
+	}
+	t.trace(rd)
 	switch rd.kind {
 	case answered:
 		t.takeChain(rd)
