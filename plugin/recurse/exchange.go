@@ -31,6 +31,7 @@ type flightKey struct {
 	zone     string
 	question iterate.Question
 	tcp      bool
+	subnet   string
 }
 
 // flight is one exchange, for all jobs that want it.
@@ -85,7 +86,7 @@ func (f *flights) of(zone string) *flightShard {
 
 // send asks what a Run wants asked: by an exchange of its own, or together with others who want the same.
 func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
-	k := flightKey{a.Zone, a.Question, a.TCP}
+	k := flightKey{a.Zone, a.Question, a.TCP, a.Subnet}
 	s := r.flights.of(a.Zone)
 	s.mu.Lock()
 	if a.Zone != rrset.Root && s.waits[a.Zone] >= max(r.maxRecursions/zoneShare, 1) {
@@ -117,7 +118,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	s.waits[a.Zone]++
 	s.mu.Unlock()
 	p.under.add(1)
-	f.query = r.query(f.room[:0], a.Question, a.EDNS)
+	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
 	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
 	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
 	f.x.From = r.source(a.Server.Addr.Addr())
@@ -140,8 +141,9 @@ func (r *resolver) refuse(j *job, a iterate.Action, limit string) {
 	go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
 }
 
-// query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients.
-func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
+// query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients. subnet
+// is the data of a client subnet option, empty for none.
+func (r *resolver) query(b []byte, q iterate.Question, edns bool, subnet string) []byte {
 	b = append(b, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
 	b = append(b, q.Name...)
 	b = binary.BigEndian.AppendUint16(b, q.Type)
@@ -151,6 +153,10 @@ func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
 	}
 	b[11] = 1
 	b = append(b, 0, 0, wire.TypeOPT, byte(r.udpSize>>8), byte(r.udpSize), 0, 0, wire.OPTFlagDO>>8, 0, 0, 0)
+	if subnet != "" {
+		b[len(b)-1] = byte(4 + len(subnet))
+		b = wire.AppendOption(b, wire.OptionECS, []byte(subnet))
+	}
 	return b
 }
 

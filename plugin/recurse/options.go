@@ -47,6 +47,7 @@ type settings struct {
 	private        []netip.Prefix
 	notPrivate     []string
 	prefetch       bool
+	subnets        []string // zones
 	snoop          bool
 	port           int
 	aggressive     string
@@ -112,6 +113,11 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("private_addresses", "NETS... [except ZONES...]", "addresses that are taken out of answers", 1, -1, setPrivate),
 		onOff("prefetch", "fetch again behind the client what is asked in the last tenth of its TTL", func(s *settings) *bool { return &s.prefetch }),
 		corefile.Flag("snoop", "refer clients that do not desire recursion to the servers of the closest zone that is kept", func(s *settings) { s.snoop = true }),
+		corefile.Row("ecs", "ZONES...", "zones whose servers get to see in which network a client says it is (RFC 7871)", 1, -1, func(s *settings, l *corefile.Line) error {
+			zones, err := names(l.Args)
+			s.subnets = append(s.subnets, zones...)
+			return err
+		}),
 		number("authority_port", 1, 65535, "the port of servers", func(s *settings) *int { return &s.port }),
 	},
 	Check: func(s *settings) error {

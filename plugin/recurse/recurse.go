@@ -123,7 +123,7 @@ func serverText(a netip.AddrPort) string {
 
 // renew has what a job found in the stores fetched again if its end is near.
 func (r *resolver) renew(j *job) {
-	if r.prefetch && j.result.Due {
+	if r.prefetch && j.result.Due && j.key.subnet == "" {
 		r.again(j.key)
 	}
 }
@@ -166,4 +166,6 @@ const maxText = 80
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
 // keyOf is what the jobs of q's question are found by.
-func keyOf(q *wire.Query) jobKey { return jobKey{string(q.Lower()), q.Type()} }
+func (r *resolver) keyOf(q *wire.Query) jobKey {
+	return jobKey{string(q.Lower()), q.Type(), r.subnetOf(q)}
+}

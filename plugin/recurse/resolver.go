@@ -79,7 +79,7 @@ func (r *resolver) ready() bool {
 	if r.conf.Shared.PrimedAt() != 0 || r.root != nil && r.root.Has() || time.Since(r.began) > primeTime {
 		return true
 	}
-	r.priming.Do(func() { go r.own(jobKey{rrset.Root, wire.TypeNS}) })
+	r.priming.Do(func() { go r.own(jobKey{rrset.Root, wire.TypeNS, ""}) })
 	return false
 }
 

@@ -110,7 +110,8 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf = iterate.Config{
 		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
-		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
+		Subnets: s.subnets,
+		Port:    uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
 		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
 		Peer:   r.peerOf,
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },

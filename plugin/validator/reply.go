@@ -60,7 +60,8 @@ func (v *Validator) reply(r, m *dns.Msg, verdict *validate.Verdict) *dns.Msg {
 	return &out
 }
 
-// options is the OPT record of a reply: errors that were explained below, unless this one tells more.
+// options is the OPT record of a reply: errors that were explained below, unless this one tells more, and for which
+// network the reply is (RFC 7871).
 func options(m *dns.Msg, asked *dns.OPT, verdict *validate.Verdict) *dns.OPT {
 	o := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}}
 	o.SetUDPSize(asked.UDPSize())
@@ -69,11 +70,10 @@ func options(m *dns.Msg, asked *dns.OPT, verdict *validate.Verdict) *dns.OPT {
 	}
 	if verdict.Told {
 		o.Option = append(o.Option, &dns.EDNS0_EDE{InfoCode: verdict.Code, ExtraText: verdict.Text})
-		return o
 	}
 	if below := m.IsEdns0(); below != nil {
 		for _, x := range below.Option {
-			if x.Option() == dns.EDNS0EDE {
+			if x.Option() == dns.EDNS0EDE && !verdict.Told || x.Option() == dns.EDNS0SUBNET {
 				o.Option = append(o.Option, x)
 			}
 		}

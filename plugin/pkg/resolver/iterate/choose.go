@@ -269,6 +269,9 @@ func (t *task) send(s *store.Server, tcp bool) {
 	r.asks++
 	s.Asked(r.now)
 	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	if t.asked.edns {
+		t.asked.subnet = t.shown()
+	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
 	if tcp {
@@ -276,7 +279,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
-		MixCase: mix && !tcp, Wait: wait,
+		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,
 	})
 }
 

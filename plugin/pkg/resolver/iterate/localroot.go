@@ -25,6 +25,7 @@ func (t *task) local() bool {
 	if rd.soft || rd.kind == lame || rd.kind == refused {
 		return false
 	}
+	t.tailored = false
 	t.take(rd, nil)
 	return true
 }

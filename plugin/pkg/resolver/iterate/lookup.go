@@ -14,7 +14,7 @@ import (
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.above == "" && (t.kept() || t.synthesized()) {
+	if t.above == "" && !t.scoped() && (t.kept() || t.synthesized()) {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {

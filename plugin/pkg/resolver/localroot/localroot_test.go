@@ -221,7 +221,7 @@ func transfers(t *testing.T, text string) string {
 	d := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m := new(dns.Msg).SetReply(r)
 		m.Authoritative, m.Answer = true, rrs[:1]
-		if r.Question[0].Qtype == dns.TypeAXFR {
+		if r.Question[0].Qtype != dns.TypeSOA {
 			m.Answer = append(append([]dns.RR(nil), rrs...), rrs[0])
 		}
 		_ = w.WriteMsg(m)
