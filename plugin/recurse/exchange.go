@@ -24,6 +24,8 @@ type peer struct {
 	to    *proxy.Peer
 	proxy *proxy.Proxy
 	under atomicCount // exchanges under way
+
+	secure tlsSide
 }
 
 // flightKey is what exchanges are shared by: the zone whose servers are asked, and what they are asked.
@@ -48,6 +50,10 @@ type flight struct {
 	pause  time.Duration
 	began  time.Time // for taps
 	waits  time.Time // when it could not begin, until when it is tried again
+
+	secure bool          // it is asked over TLS
+	mix    bool          // what x is without that
+	wait   time.Duration // as well
 
 	joined []party  // guarded by the flights' lock
 	first  [1]party // of joined, most often all
@@ -129,6 +135,10 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	if f.proxy = p.proxy; !a.TCP {
 		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
 	}
+	if r.secures(f, p) {
+		f.beginSecure(p, loop)
+		return
+	}
 	f.proxy.BeginIn(&f.x, loop)
 }
 
@@ -169,6 +179,10 @@ const (
 
 // EndExchange implements proxy.Ender: it tells all jobs that joined.
 func (f *flight) EndExchange(x *proxy.Exchange) {
+	if f.secure && x.Err != nil {
+		f.inClear(x)
+		return
+	}
 	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
 		return
 	}
@@ -213,7 +227,7 @@ func (f *flight) again() bool {
 
 // event is what a Run is told of the end of x.
 func (f *flight) event(x *proxy.Exchange) iterate.Event {
-	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp, Doubted: x.Doubted}
+	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp || f.secure, Doubted: x.Doubted}
 	switch {
 	case x.Err == nil:
 		m, err := rrset.Parse(x.Reply)
@@ -253,5 +267,5 @@ func why(err error) string {
 // peerOf makes what a new server has for its exchanges.
 func (r *resolver) peerOf(addr netip.AddrPort) any {
 	p := r.proxies[maphash.Comparable(r.flights.seed, addr)%uint64(len(r.proxies))]
-	return &peer{to: p.NewPeer(addr), proxy: p}
+	return &peer{to: p.NewPeer(addr), proxy: p, secure: r.encryption.side(addr.Addr())}
 }

@@ -25,6 +25,7 @@ type settings struct {
 	minimise       iterate.Minimise
 	cut            iterate.Cut
 	mixCase        bool
+	encrypt        bool
 	cookies        bool
 	family         string
 	sources        [2][]netip.Addr
@@ -83,6 +84,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		onOff("case_randomization", "ask with letters of random case, which replies must repeat", func(s *settings) *bool { return &s.mixCase }),
 		onOff("cookies", "show servers cookies (RFC 7873)", func(s *settings) *bool { return &s.cookies }),
+		word("encryption", []string{"off", "probe"}, "ask servers over TLS that can be asked so (RFC 9539)", func(s *settings, w string) { s.encrypt = w == "probe" }),
 		word("family", []string{"ipv4", "ipv6", "both", "prefer_ipv4", "prefer_ipv6"}, "the addresses by which servers are asked", func(s *settings, w string) { s.family = w }),
 		corefile.Row("source_address", "IP...", "the addresses to ask from, one drawn for each query", 1, -1, setSources),
 		number("udp_size", 512, 4096, "octets of a datagram that replies may have", func(s *settings) *int { return &s.udpSize }),

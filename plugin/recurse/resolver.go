@@ -38,14 +38,15 @@ type resolver struct {
 	sources          [2][]netip.Addr   // of IPv4 and IPv6
 	denials          *aggressive.Store // nil: none is made of others
 
-	root    *localroot.Copy // nil: none is kept
-	proxies []*proxy.Proxy
-	jobs    jobs
-	clients clients
-	taps    taps
-	flights flights
-	quit    chan struct{} // closed by stop
-	priming sync.Once     // for who asks whether it is ready
+	root       *localroot.Copy // nil: none is kept
+	proxies    []*proxy.Proxy
+	jobs       jobs
+	clients    clients
+	taps       taps
+	flights    flights
+	encryption encryption
+	quit       chan struct{} // closed by stop
+	priming    sync.Once     // for who asks whether it is ready
 }
 
 // atomicCount is a number that many change.
@@ -105,6 +106,7 @@ func (r *resolver) stop() {
 	for _, p := range r.proxies {
 		p.Stop()
 	}
+	r.encryption.stop()
 }
 
 var _ eventloop.Exchange = (*job)(nil)

@@ -163,6 +163,9 @@ func below(name string, zones []string) bool {
 
 // open makes what sends and receives, and finds out which families there are.
 func (r *resolver) open(s *settings) {
+	if s.encrypt {
+		r.encryption.begin()
+	}
 	for range min(proxyShards, 4*runtime.GOMAXPROCS(0)) {
 		p := proxy.NewOpen(pluginName)
 		p.OnIgnored(r.counts.ignored)

@@ -16,6 +16,7 @@ import (
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
 	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
+	finalWait  = time.Second            // least time for the reply to the last query
 	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
 )
 
@@ -28,6 +29,7 @@ type visit struct {
 	probes   int // of dead servers
 	tries    []try
 	sought   []string
+	final    bool // the query under way is the last that can be sent
 	parents  bool // addresses that parents tell of servers of other zones are tried
 	child    bool // the zone's own names of servers are tried
 	soft     *reading
@@ -84,6 +86,7 @@ func (t *task) choose() {
 	}
 	for n := 1; n < perServer; n++ {
 		if s := t.pick(all, n); s != nil {
+			t.here.final = n == perServer-1 && t.lastOf(all, s)
 			t.send(s, false)
 			return
 		}
@@ -225,6 +228,23 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	return may[roll(len(may))]
 }
 
+// Who has nobody else to ask gains nothing by giving up soon: a server that is near may be busy for longer than its
+// round trip time tells.
+
+// lastOf reports whether no other server than s may be asked once more.
+func (t *task) lastOf(all []*store.Server, s *store.Server) bool {
+	for _, o := range all {
+		if o == s {
+			continue
+		}
+		lame, soft := o.Lame(t.cut.Zone, t.run.now)
+		if y := t.here.try(o.Addr); !y.bad && y.n < perServer && (!lame || soft) && !o.Dead(t.run.now) && !t.spared(o) {
+			return false
+		}
+	}
+	return true
+}
+
 // speed is a server's round trip time with what its family costs.
 func (t *task) speed(s *store.Server) time.Duration {
 	d := s.RTT()
@@ -274,6 +294,9 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
+	if t.here.final {
+		wait = max(wait, finalWait)
+	}
 	if tcp {
 		wait = max(wait, 3*time.Second)
 	}
