@@ -3,6 +3,7 @@ package iterate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -195,7 +196,7 @@ func (t *task) glueOf(host string, f func(netip.Addr)) {
 // pick is one of those that were asked n times, nil if there is none: usually one of
 // the fast ones.
 func (t *task) pick(all []*store.Server, n int) *store.Server {
-	var room [16]*store.Server
+	var room [16]candidate
 	may := room[:0]
 	zone, now := t.cut.Zone, t.run.now
 	best := time.Duration(1<<62 - 1)
@@ -210,22 +211,23 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 			}
 			continue
 		}
-		may = append(may, s)
-		best = min(best, t.speed(s))
+		c := candidate{s, t.speed(s)}
+		may = append(may, c)
+		best = min(best, c.speed)
 	}
 	if len(may) == 0 {
 		return nil
 	}
 	if roll(anyOneIn) > 0 {
-		fast := may[:0]
-		for _, s := range may {
-			if t.speed(s) <= best+band {
-				fast = append(fast, s)
-			}
-		}
-		may = fast
+		may = slices.DeleteFunc(may, func(c candidate) bool { return c.speed > best+band })
 	}
-	return may[roll(len(may))]
+	return may[roll(len(may))].server
+}
+
+// candidate is a server with its speed when it was looked at: other Runs change what is known of it meanwhile.
+type candidate struct {
+	server *store.Server
+	speed  time.Duration
 }
 
 // Who has nobody else to ask gains nothing by giving up soon: a server that is near may be busy for longer than its

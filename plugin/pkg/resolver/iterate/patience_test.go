@@ -1,6 +1,8 @@
 package iterate
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,3 +41,38 @@ func TestLastQueryIsPatient(t *testing.T) {
 		t.Error("the figures above are for other constants")
 	}
 }
+
+// What is known of a server may change at any moment, as other Runs ask it, too. A Run that chooses a server whose
+// round trip time jumps just then still chooses it.
+func TestChoosesWhileOthersLearn(t *testing.T) {
+	w := small(t)
+	w.resolve("www.example.org.", "A")
+	r := New(w.conf, Question{"\x01x\x07example\x03org\x00", dns.TypeA}, false)
+	r.now = w.now
+	task := &r.first
+	task.run, task.cut = r, w.conf.Stores.Delegations.Get("\x07example\x03org\x00", w.now)
+	all := task.servers()[:1]
+	var stop atomic.Bool
+	var others sync.WaitGroup
+	others.Go(func() {
+		for !stop.Load() {
+			for _, s := range all {
+				for range deadWhen - 1 {
+					s.Silent(w.now)
+				}
+				s.Replied(100*time.Millisecond, true)
+			}
+		}
+	})
+	for range 200000 {
+		task.here = visit{}
+		if task.pick(all, 0) == nil {
+			t.Error("a good server is not chosen")
+			break
+		}
+	}
+	stop.Store(true)
+	others.Wait()
+}
+
+const deadWhen = 4 // time-outs
