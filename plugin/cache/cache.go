@@ -82,6 +82,10 @@ func (c *Cache) prepare() {
 	})
 }
 
+// LeaveReferrals has referrals not kept that who does not desire recursion gets: a resolver below gives them to nobody
+// else. It belongs before the first query.
+func (c *Cache) LeaveReferrals() { c.noReferrals = true }
+
 // Name implements plugin.Handler.
 func (c *Cache) Name() string { return "cache" }
 

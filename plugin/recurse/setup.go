@@ -75,9 +75,15 @@ type forwarder interface {
 	LeaveDS()
 }
 
+// referralKeeper is what keeps replies above recurse.
+type referralKeeper interface{ LeaveReferrals() }
+
 // agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
 func agree(cfg *dnsserver.Config, s *settings) {
 	for _, h := range cfg.Chain() {
+		if k, ok := h.(referralKeeper); ok && s.snoop {
+			k.LeaveReferrals()
+		}
 		f, ok := h.(forwarder)
 		if !ok {
 			continue
