@@ -111,8 +111,11 @@ type ttls struct {
 }
 
 func ttlsOf(verdict *validate.Verdict) ttls {
-	t := ttls{map[key]uint32{}, 1<<31 - 1, map[key]bool{}, map[key]uint32{}}
+	t := ttls{most: make(map[key]uint32, len(verdict.Proof)), least: 1<<31 - 1}
 	for s, ttl := range verdict.Additional {
+		if t.additional == nil {
+			t.additional = map[key]uint32{}
+		}
 		t.additional[key{s.Name, s.Type}] = ttl
 	}
 	for s, ttl := range verdict.Proof {
@@ -121,6 +124,9 @@ func ttlsOf(verdict *validate.Verdict) ttls {
 		t.least = min(t.least, ttl)
 	}
 	for s := range verdict.Unproven {
+		if t.left == nil {
+			t.left = map[key]bool{}
+		}
 		t.left[key{s.Name, s.Type}] = true
 	}
 	return t
