@@ -260,7 +260,7 @@ func (c *Cache) usable(e *entry, now time.Time) bool {
 		return false
 	}
 	left := e.remaining(now)
-	return left > 0 || c.stale > 0 && -left < int(c.stale/time.Second)
+	return left > 0 || c.stale > 0 && -left < int(c.stale/time.Second) && !e.fetch.bogus.Load()
 }
 
 // hit counts a hit and returns the TTL of its records.

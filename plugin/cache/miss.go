@@ -37,6 +37,7 @@ type ResponseWriter struct {
 	msg     *dns.Msg // the last message, as it would be passed on
 	verdict verdict  // on it
 	matched bool     // it is a reply to the query
+	bogus   error    // why there is none, if a validator says so
 }
 
 // miss runs the plugins below and passes on what they write.
