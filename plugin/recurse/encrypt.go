@@ -14,10 +14,10 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
 
-// This file asks servers over TLS that can be asked so (RFC 9539), where the operator wants that. Nobody vouches for them:
-// it keeps names from who listens, not from who takes a server's place. A server that is met for the first time is asked
-// in the clear, as ever, and beside that over TLS; what comes of that is remembered. Nothing fails for the sake of it: what
-// goes wrong over TLS is asked again in the clear.
+// This file asks servers over TLS that can be asked so (RFC 9539), where the operator wants that. Nobody vouches for
+// them: it keeps names from who listens, not from who takes a server's place. A server that is met for the first time
+// is asked in the clear, as ever, and beside that over TLS; what comes of that is remembered. Nothing fails for the
+// sake of it: what goes wrong over TLS is asked again in the clear.
 
 // Times of RFC 9539 §4.3: how long a success and a failure are remembered, and how long a probe may take.
 const (
@@ -134,8 +134,8 @@ func (f *flight) beginSecure(p *peer, loop *eventloop.Loop) {
 	f.encryption.proxy.BeginIn(&f.x, loop)
 }
 
-// inClear begins the exchange anew without TLS, after an error. A server whose connection is lost, or does not come about,
-// is not asked over TLS for a while.
+// inClear begins the exchange anew without TLS, after an error. A server whose connection is lost, or does not come
+// about, is not asked over TLS for a while.
 func (f *flight) inClear(x *proxy.Exchange) {
 	if !errors.Is(x.Err, os.ErrDeadlineExceeded) || x.Local == nil {
 		f.server.Peer.(*peer).secure.learned(false, f.now())

@@ -64,8 +64,8 @@ func startOver(t *testing.T, certificate bool) *over {
 	return o
 }
 
-// A server that is met is asked in the clear, and beside that over TLS. If that works it is asked over TLS only, for three
-// days; if not, it is not tried again for a day. What goes wrong over TLS is asked in the clear (RFC 9539).
+// A server that is met is asked in the clear, and beside that over TLS. If that works it is asked over TLS only, for
+// three days; if not, it is not tried again for a day. What goes wrong over TLS is asked in the clear (RFC 9539).
 func TestEncryption(t *testing.T) {
 	for what, c := range map[string]struct {
 		there, mute bool

@@ -17,7 +17,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 )
 
-// This file has a copy of the root zone answer in place of the root's servers (RFC 8806), where the operator wants that.
+// This file has a copy of the root zone answer in place of the root's servers (RFC 8806), where the operator wants
+// that.
 
 func setLocalRoot(s *settings, l *corefile.Line) error {
 	switch l.Args[0] {

@@ -9,8 +9,8 @@ import (
 
 // This file is the client's side of client subnets (RFC 7871). Without the option ecs they mean nothing.
 
-// subnetOf is the network that a client says it is in, as the data of its option with scope 0 and without the bits behind
-// the prefix; empty if it tells none, does not want it told (a prefix of 0), or nobody is to be told.
+// subnetOf is the network that a client says it is in, as the data of its option with scope 0 and without the bits
+// behind the prefix; empty if it tells none, does not want it told (a prefix of 0), or nobody is to be told.
 func (r *resolver) subnetOf(q *wire.Query) string {
 	if len(r.conf.Subnets) == 0 {
 		return ""

@@ -88,9 +88,9 @@ func (n *ntas) write(m map[string]time.Time) error {
 	return err
 }
 
-// load reads the file, unless it is as it was when it was read or written last; one that does not exist is empty. What
-// has ended is left out, and what was in the file and is no more is taken away. changed says that the file was read. After
-// an error all is as before.
+// load reads the file, unless it is as it was when it was read or written last; one that does not exist is empty.
+// What has ended is left out, and what was in the file and is no more is taken away. changed says that the file was
+// read. After an error all is as before.
 func (n *ntas) load(now time.Time) (changed bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

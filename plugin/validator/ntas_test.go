@@ -11,8 +11,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
-// A file that somebody changes is read anew: what it has more holds, what it has no more does not, and what was set by the
-// configuration stays. One that cannot be read leaves all as it was. Setting one more loses nothing that was written there.
+// A file that somebody changes is read anew: what it has more holds, what it has no more does not, and what was set
+// by the configuration stays. One that cannot be read leaves all as it was. Setting one more loses nothing that was
+// written there.
 func TestNegativesAreReadAnew(t *testing.T) {
 	now, file := time.Now(), filepath.Join(t.TempDir(), "ntas")
 	end := now.Add(time.Hour).Unix()

@@ -113,8 +113,8 @@ func zoneText(rrs []dns.RR, left func(dns.RR) bool) string {
 	return b.String()
 }
 
-// A copy of the root zone answers in place of the root's servers, if it is the root's own and not too old (RFC 8806, 8976);
-// else they are asked, and nothing fails (R3).
+// A copy of the root zone answers in place of the root's servers, if it is the root's own and not too old (RFC 8806,
+// 8976); else they are asked, and nothing fails (R3).
 func TestLocalRoot(t *testing.T) {
 	l, err := Build(t.TempDir(), loopback.Port(), 3, 3)
 	if err != nil {
@@ -193,7 +193,8 @@ func TestLocalRoot(t *testing.T) {
 	}
 }
 
-// localRoot is a resolver with a copy of the root zone. If the root's servers do not answer it has hints that lead nowhere.
+// localRoot is a resolver with a copy of the root zone. If the root's servers do not answer it has hints that lead
+// nowhere.
 func (l *Lab) localRoot(t *testing.T, validator, file string, servers bool) string {
 	t.Helper()
 	hints := filepath.Join(t.TempDir(), "hints")

@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Clients that do not desire recursion get what is kept, validated, else a referral where snoop allows that, also from a
-// validator above (R54): a referral says nothing of the name that could be proven.
+// Clients that do not desire recursion get what is kept, validated, else a referral where snoop allows that, also
+// from a validator above (R54): a referral says nothing of the name that could be proven.
 func TestSnoopAboveValidator(t *testing.T) {
 	l, err := Build(t.TempDir(), loopback.Port(), 3, 3)
 	if err != nil {

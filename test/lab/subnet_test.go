@@ -77,8 +77,8 @@ func (s *tailor) reply(q *dns.Msg) *dns.Msg {
 	return m
 }
 
-// A client's own network is shown to the servers of zones of ecs, with the full question only, and to nobody else; what they
-// tell is for that network, also out of the cache, and the client is told for which (RFC 7871).
+// A client's own network is shown to the servers of zones of ecs, with the full question only, and to nobody else;
+// what they tell is for that network, also out of the cache, and the client is told for which (RFC 7871).
 func TestClientSubnets(t *testing.T) {
 	zone, other := &tailor{}, &tailor{}
 	for _, above := range []string{"", " cache\n", " validator {\n  nta .\n }\n", " cache\n validator {\n  nta .\n }\n"} {

@@ -2,8 +2,9 @@ package iterate
 
 import "github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 
-// This file has a copy of the root zone that lies here answer in place of the root's servers (RFC 8806). It serves
-// referrals and what the root says of names below it; what is asked of the root itself, its servers are asked.
+// This file has a copy of the root zone that lies here answer in place of the root's servers (RFC
+// 8806). It serves referrals and what the root says of names below it; what is asked of the root
+// itself, its servers are asked.
 
 // hasRoot reports whether the copy can take the task from the root on.
 func (t *task) hasRoot() bool {
@@ -11,8 +12,8 @@ func (t *task) hasRoot() bool {
 	return c.LocalRoot != nil && t.name != rrset.Root && !t.doubts() && c.Stubs[rrset.Root] == nil && c.LocalRoot.Has()
 }
 
-// local has the copy answer, and reports whether it did. What it tells counts like a reply of a server, but costs nothing
-// of the budget. Who doubts what it told asks the servers.
+// local has the copy answer, and reports whether it did. What it tells counts like a reply of a
+// server, but costs nothing of the budget. Who doubts what it told asks the servers.
 func (t *task) local() bool {
 	if t.cut.Zone != rrset.Root || t.here.q.Name == rrset.Root || !t.hasRoot() {
 		return false

@@ -9,8 +9,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// A near server that is busy for a moment is waited for: the last query that can be sent has a second, whatever the round
-// trip time is. The queries before it, and those to servers of which there is another, have no more than that says.
+// A near server that is busy for a moment is waited for: the last query that can be sent has a second, whatever the
+// round trip time is. The queries before it, and those to servers of which there is another, have no more than that
+// says.
 func TestLastQueryIsPatient(t *testing.T) {
 	for what, c := range map[string]struct {
 		silent []string

@@ -32,12 +32,15 @@ const (
 	longestNap = 30 * time.Second
 )
 
+// Why a version is refused, beside what the digest and the examiner say.
 var (
 	errNoDigest = errors.New("local_root without validator: zone must have ZONEMD")
 	errExpired  = errors.New("the zone has expired")
 )
 
-// Run looks for the zone, and then for newer versions, until ctx is done. random is a random duration below its argument.
+// Run looks for the zone, and then for newer versions, until ctx is done: as often as the SOA record
+// says (RFC 1035 §3.3.13), after failures ever more seldom. random is a random duration below its
+// argument.
 func (c *Copy) Run(ctx context.Context, random func(time.Duration) time.Duration) {
 	next := c.Now()
 	for ctx.Err() == nil {
@@ -68,6 +71,9 @@ func (c *Copy) wait(random func(time.Duration) time.Duration) (d time.Duration) 
 	}
 	return d
 }
+
+// A version that the source still has is examined as well: signatures end, and anchors change. One
+// that does not hold any more is dropped, though it may not have expired.
 
 // look asks the sources in their order, and uses the first good version.
 func (c *Copy) look(ctx context.Context) {
@@ -109,7 +115,7 @@ func (c *Copy) look(ctx context.Context) {
 	}
 }
 
-// use has v answer from now on.
+// use has v answer from now on. Who is being answered from an older version is not disturbed.
 func (c *Copy) use(v *zone.Zone, s Source) {
 	old := c.current.Swap(&version{v, c.keeping.plan.Expires()})
 	if old != nil && old.zone == v {
@@ -119,7 +125,8 @@ func (c *Copy) use(v *zone.Zone, s Source) {
 	c.tell(v.Serial())
 }
 
-// expire drops the copy if it is too old.
+// expire drops the copy if it is too old (RFC 8806 §3): better no copy than one that leads to servers
+// which are no more.
 func (c *Copy) expire() {
 	if v := c.current.Load(); v != nil && !c.Now().Before(v.end) {
 		c.Log.Warningf("Local root zone: serial %d has expired", v.zone.Serial())
@@ -177,9 +184,10 @@ func (c *Copy) signed(z *zone.Zone, e advice.Examiner, all bool) error {
 	})
 }
 
+// typeZONEMD is the type of digests (RFC 8976 §2).
 const typeZONEMD = 63
 
-// cuts is the names of z's delegations.
+// cuts is the names of z's delegations, in wire form. The root's own NS set is none.
 func cuts(z *zone.Zone) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name, n := range z.Nodes() {

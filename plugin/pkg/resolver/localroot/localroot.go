@@ -2,9 +2,12 @@
 //
 //	sources.go: transfer, URL, file ──zone──▶ keep.go: is it the root's own? ──▶ Copy ◀──Has, Reply── iterate.Run
 //
-// A zone that is not proven to be whole and the root's own is refused, and one that is older than its SOA record allows is
-// used no more. Then there is no copy, and who asks turns to the root's servers. Has and Reply may be called by any number
-// of goroutines; Run is one goroutine's. Start at Copy.
+// A zone that is not proven to be whole and the root's own is refused, and one that is older than
+// its SOA record allows is used no more. Then there is no copy, and who asks turns to the root's
+// servers. So nothing fails for the sake of a copy.
+//
+// Has and Reply may be called by any number of goroutines, and do not wait; Run is one goroutine's.
+// The package asks nobody who signs what: that is an advice.Examiner's. Start at Copy.
 package localroot
 
 import (
@@ -25,7 +28,8 @@ type Logger interface {
 	Warningf(format string, v ...any)
 }
 
-// Copy is the root zone, as the first of its sources that can give it has it. The fields do not change once Run is called.
+// Copy is the root zone, as the first of its sources that can give it has it. The fields do not
+// change once Run is called. Now is the clock by which a zone expires.
 type Copy struct {
 	Sources []Source
 	Now     func() time.Time
@@ -59,8 +63,9 @@ func (c *Copy) live() *zone.Zone {
 	return v.zone
 }
 
-// Reply is what a server of the root would reply to a question; nil if there is no copy, or it has no answer of its own.
-// name is in wire form and lower case.
+// Reply is what a server of the root would reply to a question with DO set: an answer, a denial, or
+// a referral. It is nil if there is no copy, or it has no answer of its own. name is in wire form and
+// lower case.
 func (c *Copy) Reply(name string, typ uint16) *rrset.Message {
 	z := c.live()
 	if z == nil {
@@ -69,7 +74,7 @@ func (c *Copy) Reply(name string, typ uint16) *rrset.Message {
 	return reply(z, name, typ)
 }
 
-// asking is what one answer needs.
+// asking is what one answer needs. It is some kilobytes of buffers, and so is used again.
 type asking struct {
 	answerer zone.Answerer
 	query    wire.Query
@@ -80,7 +85,8 @@ type asking struct {
 
 var askings = sync.Pool{New: func() any { return &asking{room: make([]byte, 4096)} }}
 
-// reply is Reply for a zone.
+// reply is Reply for a zone. The answer goes the same way as one from the network, by octets: so what
+// is believed of it is decided in one place.
 func reply(z *zone.Zone, name string, typ uint16) *rrset.Message {
 	a := askings.Get().(*asking)
 	defer askings.Put(a)

@@ -133,8 +133,8 @@ func (e *examiner) Examine(reply func(string, uint16) *rrset.Message, all iter.S
 	return nil
 }
 
-// What is looked at: the digest of a zone that has one and whether it is signed, else all delegations; of a version that
-// is used already whether that still holds.
+// What is looked at: the digest of a zone that has one and whether it is signed, else all delegations; of a version
+// that is used already whether that still holds.
 func TestExamined(t *testing.T) {
 	wrong := strings.Replace(digested(t, rootText(1)), "192.0.2.2", "192.0.2.3", 1)
 	for what, c := range map[string]struct {

@@ -29,9 +29,13 @@ type Source interface {
 	String() string
 }
 
+// A source is not believed: it may be somebody else by now, or in between. So what it sends is
+// bounded, and nothing that it sends makes this process read or ask anything else.
+
 // limits are of a transfer; the root zone has some 25,000 records in 2 MiB.
 var limits = fetch.Limits{Records: 1_000_000, Octets: mostOctets, Total: 5 * time.Minute}
 
+// mostOctets is of a transfer, and of a file.
 const mostOctets = 128 << 20
 
 // Transfer is a server that hands out the zone, HOST:PORT.
@@ -59,6 +63,7 @@ type URL struct {
 	last *zone.Zone
 }
 
+// urlTime is how long a download may take.
 const urlTime = 2 * time.Minute
 
 // Fetch implements Source.
@@ -137,7 +142,7 @@ func (s *File) Near() bool { return true }
 // String implements Source.
 func (s *File) String() string { return "file " + s.Path }
 
-// newer is v, unless it has the serial that there is.
+// newer is v, unless it has the serial that there is: then it is old, with fetch.ErrCurrent.
 func newer(v, old *zone.Zone) (*zone.Zone, error) {
 	if old != nil && v.Serial() == old.Serial() {
 		return old, fetch.ErrCurrent
@@ -145,7 +150,8 @@ func newer(v, old *zone.Zone) (*zone.Zone, error) {
 	return v, nil
 }
 
-// read reads a master file of the root zone.
+// read reads a master file of the root zone (RFC 1035 §5). open opens what it includes; nil is as the
+// system has it. Records of other classes, and of names that are not there, are left out.
 func read(ctx context.Context, r io.Reader, name string, open func(string) (io.ReadCloser, error)) (*zone.Zone, error) {
 	b := zone.NewBuilder([]byte(rrset.Root), func(string, ...any) {})
 	b.AllowNSEC3()
