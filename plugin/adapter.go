@@ -80,7 +80,7 @@ func (a *WireAdapter) write() (failed int, err error) {
 	if taken, err := TakeReply(a.w, &a.Reply, a.r); taken {
 		return dns.RcodeSuccess, err
 	}
-	m, err := a.Reply.Msg(a.r)
+	m, err := a.Reply.MsgOPT(a.r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}

@@ -86,7 +86,7 @@ func (w *editWriter) TakeReply(reply *wire.Reply, r *dns.Msg) (taken bool, err e
 	if taken, err := TakeReply(w.ResponseWriter, reply, r); taken {
 		return true, err
 	}
-	m, err := reply.Msg(r)
+	m, err := reply.MsgOPT(r)
 	if err != nil {
 		return true, err
 	}

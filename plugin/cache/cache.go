@@ -82,6 +82,10 @@ func (c *Cache) prepare() {
 	})
 }
 
+// LeaveReferrals has referrals not kept that who does not desire recursion gets: a resolver below gives them to nobody
+// else. It belongs before the first query.
+func (c *Cache) LeaveReferrals() { c.noReferrals = true }
+
 // Name implements plugin.Handler.
 func (c *Cache) Name() string { return "cache" }
 
@@ -143,11 +147,10 @@ func write(w dns.ResponseWriter, r *dns.Msg, reply *wire.Reply) (int, error) {
 	if taken, err := plugin.TakeReply(w, reply, r); taken {
 		return dns.RcodeSuccess, err
 	}
-	m, err := reply.Msg(r)
+	m, err := reply.MsgOPT(r)
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	withOPT(m, r, reply)
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }
 
@@ -257,7 +260,7 @@ func (c *Cache) usable(e *entry, now time.Time) bool {
 		return false
 	}
 	left := e.remaining(now)
-	return left > 0 || c.stale > 0 && -left < int(c.stale/time.Second)
+	return left > 0 || c.stale > 0 && -left < int(c.stale/time.Second) && !e.fetch.bogus.Load()
 }
 
 // hit counts a hit and returns the TTL of its records.

@@ -43,6 +43,9 @@ func (s *settings) classify(w *wire.Reply, f facts) verdict {
 		}
 		v.ttl = bound(leastTTL(w), s.success.min, s.success.max)
 	case response.Delegation:
+		if s.noReferrals && !f.question.RD() {
+			return v
+		}
 		v.ttl = bound(minimalTTL, s.success.min, s.success.max)
 	case response.NameError, response.NoData:
 		if soa < 0 {

@@ -58,23 +58,6 @@ func addEDE(w *wire.Reply, q *wire.Query, ede []byte) {
 	w.CountOPT()
 }
 
-// withOPT gives m, a reply to r, an OPT record with those options that addEDE put into w. The server fits it to the client's.
-func withOPT(m, r *dns.Msg, w *wire.Reply) {
-	asked := r.IsEdns0()
-	if len(w.Options()) == 0 || asked == nil {
-		return
-	}
-	opt := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}}
-	opt.SetUDPSize(asked.UDPSize())
-	opt.SetDo(asked.Do())
-	for b := w.Options(); len(b) >= 6; {
-		end := 4 + int(binary.BigEndian.Uint16(b[2:]))
-		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: binary.BigEndian.Uint16(b[4:]), ExtraText: string(b[6:end])})
-		b = b[end:]
-	}
-	m.Extra = append(m.Extra, opt)
-}
-
 // edeIn is edeOf for a message's OPT record.
 func edeIn(opt *dns.OPT) (b []byte) {
 	if opt == nil {

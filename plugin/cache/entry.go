@@ -130,6 +130,7 @@ func (e *entry) more() *entryExtra {
 // fetchState lets one refresh of an entry run at a time.
 type fetchState struct {
 	running atomic.Bool
+	bogus   atomic.Bool  // what came anew was found to be bogus: this is no answer any more, once it has ended
 	pause   atomic.Int64 // no refresh before this moment
 }
 

@@ -37,6 +37,7 @@ type ResponseWriter struct {
 	msg     *dns.Msg // the last message, as it would be passed on
 	verdict verdict  // on it
 	matched bool     // it is a reply to the query
+	bogus   error    // why there is none, if a validator says so
 }
 
 // miss runs the plugins below and passes on what they write.
@@ -126,7 +127,7 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 		}
 	}
 	addEDE(&adapter.Reply, &adapter.Query, ede)
-	withOPT(&out, w.client, &adapter.Reply)
+	adapter.Reply.AppendOPT(&out, w.client)
 	return &out
 }
 

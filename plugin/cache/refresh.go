@@ -2,12 +2,14 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/response"
 
@@ -99,10 +101,32 @@ func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *
 		rw.remote = &net.TCPAddr{}
 		rcode, err = c.next(ctx, rw, r)
 	}
-	if err != nil || !plugin.ClientWrite(rcode) {
-		rw.msg = nil
-	}
+	rw.ended(e, rcode, err)
 	return rw
+}
+
+// ended notes how a fetch of e's answer has ended. What a validator below found to be bogus ends e, too: a zone that does not
+// hold any more is not to be believed for what it said when it did.
+func (w *ResponseWriter) ended(e *entry, rcode int, err error) {
+	if err == nil && plugin.ClientWrite(rcode) {
+		return
+	}
+	w.msg = nil
+	if isBogus(err) {
+		w.bogus = err
+		e.fetch.bogus.Store(true)
+	}
+}
+
+// isBogus reports whether an error says that an answer was not what its zone has signed: an extended error from DNSSEC
+// Indeterminate to NSEC Missing (RFC 8914 §4.6 to §4.13).
+func isBogus(err error) bool {
+	var why edns.Explainer
+	if !errors.As(err, &why) {
+		return false
+	}
+	code, _ := why.ExtendedError()
+	return code >= dns.ExtendedErrorCodeDNSSECIndeterminate && code <= dns.ExtendedErrorCodeNSECMissing
 }
 
 // fit reports whether what was fetched may take the place of an entry that has ended.
@@ -147,12 +171,15 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	var rw *ResponseWriter
 	if c.verifyTimeout == 0 {
 		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
-		if rcode, err := c.next(ctx, rw, r); err != nil || !plugin.ClientWrite(rcode) {
-			rw.msg = nil
-		}
+		rcode, err := c.next(ctx, rw, r)
+		rw.ended(e, rcode, err)
 		end(rw.fit())
 	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
 		return 0, nil, false
+	}
+	if rw.bogus != nil {
+		n.misses.Inc()
+		return dns.RcodeServerFailure, rw.bogus, true
 	}
 	if !rw.fit() {
 		return 0, nil, false

@@ -71,6 +71,9 @@ func (r *wireRefresh) run(loop *eventloop.Loop) {
 		v := r.cache.takeWire(w, q, &k, r.cache.now(), hits, r.counts)
 		r.end(r.cache.replaces(w.Rcode(), v))
 	default:
+		if isBogus(w.Err()) {
+			r.entry.fetch.bogus.Store(true)
+		}
 		r.end(false)
 	}
 }

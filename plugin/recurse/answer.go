@@ -20,6 +20,7 @@ func (r *resolver) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 	if res.Told {
 		w.AddEDE(res.Code, clip(res.Text))
 	}
+	r.scope(w, q, res)
 	a := appender{w, q.DO(), q.Type(), q.Lower(), q.Name()}
 	for _, s := range res.Answer {
 		a.set(wire.Answer, s, false)

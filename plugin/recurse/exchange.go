@@ -24,6 +24,8 @@ type peer struct {
 	to    *proxy.Peer
 	proxy *proxy.Proxy
 	under atomicCount // exchanges under way
+
+	secure tlsSide
 }
 
 // flightKey is what exchanges are shared by: the zone whose servers are asked, and what they are asked.
@@ -31,6 +33,7 @@ type flightKey struct {
 	zone     string
 	question iterate.Question
 	tcp      bool
+	subnet   string
 }
 
 // flight is one exchange, for all jobs that want it.
@@ -47,6 +50,10 @@ type flight struct {
 	pause  time.Duration
 	began  time.Time // for taps
 	waits  time.Time // when it could not begin, until when it is tried again
+
+	secure bool          // it is asked over TLS
+	mix    bool          // what x is without that
+	wait   time.Duration // as well
 
 	joined []party  // guarded by the flights' lock
 	first  [1]party // of joined, most often all
@@ -85,7 +92,7 @@ func (f *flights) of(zone string) *flightShard {
 
 // send asks what a Run wants asked: by an exchange of its own, or together with others who want the same.
 func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
-	k := flightKey{a.Zone, a.Question, a.TCP}
+	k := flightKey{a.Zone, a.Question, a.TCP, a.Subnet}
 	s := r.flights.of(a.Zone)
 	s.mu.Lock()
 	if a.Zone != rrset.Root && s.waits[a.Zone] >= max(r.maxRecursions/zoneShare, 1) {
@@ -117,7 +124,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	s.waits[a.Zone]++
 	s.mu.Unlock()
 	p.under.add(1)
-	f.query = r.query(f.room[:0], a.Question, a.EDNS)
+	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
 	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
 	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
 	f.x.From = r.source(a.Server.Addr.Addr())
@@ -127,6 +134,10 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	}
 	if f.proxy = p.proxy; !a.TCP {
 		f.proxy = r.proxies[maphash.String(r.flights.seed, a.Question.Name)%uint64(len(r.proxies))]
+	}
+	if r.secures(f, p) {
+		f.beginSecure(p, loop)
+		return
 	}
 	f.proxy.BeginIn(&f.x, loop)
 }
@@ -140,8 +151,9 @@ func (r *resolver) refuse(j *job, a iterate.Action, limit string) {
 	go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
 }
 
-// query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients.
-func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
+// query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients. subnet
+// is the data of a client subnet option, empty for none.
+func (r *resolver) query(b []byte, q iterate.Question, edns bool, subnet string) []byte {
 	b = append(b, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
 	b = append(b, q.Name...)
 	b = binary.BigEndian.AppendUint16(b, q.Type)
@@ -151,6 +163,10 @@ func (r *resolver) query(b []byte, q iterate.Question, edns bool) []byte {
 	}
 	b[11] = 1
 	b = append(b, 0, 0, wire.TypeOPT, byte(r.udpSize>>8), byte(r.udpSize), 0, 0, wire.OPTFlagDO>>8, 0, 0, 0)
+	if subnet != "" {
+		b[len(b)-1] = byte(4 + len(subnet))
+		b = wire.AppendOption(b, wire.OptionECS, []byte(subnet))
+	}
 	return b
 }
 
@@ -163,6 +179,10 @@ const (
 
 // EndExchange implements proxy.Ender: it tells all jobs that joined.
 func (f *flight) EndExchange(x *proxy.Exchange) {
+	if f.secure && x.Err != nil {
+		f.inClear(x)
+		return
+	}
 	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
 		return
 	}
@@ -207,7 +227,7 @@ func (f *flight) again() bool {
 
 // event is what a Run is told of the end of x.
 func (f *flight) event(x *proxy.Exchange) iterate.Event {
-	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp, Doubted: x.Doubted}
+	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp || f.secure, Doubted: x.Doubted}
 	switch {
 	case x.Err == nil:
 		m, err := rrset.Parse(x.Reply)
@@ -247,5 +267,5 @@ func why(err error) string {
 // peerOf makes what a new server has for its exchanges.
 func (r *resolver) peerOf(addr netip.AddrPort) any {
 	p := r.proxies[maphash.Comparable(r.flights.seed, addr)%uint64(len(r.proxies))]
-	return &peer{to: p.NewPeer(addr), proxy: p}
+	return &peer{to: p.NewPeer(addr), proxy: p, secure: r.encryption.side(addr.Addr())}
 }

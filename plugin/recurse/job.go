@@ -14,8 +14,9 @@ import (
 
 // jobKey is the question of a job.
 type jobKey struct {
-	name string
-	typ  uint16
+	name   string
+	typ    uint16
+	subnet string // see iterate.Run.Subnet
 }
 
 // job resolves one question, for any number of clients. Its Ending ends once, with a result that does not change.
@@ -74,7 +75,7 @@ func (r *resolver) beginTraced(q *wire.Query, loop *eventloop.Loop, s *advice.So
 
 // begin is the job for q's question; own says that it is new, and to be started. It is nil if there are too many.
 func (r *resolver) begin(q *wire.Query) (j *job, own bool) {
-	k := keyOf(q)
+	k := r.keyOf(q)
 	r.jobs.mu.Lock()
 	defer r.jobs.mu.Unlock()
 	if j := r.jobs.all[k]; j != nil {
@@ -91,7 +92,7 @@ func (r *resolver) begin(q *wire.Query) (j *job, own bool) {
 
 // asks reports whether j is for q's question.
 func (j *job) asks(q *wire.Query) bool {
-	return j.key.typ == q.Type() && j.key.name == string(q.Lower())
+	return j.key.typ == q.Type() && j.key.name == string(q.Lower()) && j.key.subnet == j.subnetOf(q)
 }
 
 func (r *resolver) newJob(k jobKey, refresh bool) *job {
@@ -99,6 +100,7 @@ func (r *resolver) newJob(k jobKey, refresh bool) *job {
 		resolver: r, key: k, began: time.Now(), refresh: refresh,
 		run: iterate.New(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, refresh),
 	}
+	j.run.Subnet(k.subnet)
 	j.waiting = j.room[:0]
 	return j
 }

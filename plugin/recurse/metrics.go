@@ -40,10 +40,12 @@ var (
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
 	fallbacks       = counterVec("minimisation_fallbacks_total", "Counter of full names that were asked since less of the name had no good answer.")
 	synthesizedAll  = counterVec("synthesized_total", "Counter of denials that were made of those validated for other names.", "kind")
+	encryptedAll    = counterVec("encrypted_total", "Counter of queries and probes over TLS, by what came of them.", "result")
 	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
 	serverStates    = gaugeVec("servers", "Server addresses that something is known of.", "state")
 	storeBytes      = gaugeVec("store_bytes", "Octets that the stores take.", "kind")
+	localRootSerial = gaugeVec("local_root_serial", "Serial of the copy of the root zone that is used, 0 if there is none.")
 	primedTimestamp = gaugeVec("priming_timestamp_seconds", "When the root was primed last.")
 )
 
@@ -74,6 +76,14 @@ func newCounts(server string) *counts {
 // limit counts what a limit stopped.
 func (c *counts) limit(what string) { limits.WithLabelValues(c.server, what).Inc() }
 
+// rootSerial sets the serial of the copy of the root zone.
+func (c *counts) rootSerial(serial uint32) {
+	localRootSerial.WithLabelValues(c.server).Set(float64(serial))
+}
+
+// encrypted counts what came of asking over TLS.
+func (c *counts) encrypted(result string) { encryptedAll.WithLabelValues(c.server, result).Inc() }
+
 // synthesized counts a denial that was made of others.
 func (c *counts) synthesized(kind store.Kind) {
 	text := "nodata"
@@ -91,7 +101,11 @@ func (c *counts) ignored(reason string, n int) {
 // ended counts the end of an exchange.
 func (c *counts) ended(f *flight, x *proxy.Exchange, ev iterate.Event) {
 	l := endLabels{"udp", family(f.server.Addr.Addr()), "reply"}
-	if f.tcp {
+	switch {
+	case f.secure:
+		l.proto = "tls"
+		c.encrypted("asked")
+	case f.tcp:
 		l.proto = "tcp"
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
@@ -19,10 +20,12 @@ import (
 type settings struct {
 	zones          []string
 	hints          *store.Delegation
+	roots          []localroot.Source
 	stubs          map[string]*store.Delegation
 	minimise       iterate.Minimise
 	cut            iterate.Cut
 	mixCase        bool
+	encrypt        bool
 	cookies        bool
 	family         string
 	sources        [2][]netip.Addr
@@ -45,6 +48,7 @@ type settings struct {
 	private        []netip.Prefix
 	notPrivate     []string
 	prefetch       bool
+	subnets        []string // zones
 	snoop          bool
 	port           int
 	aggressive     string
@@ -73,12 +77,14 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
 	Options: corefile.Table[settings]{
 		corefile.Row("hints", "FILE", "a master file with the root's servers and their addresses", 1, 1, setHints),
+		corefile.Row("local_root", "transfer ADDRESS...|url URL|file FILE", "where a copy of the root zone comes from, which is used in place of its servers (RFC 8806)", 2, 1+maxAddresses, setLocalRoot),
 		corefile.Row("stub", "ZONE ADDRESS...", "ask these servers for the zone, whatever its parent says", 2, 1+maxAddresses, setStub),
 		word("qname_minimisation", []string{"relaxed", "strict", "off"}, "how much of a name servers get to see (RFC 9156)", func(s *settings, w string) {
 			s.minimise = map[string]iterate.Minimise{"relaxed": iterate.Relaxed, "strict": iterate.Strict, "off": iterate.Off}[w]
 		}),
 		onOff("case_randomization", "ask with letters of random case, which replies must repeat", func(s *settings) *bool { return &s.mixCase }),
 		onOff("cookies", "show servers cookies (RFC 7873)", func(s *settings) *bool { return &s.cookies }),
+		word("encryption", []string{"off", "probe"}, "ask servers over TLS that can be asked so (RFC 9539)", func(s *settings, w string) { s.encrypt = w == "probe" }),
 		word("family", []string{"ipv4", "ipv6", "both", "prefer_ipv4", "prefer_ipv6"}, "the addresses by which servers are asked", func(s *settings, w string) { s.family = w }),
 		corefile.Row("source_address", "IP...", "the addresses to ask from, one drawn for each query", 1, -1, setSources),
 		number("udp_size", 512, 4096, "octets of a datagram that replies may have", func(s *settings) *int { return &s.udpSize }),
@@ -109,6 +115,11 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("private_addresses", "NETS... [except ZONES...]", "addresses that are taken out of answers", 1, -1, setPrivate),
 		onOff("prefetch", "fetch again behind the client what is asked in the last tenth of its TTL", func(s *settings) *bool { return &s.prefetch }),
 		corefile.Flag("snoop", "refer clients that do not desire recursion to the servers of the closest zone that is kept", func(s *settings) { s.snoop = true }),
+		corefile.Row("ecs", "ZONES...", "zones whose servers get to see in which network a client says it is (RFC 7871)", 1, -1, func(s *settings, l *corefile.Line) error {
+			zones, err := names(l.Args)
+			s.subnets = append(s.subnets, zones...)
+			return err
+		}),
 		number("authority_port", 1, 65535, "the port of servers", func(s *settings) *int { return &s.port }),
 	},
 	Check: func(s *settings) error {

@@ -101,9 +101,6 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
 	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
-	if s := advice.Of(ctx); s != nil && j.result.Told { // options do not get through to who asks by message
-		s.Explain(j.result.Code, clip(j.result.Text))
-	}
 	r.renew(j)
 	return a.Write()
 }
@@ -126,7 +123,7 @@ func serverText(a netip.AddrPort) string {
 
 // renew has what a job found in the stores fetched again if its end is near.
 func (r *resolver) renew(j *job) {
-	if r.prefetch && j.result.Due {
+	if r.prefetch && j.result.Due && j.key.subnet == "" {
 		r.again(j.key)
 	}
 }
@@ -169,4 +166,6 @@ const maxText = 80
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
 // keyOf is what the jobs of q's question are found by.
-func keyOf(q *wire.Query) jobKey { return jobKey{string(q.Lower()), q.Type()} }
+func (r *resolver) keyOf(q *wire.Query) jobKey {
+	return jobKey{string(q.Lower()), q.Type(), r.subnetOf(q)}
+}

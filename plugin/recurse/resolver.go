@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/aggressive"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -37,13 +38,15 @@ type resolver struct {
 	sources          [2][]netip.Addr   // of IPv4 and IPv6
 	denials          *aggressive.Store // nil: none is made of others
 
-	proxies []*proxy.Proxy
-	jobs    jobs
-	clients clients
-	taps    taps
-	flights flights
-	quit    chan struct{} // closed by stop
-	priming sync.Once     // for who asks whether it is ready
+	root       *localroot.Copy // nil: none is kept
+	proxies    []*proxy.Proxy
+	jobs       jobs
+	clients    clients
+	taps       taps
+	flights    flights
+	encryption encryption
+	quit       chan struct{} // closed by stop
+	priming    sync.Once     // for who asks whether it is ready
 }
 
 // atomicCount is a number that many change.
@@ -74,10 +77,10 @@ func (r *resolver) source(server netip.Addr) netip.Addr {
 const primeTime = 10 * time.Second
 
 func (r *resolver) ready() bool {
-	if r.conf.Shared.PrimedAt() != 0 || time.Since(r.began) > primeTime {
+	if r.conf.Shared.PrimedAt() != 0 || r.root != nil && r.root.Has() || time.Since(r.began) > primeTime {
 		return true
 	}
-	r.priming.Do(func() { go r.own(jobKey{rrset.Root, wire.TypeNS}) })
+	r.priming.Do(func() { go r.own(jobKey{rrset.Root, wire.TypeNS, ""}) })
 	return false
 }
 
@@ -87,6 +90,9 @@ func (r *resolver) start() {
 	r.began, r.quit = time.Now(), make(chan struct{})
 	clock.Moved()
 	go r.tell()
+	if r.root != nil {
+		go r.runRoot()
+	}
 }
 
 // own resolves a question that no client has asked, though it may be kept.
@@ -100,6 +106,7 @@ func (r *resolver) stop() {
 	for _, p := range r.proxies {
 		p.Stop()
 	}
+	r.encryption.stop()
 }
 
 var _ eventloop.Exchange = (*job)(nil)

@@ -34,7 +34,12 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		warn(cfg, &s)
 		agree(cfg, &s)
-		r.resolver = take(text, func() *resolver { return s.resolver(label) })
+		r.resolver = take(text, func() *resolver {
+			made := s.resolver(label)
+			made.examineBy(cfg)
+			return made
+		})
+		r.resolver.examineBy(cfg)
 		r.resolver.taps.change(tapsOf(cfg), nil)
 		return nil
 	})
@@ -70,9 +75,15 @@ type forwarder interface {
 	LeaveDS()
 }
 
+// referralKeeper is what keeps replies above recurse.
+type referralKeeper interface{ LeaveReferrals() }
+
 // agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
 func agree(cfg *dnsserver.Config, s *settings) {
 	for _, h := range cfg.Chain() {
+		if k, ok := h.(referralKeeper); ok && s.snoop {
+			k.LeaveReferrals()
+		}
 		f, ok := h.(forwarder)
 		if !ok {
 			continue
@@ -105,7 +116,8 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf = iterate.Config{
 		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
-		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
+		Subnets: s.subnets,
+		Port:    uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
 		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
 		Peer:   r.peerOf,
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
@@ -125,6 +137,7 @@ func (s *settings) resolver(label string) *resolver {
 		}
 		r.specials = newSpecials(except)
 	}
+	r.keepRoot(s)
 	r.flights.init()
 	r.jobs.all, r.jobs.refreshes = map[jobKey]*job{}, map[jobKey]bool{}
 	r.open(s)
@@ -156,6 +169,9 @@ func below(name string, zones []string) bool {
 
 // open makes what sends and receives, and finds out which families there are.
 func (r *resolver) open(s *settings) {
+	if s.encrypt {
+		r.encryption.begin()
+	}
 	for range min(proxyShards, 4*runtime.GOMAXPROCS(0)) {
 		p := proxy.NewOpen(pluginName)
 		p.OnIgnored(r.counts.ignored)

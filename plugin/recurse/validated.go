@@ -27,7 +27,7 @@ func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
 	if crowded {
 		return nil, false
 	}
-	j = r.newJob(keyOf(q), false)
+	j = r.newJob(r.keyOf(q), false)
 	j.run.Trace(s)
 	return j, true
 }

@@ -166,6 +166,12 @@ func (k *keeper) run(ctx context.Context) {
 
 // look does what is due.
 func (k *keeper) look(ctx context.Context, now time.Time) {
+	switch changed, err := k.negatives.load(now); {
+	case err != nil:
+		logger.Errorf("Negative trust anchors: %v", err)
+	case changed:
+		logger.Infof("Negative trust anchors: %s was read anew", k.negatives.path)
+	}
 	k.counts.show(k.negatives.get(), now)
 	if !k.used.Load() {
 		return

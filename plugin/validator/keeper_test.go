@@ -101,7 +101,7 @@ func (z *rolling) begun(anchor, options string) *Validator {
 	s.fixed = z.now
 	v := newValidator(s)
 	v.Next = z
-	if err := v.negatives.load(z.now); err != nil {
+	if _, err := v.negatives.load(z.now); err != nil {
 		z.t.Fatal(err)
 	}
 	if err := v.keeper.load(); err != nil {
@@ -248,7 +248,7 @@ func TestNegativeEnds(t *testing.T) {
 		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&ntas{path: file}).load(z.now); err == nil || !strings.Contains(err.Error(), file+":1") {
+		if _, err := (&ntas{path: file}).load(z.now); err == nil || !strings.Contains(err.Error(), file+":1") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
@@ -21,6 +22,8 @@ type ntas struct {
 	mu  sync.Mutex // writers of all
 	all atomic.Pointer[map[string]time.Time]
 	own map[string]bool // those that belong into the file; guarded by mu
+
+	seen *state // of the file, when it was read or written last; guarded by mu
 }
 
 func (n *ntas) get() map[string]time.Time {
@@ -44,6 +47,12 @@ func (n *ntas) holds(name string, now time.Time) bool {
 func (n *ntas) set(name string, until time.Time, keep bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	changed := keep || n.own[name]
+	if changed { // what somebody has written there meanwhile is not to be lost
+		if _, err := n.read(clock.Now()); err != nil {
+			return err
+		}
+	}
 	m := maps.Clone(n.get())
 	if m == nil {
 		m = map[string]time.Time{}
@@ -51,7 +60,6 @@ func (n *ntas) set(name string, until time.Time, keep bool) error {
 	if n.own == nil {
 		n.own = map[string]bool{}
 	}
-	changed := keep || n.own[name]
 	if until.IsZero() {
 		delete(m, name)
 		delete(n.own, name)
@@ -74,54 +82,97 @@ func (n *ntas) write(m map[string]time.Time) error {
 			fmt.Fprintf(&b, "%s %d\n", rrset.Text(name), until.Unix())
 		}
 	}
-	return autotrust.WriteFile(n.path, []byte(b.String()))
+	err := autotrust.WriteFile(n.path, []byte(b.String()))
+	seen := n.look()
+	n.seen = &seen
+	return err
 }
 
-// load reads the file; one that does not exist is empty. What has ended is left out.
-func (n *ntas) load(now time.Time) error {
+// load reads the file, unless it is as it was when it was read or written last; one that does not exist is empty.
+// What has ended is left out, and what was in the file and is no more is taken away. changed says that the file was
+// read. After an error all is as before.
+func (n *ntas) load(now time.Time) (changed bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.read(now)
+}
+
+// read is load; mu is held.
+func (n *ntas) read(now time.Time) (changed bool, err error) {
 	if n.path == "" {
-		return nil
+		return false, nil
 	}
+	seen := n.look()
+	if n.seen != nil && *n.seen == seen {
+		return false, nil
+	}
+	n.seen = &seen
 	b, err := os.ReadFile(n.path)
-	if os.IsNotExist(err) {
-		return nil
+	if err != nil && !os.IsNotExist(err) {
+		return false, err
 	}
+	told, err := n.parse(string(b), now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	m := maps.Clone(n.get())
 	if m == nil {
 		m = map[string]time.Time{}
 	}
-	own := map[string]bool{}
-	for i, line := range strings.Split(string(b), "\n") {
+	for name, own := range n.own {
+		if own {
+			delete(m, name)
+		}
+	}
+	n.own = map[string]bool{}
+	for name, until := range told {
+		m[name], n.own[name] = until, true
+	}
+	n.all.Store(&m)
+	return true, nil
+}
+
+// state is what tells one version of a file from another. The zero state is that there is none.
+type state struct {
+	written time.Time
+	size    int64
+}
+
+func (n *ntas) look() state {
+	info, err := os.Stat(n.path)
+	if err != nil {
+		return state{}
+	}
+	return state{info.ModTime(), info.Size()}
+}
+
+// parse reads the file's text.
+func (n *ntas) parse(text string, now time.Time) (map[string]time.Time, error) {
+	told := map[string]time.Time{}
+	for i, line := range strings.Split(text, "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
 			continue
 		}
 		if len(f) != 2 {
-			return fmt.Errorf("%s:%d: %q is not a name and the time of its end", n.path, i+1, line)
+			return nil, fmt.Errorf("%s:%d: %q is not a name and the time of its end", n.path, i+1, line)
 		}
 		name, err := rrset.Name(f[0])
 		if err != nil {
-			return fmt.Errorf("%s:%d: invalid name %q", n.path, i+1, f[0])
+			return nil, fmt.Errorf("%s:%d: invalid name %q", n.path, i+1, f[0])
 		}
 		end, err := strconv.ParseInt(f[1], 10, 64)
 		if err != nil {
-			return fmt.Errorf("%s:%d: invalid time %q: seconds since 1970", n.path, i+1, f[1])
+			return nil, fmt.Errorf("%s:%d: invalid time %q: seconds since 1970", n.path, i+1, f[1])
 		}
 		if until := time.Unix(end, 0); now.Before(until) {
-			m[name], own[name] = until.Local(), true
 			if most := now.Add(longestNTA); until.After(most) {
-				m[name] = most
+				until = most
 			}
+			told[name] = until
 		}
 	}
-	n.mu.Lock()
-	n.own = own
-	n.all.Store(&m)
-	n.mu.Unlock()
-	return nil
+	return told, nil
 }
 
 // ended takes those away that are over, and tells which.

@@ -60,7 +60,8 @@ func (v *Validator) reply(r, m *dns.Msg, verdict *validate.Verdict) *dns.Msg {
 	return &out
 }
 
-// options is the OPT record of a reply: errors that were explained below, unless this one tells more.
+// options is the OPT record of a reply: errors that were explained below, unless this one tells more, and for which
+// network the reply is (RFC 7871).
 func options(m *dns.Msg, asked *dns.OPT, verdict *validate.Verdict) *dns.OPT {
 	o := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}}
 	o.SetUDPSize(asked.UDPSize())
@@ -69,11 +70,10 @@ func options(m *dns.Msg, asked *dns.OPT, verdict *validate.Verdict) *dns.OPT {
 	}
 	if verdict.Told {
 		o.Option = append(o.Option, &dns.EDNS0_EDE{InfoCode: verdict.Code, ExtraText: verdict.Text})
-		return o
 	}
 	if below := m.IsEdns0(); below != nil {
 		for _, x := range below.Option {
-			if x.Option() == dns.EDNS0EDE {
+			if x.Option() == dns.EDNS0EDE && !verdict.Told || x.Option() == dns.EDNS0SUBNET {
 				o.Option = append(o.Option, x)
 			}
 		}
@@ -111,8 +111,11 @@ type ttls struct {
 }
 
 func ttlsOf(verdict *validate.Verdict) ttls {
-	t := ttls{map[key]uint32{}, 1<<31 - 1, map[key]bool{}, map[key]uint32{}}
+	t := ttls{most: make(map[key]uint32, len(verdict.Proof)), least: 1<<31 - 1}
 	for s, ttl := range verdict.Additional {
+		if t.additional == nil {
+			t.additional = map[key]uint32{}
+		}
 		t.additional[key{s.Name, s.Type}] = ttl
 	}
 	for s, ttl := range verdict.Proof {
@@ -121,6 +124,9 @@ func ttlsOf(verdict *validate.Verdict) ttls {
 		t.least = min(t.least, ttl)
 	}
 	for s := range verdict.Unproven {
+		if t.left == nil {
+			t.left = map[key]bool{}
+		}
 		t.left[key{s.Name, s.Type}] = true
 	}
 	return t

@@ -67,7 +67,7 @@ func newValidator(s *settings) *Validator {
 
 // start begins with what needs time and files.
 func (v *Validator) start(now time.Time) error {
-	if err := v.negatives.load(now); err != nil {
+	if _, err := v.negatives.load(now); err != nil {
 		return plugin.Error(pluginName, err)
 	}
 	for name, d := range v.nta {

@@ -87,6 +87,9 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if reply == nil {
 		return rcode, err
 	}
+	if !r.RecursionDesired && refers(reply) { // who gets it has to go on by himself
+		return dns.RcodeSuccess, w.WriteMsg(v.reply(r, reply, &validate.Verdict{Finding: validate.Finding{Status: validate.Indeterminate}}))
+	}
 	verdict, reply := i.judge(reply)
 	v.keeper.use()
 	v.counts.result(verdict)
@@ -103,13 +106,25 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if v.sentinel && v.denies(q, verdict) {
 		return dns.RcodeServerFailure, nil
 	}
-	if code, text, ok := i.sources[q].Explained(); ok && !verdict.Told {
-		verdict.Code, verdict.Text, verdict.Told = code, text, true
-	}
 	if werr := w.WriteMsg(v.reply(r, reply, verdict)); werr != nil {
 		return dns.RcodeServerFailure, werr
 	}
 	return dns.RcodeSuccess, nil
+}
+
+// refers reports whether a reply is a referral: it says nothing of the name.
+func refers(m *dns.Msg) bool {
+	if m.Rcode != dns.RcodeSuccess || m.Authoritative || len(m.Answer) > 0 {
+		return false
+	}
+	ns := false
+	for _, rr := range m.Ns {
+		if rr.Header().Rrtype == dns.TypeSOA {
+			return false
+		}
+		ns = ns || rr.Header().Rrtype == dns.TypeNS
+	}
+	return ns
 }
 
 // question is the question of a query that is to be validated.

@@ -48,12 +48,24 @@ func (c *streamConn) dial() (net.Conn, error) {
 	if c.to == nil {
 		return c.engine.proxy.dialStream(c.ctx)
 	}
-	dialer := net.Dialer{Timeout: dialPeer}
+	var dialer net.Dialer
 	if c.from.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: c.from.AsSlice(), Zone: c.from.Zone()}
 	}
-	conn, err := dialer.DialContext(c.ctx, "tcp", c.to.addr.String())
-	return nonblock.Conn(conn), err
+	ctx, cancel := context.WithTimeout(c.ctx, dialPeer)
+	defer cancel()
+	conn, err := dialer.DialContext(ctx, "tcp", c.to.addr.String())
+	conn = nonblock.Conn(conn)
+	p := c.engine.proxy
+	if err != nil || p.streamKind() == viaTCP {
+		return conn, err
+	}
+	secure := tls.Client(conn, namedTLS(p.transport.conf.Load().tls, c.to.addr.String()))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 // dialStream opens a TCP or TLS connection.

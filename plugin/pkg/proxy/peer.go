@@ -2,6 +2,7 @@ package proxy
 
 import (
 	cryptorand "crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -37,6 +38,14 @@ const maxNearMisses = 2
 // NewOpen is a Proxy without an upstream of its own: all its exchanges name a Peer. name is a label of metrics.
 func NewOpen(name string) *Proxy {
 	p := NewProxy(name, "", transport.DNS)
+	p.transport.SetMaxIdleConns(0)
+	return p
+}
+
+// NewOpenTLS is NewOpen for servers of DNS over TLS. cfg is how they are asked.
+func NewOpenTLS(name string, cfg *tls.Config) *Proxy {
+	p := NewProxy(name, "", transport.TLS)
+	p.SetTLSConfig(cfg)
 	p.transport.SetMaxIdleConns(0)
 	return p
 }

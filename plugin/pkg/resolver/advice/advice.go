@@ -9,6 +9,7 @@ package advice
 
 import (
 	"context"
+	"iter"
 	"net/netip"
 	"slices"
 	"sync"
@@ -28,23 +29,6 @@ type Source struct {
 	mu      sync.Mutex
 	tellers []Teller
 	again   bool
-	code    uint16
-	text    string
-	told    bool
-}
-
-// Explain notes an extended error (RFC 8914) that belongs to the reply.
-func (s *Source) Explain(code uint16, text string) {
-	s.mu.Lock()
-	s.code, s.text, s.told = code, text, true
-	s.mu.Unlock()
-}
-
-// Explained is what Explain noted last; ok is false if there is nothing.
-func (s *Source) Explained() (code uint16, text string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.code, s.text, s.told
 }
 
 // Add notes who told something.
@@ -127,4 +111,11 @@ type Secure struct {
 type Learner interface {
 	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name.
 	Learn(name string, nxDomain bool, all []Secure)
+}
+
+// Examiner is a validator that judges replies which lie there already: it asks nobody.
+type Examiner interface {
+	// Examine judges the replies to all questions: an answer or a denial. The error tells the first that is not secure,
+	// and why. reply is asked for these and for keys; it is nil where there is none. Names are wire form, lower case.
+	Examine(reply func(name string, typ uint16) *rrset.Message, all iter.Seq2[string, uint16]) error
 }

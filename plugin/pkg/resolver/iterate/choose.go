@@ -3,6 +3,7 @@ package iterate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -16,6 +17,7 @@ import (
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
 	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
+	finalWait  = time.Second            // least time for the reply to the last query
 	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
 )
 
@@ -28,6 +30,7 @@ type visit struct {
 	probes   int // of dead servers
 	tries    []try
 	sought   []string
+	final    bool // the query under way is the last that can be sent
 	parents  bool // addresses that parents tell of servers of other zones are tried
 	child    bool // the zone's own names of servers are tried
 	soft     *reading
@@ -60,6 +63,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
+	if t.local() {
+		return
+	}
 	if why, ok := t.run.affords(); !ok {
 		t.fail(codeOther, why)
 		return
@@ -81,6 +87,7 @@ func (t *task) choose() {
 	}
 	for n := 1; n < perServer; n++ {
 		if s := t.pick(all, n); s != nil {
+			t.here.final = n == perServer-1 && t.lastOf(all, s)
 			t.send(s, false)
 			return
 		}
@@ -189,7 +196,7 @@ func (t *task) glueOf(host string, f func(netip.Addr)) {
 // pick is one of those that were asked n times, nil if there is none: usually one of
 // the fast ones.
 func (t *task) pick(all []*store.Server, n int) *store.Server {
-	var room [16]*store.Server
+	var room [16]candidate
 	may := room[:0]
 	zone, now := t.cut.Zone, t.run.now
 	best := time.Duration(1<<62 - 1)
@@ -204,22 +211,40 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 			}
 			continue
 		}
-		may = append(may, s)
-		best = min(best, t.speed(s))
+		c := candidate{s, t.speed(s)}
+		may = append(may, c)
+		best = min(best, c.speed)
 	}
 	if len(may) == 0 {
 		return nil
 	}
 	if roll(anyOneIn) > 0 {
-		fast := may[:0]
-		for _, s := range may {
-			if t.speed(s) <= best+band {
-				fast = append(fast, s)
-			}
-		}
-		may = fast
+		may = slices.DeleteFunc(may, func(c candidate) bool { return c.speed > best+band })
 	}
-	return may[roll(len(may))]
+	return may[roll(len(may))].server
+}
+
+// candidate is a server with its speed when it was looked at: other Runs change what is known of it meanwhile.
+type candidate struct {
+	server *store.Server
+	speed  time.Duration
+}
+
+// Who has nobody else to ask gains nothing by giving up soon: a server that is near may be busy for longer than its
+// round trip time tells.
+
+// lastOf reports whether no other server than s may be asked once more.
+func (t *task) lastOf(all []*store.Server, s *store.Server) bool {
+	for _, o := range all {
+		if o == s {
+			continue
+		}
+		lame, soft := o.Lame(t.cut.Zone, t.run.now)
+		if y := t.here.try(o.Addr); !y.bad && y.n < perServer && (!lame || soft) && !o.Dead(t.run.now) && !t.spared(o) {
+			return false
+		}
+	}
+	return true
 }
 
 // speed is a server's round trip time with what its family costs.
@@ -266,14 +291,20 @@ func (t *task) send(s *store.Server, tcp bool) {
 	r.asks++
 	s.Asked(r.now)
 	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	if t.asked.edns {
+		t.asked.subnet = t.shown()
+	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
+	if t.here.final {
+		wait = max(wait, finalWait)
+	}
 	if tcp {
 		wait = max(wait, 3*time.Second)
 	}
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
-		MixCase: mix && !tcp, Wait: wait,
+		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,
 	})
 }
 

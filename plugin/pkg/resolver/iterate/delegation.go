@@ -79,7 +79,7 @@ func (t *task) descend() {
 		t.cut = t.closest()
 		if t.cut == nil {
 			t.cut = r.conf.Hints
-			if t.q != rootNS && !t.primed && r.conf.Shared.due(r.now) && t.need(rootNS, true, "") {
+			if t.q != rootNS && !t.primed && !t.hasRoot() && r.conf.Shared.due(r.now) && t.need(rootNS, true, "") {
 				t.cut, t.stage = nil, waiting
 				r.advance(r.tasks[len(r.tasks)-1])
 				return

@@ -10,6 +10,8 @@
 //	choose.go     which server is asked, and whose address is to be sought (step 2, 3)
 //	scrub.go      what of a reply is believed (RFC 2181 §5.4.1), and what kind it is
 //	reply.go      what becomes of it (step 4)
+//	subnet.go     what servers get to see of a client's network (RFC 7871)
+//	localroot.go  the root zone may lie here (RFC 8806): then its servers are not asked
 //	budget.go     what one client may cost
 //
 // A Run is one client's question with all inner ones, which are tasks of it: addresses
@@ -73,6 +75,18 @@ type Config struct {
 	// Synthesize is a denial that follows from what was validated for other names (RFC 8198), nil if none does. It may
 	// be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Entry
+	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
+	LocalRoot LocalRoot
+	// Subnets are the zones whose servers get to see in which network a client says it is (RFC 7871).
+	Subnets []string
+}
+
+// LocalRoot is a copy of the root zone.
+type LocalRoot interface {
+	// Has reports whether there is one that may be used.
+	Has() bool
+	// Reply is what a server of the root would say; nil if the copy does not tell.
+	Reply(name string, typ uint16) *rrset.Message
 }
 
 // Question is what is asked.
@@ -128,6 +142,7 @@ type Action struct {
 	EDNS     bool
 	MixCase  bool
 	Wait     time.Duration
+	Subnet   string // the data of the client subnet option to be shown, empty for none
 }
 
 // Result is what came of a Run.
@@ -143,6 +158,7 @@ type Result struct {
 	Queries   int
 	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
+	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
 }
 
 // Run is one client's question.
@@ -153,6 +169,7 @@ type Run struct {
 	tasks   []*task
 	asks    int
 	source  *advice.Source // may be nil
+	subnet  string         // of the client, empty if it told none
 	actions []Action
 	spent   spending
 	wholes  int // see Result
@@ -231,6 +248,7 @@ func (r *Run) finish() {
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
+		Scope: r.result.Scope,
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

@@ -318,3 +318,26 @@ func rr(t testing.TB, s string) dns.RR {
 	}
 	return r
 }
+
+// A DS RRset that a referral told ends with the delegation. Its own longer TTL does not make it due to be fetched again
+// from the start.
+func TestReferredDSIsNotDue(t *testing.T) {
+	w := small(t)
+	org := authority{[]*zoneText{parseZone(t, strings.ReplaceAll(orgZone, "example.org. 3600 IN NS", "example.org. 300 IN NS"))}}
+	w.servers[addr("10.0.1.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := org.answer(q, tcp)
+		if len(m.Ns) > 0 && m.Ns[0].Header().Rrtype == dns.TypeNS {
+			m.Ns = append(m.Ns, rr(t, "example.org. 86400 IN DS 1 13 2 00"), rr(t, "example.org. 86400 IN RRSIG DS 13 2 86400 20400101000000 20200101000000 1 org. AA=="))
+		}
+		return m
+	}
+	w.resolve("www.example.org.", "A")
+	w.queries("")
+	for _, later := range []store.Time{0, 200, 99} {
+		w.now += later * store.Second
+		r := w.resolve("example.org.", "DS")
+		if len(r.Answer) != 1 || r.Answer[0].TTL > 300 || r.Due || w.queries("") != 0 {
+			t.Errorf("%d s later: %s, due %v, %d queries", later, r.text(), r.Due, r.Queries)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.above == "" && (t.kept() || t.synthesized()) {
+	if t.above == "" && !t.scoped() && (t.kept() || t.synthesized()) {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
@@ -106,6 +106,7 @@ func (t *task) referred(name string) *store.Entry {
 	default:
 		return nil
 	}
+	e.TTL = min(e.TTL, d.Expires.Left(now)) // it ends with the delegation, however much longer it was meant to live
 	if e.Left(now) == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -78,6 +79,11 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 	}
 	rd := read(m, t.cut.Zone, a.q, t.run.conf.Budget.Aliases)
 	switch {
+	case a.subnet != "" && rd.kind == refused && !t.unshown: // it may not like to be told (RFC 7871 §7.1.3)
+		t.unshown = true
+		t.send(s, a.tcp)
+	case !t.tailors(a, m):
+		t.next(s, "a reply for another network")
 	case rd.kind == refused:
 		t.rebuffed(s, rd, keep)
 	case rd.kind == lame:
@@ -113,10 +119,13 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 	}
 }
 
-// take keeps what a reading says, and goes on by it.
+// take keeps what a reading says, and goes on by it. s is nil for what lay here.
 func (t *task) take(rd *reading, s *store.Server) {
-	t.server, t.here.soft = s.Addr, nil
-	t.trace(rd, s)
+	t.server, t.here.soft = netip.AddrPort{}, nil
+	if s != nil {
+		t.server = s.Addr
+	}
+	t.trace(rd)
 	switch rd.kind {
 	case answered:
 		t.takeChain(rd)
@@ -140,7 +149,7 @@ func (t *task) take(rd *reading, s *store.Server) {
 func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 	r := t.run
 	s = s.WithTTL(r.ttl(s.TTL))
-	if t.above != "" { // glue
+	if t.above != "" || t.tailored { // glue, or not for all
 		return s
 	}
 	e := &store.Entry{
@@ -248,7 +257,7 @@ func (t *task) takeDenial(rd *reading) {
 	if rd.kind == nxDomain {
 		e.Kind = store.NXDomain
 	}
-	if rd.soa != nil && t.above == "" { // without, it is passed on and not kept (RFC 2308 §5)
+	if rd.soa != nil && t.above == "" && !t.tailored { // without, it is passed on and not kept (RFC 2308 §5)
 		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)
 		e.TTL = max(e.TTL, min(r.conf.MinTTL, r.conf.MaxNeg))
 		e.Expires = r.now.After(e.TTL)

@@ -59,6 +59,9 @@ type task struct {
 	primed bool    // the root was primed for it, or that failed
 	found  []store.Host
 
+	unshown  bool // a server did not want to see the client's network
+	tailored bool // the reply at hand is for the client's network only
+
 	rcode     int
 	sets      []*rrset.Set
 	authority []*rrset.Set
@@ -76,6 +79,7 @@ type ask struct {
 	q      Question
 	tcp    bool
 	edns   bool
+	subnet string
 }
 
 // zone is the zone whose servers the task asks, empty if none.

@@ -17,9 +17,9 @@ func (t *task) spared(s *store.Server) bool {
 }
 
 // trace notes who answered the client's question, or a part of it.
-func (t *task) trace(rd *reading, s *store.Server) {
+func (t *task) trace(rd *reading) {
 	if o := t.run.source; o != nil && t == t.run.root && rd.kind != referral && t.here.last {
-		o.Add(advice.Teller{Zone: t.cut.Zone, Server: s.Addr})
+		o.Add(advice.Teller{Zone: t.cut.Zone, Server: t.server})
 	}
 }
 

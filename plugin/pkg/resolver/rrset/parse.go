@@ -36,6 +36,7 @@ type Message struct {
 	EDNS    bool   // there is an OPT record
 	Name    string // the question's, in lower case
 	Type    uint16
+	Subnet  string           // the data of the client subnet option (RFC 7871), empty if there is none
 	Section [sections][]*Set // without OPT and RRSIG records that belong to a Set
 	Size    int              // octets
 }
@@ -132,6 +133,20 @@ const manySets = 16 // in a section: then they are indexed
 // Records of one RRset need not stand together, and their TTLs may differ; they are
 // levelled to the least (RFC 2181 §5.2). The same record twice counts once.
 
+// options looks for options that a resolver cares for. What is no list of options has none.
+func (p *parser) options(b []byte) {
+	for len(b) >= 4 {
+		n := 4 + int(binary.BigEndian.Uint16(b[2:]))
+		if n > len(b) {
+			return
+		}
+		if binary.BigEndian.Uint16(b) == wire.OptionECS && n >= 8 && p.m.Subnet == "" {
+			p.m.Subnet = string(b[4:n])
+		}
+		b = b[n:]
+	}
+}
+
 // record reads one record into its draft.
 func (p *parser) record(s int) error {
 	var space [wire.MaxName + 1]byte
@@ -152,6 +167,7 @@ func (p *parser) record(s int) error {
 		if s == Additional && !p.m.EDNS {
 			p.m.EDNS = true
 			p.m.Rcode |= int(p.msg[at+4]) << 4
+			p.options(p.msg[data:end])
 		}
 		return nil
 	case class != wire.ClassIN:

@@ -98,6 +98,9 @@ func (d *denials) hash(name string) string {
 		return ""
 	}
 	h := hashOf(name, p.salt, p.iterations)
+	if d.t.hashes == nil {
+		d.t.hashes = map[hashKey]string{}
+	}
 	d.t.hashes[k] = h
 	return h
 }

@@ -161,8 +161,7 @@ type Task struct {
 // New is a Task for the reply to q at a time.
 func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 	return &Task{
-		conf: conf, q: q, reply: reply, now: now, left: conf.Budget, replies: map[Question]*rrset.Message{}, nodes: map[string]*Node{},
-		checks: map[*rrset.Set]Checked{}, hashes: map[hashKey]string{},
+		conf: conf, q: q, reply: reply, now: now, left: conf.Budget, nodes: map[string]*Node{}, checks: map[*rrset.Set]Checked{},
 	}
 }
 
@@ -195,7 +194,12 @@ func (t *Task) Step() (missing []Question) {
 
 // Give hands over the reply to a question that Step told; nil if there is
 // none.
-func (t *Task) Give(q Question, reply *rrset.Message) { t.replies[q] = reply }
+func (t *Task) Give(q Question, reply *rrset.Message) {
+	if t.replies == nil { // most often nothing is missing
+		t.replies = map[Question]*rrset.Message{}
+	}
+	t.replies[q] = reply
+}
 
 // Verdict is the end, nil before Step has told that nothing is missing.
 func (t *Task) Verdict() *Verdict { return t.verdict }

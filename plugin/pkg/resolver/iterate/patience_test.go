@@ -1,0 +1,79 @@
+package iterate
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// A near server that is busy for a moment is waited for: the last query that can be sent has a second, whatever the
+// round trip time is. The queries before it, and those to servers of which there is another, have no more than that
+// says.
+func TestLastQueryIsPatient(t *testing.T) {
+	for what, c := range map[string]struct {
+		silent []string
+		want   string
+	}{"one server": {[]string{"10.0.2.2"}, "50ms 100ms 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s"}} {
+		w := small(t)
+		for _, a := range c.silent { // known not to serve the zone
+			w.servers[addr(a)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }
+		}
+		w.conf.Minimise = Off
+		for range 40 {
+			w.resolve("www.example.org.", "A") // until round trip times are known
+			w.resolve("alias.example.org.", "TXT")
+			w.conf.Stores.RRsets.Forget("\x07example\x03org\x00", true)
+		}
+		said := ""
+		w.wild = func(a Action) *Event {
+			said += a.Wait.String() + " "
+			w.now++
+			return &Event{Kind: TimedOut}
+		}
+		w.resolve("busy.example.org.", "A")
+		if said != c.want+" " {
+			t.Errorf("%s: waits %s, want %s", what, said, c.want)
+		}
+	}
+	if perServer != 3 || finalWait != time.Second {
+		t.Error("the figures above are for other constants")
+	}
+}
+
+// What is known of a server may change at any moment, as other Runs ask it, too. A Run that chooses a server whose
+// round trip time jumps just then still chooses it.
+func TestChoosesWhileOthersLearn(t *testing.T) {
+	w := small(t)
+	w.resolve("www.example.org.", "A")
+	r := New(w.conf, Question{"\x01x\x07example\x03org\x00", dns.TypeA}, false)
+	r.now = w.now
+	task := &r.first
+	task.run, task.cut = r, w.conf.Stores.Delegations.Get("\x07example\x03org\x00", w.now)
+	all := task.servers()[:1]
+	var stop atomic.Bool
+	var others sync.WaitGroup
+	others.Go(func() {
+		for !stop.Load() {
+			for _, s := range all {
+				for range deadWhen - 1 {
+					s.Silent(w.now)
+				}
+				s.Replied(100*time.Millisecond, true)
+			}
+		}
+	})
+	for range 200000 {
+		task.here = visit{}
+		if task.pick(all, 0) == nil {
+			t.Error("a good server is not chosen")
+			break
+		}
+	}
+	stop.Store(true)
+	others.Wait()
+}
+
+const deadWhen = 4 // time-outs

@@ -1,0 +1,126 @@
+package recurse
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// over is a server of one zone, in the clear and over TLS, that counts.
+type over struct {
+	*slow
+	secure net.Listener
+	port   uint16
+	tls    atomic.Int32
+	mute   atomic.Bool // over TLS
+}
+
+func startOver(t *testing.T, certificate bool) *over {
+	t.Helper()
+	o := &over{slow: startSlow(t, time.Millisecond)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.port = uint16(l.Addr().(*net.TCPAddr).Port)
+	if !certificate {
+		l.Close() // nobody is there
+		return o
+	}
+	dir, err := test.WritePEMFiles(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.secure = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"dot"}})
+	s := &dns.Server{Listener: o.secure, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		o.tls.Add(1)
+		if o.mute.Load() {
+			return
+		}
+		m := new(dns.Msg).SetReply(q)
+		m.Authoritative = true
+		m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: 1, Ttl: 60}, A: net.IPv4(192, 0, 2, 1)})
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return o
+}
+
+// A server that is met is asked in the clear, and beside that over TLS. If that works it is asked over TLS only, for
+// three days; if not, it is not tried again for a day. What goes wrong over TLS is asked in the clear (RFC 9539).
+func TestEncryption(t *testing.T) {
+	for what, c := range map[string]struct {
+		there, mute bool
+		wait        store.Time // how long what the probe found is remembered
+	}{"works": {true, false, secureFor}, "nobody is there": {false, false, insecureFor}, "never answers": {true, true, insecureFor}} {
+		t.Run(what, func(t *testing.T) {
+			o := startOver(t, c.there)
+			o.mute.Store(c.mute)
+			var side *tlsSide
+			r := o.resolver(t, func(s *settings) { s.encrypt, s.timeout, s.minimise = true, 5*time.Second, iterate.Off })
+			r.encryption.port = o.port
+			began := store.Time(clock.Now().UnixNano())
+			ask := func(name string) {
+				t.Helper()
+				j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil)
+				if err := j.wait(context.Background()); err != nil || len(j.result.Answer) != 1 {
+					t.Fatalf("%s: %+v %v", name, j.result, err)
+				}
+			}
+			ask("first.example.org.")
+			if n := o.count("first.example.org."); n != 1 {
+				t.Errorf("it was asked %d times in the clear at first", n)
+			}
+			side = &r.conf.Stores.Servers.Get(netip.AddrPortFrom(o.at.Addr(), o.at.Port()), nil).Peer.(*peer).secure
+			for range 1000 {
+				side.mu.Lock()
+				over := !side.probing
+				side.mu.Unlock()
+				if over {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if side.good != (c.there && !c.mute) || side.until < began+c.wait || side.until > store.Time(clock.Now().UnixNano())+c.wait {
+				t.Fatalf("after the probe: good %v, until %d s later", side.good, (side.until-began)/store.Second)
+			}
+			ask("second.example.org.")
+			clear, secure := o.count("second.example.org."), o.tls.Load()
+			if want := fmt.Sprint(map[bool]string{true: "0 2", false: "1 0"}[side.good]); !c.mute && fmt.Sprint(clear, secure) != want {
+				t.Errorf("second name: in the clear and over TLS %d %d, want %s", clear, secure, want)
+			}
+			if !side.good {
+				return
+			}
+			o.mute.Store(true)
+			ask("mute.example.org.")
+			if !side.good || o.count("mute.example.org.") != 1 {
+				t.Errorf("one reply was lost: good %v, %d times in the clear", side.good, o.count("mute.example.org."))
+			}
+			side.until = began
+			o.mute.Store(false)
+			ask("again.example.org.")
+			if n := o.count("again.example.org."); n != 1 {
+				t.Errorf("three days later: %d times in the clear", n)
+			}
+		})
+	}
+}
