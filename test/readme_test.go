@@ -36,7 +36,7 @@ func readmes(t *testing.T) (files []string) {
 var sections = []string{"Name", "Description", "Syntax", "Options", "Metrics", "Examples", "Notes"}
 
 // inOldForm are the READMEs that tell the options below Syntax, and have sections of their own.
-var inOldForm = []string{"dynupdate", "recurse", "sign", "validator"}
+var inOldForm = []string{"recurse", "validator"}
 
 func TestReadmeSections(t *testing.T) {
 	for _, file := range readmes(t) {
