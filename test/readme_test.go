@@ -35,9 +35,6 @@ func readmes(t *testing.T) (files []string) {
 // some (test/house compares the names), notes if there is more to say.
 var sections = []string{"Name", "Description", "Syntax", "Options", "Metrics", "Examples", "Notes"}
 
-// inOldForm are the READMEs that tell the options below Syntax, and have sections of their own.
-var inOldForm = []string{"dynupdate", "sign"}
-
 func TestReadmeSections(t *testing.T) {
 	for _, file := range readmes(t) {
 		text, err := os.ReadFile(file)
@@ -59,9 +56,6 @@ func TestReadmeSections(t *testing.T) {
 			if !slices.Contains(got, needed) {
 				t.Errorf("%s: no section %q", file, needed)
 			}
-		}
-		if slices.Contains(inOldForm, name) {
-			continue
 		}
 		if !slices.IsSortedFunc(got, func(a, b string) int { return slices.Index(sections, a) - slices.Index(sections, b) }) ||
 			slices.ContainsFunc(got, func(s string) bool { return !slices.Contains(sections, s) }) {

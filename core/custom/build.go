@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 type Options struct {
 	Source string    // the folder of this module; empty: Version is fetched as a module
 	Main   string    // the version of the module, as go get takes it
+	List   string    // what stands in for plugin.cfg, in the folder of this module; empty: plugin.cfg
 	Output string    // the file that is written
 	Args   []string  // more arguments of go build, such as -tags
 	Log    io.Writer // what is done; nil for silence
@@ -168,12 +170,7 @@ func (b *builder) addFolder(p *Plugin) error {
 
 // main writes the program.
 func (b *builder) main(plugins []Plugin) error {
-	f, err := os.Open(filepath.Join(b.server, ListFile))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	entries, err := ReadList(f, ListFile)
+	entries, err := b.list()
 	if err != nil {
 		return err
 	}
@@ -185,7 +182,12 @@ func (b *builder) main(plugins []Plugin) error {
 		return err
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "package main\n\nimport (\n%q\n_ %q\n%q\n\n", Module+"/core/dnsserver", Module+"/core/plugin", Module+"/coremain")
+	fmt.Fprintf(&s, "package main\n\nimport (\n%q\n%q\n\n", Module+"/core/dnsserver", Module+"/coremain")
+	if b.List == "" {
+		fmt.Fprintf(&s, "_ %q\n", Module+"/core/plugin")
+	} else {
+		s.WriteString(importLines(entries))
+	}
 	for _, p := range plugins {
 		fmt.Fprintf(&s, "_ %q\n", p.Package)
 		if p.After+p.Before == "" {
@@ -199,6 +201,22 @@ func (b *builder) main(plugins []Plugin) error {
 	s.WriteString("}\ncoremain.Run()\n}\n")
 	_, err = writeFile(filepath.Join(b.dir, "main.go"), s.String())
 	return err
+}
+
+// list is the plugins of this module that the program has.
+func (b *builder) list() ([]Entry, error) {
+	name := cmp.Or(b.List, ListFile)
+	f, err := os.Open(filepath.Join(b.server, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := ReadList(f, name)
+	if err != nil {
+		return nil, err
+	}
+	resolve(b.server, entries)
+	return entries, nil
 }
 
 // move puts the file from in the place of to, also on another file system. A program that runs goes on with the old one.

@@ -36,11 +36,7 @@ func Update(root, more string) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for i, e := range entries {
-		if info, err := os.Stat(filepath.Join(root, "plugin", e.Package)); err == nil && info.IsDir() {
-			entries[i].Package = path.Join(Module, "plugin", e.Package)
-		}
-	}
+	resolve(root, entries)
 	before, err := keep(root, importsFile, directivesFile, "go.mod", "go.sum")
 	if err != nil {
 		return false, err
@@ -62,8 +58,23 @@ func Update(root, more string) (changed bool, err error) {
 	return changed, fetch(root, entries)
 }
 
-// importsText is the file that imports all plugins: ours first, then those of others.
+// resolve makes the packages of entries import paths: a folder below plugin/ is one of this module, in the folder root.
+func resolve(root string, entries []Entry) {
+	for i, e := range entries {
+		if info, err := os.Stat(filepath.Join(root, "plugin", e.Package)); err == nil && info.IsDir() {
+			entries[i].Package = path.Join(Module, "plugin", e.Package)
+		}
+	}
+}
+
+// importsText is the file that imports all plugins.
 func importsText(entries []Entry) string {
+	return generated + "// Package plugin links all plugins of this build into the program. The list is plugin.cfg. Start at coremain.Run.\n" +
+		"package plugin\n\nimport (\n\t// Include all plugins.\n" + importLines(entries) + ")\n"
+}
+
+// importLines imports all plugins for their effect: ours first, then those of others.
+func importLines(entries []Entry) string {
 	var ours, others []string
 	for _, e := range entries {
 		group := &others
@@ -75,7 +86,6 @@ func importsText(entries []Entry) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString(generated + "// Package plugin links all plugins of this build into the program. The list is plugin.cfg. Start at coremain.Run.\npackage plugin\n\nimport (\n\t// Include all plugins.\n")
 	for _, group := range [][]string{ours, others} {
 		slices.Sort(group)
 		for _, p := range group {
@@ -83,7 +93,6 @@ func importsText(entries []Entry) string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(")\n")
 	return b.String()
 }
 

@@ -155,5 +155,5 @@ func (s *settings) client(ctx context.Context) (api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return service{client}, nil
+	return newService(client), nil
 }

@@ -8,7 +8,7 @@
 //	                       └──▶ process: log level, reload, drain
 //
 // One directive in any block is for the whole configuration. The observer's counts belong to the socket's address, and
-// live on in a reload. What counts each query belongs to one loop, so that the hot path has no lock. Start at
+// live on in a reload. A loop notes its queries and enters them by the dozen, so that the hot path has no lock. Start at
 // observer.ServeWire and api.
 package control
 
@@ -50,7 +50,7 @@ func (o observer) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	if o.state.counts {
 		if l := q.Loop(); l != nil {
-			o.state.tops.at(l).note(q.Lower(), q.Hash(), q.Client.Addr(), q.Type(), w.Rcode())
+			o.state.tops.note(l, q.Lower(), q.Hash(), q.Client.Addr(), q.Type(), w.Rcode())
 		} else {
 			o.state.tops.noteElsewhere(q.Lower(), q.Client.Addr(), q.Type(), w.Rcode())
 		}

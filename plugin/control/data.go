@@ -155,41 +155,40 @@ func (a *api) rank(what string, n int) ([]ranked, uint64) {
 	return list, total
 }
 
-// collect adds up what all loops have counted, and how a key is shown.
+// collect is what was counted, and how a key is shown.
 func (t *tops) collect(what string) (counts map[string]uint64, total uint64, show func(key string) string) {
 	counts = map[string]uint64{}
 	show = func(key string) string { return key }
-	sum := func(of func(*top) *sketch) {
-		t.each(func(one *top) {
-			s := of(one)
-			s.addTo(counts)
-			total += s.total
-		})
+	sketched := func(of func(*top) *sketch) {
+		var s *sketch
+		t.look(func(all *top) { s = of(all).clone() })
+		s.addTo(counts)
+		total = s.total
 	}
 	switch what {
 	case "names":
-		sum(func(t *top) *sketch { return t.names })
+		sketched(func(t *top) *sketch { return t.names })
 		show = nameOf
 	case "nxdomain":
-		sum(func(t *top) *sketch { return t.missing })
+		sketched(func(t *top) *sketch { return t.missing })
 		show = nameOf
 	case "clients":
-		sum(func(t *top) *sketch { return t.clients })
+		sketched(func(t *top) *sketch { return t.clients })
 		show = addressOf
 	case "types":
-		t.each(func(one *top) {
-			total += one.queries
-			for typ, n := range one.common {
+		t.look(func(all *top) {
+			total = all.queries
+			for typ, n := range all.common {
 				addCount(counts, dns.Type(typ).String(), n)
 			}
-			for typ, n := range one.types {
+			for typ, n := range all.types {
 				addCount(counts, dns.Type(typ).String(), *n)
 			}
 		})
 	case "rcodes":
-		t.each(func(one *top) {
-			total += one.queries
-			for code, n := range one.rcodes {
+		t.look(func(all *top) {
+			total = all.queries
+			for code, n := range all.rcodes {
 				addCount(counts, rcode.ToString(code), n)
 			}
 		})
@@ -204,7 +203,7 @@ func addCount(counts map[string]uint64, key string, n uint64) {
 }
 
 func (a *api) resetTop(*http.Request) (any, error) {
-	a.state.tops.each((*top).reset)
+	a.state.tops.look((*top).reset)
 	return map[string]bool{"reset": true}, nil
 }
 

@@ -101,6 +101,11 @@ func (s *sketch) addTo(all map[string]uint64) {
 	}
 }
 
+// clone is a copy, for who has more time than s may be held.
+func (s *sketch) clone() *sketch {
+	return &sketch{sets: slices.Clone(s.sets), keys: slices.Clone(s.keys), width: s.width, total: s.total}
+}
+
 // reset forgets all.
 func (s *sketch) reset() {
 	clear(s.sets)

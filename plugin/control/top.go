@@ -5,19 +5,17 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"net/netip"
-	"sync"
 
-	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
 
-// top is what came most often to one loop. It takes less than a MiB.
+// top is what came most often. It belongs to one goroutine at a time.
 type top struct {
 	names, missing *sketch // of all queries, and of those with NXDOMAIN
 	clients        *sketch
-	types          map[uint16]*uint64 // all that there are; bounded by mostTypes
+	types          map[uint16]*uint64 // those of 64 and more; bounded by mostTypes
 	common         [64]uint64         // types below 64
 	rcodes         [24]uint64
 	queries        uint64
@@ -43,7 +41,7 @@ func newTop() *top {
 func (t *top) size() int { return t.names.size() + t.missing.size() + t.clients.size() + mostTypes*64 }
 
 // note counts a query: its lower name in wire form with the hash, who asked for what, and what came of it.
-func (t *top) note(name []byte, hash uint64, client netip.Addr, qtype uint16, rcode int) {
+func (t *top) note(name []byte, hash uint64, client [16]byte, qtype uint16, rcode int) {
 	t.queries++
 	t.names.add(hash, name)
 	if rcode == dns.RcodeNameError {
@@ -61,8 +59,7 @@ func (t *top) note(name []byte, hash uint64, client netip.Addr, qtype uint16, rc
 }
 
 // client counts who asked. Its hash is a mix of the address that nobody outside can foretell.
-func (t *top) client(a netip.Addr) {
-	b := a.As16()
+func (t *top) client(b [16]byte) {
 	hi, lo := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
 	h, l := bits.Mul64(hi^clientSeed[0], lo^clientSeed[1])
 	h ^= l
@@ -90,52 +87,6 @@ func (t *top) reset() {
 	t.clients.reset()
 	clear(t.types)
 	t.common, t.rcodes, t.queries = [64]uint64{}, [24]uint64{}, 0
-}
-
-// slot is the top of one loop, made at its first query.
-type slot struct{ top *top }
-
-// tops is what came most often to the server: one top for each loop, which nobody else touches, and one for queries
-// that came by other ways.
-type tops struct {
-	loops eventloop.PerLoop[slot]
-
-	mu     sync.Mutex // of others
-	others *top
-}
-
-// at runs f with the top for queries of a loop; l is nil for others.
-func (t *tops) at(l *eventloop.Loop) *top {
-	s := t.loops.Get(l)
-	if s.top == nil {
-		s.top = newTop()
-	}
-	return s.top
-}
-
-// noteElsewhere counts a query that was served on no loop.
-func (t *tops) noteElsewhere(name []byte, client netip.Addr, qtype uint16, rcode int) {
-	hash := wire.Hash(name)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.others == nil {
-		t.others = newTop()
-	}
-	t.others.note(name, hash, client, qtype, rcode)
-}
-
-// each calls f with each top, while nobody counts in it.
-func (t *tops) each(f func(*top)) {
-	t.loops.Each(func(s *slot) {
-		if s.top != nil {
-			f(s.top)
-		}
-	})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.others != nil {
-		f(t.others)
-	}
 }
 
 // clientSeed makes the hashes of addresses differ from process to process.

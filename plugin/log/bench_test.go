@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -31,11 +32,14 @@ func BenchmarkServeWire(b *testing.B) {
 			if bc.sample > 0 {
 				h = Logger{Next: same{}, Rules: rules, ready: ready(rules, []part{{sample: bc.sample}})}
 			}
+			loop := eventloop.New()
+			defer loop.Close()
 			q, w, buf := new(wire.Query), new(wire.Reply), make([]byte, 512)
 			b.ReportAllocs()
 			for b.Loop() {
 				q.Parse(packet)
 				q.Arrival = time.Now()
+				q.SetLoop(loop)
 				w.Reset(buf)
 				h.ServeWire(b.Context(), w, q)
 			}

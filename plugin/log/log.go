@@ -8,7 +8,6 @@ package log
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ type Logger struct {
 	Next  plugin.Handler
 	Rules []Rule
 
-	ready []readyRule // Rules; nil if the directive did not make them
+	ready []*readyRule // Rules; nil if the directive did not make them
 }
 
 // Rule says how queries for some names are logged.
@@ -58,7 +57,8 @@ type readyRule struct {
 	scope  []byte // NameScope in wire form
 	format *replacer.Format
 	all    bool
-	part
+	slower time.Duration // only queries are logged that took so long
+	sampler
 }
 
 // part is which of the queries that a rule is for are logged. The zero part is all.
@@ -67,11 +67,9 @@ type part struct {
 	slower time.Duration // such as took so long
 }
 
-// chosen reports whether a query is in the sample.
-func (p *part) chosen() bool { return p.sample <= 1 || rand.IntN(p.sample) == 0 }
-
-func (r *Rule) ready() readyRule {
-	return readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all()}
+// ready is r with what it logs of the queries that it is for.
+func (r *Rule) ready(p part) *readyRule {
+	return &readyRule{Rule: r, format: replacer.Parse(r.Format), all: r.all(), slower: p.slower, sampler: sampler{one: p.sample}}
 }
 
 // rule is the rule for a name, nil if there is none.
@@ -80,10 +78,9 @@ func (l *Logger) rule(name string) *readyRule {
 		switch {
 		case !plugin.Name(l.Rules[i].NameScope).Matches(name):
 		case l.ready != nil:
-			return &l.ready[i]
+			return l.ready[i]
 		default:
-			r := l.Rules[i].ready()
-			return &r
+			return l.Rules[i].ready(part{})
 		}
 	}
 	return nil
@@ -96,7 +93,7 @@ func (l *Logger) ruleOf(name []byte) *readyRule {
 	}
 	for i := range l.ready {
 		if wire.Below(name, l.ready[i].scope) {
-			return &l.ready[i]
+			return l.ready[i]
 		}
 	}
 	return nil
@@ -146,7 +143,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 	class := response.Classify(rec.typ)
 	label(ctx, rec.typ, class)
-	if rule.logs(class) && time.Since(rec.Start) >= rule.slower && rule.chosen() {
+	if rule.logs(class) && time.Since(rec.Start) >= rule.slower && rule.chosen(nil) {
 		e.write(ctx, rule)
 		if ctx.Value(plugin.ServerKey{}) == nil { // no server sees to it that lines are written
 			clog.Flush()
@@ -162,7 +159,7 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		return out
 	}
 	rule := l.ruleOf(q.Lower())
-	if rule == nil || !rule.chosen() {
+	if rule == nil || !rule.chosen(q.Loop()) {
 		return out
 	}
 	w.Cut(q) // so that it is known whether the reply gets TC

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -23,6 +24,38 @@ func (b both) WireSelf() plugin.Handler { return b }
 func (b both) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	w.Begin(q)
 	return wire.Done
+}
+
+// Whether a query is chosen is a matter of chance alone, on a loop as elsewhere: so many are, and so many behind one that
+// is; and loops do not wait for each other.
+func TestSampler(t *testing.T) {
+	one, other := eventloop.New(), eventloop.New()
+	defer one.Close()
+	defer other.Close()
+	for _, loops := range [][]*eventloop.Loop{{one}, {nil}, {one, other}} {
+		const n, queries = 10, 200_000
+		s := sampler{one: n}
+		for _, l := range loops {
+			chosen, pairs, last := 0, 0, false
+			for range queries {
+				now := s.chosen(l)
+				if now {
+					chosen++
+				}
+				if now && last {
+					pairs++
+				}
+				last = now
+			}
+			// Six standard deviations, of 134 and 45: one run of 10^8 fails by chance.
+			if chosen < queries/n-800 || chosen > queries/n+800 {
+				t.Errorf("%v: %d of %d are chosen", loops, chosen, queries)
+			}
+			if pairs < queries/n/n-270 || pairs > queries/n/n+270 {
+				t.Errorf("%v: %d of %d behind another", loops, pairs, chosen)
+			}
+		}
+	}
 }
 
 // A part of the queries is logged, and those that are slow, in both lanes.

@@ -105,14 +105,14 @@ func setup(c *caddy.Controller) error {
 }
 
 // ready is rules made ready for use, nil if the scope of one of them is no name.
-func ready(rules []Rule, parts []part) (all []readyRule) {
+func ready(rules []Rule, parts []part) (all []*readyRule) {
 	for i := range rules {
 		name, err := wire.LowerName(rules[i].NameScope)
 		if err != nil {
 			return nil
 		}
-		r := rules[i].ready()
-		r.scope, r.part = name, parts[i]
+		r := rules[i].ready(parts[i])
+		r.scope = name
 		all = append(all, r)
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
-	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/coredns/coredns/plugin/pkg/webconfig"
 )
 
 const (
@@ -48,7 +48,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			if _, err := os.Stat(s.webConfig); err != nil {
 				return l.Errf("TLS config file does not exist: %s", s.webConfig)
 			}
-			if err := web.Validate(s.webConfig); err != nil {
+			if err := webconfig.Validate(s.webConfig); err != nil {
 				return l.Errf("TLS config file %s: %w", s.webConfig, err)
 			}
 			return nil

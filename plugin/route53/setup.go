@@ -135,7 +135,7 @@ func (s *settings) install(c *caddy.Controller) error {
 const regionTime = 5 * time.Second
 
 // client is who asks Route 53, as the directive and AWS's own configuration have it.
-func (s *settings) client(ctx context.Context) (*route53.Client, error) {
+func (s *settings) client(ctx context.Context) (api, error) {
 	var opts []func(*config.LoadOptions) error
 	if s.key != "" {
 		opts = append(opts, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(s.key, s.secret, "")))
@@ -162,9 +162,10 @@ func (s *settings) client(ctx context.Context) (*route53.Client, error) {
 	if cfg.Region == "" {
 		return nil, errors.New("no region")
 	}
-	return route53.NewFromConfig(cfg, func(o *route53.Options) {
+	client := route53.NewFromConfig(cfg, func(o *route53.Options) {
 		if s.endpoint != "" {
 			o.BaseEndpoint = aws.String(s.endpoint)
 		}
-	}), nil
+	})
+	return calls{client.ListHostedZonesByName, client.ListResourceRecordSets}, nil
 }

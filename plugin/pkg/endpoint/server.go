@@ -3,7 +3,6 @@ package endpoint
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 
-	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/coredns/coredns/plugin/pkg/webconfig"
 )
 
 // Times of connections, and of the end of a server.
@@ -41,7 +40,7 @@ type server struct {
 
 // newServer opens the socket of a server.
 func newServer(addr, webConfig string) (*server, error) {
-	if err := web.Validate(webConfig); err != nil {
+	if err := webconfig.Validate(webConfig); err != nil {
 		return nil, err
 	}
 	ln, err := listen(addr)
@@ -60,8 +59,7 @@ func (s *server) start() {
 	go func() {
 		defer close(s.done)
 		defer s.listener.Close()
-		quiet := slog.New(slog.DiscardHandler)
-		err := web.Serve(s.listener, s.http, &web.FlagConfig{WebConfigFile: &s.key.webConfig}, quiet)
+		err := webconfig.Serve(s.listener, s.http, s.key.webConfig)
 		if err != nil && !errors.Is(err, http.ErrServerClosed) {
 			log.Errorf("serving HTTP on %s: %v", s.addr(), err)
 		}
