@@ -74,6 +74,7 @@ type Conn struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
+	begun   bool // our preface was sent
 	streams map[uint32]*stream
 	queue   []*stream   // those whose replies wait for the client's window, in their order
 	waiting int         // octets of these replies
@@ -168,16 +169,10 @@ func (c *Conn) prefaces() error {
 	if string(preface) != http2.ClientPreface {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	streams := uint32(maxWindow)
-	if n := c.Service().Streams; n > 0 {
-		streams = uint32(n)
-	}
 	c.mu.Lock()
-	c.buf = appendSettings(c.buf[:0], http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
-	// The window of the connection cannot be set by SETTINGS, only widened (RFC 9113 §6.9.2).
-	c.buf = appendWindowUpdate(c.buf, 0, connWindow-defaultWindow)
-	c.Out.Add(nil, c.buf)
+	if c.buf = c.appendPreface(c.buf[:0]); len(c.buf) > 0 {
+		c.Out.Add(nil, c.buf)
+	}
 	c.mu.Unlock()
 	f, err := c.framer.ReadFrame()
 	if err != nil {
@@ -188,6 +183,23 @@ func (c *Conn) prefaces() error {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	return c.settings(settings)
+}
+
+// appendPreface appends what the connection begins with on our side, unless that was sent. It has to come before any
+// other frame, also where the server ends before the client has said a word. mu is held.
+func (c *Conn) appendPreface(b []byte) []byte {
+	if c.begun {
+		return b
+	}
+	c.begun = true
+	streams := uint32(maxWindow)
+	if n := c.Service().Streams; n > 0 {
+		streams = uint32(n)
+	}
+	b = appendSettings(b, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
+	// The window of the connection cannot be set by SETTINGS, only widened (RFC 9113 §6.9.2).
+	return appendWindowUpdate(b, 0, connWindow-defaultWindow)
 }
 
 // next reads one frame, or one header, and does what it asks for. An error ends the connection.
@@ -314,7 +326,7 @@ func (c *Conn) lateness() string {
 func (c *Conn) Drain() {
 	c.mu.Lock()
 	// The largest stream number says that nothing is refused yet (RFC 9113 §6.8): what is on its way is answered.
-	c.buf = appendGoAway(c.buf[:0], maxWindow, http2.ErrCodeNo)
+	c.buf = appendGoAway(c.appendPreface(c.buf[:0]), maxWindow, http2.ErrCodeNo)
 	c.Out.Send(nil, c.buf)
 	c.mu.Unlock()
 	c.DrainRead()
@@ -324,6 +336,6 @@ func (c *Conn) Drain() {
 func (c *Conn) goAway(code http2.ErrCode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.buf = appendGoAway(c.buf[:0], c.lastID, code)
+	c.buf = appendGoAway(c.appendPreface(c.buf[:0]), c.lastID, code)
 	c.Out.Add(nil, c.buf)
 }

@@ -237,6 +237,34 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// A server that stops before the client has said a word begins as every server does (RFC 9113 §3.4), and answers what
+// is on its way.
+func TestDrainBeforePrefaces(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	p := coretest.DialH2(t, s.addr)
+	io.WriteString(p.Conn, http2.ClientPreface[:5])
+	ended := make(chan error)
+	go func() { ended <- s.end() }()
+	if f, ok := p.Read().(*http2.SettingsFrame); !ok || f.IsAck() {
+		t.Fatalf("the server begins with %v", f)
+	}
+	if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != maxWindow || g.ErrCode != http2.ErrCodeNo {
+		t.Errorf("got %v", g)
+	}
+	io.WriteString(p.Conn, http2.ClientPreface[5:])
+	p.Framer.WriteSettings()
+	post(p, 1, "/", "one")
+	if got := answered(p); got != "1: one" {
+		t.Errorf("got %s", got)
+	}
+	if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 1 {
+		t.Errorf("got %v", g)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A server that stops lets in what is on its way, and ends with the last answer.
 func TestDrain(t *testing.T) {
 	s := serve(t, newSite(), nil)
