@@ -11,7 +11,6 @@
 package conn
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -60,7 +59,8 @@ type Conn struct {
 	last     atomic.Int64 // when it had a query last; see Evictable
 	ready    time.Time    // when the handshake was over
 	hijacked atomic.Bool
-	lingers  bool // at its end
+	shaking  atomic.Int32 // how far its TLS handshake is
+	lingers  bool         // at its end
 	rest     rest
 }
 
@@ -201,31 +201,6 @@ func (c *Conn) identify() bool {
 	return err == nil
 }
 
-// handshake finds out who the client is, and completes TLS, where there is TLS.
-func (c *Conn) handshake() bool {
-	defer func() { c.ready = time.Now() }()
-	if !c.identify() {
-		return false
-	}
-	if c.tls == nil {
-		return true
-	}
-	s := c.Service()
-	if s.Handshake > 0 {
-		c.conn.SetDeadline(time.Now().Add(s.Handshake))
-	}
-	if err := c.tls.HandshakeContext(context.Background()); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.Limited("handshake_time")
-		}
-		return false
-	}
-	c.conn.SetDeadline(time.Time{})
-	state := c.tls.ConnectionState()
-	c.TLS = &state
-	return true
-}
-
 // ReadIn gives the next read that waits so long, from its begin.
 func (c *Conn) ReadIn(d time.Duration) { c.low.deadline = d }
 
@@ -253,12 +228,6 @@ func (c *Conn) setReadDeadline(timeout time.Duration) {
 		until = fresh
 	}
 	c.conn.SetReadDeadline(until)
-}
-
-// DrainRead has the reader end when what is on its way has come.
-func (c *Conn) DrainRead() {
-	c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
-	c.wake()
 }
 
 const (

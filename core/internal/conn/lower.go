@@ -29,13 +29,16 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 			l.deadline = 0
 		}
 		if !l.ahead || len(p) >= readSpace {
-			return l.Conn.Read(p)
+			n, err := l.Conn.Read(p)
+			l.noteFirst(n)
+			return n, err
 		}
 		if l.buf == nil {
 			l.buf = readBuffers.Get().(*[readSpace]byte)
 		}
 		n, err := l.Conn.Read(l.buf[:])
 		l.r, l.w = 0, n
+		l.noteFirst(n)
 		if n == 0 {
 			return 0, err
 		}
@@ -43,6 +46,13 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 	n := copy(p, l.buf[l.r:l.w])
 	l.r += n
 	return n, nil
+}
+
+// noteFirst tells the owner when something came within a handshake.
+func (l *lowerConn) noteFirst(n int) {
+	if n > 0 && l.owner.shaking.Load() == awaited {
+		l.owner.heard()
+	}
 }
 
 // Close closes the connection.

@@ -1,0 +1,67 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// How far a TLS handshake is.
+const (
+	shaken  = iota // over, or there is none
+	awaited        // nothing has come of it
+	begun          // the client has said something
+)
+
+// handshakeTime is how long a client that has begun a handshake has for the rest of it when the server stops. It may
+// have sent its query already (RFC 8446 §2), which nobody else answers, and be far away or slow.
+const handshakeTime = time.Second
+
+// handshake finds out who the client is, and completes TLS, where there is TLS.
+func (c *Conn) handshake() bool {
+	defer func() { c.ready = time.Now() }()
+	if !c.identify() {
+		return false
+	}
+	if c.tls == nil {
+		return true
+	}
+	s := c.Service()
+	if s.Handshake > 0 {
+		c.conn.SetDeadline(time.Now().Add(s.Handshake))
+	}
+	c.shaking.Store(awaited)
+	defer c.shaking.Store(shaken)
+	if c.Stopping() { // Drain may have been before us
+		c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
+	}
+	if err := c.tls.HandshakeContext(context.Background()); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.Limited("handshake_time")
+		}
+		return false
+	}
+	c.conn.SetDeadline(time.Time{})
+	state := c.tls.ConnectionState()
+	c.TLS = &state
+	return true
+}
+
+// DrainRead has the reader end when what is on its way has come.
+func (c *Conn) DrainRead() {
+	c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
+	if c.shaking.Load() == begun {
+		c.conn.SetReadDeadline(time.Now().Add(handshakeTime))
+	}
+	c.wake()
+}
+
+// heard notes that something has come of a handshake. It may be the first word while the server stops.
+func (c *Conn) heard() {
+	if c.shaking.CompareAndSwap(awaited, begun) && c.Stopping() {
+		c.conn.SetReadDeadline(time.Now().Add(handshakeTime))
+	}
+}

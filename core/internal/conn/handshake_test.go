@@ -1,0 +1,105 @@
+package conn
+
+import (
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/test/clients"
+)
+
+// pausing is a connection whose second write and those after it wait for a word.
+type pausing struct {
+	net.Conn
+	writes int
+	paused chan struct{} // closed when the second one waits
+	goOn   chan struct{}
+}
+
+func (p *pausing) Write(b []byte) (int, error) {
+	if p.writes++; p.writes == 2 {
+		close(p.paused)
+		<-p.goOn
+	}
+	return p.Conn.Write(b)
+}
+
+// A client in the middle of its handshake is served when the server stops; one that has said nothing is not waited
+// for.
+func TestStopWithinHandshake(t *testing.T) {
+	config := coretest.Certificate(t, "lines")
+	l, addr, end := serveLines(t, lineService(t), newLineServer(), config, nil)
+	silent := coretest.Dial(t, addr)
+	slow := &pausing{Conn: coretest.Dial(t, addr), paused: make(chan struct{}), goOn: make(chan struct{})}
+	offer := clients.Trusting.Clone()
+	offer.NextProtos = []string{"lines"}
+	c := tls.Client(slow, offer)
+	answer := make(chan string, 1)
+	go func() { answer <- told(t, c, "who") }()
+	<-slow.paused
+	coretest.Eventually(t, "the silent client is served, too", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.conns) == 2
+	})
+	ended := coretest.Stopping(t, end)
+	if !closed(silent) {
+		t.Error("the silent client is not sent away")
+	}
+	time.Sleep(2 * service.DrainTime) // is longer than others are waited for
+	close(slow.goOn)
+	if got := <-answer; got != "127.0.0.1" {
+		t.Errorf("the slow client got %s", got)
+	}
+	ended()
+}
+
+// deadlines is a connection that notes until when is read.
+type deadlines struct {
+	net.Conn
+	until time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.until = t
+	return nil
+}
+
+// How long a handshake may take when the server stops depends on whether the client has said something.
+func TestHandshakeDeadlines(t *testing.T) {
+	l := NewListener(lineService(t), ClientAuth{}, false)
+	for _, tc := range []struct {
+		name     string
+		shaking  int32
+		stopping bool
+		do       func(*Conn)
+		want     time.Duration // 0: no deadline is set
+	}{
+		{"silent at the stop", awaited, true, (*Conn).DrainRead, service.DrainTime},
+		{"begun at the stop", begun, true, (*Conn).DrainRead, handshakeTime},
+		{"over at the stop", shaken, true, (*Conn).DrainRead, service.DrainTime},
+		{"the first word after it", awaited, true, (*Conn).heard, handshakeTime},
+		{"more of it", begun, true, (*Conn).heard, 0},
+		{"the first word of any other", awaited, false, (*Conn).heard, 0},
+	} {
+		ours, theirs := net.Pipe()
+		d := &deadlines{Conn: ours}
+		c := newConn(l, d, new(tls.Config))
+		l.stopping.Store(tc.stopping)
+		c.shaking.Store(tc.shaking)
+		before := time.Now()
+		tc.do(c)
+		if tc.want == 0 {
+			if !d.until.IsZero() {
+				t.Errorf("%s: until %v", tc.name, d.until)
+			}
+		} else if d.until.Before(before.Add(tc.want)) || d.until.After(time.Now().Add(tc.want)) {
+			t.Errorf("%s: for %v, not %v", tc.name, d.until.Sub(before), tc.want)
+		}
+		ours.Close()
+		theirs.Close()
+	}
+}
