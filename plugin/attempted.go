@@ -19,7 +19,7 @@ func TellsDetails(h Handler) bool {
 	return ok && t.TellsDetails()
 }
 
-// WithAttempt is err with what was tried last; see Attempted for the arguments. Its text is that of err, which it wraps.
+// WithAttempt is err with what was tried last; see Attempted for the arguments. It wraps err, whose text it has.
 func WithAttempt(err error, upstream, transport string, attempts int) Attempted {
 	return &attempted{err, upstream, transport, attempts}
 }

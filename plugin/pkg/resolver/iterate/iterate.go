@@ -163,8 +163,8 @@ type Result struct {
 	Missed    Missed
 }
 
-// Missed are the queries of a Run without a reply that helps: none in time, none that could be read, an error, or what a
-// server without the zone says.
+// Missed are the queries of a Run without a reply that helps: none in time, none that could be read, an error, or what
+// a server without the zone says.
 type Missed struct {
 	N        int32         // of them
 	TCP, TLS bool          // how the last one was asked
