@@ -11,8 +11,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
 
-// An error tells the server that failed last, or that none was asked, where that is so and *errors* wants it; the client is
-// told the same as ever.
+// An error tells the server that failed last, or that none was asked, where that is so and *errors* wants it; the client
+// is told the same as ever.
 func TestDetails(t *testing.T) {
 	server := &store.Server{Addr: netip.MustParseAddrPort("192.0.2.1:53")}
 	for _, tc := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/coredns/coredns/test/clusterbed"
 )
 
-// monitors defines ServiceMonitor, which is the Prometheus operator's and not Kubernetes' own, with what the chart uses of
-// it.
+// monitors defines ServiceMonitor, which is the Prometheus operator's and not Kubernetes' own, with what the chart
+// uses of it.
 const monitors = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

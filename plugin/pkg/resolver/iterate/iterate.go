@@ -239,7 +239,8 @@ func (r *Run) Late(now store.Time) *Result {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
 	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
-	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Zone: r.root.zone(), Missed: r.result.Missed}
+	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries,
+		Zone: r.root.zone(), Missed: r.result.Missed}
 }
 
 // Abandon ends a Run without a Result.
