@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -35,26 +36,11 @@ func (f *Forward) explain(c *course, upstreams []*proxy.Proxy, a action) error {
 	if !f.details || a.rcode != wire.ServFail {
 		return err
 	}
-	tried := &attempted{error: err, attempts: c.failed}
-	if c.failed > 0 {
-		tried.upstream, tried.transport = upstreams[c.asked].Addr(), transportOf(upstreams[c.asked], c.overTCP)
+	if c.failed == 0 {
+		return plugin.WithAttempt(err, "", "", 0)
 	}
-	return tried
-}
-
-// attempted is an error that tells what was tried last: plugin.Attempted.
-type attempted struct {
-	error
-	upstream, transport string
-	attempts            int
-}
-
-// Unwrap is the error itself.
-func (e *attempted) Unwrap() error { return e.error }
-
-// Attempt implements plugin.Attempted.
-func (e *attempted) Attempt() (upstream, transport string, attempts int) {
-	return e.upstream, e.transport, e.attempts
+	asked := upstreams[c.asked]
+	return plugin.WithAttempt(err, asked.Addr(), transportOf(asked, c.overTCP), c.failed)
 }
 
 // transportOf is what an upstream is asked over: its protocol, or for plain DNS udp or tcp.

@@ -123,8 +123,7 @@ func setup(c *caddy.Controller) error {
 		c.OnStartup(func() error {
 			config := dnsserver.GetConfig(c)
 			f.findTaps(config)
-			teller, ok := config.Handler("errors").(plugin.DetailsTeller)
-			f.details = ok && teller.TellsDetails()
+			f.details = plugin.TellsDetails(config.Handler("errors"))
 			return nil
 		})
 		c.OnStartup(f.OnStartup)

@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
 	"github.com/coredns/coredns/request"
@@ -46,6 +47,7 @@ type GRPC struct {
 	policy  policy.Policy
 	proxies []*Proxy
 	hedge   bool // ask a second upstream if the first one is slow
+	details bool // errors tell which upstream was asked last
 }
 
 // Policy decides in which order upstreams are asked.
@@ -70,12 +72,12 @@ func (g *GRPC) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	}
 	state := request.Request{W: w, Req: r}
 	through := g.Next != nil && g.Fall.Through(state.Name())
-	m, err := g.ask(ctx, r)
+	m, tried, err := g.ask(ctx, r)
 	switch {
 	case err != nil && through, err == nil && m.Rcode == dns.RcodeNameError && through:
 		return plugin.NextOrFailure(pluginName, g.Next, ctx, w, r)
 	case err != nil:
-		return dns.RcodeServerFailure, err
+		return dns.RcodeServerFailure, g.explain(err, tried)
 	case !state.Match(m):
 		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeFormatError))
 	}
@@ -90,20 +92,39 @@ func (g *GRPC) pass(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int,
 	return plugin.NextOrFailure(pluginName, g.Next, ctx, w, r)
 }
 
-// ask asks one upstream after the other, and returns the first reply or the last error.
-func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (*dns.Msg, error) {
+// tried is what has failed of a query.
+type tried struct {
+	last   *Proxy // nil if none was asked
+	failed int
+}
+
+// explain is err with what was tried, if *errors* is to tell that.
+func (g *GRPC) explain(err error, t tried) error {
+	switch {
+	case !g.details:
+		return err
+	case t.last == nil:
+		return plugin.WithAttempt(err, "", "", 0)
+	}
+	return plugin.WithAttempt(err, t.last.addr, transport.GRPC, t.failed)
+}
+
+// ask asks one upstream after the other, and returns the first reply, or what failed and the last error.
+func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (m *dns.Msg, t tried, err error) {
 	ctx, cancel := context.WithTimeout(ctx, overall)
 	defer cancel()
 	packet, err := packed(r)
 	if err != nil {
-		return nil, err
+		return nil, t, err
 	}
 	err = ErrNoHealthy
 	for order := g.order(); len(order) > 0; {
-		var m *dns.Msg
+		t.last = order[0]
 		if slow := order[0].latency.Slow(); g.hedge && len(order) > 1 && slow > 0 {
 			race := &race{first: order[0], second: order[1], slow: slow}
-			if m, err = race.run(ctx, packet, r); race.both {
+			m, t.last, err = race.run(ctx, packet, r)
+			if race.both {
+				t.failed++
 				order = order[1:]
 			}
 		} else {
@@ -111,13 +132,14 @@ func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (*dns.Msg, error) {
 		}
 		order = order[1:]
 		if err == nil {
-			return withoutHopByHop(m), nil
+			return withoutHopByHop(m), t, nil
 		}
+		t.failed++
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, err
+	return nil, t, err
 }
 
 // order is the upstreams as the policy has them.

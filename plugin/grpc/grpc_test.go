@@ -174,7 +174,7 @@ func TestTooLarge(t *testing.T) {
 		}
 		r.Extra = append(r.Extra, rr)
 	}
-	if _, err := g.ask(context.Background(), r); !errors.Is(err, ErrDNSMessageTooLarge) {
+	if _, _, err := g.ask(context.Background(), r); !errors.Is(err, ErrDNSMessageTooLarge) {
 		t.Error(err)
 	}
 }
@@ -221,7 +221,7 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := g.ask(ctx, new(dns.Msg).SetQuestion("a.", dns.TypeA)); status.Code(errors.Unwrap(err)) != codes.DeadlineExceeded || time.Since(began) > 3*time.Second {
+	if _, _, err := g.ask(ctx, new(dns.Msg).SetQuestion("a.", dns.TypeA)); status.Code(errors.Unwrap(err)) != codes.DeadlineExceeded || time.Since(began) > 3*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }

@@ -22,8 +22,8 @@ type result struct {
 	from *Proxy
 }
 
-// run returns the first reply, or the last error if nobody replies. It waits until both are done with.
-func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (*dns.Msg, error) {
+// run returns the first reply, or the last error if nobody replies, and whose it is. It waits until both are done with.
+func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (*dns.Msg, *Proxy, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -51,7 +51,7 @@ func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (*dns.Msg, 
 				if left > 0 && got.from == r.second { // the first one would have taken longer still
 					r.first.latency.Note(2 * time.Since(began))
 				}
-				return got.m, got.err
+				return got.m, got.from, got.err
 			}
 		}
 	}

@@ -63,6 +63,14 @@ func TestHedge(t *testing.T) {
 	if _, _, err := ask(g, "www.example.org."); status.Code(errors.Unwrap(err)) != codes.Unavailable {
 		t.Error(err)
 	}
+	// Both are silent: both have failed.
+	first.Store(1000)
+	second.Store(1000)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if _, tried, err := g.ask(ctx, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err == nil || tried.failed != 2 || tried.last == nil {
+		t.Errorf("%+v, %v", tried, err)
+	}
 }
 
 func TestFastest(t *testing.T) {
@@ -89,7 +97,7 @@ func TestRaceIsCancelled(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	r := &race{first: g.proxies[0], second: g.proxies[1], slow: time.Millisecond}
 	packet, _ := new(dns.Msg).SetQuestion("a.", dns.TypeA).Pack()
-	if _, err := r.run(ctx, packet, new(dns.Msg)); status.Code(errors.Unwrap(err)) != codes.Canceled || !r.both {
+	if _, _, err := r.run(ctx, packet, new(dns.Msg)); status.Code(errors.Unwrap(err)) != codes.Canceled || !r.both {
 		t.Errorf("%v, both were asked: %v", err, r.both)
 	}
 }
@@ -111,7 +119,7 @@ func TestHopByHopOptions(t *testing.T) {
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 	r.SetEdns0(1232, false)
 	r.IsEdns0().Option = hops
-	m, err := g.ask(context.Background(), r)
+	m, _, err := g.ask(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

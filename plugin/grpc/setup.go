@@ -115,6 +115,10 @@ func setup(c *caddy.Controller) error {
 		}
 		g.proxies = append(g.proxies, p)
 	}
+	c.OnStartup(func() error {
+		g.details = plugin.TellsDetails(dnsserver.GetConfig(c).Handler("errors"))
+		return nil
+	})
 	c.OnShutdown(func() error {
 		var errs []error
 		for _, p := range g.proxies {

@@ -1,6 +1,7 @@
 package recurse
 
 import (
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -8,9 +9,9 @@ import (
 
 // answer makes w the reply to q that a Result is: RA set, AA never, DNSSEC records for who asked for them only (RFC
 // 4035 §3.2.1).
-func (r *resolver) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
+func (r *Recurse) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 	if res.Rcode == wire.ServFail {
-		w.Fail(wire.ServFail, &explained{res.Code, res.Text})
+		w.Fail(wire.ServFail, r.explain(res))
 		return
 	}
 	w.Begin(q)
@@ -27,6 +28,24 @@ func (r *resolver) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 	}
 	for _, s := range res.Authority {
 		a.set(wire.Authority, s, true)
+	}
+}
+
+// explain is the error of a Result: it tells the client why and, if *errors* is to tell that, which server failed last.
+// If none did though some were asked, as with aliases in a circle, there is nothing to tell.
+func (r *Recurse) explain(res *iterate.Result) error {
+	err := &explained{res.Code, res.Text}
+	switch m := res.Missed; {
+	case !r.details || m.N == 0 && res.Queries > 0:
+		return err
+	case m.N == 0:
+		return plugin.WithAttempt(err, "", "", 0)
+	case m.TLS:
+		return plugin.WithAttempt(err, m.Server.Addr.String(), "tls", int(m.N))
+	case m.TCP:
+		return plugin.WithAttempt(err, m.Server.Addr.String(), "tcp", int(m.N))
+	default:
+		return plugin.WithAttempt(err, m.Server.Addr.String(), "udp", int(m.N))
 	}
 }
 

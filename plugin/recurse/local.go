@@ -10,7 +10,7 @@ import (
 
 // local answers what needs no server: other classes, transfers, names that never leave, and queries that do not
 // desire recursion. It reports false if q is none of these.
-func (r *resolver) local(w *wire.Reply, q *wire.Query) bool {
+func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	switch {
 	case q.Class() != wire.ClassIN:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "class not served")
@@ -30,7 +30,7 @@ func refuse(w *wire.Reply, code uint16, text string) {
 }
 
 // kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.
-func (r *resolver) kept(w *wire.Reply, q *wire.Query) {
+func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
 	now := r.now()
 	res, ok := iterate.Kept(&r.conf, iterate.Question{Name: string(q.Lower()), Type: q.Type()}, now)
 	switch {

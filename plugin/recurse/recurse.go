@@ -38,6 +38,7 @@ type Recurse struct {
 	Next  plugin.Handler
 	zones []string // wire form, lower case
 	*resolver
+	details bool // errors tell which server failed last
 }
 
 // Name is the plugin's name.

@@ -34,6 +34,7 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		warn(cfg, &s)
 		agree(cfg, &s)
+		r.details = plugin.TellsDetails(cfg.Handler("errors"))
 		r.resolver = take(text, func() *resolver {
 			made := s.resolver(label)
 			made.examineBy(cfg)

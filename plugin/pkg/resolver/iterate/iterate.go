@@ -115,6 +115,7 @@ type Event struct {
 	Reply   *rrset.Message
 	RTT     time.Duration
 	TCP     bool
+	TLS     bool   // with TCP
 	Doubted int    // TimedOut: so many replies came that were not believed
 	Forged  bool   // Failed: somebody guesses ids
 	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
@@ -159,6 +160,20 @@ type Result struct {
 	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
 	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
+	Missed    Missed
+}
+
+// Missed are the queries of a Run without a reply that helps: none in time, none that could be read, an error, or what
+// a server without the zone says.
+type Missed struct {
+	N        int32         // of them
+	TCP, TLS bool          // how the last one was asked
+	Server   *store.Server // who was asked last, nil if N is 0
+}
+
+// miss notes one that s was asked.
+func (r *Run) miss(s *store.Server, ev Event) {
+	r.result.Missed = Missed{N: r.result.Missed.N + 1, TCP: ev.TCP, TLS: ev.TLS, Server: s}
 }
 
 // Run is one client's question.
@@ -224,7 +239,8 @@ func (r *Run) Late(now store.Time) *Result {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
 	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
-	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Zone: r.root.zone()}
+	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries,
+		Zone: r.root.zone(), Missed: r.result.Missed}
 }
 
 // Abandon ends a Run without a Result.
@@ -248,7 +264,7 @@ func (r *Run) finish() {
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
-		Scope: r.result.Scope,
+		Scope: r.result.Scope, Missed: r.result.Missed,
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

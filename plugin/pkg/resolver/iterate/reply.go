@@ -29,6 +29,7 @@ func (r *Run) ended(t *task, ev Event) {
 	keep := r.now + r.conf.Stores.Servers.Keep()
 	switch ev.Kind {
 	case TimedOut:
+		r.miss(s, ev)
 		if !ev.Joined {
 			s.Silent(r.now)
 		}
@@ -44,6 +45,9 @@ func (r *Run) ended(t *task, ev Event) {
 			t.whole()
 		}
 	case Failed:
+		if ev.From != nil { // else it was not sent
+			r.miss(s, ev)
+		}
 		if ev.Forged && !a.tcp {
 			t.send(s, true)
 			return
@@ -98,7 +102,9 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 		}
 	default:
 		t.take(rd, s)
+		return
 	}
+	t.run.miss(s, ev)
 }
 
 // next goes on to the next server; why is what the client is told if there is none.
