@@ -12,9 +12,9 @@ import (
 // long a line may wait, and how often those who are idle write.
 //
 // A write now and then takes 70 us of a processor, and a timer that runs out 110 us, as both find it asleep and its
-// caches cold (measured on a virtual machine). Each write wakes the runtime's monitor, too, which then sleeps five times
-// for 20 us before it rests again: with 20,000 queries a second and 60 writes that was 4 % of all time. At this pace
-// there are some 15 writes a second now.
+// caches cold (measured on a virtual machine). Each write wakes the runtime's monitor, too, which then sleeps some
+// five times for 20 us before it rests again: with 20,000 queries a second and 60 writes that was 4 % of all time. At
+// this pace there are some 15 writes a second now.
 const (
 	enough  = 128 << 10
 	maxWait = 1 << 20
