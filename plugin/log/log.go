@@ -162,18 +162,22 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	if rule == nil || !rule.chosen(q.Loop()) {
 		return out
 	}
-	w.Cut(q) // so that it is known whether the reply gets TC
-	now := time.Now()
-	if now.Sub(q.Arrival) < rule.slower {
+	w.Cut(q)                      // so that it is known whether the reply gets TC
+	took := time.Since(q.Arrival) // half of what time.Now takes
+	if took < rule.slower {
 		return out
 	}
-	if !rule.all && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), now.UTC()))) {
+	if !rule.all && !rule.logs(response.Classify(response.TypifyWire(w, q, q.DO(), time.Now().UTC()))) {
+		return out
+	}
+	if l := q.Loop(); l != nil && clog.Gathers() {
+		batches.Get(l).add(ctx, rule, w, q, took)
 		return out
 	}
 	e := newEntry()
 	defer e.free()
 	e.facts.SetQuery(q)
-	e.facts.SetReply(w, q, now.Sub(q.Arrival))
+	e.facts.SetReply(w, q, took)
 	e.write(ctx, rule)
 	return out
 }
@@ -224,7 +228,7 @@ func (e *entry) write(ctx context.Context, rule *readyRule) {
 		clog.Record(string(e.line), fields(&e.facts)...)
 		return
 	}
-	e.line = append(e.line[:0], "[INFO] "...)
+	e.line = append(e.line[:0], level...)
 	e.line = rule.format.Append(e.line, ctx, &e.facts)
 	clog.Line(e.line)
 }

@@ -41,6 +41,12 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.b.Write(p)
 }
 
+func (s *slow) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
 func (s *slow) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +77,33 @@ func TestLinesAreGathered(t *testing.T) {
 	log.Sync()
 	if n := strings.Count(out.String(), "some length"); n != 5000 {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// Lines are written if nobody is idle, time and again, and who is idle does not write each of them.
+func TestLinesAreWrittenInTime(t *testing.T) {
+	out := new(slow)
+	plain(t, out)
+	for n := range 3 {
+		log.Lines([]byte("one\ntwo\n"))
+		log.Lines(nil)
+		want := strings.Repeat("one\ntwo\n", n+1)
+		for end := time.Now().Add(10 * time.Second); out.String() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("got %q, want %q", out, want)
+			}
+		}
+	}
+	log.Flush()
+	writes := out.count()
+	begin := time.Now()
+	for range 1000 {
+		log.Line([]byte("three"))
+		log.Idle()
+	}
+	// One in 75 ms, and one of the timer in 100 ms at most.
+	if n, most := out.count()-writes, 2+int(time.Since(begin)/(40*time.Millisecond)); n > most {
+		t.Errorf("%d writes of who is idle, want %d", n, most)
 	}
 }
 

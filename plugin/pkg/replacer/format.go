@@ -103,6 +103,8 @@ func (f *Format) Append(b []byte, ctx context.Context, facts *Facts) []byte { //
 			} else {
 				b = append(b, EmptyValue...)
 			}
+		case len(p.text) == 1: // most texts are a space
+			b = append(b, p.text[0])
 		default:
 			b = append(b, p.text...)
 		}

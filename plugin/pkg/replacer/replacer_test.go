@@ -222,11 +222,55 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	f, facts := replacer.Parse(`{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration}`), example(b)
-	buf := make([]byte, 0, 512)
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = f.Append(buf[:0], b.Context(), facts)
+	f := replacer.Parse(`{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration}`)
+	for _, client := range []string{"192.0.2.101:40053", "[2001:db8::1]:4444"} {
+		b.Run(client, func(b *testing.B) {
+			facts := example(b)
+			facts.Client = netip.MustParseAddrPort(client)
+			buf := make([]byte, 0, 512)
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = f.Append(buf[:0], b.Context(), facts)
+			}
+		})
+	}
+}
+
+// Numbers read as strconv writes them, and flags as their names in order.
+func TestNumbersAndFlags(t *testing.T) {
+	show := func(format string, f replacer.Facts) string {
+		return string(replacer.Parse(format).Append(nil, t.Context(), &f))
+	}
+	for n := -10; n < 110_000; n++ {
+		if got := show("{size}", replacer.Facts{Size: n}); got != strconv.Itoa(n) {
+			t.Fatalf("got %s, want %d", got, n)
+		}
+	}
+	for _, addr := range []string{"0.0.0.0", "1.20.255.100", "255.255.255.255", "9.99.199.10"} {
+		client := netip.AddrPortFrom(netip.MustParseAddr(addr), 65535)
+		if got := show("{remote}:{port}", replacer.Facts{Client: client}); got != client.String() {
+			t.Errorf("got %s, want %s", got, client)
+		}
+	}
+	bits := []string{"", "", "", "", "cd", "ad", "z", "ra", "rd", "tc", "aa", "", "", "", "", "qr"}
+	for flags := range 1 << 16 {
+		var names []string
+		for bit := 15; bit >= 0; bit-- {
+			if flags>>bit&1 != 0 && bits[bit] != "" {
+				names = append(names, bits[bit])
+			}
+		}
+		want := strings.Join(names, ",")
+		if want == "" {
+			want = replacer.EmptyValue
+		}
+		got := show("{>rflags}", replacer.Facts{Reply: replacer.Reply{Over: true, Written: true, Flags: uint16(flags)}})
+		if got != want {
+			t.Fatalf("%#x: got %s, want %s", flags, got, want)
+		}
+	}
+	if got := show("{>rflags}", replacer.Facts{Reply: replacer.Reply{Over: true, Flags: 0x8580}}); got != replacer.EmptyValue {
+		t.Errorf("without a reply: %s", got)
 	}
 }
 
