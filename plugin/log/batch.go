@@ -40,7 +40,8 @@ func (b *batch) add(ctx context.Context, rule *readyRule, w *wire.Reply, q *wire
 	b.lines = append(b.lines, level...)
 	b.lines = rule.format.Append(b.lines, ctx, &b.facts)
 	b.lines = append(b.lines, '\n')
-	if len(b.lines) >= most {
+	// *errors* tells of this query next, at once.
+	if len(b.lines) >= most || w.Err() != nil {
 		b.handOn()
 	}
 }

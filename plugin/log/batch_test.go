@@ -1,6 +1,8 @@
 package log
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	golog "log"
 	"strings"
@@ -164,3 +166,29 @@ func TestBatchDoesNotAllocate(t *testing.T) {
 type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
+
+// failing fails all queries.
+type failing struct{ same }
+
+func (failing) ServeWire(_ context.Context, w *wire.Reply, _ *wire.Query) wire.Outcome {
+	w.Fail(wire.ServFail, errors.New("as asked"))
+	return wire.Done
+}
+
+// The line about a query that fails does not wait for the end of the batch: the line of *errors* comes behind it.
+func TestBatchWithFailure(t *testing.T) {
+	out := capture(t)
+	l, loop := named(), eventloop.New()
+	defer loop.Close()
+	loop.Enter()
+	inLoop(t, l, loop, "well.")
+	l.Next = failing{}
+	inLoop(t, l, loop, "fails.")
+	clog.Sync()
+	// Another test may have left lines to a loop of the same number.
+	if want := "[INFO] well.\n[INFO] fails.\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	loop.Done(0)
+	loop.Leave()
+}

@@ -14,12 +14,12 @@ import (
 // A write now and then takes 70 us of a processor, and a timer that runs out 110 us, as both find it asleep and its
 // caches cold (measured on a virtual machine). Each write wakes the runtime's monitor, too, which then sleeps some
 // five times for 20 us before it rests again: with 20,000 queries a second and 60 writes that was 4 % of all time. At
-// this pace there are some 15 writes a second now.
+// this pace there are some 35 writes a second now.
 const (
-	enough  = 128 << 10
+	enough  = 56 << 10 // less than a pipe holds: a write does not wait for its reader, if that one is there
 	maxWait = 1 << 20
 	longest = 100 * time.Millisecond
-	pause   = 75 * time.Millisecond
+	pause   = 50 * time.Millisecond
 )
 
 // gathered has the lines of Line that are not written yet.
