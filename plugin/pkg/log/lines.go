@@ -19,7 +19,7 @@ const (
 	enough  = 56 << 10 // less than a pipe holds: a write does not wait for its reader, if that one is there
 	maxWait = 1 << 20
 	longest = 100 * time.Millisecond
-	pause   = 50 * time.Millisecond
+	pause   = 90 * time.Millisecond
 )
 
 // gathered has the lines of Line that are not written yet.

@@ -101,7 +101,7 @@ func TestLinesAreWrittenInTime(t *testing.T) {
 		log.Line([]byte("three"))
 		log.Idle()
 	}
-	// One in 50 ms, and one of the timer in 100 ms at most.
+	// One in 90 ms, and one of the timer in 100 ms at most.
 	if n, most := out.count()-writes, 2+int(time.Since(begin)/(40*time.Millisecond)); n > most {
 		t.Errorf("%d writes of who is idle, want %d", n, most)
 	}
