@@ -113,6 +113,21 @@ func zoneText(rrs []dns.RR, left func(dns.RR) bool) string {
 	return b.String()
 }
 
+// startWithRoot starts the laboratory with another root zone. The test is skipped where its addresses are taken.
+func startWithRoot(t *testing.T, l *Lab, rrs []dns.RR) {
+	t.Helper()
+	l.corefile.Reset()
+	l.zones["127.9.0.1 ."].Reset()
+	l.zones["127.9.0.1 ."].WriteString(zoneText(rrs, nil))
+	if err := l.write(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Stop)
+	if err := l.Start(); err != nil {
+		t.Skipf("the addresses 127.9.0.0/16 cannot be listened on: %v", err)
+	}
+}
+
 // A copy of the root zone answers in place of the root's servers, if it is the root's own and not too old (RFC 8806,
 // 8976); else they are asked, and nothing fails (R3).
 func TestLocalRoot(t *testing.T) {
@@ -124,17 +139,7 @@ func TestLocalRoot(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.Dir, "zone.root"), []byte(zoneText(rrs, nil)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The root's servers have the signed zone, too.
-	l.corefile.Reset()
-	l.zones["127.9.0.1 ."].Reset()
-	l.zones["127.9.0.1 ."].WriteString(zoneText(rrs, nil))
-	if err := l.write(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Stop)
-	if err := l.Start(); err != nil {
-		t.Skipf("the addresses 127.9.0.0/16 cannot be listened on: %v", err)
-	}
+	startWithRoot(t, l, rrs) // the root's servers have the signed zone, too
 	isZONEMD := func(rr dns.RR) bool {
 		sig, ok := rr.(*dns.RRSIG)
 		return rr.Header().Rrtype == dns.TypeZONEMD || ok && sig.TypeCovered == dns.TypeZONEMD

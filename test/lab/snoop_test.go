@@ -18,16 +18,7 @@ func TestSnoopAboveValidator(t *testing.T) {
 		t.Fatal(err)
 	}
 	rrs, ds := signedRoot(t, l)
-	l.corefile.Reset()
-	l.zones["127.9.0.1 ."].Reset()
-	l.zones["127.9.0.1 ."].WriteString(zoneText(rrs, nil))
-	if err := l.write(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Stop)
-	if err := l.Start(); err != nil {
-		t.Skipf("the addresses 127.9.0.0/16 cannot be listened on: %v", err)
-	}
+	startWithRoot(t, l, rrs)
 	validator := fmt.Sprintf(" validator {\n  anchor %q\n  signal off\n }\n", strings.ReplaceAll(ds, "\t", " "))
 	block := fmt.Sprintf("%s recurse {\n  hints %s\n  authority_port %d\n  allow_servers 127.0.0.0/8\n  family ipv4\n  snoop\n", validator, l.Hints, l.Port)
 	for i, above := range []string{"", " cache\n"} {

@@ -35,21 +35,22 @@ const (
 
 // Types and classes that the package itself has to know.
 const (
-	TypeA     = 1
-	TypeNS    = 2
-	TypeCNAME = 5
-	TypeSOA   = 6
-	TypePTR   = 12
-	TypeMX    = 15
-	TypeTXT   = 16
-	TypeAAAA  = 28
-	TypeSRV   = 33
-	TypeDNAME = 39
-	TypeOPT   = 41
-	TypeRRSIG = 46
-	TypeIXFR  = 251
-	TypeAXFR  = 252
-	TypeANY   = 255
+	TypeA      = 1
+	TypeNS     = 2
+	TypeCNAME  = 5
+	TypeSOA    = 6
+	TypePTR    = 12
+	TypeMX     = 15
+	TypeTXT    = 16
+	TypeAAAA   = 28
+	TypeSRV    = 33
+	TypeDNAME  = 39
+	TypeOPT    = 41
+	TypeRRSIG  = 46
+	TypeZONEMD = 63
+	TypeIXFR   = 251
+	TypeAXFR   = 252
+	TypeANY    = 255
 
 	ClassIN = 1
 )

@@ -164,7 +164,7 @@ func (b *Builder) append(n int32, r draftRecord) {
 		d.has |= hasNSEC
 	case typeNSEC3:
 		d.has |= hasNSEC3
-	case typeZONEMD:
+	case wire.TypeZONEMD:
 		b.digest = b.digest || n == 0
 	}
 	if r.typ != typeNSEC3 && r.cover != typeNSEC3 {

@@ -54,7 +54,7 @@ func (z *Zone) Digest(scheme, algorithm uint8) ([]byte, error) {
 // VerifyDigest compares the zone with its ZONEMD records (RFC 8976 §4, without the DNSSEC validation of step 1). It
 // is one of the errors above if that fails, ErrNoDigest if there is nothing to compare with.
 func (z *Zone) VerifyDigest() error {
-	set := z.apex.Set(typeZONEMD)
+	set := z.apex.Set(wire.TypeZONEMD)
 	if set == nil {
 		return ErrNoDigest
 	}
@@ -105,7 +105,7 @@ func (d *digester) node(n Node) {
 	d.recs, d.rdata = d.recs[:0], d.rdata[:0]
 	apex := len(n.prefix()) == 0
 	for s := range n.Sets() {
-		if apex && s.Type() == typeZONEMD {
+		if apex && s.Type() == wire.TypeZONEMD {
 			continue
 		}
 		d.take(s, apex)
@@ -139,7 +139,7 @@ func (d *digester) take(s RRset, apex bool) {
 		from := len(d.rdata)
 		d.rdata = r.AppendRData(d.rdata, d.z.origin)
 		rdata := d.rdata[from:]
-		if apex && s.Type() == wire.TypeRRSIG && u16(rdata) == typeZONEMD {
+		if apex && s.Type() == wire.TypeRRSIG && u16(rdata) == wire.TypeZONEMD {
 			d.rdata = d.rdata[:from]
 			continue
 		}

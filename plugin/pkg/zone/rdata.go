@@ -8,7 +8,6 @@ const (
 	typeNSEC       = 47
 	typeNSEC3      = 50
 	typeNSEC3PARAM = 51
-	typeZONEMD     = 63
 	typeSVCB       = 64
 	typeHTTPS      = 65
 )

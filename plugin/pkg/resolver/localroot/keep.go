@@ -155,7 +155,7 @@ func (c *Copy) examine(z *zone.Zone, whole bool) error {
 		return fmt.Errorf("it is the zone %s", wire.Text(z.Origin()))
 	}
 	e := c.examiner.Load()
-	bare := z.Apex().Set(typeZONEMD) == nil
+	bare := z.Apex().Set(wire.TypeZONEMD) == nil
 	switch {
 	case bare && e == nil:
 		return errNoDigest
@@ -173,7 +173,7 @@ func (c *Copy) examine(z *zone.Zone, whole bool) error {
 // signed has the examiner look at the apex, and with all at each delegation.
 func (c *Copy) signed(z *zone.Zone, e advice.Examiner, all bool) error {
 	return e.Examine(func(name string, typ uint16) *rrset.Message { return reply(z, name, typ) }, func(yield func(string, uint16) bool) {
-		if !yield(rrset.Root, wire.TypeSOA) || !yield(rrset.Root, typeZONEMD) || !all {
+		if !yield(rrset.Root, wire.TypeSOA) || !yield(rrset.Root, wire.TypeZONEMD) || !all {
 			return
 		}
 		for name := range cuts(z) {
@@ -183,9 +183,6 @@ func (c *Copy) signed(z *zone.Zone, e advice.Examiner, all bool) error {
 		}
 	})
 }
-
-// typeZONEMD is the type of digests (RFC 8976 §2).
-const typeZONEMD = 63
 
 // cuts is the names of z's delegations, in wire form. The root's own NS set is none.
 func cuts(z *zone.Zone) iter.Seq[string] {

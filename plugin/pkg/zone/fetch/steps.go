@@ -36,14 +36,11 @@ const (
 func newSteps(old *zone.Zone, warn func(string, ...any)) *steps {
 	s := &steps{old: old, warn: warn}
 	// A digest is made over the TTLs as they came; a growing zone has one for all records of an RRset.
-	if digest := old.Apex().Set(typeZONEMD) != nil; old.Records() >= largeZone && !digest {
+	if digest := old.Apex().Set(wire.TypeZONEMD) != nil; old.Records() >= largeZone && !digest {
 		s.most = max(leastFew, old.Records()/fewOf)
 	}
 	return s
 }
-
-// typeZONEMD is the type of digests (RFC 8976).
-const typeZONEMD = 63
 
 // take takes the next record that is removed, or added.
 func (s *steps) take(r zone.Record, remove bool) error {
@@ -54,7 +51,7 @@ func (s *steps) take(r zone.Record, remove bool) error {
 	owner := make([]byte, len(r.Owner))
 	wire.Lower(owner, r.Owner)
 	s.changes = append(s.changes, change{zone.Record{Owner: owner, Type: r.Type, TTL: r.TTL, RData: slices.Clone(r.RData)}, remove})
-	if len(s.changes) <= s.most && r.Type != typeZONEMD {
+	if len(s.changes) <= s.most && r.Type != wire.TypeZONEMD {
 		return nil
 	}
 	return s.whole()
