@@ -61,7 +61,7 @@ func TestWorkloads(t *testing.T) {
 
 func TestSelectWorkloads(t *testing.T) {
 	all := workloads(fullSizes)
-	if got, err := selectWorkloads("all", all); err != nil || len(got) != 9 {
+	if got, err := selectWorkloads("all", all); err != nil || len(got) != 14 {
 		t.Errorf("%d workloads, %v", len(got), err)
 	}
 	got, err := selectWorkloads("tcp, k8s", all)
@@ -121,7 +121,7 @@ func TestConfigurations(t *testing.T) {
 			}
 		}
 	}
-	if len(names) != 8 {
+	if len(names) != 9 {
 		t.Errorf("%d configurations in use: %v", len(names), names)
 	}
 	for name := range names {

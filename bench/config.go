@@ -25,6 +25,8 @@ type settings struct {
 	Log      bool   // log each query
 	Spare    []int  // three more ports, for metrics and the like
 	Count    int    // of what grows
+	Stub     string // the zone that the upstream is an authority for, empty if it is a resolver
+	Anchor   string // the DS record of Stub, empty if it is not signed
 	Zones    []string
 }
 
@@ -35,6 +37,9 @@ func (s settings) Servers() (all []string) {
 	}
 	return all
 }
+
+// Silent is the address of the upstream that never answers.
+func (s settings) Silent() string { return fmt.Sprintf("127.0.0.%d", 1+s.Behind) }
 
 // Stanzas are the zones that are forwarded one by one.
 func (s settings) Stanzas() (all []string) {

@@ -17,7 +17,7 @@ func testList() *queryList {
 }
 
 func TestUDP(t *testing.T) {
-	up, err := startUpstream(1)
+	up, err := startUpstream(1, appendAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func answerStream(ln net.Listener) error {
 }
 
 func TestWrongAnswers(t *testing.T) {
-	up, err := startUpstream(1)
+	up, err := startUpstream(1, appendAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}

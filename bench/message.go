@@ -22,6 +22,9 @@ const (
 	rcodeNXDomain = 3
 )
 
+// flagAD is a bit of the fourth octet of a header (RFC 4035 §3.1.6).
+const flagAD = 0x20
+
 // outcome is what a query of a workload is to be answered with.
 type outcome uint8
 
@@ -29,6 +32,7 @@ const (
 	answer   outcome = iota // NOERROR with at least one record
 	noData                  // NOERROR without one
 	nxDomain                // NXDOMAIN
+	secure                  // answer with AD (RFC 4035 §3.2.3)
 	failure                 // anything else; no query expects it
 )
 
@@ -71,6 +75,8 @@ func readReply(msg []byte) (r reply, ok bool) {
 	case truncated:
 	case r.rcode == rcodeNXDomain:
 		r.outcome = nxDomain
+	case r.rcode == rcodeNoError && answers > 0 && msg[3]&flagAD != 0:
+		r.outcome = secure
 	case r.rcode == rcodeNoError && answers > 0:
 		r.outcome = answer
 	case r.rcode == rcodeNoError:

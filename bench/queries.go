@@ -55,17 +55,29 @@ func (c *cursor) next() ([]byte, outcome) {
 // freshNames is a source whose names never come twice in one round.
 type freshNames struct {
 	prefix    string
-	suffixes  []string // in turns
+	zones     []string // in turns
+	secure    bool     // answers are to be validated
 	n         int
 	name, msg []byte
 }
 
-func newFreshNames(round, client, zones int) *freshNames {
-	f := &freshNames{prefix: "r" + strconv.Itoa(round) + "c" + strconv.Itoa(client) + "x"}
-	for i := range zones {
-		f.suffixes = append(f.suffixes, "."+missZone(i))
-	}
+func newFreshNames(round, client int, zones ...string) *freshNames {
+	return &freshNames{prefix: "r" + strconv.Itoa(round) + "c" + strconv.Itoa(client) + "x", zones: zones}
+}
+
+// newSecureNames asks whether answers are secure, by AD (RFC 6840 §5.7).
+func newSecureNames(round, client int) *freshNames {
+	f := newFreshNames(round, client, missOrigin)
+	f.secure = true
 	return f
+}
+
+// missZones is the first n zones of names that were never asked for.
+func missZones(n int) (all []string) {
+	for i := range n {
+		all = append(all, missZone(i))
+	}
+	return all
 }
 
 // missZone is one of the zones that names are in which were never asked for.
@@ -79,9 +91,13 @@ func missZone(i int) string {
 func (f *freshNames) next() ([]byte, outcome) {
 	f.name = append(f.name[:0], f.prefix...)
 	f.name = strconv.AppendInt(f.name, int64(f.n), 10)
-	f.name = append(f.name, f.suffixes[f.n%len(f.suffixes)]...)
+	f.name = append(append(f.name, '.'), f.zones[f.n%len(f.zones)]...)
 	f.n++
 	f.msg = appendQuery(f.msg[:0], string(f.name), typeA)
+	if f.secure {
+		f.msg[3] |= flagAD
+		return f.msg, secure
+	}
 	return f.msg, answer
 }
 

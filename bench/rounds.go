@@ -60,12 +60,11 @@ func (b *bench) measure(ctx context.Context, w workload) (rows []row, err error)
 		defer os.Remove(s.Zone) // the temporary folder may be memory
 	}
 	if w.upstreams > 0 {
-		up, err := startUpstream(w.upstreams)
+		up, err := w.start(&s)
 		if err != nil {
 			return nil, err
 		}
 		defer up.stop()
-		s.Upstream, s.Behind = up.port(), w.upstreams
 	}
 	var servers []*server
 	defer func() {
@@ -101,7 +100,7 @@ func (b *bench) compare(ctx context.Context, w workload, servers []*server) ([]r
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("%s, before round %d of %s: %w", w.name, round+1, srv.name, ctx.Err())
 			}
-			m, err := b.round(w, srv, b.load(w, srv, round, sources))
+			m, err := b.round(w, srv, b.load(w, srv, round, sources), round)
 			if err != nil {
 				return nil, fmt.Errorf("%s, round %d of %s: %w", w.name, round+1, srv.name, err)
 			}
@@ -145,7 +144,7 @@ func (b *bench) warm(w workload, srv *server, sources func(round, client, client
 }
 
 // round runs one load and measures what it cost the server.
-func (b *bench) round(w workload, srv *server, l load) (measure, error) {
+func (b *bench) round(w workload, srv *server, l load, round int) (measure, error) {
 	if !srv.running() {
 		return measure{}, errors.New("the process has ended")
 	}
@@ -154,7 +153,7 @@ func (b *bench) round(w workload, srv *server, l load) (measure, error) {
 	if err != nil {
 		return measure{}, err
 	}
-	t, took, err := l.run()
+	t, took, err := w.run(l, round)
 	if err != nil {
 		return measure{}, err
 	}

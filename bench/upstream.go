@@ -11,13 +11,17 @@ import (
 // upstream is the servers behind the forwarders. They run in this process, so what they
 // cost is the load generator's and not the measured server's.
 type upstream struct {
-	conns []*net.UDPConn
-	done  chan error
+	conns  []*net.UDPConn
+	silent *net.UDPConn // takes queries, and never answers
+	done   chan error
 }
 
+// responder appends the response to a query, or nothing if the query is none.
+type responder func(b, query []byte) []byte
+
 // startUpstream begins to answer at n addresses of loopback, 127.0.0.1 and those after it, on one
-// free port; stop ends it.
-func startUpstream(n int) (u *upstream, err error) {
+// free port. The address behind them stays silent. stop ends it.
+func startUpstream(n int, answer responder) (u *upstream, err error) {
 	for range 20 { // the port may be in use at another address
 		if u, err = listenUpstream(n); err == nil {
 			break
@@ -28,14 +32,14 @@ func startUpstream(n int) (u *upstream, err error) {
 	}
 	u.done = make(chan error, n)
 	for _, conn := range u.conns {
-		go func() { u.done <- serveUpstream(conn) }()
+		go func() { u.done <- serveUpstream(conn, answer) }()
 	}
 	return u, nil
 }
 
 func listenUpstream(n int) (*upstream, error) {
 	u := new(upstream)
-	for i := range n {
+	for i := range n + 1 {
 		addr := &net.UDPAddr{IP: net.IPv4(127, 0, 0, byte(1+i))}
 		if i > 0 {
 			addr.Port = u.port()
@@ -44,6 +48,10 @@ func listenUpstream(n int) (*upstream, error) {
 		if err != nil {
 			u.close()
 			return nil, err
+		}
+		if i == n {
+			u.silent = conn
+			break
 		}
 		_ = conn.SetReadBuffer(4 << 20) // as much of it as the system grants
 		u.conns = append(u.conns, conn)
@@ -56,6 +64,9 @@ func (u *upstream) port() int { return u.conns[0].LocalAddr().(*net.UDPAddr).Por
 func (u *upstream) close() {
 	for _, conn := range u.conns {
 		conn.Close()
+	}
+	if u.silent != nil {
+		u.silent.Close()
 	}
 }
 
@@ -70,7 +81,7 @@ func (u *upstream) stop() (err error) {
 	return err
 }
 
-func serveUpstream(conn *net.UDPConn) error {
+func serveUpstream(conn *net.UDPConn, answer responder) error {
 	b := newBatch(conn)
 	for {
 		n, err := b.read()
@@ -79,7 +90,7 @@ func serveUpstream(conn *net.UDPConn) error {
 		}
 		for i := range n {
 			query, from := b.received(i)
-			if msg := appendAnswer(b.space(), query); len(msg) > 0 {
+			if msg := answer(b.space(), query); len(msg) > 0 {
 				b.put(msg, from)
 			}
 		}

@@ -12,6 +12,9 @@ type workload struct {
 	origin    string // of the zone that the server loads, empty if none
 	zone      func(w io.Writer) error
 	upstreams int // how many servers there are to forward to
+	stub      string // the zone that they are authorities for, empty if they are resolvers
+	signed    bool   // that zone is, and answers are validated
+	beside    *besides
 	tcp       bool
 	log       bool
 	warm      int      // queries sent before the first round, by all clients together
@@ -51,7 +54,7 @@ func workloads(s sizes) []workload {
 	authSmall.name = "auth-small"
 	tcp.name, tcp.tcp = "tcp", true
 	log.name, log.log, log.peers = "log", true, ourselves
-	return []workload{
+	return append([]workload{
 		authSmall,
 		{
 			name: "auth-large", corefile: "auth.corefile", origin: largeOrigin, peers: primaries,
@@ -77,7 +80,7 @@ func workloads(s sizes) []workload {
 		},
 		tcp,
 		log,
-	}
+	}, recursion(s)...)
 }
 
 // stanzas is how many zones are forwarded one by one.
@@ -88,7 +91,7 @@ func fresh(name, corefile string, upstreams, zones int) workload {
 	w := workload{
 		name: name, corefile: corefile, upstreams: upstreams, peers: forwarders, probe: "probe." + missOrigin,
 		queries: func(*rand.Rand) func(round, client, clients int) source {
-			return func(round, client, _ int) source { return newFreshNames(round, client, zones) }
+			return func(round, client, _ int) source { return newFreshNames(round, client, missZones(zones)...) }
 		},
 	}
 	if upstreams*zones > 1 {
