@@ -10,7 +10,10 @@ import (
 // This file is what a validator above has to say: what it found to be secure answers for other names, too, and what it
 // found to be bogus is asked of other servers.
 
-var _ advice.Learner = (*Recurse)(nil)
+var (
+	_ advice.Learner = (*Recurse)(nil)
+	_ advice.Witness = (*job)(nil)
+)
 
 // beginOf is begin for a query that a validator may want traced; s is nil if none does. One whose last answer did not
 // hold has a job of its own.
@@ -30,6 +33,14 @@ func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
 	j = r.newJob(r.keyOf(q), false)
 	j.run.Trace(s)
 	return j, true
+}
+
+// Tellers implements advice.Witness: who was asked last.
+func (j *job) Tellers() []advice.Teller {
+	if j.result == nil || !j.result.Server.IsValid() || j.result.Queries == 0 {
+		return nil
+	}
+	return []advice.Teller{{Zone: j.result.Zone, Server: j.result.Server}}
 }
 
 // Learn implements advice.Learner.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -36,6 +37,25 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
+// What was validated before is judged where it is read, in the wire lane.
+func BenchmarkGlance(b *testing.B) {
+	v, s := lab(b, "")
+	wired(v, s)
+	m := new(dns.Msg).SetQuestion("www.example.", dns.TypeA)
+	do(m)
+	packet, _ := m.Pack()
+	var w wire.Reply
+	var q wire.Query
+	buf := make([]byte, 4096)
+	serveWire(b, v, &w, &q, packet, buf)
+	b.ReportAllocs()
+	for b.Loop() {
+		if serveWire(b, v, &w, &q, packet, buf) != 0 {
+			b.Fatal("not at once")
+		}
+	}
+}
+
 // A validated miss below kept keys costs one check more than one that goes through unchecked (B3); bare is that check alone.
 func BenchmarkMiss(b *testing.B) {
 	v, _ := lab(b, "")
@@ -52,6 +72,24 @@ func BenchmarkMiss(b *testing.B) {
 	}
 	b.Run("unchecked", func(b *testing.B) { serve(b, func(m *dns.Msg) { do(m); m.CheckingDisabled = true }) })
 	b.Run("validated", func(b *testing.B) { serve(b, do) })
+	b.Run("wire", func(b *testing.B) {
+		v, s := lab(b, "")
+		wired(v, s)
+		m := new(dns.Msg).SetQuestion("www.example.", dns.TypeA)
+		do(m)
+		packet, _ := m.Pack()
+		var w wire.Reply
+		var q wire.Query
+		buf := make([]byte, 4096)
+		serveWire(b, v, &w, &q, packet, buf)
+		b.ReportAllocs()
+		for b.Loop() {
+			v.memory.checks.forget()
+			if serveWire(b, v, &w, &q, packet, buf) != 1 {
+				b.Fatal("no check")
+			}
+		}
+	})
 	b.Run("bare", func(b *testing.B) {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {

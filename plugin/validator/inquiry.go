@@ -30,26 +30,37 @@ type inquiry struct {
 
 // ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.
 func (i *inquiry) ask(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode int, err error) {
+	if !i.source(q).Again() {
+		if reply, rcode, err = i.next(q, m, i.w); reply == nil || !reply.Truncated {
+			return reply, rcode, err
+		}
+	}
+	if again, c, e := i.stream(q, m); again != nil || reply == nil {
+		return again, c, e
+	}
+	return reply, rcode, err
+}
+
+// stream is ask as over TCP.
+func (i *inquiry) stream(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode int, err error) {
+	return i.next(q, m, stream{i.w})
+}
+
+// next has the plugins below answer, for who they take w's client for.
+func (i *inquiry) next(q validate.Question, m *dns.Msg, w dns.ResponseWriter) (reply *dns.Msg, rcode int, err error) {
+	nw := nonwriter.New(w)
+	rcode, err = plugin.NextOrFailure(pluginName, i.Next, advice.With(i.ctx, i.source(q)), nw, m)
+	return nw.Msg, rcode, err
+}
+
+// source is who told what of a question.
+func (i *inquiry) source(q validate.Question) *advice.Source {
 	s := i.sources[q]
 	if s == nil {
 		s = &advice.Source{}
 		i.sources[q] = s
 	}
-	ctx := advice.With(i.ctx, s)
-	if !s.Again() {
-		nw := nonwriter.New(i.w)
-		rcode, err = plugin.NextOrFailure(pluginName, i.Next, ctx, nw, m)
-		if nw.Msg == nil || !nw.Msg.Truncated {
-			return nw.Msg, rcode, err
-		}
-		reply = nw.Msg
-	}
-	again := nonwriter.New(stream{i.w})
-	c, e := plugin.NextOrFailure(pluginName, i.Next, ctx, again, m)
-	if again.Msg != nil || reply == nil {
-		return again.Msg, c, e
-	}
-	return reply, rcode, err
+	return s
 }
 
 // fetch asks for what is missing, nil if it cannot be had.
@@ -76,13 +87,14 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 			Status: validate.Bogus, Code: dns.ExtendedErrorCodeInvalidData, Told: true, Text: err.Error(),
 		}}, reply
 	}
-	t, targets := validate.New(conf, i.q, m, i.now()), map[validate.Question]*dns.Msg{}
-	for {
-		missing := i.step(t)
-		if len(missing) == 0 {
-			i.spent += t.Verdict().Checks
-			return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
-		}
+	t := validate.New(conf, i.q, m, i.now())
+	return i.finish(t, i.step(t), reply)
+}
+
+// finish asks for what a Task of the reply says is missing, until there is a verdict.
+func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
+	targets := map[validate.Question]*dns.Msg{}
+	for ; len(missing) > 0; missing = i.step(t) {
 		for _, need := range missing {
 			raw, m := i.fetch(need)
 			if t.Give(need, m); need.Type == i.q.Type {
@@ -90,6 +102,8 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 			}
 		}
 	}
+	i.spent += t.Verdict().Checks
+	return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
 }
 
 // step takes a step of a Task; only so many compute at a time.

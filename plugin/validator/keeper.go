@@ -41,6 +41,14 @@ type trust struct {
 	anchors map[string]*validate.Anchor
 	tags    map[string]bool
 	states  []status.Anchor // of keys that are followed
+	conf    validate.Config // with these anchors
+}
+
+// trusts has t decide from now on.
+func (v *Validator) trusts(t *trust) {
+	t.conf = v.conf
+	t.conf.Anchors = t.anchors
+	v.live.Store(t)
 }
 
 func newKeeper(v *Validator) *keeper {
@@ -129,7 +137,7 @@ func (k *keeper) publish() {
 			t.tags[fmt.Sprintf("%05d", autotrust.Tag(key))] = true
 		}
 	}
-	k.live.Store(t)
+	k.trusts(t)
 	k.counts.anchors(k.zones)
 }
 

@@ -16,17 +16,26 @@ import (
 
 const restarts = 3
 
-// judge validates a reply. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
+// judge validates a reply.
 func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
-	conf, memory := i.conf, &skeptic{Memory: i.conf.Memory}
-	conf.Memory, conf.Anchors = memory, i.live.Load().anchors
+	return i.judgeOn(nil, nil, reply)
+}
+
+// judgeOn is judge with a Task that was begun on the reply, and what is missing for it. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
+func (i *inquiry) judgeOn(begun *validate.Task, missing []validate.Question, reply *dns.Msg) (first *validate.Verdict, whole *dns.Msg) {
+	conf, memory := i.live.Load().conf, &skeptic{Memory: i.conf.Memory}
+	conf.Memory = memory
 	if i.anew {
 		memory.hidden = map[string]bool{i.q.Name: true}
 	}
 	if i.positive != "" {
 		conf.Negative = func(name string, now time.Time) bool { return name != i.positive && i.negative(name, now) }
 	}
-	first, whole := i.pass(&conf, reply)
+	if begun != nil {
+		first, whole = i.finish(begun, missing, reply)
+	} else {
+		first, whole = i.pass(&conf, reply)
+	}
 	verdict := first
 	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil; n++ {
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
@@ -53,7 +62,7 @@ func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
 	if first.Status == validate.Bogus {
 		i.remember(i.q, first)
 	} else {
-		i.teach(first, whole)
+		i.teach(i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
 	return first, whole
 }
@@ -135,18 +144,18 @@ func (s *skeptic) doubt(names map[string]bool) {
 	}
 }
 
-// teach tells the resolver below what was found to be secure, if it was new.
-func (i *inquiry) teach(v *validate.Verdict, reply *dns.Msg) {
-	if i.learner == nil || v.Status != validate.Secure || i.sources[i.q].Told() == 0 && v.Checks == 0 {
+// teach tells the resolver below what was found to be secure, if it was new: fresh says that a server has just told it.
+func (v *Validator) teach(q validate.Question, verdict *validate.Verdict, empty, fresh bool) {
+	if v.learner == nil || verdict.Status != validate.Secure || !fresh && verdict.Checks == 0 {
 		return
 	}
-	all := make([]advice.Secure, 0, len(v.Proof))
-	for s, ttl := range v.Proof {
+	var all []advice.Secure
+	for s, ttl := range verdict.Proof {
 		if zone := validate.SignerOf(s); zone != "" {
 			all = append(all, advice.Secure{Set: s, Zone: zone, TTL: ttl})
 		}
 	}
-	i.learner.Learn(i.q.Name, v.Rcode == dns.RcodeNameError && len(reply.Answer) == 0, all)
+	v.learner.Learn(q.Name, verdict.Rcode == dns.RcodeNameError && empty, all)
 }
 
 // failure is a question whose answer was bogus.

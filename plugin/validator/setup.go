@@ -60,7 +60,7 @@ func newValidator(s *settings) *Validator {
 	v.memory, v.failures.most = newMemory(), failureOctets
 	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = v.memory, v.counts.check, v.negative
 	v.negatives.path = s.ntaFile
-	v.live.Store(&trust{anchors: s.anchors})
+	v.trusts(&trust{anchors: s.anchors})
 	v.keeper = newKeeper(v)
 	return v
 }

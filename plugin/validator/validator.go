@@ -12,6 +12,7 @@ package validator
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type Validator struct {
 	*settings
 	counts *counts
 	places chan struct{} // one for each check that may run at a time
+	queue  queue
 
 	failures  generations[validate.Question, failure]
 	memory    *memory
@@ -54,13 +56,58 @@ func (v *Validator) Name() string { return pluginName }
 // WireSelf implements plugin.WireHandler.
 func (v *Validator) WireSelf() plugin.Handler { return v }
 
-// ServeWire passes on what is not to be validated. All else waits, and computes: that is no work for who reads sockets.
+// ServeWire validates what the plugins below answer. What is known already is judged at once; else the query is parked on a
+// check, for signatures are no work for who reads sockets.
 func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	if q.CD() || !v.covers(q.Lower()) {
 		return plugin.NextWire(pluginName, v.Next, ctx, w, q)
 	}
-	return wire.Unpack
+	if c, ok := q.Awaited().(*check); ok && c.of(v, q) {
+		c.answer(w, q)
+		return wire.Done
+	}
+	asked := validate.Question{Name: string(q.Lower()), Type: q.Type()}
+	if f, ok := v.known(asked); ok {
+		v.counts.result(f)
+		w.Fail(wire.ServFail, failed(f))
+		return wire.Done
+	}
+	before := q.Mark()
+	q.SetFlag(wire.FlagCD, true)
+	q.SetFlag(wire.FlagAD, false)
+	q.SetDO(udpSize)
+	defer q.Restore(before)
+	out := plugin.NextWire(pluginName, v.Next, ctx, w, q)
+	if out != wire.Done || !w.Holds() {
+		return out
+	}
+	var task *validate.Task
+	m, err := rrset.Parse(w.Message(q))
+	if err == nil && !w.Flag(wire.FlagTC) {
+		m.Rcode = w.Rcode()
+		if !q.RD() && refers(m) {
+			q.Restore(before)
+			v.edit(w, q, &referred)
+			return wire.Done
+		}
+		began := time.Now()
+		if task = validate.New(&v.live.Load().conf, asked, m, v.now()); task.Glance() {
+			v.counts.took(time.Since(began))
+			v.teach(asked, task.Verdict(), w.Count(wire.Answer) == 0, len(tellers(q)) > 0)
+			q.Restore(before)
+			v.conclude(w, q, asked, task.Verdict(), netip.AddrPort{})
+			return wire.Done
+		}
+	}
+	c := newCheck(ctx, v, asked, w, q)
+	c.task, c.empty = task, w.Count(wire.Answer) == 0
+	v.queue.add(c)
+	q.AwaitOwn(c)
+	return wire.Park
 }
+
+// referred is the verdict on a referral: the client has to go on by himself.
+var referred = validate.Verdict{Finding: validate.Finding{Status: validate.Indeterminate}}
 
 // covers reports whether a lower-case name is in the zones.
 func (v *Validator) covers(name []byte) bool {
@@ -80,49 +127,77 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 	if f, ok := v.known(q); ok {
 		v.counts.result(f)
-		return dns.RcodeServerFailure, plugin.Error(pluginName, &explained{f.Code, f.Text})
+		return dns.RcodeServerFailure, failed(f)
 	}
 	i := &inquiry{Validator: v, ctx: ctx, w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
 	reply, rcode, err := i.ask(q, i.query)
 	if reply == nil {
 		return rcode, err
 	}
-	if !r.RecursionDesired && refers(reply) { // who gets it has to go on by himself
-		return dns.RcodeSuccess, w.WriteMsg(v.reply(r, reply, &validate.Verdict{Finding: validate.Finding{Status: validate.Indeterminate}}))
+	a, err := plugin.NewWireAdapter(w, r)
+	if err != nil {
+		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	verdict, reply := i.judge(reply)
+	defer a.Free()
+	if err := a.Reply.SetMsgOPT(reply); err != nil {
+		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+	}
+	if m, err := parse(reply); err == nil && !r.RecursionDesired && refers(m) {
+		v.edit(&a.Reply, &a.Query, &referred)
+		return a.Write()
+	}
+	verdict, judged := i.judge(reply)
+	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
+	if judged != reply {
+		a.Reply.Reset(nil)
+		if err := a.Reply.SetMsgOPT(judged); err != nil {
+			return dns.RcodeServerFailure, plugin.Error(pluginName, err)
+		}
+	}
+	v.conclude(&a.Reply, &a.Query, q, verdict, i.sources[q].Last().Server)
+	return a.Write()
+}
+
+// conclude makes of w, which holds what the plugins below answered, what the client gets, and counts it. server is who told
+// it, if that is known.
+func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Question, verdict *validate.Verdict, server netip.AddrPort) {
 	v.keeper.use()
 	v.counts.result(verdict)
-	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if verdict.Status == validate.Bogus {
 		if v.logBogus {
-			v.log(q, verdict, i.sources[q].Last().Server)
+			v.log(asked, verdict, server)
 		}
 		if !v.permissive {
-			return dns.RcodeServerFailure, plugin.Error(pluginName, &explained{verdict.Code, verdict.Text})
+			w.Fail(wire.ServFail, failed(verdict))
+			return
 		}
-		verdict.Code, verdict.Told = dns.ExtendedErrorCodeDNSBogus, true
+		let := *verdict // others may have it, too
+		let.Code, let.Told = dns.ExtendedErrorCodeDNSBogus, true
+		verdict = &let
 	}
-	if v.sentinel && v.denies(q, verdict) {
-		return dns.RcodeServerFailure, nil
+	if v.sentinel && v.denies(asked, verdict) {
+		w.Fail(wire.ServFail, nil)
+		return
 	}
-	if werr := w.WriteMsg(v.reply(r, reply, verdict)); werr != nil {
-		return dns.RcodeServerFailure, werr
-	}
-	return dns.RcodeSuccess, nil
+	v.edit(w, q, verdict)
+}
+
+// failed is the error of a bogus reply.
+func failed(verdict *validate.Verdict) error {
+	return plugin.Error(pluginName, &explained{verdict.Code, verdict.Text})
 }
 
 // refers reports whether a reply is a referral: it says nothing of the name.
-func refers(m *dns.Msg) bool {
-	if m.Rcode != dns.RcodeSuccess || m.Authoritative || len(m.Answer) > 0 {
+func refers(m *rrset.Message) bool {
+	if m.Rcode != dns.RcodeSuccess || m.AA() || len(m.Section[rrset.Answer]) > 0 {
 		return false
 	}
 	ns := false
-	for _, rr := range m.Ns {
-		if rr.Header().Rrtype == dns.TypeSOA {
+	for _, s := range m.Section[rrset.Authority] {
+		if s.Type == dns.TypeSOA {
 			return false
 		}
-		ns = ns || rr.Header().Rrtype == dns.TypeNS
+		ns = ns || s.Type == dns.TypeNS
 	}
 	return ns
 }

@@ -109,6 +109,16 @@ func (w *Reply) cutTo(e *End) (opt int) {
 	return opt
 }
 
+// Message is the message as it is built, with the header that a reply to q has, and without an OPT record. It is only to
+// be read, and only until the next change; nil if w holds none.
+func (w *Reply) Message(q *Query) []byte {
+	if w.state != message {
+		return nil
+	}
+	w.header(q.id, q.flags&(FlagRD|FlagCD))
+	return w.buf
+}
+
 // header writes the message's header, with id and those flags that are the query's.
 func (w *Reply) header(id, flags uint16) {
 	binary.BigEndian.PutUint16(w.buf, id)

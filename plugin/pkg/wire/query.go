@@ -266,6 +266,13 @@ func (q *Query) SetFlag(bit uint16, on bool) {
 	}
 }
 
+// SetDO asks for DNSSEC records (RFC 3225), in an OPT record with a UDP size of at least size. Only between Mark and Restore.
+func (q *Query) SetDO(size uint16) {
+	q.edns.Present, q.changed = true, true
+	q.edns.Size = max(q.edns.Size, size)
+	q.edns.SetDO(true)
+}
+
 // SetSize changes the UDP size of the query's OPT record. Only between Mark and Restore.
 func (q *Query) SetSize(size uint16) { q.edns.Size, q.changed = size, true }
 

@@ -31,6 +31,21 @@ func (w *Reply) Reorder(order []uint16) {
 	}
 }
 
+// Keep leaves out the records for which keep is false; i is the record's place in the layout before.
+func (w *Reply) Keep(keep func(i int) bool) {
+	var room [64]uint16
+	order := room[:0]
+	for i := range w.recs {
+		if keep(i) {
+			order = append(order, uint16(i))
+		}
+	}
+	if len(order) < len(w.recs) {
+		w.save()
+		w.rewrite(order)
+	}
+}
+
 // former is a message that is put into another order.
 type former struct {
 	msg   []byte

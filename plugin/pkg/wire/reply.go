@@ -166,6 +166,12 @@ func (w *Reply) Section(s Section) []Rec {
 // The header is not yet written.
 func (w *Reply) Bytes() []byte { return w.buf }
 
+// AppendOwner appends the owner of record i, as it is written and in full.
+func (w *Reply) AppendOwner(b []byte, i int) []byte {
+	b, _ = AppendNameAt(b, w.buf, int(w.recs[i].Off))
+	return b
+}
+
 // RData is the RDATA of record i of the layout; names in it may be compressed.
 func (w *Reply) RData(i int) []byte { return w.buf[int(w.recs[i].TTL)+6 : w.end(i)] }
 

@@ -87,6 +87,12 @@ func (s *Source) Doubted(t Teller) bool {
 	return s.again && slices.Contains(s.tellers, t)
 }
 
+// Witness is an exchange that a query of the wire lane was parked on, and that knows who told what came of it.
+type Witness interface {
+	// Tellers is called after its end.
+	Tellers() []Teller
+}
+
 type contextKey struct{}
 
 // With is ctx with a Source for the query that is asked with it.

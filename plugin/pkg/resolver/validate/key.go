@@ -139,12 +139,25 @@ func (k *key) verify(data []byte, sig string) bool {
 		if len(sig) != 2*n {
 			return false
 		}
-		r, s := new(big.Int).SetBytes([]byte(sig[:n])), new(big.Int).SetBytes([]byte(sig[n:]))
-		return ecdsa.Verify(p, digest(hashes[k.algorithm], data), r, s)
+		return ecdsa.VerifyASN1(p, digest(hashes[k.algorithm], data), derOf(sig[:n], sig[n:]))
 	case ed25519.PublicKey:
 		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
 	}
 	return false
+}
+
+// derOf is an ECDSA signature as the standard library takes it: a SEQUENCE of two INTEGERs (X.690 §8.3, RFC 3279 §2.2.3).
+func derOf(r, s string) []byte {
+	b := make([]byte, 2, 2+2*(len(r)+3))
+	for _, n := range [...]string{r, s} {
+		n = strings.TrimLeft(n, "\x00")
+		if n == "" || n[0] >= 0x80 { // the sign bit is clear
+			n = "\x00" + n
+		}
+		b = append(append(b, 0x02, byte(len(n))), n...)
+	}
+	b[0], b[1] = 0x30, byte(len(b)-2) // less than 128 octets, also of P-384
+	return b
 }
 
 // smallRSA verifies a signature in the form of PKCS #1 v1.5 (RFC 8017 §8.2.2), by SHA-1. Nothing of it is secret.

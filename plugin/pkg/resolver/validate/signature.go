@@ -228,6 +228,10 @@ func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trial
 		if k.tag != g.tag || k.algorithm != g.algorithm || k.public == nil {
 			continue
 		}
+		if t.glance {
+			t.over = "glance"
+			return false, code
+		}
 		if k.flags&flagZone == 0 {
 			code = dns.ExtendedErrorCodeNoZoneKeyBitSet
 		}

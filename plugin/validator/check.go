@@ -1,0 +1,196 @@
+package validator
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// check judges one reply of the wire lane, while its query is parked:
+//
+//	ServeWire ──▶ queue.add ──▶ check.compute ──▶ over
+//	                                  └─ keys are missing, or it is bogus ──▶ check.inquire ──▶ over
+//
+// What computes is one goroutine for each processor, and ends when nothing is left. What asks others has a goroutine of
+// its own: an inquiry as in the message lane, which begins with the reply that is there.
+type check struct {
+	eventloop.Ending
+	*Validator
+	ctx   context.Context // the block's
+	asked validate.Question
+	below wire.Reply     // what the plugins below answered
+	empty bool           // it has no answer
+	task  *validate.Task // that judges it, nil if it is malformed or was cut
+	name  string         // as the client wrote it
+	rd    bool
+	query []byte // as it was asked below
+	peer  wire.Peer
+	until time.Time // the query's deadline, zero if it has none
+	told  advice.Source
+
+	// Set before the Ending ends, and not changed after that.
+	verdict *validate.Verdict // nil after a panic
+	reply   *dns.Msg          // in place of below, if others were asked
+}
+
+// newCheck is a check of what w holds, the reply to q as it was asked below.
+func newCheck(ctx context.Context, v *Validator, asked validate.Question, w *wire.Reply, q *wire.Query) *check {
+	c := &check{Validator: v, ctx: ctx, asked: asked, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
+	c.below.Copy(w)
+	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
+	for _, t := range tellers(q) {
+		c.told.Add(t)
+	}
+	return c
+}
+
+// tellers is who told what q was answered with, as far as that is known.
+func tellers(q *wire.Query) []advice.Teller {
+	if by, ok := q.Awaited().(advice.Witness); ok {
+		return by.Tellers()
+	}
+	return nil
+}
+
+// optLen is the octets of an OPT record without options.
+const optLen = 11
+
+// of reports whether c is v's, and for q: others that wait for it most often find the answer in a cache.
+func (c *check) of(v *Validator, q *wire.Query) bool {
+	return c.Validator == v && c.asked.Type == q.Type() && c.name == string(q.Name()) && c.rd == q.RD()
+}
+
+// answer makes w the reply to q when the check is over.
+func (c *check) answer(w *wire.Reply, q *wire.Query) {
+	switch {
+	case c.verdict == nil:
+		w.Fail(wire.ServFail, nil)
+		return
+	case c.reply == nil:
+		w.Copy(&c.below)
+	default:
+		if err := w.SetMsgOPT(c.reply); err != nil {
+			w.Fail(wire.ServFail, plugin.Error(pluginName, err))
+			return
+		}
+	}
+	c.conclude(w, q, c.asked, c.verdict, c.told.Last().Server)
+}
+
+// compute judges the reply with what is known.
+func (c *check) compute() {
+	defer c.recovered()
+	var missing []validate.Question
+	if c.task != nil {
+		if missing = c.step(c.task); len(missing) == 0 && c.task.Verdict().Status != validate.Bogus {
+			c.verdict = c.task.Verdict()
+			c.teach(c.asked, c.verdict, c.empty, c.told.Told() > 0)
+			c.End()
+			return
+		}
+	}
+	go c.inquire(missing)
+}
+
+// inquire goes on: it asks for what is missing, and for what is bogus once more.
+func (c *check) inquire(missing []validate.Question) {
+	defer c.recovered()
+	ctx, cancel := context.WithCancel(c.ctx)
+	if !c.until.IsZero() {
+		ctx, cancel = context.WithDeadline(c.ctx, c.until)
+	}
+	defer cancel()
+	m, reply := new(dns.Msg), new(dns.Msg)
+	if m.Unpack(c.query) != nil {
+		c.End()
+		return
+	}
+	reply, err := c.below.Msg(m)
+	if err == nil {
+		c.below.AppendOPT(reply, m)
+	}
+	i := &inquiry{
+		Validator: c.Validator, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
+		sources: map[validate.Question]*advice.Source{c.asked: &c.told},
+	}
+	if err != nil || reply.Truncated {
+		if again, _, _ := i.stream(c.asked, m); again != nil {
+			reply = again
+		}
+	}
+	if reply != nil {
+		c.verdict, c.reply = i.judgeOn(c.task, missing, reply)
+	}
+	c.End()
+}
+
+// recovered ends a check that has panicked: the panic costs one query, and not the process.
+func (c *check) recovered() {
+	if v := recover(); v != nil {
+		logger.Errorf("Recovered from panic while validating %s: %v", rrset.Text(c.asked.Name), v)
+		vars.Panic.Inc()
+		c.verdict = nil
+		c.End()
+	}
+}
+
+// absent is the writer of a query that is asked for a client who waits elsewhere.
+type absent struct {
+	nonwriter.Unconnected
+	peer wire.Peer
+}
+
+func (n *absent) LocalAddr() net.Addr         { return n.peer.LocalAddr() }
+func (n *absent) RemoteAddr() net.Addr        { return n.peer.RemoteAddr() }
+func (n *absent) Network() string             { return n.peer.Proto.String() }
+func (n *absent) WriteMsg(*dns.Msg) error     { return nil }
+func (n *absent) Write(b []byte) (int, error) { return len(b), nil }
+
+// queue is checks that wait to be computed.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*check
+	workers int
+}
+
+// add has a check computed, on one of as many goroutines as may compute at a time.
+func (all *queue) add(c *check) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.waiting = append(all.waiting, c)
+	if all.workers < cap(c.places) {
+		all.workers++
+		go all.work()
+	}
+}
+
+// work computes until nothing is left.
+func (all *queue) work() {
+	for {
+		all.mu.Lock()
+		if len(all.waiting) == 0 {
+			all.workers--
+			all.mu.Unlock()
+			return
+		}
+		c := all.waiting[0]
+		all.waiting[0] = nil
+		if all.waiting = all.waiting[1:]; len(all.waiting) == 0 {
+			all.waiting = nil
+		}
+		all.mu.Unlock()
+		c.compute()
+	}
+}

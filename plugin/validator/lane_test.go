@@ -1,0 +1,166 @@
+package validator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// wireSource is a source that answers in the wire lane, too.
+type wireSource struct {
+	*source
+	replies map[string]*wire.Packed
+}
+
+func (s *wireSource) WireSelf() plugin.Handler { return s }
+
+func (s *wireSource) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if !q.CD() || !q.DO() {
+		w.Fail(wire.ServFail, errNoReply)
+		return wire.Done
+	}
+	key := wire.Text(q.Lower()) + dns.Type(q.Type()).String()
+	p := s.replies[key]
+	if p == nil {
+		m := s.source.replies[key]
+		if m == nil {
+			w.Fail(wire.ServFail, errNoReply)
+			return wire.Done
+		}
+		m = m.Copy()
+		m.AuthenticatedData = true // which is nobody's word to take
+		m.Question = []dns.Question{{Name: wire.Text(q.Lower()), Qtype: q.Type(), Qclass: dns.ClassINET}}
+		if err := w.SetMsg(m); err != nil {
+			panic(err)
+		}
+		packed := w.Pack()
+		p = &packed
+		s.replies[key] = p
+	}
+	s.asked++
+	w.Load(p, q)
+	if m := s.source.replies[key]; m.Truncated {
+		w.SetFlag(wire.FlagTC, true)
+	}
+	return wire.Done
+}
+
+// wired puts a source below v that answers in both lanes.
+func wired(v *Validator, s *source) *Validator {
+	v.Next = &wireSource{source: s, replies: map[string]*wire.Packed{}}
+	return v
+}
+
+// waiter waits for a check.
+type waiter chan struct{}
+
+func (w waiter) Resume() { w <- struct{}{} }
+
+var _ eventloop.Resumer = waiter(nil)
+
+// serveWire runs a query in the wire lane until it is answered, and tells how often it was parked.
+func serveWire(t testing.TB, v *Validator, w *wire.Reply, q *wire.Query, packet, buf []byte) (parked int) {
+	t.Helper()
+	var waited eventloop.Exchange
+	for {
+		w.Reset(buf)
+		if !q.Parse(packet) {
+			t.Fatal("the query is none for the lane")
+		}
+		q.Await(waited)
+		switch out := v.ServeWire(context.Background(), w, q); {
+		case out == wire.Done:
+			return parked
+		case out == wire.Park && parked < 3:
+			parked++
+			waited = q.Awaited()
+			resumed := make(waiter, 1)
+			q.Wait(resumed)
+			<-resumed
+		default:
+			t.Fatalf("%s after %d checks", out, parked)
+		}
+	}
+}
+
+// Clients, logs and counters see no difference between the lanes, whatever a reply is: known, new, bogus, cut, of no anchor.
+func TestLanes(t *testing.T) {
+	var queries []*dns.Msg
+	for _, name := range []string{"www.example.", "bad.example.", "plain.test.", "root-key-sentinel-is-ta-12345.example.", "root-key-sentinel-not-ta-12345.example.",
+		"nothing.example.", "refer.test.", "cut.test.", "Www.Example.", "bad.example."} {
+		for i, change := range []func(*dns.Msg){
+			func(*dns.Msg) {}, do, func(m *dns.Msg) { m.AuthenticatedData = true },
+			func(m *dns.Msg) { m.RecursionDesired = false }, func(m *dns.Msg) { do(m); m.RecursionDesired = false }, func(m *dns.Msg) { do(m); m.CheckingDisabled = true },
+		} {
+			m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+			m.Id = uint16(i + 1)
+			change(m)
+			queries = append(queries, m)
+		}
+	}
+	for _, options := range []string{"", "permissive\nlog_bogus", "nta bad.example 1h", "sentinel off\nbudget checks 1"} {
+		_, s := lab(t, options)
+		s.replies["refer.test.A"] = &dns.Msg{Ns: []dns.RR{test.NS("test. 300 IN NS ns.test."), test.NSEC("test. 300 IN NSEC u. NS")}, Extra: []dns.RR{test.A("ns.test. 300 IN A 192.0.2.1")}}
+		s.replies["cut.test.A"] = &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}, Answer: []dns.RR{test.A("cut.test. 300 IN A 192.0.2.1")}}
+		asked := map[int]bool{}
+		test.Lanes(t, func() test.Handler {
+			asked[s.asked] = true
+			return wired(above(t, s, options), s)
+		}, queries...)
+		if len(asked) != 2 || s.asked < len(queries) {
+			t.Errorf("%q: the source was asked %d times", options, s.asked)
+		}
+	}
+}
+
+// told is an exchange that has ended, by what a server has said.
+type told struct{ eventloop.Ending }
+
+func (*told) Tellers() []advice.Teller { return []advice.Teller{{Zone: "\x07example\x00"}} }
+
+// pupil counts what it is taught.
+type pupil struct{ lessons int }
+
+func (p *pupil) Learn(string, bool, []advice.Secure) { p.lessons++ }
+
+// The resolver below is taught what is new: what was computed, or what a server has just said.
+func TestTeachingInTheLane(t *testing.T) {
+	v, s := lab(t, "")
+	p := new(pupil)
+	wired(v, s).learner = p
+	packet, err := new(dns.Msg).SetQuestion("www.example.", dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		fresh   bool
+		lessons int
+	}{{false, 1}, {false, 1}, {true, 2}} {
+		var w wire.Reply
+		var q wire.Query
+		waits := eventloop.Exchange(nil)
+		for out := wire.Park; out == wire.Park; {
+			w.Reset(nil)
+			q.Parse(packet)
+			if q.Await(waits); c.fresh {
+				q.Await(new(told))
+			}
+			if out = v.ServeWire(context.Background(), &w, &q); out == wire.Park {
+				waits = q.Awaited()
+				resumed := make(waiter, 1)
+				q.Wait(resumed)
+				<-resumed
+			}
+		}
+		if !w.Holds() || p.lessons != c.lessons {
+			t.Errorf("query %d: %d lessons, want %d", i, p.lessons, c.lessons)
+		}
+	}
+}
