@@ -38,6 +38,8 @@ type ResponseWriter struct {
 	verdict verdict  // on it
 	matched bool     // it is a reply to the query
 	bogus   error    // why there is none, if a validator says so
+
+	resolved bool // it is a resolver's; see wire.Reply.SetResolved
 }
 
 // miss runs the plugins below and passes on what they write.
@@ -89,6 +91,12 @@ func (w *ResponseWriter) WriteMsg(m *dns.Msg) error {
 		return nil
 	}
 	return w.ResponseWriter.WriteMsg(w.msg)
+}
+
+// TakeReply implements plugin.ReplyTaker: it notes what only the reply of an adapter tells, and wants the message.
+func (w *ResponseWriter) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
+	w.resolved = reply.Resolved()
+	return false, nil
 }
 
 // Write passes b on; nothing is kept of it.
@@ -151,6 +159,7 @@ func (w *ResponseWriter) judge(adapter *plugin.WireAdapter, m *dns.Msg, opt *dns
 		return false
 	}
 	adapter.Reply.SetTTLs(w.verdict.ttl)
+	adapter.Reply.SetResolved(w.resolved)
 	if w.verdict.store {
 		w.keep(&adapter.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits, since: w.began}, now, w.counts)
 	}
@@ -205,7 +214,7 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	if c.flushedAfter(what.since) {
 		return
 	}
-	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, stored: momentOf(now), packed: w.PackWith(k.name)}
+	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, resolved: w.Resolved(), stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
 	case what.scope.everyone && k.nets:
 		all := k.turned()

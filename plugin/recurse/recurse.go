@@ -55,6 +55,7 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	if !r.covers(q.Lower()) {
 		return plugin.NextWire(pluginName, r.Next, ctx, w, q)
 	}
+	defer w.SetResolved(true)
 	if r.local(w, q) {
 		return wire.Done
 	}
@@ -86,13 +87,17 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if !r.covers(q.Lower()) {
 		return plugin.NextOrFailure(pluginName, r.Next, ctx, w, m)
 	}
-	if r.local(&a.Reply, q) {
+	write := func() (int, error) {
+		a.Reply.SetResolved(true)
 		return a.Write()
+	}
+	if r.local(&a.Reply, q) {
+		return write()
 	}
 	j, why := r.beginTraced(q, nil, advice.Of(ctx))
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
-		return a.Write()
+		return write()
 	}
 	if err := j.wait(ctx); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
@@ -103,7 +108,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
-	return a.Write()
+	return write()
 }
 
 // zoneText is the zone whose servers were asked last, empty for none.

@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -22,6 +23,8 @@ type inquiry struct {
 	query   *dns.Msg
 	sources map[validate.Question]*advice.Source // of what was asked
 	spent   int                                  // signatures that were computed
+
+	resolved bool // the last reply is a resolver's
 
 	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
 	anew     bool
@@ -48,9 +51,22 @@ func (i *inquiry) stream(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode
 
 // next has the plugins below answer, for who they take w's client for.
 func (i *inquiry) next(q validate.Question, m *dns.Msg, w dns.ResponseWriter) (reply *dns.Msg, rcode int, err error) {
-	nw := nonwriter.New(w)
+	nw := &capture{Writer: nonwriter.New(w)}
 	rcode, err = plugin.NextOrFailure(pluginName, i.Next, advice.With(i.ctx, i.source(q)), nw, m)
+	i.resolved = nw.resolved
 	return nw.Msg, rcode, err
+}
+
+// capture keeps a reply, and what only that of an adapter tells.
+type capture struct {
+	*nonwriter.Writer
+	resolved bool // it is a resolver's
+}
+
+// TakeReply implements plugin.ReplyTaker; it wants the message.
+func (c *capture) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
+	c.resolved = reply.Resolved()
+	return false, nil
 }
 
 // source is who told what of a question.

@@ -146,6 +146,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		v.edit(&a.Reply, &a.Query, &referred)
 		return a.Write()
 	}
+	resolved := i.resolved
 	verdict, judged := i.judge(reply)
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if judged != reply {
@@ -154,6 +155,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 			return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 		}
 	}
+	a.Reply.SetResolved(resolved)
 	v.conclude(&a.Reply, &a.Query, q, verdict, i.sources[q].Last().Server)
 	return a.Write()
 }

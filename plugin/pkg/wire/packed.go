@@ -26,7 +26,7 @@ func (w *Reply) Copy(from *Reply) {
 	w.options = append(w.options, from.options...)
 	w.qend, w.count, w.plain, w.flags, w.extRcode = from.qend, from.count, from.plain, from.flags, from.extRcode
 	w.state, w.cut, w.tight, w.writer, w.err = from.state, from.cut, from.tight, from.writer, from.err
-	w.opt, w.optFlags = from.opt, from.optFlags
+	w.opt, w.optFlags, w.resolved = from.opt, from.optFlags, from.resolved
 	w.names.reset()
 }
 

@@ -49,6 +49,7 @@ type Reply struct {
 	cut      bool // a record did not fit into 65535 octets
 	fold     bool // see FoldOwners
 	tight    bool // names point into records that are Movable, too
+	resolved bool // see SetResolved
 
 	writer   string // the plugin that wrote
 	err      error
@@ -86,13 +87,19 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight = message, 0, 0, nil, false, false
+	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.resolved = message, 0, 0, nil, false, false, false
 	w.opt, w.optFlags = 0, 0
 	w.names.reset()
 }
 
 // qname is the question's name as it stands in the message.
 func (w *Reply) qname() []byte { return w.buf[HeaderLen : w.qend-4] }
+
+// SetResolved notes that the message is a resolver's, who has asked the zone's servers himself: a cache never gives it AA.
+func (w *Reply) SetResolved(on bool) { w.resolved = on }
+
+// Resolved reports whether it is.
+func (w *Reply) Resolved() bool { return w.resolved }
 
 // Fail decides that the server shall write an error reply with rcode, and err,
 // if any, be logged by the errors plugin: the twin of what ServeDNS returns.
