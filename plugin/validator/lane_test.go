@@ -164,3 +164,42 @@ func TestTeachingInTheLane(t *testing.T) {
 		}
 	}
 }
+
+// A check is for the query that it was begun for: others, which differ in what goes into the reply, have their own.
+func TestCheckIsForItsQuery(t *testing.T) {
+	v, s := lab(t, "")
+	wired(v, s)
+	parse := func(name string, change func(*dns.Msg)) *wire.Query {
+		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		change(m)
+		packet, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := new(wire.Query)
+		if !q.Parse(packet) {
+			t.Fatal("the query is none for the lane")
+		}
+		return q
+	}
+	var w wire.Reply
+	w.Reset(nil)
+	q := parse("www.example.", do)
+	if out := v.ServeWire(context.Background(), &w, q); out != wire.Park {
+		t.Fatalf("%s", out)
+	}
+	c := q.Awaited().(*check)
+	other, _ := lab(t, "")
+	for what, o := range map[string]struct {
+		of *Validator
+		q  *wire.Query
+		is bool
+	}{
+		"itself": {v, q, true}, "case": {v, parse("wWw.example.", do), false}, "RD": {v, parse("www.example.", func(m *dns.Msg) { m.RecursionDesired = false }), false},
+		"type": {v, parse("www.example.", func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeMX }), false}, "validator": {other, q, false},
+	} {
+		if c.of(o.of, o.q) != o.is {
+			t.Errorf("%s: it is for %v", what, !o.is)
+		}
+	}
+}
