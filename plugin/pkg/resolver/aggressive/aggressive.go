@@ -1,11 +1,11 @@
-// Package aggressive answers that names do not exist by denials that were validated for other names (RFC 8198).
+// Package aggressive answers names by denials and wildcards that were validated for other names (RFC 8198).
 //
-//	validator ──Learn──▶ zone ──▶ NSEC by canonical order, NSEC3 by hash, SOA
+//	validator ──Learn──▶ zone ──▶ NSEC by canonical order, NSEC3 by hash, SOA (aggressive.go), wildcards (wildcard.go)
 //	                                   │
-//	a name that is asked ──Deny──▶ NXDOMAIN or NODATA, with the records that prove it
+//	a name that is asked ──Answer──▶ NXDOMAIN, NODATA, or what a wildcard stands for, with the records that prove it
 //
 // What it answers holds the proof in it, so a validator above checks it as any other reply. It has no clock; any number
-// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Deny.
+// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Answer.
 package aggressive
 
 import (
@@ -26,7 +26,7 @@ const (
 	mostHashes     = 16 // for one name
 )
 
-// Store is the denials of zones.
+// Store is the denials and wildcards of zones.
 type Store struct {
 	most  int  // octets
 	nsec3 bool // NSEC3 is used, too
@@ -44,6 +44,7 @@ type zone struct {
 	soa    record
 	spans  []span
 	spans3 []span3
+	wilds  map[wildKey]record
 	octets int
 }
 
@@ -74,7 +75,7 @@ func New(octets int, nsec3 bool) *Store {
 // What is learned has to be secure: this package verifies nothing. A record that a wildcard made, or that leads out of
 // the zone, is left out all the same, as are NSEC3 records with opt-out, which deny nothing (RFC 8198 §5.2, §5.3).
 
-// Learn keeps a secure RRset of a zone until then, if it is one that denies, or the zone's SOA.
+// Learn keeps a secure RRset of a zone until then, if it is one that denies, the zone's SOA, or a wildcard.
 func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 	r := record{set, until}
 	switch set.Type {
@@ -89,6 +90,10 @@ func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 	case rrset.TypeNSEC3:
 		if p, ok := validate.ParseSpan3(set, apex, mostIterations); ok && s.nsec3 {
 			s.in(apex, func(z *zone) { z.add3(span3{p, r}) })
+		}
+	default:
+		if k, wild := wildcardOf(set); wild != nil && rrset.Below(k.encloser, apex) {
+			s.in(apex, func(z *zone) { z.addWild(k, record{wild, until}) })
 		}
 	}
 }

@@ -198,14 +198,21 @@ func (t *task) takeAnswer(rd *reading) {
 	if !t.goAlong(rd) {
 		return
 	}
+	if t.give(set) {
+		t.sets = append(t.sets, rd.more...)
+		t.prove(rd.denials)
+	}
+}
+
+// give ends the task with an RRset, and reports false if nothing is left of it without private addresses.
+func (t *task) give(set *rrset.Set) bool {
+	t.finish(rcodeSuccess)
 	if set = t.allowed(set); set == nil {
 		t.code, t.text, t.told = codeFiltered, "private address", true
-		t.finish(rcodeSuccess)
-		return
+		return false
 	}
-	t.sets = append(append(t.sets, set), rd.more...)
-	t.prove(rd.denials)
-	t.finish(rcodeSuccess)
+	t.sets = append(t.sets, set)
+	return true
 }
 
 // goAlong follows the aliases of a reading, and reports false if that ends the task.
