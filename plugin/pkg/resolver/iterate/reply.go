@@ -165,17 +165,23 @@ func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 	return s
 }
 
+// proof is what of a reply belongs to an RRset of its answer: the denials, if a wildcard made it. Those beside another
+// link of a chain of aliases prove nothing for it.
+func (rd *reading) proof(s *rrset.Set) []*rrset.Set {
+	if !expanded(s) {
+		return nil
+	}
+	return rd.denials
+}
+
 // takeChain keeps the aliases of an answer.
 func (t *task) takeChain(rd *reading) {
 	for i, l := range rd.chain {
 		if l.made {
 			continue
 		}
-		var denials []*rrset.Set
-		if expanded(l.set) {
-			denials = rd.denials
-			t.prove(denials)
-		}
+		denials := rd.proof(l.set)
+		t.prove(denials)
 		rd.chain[i].set = t.keepSet(l.set, denials)
 	}
 }
@@ -183,7 +189,7 @@ func (t *task) takeChain(rd *reading) {
 // takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
 // full.
 func (t *task) takeAnswer(rd *reading) {
-	set := t.keepSet(rd.set, rd.denials)
+	set := t.keepSet(rd.set, rd.proof(rd.set))
 	for i, m := range rd.more {
 		rd.more[i] = t.keepSet(m, nil)
 	}
