@@ -62,7 +62,8 @@ type counts struct {
 	ends   map[endLabels]prometheus.Counter
 
 	query, client, per prometheus.Observer
-	made               [3]prometheus.Counter // by store.Kind
+	answers, denials   prometheus.Counter    // of storeHits
+	made               [3]prometheus.Counter // of synthesizedAll, by store.Kind
 }
 
 type endLabels struct{ proto, family, result string }
@@ -71,6 +72,7 @@ func newCounts(server string) *counts {
 	c := &counts{
 		server: server, ends: map[endLabels]prometheus.Counter{},
 		query: queryDuration.WithLabelValues(server), client: clientDuration.WithLabelValues(server), per: perClient.WithLabelValues(server),
+		answers: storeHits.WithLabelValues(server, "answer"), denials: storeHits.WithLabelValues(server, "denial"),
 	}
 	for kind, text := range map[store.Kind]string{store.Positive: "wildcard", store.NoData: "nodata", store.NXDomain: "nxdomain"} {
 		c.made[kind] = synthesizedAll.WithLabelValues(server, text)
@@ -156,6 +158,15 @@ func (c *counts) show(r *resolver) {
 	}
 }
 
+// kept counts a client's query that took no query to a server.
+func (c *counts) kept(res *iterate.Result) {
+	if res.Rcode == 0 {
+		c.answers.Inc()
+	} else {
+		c.denials.Inc()
+	}
+}
+
 // resolved counts the end of a job.
 func (c *counts) resolved(j *job, res *iterate.Result) {
 	switch {
@@ -166,11 +177,7 @@ func (c *counts) resolved(j *job, res *iterate.Result) {
 		return
 	}
 	if res.Queries == 0 {
-		kind := "answer"
-		if res.Rcode != 0 {
-			kind = "denial"
-		}
-		storeHits.WithLabelValues(c.server, kind).Inc()
+		c.kept(res)
 		return
 	}
 	c.per.Observe(float64(res.Queries))

@@ -10,7 +10,6 @@ package aggressive
 
 import (
 	"sort"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -54,11 +53,26 @@ type record struct {
 	until store.Time
 }
 
-// span is an NSEC record; order is what it is sorted by, see the function order.
+// span is an NSEC record; order is what it is sorted by, see the function order, and end that of the next name, empty
+// for the last record of the zone.
 type span struct {
 	validate.Span
 	record
-	order string
+	order, end string
+}
+
+func newSpan(p validate.Span, r record, apex string) span {
+	s := span{Span: p, record: r, order: order(p.Owner())}
+	if p.Next() != apex {
+		s.end = order(p.Next())
+	}
+	return s
+}
+
+// covers reports whether a name of the zone, by its order, lies between owner and next name, and so does not exist, but
+// perhaps as an empty non-terminal. It has to stand behind the owner.
+func (s *span) covers(name string, order []byte) bool {
+	return (s.end == "" || string(order) < s.end) && !(s.Leads() && rrset.Below(name, s.Owner()))
 }
 
 // span3 is an NSEC3 record, which is sorted by its hash. All of a zone have equal parameters.
@@ -85,7 +99,7 @@ func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 		}
 	case rrset.TypeNSEC:
 		if p, ok := validate.ParseSpan(set, apex); ok {
-			s.in(apex, func(z *zone) { z.add(span{p, r, order(set.Name)}) })
+			s.in(apex, func(z *zone) { z.add(newSpan(p, r, apex)) })
 		}
 	case rrset.TypeNSEC3:
 		if p, ok := validate.ParseSpan3(set, apex, mostIterations); ok && s.nsec3 {
@@ -174,26 +188,30 @@ func (z *zone) add3(p span3) {
 
 // order is a string by whose order names stand in canonical order (RFC 4034 §6.1): labels from the right, each with an
 // end that is less than any octet.
-func order(name string) string {
-	var at [128]int
+func order(name string) string { return string(appendOrder(nil, name)) }
+
+// orderRoom is what an order takes at most, as names with the octets 0 and 1 in them are rare: more is allocated.
+const orderRoom = wire.MaxName
+
+func appendOrder(b []byte, name string) []byte {
+	var at [128]uint8
 	n := 0
 	for i := 0; i < len(name) && name[i] != 0 && n < len(at); i += int(name[i]) + 1 {
-		at[n] = i
+		at[n] = uint8(i)
 		n++
 	}
-	var b strings.Builder
-	b.Grow(len(name) + n)
 	for n--; n >= 0; n-- {
-		for _, c := range []byte(name[at[n]+1 : at[n]+1+int(name[at[n]])]) {
+		i := int(at[n])
+		for _, c := range []byte(name[i+1 : i+1+int(name[i])]) {
 			if c <= 1 {
-				b.WriteByte(1)
+				b = append(b, 1)
 				c++
 			}
-			b.WriteByte(c)
+			b = append(b, c)
 		}
-		b.WriteByte(0)
+		b = append(b, 0)
 	}
-	return b.String()
+	return b
 }
 
 // What is forgotten is so for names above and below: a zone cut may lie between, and who flushes a name wants it asked

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -350,7 +351,8 @@ func TestBounds(t *testing.T) {
 	}
 	for i := range mostInZone + 100 {
 		x := set(t, -1, fmt.Sprintf("m%05d.example. 300 IN NSEC m%05d.example. A RRSIG NSEC", i, i+1))
-		z.add(span{record: record{x, 1}, order: order(x.Name)})
+		p, _ := validate.ParseSpan(x, rrset.MustName(apex))
+		z.add(newSpan(p, record{x, 1}, rrset.MustName(apex)))
 	}
 	if len(z.spans) != mostInZone || !sort.SliceIsSorted(z.spans, func(i, j int) bool { return z.spans[i].order < z.spans[j].order }) {
 		t.Errorf("%d records", len(z.spans))

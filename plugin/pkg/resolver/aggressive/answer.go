@@ -43,7 +43,7 @@ func denied(kind store.Kind, by ...*record) (p proof) {
 }
 
 // Only the deepest zone that is known at or above a name is asked. One above it knows nothing of the names in it (RFC
-// 6840 §4.1), and its records are checked for that once more by Span.Covers.
+// 6840 §4.1), and its records are checked for that once more by span.covers.
 
 // Answer is what follows from what is kept for a name and type: that it does not exist, or what a wildcard stands for;
 // nil if nothing does. Its TTL is the least of what is left of its records, and of SOA MINIMUM where it denies (RFC 8198
@@ -94,20 +94,21 @@ func (z *zone) entry(apex, name string, p *proof, now store.Time) *store.Entry {
 		return nil
 	}
 	if p.kind == store.Positive {
-		e.Set = p.wild.set.Under(name)
+		e.Set = p.wild.set.Under(name, e.TTL)
 	}
 	return e
 }
 
 // at is the record that a name matches or that covers it, nil if none that lives does.
 func (z *zone) at(name string, now store.Time) *span {
-	o := order(name)
-	i := sort.Search(len(z.spans), func(i int) bool { return z.spans[i].order > o }) - 1
+	var room [orderRoom]byte
+	o := appendOrder(room[:0], name)
+	i := sort.Search(len(z.spans), func(i int) bool { return z.spans[i].order > string(o) }) - 1
 	if i < 0 {
 		return nil
 	}
 	p := &z.spans[i]
-	if p.until <= now || p.Owner() != name && !p.Covers(name) {
+	if p.until <= now || p.order != string(o) && !p.covers(name, o) {
 		return nil
 	}
 	return p

@@ -34,7 +34,7 @@ func wildcardOf(set *rrset.Set) (k wildKey, wild *rrset.Set) {
 	if !ok {
 		return k, nil
 	}
-	return wildKey{encloser, set.Type}, set.Under(validate.WildcardOf(encloser))
+	return wildKey{encloser, set.Type}, set.Under(validate.WildcardOf(encloser), set.TTL)
 }
 
 // addWild adds a wildcard's RRset, in place of an older one; of too many, any other goes.

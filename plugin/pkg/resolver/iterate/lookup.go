@@ -230,16 +230,3 @@ func (t *task) goTo(target string) bool {
 	t.name, t.cut = target, nil
 	return true
 }
-
-// Kept is the Result for a question that can be had from what is kept, without asking
-// anybody; ok is false if it cannot.
-func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
-	r := New(conf, q, false)
-	t := r.root
-	t.run, r.now = r, now
-	if !t.had() {
-		return nil, false
-	}
-	r.finish()
-	return &r.result, true
-}

@@ -151,11 +151,11 @@ func (s *Set) Renamed(name string) *Set {
 	return &c
 }
 
-// Under is s under another owner, with its signatures: what a wildcard stands for has those of the wildcard (RFC 4035
+// Under is s under another owner and with a TTL, with its signatures: what a wildcard stands for has those of the wildcard (RFC 4035
 // §5.3.2).
-func (s *Set) Under(name string) *Set {
+func (s *Set) Under(name string, ttl uint32) *Set {
 	c := *s
-	c.Name = name
+	c.Name, c.TTL = name, ttl
 	return &c
 }
 

@@ -33,9 +33,6 @@ func unexpanded(s *rrset.Set) bool {
 func (p *Span) Owner() string { return p.owner }
 func (p *Span) Next() string  { return p.next }
 
-// Covers reports whether a name does not exist, but perhaps as an empty non-terminal.
-func (p *Span) Covers(name string) bool { return p.covers(name) }
-
 // Lacks reports whether the owner has no records of a type, nor an alias; a cut has none that this zone tells of.
 func (p *Span) Lacks(typ uint16) bool { return p.lacks(typ) && !p.has(typeDNAME) && !p.has(typeNX) }
 
