@@ -86,6 +86,10 @@ func (c *Cache) prepare() {
 // else. It belongs before the first query.
 func (c *Cache) LeaveReferrals() { c.noReferrals = true }
 
+// LeaveAA has hits on names that f reports true for keep the AA bit as it came: they come from a resolver. It belongs
+// before the first query.
+func (c *Cache) LeaveAA(f func(name []byte) bool) { c.leavesAA = f }
+
 // Name implements plugin.Handler.
 func (c *Cache) Name() string { return "cache" }
 
@@ -118,7 +122,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		}
 		defer adapter.Free()
 		e.restoreMetadata(ctx)
-		reply(&adapter.Reply, &adapter.Query, e, uint32(max(e.remaining(c.now()), 0)))
+		c.reply(&adapter.Reply, &adapter.Query, e, uint32(max(e.remaining(c.now()), 0)))
 		return write(w, r, &adapter.Reply)
 	}
 	left := e.remaining(now)
@@ -135,7 +139,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		c.refresh(ctx, w, r, e, n)
 	}
 	e.restoreMetadata(ctx)
-	reply(&adapter.Reply, &adapter.Query, e, ttl)
+	c.reply(&adapter.Reply, &adapter.Query, e, ttl)
 	if left <= 0 && c.staleEDE {
 		addEDE(&adapter.Reply, &adapter.Query, e.staleEDE())
 	}
@@ -175,13 +179,13 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	w.SetWriter(c.Name())
 	if missedBefore(q, e) {
 		n.misses.Inc()
-		reply(w, q, e, uint32(max(left, 0)))
+		c.reply(w, q, e, uint32(max(left, 0)))
 		return wire.Done
 	}
 	if c.refreshDue(e, left, now) {
 		c.refreshWire(ctx, q, e, n)
 	}
-	reply(w, q, e, c.hit(n, e, left))
+	c.reply(w, q, e, c.hit(n, e, left))
 	if left <= 0 && c.staleEDE {
 		addEDE(w, q, e.staleEDE())
 	}
@@ -278,10 +282,12 @@ func (c *Cache) hit(n *counts, e *entry, left int) (ttl uint32) {
 }
 
 // reply makes w the answer that e holds.
-func reply(w *wire.Reply, q *wire.Query, e *entry, ttl uint32) {
+func (c *Cache) reply(w *wire.Reply, q *wire.Query, e *entry, ttl uint32) {
 	w.Load(&e.packed, q)
 	w.SetTTLs(ttl)
-	w.SetFlag(wire.FlagAA, true) // old stub resolvers drop what is not authoritative
+	if c.leavesAA == nil || !c.leavesAA(q.Lower()) {
+		w.SetFlag(wire.FlagAA, true) // old stub resolvers drop what is not authoritative
+	}
 	if w.Flag(wire.FlagAD) && !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false) // RFC 6840 §5.7
 	}

@@ -30,9 +30,10 @@ type settings struct {
 
 	failures bool // it is kept that there was no answer, too
 
-	memory      int64 // octets for all caches of the process; 0: not said
-	noReferrals bool  // those for who does not desire recursion are not kept: others would get them
-	stripECS    bool  // queries go on without the network that they name
+	memory      int64                  // octets for all caches of the process; 0: not said
+	noReferrals bool                   // those for who does not desire recursion are not kept: others would get them
+	leavesAA    func(name []byte) bool // hits on such names have no AA bit of the cache's; nil is none
+	stripECS    bool                   // queries go on without the network that they name
 }
 
 // class is what holds for one of the two classes of answers.

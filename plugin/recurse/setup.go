@@ -1,8 +1,10 @@
 package recurse
 
 import (
+	"maps"
 	"net/netip"
 	"runtime"
+	"slices"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -33,7 +35,7 @@ func setup(c *caddy.Controller) error {
 	})
 	c.OnStartup(func() error {
 		warn(cfg, &s)
-		agree(cfg, &s)
+		r.agree(cfg, &s)
 		r.details = plugin.TellsDetails(cfg.Handler("errors"))
 		r.resolver = take(text, func() *resolver {
 			made := s.resolver(label)
@@ -76,19 +78,32 @@ type forwarder interface {
 	LeaveDS()
 }
 
-// referralKeeper is what keeps replies above recurse.
-type referralKeeper interface{ LeaveReferrals() }
+// keeper is what keeps replies above recurse.
+type keeper interface {
+	LeaveReferrals()
+	LeaveAA(func(name []byte) bool)
+}
 
-// agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
-func agree(cfg *dnsserver.Config, s *settings) {
+// agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told. A
+// cache gives what recurse has resolved as it came: it is no authority.
+func (r *Recurse) agree(cfg *dnsserver.Config, s *settings) {
+	var forwards []forwarder
+	stubs := slices.Collect(maps.Keys(s.stubs))
 	for _, h := range cfg.Chain() {
-		if k, ok := h.(referralKeeper); ok && s.snoop {
-			k.LeaveReferrals()
+		if k, ok := h.(keeper); ok {
+			if s.snoop {
+				k.LeaveReferrals()
+			}
+			k.LeaveAA(func(name []byte) bool {
+				taken := slices.ContainsFunc(forwards, func(f forwarder) bool { return f.Takes(name) })
+				return r.covers(name) && (!taken || below(string(name), stubs))
+			})
 		}
 		f, ok := h.(forwarder)
 		if !ok {
 			continue
 		}
+		forwards = append(forwards, f)
 		f.ScrubAnswers()
 		f.LeaveDS()
 		for zone := range s.stubs {
