@@ -46,8 +46,8 @@ func denied(kind store.Kind, by ...*record) (p proof) {
 // 6840 §4.1), and its records are checked for that once more by span.covers.
 
 // Answer is what follows from what is kept for a name and type: that it does not exist, or what a wildcard stands for;
-// nil if nothing does. Its TTL is the least of what is left of its records, and of SOA MINIMUM where it denies (RFC 8198
-// §5.4).
+// nil if nothing does. Its TTL is the least of what is left of its records, and of SOA MINIMUM where it denies (RFC
+// 8198 §5.4).
 func (s *Store) Answer(name string, typ uint16, now store.Time) *store.Entry {
 	if typ == rrset.TypeDS || typ == rrset.TypeANY || typ == wire.TypeRRSIG || typ == rrset.TypeNSEC || typ == rrset.TypeNSEC3 {
 		return nil
@@ -165,8 +165,8 @@ func (z *zone) at3(hash string, now store.Time) (p *span3, matches bool) {
 // Each hash costs as much as the zone wants, within bounds, so a name of many labels is given up after some (RFC 8198
 // §5.2, CVE-2023-50868).
 //
-// That the closest encloser exists needs no record where a wildcard answers: the wildcard exists, and so do all above it
-// (RFC 5155 §8.8). Replies made from one do not have such a record, either (§7.2.6).
+// That the closest encloser exists needs no record where a wildcard answers: the wildcard exists, and so do all above
+// it (RFC 5155 §8.8). Replies made from one do not have such a record, either (§7.2.6).
 
 // bySpans3 answers by NSEC3 (RFC 5155 §8.4 to §8.8).
 func (z *zone) bySpans3(apex, name string, typ uint16, now store.Time) (none proof) {

@@ -27,8 +27,8 @@ func (t *task) look() {
 	t.min = minimiser{full: t.run.conf.Minimise == Off}
 }
 
-// had answers from what is kept and what follows from it, in turns as aliases lead, and reports whether the task is done
-// by that.
+// had answers from what is kept and what follows from it, in turns as aliases lead, and reports whether the task is
+// done by that.
 func (t *task) had() bool {
 	for !t.kept() {
 		if !t.synthesized() {

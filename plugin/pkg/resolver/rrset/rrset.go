@@ -151,8 +151,8 @@ func (s *Set) Renamed(name string) *Set {
 	return &c
 }
 
-// Under is s under another owner and with a TTL, with its signatures: what a wildcard stands for has those of the wildcard (RFC 4035
-// §5.3.2).
+// Under is s under another owner and with a TTL, with its signatures: what a wildcard stands for has those of the
+// wildcard (RFC 4035 §5.3.2).
 func (s *Set) Under(name string, ttl uint32) *Set {
 	c := *s
 	c.Name, c.TTL = name, ttl

@@ -143,8 +143,8 @@ func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
 	return c
 }
 
-// What a wildcard was expanded to is signed under the wildcard's name (RFC 4035 §5.3.2). So all expansions of one have one
-// sum, and a flood of names below it costs one signature check.
+// What a wildcard was expanded to is signed under the wildcard's name (RFC 4035 §5.3.2). So all expansions of one
+// have one sum, and a flood of names below it costs one signature check.
 
 func sumOf(s *rrset.Set, zone string, id Sum) (sum Sum) {
 	name := s.Name

@@ -88,8 +88,8 @@ func (p *Span3) Leads() bool { return p.has(wire.TypeNS) && !p.has(wire.TypeSOA)
 
 // One signature of a secure RRset was verified, and nobody knows here which: a wildcard is only what all of them say.
 
-// SourceOf is the name that the wildcard lies below which a secure RRset is, or was made from: its signatures have fewer
-// labels than its owner (RFC 4035 §5.3.2). It reports false if there is no wildcard.
+// SourceOf is the name that the wildcard lies below which a secure RRset is, or was made from: its signatures have
+// fewer labels than its owner (RFC 4035 §5.3.2). It reports false if there is no wildcard.
 func SourceOf(s *rrset.Set) (encloser string, ok bool) {
 	n, labels := rrset.Labels(s.Name), -1
 	s.EachSig(func(r string) bool {
