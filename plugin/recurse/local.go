@@ -1,6 +1,8 @@
 package recurse
 
 import (
+	"sync"
+
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -31,16 +33,45 @@ func refuse(w *wire.Reply, code uint16, text string) {
 
 // kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.
 func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
-	now := r.now()
-	res, ok := iterate.Kept(&r.conf, iterate.Question{Name: string(q.Lower()), Type: q.Type()}, now)
+	k := r.keyOf(q)
+	_, ok := r.known(w, q, &k)
 	switch {
 	case ok:
-		r.answer(w, q, res)
 	case r.snoop:
-		r.refer(w, q, now)
+		r.refer(w, q, r.now())
 	default:
 		refuse(w, dns.ExtendedErrorCodeNotAuthoritative, "recursion not desired, and nothing is kept")
 	}
+}
+
+// What can be answered at once needs no job, and no limit holds for it, however much is under way.
+
+// atOnce answers with what is kept, or follows from it, and reports whether it did. Near its end it is fetched again.
+func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query) bool {
+	k := r.keyOf(q)
+	if k.subnet != "" { // nothing that is kept may do
+		return false
+	}
+	due, ok := r.known(w, q, &k)
+	if due && r.prefetch {
+		r.again(k)
+	}
+	return ok
+}
+
+var lookups = sync.Pool{New: func() any { return new(iterate.Kept) }}
+
+// known answers with what is kept, or follows from it, and reports whether it did; due says that its end is near.
+func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (due, ok bool) {
+	l := lookups.Get().(*iterate.Kept)
+	defer lookups.Put(l)
+	res, ok := l.Answer(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, r.now())
+	if !ok {
+		return false, false
+	}
+	r.counts.kept(res)
+	r.answer(w, q, res)
+	return res.Due, true
 }
 
 // refer answers with the closest delegation that is kept, or the hints.

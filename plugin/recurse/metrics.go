@@ -39,7 +39,7 @@ var (
 	limits          = counterVec("limit_total", "Counter of what a limit stopped.", "limit")
 	storeHits       = counterVec("store_hits_total", "Counter of client queries that were answered from what is kept, without a query to a server.", "kind")
 	fallbacks       = counterVec("minimisation_fallbacks_total", "Counter of full names that were asked since less of the name had no good answer.")
-	synthesizedAll  = counterVec("synthesized_total", "Counter of denials that were made of those validated for other names.", "kind")
+	synthesizedAll  = counterVec("synthesized_total", "Counter of answers that were made of records validated for other names.", "kind")
 	encryptedAll    = counterVec("encrypted_total", "Counter of queries and probes over TLS, by what came of them.", "result")
 	prefetches      = counterVec("prefetch_total", "Counter of what was fetched again before its end, behind the client.")
 	recursions      = gaugeVec("recursions", "Client queries that are being resolved.")
@@ -62,15 +62,22 @@ type counts struct {
 	ends   map[endLabels]prometheus.Counter
 
 	query, client, per prometheus.Observer
+	answers, denials   prometheus.Counter    // of storeHits
+	made               [3]prometheus.Counter // of synthesizedAll, by store.Kind
 }
 
 type endLabels struct{ proto, family, result string }
 
 func newCounts(server string) *counts {
-	return &counts{
+	c := &counts{
 		server: server, ends: map[endLabels]prometheus.Counter{},
 		query: queryDuration.WithLabelValues(server), client: clientDuration.WithLabelValues(server), per: perClient.WithLabelValues(server),
+		answers: storeHits.WithLabelValues(server, "answer"), denials: storeHits.WithLabelValues(server, "denial"),
 	}
+	for kind, text := range map[store.Kind]string{store.Positive: "wildcard", store.NoData: "nodata", store.NXDomain: "nxdomain"} {
+		c.made[kind] = synthesizedAll.WithLabelValues(server, text)
+	}
+	return c
 }
 
 // limit counts what a limit stopped.
@@ -84,14 +91,8 @@ func (c *counts) rootSerial(serial uint32) {
 // encrypted counts what came of asking over TLS.
 func (c *counts) encrypted(result string) { encryptedAll.WithLabelValues(c.server, result).Inc() }
 
-// synthesized counts a denial that was made of others.
-func (c *counts) synthesized(kind store.Kind) {
-	text := "nodata"
-	if kind == store.NXDomain {
-		text = "nxdomain"
-	}
-	synthesizedAll.WithLabelValues(c.server, text).Inc()
-}
+// synthesized counts an answer that was made of records of other names.
+func (c *counts) synthesized(kind store.Kind) { c.made[kind].Inc() }
 
 // ignored counts messages that were no reply.
 func (c *counts) ignored(reason string, n int) {
@@ -157,6 +158,15 @@ func (c *counts) show(r *resolver) {
 	}
 }
 
+// kept counts a client's query that took no query to a server.
+func (c *counts) kept(res *iterate.Result) {
+	if res.Rcode == 0 {
+		c.answers.Inc()
+	} else {
+		c.denials.Inc()
+	}
+}
+
 // resolved counts the end of a job.
 func (c *counts) resolved(j *job, res *iterate.Result) {
 	switch {
@@ -167,11 +177,7 @@ func (c *counts) resolved(j *job, res *iterate.Result) {
 		return
 	}
 	if res.Queries == 0 {
-		kind := "answer"
-		if res.Rcode != 0 {
-			kind = "denial"
-		}
-		storeHits.WithLabelValues(c.server, kind).Inc()
+		c.kept(res)
 		return
 	}
 	c.per.Observe(float64(res.Queries))

@@ -23,6 +23,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -60,6 +61,9 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Done
 	}
 	j, _ := q.Awaited().(*job)
+	if j == nil && r.atOnce(w, q) {
+		return wire.Done
+	}
 	if j == nil || j.resolver != r.resolver || !j.asks(q) {
 		var why string
 		if j, why = r.beginFor(q, q.Loop()); j == nil {
@@ -94,7 +98,12 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if r.local(&a.Reply, q) {
 		return write()
 	}
-	j, why := r.beginTraced(q, nil, advice.Of(ctx))
+	source := advice.Of(ctx)
+	if !source.Again() && r.atOnce(&a.Reply, q) {
+		tell(ctx, nothingAsked)
+		return write()
+	}
+	j, why := r.beginTraced(q, nil, source)
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
 		return write()
@@ -102,14 +111,22 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if err := j.wait(ctx); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(j.result.Zone) })
-	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(j.result.Server) })
-	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(j.result.Queries) })
-	plugin.Note(ctx, "%d queries, the last one to %s of %s", j.result.Queries, serverText(j.result.Server), zoneText(j.result.Zone))
+	tell(ctx, j.result)
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
 	return write()
 }
+
+// tell tells other plugins what an answer took.
+func tell(ctx context.Context, res *iterate.Result) {
+	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(res.Zone) })
+	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(res.Server) })
+	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(res.Queries) })
+	plugin.Note(ctx, "%d queries, the last one to %s of %s", res.Queries, serverText(res.Server), zoneText(res.Zone))
+}
+
+// nothingAsked is the Result of an answer that took no query.
+var nothingAsked = &iterate.Result{}
 
 // zoneText is the zone whose servers were asked last, empty for none.
 func zoneText(zone string) string {

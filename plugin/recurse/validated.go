@@ -53,16 +53,22 @@ func (r *Recurse) Learn(name string, nxDomain bool, all []advice.Secure) {
 		return
 	}
 	for _, s := range all {
-		if s.Set.Type == wire.TypeSOA || s.Set.Type == rrset.TypeNSEC || s.Set.Type == rrset.TypeNSEC3 {
-			ttl := min(s.TTL, s.Set.TTL, r.conf.MaxNeg)
-			r.denials.Learn(s.Zone, s.Set, now.After(ttl))
+		most := r.conf.MaxTTL
+		switch s.Set.Type {
+		case wire.TypeSOA, rrset.TypeNSEC, rrset.TypeNSEC3:
+			most = r.conf.MaxNeg
+		default:
+			if below(s.Set.Name, r.conf.Subnets) { // it may be for one network only
+				continue
+			}
 		}
+		r.denials.Learn(s.Zone, s.Set, now.After(min(s.TTL, s.Set.TTL, most)))
 	}
 }
 
 // synthesize is iterate.Config.Synthesize.
 func (r *resolver) synthesize(name string, typ uint16, now store.Time) *store.Entry {
-	e := r.denials.Deny(name, typ, now)
+	e := r.denials.Answer(name, typ, now)
 	if e != nil {
 		r.counts.synthesized(e.Kind)
 	}

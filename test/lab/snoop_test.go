@@ -40,8 +40,8 @@ func TestSnoopAboveValidator(t *testing.T) {
 					ns = rr.Header().Name
 				}
 			}
-			if got != c.want || ns != c.ns {
-				t.Errorf("%q %s, RD %v: %s, NS of %q; want %s, %q", above, c.name, m.RecursionDesired, got, ns, c.want, c.ns)
+			if got != c.want || ns != c.ns || m.Authoritative {
+				t.Errorf("%q %s, RD %v: %s, NS of %q, AA %v; want %s, %q", above, c.name, m.RecursionDesired, got, ns, m.Authoritative, c.want, c.ns)
 			}
 		}
 	}

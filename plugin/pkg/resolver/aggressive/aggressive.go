@@ -1,16 +1,15 @@
-// Package aggressive answers that names do not exist by denials that were validated for other names (RFC 8198).
+// Package aggressive answers names by denials and wildcards that were validated for other names (RFC 8198).
 //
-//	validator ──Learn──▶ zone ──▶ NSEC by canonical order, NSEC3 by hash, SOA
+//	validator ──Learn──▶ zone ──▶ NSEC by canonical order, NSEC3 by hash, SOA (aggressive.go), wildcards (wildcard.go)
 //	                                   │
-//	a name that is asked ──Deny──▶ NXDOMAIN or NODATA, with the records that prove it
+//	a name that is asked ──Answer──▶ NXDOMAIN, NODATA, or what a wildcard stands for, with the records that prove it
 //
 // What it answers holds the proof in it, so a validator above checks it as any other reply. It has no clock; any number
-// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Deny.
+// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Answer.
 package aggressive
 
 import (
 	"sort"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -26,7 +25,7 @@ const (
 	mostHashes     = 16 // for one name
 )
 
-// Store is the denials of zones.
+// Store is the denials and wildcards of zones.
 type Store struct {
 	most  int  // octets
 	nsec3 bool // NSEC3 is used, too
@@ -44,6 +43,7 @@ type zone struct {
 	soa    record
 	spans  []span
 	spans3 []span3
+	wilds  map[wildKey]record
 	octets int
 }
 
@@ -53,11 +53,26 @@ type record struct {
 	until store.Time
 }
 
-// span is an NSEC record; order is what it is sorted by, see the function order.
+// span is an NSEC record; order is what it is sorted by, see the function order, and end that of the next name, empty
+// for the last record of the zone.
 type span struct {
 	validate.Span
 	record
-	order string
+	order, end string
+}
+
+func newSpan(p validate.Span, r record, apex string) span {
+	s := span{Span: p, record: r, order: order(p.Owner())}
+	if p.Next() != apex {
+		s.end = order(p.Next())
+	}
+	return s
+}
+
+// covers reports whether a name of the zone, by its order, lies between owner and next name, and so does not exist, but
+// perhaps as an empty non-terminal. It has to stand behind the owner.
+func (s *span) covers(name string, order []byte) bool {
+	return (s.end == "" || string(order) < s.end) && !(s.Leads() && rrset.Below(name, s.Owner()))
 }
 
 // span3 is an NSEC3 record, which is sorted by its hash. All of a zone have equal parameters.
@@ -74,7 +89,7 @@ func New(octets int, nsec3 bool) *Store {
 // What is learned has to be secure: this package verifies nothing. A record that a wildcard made, or that leads out of
 // the zone, is left out all the same, as are NSEC3 records with opt-out, which deny nothing (RFC 8198 §5.2, §5.3).
 
-// Learn keeps a secure RRset of a zone until then, if it is one that denies, or the zone's SOA.
+// Learn keeps a secure RRset of a zone until then, if it is one that denies, the zone's SOA, or a wildcard.
 func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 	r := record{set, until}
 	switch set.Type {
@@ -84,11 +99,15 @@ func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 		}
 	case rrset.TypeNSEC:
 		if p, ok := validate.ParseSpan(set, apex); ok {
-			s.in(apex, func(z *zone) { z.add(span{p, r, order(set.Name)}) })
+			s.in(apex, func(z *zone) { z.add(newSpan(p, r, apex)) })
 		}
 	case rrset.TypeNSEC3:
 		if p, ok := validate.ParseSpan3(set, apex, mostIterations); ok && s.nsec3 {
 			s.in(apex, func(z *zone) { z.add3(span3{p, r}) })
+		}
+	default:
+		if k, wild := wildcardOf(set); wild != nil && rrset.Below(k.encloser, apex) {
+			s.in(apex, func(z *zone) { z.addWild(k, record{wild, until}) })
 		}
 	}
 }
@@ -169,26 +188,30 @@ func (z *zone) add3(p span3) {
 
 // order is a string by whose order names stand in canonical order (RFC 4034 §6.1): labels from the right, each with an
 // end that is less than any octet.
-func order(name string) string {
-	var at [128]int
+func order(name string) string { return string(appendOrder(nil, name)) }
+
+// orderRoom is what an order takes at most, as names with the octets 0 and 1 in them are rare: more is allocated.
+const orderRoom = wire.MaxName
+
+func appendOrder(b []byte, name string) []byte {
+	var at [128]uint8
 	n := 0
 	for i := 0; i < len(name) && name[i] != 0 && n < len(at); i += int(name[i]) + 1 {
-		at[n] = i
+		at[n] = uint8(i)
 		n++
 	}
-	var b strings.Builder
-	b.Grow(len(name) + n)
 	for n--; n >= 0; n-- {
-		for _, c := range []byte(name[at[n]+1 : at[n]+1+int(name[at[n]])]) {
+		i := int(at[n])
+		for _, c := range []byte(name[i+1 : i+1+int(name[i])]) {
 			if c <= 1 {
-				b.WriteByte(1)
+				b = append(b, 1)
 				c++
 			}
-			b.WriteByte(c)
+			b = append(b, c)
 		}
-		b.WriteByte(0)
+		b = append(b, 0)
 	}
-	return b.String()
+	return b
 }
 
 // What is forgotten is so for names above and below: a zone cut may lie between, and who flushes a name wants it asked

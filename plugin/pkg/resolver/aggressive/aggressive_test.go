@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -50,7 +51,7 @@ func learn(t testing.TB, s *Store, texts ...string) {
 	}
 }
 
-func TestDeny(t *testing.T) {
+func TestAnswer(t *testing.T) {
 	s := New(1<<20, false)
 	learn(t, s, "example. 300 IN NSEC a.example. SOA NS RRSIG NSEC DNSKEY", "a.example. 300 IN NSEC x.c.example. A RRSIG NSEC",
 		"x.c.example. 300 IN NSEC cut.example. A RRSIG NSEC", "cut.example. 300 IN NSEC dn.example. NS RRSIG NSEC",
@@ -65,7 +66,7 @@ func TestDeny(t *testing.T) {
 		{"cut.example.", dns.TypeA, ""}, {"x.cut.example.", dns.TypeA, ""}, {"x.dn.example.", dns.TypeA, ""}, {"dn.example.", dns.TypeA, ""},
 		{"q.w.example.", dns.TypeA, "0 1"}, {"q.w.example.", dns.TypeTXT, ""}, {"z.example.", dns.TypeA, ""}, {"b.other.", dns.TypeA, ""},
 	} {
-		got, e := "", s.Deny(rrset.MustName(c.name), c.typ, 1)
+		got, e := "", s.Answer(rrset.MustName(c.name), c.typ, 1)
 		if e != nil {
 			got = fmt.Sprintf("%d %d", map[store.Kind]int{store.NXDomain: 3}[e.Kind], len(e.Denials))
 			if e.SOA == nil || e.TTL > 60 {
@@ -77,11 +78,11 @@ func TestDeny(t *testing.T) {
 		}
 	}
 	s.Learn(rrset.MustName(apex), set(t, -1, "example. 900 IN SOA a. b. 1 2 3 4 60"), store.Time(0).After(900))
-	if e := s.Deny(rrset.MustName("b.example."), dns.TypeA, store.Time(0).After(300)); e != nil {
+	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, store.Time(0).After(300)); e != nil {
 		t.Error("what has ended denies")
 	}
 	s.Forget(rrset.MustName("x.example."))
-	if e := s.Deny(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
+	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
 		t.Error("what was forgotten denies")
 	}
 }
@@ -94,7 +95,7 @@ func TestLearnRefuses(t *testing.T) {
 	s.Learn(name, set(t, 1, "a.example. 300 IN NSEC c.example. A"), store.Time(0).After(300))
 	s.Learn(name, set(t, -1, "a.example. 300 IN NSEC c.other. A"), store.Time(0).After(300))
 	s.Learn(name, rrset.New(rrset.MustName("example."), rrset.TypeNSEC, 300, rrset.MustName("zz.example.")), store.Time(0).After(300))
-	if e := s.Deny(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
+	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
 		t.Errorf("%+v", e)
 	}
 }
@@ -110,7 +111,10 @@ func TestAgainstZones(t *testing.T) {
 			denied := 0
 			for range 200 {
 				q := random(r)
-				e := s.Deny(rrset.MustName(q), dns.TypeA, 1)
+				e := s.Answer(rrset.MustName(q), dns.TypeA, 1)
+				if e != nil && e.Kind == store.Positive {
+					t.Errorf("round %d, %s: a wildcard that nobody told of answers", round, q)
+				}
 				if e == nil {
 					if !hashed && !exists[q] && !covered(names, q) {
 						t.Errorf("round %d, %s is not denied", round, q)
@@ -125,6 +129,45 @@ func TestAgainstZones(t *testing.T) {
 			}
 			if denied == 0 {
 				t.Errorf("round %d, hashed %v: nothing is denied", round, hashed)
+			}
+		}
+	}
+}
+
+// Over many zones whose wildcards are known by what they were once expanded to, a name is answered by the wildcard that
+// answers for it in the zone, and only if it does not exist.
+func TestWildcardsOfZones(t *testing.T) {
+	for round := range 60 {
+		r := rand.New(rand.NewPCG(2, uint64(round)))
+		names, exists := randomZone(r)
+		names["*.a.example."], exists["*.a.example."], exists["a.example."] = true, true, true
+		for _, hashed := range []bool{false, true} {
+			s := New(1<<22, true)
+			learn(t, s, chain(names, hashed)...)
+			for n := range names {
+				if strings.HasPrefix(n, "*.") {
+					s.Learn(rrset.MustName(apex), set(t, rrset.Labels(rrset.MustName(n))-1, "once.asked."+n[2:]+" 300 IN A 192.0.2.1"), store.Time(0).After(300))
+				}
+			}
+			answered := 0
+			for range 200 {
+				q := random(r)
+				name := rrset.MustName(q)
+				e := s.Answer(name, dns.TypeA, 1)
+				is, want := e != nil && e.Kind == store.Positive, !exists[q] && covered(names, q)
+				if is != want {
+					t.Errorf("round %d, hashed %v, %s: expanded %v, want %v", round, hashed, q, is, want)
+				}
+				if !is {
+					continue
+				}
+				answered++
+				if e.Set.Name != name || e.Set.Sigs != 1 || len(e.Denials) != 1 || e.SOA != nil || e.Status != store.Secure || e.TTL > 300 {
+					t.Fatalf("round %d, hashed %v, %s: %+v", round, hashed, q, e)
+				}
+			}
+			if answered == 0 {
+				t.Errorf("round %d, hashed %v: no wildcard answers", round, hashed)
 			}
 		}
 	}
@@ -215,6 +258,75 @@ func chain(names map[string]bool, hashed bool) (texts []string) {
 	return texts
 }
 
+// Of wildcards only what may stand for other names is used, no longer than it and its proof live, and not against what
+// is known of it.
+func TestWildcard(t *testing.T) {
+	cover := "a.example. 300 IN NSEC z.example. A RRSIG NSEC" // *.example. does not lie in it
+	hour := store.Time(0).After(3600)
+	for what, c := range map[string]struct {
+		labels int // of the signature
+		set    string
+		more   []string
+		name   string
+		typ    uint16
+		now    store.Time
+		want   string // type and TTL
+	}{
+		"an expansion":                {1, "x.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, 1, "1 300"},
+		"the wildcard itself":         {1, "*.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, 1, "1 300"},
+		"a name further down":         {1, "x.example. 900 IN A 192.0.2.1", nil, "c.b.example.", dns.TypeA, 1, "1 300"},
+		"its own TTL":                 {1, "x.example. 100 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, store.Time(0).After(40), "1 60"},
+		"its end":                     {1, "x.example. 100 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, store.Time(0).After(100), ""},
+		"the end of the proof":        {1, "x.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, store.Time(0).After(300), ""},
+		"another type":                {1, "x.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeTXT, 1, ""},
+		"no wildcard":                 {2, "x.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, 1, ""},
+		"an alias":                    {1, "x.example. 900 IN CNAME www.example.", nil, "b.example.", dns.TypeA, 1, "5 300"},
+		"the alias itself":            {1, "x.example. 900 IN CNAME www.example.", nil, "b.example.", dns.TypeCNAME, 1, "5 300"},
+		"a delegation":                {1, "x.example. 900 IN NS ns.example.", nil, "b.example.", dns.TypeNS, 1, ""},
+		"a DNAME":                     {1, "x.example. 900 IN DNAME www.example.", nil, "b.example.", dns.TypeDNAME, 1, ""},
+		"above its zone":              {0, "x.example. 900 IN A 192.0.2.1", nil, "b.example.", dns.TypeA, 1, ""},
+		"a name that exists":          {1, "x.example. 900 IN A 192.0.2.1", nil, "a.example.", dns.TypeMX, 1, "denied"},
+		"something closer":            {1, "x.example. 900 IN A 192.0.2.1", []string{"y.b.example. 300 IN NSEC z.b.example. A"}, "yy.b.example.", dns.TypeA, 1, "denied"},
+		"below a cut":                 {1, "x.example. 900 IN A 192.0.2.1", []string{"a.example. 300 IN NSEC z.example. NS"}, "b.a.example.", dns.TypeA, 1, ""},
+		"the type is known to lack":   {1, "x.example. 900 IN TXT x", []string{"*.example. 300 IN NSEC a.example. A"}, "b.example.", dns.TypeTXT, 1, "denied"},
+		"the type is known":           {1, "x.example. 900 IN A 192.0.2.1", []string{"*.example. 300 IN NSEC a.example. A"}, "b.example.", dns.TypeA, 1, "1 300"},
+		"an alias now":                {1, "x.example. 900 IN A 192.0.2.1", []string{"*.example. 300 IN NSEC a.example. CNAME"}, "b.example.", dns.TypeA, 1, ""},
+		"a delegation now":            {1, "x.example. 900 IN A 192.0.2.1", []string{"*.example. 300 IN NSEC a.example. A NS"}, "b.example.", dns.TypeA, 1, ""},
+		"the wildcard is denied":      {1, "x.example. 900 IN A 192.0.2.1", []string{"example. 300 IN NSEC a.example. SOA NS"}, "b.example.", dns.TypeA, 1, "denied"},
+		"DS":                          {1, "x.example. 900 IN DS 1 8 2 00", nil, "b.example.", dns.TypeDS, 1, ""},
+		"an asterisk in the question": {1, "x.example. 900 IN A 192.0.2.1", []string{"*.example. 300 IN NSEC a.example. A"}, "b.*.example.", dns.TypeA, 1, "denied"},
+	} {
+		s := New(1<<20, false)
+		learn(t, s, append([]string{cover}, c.more...)...)
+		x := set(t, c.labels, c.set)
+		s.Learn(rrset.MustName(apex), x, min(store.Time(0).After(x.TTL), hour))
+		got, e := "", s.Answer(rrset.MustName(c.name), c.typ, c.now)
+		if e != nil {
+			if got = "denied"; e.Kind == store.Positive {
+				got = fmt.Sprint(e.Set.Type, " ", e.TTL)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// Signatures that do not agree in how many labels they sign say nothing: which of them was verified is not known.
+func TestWildcardOfTwoMinds(t *testing.T) {
+	s := New(1<<20, false)
+	learn(t, s, "a.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	text := "x.y.example. 900 IN A 192.0.2.1"
+	var sigs []string
+	for _, labels := range []int{2, 1} {
+		set(t, labels, text).EachSig(func(r string) bool { sigs = append(sigs, r); return true })
+	}
+	s.Learn(rrset.MustName(apex), rrset.Signed(set(t, 1, text), sigs...), store.Time(0).After(900))
+	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
 // What is kept stays within its bounds.
 func TestBounds(t *testing.T) {
 	s := New(300<<10, false)
@@ -225,16 +337,29 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	z := &zone{}
+	for i := range mostWilds + 100 {
+		k, wild := wildcardOf(set(t, 2, fmt.Sprintf("x.m%05d.example. 300 IN A 192.0.2.1", i)))
+		z.addWild(k, record{wild, 1})
+		z.addWild(k, record{wild, 2})
+	}
+	each := 0
+	for _, r := range z.wilds {
+		each = r.set.Size() + wildOctets
+	}
+	if len(z.wilds) != mostWilds || z.octets != mostWilds*each {
+		t.Errorf("%d wildcards, %d octets", len(z.wilds), z.octets)
+	}
 	for i := range mostInZone + 100 {
 		x := set(t, -1, fmt.Sprintf("m%05d.example. 300 IN NSEC m%05d.example. A RRSIG NSEC", i, i+1))
-		z.add(span{record: record{x, 1}, order: order(x.Name)})
+		p, _ := validate.ParseSpan(x, rrset.MustName(apex))
+		z.add(newSpan(p, record{x, 1}, rrset.MustName(apex)))
 	}
 	if len(z.spans) != mostInZone || !sort.SliceIsSorted(z.spans, func(i, j int) bool { return z.spans[i].order < z.spans[j].order }) {
 		t.Errorf("%d records", len(z.spans))
 	}
 }
 
-func BenchmarkDeny(b *testing.B) {
+func BenchmarkAnswer(b *testing.B) {
 	s := New(8<<20, false)
 	for i := range 1000 {
 		learn(b, s, fmt.Sprintf("n%04d.example. 300 IN NSEC n%04d.example. A RRSIG NSEC", i, i+1))
@@ -243,7 +368,7 @@ func BenchmarkDeny(b *testing.B) {
 	name := rrset.MustName("n0500a.example.")
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Deny(name, wire.TypeA, 1) == nil {
+		if s.Answer(name, wire.TypeA, 1) == nil {
 			b.Fatal("not denied")
 		}
 	}

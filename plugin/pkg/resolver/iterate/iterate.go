@@ -5,6 +5,7 @@
 //	Begun, Replied, TimedOut, Failed ──▶ Run.Step ──▶ Send: ask a server; Finish: here is the Result
 //	                                       │
 //	lookup.go     what is kept answers it? aliases are followed (RFC 1034 §5.3.3 step 1)
+//	synthesize.go does what was validated for other names answer it? (RFC 8198)
 //	delegation.go the closest zone cut, and what a referral makes of it (step 2, 4b)
 //	minimise.go   how much of the name a server gets to see (RFC 9156)
 //	choose.go     which server is asked, and whose address is to be sought (step 2, 3)
@@ -72,8 +73,8 @@ type Config struct {
 	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
 	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
 	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
-	// Synthesize is a denial that follows from what was validated for other names (RFC 8198), nil if none does. It may
-	// be nil.
+	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
+	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Entry
 	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
 	LocalRoot LocalRoot

@@ -7,14 +7,14 @@ import (
 )
 
 // This file answers from what is kept (RFC 1034 §5.3.3 step 1), following aliases as
-// far as they are kept, too.
+// far as they are kept, too; synthesize.go has what follows from it for other names.
 
 // Each step of a chain of aliases is looked up anew, by its own rank and life: what was
 // once told together need not end together.
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.above == "" && !t.scoped() && (t.kept() || t.synthesized()) {
+	if t.above == "" && !t.scoped() && t.had() {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
@@ -27,12 +27,23 @@ func (t *task) look() {
 	t.min = minimiser{full: t.run.conf.Minimise == Off}
 }
 
+// had answers from what is kept and what follows from it, in turns as aliases lead, and reports whether the task is
+// done by that.
+func (t *task) had() bool {
+	for !t.kept() {
+		if !t.synthesized() {
+			return false
+		}
+	}
+	return true
+}
+
 // fresh reports whether what is kept of the name is passed over.
 func (t *task) fresh() bool { return t.refresh && t.name == t.q.Name || t.doubts() }
 
 // kept follows what is kept, and reports whether the task is done by that.
 func (t *task) kept() bool {
-	for !t.fresh() {
+	for !t.done && !t.fresh() {
 		e := t.entry(t.name, t.q.Type)
 		if e == nil {
 			return false
@@ -44,16 +55,18 @@ func (t *task) kept() bool {
 		}
 		set := e.Set.WithTTL(e.Left(t.run.now))
 		t.prove(e.Denials)
-		if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
-			t.sets = append(t.sets, set)
-			t.finish(rcodeSuccess)
-			return true
-		}
-		if !t.follow(set) {
-			return true
-		}
+		t.use(set)
 	}
-	return false
+	return t.done
+}
+
+// use ends the task with an RRset of its name, or follows it if it is an alias.
+func (t *task) use(set *rrset.Set) {
+	if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
+		t.give(set)
+		return
+	}
+	t.follow(set)
 }
 
 // entry is what is kept of a name and type: an RRset, an alias, or a denial.
@@ -185,20 +198,19 @@ func expanded(s *rrset.Set) (made bool) {
 	return made
 }
 
-// follow follows an alias from the task's name, and reports false if that ends the
-// task: with too many of them, or in a circle.
-func (t *task) follow(alias *rrset.Set) bool {
+// follow follows an alias from the task's name. With too many of them, or in a circle, that ends the task.
+func (t *task) follow(alias *rrset.Set) {
 	target := rrset.Target(alias.First())
 	t.chain = append(t.chain, alias)
 	if alias.Type == wire.TypeDNAME {
 		var ok bool
 		if target, ok = rrset.Replace(t.name, alias.Name, target); !ok {
 			t.finish(rcodeYXDomain)
-			return false
+			return
 		}
 		t.chain = append(t.chain, rrset.New(t.name, wire.TypeCNAME, alias.TTL, target))
 	}
-	return t.goTo(target)
+	t.goTo(target)
 }
 
 // goTo makes target the task's name.
@@ -217,17 +229,4 @@ func (t *task) goTo(target string) bool {
 	}
 	t.name, t.cut = target, nil
 	return true
-}
-
-// Kept is the Result for a question that can be had from what is kept, without asking
-// anybody; ok is false if it cannot.
-func Kept(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
-	r := New(conf, q, false)
-	t := r.root
-	t.run, r.now = r, now
-	if !t.kept() && !t.synthesized() {
-		return nil, false
-	}
-	r.finish()
-	return &r.result, true
 }

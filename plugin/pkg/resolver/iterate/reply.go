@@ -165,17 +165,23 @@ func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 	return s
 }
 
+// proof is what of a reply belongs to an RRset of its answer: the denials, if a wildcard made it. Those beside another
+// link of a chain of aliases prove nothing for it.
+func (rd *reading) proof(s *rrset.Set) []*rrset.Set {
+	if !expanded(s) {
+		return nil
+	}
+	return rd.denials
+}
+
 // takeChain keeps the aliases of an answer.
 func (t *task) takeChain(rd *reading) {
 	for i, l := range rd.chain {
 		if l.made {
 			continue
 		}
-		var denials []*rrset.Set
-		if expanded(l.set) {
-			denials = rd.denials
-			t.prove(denials)
-		}
+		denials := rd.proof(l.set)
+		t.prove(denials)
 		rd.chain[i].set = t.keepSet(l.set, denials)
 	}
 }
@@ -183,7 +189,7 @@ func (t *task) takeChain(rd *reading) {
 // takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
 // full.
 func (t *task) takeAnswer(rd *reading) {
-	set := t.keepSet(rd.set, rd.denials)
+	set := t.keepSet(rd.set, rd.proof(rd.set))
 	for i, m := range rd.more {
 		rd.more[i] = t.keepSet(m, nil)
 	}
@@ -198,14 +204,21 @@ func (t *task) takeAnswer(rd *reading) {
 	if !t.goAlong(rd) {
 		return
 	}
+	if t.give(set) {
+		t.sets = append(t.sets, rd.more...)
+		t.prove(rd.denials)
+	}
+}
+
+// give ends the task with an RRset, and reports false if nothing is left of it without private addresses.
+func (t *task) give(set *rrset.Set) bool {
+	t.finish(rcodeSuccess)
 	if set = t.allowed(set); set == nil {
 		t.code, t.text, t.told = codeFiltered, "private address", true
-		t.finish(rcodeSuccess)
-		return
+		return false
 	}
-	t.sets = append(append(t.sets, set), rd.more...)
-	t.prove(rd.denials)
-	t.finish(rcodeSuccess)
+	t.sets = append(t.sets, set)
+	return true
 }
 
 // goAlong follows the aliases of a reading, and reports false if that ends the task.

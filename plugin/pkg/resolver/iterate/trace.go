@@ -23,29 +23,6 @@ func (t *task) trace(rd *reading) {
 	}
 }
 
-// codeSynthesized is the info code of answers that were made of other denials (RFC 8914 §4.30).
-const codeSynthesized = 29
-
-// synthesized ends the task if what was validated for other names denies its own.
-func (t *task) synthesized() bool {
-	c := t.run.conf
-	if c.Synthesize == nil || t.fresh() {
-		return false
-	}
-	e := c.Synthesize(t.name, t.q.Type, t.run.now)
-	if e == nil {
-		return false
-	}
-	for stub := range c.Stubs { // whatever is said above it
-		if rrset.Below(t.name, stub) && !rrset.Below(e.Zone, stub) {
-			return false
-		}
-	}
-	t.code, t.told = codeSynthesized, true
-	t.deny(e)
-	return true
-}
-
 // leadsOut reports whether an NSEC record names a next name outside the zone whose server told it: none of a zone does
 // (RFC 4034 §4.1.1).
 func leadsOut(s *rrset.Set, zone string) (out bool) {

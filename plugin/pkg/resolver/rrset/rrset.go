@@ -151,6 +151,14 @@ func (s *Set) Renamed(name string) *Set {
 	return &c
 }
 
+// Under is s under another owner and with a TTL, with its signatures: what a wildcard stands for has those of the
+// wildcard (RFC 4035 §5.3.2).
+func (s *Set) Under(name string, ttl uint32) *Set {
+	c := *s
+	c.Name, c.TTL = name, ttl
+	return &c
+}
+
 // A Set is never empty: who takes all records out has nil, and has to say NODATA.
 
 // Without is s with those records only that keep reports true for; nil if none is left,

@@ -143,11 +143,18 @@ func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
 	return c
 }
 
+// What a wildcard was expanded to is signed under the wildcard's name (RFC 4035 §5.3.2). So all expansions of one
+// have one sum, and a flood of names below it costs one signature check.
+
 func sumOf(s *rrset.Set, zone string, id Sum) (sum Sum) {
+	name := s.Name
+	if encloser, ok := SourceOf(s); ok {
+		name = wildcardOf(encloser)
+	}
 	h := sha256.New()
 	h.Write(id[:])
 	h.Write([]byte(zone))
-	h.Write([]byte(s.Name))
+	h.Write([]byte(name))
 	h.Write([]byte{byte(s.Type >> 8), byte(s.Type), byte(s.N >> 8), byte(s.N)})
 	part := func(r string) bool {
 		h.Write([]byte{byte(len(r) >> 8), byte(len(r))})

@@ -33,11 +33,11 @@ func unexpanded(s *rrset.Set) bool {
 func (p *Span) Owner() string { return p.owner }
 func (p *Span) Next() string  { return p.next }
 
-// Covers reports whether a name does not exist, but perhaps as an empty non-terminal.
-func (p *Span) Covers(name string) bool { return p.covers(name) }
-
 // Lacks reports whether the owner has no records of a type, nor an alias; a cut has none that this zone tells of.
 func (p *Span) Lacks(typ uint16) bool { return p.lacks(typ) && !p.has(typeDNAME) && !p.has(typeNX) }
+
+// Leads reports whether names below the owner are another zone's, or led elsewhere.
+func (p *Span) Leads() bool { return p.parental() || p.has(typeDNAME) }
 
 // Encloser is the closest encloser of a name that the record covers.
 func (p *Span) Encloser(name string) string { return p.encloser(name) }
@@ -53,6 +53,9 @@ func ParseSpan3(s *rrset.Set, zone string, most int) (p Span3, ok bool) {
 	p.nsec3, ok = parseNSEC3(s, zone)
 	return p, ok && !p.optOut && p.iterations <= most
 }
+
+// Has reports whether the owner has records of a type.
+func (p *Span) Has(typ uint16) bool { return p.has(typ) }
 
 // Owner is the hash of the owner's name, and Next the one that follows.
 func (p *Span3) Owner() string { return p.hash }
@@ -77,8 +80,29 @@ func (p *Span3) Lacks(typ uint16) bool {
 	return typ != rrset.TypeDS && p.lacks(typ, false) && !p.has(typeDNAME) && !p.has(typeNX)
 }
 
-// Leads reports whether names below the owner are another zone's, or led elsewhere.
+// Has is Span.Has.
+func (p *Span3) Has(typ uint16) bool { return p.has(typ) }
+
+// Leads is Span.Leads.
 func (p *Span3) Leads() bool { return p.has(wire.TypeNS) && !p.has(wire.TypeSOA) || p.has(typeDNAME) }
+
+// One signature of a secure RRset was verified, and nobody knows here which: a wildcard is only what all of them say.
+
+// SourceOf is the name that the wildcard lies below which a secure RRset is, or was made from: its signatures have
+// fewer labels than its owner (RFC 4035 §5.3.2). It reports false if there is no wildcard.
+func SourceOf(s *rrset.Set) (encloser string, ok bool) {
+	n, labels := rrset.Labels(s.Name), -1
+	s.EachSig(func(r string) bool {
+		g, good := parseSig(r)
+		ok = good && g.labels < n && (labels < 0 || labels == g.labels)
+		labels = g.labels
+		return ok
+	})
+	if !ok {
+		return "", false
+	}
+	return rrset.Last(s.Name, labels), true
+}
 
 // SignerOf is the deepest zone that a signature of an RRset names, empty if there is none.
 func SignerOf(s *rrset.Set) string { return signerOf(s) }

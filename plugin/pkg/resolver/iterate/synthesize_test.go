@@ -1,0 +1,88 @@
+package iterate
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/miekg/dns"
+)
+
+// What follows from other names answers without a query; an alias of that kind is followed, to what is kept, to what
+// follows once more, or to servers.
+func TestSynthesize(t *testing.T) {
+	w := small(t)
+	cover := rrset.New(rrset.MustName("n.example.org."), rrset.TypeNSEC, 900, rrset.MustName("z.example.org."))
+	soa := rrset.New(rrset.MustName("example.org."), dns.TypeSOA, 900, rrset.Root+rrset.Root+"\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01")
+	alias := func(name, to string) *store.Entry {
+		return &store.Entry{Set: rrset.New(rrset.MustName(name), dns.TypeCNAME, 900, rrset.MustName(to))}
+	}
+	all := map[string]*store.Entry{
+		"o.example.org.":    {Set: rrset.New(rrset.MustName("o.example.org."), dns.TypeA, 900, "\xc0\x00\x02\x07")},
+		"p.example.org.":    alias("p.example.org.", "o.example.org."),
+		"q.example.org.":    alias("q.example.org.", "www.example.org."),
+		"r.example.org.":    alias("r.example.org.", "none.example.org."),
+		"s.example.org.":    alias("s.example.org.", "s.example.org."),
+		"none.example.org.": {Kind: store.NXDomain, SOA: soa},
+	}
+	w.conf.Synthesize = func(name string, typ uint16, now store.Time) *store.Entry {
+		e := all[rrset.Text(name)]
+		if e == nil || typ != dns.TypeA {
+			return nil
+		}
+		e.Zone, e.TTL, e.Expires, e.Denials = rrset.MustName("example.org."), 60, now.After(60), []*rrset.Set{cover}
+		return e
+	}
+	w.want("www.example.net.", "A", "SERVFAIL; EDE 22") // the root is primed
+	for _, c := range []struct {
+		name, want string
+		queries    bool
+	}{
+		{"o.example.org.", "NOERROR; o.example.org. A 192.0.2.7; EDE 29", false},
+		{"p.example.org.", "NOERROR; p.example.org. CNAME o.example.org.; o.example.org. A 192.0.2.7; EDE 29", false},
+		{"r.example.org.", "NXDOMAIN; r.example.org. CNAME none.example.org.; EDE 29", false},
+		{"s.example.org.", "SERVFAIL; EDE 0", false},
+		{"q.example.org.", "NOERROR; q.example.org. CNAME www.example.org.; www.example.org. A 192.0.2.1; EDE 29", true},
+		{"q.example.org.", "NOERROR; q.example.org. CNAME www.example.org.; www.example.org. A 192.0.2.1; EDE 29", false},
+	} {
+		w.asked = nil
+		r := w.want(c.name, "A", c.want)
+		if len(w.asked) > 0 != c.queries {
+			t.Errorf("%s: %v", c.name, w.asked)
+		}
+		if r.Rcode == dns.RcodeServerFailure {
+			continue
+		}
+		if find(r.Authority, cover.Name, rrset.TypeNSEC) == nil || len(r.Authority) > 2 {
+			t.Errorf("%s: the proof is %d RRsets", c.name, len(r.Authority))
+		}
+		for _, s := range append(r.Answer, r.Authority...) {
+			if s.TTL > 60 && s.Name != rrset.MustName("www.example.org.") {
+				t.Errorf("%s: %s has a TTL of %d", c.name, rrset.Text(s.Name), s.TTL)
+			}
+		}
+	}
+}
+
+// Private addresses are in no answer, whether it is new, kept, or follows from other names.
+func TestPrivate(t *testing.T) {
+	w := small(t)
+	w.conf.Private = func(_ string, a netip.Addr) bool { return a == netip.MustParseAddr("192.0.2.1") }
+	w.conf.Synthesize = func(name string, _ uint16, now store.Time) *store.Entry {
+		if rrset.Text(name) != "o.example.org." {
+			return nil
+		}
+		return &store.Entry{Set: rrset.New(name, dns.TypeA, 900, "\xc0\x00\x02\x01"), TTL: 60, Expires: now.After(60), Zone: rrset.Root}
+	}
+	for _, round := range []string{"new", "kept"} {
+		w.want("www.example.org.", "A", "NOERROR; EDE 17")
+		w.want("alias.example.org.", "A", "NOERROR; alias.example.org. CNAME www.example.org.; EDE 17")
+		w.want("o.example.org.", "A", "NOERROR; EDE 17")
+		w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+		if t.Failed() {
+			t.Fatal(round)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package recurse
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// What is kept, or follows from it, is answered though no more recursions may begin; what is not, is not.
+func TestAnswersAtTheLimit(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("limit")}
+	r.start()
+	t.Cleanup(r.stop)
+	r.maxRecursions = 0
+	now, zone := r.now(), rrset.MustName("example.org.")
+	www := rrset.New(rrset.MustName("www.example.org."), dns.TypeA, 300, "\xc0\x00\x02\x01")
+	r.conf.Stores.RRsets.Put(www.Name, dns.TypeA, &store.Entry{Rank: store.AnswerData, Set: www, TTL: 300, Expires: now.After(300)}, now)
+	r.denials.Learn(zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), now.After(200))
+	r.denials.Learn(zone, signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1"), now.After(100))
+	for _, c := range []struct {
+		name    string
+		answers int // records, with DO; -1 for no answer
+		ede     uint16
+	}{{"www.example.org.", 1, 0}, {"y.wild.example.org.", 2, 29}, {"other.example.org.", -1, 0}} {
+		m := new(dns.Msg).SetQuestion(c.name, dns.TypeA)
+		m.SetEdns0(1232, true)
+		w := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, _ = r.ServeDNS(context.Background(), w, m)
+		switch {
+		case w.Msg == nil && c.answers < 0:
+		case w.Msg == nil || len(w.Msg.Answer) != c.answers:
+			t.Errorf("%s: %v", c.name, w.Msg)
+		case c.ede != 0 && (w.Msg.IsEdns0().Option[0].(*dns.EDNS0_EDE).InfoCode != c.ede || w.Msg.Answer[0].Header().Ttl > 100 || len(w.Msg.Ns) != 2):
+			t.Errorf("%s: %v", c.name, w.Msg)
+		}
+	}
+}
+
+// Where servers tell for one network only, what a wildcard was expanded to says nothing to others.
+func TestTailoredWildcards(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("tailored")}
+	now, zone := r.now(), rrset.MustName("example.org.")
+	for _, ecs := range []bool{true, false} {
+		if r.conf.Subnets = nil; ecs {
+			r.conf.Subnets = []string{rrset.MustName("wild.example.org.")}
+		}
+		r.Learn("", false, secureOf(zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1")))
+		if e := r.denials.Answer(rrset.MustName("y.wild.example.org."), dns.TypeA, now); (e == nil) != ecs {
+			t.Errorf("ecs %v: %+v", ecs, e)
+		}
+	}
+}
+
+func secureOf(zone string, sets ...*rrset.Set) (all []advice.Secure) {
+	for _, s := range sets {
+		all = append(all, advice.Secure{Set: s, Zone: zone, TTL: 300})
+	}
+	return all
+}
