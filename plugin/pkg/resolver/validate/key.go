@@ -72,6 +72,10 @@ func publicKey(algorithm uint8, b string) crypto.PublicKey {
 		if len(b) == ed25519.PublicKeySize {
 			return ed25519.PublicKey(b)
 		}
+	case dns.ED448:
+		if len(b) == ed448Octets {
+			return ed448Key(b)
+		}
 	}
 	return nil
 }
@@ -143,6 +147,8 @@ func (k *key) verify(data []byte, sig string) bool {
 		return ecdsa.Verify(p, digest(hashes[k.algorithm], data), r, s)
 	case ed25519.PublicKey:
 		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
+	case ed448Key:
+		return p.verify(data, sig)
 	}
 	return false
 }
