@@ -51,8 +51,13 @@ type signedName struct {
 	typ  uint16
 }
 
+const signedTTL = 300 // of all records but the keys that our plugin has
+
 // opinion is what a resolver says of a name: rcode, AD, number of records, and the codes of its extended errors.
-type opinion struct{ said, ede string }
+type opinion struct {
+	said, ede string
+	ttl       uint32 // the most of the answer
+}
 
 // opinionOf asks a resolver.
 func opinionOf(resolver, name string, typ uint16) opinion {
@@ -83,7 +88,11 @@ func opinionOf(resolver, name string, typ uint16) opinion {
 	if m.Rcode != dns.RcodeServerFailure { // some hand out what is not to be believed with it
 		said += fmt.Sprint(" ", len(m.Answer))
 	}
-	return opinion{said, strings.Join(slices.Compact(codes), " ")}
+	ttl := uint32(0)
+	for _, rr := range m.Answer {
+		ttl = max(ttl, rr.Header().Ttl)
+	}
+	return opinion{said, strings.Join(slices.Compact(codes), " "), ttl}
 }
 
 // Over signed zones with faults validator above recurse says what unbound and delv say: return code, AD, number of
@@ -140,7 +149,7 @@ type comparison struct {
 func (c *comparison) run() {
 	work := make(chan int)
 	var all sync.WaitGroup
-	for range 6 {
+	for range 8 {
 		all.Go(func() {
 			for n := range work {
 				z := c.lab.zones[n]
@@ -175,6 +184,9 @@ func (c *comparison) ask(z *signedZone, q signedName, round string, delv bool) {
 	c.count("questions")
 	c.count("said " + ours.said)
 	what := fmt.Sprintf("%s %s %s (%s, %s, %s)", round, name, dns.Type(q.typ), z.algorithm, z.denial, z.fault.name)
+	if status(ours.said) == secure && ours.ttl > signedTTL && (q.typ != dns.TypeDNSKEY || !z.online()) {
+		c.t.Errorf("%s: a TTL of %d, signed was %d", what, ours.ttl, signedTTL)
+	}
 	c.judge(what, "unbound", z, q, ours.said, theirs.said)
 	if ours.said == theirs.said {
 		c.judge(what, "unbound's EDE", z, q, ours.ede, theirs.ede)
