@@ -37,6 +37,11 @@ const (
 	Faults
 )
 
+// String is the fault in words.
+func (f Fault) String() string {
+	return [...]string{"none", "one server dead", "one server lame", "without glue", "no EDNS", "TCP only", "all servers lame", "alias of itself"}[f]
+}
+
 // Question is a name to be asked for, and what a resolver is to say: a return code, and an address or none.
 type Question struct {
 	Name  string

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,8 @@ import (
 // inside is set in the process that runs in a network namespace of its own, where port 53 is free.
 const inside = "LAB_NAMESPACE"
 
-// size is a number from the environment, for larger labs: LAB_TLDS, LAB_ZONES.
+// size is a number from the environment, for larger labs: LAB_TLDS, LAB_ZONES of each, LAB_NAMES of all that are asked for,
+// LAB_SIGNED zones.
 func size(name string, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -40,7 +42,7 @@ func namespaced(t *testing.T, programs ...string) bool {
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace of one's own takes root")
 	}
-	cmd := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=9m")
+	cmd := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+left(t).String())
 	cmd.Env = append(os.Environ(), inside+"=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -48,6 +50,14 @@ func namespaced(t *testing.T, programs ...string) bool {
 	}
 	t.Logf("%s", out)
 	return false
+}
+
+// left is how long a test may take that is run once more, with some time to tell of it.
+func left(t *testing.T) time.Duration {
+	if end, ok := t.Deadline(); ok {
+		return max(time.Until(end)-5*time.Second, time.Second)
+	}
+	return 9 * time.Minute
 }
 
 // program starts a peer, which ends with the test.
@@ -150,25 +160,63 @@ func TestPeers(t *testing.T) {
 	for _, r := range resolvers {
 		await(t, r)
 	}
-	names := []string{"recurse", "unbound", "named"}
-	var mu sync.Mutex
-	wrong := map[string]int{}
-	each(l, func(q Question) {
-		for i, r := range resolvers {
-			a, err := Ask(r, q.Name, q.Type)
-			if err == nil && a.Rcode == q.Rcode && a.Addr == q.Addr {
-				continue
-			}
-			mu.Lock()
-			wrong[names[i]]++
-			wrong[fmt.Sprintf("%s, fault %d", names[i], q.Fault)]++
-			mu.Unlock()
-			if i == 0 {
-				t.Errorf("%s %s %d (fault %d): %v %v, want %d %q", names[i], q.Name, q.Type, q.Fault, a, err, q.Rcode, q.Addr)
-			} else if wrong[names[i]] < 10 {
-				t.Logf("%s %s %d (fault %d): %v %v, want %d %q", names[i], q.Name, q.Type, q.Fault, a, err, q.Rcode, q.Addr)
-			}
-		}
-	})
-	t.Logf("%d questions; not as in the zones: %v", len(l.Questions), wrong)
+	if n := size("LAB_NAMES", len(l.Questions)); n < len(l.Questions) {
+		rand.Shuffle(len(l.Questions), func(i, j int) { l.Questions[i], l.Questions[j] = l.Questions[j], l.Questions[i] })
+		l.Questions = l.Questions[:n]
+	}
+	began := time.Now()
+	p := &peers{t: t, names: []string{"recurse", "unbound", "named"}, resolvers: resolvers, tally: map[string]int{}}
+	each(l, func(q Question) { p.ask(q, "at first") })
+	late := p.late
+	for _, m := range late { // the others are done: what was a matter of load is none now
+		p.askOne(m.peer, m.q, "again")
+	}
+	t.Logf("%d questions in %v; not as in the zones: %v", len(l.Questions), time.Since(began), p.tally)
+}
+
+// peers is resolvers that are compared with what is in the zones. Ours has to say just that.
+type peers struct {
+	t         *testing.T
+	names     []string
+	resolvers []string
+
+	mu    sync.Mutex
+	tally map[string]int
+	late  []missed
+}
+
+// missed is a question that a peer did not answer as the zones have it.
+type missed struct {
+	peer int
+	q    Question
+}
+
+func (p *peers) ask(q Question, round string) {
+	for i := range p.resolvers {
+		p.askOne(i, q, round)
+	}
+}
+
+func (p *peers) askOne(peer int, q Question, round string) {
+	a, err := Ask(p.resolvers[peer], q.Name, q.Type)
+	if err == nil && a.Rcode == q.Rcode && a.Addr == q.Addr {
+		return
+	}
+	said := "no answer in 12 s"
+	if err == nil {
+		said = fmt.Sprint(dns.RcodeToString[a.Rcode], " ", a.Addr)
+	}
+	what := fmt.Sprintf("%s %s, %v: %s", round, p.names[peer], q.Fault, said)
+	p.mu.Lock()
+	p.tally[what]++
+	first := p.tally[what] == 1
+	p.late = append(p.late, missed{peer, q})
+	p.mu.Unlock()
+	text := fmt.Sprintf("%s: %s %d, want %s %q", what, q.Name, q.Type, dns.RcodeToString[q.Rcode], q.Addr)
+	switch {
+	case peer == 0:
+		p.t.Error(text)
+	case first:
+		p.t.Log(text)
+	}
 }

@@ -18,7 +18,7 @@ import (
 func (l *signedLab) zoneOf(t *testing.T, fault, denial string) string {
 	t.Helper()
 	for _, z := range l.zones {
-		if z.fault == fault && (denial == "" || z.denial == denial) {
+		if z.fault.name == fault && (denial == "" || z.denial == denial) {
 			return z.name
 		}
 	}
@@ -96,7 +96,8 @@ func TestValidation(t *testing.T) {
 	if !namespaced(t, "named", "dnssec-signzone", "dnssec-keygen", "dnssec-dsfromkey") {
 		return
 	}
-	l := buildSigned(t, 4*len(zoneFaults))
+	l := buildSigned(t, chosen(t, "DS algorithm 12", "DS digest 3", "one DS of two wrong", "expired", "future", "www unsigned", "keys unsigned", "wrong DS",
+		"www changed", "not signed", "no denials", "60 iterations"))
 	l.authorities(t)
 	ours := serve(t, 5401, l.validator("")+l.recurse("aggressive nsec3"))
 	awaitSigned(t, l, ours)
@@ -143,12 +144,13 @@ func TestValidation(t *testing.T) {
 		{"20 iterations", "no." + l.zoneOf(t, "", "nsec3 20"), dns.TypeA, "NXDOMAIN 1"},
 		{"60 iterations", "no." + z("60 iterations"), dns.TypeA, "NXDOMAIN 0 27"},
 	} {
-		if got, _ := said(t, ours, c.name, c.typ, nil); got != c.want {
+		got, _ := said(t, ours, c.name, c.typ, nil)
+		if got = strings.TrimSuffix(got, " 29"); got != c.want { // a record of another denial may have been enough
 			t.Errorf("%s: %s %s: %s, want %s", c.what, c.name, dns.Type(c.typ), got, c.want)
 		}
 	}
 	for _, s := range l.zones { // each algorithm
-		if s.fault == "" {
+		if s.fault.name == "" {
 			if got, _ := said(t, ours, "www."+s.name, dns.TypeA, nil); got != "NOERROR 1" {
 				t.Errorf("algorithm %s: %s", s.algorithm, got)
 			}
@@ -171,15 +173,6 @@ func TestValidation(t *testing.T) {
 		}
 	})
 	t.Run("others", func(t *testing.T) { l.others(t) })
-}
-
-func (l *signedLab) authorities(t *testing.T) {
-	t.Helper()
-	for i := range 2 { // named listens at addresses of interfaces only
-		tool(t, l.dir, "ip", "addr", "add", fmt.Sprintf("127.9.%d.1/32", i), "dev", "lo")
-		program(t, "named", "-4", "-f", "-L", filepath.Join(l.dir, fmt.Sprintf("named%d.log", i)), "-c", filepath.Join(l.dir, fmt.Sprintf("named%d.conf", i)))
-	}
-	awaitSigned(t, l, "127.9.1.1:53")
 }
 
 // before is the zone whose aliases lead to a zone.
@@ -218,17 +211,18 @@ func flags(t *testing.T, ours, good, bad string) {
 	}
 }
 
-// aggressive has names asked that do not exist: but for the first few none costs a query.
+// aggressive has names asked that do not exist: but for the first few none costs a query, or one that lies in a gap which
+// is so small that none lay there before.
 func aggressive(t *testing.T, ours, zone, want string) {
 	last := ""
-	for i := range 40 { // until all of the few records are known
-		last, _ = said(t, ours, fmt.Sprintf("r%dx.%s", i*7919%1000, zone), dns.TypeA, nil)
+	for i := range 200 { // until all of the few records are known
+		last, _ = said(t, ours, fmt.Sprintf("r%dx.%s", i*7919%10000, zone), dns.TypeA, nil)
 	}
 	n := upstream(t)
 	for i := range 20 {
 		last, _ = said(t, ours, fmt.Sprintf("s%dx.%s", i*104729%1000, zone), dns.TypeA, nil)
 	}
-	if asked := upstream(t) - n; last != want || strings.HasSuffix(want, "29") && asked > 0 || want == "NXDOMAIN 0" && asked < 20 {
+	if asked := upstream(t) - n; last != want || strings.HasSuffix(want, "29") && asked > 1 || want == "NXDOMAIN 0" && asked < 20 {
 		t.Errorf("%s: %s after %v queries, want %s", zone, last, asked, want)
 	}
 }

@@ -144,7 +144,7 @@ func TestBogusIsNeverStale(t *testing.T) {
 	if !namespaced(t, "named", "dnssec-signzone", "dnssec-keygen", "dnssec-dsfromkey") {
 		return
 	}
-	l := buildSigned(t, 2)
+	l := buildSigned(t, chosen(t, "expired"))
 	l.authorities(t)
 	name := "www." + l.zoneOf(t, "", "")
 	for i, mode := range []string{"verify", "verify 3s", "rfc8767", "immediate"} {

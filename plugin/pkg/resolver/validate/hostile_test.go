@@ -46,14 +46,14 @@ func (w *world) hostile(t *testing.T, what, budget, name string, m *rrset.Messag
 
 // KeyTrap (CVE-2023-50387): many keys and many signatures that all could be each other's.
 func TestKeyTrap(t *testing.T) {
-	for _, a := range []uint8{dns.ECDSAP384SHA384, dns.ECDSAP256SHA256, dns.ED25519} {
+	for _, a := range []uint8{dns.ECDSAP384SHA384, dns.ECDSAP256SHA256, dns.ED25519, dns.ED448} {
 		w, _, z := lab(t, a)
 		keys := []dns.RR{z.key}
 		for range 31 {
 			k := dns.Copy(z.key).(*dns.DNSKEY)
 			k.Flags = 256
-			if k.Algorithm != dns.ED25519 {
-				if _, err := k.Generate(map[uint8]int{14: 384, 13: 256}[a]); err != nil {
+			if bits := map[uint8]int{14: 384, 13: 256}[a]; bits > 0 {
+				if _, err := k.Generate(bits); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -74,7 +74,13 @@ func TestKeyTrap(t *testing.T) {
 
 // A chain of zones in each of which the good signature comes last, and one check after the other is spent.
 func TestManyBadSignatures(t *testing.T) {
-	w, _, parent := lab(t, dns.ECDSAP384SHA384)
+	for _, a := range []uint8{dns.ECDSAP384SHA384, dns.ED448} {
+		t.Run(dns.AlgorithmToString[a], func(t *testing.T) { manyBadSignatures(t, a) })
+	}
+}
+
+func manyBadSignatures(t *testing.T, algorithm uint8) {
+	w, _, parent := lab(t, algorithm)
 	spoiled := func(g *signer, set ...dns.RR) []dns.RR {
 		all := g.sign(t, "", set...)
 		sig := all[len(all)-1].(*dns.RRSIG)
@@ -88,7 +94,7 @@ func TestManyBadSignatures(t *testing.T) {
 	name := "example."
 	for range 12 {
 		name = "a." + name
-		child := newSigner(t, name, dns.ECDSAP384SHA384)
+		child := newSigner(t, name, algorithm)
 		ds := child.key.ToDS(dns.SHA256)
 		ds.Hdr = header(name, dns.TypeDS)
 		w.put(name, dns.TypeDS, 0, spoiled(parent, ds), nil)

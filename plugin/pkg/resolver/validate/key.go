@@ -28,6 +28,7 @@ type key struct {
 	algorithm uint8
 	tag       uint16
 	public    crypto.PublicKey // nil if the key is none that can be used
+	odd       bool             // it is a good one, of a size that is not served
 }
 
 // parseKey reads the RDATA of a DNSKEY record; nil if it is malformed or of
@@ -37,7 +38,7 @@ func parseKey(rdata string) *key {
 		return nil
 	}
 	k := &key{rdata: rdata, flags: uint16(rdata[0])<<8 | uint16(rdata[1]), algorithm: rdata[3], tag: keyTag(rdata)}
-	k.public = publicKey(k.algorithm, rdata[4:])
+	k.public, k.odd = publicKey(k.algorithm, rdata[4:])
 	return k
 }
 
@@ -58,22 +59,27 @@ func keyTag(rdata string) uint16 {
 	return uint16(sum + sum>>16)
 }
 
-func publicKey(algorithm uint8, b string) crypto.PublicKey {
+// publicKey reads a public key; odd tells that it is one, but of a size that is not served.
+func publicKey(algorithm uint8, b string) (k crypto.PublicKey, odd bool) {
 	switch algorithm {
 	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1:
 		return rsaKey(b, leastOldRSA)
 	case dns.RSASHA256, dns.RSASHA512:
 		return rsaKey(b, leastRSA)
 	case dns.ECDSAP256SHA256:
-		return ecdsaKey(elliptic.P256(), b)
+		return ecdsaKey(elliptic.P256(), b), false
 	case dns.ECDSAP384SHA384:
-		return ecdsaKey(elliptic.P384(), b)
+		return ecdsaKey(elliptic.P384(), b), false
 	case dns.ED25519:
 		if len(b) == ed25519.PublicKeySize {
-			return ed25519.PublicKey(b)
+			return ed25519.PublicKey(b), false
+		}
+	case dns.ED448:
+		if len(b) == ed448Octets {
+			return ed448Key(b), false
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // Sizes of RSA keys that are used, in bits: smaller ones prove little, larger
@@ -84,10 +90,11 @@ const (
 	mostRSA     = 4096
 )
 
-// rsaKey reads a key of so many bits at least, in the form of RFC 3110 §2.
-func rsaKey(b string, least int) crypto.PublicKey {
+// rsaKey reads a key of so many bits at least, in the form of RFC 3110 §2. Exponents of more than 31 bits are served no
+// more than moduli that are too small or too large.
+func rsaKey(b string, least int) (k crypto.PublicKey, odd bool) {
 	if len(b) < 3 {
-		return nil
+		return nil, false
 	}
 	n := int(b[0])
 	b = b[1:]
@@ -95,27 +102,23 @@ func rsaKey(b string, least int) crypto.PublicKey {
 		n = int(b[0])<<8 | int(b[1])
 		b = b[2:]
 	}
-	if n == 0 || n > 4 || n >= len(b) || b[n] == 0 { // no exponent above 31 bits, no modulus with leading zeros
-		return nil
+	if n == 0 || n >= len(b) {
+		return nil, false
 	}
-	e := 0
-	for i := range n {
-		e = e<<8 | int(b[i])
+	e, mod := new(big.Int).SetBytes([]byte(b[:n])), new(big.Int).SetBytes([]byte(b[n:]))
+	if mod.Bit(0) == 0 || e.Bit(0) == 0 || e.BitLen() < 2 {
+		return nil, false
 	}
-	mod := new(big.Int).SetBytes([]byte(b[n:]))
-	if bits := mod.BitLen(); bits < least || bits > mostRSA || mod.Bit(0) == 0 {
-		return nil
+	if bits := mod.BitLen(); bits < least || bits > mostRSA || e.BitLen() > 31 {
+		return nil, true
 	}
-	if e < 3 || e > 1<<31-1 || e%2 == 0 {
-		return nil
-	}
-	return &rsa.PublicKey{N: mod, E: e}
+	return &rsa.PublicKey{N: mod, E: int(e.Int64())}, false
 }
 
 // ecdsaKey reads a point without compression (RFC 6605 §4).
 func ecdsaKey(curve elliptic.Curve, b string) crypto.PublicKey {
 	k, err := ecdsa.ParseUncompressedPublicKey(curve, append([]byte{4}, b...))
-	if err != nil {
+	if err != nil { // a nil pointer would be no nil interface
 		return nil
 	}
 	return k
@@ -142,6 +145,8 @@ func (k *key) verify(data []byte, sig string) bool {
 		return ecdsa.VerifyASN1(p, digest(hashes[k.algorithm], data), derOf(sig[:n], sig[n:]))
 	case ed25519.PublicKey:
 		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
+	case ed448Key:
+		return p.verify(data, sig)
 	}
 	return false
 }

@@ -67,9 +67,10 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 			if !ds[i].of(name, k) {
 				continue
 			}
-			if k.public != nil {
+			switch {
+			case k.public != nil:
 				good = append(good, k)
-			} else {
+			case k.odd:
 				odd++
 			}
 		}

@@ -128,7 +128,7 @@ type Config struct {
 // DefaultAlgorithms are those that are checked unless one switches them off;
 // sha1 adds 5 and 7 (RFC 9905).
 func DefaultAlgorithms(sha1 bool) (a [256]bool) {
-	for _, n := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519} {
+	for _, n := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519, dns.ED448} {
 		a[n] = true
 	}
 	a[dns.RSASHA1], a[dns.RSASHA1NSEC3SHA1] = sha1, sha1

@@ -27,7 +27,7 @@ func join(all ...[]dns.RR) (rrs []dns.RR) {
 }
 
 func TestAlgorithms(t *testing.T) {
-	for _, a := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519} {
+	for _, a := range []uint8{dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519, dns.ED448} {
 		w, _, z := lab(t, a)
 		rrs := z.signed(t, "", "WWW.example. 300 IN MX 5 Mail.Example.", "www.example. 300 IN MX 1 a.example.")
 		m := message(t, "www.example.", dns.TypeMX, 0, rrs, nil)

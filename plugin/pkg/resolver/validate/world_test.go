@@ -2,11 +2,13 @@ package validate
 
 import (
 	"crypto"
+	"encoding/base64"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 
+	"github.com/cloudflare/circl/sign/ed448"
 	"github.com/miekg/dns"
 )
 
@@ -24,6 +26,15 @@ type signer struct {
 func newSigner(tb testing.TB, zone string, algorithm uint8) *signer {
 	tb.Helper()
 	k := &dns.DNSKEY{Hdr: header(zone, dns.TypeDNSKEY), Flags: 257, Protocol: 3, Algorithm: algorithm}
+	from, to := testNow.Add(-24*time.Hour), testNow.Add(10*24*time.Hour)
+	if algorithm == dns.ED448 {
+		public, private, err := ed448.GenerateKey(nil)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		k.PublicKey = base64.StdEncoding.EncodeToString(public)
+		return &signer{zone, k, ed448Signer{private}, from, to}
+	}
 	bits := map[uint8]int{dns.RSASHA256: 1024, dns.RSASHA512: 1024, dns.RSASHA1: 1024, dns.ECDSAP384SHA384: 384}[algorithm]
 	if bits == 0 {
 		bits = 256
@@ -32,7 +43,7 @@ func newSigner(tb testing.TB, zone string, algorithm uint8) *signer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &signer{zone, k, p.(crypto.Signer), testNow.Add(-24 * time.Hour), testNow.Add(10 * 24 * time.Hour)}
+	return &signer{zone, k, p.(crypto.Signer), from, to}
 }
 
 func header(name string, typ uint16) dns.RR_Header {
@@ -60,9 +71,13 @@ func (g *signer) sign(tb testing.TB, owner string, set ...dns.RR) []dns.RR {
 		Hdr: header(set[0].Header().Name, dns.TypeRRSIG), Algorithm: g.key.Algorithm, KeyTag: g.key.KeyTag(), SignerName: g.zone,
 		Inception: uint32(g.from.Unix()), Expiration: uint32(g.to.Unix()),
 	}
+	if sig.Algorithm == dns.ED448 {
+		sig.Algorithm = dns.ED25519
+	}
 	if err := sig.Sign(g.priv, set); err != nil {
 		tb.Fatal(err)
 	}
+	sig.Algorithm = g.key.Algorithm
 	all := append(append([]dns.RR(nil), set...), sig)
 	if owner != "" {
 		for _, rr := range all {

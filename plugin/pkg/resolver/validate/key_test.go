@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// A zone whose key is of a size that is not served is unsigned to us. One whose key is none at all is bogus: its
+// algorithm is served, so there is somebody to ask for a better one (RFC 4035 §5.2).
+func TestKeysThatCannotBeUsed(t *testing.T) {
+	rsa := func(exponent, modulus string) string { return string(rune(len(exponent))) + exponent + modulus }
+	number := func(octets int) string { return "\xff" + strings.Repeat("\x01", octets-1) }
+	for what, c := range map[string]struct {
+		algorithm uint8
+		public    string
+		status    Status
+		code      uint16
+	}{
+		"RSA of 512 bits":                 {8, rsa("\x01\x00\x01", number(64)), Insecure, 1},
+		"RSA of 4104 bits":                {8, rsa("\x01\x00\x01", number(513)), Insecure, 1},
+		"RSA with an exponent of 33 bits": {8, rsa("\x01\x00\x00\x00\x0f", number(128)), Insecure, 1},
+		"RSA with an exponent of 65 bits": {10, rsa("\x01\x00\x00\x00\x00\x00\x00\x00\x0f", number(128)), Insecure, 1},
+		"RSA with exponent 1":             {8, rsa("\x01", number(128)), Bogus, 9},
+		"RSA with an even exponent":       {8, rsa("\x04", number(128)), Bogus, 9},
+		"RSA with an even modulus":        {8, rsa("\x03", number(127)+"\x02"), Bogus, 9},
+		"RSA without modulus":             {8, "\x03\x01\x00\x01", Bogus, 9},
+		"P-256, no point":                 {13, number(64), Bogus, 9},
+		"P-256, too short":                {13, number(63), Bogus, 9},
+		"P-384, too long":                 {14, number(97), Bogus, 9},
+		"Ed25519, too short":              {15, number(31), Bogus, 9},
+		"Ed448, too short":                {16, number(56), Bogus, 9},
+	} {
+		w, root, z := lab(t, c.algorithm)
+		rrs := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
+		z.key.PublicKey = base64.StdEncoding.EncodeToString([]byte(c.public))
+		w.child(root, z)
+		w.want(what, w.judge("www.example.", dns.TypeA, message(t, "www.example.", dns.TypeA, 0, rrs, nil)), c.status, c.code)
+	}
+	// Leading zeros change nothing (RFC 3110 §2 prohibits them, signers have made them).
+	for _, public := range []string{rsa("\x00\x01\x00\x01", number(128)), rsa("\x01\x00\x01", "\x00"+number(128)), "\x00\x00\x03\x01\x00\x01" + number(128)} {
+		if k, odd := publicKey(8, public); k == nil || odd {
+			t.Errorf("%x is no key", public)
+		}
+	}
+}
