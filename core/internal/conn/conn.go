@@ -131,14 +131,22 @@ func (c *Conn) Serving() *service.Service { return c.Hold(&c.listener.Seat) }
 
 // Begin counts a query of the connection that s serves, until End.
 func (c *Conn) Begin(s *service.Service) {
-	c.inflight.Add()
+	c.Occupy()
 	s.Inflight.Add()
 }
 
 // End ends what Begin began.
 func (c *Conn) End(s *service.Service) {
-	c.last.Store(service.Now())
 	s.Inflight.Done()
+	c.Vacate()
+}
+
+// Occupy counts a query of the connection, until Vacate, of which its server knows by Seat.Enter.
+func (c *Conn) Occupy() { c.inflight.Add() }
+
+// Vacate ends what Occupy began.
+func (c *Conn) Vacate() {
+	c.last.Store(service.Now())
 	c.inflight.Done()
 }
 
