@@ -248,6 +248,12 @@ const (
 // Linger has the connection read on for a moment when it ends, for a last word to a client that may still be sending.
 func (c *Conn) Linger() { c.lingers = true }
 
+// HangUp writes what has been added and closes the connection, though queries are at work. They keep its place.
+func (c *Conn) HangUp() {
+	c.Out.complete()
+	c.close()
+}
+
 // close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops,
 // the client may just have sent another query: it is read on for a moment.
 func (c *Conn) close() {
