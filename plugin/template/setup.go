@@ -26,6 +26,7 @@ type settings struct {
 	template
 	keys     []string
 	compiler compiler
+	never    error // of the first text that can never be a record
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -43,6 +44,12 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("ederror", "EXTENDED_ERROR_CODE [EXTRA_REASON]", "an extended DNS error", 1, 2, setError),
 		corefile.Fallthrough(func(s *settings, zones []string) { s.fall.SetZonesFromArgs(zones) }),
 		corefile.Ignored[settings]("upstream"),
+	},
+	Check: func(s *settings) error {
+		if s.rcode == dns.RcodeServerFailure { // is sent without records
+			return nil
+		}
+		return s.never
 	},
 })
 
@@ -92,6 +99,9 @@ func addRecords(section int) func(*settings, *corefile.Line) error {
 			r, err := newRecord(text)
 			if err != nil {
 				return err
+			}
+			if r.never != nil && s.never == nil {
+				s.never = l.Errf("%s %q is never a record: %w: must be NAME [TTL] [CLASS] TYPE RDATA, as in a zone file", l.Name(), text, r.never)
 			}
 			s.sections[section] = append(s.sections[section], r)
 		}

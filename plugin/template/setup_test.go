@@ -29,6 +29,14 @@ func TestSetup(t *testing.T) {
 		{"template ANY ANY {\n rcode UNDEFINED\n}", "unknown rcode UNDEFINED"},
 		{"template ANY ANY {\n answer \"{{\"\n}", "could not compile template: {{, "},
 		{"template ANY ANY {\n authority \"{{ notAFunction }}\"\n}", "could not compile template: "},
+		// What can never be a record is refused, where nothing of the question can mend it.
+		{"template IN A {\n answer \"{{ .Name }} 60 IN A notanip\"\n}", `Testfile:2 - Error during parsing: answer "{{ .Name }} 60 IN A notanip" is never a record: `},
+		{"template IN A {\n match a\n additional \"a. 60 IN A x\" \"b. 60 IN A 192.0.2.1\"\n}", `Testfile:3 - Error during parsing: additional "a. 60 IN A x" is never a record: `},
+		{"template IN A {\n authority nonsense\n answer other\n}", `Testfile:2 - Error during parsing: authority "nonsense" is never a record: `},
+		{"template IN A {\n answer \"{{ .Name }}\"\n}", "must be NAME [TTL] [CLASS] TYPE RDATA"},
+		{"template IN A {\n answer \"{{ .Name }} 60 IN A {{ .Zone }}\" \"{{ .Group.owner }} nonsense\" \"{{ .Name }}nonsense\"\n}", ""},
+		{"template IN A {\n answer \"\" \"  a. 60 A 192.0.2.1  \" \"; a comment\" \"{{ if .Var }}nonsense{{ end }}\"\n}", ""},
+		{"template IN A {\n answer nonsense\n rcode SERVFAIL\n}", ""}, // which has no records
 		{"template ANY ANY {\n match (\n}", "could not parse regex: (, "},
 		{"template ANY ANY {\n match " + long + "\n}", "regex pattern too long: 10001 > 10000"},
 		{"template ANY ANY {\n ederror x\n}", "error parsing extended DNS error code x, "},
