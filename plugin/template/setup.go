@@ -10,11 +10,14 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
+
+var logger = log.NewWithPlugin(pluginName)
 
 func init() { plugin.Register(pluginName, setup) }
 
@@ -26,7 +29,7 @@ type settings struct {
 	template
 	keys     []string
 	compiler compiler
-	never    error // of the first text that can never be a record
+	never    []string // what is wrong with texts that can never be a record
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -44,12 +47,6 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("ederror", "EXTENDED_ERROR_CODE [EXTRA_REASON]", "an extended DNS error", 1, 2, setError),
 		corefile.Fallthrough(func(s *settings, zones []string) { s.fall.SetZonesFromArgs(zones) }),
 		corefile.Ignored[settings]("upstream"),
-	},
-	Check: func(s *settings) error {
-		if s.rcode == dns.RcodeServerFailure { // is sent without records
-			return nil
-		}
-		return s.never
 	},
 })
 
@@ -100,8 +97,9 @@ func addRecords(section int) func(*settings, *corefile.Line) error {
 			if err != nil {
 				return err
 			}
-			if r.never != nil && s.never == nil {
-				s.never = l.Errf("%s %q is never a record: %w: must be NAME [TTL] [CLASS] TYPE RDATA, as in a zone file", l.Name(), text, r.never)
+			if r.never != nil {
+				s.never = append(s.never, fmt.Sprintf("%s: %s %q is never a record, and gives SERVFAIL: %v: must be NAME [TTL] [CLASS] TYPE RDATA, as in a zone file",
+					l.Place(), l.Name(), text, r.never))
 			}
 			s.sections[section] = append(s.sections[section], r)
 		}
@@ -138,6 +136,11 @@ func newHandler(c *caddy.Controller) (Handler, error) {
 	h := Handler{}
 	for i := range all {
 		t := all[i].template
+		if t.rcode != dns.RcodeServerFailure { // which is sent without records
+			for _, what := range all[i].never {
+				logger.Warning(what)
+			}
+		}
 		if len(t.regex) == 0 {
 			t.regex = []*regexp.Regexp{regexp.MustCompile(".*")}
 		}
