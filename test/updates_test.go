@@ -1,13 +1,22 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/autopath"
+	"github.com/coredns/coredns/plugin/etcd"
+	external "github.com/coredns/coredns/plugin/k8s_external"
+	"github.com/coredns/coredns/plugin/kubernetes"
+	"github.com/coredns/coredns/plugin/local"
+	"github.com/coredns/coredns/plugin/nomad"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
 )
@@ -161,5 +170,48 @@ func TestUpdateInCircles(t *testing.T) {
 	start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nforward . 127.0.0.1:%d {\nforward_updates\n}\n}", port, dead))
 	if reply := ask(t, "tcp", fmt.Sprintf("127.0.0.1:%d", port), insert(t, "x.example.org. 60 IN TXT no")); reply == nil || reply.Rcode != dns.RcodeServerFailure {
 		t.Errorf("a primary that is down: %v", reply)
+	}
+}
+
+// Updates come to the plugin that serves the zone from its own data, though others answer queries for its names before it.
+func TestUpdatesPassWhoAnswers(t *testing.T) {
+	for name, above := range map[string]string{
+		"hosts":    "hosts {\n192.0.2.1 www.example.org\n}",
+		"template": "template ANY ANY {\nanswer \"{{ .Name }} 60 IN A 192.0.2.1\"\n}",
+		"both":     "local\nhosts {\n192.0.2.1 www.example.org\nfallthrough\n}\ntemplate IN SOA {\nrcode NXDOMAIN\n}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := dynamic(t, t.TempDir(), above, "")
+			m := insert(t, "new.example.org. 60 IN TXT yes")
+			if reply := sendUpdate(t, "udp", addr, m); reply.Rcode != 0 || reply.Opcode != dns.OpcodeUpdate {
+				t.Errorf("got %v", reply)
+			}
+			m = insert(t, "more.example.org. 60 IN TXT yes")
+			m.Used([]dns.RR{test.TXT("new.example.org. 0 IN TXT yes")})
+			if reply := sendUpdate(t, "udp", addr, m); reply.Rcode != 0 {
+				t.Errorf("it was not made: %v", reply)
+			}
+		})
+	}
+}
+
+// So they do with those that need something to answer from.
+func TestUpdatesPassSources(t *testing.T) {
+	const taken = 77
+	next := plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return taken, nil })
+	zones := []string{"example.org."}
+	k := kubernetes.New(zones)
+	k.Next = next
+	for _, h := range []plugin.Handler{
+		k, local.Local{Next: next}, &autopath.AutoPath{Next: next, Zones: zones}, &etcd.Etcd{Next: next, Zones: zones},
+		&nomad.Nomad{Next: next, Zone: zones[0]}, &external.External{Next: next, Zones: zones},
+	} {
+		m := new(dns.Msg).SetUpdate("example.org.")
+		if h.Name() == "local" {
+			m.SetUpdate("localhost.")
+		}
+		if code, err := h.ServeDNS(t.Context(), &test.ResponseWriter{}, m); code != taken || err != nil {
+			t.Errorf("%s: %d, %v", h.Name(), code, err)
+		}
 	}
 }

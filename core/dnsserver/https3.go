@@ -70,6 +70,10 @@ func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
+		opened() // the server before waits for that
+		if !s.afterPredecessor() {
+			return p.Close()
+		}
 		q, err := quicconn.Listen(service, p, s.wrapPacket(p), h3Codes)
 		if err != nil {
 			return err

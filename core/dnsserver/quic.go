@@ -79,6 +79,10 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
+		opened() // the server before waits for that
+		if !s.afterPredecessor() {
+			return p.Close()
+		}
 		var err error
 		codes := quicconn.Codes{None: doq.CodeNoError, TooMany: doq.CodeExcessiveLoad}
 		if t, err = quicconn.Listen(s.service(), p, s.wrapPacket(p), codes); err != nil {

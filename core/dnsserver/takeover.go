@@ -1,6 +1,10 @@
 package dnsserver
 
-import "github.com/coredns/coredns/core/internal/service"
+import (
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
 
 // takeOver gives s the transport of the server before it that fits. It reports false if there is none.
 func takeOver[T service.Heirloom](s *Server, fits func(T) bool) (t T, ok bool) {
@@ -24,4 +28,25 @@ func takeOver[T service.Heirloom](s *Server, fits func(T) bool) (t T, ok bool) {
 		}
 	}
 	return t, false
+}
+
+// letGoTime is how long a server waits at most until the one before it has let go of a socket that only one can read:
+// nobody can connect meanwhile, but tries again.
+const letGoTime = 2 * time.Second
+
+// afterPredecessor waits until the server before s is done with its socket, of which s has another descriptor. Of two
+// that read it each would get a part of the other's datagrams, and tell clients that their connections are unknown. It
+// reports false if s is to serve no more.
+func (s *Server) afterPredecessor() bool {
+	s.mu.Lock()
+	before := s.predecessor
+	s.mu.Unlock()
+	if before != nil {
+		select {
+		case <-before.drained:
+		case <-s.told:
+		case <-time.After(letGoTime):
+		}
+	}
+	return !s.isStopped()
 }

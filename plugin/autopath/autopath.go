@@ -66,6 +66,9 @@ func (a *AutoPath) Name() string { return pluginName }
 
 // ServeDNS tries the entries of the client's list.
 func (a *AutoPath) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(a.Name(), a.Next, ctx, w, r)
+	}
 	state := request.Request{W: w, Req: r}
 	name := state.Name()
 	if len(r.Question) == 0 || plugin.Zones(a.Zones).Matches(name) == "" {

@@ -285,6 +285,7 @@ func reply(w *wire.Reply, q *wire.Query, e *entry, ttl uint32) {
 	if w.Flag(wire.FlagAD) && !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false) // RFC 6840 §5.7
 	}
+	addScope(w, q, e.scopeTold())
 	if e.extra != nil {
 		addEDE(w, q, e.extra.ede)
 	}

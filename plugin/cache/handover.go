@@ -26,7 +26,7 @@ type stores struct {
 	positive, negative *store
 
 	owner   *Cache       // who clears them at its end; guarded by offers
-	flushed atomic.Int64 // when somebody flushed last, in nanoseconds; 0 is never
+	flushed atomic.Int64 // the moment when somebody flushed last; 0 is never
 }
 
 // offers are the stores of an instance that is being replaced, by the text that is to be the same.

@@ -134,6 +134,9 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 			out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
 		}
 	}
+	if whom, fits := w.questionOf(&adapter.Query).net.scopeOf(ecsOf(opt)); fits {
+		addScope(&adapter.Reply, &adapter.Query, whom)
+	}
 	addEDE(&adapter.Reply, &adapter.Query, ede)
 	adapter.Reply.AppendOPT(&out, w.client)
 	return &out

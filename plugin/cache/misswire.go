@@ -118,6 +118,9 @@ func (c *Cache) takeWire(w *wire.Reply, q *wire.Query, k *question, now time.Tim
 		}
 		c.keep(w, k, stored{verdict: v, scope: whom, ede: ede, hits: hits, cost: price, since: q.Arrival}, now, n)
 	}
+	if fits {
+		addScope(w, q, whom)
+	}
 	addEDE(w, q, ede)
 	if !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false)

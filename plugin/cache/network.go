@@ -99,6 +99,8 @@ type ecsScope struct {
 	net      network // the clients of it, if that is asked; else those that name no network
 	exact    bool    // of these only who names just this network
 	everyone bool    // it is for all clients, whether they name a network or not
+	told     bool    // the reply has said so, and with which prefix length
+	bits     uint8   //
 }
 
 // scopeOf decides whom the answer to a query from n is for (RFC 7871 §7.3), by the option that the reply has, if it has
@@ -119,11 +121,44 @@ func (n network) scopeOf(option []byte, present bool) (r ecsScope, ok bool) {
 	case told != n && !(n.bits == 0 && told.bits == 0): // not the answer to this query
 		return r, false
 	case scope == 0:
-		return ecsScope{everyone: true}, true
+		return ecsScope{everyone: true, told: true}, true
 	case scope > n.bits: // a longer prefix would have got a better answer
-		return ecsScope{net: n, exact: true}, true
+		return ecsScope{net: n, exact: true, told: true, bits: scope}, true
 	}
-	return ecsScope{net: n.cut(scope)}, true
+	return ecsScope{net: n.cut(scope), told: true, bits: scope}, true
+}
+
+// scopeTold is what e has to tell clients that name a network of whom it is for.
+func (e *entry) scopeTold() (r ecsScope) {
+	switch {
+	case e.forAll:
+		r = ecsScope{everyone: true, told: true}
+	case e.extra != nil:
+		r = e.extra.scope
+	}
+	return r
+}
+
+// addScope tells the client of q whom the reply is for, if the reply has told us, and the client has named a network:
+// it may be a resolver that keeps the answer (RFC 7871 §7.2.2).
+func addScope(w *wire.Reply, q *wire.Query, r ecsScope) {
+	e := q.EDNS()
+	if !r.told || e.Set&(wire.HasECS|wire.HasOther) == 0 {
+		return
+	}
+	if n, ok := networkOf(e); ok && n.asked {
+		var room [4 + 16]byte
+		w.AddOption(wire.OptionECS, n.append(room[:0], r.bits))
+		w.CountOPT()
+	}
+}
+
+// append appends the data of an option that names n, with a scope.
+func (n network) append(b []byte, scope uint8) []byte {
+	b = append(b, 0, n.family, n.bits, scope)
+	end := len(b) + (int(n.bits)+7)/8
+	b = binary.BigEndian.AppendUint64(b, n.hi)
+	return binary.BigEndian.AppendUint64(b, n.lo)[:end]
 }
 
 // withoutECS is options without those that name a client subnet, in memory of its own.

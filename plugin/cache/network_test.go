@@ -55,6 +55,15 @@ func (w *world) tailors(scope *atomic.Int32) {
 	})
 }
 
+// scopeIn is the network that a reply repeats, and the scope that it tells, "none" without them.
+func scopeIn(m *dns.Msg) string {
+	if data, ok := ecsOf(m.IsEdns0()); ok {
+		n, scope, _ := readNetwork(data)
+		return fmt.Sprintf("%s/%d", n, scope)
+	}
+	return "none"
+}
+
 // Each step asks with a network, the plugin below having a scope in mind, and tells which answer comes.
 func TestNetworks(t *testing.T) {
 	type step struct {
@@ -94,6 +103,7 @@ func TestNetworks(t *testing.T) {
 		w := newWorld(t, nil)
 		var scope atomic.Int32
 		w.tailors(&scope)
+		told := map[byte]string{} // by answer: the scope that came with it
 		for i, s := range steps {
 			scope.Store(int32(s.scope))
 			change := func(*dns.Msg) {}
@@ -103,6 +113,19 @@ func TestNetworks(t *testing.T) {
 			m, _ := w.ask("www.example.org.", dns.TypeA, change)
 			if got := m.Answer[0].(*dns.A).A.To4()[3]; got != s.want {
 				t.Errorf("%s: step %d, from %q: answer %d, want %d", name, i, s.from, got, s.want)
+			}
+			if _, seen := told[s.want]; !seen {
+				told[s.want] = fmt.Sprint("/", s.scope)
+				if s.scope < 0 || s.from == "" {
+					told[s.want] = "none"
+				}
+			}
+			want := "none" // who names no network is told of none (RFC 7871 §7.2.2)
+			if s.from != "" && told[s.want] != "none" {
+				want = s.from + told[s.want]
+			}
+			if got := scopeIn(m); got != want {
+				t.Errorf("%s: step %d, from %q: told %s, want %s", name, i, s.from, got, want)
 			}
 		}
 	}
@@ -245,6 +268,10 @@ func TestNetworksOnTheWire(t *testing.T) {
 				}
 				if got := w.RData(0)[3]; got != want[i] {
 					t.Errorf("strip %v, %s: answer %d, want %d", strip, tc.prefix, got, want[i])
+				}
+				data, told := w.Option(wire.OptionECS)
+				if n, scope, _ := readNetwork(data); told != (!strip && tc.scope >= 0) || told && (n.String() != tc.prefix || int(scope) != tc.scope) {
+					t.Errorf("strip %v, %s: told %x, %v", strip, tc.prefix, data, told)
 				}
 				if q.EDNS().Set&wire.HasECS == 0 || len(q.EDNS().Options) == 0 {
 					t.Error("the query was not given back as it was")

@@ -73,7 +73,7 @@ func (c *Cache) statusOf(e *entry) status.CacheEntry {
 // CacheFlush implements status.Cache. Answers that are under way are handed on, but not kept, whatever they are to.
 func (c *Cache) CacheFlush(m status.Match) (n int) {
 	c.prepare()
-	c.flushed.Store(time.Now().UnixNano())
+	c.flushed.Store(int64(momentOf(time.Now())))
 	for _, s := range []*store{c.positive, c.negative} {
 		for _, e := range s.snapshot(&m) {
 			k := e.key()
@@ -91,7 +91,7 @@ func (c *Cache) CacheFlush(m status.Match) (n int) {
 // flushedAfter reports whether a flush has come at that time or later.
 func (s *stores) flushedAfter(t time.Time) bool {
 	at := s.flushed.Load()
-	return at != 0 && !t.IsZero() && at >= t.UnixNano()
+	return at != 0 && !t.IsZero() && at >= int64(momentOf(t))
 }
 
 // CacheStatus implements status.Cache.

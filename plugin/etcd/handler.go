@@ -12,6 +12,9 @@ import (
 
 // ServeDNS answers for names in the zones, and passes other queries on.
 func (e *Etcd) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(e.Name(), e.Next, ctx, w, r)
+	}
 	state := request.Request{W: w, Req: r}
 	zone := plugin.Zones(e.Zones).Matches(state.Name())
 	if zone == "" {

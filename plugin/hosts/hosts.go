@@ -33,6 +33,9 @@ func (h Hosts) Name() string { return "hosts" }
 
 // ServeDNS implements plugin.Handler.
 func (h Hosts) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
+	}
 	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)

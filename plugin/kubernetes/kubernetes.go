@@ -109,6 +109,9 @@ func (k *Kubernetes) Ready() bool { return k.APIConn != nil && k.APIConn.HasSync
 
 // ServeDNS implements plugin.Handler.
 func (k Kubernetes) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(pluginName, k.Next, ctx, w, r)
+	}
 	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil { // no name of ours
 		return plugin.NextOrFailure(pluginName, k.Next, ctx, w, r)

@@ -42,6 +42,9 @@ func (l Local) Name() string { return pluginName }
 
 // ServeDNS answers for local names.
 func (l Local) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(l.Name(), l.Next, ctx, w, r)
+	}
 	adapter, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return plugin.NextOrFailure(l.Name(), l.Next, ctx, w, r)

@@ -64,6 +64,9 @@ func (n *Nomad) Ready() bool { return n.agents.ready() }
 
 // ServeDNS answers for names in the zone, and passes other queries on.
 func (n *Nomad) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(n.Name(), n.Next, ctx, w, r)
+	}
 	state := request.Request{W: w, Req: r}
 	if !dns.IsSubDomain(n.Zone, state.Name()) {
 		return plugin.NextOrFailure(n.Name(), n.Next, ctx, w, r)

@@ -125,25 +125,6 @@ func setStub(s *settings, l *corefile.Line) error {
 	return nil
 }
 
-// notAsked are the networks in which no server can be (RFC 6890: not forwardable, or not global).
-func notAsked() (all []netip.Prefix) {
-	for _, n := range strings.Fields(`0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 192.0.0.0/29 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24
-		224.0.0.0/4 240.0.0.0/4 ::/128 ::1/128 ::ffff:0:0/96 100::/64 2001:db8::/32 fe80::/10 ff00::/8`) {
-		all = append(all, netip.MustParsePrefix(n))
-	}
-	return all
-}
-
-// within reports whether a is in one of the networks.
-func within(nets []netip.Prefix, a netip.Addr) bool {
-	for _, n := range nets {
-		if n.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
-
 // usable reports whether the system has a way to an address; nothing is sent.
 func usable(a netip.Addr) bool {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 53)))

@@ -44,6 +44,7 @@ type settings struct {
 	special        bool
 	notSpecial     []string
 	deny           []netip.Prefix
+	listeners      []string // of the block
 	allow          []netip.Prefix
 	private        []netip.Prefix
 	notPrivate     []string
@@ -67,7 +68,7 @@ func defaults() settings {
 		stubs: map[string]*store.Delegation{}, mixCase: true, cookies: true, family: "both", udpSize: 1232, timeout: 5 * time.Second,
 		budget:  iterate.Budget{Queries: 128, Depth: 8, Aliases: 11, Hosts: 13, Octets: 512 << 10},
 		perZone: 200, perServer: 200, memory: max(min(mostMemory, memory.Limit()/memoryShare), leastMemory), servers: 50000, keep: 15 * time.Minute,
-		maxTTL: 86400, maxNegative: 3600, special: true, deny: notAsked(), prefetch: true, port: 53, aggressive: "nsec",
+		maxTTL: 86400, maxNegative: 3600, special: true, prefetch: true, port: 53, aggressive: "nsec",
 	}
 }
 

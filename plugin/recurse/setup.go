@@ -3,6 +3,7 @@ package recurse
 import (
 	"net/netip"
 	"runtime"
+	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -24,7 +25,9 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
-	cfg, label, text := dnsserver.GetConfig(c), "", dnsserver.Stanza(c, pluginName)+"\n"+dnsserver.GetConfig(c).Root
+	cfg, label := dnsserver.GetConfig(c), ""
+	s.listeners = dnsserver.Labels(c.ServerBlockKeys, cfg)
+	text := dnsserver.Stanza(c, pluginName) + "\n" + cfg.Root + "\n" + strings.Join(s.listeners, " ")
 	r := &Recurse{zones: s.zones}
 	metrics.FromZero(c, func(server string) {
 		if label == "" {
@@ -119,7 +122,7 @@ func (s *settings) resolver(label string) *resolver {
 		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
 		Subnets: s.subnets,
 		Port:    uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
-		Denied: func(a netip.Addr) bool { return within(s.deny, a) && !within(s.allow, a) },
+		Denied: s.denied, DeniedStub: s.deniedStub,
 		Peer:   r.peerOf,
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}

@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for a, denied := range map[string]bool{"127.0.0.1": true, "::1": true, "0.0.0.0": true, "224.0.0.1": true, "198.41.0.4": false, "10.0.0.1": false, "2001:7fd::1": false} {
-		if within(s.deny, netip.MustParseAddr(a)) != denied {
+		if s.denied(netip.MustParseAddr(a)) != denied {
 			t.Errorf("%s: denied is not %v", a, denied)
 		}
 	}
@@ -104,6 +104,40 @@ func TestOptions(t *testing.T) {
 	}
 	if r.conf.Private(rrset.MustName("a.home.example."), netip.MustParseAddr("10.1.1.1")) || !r.conf.Private(rrset.MustName("a.example."), netip.MustParseAddr("10.1.1.1")) {
 		t.Error("private_addresses")
+	}
+}
+
+// Who writes down the address of a server means it; but not where nobody can be, nor ourselves.
+func TestDeniedStubs(t *testing.T) {
+	s := defaults()
+	s.deny = []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25"), netip.MustParsePrefix("10.0.0.0/8")}
+	s.allow = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("127.9.0.0/16")}
+	for _, tc := range []struct {
+		listeners string
+		addr      string
+		denied    bool
+	}{
+		{"dns://:53", "192.0.2.1:53", false},
+		{"dns://:53", "[2001:db8::1]:53", false},
+		{"dns://:53", "192.0.2.129:53", true},
+		{"dns://:53", "10.0.0.1:53", true},
+		{"dns://:53", "10.1.0.1:53", false},
+		{"dns://:53", "0.0.0.0:53", true},
+		{"dns://:53", "[::]:53", true},
+		{"dns://:53", "224.0.0.1:53", true},
+		{"dns://:53", "127.0.0.1:53", true},
+		{"dns://0.0.0.0:53", "[::1]:53", true},
+		{"dns://:53", "127.0.0.1:5300", false},
+		{"dns://:53", "127.9.0.1:53", false}, // is allowed
+		{"dns://127.0.0.2:53", "127.0.0.1:53", false},
+		{"tls://:53", "127.0.0.1:53", false},
+		{"tls://:853 dns://127.0.0.1:53", "127.0.0.1:53", true},
+		{"dns://[::ffff:127.0.0.1]:53", "127.0.0.1:53", true},
+	} {
+		s.listeners = strings.Fields(tc.listeners)
+		if got := s.deniedStub(netip.MustParseAddrPort(tc.addr)); got != tc.denied {
+			t.Errorf("%s with listeners %s: denied is %v", tc.addr, tc.listeners, got)
+		}
 	}
 }
 

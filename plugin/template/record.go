@@ -17,7 +17,8 @@ type record struct {
 	text *gotemplate.Template
 	// fixed is the record itself if the text has no more to fill in than, perhaps, .Name as its owner.
 	fixed dns.RR
-	owned bool // the owner is .Name
+	owned bool  // the owner is .Name
+	never error // why the text can never be a record; nil if it may be one
 }
 
 var functions = gotemplate.FuncMap{
@@ -34,7 +35,7 @@ func newRecord(text string) (record, error) {
 	return r, nil
 }
 
-// fix finds texts that need not be rendered.
+// fix finds texts that need not be rendered, and those that can never be a record, whatever is asked.
 func (r *record) fix() {
 	if r.text.Tree == nil || r.text.Tree.Root == nil {
 		return
@@ -55,8 +56,11 @@ func (r *record) fix() {
 		}
 		text = append(text, t.Text...)
 	}
-	// A text without a record in it fails when it is asked for, as others do.
-	if rr, err := dns.NewRR(string(text)); err == nil && rr != nil {
+	rr, err := dns.NewRR(strings.TrimSpace(string(text)))
+	switch {
+	case err != nil:
+		r.never = err
+	case rr != nil: // nothing, or a comment, leaves its section as it is
 		r.fixed, r.owned = rr, owned
 	}
 }

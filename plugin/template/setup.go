@@ -10,11 +10,14 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
+
+var logger = log.NewWithPlugin(pluginName)
 
 func init() { plugin.Register(pluginName, setup) }
 
@@ -26,6 +29,7 @@ type settings struct {
 	template
 	keys     []string
 	compiler compiler
+	never    []string // what is wrong with texts that can never be a record
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -93,6 +97,10 @@ func addRecords(section int) func(*settings, *corefile.Line) error {
 			if err != nil {
 				return err
 			}
+			if r.never != nil {
+				s.never = append(s.never, fmt.Sprintf("%s: %s %q is never a record, and gives SERVFAIL: %v: must be NAME [TTL] [CLASS] TYPE RDATA, as in a zone file",
+					l.Place(), l.Name(), text, r.never))
+			}
 			s.sections[section] = append(s.sections[section], r)
 		}
 		return nil
@@ -128,6 +136,11 @@ func newHandler(c *caddy.Controller) (Handler, error) {
 	h := Handler{}
 	for i := range all {
 		t := all[i].template
+		if t.rcode != dns.RcodeServerFailure { // which is sent without records
+			for _, what := range all[i].never {
+				logger.Warning(what)
+			}
+		}
 		if len(t.regex) == 0 {
 			t.regex = []*regexp.Regexp{regexp.MustCompile(".*")}
 		}

@@ -1,6 +1,9 @@
 package template
 
 import (
+	"bytes"
+	golog "log"
+	"os"
 	"strings"
 	"testing"
 
@@ -53,6 +56,29 @@ func TestSetup(t *testing.T) {
 			t.Errorf("%s: %v", tc.in, err)
 		case tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "Testfile:")):
 			t.Errorf("%s: error %v, want %q", tc.in, err, tc.err)
+		}
+	}
+}
+
+// What can never be a record, as nothing of the question can mend it, is warned of with its place. The server starts: other directives
+// have answers.
+func TestNeverRecords(t *testing.T) {
+	for in, want := range map[string]string{
+		"template IN A {\n answer \"{{ .Name }} 60 IN A notanip\"\n}":                         `Testfile:2: answer "{{ .Name }} 60 IN A notanip" is never a record, and gives SERVFAIL: dns: `,
+		"template IN A {\n match a\n additional \"a. 60 IN A x\" \"b. 60 IN A 192.0.2.1\"\n}": `Testfile:3: additional "a. 60 IN A x" is never a record`,
+		"template IN A {\n authority nonsense\n}":                                             `Testfile:2: authority "nonsense" is never a record`,
+		"template IN A {\n answer \"{{ .Name }}\"\n}":                                         "must be NAME [TTL] [CLASS] TYPE RDATA",
+		// What may be one, or nothing.
+		"template IN A {\n answer \"{{ .Name }} 60 IN A {{ .Zone }}\" \"{{ .Group.owner }} nonsense\" \"{{ .Name }}nonsense\"\n}": "",
+		"template IN A {\n answer \"\" \"  a. 60 A 192.0.2.1  \" \"; a comment\" \"{{ if .Var }}nonsense{{ end }}\"\n}":           "",
+		"template IN A {\n answer nonsense\n rcode SERVFAIL\n}":                                                                   "", // which has no records
+	} {
+		var logged bytes.Buffer
+		golog.SetOutput(&logged)
+		err := setup(caddy.NewTestController("dns", in))
+		golog.SetOutput(os.Stderr)
+		if err != nil || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
+			t.Errorf("%s: %v, logged %q, want %q", in, err, logged.String(), want)
 		}
 	}
 }

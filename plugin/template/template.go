@@ -38,6 +38,9 @@ func (h Handler) Name() string { return pluginName }
 
 // ServeDNS implements plugin.Handler.
 func (h Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Opcode == dns.OpcodeUpdate { // is for who serves the zone from its own data
+		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
+	}
 	state := request.Request{W: w, Req: r}
 	if len(r.Question) == 0 || plugin.Zones(h.Zones).Matches(state.Name()) == "" {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)

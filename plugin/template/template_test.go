@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 		{"SERVFAIL", "template IN A {\n rcode SERVFAIL\n answer \"a. IN A 192.0.2.1\"\n}", "x.example.org. IN A", "returns SERVFAIL\n"},
 		{"SERVFAIL says why", "template IN A {\n rcode SERVFAIL\n ederror 15\n answer \"a. IN A 192.0.2.1\"\n}", "x.example.org. IN A", "returns NOERROR\nSERVFAIL\nede Blocked \n"},
 		{"no field", "template IN A {\n answer \"{{ .Nope }} IN A 192.0.2.1\"\n}", "x.example.org. IN A", "returns SERVFAIL\nerror plugin/template: answer \"{{.Nope}} IN A 192.0.2.1\" for x.example.org.: "},
-		{"no record", "template IN A {\n authority \"{{ .Name }} IN A 192.0.2.300\"\n}", "x.example.org. IN A", "returns SERVFAIL\nerror plugin/template: authority \"{{.Name}} IN A 192.0.2.300\" for x.example.org.: "},
+		{"no record", "template IN A {\n authority \"{{ .Name }} IN A {{ .Zone }}\"\n}", "x.example.org. IN A", "returns SERVFAIL\nerror plugin/template: authority \"{{.Name}} IN A {{.Zone}}\" for x.example.org.: "},
 		{"empty text", "template IN A {\n answer \"{{ if eq .Class `CH` }}{{ .Name }} IN A 192.0.2.1{{ end }}\"\n}", "x.example.org. IN A", "returns NOERROR\nNOERROR aa\n"},
 		{"variables", "template IN TXT {\n match ^(?P<n>[0-9]+)[.]\n var num int(group('n'))\n var double num * 2\n var big double > 100\n expr num < 1000\n answer \"{{ .Name }} 1 IN TXT {{ .Var.double }} {{ .Var.big }} {{ parseInt .Group.n 16 64 }}\"\n}",
 			"70.example.org. IN TXT", "returns NOERROR\nNOERROR aa\nanswer 70.example.org. 1 IN TXT \"140\" \"true\" \"112\"\n"},
@@ -198,12 +198,12 @@ func TestKept(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	counts := func() (n [3]float64) {
 		n[0] = testutil.ToFloat64(matches.WithLabelValues("", "m.example.org.", "", "IN", "A"))
-		n[1] = testutil.ToFloat64(rrFailures.WithLabelValues("", "m.example.org.", "", "IN", "A", "answer", "{{.Name}} 60 IN A notanip"))
+		n[1] = testutil.ToFloat64(rrFailures.WithLabelValues("", "m.example.org.", "", "IN", "A", "answer", "{{.Name}} 60 IN A {{.Zone}}"))
 		n[2] = testutil.ToFloat64(templateFailures.WithLabelValues("", "m.example.org.", "", "IN", "TXT", "answer", "{{.None}}"))
 		return n
 	}
 	before := counts()
-	h := serving(t, "template IN A m.example.org {\n answer \"{{ .Name }} 60 IN A notanip\"\n}\ntemplate IN TXT m.example.org {\n answer \"{{ .None }}\"\n}\n")
+	h := serving(t, "template IN A m.example.org {\n answer \"{{ .Name }} 60 IN A {{ .Zone }}\"\n}\ntemplate IN TXT m.example.org {\n answer \"{{ .None }}\"\n}\n")
 	ask(t, h, "m.example.org. IN A")
 	ask(t, h, "m.example.org. IN TXT")
 	after := counts()

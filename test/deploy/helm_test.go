@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chart renders deploy/helm/coredns with values over its own. What it renders has been held against the types of Kubernetes.
-func chart(t *testing.T, values string) (text string, err error) {
+// chart renders deploy/helm/coredns with values over its own, and with what else args tell. What it renders has been held against the types
+// of Kubernetes.
+func chart(t *testing.T, values string, args ...string) (text string, err error) {
 	t.Helper()
 	tool(t, "go", "golang")
 	folder, err := filepath.Abs(here("helm"))
@@ -29,7 +30,7 @@ func chart(t *testing.T, values string) (text string, err error) {
 	if err := os.WriteFile(file, []byte(values), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "run", ".", "-chart", filepath.Join(folder, "coredns"), "-values", file)
+	cmd := exec.Command("go", append([]string{"run", ".", "-chart", filepath.Join(folder, "coredns"), "-values", file}, args...)...)
 	cmd.Dir = filepath.Join(folder, "check")
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
@@ -82,6 +83,20 @@ func TestChart(t *testing.T) {
 	}
 	if text, err := chart(t, "tolerations: [{kee: x}]"); err == nil || !strings.Contains(text, `unknown field "spec.template.spec.tolerations[0].kee"`) {
 		t.Errorf("a field that there is not: %v, %s", err, text)
+	}
+}
+
+// An upgrade leaves the autoscaler's replicas alone. Without the field there would be one, until the autoscaler sees to it: Kubernetes takes
+// what is not said any more for its default. Where there is no autoscaler, the values say how many there are.
+func TestChartUpgrade(t *testing.T) {
+	for values, want := range map[string]string{"autoscale: {enabled: true}": "  replicas: 5\n", "replicas: 3": "  replicas: 3\n"} {
+		text, err := chart(t, values, "-running", "5")
+		if err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if strings.Count(text, "  replicas: ") != 1 || !strings.Contains(text, want) {
+			t.Errorf("%s: not %q in\n%s", values, want, text)
+		}
 	}
 }
 

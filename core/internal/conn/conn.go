@@ -131,14 +131,22 @@ func (c *Conn) Serving() *service.Service { return c.Hold(&c.listener.Seat) }
 
 // Begin counts a query of the connection that s serves, until End.
 func (c *Conn) Begin(s *service.Service) {
-	c.inflight.Add()
+	c.Occupy()
 	s.Inflight.Add()
 }
 
 // End ends what Begin began.
 func (c *Conn) End(s *service.Service) {
-	c.last.Store(service.Now())
 	s.Inflight.Done()
+	c.Vacate()
+}
+
+// Occupy counts a query of the connection, until Vacate, of which its server knows by Seat.Enter.
+func (c *Conn) Occupy() { c.inflight.Add() }
+
+// Vacate ends what Occupy began.
+func (c *Conn) Vacate() {
+	c.last.Store(service.Now())
 	c.inflight.Done()
 }
 
@@ -239,6 +247,12 @@ const (
 
 // Linger has the connection read on for a moment when it ends, for a last word to a client that may still be sending.
 func (c *Conn) Linger() { c.lingers = true }
+
+// HangUp writes what has been added and closes the connection, though queries are at work. They keep its place.
+func (c *Conn) HangUp() {
+	c.Out.complete()
+	c.close()
+}
 
 // close tells the client that no more comes, where there is TLS, and closes the connection. When the server stops,
 // the client may just have sent another query: it is read on for a moment.

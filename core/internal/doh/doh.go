@@ -83,10 +83,10 @@ const (
 // RequestKey holds the *http.Request of a query that came over HTTP, in the query's context.
 type RequestKey struct{}
 
-// busyConn is a connection that wants to know when it has a query at work.
+// busyConn is a connection that wants to know when it has a query at work. The query's server knows.
 type busyConn interface {
-	Begin(s *service.Service)
-	End(s *service.Service)
+	Occupy()
+	Vacate()
 }
 
 // busyConnKey holds the busyConn of a request's connection.
@@ -149,8 +149,8 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	}
 	// Only now is the connection busy: one that sends its query slowly may have to give way to another one.
 	if c, ok := r.Context().Value(busyConnKey{}).(busyConn); ok {
-		c.Begin(s)
-		defer c.End(s)
+		c.Occupy()
+		defer c.Vacate()
 	}
 	ctx := context.WithValue(r.Context(), RequestKey{}, r)
 	return dw.answer(exec.Serve(ctx, s, dw, packet))

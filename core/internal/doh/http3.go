@@ -44,8 +44,11 @@ func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
 	return h.http.MaxHeaderBytes == header && h.http.IdleTimeout == idle
 }
 
-// ServeConn serves one connection.
-func (h *HTTP3) ServeConn(c *quicconn.Conn) { h.http.ServeQUICConn(c.Conn) }
+// ServeConn serves one connection. One that comes when Stop has told all that it is over is closed at once.
+func (h *HTTP3) ServeConn(c *quicconn.Conn) {
+	h.http.ServeQUICConn(c.Conn)
+	c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+}
 
 // withConn puts the connection into the context of its requests.
 func (h *HTTP3) withConn(ctx context.Context, c *quic.Conn) context.Context {
@@ -62,8 +65,10 @@ func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Answer(s, w, r, true)
 }
 
-// Stop tells clients to open no more streams, answers what is at work, and closes the connections.
+// Stop serves what is on its way, tells clients to open no more streams, answers what is at work, and closes the
+// connections.
 func (h *HTTP3) Stop(ctx context.Context) error {
+	h.Settle(ctx)
 	// Shutdown sends GOAWAY, and waits until all connections are gone; the transport closes them when their queries
 	// are answered, which only it knows.
 	told, cancel := context.WithCancel(ctx)
@@ -72,7 +77,7 @@ func (h *HTTP3) Stop(ctx context.Context) error {
 		defer close(done)
 		h.http.Shutdown(told)
 	}()
-	err := h.Transport.Stop(ctx)
+	err := h.Drain(ctx)
 	cancel()
 	<-done
 	return err

@@ -77,6 +77,56 @@ func TestHTTP3Stops(t *testing.T) {
 	}
 }
 
+// A client that has begun to connect gets its answer when the server stops.
+func TestHTTP3StopsWithinHandshake(t *testing.T) {
+	s, _ := serve3(t, serviceFor(t, new(coretest.Lane)))
+	l := coretest.NewLink(t, s.addr, coretest.FarAway, 0)
+	c := clients.DialHTTP3(t, l.Addr(), "POST")
+	done := make(chan error)
+	go func() {
+		_, err := c.Ask(coretest.Query("www."))
+		done <- err
+	}()
+	l.Reached(t)
+	ended := make(chan error, 1)
+	go func() { ended <- s.end() }()
+	if err := <-done; err != nil || c.Dials() != 1 {
+		t.Errorf("%v, on connection %d", err, c.Dials())
+	}
+	c.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A query is counted once by its server.
+func TestCountsOnce(t *testing.T) {
+	for version := 1; version <= 3; version++ {
+		g := coretest.NewGate(t)
+		of := serviceFor(t, g)
+		var c *clients.HTTPClient
+		if version == 3 {
+			s, _ := serve3(t, of)
+			c = clients.DialHTTP3(t, s.addr, "POST")
+		} else {
+			c = clients.DialHTTP(t, serve(t, of, tlsConfig(t)).addr, "POST", version)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Ask(coretest.Query("slow."))
+			done <- err
+		}()
+		g.Holds(t, 1)
+		if n := of.Inflight.Count(); n != 1 {
+			t.Errorf("HTTP/%d: counted %d times", version, n)
+		}
+		g.Open()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The library is told some things once: with others a server begins anew.
 func TestFitsHTTP(t *testing.T) {
 	of := serviceFor(t, new(coretest.Lane))

@@ -116,17 +116,15 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		}
 		return
 	}
+	c.Occupy() // it is not forgotten while it waits, should the server stop
+	defer c.Vacate()
 	workers := s.Proto.(*Settings).Workers
 	workers <- struct{}{}
+	defer func() { <-workers }()
 	read()
 	// Another server may sit there by now: this one answers the query, whatever limits it was read with.
 	s = c.Enter()
-	c.Begin(s)
-	defer func() {
-		c.End(s)
-		s.Inflight.Done()
-		<-workers
-	}()
+	defer s.Inflight.Done()
 	state := c.ConnectionState().TLS
 	w := &Writer{service: s, localAddr: c.LocalAddr(), remoteAddr: c.Client(), stream: stream, timeout: s.Write, tls: &state}
 	w.transfer = isTransfer(packet)

@@ -141,6 +141,11 @@ func (c *Conn) Serve(h Handler) {
 		c.goAway(code)
 		c.Linger() // what a flood has left unread would have the system reset the connection, and GOAWAY be lost
 	}
+	if code != http2.ErrCodeNo { // the connection must not outlive it (RFC 9113 §5.4.1)
+		c.cancel()
+		c.drop()
+		c.HangUp()
+	}
 	c.Out.Flush()
 	// Requests that wait use the connection up to here; what is dropped behind it nobody can be told any more.
 	<-c.Answered()

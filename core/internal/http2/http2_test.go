@@ -57,6 +57,24 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
+// A connection that ended with an error is closed at once (RFC 9113 §5.4.1), whoever still works on its requests; these
+// are told that nobody wants an answer.
+func TestConnectionErrorClosesAtOnce(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	p := coretest.ConnectH2(t, s.addr)
+	post(p, 1, "/stubborn", "one")
+	post(p, 3, "/later", "two")
+	s.waits(2)
+	p.Framer.WriteData(5, true, make([]byte, 40000))
+	defer close(s.later)
+	p.Conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if got := p.Ended(); got != "FRAME_SIZE_ERROR" {
+		t.Errorf("got %s", got)
+		return
+	}
+	<-s.ended
+}
+
 func setting(all ...http2.Setting) func(*coretest.H2) {
 	return func(p *coretest.H2) { p.Framer.WriteSettings(all...) }
 }

@@ -2,7 +2,7 @@
 // that are too many. What is spoken on a connection is the business of DNS over QUIC (doq) and HTTP/3 (doh).
 //
 // A Transport is an heirloom: in a reload the next server goes on with its connections, and new ones get its
-// configuration. Start at Listen; then Transport.Serve.
+// configuration. Start at Listen; then Transport.Serve, and drain.go for the end.
 package quicconn
 
 import (
@@ -53,7 +53,8 @@ type Transport struct {
 	stopping  atomic.Bool
 	mu        sync.Mutex
 	accepting context.CancelFunc // ends the loop of the server that sits there
-	conns     map[*Conn]struct{}
+	arrivals  map[*arrival]struct{}
+	conns     map[*Conn]struct{} // those that are admitted
 	done      sync.WaitGroup
 }
 
@@ -68,7 +69,8 @@ type Conn struct {
 	*quic.Conn
 	transport *Transport
 	inflight  service.Inflight
-	last      atomic.Int64 // when it had a query; see conn.Evictable
+	asked     atomic.Bool  // it has had a query
+	last      atomic.Int64 // when it had one; see conn.Evictable
 }
 
 // Windows of QUIC connections: a stream brings one query, so there is no need for more.
@@ -112,13 +114,15 @@ func configs(s *service.Service) *Configs {
 
 // Listen begins to serve QUIC on p for s. read is p, or what reads PROXY headers of it.
 func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport, error) {
-	t := &Transport{proxied: read != p, packets: p, codes: codes, conns: map[*Conn]struct{}{}, waiting: make(chan struct{}, maxWaiting)}
+	t := &Transport{proxied: read != p, packets: p, codes: codes, waiting: make(chan struct{}, maxWaiting)}
+	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
 	t.quic = &quic.Transport{
 		Conn: read, StatelessResetKey: resetKey(), TokenGeneratorKey: tokenKey(),
 		// Who cannot be answered, as he lies about his address, takes no place.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() },
+		ConnContext:         t.arrive,
 	}
 	qconf := configs(s).QUIC.Clone()
 	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return configs(t.Now()).QUIC, nil }
@@ -172,6 +176,7 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 		}
 		c := &Conn{Conn: accepted, transport: t}
 		c.last.Store(service.Now())
+		c.accepted()
 		t.done.Add(1)
 		// There is a place, unless others are faster: nothing is waited for then, and the connection is refused.
 		if !t.admission.Full() {
@@ -221,56 +226,21 @@ func (t *Transport) refuse(c *quic.Conn) {
 	c.CloseWithError(t.codes.TooMany, tooManyConns)
 }
 
-// Stop takes no more connections, waits until the queries of those that there are are answered, and closes all.
-func (t *Transport) Stop(ctx context.Context) error {
-	t.stopping.Store(true)
-	t.admission.Close()
-	t.listener.Close()
-	time.Sleep(service.DrainTime) // what has come until then is still served
-	t.mu.Lock()
-	var waits []<-chan struct{}
-	for c := range t.conns {
-		waits = append(waits, c.inflight.Drained())
-	}
-	t.mu.Unlock()
-	var err error
-	for _, w := range waits {
-		select {
-		case <-w:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	if len(waits) > 0 {
-		time.Sleep(service.DrainTime) // closing throws away what has not been sent
-	}
-	t.mu.Lock()
-	for c := range t.conns {
-		c.CloseWithError(t.codes.None, "")
-	}
-	t.mu.Unlock()
-	if err == nil {
-		t.done.Wait()
-	}
-	t.quic.Close()
-	t.packets.Close()
-	return err
-}
-
 // IdleSince and Evict implement conn.Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 func (c *Conn) Evict()                   { c.CloseWithError(c.transport.codes.None, "idle") }
 
-// Begin counts a query of the connection that s serves, until End.
-func (c *Conn) Begin(s *service.Service) {
+// Occupy counts a query of the connection, until Vacate. Its server counts it by Enter.
+func (c *Conn) Occupy() {
+	if !c.asked.Load() {
+		c.asked.Store(true)
+	}
 	c.inflight.Add()
-	s.Inflight.Add()
 }
 
-// End ends what Begin began.
-func (c *Conn) End(s *service.Service) {
+// Vacate ends what Occupy began.
+func (c *Conn) Vacate() {
 	c.last.Store(service.Now())
-	s.Inflight.Done()
 	c.inflight.Done()
 }
 

@@ -24,7 +24,7 @@ import (
 var codes = Codes{None: 40, TooMany: 44}
 
 // echo is a protocol: each stream brings a word, which comes back behind the label of the server and the client's
-// address; "slow" when the gate opens.
+// address; "slow" when the gate opens, "later" after a while.
 type echo struct {
 	slow  chan struct{} // closed to have "slow" answered
 	begun chan struct{} // gets one for each "slow"
@@ -42,12 +42,15 @@ func (e *echo) serve(c *Conn) {
 			defer stream.Close()
 			s := c.Enter()
 			defer s.Inflight.Done()
-			c.Begin(s)
-			defer c.End(s)
+			c.Occupy()
+			defer c.Vacate()
 			word, _ := io.ReadAll(stream)
-			if string(word) == "slow" {
+			switch string(word) {
+			case "slow":
 				e.begun <- struct{}{}
 				<-e.slow
+			case "later": // when a connection without queries would be closed
+				time.Sleep(2 * service.DrainTime)
 			}
 			fmt.Fprintf(stream, "%s %s %s", s.Label, wire.AddrOf(c.Client()), word)
 		}()
@@ -444,18 +447,17 @@ func TestFind(t *testing.T) {
 
 // A connection is idle since its last query was answered, and not while one is at work.
 func TestIdleSince(t *testing.T) {
-	s := serviceFor(t)
 	c := new(Conn)
 	if since, idle := c.IdleSince(); since != 0 || !idle {
 		t.Errorf("since %d, idle %v", since, idle)
 	}
-	c.Begin(s)
+	c.Occupy()
 	if _, idle := c.IdleSince(); idle {
 		t.Error("idle with a query at work")
 	}
 	began := service.Now()
-	c.End(s)
-	if since, idle := c.IdleSince(); since < began || !idle || s.Inflight.Busy() {
+	c.Vacate()
+	if since, idle := c.IdleSince(); since < began || !idle {
 		t.Errorf("since %d, before %d; idle %v", since, began, idle)
 	}
 }

@@ -14,6 +14,7 @@ package reply
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/cookie"
@@ -46,6 +47,9 @@ type Finisher struct {
 func (f *Finisher) Wire(w *wire.Reply, q *wire.Query) []byte {
 	if q.EDNS().Set&mayRepeat != 0 {
 		repeatOptions(w, q.EDNS())
+	}
+	if len(w.Options()) > 0 && q.EDNS().Set&(wire.HasECS|wire.HasOther) == 0 {
+		w.DropOption(wire.OptionECS) // see namesNetwork
 	}
 	return f.WireError(w, q)
 }
@@ -109,11 +113,20 @@ func (f *Finisher) end(w *wire.Reply, end wire.End, c *Client, asked, opt *dns.O
 	} else if options := request.RepeatedOptions(asked); len(options) > 0 && len(w.Options()) == 0 {
 		w.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
 	}
+	if len(w.Options()) > 0 && !namesNetwork(asked) {
+		w.DropOption(wire.OptionECS)
+	}
 	if len(asked.Option) == 0 {
 		return w.End(end)
 	}
 	_, end.Cookie = f.judge(asked, wire.AddrOf(c.Remote))
 	return f.addExtrasFor(asked, w.End(end), c.Network == "tcp", end.Limit)
+}
+
+// namesNetwork reports whether a client names its network (EDNS client subnet). Only such a one is told for which
+// network the reply is (RFC 7871 §7.2.2); others may have been given one by a plugin.
+func namesNetwork(asked *dns.OPT) bool {
+	return slices.ContainsFunc(asked.Option, func(o dns.EDNS0) bool { return o.Option() == dns.EDNS0SUBNET })
 }
 
 // FitMsg makes m the reply to req that the client at the other end of w gets: with an OPT record if it sent one,

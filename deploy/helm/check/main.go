@@ -1,7 +1,7 @@
 // Command check renders the chart beside it and looks at every manifest as the API server of Kubernetes does: a field that there is not, or
 // one that stands there twice, is an error. It prints what was rendered.
 //
-//	check -chart ../coredns [-values FILE]
+//	check -chart ../coredns [-values FILE] [-running REPLICAS]
 //
 // It is a module of its own: Helm and the types of Kubernetes are none of the server's business. Start at main.
 package main
@@ -24,8 +24,9 @@ import (
 func main() {
 	folder := flag.String("chart", "../coredns", "Folder of the chart")
 	values := flag.String("values", "", "File with values over those of the chart")
+	running := flag.Int("running", -1, "Replicas of the Deployment that an upgrade finds; -1 is none")
 	flag.Parse()
-	rendered, err := render(*folder, *values)
+	rendered, err := render(*folder, *values, *running)
 	if err == nil {
 		for _, m := range rendered {
 			fmt.Printf("---\n%s\n", strings.TrimSpace(m))
@@ -38,8 +39,9 @@ func main() {
 	}
 }
 
-// render is the manifests of the chart, sorted by the files that they are from. Templates that come out empty are left out.
-func render(folder, file string) (manifests []string, err error) {
+// render is the manifests of the chart, sorted by the files that they are from. Templates that come out empty are left out. If running is
+// not negative, it is an upgrade of a release whose Deployment has so many replicas.
+func render(folder, file string, running int) (manifests []string, err error) {
 	c, err := loader.Load(folder)
 	if err != nil {
 		return nil, err
@@ -50,12 +52,15 @@ func render(folder, file string) (manifests []string, err error) {
 			return nil, err
 		}
 	}
-	options := chartutil.ReleaseOptions{Name: "coredns", Namespace: "kube-system", IsInstall: true, Revision: 1}
+	options := chartutil.ReleaseOptions{Name: "coredns", Namespace: "kube-system", IsInstall: running < 0, IsUpgrade: running >= 0, Revision: 1}
 	all, err := chartutil.ToRenderValues(c, given, options, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
 	files, err := engine.Engine{Strict: true}.Render(c, all)
+	if running >= 0 && err == nil {
+		files, err = engine.RenderWithClientProvider(c, all, &cluster{replicas: running})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,23 @@ func (w *Reply) CountOPT() {
 	w.plain += w.opt
 }
 
+// DropOption drops all options with a code.
+func (w *Reply) DropOption(code uint16) {
+	kept := w.options[:0]
+	for b := w.options; len(b) >= 4; {
+		end := min(4+int(binary.BigEndian.Uint16(b[2:])), len(b))
+		if binary.BigEndian.Uint16(b) != code {
+			kept = append(kept, b[:end]...)
+		}
+		b = b[end:]
+	}
+	if len(kept) < len(w.options) && w.opt > 0 {
+		w.options = kept
+		w.CountOPT()
+	}
+	w.options = kept
+}
+
 // Option is the data of the first option of the reply with a code, and whether there is one.
 func (w *Reply) Option(code uint16) ([]byte, bool) {
 	e := EDNS{Options: w.options}

@@ -265,7 +265,9 @@ func parseTTL(text []byte) (uint32, bool) {
 		if !digits {
 			return 0, false
 		}
-		total += n * unit
+		if total += n * unit; total > math.MaxUint32 { // more of them could overflow it
+			return 0, false
+		}
 		n, digits = 0, false
 	}
 	total += n

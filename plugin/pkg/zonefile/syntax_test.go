@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -169,5 +171,32 @@ func TestBeforeTheType(t *testing.T) {
 		if (err != nil) != (want == "") || err == nil && (len(got) != 1 || got[0] != want) {
 			t.Errorf("%s: %q %v, want %s", text, got, err, want)
 		}
+	}
+}
+
+// Times that are too long are errors that say where, what was given and what is allowed, also those so long that their
+// sum fits into no integer.
+func TestLongTTLs(t *testing.T) {
+	const most = math.MaxUint32 * 7 * 24 * 60 * 60 // of one number with its unit
+	rest := new(big.Int).Lsh(big.NewInt(1), 64)    // what is missing to a sum of 2^64+5
+	times := new(big.Int).Div(rest, big.NewInt(most)).Int64()
+	left := rest.Mod(rest, big.NewInt(most)).Int64() + 5
+	round := strings.Repeat(fmt.Sprintf("%dw", uint32(math.MaxUint32)), int(times)) + fmt.Sprintf("%dw%ds", left/604800, left%604800)
+	for _, ttl := range []string{"99999999999w", "7102w", "4294967296", "1w4294967295", round} {
+		for _, text := range []string{"a " + ttl + " A 192.0.2.1", "$TTL " + ttl, "@ 60 SOA a b 1 " + ttl + " 2 3 4"} {
+			_, err := readAll(t, text+"\n", "db")
+			if err == nil {
+				t.Errorf("%.60s is taken", text)
+				continue
+			}
+			for _, part := range []string{"db:1: ", ttl, "up to 4294967295 seconds"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%.60s: %.40q is not in the error %.200q", text, part, err)
+				}
+			}
+		}
+	}
+	if all, err := readAll(t, "a 4294967295 A 192.0.2.1\n", "db"); err != nil || len(all) != 1 {
+		t.Errorf("got %v, %v", all, err)
 	}
 }

@@ -109,7 +109,12 @@ func (t *task) servers() []*store.Server {
 		}
 		four, six := 0, 0
 		t.addrs(h, func(a netip.Addr) {
-			if !r.usable(a) {
+			port := r.conf.Port
+			if h.Port != 0 {
+				port = h.Port
+			}
+			to := netip.AddrPortFrom(a, port)
+			if !r.usable(to, t.cut.Fixed && h.Name == "") {
 				return
 			}
 			n := &four
@@ -119,11 +124,6 @@ func (t *task) servers() []*store.Server {
 			if *n++; *n > perFamily && !t.cut.Fixed {
 				return
 			}
-			port := r.conf.Port
-			if h.Port != 0 {
-				port = h.Port
-			}
-			to := netip.AddrPortFrom(a, port)
 			for _, s := range all {
 				if s.Addr == to {
 					return
@@ -143,9 +143,16 @@ func (t *task) hosts() []store.Host {
 	return t.cut.Hosts
 }
 
-// usable reports whether servers are asked by an address.
-func (r *Run) usable(a netip.Addr) bool {
-	return a.IsValid() && (a.Is4() && r.conf.IPv4 || a.Is6() && r.conf.IPv6) && !r.conf.Denied(a)
+// usable reports whether the server at an address is asked; stub says that the address stands in the configuration.
+func (r *Run) usable(to netip.AddrPort, stub bool) bool {
+	a := to.Addr()
+	if !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6 {
+		return false
+	}
+	if stub {
+		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
+	}
+	return !r.conf.Denied(a)
 }
 
 // addrs calls f with the addresses of a host: its glue, what this task has found, what

@@ -2,9 +2,13 @@ package iterate
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
 
 // A Result tells which query had no reply that helps last, how it was asked, and how many there were; referrals help.
@@ -46,3 +50,19 @@ func TestMissed(t *testing.T) {
 }
 
 func silence(*dns.Msg, bool) *dns.Msg { return nil }
+
+// The servers of a stub are asked wherever they are, unless the configuration says otherwise; those of which servers tell
+// are not asked where servers cannot be, be it at the same address.
+func TestStubAddresses(t *testing.T) {
+	w := small(t)
+	w.serve("127.0.0.9", "home.org. 60 IN SOA a. b. 1 2 3 4 5\nwww.home.org. 60 IN A 192.0.2.7", "away.org. 60 IN SOA a. b. 1 2 3 4 5\nwww.away.org. 60 IN A 192.0.2.7")
+	w.serve("10.0.1.1", "org. 3600 IN SOA a. b. 1 2 3 4 5\naway.org. 3600 IN NS ns.away.org.\nns.away.org. 3600 IN A 127.0.0.9")
+	for _, zone := range []string{"home.org.", "denied.org."} {
+		d := &store.Delegation{Zone: rrset.MustName(zone), Fixed: true, Hosts: []store.Host{{Addrs: []netip.Addr{addr("127.0.0.9")}, Port: 5300}}}
+		w.conf.Stubs[d.Zone] = d
+	}
+	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.7")
+	w.want("www.away.org.", "A", "SERVFAIL; EDE 22")
+	w.conf.DeniedStub = func(a netip.AddrPort) bool { return a == netip.MustParseAddrPort("127.0.0.9:5300") }
+	w.want("www.denied.org.", "A", "SERVFAIL; EDE 22")
+}

@@ -1,0 +1,82 @@
+package doq
+
+import (
+	"context"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/test/clients"
+)
+
+// A query is counted once, by its server and by its connection, whatever it waits for.
+func TestCountsOnce(t *testing.T) {
+	g := coretest.NewGate(t)
+	s := serve(t, g, 100, nil)
+	c := clients.DialQUIC(t, s.addr)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Ask(coretest.Query("slow."))
+		done <- err
+	}()
+	g.Holds(t, 1)
+	if n := s.Inflight.Count(); n != 1 {
+		t.Errorf("its server counts %d", n)
+	}
+	g.Open()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	coretest.Eventually(t, "none is in flight", func() bool { return !s.Inflight.Busy() })
+}
+
+// Queries that wait for others to be answered first are answered when the server stops.
+func TestStopAnswersWhoWaitsForAWorker(t *testing.T) {
+	g := coretest.NewGate(t)
+	s := serve(t, g, 1, nil)
+	busy, waits := clients.DialQUIC(t, s.addr), clients.DialQUIC(t, s.addr)
+	done := make(chan error, 2)
+	ask := func(c *clients.QUICClient) {
+		go func() {
+			_, err := c.Ask(coretest.Query("slow."))
+			done <- err
+		}()
+	}
+	ask(busy)
+	g.Holds(t, 1)
+	ask(waits)
+	ended := coretest.Stopping(t, s.end)
+	g.Open()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	ended()
+}
+
+// A client that has begun to connect gets its answer when the server stops.
+func TestStopWithinHandshake(t *testing.T) {
+	s := serve(t, new(coretest.Lane), 100, nil)
+	l := coretest.NewLink(t, s.addr, coretest.FarAway, 0)
+	done := make(chan error, 1)
+	go func() {
+		config := clients.Trusting.Clone()
+		config.NextProtos = []string{"doq"}
+		ctx, cancel := context.WithTimeout(t.Context(), clients.AskTime)
+		defer cancel()
+		conn, err := quic.DialAddr(ctx, l.Addr(), config, nil)
+		if err == nil {
+			_, err = (&clients.QUICClient{Conn: conn}).Ask(coretest.Query("www."))
+		}
+		done <- err
+	}()
+	l.Reached(t)
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,168 @@
+package quicconn
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+const (
+	// arrivalTime is how long a client that has begun to connect has, when the server stops, to finish that and to
+	// ask. It may be far away, or slow; its query, which comes right behind the handshake, is answered by nobody else.
+	arrivalTime = time.Second
+	// lastTime is how long those are listened to that keep asking while the server stops.
+	lastTime = time.Second
+	// arrivalPause is how often is looked whether a client has arrived.
+	arrivalPause = 5 * time.Millisecond
+)
+
+// arrival is a connection from its first datagram to its end. Stop looks whether its client is still to be waited for.
+type arrival struct {
+	began  time.Time
+	conn   atomic.Pointer[Conn] // nil until the library has read what the client says first
+	shaken time.Time            // when Stop saw that the handshake is over
+}
+
+// arrivalKey holds the arrival of a connection, in its context.
+type arrivalKey struct{}
+
+// arrive notes a connection that begins, until its context ends.
+func (t *Transport) arrive(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
+	a := &arrival{began: time.Now()}
+	t.mu.Lock()
+	t.arrivals[a] = struct{}{}
+	t.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		delete(t.arrivals, a)
+		t.mu.Unlock()
+	})
+	return context.WithValue(ctx, arrivalKey{}, a), nil
+}
+
+// accepted notes that the library has handed over the connection.
+func (c *Conn) accepted() {
+	if a, ok := c.Context().Value(arrivalKey{}).(*arrival); ok {
+		a.conn.Store(c)
+	}
+}
+
+// unheard reports whether the library has not heard all of the client's first words.
+func (a *arrival) unheard(time.Time) bool { return a.conn.Load() == nil }
+
+// unasked reports whether the client is still to ask: it connects, or has done that so shortly ago that its query may
+// be on its way.
+func (a *arrival) unasked(now time.Time) bool {
+	c := a.conn.Load()
+	if c == nil || c.asked.Load() {
+		return c == nil
+	}
+	select {
+	case <-c.HandshakeComplete():
+	default:
+		return true
+	}
+	if a.shaken.IsZero() {
+		a.shaken = now
+	}
+	return now.Sub(a.shaken) < service.DrainTime
+}
+
+// await waits until nobody is left of those who began until then, or ctx ends.
+func (t *Transport) await(ctx context.Context, until time.Time, left func(*arrival, time.Time) bool) {
+	for t.anyone(until, left) && pause(ctx, arrivalPause) {
+	}
+}
+
+func (t *Transport) anyone(until time.Time, left func(*arrival, time.Time) bool) (any bool) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.arrivals {
+		if !a.began.After(until) && left(a, now) {
+			any = true // but all are looked at: when their handshake was over is noted
+		}
+	}
+	return any
+}
+
+// pause waits so long. It reports false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// Stop takes no more connections, waits until the queries of those that there are are answered, and closes all.
+func (t *Transport) Stop(ctx context.Context) error {
+	t.Settle(ctx)
+	return t.Drain(ctx)
+}
+
+// Settle begins to stop the transport: what is on its way is still served, then connections are taken no more. When it
+// returns, whoever had begun to connect has connected and has had the time to ask, or was too slow.
+func (t *Transport) Settle(ctx context.Context) {
+	t.stopping.Store(true)
+	t.admission.Close()
+	arriving, cancel := context.WithTimeout(ctx, arrivalTime)
+	defer cancel()
+	pause(arriving, service.DrainTime)
+	now := time.Now()
+	t.await(arriving, now, (*arrival).unheard)
+	t.listener.Close() // refuses who has not been heard; whoever begins now is not heard, and tries again
+	t.await(arriving, time.Now(), (*arrival).unasked)
+}
+
+// Drain ends what Settle has begun: it waits until queries are answered, and closes all.
+func (t *Transport) Drain(ctx context.Context) error {
+	var drained sync.WaitGroup
+	last := time.Now().Add(lastTime)
+	t.mu.Lock()
+	for c := range t.conns {
+		drained.Go(func() { c.drain(ctx, last) })
+	}
+	t.mu.Unlock()
+	drained.Wait()
+	t.mu.Lock()
+	for c := range t.conns {
+		c.CloseWithError(t.codes.None, "")
+	}
+	t.mu.Unlock()
+	err := ctx.Err()
+	if err == nil {
+		t.done.Wait()
+	}
+	t.quic.Close()
+	t.packets.Close()
+	return err
+}
+
+// drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time.
+func (c *Conn) drain(ctx context.Context, last time.Time) {
+	defer c.CloseWithError(c.transport.codes.None, "")
+	for {
+		select {
+		case <-c.inflight.Drained():
+		case <-c.Context().Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+		before, _ := c.IdleSince()
+		// Closing throws away what has not been sent.
+		if !pause(ctx, service.DrainTime) {
+			return
+		}
+		if since, idle := c.IdleSince(); idle && since == before || time.Now().After(last) {
+			return
+		}
+	}
+}
