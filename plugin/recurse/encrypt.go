@@ -83,7 +83,8 @@ func (r *resolver) secures(f *flight, p *peer) bool {
 		return false
 	}
 	s.probing = true
-	go r.probe(f, s)
+	begun := r.probeFor(f, s) // now: the flight may be over, and serve another exchange, before the goroutine runs
+	go r.encryption.proxy.Begin(&begun.x)
 	return false
 }
 
@@ -104,13 +105,13 @@ type probe struct {
 	x    proxy.Exchange
 }
 
-// probe asks over TLS what f asks in the clear.
-func (r *resolver) probe(f *flight, s *tlsSide) {
+// probeFor asks over TLS what f asks in the clear.
+func (r *resolver) probeFor(f *flight, s *tlsSide) *probe {
 	p := &probe{resolver: r, side: s}
 	p.x.Query = r.query(nil, f.key.question, f.edns, f.key.subnet)
 	p.x.To, p.x.From, p.x.Stream, p.x.Timeout, p.x.Owner = s.to, r.source(f.server.Addr.Addr()), true, probeTime, p
 	p.x.Deadline = time.Now().Add(probeTime)
-	r.encryption.proxy.Begin(&p.x)
+	return p
 }
 
 // EndExchange implements proxy.Ender.

@@ -59,6 +59,9 @@ type flight struct {
 	first  [1]party // of joined, most often all
 }
 
+// freeFlights are zero.
+var freeFlights = sync.Pool{New: func() any { return new(flight) }}
+
 // party is a job that waits for a flight, under the number that its Run gave the question.
 type party struct {
 	job *job
@@ -116,7 +119,8 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 		r.refuse(j, a, "fetches")
 		return
 	}
-	f := &flight{resolver: r, key: k, server: a.Server, edns: a.EDNS, tcp: a.TCP}
+	f := freeFlights.Get().(*flight)
+	f.resolver, f.key, f.server, f.edns, f.tcp = r, k, a.Server, a.EDNS, a.TCP
 	f.first[0] = party{j, a.Ask}
 	f.joined = f.first[:]
 	s.all[k] = f
@@ -208,6 +212,8 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 		ev.Ask, ev.Joined = p.ask, i > 0
 		p.job.event(ev, loop)
 	}
+	*f = flight{}
+	freeFlights.Put(f)
 }
 
 // again begins the exchange once more in a moment, unless that has gone on for too long.

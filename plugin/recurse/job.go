@@ -50,13 +50,9 @@ type jobs struct {
 }
 
 // beginFor is the job for q's question, which q may wait for: one that is under way, or a new one, which is started.
-// It is nil if a limit is reached, whose name is returned then. loop is the one that the caller is in, nil if in none.
-func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop) (j *job, limit string) {
-	return r.beginTraced(q, loop, nil)
-}
-
-// beginTraced is beginFor for a query that a validator may want traced.
-func (r *resolver) beginTraced(q *wire.Query, loop *eventloop.Loop, s *advice.Source) (j *job, limit string) {
+// It is nil if a limit is reached, whose name is returned then. loop is the one that the caller is in, nil if in none; s
+// is what a validator wants traced, nil if none does; looked says that nothing is kept that answers q.
+func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Source, looked bool) (j *job, limit string) {
 	client, ok := r.clients.take(q)
 	if !ok {
 		return nil, "client"
@@ -68,6 +64,9 @@ func (r *resolver) beginTraced(q *wire.Query, loop *eventloop.Loop, s *advice.So
 	}
 	j.join(client)
 	if own {
+		if looked {
+			j.run.Looked()
+		}
 		j.start(loop)
 	}
 	return j, ""

@@ -61,12 +61,13 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Done
 	}
 	j, _ := q.Awaited().(*job)
-	if j == nil && r.atOnce(w, q) {
+	looked := j == nil
+	if looked && r.atOnce(w, q) {
 		return wire.Done
 	}
 	if j == nil || j.resolver != r.resolver || !j.asks(q) {
 		var why string
-		if j, why = r.beginFor(q, q.Loop()); j == nil {
+		if j, why = r.beginFor(q, q.Loop(), nil, looked); j == nil {
 			r.crowded(w, q, why)
 			return wire.Done
 		}
@@ -99,11 +100,12 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		return write()
 	}
 	source := advice.Of(ctx)
-	if !source.Again() && r.atOnce(&a.Reply, q) {
+	looked := !source.Again()
+	if looked && r.atOnce(&a.Reply, q) {
 		tell(ctx, nothingAsked)
 		return write()
 	}
-	j, why := r.beginTraced(q, nil, source)
+	j, why := r.beginFor(q, nil, source, looked)
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
 		return write()

@@ -39,7 +39,7 @@ func TestWildcardFlood(t *testing.T) {
 	if !namespaced(t, "unbound", "named", "dnssec-signzone", "dnssec-keygen", "dnssec-dsfromkey") {
 		return
 	}
-	l := buildSigned(t, chosen(t))
+	l := buildSigned(t, chosen(t, "expired", "future", "wrong DS", "www unsigned", "no denials", "keys unsigned"))
 	l.authorities(t)
 	ours := serve(t, 5421, " cache\n"+l.validator("")+l.recurse("aggressive nsec3"))
 	awaitSigned(t, l, ours)

@@ -207,6 +207,10 @@ func New(conf *Config, q Question, refresh bool) *Run {
 	return r
 }
 
+// Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (see Kept). It belongs
+// before the first Step.
+func (r *Run) Looked() { r.first.looked = true }
+
 // Trace has a Run tell who answered its question, and spare whom the Source doubts. It belongs before the first Step.
 func (r *Run) Trace(s *advice.Source) { r.source = s }
 

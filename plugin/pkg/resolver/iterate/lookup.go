@@ -14,7 +14,9 @@ import (
 
 // look looks for the task's name in the stores.
 func (t *task) look() {
-	if t.above == "" && !t.scoped() && t.had() {
+	if t.looked {
+		t.looked = false
+	} else if t.above == "" && !t.scoped() && t.had() {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {

@@ -46,7 +46,8 @@ type task struct {
 	// A task goes round: it looks in the stores, descends to the closest cut, and
 	// chooses a server; what that replies gives it another cut, another name, or ends
 	// it. While it waits, either asked or needs is set, or both.
-	done bool
+	done   bool
+	looked bool // the stores were looked in just now, in vain
 
 	chain  []*rrset.Set // aliases, in order
 	steps  int          // of them
