@@ -11,8 +11,12 @@ import (
 // not counted; what it costs the server is.
 type besides struct {
 	rate    int
+	signed  bool // the answers are, and are made before the load begins
 	queries func(round, client int) source
 }
+
+// besideClients is how many sockets such a load has.
+const besideClients = 8
 
 // silentRate is queries a second at a server that never answers. Each waits for five seconds in a
 // resolver, so ten thousand wait at once.
@@ -32,20 +36,21 @@ func recursion(s sizes) []workload {
 		return func(round, client, _ int) source { return newSecureNames(round, client) }
 	}
 	hit := validated
+	hit.peers = ourselves
 	hit.name, hit.warm, hit.probe = "recurse-hit", 2*s.hitNames, flatName(0)+"."+missOrigin
 	hit.queries = listed(func(rnd *rand.Rand) *queryList { return warmQueries(missOrigin, s.hitNames, rnd) })
 	flood, silence := hit, hit
 	flood.name = "recurse-hit-flood"
-	flood.beside = &besides{floodRate, func(round, client int) source { return newSecureNames(round, client) }}
+	flood.beside = &besides{floodRate, true, func(round, client int) source { return newSecureNames(round, client) }}
 	silence.name = "recurse-hit-silence"
-	silence.beside = &besides{silentRate, func(round, client int) source {
+	silence.beside = &besides{silentRate, false, func(round, client int) source {
 		return newFreshNames(round, client, "silent."+missOrigin)
 	}}
 	return []workload{miss, validated, hit, flood, silence}
 }
 
 // start starts the servers behind those that are measured, and tells s of them.
-func (w *workload) start(s *settings) (*upstream, error) {
+func (b *bench) start(w *workload, s *settings) (*upstream, error) {
 	answer := appendAnswer
 	if s.Stub = w.stub; w.stub != "" {
 		answer = appendAuthoritative
@@ -56,6 +61,12 @@ func (w *workload) start(s *settings) (*upstream, error) {
 			return nil, err
 		}
 		s.Anchor, answer = zone.ds(), zone.appendAnswer
+		if w.beside != nil && w.beside.signed {
+			n := int(b.length.Seconds()*float64(w.beside.rate))/besideClients + 1
+			for i := range b.rounds * besideClients {
+				zone.prepare(w.beside.queries(i/besideClients, i%besideClients), n)
+			}
+		}
 	}
 	up, err := startUpstream(w.upstreams, answer)
 	if err != nil {
@@ -71,7 +82,7 @@ func (w *workload) run(l load, round int) (t tally, took time.Duration, err erro
 		return l.run()
 	}
 	other := l
-	other.rate, other.clients, other.window = w.beside.rate, 8, maxWindow
+	other.rate, other.clients, other.window = w.beside.rate, besideClients, maxWindow
 	other.queries = func(client int) source { return w.beside.queries(round, client) }
 	var wg sync.WaitGroup
 	var failed error

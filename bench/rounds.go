@@ -60,7 +60,7 @@ func (b *bench) measure(ctx context.Context, w workload) (rows []row, err error)
 		defer os.Remove(s.Zone) // the temporary folder may be memory
 	}
 	if w.upstreams > 0 {
-		up, err := w.start(&s)
+		up, err := b.start(&w, &s)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ type workload struct {
 	corefile  string
 	origin    string // of the zone that the server loads, empty if none
 	zone      func(w io.Writer) error
-	upstreams int // how many servers there are to forward to
+	upstreams int    // how many servers there are to forward to
 	stub      string // the zone that they are authorities for, empty if they are resolvers
 	signed    bool   // that zone is, and answers are validated
 	beside    *besides
