@@ -65,6 +65,10 @@ func (c *Cache) beginRefresh(e *entry, n *counts) bool {
 	if !e.fetch.begin() {
 		return false
 	}
+	if c.superseded(e) {
+		e.fetch.end(true, c.now(), 0)
+		return false
+	}
 	select {
 	case c.refreshes <- struct{}{}:
 		n.prefetch.Inc()
@@ -73,6 +77,17 @@ func (c *Cache) beginRefresh(e *entry, n *counts) bool {
 		e.fetch.end(true, c.now(), 0)
 		return false
 	}
+}
+
+// superseded reports whether what e was fetched again for has come since a query found e.
+func (c *Cache) superseded(e *entry) bool {
+	k, n := e.key(), e.network()
+	for _, s := range []*store{c.positive, c.negative} {
+		if now := s.former(&k, n); now != nil && now.stored > e.stored && (now.answers || !c.preferPositive) {
+			return true
+		}
+	}
+	return false
 }
 
 // endRefresh ends that. ok says whether what came may take e's place.

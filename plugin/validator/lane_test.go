@@ -46,6 +46,7 @@ func (s *wireSource) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) 
 	}
 	s.asked++
 	w.Load(p, q)
+	w.AddEDE(dns.ExtendedErrorCodeSynthesized, "")
 	if m := s.source.replies[key]; m.Truncated {
 		w.SetFlag(wire.FlagTC, true)
 	}

@@ -1,11 +1,12 @@
 // Package validator finds out whether what the plugins below it answer is what the owners of the zones signed (RFC 4033
 // to 4035), and withholds what is not.
 //
-//	query ──ServeDNS──▶ inquiry.go: the plugins below, with DO and CD ──reply──▶ validate.Task ──▶ reply.go ──▶ client
+//	query ──ServeDNS──▶ inquiry.go: the plugins below, with DO and CD ──reply──▶ validate.Task ──▶ edit.go ──▶ client
 //	                     ▲    what is missing: DS, DNSKEY; what is bogus, of other servers: retry.go │
 //	                     └───────────────────────────────────────────────────────────────────────────┘
 //
-// It works above recurse and above forward alike. What was found out lies in a memory, so nothing is computed twice. The
+// In the wire lane a reply of which all is known is judged at once; with any other the query is parked on a check
+// (check.go), which goes on as an inquiry if something is missing. It works above recurse and above forward alike. What was found out lies in a memory, so nothing is computed twice. The
 // check itself is package validate's. Start at Validator.ServeDNS.
 package validator
 
@@ -170,7 +171,7 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 			v.log(asked, verdict, server)
 		}
 		if !v.permissive {
-			w.Fail(wire.ServFail, failed(verdict))
+			withhold(w, failed(verdict))
 			return
 		}
 		let := *verdict // others may have it, too
@@ -178,10 +179,16 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 		verdict = &let
 	}
 	if v.sentinel && v.denies(asked, verdict) {
-		w.Fail(wire.ServFail, nil)
+		withhold(w, nil)
 		return
 	}
 	v.edit(w, q, verdict)
+}
+
+// withhold makes of w, which holds a reply, a failure that tells nothing of it.
+func withhold(w *wire.Reply, err error) {
+	w.DropOPT()
+	w.Fail(wire.ServFail, err)
 }
 
 // failed is the error of a bogus reply.

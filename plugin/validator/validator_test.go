@@ -94,6 +94,8 @@ func (s *source) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	m.Truncated = cut
 	m.AuthenticatedData = true // which is nobody's word to take
 	m.SetEdns0(1232, true)
+	o := m.IsEdns0()
+	o.Option = append(o.Option, &dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeSynthesized})
 	return 0, w.WriteMsg(m)
 }
 

@@ -109,8 +109,8 @@ func (w *Reply) cutTo(e *End) (opt int) {
 	return opt
 }
 
-// Message is the message as it is built, with the header that a reply to q has, and without an OPT record. It is only to
-// be read, and only until the next change; nil if w holds none.
+// Message is the message as it is built, with the header that a reply to q has, and without an OPT record. It is only
+// to be read, and only until the next change; nil if w holds none.
 func (w *Reply) Message(q *Query) []byte {
 	if w.state != message {
 		return nil

@@ -266,7 +266,8 @@ func (q *Query) SetFlag(bit uint16, on bool) {
 	}
 }
 
-// SetDO asks for DNSSEC records (RFC 3225), in an OPT record with a UDP size of at least size. Only between Mark and Restore.
+// SetDO asks for DNSSEC records (RFC 3225), in an OPT record with a UDP size of at least size. Only between Mark and
+// Restore.
 func (q *Query) SetDO(size uint16) {
 	q.edns.Present, q.changed = true, true
 	q.edns.Size = max(q.edns.Size, size)

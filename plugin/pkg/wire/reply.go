@@ -95,7 +95,8 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 // qname is the question's name as it stands in the message.
 func (w *Reply) qname() []byte { return w.buf[HeaderLen : w.qend-4] }
 
-// SetResolved notes that the message is a resolver's, who has asked the zone's servers himself: a cache never gives it AA.
+// SetResolved notes that the message is a resolver's, who has asked the zone's servers himself: a cache never gives it
+// AA.
 func (w *Reply) SetResolved(on bool) { w.resolved = on }
 
 // Resolved reports whether it is.

@@ -207,8 +207,8 @@ func New(conf *Config, q Question, refresh bool) *Run {
 	return r
 }
 
-// Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (see Kept). It belongs
-// before the first Step.
+// Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (see Kept). It
+// belongs before the first Step.
 func (r *Run) Looked() { r.first.looked = true }
 
 // Trace has a Run tell who answered its question, and spare whom the Source doubts. It belongs before the first Step.

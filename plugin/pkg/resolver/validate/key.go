@@ -151,7 +151,8 @@ func (k *key) verify(data []byte, sig string) bool {
 	return false
 }
 
-// derOf is an ECDSA signature as the standard library takes it: a SEQUENCE of two INTEGERs (X.690 §8.3, RFC 3279 §2.2.3).
+// derOf is an ECDSA signature as the standard library takes it: a SEQUENCE of two INTEGERs (X.690 §8.3, RFC 3279
+// §2.2.3).
 func derOf(r, s string) []byte {
 	b := make([]byte, 2, 2+2*(len(r)+3))
 	for _, n := range [...]string{r, s} {

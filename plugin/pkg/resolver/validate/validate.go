@@ -166,8 +166,8 @@ func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 	}
 }
 
-// Glance is Step for a caller who has no time: no signature is computed, and nothing is asked. It reports whether there is
-// a Verdict, as all that it takes is known already and nothing is bogus; if not, the Task is as before.
+// Glance is Step for a caller who has no time: no signature is computed, and nothing is asked. It reports whether there
+// is a Verdict, as all that it takes is known already and nothing is bogus; if not, the Task is as before.
 func (t *Task) Glance() bool {
 	t.glance, t.left.Hashes = true, min(t.left.Hashes, glanceHashes)
 	v := t.judge()
