@@ -30,8 +30,9 @@ VERSION     ?= $(or $(patsubst v%,%,$(GITTAG)),$(shell sed -n 's/.*CoreVersion =
 COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD cloud.google.com google.golang.org/api \
         github.com/googleapis github.com/google go.etcd.io github.com/gogo github.com/grpc-ecosystem k8s.io sigs.k8s.io \
         github.com/json-iterator github.com/fxamacker github.com/caddyserver github.com/mholt github.com/golang-jwt \
-        golang.org/x/oauth2 go.opentelemetry.io go.uber.org go.yaml.in go) \
-        encoding/gob encoding/xml html/template net/rpc net/http/pprof internal/profile
+        golang.org/x/oauth2 go.opentelemetry.io go.uber.org go.yaml.in go github.com/expr-lang/expr/checker \
+        github.com/expr-lang/expr/parser google.golang.org/protobuf/encoding github.com/cloudflare) \
+        text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc net/http/pprof internal/profile
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)

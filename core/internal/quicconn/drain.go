@@ -18,8 +18,11 @@ const (
 	// lastTime is how long those are listened to that keep asking while the server stops.
 	lastTime = time.Second
 	// arrivalPause is how often is looked whether a client has arrived.
-	arrivalPause = 5 * time.Millisecond
+	arrivalPause = time.Millisecond
 )
+
+// forever is after all arrivals.
+var forever = time.Unix(1<<40, 0)
 
 // arrival is a connection from its first datagram to its end. Stop looks whether its client is still to be waited for.
 type arrival struct {
@@ -115,9 +118,10 @@ func (t *Transport) Settle(ctx context.Context) {
 	arriving, cancel := context.WithTimeout(ctx, arrivalTime)
 	defer cancel()
 	pause(arriving, service.DrainTime)
-	now := time.Now()
-	t.await(arriving, now, (*arrival).unheard)
-	t.listener.Close() // refuses who has not been heard; whoever begins now is not heard, and tries again
+	// The library refuses who has not been heard. So it ends in a moment in which there is nobody like that; whoever
+	// begins after it is not heard, and tries again.
+	t.await(arriving, forever, (*arrival).unheard)
+	t.listener.Close()
 	t.await(arriving, time.Now(), (*arrival).unasked)
 }
 
