@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -26,6 +27,7 @@ func capture(t testing.TB) *bytes.Buffer {
 	t.Helper()
 	out := new(bytes.Buffer)
 	flags := golog.Flags()
+	clog.Sync() // what other tests have left is not for this one
 	golog.SetOutput(out)
 	golog.SetFlags(0)
 	t.Cleanup(func() { golog.SetOutput(os.Stderr); golog.SetFlags(flags) })
