@@ -8,6 +8,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -65,4 +66,35 @@ func secureOf(zone string, sets ...*rrset.Set) (all []advice.Secure) {
 		all = append(all, advice.Secure{Set: s, Zone: zone, TTL: 300})
 	}
 	return all
+}
+
+// An alias that is kept is followed, and not asked for again, though what it leads to is not kept.
+func TestKeptAliasIsFollowed(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("alias")}
+	now := r.now()
+	for _, c := range []struct {
+		name string
+		want finding
+	}{{"alias.example.org.", alias}, {"www.example.org.", answered}, {"other.example.org.", nothing}} {
+		for _, set := range []*rrset.Set{
+			rrset.New(rrset.MustName("alias.example.org."), dns.TypeCNAME, 300, rrset.MustName("target.example.org.")),
+			rrset.New(rrset.MustName("www.example.org."), dns.TypeA, 300, "\xc0\x00\x02\x01"),
+		} {
+			r.conf.Stores.RRsets.Put(set.Name, set.Type, &store.Entry{Rank: store.AnswerData, Set: set, TTL: 300, Expires: now.After(300)}, now)
+		}
+		packet, err := new(dns.Msg).SetQuestion(c.name, dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q wire.Query
+		var w wire.Reply
+		w.Reset(nil)
+		if !q.Parse(packet) {
+			t.Fatal("the query is none for the lane")
+		}
+		if got := r.atOnce(&w, &q); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
 }

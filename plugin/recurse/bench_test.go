@@ -67,7 +67,7 @@ func BenchmarkMiss(b *testing.B) {
 			b.Fatal("not a query")
 		}
 		q.Peer.Client = client
-		j, _ := r.beginFor(q, nil, nil, false)
+		j, _ := r.beginFor(q, nil, nil, unlooked)
 		if err := j.wait(context.Background()); err != nil || len(j.result.Answer) != 1 {
 			b.Fatalf("%+v %v", j.result, err)
 		}

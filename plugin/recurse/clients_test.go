@@ -56,7 +56,7 @@ func TestWaitingPerClient(t *testing.T) {
 		for i := range n {
 			q := queryFrom(t, client, fmt.Sprintf("n%d.%s.example.org.", i, strings.ReplaceAll(client, ":", "-")))
 			edit(q)
-			if j, limit := r.beginFor(q, nil, nil, false); j == nil && limit == "client" {
+			if j, limit := r.beginFor(q, nil, nil, unlooked); j == nil && limit == "client" {
 				no++
 			}
 		}
@@ -97,7 +97,7 @@ func TestPlacesOfAZone(t *testing.T) {
 	r := silent(t, func(s *settings) { s.recursions = 40 })
 	told := 0
 	for i := range 30 {
-		j, _ := r.beginFor(queryFrom(t, "192.0.2.1", fmt.Sprintf("n%d.example.org.", i)), nil, nil, false)
+		j, _ := r.beginFor(queryFrom(t, "192.0.2.1", fmt.Sprintf("n%d.example.org.", i)), nil, nil, unlooked)
 		if j == nil {
 			t.Fatal("no place is left")
 		}

@@ -68,7 +68,7 @@ func TestTaps(t *testing.T) {
 	r.taps.change([]tapped{full, short}, nil)
 	ask := func(name string) {
 		t.Helper()
-		j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil, nil, false)
+		j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil, nil, unlooked)
 		if err := j.wait(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func TestEncryption(t *testing.T) {
 			began := store.Time(clock.Now().UnixNano())
 			ask := func(name string) {
 				t.Helper()
-				j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil, nil, false)
+				j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil, nil, unlooked)
 				if err := j.wait(context.Background()); err != nil || len(j.result.Answer) != 1 {
 					t.Fatalf("%s: %+v %v", name, j.result, err)
 				}

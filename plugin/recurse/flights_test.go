@@ -77,7 +77,7 @@ func TestAskedOnce(t *testing.T) {
 	for i := range 50 {
 		for _, name := range []string{"www.example.org.", fmt.Sprintf("n%d.below.example.org.", i)} {
 			all.Go(func() {
-				j, _ := r.beginFor(queryFrom(t, fmt.Sprintf("192.0.2.%d", i), name), nil, nil, false)
+				j, _ := r.beginFor(queryFrom(t, fmt.Sprintf("192.0.2.%d", i), name), nil, nil, unlooked)
 				if err := j.wait(context.Background()); err != nil || j.result.Rcode != 0 || len(j.result.Answer) != 1 {
 					t.Errorf("%s: %+v %v", name, j.result, err)
 				}
@@ -103,7 +103,7 @@ func TestFetches(t *testing.T) {
 			r := s.resolver(t, edit)
 			failed := 0
 			for i := range 100 {
-				j, _ := r.beginFor(queryFrom(t, "192.0.2.1", fmt.Sprintf("n%d.example.org.", i)), nil, nil, false)
+				j, _ := r.beginFor(queryFrom(t, "192.0.2.1", fmt.Sprintf("n%d.example.org.", i)), nil, nil, unlooked)
 				time.Sleep(time.Millisecond)
 				if j.Over() {
 					failed++

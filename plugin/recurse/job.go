@@ -51,8 +51,8 @@ type jobs struct {
 
 // beginFor is the job for q's question, which q may wait for: one that is under way, or a new one, which is started.
 // It is nil if a limit is reached, whose name is returned then. loop is the one that the caller is in, nil if in none; s
-// is what a validator wants traced, nil if none does; looked says that nothing is kept that answers q.
-func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Source, looked bool) (j *job, limit string) {
+// is what a validator wants traced, nil if none does; found is what a look into the stores has come to just now.
+func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Source, found finding) (j *job, limit string) {
 	client, ok := r.clients.take(q)
 	if !ok {
 		return nil, "client"
@@ -64,7 +64,7 @@ func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Sourc
 	}
 	j.join(client)
 	if own {
-		if looked {
+		if found == nothing {
 			j.run.Looked()
 		}
 		j.start(loop)

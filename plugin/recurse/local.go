@@ -34,9 +34,8 @@ func refuse(w *wire.Reply, code uint16, text string) {
 // kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.
 func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
 	k := r.keyOf(q)
-	_, ok := r.known(w, q, &k)
-	switch {
-	case ok:
+	switch found, _ := r.known(w, q, &k); {
+	case found == answered:
 	case r.snoop:
 		r.refer(w, q, r.now())
 	default:
@@ -46,32 +45,45 @@ func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
 
 // What can be answered at once needs no job, and no limit holds for it, however much is under way.
 
-// atOnce answers with what is kept, or follows from it, and reports whether it did. Near its end it is fetched again.
-func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query) bool {
+// finding is what came of a look into the stores.
+type finding uint8
+
+const (
+	unlooked finding = iota // nothing that is kept may do
+	nothing
+	alias // leads to what is not kept
+	answered
+)
+
+// atOnce answers with what is kept, or follows from it, if it can. Near its end it is fetched again.
+func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query) finding {
 	k := r.keyOf(q)
-	if k.subnet != "" { // nothing that is kept may do
-		return false
+	if k.subnet != "" {
+		return unlooked
 	}
-	due, ok := r.known(w, q, &k)
+	found, due := r.known(w, q, &k)
 	if due && r.prefetch {
 		r.again(k)
 	}
-	return ok
+	return found
 }
 
 var lookups = sync.Pool{New: func() any { return new(iterate.Kept) }}
 
-// known answers with what is kept, or follows from it, and reports whether it did; due says that its end is near.
-func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (due, ok bool) {
+// known answers with what is kept, or follows from it, if it can; due says that its end is near.
+func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (found finding, due bool) {
 	l := lookups.Get().(*iterate.Kept)
 	defer lookups.Put(l)
 	res, ok := l.Answer(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, r.now())
-	if !ok {
-		return false, false
+	switch {
+	case ok:
+		r.counts.kept(res)
+		r.answer(w, q, res)
+		return answered, res.Due
+	case l.InVain():
+		return nothing, false
 	}
-	r.counts.kept(res)
-	r.answer(w, q, res)
-	return res.Due, true
+	return alias, false
 }
 
 // refer answers with the closest delegation that is kept, or the hints.

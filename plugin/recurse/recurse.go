@@ -61,13 +61,15 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Done
 	}
 	j, _ := q.Awaited().(*job)
-	looked := j == nil
-	if looked && r.atOnce(w, q) {
-		return wire.Done
+	found := unlooked
+	if j == nil {
+		if found = r.atOnce(w, q); found == answered {
+			return wire.Done
+		}
 	}
 	if j == nil || j.resolver != r.resolver || !j.asks(q) {
 		var why string
-		if j, why = r.beginFor(q, q.Loop(), nil, looked); j == nil {
+		if j, why = r.beginFor(q, q.Loop(), nil, found); j == nil {
 			r.crowded(w, q, why)
 			return wire.Done
 		}
@@ -100,12 +102,14 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		return write()
 	}
 	source := advice.Of(ctx)
-	looked := !source.Again()
-	if looked && r.atOnce(&a.Reply, q) {
-		tell(ctx, nothingAsked)
-		return write()
+	found := unlooked
+	if !source.Again() {
+		if found = r.atOnce(&a.Reply, q); found == answered {
+			tell(ctx, nothingAsked)
+			return write()
+		}
 	}
-	j, why := r.beginFor(q, nil, source, looked)
+	j, why := r.beginFor(q, nil, source, found)
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
 		return write()

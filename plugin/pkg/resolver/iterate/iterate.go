@@ -207,7 +207,7 @@ func New(conf *Config, q Question, refresh bool) *Run {
 	return r
 }
 
-// Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (see Kept). It
+// Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (Kept.InVain). It
 // belongs before the first Step.
 func (r *Run) Looked() { r.first.looked = true }
 

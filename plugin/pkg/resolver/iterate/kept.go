@@ -8,6 +8,9 @@ import (
 // time; what it needs is used again, so that an answer costs little more than finding it.
 type Kept struct{ run Run }
 
+// InVain reports whether the last Answer has found nothing, not even an alias that leads on (see Run.Looked).
+func (k *Kept) InVain() bool { return !k.run.first.done && k.run.first.name == k.run.first.q.Name }
+
 // Answer is the Result for a question, good until the next one; ok is false if somebody has to be asked.
 func (k *Kept) Answer(conf *Config, q Question, now store.Time) (res *Result, ok bool) {
 	r := &k.run
