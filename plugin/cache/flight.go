@@ -165,7 +165,7 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry,
 			timer = time.NewTimer(longest)
 			defer timer.Stop()
 		}
-		woken := make(waiter)
+		woken := make(eventloop.Waiter)
 		others.Then(woken)
 		select {
 		case <-woken:
@@ -205,9 +205,3 @@ func (c *Cache) await(k *question) *entry {
 	}
 	return nil
 }
-
-// waiter is a goroutine that waits for an exchange.
-type waiter chan struct{}
-
-// Resume implements eventloop.Resumer.
-func (w waiter) Resume() { close(w) }

@@ -267,7 +267,7 @@ func TestLanesShareMisses(t *testing.T) {
 	if out := w.c.ServeWire(context.Background(), &r, q); out != wire.Park {
 		t.Fatal(out)
 	}
-	woken := make(waiter)
+	woken := make(eventloop.Waiter)
 	q.Awaited().Then(woken)
 	close(gate)
 	<-done
@@ -321,7 +321,7 @@ func TestFlightsBeginAtOnce(t *testing.T) {
 	if out := c.ServeWire(context.Background(), &w, second); out != wire.Park || s.begun != 0 {
 		t.Fatalf("%v, %d begun", out, s.begun)
 	}
-	woken := make(waiter)
+	woken := make(eventloop.Waiter)
 	second.Awaited().Then(woken)
 	close(gate)
 	if out := <-parked; out != wire.Park {

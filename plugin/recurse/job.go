@@ -214,7 +214,7 @@ func (j *job) wait(ctx context.Context) error {
 	if j.Over() {
 		return nil
 	}
-	w := waiter(make(chan struct{}, 1))
+	w := make(eventloop.Waiter)
 	j.Then(w)
 	select {
 	case <-w:
@@ -223,9 +223,3 @@ func (j *job) wait(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// waiter is a goroutine that waits for a job.
-type waiter chan struct{}
-
-// Resume implements eventloop.Resumer.
-func (w waiter) Resume() { w <- struct{}{} }

@@ -182,18 +182,12 @@ func decided(h WireHandler, w *wire.Reply, q *wire.Query, packet []byte) bool {
 			return out == wire.Done
 		}
 		ended = q.Awaited()
-		woken := make(waiter, 1)
+		woken := make(eventloop.Waiter)
 		q.Wait(woken)
 		<-woken
 	}
 	return false
 }
-
-// waiter is a query that is parked.
-type waiter chan struct{}
-
-// Resume implements eventloop.Resumer.
-func (w waiter) Resume() { w <- struct{}{} }
 
 func wireAddr(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 

@@ -31,7 +31,6 @@ type check struct {
 	ctx   context.Context // the block's
 	asked validate.Question
 	below wire.Reply     // what the plugins below answered
-	empty bool           // it has no answer
 	task  *validate.Task // that judges it, nil if it is malformed or was cut
 	name  string         // as the client wrote it
 	rd    bool
@@ -45,9 +44,9 @@ type check struct {
 	reply   *dns.Msg          // in place of below, if others were asked
 }
 
-// newCheck is a check of what w holds, the reply to q as it was asked below.
-func newCheck(ctx context.Context, v *Validator, asked validate.Question, w *wire.Reply, q *wire.Query) *check {
-	c := &check{Validator: v, ctx: ctx, asked: asked, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
+// newCheck is a check of what w holds, the reply to q as it was asked below. t judges it, nil if nothing can.
+func newCheck(ctx context.Context, v *Validator, asked validate.Question, t *validate.Task, w *wire.Reply, q *wire.Query) *check {
+	c := &check{Validator: v, ctx: ctx, asked: asked, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
 	c.below.Copy(w)
 	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
 	for _, t := range tellers(q) {
@@ -97,7 +96,7 @@ func (c *check) compute() {
 	if c.task != nil {
 		if missing = c.step(c.task); len(missing) == 0 && c.task.Verdict().Status != validate.Bogus {
 			c.verdict = c.task.Verdict()
-			c.teach(c.asked, c.verdict, c.empty, c.told.Told() > 0)
+			c.teach(c.asked, c.verdict, c.below.Count(wire.Answer) == 0, c.told.Told() > 0)
 			c.End()
 			return
 		}
@@ -108,12 +107,13 @@ func (c *check) compute() {
 // inquire goes on: it asks for what is missing, and for what is bogus once more.
 func (c *check) inquire(missing []validate.Question) {
 	defer c.recovered()
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx := c.ctx
 	if !c.until.IsZero() {
-		ctx, cancel = context.WithDeadline(c.ctx, c.until)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.until)
+		defer cancel()
 	}
-	defer cancel()
-	m, reply := new(dns.Msg), new(dns.Msg)
+	m := new(dns.Msg)
 	if m.Unpack(c.query) != nil {
 		c.End()
 		return

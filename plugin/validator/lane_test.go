@@ -59,13 +59,6 @@ func wired(v *Validator, s *source) *Validator {
 	return v
 }
 
-// waiter waits for a check.
-type waiter chan struct{}
-
-func (w waiter) Resume() { w <- struct{}{} }
-
-var _ eventloop.Resumer = waiter(nil)
-
 // serveWire runs a query in the wire lane until it is answered, and tells how often it was parked.
 func serveWire(t testing.TB, v *Validator, w *wire.Reply, q *wire.Query, packet, buf []byte) (parked int) {
 	t.Helper()
@@ -82,7 +75,7 @@ func serveWire(t testing.TB, v *Validator, w *wire.Reply, q *wire.Query, packet,
 		case out == wire.Park && parked < 3:
 			parked++
 			waited = q.Awaited()
-			resumed := make(waiter, 1)
+			resumed := make(eventloop.Waiter)
 			q.Wait(resumed)
 			<-resumed
 		default:
@@ -155,7 +148,7 @@ func TestTeachingInTheLane(t *testing.T) {
 			}
 			if out = v.ServeWire(context.Background(), &w, &q); out == wire.Park {
 				waits = q.Awaited()
-				resumed := make(waiter, 1)
+				resumed := make(eventloop.Waiter)
 				q.Wait(resumed)
 				<-resumed
 			}

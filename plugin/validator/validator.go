@@ -100,8 +100,7 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 			return wire.Done
 		}
 	}
-	c := newCheck(ctx, v, asked, w, q)
-	c.task, c.empty = task, w.Count(wire.Answer) == 0
+	c := newCheck(ctx, v, asked, task, w, q)
 	v.queue.add(c)
 	q.AwaitOwn(c)
 	return wire.Park
@@ -143,9 +142,11 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if err := a.Reply.SetMsgOPT(reply); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	if m, err := parse(reply); err == nil && !r.RecursionDesired && refers(m) {
-		v.edit(&a.Reply, &a.Query, &referred)
-		return a.Write()
+	if !r.RecursionDesired { // few ask like that
+		if m, err := parse(reply); err == nil && refers(m) {
+			v.edit(&a.Reply, &a.Query, &referred)
+			return a.Write()
+		}
 	}
 	resolved := i.resolved
 	verdict, judged := i.judge(reply)

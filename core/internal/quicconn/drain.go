@@ -21,12 +21,8 @@ const (
 	arrivalPause = time.Millisecond
 )
 
-// forever is after all arrivals.
-var forever = time.Unix(1<<40, 0)
-
 // arrival is a connection from its first datagram to its end. Stop looks whether its client is still to be waited for.
 type arrival struct {
-	began  time.Time
 	conn   atomic.Pointer[Conn] // nil until the library has read what the client says first
 	shaken time.Time            // when Stop saw that the handshake is over
 }
@@ -36,7 +32,7 @@ type arrivalKey struct{}
 
 // arrive notes a connection that begins, until its context ends.
 func (t *Transport) arrive(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-	a := &arrival{began: time.Now()}
+	a := new(arrival)
 	t.mu.Lock()
 	t.arrivals[a] = struct{}{}
 	t.mu.Unlock()
@@ -76,18 +72,18 @@ func (a *arrival) unasked(now time.Time) bool {
 	return now.Sub(a.shaken) < service.DrainTime
 }
 
-// await waits until nobody is left of those who began until then, or ctx ends.
-func (t *Transport) await(ctx context.Context, until time.Time, left func(*arrival, time.Time) bool) {
-	for t.anyone(until, left) && pause(ctx, arrivalPause) {
+// await waits until nobody is left, or ctx ends.
+func (t *Transport) await(ctx context.Context, left func(*arrival, time.Time) bool) {
+	for t.anyone(left) && pause(ctx, arrivalPause) {
 	}
 }
 
-func (t *Transport) anyone(until time.Time, left func(*arrival, time.Time) bool) (any bool) {
+func (t *Transport) anyone(left func(*arrival, time.Time) bool) (any bool) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for a := range t.arrivals {
-		if !a.began.After(until) && left(a, now) {
+		if left(a, now) {
 			any = true // but all are looked at: when their handshake was over is noted
 		}
 	}
@@ -120,9 +116,9 @@ func (t *Transport) Settle(ctx context.Context) {
 	pause(arriving, service.DrainTime)
 	// The library refuses who has not been heard. So it ends in a moment in which there is nobody like that; whoever
 	// begins after it is not heard, and tries again.
-	t.await(arriving, forever, (*arrival).unheard)
+	t.await(arriving, (*arrival).unheard)
 	t.listener.Close()
-	t.await(arriving, time.Now(), (*arrival).unasked)
+	t.await(arriving, (*arrival).unasked)
 }
 
 // Drain ends what Settle has begun: it waits until queries are answered, and closes all.

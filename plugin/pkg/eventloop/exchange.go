@@ -26,6 +26,12 @@ type LoopResumer interface {
 	ResumeIn(l *Loop) (done bool)
 }
 
+// Waiter is a goroutine that waits for an exchange: Resume lets it receive.
+type Waiter chan struct{}
+
+// Resume implements Resumer.
+func (w Waiter) Resume() { close(w) }
+
 // OwnedExchange is an Exchange that is used again when all that waited for it are done with it, among them the
 // query that began it.
 type OwnedExchange interface {
