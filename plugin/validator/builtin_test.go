@@ -29,8 +29,8 @@ func TestBuiltinIsRootsKeys(t *testing.T) {
 		k := rr.(*dns.DNSKEY)
 		ds := k.ToDS(dns.SHA256)
 		found := false
-		for _, text := range builtin {
-			want, err := dns.NewRR(text)
+		for _, b := range builtin {
+			want, err := dns.NewRR(b.ds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,5 +44,36 @@ func TestBuiltinIsRootsKeys(t *testing.T) {
 	}
 	if a := s.anchors[rrset.Root]; n != len(builtin) || !a.Builtin || len(a.DS) != n {
 		t.Errorf("%d keys, %d anchors", n, len(builtin))
+	}
+}
+
+// A validation_time in the past has the anchors and algorithms of that past; the clock of the machine has no say.
+func TestEra(t *testing.T) {
+	for _, tc := range []struct {
+		options string
+		anchors int  // of the root
+		sha1    bool // validated
+	}{
+		{"", 2, false},
+		{"validation_time 2007-09-16T13:42:26Z", 0, true},
+		{"validation_time 2007-09-16T13:42:26Z\nsha1 insecure", 0, false},
+		{"validation_time 2017-02-02T00:00:00Z", 1, true},
+		{"validation_time 2025-01-01T00:00:00Z", 2, true},
+		{"validation_time 2025-12-01T00:00:00Z", 2, false},
+		{"validation_time 2025-12-01T00:00:00Z\nsha1 validate", 2, true},
+		{"sha1 validate", 2, true},
+		{"validation_time 2007-09-16T13:42:26Z\nanchor \". IN DS 1 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\"", 1, true},
+	} {
+		s, err := parseText("validator {\n" + tc.options + "\n}")
+		if err != nil {
+			t.Fatalf("%s: %v", tc.options, err)
+		}
+		n := 0
+		if a := s.anchors[rrset.Root]; a != nil {
+			n = len(a.DS)
+		}
+		if sha1 := s.conf.Algorithms[dns.RSASHA1]; n != tc.anchors || sha1 != tc.sha1 || s.conf.Algorithms[dns.RSASHA1NSEC3SHA1] != sha1 {
+			t.Errorf("%q: %d anchors of the root, SHA-1 %t; want %d, %t", tc.options, n, sha1, tc.anchors, tc.sha1)
+		}
 	}
 }

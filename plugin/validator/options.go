@@ -29,7 +29,7 @@ type settings struct {
 	state      string // file
 	follow     bool   // keys of anchors (RFC 5011)
 	signal     bool
-	sha1       bool
+	sha1       string // "": as it was usual at validation_time
 	noAlg      []int
 	noDigest   []int
 	permissive bool
@@ -40,12 +40,6 @@ type settings struct {
 	mu     sync.Mutex
 	second int64 // of the last line about a bogus reply
 	lines  int   // in that second
-}
-
-// builtin is the root's keys as IANA publishes their digests (https://data.iana.org/root-anchors/root-anchors.xml).
-var builtin = []string{
-	". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
-	". IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16",
 }
 
 const longestNTA = 7 * 24 * time.Hour // RFC 7646 §2
@@ -76,7 +70,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			s.ntaFile = s.file(l.Args[0])
 			return nil
 		}),
-		corefile.Enum("sha1", []string{"insecure", "validate"}, "what signatures with SHA-1 are worth (RFC 9905)", func(s *settings, w string) { s.sha1 = w == "validate" }),
+		corefile.Enum("sha1", []string{"insecure", "validate"}, "what signatures with SHA-1 are worth (RFC 9905)", func(s *settings, w string) { s.sha1 = w }),
 		corefile.Row("disable_algorithm", "N...", "algorithms of keys that count as unknown", 1, -1, func(s *settings, l *corefile.Line) error {
 			return octets("disable_algorithm", &s.noAlg, l.Args)
 		}),
@@ -91,7 +85,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Flag("log_bogus", "log bogus replies, ten a second at most", func(s *settings) { s.logBogus = true }),
 		corefile.Enum("sentinel", []string{"on", "off"}, "tell clients which keys of the root are believed (RFC 8509)", func(s *settings, w string) { s.sentinel = w == "on" }),
 		corefile.Enum("signal", []string{"on", "off"}, "tell the servers of anchors which keys are believed (RFC 8145)", func(s *settings, w string) { s.signal = w == "on" }),
-		corefile.Row("validation_time", "RFC3339|UNIX", "a time that signatures are judged by, for laboratories", 1, 1, setTime),
+		corefile.Row("validation_time", "RFC3339|UNIX", "validate as it was right at this time, for laboratories", 1, 1, setTime),
 	},
 })
 
@@ -263,19 +257,10 @@ func setTime(s *settings, l *corefile.Line) error {
 
 // finish makes of the options what holds for all replies.
 func (s *settings) finish() error {
-	if s.anchors[rrset.Root] == nil {
-		for _, text := range builtin {
-			rr, err := dns.NewRR(text)
-			if err == nil {
-				err = s.anchor(rr)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		s.anchors[rrset.Root].Builtin = true
+	if err := s.trustRoot(); err != nil {
+		return err
 	}
-	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.sha1)
+	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.countsSHA1())
 	for _, n := range s.noAlg {
 		s.conf.Algorithms[n] = false
 		for _, a := range s.anchors {
@@ -307,16 +292,4 @@ func (s *settings) mayLog() bool {
 	}
 	s.lines++
 	return s.lines <= linesPerSecond
-}
-
-// warnSHA1 tells of zones whose signatures with SHA-1 count though those of others do not.
-func (s *settings) warnSHA1() {
-	if s.sha1 {
-		return
-	}
-	for name, a := range s.anchors {
-		if len(a.Own) > 0 {
-			logger.Warningf("The anchor of %s has it validated by RSA with SHA-1, which RFC 9905 advises against", rrset.Text(name))
-		}
-	}
 }

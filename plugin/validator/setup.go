@@ -37,13 +37,10 @@ func setup(c *caddy.Controller) error {
 		}
 	})
 	c.OnStartup(func() error {
-		if !s.fixed.IsZero() {
-			logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
-		}
 		if h, ok := cfg.Handler("recurse").(advice.Learner); ok {
 			v.learner = h
 		}
-		s.warnSHA1()
+		s.warnEra()
 		clock.Moved()
 		return v.start(clock.Now())
 	})
