@@ -3,7 +3,6 @@ package validator
 import (
 	"context"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -23,14 +22,14 @@ import (
 //	ServeWire ──▶ queue.add ──▶ check.compute ──▶ over
 //	                                  └─ keys are missing, or it is bogus ──▶ check.inquire ──▶ over
 //
-// What computes is one goroutine for each processor, and ends when nothing is left. What asks others has a goroutine of
-// its own: an inquiry as in the message lane, which begins with the reply that is there.
+// What asks others has a goroutine of its own: an inquiry as in the message lane, which begins with the reply that is
+// there.
 type check struct {
 	eventloop.Ending
 	*Validator
 	ctx   context.Context // the block's
 	asked validate.Question
-	below wire.Reply     // what the plugins below answered
+	below wire.Copied    // what the plugins below answered
 	task  *validate.Task // that judges it, nil if it is malformed or was cut
 	name  string         // as the client wrote it
 	rd    bool
@@ -47,7 +46,7 @@ type check struct {
 // newCheck is a check of what w holds, the reply to q as it was asked below. t judges it, nil if nothing can.
 func newCheck(ctx context.Context, v *Validator, asked validate.Question, t *validate.Task, w *wire.Reply, q *wire.Query) *check {
 	c := &check{Validator: v, ctx: ctx, asked: asked, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
-	c.below.Copy(w)
+	c.below = w.Copied()
 	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
 	for _, t := range tellers(q) {
 		c.told.Add(t)
@@ -78,7 +77,7 @@ func (c *check) answer(w *wire.Reply, q *wire.Query) {
 		w.Fail(wire.ServFail, nil)
 		return
 	case c.reply == nil:
-		w.Copy(&c.below)
+		w.Paste(&c.below)
 	default:
 		if err := w.SetMsgOPT(c.reply); err != nil {
 			w.Fail(wire.ServFail, plugin.Error(pluginName, err))
@@ -118,9 +117,11 @@ func (c *check) inquire(missing []validate.Question) {
 		c.End()
 		return
 	}
-	reply, err := c.below.Msg(m)
+	var below wire.Reply
+	below.Paste(&c.below)
+	reply, err := below.Msg(m)
 	if err == nil {
-		c.below.AppendOPT(reply, m)
+		below.AppendOPT(reply, m)
 	}
 	i := &inquiry{
 		Validator: c.Validator, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
@@ -158,40 +159,3 @@ func (n *absent) RemoteAddr() net.Addr        { return n.peer.RemoteAddr() }
 func (n *absent) Network() string             { return n.peer.Proto.String() }
 func (n *absent) WriteMsg(*dns.Msg) error     { return nil }
 func (n *absent) Write(b []byte) (int, error) { return len(b), nil }
-
-// queue is checks that wait to be computed.
-type queue struct {
-	mu      sync.Mutex
-	waiting []*check
-	workers int
-}
-
-// add has a check computed, on one of as many goroutines as may compute at a time.
-func (all *queue) add(c *check) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.waiting = append(all.waiting, c)
-	if all.workers < cap(c.places) {
-		all.workers++
-		go all.work()
-	}
-}
-
-// work computes until nothing is left.
-func (all *queue) work() {
-	for {
-		all.mu.Lock()
-		if len(all.waiting) == 0 {
-			all.workers--
-			all.mu.Unlock()
-			return
-		}
-		c := all.waiting[0]
-		all.waiting[0] = nil
-		if all.waiting = all.waiting[1:]; len(all.waiting) == 0 {
-			all.waiting = nil
-		}
-		all.mu.Unlock()
-		c.compute()
-	}
-}

@@ -15,8 +15,8 @@ import (
 // signatures allow.
 func (v *Validator) edit(w *wire.Reply, q *wire.Query, verdict *validate.Verdict) {
 	e := editor{w: w, verdict: verdict, secure: verdict.Status == validate.Secure, proofs: q.DO(), qtype: q.Type(), least: 1<<31 - 1}
-	for s, ttl := range verdict.Proof {
-		e.least = min(e.least, ttl, s.TTL)
+	for _, s := range verdict.Proof {
+		e.least = min(e.least, s.Most, s.TTL)
 	}
 	empty := w.Count(wire.Answer)+w.Count(wire.Authority) == 0
 	w.SetRcode(verdict.Rcode)
@@ -73,19 +73,19 @@ func (e *editor) keep(i int) bool {
 }
 
 // least is the TTL that the RRset of a name and type may have, and whether it is among all.
-func least(all map[*rrset.Set]uint32, owner []byte, typ uint16) (ttl uint32, ok bool) {
+func least(all []validate.Proven, owner []byte, typ uint16) (ttl uint32, ok bool) {
 	ttl = 1<<32 - 1
-	for s, most := range all {
+	for _, s := range all {
 		if s.Type == typ && s.Name == string(owner) {
-			ttl, ok = min(ttl, most, s.TTL), true
+			ttl, ok = min(ttl, s.Most, s.TTL), true
 		}
 	}
 	return ttl, ok
 }
 
 // has reports whether the RRset of a name and type is among all.
-func has(all map[*rrset.Set]bool, owner []byte, typ uint16) bool {
-	for s := range all {
+func has(all []*rrset.Set, owner []byte, typ uint16) bool {
+	for _, s := range all {
 		if s.Type == typ && s.Name == string(owner) {
 			return true
 		}

@@ -11,7 +11,7 @@ import (
 // one is forgotten. What is found in the elder one moves into the younger one.
 type memory struct {
 	nodes  generations[string, *validate.Node]
-	checks generations[validate.Sum, validate.Checked]
+	checks generations[validate.Sum, validate.Held]
 }
 
 // Octets of a generation.
@@ -38,16 +38,15 @@ func (m *memory) Node(name string, now time.Time) *validate.Node {
 // KeepNode implements validate.Memory.
 func (m *memory) KeepNode(name string, n *validate.Node) { m.nodes.put(name, n, len(name)+n.Size()) }
 
-const checkSize = 200 // octets of what is known of an RRset
+const checkSize = 100 // octets of what is known of an RRset
 
 // Check implements validate.Memory.
-func (m *memory) Check(sum validate.Sum, now time.Time) (validate.Checked, bool) {
-	c, ok := m.checks.get(sum, func(validate.Checked) int { return checkSize })
-	return c, ok && c.Until.After(now)
+func (m *memory) Check(sum validate.Sum) (validate.Held, bool) {
+	return m.checks.get(sum, func(validate.Held) int { return checkSize })
 }
 
 // KeepCheck implements validate.Memory.
-func (m *memory) KeepCheck(sum validate.Sum, c validate.Checked) { m.checks.put(sum, c, checkSize) }
+func (m *memory) KeepCheck(sum validate.Sum, h validate.Held) { m.checks.put(sum, h, checkSize) }
 
 // generations is a map that forgets. Any number of goroutines may use it.
 type generations[K comparable, V any] struct {

@@ -149,10 +149,10 @@ func (v *Validator) teach(q validate.Question, verdict *validate.Verdict, empty,
 	if v.learner == nil || verdict.Status != validate.Secure || !fresh && verdict.Checks == 0 {
 		return
 	}
-	var all []advice.Secure
-	for s, ttl := range verdict.Proof {
-		if zone := validate.SignerOf(s); zone != "" {
-			all = append(all, advice.Secure{Set: s, Zone: zone, TTL: ttl})
+	all := make([]advice.Secure, 0, len(verdict.Proof))
+	for _, s := range verdict.Proof {
+		if zone := validate.SignerOf(s.Set); zone != "" {
+			all = append(all, advice.Secure{Set: s.Set, Zone: zone, TTL: s.Most})
 		}
 	}
 	v.learner.Learn(q.Name, verdict.Rcode == dns.RcodeNameError && empty, all)

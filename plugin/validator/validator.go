@@ -42,7 +42,6 @@ type Validator struct {
 	*settings
 	counts *counts
 	places chan struct{} // one for each check that may run at a time
-	queue  queue
 
 	failures  generations[validate.Question, failure]
 	memory    *memory
@@ -101,7 +100,7 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 		}
 	}
 	c := newCheck(ctx, v, asked, task, w, q)
-	v.queue.add(c)
+	computed.add(c)
 	q.AwaitOwn(c)
 	return wire.Park
 }

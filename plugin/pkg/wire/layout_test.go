@@ -122,10 +122,12 @@ func TestCopy(t *testing.T) {
 	from.SetRcode(dns.RcodeBadCookie)
 	from.SetWriter("file")
 	from.AddOption(OptionNSID, []byte("x"))
+	from.SetResolved(true)
 	want := from.AppendFinished(nil, q, 1232)
-	var w Reply
+	var w, again Reply
 	w.Reset(nil)
 	w.Copy(from)
+	kept := w.Copied()
 	if w.PlainLen() != from.PlainLen() || w.Writer() != "file" || w.Rcode() != dns.RcodeBadCookie {
 		t.Errorf("length %d, writer %s, rcode %d", w.PlainLen(), w.Writer(), w.Rcode())
 	}
@@ -136,6 +138,12 @@ func TestCopy(t *testing.T) {
 	w.SetTTL(0, 99)
 	if m := unpack(t, w.Finish(q, 1232)); len(m.Extra) != 4 || m.Extra[2].(*dns.PTR).Ptr != "ns.example.org." {
 		t.Errorf("with one more:\n%v", m)
+	}
+	if again.Paste(&kept); kept.Count(Additional) != 2 || !kept.Resolved() || !again.Resolved() {
+		t.Errorf("%d additional records, resolved %t, %t", kept.Count(Additional), kept.Resolved(), again.Resolved())
+	}
+	if got := again.Finish(q, 1232); !bytes.Equal(got, want) || again.Writer() != "file" {
+		t.Errorf("pasted\n%x\nwant\n%x", got, want)
 	}
 	if got := from.Finish(q, 1232); !bytes.Equal(got, want) {
 		t.Errorf("the original is now\n%x\nwas\n%x", got, want)

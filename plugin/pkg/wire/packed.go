@@ -19,17 +19,6 @@ type Packed struct {
 
 const packedRec = 7
 
-// Copy makes w hold what from holds. Options of w stay.
-func (w *Reply) Copy(from *Reply) {
-	w.buf = append(w.buf[:0], from.buf...)
-	w.recs = append(w.recs[:0], from.recs...)
-	w.options = append(w.options, from.options...)
-	w.qend, w.count, w.plain, w.flags, w.extRcode = from.qend, from.count, from.plain, from.flags, from.extRcode
-	w.state, w.cut, w.tight, w.writer, w.err = from.state, from.cut, from.tight, from.writer, from.err
-	w.opt, w.optFlags, w.resolved = from.opt, from.optFlags, from.resolved
-	w.names.reset()
-}
-
 // Pack puts away the message that w holds.
 func (w *Reply) Pack() Packed { return w.PackWith(nil) }
 

@@ -38,6 +38,14 @@ const (
 // A source calls Begin and adds records, section by section; who stands above may
 // then look at the layout and change records; the server calls Finish.
 type Reply struct {
+	content
+	fold  bool // see FoldOwners
+	names compressor
+	spare former // what Reorder and tighten work on
+}
+
+// content is what a Reply holds, without what it takes to build one.
+type content struct {
 	buf      []byte // the message; its header is written by Finish
 	qend     int    // where the question section ends
 	recs     []Rec  // in the message's order
@@ -47,7 +55,6 @@ type Reply struct {
 	extRcode byte   // the upper bits of the rcode, which stand in the OPT record
 	state    state
 	cut      bool // a record did not fit into 65535 octets
-	fold     bool // see FoldOwners
 	tight    bool // names point into records that are Movable, too
 	resolved bool // see SetResolved
 
@@ -56,8 +63,6 @@ type Reply struct {
 	options  []byte // EDNS options that plugins want in the reply
 	opt      int    // octets of the OPT record of a message that was loaded, counted in plain
 	optFlags uint16
-	names    compressor
-	spare    former // what Reorder and tighten work on
 }
 
 // Reset empties w and gives it buf to build in, from its begin up to its

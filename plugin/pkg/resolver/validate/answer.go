@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"slices"
+
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -22,7 +24,7 @@ const mostLinks = 32
 // or its denial, then what else there is. What is missing is noted, and judge
 // is called again.
 func (t *Task) judge() *Verdict {
-	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Unproven: map[*rrset.Set]bool{}, Chased: t.chased}
+	v := &Verdict{Finding: Finding{Status: Secure}, Rcode: t.reply.Rcode, Chased: t.chased}
 	if t.q.Type == typeRRSIG { // signatures are not signed
 		v.Finding = Finding{Status: Indeterminate}
 		return v
@@ -35,9 +37,9 @@ func (t *Task) judge() *Verdict {
 		v.Finding = Finding{Status: Indeterminate}
 		return v
 	}
-	seen := map[*rrset.Set]bool{}
+	var seen judged
 	reply := t.reply
-	v.Finding = t.links(v, seen)
+	v.Finding = t.links(v, &seen)
 	if t.reply != reply { // it was judged anew, with more in it
 		return v
 	}
@@ -45,7 +47,7 @@ func (t *Task) judge() *Verdict {
 		if !t.goesOn(v) {
 			return v
 		}
-		if !seen[s] {
+		if !seen.has(s) {
 			v.Finding = worse(v.Finding, t.positive(s))
 		}
 	}
@@ -60,10 +62,10 @@ func (t *Task) judge() *Verdict {
 	}
 	if v.Status == Secure && t.goesOn(v) {
 		t.additional(v)
-		v.Proof = map[*rrset.Set]uint32{}
-		for s, c := range t.checks {
-			if c.Status == Secure {
-				v.Proof[s] = c.TTL
+		v.Proof = make([]Proven, 0, len(t.checks))
+		for i := range t.checks {
+			if c := &t.checks[i]; c.Status == Secure {
+				v.Proof = append(v.Proof, Proven{c.set, c.TTL})
 			}
 		}
 	}
@@ -72,13 +74,12 @@ func (t *Task) judge() *Verdict {
 
 // additional checks what of the additional section can be checked by keys that are there.
 func (t *Task) additional(v *Verdict) {
-	v.Additional = map[*rrset.Set]uint32{}
 	for _, s := range t.reply.Section[rrset.Additional] {
 		if s.Sigs == 0 || len(v.Additional) == mostAdditional || t.left.Checks == 0 {
 			continue
 		}
 		if f := t.positive(s); f.Status == Secure && len(t.missing) == 0 && t.over == "" {
-			v.Additional[s] = t.checks[s].TTL
+			v.Additional = append(v.Additional, Proven{s, t.checked(s).TTL})
 		}
 		t.missing, t.over = nil, "" // nothing depends on it
 	}
@@ -96,7 +97,7 @@ func (t *Task) goesOn(v *Verdict) bool {
 // beside judges an RRset of the authority section. NS and other RRsets that
 // prove nothing may be left out.
 func (t *Task) beside(v *Verdict, s *rrset.Set) {
-	if c, ok := t.checks[s]; ok && c.Status == Secure {
+	if c := t.checked(s); c != nil && c.Status == Secure {
 		return
 	}
 	f := t.positive(s)
@@ -107,12 +108,18 @@ func (t *Task) beside(v *Verdict, s *rrset.Set) {
 	case wire.TypeSOA:
 		v.Finding = worse(v.Finding, f)
 	default:
-		v.Unproven[s] = true
+		v.Unproven = append(v.Unproven, s)
 	}
 }
 
+// judged is the RRsets of the answer section that aliases have led to.
+type judged []*rrset.Set
+
+func (j *judged) add(s *rrset.Set)      { *j = append(*j, s) }
+func (j *judged) has(s *rrset.Set) bool { return slices.Contains(*j, s) }
+
 // links follows the aliases of a reply from the question's name to its end.
-func (t *Task) links(v *Verdict, seen map[*rrset.Set]bool) Finding {
+func (t *Task) links(v *Verdict, seen *judged) Finding {
 	name, f := t.q.Name, Finding{Status: Secure}
 	answer := t.reply.Section[rrset.Answer]
 	for range mostLinks {
@@ -145,7 +152,7 @@ func (t *Task) links(v *Verdict, seen map[*rrset.Set]bool) Finding {
 
 // final judges the RRsets that answer the question at a name; any is false if
 // there are none.
-func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (any bool, f Finding) {
+func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, f Finding) {
 	f = Finding{Status: Secure}
 	n := 0
 	for _, s := range answer {
@@ -156,7 +163,8 @@ func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool)
 			t.over = "rrsets_any"
 			break
 		}
-		any, seen[s] = true, true
+		any = true
+		seen.add(s)
 		f = worse(f, t.positive(s))
 	}
 	return any, f
@@ -164,7 +172,7 @@ func (t *Task) final(name string, answer []*rrset.Set, seen map[*rrset.Set]bool)
 
 // link judges the alias of a name, and is its target. ok is false if there is
 // none; next is the name itself if a DNAME makes it too long.
-func (t *Task) link(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) (next string, f Finding, ok bool) {
+func (t *Task) link(name string, answer []*rrset.Set, seen *judged) (next string, f Finding, ok bool) {
 	f = Finding{Status: Secure}
 	cname := find(answer, name, wire.TypeCNAME)
 	for _, d := range answer {
@@ -173,21 +181,21 @@ func (t *Task) link(name string, answer []*rrset.Set, seen map[*rrset.Set]bool) 
 		}
 		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
 		if !fits {
-			seen[d] = true
+			seen.add(d)
 			return name, t.positive(d), false
 		}
 		if cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
 			continue // it is judged by its own signature
 		}
-		if seen[d] = true; cname != nil {
-			seen[cname] = true
+		if seen.add(d); cname != nil {
+			seen.add(cname)
 		}
 		return to, t.positive(d), true
 	}
 	if cname == nil {
 		return "", f, false
 	}
-	seen[cname] = true
+	seen.add(cname)
 	if cname.N != 1 {
 		return "", bogus(dns.ExtendedErrorCodeDNSBogus, "two aliases of one name"), false
 	}

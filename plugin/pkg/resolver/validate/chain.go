@@ -54,7 +54,7 @@ func (t *Task) keep(name string, n *Node, until time.Time) *Node {
 		}
 	}
 	n.Expires = until
-	t.nodes[name] = n
+	t.found(name, n)
 	if t.conf.Memory != nil && n.kind != cut && t.over == "" {
 		t.conf.Memory.KeepNode(name, n)
 	}
@@ -62,16 +62,35 @@ func (t *Task) keep(name string, n *Node, until time.Time) *Node {
 }
 
 func (t *Task) node(name string) *Node {
-	if n := t.nodes[name]; n != nil {
-		return n
+	for i := range t.nodes {
+		if t.nodes[i].name == name {
+			return t.nodes[i].Node
+		}
 	}
 	if t.conf.Memory != nil {
 		if n := t.conf.Memory.Node(name, t.now); n != nil {
-			t.nodes[name] = n
+			t.found(name, n)
 			return n
 		}
 	}
 	return nil
+}
+
+// named is a Node and its name. A Task has few, so they are looked through.
+type named struct {
+	name string
+	*Node
+}
+
+// found notes what is known of a name now.
+func (t *Task) found(name string, n *Node) {
+	for i := range t.nodes {
+		if t.nodes[i].name == name {
+			t.nodes[i].Node = n
+			return
+		}
+	}
+	t.nodes = append(t.nodes, named{name, n})
 }
 
 // end of a Checked or a DS, in time.

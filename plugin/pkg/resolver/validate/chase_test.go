@@ -110,7 +110,7 @@ func TestAdditional(t *testing.T) {
 	if len(v.Additional) != 1 {
 		t.Errorf("%d RRsets, want the signed one", len(v.Additional))
 	}
-	for s := range v.Additional {
+	for _, s := range v.Additional {
 		if s.Name != rrset.MustName("mail.example.") {
 			t.Errorf("%q stays", s.Name)
 		}

@@ -16,9 +16,17 @@ type Sum [sha256.Size]byte
 // Checked is what was found out about one RRset.
 type Checked struct {
 	Finding
-	Labels int       // of the signature that held; fewer than the owner's: a wildcard was expanded
-	TTL    uint32    // that the signature allows, in seconds
-	Until  time.Time // the end of the signature
+	Labels int    // of the signature that held; fewer than the owner's: a wildcard was expanded
+	TTL    uint32 // that the signature allows, in seconds
+	Until  int64  // the end of the signature, in seconds since 1970
+}
+
+// Held is what is kept of an RRset that was found to be secure. It has no pointers, so a collector does not look into a
+// Memory of many.
+type Held struct {
+	Labels int    // as those of Checked
+	TTL    uint32 // also
+	Until  int64
 }
 
 // signature is an RRSIG record (RFC 4034 §3.1).
@@ -121,15 +129,15 @@ func (t *Task) fits(g *signature, s *rrset.Set, zone string) (code uint16) {
 
 // check finds out whether an RRset is signed by one of a zone's keys.
 func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
-	if c, ok := t.checks[s]; ok {
-		return c
+	if c := t.checked(s); c != nil {
+		return *c
 	}
 	sum := sumOf(s, zone, id)
 	if m := t.conf.Memory; m != nil {
-		if c, ok := m.Check(sum, t.now); ok {
-			if left := c.Until.Sub(t.now) / time.Second; left >= 0 {
-				c.TTL = min(c.TTL, uint32(min(left, 1<<31-1)))
-				t.checks[s] = c
+		if h, ok := m.Check(sum); ok {
+			if left := h.Until - t.now.Unix(); left > 0 {
+				c := Checked{Finding{Status: Secure, Zone: zone}, h.Labels, min(h.TTL, uint32(min(left, 1<<31-1))), h.Until}
+				t.checks = append(t.checks, checkedSet{s, c})
 				return c
 			}
 		}
@@ -137,34 +145,40 @@ func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
 	c := t.compute(s, zone, keys)
 	c.Zone = zone
 	if c.Status == Secure && t.conf.Memory != nil {
-		t.conf.Memory.KeepCheck(sum, c)
+		t.conf.Memory.KeepCheck(sum, Held{c.Labels, c.TTL, c.Until})
 	}
-	t.checks[s] = c
+	t.checks = append(t.checks, checkedSet{s, c})
 	return c
+}
+
+// checkedSet is an RRset that was checked in a Task. There are few, so they are looked through.
+type checkedSet struct {
+	set *rrset.Set
+	Checked
+}
+
+// checked is what was found out about an RRset in this Task, nil if it was not checked.
+func (t *Task) checked(s *rrset.Set) *Checked {
+	for i := range t.checks {
+		if t.checks[i].set == s {
+			return &t.checks[i].Checked
+		}
+	}
+	return nil
 }
 
 // What a wildcard was expanded to is signed under the wildcard's name (RFC 4035 §5.3.2). So all expansions of one
 // have one sum, and a flood of names below it costs one signature check.
 
-func sumOf(s *rrset.Set, zone string, id Sum) (sum Sum) {
+func sumOf(s *rrset.Set, zone string, id Sum) Sum {
 	name := s.Name
 	if encloser, ok := SourceOf(s); ok {
 		name = wildcardOf(encloser)
 	}
-	h := sha256.New()
-	h.Write(id[:])
-	h.Write([]byte(zone))
-	h.Write([]byte(name))
-	h.Write([]byte{byte(s.Type >> 8), byte(s.Type), byte(s.N >> 8), byte(s.N)})
-	part := func(r string) bool {
-		h.Write([]byte{byte(len(r) >> 8), byte(len(r))})
-		h.Write([]byte(r))
-		return true
-	}
-	s.Each(part)
-	s.EachSig(part)
-	h.Sum(sum[:0])
-	return sum
+	var room [1024]byte
+	b := append(append(append(room[:0], id[:]...), zone...), name...)
+	b = append(b, byte(s.Type>>8), byte(s.Type), byte(s.N>>8), byte(s.N))
+	return sha256.Sum256(s.AppendAll(b))
 }
 
 // compute is check without memory.
@@ -211,7 +225,7 @@ func (t *Task) good(g *signature) *Checked {
 	left := int64(int32(g.expiration - uint32(t.now.Unix())))
 	left = max(left, 0) // within the tolerance
 	return &Checked{
-		Finding: Finding{Status: Secure}, Labels: g.labels, TTL: min(g.ttl, uint32(left)), Until: t.now.Add(time.Duration(left) * time.Second),
+		Finding: Finding{Status: Secure}, Labels: g.labels, TTL: min(g.ttl, uint32(left)), Until: t.now.Unix() + left,
 	}
 }
 

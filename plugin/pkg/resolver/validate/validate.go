@@ -69,13 +69,13 @@ type Verdict struct {
 	// Proof is what was found to be secure on the way, denials among it, with the
 	// TTL that each may have at most: what its signatures say, and what is left of
 	// their time (RFC 4035 §5.3.3).
-	Proof map[*rrset.Set]uint32
+	Proof []Proven
 	// Unproven is RRsets of the authority section that nothing depends on, and
 	// that did not hold: they are left out.
-	Unproven map[*rrset.Set]bool
+	Unproven []*rrset.Set
 	// Additional is what of that section is secure, with the TTL that it may have. All
 	// else there is left out of a secure reply.
-	Additional map[*rrset.Set]uint32
+	Additional []Proven
 	// Chased is questions for targets of aliases whose replies belong to this one: it
 	// had ended with an alias.
 	Chased []Question
@@ -83,6 +83,12 @@ type Verdict struct {
 	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
 	Broken []string
 	Over   bool // the budget was spent
+}
+
+// Proven is an RRset that is secure, and the TTL that it may have, in seconds.
+type Proven struct {
+	*rrset.Set
+	Most uint32
 }
 
 // Anchor is what is believed of a zone without proof: RDATA of DS and DNSKEY
@@ -104,10 +110,10 @@ type Memory interface {
 	// true any more at now.
 	Node(name string, now time.Time) *Node
 	KeepNode(name string, n *Node)
-	// Check is until when an RRset was found to be secure, by a sum over it, its
+	// Check is what was found out about an RRset that is secure, by a sum over it, its
 	// signatures and keys.
-	Check(sum Sum, now time.Time) (Checked, bool)
-	KeepCheck(sum Sum, c Checked)
+	Check(sum Sum) (Held, bool)
+	KeepCheck(sum Sum, h Held)
 }
 
 // Config is what holds for many Tasks. It does not change.
@@ -149,8 +155,8 @@ type Task struct {
 	now     time.Time
 	left    Budget
 	replies map[Question]*rrset.Message // nil for what could not be had
-	nodes   map[string]*Node
-	checks  map[*rrset.Set]Checked
+	nodes   []named
+	checks  []checkedSet
 	hashes  map[hashKey]string
 	missing []Question
 	chased  []Question
@@ -161,9 +167,7 @@ type Task struct {
 
 // New is a Task for the reply to q at a time.
 func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
-	return &Task{
-		conf: conf, q: q, reply: reply, now: now, left: conf.Budget, nodes: map[string]*Node{}, checks: map[*rrset.Set]Checked{},
-	}
+	return &Task{conf: conf, q: q, reply: reply, now: now, left: conf.Budget}
 }
 
 // Glance is Step for a caller who has no time: no signature is computed, and nothing is asked. It reports whether there
@@ -175,8 +179,7 @@ func (t *Task) Glance() bool {
 		t.verdict = v
 		return true
 	}
-	clear(t.nodes)
-	clear(t.checks)
+	t.nodes, t.checks = t.nodes[:0], t.checks[:0]
 	t.glance, t.over, t.left, t.missing, t.chased = false, "", t.conf.Budget, nil, nil
 	return false
 }
@@ -201,9 +204,9 @@ func (t *Task) Step() (missing []Question) {
 		}
 		v.Finding, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget fetches"), true
 	}
-	for name, n := range t.nodes {
+	for _, n := range t.nodes {
 		if n.Broken() {
-			v.Broken = append(v.Broken, name)
+			v.Broken = append(v.Broken, n.name)
 		}
 	}
 	v.Checks = t.conf.Budget.Checks - t.left.Checks

@@ -3,7 +3,6 @@ package validate
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 )
@@ -11,14 +10,14 @@ import (
 // remembering is a Memory of signatures alone.
 type remembering struct {
 	known
-	checks map[Sum]Checked
+	checks map[Sum]Held
 }
 
-func (r remembering) Check(sum Sum, _ time.Time) (Checked, bool) {
-	c, ok := r.checks[sum]
-	return c, ok
+func (r remembering) Check(sum Sum) (Held, bool) {
+	h, ok := r.checks[sum]
+	return h, ok
 }
-func (r remembering) KeepCheck(sum Sum, c Checked) { r.checks[sum] = c }
+func (r remembering) KeepCheck(sum Sum, h Held) { r.checks[sum] = h }
 
 // What a wildcard is expanded to has one signature, which is computed for one name and holds for all: each of them still
 // has to have the proof that nothing is closer, and what is not the wildcard's is computed anew.
@@ -27,7 +26,7 @@ func TestExpansionsAreOneRRset(t *testing.T) {
 	w := newWorld(t, root)
 	checks := 0
 	w.conf.CheckCounted = func(uint8, bool) { checks++ }
-	w.conf.Memory = remembering{known{}, map[Sum]Checked{}}
+	w.conf.Memory = remembering{known{}, map[Sum]Held{}}
 	denial := root.signed(t, "", "*.wild. 300 IN NSEC z. A RRSIG NSEC")
 	wild := root.signed(t, "", "*.wild. 300 IN A 192.0.2.1")
 	for i := range 4 {
