@@ -2,8 +2,8 @@ package wire
 
 import "slices"
 
-// Copied is a reply as it was, whole: with its id's place, its options, and what is to be logged of it. A Packed is less,
-// and fits later queries. A Copied does not change.
+// Copied is a reply as it was, whole: with its options, and what is to be logged of it. A Packed is less, and fits
+// later queries. A Copied does not change.
 type Copied struct{ content }
 
 // Copied is a copy of what w holds. The memory that w works with is not in it.

@@ -74,7 +74,8 @@ func each(data string, f func(string) bool) {
 	}
 }
 
-// AppendAll appends the RDATA of the records, and then that of the signatures, each with its length in two octets before it.
+// AppendAll appends the RDATA of the records, and then that of the signatures, each with its length in two octets
+// before it.
 func (s *Set) AppendAll(b []byte) []byte { return append(b, s.all...) }
 
 // First is the RDATA of the first record, empty if there is none.
