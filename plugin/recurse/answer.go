@@ -29,6 +29,7 @@ func (r *Recurse) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 	for _, s := range res.Authority {
 		a.set(wire.Authority, s, true)
 	}
+	w.Vouch(res.By)
 }
 
 // explain is the error of a Result: it tells the client why and, if *errors* is to tell that, which server failed last.

@@ -24,8 +24,8 @@ func TestAnswersAtTheLimit(t *testing.T) {
 	now, zone := r.now(), rrset.MustName("example.org.")
 	www := rrset.New(rrset.MustName("www.example.org."), dns.TypeA, 300, "\xc0\x00\x02\x01")
 	r.conf.Stores.RRsets.Put(www.Name, dns.TypeA, &store.Entry{Rank: store.AnswerData, Set: www, TTL: 300, Expires: now.After(300)}, now)
-	r.denials.Learn(zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), now.After(200))
-	r.denials.Learn(zone, signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1"), now.After(100))
+	r.denials.Learn(nil, zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), now.After(200))
+	r.denials.Learn(nil, zone, signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1"), now.After(100))
 	for _, c := range []struct {
 		name    string
 		answers int // records, with DO; -1 for no answer
@@ -54,7 +54,7 @@ func TestTailoredWildcards(t *testing.T) {
 		if r.conf.Subnets = nil; ecs {
 			r.conf.Subnets = []string{rrset.MustName("wild.example.org.")}
 		}
-		r.Learn("", false, secureOf(zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1")))
+		r.Learn(nil, "", false, secureOf(zone, signed(t, 3, "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC"), signed(t, 3, "x.wild.example.org. 300 IN A 192.0.2.1")))
 		if e := r.denials.Answer(rrset.MustName("y.wild.example.org."), dns.TypeA, now); (e == nil) != ecs {
 			t.Errorf("ecs %v: %+v", ecs, e)
 		}
@@ -95,6 +95,28 @@ func TestKeptAliasIsFollowed(t *testing.T) {
 		}
 		if got := r.atOnce(&w, &q); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// Who found to be secure what an answer is made of vouches for it, and for no answer that is kept.
+func TestAnswersAreVouchedFor(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("vouched")}
+	now, zone := r.now(), rrset.MustName("example.org.")
+	www := rrset.New(rrset.MustName("www.example.org."), dns.TypeA, 300, "\xc0\x00\x02\x01")
+	r.conf.Stores.RRsets.Put(www.Name, dns.TypeA, &store.Entry{Rank: store.AnswerData, Set: www, TTL: 300, Expires: now.After(300)}, now)
+	me := new(int)
+	r.Learn(me, "", false, secureOf(zone, signed(t, 2, "example.org. 300 IN SOA a. b. 1 2 3 4 300"), signed(t, 2, "example.org. 300 IN NSEC z.example.org. SOA NS RRSIG NSEC")))
+	for name, by := range map[string]any{"b.example.org.": me, "www.example.org.": nil} {
+		packet, err := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q wire.Query
+		var w wire.Reply
+		if w.Reset(nil); !q.Parse(packet) || r.ServeWire(context.Background(), &w, &q) != wire.Done || w.Vouched() != by {
+			t.Errorf("%s: vouched for by %v, want %v; rcode %d", name, w.Vouched(), by, w.Rcode())
 		}
 	}
 }

@@ -87,7 +87,7 @@ func BenchmarkSynthesized(b *testing.B) {
 		3: {"a.example.org. 300 IN NSEC *.wild.example.org. A RRSIG NSEC", "*.wild.example.org. 300 IN NSEC z.example.org. A RRSIG NSEC", "*.wild.example.org. 300 IN A 192.0.2.1"},
 	} {
 		for _, text := range texts {
-			r.denials.Learn(zone, signed(b, labels, text), now.After(300))
+			r.denials.Learn(nil, zone, signed(b, labels, text), now.After(300))
 		}
 	}
 	c := cache.New()

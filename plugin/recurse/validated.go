@@ -44,7 +44,7 @@ func (j *job) Tellers() []advice.Teller {
 }
 
 // Learn implements advice.Learner.
-func (r *Recurse) Learn(name string, nxDomain bool, all []advice.Secure) {
+func (r *Recurse) Learn(by any, name string, nxDomain bool, all []advice.Secure) {
 	now := r.now()
 	if nxDomain {
 		r.conf.Stores.RRsets.SecureDenial(name, now)
@@ -62,12 +62,12 @@ func (r *Recurse) Learn(name string, nxDomain bool, all []advice.Secure) {
 				continue
 			}
 		}
-		r.denials.Learn(s.Zone, s.Set, now.After(min(s.TTL, s.Set.TTL, most)))
+		r.denials.Learn(by, s.Zone, s.Set, now.After(min(s.TTL, s.Set.TTL, most)))
 	}
 }
 
 // synthesize is iterate.Config.Synthesize.
-func (r *resolver) synthesize(name string, typ uint16, now store.Time) *store.Entry {
+func (r *resolver) synthesize(name string, typ uint16, now store.Time) *store.Inferred {
 	e := r.denials.Answer(name, typ, now)
 	if e != nil {
 		r.counts.synthesized(e.Kind)

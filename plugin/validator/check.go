@@ -31,6 +31,7 @@ type check struct {
 	asked validate.Question
 	below wire.Copied    // what the plugins below answered
 	task  *validate.Task // that judges it, nil if it is malformed or was cut
+	trust *trust         // that it judges by
 	name  string         // as the client wrote it
 	rd    bool
 	query []byte // as it was asked below
@@ -43,9 +44,10 @@ type check struct {
 	reply   *dns.Msg          // in place of below, if others were asked
 }
 
-// newCheck is a check of what w holds, the reply to q as it was asked below. t judges it, nil if nothing can.
-func newCheck(ctx context.Context, v *Validator, asked validate.Question, t *validate.Task, w *wire.Reply, q *wire.Query) *check {
-	c := &check{Validator: v, ctx: ctx, asked: asked, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
+// newCheck is a check of what w holds, the reply to q as it was asked below. t judges it by what is trusted, nil if
+// nothing can.
+func newCheck(ctx context.Context, v *Validator, asked validate.Question, trusted *trust, t *validate.Task, w *wire.Reply, q *wire.Query) *check {
+	c := &check{Validator: v, ctx: ctx, asked: asked, trust: trusted, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
 	c.below = w.Copied()
 	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
 	for _, t := range tellers(q) {
@@ -95,7 +97,7 @@ func (c *check) compute() {
 	if c.task != nil {
 		if missing = c.step(c.task); len(missing) == 0 && c.task.Verdict().Status != validate.Bogus {
 			c.verdict = c.task.Verdict()
-			c.teach(c.asked, c.verdict, c.below.Count(wire.Answer) == 0, c.told.Told() > 0)
+			c.teach(c.trust, c.asked, c.verdict, c.below.Count(wire.Answer) == 0, c.told.Told() > 0)
 			c.End()
 			return
 		}
@@ -133,7 +135,7 @@ func (c *check) inquire(missing []validate.Question) {
 		}
 	}
 	if reply != nil {
-		c.verdict, c.reply = i.judgeOn(c.task, missing, reply)
+		c.verdict, c.reply = i.judgeOn(c.trust, c.task, missing, reply)
 	}
 	c.End()
 }

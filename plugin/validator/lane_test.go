@@ -3,6 +3,7 @@ package validator
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -122,7 +123,7 @@ func (*told) Tellers() []advice.Teller { return []advice.Teller{{Zone: "\x07exam
 // pupil counts what it is taught.
 type pupil struct{ lessons int }
 
-func (p *pupil) Learn(string, bool, []advice.Secure) { p.lessons++ }
+func (p *pupil) Learn(any, string, bool, []advice.Secure) { p.lessons++ }
 
 // The resolver below is taught what is new: what was computed, or what a server has just said.
 func TestTeachingInTheLane(t *testing.T) {
@@ -157,6 +158,61 @@ func TestTeachingInTheLane(t *testing.T) {
 			t.Errorf("query %d: %d lessons, want %d", i, p.lessons, c.lessons)
 		}
 	}
+}
+
+// vouching is a resolver that made its reply of what by has found to be secure.
+type vouching struct {
+	wireSource
+	by func() any
+}
+
+func (s *vouching) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	out := s.wireSource.ServeWire(ctx, w, q)
+	w.Vouch(s.by())
+	return out
+}
+
+// What follows from what is trusted now is secure as it is. What another has found, or this one before it trusted
+// others, is judged as any reply, and so is all while there are negative trust anchors.
+func TestVouched(t *testing.T) {
+	v, s := lab(t, "")
+	s.replies["made.example.A"] = &dns.Msg{Answer: []dns.RR{test.A("made.example. 300 IN A 192.0.2.1")}} // no server signed it
+	other, _ := lab(t, "")
+	var by any
+	v.Next = &vouching{wireSource{source: s, replies: map[string]*wire.Packed{}}, func() any { return by }}
+	want := func(what string, rcode int, ad bool) {
+		t.Helper()
+		m := new(dns.Msg).SetQuestion("made.example.", dns.TypeA)
+		m.AuthenticatedData = true
+		packet, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w wire.Reply
+		var q wire.Query
+		serveWire(t, v, &w, &q, packet, nil)
+		if w.Rcode() != rcode || w.Flag(wire.FlagAD) != ad || ad && w.Count(wire.Answer) != 1 || q.DO() {
+			t.Errorf("%s: rcode %d, AD %v, DO %v; want %d, %v", what, w.Rcode(), w.Flag(wire.FlagAD), q.DO(), rcode, ad)
+		}
+		v.failures.forget()
+	}
+	by = v.live.Load()
+	want("made of what is secure", dns.RcodeSuccess, true)
+	by = other.live.Load()
+	want("another's", dns.RcodeServerFailure, false)
+	by = nil
+	want("nobody's", dns.RcodeServerFailure, false)
+	by = v.live.Load()
+	if err := v.negatives.set("\x05other\x00", time.Now().Add(time.Hour), false); err != nil {
+		t.Fatal(err)
+	}
+	want("with a negative trust anchor", dns.RcodeServerFailure, false)
+	if err := v.negatives.set("\x05other\x00", time.Time{}, false); err != nil {
+		t.Fatal(err)
+	}
+	want("without it", dns.RcodeSuccess, true)
+	v.trusts(&trust{anchors: v.anchors})
+	want("from before others were trusted", dns.RcodeServerFailure, false)
 }
 
 // A check is for the query that it was begun for: others, which differ in what goes into the reply, have their own.

@@ -33,6 +33,9 @@ func (n *ntas) get() map[string]time.Time {
 	return nil
 }
 
+// none reports whether there is none at all.
+func (n *ntas) none() bool { return len(n.get()) == 0 }
+
 // holds reports whether one holds for just this name.
 func (n *ntas) holds(name string, now time.Time) bool {
 	m := n.get()

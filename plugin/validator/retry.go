@@ -18,12 +18,13 @@ const restarts = 3
 
 // judge validates a reply.
 func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
-	return i.judgeOn(nil, nil, reply)
+	return i.judgeOn(i.live.Load(), nil, nil, reply)
 }
 
-// judgeOn is judge with a Task that was begun on the reply, and what is missing for it. What is bogus is asked for again, of other servers; a forwarder is asked over TCP.
-func (i *inquiry) judgeOn(begun *validate.Task, missing []validate.Question, reply *dns.Msg) (first *validate.Verdict, whole *dns.Msg) {
-	conf, memory := i.live.Load().conf, &skeptic{Memory: i.conf.Memory}
+// judgeOn is judge by what is trusted, with a Task that was begun on the reply, and what is missing for it. What is bogus is
+// asked for again, of other servers; a forwarder is asked over TCP.
+func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []validate.Question, reply *dns.Msg) (first *validate.Verdict, whole *dns.Msg) {
+	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory}
 	conf.Memory = memory
 	if i.anew {
 		memory.hidden = map[string]bool{i.q.Name: true}
@@ -62,7 +63,7 @@ func (i *inquiry) judgeOn(begun *validate.Task, missing []validate.Question, rep
 	if first.Status == validate.Bogus {
 		i.remember(i.q, first)
 	} else {
-		i.teach(i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
+		i.teach(trusted, i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
 	return first, whole
 }
@@ -144,8 +145,9 @@ func (s *skeptic) doubt(names map[string]bool) {
 	}
 }
 
-// teach tells the resolver below what was found to be secure, if it was new: fresh says that a server has just told it.
-func (v *Validator) teach(q validate.Question, verdict *validate.Verdict, empty, fresh bool) {
+// teach tells the resolver below what was found to be secure by who was trusted, if it was new: fresh says that a server
+// has just told it.
+func (v *Validator) teach(by *trust, q validate.Question, verdict *validate.Verdict, empty, fresh bool) {
 	if v.learner == nil || verdict.Status != validate.Secure || !fresh && verdict.Checks == 0 {
 		return
 	}
@@ -155,7 +157,7 @@ func (v *Validator) teach(q validate.Question, verdict *validate.Verdict, empty,
 			all = append(all, advice.Secure{Set: s.Set, Zone: zone, TTL: s.Most})
 		}
 	}
-	v.learner.Learn(q.Name, verdict.Rcode == dns.RcodeNameError && empty, all)
+	v.learner.Learn(by, q.Name, verdict.Rcode == dns.RcodeNameError && empty, all)
 }
 
 // failure is a question whose answer was bogus.

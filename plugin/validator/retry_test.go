@@ -42,7 +42,9 @@ func (s *servers) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	return s.source.ServeDNS(ctx, w, r)
 }
 
-func (s *servers) Learn(_ string, _ bool, all []advice.Secure) { s.learn = append(s.learn, all...) }
+func (s *servers) Learn(_ any, _ string, _ bool, all []advice.Secure) {
+	s.learn = append(s.learn, all...)
+}
 
 // liar takes the signatures out.
 type liar struct{ dns.ResponseWriter }

@@ -56,8 +56,9 @@ func (v *Validator) Name() string { return pluginName }
 // WireSelf implements plugin.WireHandler.
 func (v *Validator) WireSelf() plugin.Handler { return v }
 
-// ServeWire validates what the plugins below answer. What is known already is judged at once; else the query is parked on a
-// check, for signatures are no work for who reads sockets.
+// ServeWire validates what the plugins below answer. What follows from RRsets that were found to be secure by what is
+// trusted now needs no more; what is known already is judged at once; else the query is parked on a check, for signatures
+// are no work for who reads sockets.
 func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	if q.CD() || !v.covers(q.Lower()) {
 		return plugin.NextWire(pluginName, v.Next, ctx, w, q)
@@ -81,6 +82,13 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 	if out != wire.Done || !w.Holds() {
 		return out
 	}
+	trusted := v.live.Load()
+	if w.Vouched() == any(trusted) && v.negatives.none() {
+		v.counts.took(0)
+		q.Restore(before)
+		v.conclude(w, q, asked, &validate.Verdict{Finding: validate.Finding{Status: validate.Secure}, Rcode: w.Rcode()}, netip.AddrPort{})
+		return wire.Done
+	}
 	var task *validate.Task
 	m, err := rrset.Parse(w.Message(q))
 	if err == nil && !w.Flag(wire.FlagTC) {
@@ -91,15 +99,15 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 			return wire.Done
 		}
 		began := time.Now()
-		if task = validate.New(&v.live.Load().conf, asked, m, v.now()); task.Glance() {
+		if task = validate.New(&trusted.conf, asked, m, v.now()); task.Glance() {
 			v.counts.took(time.Since(began))
-			v.teach(asked, task.Verdict(), w.Count(wire.Answer) == 0, len(tellers(q)) > 0)
+			v.teach(trusted, asked, task.Verdict(), w.Count(wire.Answer) == 0, len(tellers(q)) > 0)
 			q.Restore(before)
 			v.conclude(w, q, asked, task.Verdict(), netip.AddrPort{})
 			return wire.Done
 		}
 	}
-	c := newCheck(ctx, v, asked, task, w, q)
+	c := newCheck(ctx, v, asked, trusted, task, w, q)
 	computed.add(c)
 	q.AwaitOwn(c)
 	return wire.Park

@@ -150,6 +150,36 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// Who vouches for a message does not vouch for what it becomes.
+func TestVouch(t *testing.T) {
+	q := query(t, "www.example.org.", TypeA, 1232)
+	another := threeSections(q).Pack()
+	for what, change := range map[string]func(*Reply){
+		"Reset": func(w *Reply) { w.Reset(nil) }, "Begin": func(w *Reply) { w.Begin(q) }, "Fail": func(w *Reply) { w.Fail(ServFail, nil) },
+		"Drop": func(w *Reply) { w.Drop() }, "SetRcode": func(w *Reply) { w.SetRcode(NXDomain) }, "SetTTL": func(w *Reply) { w.SetTTL(0, 1) },
+		"SetTTLs": func(w *Reply) { w.SetTTLs(1) }, "Truncate": func(w *Reply) { w.Truncate(1) }, "Keep": func(w *Reply) { w.Keep(func(i int) bool { return i > 0 }) },
+		"Load": func(w *Reply) { w.Load(&another, q) }, "Copy": func(w *Reply) { w.Copy(threeSections(q)) },
+		"Addr":     func(w *Reply) { w.Addr(Answer, q.Name(), 1, netip.MustParseAddr("192.0.2.1")) },
+		"Record":   func(w *Reply) { w.Record(Answer, q.Name(), TypeA, ClassIN, 1, make([]byte, 4)) },
+		"Target":   func(w *Reply) { w.Target(Answer, q.Name(), TypePTR, 1, q.Name()) },
+		"Relative": func(w *Reply) { w.Relative(Additional, w.QuestionOwner(), TypeA, 1, make([]byte, 4), nil, 0, 4) },
+		"SetMsg":   func(w *Reply) { _ = w.SetMsg(new(dns.Msg).SetQuestion("www.example.org.", TypeA)) },
+	} {
+		w := threeSections(q)
+		w.Vouch("me")
+		w.AddOption(OptionNSID, []byte("x"))
+		w.SetFlag(FlagAD, true)
+		w.SetWriter("file")
+		w.Keep(func(int) bool { return true })
+		if w.Vouched() != "me" {
+			t.Fatalf("vouched by %v", w.Vouched())
+		}
+		if change(w); w.Vouched() != nil {
+			t.Errorf("%s: vouched by %v", what, w.Vouched())
+		}
+	}
+}
+
 // What is put away keeps its key, counts and return code, and no TC: whether it fits is another question for each
 // client. It knows how many octets it takes, and cannot be given for a name of another length.
 func TestPackedFacts(t *testing.T) {

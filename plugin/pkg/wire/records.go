@@ -41,6 +41,9 @@ func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
 	w.recs = append(w.recs, Rec{Off: uint16(off), TTL: uint16(ttlAt), Type: typ, Sec: s})
 	w.count[s]++
 	w.plain += plain + 10
+	if w.vouched != nil {
+		w.vouched = nil
+	}
 	return true
 }
 

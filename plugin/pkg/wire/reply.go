@@ -58,6 +58,7 @@ type content struct {
 	tight    bool // names point into records that are Movable, too
 	resolved bool // see SetResolved
 
+	vouched  any    // see Vouch
 	writer   string // the plugin that wrote
 	err      error
 	options  []byte // EDNS options that plugins want in the reply
@@ -71,7 +72,7 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.extRcode, w.err, w.writer, w.cut, w.fold = empty, 0, 0, nil, "", false, false
+	w.state, w.flags, w.extRcode, w.err, w.writer, w.cut, w.fold, w.vouched = empty, 0, 0, nil, "", false, false, nil
 }
 
 // FoldOwners makes owners that differ from the question's name in case only follow the question,
@@ -93,7 +94,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
 	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.resolved = message, 0, 0, nil, false, false, false
-	w.opt, w.optFlags = 0, 0
+	w.opt, w.optFlags, w.vouched = 0, 0, nil
 	w.names.reset()
 }
 
@@ -107,14 +108,21 @@ func (w *Reply) SetResolved(on bool) { w.resolved = on }
 // Resolved reports whether it is.
 func (w *Reply) Resolved() bool { return w.resolved }
 
+// Vouch notes that all which the message says follows from what by has found to be true, and from nothing else. That
+// holds until the message changes: its records, their TTLs, the return code. Nil is nobody.
+func (w *Reply) Vouch(by any) { w.vouched = by }
+
+// Vouched is who was named by Vouch, nil if nobody was, or the message has changed since.
+func (w *Reply) Vouched() any { return w.vouched }
+
 // Fail decides that the server shall write an error reply with rcode, and err,
 // if any, be logged by the errors plugin: the twin of what ServeDNS returns.
 func (w *Reply) Fail(rcode int, err error) {
-	w.state, w.flags, w.extRcode, w.err = failure, uint16(rcode), 0, err
+	w.state, w.flags, w.extRcode, w.err, w.vouched = failure, uint16(rcode), 0, err, nil
 }
 
 // Drop decides that the query gets no reply.
-func (w *Reply) Drop() { w.state, w.flags, w.extRcode, w.err = dropped, 0, 0, nil }
+func (w *Reply) Drop() { w.state, w.flags, w.extRcode, w.err, w.vouched = dropped, 0, 0, nil, nil }
 
 // Holds reports whether w holds a message; Failed, a failure; Dropped, a drop.
 func (w *Reply) Holds() bool   { return w.state == message }
@@ -134,7 +142,7 @@ func (w *Reply) Rcode() int { return int(w.extRcode)<<4 | int(w.flags&rcodeMask)
 // gets none.
 func (w *Reply) SetRcode(rcode int) {
 	w.flags = w.flags&^rcodeMask | uint16(rcode)&rcodeMask
-	w.extRcode = byte(rcode >> 4)
+	w.extRcode, w.vouched = byte(rcode>>4), nil
 }
 
 // Flag reports header bits of the reply: FlagAA, FlagTC, FlagRA, FlagAD.
@@ -204,13 +212,17 @@ func (w *Reply) PlainLen() int { return w.plain }
 func (w *Reply) TTL(i int) uint32 { return binary.BigEndian.Uint32(w.buf[w.recs[i].TTL:]) }
 
 // SetTTL sets it.
-func (w *Reply) SetTTL(i int, ttl uint32) { binary.BigEndian.PutUint32(w.buf[w.recs[i].TTL:], ttl) }
+func (w *Reply) SetTTL(i int, ttl uint32) {
+	binary.BigEndian.PutUint32(w.buf[w.recs[i].TTL:], ttl)
+	w.vouched = nil
+}
 
 // SetTTLs sets the TTL of all records.
 func (w *Reply) SetTTLs(ttl uint32) {
 	for i := range w.recs {
 		binary.BigEndian.PutUint32(w.buf[w.recs[i].TTL:], ttl)
 	}
+	w.vouched = nil
 }
 
 // Truncate cuts the message off behind its first n records.
@@ -219,5 +231,5 @@ func (w *Reply) Truncate(n int) {
 		w.count[r.Sec]--
 	}
 	w.buf = w.buf[:w.end(n-1)]
-	w.recs = w.recs[:n]
+	w.recs, w.vouched = w.recs[:n], nil
 }

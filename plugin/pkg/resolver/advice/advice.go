@@ -115,8 +115,9 @@ type Secure struct {
 
 // Learner is a resolver that makes use of what was validated.
 type Learner interface {
-	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name.
-	Learn(name string, nxDomain bool, all []Secure)
+	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name. By is what a reply says
+	// that follows from nothing else (see wire.Reply.Vouch).
+	Learn(by any, name string, nxDomain bool, all []Secure)
 }
 
 // Examiner is a validator that judges replies which lie there already: it asks nobody.

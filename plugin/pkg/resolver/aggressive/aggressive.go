@@ -4,8 +4,9 @@
 //	                                   │
 //	a name that is asked ──Answer──▶ NXDOMAIN, NODATA, or what a wildcard stands for, with the records that prove it
 //
-// What it answers holds the proof in it, so a validator above checks it as any other reply. It has no clock; any number
-// of goroutines may use a Store. DS records are never denied: they lie at the parent. Start at Store.Answer.
+// What it answers holds the proof in it, so a validator above can check it as any other reply; it need not if all of it
+// follows from what it has found itself (By). It has no clock; any number of goroutines may use a Store. DS records are
+// never denied: they lie at the parent. Start at Store.Answer.
 package aggressive
 
 import (
@@ -47,10 +48,11 @@ type zone struct {
 	octets int
 }
 
-// record is an RRset and when it ends.
+// record is an RRset, when it ends, and by whom it was found to be secure.
 type record struct {
 	set   *rrset.Set
 	until store.Time
+	by    any
 }
 
 // span is an NSEC record; order is what it is sorted by, see the function order, and end that of the next name, empty
@@ -89,9 +91,10 @@ func New(octets int, nsec3 bool) *Store {
 // What is learned has to be secure: this package verifies nothing. A record that a wildcard made, or that leads out of
 // the zone, is left out all the same, as are NSEC3 records with opt-out, which deny nothing (RFC 8198 §5.2, §5.3).
 
-// Learn keeps a secure RRset of a zone until then, if it is one that denies, the zone's SOA, or a wildcard.
-func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
-	r := record{set, until}
+// Learn keeps an RRset of a zone until then, if it is one that denies, the zone's SOA, or a wildcard. By has found it
+// to be secure.
+func (s *Store) Learn(by any, apex string, set *rrset.Set, until store.Time) {
+	r := record{set, until, by}
 	switch set.Type {
 	case wire.TypeSOA:
 		if set.Name == apex {
@@ -107,7 +110,7 @@ func (s *Store) Learn(apex string, set *rrset.Set, until store.Time) {
 		}
 	default:
 		if k, wild := wildcardOf(set); wild != nil && rrset.Below(k.encloser, apex) {
-			s.in(apex, func(z *zone) { z.addWild(k, record{wild, until}) })
+			s.in(apex, func(z *zone) { z.addWild(k, record{wild, until, by}) })
 		}
 	}
 }

@@ -47,8 +47,40 @@ func set(t testing.TB, labels int, text string) *rrset.Set {
 func learn(t testing.TB, s *Store, texts ...string) {
 	t.Helper()
 	for _, x := range append(texts, "example. 300 IN SOA a. b. 1 2 3 4 60") {
-		s.Learn(rrset.MustName(apex), set(t, -1, x), store.Time(0).After(300))
+		s.Learn(nil, rrset.MustName(apex), set(t, -1, x), store.Time(0).After(300))
 	}
+}
+
+// Who found all of an answer's records to be secure is told, and nobody if it was not one alone.
+func TestBy(t *testing.T) {
+	s := New(1<<20, false)
+	apex, until := rrset.MustName(apex), store.Time(0).After(300)
+	learn := func(by any, text string) { s.Learn(by, apex, set(t, -1, text), until) }
+	want := func(name string, by any) {
+		t.Helper()
+		if e := s.Answer(rrset.MustName(name), dns.TypeA, 1); e == nil || e.By != by {
+			t.Errorf("%s: %+v, want by %v", name, e, by)
+		}
+	}
+	soa, low, high := "example. 300 IN SOA a. b. 1 2 3 4 60", "example. 300 IN NSEC a.example. SOA NS RRSIG NSEC", "a.example. 300 IN NSEC *.w.example. A RRSIG NSEC"
+	learn("x", soa)
+	learn("x", low)
+	learn("x", high)
+	want("b.example.", "x")
+	learn("y", low)
+	want("b.example.", nil)
+	want("c.a.example.", "x") // it is below a name that exists, so one record denies both it and the wildcard
+	learn("y", high)
+	want("b.example.", nil) // the SOA is x's
+	learn("y", soa)
+	want("b.example.", "y")
+	learn("y", "*.w.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	s.Learn("y", apex, set(t, 2, "q.w.example. 300 IN A 192.0.2.1"), until)
+	want("r.w.example.", "y")
+	s.Learn("x", apex, set(t, 2, "q.w.example. 300 IN A 192.0.2.1"), until)
+	want("r.w.example.", nil)
+	learn(nil, soa)
+	want("b.example.", nil)
 }
 
 func TestAnswer(t *testing.T) {
@@ -77,7 +109,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s %d: %q, want %q", c.name, c.typ, got, c.want)
 		}
 	}
-	s.Learn(rrset.MustName(apex), set(t, -1, "example. 900 IN SOA a. b. 1 2 3 4 60"), store.Time(0).After(900))
+	s.Learn(nil, rrset.MustName(apex), set(t, -1, "example. 900 IN SOA a. b. 1 2 3 4 60"), store.Time(0).After(900))
 	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, store.Time(0).After(300)); e != nil {
 		t.Error("what has ended denies")
 	}
@@ -92,9 +124,9 @@ func TestLearnRefuses(t *testing.T) {
 	s := New(1<<20, false)
 	learn(t, s)
 	name := rrset.MustName(apex)
-	s.Learn(name, set(t, 1, "a.example. 300 IN NSEC c.example. A"), store.Time(0).After(300))
-	s.Learn(name, set(t, -1, "a.example. 300 IN NSEC c.other. A"), store.Time(0).After(300))
-	s.Learn(name, rrset.New(rrset.MustName("example."), rrset.TypeNSEC, 300, rrset.MustName("zz.example.")), store.Time(0).After(300))
+	s.Learn(nil, name, set(t, 1, "a.example. 300 IN NSEC c.example. A"), store.Time(0).After(300))
+	s.Learn(nil, name, set(t, -1, "a.example. 300 IN NSEC c.other. A"), store.Time(0).After(300))
+	s.Learn(nil, name, rrset.New(rrset.MustName("example."), rrset.TypeNSEC, 300, rrset.MustName("zz.example.")), store.Time(0).After(300))
 	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
 		t.Errorf("%+v", e)
 	}
@@ -146,7 +178,7 @@ func TestWildcardsOfZones(t *testing.T) {
 			learn(t, s, chain(names, hashed)...)
 			for n := range names {
 				if strings.HasPrefix(n, "*.") {
-					s.Learn(rrset.MustName(apex), set(t, rrset.Labels(rrset.MustName(n))-1, "once.asked."+n[2:]+" 300 IN A 192.0.2.1"), store.Time(0).After(300))
+					s.Learn(nil, rrset.MustName(apex), set(t, rrset.Labels(rrset.MustName(n))-1, "once.asked."+n[2:]+" 300 IN A 192.0.2.1"), store.Time(0).After(300))
 				}
 			}
 			answered := 0
@@ -299,7 +331,7 @@ func TestWildcard(t *testing.T) {
 		s := New(1<<20, false)
 		learn(t, s, append([]string{cover}, c.more...)...)
 		x := set(t, c.labels, c.set)
-		s.Learn(rrset.MustName(apex), x, min(store.Time(0).After(x.TTL), hour))
+		s.Learn(nil, rrset.MustName(apex), x, min(store.Time(0).After(x.TTL), hour))
 		got, e := "", s.Answer(rrset.MustName(c.name), c.typ, c.now)
 		if e != nil {
 			if got = "denied"; e.Kind == store.Positive {
@@ -321,7 +353,7 @@ func TestWildcardOfTwoMinds(t *testing.T) {
 	for _, labels := range []int{2, 1} {
 		set(t, labels, text).EachSig(func(r string) bool { sigs = append(sigs, r); return true })
 	}
-	s.Learn(rrset.MustName(apex), rrset.Signed(set(t, 1, text), sigs...), store.Time(0).After(900))
+	s.Learn(nil, rrset.MustName(apex), rrset.Signed(set(t, 1, text), sigs...), store.Time(0).After(900))
 	if e := s.Answer(rrset.MustName("b.example."), dns.TypeA, 1); e != nil {
 		t.Errorf("%+v", e)
 	}
@@ -339,8 +371,8 @@ func TestBounds(t *testing.T) {
 	z := &zone{}
 	for i := range mostWilds + 100 {
 		k, wild := wildcardOf(set(t, 2, fmt.Sprintf("x.m%05d.example. 300 IN A 192.0.2.1", i)))
-		z.addWild(k, record{wild, 1})
-		z.addWild(k, record{wild, 2})
+		z.addWild(k, record{wild, 1, nil})
+		z.addWild(k, record{wild, 2, nil})
 	}
 	each := 0
 	for _, r := range z.wilds {
@@ -352,7 +384,7 @@ func TestBounds(t *testing.T) {
 	for i := range mostInZone + 100 {
 		x := set(t, -1, fmt.Sprintf("m%05d.example. 300 IN NSEC m%05d.example. A RRSIG NSEC", i, i+1))
 		p, _ := validate.ParseSpan(x, rrset.MustName(apex))
-		z.add(newSpan(p, record{x, 1}, rrset.MustName(apex)))
+		z.add(newSpan(p, record{x, 1, nil}, rrset.MustName(apex)))
 	}
 	if len(z.spans) != mostInZone || !sort.SliceIsSorted(z.spans, func(i, j int) bool { return z.spans[i].order < z.spans[j].order }) {
 		t.Errorf("%d records", len(z.spans))

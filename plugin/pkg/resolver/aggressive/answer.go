@@ -48,7 +48,7 @@ func denied(kind store.Kind, by ...*record) (p proof) {
 // Answer is what follows from what is kept for a name and type: that it does not exist, or what a wildcard stands for;
 // nil if nothing does. Its TTL is the least of what is left of its records, and of SOA MINIMUM where it denies (RFC
 // 8198 §5.4).
-func (s *Store) Answer(name string, typ uint16, now store.Time) *store.Entry {
+func (s *Store) Answer(name string, typ uint16, now store.Time) *store.Inferred {
 	if typ == rrset.TypeDS || typ == rrset.TypeANY || typ == wire.TypeRRSIG || typ == rrset.TypeNSEC || typ == rrset.TypeNSEC3 {
 		return nil
 	}
@@ -78,17 +78,21 @@ func (s *Store) Answer(name string, typ uint16, now store.Time) *store.Entry {
 }
 
 // entry is a proof as a resolver keeps denials, and answers by wildcards.
-func (z *zone) entry(apex, name string, p *proof, now store.Time) *store.Entry {
-	e := &store.Entry{Kind: p.kind, Rank: store.SecureData, Status: store.Secure, Zone: apex}
+func (z *zone) entry(apex, name string, p *proof, now store.Time) *store.Inferred {
+	e := &store.Inferred{Entry: store.Entry{Kind: p.kind, Rank: store.SecureData, Status: store.Secure, Zone: apex}}
 	until := p.wild.until
+	e.By = p.wild.by
 	if p.kind != store.Positive {
-		e.SOA = z.soa.set
+		e.SOA, e.By = z.soa.set, z.soa.by
 		until = min(z.soa.until, now.After(rrset.SOAMinimum(z.soa.set.First())))
 	}
 	e.Denials = make([]*rrset.Set, p.n)
 	for i, r := range p.all[:p.n] {
 		until = min(until, r.until)
 		e.Denials[i] = r.set
+		if r.by != e.By {
+			e.By = nil
+		}
 	}
 	if e.Expires, e.TTL = until, until.Left(now); e.TTL == 0 {
 		return nil

@@ -77,7 +77,7 @@ type Config struct {
 	Proves     func(peer any) bool           // replies over UDP have a cookie; nil is always
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
-	Synthesize func(name string, typ uint16, now store.Time) *store.Entry
+	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred
 	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
 	LocalRoot LocalRoot
 	// Subnets are the zones whose servers get to see in which network a client says it is (RFC 7871).
@@ -162,6 +162,7 @@ type Result struct {
 	Queries   int
 	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
+	By        any  // who found all that it was made of to be secure; nil if others had a part in it
 	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
 	Missed    Missed
 }
@@ -272,6 +273,9 @@ func (r *Run) finish() {
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 		Scope: r.result.Scope, Missed: r.result.Missed,
+	}
+	if len(t.chain) == 0 && t.code == codeSynthesized { // what was filtered is less than what was secure
+		r.result.By = t.by
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil

@@ -27,8 +27,11 @@ func (t *task) synthesized() bool {
 		}
 	}
 	t.code, t.told = codeSynthesized, true
+	if t.by = e.By; t.name != t.q.Name {
+		t.by = nil // what leads here is another's word
+	}
 	if e.Kind != store.Positive {
-		t.deny(e)
+		t.deny(&e.Entry)
 		return true
 	}
 	for _, d := range e.Denials {

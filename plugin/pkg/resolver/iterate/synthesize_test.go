@@ -16,10 +16,10 @@ func TestSynthesize(t *testing.T) {
 	w := small(t)
 	cover := rrset.New(rrset.MustName("n.example.org."), rrset.TypeNSEC, 900, rrset.MustName("z.example.org."))
 	soa := rrset.New(rrset.MustName("example.org."), dns.TypeSOA, 900, rrset.Root+rrset.Root+"\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01")
-	alias := func(name, to string) *store.Entry {
-		return &store.Entry{Set: rrset.New(rrset.MustName(name), dns.TypeCNAME, 900, rrset.MustName(to))}
+	alias := func(name, to string) store.Entry {
+		return store.Entry{Set: rrset.New(rrset.MustName(name), dns.TypeCNAME, 900, rrset.MustName(to))}
 	}
-	all := map[string]*store.Entry{
+	all := map[string]store.Entry{
 		"o.example.org.":    {Set: rrset.New(rrset.MustName("o.example.org."), dns.TypeA, 900, "\xc0\x00\x02\x07")},
 		"p.example.org.":    alias("p.example.org.", "o.example.org."),
 		"q.example.org.":    alias("q.example.org.", "www.example.org."),
@@ -27,19 +27,20 @@ func TestSynthesize(t *testing.T) {
 		"s.example.org.":    alias("s.example.org.", "s.example.org."),
 		"none.example.org.": {Kind: store.NXDomain, SOA: soa},
 	}
-	w.conf.Synthesize = func(name string, typ uint16, now store.Time) *store.Entry {
-		e := all[rrset.Text(name)]
-		if e == nil || typ != dns.TypeA {
+	w.conf.Synthesize = func(name string, typ uint16, now store.Time) *store.Inferred {
+		e, ok := all[rrset.Text(name)]
+		if !ok || typ != dns.TypeA {
 			return nil
 		}
 		e.Zone, e.TTL, e.Expires, e.Denials = rrset.MustName("example.org."), 60, now.After(60), []*rrset.Set{cover}
-		return e
+		return &store.Inferred{Entry: e, By: "me"}
 	}
 	w.want("www.example.net.", "A", "SERVFAIL; EDE 22") // the root is primed
 	for _, c := range []struct {
 		name, want string
 		queries    bool
 	}{
+		{"none.example.org.", "NXDOMAIN; EDE 29", false},
 		{"o.example.org.", "NOERROR; o.example.org. A 192.0.2.7; EDE 29", false},
 		{"p.example.org.", "NOERROR; p.example.org. CNAME o.example.org.; o.example.org. A 192.0.2.7; EDE 29", false},
 		{"r.example.org.", "NXDOMAIN; r.example.org. CNAME none.example.org.; EDE 29", false},
@@ -51,6 +52,9 @@ func TestSynthesize(t *testing.T) {
 		r := w.want(c.name, "A", c.want)
 		if len(w.asked) > 0 != c.queries {
 			t.Errorf("%s: %v", c.name, w.asked)
+		}
+		if by := map[string]any{"none.example.org.": "me", "o.example.org.": "me"}[c.name]; r.By != by { // what aliases lead to may be another's
+			t.Errorf("%s: found to be secure by %v, want %v", c.name, r.By, by)
 		}
 		if r.Rcode == dns.RcodeServerFailure {
 			continue
@@ -70,16 +74,19 @@ func TestSynthesize(t *testing.T) {
 func TestPrivate(t *testing.T) {
 	w := small(t)
 	w.conf.Private = func(_ string, a netip.Addr) bool { return a == netip.MustParseAddr("192.0.2.1") }
-	w.conf.Synthesize = func(name string, _ uint16, now store.Time) *store.Entry {
+	w.conf.Synthesize = func(name string, _ uint16, now store.Time) *store.Inferred {
 		if rrset.Text(name) != "o.example.org." {
 			return nil
 		}
-		return &store.Entry{Set: rrset.New(name, dns.TypeA, 900, "\xc0\x00\x02\x01"), TTL: 60, Expires: now.After(60), Zone: rrset.Root}
+		e := store.Entry{Set: rrset.New(name, dns.TypeA, 900, "\xc0\x00\x02\x01"), TTL: 60, Expires: now.After(60), Zone: rrset.Root}
+		return &store.Inferred{Entry: e, By: "me"}
 	}
 	for _, round := range []string{"new", "kept"} {
 		w.want("www.example.org.", "A", "NOERROR; EDE 17")
 		w.want("alias.example.org.", "A", "NOERROR; alias.example.org. CNAME www.example.org.; EDE 17")
-		w.want("o.example.org.", "A", "NOERROR; EDE 17")
+		if r := w.want("o.example.org.", "A", "NOERROR; EDE 17"); r.By != nil {
+			t.Errorf("%v has found to be secure what is not all there", r.By)
+		}
 		w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
 		if t.Failed() {
 			t.Fatal(round)

@@ -70,6 +70,7 @@ type task struct {
 	text      string
 	told      bool
 	due       bool // see Result
+	by        any  // see Result
 	server    netip.AddrPort
 }
 

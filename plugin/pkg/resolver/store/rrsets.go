@@ -49,6 +49,12 @@ type Entry struct {
 	Expires Time
 }
 
+// Inferred is an Entry that follows from others, and is not kept.
+type Inferred struct {
+	Entry
+	By any // who found all of them to be secure, nil if it was not one alone
+}
+
 // Left is what is left of the TTL, in seconds.
 func (e *Entry) Left(now Time) uint32 { return min(e.Expires.Left(now), e.TTL) }
 
