@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/autopath"
 	"github.com/coredns/coredns/plugin/etcd"
-	external "github.com/coredns/coredns/plugin/k8s_external"
 	"github.com/coredns/coredns/plugin/kubernetes"
 	"github.com/coredns/coredns/plugin/local"
 	"github.com/coredns/coredns/plugin/nomad"
@@ -191,11 +189,15 @@ func TestUpdatesPassWhoAnswers(t *testing.T) {
 			if reply := sendUpdate(t, "udp", addr, m); reply.Rcode != 0 {
 				t.Errorf("it was not made: %v", reply)
 			}
+			m.Answer = []dns.RR{test.TXT("none.example.org. 0 IN TXT yes")}
+			if reply := sendUpdate(t, "udp", addr, m); reply.Rcode != dns.RcodeNXRrset {
+				t.Errorf("what it depends on is not there: %v", reply)
+			}
 		})
 	}
 }
 
-// So they do with those that need something to answer from.
+// So they do with those that need something to answer from. (autopath and k8s_external have such a test of their own.)
 func TestUpdatesPassSources(t *testing.T) {
 	const taken = 77
 	next := plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return taken, nil })
@@ -203,8 +205,7 @@ func TestUpdatesPassSources(t *testing.T) {
 	k := kubernetes.New(zones)
 	k.Next = next
 	for _, h := range []plugin.Handler{
-		k, local.Local{Next: next}, &autopath.AutoPath{Next: next, Zones: zones}, &etcd.Etcd{Next: next, Zones: zones},
-		&nomad.Nomad{Next: next, Zone: zones[0]}, &external.External{Next: next, Zones: zones},
+		k, local.Local{Next: next}, &etcd.Etcd{Next: next, Zones: zones}, &nomad.Nomad{Next: next, Zone: zones[0]},
 	} {
 		m := new(dns.Msg).SetUpdate("example.org.")
 		if h.Name() == "local" {

@@ -229,6 +229,23 @@ func TestWithoutList(t *testing.T) {
 	}
 }
 
+// An update is passed on once and as it is, also where a query for the zone's name would be tried in each entry of the list.
+func TestUpdate(t *testing.T) {
+	update := new(dns.Msg).SetUpdate("none.one.test.")
+	n := 0
+	next := plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if n++; r != update {
+			t.Errorf("it became %v", r)
+		}
+		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNameError)) // a prerequisite's (RFC 2136 §2.4.4)
+	})
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	a := serving(t, "autopath "+resolvConf(t, "search one.test two.test"), next)
+	if rc, err := a.ServeDNS(t.Context(), rec, update); rc != dns.RcodeSuccess || err != nil || n != 1 || rec.Msg == nil || rec.Msg.Rcode != dns.RcodeNameError {
+		t.Errorf("asked %d times; got %d, %v, %v", n, rc, err, rec.Msg)
+	}
+}
+
 // pods knows the lists of some clients.
 type pods struct{ zone }
 

@@ -80,7 +80,7 @@ type entry struct {
 	kind     kind
 	answers  bool // it really answers the question (see answers)
 	forAll   bool // it is for clients that name a network, too
-	resolved bool // it is a resolver's, and has no AA
+	resolved bool // it is a resolver's, or a failure that is kept, and has no AA
 	inMain   bool // it stands in the main queue of its class; belongs to the shard's lock
 
 	cost   cost   // of getting it again

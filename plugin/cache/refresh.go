@@ -79,11 +79,16 @@ func (c *Cache) beginRefresh(e *entry, n *counts) bool {
 	}
 }
 
-// superseded reports whether what e was fetched again for has come since a query found e.
+// superseded reports whether what e was fetched again for has come since a query found e: what is given in its place now. An
+// error, which old entries go before, is not that, nor is what has ended, too.
 func (c *Cache) superseded(e *entry) bool {
 	k, n := e.key(), e.network()
 	for _, s := range []*store{c.positive, c.negative} {
-		if now := s.former(&k, n); now != nil && now.stored > e.stored && (now.answers || !c.preferPositive) {
+		newer := s.former(&k, n)
+		if newer == nil || newer.stored <= e.stored || newer.kind == kind(response.ServerError) || !newer.answers && c.preferPositive {
+			continue
+		}
+		if c.usable(newer, c.now()) {
 			return true
 		}
 	}

@@ -67,11 +67,6 @@ func zoneName(r *http.Request) (string, error) {
 	return wire.Text(name), nil
 }
 
-// versions is a plugin that has zones to send, as *transfer* asks for them.
-type versions interface {
-	Version(name string) (*zone.Zone, error)
-}
-
 // export writes a zone as a master file, text and not JSON. All of it is of one version.
 func (a *api) export(w http.ResponseWriter, r *http.Request) {
 	name, err := zoneName(r)
@@ -80,7 +75,7 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, h := range a.handlers() {
-		source, ok := h.(versions)
+		source, ok := h.(zone.Versions)
 		if !ok {
 			continue
 		}

@@ -2,6 +2,7 @@ package dnssec
 
 import (
 	"context"
+	"net"
 	"slices"
 
 	"github.com/coredns/coredns/plugin"
@@ -108,13 +109,15 @@ func (s *signing) atCut() bool {
 	return referred
 }
 
-// probed is the types that compact denial looks for at a name: all that zones hold, in ascending order. DNSSEC's own are not among them.
+// probed is the types that compact denial looks for at a name one by one, in ascending order: those that zones usually hold. DNSSEC's own
+// are not among them.
 var probed = []uint16{dns.TypeA, dns.TypeNS, dns.TypeCNAME, dns.TypeSOA, dns.TypePTR, dns.TypeHINFO, dns.TypeMX, dns.TypeTXT, dns.TypeRP, dns.TypeAFSDB,
 	dns.TypeAAAA, dns.TypeLOC, dns.TypeSRV, dns.TypeNAPTR, dns.TypeKX, dns.TypeCERT, dns.TypeDNAME, dns.TypeAPL, dns.TypeDS, dns.TypeSSHFP, dns.TypeDHCID,
 	dns.TypeTLSA, dns.TypeSMIMEA, dns.TypeHIP, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeOPENPGPKEY, dns.TypeCSYNC, dns.TypeZONEMD, dns.TypeSVCB, dns.TypeHTTPS,
 	dns.TypeSPF, dns.TypeURI, dns.TypeCAA}
 
-// present is the types that the plugins below have at the name: they are asked for each (RFC 9824 §3.1).
+// present is the types that the plugins below have at the name (RFC 9824 §3.1): they are asked for each that is usual, and for all by ANY,
+// which not every plugin answers.
 func (s *signing) present(zone string, qtype uint16) []uint16 {
 	types := []uint16{dns.TypeRRSIG, dns.TypeNSEC}
 	if sameName(s.end, zone) {
@@ -130,33 +133,60 @@ func (s *signing) present(zone string, qtype uint16) []uint16 {
 			if has, _ := s.probe(dns.TypeDS); has && qtype != dns.TypeDS {
 				types = append(types, dns.TypeDS)
 			}
-			break
+			return with(types)
 		}
 		if found {
 			types = append(types, t)
 		}
 	}
-	return with(types)
+	return with(types, s.others(qtype)...)
 }
 
-// probe asks the plugins below for a type at the name; referred tells that the name is a zone cut.
-func (s *signing) probe(t uint16) (found, referred bool) {
-	query := new(dns.Msg).SetQuestion(s.end, t)
-	w := nonwriter.New(s.w)
+// others is the types at the name that the plugins below answer ANY with, but for the one that was asked for.
+func (s *signing) others(qtype uint16) (types []uint16) {
+	m := s.below(dns.TypeANY, &overStream{s.w})
+	if m == nil {
+		return nil
+	}
+	for _, rr := range m.Answer {
+		if h := rr.Header(); h.Rrtype != qtype && h.Class == dns.ClassINET && sameName(h.Name, s.end) {
+			types = append(types, h.Rrtype)
+		}
+	}
+	return types
+}
+
+// overStream is a writer to a client that came over TCP: only such a one is told all RRsets of a name (RFC 8482 §4.1).
+type overStream struct{ dns.ResponseWriter }
+
+func (overStream) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// below is what the plugins below answer to a question for a type at the name, nil if they do not.
+func (s *signing) below(t uint16, client dns.ResponseWriter) *dns.Msg {
+	w := nonwriter.New(client)
 	ctx := s.ctx
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if _, err := plugin.NextOrFailure(pluginName, s.d.Next, ctx, w, query); err != nil || w.Msg == nil {
+	if _, err := plugin.NextOrFailure(pluginName, s.d.Next, ctx, w, new(dns.Msg).SetQuestion(s.end, t)); err != nil {
+		return nil
+	}
+	return w.Msg
+}
+
+// probe asks the plugins below for a type at the name; referred tells that the name is a zone cut.
+func (s *signing) probe(t uint16) (found, referred bool) {
+	m := s.below(t, s.w)
+	if m == nil {
 		return false, false
 	}
-	for _, rr := range w.Msg.Answer {
+	for _, rr := range m.Answer {
 		if rr.Header().Rrtype == t && sameName(rr.Header().Name, s.end) {
 			return true, false
 		}
 	}
-	if len(w.Msg.Answer) == 0 && w.Msg.Rcode == dns.RcodeSuccess && !hasSOA(w.Msg.Ns) {
-		for _, rr := range w.Msg.Ns {
+	if len(m.Answer) == 0 && m.Rcode == dns.RcodeSuccess && !hasSOA(m.Ns) {
+		for _, rr := range m.Ns {
 			if rr.Header().Rrtype == dns.TypeNS && sameName(rr.Header().Name, s.end) {
 				return false, true
 			}

@@ -42,6 +42,11 @@ safe IN NS ns.plain
 safe IN DS 1 13 2 3333333333333333333333333333333333333333333333333333333333333333
 old IN DNAME new
 x.new IN A 192.0.2.7
+odd IN A 192.0.2.8
+odd IN TYPE258 \# 2 0161
+odd IN TYPE65280 \# 1 00
+odd IN TYPE65281 \# 1 00
+odd IN EUI48 00-00-5e-00-53-2a
 `
 
 // source is the file plugin with the zone above.
@@ -188,6 +193,8 @@ func TestBitmaps(t *testing.T) {
 		{"www.plain.example.org.", dns.TypeA, "NS RRSIG NSEC", "NS RRSIG NSEC"},
 		{"mail.example.org.", dns.TypeDS, "A HINFO TXT AAAA " + rest, "A AAAA RRSIG NSEC CAA"}, // which is no cut
 		{"www.example.org.", dns.TypeTXT, "A HINFO AAAA " + rest, "A AAAA RRSIG NSEC CAA"},     // of mail
+		{"odd.example.org.", dns.TypeAAAA, "A HINFO TXT " + rest, "A RRSIG NSEC EUI48 AVC TYPE65280 TYPE65281"},
+		{"odd.example.org.", 65282, "A HINFO TXT AAAA " + rest, "A RRSIG NSEC EUI48 AVC TYPE65280 TYPE65281"},
 	} {
 		if got := bitmapOf(ask(t, d, tc.name, tc.qtype)); got != tc.lies {
 			t.Errorf("%s %s: got %s, want %s", tc.name, dns.TypeToString[tc.qtype], got, tc.lies)

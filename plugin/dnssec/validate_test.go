@@ -104,7 +104,7 @@ func bitmapOf(m *dns.Msg) (s string) {
 	for _, rr := range append(slices.Clone(m.Ns), m.Answer...) {
 		if n, ok := rr.(*dns.NSEC); ok {
 			for _, t := range n.TypeBitMap {
-				s += " " + dns.TypeToString[t]
+				s += " " + dns.Type(t).String()
 			}
 		}
 	}

@@ -95,6 +95,18 @@ func text(m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, "; ")
 }
 
+// An update is for who serves the zone from its own data.
+func TestUpdate(t *testing.T) {
+	e := external()
+	e.Next = test.NextHandler(dns.RcodeSuccess, nil)
+	for _, name := range []string{"example.org.", "dns.example.org.", "cart.shop.example.org."} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		if rc, err := e.ServeDNS(t.Context(), rec, new(dns.Msg).SetUpdate(name)); rc != dns.RcodeSuccess || err != nil || rec.Msg != nil {
+			t.Errorf("%s: %d, %v, and it answers %v", name, rc, err, rec.Msg)
+		}
+	}
+}
+
 func TestServeDNS(t *testing.T) {
 	const soa = "example.org. 5 IN SOA ns1.dns.example.org. hostmaster.dns.example.org. 17 7200 1800 86400 5"
 	for _, tc := range []struct {

@@ -35,12 +35,12 @@ func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
 	return j, true
 }
 
-// Tellers implements advice.Witness: who was asked last.
-func (j *job) Tellers() []advice.Teller {
+// Teller implements advice.Witness.
+func (j *job) Teller() (t advice.Teller, ok bool) {
 	if j.result == nil || !j.result.Server.IsValid() || j.result.Queries == 0 {
-		return nil
+		return t, false
 	}
-	return []advice.Teller{{Zone: j.result.Zone, Server: j.result.Server}}
+	return advice.Teller{Zone: j.result.Zone, Server: j.result.Server}, true
 }
 
 // Learn implements advice.Learner.

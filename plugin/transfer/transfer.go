@@ -68,9 +68,8 @@ type (
 	// each record, and are incremental if the plugin tells of changes with Changed.
 	Source interface {
 		Transferer
-		// Version is the version of a zone to send. It is ErrNotAuthoritative as for Transfer, another error if there
-		// is none that may be sent.
-		Version(zone string) (*zone.Zone, error)
+		// Versions' error is ErrNotAuthoritative as for Transfer, another one if there is none that may be sent.
+		zone.Versions
 	}
 
 	// Historian is a Source that knows itself what changed, and does not tell with Changed.

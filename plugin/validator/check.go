@@ -50,18 +50,18 @@ func newCheck(ctx context.Context, v *Validator, asked validate.Question, truste
 	c := &check{Validator: v, ctx: ctx, asked: asked, trust: trusted, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
 	c.below = w.Copied()
 	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
-	for _, t := range tellers(q) {
+	if t, ok := teller(q); ok {
 		c.told.Add(t)
 	}
 	return c
 }
 
-// tellers is who told what q was answered with, as far as that is known.
-func tellers(q *wire.Query) []advice.Teller {
-	if by, ok := q.Awaited().(advice.Witness); ok {
-		return by.Tellers()
+// teller is who told what q was answered with, as far as that is known.
+func teller(q *wire.Query) (t advice.Teller, ok bool) {
+	if by, is := q.Awaited().(advice.Witness); is {
+		return by.Teller()
 	}
-	return nil
+	return t, false
 }
 
 // optLen is the octets of an OPT record without options.

@@ -104,6 +104,9 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 		}}, reply
 	}
 	t := validate.New(conf, i.q, m, i.now())
+	for _, by := range i.source(i.q).All() {
+		t.Told(by.Zone)
+	}
 	return i.finish(t, i.step(t), reply)
 }
 

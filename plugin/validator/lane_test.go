@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -116,9 +118,14 @@ func TestLanes(t *testing.T) {
 }
 
 // told is an exchange that has ended, by what a server has said.
-type told struct{ eventloop.Ending }
+type told struct {
+	eventloop.Ending
+	zone string // whose server it was
+}
 
-func (*told) Tellers() []advice.Teller { return []advice.Teller{{Zone: "\x07example\x00"}} }
+func (e *told) Teller() (advice.Teller, bool) {
+	return advice.Teller{Zone: rrset.MustName(e.zone)}, true
+}
 
 // pupil counts what it is taught.
 type pupil struct{ lessons int }
@@ -145,7 +152,7 @@ func TestTeachingInTheLane(t *testing.T) {
 			w.Reset(nil)
 			q.Parse(packet)
 			if q.Await(waits); c.fresh {
-				q.Await(new(told))
+				q.Await(&told{zone: "example."})
 			}
 			if out = v.ServeWire(context.Background(), &w, &q); out == wire.Park {
 				waits = q.Awaited()
@@ -213,6 +220,62 @@ func TestVouched(t *testing.T) {
 	want("without it", dns.RcodeSuccess, true)
 	v.trusts(&trust{anchors: v.anchors})
 	want("from before others were trusted", dns.RcodeServerFailure, false)
+}
+
+// tellers answers as a server of a zone.
+type tellers struct {
+	*source
+	zone string
+}
+
+func (h *tellers) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	advice.Of(ctx).Add(advice.Teller{Zone: rrset.MustName(h.zone)})
+	return h.source.ServeDNS(ctx, w, r)
+}
+
+// Whose server has answered counts in both lanes: what was signed above its zone is not believed.
+func TestServerOfAZoneBelow(t *testing.T) {
+	for zone, want := range map[string]int{"example.": dns.RcodeSuccess, "sub.example.": dns.RcodeServerFailure} {
+		query := new(dns.Msg).SetQuestion("www.sub.example.", dns.TypeA)
+		v, s := lab(t, "")
+		v.Next = &tellers{s, zone}
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		rcode, _ := v.ServeDNS(t.Context(), rec, query)
+		if rec.Msg != nil {
+			rcode = rec.Msg.Rcode
+		}
+		if rcode != want {
+			t.Errorf("message lane, %s: rcode %d, want %d", zone, rcode, want)
+		}
+		for _, known := range []bool{false, true} { // the chain to the signer
+			v, s := lab(t, "")
+			wired(v, s)
+			packet, err := query.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var w wire.Reply
+			var q wire.Query
+			if known {
+				serveWire(t, v, &w, &q, packet, nil)
+			}
+			waits := eventloop.Exchange(&told{zone: zone})
+			for out := wire.Park; out == wire.Park; {
+				w.Reset(nil)
+				q.Parse(packet)
+				q.Await(waits)
+				if out = v.ServeWire(t.Context(), &w, &q); out == wire.Park {
+					waits = q.Awaited()
+					resumed := make(eventloop.Waiter)
+					q.Wait(resumed)
+					<-resumed
+				}
+			}
+			if w.Rcode() != want {
+				t.Errorf("wire lane, %s, known %v: rcode %d, want %d", zone, known, w.Rcode(), want)
+			}
+		}
+	}
 }
 
 // A check is for the query that it was begun for: others, which differ in what goes into the reply, have their own.

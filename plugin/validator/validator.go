@@ -99,9 +99,14 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 			return wire.Done
 		}
 		began := time.Now()
-		if task = validate.New(&trusted.conf, asked, m, v.now()); task.Glance() {
+		task = validate.New(&trusted.conf, asked, m, v.now())
+		by, heard := teller(q)
+		if heard {
+			task.Told(by.Zone)
+		}
+		if task.Glance() {
 			v.counts.took(time.Since(began))
-			v.teach(trusted, asked, task.Verdict(), w.Count(wire.Answer) == 0, len(tellers(q)) > 0)
+			v.teach(trusted, asked, task.Verdict(), w.Count(wire.Answer) == 0, heard)
 			q.Restore(before)
 			v.conclude(w, q, asked, task.Verdict(), netip.AddrPort{})
 			return wire.Done

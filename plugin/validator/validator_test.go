@@ -129,6 +129,8 @@ func lab(t testing.TB, options string) (*Validator, *source) {
 		put(false, test.A(name+".example. 300 IN A 192.0.2.1"))
 	}
 	put(true, test.A("bad.example. 300 IN A 192.0.2.1"))
+	put(false, test.DS("sub.example. 300 IN DS 1 13 2 "+strings.Repeat("33", 32)))
+	put(false, test.A("www.sub.example. 300 IN A 192.0.2.1")) // which is not its to sign
 	src.replies["plain.test.A"] = &dns.Msg{Answer: []dns.RR{test.A("plain.test. 300 IN A 192.0.2.1")}}
 	src.anchor = strings.ReplaceAll(k.ToDS(dns.SHA256).String(), "\t", " ")
 	return above(t, src, options), src

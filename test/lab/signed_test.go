@@ -111,12 +111,21 @@ func TestSignedPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	program(t, "unbound", "-c", conf)
-	c := &comparison{t: t, lab: l, delv: newDelv(t, l), whole: n > 0, tally: map[string]int{}}
+	c := &comparison{t: t, lab: l, delv: newDelv(t, l), whole: n > 0, tally: map[string]int{}, used: map[*difference]bool{}}
 	c.ours = serve(t, 5401, l.validator("")+l.recurse(""))
 	c.theirs = "127.0.0.1:5402"
 	awaitSigned(t, l, c.theirs)
 	c.run()
+	if n < allRows {
+		return
+	}
+	for _, row := range unused(c.used) {
+		t.Errorf("no name needs what is listed of %s", row)
+	}
 }
+
+// allRows is so many zones that each difference of the list is seen: all faults with different kinds of denials and algorithms.
+const allRows = 234
 
 func awaitSigned(t *testing.T, l *signedLab, server string) {
 	t.Helper()
@@ -144,6 +153,7 @@ type comparison struct {
 
 	mu    sync.Mutex
 	tally map[string]int
+	used  map[*difference]bool
 }
 
 func (c *comparison) run() {
@@ -203,13 +213,21 @@ func (c *comparison) count(what string) {
 	c.tally[what]++
 }
 
+// use notes that a row of the list was needed.
+func (c *comparison) use(who string, d *difference) {
+	c.count(who + ": " + d.reason)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used[d] = true
+}
+
 // judge looks whether two opinions are the same, or differ for a reason.
 func (c *comparison) judge(what, who string, z *signedZone, q signedName, ours, theirs string) {
 	if ours == theirs {
 		return
 	}
-	if reason := differs(who, z, q, ours, theirs); reason != "" {
-		c.count(who + ": " + reason)
+	if d := differs(who, z, q, ours, theirs); d != nil {
+		c.use(who, d)
 		return
 	}
 	c.count(fmt.Sprintf("%s %q, ours %q: NOT LISTED", who, theirs, ours))

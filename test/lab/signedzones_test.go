@@ -223,6 +223,7 @@ func (l *signedLab) zone(t *testing.T, z *signedZone) (delegation, conf string) 
 	}
 	delegation = fmt.Sprintf("%s NS ns.%s\nns.%s A 127.9.1.1\n", z.name, z.name, z.name)
 	for _, ds := range z.delegation() {
+		ds.Hdr.Ttl = signedTTL
 		delegation += ds.String() + "\n"
 	}
 	return delegation, conf

@@ -36,6 +36,7 @@ const (
 	CodeExcessiveLoad quic.ApplicationErrorCode = 4
 
 	// Codes of streams.
+	streamNone      quic.StreamErrorCode = 0
 	streamInternal  quic.StreamErrorCode = 1
 	streamCancelled quic.StreamErrorCode = 3
 )
@@ -116,7 +117,13 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		}
 		return
 	}
-	c.Occupy() // it is not forgotten while it waits, should the server stop
+	// It is not forgotten while it waits, should the server stop. One that comes too late for that is told so at once:
+	// nothing of it was done, the client may ask elsewhere.
+	if !c.Begin() {
+		read()
+		stream.CancelWrite(streamNone)
+		return
+	}
 	defer c.Vacate()
 	workers := s.Proto.(*Settings).Workers
 	workers <- struct{}{}

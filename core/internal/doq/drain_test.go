@@ -3,10 +3,12 @@ package doq
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -52,6 +54,30 @@ func TestStopAnswersWhoWaitsForAWorker(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+	ended()
+}
+
+// A client that never pauses does not delay the end: after a while it is refused, and only what was asked before is answered.
+func TestStopEndsWhoNeverPauses(t *testing.T) {
+	g := coretest.NewGate(t)
+	s := serve(t, g, 100, nil)
+	c := clients.DialQUIC(t, s.addr)
+	slow := send(t, c.Conn, framed(t, query("slow.")), true)
+	g.Holds(t, 1)
+	ended := coretest.Stopping(t, s.end)
+	code := -1
+	for n := 0; n < 90 && code < 0; n++ { // each is in flight when the next one comes; there are so many workers
+		next := send(t, c.Conn, framed(t, query("slow.")), true)
+		next.SetReadDeadline(time.Now().Add(2 * service.DrainTime))
+		code = resetCode(next)
+	}
+	if code != int(streamNone) {
+		t.Errorf("the last stream is reset with %d", code)
+	}
+	g.Open()
+	if _, err := clients.ReadFrame(slow); err != nil {
+		t.Errorf("what was asked before: %v", err)
 	}
 	ended()
 }

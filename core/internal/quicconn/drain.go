@@ -15,7 +15,7 @@ const (
 	// arrivalTime is how long a client that has begun to connect has, when the server stops, to finish that and to
 	// ask. It may be far away, or slow; its query, which comes right behind the handshake, is answered by nobody else.
 	arrivalTime = time.Second
-	// lastTime is how long those are listened to that keep asking while the server stops.
+	// lastTime is how long those are listened to that keep asking while the server stops. Later queries are refused.
 	lastTime = time.Second
 	// arrivalPause is how often is looked whether a client has arrived.
 	arrivalPause = time.Millisecond
@@ -145,12 +145,17 @@ func (t *Transport) Drain(ctx context.Context) error {
 	return err
 }
 
-// drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time.
+// drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time. A
+// client that never pauses would be served for ever: from last on only what it has asked before is still answered.
 func (c *Conn) drain(ctx context.Context, last time.Time) {
 	defer c.CloseWithError(c.transport.codes.None, "")
+	late := time.After(time.Until(last))
 	for {
 		select {
 		case <-c.inflight.Drained():
+		case <-late:
+			c.ending.Store(true)
+			continue
 		case <-c.Context().Done():
 			return
 		case <-ctx.Done():

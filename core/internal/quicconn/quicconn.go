@@ -70,6 +70,7 @@ type Conn struct {
 	transport *Transport
 	inflight  service.Inflight
 	asked     atomic.Bool  // it has had a query
+	ending    atomic.Bool  // it takes no more; see drain
 	last      atomic.Int64 // when it had one; see conn.Evictable
 }
 
@@ -238,7 +239,21 @@ func (c *Conn) Occupy() {
 	c.inflight.Add()
 }
 
-// Vacate ends what Occupy began.
+// Begin is Occupy for a query that can be refused. It reports false if the connection takes no more, as it is about to
+// end.
+func (c *Conn) Begin() bool {
+	if c.ending.Load() {
+		return false
+	}
+	c.Occupy()
+	if c.ending.Load() { // drain may not have waited for it
+		c.Vacate()
+		return false
+	}
+	return true
+}
+
+// Vacate ends what Occupy or Begin has begun.
 func (c *Conn) Vacate() {
 	c.last.Store(service.Now())
 	c.inflight.Done()

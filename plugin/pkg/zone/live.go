@@ -75,3 +75,11 @@ func (l *Live) OnReplace(f func(old, now *Zone)) (stop func()) {
 		l.watchers = slices.DeleteFunc(slices.Clone(l.watchers), func(o *watcher) bool { return o == w })
 	}
 }
+
+// Versions is a plugin that has zones which may leave the server: transfer sends them to secondaries, control writes
+// them as master files.
+type Versions interface {
+	// Version is the version of a zone to send. The name is fully qualified, in lower case and in presentation form.
+	// It is an error if the plugin has no such zone, or none that may be sent.
+	Version(name string) (*Zone, error)
+}

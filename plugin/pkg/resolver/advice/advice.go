@@ -50,6 +50,16 @@ func (s *Source) Last() (t Teller) {
 	return t
 }
 
+// All is who has told something so far.
+func (s *Source) All() []Teller {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tellers)
+}
+
 // Told is how many have told something.
 func (s *Source) Told() int {
 	if s == nil {
@@ -89,8 +99,8 @@ func (s *Source) Doubted(t Teller) bool {
 
 // Witness is an exchange that a query of the wire lane was parked on, and that knows who told what came of it.
 type Witness interface {
-	// Tellers is called after its end.
-	Tellers() []Teller
+	// Teller is who told something last, as far as that is known. It is called after the exchange's end.
+	Teller() (t Teller, ok bool)
 }
 
 type contextKey struct{}

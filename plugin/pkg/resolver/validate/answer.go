@@ -236,6 +236,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	if t.beneath(s, name) {
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by a zone above its own: "+clip(rrset.Text(name))), name)
 	}
+	if len(t.missing) > 0 {
+		return Finding{Status: Secure} // not known yet
+	}
 	c := t.check(s, name, z.keys, z.id)
 	if c.Status != Secure || c.Labels == labelsOf(s.Name) {
 		return c.Finding
@@ -314,15 +317,24 @@ func (t *Task) denier(name string) (zone string) {
 	return zone
 }
 
-// beneath reports whether an RRset lies in a zone below the one named, as far
-// as that is known: who signs for what was handed on is not believed.
+// beneath reports whether an RRset lies in a zone below the one named: who signs for what was handed on is not
+// believed. It looks at what is known, and has the chain followed to where a server has answered for a zone (see Told).
+// To follow it to each owner would cost a question more for most names. Where it cannot be followed, the signature
+// counts.
 func (t *Task) beneath(s *rrset.Set, zoneName string) bool {
 	from := s.Name
 	if s.Type == rrset.TypeDS || s.Type == rrset.TypeNSEC {
 		from = rrset.Parent(from)
 	}
 	for ; len(from) > len(zoneName); from = rrset.Parent(from) {
-		if n := t.node(from); t.conf.Anchors[from] != nil || n != nil && n.kind == zone {
+		n := t.node(from)
+		if n == nil && slices.Contains(t.cuts, from) {
+			t.walk(from)
+			if n = t.node(from); n == nil && len(t.missing) > 0 {
+				return false
+			}
+		}
+		if t.conf.Anchors[from] != nil || n != nil && (n.kind == zone || n.kind == cut) {
 			return true
 		}
 	}

@@ -160,8 +160,9 @@ type Task struct {
 	hashes  map[hashKey]string
 	missing []Question
 	chased  []Question
-	over    string // the budget that is spent
-	glance  bool   // see Glance
+	cuts    []string // see Told
+	over    string   // the budget that is spent
+	glance  bool     // see Glance
 	verdict *Verdict
 }
 
@@ -169,6 +170,10 @@ type Task struct {
 func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 	return &Task{conf: conf, q: q, reply: reply, now: now, left: conf.Budget}
 }
+
+// Told notes, before the first Step, that a server told some of the reply as one of a zone. So there may be a zone cut
+// that the chain to the signer has not come to, and what a zone above it has signed for names below it is not believed.
+func (t *Task) Told(zone string) { t.cuts = append(t.cuts, zone) }
 
 // Glance is Step for a caller who has no time: no signature is computed, and nothing is asked. It reports whether there
 // is a Verdict, as all that it takes is known already and nothing is bogus; if not, the Task is as before.

@@ -110,6 +110,7 @@ type world struct {
 	conf    Config
 	replies map[Question]*rrset.Message
 	asked   []Question
+	told    []string // the zones whose servers have answered
 }
 
 func newWorld(tb testing.TB, root *signer) *world {
@@ -164,6 +165,9 @@ func (w *world) noDS(zone *signer, name string, denial ...string) {
 func (w *world) judge(name string, typ uint16, m *rrset.Message) *Verdict {
 	w.tb.Helper()
 	t := New(&w.conf, Question{rrset.MustName(name), typ}, m, testNow)
+	for _, zone := range w.told {
+		t.Told(rrset.MustName(zone))
+	}
 	w.asked = nil
 	for range 200 {
 		missing := t.Step()

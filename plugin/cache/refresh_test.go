@@ -1,0 +1,70 @@
+package cache
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/response"
+
+	"github.com/miekg/dns"
+)
+
+// A query that found an entry fetches it again, unless that has been done in between: another one that is given in its place has come.
+func TestSuperseded(t *testing.T) {
+	const nobody, answer, denial, failure = "nobody", "answer", "denial", "failure"
+	for _, tc := range []struct {
+		came   string
+		after  int64 // seconds after the entry
+		at     int64 // when it is looked at
+		prefer bool
+		want   bool
+	}{
+		{came: nobody, at: 301},
+		{came: answer, after: 290, at: 301, want: true},
+		{came: answer, after: 290, at: 301, want: true, prefer: true},
+		{came: denial, after: 290, at: 301, want: true},
+		{came: denial, after: 290, at: 301, prefer: true}, // the entry goes before it
+		{came: denial, after: 0, at: 301},                 // it is no newer
+		{came: denial, after: 100, at: 100 + 60 + 3600},   // it has ended, and is not even given as an old one
+		{came: failure, after: 301, at: 302},              // the old entry goes before it
+	} {
+		w := newWorld(t, func(s *settings) { s.stale, s.preferPositive = time.Hour, tc.prefer })
+		w.says(0, aRecord)
+		w.ask("example.org.", dns.TypeA, nil)
+		e := w.kept()
+		comes := &entry{hash: e.hash, about: e.about, packed: e.packed, kind: e.kind, answers: true, ttl: e.ttl, stored: e.stored + moment(tc.after)*moment(time.Second)}
+		switch tc.came {
+		case answer:
+			w.c.positive.add(comes)
+		case denial:
+			comes.kind, comes.answers, comes.ttl = kind(response.NameError), false, 60
+			w.c.negative.add(comes)
+		case failure:
+			comes.kind, comes.answers, comes.ttl = kind(response.ServerError), false, 5
+			w.c.negative.add(comes)
+		}
+		w.clock.Store(tc.at)
+		if got := w.c.superseded(e); got != tc.want {
+			t.Errorf("%+v: superseded: %v", tc, got)
+		}
+		if begun := w.c.beginRefresh(e, w.c.countsOf(t.Context())); begun == tc.want || e.fetch.running.Load() != begun {
+			t.Errorf("%+v: a refresh begins: %v, and runs: %v", tc, begun, e.fetch.running.Load())
+		}
+	}
+}
+
+// An old answer is fetched again also after a fetch of it that came back with an error.
+func TestRefreshAfterError(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale = time.Hour })
+	w.oneLane = true
+	w.says(0, aRecord)
+	w.ask("example.org.", dns.TypeA, nil)
+	w.says(dns.RcodeServerFailure)
+	for i := range int64(3) {
+		w.clock.Store(400 + i)
+		if m, _ := w.ask("example.org.", dns.TypeA, nil); m == nil || m.Rcode != 0 {
+			t.Fatalf("got %v", m)
+		}
+		eventually(t, "the end of a fetch", func() bool { return w.asked.Load() == 2+i && !w.kept().fetch.running.Load() })
+	}
+}
