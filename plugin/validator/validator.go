@@ -5,9 +5,10 @@
 //	                     ▲    what is missing: DS, DNSKEY; what is bogus, of other servers: retry.go │
 //	                     └───────────────────────────────────────────────────────────────────────────┘
 //
-// In the wire lane a reply of which all is known is judged at once; with any other the query is parked on a check
-// (check.go), which goes on as an inquiry if something is missing. It works above recurse and above forward alike. What was found out lies in a memory, so nothing is computed twice. The
-// check itself is package validate's. Start at Validator.ServeDNS.
+// In the wire lane (lane.go) a reply of which all is known is judged at once; with any other the query is parked on a
+// check (check.go), which goes on as an inquiry if something is missing. It works above recurse and above forward alike.
+// What was found out lies in a memory, so nothing is computed twice. The check itself is package validate's. Start at
+// Validator.ServeDNS.
 package validator
 
 import (
@@ -55,71 +56,6 @@ func (v *Validator) Name() string { return pluginName }
 
 // WireSelf implements plugin.WireHandler.
 func (v *Validator) WireSelf() plugin.Handler { return v }
-
-// ServeWire validates what the plugins below answer. What follows from RRsets that were found to be secure by what is
-// trusted now needs no more; what is known already is judged at once; else the query is parked on a check, for signatures
-// are no work for who reads sockets.
-func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	if q.CD() || !v.covers(q.Lower()) {
-		return plugin.NextWire(pluginName, v.Next, ctx, w, q)
-	}
-	if c, ok := q.Awaited().(*check); ok && c.of(v, q) {
-		c.answer(w, q)
-		return wire.Done
-	}
-	asked := validate.Question{Name: string(q.Lower()), Type: q.Type()}
-	if f, ok := v.known(asked); ok {
-		v.counts.result(f)
-		w.Fail(wire.ServFail, failed(f))
-		return wire.Done
-	}
-	before := q.Mark()
-	q.SetFlag(wire.FlagCD, true)
-	q.SetFlag(wire.FlagAD, false)
-	q.SetDO(udpSize)
-	defer q.Restore(before)
-	out := plugin.NextWire(pluginName, v.Next, ctx, w, q)
-	if out != wire.Done || !w.Holds() {
-		return out
-	}
-	trusted := v.live.Load()
-	if w.Vouched() == any(trusted) && v.negatives.none() {
-		v.counts.took(0)
-		q.Restore(before)
-		v.conclude(w, q, asked, &validate.Verdict{Finding: validate.Finding{Status: validate.Secure}, Rcode: w.Rcode()}, netip.AddrPort{})
-		return wire.Done
-	}
-	var task *validate.Task
-	m, err := rrset.Parse(w.Message(q))
-	if err == nil && !w.Flag(wire.FlagTC) {
-		m.Rcode = w.Rcode()
-		if !q.RD() && refers(m) {
-			q.Restore(before)
-			v.edit(w, q, &referred)
-			return wire.Done
-		}
-		began := time.Now()
-		task = validate.New(&trusted.conf, asked, m, v.now())
-		by, heard := teller(q)
-		if heard {
-			task.Told(by.Zone)
-		}
-		if task.Glance() {
-			v.counts.took(time.Since(began))
-			v.teach(trusted, asked, task.Verdict(), w.Count(wire.Answer) == 0, heard)
-			q.Restore(before)
-			v.conclude(w, q, asked, task.Verdict(), netip.AddrPort{})
-			return wire.Done
-		}
-	}
-	c := newCheck(ctx, v, asked, trusted, task, w, q)
-	computed.add(c)
-	q.AwaitOwn(c)
-	return wire.Park
-}
-
-// referred is the verdict on a referral: the client has to go on by himself.
-var referred = validate.Verdict{Finding: validate.Finding{Status: validate.Indeterminate}}
 
 // covers reports whether a lower-case name is in the zones.
 func (v *Validator) covers(name []byte) bool {
