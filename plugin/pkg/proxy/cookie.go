@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -53,7 +54,7 @@ func (c *cookies) show(x *Exchange) {
 		n += len(*server)
 	}
 	end := opt + optFixed + optionsLen(query, opt)
-	b := append(s.query[:0], query[:end]...)
+	b := append(slices.Grow(s.query[:0], len(query)+4+n), query[:end]...)
 	b = binary.BigEndian.AppendUint16(b, wire.OptionCookie)
 	b = binary.BigEndian.AppendUint16(b, uint16(n))
 	b = append(b, c.client[:]...)
