@@ -109,6 +109,7 @@ type sliceWriter struct {
 	intern  interner
 	round   uint32
 	text    []byte // of the record being built
+	common  sharedText
 	ends    []end
 
 	had, has addrSet // of what goes, and of what comes
@@ -149,6 +150,7 @@ func (w *sliceWriter) put(o *lean.EndpointSlice, live bool) {
 func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 	config := &w.store.config
 	w.text, w.ends = w.text[:0], w.ends[:0]
+	w.common.begin()
 	s := Slice{ports: w.intern.portSet(o.Ports), seen: w.round, namespace: w.intern.text(o.Meta.Namespace)}
 	s.name = w.part(o.Meta.Name)
 	if config.Endpoints {
@@ -168,7 +170,7 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 			e.node = w.shared(from.Node)
 		}
 		if config.Zones {
-			e.zone = w.shared(bytes.ToLower(from.Zone))
+			e.zone = w.shared(lower(from.Zone))
 		}
 		w.ends = append(w.ends, e)
 	}
@@ -189,10 +191,26 @@ func (w *sliceWriter) part(b []byte) part {
 
 // shared is part for what other endpoints are likely to have, too.
 func (w *sliceWriter) shared(b []byte) part {
-	if at := bytes.Index(w.text, b); at >= 0 && len(b) <= maxPart {
-		return part(at<<8 | len(b))
+	if len(b) == 0 || len(b) > maxPart {
+		return 0
 	}
-	return w.part(b)
+	slot := w.common.find(w.text, b)
+	if *slot != 0 {
+		return *slot
+	}
+	p := w.part(b)
+	w.common.add(slot, w.text, p)
+	return p
+}
+
+// lower is b in lower case: b itself, if it has nothing else.
+func lower(b []byte) []byte {
+	for _, c := range b {
+		if c >= 'A' && c <= 'Z' || c >= 0x80 {
+			return bytes.ToLower(b)
+		}
+	}
+	return b
 }
 
 // same tells whether the record in the buffers is the same as old, text and all.
