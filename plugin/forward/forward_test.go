@@ -10,8 +10,10 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -66,7 +68,8 @@ func configured(t testing.TB, corefile string) *Forward {
 		if err := first.OnStartup(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { first.OnShutdown() })
+		f := first
+		t.Cleanup(func() { f.OnShutdown() })
 		next = first
 	}
 	return first
@@ -181,6 +184,34 @@ func TestSeveral(t *testing.T) {
 		if got := answered(f, name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
+	}
+}
+
+// Queries of one batch for one upstream leave from one port, whatever directive they are for.
+func TestSeveralToOneUpstream(t *testing.T) {
+	from := make(chan string, 2)
+	addr := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
+		from <- w.RemoteAddr().String()
+		says("192.0.2.1")(w, r)
+	})
+	f := configured(t, "forward one.example.org "+addr+"\nforward example.org "+addr+" {\npolicy round_robin\nmax_fails 0\n}")
+	loop := eventloop.New()
+	defer loop.Close()
+	loop.Enter()
+	for _, name := range []string{"www.one.example.org.", "www.two.example.org."} {
+		packet, _ := new(dns.Msg).SetQuestion(name, dns.TypeA).Pack()
+		var q wire.Query
+		var w wire.Reply
+		q.Parse(packet)
+		q.SetLoop(loop)
+		if out := f.ServeWire(context.Background(), &w, &q); out != wire.Park {
+			t.Fatalf("%s came out as %v", name, out)
+		}
+	}
+	loop.Done(0)
+	loop.Leave()
+	if one, two := <-from, <-from; one != two {
+		t.Errorf("came from %s and %s", one, two)
 	}
 }
 

@@ -37,6 +37,7 @@ func (s *settings) newProxy(t target) *proxy.Proxy {
 	p.SetMaxAge(s.maxAge)
 	p.SetMaxIdleConns(s.maxIdleConns)
 	p.SetReadTimeout(s.readTimeout)
+	p.ShareSockets()
 	if s.rules.hedge {
 		p.Measure()
 		hedges.WithLabelValues(p.Addr())

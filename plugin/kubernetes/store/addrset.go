@@ -3,54 +3,65 @@ package store
 import "slices"
 
 // addrSet finds the addresses of a slice. There may be a thousand, so that looking through them for each would cost
-// a thousand times that.
+// a thousand times that, unless there are few to be found.
 type addrSet struct {
-	hashes []uint64 // of the endpoints' addresses
-	slots  []uint32 // by hash, the number of the first endpoint with an address and one; 0 for none
+	ends  []end
+	few   bool     // they are looked through
+	slots []uint32 // by hash, the number of the first endpoint with an address and one; 0 for none
 }
 
-// count is how many endpoints s has, which may be nil.
-func (a *addrSet) count(s *Slice) int {
-	if s == nil {
-		return 0
+// fewAddrs is how many addresses are looked for without a table.
+const fewAddrs = 16
+
+// alike is how many endpoints at the begin, and how many others at the end, have the same addresses in both.
+func alike(a, b []end) (begin, tail int) {
+	n := min(len(a), len(b))
+	for begin < n && a[begin].addr == b[begin].addr {
+		begin++
 	}
-	return len(s.ends)
+	for tail < n-begin && a[len(a)-1-tail].addr == b[len(b)-1-tail].addr {
+		tail++
+	}
+	return begin, tail
 }
 
-// fill makes a the set of s, which may be nil.
-func (a *addrSet) fill(s *Slice) {
-	n := a.count(s)
+// fill makes a the set of endpoints, of whose addresses few are asked for.
+func (a *addrSet) fill(ends []end, few bool) {
+	if a.ends, a.few = ends, few; few {
+		return
+	}
 	size := 8
-	for size < 2*n {
+	for size < 2*len(ends) {
 		size *= 2
 	}
-	a.hashes = slices.Grow(a.hashes[:0], n)
 	a.slots = slices.Grow(a.slots[:0], size)[:size]
 	clear(a.slots)
-	for i := range n {
-		hash := hashAddr(s.Addr(i))
-		a.hashes = append(a.hashes, hash)
-		if slot := a.find(s, hash, s.ends[i].addr); a.slots[slot] == 0 {
+	for i := range ends {
+		if slot := a.find(ends[i].addr); a.slots[slot] == 0 {
 			a.slots[slot] = uint32(i + 1)
 		}
 	}
 }
 
 // find is the slot that addr has, or would have.
-func (a *addrSet) find(s *Slice, hash uint64, addr [16]byte) int {
-	for slot := int(hash) & (len(a.slots) - 1); ; slot = (slot + 1) & (len(a.slots) - 1) {
-		if i := a.slots[slot]; i == 0 || s.ends[i-1].addr == addr {
+func (a *addrSet) find(addr [16]byte) int {
+	for slot := int(hash16(addr)) & (len(a.slots) - 1); ; slot = (slot + 1) & (len(a.slots) - 1) {
+		if i := a.slots[slot]; i == 0 || a.ends[i-1].addr == addr {
 			return slot
 		}
 	}
 }
 
-// first reports whether endpoint i is the first of s with its address.
-func (a *addrSet) first(s *Slice, i int) bool {
-	return a.slots[a.find(s, a.hashes[i], s.ends[i].addr)] == uint32(i+1)
+// at is the first endpoint with the address, -1 if there is none.
+func (a *addrSet) at(addr [16]byte) int {
+	if a.few {
+		return slices.IndexFunc(a.ends, func(e end) bool { return e.addr == addr })
+	}
+	return int(a.slots[a.find(addr)]) - 1
 }
 
-// holds reports whether s, which may be nil, has the address.
-func (a *addrSet) holds(s *Slice, hash uint64, addr [16]byte) bool {
-	return s != nil && a.slots[a.find(s, hash, addr)] != 0
-}
+// first reports whether endpoint i is the first one with its address.
+func (a *addrSet) first(i int) bool { return a.at(a.ends[i].addr) == i }
+
+// holds reports whether an endpoint has the address.
+func (a *addrSet) holds(addr [16]byte) bool { return a.at(addr) >= 0 }

@@ -103,14 +103,14 @@ func (s *Store) SlicesByIP(a netip.Addr) SlicesByIP {
 
 // SlicesByIP walks over the slices with one address.
 type SlicesByIP struct {
-	c    cursor[Slice]
+	c    cursor[sliceRef]
 	addr [16]byte
 }
 
 // Next returns the next slice, or nil after the last.
 func (x *SlicesByIP) Next() *Slice {
-	for s := x.c.next(); s != nil; s = x.c.next() {
-		if s.find(x.addr, 0) >= 0 {
+	for r := x.c.next(); r != nil; r = x.c.next() {
+		if s := r.now.Load(); s.find(x.addr, 0) >= 0 {
 			return s
 		}
 	}

@@ -86,6 +86,30 @@ func BenchmarkPutLongSlice(b *testing.B) {
 	}
 }
 
+// The same with the names of pods, nodes and zones.
+func BenchmarkPutLongSliceWithNodes(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New(everything(), nil)
+			var two [2]lean.EndpointSlice
+			for i := range two {
+				sl := newSlice("ns1", "web-a", "web")
+				for k := i; k < n; k++ {
+					e := endpoint(fmt.Sprintf("10.0.%d.%d", k/250, k%250))
+					e.Zone, e.NodeName = ptr("zone-a"), ptr(fmt.Sprintf("node-%d.zone-a.example.org", k%200))
+					e.TargetRef = &api.ObjectReference{Kind: "Pod", Name: fmt.Sprintf("web-6d4cf56db6-x%04d", k)}
+					sl.Endpoints = append(sl.Endpoints, e)
+				}
+				decode(b, &two[i], sl)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.Put(&two[i%2])
+			}
+		})
+	}
+}
+
 // Slices of many services share one address, as those of pods in the network of a node do. One is put in and taken out again.
 func BenchmarkPutShared(b *testing.B) {
 	for _, n := range []int{1000, 4000, 16000} {

@@ -23,10 +23,9 @@ func hashNameString(ns, name string) uint64 {
 
 func mix(ns, name uint64) uint64 { return bits.RotateLeft64(ns, 23)*0x9e3779b97f4a7c15 ^ name }
 
-func hashAddr(a netip.Addr) uint64 {
-	b := a.As16()
-	return maphash.Bytes(seed, b[:])
-}
+func hashAddr(a netip.Addr) uint64 { return hash16(a.As16()) }
+
+func hash16(a [16]byte) uint64 { return maphash.Bytes(seed, a[:]) }
 
 // Port is a port of a service or of a slice.
 type Port struct {

@@ -23,6 +23,7 @@ type Slice struct {
 	service           part // the service it belongs to
 	imported, cluster part // the imported service it belongs to, and in which cluster it is
 	seen              uint32
+	ref               *sliceRef // of all versions of the slice
 }
 
 // end is an endpoint as it is kept.
@@ -66,6 +67,14 @@ func (s *Slice) Ports() []Port { return s.ports }
 // Len returns the number of endpoints.
 func (s *Slice) Len() int { return len(s.ends) }
 
+// endpoints is all endpoints of s, which may be nil.
+func (s *Slice) endpoints() []end {
+	if s == nil {
+		return nil
+	}
+	return s.ends
+}
+
 // Addr returns the address of endpoint i.
 func (s *Slice) Addr(i int) netip.Addr { return netip.AddrFrom16(s.ends[i].addr).Unmap() }
 
@@ -100,17 +109,20 @@ type sliceWriter struct {
 	intern  interner
 	round   uint32
 	text    []byte // of the record being built
+	common  sharedText
 	ends    []end
 
 	had, has addrSet // of what goes, and of what comes
 
-	byName, byService, byImport, byIP table[Slice]
+	byName, byService, byImport table[Slice]
+	byIP                        table[sliceRef]
 }
 
 func (w *sliceWriter) init(s *Store) {
 	w.store, w.round = s, 1
 	id := func(s *Slice) uint64 { return hashNameString(s.namespace, s.name.of(s.text)) }
-	w.byService.id, w.byImport.id, w.byIP.id = id, id, id
+	w.byService.id, w.byImport.id = id, id
+	w.byIP.id = func(r *sliceRef) uint64 { return id(r.now.Load()) }
 }
 
 func (w *sliceWriter) object() lean.Object { return &w.scratch }
@@ -138,6 +150,7 @@ func (w *sliceWriter) put(o *lean.EndpointSlice, live bool) {
 func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 	config := &w.store.config
 	w.text, w.ends = w.text[:0], w.ends[:0]
+	w.common.begin()
 	s := Slice{ports: w.intern.portSet(o.Ports), seen: w.round, namespace: w.intern.text(o.Meta.Namespace)}
 	s.name = w.part(o.Meta.Name)
 	if config.Endpoints {
@@ -157,7 +170,7 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 			e.node = w.shared(from.Node)
 		}
 		if config.Zones {
-			e.zone = w.shared(bytes.ToLower(from.Zone))
+			e.zone = w.shared(lower(from.Zone))
 		}
 		w.ends = append(w.ends, e)
 	}
@@ -178,10 +191,26 @@ func (w *sliceWriter) part(b []byte) part {
 
 // shared is part for what other endpoints are likely to have, too.
 func (w *sliceWriter) shared(b []byte) part {
-	if at := bytes.Index(w.text, b); at >= 0 && len(b) <= maxPart {
-		return part(at<<8 | len(b))
+	if len(b) == 0 || len(b) > maxPart {
+		return 0
 	}
-	return w.part(b)
+	slot := w.common.find(w.text, b)
+	if *slot != 0 {
+		return *slot
+	}
+	p := w.part(b)
+	w.common.add(slot, w.text, p)
+	return p
+}
+
+// lower is b in lower case: b itself, if it has nothing else.
+func lower(b []byte) []byte {
+	for _, c := range b {
+		if c >= 'A' && c <= 'Z' || c >= 0x80 {
+			return bytes.ToLower(b)
+		}
+	}
+	return b
 }
 
 // same tells whether the record in the buffers is the same as old, text and all.
@@ -235,27 +264,6 @@ func (w *sliceWriter) reindex(t *table[Slice], was, is uint64, old, next *Slice)
 		}
 		if had {
 			t.remove(was, old)
-		}
-	}
-}
-
-// reindexAddrs does the same for the table by address. A slice has each of its addresses once in it.
-func (w *sliceWriter) reindexAddrs(old, next *Slice) {
-	w.had.fill(old)
-	w.has.fill(next)
-	for i := range w.has.count(next) {
-		if hash, first := w.has.hashes[i], w.has.first(next, i); !first {
-			continue
-		} else if w.had.holds(old, hash, next.ends[i].addr) {
-			w.byIP.swap(hash, old, next)
-		} else {
-			w.byIP.put(hash, next)
-		}
-	}
-	for i := range w.had.count(old) {
-		hash := w.had.hashes[i]
-		if w.had.first(old, i) && !w.has.holds(next, hash, old.ends[i].addr) {
-			w.byIP.remove(hash, old)
 		}
 	}
 }

@@ -386,34 +386,3 @@ func TestPutDone(t *testing.T) {
 	s.PutDone()
 	awaitSync(t, s)
 }
-
-// An address that stands several times in a slice is found while it stands there once, wherever.
-func TestRepeatedAddresses(t *testing.T) {
-	s := New(everything(), nil)
-	a, b, c := "192.0.2.1", "192.0.2.2", "2001:db8::1"
-	for _, addrs := range [][]string{{a, b, a, a}, {b, a, c, c}, {a}, {a, a}, {c, b, b}, {}, {a, b, c}, {c, b, a}} {
-		sl := newSlice("ns1", "web-a", "web")
-		for _, one := range addrs {
-			sl.Endpoints = append(sl.Endpoints, endpoint(one))
-		}
-		s.putSlice(t, sl)
-		distinct := 0
-		for _, one := range []string{a, b, c} {
-			n := 0
-			all := s.SlicesByIP(addr(one))
-			for found := all.Next(); found != nil; found = all.Next() {
-				n++
-			}
-			want := 0
-			if slices.Contains(addrs, one) {
-				want = 1
-			}
-			if distinct += want; n != want {
-				t.Errorf("%v: %s is found %d times", addrs, one, n)
-			}
-		}
-		if s.slices.byIP.size != distinct {
-			t.Errorf("%v: %d in the table", addrs, s.slices.byIP.size)
-		}
-	}
-}

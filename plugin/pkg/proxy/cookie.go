@@ -101,7 +101,7 @@ func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 		return false
 	}
 	x.shown.refused++
-	e.proxy.cookiesOf(x).show(x)
+	x.proxy.cookiesOf(x).show(x)
 	x.flips = nil // that query is gone
 	switch x.shown.refused {
 	case 1:

@@ -17,13 +17,14 @@ import (
 // first exchange, and stop waits for all of them.
 type engine struct {
 	proxy *Proxy
-	base  time.Time // the engine's time is nanoseconds since then
 
 	unsent  eventloop.PerLoop[unsent]
 	running sync.WaitGroup // clock, connections, HTTP workers
 	ctx     context.Context
 	quit    context.CancelCauseFunc // ends ctx; called by stop
 	wake    chan struct{}           // makes the clock look again
+	// ending is held by who takes exchanges until they are ended: shared, as there may be many. It is locked before mu.
+	ending sync.RWMutex
 
 	mu       sync.Mutex
 	together together
@@ -50,7 +51,7 @@ const never = math.MaxInt64
 func (e *engine) init(p *Proxy) {
 	var seed [32]byte
 	cryptorand.Read(seed[:]) // never fails
-	e.proxy, e.base = p, time.Now()
+	e.proxy = p
 	e.ctx, e.quit = context.WithCancelCause(context.Background())
 	e.wake = make(chan struct{}, 1)
 	e.wakeAt, e.reapAt = never, never
@@ -59,14 +60,17 @@ func (e *engine) init(p *Proxy) {
 	e.quic.engine = e
 }
 
-func (e *engine) now() int64 { return int64(time.Since(e.base)) }
+// epoch is when the time of all engines begins, which is told in nanoseconds.
+var epoch = time.Now()
+
+func (e *engine) now() int64 { return int64(time.Since(epoch)) }
 
 // time is t in the engine's time, never if t is zero.
 func (e *engine) time(t time.Time) int64 {
 	if t.IsZero() {
 		return never
 	}
-	return int64(t.Sub(e.base))
+	return int64(t.Sub(epoch))
 }
 
 // unlock gives the lock back, and closes what was doomed under it.
@@ -144,7 +148,7 @@ func (e *engine) endAt(x *Exchange, err error, now int64) {
 			now = e.now()
 		}
 		x.RTT = time.Duration(now - x.sent)
-		e.proxy.succeeded(x, time.Duration(now-x.begun))
+		x.proxy.succeeded(x, time.Duration(now-x.begun))
 	}
 	x.Owner.EndExchange(x)
 }
@@ -175,6 +179,7 @@ func (e *engine) clock() {
 		case <-e.ctx.Done():
 			return
 		}
+		e.ending.RLock()
 		e.mu.Lock()
 		now := e.now()
 		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
@@ -192,6 +197,7 @@ func (e *engine) clock() {
 		timer.Reset(time.Duration(e.wakeAt - now))
 		e.unlock()
 		e.endAll(failures)
+		e.ending.RUnlock()
 		clear(due)
 		clear(failures)
 	}

@@ -44,6 +44,8 @@ type Exchange struct {
 	Doubted int
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
+	proxy      *Proxy  // that was asked; set by Begin
+	engine     *engine // that carries it; set by Begin
 	on         carrier // what carries it; nil if nothing does
 	id         uint16
 	batch      uint32 // of queries that went together with it over UDP; 0 if it went alone
@@ -90,7 +92,8 @@ func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
 // BeginIn is Begin for a caller who is in a loop: what goes out over UDP does so when its batch is over. loop may
 // be nil.
 func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
-	e := &p.engine
+	e := p.engineOf(x)
+	x.proxy, x.engine = p, e
 	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Loop = nil, Facts{}, nil, nil, "", 0, nil
 	x.on, x.batch, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {
@@ -136,7 +139,7 @@ func asks(b []byte) bool {
 // Cancel ends x soon, with cause as its error, unless it ends otherwise before. Owner is told as ever. Only who
 // began x may call it, and only while it has not taken note of the end.
 func (p *Proxy) Cancel(x *Exchange, cause error) {
-	e := &p.engine
+	e := x.engine
 	e.mu.Lock()
 	if x.cancel != nil { // the HTTP client ends it
 		x.cancel(cause)

@@ -8,6 +8,7 @@
 //	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
 //	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
 //	hop.go:    what concerns neighbours only, and is not forwarded
+//	shared.go: Proxies to one upstream that have UDP sockets in common
 //
 // A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
 // the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query. Replies over
@@ -55,6 +56,10 @@ type Proxy struct {
 	doh         atomic.Pointer[dohSettings]
 	client      atomic.Pointer[http.Client] // of HTTPS; nil until it is set or needed
 	engine      engine
+	shares      bool                  // sockets; see shared.go
+	group       atomic.Pointer[group] // nil before the first query over UDP
+	left        bool                  // the group, or to be in one; guarded by groups.mu
+	dismissed   bool                  // guarded by the lock of the group's engine
 	counts      counts
 	cookies     cookies
 	randomCase  bool
@@ -193,6 +198,7 @@ func (p *Proxy) Start(duration time.Duration) {
 func (p *Proxy) Stop() {
 	p.prober.stop()
 	p.engine.stop()
+	p.leave()
 	p.transport.Stop()
 	if c := p.client.Load(); c != nil {
 		c.CloseIdleConnections()

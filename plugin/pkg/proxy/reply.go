@@ -112,7 +112,7 @@ func (in *incoming) answers(b, query []byte) bool {
 // mismatch is what makes b, of verdict v up to bare, no reply to x, and proper if nothing does. What is cut short has
 // lost its cookie; it only makes the client ask over TCP. What is bare has no question, nor letters. The engine's lock
 // is held.
-func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict {
+func (in *incoming) mismatch(b []byte, v verdict, x *Exchange) verdict {
 	if v != bare && !in.answers(b, x.Query) {
 		return otherQuestion
 	}
@@ -120,7 +120,7 @@ func (in *incoming) mismatch(p *Proxy, b []byte, v verdict, x *Exchange) verdict
 		x.Doubted++
 		return otherCase
 	}
-	if x.shown != nil && v != cutShort && !p.cookiesOf(x).known(x.shown, b, int(in.opt)) {
+	if x.shown != nil && v != cutShort && !x.proxy.cookiesOf(x).known(x.shown, b, int(in.opt)) {
 		x.shown.spurned = true
 		x.Doubted++
 		return otherCookie

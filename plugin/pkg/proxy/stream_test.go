@@ -291,7 +291,7 @@ func FuzzStream(f *testing.F) {
 		e := &proxyTo(t, "127.0.0.1:1", transport.DNS).engine
 		c := newStreamConn(e, e.now())
 		query := packed(t, "www.example.org.", dns.TypeA)
-		x := &Exchange{Query: query}
+		x := &Exchange{Query: query, proxy: e.proxy}
 		x.Owner = enderFunc(func(x *Exchange) {
 			if x.Err == nil && (len(x.Reply) < len(query) || !wire.EqualFold(x.Reply[12:len(query)], query[12:])) {
 				t.Errorf("taken for a reply: %x", x.Reply)

@@ -147,6 +147,8 @@ func (c *streamConn) read(conn net.Conn) error {
 // query: nobody but the upstream sends here, and it will send nothing else.
 func (c *streamConn) received(b []byte) {
 	e := c.engine
+	e.ending.RLock()
+	defer e.ending.RUnlock()
 	in, v := inspect(b)
 	if v != proper && v != otherQuestion && len(b) >= 2 {
 		in.id = binary.BigEndian.Uint16(b)
@@ -159,7 +161,7 @@ func (c *streamConn) received(b []byte) {
 		v = otherID
 	} else {
 		if v == proper || v == bare {
-			if why := in.mismatch(e.proxy, b, v, x); why != proper {
+			if why := in.mismatch(b, v, x); why != proper {
 				v = why
 			}
 		}
@@ -189,6 +191,8 @@ func (c *streamConn) received(b []byte) {
 // lost ends the connection's exchanges, or begins them anew.
 func (c *streamConn) lost(err error) {
 	e := c.engine
+	e.ending.RLock()
+	defer e.ending.RUnlock()
 	e.mu.Lock()
 	now := e.now()
 	if c.writeErr != nil && errors.Is(err, os.ErrDeadlineExceeded) { // the writer ended the reader

@@ -48,6 +48,11 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	x.Proto = "udp"
 	later := e.unsentOf(loop)
 	e.mu.Lock()
+	if x.proxy.dismissed {
+		e.unlock()
+		e.end(x, errStopped)
+		return
+	}
 	s := later.socket()
 	if s == nil {
 		var err error
@@ -68,7 +73,7 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	e.schedule(x, now)
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
-	if e.proxy.randomCase {
+	if x.proxy.randomCase {
 		x.flips = new(flips)
 		x.flips.mix(query, e.random)
 	}
@@ -215,6 +220,8 @@ type arrival struct {
 // received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
 // found first, all at once.
 func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64) {
+	e.ending.RLock()
+	defer e.ending.RUnlock()
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
@@ -262,7 +269,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 			}
 			continue
 		}
-		if why := a.mismatch(e.proxy, a.b, a.v, x); why != proper {
+		if why := a.mismatch(a.b, a.v, x); why != proper {
 			ignored[why]++
 			continue
 		}
@@ -295,6 +302,8 @@ func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 
 // failed ends what is under way on s: the system told that nobody listens there, or the like.
 func (e *engine) failed(s *udpSocket, err error) {
+	e.ending.RLock()
+	defer e.ending.RUnlock()
 	e.mu.Lock()
 	now := e.now()
 	var failures []failure
@@ -308,7 +317,7 @@ func (e *engine) failed(s *udpSocket, err error) {
 
 func (s *udpSocket) late(x *Exchange) error {
 	if x.shown != nil && x.shown.spurned {
-		s.engine.proxy.cookiesOf(x).forget()
+		x.proxy.cookiesOf(x).forget()
 	}
 	if e := s.engine; e.together.missed(x.batch, e.now()) {
 		e.tellSuspended("it answers nothing of what is sent together")
@@ -382,18 +391,4 @@ func (p *udpPool) stop(e *engine) (failures []failure) {
 	})
 	p.each(func(s *udpSocket) { p.close(e, s) })
 	return failures
-}
-
-// remote is the upstream's address; a name is looked up once.
-func (p *Proxy) remote() (netip.AddrPort, error) {
-	p.resolve.Do(func() {
-		if p.resolved, p.resolveErr = netip.ParseAddrPort(p.hostPort); p.resolveErr == nil {
-			return
-		}
-		var a *net.UDPAddr
-		if a, p.resolveErr = net.ResolveUDPAddr("udp", p.hostPort); p.resolveErr == nil {
-			p.resolved = a.AddrPort()
-		}
-	})
-	return p.resolved, p.resolveErr
 }

@@ -70,6 +70,8 @@ func (l *unsent) add(loop *eventloop.Loop, u unsentQuery) {
 
 // Send implements eventloop.Sender.
 func (l *unsent) Send() {
+	l.engine.ending.RLock()
+	defer l.engine.ending.RUnlock()
 	l.sendMu.Lock()
 	defer l.sendMu.Unlock()
 	all := l.take()
