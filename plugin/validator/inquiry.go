@@ -127,8 +127,8 @@ func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *d
 
 // step takes a step of a Task; only so many compute at a time.
 func (v *Validator) step(t *validate.Task) []validate.Question {
-	v.places <- struct{}{}
-	defer func() { <-v.places }()
+	places <- struct{}{}
+	defer func() { <-places }()
 	began := time.Now()
 	defer func() { v.counts.took(time.Since(began)) }()
 	return t.Step()

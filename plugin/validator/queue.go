@@ -3,9 +3,21 @@ package validator
 import (
 	"runtime"
 	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
-// computed is the queue of all validators of the process: no more checks are computed at a time than there are processors.
+// places are those of the steps that are computed: as many at a time as there are processors.
+var places = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// pause lets those run who serve sockets, if each processor computes.
+func pause() {
+	if len(places) == cap(places) {
+		eventloop.Yield()
+	}
+}
+
+// computed is the queue of all validators of the process.
 var computed = newQueue(runtime.GOMAXPROCS(0))
 
 // queue is checks that wait to be computed, the oldest first. Its goroutines live on, so that their stacks stay grown: to

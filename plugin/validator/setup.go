@@ -2,7 +2,6 @@ package validator
 
 import (
 	"net/netip"
-	"runtime"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -53,9 +52,13 @@ func setup(c *caddy.Controller) error {
 }
 
 func newValidator(s *settings) *Validator {
-	v := &Validator{settings: s, counts: &counts{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	v := &Validator{settings: s, counts: &counts{}}
 	v.memory, v.failures.most = newMemory(), failureOctets
-	s.conf.Memory, s.conf.CheckCounted, s.conf.Negative = v.memory, v.counts.check, v.negative
+	s.conf.Memory, s.conf.Negative = v.memory, v.negative
+	s.conf.CheckCounted = func(algorithm uint8, good bool) {
+		v.counts.check(algorithm, good)
+		pause()
+	}
 	v.negatives.path = s.ntaFile
 	v.trusts(&trust{anchors: s.anchors})
 	v.keeper = newKeeper(v)

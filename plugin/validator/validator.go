@@ -42,7 +42,6 @@ type Validator struct {
 	learner advice.Learner // the resolver below, nil if there is none
 	*settings
 	counts *counts
-	places chan struct{} // one for each check that may run at a time
 
 	failures  generations[validate.Question, failure]
 	memory    *memory
