@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"net/netip"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -12,6 +13,7 @@ type indexer struct {
 	*table
 	dropped []uint32 // places of repetitions, in order
 	seen    map[pair]bool
+	turns   eventloop.Turns
 }
 
 // pair is an address of a name with many; head is the place of the first one.
@@ -42,6 +44,7 @@ func (x *indexer) byName(n int) {
 	x.width = uint(bits.Len32(uint32(len(x.pages)) << pageBits))
 	var f found
 	for place, e := range all(x.pages) {
+		x.turns.Done()
 		name := e.name()
 		x.wild = x.wild || e.wild()
 		addr := e.addrBehind(len(name))
@@ -99,6 +102,7 @@ func (x *indexer) named() func(yield func(uint32, entry) bool) {
 	return func(yield func(uint32, entry) bool) {
 		dropped := x.dropped
 		for place, e := range all(x.pages) {
+			x.turns.Done()
 			if len(dropped) > 0 && dropped[0] == place {
 				dropped = dropped[1:]
 				continue

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -17,6 +18,7 @@ type builder struct {
 	inOrigins func(name []byte) bool
 	noReverse bool
 	pages     pager
+	turns     eventloop.Turns
 	name      [wire.MaxName + 1]byte // of the word that is read
 }
 
@@ -44,6 +46,7 @@ func (b *builder) read(r io.Reader) error {
 			long = nil
 		}
 		b.line(line)
+		b.turns.Done()
 		if err == io.EOF {
 			return nil
 		}

@@ -11,8 +11,8 @@ import (
 // goroutine can run, or after ten milliseconds; who yields so can run at once, and where each processor has such a
 // goroutine, all that serve wait these ten milliseconds.
 //
-// So Yield waits for the kernel, too: for a descriptor of its own (eventfd(2)) that it makes readable before. By the time
-// it returns, all others that were readable have been found. It costs some two microseconds.
+// So Yield waits for the kernel, too: for a descriptor of its own (eventfd(2)) that it makes readable before. By the
+// time it returns, all others that were readable have been found. It costs some two microseconds.
 func Yield() {
 	var y *yielder
 	select {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -27,6 +28,7 @@ type Builder struct {
 	recs  rows[draftRecord]
 	data  arena // RDATA with pointers cut out; see stored
 
+	turns eventloop.Turns // a large zone takes seconds
 	buf   []byte
 	order []int32 // of a node's records
 	kept  int     // records that are no repetitions
@@ -91,6 +93,7 @@ func (b *Builder) AdoptSOA() { b.adopts = true }
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record
 // whose owner is not in the zone is left out, and one that is there already.
 func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error {
+	b.turns.Done()
 	var buf [wire.MaxName + 1]byte
 	name := buf[:copy(buf[:], owner)]
 	wire.Lower(name, name)
@@ -203,6 +206,7 @@ func (b *Builder) enter(n int32) {
 	if b.nodes.n*2 > len(b.index) {
 		b.index = make([]uint32, 2*len(b.index))
 		for i := range n {
+			b.turns.Done()
 			b.place(i)
 		}
 	}

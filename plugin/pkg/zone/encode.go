@@ -36,6 +36,7 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	places := make([]uint32, b.nodes.n)
 	var nsec, nsec3, hidden []uint32
 	for n := range int32(b.nodes.n) {
+		b.turns.Done()
 		d := b.nodes.at(n)
 		if d.parent >= 0 {
 			if up := b.nodes.at(d.parent).flags; up&(isCut|hasDNAME|occluded) != 0 {
@@ -77,7 +78,10 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if len(nsec3) > 0 {
 		z.nsec3 = b.hashed(z, nsec3, hidden)
 	}
-	z.leads = slices.ContainsFunc(places, func(p uint32) bool { return z.leadsAway(z.at(p)) })
+	z.leads = slices.ContainsFunc(places, func(p uint32) bool {
+		b.turns.Done()
+		return z.leadsAway(z.at(p))
+	})
 	return z, nil
 }
 
@@ -106,6 +110,7 @@ func (b *Builder) enterAll(z *Zone, places []uint32) {
 	z.index = make(slots, 8*size)
 	mask := z.index.mask()
 	for n := range int32(b.nodes.n) {
+		b.turns.Done()
 		d := b.nodes.at(n)
 		if d.onlyNSEC3() {
 			continue
