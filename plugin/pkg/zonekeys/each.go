@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // Each calls do with 0 to n-1 on so many goroutines, of which the caller's is one: signatures take processors, not
@@ -21,6 +23,7 @@ func Each(ctx context.Context, n, workers int, do func(i int) error) error {
 			if err := do(i); err != nil {
 				failed.CompareAndSwap(nil, &err)
 			}
+			eventloop.Yield() // there may be thousands of them, on all processors
 		}
 	}
 	// No goroutine is begun that would find nothing to do.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop/echotest"
 )
 
 // TestEach: each number comes once, the first error ends the work, and so does the context.
@@ -38,5 +41,20 @@ func TestEach(t *testing.T) {
 	}
 	if err := Each(t.Context(), 0, 4, func(int) error { return errors.New("called") }); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who serves sockets has a turn after each piece of work.
+func TestOthersServeBetweenPieces(t *testing.T) {
+	e := echotest.Start(t)
+	n := e.During(func() {
+		_ = Each(t.Context(), 400, 2, func(int) error {
+			for began := time.Now(); time.Since(began) < 20*time.Microsecond; {
+			}
+			return nil
+		})
+	})
+	if n < 20 {
+		t.Errorf("%d datagrams and back between 400 pieces of work", n)
 	}
 }
