@@ -23,8 +23,7 @@ type engine struct {
 	ctx     context.Context
 	quit    context.CancelCauseFunc // ends ctx; called by stop
 	wake    chan struct{}           // makes the clock look again
-	// ending is held by who takes exchanges until they are ended: shared, as there may be many. It is locked before mu.
-	ending sync.RWMutex
+	ending  barrier                 // inside are those who take exchanges, until these are ended
 
 	mu       sync.Mutex
 	together together
@@ -179,7 +178,7 @@ func (e *engine) clock() {
 		case <-e.ctx.Done():
 			return
 		}
-		e.ending.RLock()
+		inside := e.ending.enter()
 		e.mu.Lock()
 		now := e.now()
 		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
@@ -197,7 +196,7 @@ func (e *engine) clock() {
 		timer.Reset(time.Duration(e.wakeAt - now))
 		e.unlock()
 		e.endAll(failures)
-		e.ending.RUnlock()
+		inside.Done()
 		clear(due)
 		clear(failures)
 	}

@@ -114,6 +114,5 @@ func (e *engine) dismiss(p *Proxy) {
 	}
 	e.unlock()
 	e.endAll(failures)
-	e.ending.Lock() // those who took one before have ended it
-	defer e.ending.Unlock()
+	e.ending.wait() // those who took one before have ended it
 }

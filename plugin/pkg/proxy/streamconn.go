@@ -147,8 +147,7 @@ func (c *streamConn) read(conn net.Conn) error {
 // query: nobody but the upstream sends here, and it will send nothing else.
 func (c *streamConn) received(b []byte) {
 	e := c.engine
-	e.ending.RLock()
-	defer e.ending.RUnlock()
+	defer e.ending.enter().Done()
 	in, v := inspect(b)
 	if v != proper && v != otherQuestion && len(b) >= 2 {
 		in.id = binary.BigEndian.Uint16(b)
@@ -191,8 +190,7 @@ func (c *streamConn) received(b []byte) {
 // lost ends the connection's exchanges, or begins them anew.
 func (c *streamConn) lost(err error) {
 	e := c.engine
-	e.ending.RLock()
-	defer e.ending.RUnlock()
+	defer e.ending.enter().Done()
 	e.mu.Lock()
 	now := e.now()
 	if c.writeErr != nil && errors.Is(err, os.ErrDeadlineExceeded) { // the writer ended the reader

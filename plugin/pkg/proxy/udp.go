@@ -220,8 +220,7 @@ type arrival struct {
 // received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
 // found first, all at once.
 func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64) {
-	e.ending.RLock()
-	defer e.ending.RUnlock()
+	defer e.ending.enter().Done()
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
@@ -302,8 +301,7 @@ func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 
 // failed ends what is under way on s: the system told that nobody listens there, or the like.
 func (e *engine) failed(s *udpSocket, err error) {
-	e.ending.RLock()
-	defer e.ending.RUnlock()
+	defer e.ending.enter().Done()
 	e.mu.Lock()
 	now := e.now()
 	var failures []failure

@@ -70,8 +70,7 @@ func (l *unsent) add(loop *eventloop.Loop, u unsentQuery) {
 
 // Send implements eventloop.Sender.
 func (l *unsent) Send() {
-	l.engine.ending.RLock()
-	defer l.engine.ending.RUnlock()
+	defer l.engine.ending.enter().Done()
 	l.sendMu.Lock()
 	defer l.sendMu.Unlock()
 	all := l.take()
