@@ -20,7 +20,7 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	if l := systemd.Listener(addr); l != nil {
 		return reuseport.Share(l, addr), nil
 	}
-	if s.generation.fresh("tcp"+addr) && taken(addr) {
+	if s.generation.fresh("tcp", addr) && taken(addr) {
 		warnShared("tcp", addr)
 	}
 	return reuseport.Listen("tcp", addr)
@@ -32,7 +32,7 @@ func (s *Server) listenUDP() (net.PacketConn, error) {
 	if p := systemd.PacketConn(addr); p != nil {
 		return reuseport.Share(p, addr), nil
 	}
-	if !s.generation.fresh("udp" + addr) {
+	if !s.generation.fresh("udp", addr) {
 		return reuseport.ListenPacket("udp", addr)
 	}
 	p, others, err := reuseport.ListenPacketAlone("udp", addr)
@@ -54,21 +54,40 @@ func warnShared(network, addr string) {
 	log.Warningf("Another process listens on %s %s, too: each gets a part of the queries", addr, network)
 }
 
-// fresh reports whether address is opened for the first time by a process that has just begun. g may be nil.
-func (g *generation) fresh(address string) bool {
+// fresh reports whether addr is opened for the first time by a process that has just begun. It is not fresh, either, if
+// the process listens on all addresses of the port, or on one of those that addr stands for. g may be nil.
+func (g *generation) fresh(network, addr string) bool {
 	if g == nil || caddy.IsUpgrade() {
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.previous != nil || g.listened[address] {
+	if g.previous != nil {
 		return false
+	}
+	alone := true
+	for other := range g.listened {
+		if before, same := strings.CutPrefix(other, network); same && overlap(before, addr) {
+			alone = false
+		}
 	}
 	if g.listened == nil {
 		g.listened = map[string]bool{}
 	}
-	g.listened[address] = true
-	return true
+	g.listened[network+addr] = true
+	return alone
+}
+
+// overlap reports whether a and b are the same address, or one of them stands for all addresses of the other's port.
+func overlap(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	return a == b || portA == portB && (wildcard(hostA) || wildcard(hostB))
+}
+
+// wildcard reports whether host stands for all addresses.
+func wildcard(host string) bool {
+	return host == "" || net.ParseIP(host).IsUnspecified()
 }
 
 // taken reports whether a socket for connections cannot have addr for itself.

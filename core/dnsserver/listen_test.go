@@ -68,6 +68,21 @@ func TestSharedAddressIsTold(t *testing.T) {
 	if n := told(); n != 0 {
 		t.Errorf("%d warnings for a second socket of the same server", n)
 	}
+	_, port, _ := net.SplitHostPort(addr)
+	wide := serving(":" + port)
+	wide.generation = other.generation
+	open(wide)
+	if n := told(); n != 0 {
+		t.Errorf("%d warnings for all addresses, of which the same process has one", n)
+	}
+	one := serving("127.0.0.2:" + port)
+	one.generation = new(generation)
+	one.generation.fresh("tcp", ":"+port)
+	one.generation.fresh("udp", "0.0.0.0:"+port)
+	open(one)
+	if n := told(); n != 0 {
+		t.Errorf("%d warnings for an address, of which the same process has all", n)
+	}
 	reloaded := serving(addr)
 	reloaded.generation.previous = other.generation
 	open(reloaded)

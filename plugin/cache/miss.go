@@ -99,6 +99,9 @@ func (w *ResponseWriter) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, e
 	return false, nil
 }
 
+// SetResolved notes that the message to come is a resolver's, as wire.Reply.SetResolved does: hits of it have no AA.
+func (w *ResponseWriter) SetResolved(on bool) { w.resolved = on }
+
 // Write passes b on; nothing is kept of it.
 func (w *ResponseWriter) Write(b []byte) (int, error) {
 	clog.Warning("Caching called with Write: not caching reply")

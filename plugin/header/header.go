@@ -62,6 +62,9 @@ func (h Header) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 				w.SetFlag(bit, replied.set&bit != 0)
 			}
 		}
+		if aa, ruled := replied.aa(); ruled {
+			w.SetResolved(!aa)
+		}
 	}
 	return out
 }
@@ -118,6 +121,11 @@ func changeOf(rules []Rule) (c change) {
 // changes is the bits of flags that become others.
 func (c change) changes(flags uint16) uint16 { return c.set&^flags | c.clear&flags }
 
+// aa is what AA becomes, and whether there is a rule for it.
+func (c change) aa() (on, ruled bool) {
+	return c.set&wire.FlagAA != 0, (c.set|c.clear)&wire.FlagAA != 0
+}
+
 // apply changes a message's header.
 func (c change) apply(h *dns.MsgHdr) {
 	for _, b := range [...]struct {
@@ -136,11 +144,30 @@ type ResponseHeaderWriter struct {
 	Rules []Rule
 }
 
-// WriteMsg writes res with other bits. res is not changed.
+// resolvedSetter is the writer of a cache above: hits are given AA unless the reply is set to be a resolver's.
+type resolvedSetter interface{ SetResolved(on bool) }
+
+// WriteMsg writes res with other bits. res is not changed. A cache above keeps to a rule for AA.
 func (r *ResponseHeaderWriter) WriteMsg(res *dns.Msg) error {
 	m := *res
-	changeOf(r.Rules).apply(&m.MsgHdr)
+	c := changeOf(r.Rules)
+	c.apply(&m.MsgHdr)
+	if aa, ruled := c.aa(); ruled {
+		r.setResolved(!aa)
+	}
 	return r.ResponseWriter.WriteMsg(&m)
+}
+
+// TakeReply implements plugin.ReplyTaker: it passes on what only the reply of an adapter tells, and wants the message.
+func (r *ResponseHeaderWriter) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
+	r.setResolved(reply.Resolved())
+	return false, nil
+}
+
+func (r *ResponseHeaderWriter) setResolved(on bool) {
+	if s, ok := r.ResponseWriter.(resolvedSetter); ok {
+		s.SetResolved(on)
+	}
 }
 
 // Write writes bytes as they are.

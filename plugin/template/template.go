@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -120,8 +121,12 @@ func (t *template) explain(m *dns.Msg) {
 }
 
 // follow appends what the answer's CNAME records lead to. A target that cannot be looked up is left out: the
-// client may ask for it.
+// client may ask for it. So is one that is come to over too many others, as where aliases lead in a circle.
 func (t *template) follow(ctx context.Context, state *request.Request, m *dns.Msg) {
+	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
+	if !ok {
+		return
+	}
 	for _, rr := range m.Answer {
 		cname, ok := rr.(*dns.CNAME)
 		if !ok {

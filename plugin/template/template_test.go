@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -155,6 +156,33 @@ func TestFollow(t *testing.T) {
 	}
 	if got := ask(t, h, "x.example.org. IN AAAA"); !strings.Contains(got, "CNAME x.example.net.") || up.asked != "x.example.net. AAAA" {
 		t.Errorf("asked %q, got\n%s", up.asked, got)
+	}
+}
+
+// circle sends what is looked up back to the plugin, as a server does.
+type circle struct {
+	h     Handler
+	times int
+}
+
+func (c *circle) Lookup(ctx context.Context, state request.Request, name string, typ uint16) (*dns.Msg, error) {
+	if c.times++; c.times > 100 {
+		return nil, errors.New("no end")
+	}
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	inner := state.NewWithQuestion(name, typ)
+	c.h.ServeDNS(ctx, rec, inner.Req)
+	return rec.Msg, nil
+}
+
+// Aliases that lead in a circle are left at some point, and the client gets what there is.
+func TestFollowCircle(t *testing.T) {
+	h := serving(t, "template IN A {\n answer \"{{ .Name }} 60 IN CNAME b.example.org.\"\n}")
+	up := &circle{h: h}
+	h.Templates[0].upstream = up
+	got := ask(t, h, "a.example.org. IN A")
+	if up.times != upstream.MaxLoops+1 || !strings.HasPrefix(got, "returns NOERROR\nNOERROR aa\nanswer a.example.org. 60 IN CNAME b.example.org.\n") {
+		t.Errorf("%d lookups, got\n%s", up.times, got)
 	}
 }
 
