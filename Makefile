@@ -31,7 +31,7 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         github.com/googleapis github.com/google go.etcd.io github.com/gogo github.com/grpc-ecosystem k8s.io sigs.k8s.io \
         github.com/json-iterator github.com/fxamacker github.com/caddyserver github.com/mholt github.com/golang-jwt \
         golang.org/x/oauth2 go.opentelemetry.io go.uber.org go.yaml.in go github.com/expr-lang/expr/checker \
-        github.com/expr-lang/expr/parser google.golang.org/protobuf/encoding github.com/cloudflare) \
+        github.com/expr-lang/expr/parser google.golang.org/protobuf/encoding github.com/cloudflare github.com/prometheus/common) \
         text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc net/http/pprof internal/profile
 
 MAIN      := github.com/coredns/coredns/coremain
