@@ -108,7 +108,8 @@ func TestTopsError(t *testing.T) {
 }
 
 // What is popular changes half-way: names that nobody asked for before are the popular ones then. They are seen, beside
-// the old ones, in spite of the full tables, and counted as exactly.
+// the old ones, in spite of the full tables. What they are counted with depends on which names share places, by a seed that
+// differs from run to run: the worst error of twenty is 0.8 % by median, and was 2.5 % in the worst of 180 runs.
 func TestTopsShift(t *testing.T) {
 	trace, exact, late := zipf(1.1, 1_000_000), map[uint64]uint64{}, map[uint64]uint64{}
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(trace), func(i, j int) { trace[i], trace[j] = trace[j], trace[i] })
@@ -123,10 +124,10 @@ func TestTopsShift(t *testing.T) {
 	all := played(t, 1, trace)
 	off, missing := worst(t, all, late, 20, 45)
 	t.Logf("new names: error %.3f %%, %d missing", 100*off, missing)
-	if off > 0.01 || missing > 0 {
+	if off > 0.05 || missing > 0 {
 		t.Errorf("new names: error %.3f %%, %d missing", 100*off, missing)
 	}
-	if off, missing = worst(t, all, exact, 40, 45); off > 0.01 || missing > 0 {
+	if off, missing = worst(t, all, exact, 40, 45); off > 0.05 || missing > 0 {
 		t.Errorf("old and new names: error %.3f %%, %d missing", 100*off, missing)
 	}
 }
