@@ -20,11 +20,16 @@ func Yield() {
 	default:
 		y = newYielder()
 	}
-	y.yield()
+	if y == nil {
+		runtime.Gosched()
+		return
+	}
+	y.written = false
+	_ = y.raw.Read(y.turn)
 	select {
 	case yielders <- y:
 	default:
-		y.close()
+		_ = y.file.Close()
 	}
 }
 
@@ -33,20 +38,20 @@ var yielders = make(chan *yielder, 64)
 
 // yielder is a descriptor that one goroutine at a time waits for.
 type yielder struct {
-	file    *os.File // nil if there was none to be had
+	file    *os.File
 	raw     syscall.RawConn
 	turn    func(fd uintptr) bool
 	written bool
 	octets  [8]byte
 }
 
+// newYielder is nil if there is no descriptor to be had.
 func newYielder() *yielder {
-	y := &yielder{}
 	fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
-		return y
+		return nil
 	}
-	y.file = os.NewFile(fd, "eventfd")
+	y := &yielder{file: os.NewFile(fd, "eventfd")}
 	y.raw, _ = y.file.SyscallConn() // its error is that of a closed file
 	y.turn = func(fd uintptr) (done bool) {
 		if !y.written { // here and not before: what the kernel has told before Read began is forgotten
@@ -59,19 +64,4 @@ func newYielder() *yielder {
 		return true
 	}
 	return y
-}
-
-func (y *yielder) yield() {
-	if y.file == nil {
-		runtime.Gosched()
-		return
-	}
-	y.written = false
-	_ = y.raw.Read(y.turn)
-}
-
-func (y *yielder) close() {
-	if y.file != nil {
-		_ = y.file.Close()
-	}
 }

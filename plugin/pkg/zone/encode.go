@@ -78,11 +78,16 @@ func (b *Builder) BuildTable() (*Zone, error) {
 	if len(nsec3) > 0 {
 		z.nsec3 = b.hashed(z, nsec3, hidden)
 	}
-	z.leads = slices.ContainsFunc(places, func(p uint32) bool {
+	z.leads = b.leads(z, places)
+	return z, nil
+}
+
+// leads reports whether an alias of z may lead to a name that the zone has nothing at.
+func (b *Builder) leads(z *Zone, places []uint32) bool {
+	return slices.ContainsFunc(places, func(p uint32) bool {
 		b.turns.Done()
 		return z.leadsAway(z.at(p))
 	})
-	return z, nil
 }
 
 // leadsAway reports whether an alias at a node may lead to a name that the zone has nothing at. What a DNAME record
