@@ -8,9 +8,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// What is validated with depends on the time: the root has other keys every some years, and algorithms are given up. A validation_time in the
-// past has records of that past judged as they were then, so that recorded traffic can be replayed. The clock of the machine decides nothing
-// here: a wrong one must not turn validation off.
+// What is validated with depends on the time: the root has other keys every some years, and algorithms are given up. A
+// validation_time in the past has records judged as they were then, so that recorded traffic can be replayed. The clock
+// of the machine decides nothing here: a wrong one must not turn validation off.
 
 // builtin is the root's keys as IANA publishes their digests, each with its validFrom (RFC 9718 §2;
 // https://data.iana.org/root-anchors/root-anchors.xml).

@@ -125,8 +125,8 @@ type Secure struct {
 
 // Learner is a resolver that makes use of what was validated.
 type Learner interface {
-	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name. By is what a reply says
-	// that follows from nothing else (see wire.Reply.Vouch).
+	// Learn tells that a reply was found to be secure. NXDomain says that it denies the name. By stands for who found
+	// it, and by which keys: replies made of nothing else are vouched for by it (wire.Reply.Vouch).
 	Learn(by any, name string, nxDomain bool, all []Secure)
 }
 
