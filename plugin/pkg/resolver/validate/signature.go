@@ -16,17 +16,15 @@ type Sum [sha256.Size]byte
 // Checked is what was found out about one RRset.
 type Checked struct {
 	Finding
-	Labels int    // of the signature that held; fewer than the owner's: a wildcard was expanded
-	TTL    uint32 // that the signature allows, in seconds
-	Until  int64  // the end of the signature, in seconds since 1970
+	Held // if it is secure
 }
 
 // Held is what is kept of an RRset that was found to be secure. It has no pointers, so a collector does not look into a
 // Memory of many.
 type Held struct {
-	Labels int    // as those of Checked
-	TTL    uint32 // also
-	Until  int64
+	Labels int    // of the signature that held; fewer than the owner's: a wildcard was expanded
+	TTL    uint32 // that the signature allows, in seconds
+	Until  int64  // the end of the signature, in seconds since 1970
 }
 
 // signature is an RRSIG record (RFC 4034 §3.1).
@@ -136,7 +134,8 @@ func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
 	if m := t.conf.Memory; m != nil {
 		if h, ok := m.Check(sum); ok {
 			if left := h.Until - t.now.Unix(); left > 0 {
-				c := Checked{Finding{Status: Secure, Zone: zone}, h.Labels, min(h.TTL, uint32(min(left, 1<<31-1))), h.Until}
+				h.TTL = min(h.TTL, uint32(min(left, 1<<31-1)))
+				c := Checked{Finding{Status: Secure, Zone: zone}, h}
 				t.checks = append(t.checks, checkedSet{s, c})
 				return c
 			}
@@ -145,7 +144,7 @@ func (t *Task) check(s *rrset.Set, zone string, keys []*key, id Sum) Checked {
 	c := t.compute(s, zone, keys)
 	c.Zone = zone
 	if c.Status == Secure && t.conf.Memory != nil {
-		t.conf.Memory.KeepCheck(sum, Held{c.Labels, c.TTL, c.Until})
+		t.conf.Memory.KeepCheck(sum, c.Held)
 	}
 	t.checks = append(t.checks, checkedSet{s, c})
 	return c
@@ -225,7 +224,7 @@ func (t *Task) good(g *signature) *Checked {
 	left := int64(int32(g.expiration - uint32(t.now.Unix())))
 	left = max(left, 0) // within the tolerance
 	return &Checked{
-		Finding: Finding{Status: Secure}, Labels: g.labels, TTL: min(g.ttl, uint32(left)), Until: t.now.Unix() + left,
+		Finding{Status: Secure}, Held{Labels: g.labels, TTL: min(g.ttl, uint32(left)), Until: t.now.Unix() + left},
 	}
 }
 
