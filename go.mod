@@ -3,6 +3,7 @@ module github.com/coredns/coredns
 go 1.25.0
 
 require (
+	filippo.io/nistec v0.0.4
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.20.0
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.13.1
 	github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns v1.2.0

@@ -12,6 +12,8 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/p256"
+
 	"github.com/miekg/dns"
 )
 
@@ -28,6 +30,7 @@ type key struct {
 	algorithm uint8
 	tag       uint16
 	public    crypto.PublicKey // nil if the key is none that can be used
+	quick     *p256.Key        // the same as public, nil if it is of another curve or kind
 	odd       bool             // it is a good one, of a size that is not served
 }
 
@@ -39,6 +42,9 @@ func parseKey(rdata string) *key {
 	}
 	k := &key{rdata: rdata, flags: uint16(rdata[0])<<8 | uint16(rdata[1]), algorithm: rdata[3], tag: keyTag(rdata)}
 	k.public, k.odd = publicKey(k.algorithm, rdata[4:])
+	if e, ok := k.public.(*ecdsa.PublicKey); ok {
+		k.quick, _ = p256.New(e)
+	}
 	return k
 }
 
@@ -142,7 +148,8 @@ func (k *key) verify(data []byte, sig string) bool {
 		if len(sig) != 2*n {
 			return false
 		}
-		return ecdsa.VerifyASN1(p, digest(hashes[k.algorithm], data), derOf(sig[:n], sig[n:]))
+		sum, r, s := digest(hashes[k.algorithm], data), sig[:n], sig[n:]
+		return k.quick != nil && k.quick.Holds(sum, r, s) || ecdsa.VerifyASN1(p, sum, derOf(r, s))
 	case ed25519.PublicKey:
 		return len(sig) == ed25519.SignatureSize && ed25519.Verify(p, data, []byte(sig))
 	case ed448Key:

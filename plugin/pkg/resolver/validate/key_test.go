@@ -1,6 +1,10 @@
 package validate
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -44,5 +48,47 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 		if k, odd := publicKey(8, public); k == nil || odd {
 			t.Errorf("%x is no key", public)
 		}
+	}
+}
+
+// A key of P-256 that has checked much checks by package p256, and what that does not hold is for the standard library.
+func TestQuickKeys(t *testing.T) {
+	data, sum := []byte("data"), sha256.Sum256([]byte("data"))
+	var all [2]*key
+	var sigs [2]string
+	for i := range all {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, err := private.PublicKey.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, s, err := ecdsa.Sign(rand.Reader, private, sum[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sigs[i] = string(r.FillBytes(make([]byte, 32))) + string(s.FillBytes(make([]byte, 32)))
+		all[i] = parseKey("\x01\x00\x03\x0d" + string(public[1:]))
+		for range 1000 {
+			if !all[i].verify(data, sigs[i]) {
+				t.Fatal("a good signature does not hold")
+			}
+		}
+	}
+	a, b := all[0], all[1]
+	if a.verify(data, sigs[1]) {
+		t.Fatal("another key's signature holds")
+	}
+	a.quick = b.quick
+	if !a.verify(data, sigs[1]) {
+		t.Error("what checked so often has not become quick")
+	}
+	if !a.verify(data, sigs[0]) {
+		t.Error("what the quick one does not hold is not checked any more")
+	}
+	if k := parseKey("\x01\x00\x03\x0e" + strings.Repeat("\x01", 96)); k.quick != nil {
+		t.Error("P-384 has no quick keys")
 	}
 }
