@@ -74,15 +74,17 @@ func (t *task) use(set *rrset.Set) {
 // entry is what is kept of a name and type: an RRset, an alias, or a denial.
 func (t *task) entry(name string, typ uint16) *store.Entry {
 	s, now := &t.run.conf.Stores.RRsets, t.run.now
-	if e := s.Get(name, typ, now); e != nil {
-		return e
-	}
-	if typ == rrset.TypeDS {
-		if e := t.referred(name); e != nil {
+	if typ == rrset.TypeDS || !aliased(typ) {
+		if e := s.Get(name, typ, now); e != nil {
 			return e
 		}
 	}
-	if typ == rrset.TypeANY {
+	switch typ {
+	case rrset.TypeDS:
+		if e := t.referred(name); e != nil {
+			return e
+		}
+	case rrset.TypeANY:
 		for _, any := range []uint16{wire.TypeA, wire.TypeAAAA, wire.TypeMX, wire.TypeTXT, wire.TypeCNAME} {
 			if e := s.Positive(name, any, now); e != nil {
 				return e
@@ -91,7 +93,7 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 		return nil
 	}
 	if aliased(typ) {
-		if e := s.Positive(name, wire.TypeCNAME, now); e != nil {
+		if e := s.Lookup(name, typ, now); e != nil {
 			return e
 		}
 		if e := t.dname(name); e != nil {

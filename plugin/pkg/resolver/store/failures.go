@@ -18,13 +18,13 @@ const (
 
 // Get is the failure of a question, if it is still kept.
 func (s *Failures) Get(name string, typ uint16, now Time) (f Failure, ok bool) {
-	f, ok = s.shelf.get(key{name, typ})
+	f, ok = s.shelf.get(keyOf(name, typ))
 	return f, ok && f.Until > now
 }
 
 // Note keeps that a question failed: for 5 s, twice as long each time after that, 5 m at most (RFC 9520 §3.2).
 func (s *Failures) Note(name string, typ uint16, code uint16, text string, now Time) {
-	s.shelf.update(key{name, typ}, func(old Failure, ok bool) (Failure, bool) {
+	s.shelf.update(keyOf(name, typ), func(old Failure, ok bool) (Failure, bool) {
 		f := Failure{Code: code, Text: text, Times: 1}
 		if ok && old.Until+longFailure > now {
 			f.Times = old.Times + 1
@@ -36,7 +36,7 @@ func (s *Failures) Note(name string, typ uint16, code uint16, text string, now T
 
 // Forget forgets the failure of a question: it was answered.
 func (s *Failures) Forget(name string, typ uint16) {
-	s.shelf.remove(key{name, typ})
+	s.shelf.remove(keyOf(name, typ))
 }
 
 // ForgetIf forgets the failures of questions that f reports true for.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Rank is how far what was learned is to be trusted (RFC 2181 §5.4.1). Glue has none: it lies in its Delegation,
@@ -68,31 +69,41 @@ func (e *Entry) size() int64 {
 	return int64(n)
 }
 
-// key is what an Entry is found by. NXDOMAIN is said of all types: 0.
-type key struct {
-	name string
-	typ  uint16
-}
-
 // RRsets is entries by name and type.
 type RRsets struct{ shelf shelf[key, *Entry] }
 
 // Get is the entry that tells of name and type, nil if there is none that lives: an RRset or its denial, or that the
 // name does not exist.
-func (s *RRsets) Get(name string, typ uint16, now Time) *Entry {
-	if e, ok := s.shelf.get(key{name, typ}); ok && e.Expires > now {
-		return e
-	}
-	if e, ok := s.shelf.get(key{name, 0}); ok && e.Expires > now {
-		return e
-	}
-	return nil
+func (s *RRsets) Get(name string, typ uint16, now Time) *Entry { return s.first(name, typ, now, false) }
+
+// Lookup is Get, or if there is nothing, the entry of the name's CNAME record.
+func (s *RRsets) Lookup(name string, typ uint16, now Time) *Entry {
+	return s.first(name, typ, now, true)
 }
 
-// Positive is the entry of the RRset of name and type, nil if there is none that lives, whatever is denied: half of
-// what Get costs.
+func (s *RRsets) first(name string, typ uint16, now Time, alias bool) *Entry {
+	good := func(k key, e *Entry) bool {
+		return e.Expires > now && (k.typ == typ || k.typ == 0 || e.Kind == Positive)
+	}
+	own := keyOf(name, typ)
+	keys := append(make([]key, 0, 3), own, own.of(0), own.of(wire.TypeCNAME))
+	if typ >= typesTogether {
+		if e, ok := s.shelf.get(own); ok && good(own, e) {
+			return e
+		}
+		nx := keyOf(name, 0)
+		keys = append(keys[:0], nx, nx.of(wire.TypeCNAME))
+	}
+	if !alias {
+		keys = keys[:len(keys)-1]
+	}
+	e, _ := s.shelf.firstOf(keys, good)
+	return e
+}
+
+// Positive is the entry of the RRset of name and type, nil if there is none that lives, whatever is denied.
 func (s *RRsets) Positive(name string, typ uint16, now Time) *Entry {
-	if e, ok := s.shelf.get(key{name, typ}); ok && e.Expires > now && e.Kind == Positive {
+	if e, ok := s.shelf.get(keyOf(name, typ)); ok && e.Expires > now && e.Kind == Positive {
 		return e
 	}
 	return nil
@@ -100,7 +111,7 @@ func (s *RRsets) Positive(name string, typ uint16, now Time) *Entry {
 
 // Denied is the NXDOMAIN of a name, nil if there is none.
 func (s *RRsets) Denied(name string, now Time) *Entry {
-	if e, ok := s.shelf.get(key{name, 0}); ok && e.Expires > now {
+	if e, ok := s.shelf.get(keyOf(name, 0)); ok && e.Expires > now {
 		return e
 	}
 	return nil
@@ -114,13 +125,13 @@ func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
 	if e.Kind == NXDomain {
 		typ = 0
 	}
-	s.shelf.update(key{name, typ}, func(old *Entry, ok bool) (*Entry, bool) {
+	s.shelf.update(keyOf(name, typ), func(old *Entry, ok bool) (*Entry, bool) {
 		kept = !ok || old.Expires <= now || e.Rank >= old.Rank
 		return e, kept
 	})
 	if kept && typ != 0 && e.Rank >= AnswerData { // the name exists
 		if d := s.Denied(name, now); d != nil && d.Rank <= e.Rank {
-			s.shelf.remove(key{name, 0})
+			s.shelf.remove(keyOf(name, 0))
 		}
 	}
 	return kept
