@@ -44,7 +44,7 @@ type settings struct {
 	special        bool
 	notSpecial     []string
 	deny           []netip.Prefix
-	listeners      []string // of the block
+	listeners      []netip.AddrPort // of the block, for plain DNS
 	allow          []netip.Prefix
 	private        []netip.Prefix
 	notPrivate     []string

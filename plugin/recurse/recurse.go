@@ -56,7 +56,7 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	if !r.covers(q.Lower()) {
 		return plugin.NextWire(pluginName, r.Next, ctx, w, q)
 	}
-	defer w.SetResolved(true)
+	defer w.SetNonAuthoritative(true)
 	if r.local(w, q) {
 		return wire.Done
 	}
@@ -95,7 +95,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		return plugin.NextOrFailure(pluginName, r.Next, ctx, w, m)
 	}
 	write := func() (int, error) {
-		a.Reply.SetResolved(true)
+		a.Reply.SetNonAuthoritative(true)
 		return a.Write()
 	}
 	if r.local(&a.Reply, q) {

@@ -1,7 +1,6 @@
 package recurse
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -35,15 +35,27 @@ func (s *settings) deniedStub(a netip.AddrPort) bool {
 	return (never || within(s.deny, a.Addr())) && !within(s.allow, a.Addr())
 }
 
-// listensAt reports whether a is the address of one of the listeners, which are told as metrics tell them.
-func listensAt(listeners []string, a netip.AddrPort) bool {
-	for _, label := range listeners {
+// listenersOf is the addresses at which plain DNS is served, of listeners as metrics tell them.
+func listenersOf(labels []string) (all []netip.AddrPort) {
+	for _, label := range labels {
 		scheme, host, port, err := dnsserver.SplitProtocolHostPort(label)
-		if err != nil || scheme != transport.DNS || port != strconv.Itoa(int(a.Port())) {
+		if err != nil || scheme != transport.DNS {
 			continue
 		}
-		at, _ := netip.ParseAddr(host)
-		if at.Unmap() == a.Addr() || (!at.IsValid() || at.IsUnspecified()) && ofThisHost(a.Addr()) {
+		n, _ := strconv.ParseUint(port, 10, 16)
+		at, err := netip.ParseAddr(host)
+		if err != nil {
+			at = netip.IPv6Unspecified()
+		}
+		all = append(all, netip.AddrPortFrom(at.Unmap(), uint16(n)))
+	}
+	return all
+}
+
+// listensAt reports whether one of the listeners is reached at a.
+func listensAt(listeners []netip.AddrPort, a netip.AddrPort) bool {
+	for _, l := range listeners {
+		if l.Port() == a.Port() && (l.Addr() == a.Addr() || l.Addr().IsUnspecified() && ofThisHost(a.Addr())) {
 			return true
 		}
 	}
@@ -52,14 +64,7 @@ func listensAt(listeners []string, a netip.AddrPort) bool {
 
 // ofThisHost reports whether a is an address of this machine.
 func ofThisHost(a netip.Addr) bool {
-	if a.IsLoopback() {
-		return true
-	}
-	addrs, _ := net.InterfaceAddrs()
-	return slices.ContainsFunc(addrs, func(n net.Addr) bool {
-		p, err := netip.ParsePrefix(n.String())
-		return err == nil && p.Addr().Unmap() == a.WithZone("")
-	})
+	return a.IsLoopback() || slices.Contains(hostaddrs.Recent(), a.WithZone(""))
 }
 
 // within reports whether a is in one of the networks.

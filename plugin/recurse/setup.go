@@ -26,8 +26,9 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	cfg, label := dnsserver.GetConfig(c), ""
-	s.listeners = dnsserver.Labels(c.ServerBlockKeys, cfg)
-	text := dnsserver.Stanza(c, pluginName) + "\n" + cfg.Root + "\n" + strings.Join(s.listeners, " ")
+	labels := dnsserver.Labels(c.ServerBlockKeys, cfg)
+	s.listeners = listenersOf(labels)
+	text := dnsserver.Stanza(c, pluginName) + "\n" + cfg.Root + "\n" + strings.Join(labels, " ")
 	r := &Recurse{zones: s.zones}
 	metrics.FromZero(c, func(server string) {
 		if label == "" {

@@ -134,7 +134,7 @@ func TestDeniedStubs(t *testing.T) {
 		{"tls://:853 dns://127.0.0.1:53", "127.0.0.1:53", true},
 		{"dns://[::ffff:127.0.0.1]:53", "127.0.0.1:53", true},
 	} {
-		s.listeners = strings.Fields(tc.listeners)
+		s.listeners = listenersOf(strings.Fields(tc.listeners))
 		if got := s.deniedStub(netip.MustParseAddrPort(tc.addr)); got != tc.denied {
 			t.Errorf("%s with listeners %s: denied is %v", tc.addr, tc.listeners, got)
 		}
@@ -186,6 +186,19 @@ func TestSize(t *testing.T) {
 	for _, text := range []string{"", "M", "-5", "1T", "99999999999G"} {
 		if got, err := size(text); err == nil {
 			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+// Each query to a stub's server asks whether that is this machine: without asking the system each time.
+func TestDeniedStubCostsNothing(t *testing.T) {
+	s := defaults()
+	s.listeners = listenersOf([]string{"dns://:53"})
+	for _, addr := range []string{"192.0.2.1:53", "127.0.0.1:53", "192.0.2.1:54"} {
+		a := netip.MustParseAddrPort(addr)
+		s.deniedStub(a)
+		if n := testing.AllocsPerRun(100, func() { s.deniedStub(a) }); n != 0 {
+			t.Errorf("%s: %v allocations", addr, n)
 		}
 	}
 }

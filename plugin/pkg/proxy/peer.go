@@ -141,10 +141,7 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, error) {
 	kind := spareKindOf(x, loop)
 	if s := e.spares.take(kind); s != nil {
-		if err := s.socket.(movable).connect(x.To.addr); err != nil {
-			unused{s}.close()
-			return nil, err
-		}
+		s.socket.(movable).aim(x.To.addr)
 		return s, nil
 	}
 	if !takePeerSocket() {

@@ -32,7 +32,7 @@ const (
 	malformed             // cannot be unpacked
 	otherCookie           // not from who was shown a cookie
 	otherCase             // the name's letters are not as they were sent
-	otherAddress          // from a server that the socket was connected to before
+	otherAddress          // from somebody else than the server that was asked
 	verdicts
 )
 

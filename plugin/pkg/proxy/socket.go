@@ -10,9 +10,9 @@ import (
 // This file is what an operating system has to offer for UDP; socket_linux.go is the quick way, socket_portable.go the
 // one that works everywhere.
 
-// sockets opens connected UDP sockets and reads them all, on goroutines of its own, or of loops.
+// sockets opens UDP sockets to one server each and reads them all, on goroutines of its own, or of loops.
 type sockets interface {
-	// open makes a socket on a random port of local (of any address if that is not valid), connected to remote. What
+	// open makes a socket on a random port of local (of any address if that is not valid), to remote. What
 	// comes in is told to the receiver with owner, in loop if that can be. loop is the caller's, nil if it is in none.
 	open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error)
 	// stop ends all reading, and waits for that. Sockets that are still open are closed one by one.
@@ -38,8 +38,9 @@ type receiver interface {
 	// received gets datagrams, which are good until it returns and may be changed; then all is empty. loop is the
 	// caller's, nil if it is in none.
 	received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64)
-	// failed is told that an ICMP message or the like came.
-	failed(s *udpSocket, err error)
+	// failed is told that an ICMP message or the like came, about a datagram to an address, which is not valid if the
+	// socket knows no other.
+	failed(s *udpSocket, about netip.AddrPort, err error)
 }
 
 // maxDatagram is how long a datagram can be, in octets.

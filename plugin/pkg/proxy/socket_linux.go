@@ -36,6 +36,7 @@ type epollSocket struct {
 	local net.Addr
 	peer  netip.AddrPort // not valid if it is movable
 	moves bool           // it is movable
+	aimed sendAddr       // of what is sent next, if it is movable
 	in    *epollSockets
 
 	// guarded by in.mu
@@ -94,13 +95,19 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 			return fail(os.NewSyscallError("bind", err))
 		}
 	}
-	if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
-		unix.Close(fd)
-		return fail(os.NewSyscallError("connect", err))
-	}
 	e := &epollSocket{fd: fd, owner: owner, in: s, moves: owner != nil && owner.to != nil}
-	// Of a Peer's sockets, one for each query, nobody asks the address: two system calls less.
-	if !e.moves {
+	if e.moves {
+		// Of a Peer's sockets, one for each query, nobody asks the address: a system call less.
+		e.aim(remote)
+		if err := queueErrors(fd, family); err != nil {
+			unix.Close(fd)
+			return fail(os.NewSyscallError("setsockopt", err))
+		}
+	} else {
+		if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
+			unix.Close(fd)
+			return fail(os.NewSyscallError("connect", err))
+		}
 		e.peer = remote
 		own, err := unix.Getsockname(fd)
 		if err != nil {
@@ -193,9 +200,9 @@ func (e *epollSocket) send(b []byte) error {
 		return net.ErrClosed
 	}
 	defer e.release()
-	errno := write(e.fd, b)
-	if again(errno) {
-		errno = write(e.fd, b)
+	errno := sendTo(e.fd, b, &e.aimed)
+	if again(errno) || e.moves && errno != 0 {
+		errno = sendTo(e.fd, b, &e.aimed)
 	}
 	if errno != 0 {
 		return e.err("write", errno)
@@ -298,7 +305,7 @@ func (e *epollSocket) ReadIn(loop *eventloop.Loop) {
 		to.received(e.owner, &r.batch, loop, now)
 	case unix.EAGAIN:
 	default:
-		e.in.to.failed(e.owner, e.err("read", errno))
+		e.in.to.failed(e.owner, netip.AddrPort{}, e.err("read", errno))
 	}
 }
 

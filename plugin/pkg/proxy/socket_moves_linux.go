@@ -13,29 +13,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file gives a socket one port after another (movable), and reads from such sockets. To dissolve the association
-// of a datagram socket gives the port back that the system chose, too, and the next connect has it choose anew.
+// This file gives a socket one port after another (movable), and reads from such sockets. The system chooses a port
+// as the first datagram is sent from a socket that has none, and to dissolve its association, which it need not have,
+// gives the port back. So a query costs two system calls, and not the third that would connect the socket: 1.4 µs.
+//
+// What a socket is not connected to is heard, too: who sent a datagram is looked at with each, and so is whom an error
+// is about. To learn of errors without being connected has to be asked for (ip(7), IP_RECVERR): they stand in a queue
+// of their own then.
 
-func (e *epollSocket) connect(remote netip.AddrPort) error {
-	var sa unix.RawSockaddrInet6
-	return e.associate("connect", &sa, rawAddr(&sa, remote))
-}
+func (e *epollSocket) aim(remote netip.AddrPort) { e.aimed.size = rawAddr(&e.aimed.addr, remote) }
 
-func (e *epollSocket) disconnect() error {
-	sa := unix.RawSockaddrInet6{Family: unix.AF_UNSPEC}
-	return e.associate("disconnect", &sa, unix.SizeofSockaddrInet6)
-}
-
-func (e *epollSocket) associate(op string, sa *unix.RawSockaddrInet6, size uintptr) error {
+func (e *epollSocket) leave() error {
 	if !e.hold() {
 		return net.ErrClosed
 	}
 	defer e.release()
+	sa := unix.RawSockaddrInet6{Family: unix.AF_UNSPEC}
 	// It does not wait, as there is no handshake.
-	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(e.fd), uintptr(unsafe.Pointer(sa)), size); errno != 0 {
-		return e.err(op, errno)
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(e.fd), uintptr(unsafe.Pointer(&sa)), unix.SizeofSockaddrInet6); errno != 0 {
+		return e.err("disconnect", errno)
 	}
 	return nil
+}
+
+// queueErrors has the system keep what ICMP tells of datagrams that fd sent.
+func queueErrors(fd, family int) error {
+	if family == unix.AF_INET6 {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+}
+
+// nextError takes an error from the queue, and whom it is about; ok is false if there is none.
+func (e *epollSocket) nextError() (errno syscall.Errno, about netip.AddrPort, ok bool) {
+	var start [1]byte // of the datagram, which nobody needs
+	var control [512]byte
+	_, n, _, to, err := unix.Recvmsg(e.fd, start[:], control[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	if err != nil {
+		return 0, about, false
+	}
+	switch to := to.(type) {
+	case *unix.SockaddrInet4:
+		about = netip.AddrPortFrom(netip.AddrFrom4(to.Addr), uint16(to.Port))
+	case *unix.SockaddrInet6:
+		about = netip.AddrPortFrom(netip.AddrFrom16(to.Addr).Unmap(), uint16(to.Port))
+	}
+	messages, _ := unix.ParseSocketControlMessage(control[:n])
+	for _, m := range messages {
+		if len(m.Data) >= int(unsafe.Sizeof(unix.SockExtendedErr{})) {
+			errno = syscall.Errno((*unix.SockExtendedErr)(unsafe.Pointer(&m.Data[0])).Errno)
+		}
+	}
+	return errno, about, true
 }
 
 // rawAddr makes sa the address a, and returns how long it is.
@@ -68,25 +97,40 @@ type oneDatagram struct {
 	b    [maxDatagram]byte
 }
 
+// takeErrors takes errors from the queue: as long as it has one, who watches tells that there is something to read.
+func (e *epollSocket) takeErrors() {
+	for range mmsg.Batch {
+		errno, about, ok := e.nextError()
+		if !ok {
+			return
+		}
+		e.in.to.failed(e.owner, about, e.err("read", errno))
+	}
+}
+
 // readMoved reads datagrams with their senders, until the query that is under way on e has its reply: there is most
-// often one. Who watches tells again if there is more. The sender is checked though e is connected: a datagram that
-// came to the port before may be put into e's queue as late as behind connect.
+// often one. Who watches tells again if there is more.
 func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 	if r.one == nil {
 		r.one = new(oneDatagram)
 	}
 	d, to := r.one, e.in.to
-	for range mmsg.Batch {
+	for i := range mmsg.Batch {
 		d.size = unix.SizeofSockaddrInet6
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(e.fd), uintptr(unsafe.Pointer(&d.b[0])), uintptr(len(d.b)),
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&d.name)), uintptr(unsafe.Pointer(&d.size)))
 		switch errno {
 		case 0:
-		case unix.EAGAIN, unix.EINTR:
+		case unix.EINTR:
 			return
-		default:
-			to.failed(e.owner, e.err("read", errno))
+		case unix.EAGAIN:
+			if i == 0 { // there must be something: an error of which a system call that sent was told
+				e.takeErrors()
+			}
 			return
+		default: // an error
+			e.takeErrors()
+			continue
 		}
 		r.batch.datagrams, r.batch.from = append(r.batch.datagrams, d.b[:n]), senderOf(&d.name)
 		to.received(e.owner, &r.batch, loop, to.now())

@@ -60,7 +60,7 @@ func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			p.to.failed(owner, err)
+			p.to.failed(owner, netip.AddrPort{}, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type socketList struct{ all []*udpSocket }
 
 const wornOut = 512 // exchanges
 
-// udpSocket is a connected socket, and the carrier of what is under way on it.
+// udpSocket is a socket to one server, and the carrier of what is under way on it.
 type udpSocket struct {
 	socket
 	engine  *engine
@@ -300,9 +300,13 @@ func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 }
 
 // failed ends what is under way on s: the system told that nobody listens there, or the like.
-func (e *engine) failed(s *udpSocket, err error) {
+func (e *engine) failed(s *udpSocket, about netip.AddrPort, err error) {
 	defer e.ending.enter().Done()
 	e.mu.Lock()
+	if about.IsValid() && about != s.to.source { // of a former peer, or somebody guesses
+		e.unlock()
+		return
+	}
 	now := e.now()
 	var failures []failure
 	for _, x := range s.pending.all() {
