@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -26,6 +27,13 @@ type WireHandler interface {
 	// is of h's own type: a type that embeds another plugin and overrides ServeDNS
 	// inherits ServeWire and would be bypassed.
 	WireSelf() Handler
+}
+
+// HasWire reports whether h has a wire lane of its own, and not only one of a handler that it embeds, which knows
+// nothing of what h does in ServeDNS; see WireHandler.WireSelf.
+func HasWire(h Handler) bool {
+	w, ok := h.(WireHandler)
+	return ok && reflect.TypeOf(w.WireSelf()) == reflect.TypeOf(h)
 }
 
 // NextWire passes q on to next, the twin of NextOrFailure. A next plugin that has no

@@ -3,7 +3,6 @@ package autopath
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -12,8 +11,9 @@ import (
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
-	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
+
+	"github.com/coredns/caddy"
 )
 
 func init() { plugin.Register(pluginName, setup) }
@@ -109,8 +109,6 @@ func (l *lists) ask(h plugin.Handler, name, place string) error {
 		return plugin.Error(pluginName, fmt.Errorf("%s does not implement the AutoPather interface", name))
 	}
 	l.of = p.AutoPath
-	// A plugin with a wire lane of its own knows that nothing may wait there.
-	w, ok := h.(plugin.WireHandler)
-	l.prompt = ok && reflect.TypeOf(w.WireSelf()) == reflect.TypeOf(h)
+	l.prompt = plugin.HasWire(h) // who has a wire lane of its own knows that nothing may wait there
 	return nil
 }

@@ -281,7 +281,7 @@ func (c *Cache) hit(n *counts, e *entry, left int) (ttl uint32) {
 func reply(w *wire.Reply, q *wire.Query, e *entry, ttl uint32) {
 	w.Load(&e.packed, q)
 	w.SetTTLs(ttl)
-	w.SetFlag(wire.FlagAA, !e.resolved) // old stub resolvers drop what is not authoritative
+	w.SetFlag(wire.FlagAA, !e.nonAuthoritative) // old stub resolvers drop what is not authoritative
 	if w.Flag(wire.FlagAD) && !q.DO() && !q.AD() {
 		w.SetFlag(wire.FlagAD, false) // RFC 6840 §5.7
 	}

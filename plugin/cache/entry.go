@@ -73,15 +73,15 @@ func (q *question) same(o *question) bool { return q.is(&o.key) && q.net == o.ne
 // There are many: what few have stands elsewhere, and what can be told in few octets is.
 type entry struct {
 	// What finding and evicting it looks at lies together.
-	hash     uint64
-	packed   wire.Packed   // its key is the name
-	about                  // of question
-	used     atomic.Uint32 // hits of late, at most maxUsed; for eviction
-	kind     kind
-	answers  bool // it really answers the question (see answers)
-	forAll   bool // it is for clients that name a network, too
-	resolved bool // it is a resolver's, or a failure that is kept, and has no AA
-	inMain   bool // it stands in the main queue of its class; belongs to the shard's lock
+	hash             uint64
+	packed           wire.Packed   // its key is the name
+	about                          // of question
+	used             atomic.Uint32 // hits of late, at most maxUsed; for eviction
+	kind             kind
+	answers          bool // it really answers the question (see answers)
+	forAll           bool // it is for clients that name a network, too
+	nonAuthoritative bool // hits have no AA; see wire.Reply.SetNonAuthoritative
+	inMain           bool // it stands in the main queue of its class; belongs to the shard's lock
 
 	cost   cost   // of getting it again
 	ttl    uint32 // seconds it may be kept; all its records have this TTL

@@ -39,7 +39,7 @@ type ResponseWriter struct {
 	matched bool     // it is a reply to the query
 	bogus   error    // why there is none, if a validator says so
 
-	resolved bool // it is a resolver's; see wire.Reply.SetResolved
+	nonAuthoritative bool // see wire.Reply.SetNonAuthoritative
 }
 
 // miss runs the plugins below and passes on what they write.
@@ -95,12 +95,12 @@ func (w *ResponseWriter) WriteMsg(m *dns.Msg) error {
 
 // TakeReply implements plugin.ReplyTaker: it notes what only the reply of an adapter tells, and wants the message.
 func (w *ResponseWriter) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
-	w.resolved = reply.Resolved()
+	w.nonAuthoritative = reply.NonAuthoritative()
 	return false, nil
 }
 
-// SetResolved notes that the message to come is a resolver's, as wire.Reply.SetResolved does: hits of it have no AA.
-func (w *ResponseWriter) SetResolved(on bool) { w.resolved = on }
+// SetNonAuthoritative is wire.Reply.SetNonAuthoritative for the message to come: hits of it have no AA.
+func (w *ResponseWriter) SetNonAuthoritative(on bool) { w.nonAuthoritative = on }
 
 // Write passes b on; nothing is kept of it.
 func (w *ResponseWriter) Write(b []byte) (int, error) {
@@ -113,6 +113,9 @@ func (w *ResponseWriter) Write(b []byte) (int, error) {
 
 // take keeps m if it is to be kept, and returns it as it goes to the client. m is not changed.
 func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
+	if w.client == nil { // made by others, who cannot tell the query
+		return m
+	}
 	adapter, err := plugin.NewWireAdapter(w, w.client)
 	if err != nil {
 		return m
@@ -165,7 +168,7 @@ func (w *ResponseWriter) judge(adapter *plugin.WireAdapter, m *dns.Msg, opt *dns
 		return false
 	}
 	adapter.Reply.SetTTLs(w.verdict.ttl)
-	adapter.Reply.SetResolved(w.resolved)
+	adapter.Reply.SetNonAuthoritative(w.nonAuthoritative)
 	if w.verdict.store {
 		w.keep(&adapter.Reply, &k, stored{verdict: w.verdict, scope: whom, ede: ede, wildcard: wildcardOf(w.ctx), hits: w.hits, since: w.began}, now, w.counts)
 	}
@@ -220,7 +223,7 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	if c.flushedAfter(what.since) {
 		return
 	}
-	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, resolved: w.Resolved(), stored: momentOf(now), packed: w.PackWith(k.name)}
+	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, nonAuthoritative: w.NonAuthoritative(), stored: momentOf(now), packed: w.PackWith(k.name)}
 	switch {
 	case what.scope.everyone && k.nets:
 		all := k.turned()

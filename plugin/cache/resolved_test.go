@@ -20,7 +20,7 @@ func (o *origin) WireSelf() plugin.Handler { return o }
 func (o *origin) answer(w *wire.Reply, q *wire.Query) {
 	w.Begin(q)
 	w.Record(wire.Answer, q.Name(), wire.TypeA, wire.ClassIN, 300, []byte{192, 0, 2, 1})
-	w.SetResolved(o.resolver)
+	w.SetNonAuthoritative(o.resolver)
 }
 
 func (o *origin) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {

@@ -66,7 +66,7 @@ func (r *resolved) WireSelf() plugin.Handler { return r }
 func (r *resolved) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	w.Begin(q)
 	w.Record(wire.Answer, q.Name(), wire.TypeA, wire.ClassIN, 300, []byte{192, 0, 2, 1})
-	w.SetResolved(r.on)
+	w.SetNonAuthoritative(r.on)
 	return wire.Done
 }
 

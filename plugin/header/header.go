@@ -63,7 +63,7 @@ func (h Header) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 			}
 		}
 		if aa, ruled := replied.aa(); ruled {
-			w.SetResolved(!aa)
+			w.SetNonAuthoritative(!aa)
 		}
 	}
 	return out
@@ -144,8 +144,8 @@ type ResponseHeaderWriter struct {
 	Rules []Rule
 }
 
-// resolvedSetter is the writer of a cache above: hits are given AA unless the reply is set to be a resolver's.
-type resolvedSetter interface{ SetResolved(on bool) }
+// nonAuthoritativeSetter is the writer of a cache above: hits are given AA unless the reply is set to be non-authoritative.
+type nonAuthoritativeSetter interface{ SetNonAuthoritative(on bool) }
 
 // WriteMsg writes res with other bits. res is not changed. A cache above keeps to a rule for AA.
 func (r *ResponseHeaderWriter) WriteMsg(res *dns.Msg) error {
@@ -153,20 +153,20 @@ func (r *ResponseHeaderWriter) WriteMsg(res *dns.Msg) error {
 	c := changeOf(r.Rules)
 	c.apply(&m.MsgHdr)
 	if aa, ruled := c.aa(); ruled {
-		r.setResolved(!aa)
+		r.setNonAuthoritative(!aa)
 	}
 	return r.ResponseWriter.WriteMsg(&m)
 }
 
 // TakeReply implements plugin.ReplyTaker: it passes on what only the reply of an adapter tells, and wants the message.
 func (r *ResponseHeaderWriter) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
-	r.setResolved(reply.Resolved())
+	r.setNonAuthoritative(reply.NonAuthoritative())
 	return false, nil
 }
 
-func (r *ResponseHeaderWriter) setResolved(on bool) {
-	if s, ok := r.ResponseWriter.(resolvedSetter); ok {
-		s.SetResolved(on)
+func (r *ResponseHeaderWriter) setNonAuthoritative(on bool) {
+	if s, ok := r.ResponseWriter.(nonAuthoritativeSetter); ok {
+		s.SetNonAuthoritative(on)
 	}
 }
 

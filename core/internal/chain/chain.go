@@ -10,7 +10,6 @@ package chain
 
 import (
 	"context"
-	"reflect"
 	"runtime/debug"
 	"slices"
 
@@ -136,20 +135,24 @@ func (c *Chain) build(from Block) *block {
 		}
 		b.head = h
 	}
-	if h, ok := next.(plugin.WireHandler); ok {
+	if h, ok := next.(plugin.WireHandler); ok && !b.collectsMessages() {
 		b.wire = h
 	}
 	return b
 }
 
-// messageOnly is h, but if h has its ServeWire from a handler that it embeds, h without it:
-// the embedded ServeWire knows nothing of what h does in ServeDNS.
+// collectsMessages reports whether the collector is of others, who know no wire lane: it is to see each query, also
+// those that a handler above it would answer there.
+func (b *block) collectsMessages() bool {
+	return b.collector != nil && !plugin.HasWire(b.collector.(plugin.Handler)) // it is of the chain
+}
+
+// messageOnly is h, but if h has its ServeWire from a handler that it embeds, h without it.
 func messageOnly(h plugin.Handler) plugin.Handler {
-	w, ok := h.(plugin.WireHandler)
-	if !ok || reflect.TypeOf(w.WireSelf()) == reflect.TypeOf(h) {
-		return h
+	if _, ok := h.(plugin.WireHandler); ok && !plugin.HasWire(h) {
+		return plainHandler{h}
 	}
-	return plainHandler{h}
+	return h
 }
 
 // plainHandler is a handler of which only the methods of Handler are seen.

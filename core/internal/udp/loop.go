@@ -38,7 +38,7 @@ const readErrorPause = time.Millisecond
 func (l *loop) begin() {
 	l.wire = eventloop.New()
 	l.query.Plain = true
-	if l.service.Wire {
+	if l.takesWire() {
 		l.sock.watchUpstreams(l.wire)
 	}
 }
@@ -56,7 +56,7 @@ func (l *loop) run() {
 
 // end closes the loop for plugins. Its socket stays open for replies to queries in flight; see Transport.Stop.
 func (l *loop) end() {
-	if l.service.Wire {
+	if l.takesWire() {
 		l.sock.endUpstreams()
 	}
 	l.wire.Close()
@@ -114,7 +114,7 @@ func (l *loop) batch(n int) {
 
 // serve serves packet i in the wire lane, if it can be.
 func (l *loop) serve(i int, packet []byte, now time.Time) (out wire.Outcome) {
-	if !l.service.Wire || !l.query.Parse(packet) {
+	if !l.takesWire() || !l.query.Parse(packet) {
 		return wire.Unpack
 	}
 	l.query.Client, l.query.Local = l.client, l.local

@@ -34,7 +34,7 @@ const MaxQuery = 65535
 // Options are what a listener has configured.
 type Options struct {
 	One      bool                   // socket for the address: others have theirs
-	Decorate dns.DecorateWriter     // nil for none
+	Decorate dns.DecorateWriter     // sees each reply; nil for none
 	Proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
 	Shed     bool                   // replies that a socket does not take are not waited for
 	// Saturated counts sockets with as many unsent replies as there may be; see Shed.
@@ -54,6 +54,10 @@ type Transport struct {
 	done     chan struct{} // closed when no socket is read any more
 	handed   *extraSockets // nil if there is but one socket
 }
+
+// takesWire reports whether queries may take the wire lane. They may not where a decorator is to see all replies, each
+// written by a writer of its own.
+func (t *Transport) takesWire() bool { return t.service.Wire && t.Decorate == nil }
 
 // New makes a Transport for queries that come on p. If p is a plain UDP socket that nobody wraps, further sockets
 // at its address are opened, so that there is one for each core.

@@ -32,5 +32,5 @@ func (w *Reply) paste(c *content) {
 // Count is the number of records of a section.
 func (c *Copied) Count(s Section) int { return int(c.count[s]) }
 
-// Resolved is what SetResolved said of it.
-func (c *Copied) Resolved() bool { return c.resolved }
+// NonAuthoritative is what SetNonAuthoritative said of it.
+func (c *Copied) NonAuthoritative() bool { return c.nonAuthoritative }

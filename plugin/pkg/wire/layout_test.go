@@ -122,7 +122,7 @@ func TestCopy(t *testing.T) {
 	from.SetRcode(dns.RcodeBadCookie)
 	from.SetWriter("file")
 	from.AddOption(OptionNSID, []byte("x"))
-	from.SetResolved(true)
+	from.SetNonAuthoritative(true)
 	want := from.AppendFinished(nil, q, 1232)
 	var w, again Reply
 	w.Reset(nil)
@@ -139,8 +139,8 @@ func TestCopy(t *testing.T) {
 	if m := unpack(t, w.Finish(q, 1232)); len(m.Extra) != 4 || m.Extra[2].(*dns.PTR).Ptr != "ns.example.org." {
 		t.Errorf("with one more:\n%v", m)
 	}
-	if again.Paste(&kept); kept.Count(Additional) != 2 || !kept.Resolved() || !again.Resolved() {
-		t.Errorf("%d additional records, resolved %t, %t", kept.Count(Additional), kept.Resolved(), again.Resolved())
+	if again.Paste(&kept); kept.Count(Additional) != 2 || !kept.NonAuthoritative() || !again.NonAuthoritative() {
+		t.Errorf("%d additional records, resolved %t, %t", kept.Count(Additional), kept.NonAuthoritative(), again.NonAuthoritative())
 	}
 	if got := again.Finish(q, 1232); !bytes.Equal(got, want) || again.Writer() != "file" {
 		t.Errorf("pasted\n%x\nwant\n%x", got, want)

@@ -46,17 +46,17 @@ type Reply struct {
 
 // content is what a Reply holds, without what it takes to build one.
 type content struct {
-	buf      []byte // the message; its header is written by Finish
-	qend     int    // where the question section ends
-	recs     []Rec  // in the message's order
-	count    [3]uint16
-	plain    int    // the message's length without compression and OPT
-	flags    uint16 // AA, TC, RA, AD and rcode, as they go to the header
-	extRcode byte   // the upper bits of the rcode, which stand in the OPT record
-	state    state
-	cut      bool // a record did not fit into 65535 octets
-	tight    bool // names point into records that are Movable, too
-	resolved bool // see SetResolved
+	buf              []byte // the message; its header is written by Finish
+	qend             int    // where the question section ends
+	recs             []Rec  // in the message's order
+	count            [3]uint16
+	plain            int    // the message's length without compression and OPT
+	flags            uint16 // AA, TC, RA, AD and rcode, as they go to the header
+	extRcode         byte   // the upper bits of the rcode, which stand in the OPT record
+	state            state
+	cut              bool // a record did not fit into 65535 octets
+	tight            bool // names point into records that are Movable, too
+	nonAuthoritative bool // see SetNonAuthoritative
 
 	vouched  any    // see Vouch
 	writer   string // the plugin that wrote
@@ -93,7 +93,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.resolved = message, 0, 0, nil, false, false, false
+	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false, false
 	w.opt, w.optFlags, w.vouched = 0, 0, nil
 	w.names.reset()
 }
@@ -101,12 +101,12 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 // qname is the question's name as it stands in the message.
 func (w *Reply) qname() []byte { return w.buf[HeaderLen : w.qend-4] }
 
-// SetResolved notes that the message is a resolver's, who has asked the zone's servers himself: a cache never gives it
-// AA.
-func (w *Reply) SetResolved(on bool) { w.resolved = on }
+// SetNonAuthoritative notes that a cache is not to give the message AA, as it does to others: it is a resolver's, who
+// has asked the zone's servers himself, or the server's own word about a failure, or a rule says so.
+func (w *Reply) SetNonAuthoritative(on bool) { w.nonAuthoritative = on }
 
 // Resolved reports whether it is.
-func (w *Reply) Resolved() bool { return w.resolved }
+func (w *Reply) NonAuthoritative() bool { return w.nonAuthoritative }
 
 // Vouch notes that all which the message says follows from what by has found to be true, and from nothing else. That
 // holds until the message changes: its records, their TTLs, the return code. Nil is nobody.
