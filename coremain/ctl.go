@@ -127,14 +127,21 @@ func findCtl(args []string) (*ctl, []string) {
 
 // ctlUsage is the error for no command, or one that there is not.
 func ctlUsage(args []string) error {
-	var names []string
+	var names, seconds []string
 	for _, c := range ctlCommands {
-		if name, _, _ := strings.Cut(c.name, " "); !slices.Contains(names, name) {
+		name, second, _ := strings.Cut(c.name, " ")
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
+		if len(args) > 0 && args[0] == name {
+			seconds = append(seconds, second)
+		}
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
+	case len(seconds) > 0:
+		return fmt.Errorf("%s is to be followed by one of %s", args[0], strings.Join(seconds, ", "))
 	}
 	return fmt.Errorf("unknown command %q: must be one of %s", args[0], strings.Join(names, ", "))
 }

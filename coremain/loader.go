@@ -71,6 +71,13 @@ func (d *defaultLoader) wasThere() bool {
 	return d.seen
 }
 
+// found notes that there is a Corefile.
+func (d *defaultLoader) found() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = true
+}
+
 func (d *defaultLoader) load(serverType string) (caddy.Input, error) {
 	input, err := loadFile(defaultFile, serverType)
 	d.mu.Lock()

@@ -128,6 +128,7 @@ func Run() {
 	if err != nil {
 		fail(explained(err, input))
 	}
+	endUpgrade(input)
 	for _, addr := range systemd.Unused() {
 		clog.Warningf("No server block listens on %s, for which there is a socket of the service manager", addr)
 	}

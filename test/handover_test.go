@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,5 +217,31 @@ func TestReloadsBySignal(t *testing.T) {
 	}
 	t.Logf("a reload took %s", time.Since(begin)/time.Duration(n))
 	l.end(t)
+	p.terminate(t)
+}
+
+// A program that another one has begun in its place reads its Corefile again as any other one does.
+func TestReloadAfterUpgrade(t *testing.T) {
+	dir, port := t.TempDir(), loopback.Port()
+	corefile := func(addr string) {
+		text := fmt.Sprintf(".:%d {\n\tbind 127.0.0.1\n\ttemplate IN A {\n\t\tanswer \"{{ .Name }} 1 IN A %s\"\n\t}\n}\n", port, addr)
+		if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	corefile("192.0.2.1")
+	p := runProgram(t, dir)
+	for i, addr := range []string{"192.0.2.2", "192.0.2.3"} {
+		p = p.upgrade(t)
+		const last = "compatible with" // of the lines of a start
+		eventually(t, "the other program has started", func() bool { return strings.Count(p.out.String(), last) == i+2 })
+		corefile(addr)
+		p.reload(t)
+		c := clients.UDPClient{Addr: fmt.Sprintf("127.0.0.1:%d", port)}
+		r, err := c.Ask(question("www.example.org.", dns.TypeA))
+		if err != nil || len(r.Answer) != 1 || r.Answer[0].(*dns.A).A.String() != addr {
+			t.Fatalf("not %s: %v, %v; the program says:\n%s", addr, r, err, p.out)
+		}
+	}
 	p.terminate(t)
 }

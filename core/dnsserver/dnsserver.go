@@ -98,7 +98,8 @@ type Config struct {
 	// HTTPRequestValidateFunc decides whether the server answers an HTTP request; nil means:
 	// if its path is /dns-query.
 	HTTPRequestValidateFunc func(*http.Request) bool
-	// UDPDecorateWriterFunc, if set, is called for each UDP socket and gives the decorator of its writers.
+	// UDPDecorateWriterFunc, if set, is called for each UDP socket and gives the decorator of its writers. It sees all
+	// replies, so none is made in the wire lane.
 	UDPDecorateWriterFunc func(*Server) dns.DecorateWriter
 	// FilterFuncs further decide whether a query belongs to this block.
 	FilterFuncs []FilterFunc

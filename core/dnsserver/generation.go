@@ -26,6 +26,7 @@ type generation struct {
 	servers  []*Server
 	plugins  []func() error // their OnShutdown
 	debug    bool
+	hooks    hooks
 
 	announced sync.Once // that all servers listen
 
@@ -86,7 +87,7 @@ func (g *generation) begin() error {
 	restarting.now = nil
 	restarting.Unlock()
 	g.mu.Lock()
-	g.begun, g.previous = true, old
+	g.begun, g.previous, g.hooks = true, old, claimHooks()
 	g.mu.Unlock()
 	if old == nil {
 		if caddy.IsUpgrade() {
@@ -133,6 +134,7 @@ func (g *generation) restart() error {
 	restarting.Lock()
 	restarting.now = g
 	restarting.Unlock()
+	g.hooks.remove()
 	return nil
 }
 
@@ -147,6 +149,8 @@ func (g *generation) restartFailed() error {
 	failed := g.next
 	g.mu.Unlock()
 	if failed == nil {
+		claimHooks().remove() // of a configuration that did not come to its begin
+		g.hooks.restore()
 		return nil
 	}
 	failed.mu.Lock()
@@ -155,6 +159,8 @@ func (g *generation) restartFailed() error {
 	if !over {
 		return nil // it serves: this is the end of g, and another plugin's shutdown failed
 	}
+	failed.hooks.remove()
+	g.hooks.restore()
 	g.mu.Lock()
 	g.next = nil
 	g.mu.Unlock()
