@@ -53,16 +53,21 @@ func TestEra(t *testing.T) {
 		options string
 		anchors int  // of the root
 		sha1    bool // validated
+		rounds  int  // of NSEC3
+		hashes  int
 	}{
-		{"", 2, false},
-		{"validation_time 2007-09-16T13:42:26Z", 0, true},
-		{"validation_time 2007-09-16T13:42:26Z\nsha1 insecure", 0, false},
-		{"validation_time 2017-02-02T00:00:00Z", 1, true},
-		{"validation_time 2025-01-01T00:00:00Z", 2, true},
-		{"validation_time 2025-12-01T00:00:00Z", 2, false},
-		{"validation_time 2025-12-01T00:00:00Z\nsha1 validate", 2, true},
-		{"sha1 validate", 2, true},
-		{"validation_time 2007-09-16T13:42:26Z\nanchor \". IN DS 1 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\"", 1, true},
+		{"", 2, false, 50, 150},
+		{"validation_time 2007-09-16T13:42:26Z", 0, true, 150, 1000},
+		{"validation_time 2007-09-16T13:42:26Z\nsha1 insecure", 0, false, 150, 1000},
+		{"validation_time 2007-09-16T13:42:26Z\nnsec3_iterations 50\nbudget nsec3_hashes 150", 0, true, 50, 150},
+		{"validation_time 2017-02-02T00:00:00Z", 1, true, 150, 1000},
+		{"validation_time 2022-08-01T00:00:00Z", 1, true, 50, 150},
+		{"validation_time 2025-01-01T00:00:00Z", 2, true, 50, 150},
+		{"validation_time 2025-12-01T00:00:00Z", 2, false, 50, 150},
+		{"validation_time 2025-12-01T00:00:00Z\nsha1 validate", 2, true, 50, 150},
+		{"sha1 validate", 2, true, 50, 150},
+		{"nsec3_iterations 0\nbudget nsec3_hashes 7", 2, false, 0, 7},
+		{"validation_time 2007-09-16T13:42:26Z\nanchor \". IN DS 1 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\"", 1, true, 150, 1000},
 	} {
 		s, err := parseText("validator {\n" + tc.options + "\n}")
 		if err != nil {
@@ -74,6 +79,9 @@ func TestEra(t *testing.T) {
 		}
 		if sha1 := s.conf.Algorithms[dns.RSASHA1]; n != tc.anchors || sha1 != tc.sha1 || s.conf.Algorithms[dns.RSASHA1NSEC3SHA1] != sha1 {
 			t.Errorf("%q: %d anchors of the root, SHA-1 %t; want %d, %t", tc.options, n, sha1, tc.anchors, tc.sha1)
+		}
+		if s.conf.Iterations != tc.rounds || s.conf.Budget.Hashes != tc.hashes {
+			t.Errorf("%q: %d iterations, %d hashes; want %d, %d", tc.options, s.conf.Iterations, s.conf.Budget.Hashes, tc.rounds, tc.hashes)
 		}
 	}
 }

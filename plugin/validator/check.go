@@ -85,7 +85,7 @@ func (c *check) answer(w *wire.Reply, q *wire.Query) {
 			w.Fail(wire.ServFail, plugin.Error(pluginName, err))
 			return
 		}
-		w.SetResolved(c.below.Resolved())
+		w.SetNonAuthoritative(c.below.NonAuthoritative())
 	}
 	c.conclude(w, q, c.asked, c.verdict, c.told.Last().Server)
 }

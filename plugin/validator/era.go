@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 
 	"github.com/miekg/dns"
 )
@@ -24,6 +25,13 @@ var builtin = []struct {
 
 // withoutSHA1 is when RFC 9905 was published, before which validators had to validate RSA with SHA-1 (RFC 8624 §3.1).
 var withoutSHA1 = time.Date(2025, 11, 1, 0, 0, 0, 0, time.UTC)
+
+// withFewIterations is when RFC 9276 was published. Before it validators took up to 150 iterations of NSEC3, by which one
+// denial may cost more hashes than a query may today.
+var withFewIterations = time.Date(2022, 8, 1, 0, 0, 0, 0, time.UTC)
+
+// unset is a limit of NSEC3 that is not configured.
+const unset = -1
 
 // before reports whether a validation_time is set that is before t.
 func (s *settings) before(t time.Time) bool { return !s.fixed.IsZero() && s.fixed.Before(t) }
@@ -57,10 +65,27 @@ func (s *settings) countsSHA1() bool {
 	return s.sha1 == "validate"
 }
 
+// limitNSEC3 sets the limits that are not configured.
+func (s *settings) limitNSEC3() {
+	iterations, hashes := 50, validate.DefaultBudget().Hashes
+	if s.before(withFewIterations) {
+		iterations, hashes = 150, 1000
+	}
+	if s.conf.Iterations == unset {
+		s.conf.Iterations = iterations
+	}
+	if s.conf.Budget.Hashes == unset {
+		s.conf.Budget.Hashes = hashes
+	}
+}
+
 // warnEra tells of what is judged otherwise than today.
 func (s *settings) warnEra() {
 	if !s.fixed.IsZero() {
 		logger.Warningf("validation_time is %s: signatures are judged by a time that stands still", s.fixed.UTC())
+	}
+	if s.before(withFewIterations) {
+		logger.Warningf("validation_time is before RFC 9276: NSEC3 with up to %d iterations is validated", s.conf.Iterations)
 	}
 	if s.anchors[rrset.Root] == nil {
 		logger.Warningf("The built-in anchors of the root are younger than validation_time: what is below no other anchor is not validated")

@@ -24,7 +24,7 @@ type inquiry struct {
 	sources map[validate.Question]*advice.Source // of what was asked
 	spent   int                                  // signatures that were computed
 
-	resolved bool // the last reply is a resolver's
+	nonAuthoritative bool // the last reply is a resolver's
 
 	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
 	anew     bool
@@ -53,19 +53,19 @@ func (i *inquiry) stream(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode
 func (i *inquiry) next(q validate.Question, m *dns.Msg, w dns.ResponseWriter) (reply *dns.Msg, rcode int, err error) {
 	nw := &capture{Writer: nonwriter.New(w)}
 	rcode, err = plugin.NextOrFailure(pluginName, i.Next, advice.With(i.ctx, i.source(q)), nw, m)
-	i.resolved = nw.resolved
+	i.nonAuthoritative = nw.nonAuthoritative
 	return nw.Msg, rcode, err
 }
 
 // capture keeps a reply, and what only that of an adapter tells.
 type capture struct {
 	*nonwriter.Writer
-	resolved bool // it is a resolver's
+	nonAuthoritative bool // it is a resolver's
 }
 
 // TakeReply implements plugin.ReplyTaker; it wants the message.
 func (c *capture) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err error) {
-	c.resolved = reply.Resolved()
+	c.nonAuthoritative = reply.NonAuthoritative()
 	return false, nil
 }
 

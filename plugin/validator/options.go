@@ -45,13 +45,15 @@ type settings struct {
 const longestNTA = 7 * 24 * time.Hour // RFC 7646 §2
 
 func defaults() *settings {
-	return &settings{
+	s := &settings{
 		anchors: map[string]*validate.Anchor{}, nta: map[string]time.Duration{}, sentinel: true, follow: true, signal: true,
 		conf: validate.Config{
-			Digests: validate.DefaultDigests(), Iterations: 50, SkewLeast: time.Hour, SkewMost: 24 * time.Hour, BogusTTL: time.Minute,
+			Digests: validate.DefaultDigests(), Iterations: unset, SkewLeast: time.Hour, SkewMost: 24 * time.Hour, BogusTTL: time.Minute,
 			Budget: validate.DefaultBudget(),
 		},
 	}
+	s.conf.Budget.Hashes = unset
+	return s
 }
 
 var directive = corefile.Define(corefile.Directive[settings]{
@@ -260,6 +262,7 @@ func (s *settings) finish() error {
 	if err := s.trustRoot(); err != nil {
 		return err
 	}
+	s.limitNSEC3()
 	s.conf.Anchors, s.conf.Algorithms = s.anchors, validate.DefaultAlgorithms(s.countsSHA1())
 	for _, n := range s.noAlg {
 		s.conf.Algorithms[n] = false

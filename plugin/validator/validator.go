@@ -95,7 +95,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 			return a.Write()
 		}
 	}
-	resolved := i.resolved
+	nonAuthoritative := i.nonAuthoritative
 	verdict, judged := i.judge(reply)
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if judged != reply {
@@ -104,7 +104,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 			return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 		}
 	}
-	a.Reply.SetResolved(resolved)
+	a.Reply.SetNonAuthoritative(nonAuthoritative)
 	v.conclude(&a.Reply, &a.Query, q, verdict, i.sources[q].Last().Server)
 	return a.Write()
 }
