@@ -121,6 +121,9 @@ func TestUpdatesSignedAnew(t *testing.T) {
 	if reply := ask(t, "udp", primary, question("new.example.org.", dns.TypeA)); reply == nil || len(reply.Answer) != 2 {
 		t.Errorf("the primary has %v", reply)
 	}
+	if reply := ask(t, "udp", addr, new(dns.Msg).SetUpdate("sub.example.org.")); reply == nil || reply.Rcode != dns.RcodeNotAuth {
+		t.Errorf("for another zone of the block: %v", reply)
+	}
 }
 
 // TestUpdatesNotForwarded: without the option nobody passes updates on, though another plugin of the block takes them.

@@ -20,7 +20,7 @@ func (u *decision) apply(rec record) error {
 		u.remove(s, rec)
 	case rec.typ == dns.TypeANY:
 		for _, typ := range s.Types() {
-			if keeps := s.Apex() && (typ == dns.TypeSOA || typ == dns.TypeNS); !keeps && !(u.d.signs() && managed(typ)) {
+			if !u.stays(s, typ) {
 				s.RemoveType(typ)
 			}
 		}
@@ -30,6 +30,11 @@ func (u *decision) apply(rec record) error {
 		u.skip("absent")
 	}
 	return nil
+}
+
+// stays reports whether records of a type stay when all of a name are deleted.
+func (u *decision) stays(s *zone.Site, typ uint16) bool {
+	return s.Apex() && (typ == dns.TypeSOA || typ == dns.TypeNS) || u.d.signs() && managed(typ)
 }
 
 // skip counts a record that is passed over.

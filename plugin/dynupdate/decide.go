@@ -102,9 +102,11 @@ func (p *record) wellFormed() bool {
 	return false
 }
 
-// hasData reports whether a record has data, or is of a type that may have none.
+// hasData reports whether a record has data, or is of a type that may have none. An unknown one may: its data are any
+// octets (RFC 3597 §5).
 func (p *record) hasData() bool {
-	return len(p.rdata) > 0 || p.typ == dns.TypeNULL || p.typ == dns.TypeAPL
+	_, known := dns.TypeToRR[p.typ]
+	return len(p.rdata) > 0 || !known || p.typ == dns.TypeNULL || p.typ == dns.TypeAPL
 }
 
 // gather adds a record to the set that it is of.
@@ -136,7 +138,14 @@ func (e *exact) holds(c *zone.Change) bool {
 // permissions: every record has to be one that the key may change.
 func (u *decision) permissions() (r result, ok bool) {
 	for _, rec := range u.updates {
-		if rec.err == nil && !u.d.policy.allows(u.by.Key, rec.owner, rec.typ) {
+		goes := func(typ uint16) bool {
+			if !wire.Below(rec.owner, u.d.origin) {
+				return false // the prescan will tell
+			}
+			s := u.c.At(rec.owner)
+			return s.Len(typ) > 0 && !u.stays(s, typ)
+		}
+		if rec.err == nil && !u.d.policy.allows(u.by.Key, rec.owner, rec.typ, goes) {
 			return refused("no permission for %s", rec), false
 		}
 	}

@@ -275,6 +275,7 @@ func TestUpdates(t *testing.T) {
 		{"up IN New.Example.org. 60 A 192.0.2.9", "NOERROR", "+new.example.org. 60 IN A 192.0.2.9", 11},
 		{"up IN example.org. 60 TXT apex", "NOERROR", `+example.org. 60 IN TXT "apex"`, 11},
 		{"up IN new.example.org. 60 TYPE65280 \\# 2 0102", "NOERROR", "+new.example.org. 60 CLASS1 TYPE65280 \\# 2 0102", 11},
+		{"up IN new.example.org. 60 TYPE65280 \\# 0", "NOERROR", "+new.example.org. 60 CLASS1 TYPE65280 \\# 0", 11},
 		{"up IN new.example.org. 0 A 192.0.2.9", "NOERROR", "+new.example.org. 0 IN A 192.0.2.9", 11},
 		{"up IN www.example.org. 300 A 192.0.2.1", "NOERROR", "", 10},
 		{"up IN mail.example.org. 300 CNAME www|up NONE mail.example.org. 0 CNAME www", "NOERROR", "", 10},

@@ -89,7 +89,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("net", "NETS...", "addresses that updates may come from", 1, -1, setNets),
 		size("max_records", "COUNT", "records of the zone", mostRecords, func(s *settings) *int { return &s.maxRecords }),
 		size("max_bytes", "BYTES", "octets of the zone's records in wire form", mostBytes, func(s *settings) *int { return &s.maxBytes }),
-		size("max_update_records", "COUNT", "prerequisites and updates of a request", 1<<16, func(s *settings) *int { return &s.maxUpdate }),
+		size("max_update_records", "COUNT", "prerequisites and updates of a request", mostRecords, func(s *settings) *int { return &s.maxUpdate }),
 		corefile.Enum("serial", []string{"increment", "unixtime", "date"}, "how serials are made", func(s *settings, word string) {
 			s.serial = map[string]serialPolicy{"increment": serialIncrement, "unixtime": serialUnixTime, "date": serialDate}[word]
 		}),

@@ -53,7 +53,9 @@ func (p *passer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 		if next, ok := p.next.(updater); ok {
 			return next.ServeDNS(ctx, w, r)
 		}
-		return dns.RcodeNotAuth, nil
+		m := new(dns.Msg).SetRcode(r, dns.RcodeNotAuth)
+		m.RecursionDesired = r.RecursionDesired
+		return dns.RcodeSuccess, w.WriteMsg(m) // servers write no NOTAUTH of their own (plugin.ClientWrite)
 	}
 	pass := p.pass
 	if p.passKey.name != "" {
@@ -121,13 +123,15 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	return dns.RcodeSuccess, w.WriteMsg(reply)
 }
 
-// allows reports whether the rules let a key change all that a message wants to change.
+// allows reports whether the rules let a key change all that a message wants to change. What a name has is not known
+// here: records of any type, perhaps.
 func (p *passer) allows(key string, client netip.Addr, r *dns.Msg) bool {
 	if _, ok := p.admit(key, client, r); !ok {
 		return false
 	}
+	perhaps := func(uint16) bool { return true }
 	for _, rec := range records(r.Ns) {
-		if rec.err == nil && !p.policy.allows(key, rec.owner, rec.typ) {
+		if rec.err == nil && !p.policy.allows(key, rec.owner, rec.typ, perhaps) {
 			return false
 		}
 	}

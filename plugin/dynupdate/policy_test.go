@@ -2,6 +2,7 @@ package dynupdate
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,11 @@ func TestPolicy(t *testing.T) {
 		deny denied. secret.example.org. *
 		deny_below denied. hidden.example.org. TXT
 		allow denied. * *
+		allow first. www.example.org. ANY
+		deny first. www.example.org. TXT
+		deny erase. * TXT
+		deny erase. @ NS
+		allow erase. * *
 		allow ds. sub.example.org. DS
 		allow star. * *
 		self *.dyn.example.org. A
@@ -49,6 +55,14 @@ func TestPolicy(t *testing.T) {
 		{"denied.", "up IN secret.example.org. 60 TXT no", "REFUSED"},
 		{"denied.", "up IN a.hidden.example.org. 60 TXT no", "REFUSED"},
 		{"denied.", "up IN a.hidden.example.org. 60 A 192.0.2.9", "NOERROR"},
+		// Not all at once either what may not be deleted.
+		{"erase.", "up ANY www.example.org. 0 A", "NOERROR"},
+		{"erase.", "up ANY www.example.org. 0 ANY", "REFUSED"},
+		{"erase.", "up ANY alias.example.org. 0 ANY", "NOERROR"},
+		{"erase.", "up ANY example.org. 0 ANY", "NOERROR"}, // NS records stay anyway
+		{"erase.", "up ANY www.example.net. 0 ANY", "NOTZONE"},
+		{"erase.", "up ANY org. 0 ANY", "NOTZONE"},
+		{"first.", "up ANY www.example.org. 0 ANY", "NOERROR"},
 		{"ds.", "up IN sub.example.org. 60 DS 1 13 2 aabb", "NOERROR"},
 		{"star.", "up IN example.org. 60 DS 1 13 2 aabb", "NOTIMP"},
 		{"star.", "up IN example.org. 60 CDS 1 13 2 aabb", "NOTIMP"},
@@ -77,6 +91,24 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("changed: %v", changed)
 			}
 		})
+	}
+}
+
+// TestPassedOn: who passes updates on does not know what a name has, and so lets nobody delete all records of one where
+// some may have to stay.
+func TestPassedOn(t *testing.T) {
+	www := []byte("\x03www\x07example\x03org\x00")
+	p := &passer{settings: defaults()}
+	p.policy.rules = []rule{{key: "key.", deny: true, name: www, types: typeSet{types: []uint16{dns.TypeTXT}}}, {key: "key.", types: typeSet{all: true}}}
+	for up, want := range map[string]bool{
+		"up ANY www.example.org. 0 ANY":  false,
+		"up ANY www.example.org. 0 TXT":  false,
+		"up ANY www.example.org. 0 A":    true,
+		"up ANY www2.example.org. 0 ANY": true,
+	} {
+		if got := p.allows("key.", netip.MustParseAddr("192.0.2.99"), newUpdate(t, up)); got != want {
+			t.Errorf("%s: %v", up, got)
+		}
 	}
 }
 

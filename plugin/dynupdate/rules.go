@@ -46,7 +46,12 @@ func (t *typeSet) names(typ uint16) bool { return slices.Contains(t.types, typ) 
 // fits reports whether the rule is about a key, a lower name and a type. Names outside of the zone are left to the
 // check of names.
 func (r *rule) fits(key string, name []byte, typ uint16) bool {
-	if r.key != key || !r.types.has(typ) {
+	return r.types.has(typ) && r.isFor(key, name)
+}
+
+// isFor is fits for any type.
+func (r *rule) isFor(key string, name []byte) bool {
+	if r.key != key {
 		return false
 	}
 	return r.name == nil || string(r.name) == string(name) || r.below && wire.Below(name, r.name)
@@ -58,12 +63,17 @@ func (p *policy) knows(key string) bool {
 		slices.ContainsFunc(p.selfs, func(s selfRule) bool { return s.fits(key) })
 }
 
-// allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all. With
-// deny lines the first line that fits decides, else any line that allows it.
-func (p *policy) allows(key string, name []byte, typ uint16) bool {
+// allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all, and has
+// tells of which types there are some. With deny lines the first line that fits decides, else any line that allows it.
+// Who may not delete records of a type may not do so together with all others either.
+func (p *policy) allows(key string, name []byte, typ uint16, has func(typ uint16) bool) bool {
 	for i := range p.rules {
-		if r := &p.rules[i]; r.fits(key, name, typ) {
+		r := &p.rules[i]
+		switch {
+		case r.fits(key, name, typ):
 			return !r.deny
+		case typ == dns.TypeANY && r.deny && r.isFor(key, name) && slices.ContainsFunc(r.types.types, has):
+			return false
 		}
 	}
 	return slices.ContainsFunc(p.selfs, func(s selfRule) bool {

@@ -29,6 +29,7 @@ func TestSetup(t *testing.T) {
 		"{\nfile F\nallow key. * *\n}": "",
 		"Example.ORG {\nfile F\nallow key @ A type65280 ANY\nallow_below key. sub.example.org TXT\n}":               "",
 		"{\nfile F\nself *.dyn.example.org. A\nserial date\njournal 5 100000\nttl 1 2\nnotify_delay 0s\nlog off\n}": "",
+		"{\nfile F\nallow key. * *\nmax_update_records 100000\n}":                                                   "",
 		"example.org example.net {\nfile F\nallow key. * *\n}":                                                      "exactly one zone is allowed",
 		"a..b {\nfile F\nallow key. * *\n}":                                                                         `invalid zone "a..b"`,
 		"{\nallow key. * *\n}":                                                                                      "file is required",
