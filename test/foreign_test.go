@@ -231,24 +231,34 @@ func TestForeignEmbeds(t *testing.T) {
 	}
 }
 
-// Below cache a plugin is called on misses only, and finds its labels.
+// Below cache a plugin is called on misses only. With metadata in the block it is asked for labels with each query, so none is
+// answered in the wire lane; and it finds its labels.
 func TestForeignBelowCache(t *testing.T) {
-	var label atomic.Value
-	f := &foreign{serve: func(f *foreign, ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-		if get := metadata.ValueFunc(ctx, "foreign/name"); get != nil {
-			label.Store(get())
+	for _, tc := range []struct {
+		plugins string
+		label   any
+		onWire  int64
+	}{
+		{"lanespy\ncache 30\nforeign", nil, 4},
+		{"lanespy\nmetadata\ncache 30\nforeign", "www.example.org.", 0},
+	} {
+		var label atomic.Value
+		f := &foreign{serve: func(f *foreign, ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if get := metadata.ValueFunc(ctx, "foreign/name"); get != nil {
+				label.Store(get())
+			}
+			return plugin.NextOrFailure(f.Name(), f.next, ctx, w, r)
+		}}
+		udp, _ := withForeign(t, tc.plugins, f)
+		onWire.Store(0)
+		for range 5 {
+			if m := ask(t, "udp", udp, question("www.example.org.", dns.TypeA)); m == nil || len(m.Answer) != 3 {
+				t.Fatalf("%q: got %v", tc.plugins, m)
+			}
 		}
-		return plugin.NextOrFailure(f.Name(), f.next, ctx, w, r)
-	}}
-	udp, _ := withForeign(t, "lanespy\nmetadata\ncache 30\nforeign", f)
-	onWire.Store(0)
-	for range 5 {
-		if m := ask(t, "udp", udp, question("www.example.org.", dns.TypeA)); m == nil || len(m.Answer) != 3 {
-			t.Fatalf("got %v", m)
+		if f.calls.Load() != 1 || label.Load() != tc.label || onWire.Load() != tc.onWire {
+			t.Errorf("%q: called %d times with label %v, %d answered in the wire lane", tc.plugins, f.calls.Load(), label.Load(), onWire.Load())
 		}
-	}
-	if f.calls.Load() != 1 || label.Load() != "www.example.org." || onWire.Load() != 4 {
-		t.Errorf("called %d times with label %v, %d answered in the wire lane", f.calls.Load(), label.Load(), onWire.Load())
 	}
 }
 

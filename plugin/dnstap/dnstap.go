@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/replacer"
-	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -161,16 +161,5 @@ func (h *Dnstap) WireSelf() plugin.Handler { return h }
 // protocolOf is the protocol of ctx's server, if it is one that the addresses do not tell.
 func protocolOf(ctx context.Context) (tap.SocketProtocol, bool) {
 	scheme, _, _ := strings.Cut(plugin.Label(ctx), "://")
-	switch scheme {
-	case transport.TLS:
-		return tap.SocketProtocol_DOT, true
-	case transport.HTTPS, transport.HTTPS3:
-		return tap.SocketProtocol_DOH, true
-	case transport.QUIC:
-		return protocolDOQ, true
-	}
-	return 0, false
+	return msg.ProtocolOf(scheme)
 }
-
-// protocolDOQ is DNS over QUIC (RFC 9250), which the library's version of the definition does not name yet.
-const protocolDOQ = tap.SocketProtocol(7)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	tap "github.com/dnstap/golang-dnstap"
@@ -21,7 +22,7 @@ func ptr[T any](v T) *T { return &v }
 // Frames are what the package proto reads, with all fields and with none, however long the message is.
 func TestFrames(t *testing.T) {
 	all := &tap.Message{
-		Type: ptr(tap.Message_FORWARDER_RESPONSE), SocketFamily: ptr(tap.SocketFamily_INET6), SocketProtocol: ptr(protocolDOQ),
+		Type: ptr(tap.Message_FORWARDER_RESPONSE), SocketFamily: ptr(tap.SocketFamily_INET6), SocketProtocol: ptr(msg.ProtocolDOQ),
 		QueryAddress: []byte{192, 0, 2, 1}, ResponseAddress: make([]byte, 16), QueryPort: ptr(uint32(53)), ResponsePort: ptr(uint32(65535)),
 		QueryTimeSec: ptr(uint64(1) << 40), QueryTimeNsec: ptr(uint32(999999999)), QueryMessage: []byte("question"), QueryZone: []byte{0},
 		ResponseTimeSec: ptr(uint64(0)), ResponseTimeNsec: ptr(uint32(1)), ResponseMessage: []byte{},

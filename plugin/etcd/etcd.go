@@ -49,6 +49,7 @@ const (
 	defaultTTL      = 300 // seconds
 	minTTL          = 30  // of SOA records, seconds
 	requestTime     = 5 * time.Second
+	revisionTime    = time.Second // for the serial, which is answered all the same
 )
 
 // Etcd is the plugin. Its fields are to be set before it serves.

@@ -51,7 +51,7 @@ func (s *server) put(name, value string, opts ...etcdcv3.OpOption) {
 
 // plugin is an Etcd that asks s, with or without a copy in memory.
 func (s *server) plugin(viewSize int64) *Etcd {
-	e := &Etcd{Zones: []string{"skydns.test.", "in-addr.arpa."}, PathPrefix: "skydns", Upstream: upstream.New(), Client: s.Client}
+	e := &Etcd{Zones: []string{"skydns.test.", "in-addr.arpa.", "empty.test."}, PathPrefix: "skydns", Upstream: upstream.New(), Client: s.Client}
 	if viewSize > 0 {
 		e.view = newView(e.client, "/skydns", viewSize, e.lastRev.see)
 		e.view.start()
@@ -138,6 +138,9 @@ func TestAnswers(t *testing.T) {
 		{"web.skydns.test.", dns.TypeSOA, soa},
 		{"web.skydns.test.", dns.TypeHINFO, soa},
 		{"nope.skydns.test.", dns.TypeSOA, "NXDOMAIN SOA"},
+		{"empty.test.", dns.TypeNS, soa},
+		{"empty.test.", dns.TypeA, soa},
+		{"x.empty.test.", dns.TypeA, "NXDOMAIN SOA"},
 		{"nope.skydns.test.", dns.TypeA, "NXDOMAIN SOA"},
 		{"eb.skydns.test.", dns.TypeA, "NXDOMAIN SOA"},
 	} {
@@ -153,6 +156,25 @@ func TestAnswers(t *testing.T) {
 	m, err := ask(e, "skydns.test.", dns.TypeSOA)
 	if err != nil || len(m.Answer) != 1 || m.Answer[0].(*dns.SOA).Serial == 0 {
 		t.Errorf("%v %v", m, err)
+	}
+}
+
+// Who asks for nothing but the serial, as a secondary does, learns of changes.
+func TestSerialFollows(t *testing.T) {
+	s := start(t)
+	e := s.plugin(0)
+	last := uint32(0)
+	for range 3 {
+		s.put("a.web.skydns.test", `{"host":"192.0.2.1"}`)
+		m, err := ask(e, "skydns.test.", dns.TypeSOA)
+		if err != nil || len(m.Answer) != 1 || m.Answer[0].(*dns.SOA).Serial <= last {
+			t.Fatalf("behind %d: %v %v", last, m, err)
+		}
+		last = m.Answer[0].(*dns.SOA).Serial
+	}
+	s.Kill()
+	if m, err := ask(e, "skydns.test.", dns.TypeSOA); err != nil || len(m.Answer) != 1 || m.Answer[0].(*dns.SOA).Serial != last {
+		t.Errorf("without etcd: %v %v", m, err)
 	}
 }
 

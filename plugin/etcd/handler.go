@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -28,7 +29,11 @@ func (e *Etcd) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 		if e.Fall.Through(state.Name()) {
 			return plugin.NextOrFailure(e.Name(), e.Next, ctx, w, r)
 		}
-		return plugin.BackendError(ctx, e, zone, dns.RcodeNameError, state, nil, opt)
+		rcode := dns.RcodeNameError
+		if state.Name() == zone { // which exists: it has a SOA record
+			rcode = dns.RcodeSuccess
+		}
+		return plugin.BackendError(ctx, e, zone, rcode, state, nil, opt)
 	case err != nil:
 		return plugin.BackendError(ctx, e, zone, dns.RcodeServerFailure, state, err, opt)
 	case len(a.records) == 0:
@@ -65,6 +70,7 @@ func (e *Etcd) answer(ctx context.Context, zone string, state request.Request, o
 	case typ == dns.TypeSRV:
 		a.records, a.extra, err = plugin.SRV(ctx, e, zone, state, opt)
 	case typ == dns.TypeSOA && apex:
+		e.seeRevision(ctx, zone)
 		a.records, err = plugin.SOA(ctx, e, zone, state, opt)
 	case typ == dns.TypeNS && apex:
 		a.records, a.extra, err = plugin.NS(ctx, e, zone, state, opt)
@@ -72,6 +78,14 @@ func (e *Etcd) answer(ctx context.Context, zone string, state request.Request, o
 		_, _, err = plugin.A(ctx, e, zone, state, nil, opt)
 	}
 	return a, err
+}
+
+// seeRevision has etcd tell its revision, so that who asks for the serial only learns of changes, too. Without an answer the
+// last one that was seen is as good as any.
+func (e *Etcd) seeRevision(ctx context.Context, zone string) {
+	ctx, cancel := context.WithTimeout(ctx, revisionTime)
+	defer cancel()
+	_, _ = e.get(ctx, msg.Path(zone, e.PathPrefix), false)
 }
 
 // ServeWire passes on queries for other names.

@@ -244,7 +244,7 @@ func over(ctx context.Context) bool {
 // tap tells the taps about the attempt that has just ended.
 func (t *blockingRun) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange) {
 	a := attempt{
-		began: t.began, ended: time.Now(), own: x.Local, upstream: up.Addr(), proto: x.Proto,
+		began: t.began, ended: time.Now(), own: x.Local, upstream: up.Addr(), proto: x.Proto, scheme: up.Protocol(),
 		query: append([]byte(nil), t.query...),
 	}
 	binary.BigEndian.PutUint16(a.query, r.Id)

@@ -20,6 +20,7 @@ type attempt struct {
 	own      net.Addr // where the query was sent from; nil if it was not
 	upstream string   // HOST:PORT
 	proto    string   // what was really used: "udp" or "tcp"
+	scheme   string   // of package transport: what stands upon that
 	query    []byte   // as sent, with the client's id
 	reply    []byte   // as it came, with the client's id; nil if none came
 }
@@ -54,17 +55,21 @@ func (a *attempt) message(kind tap.Message_Type) *tap.Message {
 	m := new(tap.Message)
 	msg.SetType(m, kind)
 	msg.SetQueryTime(m, a.began)
-	if upstream := a.address(); upstream != nil {
-		_ = msg.SetResponseAddress(m, upstream) // it is one of UDP or TCP
-	}
 	if a.own != nil {
-		_ = msg.SetQueryAddress(m, a.own) // likewise
+		_ = msg.SetQueryAddress(m, a.own) // it is one of UDP or TCP
+		if ip := net.IP(m.QueryAddress); ip.IsUnspecified() {
+			m.QueryAddress = nil // the socket is open for all addresses of the machine, as those of QUIC are
+		}
+	}
+	if upstream := a.address(); upstream != nil { // last, so that the family is that of the upstream
+		_ = msg.SetResponseAddress(m, upstream) // likewise
 	}
 	protocol := tap.SocketProtocol_UDP
 	if a.proto == "tcp" {
 		protocol = tap.SocketProtocol_TCP
 	}
 	m.SocketProtocol = &protocol
+	msg.SetProtocol(m, a.scheme)
 	return m
 }
 

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/dnstap/msg"
 	"github.com/coredns/coredns/plugin/test"
 
+	tap "github.com/dnstap/golang-dnstap"
 	"github.com/miekg/dns"
 	"github.com/quic-go/quic-go"
 )
@@ -72,6 +74,23 @@ func TestOverQUIC(t *testing.T) {
 	f = configured(t, "forward . quic://"+addr+" {\ntls "+ca+"\ntls_servername dns.example.net\nmax_fails 0\n}")
 	if got := answered(f, "www.example.org."); got == "192.0.2.1" {
 		t.Error("a certificate for another name is taken")
+	}
+}
+
+// Taps learn what the attempt went over: addresses do not tell DNS over QUIC from plain UDP.
+func TestTapOverQUIC(t *testing.T) {
+	addr, ca := quicUpstream(t, "192.0.2.1")
+	f := configured(t, "forward . quic://"+addr+" {\ntls "+ca+"\n}")
+	var l taps
+	f.taps = []dnstapped{{&l, true}}
+	if got := answered(f, "www.example.org."); got != "192.0.2.1" || len(l) != 2 {
+		t.Fatal(got, l)
+	}
+	for _, m := range l {
+		if m.GetSocketProtocol() != msg.ProtocolDOQ || m.GetSocketFamily() != tap.SocketFamily_INET || len(m.ResponseAddress) != 4 || m.QueryAddress != nil ||
+			m.GetQueryPort() == 0 || m.GetResponsePort() == 0 {
+			t.Error(m)
+		}
 	}
 }
 

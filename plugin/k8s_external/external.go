@@ -95,13 +95,13 @@ func (e *External) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		e.answerApex(m, state)
 	case dns.IsSubDomain(apex, state.Name()):
 		e.answerServers(m, state, apex)
-	case state.QType() == dns.TypePTR:
-		m.Answer = e.reverse(state)
-		if len(m.Answer) > 0 {
+	default:
+		if names := e.reverse(state); len(names) > 0 { // the name exists for all types, and has PTR records only
+			if state.QType() == dns.TypePTR {
+				m.Answer = names
+			}
 			break
 		}
-		fallthrough
-	default:
 		if !e.answer(ctx, m, state) && e.Fall.Through(state.Name()) {
 			return plugin.NextOrFailure(e.Name(), e.Next, ctx, w, r)
 		}

@@ -136,6 +136,8 @@ func TestServeDNS(t *testing.T) {
 		{name: "db-0.db.shop.example.org.", typ: dns.TypeA, want: "NXDOMAIN +SOA"},
 		{name: "db-0.db.shop.example.org.", typ: dns.TypeA, headless: true, want: "NOERROR db-0.db.shop.example.org. 5 IN A 10.0.0.1"},
 		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NOERROR 10.2.0.192.in-addr.arpa. 5 IN PTR cart.shop.example.org."},
+		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypeTXT, want: "NOERROR +SOA"},
+		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypeA, fall: true, want: "NOERROR +SOA"},
 		{name: "11.2.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NXDOMAIN +SOA"},
 		{name: "www.example.com.", typ: dns.TypeA, want: "next"},
 	} {

@@ -1,11 +1,11 @@
 package kubernetes
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -101,7 +101,7 @@ func (a *answer) apexNS() {
 // are looked for once.
 func (s *shared) localAddrs() []netip.Addr {
 	if s == nil {
-		return usable(nil, hostAddrs)
+		return usable(nil, hostaddrs.Now)
 	}
 	if addrs := s.local.Load(); addrs != nil {
 		return *addrs
@@ -110,7 +110,7 @@ func (s *shared) localAddrs() []netip.Addr {
 	if s.config != nil {
 		bound = s.config.ListenHosts
 	}
-	addrs := usable(bound, hostAddrs)
+	addrs := usable(bound, hostaddrs.Now)
 	s.local.Store(&addrs)
 	return addrs
 }
@@ -137,15 +137,4 @@ func usable(hosts []string, machine func() []netip.Addr) (addrs []netip.Addr) {
 		add(a)
 	}
 	return addrs
-}
-
-// hostAddrs returns all addresses of the machine.
-func hostAddrs() (all []netip.Addr) {
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, p.Addr())
-		}
-	}
-	return all
 }

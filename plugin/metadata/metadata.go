@@ -6,7 +6,8 @@
 //	            view, log, template, ... ◀──ValueFunc──────────────┘
 //
 // Labels are written plugin/name. Their values are functions, called when somebody reads them. Collecting happens in
-// the message lane alone, so a query goes there if a plugin of its block says that it reads labels.
+// the message lane alone, so a query goes there if a plugin of its block says that it reads labels, or if a provider
+// has no wire lane.
 //
 // A query's labels may be read and set by several goroutines at once. Start at Metadata.Collect and label.go.
 package metadata
@@ -40,7 +41,7 @@ type Metadata struct {
 	Providers []Provider
 	Next      plugin.Handler
 
-	read bool // a plugin of the block reads labels
+	read bool // a plugin of the block reads labels, or a provider is to see each query
 }
 
 // Name is the plugin's name.
@@ -81,6 +82,7 @@ func (m *Metadata) discover(chain []plugin.Handler) {
 	for _, h := range chain {
 		if p, ok := h.(Provider); ok {
 			m.Providers = append(m.Providers, p)
+			m.read = m.read || !plugin.HasWire(h) // one of others may do more than offer labels
 		}
 		if r, ok := h.(Reader); ok && r.ReadsMetadata() {
 			m.read = true

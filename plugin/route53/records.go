@@ -69,7 +69,7 @@ func recordsOf(owner string, s types.ResourceRecordSet) (all []dns.RR) {
 		return []dns.RR{rr}
 	}
 	for _, v := range s.ResourceRecords {
-		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, aws.ToString(v.Value))
+		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, value(s.Type, aws.ToString(v.Value)))
 		rr, err := dns.NewRR(text)
 		if err != nil || rr == nil {
 			logger.Warningf("Failed to process resource record set: %s: %v", text, err)
@@ -89,7 +89,7 @@ func name(text string) string {
 			b.WriteByte(c)
 			continue
 		}
-		v := (text[i+1]-'0')<<6 | (text[i+2]-'0')<<3 | (text[i+3] - '0')
+		v := octet(text[i+1 : i+4])
 		i += 3
 		if v == '*' || v == '-' || v == '_' || '0' <= v && v <= '9' || 'a' <= v && v <= 'z' || 'A' <= v && v <= 'Z' {
 			b.WriteByte(v)
@@ -99,6 +99,31 @@ func name(text string) string {
 	}
 	return dns.Fqdn(b.String())
 }
+
+// value is a value as the API writes it, as master files have it. Octets in texts are in octal digits; a backslash before
+// anything else is as there.
+func value(typ types.RRType, text string) string {
+	if typ != types.RRTypeTxt && typ != types.RRTypeSpf {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+3 < len(text) && octal(text[i+1:i+4]) {
+			fmt.Fprintf(&b, "\\%03d", octet(text[i+1:i+4]))
+			i += 3
+			continue
+		}
+		b.WriteString(text[i : i+2])
+		i++
+	}
+	return b.String()
+}
+
+func octet(digits string) byte { return (digits[0]-'0')<<6 | (digits[1]-'0')<<3 | (digits[2] - '0') }
 
 func octal(digits string) bool {
 	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' && digits[2] >= '0' && digits[2] <= '7'

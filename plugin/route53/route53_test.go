@@ -16,6 +16,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/test"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
@@ -191,6 +193,34 @@ func TestName(t *testing.T) {
 		if got := name(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Octets in texts are octal, as in names, where master files have them decimal.
+func TestTexts(t *testing.T) {
+	for text, want := range map[string]string{
+		`"\344\052" "\040"`: "\xe4*| ", `"a\\052 \"q\" \9"`: `a\052 "q" 9`, `"052"`: "052", `"\377"`: "\xff",
+	} {
+		all := recordsOf("a.", types.ResourceRecordSet{Type: types.RRTypeTxt, ResourceRecords: []types.ResourceRecord{{Value: aws.String(text)}}})
+		if len(all) != 1 {
+			t.Errorf("%s: no record", text)
+			continue
+		}
+		b := make([]byte, dns.Len(all[0])+10)
+		n, err := dns.PackRR(all[0], b, 0, nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for data := b[len("\x01a\x00")+10 : n]; len(data) > 0; data = data[1+data[0]:] {
+			got = append(got, string(data[1:1+data[0]]))
+		}
+		if s := strings.Join(got, "|"); s != want {
+			t.Errorf("%s: %q, want %q", text, s, want)
+		}
+	}
+	if got := value(types.RRTypeCname, `a\052.`); got != `a\052.` {
+		t.Error(got)
 	}
 }
 

@@ -33,7 +33,8 @@ var slog = log.NewWithPlugin("secondary")
 // plog is for the lines about single primaries, which CoreDNS 1.14.7 writes in the name of file.
 var plog = log.NewWithPlugin("file")
 
-// Secondary is the plugin. Of File it uses Next and Fall.
+// Secondary is the plugin. Of File it uses Next and Fall. One that the directive did not make has the zones of File,
+// and transfers none in.
 type Secondary struct {
 	file.File
 
@@ -45,6 +46,9 @@ func (s Secondary) Name() string { return "secondary" }
 
 // ServeDNS implements plugin.Handler.
 func (s Secondary) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if s.roster == nil {
+		return s.File.ServeDNS(ctx, w, r)
+	}
 	if r.Opcode == dns.OpcodeNotify {
 		if done, err := s.notified(w, r); done {
 			return dns.RcodeSuccess, err
@@ -70,6 +74,9 @@ func (s Secondary) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 
 // ServeWire implements plugin.WireHandler.
 func (s Secondary) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if s.roster == nil {
+		return s.File.ServeWire(ctx, w, q)
+	}
 	z, known := s.roster.find(q)
 	return s.link().ServeWire(ctx, z, known, w, q)
 }
@@ -104,6 +111,9 @@ func (s *Secondary) notified(w dns.ResponseWriter, r *dns.Msg) (done bool, err e
 
 // Transfer implements transfer.Transferer.
 func (s Secondary) Transfer(name string, serial uint32) (<-chan []dns.RR, error) {
+	if s.roster == nil {
+		return s.File.Transfer(name, serial)
+	}
 	if z := s.roster.replica(name); z != nil {
 		return z.zone.Transfer(serial)
 	}
@@ -112,6 +122,9 @@ func (s Secondary) Transfer(name string, serial uint32) (<-chan []dns.RR, error)
 
 // Version implements transfer.Source.
 func (s Secondary) Version(name string) (*zone.Zone, error) {
+	if s.roster == nil {
+		return s.File.Version(name)
+	}
 	if z := s.roster.replica(name); z != nil {
 		return z.zone.Sendable()
 	}

@@ -568,7 +568,7 @@ func TestSetup(t *testing.T) {
 		{"secondary {\ntransfer from *\n}", "can't use '*' in transfer from"},
 		{"secondary {\ntransfer from\n}", "Wrong argument count"},
 		{"secondary {\ntransfer from ns.example.org\n}", "must specify an IP address: `ns.example.org'"},
-		{"secondary {\ntransfer to 192.0.2.1\n}", "unknown property 'to'"},
+		{"secondary {\ntransfer to 192.0.2.1\n}", "unknown property to"},
 		{"secondary {\ntransferr from 192.0.2.1\n}", "unknown property 'transferr'"},
 		{"secondary {\ntransfer from 192.0.2.1\ncatalog :\n}", `invalid catalog member zone ":"`},
 		{"secondary {\ntransfer from 192.0.2.1\ntsig k md5\n}", `unknown algorithm "md5"`},

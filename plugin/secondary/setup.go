@@ -93,7 +93,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 
 func setPrimaries(s *settings, l *corefile.Line) error {
 	if l.Args[0] != "from" {
-		return fmt.Errorf("unknown property '%s'", l.Args[0])
+		return fmt.Errorf("unknown property %s", l.Args[0])
 	}
 	if len(l.Args) == 1 {
 		return l.CountErr()

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
 	tap "github.com/dnstap/golang-dnstap"
 )
 
@@ -73,3 +75,27 @@ func timeOf(t time.Time) (sec uint64, nsec uint32) { return uint64(t.Unix()), ui
 
 // SetType sets what kind of message it is.
 func SetType(t *tap.Message, typ tap.Message_Type) { t.Type = &typ }
+
+// SetProtocol sets the protocol, if it is one that is not plain UDP or TCP: addresses do not tell it. scheme is one of
+// package transport.
+func SetProtocol(t *tap.Message, scheme string) {
+	if p, ok := ProtocolOf(scheme); ok {
+		t.SocketProtocol = &p
+	}
+}
+
+// ProtocolOf returns the protocol of a scheme of package transport, false if that is plain UDP or TCP, or has none.
+func ProtocolOf(scheme string) (tap.SocketProtocol, bool) {
+	switch scheme {
+	case transport.TLS:
+		return tap.SocketProtocol_DOT, true
+	case transport.HTTPS, transport.HTTPS3:
+		return tap.SocketProtocol_DOH, true
+	case transport.QUIC:
+		return ProtocolDOQ, true
+	}
+	return 0, false
+}
+
+// ProtocolDOQ is DNS over QUIC (RFC 9250), which the library's version of the definition does not name yet.
+const ProtocolDOQ = tap.SocketProtocol(7)

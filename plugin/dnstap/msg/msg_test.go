@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
 	tap "github.com/dnstap/golang-dnstap"
 )
 
@@ -47,5 +49,18 @@ func TestTimesAndType(t *testing.T) {
 	SetResponseTime(m, time.Unix(18, 5))
 	if m.GetType() != tap.Message_CLIENT_QUERY || m.GetQueryTimeSec() != 17 || m.GetQueryTimeNsec() != 4 || m.GetResponseTimeSec() != 18 || m.GetResponseTimeNsec() != 5 {
 		t.Error(m)
+	}
+}
+
+func TestProtocols(t *testing.T) {
+	udp := tap.SocketProtocol_UDP
+	for scheme, want := range map[string]tap.SocketProtocol{
+		transport.DNS: udp, transport.GRPC: udp, "": udp, transport.TLS: tap.SocketProtocol_DOT,
+		transport.HTTPS: tap.SocketProtocol_DOH, transport.HTTPS3: tap.SocketProtocol_DOH, transport.QUIC: ProtocolDOQ,
+	} {
+		m := &tap.Message{SocketProtocol: &udp}
+		if SetProtocol(m, scheme); m.GetSocketProtocol() != want {
+			t.Errorf("%s: %v", scheme, m)
+		}
 	}
 }

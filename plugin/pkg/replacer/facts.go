@@ -24,7 +24,8 @@ type Facts struct {
 	LookedUp    string // the name that plugins looked up last, "" if it is the one asked for
 	WireLooked  []byte // the same in wire form, instead of LookedUp
 	Type, Class uint16
-	Size        int // of the query's message, in octets
+	Unasked     bool // there is no question: type and class have no names
+	Size        int  // of the query's message, in octets
 	TCP         bool
 	DO          bool
 	BufSize     int // octets that the client takes: its EDNS size over UDP and QUIC
@@ -49,6 +50,7 @@ type Reply struct {
 // SetRequest fills in what the query's message says.
 func (f *Facts) SetRequest(state *request.Request) {
 	f.Name, f.Type, f.Class = state.Name(), state.QType(), state.QClass()
+	f.Unasked = state.Req == nil || len(state.Req.Question) == 0
 	f.Size, f.DO, f.BufSize = state.Len(), state.Do(), state.Size()
 	if state.Req != nil {
 		f.ID, f.Opcode = state.Req.Id, state.Req.Opcode

@@ -65,6 +65,10 @@ func TestReplace(t *testing.T) {
 			t.Errorf("%q:\n got %q\nwant %q", format, got, want)
 		}
 	}
+	state := request.Request{W: &test.ResponseWriter{}, Req: new(dns.Msg)}
+	if got := replacer.New().Replace(ctx, state, nil, "{type} {class} {name}"); got != "  ." { // as request.Request says
+		t.Errorf("without a question: %q", got)
+	}
 }
 
 func TestAddresses(t *testing.T) {

@@ -17,10 +17,20 @@ type variable func(b []byte, f *Facts) []byte
 
 // variables are all variables by name, as it stands in braces.
 var variables = map[string]variable{
-	"type":  func(b []byte, f *Facts) []byte { return appendType(b, f.Type) },
-	"class": func(b []byte, f *Facts) []byte { return appendClass(b, f.Class) },
-	"name":  appendName,
-	looked:  appendLookedUp,
+	"type": func(b []byte, f *Facts) []byte {
+		if f.Unasked {
+			return b
+		}
+		return appendType(b, f.Type)
+	},
+	"class": func(b []byte, f *Facts) []byte {
+		if f.Unasked {
+			return b
+		}
+		return appendClass(b, f.Class)
+	},
+	"name": appendName,
+	looked: appendLookedUp,
 	"proto": func(b []byte, f *Facts) []byte {
 		if f.TCP {
 			return append(b, "tcp"...)

@@ -54,7 +54,11 @@ func (p *Plan) Wait(random func(time.Duration) time.Duration) time.Duration {
 	case p.failures > 0:
 		return p.Retry + random(retryJitter)
 	}
-	return p.Refresh + random(refreshJitter)
+	wait := p.Refresh + random(refreshJitter)
+	if wait >= p.Expire { // the zone of a primary that answers does not expire, whatever its SOA record says
+		wait = p.Expire/2 + random(p.Expire/4)
+	}
+	return wait
 }
 
 // Expires is when the data becomes too old to be served; the zero Time if there is none.

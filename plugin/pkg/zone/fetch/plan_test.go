@@ -28,6 +28,12 @@ func TestPlan(t *testing.T) {
 	if p.Refresh != time.Second || p.Retry != time.Second || p.Expire != time.Second {
 		t.Errorf("%+v", p)
 	}
+	for _, text := range []string{"1 0 0 0 0", "1 7200 3600 600 60", "1 2 1 5 60", "1 600 60 603 60"} {
+		p.Good(build(t, "example.org. 300 IN SOA a. b. "+text), now)
+		if got := p.Wait(most); got >= p.Expire {
+			t.Errorf("SOA %s: the zone expires before the next look, after %s", text, got)
+		}
+	}
 }
 
 // Limits follow the memory, between a million records and fifty.
