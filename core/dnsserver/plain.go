@@ -33,7 +33,7 @@ func (st stream) handler(t *listener) conn.Handler {
 	if st.http1 != nil {
 		return doh.Handler(st.tls, t.http1)
 	}
-	return conn.Handler{TLS: st.tls, New: tcp.New}
+	return conn.Handler{TLS: st.tls, New: tcp.New, Light: tcp.Light}
 }
 
 // listener is a conn.Listener with what serves its connections of HTTP/1.1, nil if it is none of DNS over HTTP.

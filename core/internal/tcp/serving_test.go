@@ -27,6 +27,6 @@ func serve(t *testing.T, h plugin.Handler, config *tls.Config, change func(*serv
 	from := coretest.ListenTCP(t)
 	l := conn.NewListener(s, conn.ClientAuthOf(config), false)
 	l.ListenOn(from)
-	end := coretest.Serving(t, l, func() error { return l.Serve(from, conn.Handler{TLS: config, New: New}) })
+	end := coretest.Serving(t, l, func() error { return l.Serve(from, conn.Handler{TLS: config, New: New, Light: Light}) })
 	return &served{s, from.Addr().String(), end}
 }

@@ -34,7 +34,8 @@ type protocol struct {
 	peer    wire.Peer
 	slots   chan struct{} // one for each query that waits; made when the first does
 	batch   exec.Batch
-	queries int // that were read
+	queries int         // that were read
+	begun   *conn.Begun // that is to wait; of before the connection had its goroutine
 }
 
 // readSpace is how much of the queries of a connection is read ahead.
@@ -69,6 +70,9 @@ func (p *protocol) Serve() {
 	}
 	p.r = readers.Get().(*bufio.Reader)
 	p.r.Reset(p.Upper)
+	if p.begun != nil {
+		p.goOn()
+	}
 	p.readAll(first)
 	p.BeforeWait()
 	p.r.Reset(nil)

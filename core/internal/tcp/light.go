@@ -1,0 +1,53 @@
+package tcp
+
+import (
+	"encoding/binary"
+
+	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// Light speaks DNS on connections without goroutines: it answers the messages that have come whole, as long as the wire
+// lane has their replies at once.
+var Light conn.LightHandler = light{}
+
+type light struct{}
+
+// Turn implements conn.LightHandler.
+func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
+	s := t.Service
+	c.Peer.Arrival = t.Began
+	for len(b)-n >= 2 && (s.Queries < 0 || c.Queries < s.Queries) {
+		head := b[n : n+2]
+		size := int(binary.BigEndian.Uint16(head))
+		if len(b)-n-2 < size || s.TooLong(size) {
+			break
+		}
+		packet := b[n+2 : n+2+size]
+		reply, out := t.Run.Serve(s, packet, c.Peer, t.Loop, nil)
+		n += 2 + size
+		c.Queries++
+		if out != wire.Done {
+			t.Leave(c, packet, out)
+			return n, false
+		}
+		if reply != nil && len(reply) <= wire.MaxMessage {
+			t.Add([]byte{byte(len(reply) >> 8), byte(len(reply))}, reply)
+		}
+	}
+	return n, n == len(b) && (s.Queries < 0 || c.Queries < s.Queries)
+}
+
+// Resume implements conn.LightHandler.
+func (light) Resume(c *conn.Conn, from *conn.Light) conn.Protocol {
+	return &protocol{Conn: c, queries: from.Queries, begun: from.Left}
+}
+
+// goOn lets the query wait with which the connection came to its goroutine.
+func (p *protocol) goOn() {
+	b := p.begun
+	p.begun = nil
+	p.wait(b.Service, b.Packet, &b.Run.Query, b.Outcome)
+	b.Run.Free()
+	b.Service.Inflight.Done()
+}
