@@ -124,6 +124,13 @@ func (a *acceptor) read(r *reader) {
 	}
 }
 
+// readRest accepts those of which the system has told its clients already that they are connected.
+func (a *acceptor) readRest(r *reader) {
+	for a.err = 0; a.err == 0 && time.Since(r.Began) < service.DrainTime; r.end() {
+		a.read(r)
+	}
+}
+
 // acceptOne accepts a connection of the listener's descriptor.
 func (a *acceptor) acceptOne(listener uintptr) {
 	a.err = unix.EINTR

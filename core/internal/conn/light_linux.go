@@ -74,7 +74,6 @@ func (c *Light) toConn(l *Listener, buf *[readSpace]byte, from, to int, out []by
 	nc := nonblock.Adopt(c.fd, net.TCPAddrFromAddrPort(c.Peer.Local), net.TCPAddrFromAddrPort(c.Peer.Client))
 	n := newConn(l, nc, nil)
 	n.low.buf, n.low.r, n.low.w = buf, from, to
-	n.last.Store(c.last.Load())
 	n.slot = c.slot
 	n.slot.become(n)
 	n.protocol = c.handler.Light.Resume(n, c)

@@ -2,7 +2,11 @@
 
 package conn
 
-import "net"
+import (
+	"net"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
 
 // light is nothing: all connections have goroutines.
 type light struct{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,7 @@ func (rs *readers) add(l *Listener) *reader {
 		log.Warningf("Connections get goroutines at once: %v", err)
 		return nil
 	}
-	r := &reader{listener: l, set: set, in: readBuffers.Get().(*[readSpace]byte)}
+	r := &reader{listener: l, set: set, in: readBuffers.Get().(*[readSpace]byte), ended: make(chan struct{})}
 	r.Loop, r.Run = eventloop.New(), exec.NewRun()
 	r.look = r.readAll
 	rs.all = append(rs.all, r)
@@ -77,12 +78,17 @@ func (rs *readers) add(l *Listener) *reader {
 	return r
 }
 
-// stop has them give their connections goroutines, and end.
+// stop has them give their connections goroutines, and end, and waits for that. The listener stops, and is not closed
+// yet.
 func (rs *readers) stop() {
 	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	for _, r := range rs.all {
+	all := slices.Clone(rs.all)
+	rs.mu.Unlock()
+	for _, r := range all {
 		r.set.SetDeadline(time.Now())
+	}
+	for _, r := range all {
+		<-r.ended
 	}
 }
 
@@ -112,6 +118,7 @@ type reader struct {
 	entered  bool               // in the loop
 	look     func(uintptr) bool // a method as value, made once
 	n        atomic.Int32       // connections
+	ended    chan struct{}
 
 	mu     sync.Mutex
 	asked  queue // connections that had a query
@@ -135,6 +142,7 @@ const enoughReplies = 64 << 10
 // run reads until the listener stops.
 func (r *reader) run() {
 	defer r.listener.done.Done()
+	defer close(r.ended)
 	for !r.listener.stopping.Load() {
 		if err := r.set.Wait(r.look); errors.Is(err, os.ErrDeadlineExceeded) {
 			r.sweep(service.Now())
@@ -144,9 +152,7 @@ func (r *reader) run() {
 	for _, x := range r.set.Close() {
 		switch x := x.(type) {
 		case *acceptor:
-			for x.err = 0; x.err == 0; r.end() { // clients that the system has told that they are connected
-				x.read(r)
-			}
+			x.readRest(r)
 		case *Light:
 			x.toConn(r.listener, nil, 0, 0, nil)
 		}
@@ -280,21 +286,23 @@ func (r *reader) take(c *Light) bool {
 	if r.listener.stopping.Load() {
 		return false
 	}
+	q := &r.silent
+	if c.Queries > 0 {
+		q = &r.asked
+	}
+	q.push(c)
+	until := c.last.Load() + int64(c.idleTime(r.listener.Now()))
 	c.reader = r
-	index, err := r.set.Add(c.fd, c)
+	index, err := r.set.Add(c.fd, c) // from here on it is the reader's, which needs mu to let it go
 	if err != nil {
+		q.remove(c)
 		c.reader = nil
 		return false
 	}
 	c.index = index
 	r.n.Add(1)
 	lights.Add(1)
-	q := &r.silent
-	if c.Queries > 0 {
-		q = &r.asked
-	}
-	q.push(c)
-	if until := c.last.Load() + int64(c.idleTime(r.listener.Now())); r.wakes == 0 || until < r.wakes {
+	if r.wakes == 0 || until < r.wakes {
 		r.wakeAt(until)
 	}
 	return true
