@@ -257,13 +257,14 @@ func TestReaderForgetsListener(t *testing.T) {
 	l.ListenOn(again)
 	go l.Serve(again, Handler{New: of.New, Light: lightLines{of}})
 	told(t, coretest.Dial(t, addr), "who")
-	coretest.Eventually(t, "readers wait for one listener, and two connections", func() bool {
-		n := 0
-		for _, r := range l.readers.all {
-			n += r.set.Len()
-		}
-		return n == 3
-	})
+	coretest.Eventually(t, "two connections wait", func() bool { return l.lights() == 2 })
+	n := 0
+	for _, r := range l.readers.all {
+		n += r.set.Len()
+	}
+	if n != 3 {
+		t.Errorf("readers wait for %d descriptors, want those of two connections and of one listener", n)
+	}
 }
 
 // Connections come, ask, are silent, get goroutines, and go, all at once, and in the end all places are free.
