@@ -27,7 +27,8 @@ type Light struct {
 	light          // what the system needs
 }
 
-// Begun is a query that the wire lane has seen, and not answered. Its packet is the first of what is left to read.
+// Begun is a query that the wire lane has seen, and not answered. Its packet lies in the buffer that the Conn reads on
+// from, until it does.
 type Begun struct {
 	Service *service.Service // with which it is in flight
 	Packet  []byte
@@ -52,6 +53,12 @@ type Turn struct {
 	Began   time.Time
 	out     []byte // replies that are not sent yet
 }
+
+// Full reports whether so many replies wait that no more should be added.
+func (t *Turn) Full() bool { return len(t.out) >= enoughReplies }
+
+// enoughReplies is octets of replies.
+const enoughReplies = 64 << 10
 
 // Add sends head and b to the client, when the turn is over.
 func (t *Turn) Add(head, b []byte) { t.out = append(append(t.out, head...), b...) }

@@ -136,9 +136,6 @@ type turn struct {
 	stays    bool
 }
 
-// enoughReplies ends a turn: so many octets of replies wait.
-const enoughReplies = 64 << 10
-
 // run reads until the listener stops.
 func (r *reader) run() {
 	defer r.listener.done.Done()
@@ -172,7 +169,7 @@ func (r *reader) readAll(uintptr) bool {
 		r.Began = time.Now()
 		for _, x := range ready {
 			x.read(r)
-			if len(r.out) >= enoughReplies {
+			if r.Full() {
 				r.end()
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -17,7 +18,7 @@ type light struct{}
 func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 	s := t.Service
 	c.Peer.Arrival = t.Began
-	for len(b)-n >= 2 && (s.Queries < 0 || c.Queries < s.Queries) {
+	for len(b)-n >= 2 && mayAsk(s, c.Queries) && !t.Full() {
 		head := b[n : n+2]
 		size := int(binary.BigEndian.Uint16(head))
 		if len(b)-n-2 < size || s.TooLong(size) {
@@ -35,8 +36,11 @@ func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 			t.Add([]byte{byte(len(reply) >> 8), byte(len(reply))}, reply)
 		}
 	}
-	return n, n == len(b) && (s.Queries < 0 || c.Queries < s.Queries)
+	return n, n == len(b) && mayAsk(s, c.Queries)
 }
+
+// mayAsk reports whether who has asked so many queries may ask one more.
+func mayAsk(s *service.Service, queries int) bool { return s.Queries < 0 || queries < s.Queries }
 
 // Resume implements conn.LightHandler.
 func (light) Resume(c *conn.Conn, from *conn.Light) conn.Protocol {

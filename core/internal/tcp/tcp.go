@@ -6,7 +6,8 @@
 //
 // The goroutine of a connection reads queries and answers them in the wire lane. A query is read only when fewer than
 // Limits.Pipeline of its connection wait. A connection that is idle rests: it has neither a goroutine nor buffers until
-// something comes (conn.Conn.Rest). Start at protocol.Serve.
+// something comes (conn.Conn.Rest). Without TLS it begins so, and has no goroutine before a query comes that the wire
+// lane does not answer at once (light.go). Start at protocol.Serve.
 package tcp
 
 import (
@@ -116,7 +117,7 @@ func (p *protocol) mayAsk() bool {
 		s.Limited("queries")
 		return false
 	}
-	return (s.Queries < 0 || p.queries < s.Queries) && !p.Hijacked()
+	return mayAsk(s, p.queries) && !p.Hijacked()
 }
 
 // ended counts why the client sends no more queries, if it is for a limit.
