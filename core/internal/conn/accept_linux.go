@@ -43,7 +43,7 @@ type acceptor struct {
 // be done for from.
 func (l *Listener) serveLight(from net.Listener, h Handler) (served bool) {
 	t, ok := from.(*net.TCPListener)
-	if !ok || h.Light == nil || h.TLS != nil || !l.Now().Wire {
+	if !ok || h.Turn == nil || h.TLS != nil || !l.Now().Wire {
 		return false
 	}
 	raw, err := t.SyscallConn()
@@ -126,7 +126,7 @@ func (a *acceptor) read(r *reader) {
 
 // readRest accepts those of which the system has told its clients already that they are connected.
 func (a *acceptor) readRest(r *reader) {
-	for a.err = 0; a.err == 0 && time.Since(r.Began) < service.DrainTime; r.end() {
+	for a.err = 0; a.err == 0 && time.Since(r.now) < service.DrainTime; r.end() {
 		a.read(r)
 	}
 }
@@ -161,7 +161,7 @@ func (a *acceptor) begin(r *reader) {
 	}
 	c := &Light{light: light{fd: a.fd, handler: a.handler}}
 	c.Peer = wire.Peer{Client: client, Local: local, Proto: wire.TCP, Limit: wire.MaxMessage, Plain: true}
-	c.last.Store(service.At(r.Began))
+	c.last.Store(service.At(r.now))
 	if c.slot = l.admission.Enter(client.Addr(), c, 0); c.slot == nil {
 		nonblock.Close(a.fd)
 		return

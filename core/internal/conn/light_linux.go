@@ -25,7 +25,7 @@ type light struct {
 	prev, next *Light
 
 	mu     sync.Mutex
-	closed bool  // fd is closed, or that of conn
+	closed bool  // fd is closed, or that of conn; guarded by mu, as conn
 	conn   *Conn // what it has become
 }
 
@@ -76,7 +76,7 @@ func (c *Light) toConn(l *Listener, buf *[readSpace]byte, from, to int, out []by
 	n.low.buf, n.low.r, n.low.w = buf, from, to
 	n.slot = c.slot
 	n.slot.become(n)
-	n.protocol = c.handler.Light.Resume(n, c)
+	n.protocol = c.handler.Resume(n, c)
 	if len(out) > 0 {
 		n.Out.Add(nil, out)
 	}
@@ -87,7 +87,8 @@ func (c *Light) toConn(l *Listener, buf *[readSpace]byte, from, to int, out []by
 	l.run(n)
 }
 
-// queue is connections of a reader, those first that were asked longest ago. Its reader's lock is held.
+// queue is connections of a reader, the one first that has been idle for longest: all of a queue have the same time.
+// Its reader's lock is held.
 type queue struct{ first, last *Light }
 
 func (q *queue) push(c *Light) {

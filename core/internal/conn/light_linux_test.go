@@ -21,7 +21,9 @@ import (
 // takes, and what else there is needs a goroutine.
 type lightLines struct{ of *lineServer }
 
-func (h lightLines) Turn(t *Turn, c *Light, b []byte) (n int, stays bool) {
+func (h lightLines) handler() Handler { return Handler{New: h.of.New, Turn: h.turn, Resume: h.resume} }
+
+func (h lightLines) turn(t *Turn, c *Light, b []byte) (n int, stays bool) {
 	for n < len(b) {
 		line, _, whole := bytes.Cut(b[n:], []byte("\n"))
 		switch {
@@ -38,7 +40,7 @@ func (h lightLines) Turn(t *Turn, c *Light, b []byte) (n int, stays bool) {
 	return n, true
 }
 
-func (h lightLines) Resume(c *Conn, _ *Light) Protocol { return h.of.New(c) }
+func (h lightLines) resume(c *Conn, _ *Light) Protocol { return h.of.New(c) }
 
 // serveLightLines serves lines, without goroutines if that can be.
 func serveLightLines(t *testing.T, change func(*service.Service)) (l *Listener, addr string, of *lineServer) {
@@ -51,7 +53,7 @@ func serveLightLines(t *testing.T, change func(*service.Service)) (l *Listener, 
 	from := coretest.ListenTCP(t)
 	l = NewListener(s, ClientAuth{}, false)
 	l.ListenOn(from)
-	coretest.Serving(t, l, func() error { return l.Serve(from, Handler{New: of.New, Light: lightLines{of}}) })
+	coretest.Serving(t, l, func() error { return l.Serve(from, lightLines{of}.handler()) })
 	return l, from.Addr().String(), of
 }
 
@@ -255,7 +257,7 @@ func TestReaderForgetsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.ListenOn(again)
-	go l.Serve(again, Handler{New: of.New, Light: lightLines{of}})
+	go l.Serve(again, lightLines{of}.handler())
 	told(t, coretest.Dial(t, addr), "who")
 	coretest.Eventually(t, "two connections wait", func() bool { return l.lights() == 2 })
 	n := 0

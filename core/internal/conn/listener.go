@@ -16,8 +16,13 @@ import (
 type Handler struct {
 	TLS *tls.Config // nil for none
 	New func(c *Conn) Protocol
-	// Light is what connections without TLS are served with as long as they need no goroutine; nil for nothing.
-	Light LightHandler
+
+	// Turn serves what has come on a connection without TLS that has no goroutine, b, as far as that can be done at
+	// once. n octets of b are served. The connection goes on without a goroutine if that is all of them, and stays is
+	// true. If Turn is nil, all connections have goroutines.
+	Turn func(t *Turn, c *Light, b []byte) (n int, stays bool)
+	// Resume is New for one that had no goroutine until now. It begins with the query that is left, if there is one.
+	Resume func(c *Conn, from *Light) Protocol
 }
 
 // Listener serves the connections of one TCP listener, each on a goroutine of its own, or by turns with others; see

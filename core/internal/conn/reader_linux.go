@@ -9,9 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
-	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
@@ -21,8 +19,9 @@ import (
 
 // readers are those of one listener: one at first, and up to one for each processor while connections are many.
 type readers struct {
-	mu  sync.Mutex
-	all []*reader
+	mu   sync.Mutex
+	all  []*reader
+	most int // that there may be; set with the first
 }
 
 // lights is how many connections of the process wait in readers.
@@ -41,7 +40,7 @@ func (rs *readers) least(prefer *reader) *reader {
 			best = r
 		}
 	}
-	if best.n.Load() >= enoughFor && len(rs.all) < runtime.GOMAXPROCS(0) && !best.listener.stopping.Load() {
+	if best.n.Load() >= enoughFor && len(rs.all) < rs.most && !best.listener.stopping.Load() {
 		if r := rs.add(best.listener); r != nil {
 			return r
 		}
@@ -54,6 +53,7 @@ func (rs *readers) first(l *Listener) *reader {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if len(rs.all) == 0 && !l.stopping.Load() {
+		rs.most = runtime.GOMAXPROCS(0)
 		rs.add(l)
 	}
 	if len(rs.all) == 0 {
@@ -70,7 +70,6 @@ func (rs *readers) add(l *Listener) *reader {
 		return nil
 	}
 	r := &reader{listener: l, set: set, in: readBuffers.Get().(*[readSpace]byte), ended: make(chan struct{})}
-	r.Loop, r.Run = eventloop.New(), exec.NewRun()
 	r.look = r.readAll
 	rs.all = append(rs.all, r)
 	l.done.Add(1)
@@ -107,15 +106,21 @@ func (rs *readers) holds(s *service.Service) bool {
 // readable is what a reader waits for.
 type readable interface{ read(r *reader) }
 
-// reader serves connections without goroutines, by turns.
+// reader serves connections without goroutines, by turns:
+//
+//	look: Poll ──▶ what has come on each ──▶ Turn ──▶ out
+//	end:  counted ──▶ out is sent ──▶ known to a reader, or a Conn, or closed
+//
+// Only the reader reads, writes, and closes the descriptor of a connection that it knows; mu is for those who give it
+// one, and for its times.
 type reader struct {
 	Turn
 	listener *Listener
 	set      *mmsg.Set[readable]
 	holder   service.Holder
 	in       *[readSpace]byte
-	turns    []turn
-	entered  bool               // in the loop
+	now      time.Time // when it has looked last
+	answered []answered
 	look     func(uintptr) bool // a method as value, made once
 	n        atomic.Int32       // connections
 	ended    chan struct{}
@@ -126,8 +131,8 @@ type reader struct {
 	wakes  int64 // when it looks for those that have been idle for too long, on service.Now's clock; 0 is never
 }
 
-// turn is what is to be done for a connection when the loop is left.
-type turn struct {
+// answered is a connection for which something is to be done when the turn is over.
+type answered struct {
 	c        *Light
 	from, to int              // of the reader's replies: what is sent
 	rest     *[readSpace]byte // has what was not served, nil for none
@@ -145,17 +150,15 @@ func (r *reader) run() {
 			r.sweep(service.Now())
 		}
 	}
-	r.Began = time.Now()
+	r.now = time.Now()
 	for _, x := range r.set.Close() {
 		switch x := x.(type) {
-		case *acceptor:
+		case *acceptor: // it is not closed before that; see Listener.Stop
 			x.readRest(r)
 		case *Light:
 			x.toConn(r.listener, nil, 0, 0, nil)
 		}
 	}
-	r.Run.Free()
-	r.Loop.Close()
 }
 
 // readAll serves what has come. It reports false to wait for more.
@@ -166,7 +169,7 @@ func (r *reader) readAll(uintptr) bool {
 			log.Idle()
 			return false
 		}
-		r.Began = time.Now()
+		r.now = time.Now()
 		for _, x := range ready {
 			x.read(r)
 			if r.Full() {
@@ -174,7 +177,7 @@ func (r *reader) readAll(uintptr) bool {
 			}
 		}
 		r.end()
-		if now := service.At(r.Began); r.due(now) {
+		if now := service.At(r.now); r.due(now) {
 			r.sweep(now)
 		}
 	}
@@ -188,61 +191,57 @@ func (c *Light) read(r *reader) {
 	}
 }
 
-// serve serves what has come on c.
+// serve serves what has come on c. What is left is in r.in then, which goes along with the connection.
 func (r *reader) serve(c *Light) {
 	n, e := nonblock.Receive(c.fd, r.in[:])
 	switch {
 	case e == unix.EAGAIN:
-		r.turns = append(r.turns, turn{c: c, stays: true})
+		r.answered = append(r.answered, answered{c: c, stays: true})
 		return
 	case e != 0 || n == 0:
 		c.close()
 		return
 	}
-	c.last.Store(service.At(r.Began))
-	t := turn{c: c, from: len(r.out), asked: true}
+	c.last.Store(service.At(r.now))
+	t := answered{c: c, from: len(r.out), asked: true}
 	served := 0
 	if s := r.enter(); s.Wire {
-		served, t.stays = c.handler.Light.Turn(&r.Turn, c, r.in[:n])
+		served, t.stays = c.handler.Turn(&r.Turn, c, r.in[:n])
 	}
 	t.to = len(r.out)
 	if served < n || c.Left != nil { // whose packet lies there
 		t.rest, t.at, t.end, t.stays = r.in, served, n, false
 		r.in = readBuffers.Get().(*[readSpace]byte)
 	}
-	r.turns = append(r.turns, t)
+	r.answered = append(r.answered, t)
 }
 
 // enter begins a batch, unless one goes on.
 func (r *reader) enter() *service.Service {
-	if !r.entered {
+	if r.Service == nil {
 		r.Service = r.holder.Hold(&r.listener.Seat)
-		r.Loop.Enter()
-		r.entered = true
 	}
+	r.Enter()
 	return r.Service
 }
 
 // end ends the batch: replies are sent when all is counted, and connections go where they belong.
 func (r *reader) end() {
-	if r.entered {
-		r.Loop.Done(time.Since(r.Began))
-		r.Loop.Leave()
-		r.entered = false
+	r.Leave()
+	for i := range r.answered {
+		r.finish(&r.answered[i])
 	}
-	for i := range r.turns {
-		r.finish(&r.turns[i])
-	}
-	clear(r.turns)
-	r.turns = r.turns[:0]
+	clear(r.answered)
+	r.answered = r.answered[:0]
 	if r.out = r.out[:0]; cap(r.out) > 2*enoughReplies {
 		r.out = nil
 	}
 	r.holder.Release()
+	r.Service = nil
 }
 
 // finish does what is left of a turn.
-func (r *reader) finish(t *turn) {
+func (r *reader) finish(t *answered) {
 	c, out := t.c, r.out[t.from:t.to]
 	if len(out) > 0 {
 		n, e := nonblock.Send(c.fd, out)
@@ -269,10 +268,9 @@ func (r *reader) finish(t *turn) {
 }
 
 // drop gives back what a turn has of a connection that is closed in place of becoming a Conn.
-func (t *turn) drop() {
-	if b := t.c.Left; b != nil {
-		b.Run.Free()
-		b.Service.Inflight.Done()
+func (t *answered) drop() {
+	if t.c.Left != nil {
+		t.c.Left.Free()
 	}
 }
 

@@ -1,5 +1,8 @@
 package tcp
 
+// This file is what is spoken on connections that have no goroutine yet. It answers whole messages from the wire lane,
+// and leaves all else to a protocol.
+
 import (
 	"encoding/binary"
 
@@ -8,14 +11,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// Light speaks DNS on connections without goroutines: it answers the messages that have come whole, as long as the wire
-// lane has their replies at once.
-var Light conn.LightHandler = light{}
-
-type light struct{}
-
-// Turn implements conn.LightHandler.
-func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
+// serveLight is conn.Handler's Turn: it answers the messages that have come whole, as long as the wire lane has their replies
+// at once.
+func serveLight(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 	s := t.Service
 	c.Peer.Arrival = t.Began
 	for len(b)-n >= 2 && mayAsk(s, c.Queries) && !t.Full() {
@@ -29,7 +27,7 @@ func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 		n += 2 + size
 		c.Queries++
 		if out != wire.Done {
-			t.Leave(c, packet, out)
+			t.LeaveTo(c, packet, out)
 			return n, false
 		}
 		if reply != nil && len(reply) <= wire.MaxMessage {
@@ -42,16 +40,16 @@ func (light) Turn(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 // mayAsk reports whether who has asked so many queries may ask one more.
 func mayAsk(s *service.Service, queries int) bool { return s.Queries < 0 || queries < s.Queries }
 
-// Resume implements conn.LightHandler.
-func (light) Resume(c *conn.Conn, from *conn.Light) conn.Protocol {
-	return &protocol{Conn: c, queries: from.Queries, begun: from.Left}
+// resume is conn.Handler's Resume.
+func resume(c *conn.Conn, from *conn.Light) conn.Protocol {
+	return &protocol{Conn: c, queries: from.Queries, from: from}
 }
 
 // goOn lets the query wait with which the connection came to its goroutine.
 func (p *protocol) goOn() {
-	b := p.begun
-	p.begun = nil
-	p.wait(b.Service, b.Packet, &b.Run.Query, b.Outcome)
-	b.Run.Free()
-	b.Service.Inflight.Done()
+	if q := p.from.Left; q != nil {
+		p.wait(q.Service, q.Packet, q.Query, q.Outcome)
+		q.Free()
+	}
+	p.from = nil
 }

@@ -73,7 +73,7 @@ func TestLightInPieces(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := new(coretest.Lane)
-	light, heavy := serve(t, h, nil, nil), serveOn(t, coretest.Service(t, coretest.Label(t), h), coretest.ListenTCP(t), conn.Handler{New: New})
+	light, heavy := serve(t, h, nil, nil), serveOn(t, coretest.Service(t, coretest.Label(t), h), coretest.ListenTCP(t), conn.Handler{New: Handler.New})
 	names := []string{"www.", "client.", "local.", "long.", "fail.", "unpack.", "block.", "park.", "parkunpack."}
 	for range 60 {
 		var all []byte
@@ -191,7 +191,7 @@ func TestLightGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := conn.NewListener(first, conn.ClientAuth{}, false)
-	h := conn.Handler{New: New, Light: Light}
+	h := Handler
 	l.ListenOn(from)
 	end := coretest.Serving(t, l, func() error { return l.Serve(from, h) })
 	var all []*clients.FrameClient
@@ -268,7 +268,7 @@ func TestLightAddresses(t *testing.T) {
 			t.Logf("%s: %v", at, err) // the machine may have no IPv6
 			continue
 		}
-		s := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), from, conn.Handler{New: New, Light: Light})
+		s := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), from, Handler)
 		_, port, _ := net.SplitHostPort(s.addr)
 		for _, to := range []string{"127.0.0.1", "127.0.0.5", "::1"} {
 			nc, err := net.DialTimeout("tcp", net.JoinHostPort(to, port), time.Second)
@@ -291,10 +291,10 @@ func TestLightAddresses(t *testing.T) {
 // BenchmarkOpen is a connection that is opened, asked once, and closed: without a goroutine as long as it needs none,
 // and with one.
 func BenchmarkOpen(b *testing.B) {
-	for how, light := range map[string]conn.LightHandler{"light": Light, "goroutine": nil} {
+	for how, h := range map[string]conn.Handler{"light": Handler, "goroutine": {New: Handler.New}} {
 		for _, name := range []string{"www.", "unpack."} {
 			b.Run(how+"/"+name, func(b *testing.B) {
-				s := serveOn(b, coretest.Service(b, coretest.Label(b), new(coretest.Lane)), coretest.ListenTCP(b), conn.Handler{New: New, Light: light})
+				s := serveOn(b, coretest.Service(b, coretest.Label(b), new(coretest.Lane)), coretest.ListenTCP(b), h)
 				frame := coretest.Frame(b, name)
 				b.ReportAllocs()
 				b.RunParallel(func(p *testing.PB) {

@@ -25,7 +25,9 @@ func serve(t *testing.T, h plugin.Handler, config *tls.Config, change func(*serv
 	if change != nil {
 		change(s)
 	}
-	return serveOn(t, s, coretest.ListenTCP(t), conn.Handler{TLS: config, New: New, Light: Light})
+	spoken := Handler
+	spoken.TLS = config
+	return serveOn(t, s, coretest.ListenTCP(t), spoken)
 }
 
 // serveOn serves what comes on from as h says.

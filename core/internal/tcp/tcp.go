@@ -36,7 +36,7 @@ type protocol struct {
 	slots   chan struct{} // one for each query that waits; made when the first does
 	batch   exec.Batch
 	queries int         // that were read
-	begun   *conn.Begun // that is to wait; of before the connection had its goroutine
+	from    *conn.Light // what it was before it had its goroutine, until that is at work; nil for nothing
 }
 
 // readSpace is how much of the queries of a connection is read ahead.
@@ -45,10 +45,10 @@ const readSpace = 4096
 // readers are those of connections that do not rest.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSpace) }}
 
-// New speaks DNS on c.
-func New(c *conn.Conn) conn.Protocol {
-	return &protocol{Conn: c}
-}
+// Handler speaks DNS on connections.
+var Handler = conn.Handler{New: newProtocol, Turn: serveLight, Resume: resume}
+
+func newProtocol(c *conn.Conn) conn.Protocol { return &protocol{Conn: c} }
 
 // Drain implements conn.Protocol.
 func (p *protocol) Drain() { p.DrainRead() }
@@ -71,7 +71,7 @@ func (p *protocol) Serve() {
 	}
 	p.r = readers.Get().(*bufio.Reader)
 	p.r.Reset(p.Upper)
-	if p.begun != nil {
+	if p.from != nil {
 		p.goOn()
 	}
 	p.readAll(first)

@@ -15,10 +15,10 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
@@ -353,7 +353,7 @@ var long = coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns
 
 // TestUnread has a client ask and ask, and never read.
 func TestUnread(t *testing.T) {
-	begun := conn.Unsent()
+	begun := unsent.Octets()
 	for name, h := range map[string]plugin.Handler{"long.": new(coretest.Lane), "message.": long} {
 		s := serve(t, h, nil, func(s *service.Service) { s.Unread, s.Write = 64<<10, 300*time.Millisecond })
 		c := coretest.Dial(t, s.addr)
@@ -362,7 +362,7 @@ func TestUnread(t *testing.T) {
 		var err error
 		for err == nil {
 			_, err = c.Write([]byte(strings.Repeat(string(one), 1000)))
-			if n := conn.Unsent(); n > 1<<20 {
+			if n := unsent.Octets(); n > 1<<20 {
 				t.Fatalf("%d octets wait", n)
 			}
 		}
@@ -373,12 +373,12 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: not counted", name)
 		}
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return conn.Unsent() == begun })
+	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == begun })
 }
 
 func TestUnsent(t *testing.T) {
-	conn.SetMaxUnsent(2000)
-	defer conn.SetMaxUnsent(memory.MaxUnsent)
+	unsent.SetMax(2000)
+	defer unsent.SetMax(memory.MaxUnsent)
 	for name, tc := range map[string]struct {
 		handler plugin.Handler
 		refused int64
