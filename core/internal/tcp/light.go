@@ -11,8 +11,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// serveLight is conn.Handler's Turn: it answers the messages that have come whole, as long as the wire lane has their replies
-// at once.
+// serveLight is conn.Handler's Turn: it answers the messages that have come whole, as long as the wire lane has their
+// replies at once.
 func serveLight(t *conn.Turn, c *conn.Light, b []byte) (n int, stays bool) {
 	s := t.Service
 	c.Peer.Arrival = t.Began
