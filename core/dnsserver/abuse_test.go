@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/test/clients"
@@ -304,12 +304,12 @@ func TestNothingIsLeft(t *testing.T) {
 			working, waiting := exec.Waits()
 			buf := make([]byte, 1<<20)
 			t.Logf("%d goroutines of before are %d now; %d queries at work, %d parked, %d octets unsent\n%s",
-				before, settled(), working, waiting, conn.Unsent(), buf[:runtime.Stack(buf, true)])
+				before, settled(), working, waiting, unsent.Octets(), buf[:runtime.Stack(buf, true)])
 		}
 	}()
 	eventually(t, "all has ended", func() bool {
 		working, waiting := exec.Waits()
-		return settled() <= before+10 && working == 0 && waiting == 0 && conn.Unsent() == 0
+		return settled() <= before+10 && working == 0 && waiting == 0 && unsent.Octets() == 0
 	})
 }
 

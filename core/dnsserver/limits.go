@@ -3,10 +3,10 @@ package dnsserver
 import (
 	"time"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/udp"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -164,7 +164,7 @@ func limitsOf(trans string, group []*Config) limits {
 // enforce makes the limits of the process those that a server which begins to serve was made with.
 func (l *limits) enforce() {
 	exec.SetWaiting(l.waiting)
-	conn.SetMaxUnsent(l.inFlightBytes)
+	unsent.SetMax(l.inFlightBytes)
 }
 
 // orDefault is the value that p points to, def if it points to none.

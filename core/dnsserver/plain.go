@@ -33,7 +33,9 @@ func (st stream) handler(t *listener) conn.Handler {
 	if st.http1 != nil {
 		return doh.Handler(st.tls, t.http1)
 	}
-	return conn.Handler{TLS: st.tls, New: tcp.New}
+	h := tcp.Handler
+	h.TLS = st.tls
+	return h
 }
 
 // listener is a conn.Listener with what serves its connections of HTTP/1.1, nil if it is none of DNS over HTTP.

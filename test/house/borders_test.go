@@ -22,23 +22,24 @@ type row struct {
 // other; coretest makes both, and is for tests.
 var rows = map[string]row{
 	"reusegroup": {noPlugin: true, noNet: true},
+	"unsent":     {noPlugin: true, noNet: true},
 	"reply":      {other: "request", noPlugin: true},
 	"chain":      {core: "reply", other: "plugin plugin/metrics/vars request"},
 	"service":    {core: "reply", other: "plugin plugin/metrics/vars", noNet: true},
 	"exec":       {core: "reply service", other: "plugin/metrics/vars request", noPlugin: true, noNet: true},
-	"conn":       {core: "exec service", other: "plugin"},
+	"conn":       {core: "exec service unsent", other: "plugin"},
 	"udp":        {core: "exec reply reusegroup service", other: "plugin"},
 	"tcp":        {core: "conn exec reply service", noPlugin: true, noNet: true},
-	"http2":      {core: "conn", noPlugin: true},
+	"http2":      {core: "conn unsent", noPlugin: true},
 	"quicconn":   {core: "conn service", noPlugin: true},
-	"doh":        {core: "conn exec http2 quicconn reply service", noPlugin: true},
-	"doq":        {core: "conn exec quicconn reply service", other: "plugin/metrics/vars", noPlugin: true},
+	"doh":        {core: "conn exec http2 quicconn reply service unsent", noPlugin: true},
+	"doq":        {core: "conn exec quicconn reply service unsent", other: "plugin/metrics/vars", noPlugin: true},
 	"grpcdns":    {core: "conn exec reply service", other: "pb", noPlugin: true},
 	"coretest":   {core: "chain reply service", other: "plugin plugin/test test/clients"},
 }
 
 // order is that of the rows: who stands right may import who stands left.
-var order = strings.Fields("reusegroup reply chain service exec conn udp tcp http2 quicconn doh doq grpcdns coretest")
+var order = strings.Fields("reusegroup unsent reply chain service exec conn udp tcp http2 quicconn doh doq grpcdns coretest")
 
 // coreMay reports whether core/internal/from may import to.
 func coreMay(from, to string) bool {
@@ -76,7 +77,7 @@ const maxNames = 12
 
 // wideDoors are packages of core/internal of which all that import them together use more than maxNames, with today's number. None of them
 // may grow; one that shrinks takes its number down.
-var wideDoors = map[string]int{"conn": 22}
+var wideDoors = map[string]int{"conn": 20}
 
 // TestBorders counts the package-level names that cross each border in core, and those that each package shows to all others.
 func TestBorders(t *testing.T) {

@@ -82,20 +82,25 @@ var idleTime = time.Second
 // waits until that changes, for so long at most. The Slot is nil if conn is not Evictable.
 func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *Slot {
 	prefix := a.clientOf(addr)
-	var victim *Slot
+	var victim Evictable
+	evict := func(t *Slot) {
+		victim = t.conn
+		a.remove(t)
+	}
 	a.mu.Lock()
 	defer func() {
 		a.mu.Unlock()
 		if victim != nil {
-			victim.conn.Evict()
+			victim.Evict()
 		}
 	}()
 	if c := a.clients[prefix]; c != nil && a.limits().Client > 0 && len(c.all) >= a.limits().Client {
 		a.service().Limited("client_connections")
-		if victim = a.idle(c); victim == nil {
+		t := a.idle(c)
+		if t == nil {
 			return nil
 		}
-		a.remove(victim)
+		evict(t)
 	}
 	began := a.now()
 	for counted := false; a.limits().Connections > 0 && a.n >= a.limits().Connections; {
@@ -103,8 +108,8 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 			a.service().Limited("connections")
 			counted = true
 		}
-		if victim = a.victim(); victim != nil {
-			a.remove(victim)
+		if t := a.victim(); t != nil {
+			evict(t)
 			break
 		}
 		if time.Duration(a.now()-began) >= wait || a.closed || a.greedy(prefix) {
@@ -165,6 +170,13 @@ func (t *Slot) move(client net.Addr) {
 	}
 }
 
+// become makes conn the connection of t from now on.
+func (t *Slot) become(conn Evictable) {
+	t.from.mu.Lock()
+	t.conn = conn
+	t.from.mu.Unlock()
+}
+
 // Close lets nobody wait any more.
 func (a *Admission) Close() {
 	a.mu.Lock()
@@ -185,12 +197,14 @@ func (a *Admission) EvictIdle(d time.Duration) {
 			}
 		}
 	}
-	for _, t := range idle {
+	conns := make([]Evictable, len(idle))
+	for i, t := range idle {
+		conns[i] = t.conn
 		a.remove(t)
 	}
 	a.mu.Unlock()
-	for _, t := range idle {
-		t.conn.Evict()
+	for _, c := range conns {
+		c.Evict()
 	}
 }
 

@@ -7,7 +7,8 @@
 //	                                    └ Out: write to it ◀─────────┘
 //
 // A Listener is an heirloom: in a reload the next server goes on with its connections. Each connection has a
-// goroutine, which runs the protocol; Out may be used by any. Start at Listener.Serve; then Conn.
+// goroutine, which runs the protocol; Out may be used by any. Before it needs one, it may be a Light, which has none.
+// Start at Listener.Serve; then Conn.
 package conn
 
 import (

@@ -16,9 +16,17 @@ import (
 type Handler struct {
 	TLS *tls.Config // nil for none
 	New func(c *Conn) Protocol
+
+	// Turn serves what has come on a connection without TLS that has no goroutine, b, as far as that can be done at
+	// once. n octets of b are served. The connection goes on without a goroutine if that is all of them, and stays is
+	// true. If Turn is nil, all connections have goroutines.
+	Turn func(t *Turn, c *Light, b []byte) (n int, stays bool)
+	// Resume is New for one that had no goroutine until now. It begins with the query that is left, if there is one.
+	Resume func(c *Conn, from *Light) Protocol
 }
 
-// Listener serves the connections of one TCP listener, each on a goroutine of its own. It implements service.Heirloom.
+// Listener serves the connections of one TCP listener, each on a goroutine of its own, or by turns with others; see
+// Light. It implements service.Heirloom.
 type Listener struct {
 	service.Seat
 	// Beside is stopped with the connections, before they are waited for; nil if there is nothing.
@@ -29,16 +37,20 @@ type Listener struct {
 	auth    ClientAuth
 	proxied bool
 
+	readers readers // of connections without goroutines
+
 	spare  chan *Conn   // to goroutines that wait for another connection
 	spares atomic.Int32 // how many of them there are
 	ended  chan struct{}
 
-	stopping atomic.Bool
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[*Conn]struct{}
-	until    time.Time      // when stopping: how long queries are taken from connections that are open
-	done     sync.WaitGroup // who accepts, and connections
+	stopping  atomic.Bool
+	mu        sync.Mutex
+	listener  net.Listener
+	beforeEnd func()        // called before listener is closed, if not nil
+	closed    chan struct{} // closed with listener; nil after that
+	conns     map[*Conn]struct{}
+	until     time.Time      // when stopping: how long queries are taken from connections that are open
+	done      sync.WaitGroup // who accepts, and connections
 }
 
 // ClientAuth is what a listener wants to know of clients. Connections go on in a reload only if that stays the same.
@@ -84,6 +96,9 @@ func (l *Listener) Fits(auth ClientAuth, proxied bool) bool {
 
 // Holds implements service.Heirloom.
 func (l *Listener) Holds(s *service.Service) bool {
+	if l.readers.holds(s) {
+		return true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
@@ -98,16 +113,44 @@ func (l *Listener) Holds(s *service.Service) bool {
 func (l *Listener) ListenOn(from net.Listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.listener != nil {
-		l.listener.Close()
-	}
-	l.listener = from
+	l.closeListener()
+	l.listener, l.closed = from, make(chan struct{})
 	l.done.Add(1) // Serve
+}
+
+// closeListener closes the listener, if there is one. It is called with mu held.
+func (l *Listener) closeListener() {
+	if l.closed == nil {
+		return
+	}
+	if l.beforeEnd != nil {
+		l.beforeEnd()
+		l.beforeEnd = nil
+	}
+	l.listener.Close()
+	close(l.closed)
+	l.closed = nil
+}
+
+// gone is closed when from has been closed. before is called before that.
+func (l *Listener) gone(from net.Listener, before func()) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed == nil || l.listener != from {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	l.beforeEnd = before
+	return l.closed
 }
 
 // Serve accepts connections of from, which ListenOn was told, until it is closed.
 func (l *Listener) Serve(from net.Listener, h Handler) error {
 	defer l.done.Done()
+	if l.serveLight(from, h) {
+		return nil
+	}
 	for {
 		nc, err := from.Accept()
 		if err != nil {
@@ -117,17 +160,22 @@ func (l *Listener) Serve(from net.Listener, h Handler) error {
 			time.Sleep(acceptErrorPause) // such as no file descriptors: it may pass
 			continue
 		}
-		c := newConn(l, nc, h.TLS)
-		c.protocol = h.New(c)
-		slot := l.admission.Enter(Peer(nc), c, Forever) // meanwhile others wait in the backlog
-		if slot == nil {
-			c.Abort()
-			continue
-		}
-		c.slot = slot
-		l.enter(c)
-		l.run(c)
+		l.admit(nc, h)
 	}
+}
+
+// admit serves a connection when there is a place for it. Meanwhile others wait in the backlog.
+func (l *Listener) admit(nc net.Conn, h Handler) {
+	c := newConn(l, nc, h.TLS)
+	c.protocol = h.New(c)
+	slot := l.admission.Enter(Peer(nc), c, Forever)
+	if slot == nil {
+		c.Abort()
+		return
+	}
+	c.slot = slot
+	l.enter(c)
+	l.run(c)
 }
 
 // run has a connection served, on a goroutine whose connection is over if one waits: its stack has grown already, which
@@ -200,7 +248,10 @@ func (l *Listener) Stop(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.admission.Close()
-	from.Close()
+	l.readers.stop()
+	l.mu.Lock()
+	l.closeListener()
+	l.mu.Unlock()
 
 	ended := make(chan struct{})
 	go func() {

@@ -107,13 +107,13 @@ func (p *poller) remove(c *Conn) {
 	delete(p.conns, c.rest.number)
 }
 
-// Resting is how many connections of the process rest.
+// Resting is how many connections of the process rest: they have no goroutine.
 func Resting() int {
-	p := resting()
-	if p == nil {
-		return 0
+	n := int(lights.Load())
+	if p := resting(); p != nil {
+		p.mu.Lock()
+		n += len(p.conns)
+		p.mu.Unlock()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
+	return n
 }

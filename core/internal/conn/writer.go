@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -165,11 +166,11 @@ func (w *Writer) await() {
 // grow makes pending longer and tells the ledger.
 func (w *Writer) grow(n int) {
 	size := max(2*cap(w.pending), len(w.pending)+n, 512)
-	if w.ended || !unsent.take(size-cap(w.pending)) {
+	if w.ended || !unsent.Take(size-cap(w.pending)) {
 		if !w.ended {
 			w.seat.Now().Limited("in_flight_bytes")
 		}
-		w.fail(ErrUnsent)
+		w.fail(unsent.Err)
 		return
 	}
 	w.charged += size - cap(w.pending)
@@ -227,7 +228,7 @@ func (w *Writer) keep(out []byte) {
 func (w *Writer) drop(b []byte) {
 	if !w.ended {
 		w.charged -= cap(b)
-		unsent.give(cap(b))
+		unsent.Give(cap(b))
 	}
 }
 
@@ -248,7 +249,7 @@ func (w *Writer) end() {
 	if w.err == nil {
 		w.err = net.ErrClosed
 	}
-	unsent.give(w.charged)
+	unsent.Give(w.charged)
 	w.charged, w.ended = 0, true
 	w.pending, w.spare = nil, nil
 	w.taken.Broadcast()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -60,12 +61,12 @@ func writing(t *testing.T, change func(*service.Service)) (w *Writer, p *paper, 
 	if change != nil {
 		change(s)
 	}
-	coretest.Eventually(t, "connections of other tests have ended", func() bool { return Unsent() == 0 })
+	coretest.Eventually(t, "connections of other tests have ended", func() bool { return unsent.Octets() == 0 })
 	w, p, cut = new(Writer), newPaper(), new(int)
 	w.init(p, coretest.SeatOf(s), func() { *cut++ })
 	t.Cleanup(func() {
 		w.end()
-		if n := Unsent(); n != 0 {
+		if n := unsent.Octets(); n != 0 {
 			t.Errorf("%d octets are left in the ledger", n)
 		}
 	})
@@ -177,14 +178,14 @@ func TestWriteErrors(t *testing.T) {
 
 // Beyond what may wait in all of the process a connection is cut off.
 func TestTooMuchUnsent(t *testing.T) {
-	SetMaxUnsent(int(Unsent()) + 1000)
-	defer SetMaxUnsent(memory.MaxUnsent)
+	unsent.SetMax(int(unsent.Octets()) + 1000)
+	defer unsent.SetMax(memory.MaxUnsent)
 	w, p, s, cut := writing(t, nil)
 	p.through <- nil
 	if err := w.WriteFrame(make([]byte, 100)); err != nil {
 		t.Errorf("a short one: %v", err)
 	}
-	if err := w.WriteFrame(make([]byte, 2000)); err != ErrUnsent || *cut != 1 || coretest.Limited(s, "in_flight_bytes") != 1 {
+	if err := w.WriteFrame(make([]byte, 2000)); err != unsent.Err || *cut != 1 || coretest.Limited(s, "in_flight_bytes") != 1 {
 		t.Errorf("a long one: %v, cut %d times, counted %d", err, *cut, coretest.Limited(s, "in_flight_bytes"))
 	}
 	w.end()
@@ -216,12 +217,12 @@ func TestCompleteWaits(t *testing.T) {
 
 // A buffer that was needed once is not kept by a connection that is idle.
 func TestLongBuffersAreGivenBack(t *testing.T) {
-	before := Unsent()
+	before := unsent.Octets()
 	w, p, _, _ := writing(t, nil)
 	p.through <- nil
 	w.WriteFrame(make([]byte, 60000))
 	w.complete()
-	if n := Unsent() - before; n > 2*keptSpace {
+	if n := unsent.Octets() - before; n > 2*keptSpace {
 		t.Errorf("%d octets are kept", n)
 	}
 	w.Send(nil, make([]byte, 60000))
@@ -231,28 +232,7 @@ func TestLongBuffersAreGivenBack(t *testing.T) {
 	p.through <- nil
 	p.through <- nil
 	w.complete()
-	if n := Unsent() - before; n > 2*keptSpace {
+	if n := unsent.Octets() - before; n > 2*keptSpace {
 		t.Errorf("%d octets are kept of two", n)
 	}
-}
-
-func TestUnsent(t *testing.T) {
-	l := new(ledger)
-	if !l.take(1 << 40) {
-		t.Error("0 is a bound")
-	}
-	l.give(1 << 40)
-	l.max.Store(100)
-	if !l.take(100) || l.take(1) || l.n.Load() != 100 {
-		t.Errorf("%d octets of 100", l.n.Load())
-	}
-	if !l.take(-10) || !l.take(0) || !l.take(10) { // giving back is never refused
-		t.Errorf("%d octets of 100", l.n.Load())
-	}
-	l.give(100)
-	before := Unsent()
-	if !Take(5) || Unsent() != before+5 {
-		t.Error("the process' own ledger does not count")
-	}
-	Give(5)
 }

@@ -19,10 +19,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
@@ -112,11 +112,11 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	settings(s).count(s.Label, a.status)
 	// From here on the body waits for the client, whatever the library does with it.
-	if !conn.Take(len(a.body)) {
+	if !unsent.Take(len(a.body)) {
 		s.Limited("in_flight_bytes")
 		panic(http.ErrAbortHandler) // ends the stream, or the connection
 	}
-	defer conn.Give(len(a.body))
+	defer unsent.Give(len(a.body))
 	if r.ProtoMajor == 3 { // net/http limits the time by itself
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Write))
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
@@ -237,9 +237,9 @@ func TestTooMuchUnsent(t *testing.T) {
 		if _, err := c.Ask(coretest.Query("www.")); err != nil {
 			t.Errorf("HTTP/%d: %v", version, err)
 		}
-		conn.SetMaxUnsent(1)
+		unsent.SetMax(1)
 		_, err := c.Ask(coretest.Query("long."))
-		conn.SetMaxUnsent(memory.MaxUnsent)
+		unsent.SetMax(memory.MaxUnsent)
 		if n := coretest.Limited(of, "in_flight_bytes"); err == nil || n == 0 {
 			t.Errorf("HTTP/%d: %v, counted %d", version, err, n)
 		}
@@ -248,7 +248,7 @@ func TestTooMuchUnsent(t *testing.T) {
 		}
 		s.end()
 	}
-	if n := conn.Unsent(); n != 0 {
+	if n := unsent.Octets(); n != 0 {
 		t.Errorf("%d octets are left in the ledger", n)
 	}
 }

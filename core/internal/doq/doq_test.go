@@ -16,10 +16,10 @@ import (
 	"github.com/miekg/dns"
 	"github.com/quic-go/quic-go"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -247,8 +247,8 @@ func TestCrowded(t *testing.T) {
 func TestUnsent(t *testing.T) {
 	s := serve(t, new(coretest.Lane), 100, nil)
 	c := clients.DialQUIC(t, s.addr)
-	conn.SetMaxUnsent(100)
-	defer conn.SetMaxUnsent(memory.MaxUnsent)
+	unsent.SetMax(100)
+	defer unsent.SetMax(memory.MaxUnsent)
 	if _, err := c.Ask(coretest.Query("www.")); err != nil {
 		t.Errorf("a short one: %v", err)
 	}
@@ -256,7 +256,7 @@ func TestUnsent(t *testing.T) {
 	if n := coretest.Limited(s.Service, "in_flight_bytes"); got != int(streamInternal) || n != 1 {
 		t.Errorf("a long one: code %d, counted %d", got, n)
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return conn.Unsent() == 0 })
+	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
 }
 
 // TestUnread has a client that takes nothing: the stream ends when it has had its time.

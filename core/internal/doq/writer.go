@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -79,12 +79,12 @@ func (w *Writer) Send(b []byte) error {
 	w.written = true
 	if w.service != nil {
 		// The octets count as unsent until the stream has taken them, which its window may delay.
-		if !conn.Take(len(b)) {
+		if !unsent.Take(len(b)) {
 			w.service.Limited("in_flight_bytes")
 			w.stream.CancelWrite(streamInternal)
-			return conn.ErrUnsent
+			return unsent.Err
 		}
-		defer conn.Give(len(b))
+		defer unsent.Give(len(b))
 	}
 	if _, err := w.Write(Frame(b)); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/unsent"
 	"golang.org/x/net/http2"
-
-	"github.com/coredns/coredns/core/internal/conn"
 )
 
 // respond answers a request on the goroutine that reads the connection. whole says that the client has sent all
@@ -74,7 +73,7 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 	// What the window has no room for is kept for the client: within the limit of the connection, and within that of
 	// all.
 	most := c.Service().Unread
-	if most > 0 && c.waiting+len(rest) > most || !conn.Take(len(rest)) {
+	if most > 0 && c.waiting+len(rest) > most || !unsent.Take(len(rest)) {
 		c.Service().Limited("unread_bytes")
 		// So that removeStream gives back nothing: rest was never counted.
 		st.state = atWork

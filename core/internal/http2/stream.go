@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/unsent"
 	"golang.org/x/net/http2"
-
-	"github.com/coredns/coredns/core/internal/conn"
 )
 
 // stream is a stream that is not answered at once: its request has not come whole, waits for its
@@ -50,7 +49,7 @@ func (c *Conn) removeStream(st *stream) {
 	if st.state == blocked {
 		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })
 		c.waiting -= len(st.rest)
-		conn.Give(len(st.rest))
+		unsent.Give(len(st.rest))
 		st.rest = nil
 	}
 	// Whoever works on the request may stop.
@@ -200,7 +199,7 @@ func (c *Conn) unblock() {
 		c.buf, st.rest = c.appendData(c.buf[:0], st, st.rest)
 		if sent := before - len(st.rest); sent > 0 {
 			c.waiting -= sent
-			conn.Give(sent)
+			unsent.Give(sent)
 			st.since = time.Now()
 			c.Out.Add(nil, c.buf)
 		}

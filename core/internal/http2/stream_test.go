@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -155,7 +155,7 @@ func TestReceiveWindowOfPadding(t *testing.T) {
 
 // TestUnread has a client that asks and takes nothing.
 func TestUnread(t *testing.T) {
-	before := conn.Unsent()
+	before := unsent.Octets()
 	s := serve(t, newSite(), func(s *service.Service) { s.Unread, s.Write = 10000, 200*time.Millisecond })
 	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	codes := map[uint32]http2.ErrCode{}
@@ -179,7 +179,7 @@ func TestUnread(t *testing.T) {
 		t.Errorf("counted %d and %d", calm, late)
 	}
 	s.end()
-	if n := conn.Unsent() - before; n != 0 {
+	if n := unsent.Octets() - before; n != 0 {
 		t.Errorf("%d octets are left in the ledger", n)
 	}
 }

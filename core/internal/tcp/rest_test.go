@@ -159,7 +159,7 @@ func BenchmarkWake(b *testing.B) {
 	from := coretest.ListenTCP(b)
 	l := conn.NewListener(s, conn.ClientAuth{}, false)
 	l.ListenOn(from)
-	defer coretest.Serving(b, l, func() error { return l.Serve(from, conn.Handler{New: New}) })()
+	defer coretest.Serving(b, l, func() error { return l.Serve(from, Handler) })()
 	c := coretest.Dial(b, from.Addr().String())
 	frame := coretest.Frame(b, "www.")
 	b.ReportAllocs()

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"crypto/tls"
+	"net"
 	"testing"
 
 	"github.com/coredns/coredns/core/internal/conn"
@@ -24,9 +25,16 @@ func serve(t *testing.T, h plugin.Handler, config *tls.Config, change func(*serv
 	if change != nil {
 		change(s)
 	}
-	from := coretest.ListenTCP(t)
-	l := conn.NewListener(s, conn.ClientAuthOf(config), false)
+	spoken := Handler
+	spoken.TLS = config
+	return serveOn(t, s, coretest.ListenTCP(t), spoken)
+}
+
+// serveOn serves what comes on from as h says.
+func serveOn(t testing.TB, s *service.Service, from net.Listener, h conn.Handler) *served {
+	t.Helper()
+	l := conn.NewListener(s, conn.ClientAuthOf(h.TLS), false)
 	l.ListenOn(from)
-	end := coretest.Serving(t, l, func() error { return l.Serve(from, conn.Handler{TLS: config, New: New}) })
+	end := coretest.Serving(t, l, func() error { return l.Serve(from, h) })
 	return &served{s, from.Addr().String(), end}
 }

@@ -6,7 +6,8 @@
 //
 // The goroutine of a connection reads queries and answers them in the wire lane. A query is read only when fewer than
 // Limits.Pipeline of its connection wait. A connection that is idle rests: it has neither a goroutine nor buffers until
-// something comes (conn.Conn.Rest). Start at protocol.Serve.
+// something comes (conn.Conn.Rest). Without TLS it begins so, and has no goroutine before a query comes that the wire
+// lane does not answer at once (light.go). Start at protocol.Serve.
 package tcp
 
 import (
@@ -34,7 +35,8 @@ type protocol struct {
 	peer    wire.Peer
 	slots   chan struct{} // one for each query that waits; made when the first does
 	batch   exec.Batch
-	queries int // that were read
+	queries int         // that were read
+	from    *conn.Light // what it was before it had its goroutine, until that is at work; nil for nothing
 }
 
 // readSpace is how much of the queries of a connection is read ahead.
@@ -43,10 +45,10 @@ const readSpace = 4096
 // readers are those of connections that do not rest.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSpace) }}
 
-// New speaks DNS on c.
-func New(c *conn.Conn) conn.Protocol {
-	return &protocol{Conn: c}
-}
+// Handler speaks DNS on connections.
+var Handler = conn.Handler{New: newProtocol, Turn: serveLight, Resume: resume}
+
+func newProtocol(c *conn.Conn) conn.Protocol { return &protocol{Conn: c} }
 
 // Drain implements conn.Protocol.
 func (p *protocol) Drain() { p.DrainRead() }
@@ -69,6 +71,9 @@ func (p *protocol) Serve() {
 	}
 	p.r = readers.Get().(*bufio.Reader)
 	p.r.Reset(p.Upper)
+	if p.from != nil {
+		p.goOn()
+	}
 	p.readAll(first)
 	p.BeforeWait()
 	p.r.Reset(nil)
@@ -112,7 +117,7 @@ func (p *protocol) mayAsk() bool {
 		s.Limited("queries")
 		return false
 	}
-	return (s.Queries < 0 || p.queries < s.Queries) && !p.Hijacked()
+	return mayAsk(s, p.queries) && !p.Hijacked()
 }
 
 // ended counts why the client sends no more queries, if it is for a limit.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
@@ -341,17 +341,19 @@ func TestQueryBytes(t *testing.T) {
 	}
 }
 
+// long answers with much, in the message lane.
+var long = coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	for range 100 {
+		header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}
+		m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{strings.Repeat("x", 250)}})
+	}
+	return 0, w.WriteMsg(m)
+})
+
 // TestUnread has a client ask and ask, and never read.
 func TestUnread(t *testing.T) {
-	long := coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-		m := new(dns.Msg).SetReply(r)
-		for range 100 {
-			header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}
-			m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{strings.Repeat("x", 250)}})
-		}
-		return 0, w.WriteMsg(m)
-	})
-	begun := conn.Unsent()
+	begun := unsent.Octets()
 	for name, h := range map[string]plugin.Handler{"long.": new(coretest.Lane), "message.": long} {
 		s := serve(t, h, nil, func(s *service.Service) { s.Unread, s.Write = 64<<10, 300*time.Millisecond })
 		c := coretest.Dial(t, s.addr)
@@ -360,7 +362,7 @@ func TestUnread(t *testing.T) {
 		var err error
 		for err == nil {
 			_, err = c.Write([]byte(strings.Repeat(string(one), 1000)))
-			if n := conn.Unsent(); n > 1<<20 {
+			if n := unsent.Octets(); n > 1<<20 {
 				t.Fatalf("%d octets wait", n)
 			}
 		}
@@ -371,19 +373,24 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: not counted", name)
 		}
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return conn.Unsent() == begun })
+	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == begun })
 }
 
 func TestUnsent(t *testing.T) {
-	s := serve(t, new(coretest.Lane), nil, nil)
-	conn.SetMaxUnsent(2000)
-	defer conn.SetMaxUnsent(memory.MaxUnsent)
-	if _, err := connect(t, s, nil).Ask(coretest.Query("www.")); err != nil {
-		t.Errorf("a short one: %v", err)
-	}
-	_, err := connect(t, s, nil).Ask(coretest.Query("long."))
-	if n := coretest.Limited(s.Service, "in_flight_bytes"); err == nil || n != 1 {
-		t.Errorf("a long one: %v, counted %d", err, n)
+	unsent.SetMax(2000)
+	defer unsent.SetMax(memory.MaxUnsent)
+	for name, tc := range map[string]struct {
+		handler plugin.Handler
+		refused int64
+	}{
+		"www.":     {new(coretest.Lane), 0},
+		"message.": {long, 1},
+	} {
+		s := serve(t, tc.handler, nil, nil)
+		_, err := connect(t, s, nil).Ask(coretest.Query(name))
+		if n := coretest.Limited(s.Service, "in_flight_bytes"); (err != nil) != (tc.refused > 0) || int64(n) != tc.refused {
+			t.Errorf("%s: %v, counted %d", name, err, n)
+		}
 	}
 }
 

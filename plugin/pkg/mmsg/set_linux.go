@@ -78,7 +78,16 @@ func (s *Set[T]) Add(fd int, v T) (index int32, err error) {
 func (s *Set[T]) AddSilent(fd int) error { return s.control(fd, silent) }
 
 func (s *Set[T]) control(fd int, index int32) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(s.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: index}))
+	if errno := s.ctl(unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: index}); errno != 0 {
+		return os.NewSyscallError("epoll_ctl", errno)
+	}
+	return nil
+}
+
+// ctl does not tell the scheduler: it does not wait.
+func (s *Set[T]) ctl(op, fd int, e *unix.EpollEvent) syscall.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(s.fd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(e)), 0, 0)
+	return errno
 }
 
 // Remove forgets what Add returned index for. The descriptor is closed after it, and so leaves epoll, too. After
@@ -92,6 +101,17 @@ func (s *Set[T]) Remove(index int32) {
 	var none T
 	s.table[index] = none
 	s.free = append(s.free, index)
+}
+
+// Forget is Remove for a descriptor that stays open, or of whose socket there is another one: epoll would go on to tell
+// of it.
+func (s *Set[T]) Forget(fd int, index int32) {
+	s.Remove(index)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.ctl(unix.EPOLL_CTL_DEL, fd, nil)
+	}
 }
 
 // Len is the number of those that were added and not removed.

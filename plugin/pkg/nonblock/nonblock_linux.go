@@ -11,10 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// socket is a connection that this package can use: net's, or one of Adopt.
+type socket interface {
+	net.Conn
+	syscall.Conn
+	CloseWrite() error
+}
+
 // tcpConn is a connection. What net offers to copy files faster is hidden, so that all goes by Read and Write.
 type tcpConn struct {
 	net.Conn
-	tcp    *net.TCPConn
+	tcp    socket
 	reads  half
 	writes half
 }
@@ -32,7 +39,19 @@ type half struct {
 	errno syscall.Errno // 0 for none
 }
 
-func of(tcp *net.TCPConn) net.Conn {
+// Conn is conn, or, if it is a *net.TCPConn or of Adopt, one that reads and writes as this package does. It must not be
+// used beside what is returned, but for being closed and having its deadlines set. No connection is none.
+func Conn(conn net.Conn) net.Conn {
+	switch conn := conn.(type) {
+	case *net.TCPConn:
+		return of(conn)
+	case *adopted:
+		return of(conn)
+	}
+	return conn
+}
+
+func of(tcp socket) net.Conn {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return tcp
@@ -109,6 +128,8 @@ func (c *tcpConn) failed(op string, err error) error {
 	}
 	if errno, ok := err.(syscall.Errno); ok {
 		err = os.NewSyscallError(op, errno)
+	} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = net.ErrClosed // for which the poller has an error of its own with descriptors that are not net's
 	}
 	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }

@@ -4,4 +4,5 @@ package nonblock
 
 import "net"
 
-func of(conn *net.TCPConn) net.Conn { return conn }
+// Conn is conn.
+func Conn(conn net.Conn) net.Conn { return conn }

@@ -1,0 +1,35 @@
+// Package unsent counts the octets of replies that wait for clients, in all connections of the process, and bounds
+// them. A client that asks and does not read would have them grow otherwise. Start at Take.
+package unsent
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin/pkg/memory"
+)
+
+var octets, most atomic.Int64
+
+func init() { most.Store(memory.MaxUnsent) }
+
+// Err says that too many octets wait for clients.
+var Err = errors.New("too many replies wait for clients that do not read them")
+
+// SetMax changes how many octets may wait, 0 is any number.
+func SetMax(n int) { most.Store(int64(n)) }
+
+// Take enters n octets, until Give. It reports false, and enters none, if they are too many.
+func Take(n int) bool {
+	if most := most.Load(); octets.Add(int64(n)) > most && most > 0 && n > 0 {
+		octets.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// Give takes out n octets that Take has entered.
+func Give(n int) { octets.Add(int64(-n)) }
+
+// Octets is how many wait.
+func Octets() int64 { return octets.Load() }
