@@ -7,6 +7,7 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/miekg/dns"
@@ -85,7 +87,7 @@ func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zo
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", err)
+			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
@@ -100,7 +102,7 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 	for pager := client.NewListPager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", err)
+			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
@@ -109,4 +111,16 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 		}
 	}
 	return all, nil
+}
+
+// inOneLine is err, of which the library makes a page with the whole reply if it is what the API said.
+func inOneLine(err error) error {
+	var said *azcore.ResponseError
+	if !errors.As(err, &said) {
+		return err
+	}
+	if said.ErrorCode == "" {
+		return fmt.Errorf("HTTP status %d", said.StatusCode)
+	}
+	return fmt.Errorf("HTTP status %d: %s", said.StatusCode, said.ErrorCode)
 }

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
@@ -53,7 +54,12 @@ func records(p *armdns.RecordSetProperties) (all []dns.RR) {
 	for _, r := range p.TxtRecords {
 		txt := &dns.TXT{Hdr: header(dns.TypeTXT)}
 		for _, v := range or(r).Value {
-			txt.Txt = append(txt.Txt, escaped(or(v)))
+			for part := range slices.Chunk([]byte(or(v)), 255) {
+				txt.Txt = append(txt.Txt, escaped(string(part)))
+			}
+		}
+		if len(txt.Txt) == 0 { // a record has one at least
+			txt.Txt = []string{""}
 		}
 		all = append(all, txt)
 	}
@@ -64,7 +70,7 @@ func records(p *armdns.RecordSetProperties) (all []dns.RR) {
 		caa := or(r)
 		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: or(caa.Value)})
 	}
-	if r := p.CnameRecord; r != nil {
+	if r := p.CnameRecord; r != nil && or(r.Cname) != "" { // one without is a set that is empty
 		all = append(all, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
 	}
 	if r := p.SoaRecord; r != nil {

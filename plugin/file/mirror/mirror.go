@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,8 @@ type Mirror struct {
 	loaded bool // all of them, once; guarded by mu
 	mu     sync.Mutex
 	done   sync.WaitGroup
+
+	readTime time.Duration // how long a zone may take
 }
 
 // hosted is one zone, with what is known of it.
@@ -75,12 +78,17 @@ var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "When a hosted zone was read last.",
 }, []string{"plugin", "zone", "id"})
 
-// firstTime is how long the first reading of all zones may take.
-const firstTime = time.Minute
+const (
+	// firstTime is how long the first reading of all zones may take.
+	firstTime = time.Minute
+	// readTime is how long the reading of one zone may take later. A provider that takes a question and never answers would
+	// else be waited for until the server ends, and no zone would be read again.
+	readTime = 5 * time.Minute
+)
 
 // New is a Mirror that has not read anything yet. A zone whose name is none is an error.
 func New(c Config) (*Mirror, error) {
-	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}}
+	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}, readTime: readTime}
 	for _, h := range c.Hosted {
 		name, err := wire.LowerName(h.Zone)
 		if err != nil {
@@ -126,7 +134,7 @@ func (m *Mirror) run(ctx context.Context) {
 		}
 		pause = m.Refresh
 		if err := m.update(ctx); err != nil && ctx.Err() == nil {
-			m.logger.Errorf("Failed to update zones %v: %v", m.names(), err)
+			m.logger.Errorf("Failed to update zones %v: %s", m.names(), strings.ReplaceAll(err.Error(), "\n", "; "))
 			pause *= 2 // they may want to be left alone
 		}
 	}
@@ -153,6 +161,8 @@ func (m *Mirror) update(ctx context.Context) error {
 }
 
 func (m *Mirror) read(ctx context.Context, z *hosted) error {
+	ctx, cancel := context.WithTimeout(ctx, m.readTime)
+	defer cancel()
 	records, err := m.Fetch(ctx, z.Hosted)
 	if err != nil {
 		return err

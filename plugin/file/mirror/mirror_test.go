@@ -179,6 +179,35 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// A provider that never answers is given up: zones are read again later.
+func TestSilentProvider(t *testing.T) {
+	p := &provider{zones: map[string][]string{"z": {soa, "www.example.org. 60 A 192.0.2.1"}}}
+	m, err := New(Config{
+		Plugin: "mirrored", Hosted: []Hosted{{"example.org.", "z"}}, Refresh: 20 * time.Millisecond,
+		Fetch: func(ctx context.Context, h Hosted) ([]dns.RR, error) {
+			all, err := p.fetch(ctx, h)
+			p.mu.Lock()
+			silent := p.asked == 2
+			p.mu.Unlock()
+			if silent {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return all, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.readTime = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func() { cancel(); m.Wait() }()
+	if err := m.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+}
+
 func TestFirstTimeFails(t *testing.T) {
 	m, err := mirrored(t, &provider{err: errors.New("as it should")}, fall.F{}, Hosted{"example.org.", "z"})
 	if err == nil || !strings.Contains(err.Error(), "example.org. (z): as it should") || m.Ready() {
