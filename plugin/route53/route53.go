@@ -57,6 +57,9 @@ type Route53 struct {
 	mirror.Front
 }
 
+// firstTime is how long the zones' existence may take to be told.
+const firstTime = 30 * time.Second
+
 // New is a Route53 for hosted zones: keys has their ids by name. It asks client whether they exist, and reads nothing yet. refresh is
 // how often Run reads them.
 func New(ctx context.Context, client api, keys map[string][]string, refresh time.Duration) (*Route53, error) {
@@ -72,6 +75,8 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
 	for _, name := range names {
 		for _, id := range keys[name] {
 			_, err := client.ListHostedZonesByName(ctx, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name), HostedZoneId: aws.String(id)})

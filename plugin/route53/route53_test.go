@@ -1,6 +1,8 @@
 package route53
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -155,6 +158,23 @@ func TestCredentials(t *testing.T) {
 		if len(p.signed) != 3 || slices.ContainsFunc(p.signed, func(s string) bool { return !strings.Contains(s, want) }) {
 			t.Errorf("%q: %q", option, p.signed)
 		}
+	}
+}
+
+// silent is an API that never answers.
+type silent struct{ api }
+
+func (silent) ListHostedZonesByName(ctx context.Context, _ *route53.ListHostedZonesByNameInput, _ ...func(*route53.Options)) (*route53.ListHostedZonesByNameOutput, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, nil // a test does not wait for the end of time
+	}
+	return nil, context.DeadlineExceeded
+}
+
+// An API that never answers does not hold the start up for ever, nor a reload.
+func TestSilentAPI(t *testing.T) {
+	if _, err := New(t.Context(), silent{}, map[string][]string{"example.org.": {"Z1"}}, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }
 
