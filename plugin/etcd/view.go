@@ -44,8 +44,8 @@ const (
 // errTooLarge says that what is below the path is more than a view may hold.
 var errTooLarge = errors.New("more than fits into memory")
 
-// errAnew says that etcd has less than what was read of it: it has been restored from a backup, say. It would tell nothing until it
-// had as many changes again.
+// errAnew says that etcd has less than what was read of it: it has been restored from a backup, say. It would tell
+// nothing until it had as many changes again.
 var errAnew = errors.New("etcd has begun anew")
 
 func newView(client func() *etcdcv3.Client, path string, max int64, seen func(int64)) *view {

@@ -82,7 +82,8 @@ func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg,
 	return m, err
 }
 
-// headers are those of a call, with the trace that it belongs to: an upstream that follows queries, too, goes on with it.
+// headers are those of a call, with the trace that it belongs to: an upstream that follows queries, too, goes on with
+// it.
 type headers metadata.MD
 
 // Set implements ot.TextMapWriter.

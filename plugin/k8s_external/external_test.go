@@ -207,7 +207,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// Before all services have been read, nobody is told that one does not exist, nor asks another plugin, nor gets a zone without it.
+// Before all services have been read, nobody is told that one does not exist, nor asks another plugin, nor gets a zone
+// without it.
 func TestUnread(t *testing.T) {
 	e := external()
 	e.source.(*cluster).unread = true

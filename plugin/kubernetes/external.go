@@ -19,8 +19,8 @@ import (
 // noZone stands in for a zone of ours.
 var noZone = new(zone)
 
-// External returns the services at the name of state, and NOERROR or NXDOMAIN, or SERVFAIL if there are none and not all of
-// the cluster is known yet. A name is one of
+// External returns the services at the name of state, and NOERROR or NXDOMAIN, or SERVFAIL if there are none and not
+// all of the cluster is known yet. A name is one of
 //
 //	NAMESPACE                                 exists if it is exposed
 //	SERVICE.NAMESPACE                         all ports

@@ -81,8 +81,8 @@ type Challenge struct {
 // Name is the plugin's name.
 func (c *Challenge) Name() string { return pluginName }
 
-// CacheBypassZones implements cache.ZoneBypasser: what an authority asks for comes and goes within seconds, and a domain and the
-// one of all hosts below it have it at one name, at different times.
+// CacheBypassZones implements cache.ZoneBypasser: what an authority asks for comes and goes within seconds, and a
+// domain and the one of all hosts below it have it at one name, at different times.
 func (c *Challenge) CacheBypassZones() []string { return c.zones() }
 
 // ServeDNS answers if it is the question of an authority.

@@ -92,8 +92,8 @@ func (i *issuer) challengeZones() []string {
 	return slices.Compact(zones)
 }
 
-// load reads what is in the storage, before the servers listen: handshakes come as soon as they do, and start comes later, in a
-// reload by as long as the configuration before takes to end.
+// load reads what is in the storage, before the servers listen: handshakes come as soon as they do, and start comes
+// later, in a reload by as long as the configuration before takes to end.
 func (i *issuer) load() {
 	i.mu.Lock()
 	domains := maps.Clone(i.domains)

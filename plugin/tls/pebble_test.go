@@ -113,8 +113,8 @@ func shown(addr, name string) (*x509.Certificate, error) {
 	return c.ConnectionState().PeerCertificates[0], nil
 }
 
-// eventually is the certificate for domain that is shown to who asks for name, when it is another one than old. Before it is
-// there, that of a wildcard may be shown.
+// eventually is the certificate for domain that is shown to who asks for name, when it is another one than old. Before
+// it is there, that of a wildcard may be shown.
 func eventually(t *testing.T, addr, name, domain string, old *x509.Certificate) *x509.Certificate {
 	t.Helper()
 	var last error

@@ -147,8 +147,8 @@ func TestParentOverHTTP(t *testing.T) {
 	}
 }
 
-// What a client has decided not to sample is not told, by whichever headers it says so, and those who are asked on behalf of it
-// are told so, too.
+// What a client has decided not to sample is not told, by whichever headers it says so, and those who are asked on
+// behalf of it are told so, too.
 func TestUnsampledParent(t *testing.T) {
 	const id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for name, headers := range map[string]map[string]string{

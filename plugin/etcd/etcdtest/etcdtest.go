@@ -85,7 +85,8 @@ func (s *Server) answers() bool {
 	return err == nil
 }
 
-// Wipe ends the server and takes away what it has: run again, it begins anew, as one that is restored from a backup does.
+// Wipe ends the server and takes away what it has: run again, it begins anew, as one that is restored from a backup
+// does.
 func (s *Server) Wipe() {
 	s.t.Helper()
 	s.Kill()

@@ -81,8 +81,8 @@ var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
 const (
 	// firstTime is how long the first reading of all zones may take.
 	firstTime = time.Minute
-	// readTime is how long the reading of one zone may take later. A provider that takes a question and never answers would
-	// else be waited for until the server ends, and no zone would be read again.
+	// readTime is how long the reading of one zone may take later. A provider that takes a question and never answers
+	// would else be waited for until the server ends, and no zone would be read again.
 	readTime = 5 * time.Minute
 )
 
