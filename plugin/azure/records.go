@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/coredns/coredns/plugin/file/mirror"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/miekg/dns"
@@ -18,14 +20,14 @@ func or[T any](p *T) (v T) {
 }
 
 // records is those of one record set.
-func records(p *armdns.RecordSetProperties) (all []dns.RR) {
+func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 	header := func(typ uint16) dns.RR_Header {
 		return dns.RR_Header{Name: dns.Fqdn(or(p.Fqdn)), Rrtype: typ, Class: dns.ClassINET, Ttl: uint32(or(p.TTL))}
 	}
 	address := func(text string) {
 		switch a, err := netip.ParseAddr(text); {
 		case err != nil:
-			logger.Warningf("Failed to process record set %s: %v", or(p.Fqdn), err)
+			warn("Failed to process record set %s: %v", or(p.Fqdn), err)
 		case a.Is4():
 			all = append(all, &dns.A{Hdr: header(dns.TypeA), A: a.AsSlice()})
 		default:

@@ -66,9 +66,11 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 	r := new(Route53)
 	c := mirror.Config{
 		Plugin: pluginName, Refresh: refresh,
-		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) { return fetch(ctx, client, z) },
-		Next:  func() plugin.Handler { return r.Next },
-		Fall:  func() fall.F { return r.Fall },
+		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
+			return fetch(ctx, client, z, warn)
+		},
+		Next: func() plugin.Handler { return r.Next },
+		Fall: func() fall.F { return r.Fall },
 	}
 	names := make([]string, 0, len(keys))
 	for name := range keys {
@@ -106,7 +108,7 @@ const pages = 10000
 var errEndless = errors.New("the list of record sets does not end")
 
 // fetch reads the record sets of a zone.
-func fetch(ctx context.Context, client api, z mirror.Hosted) ([]dns.RR, error) {
+func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(z.ID), MaxItems: aws.Int32(1000)}
 	var all []types.ResourceRecordSet
 	for range pages {
@@ -116,7 +118,7 @@ func fetch(ctx context.Context, client api, z mirror.Hosted) ([]dns.RR, error) {
 		}
 		all = append(all, out.ResourceRecordSets...)
 		if !out.IsTruncated {
-			return records(all, z.ID), nil
+			return records(all, z.ID, warn), nil
 		}
 		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
 	}

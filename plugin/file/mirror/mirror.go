@@ -38,8 +38,8 @@ type Hosted struct {
 	ID   string // what the provider calls it
 }
 
-// Fetch returns the records of a hosted zone.
-type Fetch func(ctx context.Context, h Hosted) ([]dns.RR, error)
+// Fetch returns the records of a hosted zone. Those that cannot be served are left out, with a warning.
+type Fetch func(ctx context.Context, h Hosted, warn Warn) ([]dns.RR, error)
 
 // Config says what is mirrored. It does not change.
 type Config struct {
@@ -69,8 +69,9 @@ type Mirror struct {
 // hosted is one zone, with what is known of it.
 type hosted struct {
 	Hosted
-	zone    *file.Zone
-	aliases atomic.Bool // it has aliases to names outside of it
+	zone     *file.Zone
+	warnings *warnings
+	aliases  atomic.Bool // it has aliases to names outside of it
 }
 
 var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
@@ -95,7 +96,7 @@ func New(c Config) (*Mirror, error) {
 			return nil, fmt.Errorf("zone %q: %w", h.Zone, err)
 		}
 		h.Zone = wire.Text(name)
-		z := &hosted{Hosted: h, zone: file.NewZone(h.Zone, "")}
+		z := &hosted{Hosted: h, zone: file.NewZone(h.Zone, ""), warnings: newWarnings(m.logger)}
 		z.zone.Upstream = upstream.New()
 		m.zones = append(m.zones, z)
 		m.byName[h.Zone] = append(m.byName[h.Zone], z)
@@ -160,10 +161,11 @@ func (m *Mirror) update(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (m *Mirror) read(ctx context.Context, z *hosted) error {
+func (m *Mirror) read(ctx context.Context, z *hosted) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.readTime)
 	defer cancel()
-	records, err := m.Fetch(ctx, z.Hosted)
+	defer func() { z.warnings.end(err == nil) }()
+	records, err := m.Fetch(ctx, z.Hosted, z.warnings.warn)
 	if err != nil {
 		return err
 	}
@@ -171,10 +173,10 @@ func (m *Mirror) read(ctx context.Context, z *hosted) error {
 	if err != nil {
 		return err
 	}
-	b := zone.NewBuilder(origin, m.logger.Warningf)
+	b := zone.NewBuilder(origin, z.warnings.warn)
 	for _, rr := range records {
 		if err := b.AddRR(rr); err != nil {
-			m.logger.Warningf("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
+			z.warnings.warn("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
 		}
 	}
 	v, err := b.Build()
