@@ -7,6 +7,7 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,16 +16,14 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
-	"github.com/coredns/coredns/plugin/pkg/log"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/miekg/dns"
 )
 
 const pluginName = "azure"
-
-var logger = log.NewWithPlugin(pluginName)
 
 // refresh is how often zones are read.
 const refresh = time.Minute
@@ -47,12 +46,12 @@ func New(_ context.Context, public *armdns.RecordSetsClient, private *armprivate
 	h := new(Azure)
 	c := mirror.Config{
 		Plugin: pluginName, Refresh: refresh,
-		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) {
+		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 			group, zone, _ := strings.Cut(z.ID, separator)
 			if access[z.ID] == privateAccess {
-				return fetchPrivate(ctx, private, group, zone)
+				return fetchPrivate(ctx, private, group, zone, warn)
 			}
-			return fetchPublic(ctx, public, group, zone)
+			return fetchPublic(ctx, public, group, zone, warn)
 		},
 		Next: func() plugin.Handler { return h.Next },
 		Fall: func() fall.F { return h.Fall },
@@ -81,32 +80,44 @@ func (h *Azure) Name() string { return pluginName }
 // WireSelf returns h.
 func (h *Azure) WireSelf() plugin.Handler { return h }
 
-func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string) (all []dns.RR, err error) {
+func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", err)
+			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
-				all = append(all, records(s.Properties)...)
+				all = append(all, records(s.Properties, warn)...)
 			}
 		}
 	}
 	return all, nil
 }
 
-func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, group, zone string) (all []dns.RR, err error) {
+func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
 	for pager := client.NewListPager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", err)
+			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
-				all = append(all, records(public(s.Properties))...)
+				all = append(all, records(public(s.Properties), warn)...)
 			}
 		}
 	}
 	return all, nil
+}
+
+// inOneLine is err, of which the library makes a page with the whole reply if it is what the API said.
+func inOneLine(err error) error {
+	var said *azcore.ResponseError
+	if !errors.As(err, &said) {
+		return err
+	}
+	if said.ErrorCode == "" {
+		return fmt.Errorf("HTTP status %d", said.StatusCode)
+	}
+	return fmt.Errorf("HTTP status %d: %s", said.StatusCode, said.ErrorCode)
 }

@@ -38,7 +38,7 @@ func provider(t *testing.T) (s *httptest.Server, file string) {
 				fmt.Fprint(w, text)
 				return
 			}
-			fmt.Fprint(w, strings.ReplaceAll(text, "URL", s.URL))
+			fmt.Fprint(w, strings.NewReplacer("URL", s.URL, "LONG", strings.Repeat("x", 300)).Replace(text))
 		})
 	}
 	say("/t/v2.0/.well-known/openid-configuration", `{"token_endpoint":"URL/t/oauth2/v2.0/token","authorization_endpoint":"URL/t/oauth2/v2.0/authorize","issuer":"URL/t/v2.0"}`)
@@ -50,6 +50,9 @@ func provider(t *testing.T) (s *httptest.Server, file string) {
 		{"properties":{"fqdn":"www.example.org.","TTL":60,"AAAARecords":[{"ipv6Address":"2001:db8::1"}]}},
 		{"properties":{"fqdn":"mail.example.org.","TTL":60,"MXRecords":[{"exchange":"mx.example.net","preference":7}]}},
 		{"properties":{"fqdn":"text.example.org.","TTL":60,"TXTRecords":[{"value":["a \"b\"","c"]}]}},
+		{"properties":{"fqdn":"none.example.org.","TTL":60,"TXTRecords":[{"value":[]}]}},
+		{"properties":{"fqdn":"long.example.org.","TTL":60,"TXTRecords":[{"value":["LONG"]}]}},
+		{"properties":{"fqdn":"nowhere.example.org.","TTL":60,"CNAMERecord":{"cname":""}}},
 		{"properties":{"fqdn":"caa.example.org.","TTL":60,"caaRecords":[{"flags":0,"tag":"issue","value":"example.net"}]}},
 		{"properties":{"fqdn":"alias.example.org.","TTL":60,"CNAMERecord":{"cname":"www.example.org"}}},
 		{"properties":{"fqdn":"child.example.org.","TTL":60,"CNAMERecord":{"cname":"app.dyn.example.org"}}},
@@ -91,6 +94,9 @@ func TestServer(t *testing.T) {
 		"second.example.org. A":      "NOERROR 192.0.2.2",
 		"mail.example.org. MX":       "NOERROR 7 mx.example.net.",
 		"text.example.org. TXT":      `NOERROR "a \"b\"" "c"`,
+		"none.example.org. TXT":      `NOERROR ""`,
+		"long.example.org. TXT":      fmt.Sprintf("NOERROR %q %q", strings.Repeat("x", 255), strings.Repeat("x", 45)),
+		"nowhere.example.org. A":     "NXDOMAIN",
 		"caa.example.org. CAA":       `NOERROR 0 issue "example.net"`,
 		"alias.example.org. A":       "NOERROR 192.0.2.1 www.example.org.",
 		"_s._tcp.example.org. SRV":   "NOERROR 2 3 1 www.example.org.",
@@ -148,7 +154,7 @@ func TestStartFails(t *testing.T) {
 	s, _ := provider(t)
 	all := newSettings()
 	all.transport = s.Client()
-	if err := all.setup(caddy.NewTestController("dns", "azure g:other.example {\n"+account+"}")); err == nil || !strings.Contains(err.Error(), "other.example. (g/other.example): listing record sets") {
+	if err := all.setup(caddy.NewTestController("dns", "azure g:other.example {\n"+account+"}")); err == nil || !strings.Contains(err.Error(), "other.example. (g/other.example): listing record sets: HTTP status 404") {
 		t.Error(err)
 	}
 	if err := setup(caddy.NewTestController("dns", "azure")); err == nil || !strings.Contains(err.Error(), "no zones") {

@@ -2,6 +2,9 @@ package azure
 
 import (
 	"net/netip"
+	"slices"
+
+	"github.com/coredns/coredns/plugin/file/mirror"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
@@ -17,14 +20,14 @@ func or[T any](p *T) (v T) {
 }
 
 // records is those of one record set.
-func records(p *armdns.RecordSetProperties) (all []dns.RR) {
+func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 	header := func(typ uint16) dns.RR_Header {
 		return dns.RR_Header{Name: dns.Fqdn(or(p.Fqdn)), Rrtype: typ, Class: dns.ClassINET, Ttl: uint32(or(p.TTL))}
 	}
 	address := func(text string) {
 		switch a, err := netip.ParseAddr(text); {
 		case err != nil:
-			logger.Warningf("Failed to process record set %s: %v", or(p.Fqdn), err)
+			warn("Failed to process record set %s: %v", or(p.Fqdn), err)
 		case a.Is4():
 			all = append(all, &dns.A{Hdr: header(dns.TypeA), A: a.AsSlice()})
 		default:
@@ -53,7 +56,12 @@ func records(p *armdns.RecordSetProperties) (all []dns.RR) {
 	for _, r := range p.TxtRecords {
 		txt := &dns.TXT{Hdr: header(dns.TypeTXT)}
 		for _, v := range or(r).Value {
-			txt.Txt = append(txt.Txt, escaped(or(v)))
+			for part := range slices.Chunk([]byte(or(v)), 255) {
+				txt.Txt = append(txt.Txt, escaped(string(part)))
+			}
+		}
+		if len(txt.Txt) == 0 { // a record has one at least
+			txt.Txt = []string{""}
 		}
 		all = append(all, txt)
 	}
@@ -64,7 +72,7 @@ func records(p *armdns.RecordSetProperties) (all []dns.RR) {
 		caa := or(r)
 		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: or(caa.Value)})
 	}
-	if r := p.CnameRecord; r != nil {
+	if r := p.CnameRecord; r != nil && or(r.Cname) != "" { // one without is a set that is empty
 		all = append(all, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
 	}
 	if r := p.SoaRecord; r != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
-	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 
 	"github.com/miekg/dns"
@@ -23,8 +22,6 @@ import (
 )
 
 const pluginName = "clouddns"
-
-var logger = log.NewWithPlugin(pluginName)
 
 // refresh is how often zones are read.
 const refresh = time.Minute
@@ -83,9 +80,11 @@ func New(ctx context.Context, client api, keys map[string][]string, up *upstream
 	h := new(CloudDNS)
 	c := mirror.Config{
 		Plugin: pluginName, Refresh: refresh,
-		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) { return fetch(ctx, client, z) },
-		Next:  func() plugin.Handler { return h.Next },
-		Fall:  func() fall.F { return h.Fall },
+		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
+			return fetch(ctx, client, z, warn)
+		},
+		Next: func() plugin.Handler { return h.Next },
+		Fall: func() fall.F { return h.Fall },
 	}
 	names := make([]string, 0, len(keys))
 	for name := range keys {
@@ -118,11 +117,11 @@ func (h *CloudDNS) Name() string { return pluginName }
 func (h *CloudDNS) WireSelf() plugin.Handler { return h }
 
 // fetch reads the record sets of a zone.
-func fetch(ctx context.Context, client api, z mirror.Hosted) (all []dns.RR, err error) {
+func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (all []dns.RR, err error) {
 	project, zone, _ := strings.Cut(z.ID, ":")
 	err = client.sets(ctx, project, zone, func(sets []*gcp.ResourceRecordSet) error {
 		for _, s := range sets {
-			all = append(all, records(s)...)
+			all = append(all, records(s, warn)...)
 		}
 		return nil
 	})
@@ -134,11 +133,11 @@ func fetch(ctx context.Context, client api, z mirror.Hosted) (all []dns.RR, err 
 
 // records is those of one set. Of a set with a routing policy it is the data of the first choice. Data that is none is left out, with
 // a warning.
-func records(s *gcp.ResourceRecordSet) (all []dns.RR) {
+func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 	data := s.Rrdatas
 	if len(data) == 0 {
 		if data = policyData(s.RoutingPolicy); len(data) > 0 {
-			logger.Warningf("%s %s has a routing policy: its first choice is served to all", s.Name, s.Type)
+			warn("%s %s has a routing policy: its first choice is served to all", s.Name, s.Type)
 		}
 	}
 	for _, d := range data {
@@ -148,7 +147,7 @@ func records(s *gcp.ResourceRecordSet) (all []dns.RR) {
 		text := fmt.Sprintf("%s %d IN %s %s", s.Name, s.Ttl, s.Type, d)
 		rr, err := dns.NewRR(text)
 		if err != nil || rr == nil {
-			logger.Warningf("Failed to process resource record: %s: %v", text, err)
+			warn("Failed to process resource record: %s: %v", text, err)
 			continue
 		}
 		all = append(all, rr)

@@ -243,6 +243,27 @@ func TestViewFollows(t *testing.T) {
 	eventually(t, "a change after etcd came back", has(one+"; web.skydns.test. 300 IN A 192.0.2.3"))
 }
 
+// An etcd that has begun anew, and is behind what was read of it, is read again.
+func TestViewOfAnotherEtcd(t *testing.T) {
+	s := start(t)
+	for range 20 {
+		s.put("a.web.skydns.test", `{"host":"192.0.2.1"}`)
+	}
+	e := s.plugin(0)
+	e.view = newView(e.client, "/skydns", defaultViewSize, e.lastRev.see)
+	e.view.check = 20 * time.Millisecond
+	e.view.start()
+	t.Cleanup(e.view.stop)
+	eventually(t, "the copy", e.Ready)
+	s.Wipe()
+	s.Run()
+	s.put("a.web.skydns.test", `{"host":"192.0.2.9"}`)
+	eventually(t, "what the other one has", func() bool {
+		m, _ := ask(e, "web.skydns.test.", dns.TypeA)
+		return text(m) == "NOERROR web.skydns.test. 300 IN A 192.0.2.9"
+	})
+}
+
 // What does not fit into memory is asked for query by query.
 func TestTooLarge(t *testing.T) {
 	s := start(t)

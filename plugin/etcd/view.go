@@ -20,6 +20,7 @@ type view struct {
 	prefix string                 // with a slash at its end
 	max    int64                  // octets of keys and values
 	seen   func(revision int64)
+	check  time.Duration // how often is looked whether etcd is still the one that was read
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -37,13 +38,18 @@ const (
 	defaultViewSize = 64 << 20
 	readAtOnce      = 5000 // keys
 	retryPause      = time.Second
+	checkPause      = 30 * time.Second
 )
 
 // errTooLarge says that what is below the path is more than a view may hold.
 var errTooLarge = errors.New("more than fits into memory")
 
+// errAnew says that etcd has less than what was read of it: it has been restored from a backup, say. It would tell
+// nothing until it had as many changes again.
+var errAnew = errors.New("etcd has begun anew")
+
 func newView(client func() *etcdcv3.Client, path string, max int64, seen func(int64)) *view {
-	return &view{client: client, prefix: strings.TrimSuffix(path, "/") + "/", max: max, seen: seen}
+	return &view{client: client, prefix: strings.TrimSuffix(path, "/") + "/", max: max, seen: seen, check: checkPause}
 }
 
 func (v *view) start() {
@@ -177,19 +183,38 @@ func (v *view) follow(ctx context.Context, client *etcdcv3.Client, rev int64) er
 	ctx, cancel := context.WithCancel(etcdcv3.WithRequireLeader(ctx))
 	defer cancel()
 	v.report(false, nil)
-	for r := range client.Watch(ctx, v.prefix, etcdcv3.WithPrefix(), etcdcv3.WithRev(rev)) {
-		if err := r.Err(); err != nil {
-			if errors.Is(err, rpctypes.ErrCompacted) {
+	changes := client.Watch(ctx, v.prefix, etcdcv3.WithPrefix(), etcdcv3.WithRev(rev))
+	tick := time.NewTicker(v.check)
+	defer tick.Stop()
+	for {
+		select {
+		case r, ok := <-changes:
+			switch err := r.Err(); {
+			case !ok:
+				return errors.New("the watch ended")
+			case errors.Is(err, rpctypes.ErrCompacted):
 				return nil // what happened meanwhile is gone: read anew
+			case err != nil:
+				return err
+			case !v.apply(r.Events):
+				return errTooLarge
 			}
-			return err
+			rev = max(rev, r.Header.GetRevision())
+			v.seen(rev)
+		case <-tick.C:
+			if v.behind(ctx, client, rev-1) {
+				return errAnew
+			}
 		}
-		if !v.apply(r.Events) {
-			return errTooLarge
-		}
-		v.seen(r.Header.GetRevision())
 	}
-	return errors.New("the watch ended")
+}
+
+// behind reports whether etcd has not come as far as a revision. Without an answer it has.
+func (v *view) behind(ctx context.Context, client *etcdcv3.Client, rev int64) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	r, err := client.Get(ctx, v.prefix, etcdcv3.WithCountOnly())
+	return err == nil && r.Header.GetRevision() < rev
 }
 
 // apply takes in changes, and reports false if the copy has become too large.

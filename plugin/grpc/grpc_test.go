@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,8 +21,11 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
+	ot "github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/mocktracer"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -30,10 +34,13 @@ type service struct {
 	pb.UnimplementedDnsServiceServer
 	answer func(*dns.Msg) (*dns.Msg, error)
 	asked  atomic.Int64
+	told   atomic.Value // metadata.MD of the last call
 }
 
-func (s *service) Query(_ context.Context, in *pb.DnsPacket) (*pb.DnsPacket, error) {
+func (s *service) Query(ctx context.Context, in *pb.DnsPacket) (*pb.DnsPacket, error) {
 	s.asked.Add(1)
+	md, _ := metadata.FromIncomingContext(ctx)
+	s.told.Store(md)
 	r := new(dns.Msg)
 	if err := r.Unpack(in.Msg); err != nil {
 		return nil, err
@@ -106,6 +113,26 @@ func TestReplyIsPassedOn(t *testing.T) {
 }
 
 // A header without a question that tells an error is the reply; another one is none.
+// A query that is followed takes its trace along to the upstream.
+func TestTrace(t *testing.T) {
+	s := &service{answer: says(dns.RcodeSuccess, "")}
+	g := asking(t, serve(t, "tcp", "127.0.0.1:0", s))
+	tracer := mocktracer.New()
+	parent := tracer.StartSpan("grpc")
+	_, err := g.ServeDNS(ot.ContextWithSpan(t.Context(), parent), dnstest.NewRecorder(&test.ResponseWriter{}), new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	spans := tracer.FinishedSpans()
+	if err != nil || len(spans) != 1 {
+		t.Fatalf("%v, %d spans", err, len(spans))
+	}
+	md := s.told.Load().(metadata.MD)
+	if got := md.Get("mockpfx-ids-spanid"); len(got) != 1 || got[0] != strconv.Itoa(spans[0].SpanContext.SpanID) || spans[0].ParentID != parent.Context().(mocktracer.MockSpanContext).SpanID {
+		t.Errorf("upstream was told %v", md)
+	}
+	if _, _, err := ask(g, "www.example.org."); err != nil || s.told.Load().(metadata.MD).Get("mockpfx-ids-spanid") != nil {
+		t.Errorf("without a trace: %v, %v", err, s.told.Load())
+	}
+}
+
 func TestBareErrors(t *testing.T) {
 	for rcode, want := range map[int]int{dns.RcodeFormatError: 1, dns.RcodeServerFailure: 2, dns.RcodeNotImplemented: 4, dns.RcodeRefused: 5,
 		dns.RcodeSuccess: dns.RcodeFormatError, dns.RcodeNameError: dns.RcodeFormatError} {

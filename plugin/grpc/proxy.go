@@ -16,10 +16,12 @@ import (
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/ext"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -58,10 +60,14 @@ func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
 // query asks for r, packed.
 func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg, error) {
 	if parent := ot.SpanFromContext(ctx); parent != nil {
-		span := parent.Tracer().StartSpan("query", ot.ChildOf(parent.Context()))
+		span := parent.Tracer().StartSpan("query", ot.ChildOf(parent.Context()), ext.SpanKindRPCClient)
 		span.SetTag("peer.address", p.addr)
 		defer span.Finish()
 		ctx = ot.ContextWithSpan(ctx, span)
+		headers := headers{}
+		if span.Tracer().Inject(span.Context(), ot.HTTPHeaders, headers) == nil {
+			ctx = metadata.NewOutgoingContext(ctx, metadata.MD(headers))
+		}
 	}
 	began := time.Now()
 	m, err := p.exchange(ctx, packet, r)
@@ -75,6 +81,13 @@ func (p *Proxy) query(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg,
 	}
 	return m, err
 }
+
+// headers are those of a call, with the trace that it belongs to: an upstream that follows queries, too, goes on with
+// it.
+type headers metadata.MD
+
+// Set implements ot.TextMapWriter.
+func (h headers) Set(key, value string) { metadata.MD(h).Set(key, value) }
 
 // exchange is query without the counting.
 func (p *Proxy) exchange(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg, error) {

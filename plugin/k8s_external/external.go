@@ -28,8 +28,8 @@ const pluginName = "k8s_external"
 
 // Externaler is a plugin that has services.
 type Externaler interface {
-	// External returns the services at the name of state in the zone of state, and NOERROR or NXDOMAIN. headless also asks for
-	// endpoints of headless services.
+	// External returns the services at the name of state in the zone of state, and NOERROR or NXDOMAIN, or SERVFAIL if
+	// that cannot be told. headless also asks for endpoints of headless services.
 	External(state request.Request, headless bool) ([]msg.Service, int)
 	// ExternalAddress returns A and AAAA records of the server itself.
 	ExternalAddress(state request.Request, headless bool) []dns.RR
@@ -44,6 +44,9 @@ type Externaler interface {
 type reverser interface {
 	ExternalReverse(ip string) ([]msg.Service, error)
 }
+
+// readier is an Externaler that knows whether all there is has been read once.
+type readier interface{ Ready() bool }
 
 // External is the plugin. Its fields are to be set before it serves.
 type External struct {

@@ -22,7 +22,12 @@ import (
 )
 
 // cluster is an Externaler of the test.
-type cluster struct{ serial uint32 }
+type cluster struct {
+	serial uint32
+	unread bool // not all of it has been read yet
+}
+
+func (c *cluster) Ready() bool { return !c.unread }
 
 func service(host string, port int, labels string) msg.Service {
 	return msg.Service{Host: host, Port: port, TTL: 99, Key: "/c/org/example/" + labels}
@@ -44,6 +49,8 @@ func (c *cluster) External(state request.Request, headless bool) ([]msg.Service,
 		return s, dns.RcodeSuccess
 	}
 	switch {
+	case c.unread:
+		return nil, dns.RcodeServerFailure
 	case state.Name() == "shop.example.org.":
 		return nil, dns.RcodeSuccess
 	case headless && state.Name() == "db-0.db.shop.example.org.":
@@ -197,6 +204,26 @@ func TestTransfer(t *testing.T) {
 	slices.Sort(got[1:])
 	if len(slices.Compact(got[1:])) != len(got)-1 {
 		t.Errorf("a record stands twice: %q", got)
+	}
+}
+
+// Before all services have been read, nobody is told that one does not exist, nor asks another plugin, nor gets a zone
+// without it.
+func TestUnread(t *testing.T) {
+	e := external()
+	e.source.(*cluster).unread = true
+	e.Fall.SetZonesFromArgs(nil)
+	e.Next = test.NextHandler(dns.RcodeRefused, errors.New("asked"))
+	for name, typ := range map[string]uint16{"late.shop.example.org.": dns.TypeA, "10.2.0.192.in-addr.arpa.": dns.TypePTR, "11.2.0.192.in-addr.arpa.": dns.TypePTR} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, err := e.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(name, typ))
+		known := strings.HasPrefix(name, "10.")
+		if err != nil || rec.Msg == nil || (rec.Msg.Rcode == dns.RcodeServerFailure) == known {
+			t.Errorf("%s: %v, %v", name, rec.Msg, err)
+		}
+	}
+	if _, err := e.Transfer("example.org.", 0); !errors.Is(err, errNotRead) {
+		t.Errorf("transfer: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -13,10 +14,16 @@ import (
 	"github.com/miekg/dns"
 )
 
+// errNotRead is the error of a transfer that comes too early: a secondary would drop what is missing.
+var errNotRead = errors.New("not all services have been read yet")
+
 // Transfer implements transfer.Transferer.
 func (e *External) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	if e.source == nil || !slices.Contains(e.Zones, zone) {
 		return nil, transfer.ErrNotAuthoritative
+	}
+	if source, ok := e.source.(readier); ok && !source.Ready() {
+		return nil, errNotRead
 	}
 	soa := e.soa(zone)
 	out := make(chan []dns.RR)

@@ -19,7 +19,8 @@ import (
 // noZone stands in for a zone of ours.
 var noZone = new(zone)
 
-// External returns the services at the name of state, and NOERROR or NXDOMAIN. A name is one of
+// External returns the services at the name of state, and NOERROR or NXDOMAIN, or SERVFAIL if there are none and not
+// all of the cluster is known yet. A name is one of
 //
 //	NAMESPACE                                 exists if it is exposed
 //	SERVICE.NAMESPACE                         all ports
@@ -30,6 +31,15 @@ var noZone = new(zone)
 // Each external address, or name of a load balancer, makes a service with each port; a headless service's
 // endpoints do so with headless.
 func (k *Kubernetes) External(state request.Request, headless bool) ([]msg.Service, int) {
+	s, synced := k.data()
+	all, rcode := k.externalOf(s, state, headless)
+	if rcode == dns.RcodeNameError && !synced { // it may well exist
+		return nil, dns.RcodeServerFailure
+	}
+	return all, rcode
+}
+
+func (k *Kubernetes) externalOf(s *store.Store, state request.Request, headless bool) ([]msg.Service, int) {
 	lower, err := wire.LowerName(state.Name())
 	if err != nil {
 		return nil, dns.RcodeNameError
@@ -39,7 +49,6 @@ func (k *Kubernetes) External(state request.Request, headless bool) ([]msg.Servi
 		return nil, dns.RcodeNameError
 	}
 	n, ok := parseExternal(lower, len(lower)-len(zone), headless)
-	s, _ := k.data()
 	if !ok || !s.Exposed(n.namespace) {
 		return nil, dns.RcodeNameError
 	}

@@ -161,6 +161,14 @@ func TestStartWaits(t *testing.T) {
 	if got := describe(ask(t, k, "web.shop.svc.cluster.local.", dns.TypeA)); !strings.HasPrefix(got, "SERVFAIL aa") {
 		t.Error(got)
 	}
+	outside := from("192.0.2.1", "web.shop.example.org.")
+	outside.Zone = "example.org."
+	if _, rcode := k.External(outside, false); rcode != dns.RcodeServerFailure {
+		t.Errorf("for those outside: %s", dns.RcodeToString[rcode])
+	}
+	if _, err := k.Transfer("cluster.local.", 0); !errors.Is(err, errUnsynced) {
+		t.Errorf("transfer: %v", err)
+	}
 	a.open.Store(true)
 	for deadline := time.Now().Add(10 * time.Second); !k.Ready(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -169,6 +177,9 @@ func TestStartWaits(t *testing.T) {
 	}
 	if got := describe(ask(t, k, "web.shop.svc.cluster.local.", dns.TypeA)); !strings.HasPrefix(got, "NOERROR aa") {
 		t.Error(got)
+	}
+	if _, rcode := k.External(outside, false); rcode != dns.RcodeNameError { // it has no address outside
+		t.Errorf("for those outside, then: %s", dns.RcodeToString[rcode])
 	}
 }
 

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/coredns/coredns/plugin"
@@ -12,6 +13,9 @@ import (
 	"github.com/miekg/dns"
 )
 
+// errUnsynced is the error of a transfer before it: a secondary would drop what is missing.
+var errUnsynced = errors.New("not all of the cluster is known yet")
+
 // Transfer implements transfer.Transferer for the zones of the cluster's own services: the name servers, and for each service its
 // addresses, or its alias, and its ports as SRV records. Names that only spell an address are not among them, nor is what can
 // be told of the zone itself.
@@ -22,6 +26,9 @@ func (k *Kubernetes) Transfer(name string, serial uint32) (<-chan []dns.RR, erro
 	}
 	if z == nil || z.reverse || z.multicluster {
 		return nil, transfer.ErrNotAuthoritative
+	}
+	if _, synced := k.data(); !synced {
+		return nil, errUnsynced
 	}
 	soa, _ := k.look(name, dns.TypeSOA)
 	if len(soa) == 0 {

@@ -68,8 +68,6 @@ func (c *catalogue) get(ctx context.Context, k key) ([]instance, error) {
 		e.used.Store(time.Now().UnixNano())
 		return *e.instances.Load(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	all, index, err := c.ask(ctx, k, 0)
 	if err == nil && len(all) > 0 && index > 0 {
 		c.follow(k, all, index)
@@ -79,15 +77,16 @@ func (c *catalogue) get(ctx context.Context, k key) ([]instance, error) {
 
 // ask asks for a service; with an index, the answer comes when there is a later one, or after a while.
 func (c *catalogue) ask(ctx context.Context, k key, index uint64) (all []instance, next uint64, err error) {
-	query := url.Values{"namespace": {k.namespace}}
+	query, each := url.Values{"namespace": {k.namespace}}, c.agents.each()
 	if c.filter != "" {
 		query.Set("filter", c.filter)
 	}
 	if index > 0 {
 		query.Set("index", strconv.FormatUint(index, 10))
 		query.Set("wait", c.wait.String())
+		each = c.wait + c.wait/16 + requestTime // agents wait up to a sixteenth longer
 	}
-	next, err = c.agents.get(ctx, "/v1/service/"+url.PathEscape(k.service), query, &all)
+	next, err = c.agents.get(ctx, each, "/v1/service/"+url.PathEscape(k.service), query, &all)
 	for i := range all {
 		addr, bad := netip.ParseAddr(all[i].Address)
 		if bad != nil {
@@ -129,21 +128,27 @@ func (c *catalogue) pause() {
 
 // run follows a service until it is gone, or nobody asks for it any more. While no agent answers, it stays as it was.
 func (c *catalogue) run(k key, e *entry, index uint64) {
+	lost := false
 	for time.Since(time.Unix(0, e.used.Load())) < c.unused {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(c.ctx, c.wait+c.wait/16+requestTime)
-		all, next, err := c.ask(ctx, k, index)
-		cancel()
+		all, next, err := c.ask(c.ctx, k, index)
 		switch {
 		case c.ctx.Err() != nil:
 			return
 		case err != nil:
-			logger.Warningf("Following service %s in %s: %v", k.service, k.namespace, err)
+			if !lost {
+				logger.Warningf("Following service %s in %s: %v", k.service, k.namespace, err)
+			}
+			lost = true
 			c.pause()
 			continue
 		case len(all) == 0:
 			return
 		}
+		if lost {
+			logger.Infof("Following service %s in %s again", k.service, k.namespace)
+		}
+		lost = false
 		e.instances.Store(&all)
 		if next == index && time.Since(asked) < min(c.wait, retryPause) {
 			c.pause() // something between us and the agent answers at once

@@ -132,13 +132,16 @@ type agents struct {
 
 var errNoAgent = errors.New("no agent")
 
-// get asks the current agent, and the others if it fails.
-func (s *agents) get(ctx context.Context, path string, query url.Values, out any) (index uint64, err error) {
+// get asks the current agent, and the others if it fails or takes longer than each of them may.
+func (s *agents) get(ctx context.Context, each time.Duration, path string, query url.Values, out any) (index uint64, err error) {
 	err = errNoAgent
 	first := int(s.current.Load())
 	for i := range s.all {
 		at := (first + i) % len(s.all)
-		if index, err = s.all[at].get(ctx, path, query, out); err == nil {
+		one, cancel := context.WithTimeout(ctx, each)
+		index, err = s.all[at].get(one, path, query, out)
+		cancel()
+		if err == nil {
 			s.current.Store(int64(at))
 			s.answered.Store(true)
 			return index, nil
@@ -154,10 +157,8 @@ func (s *agents) ready() bool { return len(s.all) == 1 || s.answered.Load() }
 
 // probe finds an agent that answers.
 func (s *agents) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	var self struct{}
-	_, err := s.get(ctx, "/v1/agent/self", url.Values{}, &self)
+	_, err := s.get(ctx, s.each(), "/v1/agent/self", url.Values{}, &self)
 	return err
 }
 
@@ -167,5 +168,8 @@ func (s *agents) close() {
 	}
 }
 
-// requestTime is how long a request may take that a query waits for.
+// requestTime is how long a query waits for the answer of an agent, or of several ones in turn.
 const requestTime = 5 * time.Second
+
+// each is how long one agent may take then, so that others are asked in time.
+func (s *agents) each() time.Duration { return requestTime / time.Duration(max(1, len(s.all))) }

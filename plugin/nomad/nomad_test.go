@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -245,6 +246,26 @@ func TestAgents(t *testing.T) {
 	}
 	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeA); got != "SERVFAIL" || err == nil || !strings.Contains(err.Error(), "as it should") {
 		t.Errorf("%s %v", got, err)
+	}
+}
+
+// An agent that takes questions and never answers is left for another one, also by the queries that come later.
+func TestSilentAgent(t *testing.T) {
+	var asked atomic.Int64
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	_, url := newAPI(t)
+	n := serving(t, silent.URL, url)
+	for _, name := range []string{"redis.default.service.nomad.", "redis.other.service.nomad."} {
+		if _, err := ask(n, name, dns.TypeA); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the silent agent was asked %d times", asked.Load())
 	}
 }
 

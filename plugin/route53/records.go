@@ -22,7 +22,7 @@ type setKey struct {
 
 // records makes records of record sets. Sets for some clients only (weighted, by place, and the like) come together. Aliases of the API
 // to names in the zone, whose id is given, have the records of these; others are aliases that mirror follows.
-func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
+func records(sets []types.ResourceRecordSet, id string, warn mirror.Warn) (all []dns.RR) {
 	byKey := map[setKey][]types.ResourceRecordSet{}
 	for _, s := range sets {
 		k := keyOf(aws.ToString(s.Name), s.Type)
@@ -30,8 +30,8 @@ func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
 	}
 	for _, s := range sets {
 		owner := name(aws.ToString(s.Name))
-		for _, target := range resolved(byKey, s, id, aliasDepth) {
-			all = append(all, recordsOf(owner, target)...)
+		for _, target := range resolved(byKey, s, id, aliasDepth, warn) {
+			all = append(all, recordsOf(owner, target, warn)...)
 		}
 	}
 	return all
@@ -40,7 +40,7 @@ func records(sets []types.ResourceRecordSet, id string) (all []dns.RR) {
 func keyOf(text string, typ types.RRType) setKey { return setKey{strings.ToLower(name(text)), typ} }
 
 // resolved is the sets with records, or with an alias that leads out of the zone, that s is, or stands for.
-func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, depth int) (all []types.ResourceRecordSet) {
+func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, depth int, warn mirror.Warn) (all []types.ResourceRecordSet) {
 	alias := s.AliasTarget
 	if alias == nil {
 		return []types.ResourceRecordSet{s}
@@ -49,21 +49,21 @@ func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecord
 		return []types.ResourceRecordSet{s}
 	}
 	if depth == 0 {
-		logger.Warningf("Alias %s leads to too many others", aws.ToString(s.Name))
+		warn("Alias %s leads to too many others", aws.ToString(s.Name))
 		return nil
 	}
 	for _, target := range byKey[keyOf(aws.ToString(alias.DNSName), s.Type)] {
-		all = append(all, resolved(byKey, target, id, depth-1)...)
+		all = append(all, resolved(byKey, target, id, depth-1, warn)...)
 	}
 	return all
 }
 
 // recordsOf is the records of one set, at owner. Values that are none are left out, with a warning.
-func recordsOf(owner string, s types.ResourceRecordSet) (all []dns.RR) {
+func recordsOf(owner string, s types.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 	if s.AliasTarget != nil {
 		rr, err := mirror.Alias(owner, dns.StringToType[string(s.Type)], name(aws.ToString(s.AliasTarget.DNSName)))
 		if err != nil {
-			logger.Warningf("Failed to process resource record set: %s: %v", owner, err)
+			warn("Failed to process resource record set: %s: %v", owner, err)
 			return nil
 		}
 		return []dns.RR{rr}
@@ -72,7 +72,7 @@ func recordsOf(owner string, s types.ResourceRecordSet) (all []dns.RR) {
 		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, value(s.Type, aws.ToString(v.Value)))
 		rr, err := dns.NewRR(text)
 		if err != nil || rr == nil {
-			logger.Warningf("Failed to process resource record set: %s: %v", text, err)
+			warn("Failed to process resource record set: %s: %v", text, err)
 			continue
 		}
 		all = append(all, rr)

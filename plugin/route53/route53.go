@@ -57,21 +57,28 @@ type Route53 struct {
 	mirror.Front
 }
 
+// firstTime is how long the zones' existence may take to be told.
+const firstTime = 30 * time.Second
+
 // New is a Route53 for hosted zones: keys has their ids by name. It asks client whether they exist, and reads nothing yet. refresh is
 // how often Run reads them.
 func New(ctx context.Context, client api, keys map[string][]string, refresh time.Duration) (*Route53, error) {
 	r := new(Route53)
 	c := mirror.Config{
 		Plugin: pluginName, Refresh: refresh,
-		Fetch: func(ctx context.Context, z mirror.Hosted) ([]dns.RR, error) { return fetch(ctx, client, z) },
-		Next:  func() plugin.Handler { return r.Next },
-		Fall:  func() fall.F { return r.Fall },
+		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
+			return fetch(ctx, client, z, warn)
+		},
+		Next: func() plugin.Handler { return r.Next },
+		Fall: func() fall.F { return r.Fall },
 	}
 	names := make([]string, 0, len(keys))
 	for name := range keys {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
 	for _, name := range names {
 		for _, id := range keys[name] {
 			_, err := client.ListHostedZonesByName(ctx, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name), HostedZoneId: aws.String(id)})
@@ -101,7 +108,7 @@ const pages = 10000
 var errEndless = errors.New("the list of record sets does not end")
 
 // fetch reads the record sets of a zone.
-func fetch(ctx context.Context, client api, z mirror.Hosted) ([]dns.RR, error) {
+func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(z.ID), MaxItems: aws.Int32(1000)}
 	var all []types.ResourceRecordSet
 	for range pages {
@@ -111,7 +118,7 @@ func fetch(ctx context.Context, client api, z mirror.Hosted) ([]dns.RR, error) {
 		}
 		all = append(all, out.ResourceRecordSets...)
 		if !out.IsTruncated {
-			return records(all, z.ID), nil
+			return records(all, z.ID, warn), nil
 		}
 		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
 	}

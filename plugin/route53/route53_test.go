@@ -1,6 +1,8 @@
 package route53
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -158,6 +161,23 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// silent is an API that never answers.
+type silent struct{ api }
+
+func (silent) ListHostedZonesByName(ctx context.Context, _ *route53.ListHostedZonesByNameInput, _ ...func(*route53.Options)) (*route53.ListHostedZonesByNameOutput, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, nil // a test does not wait for the end of time
+	}
+	return nil, context.DeadlineExceeded
+}
+
+// An API that never answers does not hold the start up for ever, nor a reload.
+func TestSilentAPI(t *testing.T) {
+	if _, err := New(t.Context(), silent{}, map[string][]string{"example.org.": {"Z1"}}, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	url := environment(t, new(provider))
 	err := setup(caddy.NewTestController("dns", "route53 example.org:Z2 {\naws_access_key a b\naws_endpoint "+url+"\n}"))
@@ -201,7 +221,7 @@ func TestTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		`"\344\052" "\040"`: "\xe4*| ", `"a\\052 \"q\" \9"`: `a\052 "q" 9`, `"052"`: "052", `"\377"`: "\xff",
 	} {
-		all := recordsOf("a.", types.ResourceRecordSet{Type: types.RRTypeTxt, ResourceRecords: []types.ResourceRecord{{Value: aws.String(text)}}})
+		all := recordsOf("a.", types.ResourceRecordSet{Type: types.RRTypeTxt, ResourceRecords: []types.ResourceRecord{{Value: aws.String(text)}}}, t.Logf)
 		if len(all) != 1 {
 			t.Errorf("%s: no record", text)
 			continue

@@ -39,7 +39,7 @@ func (c *challenges) CleanUp(_ context.Context, ch acme.Challenge) error {
 }
 
 func (c *challenges) edit(ch acme.Challenge, change func(values []string, v string) []string) error {
-	owner, err := wire.LowerName(dns.Fqdn(ch.DNS01TXTRecordName()))
+	owner, err := wire.LowerName(challengeOwner(ch.Identifier.Value))
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,11 @@ func (c *challenges) edit(ch acme.Challenge, change func(values []string, v stri
 	return nil
 }
 
+// challengeOwner is the owner of the records that show that we answer for domain.
+func challengeOwner(domain string) string {
+	return dns.Fqdn(acme.Challenge{Identifier: acme.Identifier{Value: domain}}.DNS01TXTRecordName())
+}
+
 // values are the values of the records of an owner.
 func (c *challenges) values(owner []byte) []string {
 	live := c.live.Load()
@@ -68,12 +73,17 @@ func (c *challenges) values(owner []byte) []string {
 
 // Challenge answers the questions of an authority. It stands in each server block, as the name may belong to any of them.
 type Challenge struct {
-	Next plugin.Handler
-	of   *challenges
+	Next  plugin.Handler
+	of    *challenges
+	zones func() []string // names that they are at
 }
 
 // Name is the plugin's name.
 func (c *Challenge) Name() string { return pluginName }
+
+// CacheBypassZones implements cache.ZoneBypasser: what an authority asks for comes and goes within seconds, and a
+// domain and the one of all hosts below it have it at one name, at different times.
+func (c *Challenge) CacheBypassZones() []string { return c.zones() }
 
 // ServeDNS answers if it is the question of an authority.
 func (c *Challenge) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,12 +27,15 @@ type issuer struct {
 	challenges challenges
 
 	mu      sync.Mutex
-	domains map[string]account // who is asked for the certificate of a domain
+	domains map[string]account          // who is asked for the certificate of a domain
+	stored  map[string]*tls.Certificate // by domain, as read by load; then it never changes
 	configs map[account]*certmagic.Config
 	cache   *certmagic.Cache // nil before start
 	cancel  context.CancelFunc
 	over    bool // the instance is shut down
 }
+
+var errNotManaged = errors.New("the server is starting")
 
 // renewInterval is how often certificates are looked at; 0 stands for certmagic's default, ten minutes. Tests change it.
 var renewInterval time.Duration
@@ -46,9 +50,10 @@ func setupACME(c *caddy.Controller, s acmeSettings) error {
 	if !ok {
 		i = &issuer{domains: map[string]account{}}
 		c.Set(issuerKey{}, i)
+		c.OnStartup(func() error { i.load(); return nil })
 		c.OnShutdown(i.stop)
 		dnsserver.AddPluginToAllServerBlocks(c, func(next plugin.Handler) plugin.Handler {
-			return &Challenge{Next: next, of: &i.challenges}
+			return &Challenge{Next: next, of: &i.challenges, zones: i.challengeZones}
 		})
 	}
 	if err := i.add(s); err != nil {
@@ -73,6 +78,35 @@ func (i *issuer) add(s acmeSettings) error {
 		i.domains[d] = s.account
 	}
 	return nil
+}
+
+// challengeZones are the names at which an authority asks for the records of a challenge.
+func (i *issuer) challengeZones() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var zones []string
+	for d := range i.domains {
+		zones = append(zones, challengeOwner(strings.TrimPrefix(d, "*.")))
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// load reads what is in the storage, before the servers listen: handshakes come as soon as they do, and start comes
+// later, in a reload by as long as the configuration before takes to end.
+func (i *issuer) load() {
+	i.mu.Lock()
+	domains := maps.Clone(i.domains)
+	i.mu.Unlock()
+	found := map[string]*tls.Certificate{}
+	for d, a := range domains {
+		if cert := stored(a, d); cert != nil {
+			found[d] = cert
+		}
+	}
+	i.mu.Lock()
+	i.stored = found
+	i.mu.Unlock()
 }
 
 // registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
@@ -180,16 +214,19 @@ func (i *issuer) certificate(s *acmeSettings, hello *tls.ClientHelloInfo) (*tls.
 		return nil, fmt.Errorf("no ACME certificate is for %q", hello.ServerName)
 	}
 	i.mu.Lock()
-	cfg := i.configs[s.account]
+	cfg, stored := i.configs[s.account], i.stored[domain]
 	i.mu.Unlock()
-	if cfg == nil {
-		return nil, fmt.Errorf("ACME certificate is not ready for %q", domain)
+	err := errNotManaged
+	if cfg != nil {
+		asked := *hello
+		asked.ServerName = domain
+		var cert *tls.Certificate
+		if cert, err = cfg.GetCertificateWithContext(hello.Context(), &asked); err == nil {
+			return cert, nil
+		}
 	}
-	asked := *hello
-	asked.ServerName = domain
-	cert, err := cfg.GetCertificateWithContext(hello.Context(), &asked)
-	if err != nil {
-		return nil, fmt.Errorf("ACME certificate is not ready for %q: %w", domain, err)
+	if stored != nil {
+		return stored, nil
 	}
-	return cert, nil
+	return nil, fmt.Errorf("ACME certificate is not ready for %q: %w", domain, err)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/plugin/cache"
 
 	"github.com/coredns/caddy"
 	"github.com/letsencrypt/pebble/v2/ca"
@@ -76,7 +77,7 @@ func acmeServer(t *testing.T, p *pebble, storage string) (i *caddy.Instance, dot
 	t.Helper()
 	quiet, directives := caddy.Quiet, dnsserver.Directives
 	caddy.Quiet, dnsserver.Quiet = true, true
-	dnsserver.Directives = []string{pluginName}
+	dnsserver.Directives = []string{"cache", pluginName} // in the order of plugin.cfg
 	t.Cleanup(func() { caddy.Quiet, dnsserver.Directives = quiet, directives })
 	i, err := caddy.Start(configOf(p, storage))
 	if err != nil {
@@ -88,10 +89,11 @@ func acmeServer(t *testing.T, p *pebble, storage string) (i *caddy.Instance, dot
 func configOf(p *pebble, storage string) caddy.Input {
 	return caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: fmt.Appendf(nil, `
 example.org:%s {
+    cache
 }
 tls://example.org:0 {
     tls {
-        acme dns.example.org *.example.org
+        acme dns.example.org *.example.org *.dns.example.org
         ca %s
         ca_root %s
         storage %s
@@ -111,13 +113,14 @@ func shown(addr, name string) (*x509.Certificate, error) {
 	return c.ConnectionState().PeerCertificates[0], nil
 }
 
-// eventually is the certificate that is shown when it is another one than old.
-func eventually(t *testing.T, addr, name string, old *x509.Certificate) *x509.Certificate {
+// eventually is the certificate for domain that is shown to who asks for name, when it is another one than old. Before
+// it is there, that of a wildcard may be shown.
+func eventually(t *testing.T, addr, name, domain string, old *x509.Certificate) *x509.Certificate {
 	t.Helper()
 	var last error
 	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		cert, err := shown(addr, name)
-		if last = err; err == nil && (old == nil || !cert.Equal(old)) {
+		if last = err; err == nil && cert.DNSNames[0] == domain && (old == nil || !cert.Equal(old)) {
 			return cert
 		}
 	}
@@ -135,25 +138,35 @@ func TestPebble(t *testing.T) {
 		t.Error("there is a certificate before the authority gave one")
 	}
 	p.begin(t, 0)
-	cert := eventually(t, dot, "dns.example.org", nil)
+	cert := eventually(t, dot, "dns.example.org", "dns.example.org", nil)
 	if !strings.Contains(cert.Issuer.CommonName, "Pebble") || cert.VerifyHostname("dns.example.org") != nil {
 		t.Errorf("got a certificate of %v for %v", cert.Issuer, cert.DNSNames)
 	}
-	if wild := eventually(t, dot, "www.example.org", nil); wild.VerifyHostname("www.example.org") != nil || wild.VerifyHostname("dns.example.org") != nil {
+	if wild := eventually(t, dot, "www.example.org", "*.example.org", nil); wild.VerifyHostname("www.example.org") != nil || wild.VerifyHostname("dns.example.org") != nil {
 		t.Errorf("got a certificate for %v", wild.DNSNames)
 	}
-	if none := eventually(t, dot, "", nil); !none.Equal(cert) {
+	// A domain and the one of all hosts below it are shown by records of one name, one after the other.
+	if below := eventually(t, dot, "www.dns.example.org", "*.dns.example.org", nil); below.VerifyHostname("www.dns.example.org") != nil {
+		t.Errorf("got a certificate for %v", below.DNSNames)
+	}
+	if none := eventually(t, dot, "", "dns.example.org", nil); !none.Equal(cert) {
 		t.Error("who names nobody does not get the first domain's certificate")
 	}
 	if _, err := shown(dot, "example.net"); err == nil {
 		t.Error("there is a certificate for a name that is not ours")
 	}
 
+	i.OnShutdown = append(i.OnShutdown, func() error { // the next configuration listens, and is not told so yet
+		if early, err := shown(dot, "dns.example.org"); err != nil || !early.Equal(cert) {
+			t.Errorf("while a reload goes on: %v", err)
+		}
+		return nil
+	})
 	i, err := i.Restart(configOf(p, storage))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := eventually(t, i.Servers()[1].Addr().String(), "dns.example.org", nil); !again.Equal(cert) {
+	if again := eventually(t, i.Servers()[1].Addr().String(), "dns.example.org", "dns.example.org", nil); !again.Equal(cert) {
 		t.Error("the certificate of the storage is not used after a reload")
 	}
 	end(t, i)
@@ -171,8 +184,8 @@ func TestPebbleRenews(t *testing.T) {
 	i, dot := acmeServer(t, p, t.TempDir())
 	defer end(t, i)
 	p.begin(t, 10)
-	first := eventually(t, dot, "dns.example.org", nil)
-	second := eventually(t, dot, "dns.example.org", first)
+	first := eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+	second := eventually(t, dot, "dns.example.org", "dns.example.org", first)
 	if second.NotAfter.Before(first.NotAfter) { // its unit is the second
 		t.Errorf("valid until %v, then until %v", first.NotAfter, second.NotAfter)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/opentracing/opentracing-go/ext"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -24,6 +25,12 @@ func otlpMessage(service string, all []*span) *collector.ExportTraceServiceReque
 	}}}
 }
 
+// otlpKinds are the kinds of spans, by OpenTracing's names. That of others is not told.
+var otlpKinds = map[string]otlp.Span_SpanKind{
+	string(ext.SpanKindRPCServerEnum): otlp.Span_SPAN_KIND_SERVER, string(ext.SpanKindRPCClientEnum): otlp.Span_SPAN_KIND_CLIENT,
+	string(ext.SpanKindProducerEnum): otlp.Span_SPAN_KIND_PRODUCER, string(ext.SpanKindConsumerEnum): otlp.Span_SPAN_KIND_CONSUMER,
+}
+
 func otlpSpan(s *span) *otlp.Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,8 +39,8 @@ func otlpSpan(s *span) *otlp.Span {
 		StartTimeUnixNano: uint64(s.began.UnixNano()), EndTimeUnixNano: uint64(s.began.Add(s.took).UnixNano()),
 		Flags: 1, // sampled
 	}
-	if s.name == rootName {
-		out.Kind = otlp.Span_SPAN_KIND_SERVER
+	if kind, ok := s.kind(); ok {
+		out.Kind = otlpKinds[kind]
 	}
 	if s.parent != (spanID{}) {
 		out.ParentSpanId = s.parent[:]

@@ -28,6 +28,9 @@ type sender struct {
 	dropped atomic.Uint64
 	quit    chan struct{}
 	done    sync.WaitGroup
+
+	sending context.Context // ends what is being sent
+	cancel  context.CancelFunc
 }
 
 // Defaults of the options that begin with zipkin_max, for all collectors.
@@ -36,18 +39,23 @@ const (
 	defaultBatch    = 100
 	defaultInterval = time.Second
 	sendTime        = 5 * time.Second
+	lastTime        = time.Second // for all that is left when the plugin ends
 )
 
 func newSender(to exporter, backlog, batch int, interval time.Duration) *sender {
-	return &sender{to: to, batch: batch, interval: interval, queue: make(chan *span, backlog), quit: make(chan struct{})}
+	s := &sender{to: to, batch: batch, interval: interval, queue: make(chan *span, backlog), quit: make(chan struct{})}
+	s.sending, s.cancel = context.WithCancel(context.Background())
+	return s
 }
 
 func (s *sender) start() { s.done.Go(s.run) }
 
-// stop sends what is there, and ends.
+// stop sends what is there, and ends. A collector that does not answer is not waited for long.
 func (s *sender) stop() error {
 	close(s.quit)
+	defer time.AfterFunc(lastTime, s.cancel).Stop()
 	s.done.Wait()
+	s.cancel()
 	return s.to.close()
 }
 
@@ -90,7 +98,7 @@ func (s *sender) send(all []*span) []*span {
 	if len(all) == 0 {
 		return all
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+	ctx, cancel := context.WithTimeout(s.sending, sendTime)
 	defer cancel()
 	if err := s.to.export(ctx, all); err != nil {
 		logger.Warningf("failed to send the request: %v", err)

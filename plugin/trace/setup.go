@@ -110,7 +110,7 @@ func setup(c *caddy.Controller) error {
 	send := newSender(to, s.backlog, s.batch, s.interval)
 	c.OnStartup(func() error { send.start(); return nil })
 	c.OnShutdown(send.stop)
-	t := &trace{tracer: &tracer{sender: send}, every: s.every, tags: slashTags}
+	t := &trace{tracer: &tracer{sender: send, shared: s.clientServer && s.kind == "zipkin"}, every: s.every, tags: slashTags}
 	if s.kind == "datadog" {
 		t.tags = atTags
 	}
@@ -134,7 +134,7 @@ func (s *settings) exporter() (exporter, error) {
 		if !isURL {
 			endpoint = "http://" + endpoint + "/api/v2/spans"
 		}
-		return &zipkin{url: endpoint, service: s.service, clientServer: s.clientServer, client: client}, nil
+		return &zipkin{url: endpoint, service: s.service, client: client}, nil
 	case "datadog":
 		if !isURL {
 			if !strings.Contains(endpoint, ":") {

@@ -35,8 +35,10 @@ func newID(b []byte) {
 
 // spanContext is what goes along with a query from one process to the next.
 type spanContext struct {
-	trace traceID
-	span  spanID
+	trace     traceID // 0 if only unsampled is known
+	span      spanID
+	parent    spanID // that of span; 0 for none
+	unsampled bool   // whoever began the trace does not want it
 }
 
 // ForeachBaggageItem implements ot.SpanContext. There is no baggage.
@@ -47,6 +49,7 @@ type span struct {
 	tracer  *tracer
 	context spanContext
 	parent  spanID // 0 for none
+	shared  bool   // the span is that of the client, too
 	began   time.Time
 
 	mu     sync.Mutex
@@ -78,7 +81,7 @@ func (s *span) FinishWithOptions(o ot.FinishOptions) {
 	done := s.ended
 	s.ended, s.took = true, end.Sub(s.began)
 	s.mu.Unlock()
-	if !done {
+	if !done && !s.context.unsampled {
 		s.tracer.sender.take(s)
 	}
 }
@@ -117,6 +120,19 @@ func (s *span) failed() bool {
 		}
 	}
 	return false
+}
+
+// kind is what the tag for it says, such as "client", and whether the span is none of a call.
+func (s *span) kind() (string, bool) {
+	for _, t := range s.tags {
+		if t.key == string(ext.SpanKind) {
+			return t.value, true
+		}
+	}
+	if s.name == rootName {
+		return string(ext.SpanKindRPCServerEnum), true
+	}
+	return "", false
 }
 
 // LogFields notes something that happens now.

@@ -147,6 +147,67 @@ func TestParentOverHTTP(t *testing.T) {
 	}
 }
 
+// What a client has decided not to sample is not told, by whichever headers it says so, and those who are asked on
+// behalf of it are told so, too.
+func TestUnsampledParent(t *testing.T) {
+	const id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for name, headers := range map[string]map[string]string{
+		"W3C":           {"Traceparent": "00-" + id + "-" + parent + "-00"},
+		"B3":            {"X-B3-TraceId": id, "X-B3-SpanId": parent, "X-B3-Sampled": "0"},
+		"B3 of old":     {"X-B3-TraceId": id, "X-B3-SpanId": parent, "X-B3-Sampled": "false"},
+		"B3 in one":     {"B3": id + "-" + parent + "-0"},
+		"B3 alone":      {"X-B3-Sampled": "0"},
+		"B3 in one '0'": {"B3": "0"},
+	} {
+		to := new(kept)
+		asked := false
+		tr, flush := tracing(t, to, 1, plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			asked = true
+			h := http.Header{}
+			s := ot.SpanFromContext(ctx)
+			if err := s.Tracer().Inject(s.Context(), ot.HTTPHeaders, ot.HTTPHeadersCarrier(h)); err != nil {
+				t.Error(err)
+			}
+			if h.Get("X-B3-Sampled") != "0" || !strings.HasSuffix(h.Get("Traceparent"), "-00") || len(h.Get("X-B3-TraceId")) != 32 {
+				t.Errorf("%s: handed on as %v", name, h)
+			}
+			return chain(nil).ServeDNS(ctx, w, r)
+		}))
+		r := httptest.NewRequest(http.MethodGet, "/dns-query", nil)
+		for k, v := range headers {
+			r.Header.Set(k, v)
+		}
+		tr.ServeDNS(context.WithValue(context.Background(), dnsserver.HTTPRequestKey{}, r), &test.ResponseWriter{}, query())
+		flush()
+		if len(to.all) != 0 || !asked {
+			t.Errorf("%s: %d spans", name, len(to.all))
+		}
+	}
+}
+
+// With client_server the query's span is that of the client, as Zipkin's older clients have it.
+func TestSharedSpan(t *testing.T) {
+	const id, parent, above = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
+	url, next := requests(t, http.StatusAccepted)
+	tr, flush := tracing(t, exporterOf(t, "zipkin", url), 1, chain(nil))
+	tr.tracer.shared = true
+	r := httptest.NewRequest(http.MethodGet, "/dns-query", nil)
+	for k, v := range map[string]string{"X-B3-TraceId": id, "X-B3-SpanId": parent, "X-B3-ParentSpanId": above, "X-B3-Sampled": "1"} {
+		r.Header.Set(k, v)
+	}
+	tr.ServeDNS(context.WithValue(context.Background(), dnsserver.HTTPRequestKey{}, r), &test.ResponseWriter{}, query())
+	flush()
+	_, body := next()
+	var all []zipkinSpan
+	if err := json.Unmarshal(body, &all); err != nil || len(all) != 3 {
+		t.Fatalf("%v: %s", err, body)
+	}
+	root, outer := all[2], all[1]
+	if !root.Shared || root.ID != parent || root.ParentID != above || root.TraceID != id || root.Kind != "SERVER" || root.Tags["span.kind"] != "" || outer.Shared || outer.ParentID != parent {
+		t.Errorf("%s", body)
+	}
+}
+
 func TestContexts(t *testing.T) {
 	tr := new(tracer)
 	c := spanContext{}
@@ -353,6 +414,33 @@ func TestOTLPOverGRPC(t *testing.T) {
 }
 
 // Without a collector, or with one that refuses, queries go on; what is too much is dropped.
+// A collector that takes spans and never answers does not hold the end of the plugin up.
+func TestSilentCollector(t *testing.T) {
+	asked, over := make(chan bool, 10), make(chan bool)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		asked <- true
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	}))
+	defer s.Close()
+	defer close(over)
+	send := newSender(exporterOf(t, "zipkin", s.URL), 1000, 1, time.Hour)
+	send.start()
+	tr := &trace{Next: chain(nil), tracer: &tracer{sender: send}, every: 1, tags: slashTags}
+	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
+	<-asked
+	began := time.Now()
+	if err := send.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= sendTime {
+		t.Errorf("took %v", took)
+	}
+}
+
 func TestNoCollector(t *testing.T) {
 	url, _ := requests(t, http.StatusInternalServerError)
 	for _, to := range []exporter{exporterOf(t, "zipkin", url), exporterOf(t, "otlp", "127.0.0.1:1")} {

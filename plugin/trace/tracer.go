@@ -2,15 +2,18 @@ package trace
 
 import (
 	"encoding/hex"
+	"strconv"
 	"strings"
 	"time"
 
 	ot "github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/ext"
 )
 
 // tracer makes spans.
 type tracer struct {
 	sender *sender
+	shared bool // a server's span is that of its client
 }
 
 // StartSpan begins a span: below its parent, or as the first one of a trace.
@@ -26,11 +29,14 @@ func (t *tracer) StartSpan(name string, opts ...ot.StartSpanOption) ot.Span {
 	newID(s.context.span[:])
 	for _, ref := range o.References {
 		if parent, ok := ref.ReferencedContext.(spanContext); ok {
-			s.context.trace, s.parent = parent.trace, parent.span
+			s.context.trace, s.context.unsampled, s.parent = parent.trace, parent.unsampled, parent.span
+			if t.shared && o.Tags[string(ext.SpanKind)] == ext.SpanKindRPCServerEnum && parent.span != (spanID{}) {
+				s.context.span, s.parent, s.shared = parent.span, parent.parent, true
+			}
 			break
 		}
 	}
-	if s.parent == (spanID{}) {
+	if s.context.trace == (traceID{}) {
 		newID(s.context.trace[:])
 	}
 	for k, v := range o.Tags {
@@ -45,6 +51,7 @@ const (
 	b3Single    = "b3"
 	b3Trace     = "x-b3-traceid"
 	b3Span      = "x-b3-spanid"
+	b3Parent    = "x-b3-parentspanid"
 	b3Sampled   = "x-b3-sampled"
 )
 
@@ -61,10 +68,14 @@ func (t *tracer) Inject(sc ot.SpanContext, format, carrier any) error {
 	if format != ot.HTTPHeaders && format != ot.TextMap {
 		return ot.ErrUnsupportedFormat
 	}
-	w.Set(traceParent, "00-"+c.trace.String()+"-"+c.span.String()+"-01")
+	sampled := "1"
+	if c.unsampled {
+		sampled = "0"
+	}
+	w.Set(traceParent, "00-"+c.trace.String()+"-"+c.span.String()+"-0"+sampled)
 	w.Set(b3Trace, c.trace.String())
 	w.Set(b3Span, c.span.String())
-	w.Set(b3Sampled, "1")
+	w.Set(b3Sampled, sampled)
 	return nil
 }
 
@@ -99,19 +110,45 @@ func fromW3C(h map[string]string) (spanContext, bool) {
 	if len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" {
 		return spanContext{}, false
 	}
-	return parsed(parts[1], parts[2])
+	c, ok := parsed(parts[1], parts[2])
+	flags, err := strconv.ParseUint(parts[3], 16, 8)
+	c.unsampled = err == nil && flags&1 == 0
+	return c, ok
 }
 
-// fromB3Single reads TRACE-SPAN[-SAMPLED[-PARENT]].
+// fromB3Single reads TRACE-SPAN[-SAMPLED[-PARENT]], or "0" alone.
 func fromB3Single(h map[string]string) (spanContext, bool) {
 	parts := strings.Split(h[b3Single], "-")
-	if len(parts) < 2 {
-		return spanContext{}, false
+	switch len(parts) {
+	case 1:
+		return spanContext{unsampled: true}, parts[0] == "0"
+	case 2:
+		return parsed(parts[0], parts[1])
 	}
-	return parsed(parts[0], parts[1])
+	c, ok := parsed(parts[0], parts[1])
+	c.unsampled = parts[2] == "0"
+	if len(parts) > 3 {
+		c.parent = parentOf(parts[3])
+	}
+	return c, ok
 }
 
-func fromB3(h map[string]string) (spanContext, bool) { return parsed(h[b3Trace], h[b3Span]) }
+func fromB3(h map[string]string) (spanContext, bool) {
+	c, ok := parsed(h[b3Trace], h[b3Span])
+	if c.unsampled = h[b3Sampled] == "0" || h[b3Sampled] == "false"; !ok {
+		return spanContext{unsampled: true}, c.unsampled
+	}
+	c.parent = parentOf(h[b3Parent])
+	return c, true
+}
+
+// parentOf is the span of a number in hexadecimal digits, 0 if it is none.
+func parentOf(text string) (id spanID) {
+	if b, err := hex.DecodeString(text); err == nil && len(b) == len(id) {
+		copy(id[:], b)
+	}
+	return id
+}
 
 // parsed is the context of two numbers in hexadecimal digits. A trace's may be half as long.
 func parsed(trace, span string) (c spanContext, ok bool) {

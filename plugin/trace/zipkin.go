@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
+
+	"github.com/opentracing/opentracing-go/ext"
 )
 
 // zipkin speaks the second version of Zipkin's API: spans as JSON.
 type zipkin struct {
 	url, service string
-	clientServer bool // the spans of both sides of a call are one
 	client       *http.Client
 }
 
@@ -44,9 +46,8 @@ func (z *zipkin) span(s *span) zipkinSpan {
 		Timestamp: s.began.UnixMicro(), Duration: max(s.took.Microseconds(), 1),
 		LocalEndpoint: zipkinEndpoint{z.service},
 	}
-	if s.name == rootName {
-		out.Kind, out.Shared = "SERVER", z.clientServer && s.parent != spanID{}
-	}
+	kind, _ := s.kind()
+	out.Kind, out.Shared = strings.ToUpper(kind), s.shared
 	if s.parent != (spanID{}) {
 		out.ParentID = s.parent.String()
 	}
@@ -54,6 +55,9 @@ func (z *zipkin) span(s *span) zipkinSpan {
 		out.Annotations = append(out.Annotations, zipkinEvent{e.at.UnixMicro(), e.text})
 	}
 	for _, t := range s.tags {
+		if t.key == string(ext.SpanKind) {
+			continue // it is Kind
+		}
 		if out.Tags == nil {
 			out.Tags = map[string]string{}
 		}

@@ -3,6 +3,7 @@ package doh
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -117,6 +118,9 @@ func (h *h2) accepts(s *service.Service, r *http2.Request) bool {
 	valid := settings(s).Valid
 	if valid == nil {
 		path, _, _ := strings.Cut(r.Path, "?")
+		if strings.Contains(path, "%") { // another way to write the same (RFC 3986 §6.2.2.2)
+			path, _ = url.PathUnescape(path)
+		}
 		return path == doh.Path
 	}
 	// Who has a function of his own pays for a request as net/http has it.

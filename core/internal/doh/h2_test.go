@@ -78,6 +78,18 @@ func TestH2NobodyAnswers(t *testing.T) {
 	}
 }
 
+// A path is the same however it is written.
+func TestH2EscapedPath(t *testing.T) {
+	s := serve(t, serviceFor(t, new(coretest.Lane)), tlsConfig(t))
+	p := coretest.ConnectH2(t, s.addr)
+	for i, tc := range []struct{ path, want string }{{"/dns%2Dquery", "status 400"}, {"/%64ns-query", "status 400"}, {"/dns-query%2F", "status 404"}, {"/dns%", "status 404"}} {
+		p.Open(uint32(1+2*i), true, ":method", "GET", ":scheme", "https", ":authority", "a", ":path", tc.path)
+		if _, got := replied(p); got != tc.want { // without a query it is a bad request
+			t.Errorf("%s: %s, want %s", tc.path, got, tc.want)
+		}
+	}
+}
+
 // A handler that ends its goroutine leaves a response, too; and to HEAD there is a header only.
 func TestH2OddEnds(t *testing.T) {
 	s := serve(t, serviceFor(t, coretest.Handler(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {

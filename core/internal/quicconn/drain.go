@@ -36,6 +36,7 @@ func (t *Transport) arrive(ctx context.Context, _ *quic.ClientInfo) (context.Con
 	t.mu.Lock()
 	t.arrivals[a] = struct{}{}
 	t.mu.Unlock()
+	t.door.in()
 	context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		delete(t.arrivals, a)
@@ -114,11 +115,25 @@ func (t *Transport) Settle(ctx context.Context) {
 	arriving, cancel := context.WithTimeout(ctx, arrivalTime)
 	defer cancel()
 	pause(arriving, service.DrainTime)
-	// The library refuses who has not been heard. So it ends in a moment in which there is nobody like that; whoever
-	// begins after it is not heard, and tries again.
-	t.await(arriving, (*arrival).unheard)
-	t.listener.Close()
+	t.closeDoor(arriving)
 	t.await(arriving, (*arrival).unasked)
+}
+
+// closeDoor closes the listener. The library refuses who has not been heard then. So that is done in a moment in which
+// there is nobody like that, and whoever comes waits before the door; ctx bounds how long such a moment is waited for.
+// Whoever begins later is not heard, and tries again.
+func (t *Transport) closeDoor(ctx context.Context) {
+	for {
+		entering := t.door.hold()
+		if !entering && !t.anyone((*arrival).unheard) || ctx.Err() != nil {
+			break
+		}
+		t.door.open()
+		pause(ctx, arrivalPause)
+	}
+	// The listener is closed when the goroutine that hears clients has ended, which may be waiting before the door.
+	time.AfterFunc(arrivalPause, t.door.close)
+	t.listener.Close()
 }
 
 // Drain ends what Settle has begun: it waits until queries are answered, and closes all.

@@ -49,6 +49,7 @@ type Transport struct {
 	admission *conn.Admission
 	codes     Codes
 	waiting   chan struct{} // one for each connection that waits for a place, or to be refused
+	door      *door
 
 	stopping  atomic.Bool
 	mu        sync.Mutex
@@ -115,14 +116,15 @@ func configs(s *service.Service) *Configs {
 
 // Listen begins to serve QUIC on p for s. read is p, or what reads PROXY headers of it.
 func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport, error) {
-	t := &Transport{proxied: read != p, packets: p, codes: codes, waiting: make(chan struct{}, maxWaiting)}
+	t := &Transport{proxied: read != p, packets: p, codes: codes, waiting: make(chan struct{}, maxWaiting), door: newDoor()}
 	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
 	t.quic = &quic.Transport{
 		Conn: read, StatelessResetKey: resetKey(), TokenGeneratorKey: tokenKey(),
-		// Who cannot be answered, as he lies about his address, takes no place.
-		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() },
+		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
+		// is asked to come again, too, and is heard by the next server.
+		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },
 		ConnContext:         t.arrive,
 	}
 	qconf := configs(s).QUIC.Clone()

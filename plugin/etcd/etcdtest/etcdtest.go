@@ -85,6 +85,16 @@ func (s *Server) answers() bool {
 	return err == nil
 }
 
+// Wipe ends the server and takes away what it has: run again, it begins anew, as one that is restored from a backup
+// does.
+func (s *Server) Wipe() {
+	s.t.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.args[2]); err != nil { // --data-dir
+		s.t.Fatal(err)
+	}
+}
+
 // Kill ends the server.
 func (s *Server) Kill() {
 	if s.cmd != nil {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,8 @@ type Hosted struct {
 	ID   string // what the provider calls it
 }
 
-// Fetch returns the records of a hosted zone.
-type Fetch func(ctx context.Context, h Hosted) ([]dns.RR, error)
+// Fetch returns the records of a hosted zone. Those that cannot be served are left out, with a warning.
+type Fetch func(ctx context.Context, h Hosted, warn Warn) ([]dns.RR, error)
 
 // Config says what is mirrored. It does not change.
 type Config struct {
@@ -61,13 +62,16 @@ type Mirror struct {
 	loaded bool // all of them, once; guarded by mu
 	mu     sync.Mutex
 	done   sync.WaitGroup
+
+	readTime time.Duration // how long a zone may take
 }
 
 // hosted is one zone, with what is known of it.
 type hosted struct {
 	Hosted
-	zone    *file.Zone
-	aliases atomic.Bool // it has aliases to names outside of it
+	zone     *file.Zone
+	warnings *warnings
+	aliases  atomic.Bool // it has aliases to names outside of it
 }
 
 var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
@@ -75,19 +79,24 @@ var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "When a hosted zone was read last.",
 }, []string{"plugin", "zone", "id"})
 
-// firstTime is how long the first reading of all zones may take.
-const firstTime = time.Minute
+const (
+	// firstTime is how long the first reading of all zones may take.
+	firstTime = time.Minute
+	// readTime is how long the reading of one zone may take later. A provider that takes a question and never answers
+	// would else be waited for until the server ends, and no zone would be read again.
+	readTime = 5 * time.Minute
+)
 
 // New is a Mirror that has not read anything yet. A zone whose name is none is an error.
 func New(c Config) (*Mirror, error) {
-	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}}
+	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}, readTime: readTime}
 	for _, h := range c.Hosted {
 		name, err := wire.LowerName(h.Zone)
 		if err != nil {
 			return nil, fmt.Errorf("zone %q: %w", h.Zone, err)
 		}
 		h.Zone = wire.Text(name)
-		z := &hosted{Hosted: h, zone: file.NewZone(h.Zone, "")}
+		z := &hosted{Hosted: h, zone: file.NewZone(h.Zone, ""), warnings: newWarnings(m.logger)}
 		z.zone.Upstream = upstream.New()
 		m.zones = append(m.zones, z)
 		m.byName[h.Zone] = append(m.byName[h.Zone], z)
@@ -126,7 +135,7 @@ func (m *Mirror) run(ctx context.Context) {
 		}
 		pause = m.Refresh
 		if err := m.update(ctx); err != nil && ctx.Err() == nil {
-			m.logger.Errorf("Failed to update zones %v: %v", m.names(), err)
+			m.logger.Errorf("Failed to update zones %v: %s", m.names(), strings.ReplaceAll(err.Error(), "\n", "; "))
 			pause *= 2 // they may want to be left alone
 		}
 	}
@@ -152,8 +161,11 @@ func (m *Mirror) update(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (m *Mirror) read(ctx context.Context, z *hosted) error {
-	records, err := m.Fetch(ctx, z.Hosted)
+func (m *Mirror) read(ctx context.Context, z *hosted) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.readTime)
+	defer cancel()
+	defer func() { z.warnings.end(err == nil) }()
+	records, err := m.Fetch(ctx, z.Hosted, z.warnings.warn)
 	if err != nil {
 		return err
 	}
@@ -161,10 +173,10 @@ func (m *Mirror) read(ctx context.Context, z *hosted) error {
 	if err != nil {
 		return err
 	}
-	b := zone.NewBuilder(origin, m.logger.Warningf)
+	b := zone.NewBuilder(origin, z.warnings.warn)
 	for _, rr := range records {
 		if err := b.AddRR(rr); err != nil {
-			m.logger.Warningf("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
+			z.warnings.warn("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
 		}
 	}
 	v, err := b.Build()

@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"log"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ type provider struct {
 	asked int
 }
 
-func (p *provider) fetch(_ context.Context, h Hosted) (all []dns.RR, err error) {
+func (p *provider) fetch(_ context.Context, h Hosted, warn Warn) (all []dns.RR, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
@@ -35,6 +36,10 @@ func (p *provider) fetch(_ context.Context, h Hosted) (all []dns.RR, err error) 
 		return nil, p.err
 	}
 	for _, text := range p.zones[h.ID] {
+		if odd, ok := strings.CutPrefix(text, "odd "); ok {
+			warn("%s is odd", odd)
+			continue
+		}
 		rr, err := dns.NewRR(text)
 		if err != nil {
 			return nil, err
@@ -176,6 +181,79 @@ func TestUpdates(t *testing.T) {
 	eventually(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
 	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.2" {
 		t.Error(got)
+	}
+}
+
+// A provider that never answers is given up: zones are read again later.
+func TestSilentProvider(t *testing.T) {
+	p := &provider{zones: map[string][]string{"z": {soa, "www.example.org. 60 A 192.0.2.1"}}}
+	m, err := New(Config{
+		Plugin: "mirrored", Hosted: []Hosted{{"example.org.", "z"}}, Refresh: 20 * time.Millisecond,
+		Fetch: func(ctx context.Context, h Hosted, warn Warn) ([]dns.RR, error) {
+			all, err := p.fetch(ctx, h, warn)
+			p.mu.Lock()
+			silent := p.asked == 2
+			p.mu.Unlock()
+			if silent {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return all, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.readTime = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func() { cancel(); m.Wait() }()
+	if err := m.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+}
+
+// lines is what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// What is odd in a zone is told of once, and again when it was gone meanwhile; a reading that fails says nothing of that.
+func TestWarnings(t *testing.T) {
+	out := new(lines)
+	before := log.Writer()
+	log.SetOutput(out)
+	defer log.SetOutput(before)
+	p := &provider{zones: map[string][]string{"z": {soa, "odd one", "odd two", "odd two"}}}
+	m, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(zone []string, err error) {
+		p.mu.Lock()
+		p.zones["z"], p.err, p.asked = zone, err, 0
+		p.mu.Unlock()
+		eventually(t, "readings", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+	}
+	read(p.zones["z"], nil)
+	read(nil, errors.New("as it should"))
+	read([]string{soa, "odd two", "www.example.net. 60 A 192.0.2.1"}, nil)
+	read([]string{soa, "odd one", "odd two"}, nil)
+	if one, two, outside := out.count("one is odd"), out.count("two is odd"), out.count("is not in zone"); one != 2 || two != 1 || outside != 1 || !m.Ready() {
+		t.Errorf("told %d, %d and %d times", one, two, outside)
 	}
 }
 

@@ -39,7 +39,7 @@ type writer interface {
 // First it asks for a watch that begins with all there is; where the server does not know that, it
 // lists in pages and then watches. From then on it only resumes, at the version it has come
 // to, whatever happens to the connection. If the server no longer knows what came after that
-// version, there is a gap: all is read again as at first, into what is known already. So
+// version, or is behind it, there is a gap: all is read again as at first, into what is known already. So
 // no object disappears but by the API's word. Client-go's reflector would gather a second copy of everything
 // before it replaces the first; here objects go straight to where they stay.
 type reflector struct {
@@ -121,6 +121,9 @@ func (r *reflector) complain(verb string, err error) {
 // pass is the life of one watch, with the list before it if there is one. It returns why it ended.
 func (r *reflector) pass(ctx context.Context) error {
 	if r.version != "" {
+		if err := r.compare(ctx); err != nil {
+			return err
+		}
 		return r.follow(ctx, false)
 	}
 	r.writer.begin()
@@ -140,6 +143,24 @@ func (r *reflector) pass(ctx context.Context) error {
 		return err
 	}
 	return r.follow(ctx, false)
+}
+
+// compareTime is how long a server may take to say which version it has come to.
+const compareTime = 10 * time.Second
+
+// compare asks which version the server has come to. One that was restored from a copy is behind ours: it would tell
+// nothing until it has come as far again, and never what it has forgotten.
+func (r *reflector) compare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, compareTime)
+	defer cancel()
+	meta, err := r.client.List(ctx, r.resource, client.Options{Limit: 1}, func([]byte, lean.Encoding) error { return nil })
+	switch {
+	case err != nil && judge(err, true) == away:
+		return r.failed("list", err)
+	case err == nil && wentBack(meta.ResourceVersion, r.version):
+		return fmt.Errorf("%w from %s to %s", errBack, r.version, meta.ResourceVersion)
+	}
+	return nil // who may not ask goes on all the same
 }
 
 // silence is how long a server may take for the next event while it tells all there is. One that
