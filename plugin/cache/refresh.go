@@ -9,9 +9,11 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -55,7 +57,7 @@ func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e
 	ctx, cancel := detached(ctx)
 	go func() {
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, r, e, n)
+		rw := c.fetch(ctx, &noClient{local: local}, r, e, n, false)
 		c.endRefresh(e, rw.fit())
 	}()
 }
@@ -109,20 +111,39 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // fetch asks the plugins below for e's answer, over UDP first and again over TCP if
-// the answer was cut, and keeps what comes. Nothing is passed on.
-func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) *ResponseWriter {
-	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+// the answer was cut, and keeps what comes. Nothing is passed on. wasCut says that it was cut already.
+//
+// It runs where no server sees to panics: one of a plugin below is a failure.
+func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, wasCut bool) (rw *ResponseWriter) {
+	rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+	defer func() {
+		if v := recover(); v != nil {
+			recovered(e, v)
+			rw.msg = nil
+		}
+	}()
 	if e.freq != nil {
 		rw.hits = e.freq.Hits()
 	}
-	rw.remote = &net.UDPAddr{}
-	rcode, err := c.next(ctx, rw, r)
-	if rw.msg != nil && rw.msg.Truncated {
+	var rcode int
+	var err error
+	if !wasCut {
+		rw.remote = &net.UDPAddr{}
+		rcode, err = c.next(ctx, rw, r)
+		wasCut = rw.msg != nil && rw.msg.Truncated
+	}
+	if wasCut {
 		rw.remote = &net.TCPAddr{}
 		rcode, err = c.next(ctx, rw, r)
 	}
 	rw.ended(e, rcode, err)
 	return rw
+}
+
+// recovered tells of v, with which a plugin below panicked while e's answer was fetched again.
+func recovered(e *entry, v any) {
+	clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(e.packed.Key()), v)
+	vars.Panic.Inc()
 }
 
 // ended notes how a fetch of e's answer has ended. What a validator below found to be bogus ends e, too: a zone that does not
@@ -223,7 +244,7 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	go func() {
 		defer func() { <-c.refreshes }()
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, copied, e, n)
+		rw := c.fetch(ctx, &noClient{local: local}, copied, e, n, false)
 		end(rw.fit())
 		fetched <- rw
 	}()

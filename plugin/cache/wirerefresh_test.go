@@ -19,6 +19,7 @@ type oddSource struct {
 	source
 	then string
 	done chan struct{} // closed after a query in the message lane
+	over string        // what that came over
 }
 
 func (s *oddSource) WireSelf() plugin.Handler { return s }
@@ -29,7 +30,7 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 		switch s.then {
 		case "panics":
 			panic("as it should")
-		case "unpacks":
+		case "unpacks", "unpacks and panics":
 			return wire.Unpack
 		case "fails":
 			w.Fail(wire.ServFail, nil)
@@ -45,6 +46,10 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 
 func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer close(s.done)
+	s.over = w.RemoteAddr().Network()
+	if s.then == "unpacks and panics" {
+		panic("as it should")
+	}
 	m := new(dns.Msg).SetReply(r)
 	m.Answer = []dns.RR{test.A("www.example.org. 60 IN A 192.0.2.2")}
 	return 0, w.WriteMsg(m)
@@ -53,14 +58,15 @@ func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg
 // A refresh that a query of the lane makes due goes through the lane, too, and leaves it where that does not go on.
 func TestRefreshInTheLane(t *testing.T) {
 	for then, tc := range map[string]struct {
-		message  bool // the message lane is asked
+		message  string // what the message lane is asked over, "" if it is not
 		replaced bool
 	}{
-		"answers": {false, true},
-		"cuts":    {true, true},
-		"unpacks": {true, true},
-		"fails":   {false, false},
-		"panics":  {false, false},
+		"answers":            {"", true},
+		"cuts":               {"tcp", true},
+		"unpacks":            {"udp", true},
+		"unpacks and panics": {"udp", false},
+		"fails":              {"", false},
+		"panics":             {"", false},
 	} {
 		t.Run(then, func(t *testing.T) {
 			s := &oddSource{then: "answers", done: make(chan struct{})}
@@ -102,8 +108,10 @@ func TestRefreshInTheLane(t *testing.T) {
 			s.last.EndIn(loop)
 			loop.Done(0)
 			loop.Leave()
-			if tc.message {
-				<-s.done
+			if tc.message != "" {
+				if <-s.done; s.over != tc.message {
+					t.Errorf("asked over %q, want %q", s.over, tc.message)
+				}
 			}
 			for i := 0; old.fetch.running.Load(); i++ {
 				if i == 1000 {
