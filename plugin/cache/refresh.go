@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -53,11 +54,11 @@ func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e
 		return
 	}
 	r = r.Copy()
-	local := w.LocalAddr()
+	nobody := noClientFor(w)
 	ctx, cancel := detached(ctx)
 	go func() {
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, r, e, n, false)
+		rw := c.fetch(ctx, nobody, r, e, n, false)
 		c.endRefresh(e, rw.fit())
 	}()
 }
@@ -114,7 +115,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // the answer was cut, and keeps what comes. Nothing is passed on. wasCut says that it was cut already.
 //
 // It runs where no server sees to panics: one of a plugin below is a failure.
-func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, wasCut bool) (rw *ResponseWriter) {
+func (c *Cache) fetch(ctx context.Context, w *noClient, r *dns.Msg, e *entry, n *counts, wasCut bool) (rw *ResponseWriter) {
 	rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
 	defer func() {
 		if v := recover(); v != nil {
@@ -128,12 +129,12 @@ func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *
 	var rcode int
 	var err error
 	if !wasCut {
-		rw.remote = &net.UDPAddr{}
+		rw.remote = net.UDPAddrFromAddrPort(w.due)
 		rcode, err = c.next(ctx, rw, r)
 		wasCut = rw.msg != nil && rw.msg.Truncated
 	}
 	if wasCut {
-		rw.remote = &net.TCPAddr{}
+		rw.remote = net.TCPAddrFromAddrPort(w.due)
 		rcode, err = c.next(ctx, rw, r)
 	}
 	rw.ended(e, rcode, err)
@@ -238,13 +239,13 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		end(true)
 		return nil
 	}
-	copied, local := r.Copy(), w.LocalAddr()
+	copied, nobody := r.Copy(), noClientFor(w)
 	ctx, cancel := detached(ctx)
 	fetched := make(chan *ResponseWriter, 1)
 	go func() {
 		defer func() { <-c.refreshes }()
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, copied, e, n, false)
+		rw := c.fetch(ctx, nobody, copied, e, n, false)
 		end(rw.fit())
 		fetched <- rw
 	}()
@@ -258,14 +259,21 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 }
 
-// noClient is the writer of a query that nobody waits for.
+// noClient is the writer of a query that nobody waits for. Its address is that of the client whose query made it due: what plugins
+// below look up for it goes through the whole server, and acl, views and rules about clients judge it by that address.
 type noClient struct {
 	nonwriter.Unconnected
+	due   netip.AddrPort
 	local net.Addr
 }
 
+// noClientFor is the writer of a query that the one of w made due.
+func noClientFor(w dns.ResponseWriter) *noClient {
+	return &noClient{due: wire.PeerOf(w.RemoteAddr(), nil).Client, local: w.LocalAddr()}
+}
+
 func (n *noClient) LocalAddr() net.Addr         { return n.local }
-func (n *noClient) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
+func (n *noClient) RemoteAddr() net.Addr        { return net.UDPAddrFromAddrPort(n.due) }
 func (n *noClient) Network() string             { return "udp" }
 func (n *noClient) WriteMsg(*dns.Msg) error     { return nil }
 func (n *noClient) Write(b []byte) (int, error) { return len(b), nil }

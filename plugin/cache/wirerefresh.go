@@ -31,7 +31,7 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 	}
 	r := &wireRefresh{cache: c, ctx: ctx, entry: e, counts: n}
 	r.packet = q.Append(r.scratch[:0], 0)
-	r.peer = wire.Peer{Local: q.Local, Arrival: time.Now()}
+	r.peer = wire.Peer{Client: q.Client, Local: q.Local, Arrival: time.Now()}
 	r.run(q.Loop())
 }
 
@@ -96,7 +96,7 @@ func (r *wireRefresh) asMessage(wasCut bool) {
 	}
 	ctx, cancel := detached(r.ctx)
 	defer cancel()
-	rw := r.cache.fetch(ctx, &noClient{local: r.peer.LocalAddr()}, m, r.entry, r.counts, wasCut)
+	rw := r.cache.fetch(ctx, &noClient{due: r.peer.Client, local: r.peer.LocalAddr()}, m, r.entry, r.counts, wasCut)
 	r.end(rw.fit())
 }
 

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ type oddSource struct {
 	source
 	then string
 	done chan struct{} // closed after a query in the message lane
-	over string        // what that came over
+	over string        // what that came over, and from whom
 }
 
 func (s *oddSource) WireSelf() plugin.Handler { return s }
@@ -46,7 +47,7 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 
 func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer close(s.done)
-	s.over = w.RemoteAddr().Network()
+	s.over = w.RemoteAddr().Network() + " " + w.RemoteAddr().String()
 	if s.then == "unpacks and panics" {
 		panic("as it should")
 	}
@@ -58,13 +59,13 @@ func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg
 // A refresh that a query of the lane makes due goes through the lane, too, and leaves it where that does not go on.
 func TestRefreshInTheLane(t *testing.T) {
 	for then, tc := range map[string]struct {
-		message  string // what the message lane is asked over, "" if it is not
+		message  string // what the message lane is asked over, and for whom, "" if it is not
 		replaced bool
 	}{
 		"answers":            {"", true},
-		"cuts":               {"tcp", true},
-		"unpacks":            {"udp", true},
-		"unpacks and panics": {"udp", false},
+		"cuts":               {"tcp 192.0.2.7:4711", true},
+		"unpacks":            {"udp 192.0.2.7:4711", true},
+		"unpacks and panics": {"udp 192.0.2.7:4711", false},
 		"fails":              {"", false},
 		"panics":             {"", false},
 	} {
@@ -80,6 +81,7 @@ func TestRefreshInTheLane(t *testing.T) {
 			prefetched := testutil.ToFloat64(n.prefetch.counter())
 			serve := func(awaited eventloop.Exchange) wire.Outcome {
 				q := query(t, "www.example.org.", awaited)
+				q.Client = netip.MustParseAddrPort("192.0.2.7:4711")
 				var w wire.Reply
 				w.Reset(nil)
 				return c.ServeWire(context.Background(), &w, q)
