@@ -212,10 +212,7 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	}
 	var rw *ResponseWriter
 	if c.verifyTimeout == 0 {
-		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
-		rcode, err := c.next(ctx, rw, r)
-		rw.ended(e, rcode, err)
-		end(rw.fit())
+		rw = c.verifyNow(ctx, w, r, e, n, end)
 	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
 		return 0, nil, false
 	}
@@ -228,6 +225,17 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	}
 	n.misses.Inc()
 	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
+}
+
+// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics.
+func (c *Cache) verifyNow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
+	fits := false
+	defer func() { end(fits) }()
+	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+	rcode, err := c.next(ctx, rw, r)
+	rw.ended(e, rcode, err)
+	fits = rw.fit()
+	return rw
 }
 
 // verifyInTime fetches e's answer in the background and waits for it for verifyTimeout; it

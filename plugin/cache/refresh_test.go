@@ -75,6 +75,23 @@ func TestRefreshIsForTheClient(t *testing.T) {
 	eventually(t, "the end of the refresh", func() bool { return !w.kept().fetch.running.Load() })
 }
 
+// A panic below ends a verification: the next one may begin.
+func TestVerifyPanics(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale, s.verify, s.failureRecheck = time.Hour, true, time.Second })
+	w.oneLane = true
+	w.says(0, aRecord)
+	w.ask("example.org.", dns.TypeA, nil)
+	w.clock.Store(400)
+	w.below(func(dns.ResponseWriter, *dns.Msg) (int, error) { panic("as it should") })
+	func() {
+		defer func() { recover() }()
+		w.ask("example.org.", dns.TypeA, nil)
+	}()
+	if w.kept().fetch.running.Load() {
+		t.Error("the verification goes on for ever")
+	}
+}
+
 // An old answer is fetched again also after a fetch of it that came back with an error.
 func TestRefreshAfterError(t *testing.T) {
 	w := newWorld(t, func(s *settings) { s.stale = time.Hour })
