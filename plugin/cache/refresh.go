@@ -267,8 +267,9 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 }
 
-// noClient is the writer of a query that nobody waits for. Its address is that of the client whose query made it due: what plugins
-// below look up for it goes through the whole server, and acl, views and rules about clients judge it by that address.
+// noClient is the writer of a query that nobody waits for. Its address is that of the client whose query made it due:
+// what plugins below look up for it goes through the whole server, and acl, views and rules about clients judge it by
+// that address.
 type noClient struct {
 	nonwriter.Unconnected
 	due   netip.AddrPort

@@ -54,7 +54,8 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// What is fetched again is asked for with the address of who made it due: of what plugins look up for it, acl wants to know for whom.
+// What is fetched again is asked for with the address of who made it due: of what plugins look up for it, acl wants to
+// know for whom.
 func TestRefreshIsForTheClient(t *testing.T) {
 	w := newWorld(t, func(s *settings) { s.stale = time.Hour })
 	w.says(0, aRecord)

@@ -161,8 +161,8 @@ func (d *DNS64) DoDNS64(ctx context.Context, w dns.ResponseWriter, r, origRespon
 	return d.Synthesize(r, origResponse, resp), nil
 }
 
-// leavesOpen reports whether m does not tell what there is: it failed, or was cut. The client is to ask again, and must not take it
-// that there is nothing, which it would keep.
+// leavesOpen reports whether m does not tell what there is: it failed, or was cut. The client is to ask again, and must
+// not take it that there is nothing, which it would keep.
 func leavesOpen(m *dns.Msg) bool {
 	return m.Truncated || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError
 }

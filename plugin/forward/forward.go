@@ -166,8 +166,8 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	return dns.RcodeSuccess, nil
 }
 
-// toClient makes m, an upstream's reply to the question of r, a reply to r: what a reply repeats of its query is as the client sent
-// it, whatever the upstream made of it, as in the wire lane (RFC 1035 §4.1.1, §7.3).
+// toClient makes m, an upstream's reply to the question of r, a reply to r: what a reply repeats of its query is as the
+// client sent it, whatever the upstream made of it, as in the wire lane (RFC 1035 §4.1.1, §7.3).
 func toClient(m, r *dns.Msg) {
 	m.Id, m.Opcode, m.Zero = r.Id, r.Opcode, false
 	if len(m.Question) == 1 && len(r.Question) == 1 {

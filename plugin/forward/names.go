@@ -12,8 +12,8 @@ import (
 )
 
 // names keeps the upstreams whose hosts are names at their addresses. One goroutine looks them up again
-// when their TTL is over; what it finds replaces what was there, and a failure leaves it: that of one kind of addresses, those
-// of that kind.
+// when their TTL is over; what it finds replaces what was there, and a failure leaves it: that of one kind of
+// addresses, those of that kind.
 type names struct {
 	resolver resolver
 	settings *settings

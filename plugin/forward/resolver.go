@@ -69,8 +69,8 @@ func (servers serverResolver) lookup(ctx context.Context, host string) (most fou
 	return most, err
 }
 
-// lookupAt asks one server for both kinds of addresses. The error is of use only without any address. What is found of one kind
-// alone, as the other failed, is good for no time.
+// lookupAt asks one server for both kinds of addresses. The error is of use only without any address. What is found of
+// one kind alone, as the other failed, is good for no time.
 func lookupAt(ctx context.Context, server, host string) (f found, err error) {
 	p := proxy.NewProxy(pluginName+"_resolver", server, transport.DNS)
 	defer p.Stop()
