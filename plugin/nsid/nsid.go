@@ -110,6 +110,9 @@ func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
 	}
 	m.Extra = append(m.Extra, opt)
+	if n := len(m.Extra); n > 1 && m.Extra[n-2].Header().Rrtype == dns.TypeTSIG {
+		m.Extra[n-2], m.Extra[n-1] = m.Extra[n-1], m.Extra[n-2] // a signature stands last (RFC 8945 §5.1)
+	}
 	return w.ResponseWriter.WriteMsg(&m)
 }
 

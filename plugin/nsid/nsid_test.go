@@ -255,3 +255,18 @@ func BenchmarkServeWire(b *testing.B) {
 		n.ServeWire(b.Context(), w, q)
 	}
 }
+
+// The signature of a reply stays its last record.
+func TestSignatureStaysLast(t *testing.T) {
+	signs := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg).SetReply(r)
+		m.SetEdns0(1232, false)
+		m.SetTsig("key.", dns.HmacSHA256, 300, 1)
+		return dns.RcodeSuccess, w.WriteMsg(m)
+	})
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	Nsid{Next: signs, Data: "me"}.ServeDNS(t.Context(), rec, query("www.example.org.", 1232, false, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}))
+	if rec.Msg == nil || rec.Msg.IsTsig() == nil || len(told(t, rec.Msg)) != 1 {
+		t.Errorf("got %v", rec.Msg)
+	}
+}
