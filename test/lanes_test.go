@@ -122,7 +122,7 @@ func laneCases(dir string) []laneCase {
 		{"minimal and header", "header {\nresponse set ra\n}\nminimal\n" + file, 0.9, true},
 		{"rewrite", "rewrite name suffix .example.net .example.org answer auto\nrewrite ttl exact www.example.org 7\n" + file, 0.85, true},
 		{"acl", "acl example.org {\nblock type MX\nfilter type TXT\nallow\n}\n" + file, 0.9, true},
-		{"bufsize and nsid", "bufsize 700\nnsid here\n" + file, 0.8, true},
+		{"bufsize, nsid and cancel", "cancel\nbufsize 700\nnsid here\n" + file, 0.8, true},
 		{"local, any, chaos", "local\nany\nchaos v a\n" + file, 0.9, true},
 		{"template", "template IN A example.org {\nmatch ^x[.]\nanswer \"{{ .Name }} 60 IN A 192.0.2.77\"\nfallthrough\n}\n" + file, 0.7, true},
 		{"forward", "cache 30\nforward . UPSTREAM\n", 0.85, false},

@@ -76,7 +76,8 @@ func (w *ResponseWriter) ConnectionState() *tls.ConnectionState {
 	return plugin.ConnectionState(w.ResponseWriter)
 }
 
-// RemoteAddr is the client's address; for a refresh, which has none, a zero one.
+// RemoteAddr is the client's address; for a refresh, that of the client who made it due, of the kind that says what to
+// ask over.
 func (w *ResponseWriter) RemoteAddr() net.Addr {
 	if w.remote != nil {
 		return w.remote

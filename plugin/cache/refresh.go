@@ -5,13 +5,16 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -51,11 +54,11 @@ func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e
 		return
 	}
 	r = r.Copy()
-	local := w.LocalAddr()
+	nobody := noClientFor(w)
 	ctx, cancel := detached(ctx)
 	go func() {
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, r, e, n)
+		rw := c.fetch(ctx, nobody, r, e, n, false)
 		c.endRefresh(e, rw.fit())
 	}()
 }
@@ -109,20 +112,39 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // fetch asks the plugins below for e's answer, over UDP first and again over TCP if
-// the answer was cut, and keeps what comes. Nothing is passed on.
-func (c *Cache) fetch(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) *ResponseWriter {
-	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+// the answer was cut, and keeps what comes. Nothing is passed on. wasCut says that it was cut already.
+//
+// It runs where no server sees to panics: one of a plugin below is a failure.
+func (c *Cache) fetch(ctx context.Context, w *noClient, r *dns.Msg, e *entry, n *counts, wasCut bool) (rw *ResponseWriter) {
+	rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+	defer func() {
+		if v := recover(); v != nil {
+			recovered(e, v)
+			rw.msg = nil
+		}
+	}()
 	if e.freq != nil {
 		rw.hits = e.freq.Hits()
 	}
-	rw.remote = &net.UDPAddr{}
-	rcode, err := c.next(ctx, rw, r)
-	if rw.msg != nil && rw.msg.Truncated {
-		rw.remote = &net.TCPAddr{}
+	var rcode int
+	var err error
+	if !wasCut {
+		rw.remote = net.UDPAddrFromAddrPort(w.due)
+		rcode, err = c.next(ctx, rw, r)
+		wasCut = rw.msg != nil && rw.msg.Truncated
+	}
+	if wasCut {
+		rw.remote = net.TCPAddrFromAddrPort(w.due)
 		rcode, err = c.next(ctx, rw, r)
 	}
 	rw.ended(e, rcode, err)
 	return rw
+}
+
+// recovered tells of v, with which a plugin below panicked while e's answer was fetched again.
+func recovered(e *entry, v any) {
+	clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(e.packed.Key()), v)
+	vars.Panic.Inc()
 }
 
 // ended notes how a fetch of e's answer has ended. What a validator below found to be bogus ends e, too: a zone that does not
@@ -190,10 +212,7 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	}
 	var rw *ResponseWriter
 	if c.verifyTimeout == 0 {
-		rw = &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
-		rcode, err := c.next(ctx, rw, r)
-		rw.ended(e, rcode, err)
-		end(rw.fit())
+		rw = c.verifyNow(ctx, w, r, e, n, end)
 	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
 		return 0, nil, false
 	}
@@ -208,6 +227,17 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
 }
 
+// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics.
+func (c *Cache) verifyNow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
+	fits := false
+	defer func() { end(fits) }()
+	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
+	rcode, err := c.next(ctx, rw, r)
+	rw.ended(e, rcode, err)
+	fits = rw.fit()
+	return rw
+}
+
 // verifyInTime fetches e's answer in the background and waits for it for verifyTimeout; it
 // is nil if that was not enough. The fetch goes on then, and may fill the cache.
 func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
@@ -217,13 +247,13 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		end(true)
 		return nil
 	}
-	copied, local := r.Copy(), w.LocalAddr()
+	copied, nobody := r.Copy(), noClientFor(w)
 	ctx, cancel := detached(ctx)
 	fetched := make(chan *ResponseWriter, 1)
 	go func() {
 		defer func() { <-c.refreshes }()
 		defer cancel()
-		rw := c.fetch(ctx, &noClient{local: local}, copied, e, n)
+		rw := c.fetch(ctx, nobody, copied, e, n, false)
 		end(rw.fit())
 		fetched <- rw
 	}()
@@ -237,14 +267,22 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 }
 
-// noClient is the writer of a query that nobody waits for.
+// noClient is the writer of a query that nobody waits for. Its address is that of the client whose query made it due:
+// what plugins below look up for it goes through the whole server, and acl, views and rules about clients judge it by
+// that address.
 type noClient struct {
 	nonwriter.Unconnected
+	due   netip.AddrPort
 	local net.Addr
 }
 
+// noClientFor is the writer of a query that the one of w made due.
+func noClientFor(w dns.ResponseWriter) *noClient {
+	return &noClient{due: wire.PeerOf(w.RemoteAddr(), nil).Client, local: w.LocalAddr()}
+}
+
 func (n *noClient) LocalAddr() net.Addr         { return n.local }
-func (n *noClient) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
+func (n *noClient) RemoteAddr() net.Addr        { return net.UDPAddrFromAddrPort(n.due) }
 func (n *noClient) Network() string             { return "udp" }
 func (n *noClient) WriteMsg(*dns.Msg) error     { return nil }
 func (n *noClient) Write(b []byte) (int, error) { return len(b), nil }

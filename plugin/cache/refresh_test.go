@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/response"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
 )
@@ -50,6 +51,45 @@ func TestSuperseded(t *testing.T) {
 		if begun := w.c.beginRefresh(e, w.c.countsOf(t.Context())); begun == tc.want || e.fetch.running.Load() != begun {
 			t.Errorf("%+v: a refresh begins: %v, and runs: %v", tc, begun, e.fetch.running.Load())
 		}
+	}
+}
+
+// What is fetched again is asked for with the address of who made it due: of what plugins look up for it, acl wants to
+// know for whom.
+func TestRefreshIsForTheClient(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale = time.Hour })
+	w.says(0, aRecord)
+	w.ask("example.org.", dns.TypeA, nil)
+	from := make(chan string, 2)
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		from <- rw.RemoteAddr().Network() + " " + rw.RemoteAddr().String()
+		m := new(dns.Msg).SetReply(r)
+		m.Truncated = true
+		return 0, rw.WriteMsg(m)
+	})
+	w.c.refresh(t.Context(), &test.ResponseWriter{RemoteIP: "192.0.2.7"}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(t.Context()))
+	for _, network := range []string{"udp", "tcp"} {
+		if got, want := <-from, network+" 192.0.2.7:40212"; got != want {
+			t.Errorf("asked from %s, want %s", got, want)
+		}
+	}
+	eventually(t, "the end of the refresh", func() bool { return !w.kept().fetch.running.Load() })
+}
+
+// A panic below ends a verification: the next one may begin.
+func TestVerifyPanics(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale, s.verify, s.failureRecheck = time.Hour, true, time.Second })
+	w.oneLane = true
+	w.says(0, aRecord)
+	w.ask("example.org.", dns.TypeA, nil)
+	w.clock.Store(400)
+	w.below(func(dns.ResponseWriter, *dns.Msg) (int, error) { panic("as it should") })
+	func() {
+		defer func() { recover() }()
+		w.ask("example.org.", dns.TypeA, nil)
+	}()
+	if w.kept().fetch.running.Load() {
+		t.Error("the verification goes on for ever")
 	}
 }
 

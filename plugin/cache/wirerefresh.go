@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -32,7 +31,7 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 	}
 	r := &wireRefresh{cache: c, ctx: ctx, entry: e, counts: n}
 	r.packet = q.Append(r.scratch[:0], 0)
-	r.peer = wire.Peer{Local: q.Local, Arrival: time.Now()}
+	r.peer = wire.Peer{Client: q.Client, Local: q.Local, Arrival: time.Now()}
 	r.run(q.Loop())
 }
 
@@ -40,8 +39,7 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 func (r *wireRefresh) run(loop *eventloop.Loop) {
 	defer func() {
 		if v := recover(); v != nil {
-			clog.Errorf("Recovered from panic while fetching %s again: %v", wire.Text(r.query.Name()), v)
-			vars.Panic.Inc()
+			recovered(r.entry, v)
 			r.end(false)
 		}
 	}()
@@ -60,8 +58,10 @@ func (r *wireRefresh) run(loop *eventloop.Loop) {
 	case out == wire.Park && x != r.waits:
 		r.waits = x
 		x.Then(r)
-	case out != wire.Done, w.Holds() && w.Flag(wire.FlagTC):
-		go r.asMessage()
+	case out != wire.Done:
+		go r.asMessage(false)
+	case w.Holds() && w.Flag(wire.FlagTC):
+		go r.asMessage(true)
 	case w.Holds():
 		k := r.cache.questionOf(q)
 		hits := 0
@@ -87,8 +87,8 @@ func (r *wireRefresh) ResumeIn(loop *eventloop.Loop) (done bool) {
 	return false
 }
 
-// asMessage fetches the answer in the message lane.
-func (r *wireRefresh) asMessage() {
+// asMessage fetches the answer in the message lane. wasCut says that it came, and was cut.
+func (r *wireRefresh) asMessage(wasCut bool) {
 	m, err := r.query.Msg()
 	if err != nil {
 		r.end(false)
@@ -96,7 +96,7 @@ func (r *wireRefresh) asMessage() {
 	}
 	ctx, cancel := detached(r.ctx)
 	defer cancel()
-	rw := r.cache.fetch(ctx, &noClient{local: r.peer.LocalAddr()}, m, r.entry, r.counts)
+	rw := r.cache.fetch(ctx, &noClient{due: r.peer.Client, local: r.peer.LocalAddr()}, m, r.entry, r.counts, wasCut)
 	r.end(rw.fit())
 }
 

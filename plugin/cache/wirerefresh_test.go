@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ type oddSource struct {
 	source
 	then string
 	done chan struct{} // closed after a query in the message lane
+	over string        // what that came over, and from whom
 }
 
 func (s *oddSource) WireSelf() plugin.Handler { return s }
@@ -29,7 +31,7 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 		switch s.then {
 		case "panics":
 			panic("as it should")
-		case "unpacks":
+		case "unpacks", "unpacks and panics":
 			return wire.Unpack
 		case "fails":
 			w.Fail(wire.ServFail, nil)
@@ -45,6 +47,10 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 
 func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer close(s.done)
+	s.over = w.RemoteAddr().Network() + " " + w.RemoteAddr().String()
+	if s.then == "unpacks and panics" {
+		panic("as it should")
+	}
 	m := new(dns.Msg).SetReply(r)
 	m.Answer = []dns.RR{test.A("www.example.org. 60 IN A 192.0.2.2")}
 	return 0, w.WriteMsg(m)
@@ -53,14 +59,15 @@ func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg
 // A refresh that a query of the lane makes due goes through the lane, too, and leaves it where that does not go on.
 func TestRefreshInTheLane(t *testing.T) {
 	for then, tc := range map[string]struct {
-		message  bool // the message lane is asked
+		message  string // what the message lane is asked over, and for whom, "" if it is not
 		replaced bool
 	}{
-		"answers": {false, true},
-		"cuts":    {true, true},
-		"unpacks": {true, true},
-		"fails":   {false, false},
-		"panics":  {false, false},
+		"answers":            {"", true},
+		"cuts":               {"tcp 192.0.2.7:4711", true},
+		"unpacks":            {"udp 192.0.2.7:4711", true},
+		"unpacks and panics": {"udp 192.0.2.7:4711", false},
+		"fails":              {"", false},
+		"panics":             {"", false},
 	} {
 		t.Run(then, func(t *testing.T) {
 			s := &oddSource{then: "answers", done: make(chan struct{})}
@@ -74,6 +81,7 @@ func TestRefreshInTheLane(t *testing.T) {
 			prefetched := testutil.ToFloat64(n.prefetch.counter())
 			serve := func(awaited eventloop.Exchange) wire.Outcome {
 				q := query(t, "www.example.org.", awaited)
+				q.Client = netip.MustParseAddrPort("192.0.2.7:4711")
 				var w wire.Reply
 				w.Reset(nil)
 				return c.ServeWire(context.Background(), &w, q)
@@ -102,8 +110,10 @@ func TestRefreshInTheLane(t *testing.T) {
 			s.last.EndIn(loop)
 			loop.Done(0)
 			loop.Leave()
-			if tc.message {
-				<-s.done
+			if tc.message != "" {
+				if <-s.done; s.over != tc.message {
+					t.Errorf("asked over %q, want %q", s.over, tc.message)
+				}
 			}
 			for i := 0; old.fetch.running.Load(); i++ {
 				if i == 1000 {

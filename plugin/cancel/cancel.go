@@ -46,12 +46,12 @@ func (c Cancel) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	if from.IsZero() {
 		from = time.Now()
 	}
-	mark := q.Mark()
-	if end := from.Add(c.after()); q.Deadline().IsZero() || end.Before(q.Deadline()) {
+	before := q.Deadline()
+	if end := from.Add(c.after()); before.IsZero() || end.Before(before) {
 		q.SetDeadline(end)
 	}
 	out := plugin.NextWire(c.Name(), c.Next, ctx, w, q)
-	q.Restore(mark)
+	q.SetDeadline(before) // and nothing else: the size that bufsize has left is that of the reply
 	return out
 }
 

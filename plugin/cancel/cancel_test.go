@@ -123,3 +123,29 @@ func TestReadme(t *testing.T) {
 		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
 	}
 }
+
+// What a plugin below leaves changed for the end of the reply stays: bufsize's size is the one that the client is told.
+func TestSizeStays(t *testing.T) {
+	packet, err := new(dns.Msg).SetQuestion("example.org.", dns.TypeA).SetEdns0(4096, false).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var q wire.Query
+	if !q.Parse(packet) {
+		t.Fatal("not eligible")
+	}
+	(Cancel{Next: sizes{new(witness)}}).ServeWire(t.Context(), new(wire.Reply), &q)
+	if got := q.EDNS().Size; got != 700 || !q.Deadline().IsZero() {
+		t.Errorf("size %d, deadline %s", got, q.Deadline())
+	}
+}
+
+// sizes leaves another size, as bufsize does.
+type sizes struct{ *witness }
+
+func (s sizes) WireSelf() plugin.Handler { return s }
+
+func (sizes) ServeWire(_ context.Context, _ *wire.Reply, q *wire.Query) wire.Outcome {
+	q.SetSize(700)
+	return wire.Done
+}

@@ -144,7 +144,7 @@ func withoutMapped(m *dns.Msg) *dns.Msg {
 var errNoReply = errors.New("no reply to the lookup of A records")
 
 // DoDNS64 looks up A records for the name that r asks for, and returns the reply to r: one that is made of them, or
-// origResponse, the reply that was wanting, if there are none.
+// origResponse, the reply that was wanting, if there are none. If the lookup does not tell, neither does the reply.
 func (d *DNS64) DoDNS64(ctx context.Context, w dns.ResponseWriter, r, origResponse *dns.Msg) (*dns.Msg, error) {
 	state := request.Request{W: w, Req: r}
 	resp, err := d.Upstream.Lookup(ctx, state, state.QName(), dns.TypeA)
@@ -155,10 +155,16 @@ func (d *DNS64) DoDNS64(ctx context.Context, w dns.ResponseWriter, r, origRespon
 		return nil, plugin.Error(pluginName, errNoReply)
 	}
 	RequestsTranslatedCount.WithLabelValues(metrics.WithServer(ctx)).Inc()
-	if !hasA(resp) {
+	if !hasA(resp) && !(leavesOpen(resp) && wanting(origResponse, false)) {
 		return withoutMapped(origResponse), nil
 	}
 	return d.Synthesize(r, origResponse, resp), nil
+}
+
+// leavesOpen reports whether m does not tell what there is: it failed, or was cut. The client is to ask again, and must
+// not take it that there is nothing, which it would keep.
+func leavesOpen(m *dns.Msg) bool {
+	return m.Truncated || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError
 }
 
 func hasA(m *dns.Msg) bool {

@@ -161,7 +161,19 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if err := m.Unpack(t.reply); err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	m.Id = r.Id
+	toClient(m, r)
 	w.WriteMsg(m)
 	return dns.RcodeSuccess, nil
+}
+
+// toClient makes m, an upstream's reply to the question of r, a reply to r: what a reply repeats of its query is as the
+// client sent it, whatever the upstream made of it, as in the wire lane (RFC 1035 §4.1.1, §7.3).
+func toClient(m, r *dns.Msg) {
+	m.Id, m.Opcode, m.Zero = r.Id, r.Opcode, false
+	if len(m.Question) == 1 && len(r.Question) == 1 {
+		m.Question[0] = r.Question[0] // the case may carry a client's random bits
+	}
+	if r.Opcode == dns.OpcodeQuery {
+		m.RecursionDesired, m.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
+	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // names keeps the upstreams whose hosts are names at their addresses. One goroutine looks them up again
-// when their TTL is over; what it finds replaces what was there, and a failure leaves it.
+// when their TTL is over; what it finds replaces what was there, and a failure leaves it: that of one kind of
+// addresses, those of that kind.
 type names struct {
 	resolver resolver
 	settings *settings
@@ -79,7 +80,7 @@ func (n *names) run(ctx context.Context, next time.Duration) {
 func (n *names) refresh(ctx context.Context, s *source) (ttl time.Duration, gone []*proxy.Proxy, err error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	addrs, ttl, err := n.resolver.lookup(ctx, s.target.host)
+	now, err := n.resolver.lookup(ctx, s.target.host)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -88,16 +89,20 @@ func (n *names) refresh(ctx context.Context, s *source) (ttl time.Duration, gone
 	defer f.mu.Unlock()
 	old := s.proxies
 	s.proxies = nil
-	for _, a := range addrs {
+	for _, a := range now.addrs {
 		s.proxies = append(s.proxies, n.proxyAt(s, old, a))
 	}
 	for _, p := range old {
-		if !slices.Contains(s.proxies, p) {
+		switch {
+		case slices.Contains(s.proxies, p):
+		case now.lacks(p):
+			s.proxies = append(s.proxies, p)
+		default:
 			gone = append(gone, p)
 		}
 	}
 	f.publish()
-	return min(max(ttl, minRefresh), maxRefresh), gone, nil
+	return min(max(now.ttl, minRefresh), maxRefresh), gone, nil
 }
 
 // proxyAt is the one of old at an address, or a new one.

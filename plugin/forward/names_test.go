@@ -20,16 +20,18 @@ import (
 type book struct {
 	sync.Mutex
 	addrs []string
+	no6   bool
 	err   error
 }
 
-func (b *book) lookup(context.Context, string) (addrs []netip.Addr, ttl time.Duration, err error) {
+func (b *book) lookup(context.Context, string) (f found, err error) {
 	b.Lock()
 	defer b.Unlock()
 	for _, a := range b.addrs {
-		addrs = append(addrs, netip.MustParseAddr(a))
+		f.addrs = append(f.addrs, netip.MustParseAddr(a))
 	}
-	return addrs, time.Millisecond, b.err
+	f.ttl, f.no6 = time.Millisecond, b.no6
+	return f, b.err
 }
 
 func (b *book) set(err error, addrs ...string) {
@@ -99,6 +101,25 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// What could not be looked up of one kind of addresses leaves those of that kind.
+func TestHalfARefresh(t *testing.T) {
+	b := &book{addrs: []string{"192.0.2.1", "2001:db8::1"}}
+	f := named(t, "forward . dns.example.org", b)
+	if err := f.OnStartup(); err != nil {
+		t.Fatal(err)
+	}
+	b.no6 = true
+	b.set(nil, "192.0.2.2")
+	if _, gone, err := f.names.refresh(t.Context(), f.sources[0]); err != nil || len(gone) != 1 || addresses(f) != "192.0.2.2:53 [2001:db8::1]:53" {
+		t.Error(gone, err, addresses(f))
+	}
+	b.no6 = false
+	b.set(nil, "192.0.2.2")
+	if _, gone, err := f.names.refresh(t.Context(), f.sources[0]); err != nil || len(gone) != 1 || addresses(f) != "192.0.2.2:53" {
+		t.Error(gone, err, addresses(f))
+	}
+}
+
 // The goroutine that refreshes stops what is not asked any more, and ends with the Forward.
 func TestRefreshRuns(t *testing.T) {
 	b := &book{addrs: []string{"192.0.2.1"}}
@@ -135,21 +156,33 @@ func TestServerResolver(t *testing.T) {
 		}
 		w.WriteMsg(m)
 	})
-	addrs, ttl, err := serverResolver{loopback.Addr(), good}.lookup(t.Context(), "dns.example.org")
-	if err != nil || ttl != 40*time.Second || len(addrs) != 2 || addrs[0].String() != "192.0.2.1" || addrs[1].String() != "2001:db8::1" {
-		t.Error(addrs, ttl, err)
+	half := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		if m.Answer = []dns.RR{test.AAAA("dns.example.org. 40 IN AAAA 2001:db8::1")}; r.Question[0].Qtype == dns.TypeA {
+			m.Answer, m.Rcode = nil, dns.RcodeServerFailure
+		}
+		w.WriteMsg(m)
+	})
+	for _, servers := range []serverResolver{{loopback.Addr(), good}, {half, good}} {
+		f, err := servers.lookup(t.Context(), "dns.example.org")
+		if err != nil || f.ttl != 40*time.Second || len(f.addrs) != 2 || f.addrs[0].String() != "192.0.2.1" || f.addrs[1].String() != "2001:db8::1" || f.no4 || f.no6 {
+			t.Error(f, err)
+		}
 	}
-	if _, _, err := (serverResolver{good}).lookup(t.Context(), "no.example.org"); err == nil || !strings.Contains(err.Error(), "NXDOMAIN") {
+	if f, err := (serverResolver{half}).lookup(t.Context(), "dns.example.org"); err != nil || f.ttl != 0 || len(f.addrs) != 1 || !f.no4 || f.no6 {
+		t.Error(f, err)
+	}
+	if _, err := (serverResolver{good}).lookup(t.Context(), "no.example.org"); err == nil || !strings.Contains(err.Error(), "NXDOMAIN") {
 		t.Error(err)
 	}
-	if _, _, err := (serverResolver{loopback.Addr()}).lookup(t.Context(), "dns.example.org"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := (serverResolver{loopback.Addr()}).lookup(t.Context(), "dns.example.org"); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
 	}
 }
 
 func TestSystemResolver(t *testing.T) {
-	addrs, ttl, err := systemResolver{}.lookup(t.Context(), "localhost")
-	if err != nil || ttl != systemTTL || len(addrs) == 0 || !addrs[0].IsLoopback() {
-		t.Error(addrs, ttl, err)
+	f, err := systemResolver{}.lookup(t.Context(), "localhost")
+	if err != nil || f.ttl != systemTTL || len(f.addrs) == 0 || !f.addrs[0].IsLoopback() {
+		t.Error(f, err)
 	}
 }

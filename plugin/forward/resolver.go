@@ -18,8 +18,21 @@ import (
 
 // resolver finds the addresses of a name.
 type resolver interface {
-	// lookup returns all addresses of host, at least one, and how long they are good.
-	lookup(ctx context.Context, host string) ([]netip.Addr, time.Duration, error)
+	// lookup returns the addresses of host, at least one.
+	lookup(ctx context.Context, host string) (found, error)
+}
+
+// found is the addresses of a name.
+type found struct {
+	addrs    []netip.Addr
+	ttl      time.Duration // how long they are good
+	no4, no6 bool          // it could not be found out whether there are IPv4, or IPv6, addresses
+}
+
+// lacks reports whether f does not tell if p is still an upstream.
+func (f *found) lacks(p *proxy.Proxy) bool {
+	at, err := netip.ParseAddrPort(p.Addr())
+	return err == nil && (at.Addr().Is4() && f.no4 || at.Addr().Is6() && f.no6)
 }
 
 // systemResolver asks as the system is configured. That does not tell TTLs.
@@ -27,60 +40,84 @@ type systemResolver struct{}
 
 const systemTTL = time.Minute
 
-func (systemResolver) lookup(ctx context.Context, host string) ([]netip.Addr, time.Duration, error) {
+func (systemResolver) lookup(ctx context.Context, host string) (found, error) {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
-	return addrs, systemTTL, err
+	return found{addrs: addrs, ttl: systemTTL}, err
 }
 
 // serverResolver asks given servers, HOST:PORT, one after the other.
 type serverResolver []string
 
-func (servers serverResolver) lookup(ctx context.Context, host string) (addrs []netip.Addr, ttl time.Duration, err error) {
+// lookup is what the first server has found that knows of both kinds of addresses, or else the most that one has found.
+func (servers serverResolver) lookup(ctx context.Context, host string) (most found, err error) {
 	for _, server := range servers {
-		addrs, ttl, err = lookupAt(ctx, server, host)
-		if len(addrs) > 0 {
-			return addrs, ttl, nil
+		var f found
+		f, err = lookupAt(ctx, server, host)
+		if len(f.addrs) > len(most.addrs) {
+			most = f
+		}
+		if len(f.addrs) > 0 && !f.no4 && !f.no6 {
+			return f, nil
 		}
 	}
-	return nil, 0, err
+	if len(most.addrs) > 0 {
+		return most, nil
+	}
+	return most, err
 }
 
-// lookupAt asks one server for both kinds of addresses. The error is of use only without any address.
-func lookupAt(ctx context.Context, server, host string) (addrs []netip.Addr, ttl time.Duration, err error) {
+// lookupAt asks one server for both kinds of addresses. The error is of use only without any address. What is found of
+// one kind alone, as the other failed, is good for no time.
+func lookupAt(ctx context.Context, server, host string) (f found, err error) {
 	p := proxy.NewProxy(pluginName+"_resolver", server, transport.DNS)
 	defer p.Stop()
-	ttl = maxRefresh
+	f.ttl = maxRefresh
 	var errs []error
-	for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		m, err := exchange(ctx, p, new(dns.Msg).SetQuestion(dns.Fqdn(host), typ))
+	for _, kind := range []struct {
+		typ     uint16
+		unknown *bool
+	}{{dns.TypeA, &f.no4}, {dns.TypeAAAA, &f.no6}} {
+		m, err := exchange(ctx, p, new(dns.Msg).SetQuestion(dns.Fqdn(host), kind.typ))
+		switch {
+		case err != nil:
+			*kind.unknown = true
+		case m.Rcode != dns.RcodeSuccess:
+			err = fmt.Errorf("%s: %s", server, dns.RcodeToString[m.Rcode])
+			*kind.unknown = m.Rcode != dns.RcodeNameError
+		default:
+			f.take(m.Answer)
+		}
 		if err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		for _, rr := range m.Answer {
-			var ip net.IP
-			switch rr := rr.(type) {
-			case *dns.A:
-				ip = rr.A
-			case *dns.AAAA:
-				ip = rr.AAAA
-			}
-			ttl = min(ttl, time.Duration(rr.Header().Ttl)*time.Second)
-			if a, ok := netip.AddrFromSlice(ip); ok && !slices.Contains(addrs, a.Unmap()) {
-				addrs = append(addrs, a.Unmap())
-			}
-		}
-		if m.Rcode != dns.RcodeSuccess {
-			errs = append(errs, fmt.Errorf("%s: %s", server, dns.RcodeToString[m.Rcode]))
-		}
+	}
+	if f.no4 || f.no6 {
+		f.ttl = 0
 	}
 	if len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("%s: no addresses", server))
 	}
-	return addrs, ttl, errors.Join(errs...)
+	return f, errors.Join(errs...)
+}
+
+// take adds the addresses of an answer.
+func (f *found) take(answer []dns.RR) {
+	for _, rr := range answer {
+		var ip net.IP
+		switch rr := rr.(type) {
+		case *dns.A:
+			ip = rr.A
+		case *dns.AAAA:
+			ip = rr.AAAA
+		}
+		f.ttl = min(f.ttl, time.Duration(rr.Header().Ttl)*time.Second)
+		if a, ok := netip.AddrFromSlice(ip); ok && !slices.Contains(f.addrs, a.Unmap()) {
+			f.addrs = append(f.addrs, a.Unmap())
+		}
+	}
 }
 
 // exchange asks over UDP, and over TCP if that is too small.

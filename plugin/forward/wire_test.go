@@ -104,6 +104,9 @@ func TestLanesAgree(t *testing.T) {
 			m.Truncated = true
 		case "refused":
 			m.Rcode = dns.RcodeRefused
+		case "repeated":
+			m.Question[0].Name = strings.ToUpper(name)
+			m.Opcode, m.Zero, m.RecursionDesired, m.CheckingDisabled = dns.OpcodeStatus, true, false, !r.CheckingDisabled
 		}
 		if opt := r.IsEdns0(); opt != nil && m.IsEdns0() == nil {
 			m.SetEdns0(4096, opt.Do())
@@ -112,7 +115,7 @@ func TestLanesAgree(t *testing.T) {
 		w.WriteMsg(m)
 	})
 	f := configured(t, "forward . "+addr)
-	for _, name := range []string{"Alias.example.org.", "mail.example.org.", "denied.example.org.", "naptr.example.org.", "extended.example.org.", "cut.example.org.", "refused.example.org.", "empty.example.org."} {
+	for _, name := range []string{"Alias.example.org.", "mail.example.org.", "denied.example.org.", "naptr.example.org.", "extended.example.org.", "cut.example.org.", "refused.example.org.", "empty.example.org.", "repeaTed.example.org."} {
 		for size, flags := range map[uint16]bool{0: false, 1232: true, 512: false} {
 			r := new(dns.Msg).SetQuestion(name, dns.TypeANY-1)
 			r.Question[0].Qtype = dns.TypeMX

@@ -288,3 +288,20 @@ func BenchmarkShuffle(b *testing.B) {
 		})
 	}
 }
+
+// The signature of a message stays its last record, whatever the policy.
+func TestSignatureStaysLast(t *testing.T) {
+	for _, directive := range []string{"loadbalance", "loadbalance {\nprefer 192.0.2.0/24\n}"} {
+		lb := serving(t, directive, nil)
+		for range 20 {
+			m := new(dns.Msg).SetQuestion("example.org.", dns.TypeMX)
+			m.Answer = []dns.RR{test.MX("example.org. 5 IN MX 1 a.example.org."), test.MX("example.org. 5 IN MX 1 b.example.org.")}
+			m.Extra = []dns.RR{test.A("a.example.org. 5 IN A 192.0.2.1"), test.A("b.example.org. 5 IN A 192.0.2.2")}
+			m.SetEdns0(1232, false)
+			m.SetTsig("key.", dns.HmacSHA256, 300, 1)
+			if m = lb.EditMsg(m, nil); m.IsTsig() == nil || m.IsEdns0() == nil || len(m.Extra) != 4 {
+				t.Fatalf("%s: got %v", directive, m.Extra)
+			}
+		}
+	}
+}

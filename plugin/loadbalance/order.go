@@ -81,6 +81,8 @@ func classOf(typ, covered uint16) class {
 		return address
 	case dns.TypeMX:
 		return mail
+	case dns.TypeTSIG, dns.TypeSIG:
+		return signature
 	case dns.TypeRRSIG:
 		switch c := classOf(covered, 0); c {
 		case address, mail:

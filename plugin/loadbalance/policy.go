@@ -25,12 +25,13 @@ const (
 	mail
 	mailSig
 	other
+	signature // TSIG, SIG(0): of the message, which they end (RFC 8945 §5.1, RFC 2931 §3.1)
 )
 
 // The places of classes in a section.
 var (
-	usual     = [...]uint8{alias: 0, other: 1, address: 2, addressSig: 3, mail: 4, mailSig: 5}
-	preferred = [...]uint8{alias: 0, address: 1, addressSig: 2, mail: 3, mailSig: 4, other: 5}
+	usual     = [...]uint8{alias: 0, other: 1, address: 2, addressSig: 3, mail: 4, mailSig: 5, signature: 6}
+	preferred = [...]uint8{alias: 0, address: 1, addressSig: 2, mail: 3, mailSig: 4, other: 5, signature: 6}
 )
 
 // item is a record of a section.

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -38,6 +39,7 @@ func (n Nsid) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (i
 	if plugin.ClientWrite(rcode) {
 		return rcode, err
 	}
+	nw.why = err
 	if werr := nw.WriteMsg(new(dns.Msg).SetRcode(r, rcode)); err == nil {
 		err = werr
 	}
@@ -77,6 +79,7 @@ type ResponseWriter struct {
 	Data string
 
 	query *dns.Msg // nil: not known
+	why   error    // there is no reply but an error: the client is told of it as the server would tell it
 }
 
 // WriteMsg writes res with the option. res is not changed.
@@ -103,7 +106,13 @@ func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 		m.Extra = append(m.Extra, rr)
 	}
 	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: hex.EncodeToString([]byte(w.Data))})
+	if code, text, ok := edns.Explanation(w.why); ok {
+		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+	}
 	m.Extra = append(m.Extra, opt)
+	if n := len(m.Extra); n > 1 && m.Extra[n-2].Header().Rrtype == dns.TypeTSIG {
+		m.Extra[n-2], m.Extra[n-1] = m.Extra[n-1], m.Extra[n-2] // a signature stands last (RFC 8945 §5.1)
+	}
 	return w.ResponseWriter.WriteMsg(&m)
 }
 

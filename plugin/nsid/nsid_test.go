@@ -124,6 +124,33 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// An error that tells the client why goes with the option, in both lanes.
+func TestUnwrittenAndExplained(t *testing.T) {
+	n := Nsid{Next: explained{}, Data: "me"}
+	r := query("www.example.org.", 1232, true, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	if rc, err := n.ServeDNS(t.Context(), rec, r); rc != dns.RcodeSuccess || err == nil || rec.Msg == nil {
+		t.Fatal(rc, err, rec.Msg)
+	}
+	o := rec.Msg.IsEdns0().Option
+	if len(o) != 2 || o[1].Option() != dns.EDNS0EDE || o[1].String() != "22 (No Reachable Authority): (gone)" {
+		t.Errorf("got %v", o)
+	}
+}
+
+type explained struct{ source }
+
+func (explained) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+	return dns.RcodeServerFailure, gone{}
+}
+
+type gone struct{}
+
+func (gone) Error() string { return "gone" }
+func (gone) ExtendedError() (uint16, string) {
+	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
+}
+
 func TestUnwrittenWithoutAsking(t *testing.T) {
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
 	rc, err := Nsid{Next: source{}}.ServeDNS(t.Context(), rec, query("fail.example.org.", 512, false))
@@ -226,5 +253,20 @@ func BenchmarkServeWire(b *testing.B) {
 	for b.Loop() {
 		w.Reset(buf)
 		n.ServeWire(b.Context(), w, q)
+	}
+}
+
+// The signature of a reply stays its last record.
+func TestSignatureStaysLast(t *testing.T) {
+	signs := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg).SetReply(r)
+		m.SetEdns0(1232, false)
+		m.SetTsig("key.", dns.HmacSHA256, 300, 1)
+		return dns.RcodeSuccess, w.WriteMsg(m)
+	})
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	Nsid{Next: signs, Data: "me"}.ServeDNS(t.Context(), rec, query("www.example.org.", 1232, false, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}))
+	if rec.Msg == nil || rec.Msg.IsTsig() == nil || len(told(t, rec.Msg)) != 1 {
+		t.Errorf("got %v", rec.Msg)
 	}
 }

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,7 +24,15 @@ type source struct {
 	reply func(name string, qtype uint16) *dns.Msg // nil reply: SERVFAIL with an error
 }
 
-var errSource = errors.New("no answer")
+var errSource error = unreachable{}
+
+// unreachable is an error that tells clients why.
+type unreachable struct{}
+
+func (unreachable) Error() string { return "no answer" }
+func (unreachable) ExtendedError() (uint16, string) {
+	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
+}
 
 func (s source) Name() string             { return "source" }
 func (s source) WireSelf() plugin.Handler { return s }

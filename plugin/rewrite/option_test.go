@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -116,6 +117,32 @@ func TestOptionOfIPv6Client(t *testing.T) {
 		}
 	}
 }
+
+// Rules about a client that has no address are not for its query.
+func TestOptionOfNobody(t *testing.T) {
+	var seen string
+	for _, rule := range []string{"edns0 subnet set 24 56", "edns0 local set 0xffee {client_ip}", "edns0 local set 0xffee {client_port}"} {
+		rw := serving(t, "rewrite "+rule, source{&seen, empty})
+		rw.ServeDNS(t.Context(), nobody{new(test.ResponseWriter)}, withOptions(0, false))
+		if strings.Contains(seen, "=") {
+			t.Errorf("%s: got %q", rule, seen)
+		}
+		packet, err := withOptions(0, false).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q wire.Query
+		var w wire.Reply
+		w.Reset(nil)
+		if !q.Parse(packet) || rw.ServeWire(t.Context(), &w, &q) != wire.Done {
+			t.Errorf("%s: not served in the wire lane", rule)
+		}
+	}
+}
+
+type nobody struct{ *test.ResponseWriter }
+
+func (nobody) RemoteAddr() net.Addr { return &net.UDPAddr{} }
 
 func TestLabels(t *testing.T) {
 	var seen string

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -11,20 +12,26 @@ import (
 
 // reply makes of what w holds a reply to q, which is the client's query again: ResponseReverter's work, on bytes.
 func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
+	rename := p.renamed
 	switch {
 	case w.Failed() && !plugin.ClientWrite(w.Rcode()): // nobody has written: an error reply goes by the same rules
+		rename = false // it is begun with the client's question
 		rcode, err := w.Rcode(), w.Err()
 		w.Begin(q)
 		w.SetWriter(pluginName)
 		w.SetRcode(rcode)
 		w.SetErr(err)
+		if code, text, ok := edns.Explanation(err); ok && q.EDNS().Present {
+			w.AddEDE(code, text)
+			w.CountOPT()
+		}
 	case !w.Holds():
 		return
 	case p.wantsMessage(w):
 		p.throughMessage(w, q)
 		return
 	}
-	if p.renamed {
+	if rename {
 		p.rebuild(w, q)
 	}
 	rcode := w.Rcode()

@@ -248,3 +248,16 @@ func TestCNAMELoop(t *testing.T) {
 		t.Errorf("asked %q, got %v", up.asked, rec.Msg)
 	}
 }
+
+// An error reply that goes by the rules tells why, as the server's own would.
+func TestErrorsAreExplained(t *testing.T) {
+	const why = "\noption 15 22 (No Reachable Authority): (gone)"
+	for _, rule := range []string{"name www.example.org www.example.net", "rcode exact www.example.org SERVFAIL SERVFAIL", "ttl exact www.example.org 5"} {
+		for size, want := range map[uint16]string{0: "", 1232: why} {
+			got, unpacked := agree(t, "rewrite "+rule, func(string, uint16) *dns.Msg { return nil }, withOptions(size, false))
+			if got.reply != "SERVFAIL www.Example.org. A"+want || unpacked {
+				t.Errorf("%s, size %d: got %s", rule, size, got.reply)
+			}
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -73,10 +74,21 @@ func (rw Rewrite) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return rcode, err
 	}
 	// Nobody has written: an error reply goes by the same rules.
-	if werr := rev.WriteMsg(new(dns.Msg).SetRcode(r, rcode)); err == nil {
+	if werr := rev.WriteMsg(failure(r, rcode, err)); err == nil {
 		err = werr
 	}
 	return dns.RcodeSuccess, err
+}
+
+// failure is the error reply to r that the server would write, with what err tells the client.
+func failure(r *dns.Msg, rcode int, err error) *dns.Msg {
+	m := new(dns.Msg).SetRcode(r, rcode)
+	code, text, ok := edns.Explanation(err)
+	if opt := r.IsEdns0(); ok && opt != nil {
+		m.SetEdns0(opt.UDPSize(), opt.Do())
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: code, ExtraText: text}}
+	}
+	return m
 }
 
 // policy is what of a reply is taken back.

@@ -90,7 +90,7 @@ func (r *optionRule) subnet(b []byte, a netip.Addr) ([]byte, bool) {
 		family, bits = 2, r.v6len
 	}
 	network, err := a.WithZone("").Prefix(bits)
-	if err != nil {
+	if err != nil || !network.IsValid() { // it is not known who asks
 		return b, false
 	}
 	b = binary.BigEndian.AppendUint16(b, family)

@@ -78,7 +78,7 @@ const (
 // ServeDNS passes the query on if its client has not asked too much, and the reply if its network has not got too much.
 func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	peer := wire.PeerOf(w.RemoteAddr(), nil)
-	if len(r.Question) == 0 || t.isExempt(peer.Client.Addr()) {
+	if len(r.Question) == 0 || plugin.Inner(ctx) || t.isExempt(peer.Client.Addr()) {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
 	v := t.asker(ctx, &peer, plugin.CookieOf(ctx, r, peer.Client.Addr()))

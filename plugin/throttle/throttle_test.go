@@ -252,6 +252,22 @@ func TestReplies(t *testing.T) {
 	}
 }
 
+// What plugins ask for a query themselves goes to no network, and is no query of the client: its own is counted.
+func TestInnerQuestions(t *testing.T) {
+	s := serving(t, "responses 1\nqueries 1", false)
+	ctx := context.WithValue(context.WithValue(t.Context(), dnsserver.Key{}, cookies()), plugin.InnerKey{}, true)
+	for i := range 5 {
+		rec := dnstest.NewRecorder(&peer{remote: net.UDPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:4711"))})
+		rc, err := s.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		if rc != dns.RcodeSuccess || err != nil || rec.Msg == nil || len(rec.Msg.Answer) != 1 {
+			t.Fatalf("question %d: got %d, %v, %v", i, rc, err, rec.Msg)
+		}
+	}
+	if got := s.ask(t, "192.0.2.1", "udp", "www.example.org."); got != "NOERROR" {
+		t.Errorf("the client's own query: %s", got)
+	}
+}
+
 // Replies are counted for networks, queries for clients.
 func TestNetworks(t *testing.T) {
 	for _, lane := range []bool{false, true} {

@@ -31,7 +31,9 @@ func (s *signer) WriteMsg(m *dns.Msg) error {
 	state.SizeAndDo(&signed) // the OPT record comes before the signature
 	signed.SetTsig(s.sig.Hdr.Name, s.sig.Algorithm, fudge, time.Now().Unix())
 	err := s.ResponseWriter.WriteMsg(&signed)
-	s.TsigTimersOnly(true) // from the second message of a transfer on (RFC 8945 §5.3.1)
+	if t := state.QType(); t == dns.TypeAXFR || t == dns.TypeIXFR {
+		s.TsigTimersOnly(true) // from the second message of a transfer on (RFC 8945 §5.3.1)
+	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -144,6 +145,18 @@ func TestTransferIsSigned(t *testing.T) {
 		if m.IsTsig() == nil {
 			t.Error(m)
 		}
+	}
+}
+
+// A reply that a plugin further up keeps for itself, as dns64 does, leaves that which the client gets a whole signature.
+func TestKeptReplyLeavesNoTrace(t *testing.T) {
+	server := &TSIGServer{Zones: []string{"."}, Next: plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		return 0, w.WriteMsg(new(dns.Msg).SetReply(r))
+	})}
+	w := &transferred{}
+	server.ServeDNS(context.Background(), nonwriter.New(w), signed(dns.TypeAAAA))
+	if w.timers || len(w.written) != 0 {
+		t.Errorf("timers only: %v, %d messages", w.timers, len(w.written))
 	}
 }
 

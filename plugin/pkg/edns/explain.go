@@ -1,9 +1,22 @@
 package edns
 
+import "errors"
+
 // Explainer is an error of a plugin that tells the client why its query failed, by an extended error (RFC 8914) in the
 // error reply that the server makes of it. Clients without EDNS are not told.
 type Explainer interface {
 	error
 	// ExtendedError is the option's info code and its extra text.
 	ExtendedError() (code uint16, text string)
+}
+
+// Explanation is the extended error that err, or what it wraps, has for the client, for plugins that write the error
+// reply themselves. ok is false if there is none.
+func Explanation(err error) (code uint16, text string, ok bool) {
+	var e Explainer
+	if !errors.As(err, &e) {
+		return 0, "", false
+	}
+	code, text = e.ExtendedError()
+	return code, text, true
 }
