@@ -55,10 +55,11 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now; nil if there is none.
+// restarting is the generation whose instance caddy restarts now, nil if there is none; and the one that is to take its
+// place, once its servers are made, until it begins.
 var restarting struct {
 	sync.Mutex
-	now *generation
+	now, attempt *generation
 }
 
 // newGeneration makes the servers of d a generation.
@@ -78,14 +79,20 @@ func (d *dnsContext) newGeneration(servers []server) {
 	i.OnRestart = append(i.OnRestart, g.restart)
 	i.OnRestartFailed = append(i.OnRestartFailed, g.restartFailed)
 	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
+	restarting.Lock()
+	defer restarting.Unlock()
+	if restarting.now != nil {
+		restarting.attempt = g
+	}
 }
 
 // begin is the last of the startup functions.
 func (g *generation) begin() error {
 	restarting.Lock()
 	old := restarting.now
-	restarting.now = nil
+	restarting.now, restarting.attempt = nil, nil
 	restarting.Unlock()
+	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()
 	g.begun, g.previous, g.hooks = true, old, claimHooks()
 	g.mu.Unlock()
@@ -106,6 +113,14 @@ func (g *generation) begin() error {
 		}
 	}
 	return nil
+}
+
+// registeredLate is the shutdown functions that startup functions have registered, and so those of plugins that have
+// begun. They are the generation's from then on, as those that were registered before.
+func (g *generation) registeredLate() []func() error {
+	all := g.instance.OnShutdown
+	g.instance.OnShutdown = all[:1:1] // g.shutdown
+	return all[1:]
 }
 
 // openEarly opens the sockets that servers open beside those that another process hands over, see udp.OpenEarly. That
@@ -143,7 +158,8 @@ func (g *generation) restart() error {
 func (g *generation) restartFailed() error {
 	logDebug(g.debug) // what failed may have changed it
 	restarting.Lock()
-	restarting.now = nil
+	attempt := restarting.attempt
+	restarting.now, restarting.attempt = nil, nil
 	restarting.Unlock()
 	g.mu.Lock()
 	failed := g.next
@@ -151,6 +167,11 @@ func (g *generation) restartFailed() error {
 	if failed == nil {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
+		if attempt != nil {
+			// A startup function failed. Which plugins had begun is known of those only that told it then.
+			attempt.plugins = attempt.registeredLate()
+			attempt.endFailed()
+		}
 		return nil
 	}
 	failed.mu.Lock()
@@ -167,12 +188,17 @@ func (g *generation) restartFailed() error {
 	for _, s := range failed.servers {
 		s.setPredecessor(nil)
 	}
-	if err := failed.endPlugins(); err != nil {
-		log.Errorf("Shutting down a configuration that failed to start: %v", err)
-	}
+	failed.endFailed()
 	failed.instance = nil
 	runtime.GC() // closes the sockets that it opened, as nobody knows them any more
 	return nil
+}
+
+// endFailed ends the plugins of a generation that failed to start.
+func (g *generation) endFailed() {
+	if err := g.endPlugins(); err != nil {
+		log.Errorf("Shutting down a configuration that failed to start: %v", err)
+	}
 }
 
 // serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need
