@@ -188,10 +188,10 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		}
 		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
 		s.roster.start(x)
-		return nil
-	})
-	c.OnShutdown(func() error {
-		s.roster.stop()
+		c.OnShutdown(func() error {
+			s.roster.stop()
+			return nil
+		})
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
