@@ -5,6 +5,7 @@ package dnsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/coredns/coredns/core/internal/doq"
@@ -26,7 +27,14 @@ const (
 func AddPrefix(b []byte) (m []byte) { return doq.Frame(b) }
 
 func init() {
-	makers[transport.QUIC] = func(addr string, group []*Config) (server, error) { return NewServerQUIC(addr, group) }
+	makers[transport.QUIC] = func(addr string, group []*Config) (server, error) {
+		s, err := NewServerQUIC(addr, group)
+		if err == nil && s.settings.TLS == nil {
+			// It could not listen. That is told before anything is started, and in a dry run, in the words of caddy.
+			err = fmt.Errorf("%s: %w", "ListenPacket", errNoQUICTLS)
+		}
+		return s, err
+	}
 }
 
 // ServerQUIC serves DNS over QUIC (RFC 9250).
