@@ -36,14 +36,16 @@ type generation struct {
 	ending   sync.Once
 	ended    chan struct{} // closed when the plugins are shut down
 
-	mu       sync.Mutex
-	previous *generation // whose place this one takes; nil once that has ended
-	next     *generation // that takes this one's place
-	begun    bool        // all startup functions have run
-	serving  bool        // a server has begun to serve
-	unopened int         // calls of Serve and ServePacket that have not got their transport yet
-	opened   chan struct{}
-	listened map[string]bool // addresses, see fresh
+	mu        sync.Mutex
+	previous  *generation // whose place this one takes; nil once that has ended
+	next      *generation // that takes this one's place
+	begun     bool        // all startup functions have run
+	serving   bool        // a server has begun to serve
+	unopened  int         // calls of Serve and ServePacket that may take over a transport yet
+	opened    chan struct{}
+	unsettled int // those that have not got any yet
+	settled   chan struct{}
+	listened  map[string]bool // addresses, see fresh
 }
 
 const (
@@ -66,12 +68,13 @@ var restarting struct {
 func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
 		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown,
-		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}),
+		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}
 	for _, s := range servers {
 		g.servers = append(g.servers, s.base())
 		s.base().generation = g
 		g.unopened += 2
+		g.unsettled += 2
 	}
 	i := d.instance
 	i.OnShutdown = []func() error{g.shutdown}
@@ -146,6 +149,11 @@ func (g *generation) restart() error {
 	if before != nil {
 		<-before.ended
 	}
+	// Its servers may have begun to listen just now. What they do not have yet cannot be taken over.
+	select {
+	case <-g.settled:
+	case <-time.After(letGoTime):
+	}
 	restarting.Lock()
 	restarting.now = g
 	restarting.Unlock()
@@ -203,13 +211,14 @@ func (g *generation) endFailed() {
 
 // serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need
 // none, and over before they return: who waits for them, as programs do, thinks that the process may end then. So over
-// waits for the queries that are at work.
-func (s *Server) serving() (opened, over func()) {
+// waits for the queries that are at work. Who has to wait until the server before has let go of its socket calls passed
+// before: that one waits, too, until nothing is taken over from it any more.
+func (s *Server) serving() (passed, opened, over func()) {
 	g := s.generation
 	if g == nil {
-		return func() {}, s.overWhenDrained
+		return func() {}, func() {}, s.overWhenDrained
 	}
-	opened = sync.OnceFunc(func() {
+	passed = sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.serving = true
@@ -217,7 +226,15 @@ func (s *Server) serving() (opened, over func()) {
 			close(g.opened)
 		}
 	})
-	return opened, func() {
+	opened = sync.OnceFunc(func() {
+		passed()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.unsettled--; g.unsettled == 0 {
+			close(g.settled)
+		}
+	})
+	return passed, opened, func() {
 		opened()
 		s.overWhenDrained()
 		if s.leaving.Load() {
@@ -235,7 +252,7 @@ func (s *Server) overWhenDrained() {
 
 // nothingToServe is Serve or ServePacket of a server that has no such socket.
 func (s *Server) nothingToServe() error {
-	opened, over := s.serving()
+	_, opened, over := s.serving()
 	opened()
 	over()
 	return nil

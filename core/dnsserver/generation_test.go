@@ -23,6 +23,39 @@ func pending(t *testing.T, network string, addr net.Addr, name string) (c *dns.C
 	return c, func() string { return textIn(c.ReadMsg()) }
 }
 
+// A reload that comes right after the start waits until all servers have what the next ones take over from them.
+func TestReloadRightAfterTheStart(t *testing.T) {
+	probed(t)
+	first := true
+	probing.setup = func(c *caddy.Controller) {
+		if first {
+			first = false
+			GetConfig(c).UDPDecorateWriterFunc = func(*Server) dns.DecorateWriter { // called before the server has its transport
+				<-probing.gate.opened
+				return nil
+			}
+		}
+	}
+	i := started(t, ".:0 {\nprobe one\n}")
+	udp := i.Servers()[0].LocalAddr()
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
+		reloaded <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
+	if len(reloaded) > 0 {
+		t.Error("the reload was over before the start")
+	}
+	probing.gate.open()
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, "udp", udp, "www."); got != "two" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Plugins may register their shutdown functions when they start: these are called like those of others, when no
 // query needs them any more.
 func TestLateShutdown(t *testing.T) {

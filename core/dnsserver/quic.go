@@ -81,13 +81,13 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 	if s.settings.TLS == nil {
 		return errNoQUICTLS
 	}
-	opened, over := s.serving()
+	passed, opened, over := s.serving()
 	defer over()
 	t, ok := takeOver(s.Server, func(t *quicconn.Transport) bool { return t.Fits(s.service(), s.readsProxyHeaders()) })
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
-		opened() // the server before waits for that
+		passed() // the server before waits for that
 		if !s.afterPredecessor() {
 			return p.Close()
 		}
