@@ -25,6 +25,8 @@ import (
 //	fails       OnStartup fails
 //	late        OnShutdown is registered when OnStartup is called
 //	bad         the setup fails
+//
+// Instead of a text "on ADDRESS..." tells where to listen, and "all" does that everywhere; else it is 127.0.0.1.
 type probe struct {
 	text  string
 	qtype uint16
@@ -79,6 +81,12 @@ func setupProbe(c *caddy.Controller) error {
 	p.text = c.Val()
 	cfg := GetConfig(c)
 	cfg.ListenHosts = []string{"127.0.0.1"}
+	switch p.text {
+	case "on":
+		cfg.ListenHosts = c.RemainingArgs()
+	case "all":
+		cfg.ListenHosts = []string{""}
+	}
 	var fails error
 	late := false
 	for c.NextArg() {
