@@ -1,7 +1,9 @@
 package coremain
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -9,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/caddy/caddyfile"
 )
 
 const defaultFile = "Corefile"
@@ -38,7 +41,35 @@ func loadFile(path, serverType string) (caddy.Input, error) {
 	if err := corefile.CheckImports(path, text); err != nil {
 		return nil, err
 	}
+	if err := emptied.check(path, text); err != nil {
+		return nil, err
+	}
 	return caddy.CaddyfileInput{Contents: text, Filepath: path, ServerTypeName: serverType}, nil
+}
+
+// emptied is for the program's Corefile.
+var emptied blocksSeen
+
+// blocksSeen tells a file that never had a server block, for which the built-in configuration is served, from one that
+// had some and has none now, as while it is being written: a reload must not serve the built-in configuration then.
+type blocksSeen struct {
+	mu   sync.Mutex
+	some bool // there was one, guarded by mu
+}
+
+// check is an error if there are no server blocks any more. What else is wrong is told when they are set up.
+func (b *blocksSeen) check(path string, text []byte) error {
+	blocks, err := caddyfile.Parse(path, bytes.NewReader(text), nil)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err != nil:
+	case len(blocks) > 0:
+		b.some = true
+	case b.some:
+		return fmt.Errorf("%s has no server block any more", path)
+	}
+	return nil
 }
 
 // stdin is read once; a reload gets the same text again.

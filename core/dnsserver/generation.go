@@ -36,14 +36,16 @@ type generation struct {
 	ending   sync.Once
 	ended    chan struct{} // closed when the plugins are shut down
 
-	mu       sync.Mutex
-	previous *generation // whose place this one takes; nil once that has ended
-	next     *generation // that takes this one's place
-	begun    bool        // all startup functions have run
-	serving  bool        // a server has begun to serve
-	unopened int         // calls of Serve and ServePacket that have not got their transport yet
-	opened   chan struct{}
-	listened map[string]bool // addresses, see fresh
+	mu        sync.Mutex
+	previous  *generation // whose place this one takes; nil once that has ended
+	next      *generation // that takes this one's place
+	begun     bool        // all startup functions have run
+	serving   bool        // a server has begun to serve
+	unopened  int         // calls of Serve and ServePacket that may take over a transport yet
+	opened    chan struct{}
+	unsettled int // those that have not got any yet
+	settled   chan struct{}
+	listened  map[string]bool // addresses, see fresh
 }
 
 const (
@@ -55,22 +57,24 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now; nil if there is none.
+// restarting is the generation whose instance caddy restarts now, nil if there is none; and the one that is to take its
+// place, once its servers are made, until it begins.
 var restarting struct {
 	sync.Mutex
-	now *generation
+	now, attempt *generation
 }
 
 // newGeneration makes the servers of d a generation.
 func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
 		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown,
-		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}),
+		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}
 	for _, s := range servers {
 		g.servers = append(g.servers, s.base())
 		s.base().generation = g
 		g.unopened += 2
+		g.unsettled += 2
 	}
 	i := d.instance
 	i.OnShutdown = []func() error{g.shutdown}
@@ -78,14 +82,20 @@ func (d *dnsContext) newGeneration(servers []server) {
 	i.OnRestart = append(i.OnRestart, g.restart)
 	i.OnRestartFailed = append(i.OnRestartFailed, g.restartFailed)
 	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
+	restarting.Lock()
+	defer restarting.Unlock()
+	if restarting.now != nil {
+		restarting.attempt = g
+	}
 }
 
 // begin is the last of the startup functions.
 func (g *generation) begin() error {
 	restarting.Lock()
 	old := restarting.now
-	restarting.now = nil
+	restarting.now, restarting.attempt = nil, nil
 	restarting.Unlock()
+	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()
 	g.begun, g.previous, g.hooks = true, old, claimHooks()
 	g.mu.Unlock()
@@ -106,6 +116,14 @@ func (g *generation) begin() error {
 		}
 	}
 	return nil
+}
+
+// registeredLate is the shutdown functions that startup functions have registered, and so those of plugins that have
+// begun. They are the generation's from then on, as those that were registered before.
+func (g *generation) registeredLate() []func() error {
+	all := g.instance.OnShutdown
+	g.instance.OnShutdown = all[:1:1] // g.shutdown
+	return all[1:]
 }
 
 // openEarly opens the sockets that servers open beside those that another process hands over, see udp.OpenEarly. That
@@ -131,6 +149,11 @@ func (g *generation) restart() error {
 	if before != nil {
 		<-before.ended
 	}
+	// Its servers may have begun to listen just now. What they do not have yet cannot be taken over.
+	select {
+	case <-g.settled:
+	case <-time.After(letGoTime):
+	}
 	restarting.Lock()
 	restarting.now = g
 	restarting.Unlock()
@@ -143,7 +166,8 @@ func (g *generation) restart() error {
 func (g *generation) restartFailed() error {
 	logDebug(g.debug) // what failed may have changed it
 	restarting.Lock()
-	restarting.now = nil
+	attempt := restarting.attempt
+	restarting.now, restarting.attempt = nil, nil
 	restarting.Unlock()
 	g.mu.Lock()
 	failed := g.next
@@ -151,6 +175,11 @@ func (g *generation) restartFailed() error {
 	if failed == nil {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
+		if attempt != nil {
+			// A startup function failed. Which plugins had begun is known of those only that told it then.
+			attempt.plugins = attempt.registeredLate()
+			attempt.endFailed()
+		}
 		return nil
 	}
 	failed.mu.Lock()
@@ -167,23 +196,29 @@ func (g *generation) restartFailed() error {
 	for _, s := range failed.servers {
 		s.setPredecessor(nil)
 	}
-	if err := failed.endPlugins(); err != nil {
-		log.Errorf("Shutting down a configuration that failed to start: %v", err)
-	}
+	failed.endFailed()
 	failed.instance = nil
 	runtime.GC() // closes the sockets that it opened, as nobody knows them any more
 	return nil
 }
 
+// endFailed ends the plugins of a generation that failed to start.
+func (g *generation) endFailed() {
+	if err := g.endPlugins(); err != nil {
+		log.Errorf("Shutting down a configuration that failed to start: %v", err)
+	}
+}
+
 // serving is called by Serve and ServePacket at once. They call opened when they have their transport, or need
 // none, and over before they return: who waits for them, as programs do, thinks that the process may end then. So over
-// waits for the queries that are at work.
-func (s *Server) serving() (opened, over func()) {
+// waits for the queries that are at work. Who has to wait until the server before has let go of its socket calls passed
+// before: that one waits, too, until nothing is taken over from it any more.
+func (s *Server) serving() (passed, opened, over func()) {
 	g := s.generation
 	if g == nil {
-		return func() {}, s.overWhenDrained
+		return func() {}, func() {}, s.overWhenDrained
 	}
-	opened = sync.OnceFunc(func() {
+	passed = sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.serving = true
@@ -191,7 +226,15 @@ func (s *Server) serving() (opened, over func()) {
 			close(g.opened)
 		}
 	})
-	return opened, func() {
+	opened = sync.OnceFunc(func() {
+		passed()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.unsettled--; g.unsettled == 0 {
+			close(g.settled)
+		}
+	})
+	return passed, opened, func() {
 		opened()
 		s.overWhenDrained()
 		if s.leaving.Load() {
@@ -209,7 +252,7 @@ func (s *Server) overWhenDrained() {
 
 // nothingToServe is Serve or ServePacket of a server that has no such socket.
 func (s *Server) nothingToServe() error {
-	opened, over := s.serving()
+	_, opened, over := s.serving()
 	opened()
 	over()
 	return nil

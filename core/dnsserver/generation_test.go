@@ -23,6 +23,68 @@ func pending(t *testing.T, network string, addr net.Addr, name string) (c *dns.C
 	return c, func() string { return textIn(c.ReadMsg()) }
 }
 
+// A reload that comes right after the start waits until all servers have what the next ones take over from them.
+func TestReloadRightAfterTheStart(t *testing.T) {
+	probed(t)
+	first := true
+	probing.setup = func(c *caddy.Controller) {
+		if first {
+			first = false
+			GetConfig(c).UDPDecorateWriterFunc = func(*Server) dns.DecorateWriter { // called before the server has its transport
+				<-probing.gate.opened
+				return nil
+			}
+		}
+	}
+	i := started(t, ".:0 {\nprobe one\n}")
+	udp := i.Servers()[0].LocalAddr()
+	reloaded := make(chan error, 1)
+	go func() {
+		_, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
+		reloaded <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
+	if len(reloaded) > 0 {
+		t.Error("the reload was over before the start")
+	}
+	probing.gate.open()
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, "udp", udp, "www."); got != "two" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Plugins may register their shutdown functions when they start: these are called like those of others, when no
+// query needs them any more.
+func TestLateShutdown(t *testing.T) {
+	for what, end := range map[string]func(*caddy.Instance){
+		"reload": func(i *caddy.Instance) { i.Restart(inputOf(".:0 {\nprobe two\n}")) },
+		"end":    func(i *caddy.Instance) { i.ShutdownCallbacks() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			probed(t)
+			i := started(t, ".:0 {\nprobe one late\n}")
+			_, reply := pending(t, "udp", i.Servers()[0].LocalAddr(), "slow.")
+			probing.gate.holds(t, 1)
+			over := make(chan struct{})
+			go func() { end(i); close(over) }()
+			expectNoted(t, map[string]string{"reload": "one starts, two starts", "end": "one starts, one is told of the end"}[what])
+			time.Sleep(50 * time.Millisecond) // it has the chance to go wrong
+			if got := noted(); got != "" {
+				t.Errorf("with a query under way: %s", got)
+			}
+			probing.gate.open()
+			if got := reply(); got != "one" {
+				t.Errorf("what was under way got %s", got)
+			}
+			<-over
+			expectNoted(t, "one ends")
+		})
+	}
+}
+
 // In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them;
 // further ones, also on connections that were open, by the new one.
 func TestReload(t *testing.T) {
@@ -138,6 +200,8 @@ func TestReloadFails(t *testing.T) {
 		{"setup", ".:0 {\nprobe two bad\n}", ""},
 		{"startup function", ".:0 {\nprobe two fails\n}", "two starts"},
 		{"listener", ".:0 {\nprobe two\n}\n.:" + port + " {\nprobe three\n}", "two starts, three starts, two ends, three ends"},
+		{"startup function behind others", ".:0 {\nprobe two late\n}\n.:1 {\nprobe three\n}\n.:2 {\nprobe four fails\n}", "two starts, three starts, four starts, two ends"},
+		{"listener, late", ".:0 {\nprobe two late\n}\n.:" + port + " {\nprobe three\n}", "two starts, three starts, three ends, two ends"},
 	} {
 		i, err := old.Restart(inputOf(tc.corefile))
 		if err == nil || i != old {

@@ -44,7 +44,7 @@ func (s *ServergRPC) ServePacket(net.PacketConn) error { return s.nothingToServe
 
 // Serve serves calls that come on connections of l until the server is stopped.
 func (s *ServergRPC) Serve(l net.Listener) error {
-	opened, over := s.serving()
+	_, opened, over := s.serving()
 	defer over()
 	if s.settings.TLS == nil {
 		s.warnPlain()

@@ -61,7 +61,7 @@ func (s *ServerHTTPS3) ListenPacket() (net.PacketConn, error) { return s.listenU
 
 // ServePacket serves requests that come on p until the server is stopped.
 func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
-	opened, over := s.serving()
+	passed, opened, over := s.serving()
 	defer over()
 	service := s.service()
 	t, ok := takeOver(s.Server, func(t *doh.HTTP3) bool {
@@ -70,7 +70,7 @@ func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
-		opened() // the server before waits for that
+		passed() // the server before waits for that
 		if !s.afterPredecessor() {
 			return p.Close()
 		}

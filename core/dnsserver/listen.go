@@ -80,14 +80,9 @@ func (g *generation) fresh(network, addr string) bool {
 
 // overlap reports whether a and b are the same address, or one of them stands for all addresses of the other's port.
 func overlap(a, b string) bool {
-	hostA, portA, _ := net.SplitHostPort(a)
-	hostB, portB, _ := net.SplitHostPort(b)
-	return a == b || portA == portB && (wildcard(hostA) || wildcard(hostB))
-}
-
-// wildcard reports whether host stands for all addresses.
-func wildcard(host string) bool {
-	return host == "" || net.ParseIP(host).IsUnspecified()
+	hostA, portA, _ := net.SplitHostPort(socketOf(a))
+	hostB, portB, _ := net.SplitHostPort(socketOf(b))
+	return portA == portB && (hostA == hostB || hostA == "" || hostB == "")
 }
 
 // taken reports whether a socket for connections cannot have addr for itself.

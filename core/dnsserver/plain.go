@@ -64,7 +64,7 @@ func (s *Server) newListener(st stream, addr net.Addr) *listener {
 
 // serveStream serves the connections of l.
 func (s *Server) serveStream(l net.Listener, st stream) error {
-	opened, over := s.serving()
+	_, opened, over := s.serving()
 	defer over()
 	l = s.wrapListener(l)
 	t, ok := takeOver(s, func(t *listener) bool {
@@ -94,7 +94,7 @@ func (s *Server) ListenPacket() (net.PacketConn, error) { return s.listenUDP() }
 // ServePacket serves queries that come on p until the server is stopped; then it closes p. If p is a plain
 // UDP socket that nobody wraps, further sockets at its address are opened, so that there is one for each core.
 func (s *Server) ServePacket(p net.PacketConn) error {
-	opened, over := s.serving()
+	_, opened, over := s.serving()
 	defer over()
 	o := udp.Options{
 		One: s.oneSocket(), Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,

@@ -23,7 +23,10 @@ import (
 //
 //	view TYPE   the block is a view for queries of that type
 //	fails       OnStartup fails
+//	late        OnShutdown is registered when OnStartup is called
 //	bad         the setup fails
+//
+// Instead of a text "on ADDRESS..." tells where to listen, and "all" does that everywhere; else it is 127.0.0.1.
 type probe struct {
 	text  string
 	qtype uint16
@@ -78,7 +81,14 @@ func setupProbe(c *caddy.Controller) error {
 	p.text = c.Val()
 	cfg := GetConfig(c)
 	cfg.ListenHosts = []string{"127.0.0.1"}
+	switch p.text {
+	case "on":
+		cfg.ListenHosts = c.RemainingArgs()
+	case "all":
+		cfg.ListenHosts = []string{""}
+	}
 	var fails error
+	late := false
 	for c.NextArg() {
 		switch c.Val() {
 		case "view":
@@ -86,6 +96,8 @@ func setupProbe(c *caddy.Controller) error {
 			p.qtype = dns.StringToType[c.Val()]
 		case "fails":
 			fails = errors.New("as asked")
+		case "late":
+			late = true
 		case "bad":
 			return errors.New("as asked")
 		}
@@ -98,8 +110,17 @@ func setupProbe(c *caddy.Controller) error {
 	} else {
 		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler { return p })
 	}
-	c.OnStartup(func() error { note(p.text + " starts"); return fails })
-	c.OnShutdown(func() error { note(p.text + " ends"); return nil })
+	ends := func() error { note(p.text + " ends"); return nil }
+	c.OnStartup(func() error {
+		note(p.text + " starts")
+		if late {
+			c.OnShutdown(ends)
+		}
+		return fails
+	})
+	if !late {
+		c.OnShutdown(ends)
+	}
 	c.OnFinalShutdown(func() error { note(p.text + " is told of the end"); return nil })
 	return nil
 }

@@ -5,6 +5,7 @@ package dnsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/coredns/coredns/core/internal/doq"
@@ -26,7 +27,14 @@ const (
 func AddPrefix(b []byte) (m []byte) { return doq.Frame(b) }
 
 func init() {
-	makers[transport.QUIC] = func(addr string, group []*Config) (server, error) { return NewServerQUIC(addr, group) }
+	makers[transport.QUIC] = func(addr string, group []*Config) (server, error) {
+		s, err := NewServerQUIC(addr, group)
+		if err == nil && s.settings.TLS == nil {
+			// It could not listen. That is told before anything is started, and in a dry run, in the words of caddy.
+			err = fmt.Errorf("%s: %w", "ListenPacket", errNoQUICTLS)
+		}
+		return s, err
+	}
 }
 
 // ServerQUIC serves DNS over QUIC (RFC 9250).
@@ -73,13 +81,13 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 	if s.settings.TLS == nil {
 		return errNoQUICTLS
 	}
-	opened, over := s.serving()
+	passed, opened, over := s.serving()
 	defer over()
 	t, ok := takeOver(s.Server, func(t *quicconn.Transport) bool { return t.Fits(s.service(), s.readsProxyHeaders()) })
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
-		opened() // the server before waits for that
+		passed() // the server before waits for that
 		if !s.afterPredecessor() {
 			return p.Close()
 		}

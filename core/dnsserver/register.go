@@ -126,6 +126,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 		return nil, err
 	}
 	logDebug(d.debug)
+	warnOfSharing(groups, order)
 	var servers []server
 	for _, addr := range order {
 		group := groups[addr]

@@ -126,6 +126,7 @@ func TestValidate(t *testing.T) {
 		{"foo://.:0 {\nprobe one\n}", "unknown scheme"},
 		{".:99999 {\nprobe one\n}", "99999"},
 		{"https3://.:0 {\nprobe one\n}", "TLS"},
+		{"quic://.:0 {\nprobe one\n}", "ListenPacket: quic: tls.Config not set"},
 		{"}", "unexpected '}'"},
 	} {
 		err := Validate(inputOf(tc.corefile))

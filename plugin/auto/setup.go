@@ -135,23 +135,23 @@ func setup(c *caddy.Controller) error {
 	slices.Sort(origins)
 	a.Zones = newZones(slices.Compact(origins))
 
-	var w *watcher
 	c.OnStartup(func() error {
 		a.friends.transfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
 		a.friends.metrics, _ = cfg.Handler("prometheus").(*metrics.Metrics)
+		var w *watcher
+		c.OnShutdown(func() error {
+			if w != nil {
+				w.stop()
+			}
+			for _, f := range a.folders {
+				a.forget(f)
+			}
+			return nil
+		})
 		if err := a.Walk(); err != nil {
 			return plugin.Error("auto", err)
 		}
 		w = a.watch()
-		return nil
-	})
-	c.OnShutdown(func() error {
-		if w != nil {
-			w.stop()
-		}
-		for _, f := range a.folders {
-			a.forget(f)
-		}
 		return nil
 	})
 	c.OnRestartFailed(func() error {

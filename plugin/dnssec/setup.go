@@ -99,18 +99,15 @@ func setup(c *caddy.Controller) error {
 	d.compact = s.compact
 	// The cache would give one client's rcode to others.
 	d.keepsRcodes = func() bool { return config.Handler("cache") == nil }
-	var k *keeper
 	c.OnStartup(func() error {
-		k = keep(d.sigs)
+		k := keep(d.sigs)
+		c.OnShutdown(func() error {
+			k.close()
+			return nil
+		})
 		d.sigs.keeper = k
 		for _, server := range dnsserver.Labels(c.ServerBlockKeys, config) {
 			d.sigs.countsOf(server) // they count from 0 on
-		}
-		return nil
-	})
-	c.OnShutdown(func() error {
-		if k != nil {
-			k.close()
 		}
 		return nil
 	})

@@ -109,6 +109,11 @@ func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 		if err := d.store.acquire(d.journal); err != nil {
 			return plugin.Error(pluginName, err)
 		}
+		c.OnShutdown(func() error {
+			d.notify.end()
+			d.leave.Do(func() { release(d.store, d) })
+			return nil
+		})
 		if err := d.store.signWith(d.keyPairs, d.nsec3, d.serial); err != nil {
 			return plugin.Error(pluginName, err)
 		}
@@ -118,11 +123,6 @@ func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 		d.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
 		d.store.listen(d)
 		d.Xfer.NotifyLater(d.Zone)
-		return nil
-	})
-	c.OnShutdown(func() error {
-		d.notify.end()
-		d.leave.Do(func() { release(d.store, d) })
 		return nil
 	})
 }

@@ -97,24 +97,21 @@ func setup(c *caddy.Controller) error {
 	}
 	f.index = NewIndex(f.Zones.Z)
 	f.leading = newLeading(f.Zones.Z)
-	var w *watcher
 	c.OnStartup(func() error {
 		f.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
 		for _, z := range f.Zones.Z {
 			z.Announce(f.Xfer)
 		}
-		w = watch(slices.Collect(maps.Values(f.Zones.Z)))
+		w := watch(slices.Collect(maps.Values(f.Zones.Z)))
+		c.OnShutdown(func() error {
+			w.stop()
+			return nil
+		})
 		return nil
 	})
 	c.OnRestartFailed(func() error {
 		for _, name := range f.Zones.Names {
 			f.Xfer.NotifyLater(name)
-		}
-		return nil
-	})
-	c.OnShutdown(func() error {
-		if w != nil {
-			w.stop()
 		}
 		return nil
 	})

@@ -129,18 +129,19 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &settings{h: &h, root: cfg.Root, keys: c.ServerBlockKeys}); err != nil {
 		return err
 	}
-	stop := make(chan struct{})
-	var watcher sync.WaitGroup
 	c.OnStartup(func() error {
 		h.readHosts()
-		if h.reload > 0 {
-			watcher.Go(func() { h.watch(stop) })
+		if h.reload == 0 {
+			return nil
 		}
-		return nil
-	})
-	c.OnShutdown(func() error {
-		close(stop)
-		watcher.Wait()
+		stop := make(chan struct{})
+		var watcher sync.WaitGroup
+		watcher.Go(func() { h.watch(stop) })
+		c.OnShutdown(func() error {
+			close(stop)
+			watcher.Wait()
+			return nil
+		})
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

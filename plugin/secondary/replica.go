@@ -257,6 +257,7 @@ func (r *replica) serve(v *zone.Zone, at time.Time) error {
 		}
 	}
 	r.plan.Good(v, at)
+	r.times.expires.Store(r.plan.Expires().UnixNano()) // known before run comes to it: a look may take its time
 	r.zone.Replace(v)
 	if r.took != nil {
 		r.took(v)

@@ -71,6 +71,7 @@ func (r *roster) begin(z *replica) {
 		cancel()
 		announced()
 	}
+	z.inherit()
 	r.done.Go(func() { z.run(ctx) })
 }
 
@@ -90,6 +91,15 @@ func (r *roster) remove(name string) {
 
 // start begins with all replicas.
 func (r *roster) start(t *transfer.Transfer) {
+	var catalogs []*replica
+	for _, z := range r.replicas { // nobody else changes them yet
+		if z.took != nil {
+			catalogs = append(catalogs, z)
+		}
+	}
+	for _, z := range catalogs { // first of all, and with the roster free: their members come with them
+		z.inherit()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.transfer, r.started = t, true

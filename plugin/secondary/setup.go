@@ -188,10 +188,19 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		}
 		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
 		s.roster.start(x)
+		c.OnShutdown(func() error {
+			s.roster.withdraw()
+			s.roster.stop()
+			return nil
+		})
 		return nil
 	})
-	c.OnShutdown(func() error {
-		s.roster.stop()
+	c.OnRestart(func() error {
+		s.roster.offer()
+		return nil
+	})
+	c.OnRestartFailed(func() error {
+		s.roster.withdraw()
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

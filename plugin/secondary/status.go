@@ -8,7 +8,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/status"
 )
 
-// times is when a replica does what it does next, for those who ask. Its goroutine writes it.
+// times is when a replica does what it does next, for those who ask. Who begins it writes it, and then its goroutine.
 type times struct{ refresh, expires atomic.Int64 } // Unix nanoseconds, 0 if unknown
 
 // set notes both; the zero Time is unknown.

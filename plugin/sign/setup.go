@@ -99,8 +99,10 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return err
 	}
-	c.OnStartup(s.OnStartup)
-	c.OnShutdown(s.OnShutdown)
+	c.OnStartup(func() error {
+		c.OnShutdown(s.OnShutdown)
+		return s.OnStartup()
+	})
 	return nil
 }
 

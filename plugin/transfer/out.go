@@ -60,6 +60,11 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 		reply.Begin(&q)
 		reply.SetFlag(wire.FlagAA, true)
 		more = walk.Fill(&reply, messageSize-optSize)
+		if more && len(reply.Recs()) == 0 {
+			rec, _ := walk.Next()
+			return fmt.Errorf("transfer of %s to %s: a %s record of %s with %d octets of data fits into no message",
+				o.name, o.client, dns.Type(rec.Type), wire.Text(rec.Owner), len(rec.RData))
+		}
 		records += len(reply.Recs())
 		if err := o.write(&reply); err != nil {
 			return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)

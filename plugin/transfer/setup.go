@@ -102,8 +102,6 @@ func setup(c *caddy.Controller) error {
 		t.stanzas = append(t.stanzas, &all[i].stanza)
 	}
 	cfg := dnsserver.GetConfig(c)
-	ctx, cancel := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
 	c.OnStartup(func() error {
 		t.findKey = cfg.TsigKey
 		for _, s := range t.stanzas {
@@ -118,7 +116,17 @@ func setup(c *caddy.Controller) error {
 		}
 		t.inherit()
 		t.notify = newNotifier(t.tell)
+		ctx, cancel := context.WithCancel(context.Background())
+		var watching sync.WaitGroup
 		watching.Go(func() { t.watch(ctx, lookEvery, t.NotifyLater) })
+		c.OnShutdown(func() error {
+			t.withdraw()
+			t.forget()
+			cancel()
+			watching.Wait()
+			t.notify.stop()
+			return nil
+		})
 		return nil
 	})
 	c.OnRestart(func() error {
@@ -127,16 +135,6 @@ func setup(c *caddy.Controller) error {
 	})
 	c.OnRestartFailed(func() error {
 		t.withdraw()
-		return nil
-	})
-	c.OnShutdown(func() error {
-		t.withdraw()
-		t.forget()
-		cancel()
-		watching.Wait()
-		if t.notify != nil {
-			t.notify.stop()
-		}
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

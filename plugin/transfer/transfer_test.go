@@ -367,6 +367,38 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// A record that fits into no message ends the transfer; it would have no end otherwise.
+func TestTooLargeRecord(t *testing.T) {
+	capture(t)
+	long := "a.example.org. 300 IN TXT" + strings.Repeat(" "+strings.Repeat("x", 255), 255)
+	for octets, want := range map[int]string{
+		100: "",
+		254: "SERVFAIL plugin/transfer: transfer of example.org. to 10.240.0.1: a TXT record of a.example.org. with 65535 octets of data fits into no message",
+	} {
+		b := zone.NewBuilder(wire.MustName("example.org"), t.Logf)
+		for _, text := range []string{"example.org. 300 IN SOA ns h 1 2 3 4 5", long + " " + strings.Repeat("y", octets)} {
+			rr, err := dns.NewRR(text)
+			if err == nil {
+				err = b.AddRR(rr)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := setupOf(t, "transfer example.org {\nto *\n}")
+		x.Transferers = []Transferer{&source{v: v}}
+		c := tcp()
+		c.fail = 10 // messages
+		if got := transferOf(t, x, c, axfr("example.org.")); !strings.HasSuffix(got, want) || want == "" && strings.Contains(got, "SERVFAIL") {
+			t.Errorf("%d octets: ends in %s", octets, got[max(0, len(got)-200):])
+		}
+	}
+}
+
 func TestChannel(t *testing.T) {
 	out := capture(t)
 	soa := test.SOA("example.net. 300 IN SOA ns.example.net. hostmaster.example.net. 7 7200 3600 1209600 300")

@@ -120,10 +120,10 @@ func setup(c *caddy.Controller) error {
 	if s.reload > 0 {
 		c.OnStartup(func() error {
 			keeper.start(s.reload)
-			return nil
-		})
-		c.OnShutdown(func() error {
-			keeper.stop()
+			c.OnShutdown(func() error {
+				keeper.stop()
+				return nil
+			})
 			return nil
 		})
 	} else {

@@ -47,8 +47,8 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		return
 	}
 	if m, err := edns.Version(r); err != nil {
-		w.WriteMsg(m)
 		c.report(w, r, dns.RcodeBadVers, m)
+		w.WriteMsg(m)
 		return
 	}
 	if c.Finish.BadCookie(r) {
@@ -120,26 +120,30 @@ func (c *Chain) find(q *queryContext, w dns.ResponseWriter, r *dns.Msg) (*block,
 	return b, chosen
 }
 
-// refuse answers a query that enters no chain, and counts it.
+// refuse answers a query that enters no chain, and counts it first: who has the reply finds itself counted.
 func (c *Chain) refuse(w *chainWriter, r *dns.Msg, rc int) {
-	if m := c.answer(w, r, rc, nil); m != nil {
-		c.report(w, r, rc, m)
+	if r == nil {
+		return
+	}
+	m := errorReply(r, rc, nil)
+	c.report(w, r, rc, m)
+	w.WriteMsg(m)
+}
+
+// answer writes an error reply, with what err has for the client.
+func (c *Chain) answer(w dns.ResponseWriter, r *dns.Msg, rc int, err error) {
+	if r != nil {
+		w.WriteMsg(errorReply(r, rc, err))
 	}
 }
 
-// answer writes an error reply, with what err has for the client, and returns it.
-func (c *Chain) answer(w dns.ResponseWriter, r *dns.Msg, rc int, err error) *dns.Msg {
-	if r == nil {
-		return nil
-	}
+// errorReply is the reply to a query that no plugin has answered.
+func errorReply(r *dns.Msg, rc int, err error) *dns.Msg {
 	m := new(dns.Msg).SetRcode(r, rc)
 	if opt := reply.OPT(r); opt != nil {
 		m.Extra = append(m.Extra, opt)
 	}
 	explain(m, err)
-	if w.WriteMsg(m) != nil {
-		return nil
-	}
 	return m
 }
 

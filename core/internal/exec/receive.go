@@ -69,12 +69,12 @@ func acceptable(b []byte, opcodes uint16) (rcode int, ok bool) {
 }
 
 // turnDown answers a message that is no proper query with its header, flags and all, and its question, if
-// that could be read, and counts it.
+// that could be read. It is counted first.
 func turnDown(s *service.Service, w *reply.Writer, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
 	m.Response, m.Zero, m.Rcode = true, false, rc
+	vars.Report(s.Label, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
 	if b, err := m.Pack(); err == nil {
 		w.Send(b)
 	}
-	vars.Report(s.Label, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
 }

@@ -71,8 +71,8 @@ func (w *Walk) more() bool {
 }
 
 // Fill adds records to the answer section of r until it would be longer than limit octets or nothing is left; it
-// reports whether something is. A message gets one record at least. r must have been begun with a question; if that is
-// for the zone, names point to it.
+// reports whether something is. A message gets one record at least, unless the next one is too long for any message. r
+// must have been begun with a question; if that is for the zone, names point to it.
 func (w *Walk) Fill(r *wire.Reply, limit int) bool {
 	pointer := r.Pointer(w.origin)
 	var again wire.Owner
@@ -96,7 +96,7 @@ func (w *Walk) Fill(r *wire.Reply, limit int) bool {
 			return true
 		}
 		if !r.Relative(wire.Answer, o, w.typ, w.rest.TTL(), data, fix, pointer, w.rest.plain()) {
-			return true // not reached with a limit that a message can have
+			return true // it is longer than messages are
 		}
 		if len(w.prefix) > 0 {
 			again, of = o.At(r.Recs()[len(r.Recs())-1]), w.prefix

@@ -2,6 +2,7 @@ package zonefile
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"sync"
@@ -13,6 +14,22 @@ type word struct {
 	quoted bool
 }
 
+// hasQuote reports whether there is a quote within the word.
+func (w word) hasQuote() bool {
+	if w.quoted || bytes.IndexByte(w.text, '"') < 0 {
+		return false
+	}
+	for i := 0; i < len(w.text); i++ {
+		switch w.text[i] {
+		case '\\':
+			i++
+		case '"':
+			return true
+		}
+	}
+	return false
+}
+
 // maxEntry bounds the octets of one entry, over all its lines.
 const maxEntry = 1 << 20
 
@@ -22,7 +39,7 @@ var (
 	errLength = errors.New("an entry is longer than a mebibyte")
 )
 
-// lexer takes a file apart into entries: logical lines, which parentheses may spread over
+// lexer takes a file apart into entries: logical lines, which parentheses and quotes may spread over
 // several physical ones, without comments.
 type lexer struct {
 	r         *bufio.Reader
@@ -31,6 +48,8 @@ type lexer struct {
 	buf       []byte
 	words     []word
 	spans     []span // where the words lie in buf
+	open      bool   // a quote is open; its word begins at openAt in buf
+	openAt    int
 	long      []byte // a line that was longer than r's buffer
 }
 
@@ -61,29 +80,33 @@ func (l *lexer) end() {
 // entry is the words of the next entry, and whether it began with white space, so that the owner
 // is that of the record before. Entries without words are left out. At the end the error is io.EOF.
 func (l *lexer) entry() (words []word, blank bool, err error) {
-	l.buf, l.spans = l.buf[:0], l.spans[:0]
+	l.buf, l.spans, l.open = l.buf[:0], l.spans[:0], false
 	depth := 0
 	for {
 		text, err := l.physical()
 		if err != nil {
-			if errors.Is(err, io.EOF) && depth > 0 {
+			switch {
+			case !errors.Is(err, io.EOF):
+			case l.open:
+				err = errQuote
+			case depth > 0:
 				err = errParen
 			}
 			return nil, false, err
 		}
 		// The first line with a word counts: those before it, with comments or nothing, are left behind.
-		if len(l.spans) == 0 && depth == 0 {
+		if len(l.spans) == 0 && depth == 0 && !l.open {
 			l.entryLine = l.line
 			blank = len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
 		}
 		if depth, err = l.scan(text, depth); err != nil {
 			return nil, false, err
 		}
-		// Checked for each line, as an entry in parentheses may have any number of them.
+		// Checked for each line, as an entry in parentheses or quotes may have any number of them.
 		if len(l.buf) > maxEntry {
 			return nil, false, errLength
 		}
-		if depth == 0 && len(l.spans) > 0 {
+		if depth == 0 && len(l.spans) > 0 && !l.open {
 			break
 		}
 	}
@@ -119,7 +142,12 @@ func (l *lexer) physical() ([]byte, error) {
 
 // scan adds the words of a line; depth is how many parentheses are open.
 func (l *lexer) scan(text []byte, depth int) (int, error) {
-	for i := 0; i < len(text); {
+	i := 0
+	if l.open {
+		l.buf = append(l.buf, '\n')
+		i = l.quoted(text, 0)
+	}
+	for i < len(text) {
 		switch c := text[i]; c {
 		case ' ', '\t', '\r':
 			i++
@@ -134,10 +162,8 @@ func (l *lexer) scan(text []byte, depth int) (int, error) {
 			}
 			i++
 		case '"':
-			var err error
-			if i, err = l.quoted(text, i+1); err != nil {
-				return 0, err
-			}
+			l.openAt = len(l.buf)
+			i = l.quoted(text, i+1)
 		default:
 			var err error
 			if i, err = l.plain(text, i); err != nil {
@@ -148,9 +174,9 @@ func (l *lexer) scan(text []byte, depth int) (int, error) {
 	return depth, nil
 }
 
-// quoted adds the word that begins behind a quote at i, and returns where it ended, on the same line.
-func (l *lexer) quoted(text []byte, i int) (int, error) {
-	from := len(l.buf)
+// quoted reads on at i in the word that begins at openAt, and returns where it ended. It ends at the next quote, which
+// may stand on a later line: the ends of lines are part of the word then.
+func (l *lexer) quoted(text []byte, i int) int {
 	for ; i < len(text) && text[i] != '"'; i++ {
 		// An escaped quote is none. The escape itself is undone later, as in a name it has another meaning.
 		if text[i] == '\\' && i+1 < len(text) {
@@ -159,11 +185,11 @@ func (l *lexer) quoted(text []byte, i int) (int, error) {
 		}
 		l.buf = append(l.buf, text[i])
 	}
-	if i == len(text) {
-		return 0, errQuote
+	if l.open = i == len(text); l.open {
+		return i
 	}
-	l.spans = append(l.spans, span{from, len(l.buf), true})
-	return i + 1, nil
+	l.spans = append(l.spans, span{l.openAt, len(l.buf), true})
+	return i + 1
 }
 
 // plain adds the word that begins at i, and returns where it ended. A quoted part within

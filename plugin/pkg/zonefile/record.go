@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,6 +115,8 @@ func (p *Parser) rdata(words []word) (err error) {
 	}
 	f, known := formats[r.Type]
 	switch {
+	case slices.ContainsFunc(words, word.hasQuote):
+		b, err = p.other(b, words) // which parts it there, as in key="a b", or not, as the type wants it
 	case r.Type == dns.TypeA || r.Type == dns.TypeAAAA:
 		b, err = appendAddr(b, r.Type, words)
 	case r.Type == dns.TypeTXT || r.Type == dns.TypeSPF:

@@ -13,6 +13,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -48,12 +50,9 @@ type Parser struct {
 	files  []*source // the file and its includes, the innermost last
 	record Record
 	err    error
-
-	owner  []byte // of the last record
-	ttl    uint32 // for records without one
-	hasTTL bool
-	fixTTL bool // it is from $TTL; TTLs of records do not change it
 	gen    *generator
+
+	defaults
 }
 
 // source is one file that is being read.
@@ -62,6 +61,16 @@ type source struct {
 	name   string
 	origin []byte // what relative names are below
 	close  func() error
+
+	before *defaults // of the file that includes this one, where it does
+}
+
+// defaults is what a record has that does not tell it itself.
+type defaults struct {
+	owner  []byte // of the last record
+	ttl    uint32 // for records without one
+	hasTTL bool
+	fixTTL bool // it is from $TTL; TTLs of records do not change it
 }
 
 // New is a Parser for r. name is the file's name, for errors and for what it includes;
@@ -141,6 +150,7 @@ func (p *Parser) step() (bool, error) {
 		s.end()
 		s.close()
 		p.files = p.files[:len(p.files)-1]
+		p.defaults = *s.before
 		return false, nil
 	}
 	if err != nil || len(words) == 0 {
@@ -152,10 +162,10 @@ func (p *Parser) step() (bool, error) {
 	return true, p.read(words, blank)
 }
 
-// directive does what one of the control entries says (RFC 1035 §5.1).
+// directive does what one of the control entries says (RFC 1035 §5.1). Its name may be written in any case.
 func (p *Parser) directive(name string, args []word) error {
 	s := p.top()
-	switch name {
+	switch strings.ToUpper(name) {
 	case "$ORIGIN":
 		if len(args) != 1 {
 			return errors.New("$ORIGIN needs one name")
@@ -186,8 +196,8 @@ func (p *Parser) directive(name string, args []word) error {
 	return nil
 }
 
-// include begins with a file whose path is relative to that of the file that names it. Its $ORIGIN holds to its end;
-// its $TTL, and its last owner, hold on.
+// include begins with a file whose path is relative to that of the file that names it, and goes on with the owner and
+// the TTL of the record before. Its own ones hold to its end, as its $ORIGIN does: behind it, all is as it was before.
 func (p *Parser) include(args []word) error {
 	s := p.top()
 	if len(args) < 1 || len(args) > 2 {
@@ -213,6 +223,9 @@ func (p *Parser) include(args []word) error {
 		return fmt.Errorf("failed to open %q of $INCLUDE: %w", args[0].text, err)
 	}
 	p.push(f, path, origin, f.Close)
+	before := p.defaults
+	before.owner = slices.Clone(p.owner)
+	p.top().before = &before
 	return nil
 }
 

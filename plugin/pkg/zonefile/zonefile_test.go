@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,46 @@ func TestInclude(t *testing.T) {
 	}
 	if _, err := readAll(t, "$TTL 5\n$INCLUDE broken\n", filepath.Join(dir, "db")); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, "broken")+":3: ") {
 		t.Errorf("an error in an include: %v", err)
+	}
+}
+
+// Behind an included file, owner and TTL are what they were before it, as github.com/miekg/dns has it, and BIND as to
+// the owner.
+func TestBehindInclude(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"inner": "  AAAA 2001:db8::1\nx A 192.0.2.2\n$TTL 60\n$INCLUDE deeper\n  AAAA 2001:db8::2\n", "deeper": "y 7 A 192.0.2.3\n", "none": "; nothing\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := readAll(t, "$TTL 300\na A 192.0.2.1\n$INCLUDE inner sub\n  TXT t\n$INCLUDE none\n  TXT u\nz A 192.0.2.9\n", filepath.Join(dir, "db"))
+	want := []string{
+		"a.example.org. 300 IN A 192.0.2.1", "a.example.org. 300 IN AAAA 2001:db8::1", "x.sub.example.org. 300 IN A 192.0.2.2",
+		"y.sub.example.org. 7 IN A 192.0.2.3", "x.sub.example.org. 60 IN AAAA 2001:db8::2",
+		`a.example.org. 300 IN TXT "t"`, `a.example.org. 300 IN TXT "u"`, "z.example.org. 300 IN A 192.0.2.9",
+	}
+	if !slices.Equal(got, want) || err != nil {
+		t.Errorf("%v\n got %s\nwant %s", err, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+	// Without $TTL it is the TTL of the last record of the same file.
+	got, err = readAll(t, "a 300 A 192.0.2.1\n$INCLUDE deeper\nz A 192.0.2.9\n", filepath.Join(dir, "db"))
+	if err != nil || len(got) != 3 || got[2] != "z.example.org. 300 IN A 192.0.2.9" {
+		t.Errorf("without $TTL: %v %s", err, got)
+	}
+}
+
+// What else github.com/miekg/dns reads, as CoreDNS does it: directives in any case, quotes within words, and
+// quotes over several lines.
+func TestOddlyWritten(t *testing.T) {
+	got, err := readAll(t, "$ttl 5\n$Origin sub\na TXT x\"y z\"\"\"\nb TXT \"p\nq\" r\nc TXT x\\\"y\nd HTTPS 1 . alpn=\"h2,h3\"\n$generate 1-2 e$ A 192.0.2.$\n", "db")
+	want := []string{
+		`a.sub.example.org. 5 IN TXT "x" "y z" ""`, `b.sub.example.org. 5 IN TXT "p\010q" "r"`, `c.sub.example.org. 5 IN TXT "x\"y"`,
+		`d.sub.example.org. 5 IN HTTPS 1 . alpn="h2,h3"`, "e1.sub.example.org. 5 IN A 192.0.2.1", "e2.sub.example.org. 5 IN A 192.0.2.2",
+	}
+	if !slices.Equal(got, want) || err != nil {
+		t.Errorf("%v\n got %s\nwant %s", err, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
 	}
 }
 

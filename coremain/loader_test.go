@@ -1,0 +1,34 @@
+package coremain
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A Corefile without a server block is the built-in configuration at the start. A reload refuses one that had some.
+func TestEmptiedCorefile(t *testing.T) {
+	emptied = blocksSeen{}
+	t.Cleanup(func() { emptied = blocksSeen{} })
+	path := filepath.Join(t.TempDir(), "Corefile")
+	for _, step := range []struct{ text, want string }{
+		{"", ""},
+		{"# nothing\n", ""},
+		{". {\nwhoami\n}\n", ""},
+		{"", "has no server block any more"},
+		{"(snippet) {\nwhoami\n}\n", "has no server block any more"},
+		{"# . {\n# whoami\n# }\n", "has no server block any more"},
+		{". {\nwhoami\n", ""}, // told when it is set up
+		{"", "has no server block any more"},
+		{"example.org\n", ""},
+	} {
+		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		input, err := loadFile(path, serverType)
+		if step.want == "" && (err != nil || string(input.Body()) != step.text) || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
+			t.Errorf("%q: %v", step.text, err)
+		}
+	}
+}
