@@ -38,7 +38,7 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         github.com/modern-go github.com/go-logr github.com/golang gopkg.in github.com/klauspost/cpuid github.com/coredns/caddy \
         github.com/quic-go/quic-go/qlog) \
         text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc \
-        net/http/pprof internal/profile encoding/asn1 mime os/exec
+        net/http/pprof internal/profile encoding/asn1 mime os/exec github.com/coredns/coredns/plugin/pkg/corefile
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
