@@ -40,7 +40,7 @@ func (c *Client) size(asked *dns.OPT) int {
 	if asked == nil {
 		return dns.MinMsgSize
 	}
-	return int(edns.Size("udp", asked.UDPSize()))
+	return min(int(edns.Size("udp", asked.UDPSize())), wire.MaxUDP)
 }
 
 // Writer is the dns.ResponseWriter of a query that a transport of ours received.

@@ -176,12 +176,12 @@ func (q *Query) EDNS() *EDNS { return &q.edns }
 func (q *Query) DO() bool { return q.edns.DO() }
 
 // Limit is the length that a reply may have, in octets: what the transport
-// carries, else the client's EDNS size, at least 512.
+// carries, else the client's EDNS size, at least 512, and no more than a datagram has room for.
 func (q *Query) Limit() int {
 	if q.Peer.Limit != 0 {
 		return int(q.Peer.Limit)
 	}
-	return max(MinUDP, int(q.edns.Size))
+	return min(max(MinUDP, int(q.edns.Size)), MaxUDP)
 }
 
 // Stream reports whether the reply may have any length that a message can have: it goes over a stream, and the client

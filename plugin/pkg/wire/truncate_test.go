@@ -161,7 +161,8 @@ func TestLimit(t *testing.T) {
 		limit  int
 		stream bool
 	}{
-		{0, Peer{}, 512, false}, {1232, Peer{}, 1232, false}, {100, Peer{}, 512, false}, {513, Peer{}, 513, false}, {65535, Peer{}, 65535, false},
+		{0, Peer{}, 512, false}, {1232, Peer{}, 1232, false}, {100, Peer{}, 512, false}, {513, Peer{}, 513, false}, {65507, Peer{}, 65507, false}, {65508, Peer{}, 65507, false},
+		{65535, Peer{}, 65507, false},
 		{1232, Peer{Proto: TCP, Limit: MaxMessage}, MaxMessage, true}, {0, Peer{Limit: MaxMessage}, MaxMessage, true}, {1232, Peer{Limit: 800}, 800, false},
 	} {
 		q := query(t, "www.example.org.", TypeA, tc.edns)

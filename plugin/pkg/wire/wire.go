@@ -31,6 +31,7 @@ const (
 	MaxLabel   = 63    // octets of a label
 	MaxMessage = 65535 // octets of a message
 	MinUDP     = 512   // octets of a reply that each client takes over UDP
+	MaxUDP     = 65507 // octets of a reply over UDP: what a packet of IPv4 has room for, and one of IPv6, too (RFC 791)
 )
 
 // Types and classes that the package itself has to know.
