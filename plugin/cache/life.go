@@ -21,6 +21,11 @@ func (ca *Cache) attach(c *caddy.Controller) {
 		}
 		ca.takeOver()
 		ca.startSweeping(sweepPause)
+		c.OnShutdown(func() error {
+			ca.stopSweeping()
+			ca.giveUp()
+			return nil
+		})
 		return nil
 	})
 	c.OnRestart(func() error {
@@ -30,11 +35,6 @@ func (ca *Cache) attach(c *caddy.Controller) {
 	c.OnRestartFailed(func() error {
 		processBudget().set(want.octets(memory.Limit()))
 		ca.takeBack()
-		return nil
-	})
-	c.OnShutdown(func() error {
-		ca.stopSweeping()
-		ca.giveUp()
 		return nil
 	})
 }

@@ -85,8 +85,10 @@ func setup(c *caddy.Controller) error {
 	case s.file != nil:
 		cfg.Cookies.Ring = s.file.ring
 		w := &watcher{file: s.file, every: lookAgain}
-		c.OnStartup(w.start)
-		c.OnShutdown(w.stop)
+		c.OnStartup(func() error {
+			c.OnShutdown(w.stop)
+			return w.start()
+		})
 	}
 	metrics.FromZero(c, func(server string) { countsOf(server) })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

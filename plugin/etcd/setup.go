@@ -130,6 +130,7 @@ func setup(c *caddy.Controller) error {
 		e.Client = client
 	}
 	c.OnStartup(func() error {
+		c.OnShutdown(e.OnShutdown)
 		if s.username != "" {
 			e.letIn(config)
 		}
@@ -139,7 +140,6 @@ func setup(c *caddy.Controller) error {
 		}
 		return nil
 	})
-	c.OnShutdown(e.OnShutdown)
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		e.Next = next
 		return e

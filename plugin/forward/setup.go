@@ -126,8 +126,13 @@ func setup(c *caddy.Controller) error {
 			f.details = plugin.TellsDetails(config.Handler("errors"))
 			return nil
 		})
-		c.OnStartup(f.OnStartup)
-		c.OnShutdown(f.OnShutdown)
+		c.OnStartup(func() error {
+			if err := f.OnStartup(); err != nil {
+				return err
+			}
+			c.OnShutdown(f.OnShutdown)
+			return nil
+		})
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			f.Next = next
 			return f

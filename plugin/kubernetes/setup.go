@@ -192,8 +192,10 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return plugin.Error(pluginName, err)
 	}
-	c.OnStartup(onStart)
-	c.OnShutdown(onShut)
+	c.OnStartup(func() error {
+		c.OnShutdown(onShut)
+		return onStart()
+	})
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		k.Next = next
 		return k

@@ -123,11 +123,11 @@ func watchFile(c *caddy.Controller, f *weightFile) {
 	var watcher sync.WaitGroup
 	c.OnStartup(func() error {
 		watcher.Go(func() { f.watch(stop) })
-		return nil
-	})
-	c.OnShutdown(func() error {
-		close(stop)
-		watcher.Wait()
+		c.OnShutdown(func() error {
+			close(stop)
+			watcher.Wait()
+			return nil
+		})
 		return nil
 	})
 }

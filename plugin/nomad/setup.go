@@ -95,16 +95,16 @@ func setup(c *caddy.Controller) error {
 	}
 	n := &Nomad{Zone: s.zone, ttl: s.ttl, filter: s.filter, agents: all, catalog: newCatalogue(all, s.filter)}
 	c.OnStartup(func() error {
+		c.OnShutdown(func() error {
+			n.catalog.stop()
+			all.close()
+			return nil
+		})
 		n.catalog.running.Go(func() {
 			if err := all.probe(n.catalog.ctx); err != nil && n.catalog.ctx.Err() == nil {
 				logger.Warningf("No agent answers: %v", err)
 			}
 		})
-		return nil
-	})
-	c.OnShutdown(func() error {
-		n.catalog.stop()
-		all.close()
 		return nil
 	})
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -46,13 +46,11 @@ func setup(c *caddy.Controller) error {
 		})
 		r.resolver.examineBy(cfg)
 		r.resolver.taps.change(tapsOf(cfg), nil)
-		return nil
-	})
-	c.OnShutdown(func() error {
-		if r.resolver != nil {
+		c.OnShutdown(func() error {
 			r.resolver.taps.change(nil, tapsOf(cfg))
-		}
-		give(text)
+			give(text)
+			return nil
+		})
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -108,8 +108,11 @@ func setup(c *caddy.Controller) error {
 		return plugin.Error(pluginName, err)
 	}
 	send := newSender(to, s.backlog, s.batch, s.interval)
-	c.OnStartup(func() error { send.start(); return nil })
-	c.OnShutdown(send.stop)
+	c.OnStartup(func() error {
+		send.start()
+		c.OnShutdown(send.stop)
+		return nil
+	})
 	t := &trace{tracer: &tracer{sender: send, shared: s.clientServer && s.kind == "zipkin"}, every: s.every, tags: slashTags}
 	if s.kind == "datadog" {
 		t.tags = atTags

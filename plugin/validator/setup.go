@@ -41,9 +41,9 @@ func setup(c *caddy.Controller) error {
 		}
 		s.warnEra()
 		clock.Moved()
+		c.OnShutdown(func() error { v.keeper.stop(); return nil })
 		return v.start(clock.Now())
 	})
-	c.OnShutdown(func() error { v.keeper.stop(); return nil })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		v.Next = next
 		return v
