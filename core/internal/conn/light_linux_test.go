@@ -247,15 +247,7 @@ func TestLightAtWorkStays(t *testing.T) {
 func TestReaderForgetsListener(t *testing.T) {
 	l, addr, of := serveLightLines(t, nil)
 	told(t, coretest.Dial(t, addr), "who")
-	f, err := l.listener.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := net.FileListener(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := coretest.Again(t, l.listener)
 	l.ListenOn(again)
 	go l.Serve(again, lightLines{of}.handler())
 	told(t, coretest.Dial(t, addr), "who")

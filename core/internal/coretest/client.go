@@ -106,6 +106,21 @@ func ListenTCP(t testing.TB) net.Listener {
 	return l
 }
 
+// Again is another listener on the socket of l, as the next server has it in a reload.
+func Again(t testing.TB, l net.Listener) net.Listener {
+	t.Helper()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	again, err := net.FileListener(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
 // ListenUDP is a socket on loopback.
 func ListenUDP(t testing.TB) *net.UDPConn {
 	t.Helper()

@@ -181,15 +181,7 @@ func TestLightGoesOn(t *testing.T) {
 	first := coretest.Service(t, coretest.Label(t), new(coretest.Lane))
 	next := coretest.Service(t, coretest.Label(t), coretest.Who{})
 	from := coretest.ListenTCP(t)
-	f, err := from.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := net.FileListener(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := coretest.Again(t, from)
 	l := conn.NewListener(first, conn.ClientAuth{}, false)
 	h := Handler
 	l.ListenOn(from)
