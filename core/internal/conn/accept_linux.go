@@ -3,13 +3,13 @@ package conn
 import (
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
 	"unsafe"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -30,7 +30,7 @@ type acceptor struct {
 
 	// of the connection that was accepted last
 	fd   int
-	peer unix.RawSockaddrAny
+	peer unix.RawSockaddrInet6
 	err  syscall.Errno
 
 	mu      sync.Mutex
@@ -135,7 +135,7 @@ func (a *acceptor) readRest(r *reader) {
 func (a *acceptor) acceptOne(listener uintptr) {
 	a.err = unix.EINTR
 	for a.err == unix.EINTR {
-		size := uint32(unix.SizeofSockaddrAny)
+		size := uint32(unix.SizeofSockaddrInet6)
 		var fd uintptr
 		fd, _, a.err = unix.RawSyscall6(unix.SYS_ACCEPT4, listener, uintptr(unsafe.Pointer(&a.peer)), uintptr(unsafe.Pointer(&size)),
 			unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
@@ -146,16 +146,11 @@ func (a *acceptor) acceptOne(listener uintptr) {
 // begin admits the connection that was accepted, and serves what has come already.
 func (a *acceptor) begin(r *reader) {
 	l := a.listener
-	client, ok := addrPort(&a.peer)
-	local := a.local
-	if ok && !local.IsValid() {
-		local, ok = localOf(a.fd)
+	client, local := unmapped(mmsg.AddrPort(&a.peer)), a.local
+	if !local.IsValid() {
+		local = localOf(a.fd)
 	}
-	switch {
-	case !ok:
-		a.admit(withZone(a.fd))
-		return
-	case l.admission.Full():
+	if l.admission.Full() {
 		a.admit(nonblock.Adopt(a.fd, net.TCPAddrFromAddrPort(local), net.TCPAddrFromAddrPort(client)))
 		return
 	}
@@ -169,12 +164,9 @@ func (a *acceptor) begin(r *reader) {
 	r.serve(c)
 }
 
-// admit has another goroutine admit a connection, nil for none, for which that may have to wait; meanwhile others wait
-// in the backlog.
+// admit has another goroutine admit a connection, for which that may have to wait; meanwhile others wait in the
+// backlog.
 func (a *acceptor) admit(nc net.Conn) {
-	if nc == nil {
-		return
-	}
 	a.pause()
 	a.listener.done.Add(1)
 	go func() {
@@ -184,39 +176,12 @@ func (a *acceptor) admit(nc net.Conn) {
 	}()
 }
 
-// withZone is a connection of fd whose addresses have a zone, of which net knows the name; nil if its client has gone.
-func withZone(fd int) net.Conn {
-	f := os.NewFile(uintptr(fd), "tcp")
-	defer f.Close()
-	nc, err := net.FileConn(f)
-	if err != nil {
-		return nil
-	}
-	return nc
-}
-
-// addrPort is an address of the system's. It reports false if that has more than an address and a port.
-func addrPort(sa *unix.RawSockaddrAny) (netip.AddrPort, bool) {
-	switch sa.Addr.Family {
-	case unix.AF_INET:
-		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
-		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), in.Port>>8|in.Port<<8), true
-	case unix.AF_INET6:
-		in := (*unix.RawSockaddrInet6)(unsafe.Pointer(sa))
-		return unmapped(netip.AddrPortFrom(netip.AddrFrom16(in.Addr), in.Port>>8|in.Port<<8)), in.Scope_id == 0
-	}
-	return netip.AddrPort{}, false
-}
-
 // localOf is our address of a connection.
-func localOf(fd int) (netip.AddrPort, bool) {
-	var sa unix.RawSockaddrAny
-	size := uint32(unix.SizeofSockaddrAny)
-	_, _, e := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(unsafe.Pointer(&size)))
-	if e != 0 {
-		return netip.AddrPort{}, false
-	}
-	return addrPort(&sa)
+func localOf(fd int) netip.AddrPort {
+	var name unix.RawSockaddrInet6
+	size := uint32(unix.SizeofSockaddrInet6)
+	unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size)))
+	return unmapped(mmsg.AddrPort(&name))
 }
 
 // unmapped is a, of IPv4 also where the system has it as one of IPv6.

@@ -2,7 +2,6 @@ package udp
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -182,30 +181,8 @@ func (s *batchedSocket) packet(i int) []byte { return s.in.Datagram(i) }
 
 func (s *batchedSocket) peer(i int) (client, local netip.AddrPort) {
 	name, _ := s.in.Name(i)
-	client = addrPortOf(name)
+	client = mmsg.AddrPort(name)
 	return netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), s.localOf(i)
-}
-
-// addrPortOf is a socket address as the kernel writes it.
-func addrPortOf(name *unix.RawSockaddrInet6) netip.AddrPort {
-	port := *(*[2]byte)(unsafe.Pointer(&name.Port)) // in network order
-	p := uint16(port[0])<<8 | uint16(port[1])
-	if name.Family == unix.AF_INET {
-		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), p)
-	}
-	a := netip.AddrFrom16(name.Addr)
-	if name.Scope_id != 0 {
-		a = a.WithZone(zoneOf(name.Scope_id))
-	}
-	return netip.AddrPortFrom(a, p)
-}
-
-// zoneOf is the name of an interface, by which link-local addresses are told apart.
-func zoneOf(index uint32) string {
-	if i, err := net.InterfaceByIndex(int(index)); err == nil {
-		return i.Name
-	}
-	return fmt.Sprint(index)
 }
 
 // localOf is the address that packet i was sent to.
@@ -277,7 +254,7 @@ func (s *batchedSocket) stackRest() {
 		if s.wild {
 			control = unsafe.Slice(h.Control, h.Controllen)
 		}
-		to := addrPortOf((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
+		to := mmsg.AddrPort((*unix.RawSockaddrInet6)(unsafe.Pointer(h.Name)))
 		s.newest.push(s.out.Datagram(i), control, to)
 	}
 }
