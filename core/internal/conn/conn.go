@@ -213,6 +213,10 @@ func (c *Conn) identify() bool {
 // ReadIn gives the next read that waits so long, from its begin.
 func (c *Conn) ReadIn(d time.Duration) { c.low.deadline = d }
 
+// QuickAck has the next read that waits acknowledge what has come. It is for the middle of something: a client may hold
+// the rest back until then. See nonblock.QuickAck.
+func (c *Conn) QuickAck() { c.low.quickAck(true) }
+
 // IdleLeft is how long to wait on for the next query of a client that may be idle for so long: that time begins
 // when its last query has been answered.
 func (c *Conn) IdleLeft(idle time.Duration) time.Duration {

@@ -47,6 +47,7 @@ func (c *Conn) handshake() bool {
 	c.conn.SetDeadline(time.Time{})
 	state := c.tls.ConnectionState()
 	c.TLS = &state
+	c.QuickAck() // the end of the handshake, which the client may await before it asks
 	return true
 }
 

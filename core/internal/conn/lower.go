@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
 // lowerConn is the lower end of a connection. Before it waits for the client it tells, so that replies to all that
@@ -13,6 +15,7 @@ type lowerConn struct {
 	owner    *Conn
 	deadline time.Duration // for the next Read that may wait, from its begin; 0 leaves the deadline as it is
 	closed   func()        // called at each Close, if not nil
+	acks     bool          // until more comes; see Conn.QuickAck
 
 	ahead bool             // is read, for who reads in small pieces
 	buf   *[readSpace]byte // what was read ahead; nil if it is nothing
@@ -30,7 +33,7 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 		}
 		if !l.ahead || len(p) >= readSpace {
 			n, err := l.Conn.Read(p)
-			l.noteFirst(n)
+			l.came(n)
 			return n, err
 		}
 		if l.buf == nil {
@@ -38,7 +41,7 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 		}
 		n, err := l.Conn.Read(l.buf[:])
 		l.r, l.w = 0, n
-		l.noteFirst(n)
+		l.came(n)
 		if n == 0 {
 			return 0, err
 		}
@@ -48,11 +51,23 @@ func (l *lowerConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// noteFirst tells the owner when something came within a handshake.
-func (l *lowerConn) noteFirst(n int) {
-	if n > 0 && l.owner.shaking.Load() == awaited {
+// came notes that n octets came. It tells the owner when that is within a handshake.
+func (l *lowerConn) came(n int) {
+	if n == 0 {
+		return
+	}
+	if l.acks {
+		l.quickAck(false)
+	}
+	if l.owner.shaking.Load() == awaited {
 		l.owner.heard()
 	}
+}
+
+// quickAck says whether what has come is acknowledged before a Read waits.
+func (l *lowerConn) quickAck(on bool) {
+	l.acks = on
+	nonblock.QuickAck(l.Conn, on)
 }
 
 // Close closes the connection.

@@ -178,6 +178,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 		c.mu.Lock()
 		c.openStream(id, c.head.keep(), reading).length = c.head.length
 		c.mu.Unlock()
+		c.QuickAck()
 		return nil
 	}
 	return c.answer(&c.head.Request, whole)

@@ -2,6 +2,7 @@ package http2
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/nonblock/acktest"
 )
 
 // What is too long is refused by the handler, and the connection goes on.
@@ -166,6 +168,26 @@ func TestRequestIsKept(t *testing.T) {
 	if got := answered(p); got != "1: abc" {
 		t.Errorf("got %s", got)
 	}
+}
+
+// A client that gathers small writes waits with the body until the header is acknowledged.
+func TestClientsThatHoldBack(t *testing.T) {
+	p := coretest.DialH2(t, serve(t, newSite(), nil).addr)
+	p.Conn.(*tls.Conn).NetConn().(*net.TCPConn).SetNoDelay(false)
+	io.WriteString(p.Conn, http2.ClientPreface)
+	p.Framer.WriteSettings()
+	id := uint32(1)
+	post := func() {
+		p.Post(id, []byte("body"))
+		if _, _, body := p.Reply(); string(body) != "body" {
+			t.Fatalf("got %q", body)
+		}
+		id += 2
+	}
+	for range 5 {
+		post()
+	}
+	acktest.Prompt(t, nil, post)
 }
 
 // The form of net/http has what handlers look at.

@@ -265,6 +265,7 @@ func (p *protocol) rest(n int) ([]byte, error) {
 	if p.Service().TooLong(n) {
 		return nil, service.ErrLong
 	}
+	p.QuickAck()
 	if 2+n > readSpace {
 		packet := make([]byte, 2+n)
 		_, err := io.ReadFull(p.r, packet)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,7 @@ type half struct {
 	whole  bool                                            // goes on until all of p is done
 	wait   func(func(uintptr) bool) error                  // has the poller wait as long as that reports false
 	run    func(uintptr) bool                              // step as value, made once
+	acks   atomic.Bool                                     // of reads; see QuickAck
 
 	p     []byte
 	n     int           // octets done
@@ -112,6 +114,9 @@ func (h *half) step(fd uintptr) bool {
 			}
 		case unix.EINTR:
 		case unix.EAGAIN:
+			if h.acks.Load() {
+				acknowledge(fd)
+			}
 			return false
 		default:
 			h.errno = e

@@ -6,3 +6,6 @@ import "net"
 
 // Conn is conn.
 func Conn(conn net.Conn) net.Conn { return conn }
+
+// QuickAck does nothing.
+func QuickAck(net.Conn, bool) {}

@@ -60,12 +60,7 @@ func (c *streamConn) dial() (net.Conn, error) {
 	if err != nil || p.streamKind() == viaTCP {
 		return conn, err
 	}
-	secure := tls.Client(conn, namedTLS(p.transport.conf.Load().tls, c.to.addr.String()))
-	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return secure, nil
+	return secured(ctx, conn, p.transport.conf.Load().tls, c.to.addr.String())
 }
 
 // dialStream opens a TCP or TLS connection.
@@ -82,7 +77,15 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 	if err != nil || p.streamKind() == viaTCP {
 		return conn, err
 	}
-	secure := tls.Client(conn, namedTLS(conf.tls, p.hostPort))
+	return secured(ctx, conn, conf.tls, p.hostPort)
+}
+
+// secured is conn with TLS to addr. Until the first reply it acknowledges what comes at once: servers that tell how to
+// resume a session may hold the reply back until they know that this has come.
+func secured(ctx context.Context, conn net.Conn, cfg *tls.Config, addr string) (net.Conn, error) {
+	conn = nonblock.Conn(conn)
+	nonblock.QuickAck(conn, true)
+	secure := tls.Client(conn, namedTLS(cfg, addr))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, err

@@ -134,12 +134,7 @@ func (c *checker) dial(ctx context.Context, network, addr string) (net.Conn, err
 	if err != nil || c.tls == nil && c.protocol != transport.TLS {
 		return conn, err
 	}
-	secure := tls.Client(conn, namedTLS(c.tls, addr))
-	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return secure, nil
+	return secured(ctx, conn, c.tls, addr)
 }
 
 func (c *checker) askUDP(conn net.Conn, query []byte) error {

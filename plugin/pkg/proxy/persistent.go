@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"time"
 
@@ -71,12 +70,9 @@ func (t *Transport) dial(k kind) (*persistConn, error) {
 		return nil, err
 	}
 	if k == viaTLS {
-		secure := tls.Client(conn, namedTLS(conf.tls, t.hostPort))
-		if err := secure.HandshakeContext(ctx); err != nil {
-			conn.Close()
+		if conn, err = secured(ctx, conn, conf.tls, t.hostPort); err != nil {
 			return nil, err
 		}
-		conn = secure
 	}
 	return &persistConn{Conn: &dns.Conn{Conn: conn}, stream: k != viaUDP, created: began}, nil
 }

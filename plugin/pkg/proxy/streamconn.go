@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
 // writeTimeout is how long the system may take no more of what is written.
@@ -128,6 +130,7 @@ func (c *streamConn) read(conn net.Conn) error {
 	r := bufio.NewReaderSize(conn, 4096)
 	var length [2]byte
 	var buf []byte
+	first := true
 	for {
 		if _, err := io.ReadFull(r, length[:]); err != nil {
 			return err
@@ -140,6 +143,10 @@ func (c *streamConn) read(conn net.Conn) error {
 			return err
 		}
 		c.received(buf[:n])
+		if first {
+			first = false
+			nonblock.QuickAck(conn, false)
+		}
 	}
 }
 

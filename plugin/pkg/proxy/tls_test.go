@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/nonblock/acktest"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -139,4 +140,36 @@ func TestRoundTripIsWithoutTheHandshake(t *testing.T) {
 	if rtt <= 0 || rtt >= delay.Seconds() || all < delay.Seconds() {
 		t.Errorf("the round trip took %v of %v seconds", rtt, all)
 	}
+}
+
+// A server that gathers small writes holds its first reply back until it knows that the session's ticket has come.
+func TestServersThatHoldBack(t *testing.T) {
+	server, roots := authority(t)
+	server.ClientAuth = tls.RequestClientCert // so that it sends the ticket behind the handshake
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveConns(t, l, func(conn net.Conn) {
+		conn.(*net.TCPConn).SetNoDelay(false)
+		echo(tls.Server(slowReader{conn}, server)) // the query has come before the ticket is sent
+	})
+	var p *Proxy
+	connect := func() {
+		p = proxyTo(t, l.Addr().String(), transport.TLS)
+		p.SetTLSConfig(&tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(1)})
+	}
+	acktest.Prompt(t, connect, func() {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// slowReader takes its time with each Read.
+type slowReader struct{ net.Conn }
+
+func (s slowReader) Read(b []byte) (int, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.Conn.Read(b)
 }
