@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -81,7 +82,7 @@ func (in *Incoming) Receive(fd uintptr) (n int, e syscall.Errno) {
 			in.headers[i].SetControllen(ControlSpace)
 		}
 	}
-	return receive(fd, in.headers[:])
+	return sockcall.ReceiveBatch(fd, in.headers[:])
 }
 
 // Datagram is what was received as number i. It is good until the next Receive, a long one until the next call of

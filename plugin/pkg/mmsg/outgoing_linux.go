@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,7 +76,7 @@ func (o *Outgoing) Send(fd uintptr) syscall.Errno {
 
 func (o *Outgoing) sendSome(fd uintptr) (int, syscall.Errno) {
 	if !o.planned {
-		return send(fd, o.headers[o.sent:o.n])
+		return sockcall.SendBatch(fd, o.headers[o.sent:o.n])
 	}
 	n, e := o.plan.send(fd)
 	switch e {

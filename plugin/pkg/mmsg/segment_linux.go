@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +100,7 @@ func (p *plan) together() bool { return p.sizes[p.sent] > 1 }
 
 // send sends what was not sent before, and returns how many datagrams went, until an error.
 func (p *plan) send(fd uintptr) (n int, e unix.Errno) {
-	m, e := send(fd, p.headers[p.sent:p.messages])
+	m, e := sockcall.SendBatch(fd, p.headers[p.sent:p.messages])
 	if e != 0 {
 		return 0, e
 	}

@@ -5,14 +5,15 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
 // Receive reads from a socket into p what is there, and does not wait: the error is EAGAIN if that is nothing.
-func Receive(fd int, p []byte) (int, syscall.Errno) { return again(receive, fd, p) }
+func Receive(fd int, p []byte) (int, syscall.Errno) { return again(sockcall.Receive, fd, p) }
 
 // Send writes to a socket what of p it takes, and does not wait: the error is EAGAIN if that is nothing.
-func Send(fd int, p []byte) (int, syscall.Errno) { return again(send, fd, p) }
+func Send(fd int, p []byte) (int, syscall.Errno) { return again(sockcall.Send, fd, p) }
 
 // Close closes a socket that does not linger, and so does not wait.
 func Close(fd int) { unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }

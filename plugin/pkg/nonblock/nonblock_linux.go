@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,8 +60,8 @@ func of(tcp socket) net.Conn {
 		return tcp
 	}
 	c := &tcpConn{Conn: tcp, tcp: tcp}
-	c.reads.system, c.reads.wait, c.reads.run = receive, raw.Read, c.reads.step
-	c.writes.system, c.writes.wait, c.writes.run, c.writes.whole = send, raw.Write, c.writes.step, true
+	c.reads.system, c.reads.wait, c.reads.run = sockcall.Receive, raw.Read, c.reads.step
+	c.writes.system, c.writes.wait, c.writes.run, c.writes.whole = sockcall.Send, raw.Write, c.writes.step, true
 	return c
 }
 

@@ -99,10 +99,7 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 	if e.moves {
 		// Of a Peer's sockets, one for each query, nobody asks the address: a system call less.
 		e.aim(remote)
-		if err := queueErrors(fd, family); err != nil {
-			unix.Close(fd)
-			return fail(os.NewSyscallError("setsockopt", err))
-		}
+		queueErrors(fd, family)
 	} else {
 		if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
 			unix.Close(fd)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,12 +37,14 @@ func (e *epollSocket) leave() error {
 	return nil
 }
 
-// queueErrors has the system keep what ICMP tells of datagrams that fd sent.
-func queueErrors(fd, family int) error {
+// queueErrors has the system keep what ICMP tells of datagrams that fd sent. Where it can't, a server that nobody can
+// reach is one that does not reply.
+func queueErrors(fd, family int) {
 	if family == unix.AF_INET6 {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+		return
 	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+	unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 }
 
 // nextError takes an error from the queue, and whom it is about; ok is false if there is none.
@@ -68,7 +71,7 @@ func (e *epollSocket) nextError() (errno syscall.Errno, about netip.AddrPort, ok
 }
 
 // rawAddr makes sa the address a, and returns how long it is.
-func rawAddr(sa *unix.RawSockaddrInet6, a netip.AddrPort) uintptr {
+func rawAddr(sa *unix.RawSockaddrInet6, a netip.AddrPort) uint32 {
 	ip := a.Addr().Unmap()
 	if ip.Is4() {
 		four := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
@@ -116,9 +119,7 @@ func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 	}
 	d, to := r.one, e.in.to
 	for i := range mmsg.Batch {
-		d.size = unix.SizeofSockaddrInet6
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(e.fd), uintptr(unsafe.Pointer(&d.b[0])), uintptr(len(d.b)),
-			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&d.name)), uintptr(unsafe.Pointer(&d.size)))
+		n, errno := sockcall.ReceiveFrom(uintptr(e.fd), d.b[:], &d.name, &d.size)
 		switch errno {
 		case 0:
 		case unix.EINTR:

@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"syscall"
-	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -11,16 +11,13 @@ import (
 // connected to.
 type sendAddr struct {
 	addr unix.RawSockaddrInet6
-	size uintptr
+	size uint32
 }
 
-// sendTo is a system call on a socket that does not wait, so the scheduler need not be told.
+// sendTo sends b.
 func sendTo(fd int, b []byte, to *sendAddr) syscall.Errno {
-	var addr unsafe.Pointer
-	if to.size > 0 {
-		addr = unsafe.Pointer(&to.addr)
+	if to.size == 0 {
+		return sockcall.SendTo(uintptr(fd), b, nil, 0)
 	}
-	_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-		unix.MSG_DONTWAIT, uintptr(addr), to.size)
-	return errno
+	return sockcall.SendTo(uintptr(fd), b, &to.addr, to.size)
 }

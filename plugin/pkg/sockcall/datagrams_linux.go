@@ -1,0 +1,122 @@
+package sockcall
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Header is struct mmsghdr of recvmmsg(2).
+type Header struct {
+	unix.Msghdr
+	N uint32 // the datagram's length
+}
+
+// What is known of recvmmsg, sendmmsg, and of recvfrom and sendto with datagrams.
+var noReceiveBatch, noSendBatch, noReceiveFrom, noSendTo refusal
+
+// ReceiveBatch receives datagrams that are there into h. The error is EAGAIN if there are none.
+func ReceiveBatch(fd uintptr, h []Header) (int, syscall.Errno) {
+	if !noReceiveBatch.refused() {
+		n, e := batch(unix.SYS_RECVMMSG, fd, h)
+		if !noReceiveBatch.suspected(e) {
+			return n, e
+		}
+	}
+	n, e := single(unix.SYS_RECVMSG, fd, h)
+	noReceiveBatch.settle(e)
+	return n, e
+}
+
+// SendBatch sends the datagrams in h, as many as it can, and returns how many; the error is that of the first one.
+func SendBatch(fd uintptr, h []Header) (int, syscall.Errno) {
+	if !noSendBatch.refused() {
+		n, e := batch(unix.SYS_SENDMMSG, fd, h)
+		if !noSendBatch.suspected(e) {
+			return n, e
+		}
+	}
+	n, e := single(unix.SYS_SENDMSG, fd, h)
+	noSendBatch.settle(e)
+	return n, e
+}
+
+// batch is one recvmmsg or sendmmsg.
+func batch(number, fd uintptr, h []Header) (int, syscall.Errno) {
+	for {
+		n, _, e := syscall.RawSyscall6(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(h))), uintptr(len(h)), unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			return int(n), 0
+		case unix.EINTR:
+		default:
+			return 0, e
+		}
+	}
+}
+
+// single is batch by one call for each.
+func single(number, fd uintptr, h []Header) (int, syscall.Errno) {
+	for i := range h {
+		n, e := message(number, fd, &h[i].Msghdr)
+		switch {
+		case e == 0:
+			h[i].N = uint32(n)
+		case i == 0:
+			return 0, e
+		default:
+			return i, 0
+		}
+	}
+	return len(h), 0
+}
+
+// message is one recvmsg or sendmsg.
+func message(number, fd uintptr, m *unix.Msghdr) (int, syscall.Errno) {
+	for {
+		n, _, e := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(m)), unix.MSG_DONTWAIT)
+		if e != unix.EINTR {
+			return int(n), e
+		}
+	}
+}
+
+// ReceiveFrom receives a datagram into b, and who sent it into name, of which size is told the length.
+func ReceiveFrom(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size *uint32) (int, syscall.Errno) {
+	*size = unix.SizeofSockaddrInet6
+	if !noReceiveFrom.refused() {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(size)))
+		if !noReceiveFrom.suspected(e) {
+			return int(n), e
+		}
+	}
+	v := unix.Iovec{Base: unsafe.SliceData(b)}
+	v.SetLen(len(b))
+	m := unix.Msghdr{Name: (*byte)(unsafe.Pointer(name)), Namelen: *size, Iov: &v}
+	m.SetIovlen(1)
+	n, e := message(unix.SYS_RECVMSG, fd, &m)
+	*size = m.Namelen
+	noReceiveFrom.settle(e)
+	return n, e
+}
+
+// SendTo sends the datagram b to name, of which the length is size; where a socket is connected, to its peer, without
+// a name.
+func SendTo(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size uint32) syscall.Errno {
+	if !noSendTo.refused() {
+		_, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(name)), uintptr(size))
+		if !noSendTo.suspected(e) {
+			return e
+		}
+	}
+	v := unix.Iovec{Base: unsafe.SliceData(b)}
+	v.SetLen(len(b))
+	m := unix.Msghdr{Name: (*byte)(unsafe.Pointer(name)), Namelen: size, Iov: &v}
+	m.SetIovlen(1)
+	_, e := message(unix.SYS_SENDMSG, fd, &m)
+	noSendTo.settle(e)
+	return e
+}

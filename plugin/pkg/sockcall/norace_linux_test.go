@@ -1,0 +1,5 @@
+//go:build !race
+
+package sockcall
+
+const raceEnabled = false
