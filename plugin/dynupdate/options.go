@@ -3,6 +3,7 @@ package dynupdate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ const (
 	defaultDelay   = 100 * time.Millisecond
 
 	mostRecords = 50_000_000
-	mostBytes   = 4 << 30
+	mostBytes   = min(4<<30, math.MaxInt)
 )
 
 func defaults() settings {

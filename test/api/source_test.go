@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -45,24 +45,38 @@ var load = sync.OnceValues(func() (*sources, error) {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	s := &sources{fset: token.NewFileSet(), listed: map[string]*listed{}, done: map[string]*types.Package{}}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	all, err := decodeListed(out)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		s.listed[p.ImportPath] = p
+	}
+	s.types = importer.ForCompiler(s.fset, "gc", s.export)
+	return s, nil
+})
+
+// decodeListed reads what go list printed.
+func decodeListed(out []byte) (all []*listed, err error) {
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := new(listed)
 		if err := d.Decode(p); errors.Is(err, io.EOF) {
-			break
+			return all, nil
 		} else if err != nil {
 			return nil, err
 		}
-		s.listed[p.ImportPath] = p
+		all = append(all, p)
 	}
-	s.types = importer.ForCompiler(s.fset, "gc", func(path string) (io.ReadCloser, error) {
-		p := s.listed[path]
-		if p == nil || p.Export == "" {
-			return nil, fmt.Errorf("no export data for %s", path)
-		}
-		return os.Open(p.Export)
-	})
-	return s, nil
-})
+}
+
+// export opens the compiler's export data of a package.
+func (s *sources) export(path string) (io.ReadCloser, error) {
+	p := s.listed[path]
+	if p == nil || p.Export == "" {
+		return nil, fmt.Errorf("no export data for %s", path)
+	}
+	return os.Open(p.Export)
+}
 
 func sourcesOf(t *testing.T) *sources {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"weak"
 
@@ -86,7 +87,7 @@ func (c *Change) pack(typ uint16, ttl uint32, rdata []byte) (Records, error) {
 // Zone makes the next version, and what changed to it: nothing, if delta.Changes is false. The Change is of no use
 // after it.
 func (c *Change) Zone() (*Zone, *Delta, error) {
-	d := differ{limit: 1 << 31}
+	d := differ{limit: math.MaxInt}
 	z := c.now
 	for _, s := range c.order {
 		if err := c.apply(s); err != nil {
@@ -156,7 +157,7 @@ func (c *Change) Changes() bool {
 		if c.buf = node; err != nil {
 			return true // which Zone reports
 		}
-		d := differ{limit: 1 << 31}
+		d := differ{limit: math.MaxInt}
 		d.node(s.prefix, s.was, node)
 		if len(d.removed.blob)+len(d.added.blob) > 0 {
 			return true
