@@ -16,17 +16,42 @@ const longestSegment = 500
 // segmentSpace is the length of the control message that says how long the datagrams are.
 const segmentSpace = unix.SizeofCmsghdr + 8
 
-// canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18: one that does not would send a
-// message uncut.
+// canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18. One that does not, or what stands
+// in for one, would send a message uncut: so it has to show that it cuts one.
 var canSegment = sync.OnceValue(func() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	_, err = unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
-	return err == nil
+	if _, err := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT); err != nil {
+		return false
+	}
+	if unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+		return false
+	}
+	self, err := unix.Getsockname(fd)
+	if err != nil || unix.Connect(fd, self) != nil { // so that nobody else is heard
+		return false
+	}
+	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000})
+	var control [segmentSpace]byte
+	if unix.Sendmsg(fd, []byte("ab"), putSegment(&control, 1), nil, 0) != nil {
+		return false
+	}
+	var b [3]byte
+	n, _, err := unix.Recvfrom(fd, b[:], 0)
+	return n == 1 && err == nil
 })
+
+// putSegment makes b the control message that says how long each datagram but the last is.
+func putSegment(b *[segmentSpace]byte, size int) []byte {
+	c := (*unix.Cmsghdr)(unsafe.Pointer(b))
+	c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+	c.SetLen(unix.CmsgLen(2))
+	binary.NativeEndian.PutUint16(b[unix.CmsgLen(0):], uint16(size))
+	return b[:unix.CmsgSpace(2)]
+}
 
 // plan is how a batch for one peer is sent: which of its datagrams go together. A message is one or more datagrams.
 type plan struct {
@@ -76,13 +101,9 @@ func (p *plan) add(o *Outgoing, from, to int) {
 		}
 		h.Iov = &p.vecs[from]
 		h.SetIovlen(n)
-		control := p.controls[p.messages][:]
-		c := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
-		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
-		c.SetLen(unix.CmsgLen(2))
-		binary.NativeEndian.PutUint16(control[unix.CmsgLen(0):], uint16(p.vecs[from].Len))
+		control := putSegment(&p.controls[p.messages], int(p.vecs[from].Len))
 		h.Control = &control[0]
-		h.SetControllen(unix.CmsgSpace(2))
+		h.SetControllen(len(control))
 	}
 	p.messages++
 }
