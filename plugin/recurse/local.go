@@ -10,14 +10,16 @@ import (
 	"github.com/miekg/dns"
 )
 
-// local answers what needs no server: other classes, transfers, names that never leave, and queries that do not
-// desire recursion. It reports false if q is none of these.
+// local answers what needs no server: other classes, transfers and invalid types, names that never leave, and queries
+// that do not desire recursion. It reports false if q is none of these.
 func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	switch {
 	case q.Class() != wire.ClassIN:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "class not served")
 	case q.Type() == wire.TypeAXFR || q.Type() == wire.TypeIXFR || q.Type() == 249 || q.Type() == 250:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "type not served")
+	case invalid(q.Type()):
+		w.Fail(wire.FormErr, &explained{dns.ExtendedErrorCodeInvalidQueryType, "type is for no question"})
 	case r.specials.answer(w, q):
 	case !q.RD():
 		r.kept(w, q)
@@ -25,6 +27,12 @@ func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 		return false
 	}
 	return true
+}
+
+// invalid reports whether a type is for no question: OPT, NXNAME (RFC 9824 §3.5), and the meta types beside it that
+// nobody has assigned (RFC 6895 §3.1).
+func invalid(typ uint16) bool {
+	return typ == wire.TypeOPT || typ >= dns.TypeNXNAME && typ < dns.TypeTKEY
 }
 
 func refuse(w *wire.Reply, code uint16, text string) {

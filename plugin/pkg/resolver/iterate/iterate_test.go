@@ -104,6 +104,42 @@ func TestDNAME(t *testing.T) {
 	}
 }
 
+// A DNAME on the way to a name leads on though it is not kept, as its TTL is 0; who asks for aliases themselves, or for all
+// types, gets it with the CNAME that it makes (RFC 6672 §3.1).
+func TestNamesBelowDNAME(t *testing.T) {
+	for _, ttl := range []string{"0", "60"} {
+		w := small(t)
+		for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+			w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+				m := new(dns.Msg).SetReply(q)
+				m.Authoritative = true
+				switch name := q.Question[0].Name; {
+				case strings.HasSuffix(name, ".d.example.org."):
+					to := strings.TrimSuffix(name, "d.example.org.") + "e.example.org."
+					m.Answer = append(m.Answer, rr(t, "d.example.org. "+ttl+" IN DNAME e.example.org."), rr(t, name+" "+ttl+" IN CNAME "+to))
+				case name == "a.b.e.example.org.":
+					m.Answer = append(m.Answer, rr(t, name+" 60 IN A 192.0.2.7"))
+				default:
+					m.Ns = append(m.Ns, rr(t, "example.org. 60 IN SOA a. b. 1 2 3 4 5"))
+				}
+				return m
+			}
+		}
+		made := "NOERROR; d.example.org. DNAME e.example.org.; a.b.d.example.org. CNAME a.b.e.example.org."
+		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made} {
+			for range 2 {
+				w.asked = nil
+				if w.want("a.b.d.example.org.", typ, want); len(w.asked) > 10 {
+					t.Errorf("TTL %s, %s: %d queries", ttl, typ, len(w.asked))
+				}
+			}
+		}
+		if r := w.run("a.b.d.example.org.", "A", true); r.Queries > 10 || len(r.Answer) != 3 {
+			t.Errorf("TTL %s, fetched again: %s after %d queries", ttl, r.text(), r.Queries)
+		}
+	}
+}
+
 func TestLameServers(t *testing.T) {
 	for name, lame := range map[string]server{
 		"refused":  func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) },

@@ -189,7 +189,10 @@ func (t *task) takeChain(rd *reading) {
 // takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
 // full.
 func (t *task) takeAnswer(rd *reading) {
-	set := t.keepSet(rd.set, rd.proof(rd.set))
+	set := rd.set
+	if !rd.made {
+		set = t.keepSet(set, rd.proof(set))
+	}
 	for i, m := range rd.more {
 		rd.more[i] = t.keepSet(m, nil)
 	}
@@ -244,11 +247,15 @@ func (t *task) takeAlias(rd *reading) {
 	if rrset.Below(rd.target, t.cut.Zone) { // they may tell that it lies in an unsigned zone below
 		t.prove(rd.denials)
 	}
-	if !t.here.last {
-		if rd.chain[0].set.Type == wire.TypeDNAME {
+	if d := rd.chain[0].set; !t.here.last && d.Type == wire.TypeDNAME { // it may not be kept: its TTL may be 0
+		if !aliased(t.q.Type) {
+			t.min.full, t.stage = true, descending
+		} else if t.follow(d); !t.done {
 			t.stage = looking
-			return
 		}
+		return
+	}
+	if !t.here.last {
 		t.min.took(t.here.q.Name)
 		t.stage = descending
 		return

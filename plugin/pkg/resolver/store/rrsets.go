@@ -117,9 +117,10 @@ func (s *RRsets) Denied(name string, now Time) *Entry {
 	return nil
 }
 
-// Put keeps e under name and type, unless what is there lives and is worth more. It reports whether e was kept.
+// Put keeps e under name and type, unless what is there lives and is worth more. It reports whether e was kept. There
+// are no records of type 0 (RFC 6895 §3.1), so nothing but NXDOMAIN is kept there.
 func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
-	if e.Expires <= now {
+	if e.Expires <= now || typ == 0 && e.Kind != NXDomain {
 		return false
 	}
 	if e.Kind == NXDomain {

@@ -43,6 +43,18 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// What a server says of type 0, which no record has, is not said of all types.
+func TestNothingIsOfTypeZero(t *testing.T) {
+	s := New(8<<20, 1000)
+	for _, kind := range []Kind{NoData, Positive} {
+		e := entry(AnswerData, 60, "aaaa")
+		e.Kind = kind
+		if s.RRsets.Put("\x01a\x00", 0, e, now) || s.RRsets.Get("\x01a\x00", 1, now) != nil || s.RRsets.Denied("\x01a\x00", now) != nil {
+			t.Errorf("an entry of kind %d is kept", kind)
+		}
+	}
+}
+
 // NXDOMAIN is said of all types, until one is there.
 func TestDenied(t *testing.T) {
 	s := New(8<<20, 1000)

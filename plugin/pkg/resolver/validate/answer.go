@@ -164,10 +164,31 @@ func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, 
 			break
 		}
 		any = true
-		seen.add(s)
+		if seen.add(s); s.Type == wire.TypeCNAME {
+			if d, _, fits := maker(name, s, answer); d != nil && fits {
+				seen.add(d)
+				s = d
+			}
+		}
 		f = worse(f, t.positive(s))
 	}
 	return any, f
+}
+
+// maker is the DNAME that an alias of a name was made of, or would be if there is none, as cname may be nil; to is what
+// it leads to, unless that does not fit a name. It is nil if there is none, or cname says something else.
+func maker(name string, cname *rrset.Set, answer []*rrset.Set) (d *rrset.Set, to string, fits bool) {
+	for _, d := range answer {
+		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
+			continue
+		}
+		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
+		if fits && cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
+			continue // it is judged by its own signature
+		}
+		return d, to, fits
+	}
+	return nil, "", false
 }
 
 // link judges the alias of a name, and is its target. ok is false if there is
@@ -175,19 +196,11 @@ func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, 
 func (t *Task) link(name string, answer []*rrset.Set, seen *judged) (next string, f Finding, ok bool) {
 	f = Finding{Status: Secure}
 	cname := find(answer, name, wire.TypeCNAME)
-	for _, d := range answer {
-		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
-			continue
-		}
-		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
-		if !fits {
-			seen.add(d)
+	if d, to, fits := maker(name, cname, answer); d != nil {
+		if seen.add(d); !fits {
 			return name, t.positive(d), false
 		}
-		if cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
-			continue // it is judged by its own signature
-		}
-		if seen.add(d); cname != nil {
+		if cname != nil {
 			seen.add(cname)
 		}
 		return to, t.positive(d), true
