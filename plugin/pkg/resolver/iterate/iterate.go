@@ -165,6 +165,7 @@ type Result struct {
 	By        any  // who found all that it was made of to be secure; nil if others had a part in it
 	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
 	Missed    Missed
+	Tellers   []advice.Teller // who told which link, if there are aliases; else it is Server alone
 }
 
 // Missed are the queries of a Run without a reply that helps: none in time, none that could be read, an error, or what
@@ -272,7 +273,7 @@ func (r *Run) finish() {
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
-		Scope: r.result.Scope, Missed: r.result.Missed,
+		Scope: r.result.Scope, Missed: r.result.Missed, Tellers: r.result.Tellers,
 	}
 	if len(t.chain) == 0 && t.code == codeSynthesized { // what was filtered is less than what was secure
 		r.result.By = t.by
