@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -94,9 +95,14 @@ func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (found finding,
 	return alias, false
 }
 
-// refer answers with the closest delegation that is kept, or the hints.
+// refer answers with the closest delegation that is kept, or the hints. Who asks for DS records is told the parent's (RFC
+// 4035 §3.1.4.1).
 func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
-	d := r.conf.Stores.Delegations.Closest(string(q.Lower()), now)
+	name := string(q.Lower())
+	if q.Type() == rrset.TypeDS && name != rrset.Root {
+		name = rrset.Parent(name)
+	}
+	d := r.conf.Stores.Delegations.Closest(name, now)
 	if d == nil {
 		d = r.conf.Hints
 	}

@@ -142,6 +142,11 @@ func TestSnoopAndPrivate(t *testing.T) {
 	if m := exchange(t, resolver, q, "udp"); !strings.Contains(m, "ns1.z0.t0.") {
 		t.Errorf("warm:\n%s", m)
 	}
+	q.SetQuestion("z0.t0.", dns.TypeDS)
+	q.RecursionDesired = false
+	if m := exchange(t, resolver, q, "udp"); !strings.Contains(m, "ns.nic.t0.") || strings.Contains(m, "ns1.z0.t0.") {
+		t.Errorf("DS:\n%s", m)
+	}
 }
 
 // A reload that does not change the stanza loses no query and forgets nothing.

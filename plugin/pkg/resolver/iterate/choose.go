@@ -299,7 +299,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	s.Asked(r.now)
 	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
 	if t.asked.edns {
-		t.asked.subnet = t.shown()
+		t.asked.subnet, t.asked.cookie = t.shown(), r.conf.Cookies && s.Options(r.now)
 	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
@@ -310,7 +310,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 		wait = max(wait, 3*time.Second)
 	}
 	r.do(Action{
-		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
+		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns, Cookie: t.asked.cookie,
 		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,
 	})
 }

@@ -60,6 +60,7 @@ type Config struct {
 	Minimise Minimise
 	Cut      Cut
 	MixCase  bool
+	Cookies  bool // servers are shown cookies
 	IPv4     bool // servers are asked by such addresses
 	IPv6     bool
 	Prefer   int // 4, 6, or 0 for none
@@ -144,6 +145,7 @@ type Action struct {
 	Question Question
 	TCP      bool
 	EDNS     bool
+	Cookie   bool
 	MixCase  bool
 	Wait     time.Duration
 	Subnet   string // the data of the client subnet option to be shown, empty for none

@@ -63,9 +63,10 @@ func (r *Run) ended(t *task, ev Event) {
 	}
 }
 
-// Two things are repeated at the same server: a reply that was cut short, over TCP (RFC
-// 7766 §5), and one of a server that does not know EDNS, without it (RFC 6891 §6.2.2).
-// A time-out says nothing about EDNS.
+// Three things are repeated at the same server: a reply that was cut short, over TCP (RFC
+// 7766 §5), one of a server that does not know EDNS, without it (RFC 6891 §6.2.2), and one
+// of a server that knows EDNS but trips over options, without a cookie: it should ignore
+// them (§6.1.2). A time-out says nothing about EDNS.
 
 // replied goes on with a reply of s.
 func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
@@ -73,6 +74,11 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 	switch {
 	case m.TC() && !ev.TCP:
 		t.send(s, true)
+		return
+	case a.cookie && m.EDNS && (m.Rcode == formErr || m.Rcode == badVers):
+		s.RefusesOptions(keep)
+		v.try(s.Addr).n--
+		t.send(s, a.tcp)
 		return
 	case a.edns && !m.EDNS && (m.Rcode == formErr || m.Rcode == notImplemented) || m.Rcode == badVers:
 		if s.RefusesEDNS(keep) && a.edns {
