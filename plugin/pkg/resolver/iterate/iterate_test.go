@@ -185,6 +185,29 @@ func TestLameServers(t *testing.T) {
 	}
 }
 
+// When all servers of a zone count as dead a question is worth two queries to them, however many there are, and however
+// much of the name was asked for before (spec §2.5).
+func TestProbes(t *testing.T) {
+	w := small(t)
+	org := strings.Replace(orgZone, "example.org. 3600 IN NS ns1.example.org.", "example.org. 3600 IN NS ns3.example.org.\nexample.org. 3600 IN NS ns1.example.org.", 1)
+	w.serve("10.0.1.1", org+"ns3.example.org. 3600 IN A 10.0.2.3\n")
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
+	for i := range 6 {
+		w.asked = nil
+		w.resolve(fmt.Sprintf("www.a%d.b%d.example.org.", i, i), "A")
+		dead := 0
+		w.conf.Stores.Servers.Each(func(s *store.Server) {
+			if s.IsDead() {
+				dead++
+			}
+		})
+		if asked := len(w.asked); i > 3 && (dead < 3 || asked > 2) {
+			t.Errorf("name %d: %d queries, %d servers are dead: %v", i, asked, dead, w.asked)
+		}
+		w.now += 2 * store.Second
+	}
+}
+
 func TestAllSilent(t *testing.T) {
 	w := small(t)
 	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
