@@ -18,8 +18,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
-// Teller is a server, the zone whose server it was asked as, and what for: the name of the question, or one that aliases
-// have led to. Names are wire form, lower case; an empty one stands for all.
+// Teller is a server, the zone whose server it was asked as, and what for: the name of the question, or one that
+// aliases have led to. Names are wire form, lower case; an empty one stands for all.
 type Teller struct {
 	Zone   string
 	Server netip.AddrPort
@@ -80,8 +80,8 @@ func (s *Source) Told() int {
 	return len(s.tellers)
 }
 
-// Doubt has the query that is asked next with s pass over what is kept of a name, over who has told of it so far, and over
-// what else they have told. An empty name stands for all.
+// Doubt has the query that is asked next with s pass over what is kept of a name, over who has told of it so far, and
+// over what else they have told. An empty name stands for all.
 func (s *Source) Doubt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,8 +139,9 @@ func (rd *reading) any(sets []*rrset.Set, name string) {
 	}
 }
 
-// redirected takes the DNAME above name as the answer to who asks for aliases themselves, with the CNAME that it makes of
-// name (RFC 6672 §3.1). It reports false if there is none. Without the CNAME the name would be too long.
+// redirected takes the DNAME above name as the answer to who asks for aliases themselves, with
+// the CNAME that it makes of name (RFC 6672 §3.1). It reports false if there is none. Without
+// the CNAME the name would be too long.
 func (rd *reading) redirected(sets []*rrset.Set, name, zone string) bool {
 	_, found, ok := rd.dname(sets, name, zone)
 	if !found {
@@ -154,8 +155,8 @@ func (rd *reading) redirected(sets []*rrset.Set, name, zone string) bool {
 	return true
 }
 
-// dname takes the DNAME above name, and the CNAME that it makes of name; ok is false if what that leads to is too long.
-// A CNAME beside a DNAME is not looked at.
+// dname takes the DNAME above name, and the CNAME that it makes of name; ok is false if what
+// that leads to is too long. A CNAME beside a DNAME is not looked at.
 func (rd *reading) dname(sets []*rrset.Set, name, zone string) (target string, found, ok bool) {
 	for above := name; above != zone && above != rrset.Root; {
 		above = rrset.Parent(above)

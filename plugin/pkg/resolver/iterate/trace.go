@@ -17,8 +17,8 @@ func (t *task) spared(s *store.Server) bool {
 	return t == t.run.root && t.run.source.Doubted(advice.Teller{Zone: t.cut.Zone, Server: s.Addr, Name: t.name})
 }
 
-// trace notes who answered the client's question, or a part of it, and for which names: all that the reply has aliases of,
-// and the one that is answered. A DNAME on the way to a name is a part, too.
+// trace notes who answered the client's question, or a part of it, and for which names: all that the reply has aliases
+// of, and the one that is answered. A DNAME on the way to a name is a part, too.
 func (t *task) trace(rd *reading) {
 	aliases := len(t.chain)+len(rd.chain) > 0
 	if t != t.run.root || rd.kind == referral || t.run.source == nil && !aliases || !t.here.last && !t.redirected(rd) {

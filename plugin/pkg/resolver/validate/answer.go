@@ -95,8 +95,8 @@ func (t *Task) goesOn(v *Verdict) bool {
 	return v.Status != Bogus && len(t.missing) == 0 && t.over == ""
 }
 
-// beside judges an RRset of the authority section, which stands there for the name at the end of the aliases. NS and other
-// RRsets that prove nothing may be left out.
+// beside judges an RRset of the authority section, which stands there for the name
+// at the end of the aliases. NS and other RRsets that prove nothing may be left out.
 func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if c := t.checked(s); c != nil && c.Status == Secure {
 		return
