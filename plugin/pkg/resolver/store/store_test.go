@@ -55,6 +55,22 @@ func TestNothingIsOfTypeZero(t *testing.T) {
 	}
 }
 
+// Of a question that was asked again the later answer holds, whatever it is.
+func TestDeniedLater(t *testing.T) {
+	s := New(8<<20, 1000)
+	nodata := &Entry{Kind: NoData, Rank: AnswerData, TTL: 60, Expires: now.After(60)}
+	nx := &Entry{Kind: NXDomain, Rank: AnswerData, TTL: 60, Expires: now.After(60)}
+	for i, e := range []*Entry{nodata, nx, nodata, entry(AnswerData, 60, "aaaa"), nx, entry(SecureData, 60, "bbbb")} {
+		s.RRsets.Put("\x01a\x00", 1, e, now)
+		if got := s.RRsets.Get("\x01a\x00", 1, now); got != e {
+			t.Errorf("answer %d: %+v holds, not %+v", i, got, e)
+		}
+	}
+	if s.RRsets.Put("\x01a\x00", 1, nx, now); s.RRsets.Positive("\x01a\x00", 1, now) == nil {
+		t.Error("what was worth more is gone")
+	}
+}
+
 // NXDOMAIN is said of all types, until one is there.
 func TestDenied(t *testing.T) {
 	s := New(8<<20, 1000)
