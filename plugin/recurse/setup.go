@@ -121,7 +121,7 @@ func (s *settings) resolver(label string) *resolver {
 		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
 		Subnets: s.subnets, Cookies: s.cookies,
 		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
-		Denied: s.denied, DeniedStub: s.deniedStub,
+		Denied: s.denied, DeniedStub: s.deniedStub, Own: s.own,
 		Peer:   r.peerOf,
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}

@@ -153,7 +153,7 @@ func (r *Run) usable(to netip.AddrPort, stub bool) bool {
 	if stub {
 		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
 	}
-	return !r.conf.Denied(a)
+	return !r.conf.Denied(a) && (r.conf.Own == nil || !r.conf.Own(to))
 }
 
 // addrs calls f with the addresses of a host: its glue, what this task has found, what

@@ -73,9 +73,11 @@ type Config struct {
 	Denied func(netip.Addr) bool // servers that are not asked
 	// DeniedStub tells it of those of stubs, which are written down by hand; nil is none of them.
 	DeniedStub func(netip.AddrPort) bool
-	Private    func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
-	Peer       func(netip.AddrPort) any      // what a new store.Server gets as its Peer
-	Proves     func(peer any) bool           // replies over UDP have a cookie; nil is always
+	// Own tells it of those at which this server listens: it would only ask itself. Nil is none of them.
+	Own     func(netip.AddrPort) bool
+	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
+	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
+	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred
