@@ -86,8 +86,10 @@ func (a *api) flush(r *http.Request) (any, error) {
 		return nil, refusef("what to forget is missing: name=NAME, zone=ZONE or all=true")
 	}
 	n := 0
-	for _, c := range a.caches() {
-		n += c.CacheFlush(m)
+	for _, h := range a.handlers() {
+		if f, ok := h.(status.Flusher); ok {
+			n += f.CacheFlush(m)
+		}
 	}
 	return map[string]int{"flushed": n}, nil
 }

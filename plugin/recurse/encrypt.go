@@ -143,6 +143,6 @@ func (f *flight) inClear(x *proxy.Exchange) {
 	}
 	f.counts.encrypted("failed")
 	f.secure = false
-	x.To, x.Stream, x.MixCase, x.Cookie, x.Timeout = f.server.Peer.(*peer).to, f.tcp, f.mix, f.cookies && f.edns, f.wait
+	x.To, x.Stream, x.MixCase, x.Cookie, x.Timeout = f.server.Peer.(*peer).to, f.tcp, f.mix, f.cookie, f.wait
 	f.proxy.BeginIn(x, x.Loop)
 }

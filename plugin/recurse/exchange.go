@@ -46,6 +46,7 @@ type flight struct {
 	query  []byte
 	room   [96]byte // of query
 	edns   bool
+	cookie bool
 	tcp    bool
 	pause  time.Duration
 	began  time.Time // for taps
@@ -120,7 +121,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 		return
 	}
 	f := freeFlights.Get().(*flight)
-	f.resolver, f.key, f.server, f.edns, f.tcp = r, k, a.Server, a.EDNS, a.TCP
+	f.resolver, f.key, f.server, f.edns, f.cookie, f.tcp = r, k, a.Server, a.EDNS, a.Cookie, a.TCP
 	f.first[0] = party{j, a.Ask}
 	f.joined = f.first[:]
 	s.all[k] = f
@@ -130,7 +131,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	p.under.add(1)
 	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
 	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
-	f.x.MixCase, f.x.Cookie = a.MixCase, r.cookies && a.EDNS
+	f.x.MixCase, f.x.Cookie = a.MixCase, a.Cookie
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
 	if len(r.taps.load()) > 0 {

@@ -4,20 +4,23 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
 
-// local answers what needs no server: other classes, transfers, names that never leave, and queries that do not
-// desire recursion. It reports false if q is none of these.
+// local answers what needs no server: other classes, transfers and invalid types, names that never leave, and queries
+// that do not desire recursion. It reports false if q is none of these.
 func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	switch {
 	case q.Class() != wire.ClassIN:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "class not served")
 	case q.Type() == wire.TypeAXFR || q.Type() == wire.TypeIXFR || q.Type() == 249 || q.Type() == 250:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "type not served")
+	case invalid(q.Type()):
+		w.Fail(wire.FormErr, &explained{dns.ExtendedErrorCodeInvalidQueryType, "type is for no question"})
 	case r.specials.answer(w, q):
 	case !q.RD():
 		r.kept(w, q)
@@ -25,6 +28,12 @@ func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 		return false
 	}
 	return true
+}
+
+// invalid reports whether a type is for no question: OPT, NXNAME (RFC 9824 §3.5), and the meta types beside it that
+// nobody has assigned (RFC 6895 §3.1).
+func invalid(typ uint16) bool {
+	return typ == wire.TypeOPT || typ >= dns.TypeNXNAME && typ < dns.TypeTKEY
 }
 
 func refuse(w *wire.Reply, code uint16, text string) {
@@ -86,9 +95,14 @@ func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (found finding,
 	return alias, false
 }
 
-// refer answers with the closest delegation that is kept, or the hints.
+// refer answers with the closest delegation that is kept, or the hints. Who asks for DS records is told the parent's (RFC
+// 4035 §3.1.4.1).
 func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
-	d := r.conf.Stores.Delegations.Closest(string(q.Lower()), now)
+	name := string(q.Lower())
+	if q.Type() == rrset.TypeDS && name != rrset.Root {
+		name = rrset.Parent(name)
+	}
+	d := r.conf.Stores.Delegations.Closest(name, now)
 	if d == nil {
 		d = r.conf.Hints
 	}

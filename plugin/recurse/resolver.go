@@ -28,7 +28,6 @@ type resolver struct {
 
 	timeout          time.Duration
 	udpSize          uint16
-	cookies          bool
 	snoop            bool
 	prefetch         bool
 	fetchesPerZone   int

@@ -28,6 +28,12 @@ func (s *settings) denied(a netip.Addr) bool {
 	return (within(notAsked(), a) || within(s.deny, a)) && !within(s.allow, a)
 }
 
+// own reports whether the block listens at a, of which another server has told: a zone that was delegated to us would have
+// us ask ourselves.
+func (s *settings) own(a netip.AddrPort) bool {
+	return listensAt(s.listeners, a) && !within(s.allow, a.Addr())
+}
+
 // deniedStub reports whether the server at a is not asked though it is one of a stub: who writes down an address means
 // it, wherever it is. Our own listeners would only ask it again.
 func (s *settings) deniedStub(a netip.AddrPort) bool {

@@ -105,7 +105,7 @@ func agree(cfg *dnsserver.Config, s *settings) {
 // resolver is what the settings ask for; it has no sockets yet.
 func (s *settings) resolver(label string) *resolver {
 	r := &resolver{
-		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), cookies: s.cookies, snoop: s.snoop,
+		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), snoop: s.snoop,
 		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
 		memory: live(s.memory),
 	}
@@ -119,9 +119,9 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf = iterate.Config{
 		Hints: s.hints, Stubs: s.stubs, Stores: stores, Shared: &iterate.Shared{}, Minimise: s.minimise, Cut: s.cut, MixCase: s.mixCase,
-		Subnets: s.subnets,
-		Port:    uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
-		Denied: s.denied, DeniedStub: s.deniedStub,
+		Subnets: s.subnets, Cookies: s.cookies,
+		Port: uint16(s.port), Budget: s.budget, MinTTL: uint32(s.minTTL), MaxTTL: uint32(s.maxTTL), MaxNeg: uint32(s.maxNegative),
+		Denied: s.denied, DeniedStub: s.deniedStub, Own: s.own,
 		Peer:   r.peerOf,
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}

@@ -141,6 +141,18 @@ func TestDeniedStubs(t *testing.T) {
 	}
 }
 
+// A server that others tell of is not asked where the block itself listens.
+func TestOwnListeners(t *testing.T) {
+	s := defaults()
+	s.allow = []netip.Prefix{netip.MustParsePrefix("127.9.0.0/16")}
+	s.listeners = listenersOf([]string{"dns://:53"})
+	for addr, want := range map[string]bool{"127.0.0.1:53": true, "127.0.0.1:5300": false, "127.9.0.1:53": false, "192.0.2.1:53": false} {
+		if got := s.resolver("own").conf.Own(netip.MustParseAddrPort(addr)); got != want {
+			t.Errorf("%s: %v", addr, got)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, []byte("a. 300 IN A 192.0.2.1\n"), 0o600); err != nil {

@@ -57,10 +57,16 @@ func statusOf(name string, typ uint16, e *store.Entry, now store.Time) status.Ca
 	return out
 }
 
-// CacheFlush implements status.Cache. With a name its delegation is forgotten, too, and what failed for it.
+// CacheFlush implements status.Cache. With a name its delegation is forgotten, too, what failed for it, and what denies it
+// in passing: that a name above it does not exist, and the denials of its zone.
 func (r *Recurse) CacheFlush(m status.Match) int {
 	s := r.conf.Stores
-	n := s.RRsets.ForgetIf(func(name string, typ uint16) bool { return fits(&m, name, typ) })
+	n := s.RRsets.ForgetIf(func(name string, typ uint16) bool {
+		return fits(&m, name, typ) || typ == 0 && rrset.Below(string(m.Name), name)
+	})
+	if r.denials != nil {
+		r.denials.Forget(string(m.Name))
+	}
 	s.Failures.ForgetIf(func(name string, typ uint16) bool { return fits(&m, name, typ) })
 	if m.Type == 0 || m.Type == wire.TypeNS {
 		s.Delegations.Forget(string(m.Name), m.Below)

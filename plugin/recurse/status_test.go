@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/status"
@@ -13,6 +14,26 @@ import (
 
 	"github.com/miekg/dns"
 )
+
+// A name that is flushed is denied no more by what is kept of others: a name above it, or the denials of its zone.
+func TestFlushedNamesAreNotDenied(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("flushed")}
+	now, zone := r.now(), rrset.MustName("example.org.")
+	gone := rrset.MustName("gone.example.org.")
+	r.conf.Stores.RRsets.Put(gone, wire.TypeA, &store.Entry{Kind: store.NXDomain, Rank: store.AnswerData, TTL: 60, Expires: now.After(60)}, now)
+	r.Learn(nil, gone, true, secureOf(zone, signed(t, 2, "example.org. 300 IN SOA a. b. 1 2 3 4 300"), signed(t, 2, "example.org. 300 IN NSEC g.example.org. SOA NS RRSIG NSEC")))
+	for _, name := range []string{"b.example.org.", "a.gone.example.org."} {
+		k, kept := iterate.Question{Name: rrset.MustName(name), Type: wire.TypeA}, new(iterate.Kept)
+		if _, ok := kept.Answer(&r.conf, k, now); !ok {
+			t.Errorf("%s is not denied", name)
+		}
+		r.CacheFlush(status.Match{Name: []byte(k.Name)})
+		if res, ok := kept.Answer(&r.conf, k, now); ok {
+			t.Errorf("%s is denied after it was flushed: %+v", name, res)
+		}
+	}
+}
 
 func TestStatus(t *testing.T) {
 	r := &Recurse{zones: []string{rrset.Root}, resolver: silent(t, func(*settings) {})}

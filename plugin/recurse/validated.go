@@ -1,6 +1,8 @@
 package recurse
 
 import (
+	"time"
+
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -12,6 +14,7 @@ import (
 
 var (
 	_ advice.Learner = (*Recurse)(nil)
+	_ advice.Patient = (*Recurse)(nil)
 	_ advice.Witness = (*job)(nil)
 )
 
@@ -35,13 +38,21 @@ func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
 	return j, true
 }
 
-// Teller implements advice.Witness.
-func (j *job) Teller() (t advice.Teller, ok bool) {
-	if j.result == nil || !j.result.Server.IsValid() || j.result.Queries == 0 {
-		return t, false
+// EachTeller implements advice.Witness.
+func (j *job) EachTeller(f func(advice.Teller)) {
+	switch r := j.result; {
+	case r == nil || r.Queries == 0:
+	case len(r.Tellers) > 0:
+		for _, t := range r.Tellers {
+			f(t)
+		}
+	case r.Server.IsValid():
+		f(advice.Teller{Zone: r.Zone, Server: r.Server, Name: j.key.name})
 	}
-	return advice.Teller{Zone: j.result.Zone, Server: j.result.Server}, true
 }
+
+// Patience implements advice.Patient.
+func (r *Recurse) Patience() time.Duration { return r.timeout }
 
 // Learn implements advice.Learner.
 func (r *Recurse) Learn(by any, name string, nxDomain bool, all []advice.Secure) {

@@ -36,7 +36,8 @@ type check struct {
 	rd    bool
 	query []byte // as it was asked below
 	peer  wire.Peer
-	until time.Time // the query's deadline, zero if it has none
+	began time.Time // when the query came
+	until time.Time // its deadline, zero if it has none
 	told  advice.Source
 
 	// Set before the Ending ends, and not changed after that.
@@ -50,18 +51,18 @@ func newCheck(ctx context.Context, v *Validator, asked validate.Question, truste
 	c := &check{Validator: v, ctx: ctx, asked: asked, trust: trusted, task: t, name: string(q.Name()), rd: q.RD(), peer: q.Peer, until: q.Deadline()}
 	c.below = w.Copied()
 	c.query = q.Append(make([]byte, 0, q.Len()+optLen), q.ID())
-	if t, ok := teller(q); ok {
-		c.told.Add(t)
+	if c.began = q.Arrival; c.began.IsZero() {
+		c.began = time.Now()
 	}
+	eachTeller(q, c.told.Add)
 	return c
 }
 
-// teller is who told what q was answered with, as far as that is known.
-func teller(q *wire.Query) (t advice.Teller, ok bool) {
+// eachTeller calls f with each who told what q was answered with, as far as that is known.
+func eachTeller(q *wire.Query, f func(advice.Teller)) {
 	if by, is := q.Awaited().(advice.Witness); is {
-		return by.Teller()
+		by.EachTeller(f)
 	}
-	return t, false
 }
 
 // optLen is the octets of an OPT record without options.
@@ -87,7 +88,7 @@ func (c *check) answer(w *wire.Reply, q *wire.Query) {
 		}
 		w.SetNonAuthoritative(c.below.NonAuthoritative())
 	}
-	c.conclude(w, q, c.asked, c.verdict, c.told.Last().Server)
+	c.conclude(w, q, c.asked, c.verdict, c.told.Of(c.verdict.Name).Server)
 }
 
 // compute judges the reply with what is known.
@@ -126,9 +127,10 @@ func (c *check) inquire(missing []validate.Question) {
 		below.AppendOPT(reply, m)
 	}
 	i := &inquiry{
-		Validator: c.Validator, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
+		Validator: c.Validator, client: ctx, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
 		sources: map[validate.Question]*advice.Source{c.asked: &c.told},
 	}
+	defer i.hurry(c.began)()
 	if err != nil || reply.Truncated {
 		if again, _, _ := i.stream(c.asked, m); again != nil {
 			reply = again

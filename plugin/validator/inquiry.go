@@ -17,7 +17,8 @@ import (
 // inquiry is one client's query with all that is asked for its sake. It is for one goroutine.
 type inquiry struct {
 	*Validator
-	ctx     context.Context
+	client  context.Context // which ends when the client is gone
+	ctx     context.Context // which ends with his patience, too
 	w       dns.ResponseWriter
 	q       validate.Question
 	query   *dns.Msg
@@ -29,6 +30,13 @@ type inquiry struct {
 	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
 	anew     bool
 	positive string
+}
+
+// hurry ends what is asked for the client's sake when its patience is over, which began with its query. The end of the
+// inquiry has to call done.
+func (i *inquiry) hurry(began time.Time) (done context.CancelFunc) {
+	i.ctx, done = context.WithDeadline(i.client, began.Add(i.patience()))
+	return done
 }
 
 // ask has the plugins below answer; a reply that was cut is asked for again as over TCP. It is nil if they did not.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -78,10 +79,11 @@ func (v *Validator) atOnce(trusted *trust, asked validate.Question, w *wire.Repl
 	}
 	began := time.Now()
 	task := validate.New(&trusted.conf, asked, m, v.now())
-	by, heard := teller(q)
-	if heard {
+	heard := false
+	eachTeller(q, func(by advice.Teller) {
 		task.Told(by.Zone)
-	}
+		heard = true
+	})
 	if !task.Glance() {
 		return nil, task
 	}

@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -90,6 +91,15 @@ func (g *generations[K, V]) add(k K, v V, size int) {
 func (m *memory) forget() {
 	m.nodes.forget()
 	m.checks.forget()
+}
+
+// forgetIf forgets what f reports true for.
+func (g *generations[K, V]) forgetIf(f func(K) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	gone := func(k K, _ V) bool { return f(k) }
+	maps.DeleteFunc(g.young, gone) // its octets count on, until it is full
+	maps.DeleteFunc(g.old, gone)
 }
 
 func (g *generations[K, V]) forget() {

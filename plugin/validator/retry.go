@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"context"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -24,7 +25,7 @@ func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
 // judgeOn is judge by what is trusted, with a Task that was begun on the reply, and what is missing for it. What is bogus is
 // asked for again, of other servers; a forwarder is asked over TCP.
 func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []validate.Question, reply *dns.Msg) (first *validate.Verdict, whole *dns.Msg) {
-	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory}
+	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory, ctx: i.ctx}
 	conf.Memory = memory
 	if i.anew {
 		memory.hidden = map[string]bool{i.q.Name: true}
@@ -60,9 +61,11 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 			first, whole = verdict, other
 		}
 	}
-	if first.Status == validate.Bogus {
+	switch {
+	case first.Status == validate.Bogus && i.client.Err() != nil: // who goes away decides nothing for others
+	case first.Status == validate.Bogus:
 		i.remember(i.q, first)
-	} else {
+	default:
 		i.teach(trusted, i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
 	return first, whole
@@ -72,9 +75,9 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 // reply itself and the keys of its zone. Only what was asked for now is, as all else was tried before.
 func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, hidden map[string]bool) {
 	asked, hidden = map[validate.Question]bool{}, map[string]bool{}
-	suspect := func(q validate.Question) {
+	suspect := func(q validate.Question, name string) {
 		if s := i.sources[q]; s != nil {
-			s.Doubt()
+			s.Doubt(name)
 			asked[q] = true
 		}
 	}
@@ -84,30 +87,33 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 		if i.sources[keys] == nil { // it broke before, at the DS records
 			keys.Type = dns.TypeDS
 		}
-		suspect(keys)
+		suspect(keys, "")
 		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
-			suspect(i.q)
+			suspect(i.q, v.Name)
 		}
 	}
 	if len(v.Broken) > 0 {
 		return asked, hidden
 	}
-	suspect(i.q)
-	if v.Zone != "" {
+	suspect(i.q, v.Name)
+	missing := v.Code == dns.ExtendedErrorCodeRRSIGsMissing || v.Code == dns.ExtendedErrorCodeNSECMissing // no key makes up for that
+	if v.Zone != "" && !missing {
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
 		if i.sources[keys] == nil { // they were known already, and may have been replaced
 			hidden[v.Zone] = true
 			i.sources[keys] = &advice.Source{}
-			suspect(keys)
+			suspect(keys, "")
 		}
 	}
 	return asked, hidden
 }
 
 // skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, is asked
-// anew of some names, and hands nothing bogus on once something is doubted.
+// anew of some names, and hands nothing bogus on once something is doubted, or the client's time is over: then nobody has
+// failed to answer, but the client to wait.
 type skeptic struct {
 	validate.Memory
+	ctx    context.Context
 	own    map[string]*validate.Node
 	hidden map[string]bool
 	doubts bool
@@ -132,7 +138,7 @@ func (s *skeptic) KeepNode(name string, n *validate.Node) {
 		}
 		s.own[name] = n
 	}
-	if !s.doubts || !n.Broken() {
+	if !n.Broken() || !s.doubts && s.ctx.Err() == nil {
 		s.Memory.KeepNode(name, n)
 	}
 }

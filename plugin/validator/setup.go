@@ -36,8 +36,12 @@ func setup(c *caddy.Controller) error {
 		}
 	})
 	c.OnStartup(func() error {
-		if h, ok := cfg.Handler("recurse").(advice.Learner); ok {
+		below := cfg.Handler("recurse")
+		if h, ok := below.(advice.Learner); ok {
 			v.learner = h
+		}
+		if h, ok := below.(advice.Patient); ok { // which it tells once it has started
+			v.patience = h.Patience
 		}
 		s.warnEra()
 		clock.Moved()
@@ -52,7 +56,7 @@ func setup(c *caddy.Controller) error {
 }
 
 func newValidator(s *settings) *Validator {
-	v := &Validator{settings: s, counts: &counts{}}
+	v := &Validator{settings: s, counts: &counts{}, patience: patience}
 	v.memory, v.failures.most = newMemory(), failureOctets
 	s.conf.Memory, s.conf.Negative = v.memory, v.negative
 	s.conf.CheckCounted = func(algorithm uint8, good bool) {

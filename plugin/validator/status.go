@@ -7,10 +7,25 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/status"
 )
 
-var _ status.Anchors = (*Validator)(nil)
+var (
+	_ status.Anchors = (*Validator)(nil)
+	_ status.Flusher = (*Validator)(nil)
+)
+
+// CacheFlush implements status.Flusher: zones whose keys are forgotten are found anew, and what was bogus is judged anew. No
+// answer is kept here.
+func (v *Validator) CacheFlush(m status.Match) int {
+	meant := func(name string) bool { return name == string(m.Name) || m.Below && rrset.Below(name, string(m.Name)) }
+	v.failures.forgetIf(func(q validate.Question) bool { return meant(q.Name) && (m.Type == 0 || m.Type == q.Type) })
+	if m.Type == 0 || m.Type == rrset.TypeDS || m.Type == rrset.TypeDNSKEY {
+		v.memory.nodes.forgetIf(meant)
+	}
+	return 0
+}
 
 // AnchorStatus implements status.Anchors.
 func (v *Validator) AnchorStatus() (keys []status.Anchor, negative []status.NegativeAnchor) {

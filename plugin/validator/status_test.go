@@ -5,7 +5,34 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/status"
+
+	"github.com/miekg/dns"
 )
+
+// What is flushed is judged anew: names that were bogus, and with a zone its keys.
+func TestFlush(t *testing.T) {
+	for _, c := range []struct {
+		m          status.Match
+		keys, fail bool // stay
+	}{
+		{status.Match{Name: []byte("\x00"), Below: true}, false, false}, {status.Match{Name: []byte("\x07example\x00"), Below: true}, false, false},
+		{status.Match{Name: []byte("\x07example\x00")}, false, true}, {status.Match{Name: []byte("\x03bad\x07example\x00")}, true, false},
+		{status.Match{Name: []byte("\x03bad\x07example\x00"), Type: dns.TypeTXT}, true, true}, {status.Match{Name: []byte("\x03net\x00"), Below: true}, true, true},
+	} {
+		v, _ := lab(t, "")
+		if m, _, err := ask(t, v, "bad.example.", do); err == nil {
+			t.Fatalf("%v", m)
+		}
+		v.CacheFlush(c.m)
+		if keys := v.memory.Node(rrset.MustName("example."), time.Now()) != nil; keys != c.keys {
+			t.Errorf("%+v: keys are kept: %v", c.m, keys)
+		}
+		if _, fail := v.known(questionOf(t, "bad.example.")); fail != c.fail {
+			t.Errorf("%+v: the failure is kept: %v", c.m, fail)
+		}
+	}
+}
 
 // A negative trust anchor can be added and taken away while the server runs.
 func TestStatus(t *testing.T) {

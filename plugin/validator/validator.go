@@ -34,6 +34,9 @@ import (
 
 const pluginName = "validator"
 
+// patience is how long a client waits if no resolver below tells.
+func patience() time.Duration { return 5 * time.Second }
+
 var logger = log.NewWithPlugin(pluginName)
 
 // Validator is the handler of one server block.
@@ -41,7 +44,8 @@ type Validator struct {
 	Next    plugin.Handler
 	learner advice.Learner // the resolver below, nil if there is none
 	*settings
-	counts *counts
+	counts   *counts
+	patience func() time.Duration // how long a client waits, with all that is asked for its sake
 
 	failures  generations[validate.Question, failure]
 	memory    *memory
@@ -76,11 +80,13 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		v.counts.result(f)
 		return dns.RcodeServerFailure, failed(f)
 	}
-	i := &inquiry{Validator: v, ctx: ctx, w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
+	began := time.Now()
+	i := &inquiry{Validator: v, client: ctx, ctx: ctx, w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
 	reply, rcode, err := i.ask(q, i.query)
 	if reply == nil {
 		return rcode, err
 	}
+	defer i.hurry(began)()
 	a, err := plugin.NewWireAdapter(w, r)
 	if err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
@@ -105,7 +111,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		}
 	}
 	a.Reply.SetNonAuthoritative(nonAuthoritative)
-	v.conclude(&a.Reply, &a.Query, q, verdict, i.sources[q].Last().Server)
+	v.conclude(&a.Reply, &a.Query, q, verdict, i.sources[q].Of(verdict.Name).Server)
 	return a.Write()
 }
 

@@ -58,6 +58,7 @@ func queriesOf(l *Lab) (all []*dns.Msg) {
 	add(www, dns.TypeA, func(m *dns.Msg) { m.RecursionDesired = false })
 	add("cold."+www, dns.TypeA, func(m *dns.Msg) { m.RecursionDesired = false; m.SetEdns0(1232, false) })
 	add(www, dns.TypeA, func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS; m.SetEdns0(1232, false) })
+	add(www, dns.TypeNXNAME, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 	add(www, dns.TypeIXFR, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 	add(strings.ToUpper(www), dns.TypeA, nil)
 	return all
@@ -108,6 +109,12 @@ func TestLocalNames(t *testing.T) {
 		{www, "0 192.0.2.1 []", dns.TypeA, true},
 		{www, "0 192.0.2.1 []", dns.TypeA, false},
 		{www, "5  [21]", dns.TypeAXFR, true},
+		{www, "1  [30]", dns.TypeNXNAME, true},
+		{www, "1  [30]", dns.TypeOPT, false},
+		{"x.onion.", "1  [30]", 200, true},
+		{"a." + www, "3  []", dns.TypeNone, true},
+		{"hop" + www[3:], "0  []", dns.TypeNone, true},
+		{"hop" + www[3:], "0 192.0.2.1 []", dns.TypeA, true},
 	} {
 		q := new(dns.Msg).SetQuestion(c.name, c.typ)
 		q.RecursionDesired = c.rd
@@ -134,6 +141,11 @@ func TestSnoopAndPrivate(t *testing.T) {
 	}
 	if m := exchange(t, resolver, q, "udp"); !strings.Contains(m, "ns1.z0.t0.") {
 		t.Errorf("warm:\n%s", m)
+	}
+	q.SetQuestion("z0.t0.", dns.TypeDS)
+	q.RecursionDesired = false
+	if m := exchange(t, resolver, q, "udp"); !strings.Contains(m, "ns.nic.t0.") || strings.Contains(m, "ns1.z0.t0.") {
+		t.Errorf("DS:\n%s", m)
 	}
 }
 

@@ -92,7 +92,7 @@ func clientCookie(q *dns.Msg) string {
 
 const serverCookie = "00112233445566778899aabbccddeeff"
 
-// Servers that fold letters, that want a cookie first, or whose replies have a wrong one (R15, R16).
+// Servers that fold letters, that want a cookie first, or take none, or whose replies have a wrong one (R15, R16).
 func TestOddServers(t *testing.T) {
 	right := func(client string) string { return client + serverCookie }
 	for what, c := range map[string]struct {
@@ -117,6 +117,18 @@ func TestOddServers(t *testing.T) {
 			bad.Answer[0].(*dns.A).A = net.IPv4(203, 0, 113, 66)
 			return []*dns.Msg{bad, good(q, right)}
 		}, "udp", "udp"},
+		"trips over options": {func(q *dns.Msg, _ bool) []*dns.Msg {
+			if len(q.IsEdns0().Option) == 0 {
+				m := new(dns.Msg).SetReply(q)
+				m.Authoritative = true
+				m.SetEdns0(1232, true)
+				m.Answer = append(m.Answer, record(q.Question[0].Name+" 60 IN A 192.0.2.1"))
+				return []*dns.Msg{m}
+			}
+			m := new(dns.Msg).SetRcode(q, dns.RcodeFormatError)
+			m.SetEdns0(1232, true)
+			return []*dns.Msg{m}
+		}, "udp udp", "udp"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			o := &oddity{habit: c.habit}

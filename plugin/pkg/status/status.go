@@ -63,10 +63,15 @@ type Cache interface {
 	// CacheEntries calls f with each answer that m fits, until f returns false. Answers that are stored meanwhile may
 	// be missed.
 	CacheEntries(m Match, f func(CacheEntry) bool)
-	// CacheFlush forgets the answers that m fits, and returns how many there were. A query that comes after it misses.
-	CacheFlush(m Match) int
+	Flusher
 	// CacheStatus is how much is kept.
 	CacheStatus() CacheStatus
+}
+
+// Flusher keeps answers, or what they follow from.
+type Flusher interface {
+	// CacheFlush forgets the answers that m fits, and returns how many there were. A query that comes after it misses.
+	CacheFlush(m Match) int
 }
 
 // Match says which answers are meant.

@@ -13,14 +13,17 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
-// Teller is a server, and the zone whose server it was asked as.
+// Teller is a server, the zone whose server it was asked as, and what for: the name of the question, or one that
+// aliases have led to. Names are wire form, lower case; an empty one stands for all.
 type Teller struct {
-	Zone   string // wire form, lower case
+	Zone   string
 	Server netip.AddrPort
+	Name   string
 }
 
 // Source is who told what a reply says. Any number of goroutines may use it: a resolver may go on with a query that
@@ -28,7 +31,9 @@ type Teller struct {
 type Source struct {
 	mu      sync.Mutex
 	tellers []Teller
+	doubted []Teller
 	again   bool
+	names   []string // that are doubted now
 }
 
 // Add notes who told something.
@@ -40,12 +45,17 @@ func (s *Source) Add(t Teller) {
 	}
 }
 
-// Last is who told something last, not valid if nobody did.
-func (s *Source) Last() (t Teller) {
+// Of is who told something of a name last, or if nobody did, who told something last; not valid if nobody did.
+func (s *Source) Of(name string) (t Teller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.tellers); n > 0 {
-		t = s.tellers[n-1]
+	for _, o := range slices.Backward(s.tellers) {
+		if !t.Server.IsValid() || o.Name == name {
+			t = o
+		}
+		if o.Name == name {
+			break
+		}
 	}
 	return t
 }
@@ -70,14 +80,37 @@ func (s *Source) Told() int {
 	return len(s.tellers)
 }
 
-// Doubt has the query that is asked next with s pass over what is kept, and over who has told something so far.
-func (s *Source) Doubt() {
+// Doubt has the query that is asked next with s pass over what is kept of a name, over who has told of it so far, and
+// over what else they have told. An empty name stands for all.
+func (s *Source) Doubt(name string) {
 	s.mu.Lock()
-	s.again = true
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.again, s.names = true, []string{name}
+	for _, t := range s.tellers {
+		if !slices.ContainsFunc(s.tellers, func(o Teller) bool { return same(o.Name, name) && o.Zone == t.Zone && o.Server == t.Server }) {
+			continue
+		}
+		s.names = append(s.names, t.Name)
+		if !slices.Contains(s.doubted, t) {
+			s.doubted = append(s.doubted, t)
+		}
+	}
 }
 
-// Again reports whether what was told is doubted; nil doubts nothing.
+// same reports whether two names are, or one stands for all.
+func same(a, b string) bool { return a == b || a == "" || b == "" }
+
+// Doubts reports whether what is kept of a name is passed over; nil doubts nothing.
+func (s *Source) Doubts(name string) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.again && slices.ContainsFunc(s.names, func(n string) bool { return same(n, name) })
+}
+
+// Again reports whether something that was told is doubted; nil doubts nothing.
 func (s *Source) Again() bool {
 	if s == nil {
 		return false
@@ -87,20 +120,22 @@ func (s *Source) Again() bool {
 	return s.again
 }
 
-// Doubted reports whether a server of a zone is not to be asked.
+// Doubted reports whether a server of a zone is not to be asked for a name.
 func (s *Source) Doubted(t Teller) bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.again && slices.Contains(s.tellers, t)
+	return slices.ContainsFunc(s.doubted, func(o Teller) bool {
+		return o.Zone == t.Zone && o.Server == t.Server && same(o.Name, t.Name)
+	})
 }
 
 // Witness is an exchange that a query of the wire lane was parked on, and that knows who told what came of it.
 type Witness interface {
-	// Teller is who told something last, as far as that is known. It is called after the exchange's end.
-	Teller() (t Teller, ok bool)
+	// EachTeller calls f with each who told something, as far as that is known. It is called after the exchange's end.
+	EachTeller(f func(Teller))
 }
 
 type contextKey struct{}
@@ -129,6 +164,9 @@ type Learner interface {
 	// it, and by which keys: replies made of nothing else are vouched for by it (wire.Reply.Vouch).
 	Learn(by any, name string, nxDomain bool, all []Secure)
 }
+
+// Patient is a resolver that tells how long a client waits for it.
+type Patient interface{ Patience() time.Duration }
 
 // Examiner is a validator that judges replies which lie there already: it asks nobody.
 type Examiner interface {

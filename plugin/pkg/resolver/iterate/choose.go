@@ -24,10 +24,11 @@ const (
 // visit is what was tried for one question at one cut.
 type visit struct {
 	q        Question
-	last     bool // it is the full question
-	count    int  // queries
+	zone     string // of the cut
+	last     bool   // it is the full question
+	count    int    // queries
 	timeouts int
-	probes   int // of dead servers
+	probes   int // of dead servers, also for what of the name was asked for before
 	tries    []try
 	sought   []string
 	final    bool // the query under way is the last that can be sent
@@ -152,7 +153,7 @@ func (r *Run) usable(to netip.AddrPort, stub bool) bool {
 	if stub {
 		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
 	}
-	return !r.conf.Denied(a)
+	return !r.conf.Denied(a) && (r.conf.Own == nil || !r.conf.Own(to))
 }
 
 // addrs calls f with the addresses of a host: its glue, what this task has found, what
@@ -209,7 +210,7 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	best := time.Duration(1<<62 - 1)
 	for _, s := range all {
 		y := t.here.try(s.Addr)
-		if y.bad || y.n != n || s.Dead(now) || t.spared(s) {
+		if y.bad || y.n != n || s.Dead(now) || t.spared(s) || s.IsDead() && t.here.probes >= deadProbes {
 			continue
 		}
 		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1) {
@@ -273,7 +274,6 @@ func (t *task) probe(all []*store.Server) *store.Server {
 		s := all[(first+i)%len(all)]
 		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) && !t.spared(s) {
 			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
-				t.here.probes++
 				return s
 			}
 		}
@@ -292,6 +292,9 @@ func (t *task) send(s *store.Server, tcp bool) {
 	if r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) {
 		tcp = true // nothing but port and id would tell a reply from a forged one
 	}
+	if s.IsDead() {
+		t.here.probes++
+	}
 	t.here.count++
 	t.here.try(s.Addr).n++
 	r.spent.queries++
@@ -299,7 +302,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	s.Asked(r.now)
 	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
 	if t.asked.edns {
-		t.asked.subnet = t.shown()
+		t.asked.subnet, t.asked.cookie = t.shown(), r.conf.Cookies && s.Options(r.now)
 	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
@@ -310,7 +313,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 		wait = max(wait, 3*time.Second)
 	}
 	r.do(Action{
-		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns,
+		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns, Cookie: t.asked.cookie,
 		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,
 	})
 }

@@ -96,7 +96,11 @@ func (t *task) descend() {
 			t.min.steps++
 		}
 		if !t.done {
-			t.here, t.stage = visit{q: q, last: last}, choosing
+			probes := 0
+			if t.here.zone == t.cut.Zone {
+				probes = t.here.probes
+			}
+			t.here, t.stage = visit{q: q, zone: t.cut.Zone, last: last, probes: probes}, choosing
 		}
 		return
 	}

@@ -60,6 +60,7 @@ type Config struct {
 	Minimise Minimise
 	Cut      Cut
 	MixCase  bool
+	Cookies  bool // servers are shown cookies
 	IPv4     bool // servers are asked by such addresses
 	IPv6     bool
 	Prefer   int // 4, 6, or 0 for none
@@ -72,9 +73,11 @@ type Config struct {
 	Denied func(netip.Addr) bool // servers that are not asked
 	// DeniedStub tells it of those of stubs, which are written down by hand; nil is none of them.
 	DeniedStub func(netip.AddrPort) bool
-	Private    func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
-	Peer       func(netip.AddrPort) any      // what a new store.Server gets as its Peer
-	Proves     func(peer any) bool           // replies over UDP have a cookie; nil is always
+	// Own tells it of those at which this server listens: it would only ask itself. Nil is none of them.
+	Own     func(netip.AddrPort) bool
+	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
+	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
+	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred
@@ -144,6 +147,7 @@ type Action struct {
 	Question Question
 	TCP      bool
 	EDNS     bool
+	Cookie   bool
 	MixCase  bool
 	Wait     time.Duration
 	Subnet   string // the data of the client subnet option to be shown, empty for none
@@ -165,6 +169,7 @@ type Result struct {
 	By        any  // who found all that it was made of to be secure; nil if others had a part in it
 	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
 	Missed    Missed
+	Tellers   []advice.Teller // who told which link, if there are aliases; else it is Server alone
 }
 
 // Missed are the queries of a Run without a reply that helps: none in time, none that could be read, an error, or what
@@ -272,7 +277,7 @@ func (r *Run) finish() {
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
-		Scope: r.result.Scope, Missed: r.result.Missed,
+		Scope: r.result.Scope, Missed: r.result.Missed, Tellers: r.result.Tellers,
 	}
 	if len(t.chain) == 0 && t.code == codeSynthesized { // what was filtered is less than what was secure
 		r.result.By = t.by

@@ -104,6 +104,42 @@ func TestDNAME(t *testing.T) {
 	}
 }
 
+// A DNAME on the way to a name leads on though it is not kept, as its TTL is 0; who asks for aliases themselves, or for all
+// types, gets it with the CNAME that it makes (RFC 6672 §3.1).
+func TestNamesBelowDNAME(t *testing.T) {
+	for _, ttl := range []string{"0", "60"} {
+		w := small(t)
+		for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+			w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+				m := new(dns.Msg).SetReply(q)
+				m.Authoritative = true
+				switch name := q.Question[0].Name; {
+				case strings.HasSuffix(name, ".d.example.org."):
+					to := strings.TrimSuffix(name, "d.example.org.") + "e.example.org."
+					m.Answer = append(m.Answer, rr(t, "d.example.org. "+ttl+" IN DNAME e.example.org."), rr(t, name+" "+ttl+" IN CNAME "+to))
+				case name == "a.b.e.example.org.":
+					m.Answer = append(m.Answer, rr(t, name+" 60 IN A 192.0.2.7"))
+				default:
+					m.Ns = append(m.Ns, rr(t, "example.org. 60 IN SOA a. b. 1 2 3 4 5"))
+				}
+				return m
+			}
+		}
+		made := "NOERROR; d.example.org. DNAME e.example.org.; a.b.d.example.org. CNAME a.b.e.example.org."
+		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made} {
+			for range 2 {
+				w.asked = nil
+				if w.want("a.b.d.example.org.", typ, want); len(w.asked) > 10 {
+					t.Errorf("TTL %s, %s: %d queries", ttl, typ, len(w.asked))
+				}
+			}
+		}
+		if r := w.run("a.b.d.example.org.", "A", true); r.Queries > 10 || len(r.Answer) != 3 {
+			t.Errorf("TTL %s, fetched again: %s after %d queries", ttl, r.text(), r.Queries)
+		}
+	}
+}
+
 func TestLameServers(t *testing.T) {
 	for name, lame := range map[string]server{
 		"refused":  func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) },
@@ -146,6 +182,29 @@ func TestLameServers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// When all servers of a zone count as dead a question is worth two queries to them, however many there are, and however
+// much of the name was asked for before (spec §2.5).
+func TestProbes(t *testing.T) {
+	w := small(t)
+	org := strings.Replace(orgZone, "example.org. 3600 IN NS ns1.example.org.", "example.org. 3600 IN NS ns3.example.org.\nexample.org. 3600 IN NS ns1.example.org.", 1)
+	w.serve("10.0.1.1", org+"ns3.example.org. 3600 IN A 10.0.2.3\n")
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
+	for i := range 6 {
+		w.asked = nil
+		w.resolve(fmt.Sprintf("www.a%d.b%d.example.org.", i, i), "A")
+		dead := 0
+		w.conf.Stores.Servers.Each(func(s *store.Server) {
+			if s.IsDead() {
+				dead++
+			}
+		})
+		if asked := len(w.asked); i > 3 && (dead < 3 || asked > 2) {
+			t.Errorf("name %d: %d queries, %d servers are dead: %v", i, asked, dead, w.asked)
+		}
+		w.now += 2 * store.Second
 	}
 }
 

@@ -66,7 +66,7 @@ func TestLocalRootIsAskedFirst(t *testing.T) {
 	}
 	w, s := small(t), &advice.Source{}
 	w.conf.LocalRoot = &rootCopy{authority: &authority{[]*zoneText{parseZone(t, rootZone)}}}
-	s.Doubt()
+	s.Doubt("")
 	r := New(w.conf, Question{rrset.MustName("www.no."), dns.TypeA}, false)
 	r.Trace(s)
 	if a := r.Step(Event{Kind: Begun}, w.now); len(a) != 1 || a[0].Kind != Send || a[0].Zone != rrset.Root {

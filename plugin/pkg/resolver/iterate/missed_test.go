@@ -66,3 +66,17 @@ func TestStubAddresses(t *testing.T) {
 	w.conf.DeniedStub = func(a netip.AddrPort) bool { return a == netip.MustParseAddrPort("127.0.0.9:5300") }
 	w.want("www.denied.org.", "A", "SERVFAIL; EDE 22")
 }
+
+// A zone that is delegated to this server itself is not asked for here.
+func TestOwnAddresses(t *testing.T) {
+	w := small(t)
+	w.conf.Own = func(a netip.AddrPort) bool { return a == netip.MustParseAddrPort("10.0.2.1:53") }
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.conf.Own = func(a netip.AddrPort) bool { return a.Addr() == addr("10.0.2.1") || a.Addr() == addr("10.0.2.2") }
+	w.want("a.ent.example.org.", "A", "SERVFAIL; EDE 22")
+	for _, a := range w.asked {
+		if a.at == addr("10.0.2.1") {
+			t.Errorf("asked itself for %s", a.q)
+		}
+	}
+}

@@ -63,9 +63,10 @@ func (r *Run) ended(t *task, ev Event) {
 	}
 }
 
-// Two things are repeated at the same server: a reply that was cut short, over TCP (RFC
-// 7766 §5), and one of a server that does not know EDNS, without it (RFC 6891 §6.2.2).
-// A time-out says nothing about EDNS.
+// Three things are repeated at the same server: a reply that was cut short, over TCP (RFC
+// 7766 §5), one of a server that does not know EDNS, without it (RFC 6891 §6.2.2), and one
+// of a server that knows EDNS but trips over options, without a cookie: it should ignore
+// them (§6.1.2). A time-out says nothing about EDNS.
 
 // replied goes on with a reply of s.
 func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
@@ -73,6 +74,11 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 	switch {
 	case m.TC() && !ev.TCP:
 		t.send(s, true)
+		return
+	case a.cookie && m.EDNS && (m.Rcode == formErr || m.Rcode == badVers):
+		s.RefusesOptions(keep)
+		v.try(s.Addr).n--
+		t.send(s, a.tcp)
 		return
 	case a.edns && !m.EDNS && (m.Rcode == formErr || m.Rcode == notImplemented) || m.Rcode == badVers:
 		if s.RefusesEDNS(keep) && a.edns {
@@ -189,7 +195,10 @@ func (t *task) takeChain(rd *reading) {
 // takeAnswer keeps the RRset that was asked for, and ends the task if it was asked in
 // full.
 func (t *task) takeAnswer(rd *reading) {
-	set := t.keepSet(rd.set, rd.proof(rd.set))
+	set := rd.set
+	if !rd.made {
+		set = t.keepSet(set, rd.proof(set))
+	}
 	for i, m := range rd.more {
 		rd.more[i] = t.keepSet(m, nil)
 	}
@@ -244,11 +253,15 @@ func (t *task) takeAlias(rd *reading) {
 	if rrset.Below(rd.target, t.cut.Zone) { // they may tell that it lies in an unsigned zone below
 		t.prove(rd.denials)
 	}
-	if !t.here.last {
-		if rd.chain[0].set.Type == wire.TypeDNAME {
+	if d := rd.chain[0].set; !t.here.last && d.Type == wire.TypeDNAME { // it may not be kept: its TTL may be 0
+		if !aliased(t.q.Type) {
+			t.min.full, t.stage = true, descending
+		} else if t.follow(d); !t.done {
 			t.stage = looking
-			return
 		}
+		return
+	}
+	if !t.here.last {
 		t.min.took(t.here.q.Name)
 		t.stage = descending
 		return

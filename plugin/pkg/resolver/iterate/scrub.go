@@ -29,6 +29,7 @@ type reading struct {
 	soft    bool // it is no authority that speaks
 	chain   []link
 	set     *rrset.Set // answered
+	made    bool       // set is computed, and never kept
 	more    []*rrset.Set
 	target  string // where the aliases lead
 	ns      *rrset.Set
@@ -94,9 +95,14 @@ func (rd *reading) answer(m *rrset.Message, zone string, q Question, maxAliases 
 	sets := m.Section[rrset.Answer]
 	name := q.Name
 	for len(rd.chain) <= 2*(maxAliases+1) && rrset.Below(name, zone) {
-		if q.Type == rrset.TypeANY {
+		switch {
+		case !aliased(q.Type) && rd.redirected(sets, name, zone):
+			if rd.set == nil {
+				return true
+			}
+		case q.Type == rrset.TypeANY:
 			rd.any(sets, name)
-		} else {
+		default:
 			rd.set = find(sets, name, q.Type)
 			if rd.set != nil && leadsOut(rd.set, zone) {
 				rd.set = nil
@@ -133,25 +139,49 @@ func (rd *reading) any(sets []*rrset.Set, name string) {
 	}
 }
 
-// alias takes the alias at name, or the DNAME above it, and tells where it leads. A
-// CNAME beside a DNAME is not looked at.
-func (rd *reading) alias(sets []*rrset.Set, name, zone string, typ uint16) (target string, ok bool) {
-	if !aliased(typ) {
-		return "", false
+// redirected takes the DNAME above name as the answer to who asks for aliases themselves, with
+// the CNAME that it makes of name (RFC 6672 §3.1). It reports false if there is none. Without
+// the CNAME the name would be too long.
+func (rd *reading) redirected(sets []*rrset.Set, name, zone string) bool {
+	_, found, ok := rd.dname(sets, name, zone)
+	if !found {
+		return false
 	}
+	rd.kind = aliasOn
+	if ok {
+		last := len(rd.chain) - 1
+		rd.set, rd.made, rd.chain = rd.chain[last].set, true, rd.chain[:last]
+	}
+	return true
+}
+
+// dname takes the DNAME above name, and the CNAME that it makes of name; ok is false if what
+// that leads to is too long. A CNAME beside a DNAME is not looked at.
+func (rd *reading) dname(sets []*rrset.Set, name, zone string) (target string, found, ok bool) {
 	for above := name; above != zone && above != rrset.Root; {
 		above = rrset.Parent(above)
 		d := find(sets, above, wire.TypeDNAME)
 		if d == nil || !rrset.Below(above, zone) {
 			continue
 		}
+		rd.chain = append(rd.chain, link{set: d})
 		if target, ok = rrset.Replace(name, above, rrset.Target(d.First())); !ok {
-			rd.chain = append(rd.chain, link{set: d})
 			rd.rcode = rcodeYXDomain
-			return "", false
+			return "", true, false
 		}
-		rd.chain = append(rd.chain, link{set: d}, link{rrset.New(name, wire.TypeCNAME, d.TTL, target), true})
-		return target, true
+		rd.chain = append(rd.chain, link{rrset.New(name, wire.TypeCNAME, d.TTL, target), true})
+		return target, true, true
+	}
+	return "", false, false
+}
+
+// alias takes the alias at name, or the DNAME above it, and tells where it leads.
+func (rd *reading) alias(sets []*rrset.Set, name, zone string, typ uint16) (target string, ok bool) {
+	if !aliased(typ) {
+		return "", false
+	}
+	if target, found, ok := rd.dname(sets, name, zone); found {
+		return target, ok
 	}
 	c := find(sets, name, wire.TypeCNAME)
 	if c == nil {

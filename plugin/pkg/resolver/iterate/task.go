@@ -81,6 +81,7 @@ type ask struct {
 	q      Question
 	tcp    bool
 	edns   bool
+	cookie bool
 	subnet string
 }
 

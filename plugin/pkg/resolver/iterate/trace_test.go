@@ -3,8 +3,47 @@ package iterate
 import (
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
+
+// What did not hold of a name is asked of others; where aliases led from there is not asked for again, nor are servers spared
+// that told of other names.
+func TestDoubtedNames(t *testing.T) {
+	w, s := small(t), &advice.Source{}
+	w.serve("10.0.1.2", "net. 3600 IN SOA a. b. 1 2 3 4 5\nexample.net. 3600 IN NS ns.example.net.\nns.example.net. 3600 IN A 10.0.3.1")
+	w.serve("10.0.3.1", "example.net. 60 IN SOA a. b. 1 2 3 4 5\nwww.example.net. 60 IN A 192.0.2.9")
+	ask := func() (*Result, []asked) {
+		w.asked = nil
+		r := New(w.conf, Question{rrset.MustName("out.example.org."), 1}, false)
+		r.Trace(s)
+		queue := append([]Action(nil), r.Step(Event{Kind: Begun}, w.now)...)
+		for queue[0].Kind != Finish {
+			queue = append(queue[1:], r.Step(w.exchange(queue[0]), w.now)...)
+		}
+		return r.Result(), w.asked
+	}
+	const want = "NOERROR; out.example.org. CNAME www.example.net.; www.example.net. A 192.0.2.9"
+	r, first := ask()
+	alias := rrset.MustName("out.example.org.")
+	if r.text() != want || s.Of(alias).Name != alias || s.Of(alias).Server != s.All()[0].Server || s.Of("").Server.Addr() != addr("10.0.3.1") {
+		t.Fatalf("%s, told by %v", r.text(), s.All())
+	}
+	told := s.Of(alias).Server
+	s.Doubt(alias)
+	r, second := ask()
+	if r.text() != want || len(second) != 1 || second[0].at == told.Addr() {
+		t.Errorf("%s, asked %v after %v", r.text(), second, first)
+	}
+	s.Doubt(rrset.MustName("www.example.net."))
+	if r, third := ask(); r.Rcode != rcodeServFail {
+		t.Errorf("the only server of a name is doubted: %s, asked %v", r.text(), third)
+	}
+	s.Doubt(alias)
+	if r, fourth := ask(); r.Rcode != rcodeServFail || len(fourth) != 0 {
+		t.Errorf("both servers are doubted: %s, asked %v", r.text(), fourth)
+	}
+}
 
 // An NSEC record is left out if its next name is not in the zone whose server told it.
 func TestLeadsOut(t *testing.T) {

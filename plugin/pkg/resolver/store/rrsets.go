@@ -117,11 +117,13 @@ func (s *RRsets) Denied(name string, now Time) *Entry {
 	return nil
 }
 
-// Put keeps e under name and type, unless what is there lives and is worth more. It reports whether e was kept.
+// Put keeps e under name and type, unless what is there lives and is worth more. It reports whether e was kept. There
+// are no records of type 0 (RFC 6895 §3.1), so nothing but NXDOMAIN is kept there.
 func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
-	if e.Expires <= now {
+	if e.Expires <= now || typ == 0 && e.Kind != NXDomain {
 		return false
 	}
+	asked := typ
 	if e.Kind == NXDomain {
 		typ = 0
 	}
@@ -129,6 +131,11 @@ func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
 		kept = !ok || old.Expires <= now || e.Rank >= old.Rank
 		return e, kept
 	})
+	if kept && typ != asked { // what was said of the question before holds no more
+		if old, ok := s.shelf.get(keyOf(name, asked)); ok && old.Rank <= e.Rank {
+			s.shelf.remove(keyOf(name, asked))
+		}
+	}
 	if kept && typ != 0 && e.Rank >= AnswerData { // the name exists
 		if d := s.Denied(name, now); d != nil && d.Rank <= e.Rank {
 			s.shelf.remove(keyOf(name, 0))

@@ -43,6 +43,7 @@ type facts struct {
 	asked     Time // when it was last asked since then
 	edns      bool // it has given an OPT record
 	plain     Time // without EDNS until
+	bare      Time // without options of EDNS until
 	caseBlind Time // without letters of random case until
 	lame      map[string]lameness
 }
@@ -196,6 +197,20 @@ func (v *Server) RefusesEDNS(until Time) bool {
 	}
 	v.plain = until
 	return true
+}
+
+// Options reports whether the server is asked with options in an OPT record.
+func (v *Server) Options(now Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.bare <= now
+}
+
+// RefusesOptions notes that the server takes no options that it does not know.
+func (v *Server) RefusesOptions(until Time) {
+	v.mu.Lock()
+	v.bare = until
+	v.mu.Unlock()
 }
 
 // MixCase reports whether the server is asked with letters of random case.

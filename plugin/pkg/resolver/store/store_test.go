@@ -43,6 +43,34 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// What a server says of type 0, which no record has, is not said of all types.
+func TestNothingIsOfTypeZero(t *testing.T) {
+	s := New(8<<20, 1000)
+	for _, kind := range []Kind{NoData, Positive} {
+		e := entry(AnswerData, 60, "aaaa")
+		e.Kind = kind
+		if s.RRsets.Put("\x01a\x00", 0, e, now) || s.RRsets.Get("\x01a\x00", 1, now) != nil || s.RRsets.Denied("\x01a\x00", now) != nil {
+			t.Errorf("an entry of kind %d is kept", kind)
+		}
+	}
+}
+
+// Of a question that was asked again the later answer holds, whatever it is.
+func TestDeniedLater(t *testing.T) {
+	s := New(8<<20, 1000)
+	nodata := &Entry{Kind: NoData, Rank: AnswerData, TTL: 60, Expires: now.After(60)}
+	nx := &Entry{Kind: NXDomain, Rank: AnswerData, TTL: 60, Expires: now.After(60)}
+	for i, e := range []*Entry{nodata, nx, nodata, entry(AnswerData, 60, "aaaa"), nx, entry(SecureData, 60, "bbbb")} {
+		s.RRsets.Put("\x01a\x00", 1, e, now)
+		if got := s.RRsets.Get("\x01a\x00", 1, now); got != e {
+			t.Errorf("answer %d: %+v holds, not %+v", i, got, e)
+		}
+	}
+	if s.RRsets.Put("\x01a\x00", 1, nx, now); s.RRsets.Positive("\x01a\x00", 1, now) == nil {
+		t.Error("what was worth more is gone")
+	}
+}
+
 // NXDOMAIN is said of all types, until one is there.
 func TestDenied(t *testing.T) {
 	s := New(8<<20, 1000)

@@ -38,8 +38,9 @@ func (t *Task) judge() *Verdict {
 		return v
 	}
 	var seen judged
+	var end string
 	reply := t.reply
-	v.Finding = t.links(v, &seen)
+	v.Finding, end = t.links(v, &seen)
 	if t.reply != reply { // it was judged anew, with more in it
 		return v
 	}
@@ -55,7 +56,7 @@ func (t *Task) judge() *Verdict {
 		if !t.goesOn(v) {
 			return v
 		}
-		t.beside(v, s)
+		t.beside(v, s, end)
 	}
 	if len(t.reply.Section[rrset.Answer])+len(t.reply.Section[rrset.Authority]) == 0 && v.Status == Secure {
 		v.Finding = bogus(dns.ExtendedErrorCodeNSECMissing, "nothing is said")
@@ -94,9 +95,9 @@ func (t *Task) goesOn(v *Verdict) bool {
 	return v.Status != Bogus && len(t.missing) == 0 && t.over == ""
 }
 
-// beside judges an RRset of the authority section. NS and other RRsets that
-// prove nothing may be left out.
-func (t *Task) beside(v *Verdict, s *rrset.Set) {
+// beside judges an RRset of the authority section, which stands there for the name
+// at the end of the aliases. NS and other RRsets that prove nothing may be left out.
+func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if c := t.checked(s); c != nil && c.Status == Secure {
 		return
 	}
@@ -106,7 +107,7 @@ func (t *Task) beside(v *Verdict, s *rrset.Set) {
 	}
 	switch s.Type {
 	case wire.TypeSOA:
-		v.Finding = worse(v.Finding, f)
+		v.Finding = worse(v.Finding, blame(f, end))
 	default:
 		v.Unproven = append(v.Unproven, s)
 	}
@@ -118,36 +119,44 @@ type judged []*rrset.Set
 func (j *judged) add(s *rrset.Set)      { *j = append(*j, s) }
 func (j *judged) has(s *rrset.Set) bool { return slices.Contains(*j, s) }
 
-// links follows the aliases of a reply from the question's name to its end.
-func (t *Task) links(v *Verdict, seen *judged) Finding {
-	name, f := t.q.Name, Finding{Status: Secure}
+// links follows the aliases of a reply from the question's name to their end.
+func (t *Task) links(v *Verdict, seen *judged) (f Finding, name string) {
+	name, f = t.q.Name, Finding{Status: Secure}
 	answer := t.reply.Section[rrset.Answer]
 	for range mostLinks {
 		if len(t.missing) > 0 || t.over != "" || f.Status == Bogus {
-			return f
+			return f, name
 		}
 		if any, g := t.final(name, answer, seen); any {
 			v.Rcode = wire.Success
-			return worse(f, g)
+			return worse(f, blame(g, name)), name
 		}
 		next, g, ok := t.link(name, answer, seen)
-		if f = worse(f, g); !ok {
+		if f = worse(f, blame(g, name)); !ok {
 			if f.Status == Bogus || len(t.missing) > 0 {
-				return f
+				return f, name
 			}
 			if next == name { // a DNAME, which was judged, makes it too long (RFC 6672 §2.2)
 				v.Rcode = dns.RcodeYXDomain
-				return f
+				return f, name
 			}
 			g := t.negative(v, name)
 			if name != t.q.Name && g.Status == Bogus && t.chase(v, name) {
-				return v.Finding
+				return v.Finding, name
 			}
-			return worse(f, g)
+			return worse(f, blame(g, name)), name
 		}
 		name = next
 	}
-	return bogus(dns.ExtendedErrorCodeOther, "alias loop")
+	return bogus(dns.ExtendedErrorCodeOther, "alias loop"), name
+}
+
+// blame is a finding about a name of the chain of aliases.
+func blame(f Finding, name string) Finding {
+	if f.Status == Bogus {
+		f.Name = name
+	}
+	return f
 }
 
 // final judges the RRsets that answer the question at a name; any is false if
@@ -164,10 +173,31 @@ func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, 
 			break
 		}
 		any = true
-		seen.add(s)
+		if seen.add(s); s.Type == wire.TypeCNAME {
+			if d, _, fits := maker(name, s, answer); d != nil && fits {
+				seen.add(d)
+				s = d
+			}
+		}
 		f = worse(f, t.positive(s))
 	}
 	return any, f
+}
+
+// maker is the DNAME that an alias of a name was made of, or would be if there is none, as cname may be nil; to is what
+// it leads to, unless that does not fit a name. It is nil if there is none, or cname says something else.
+func maker(name string, cname *rrset.Set, answer []*rrset.Set) (d *rrset.Set, to string, fits bool) {
+	for _, d := range answer {
+		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
+			continue
+		}
+		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
+		if fits && cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
+			continue // it is judged by its own signature
+		}
+		return d, to, fits
+	}
+	return nil, "", false
 }
 
 // link judges the alias of a name, and is its target. ok is false if there is
@@ -175,19 +205,11 @@ func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, 
 func (t *Task) link(name string, answer []*rrset.Set, seen *judged) (next string, f Finding, ok bool) {
 	f = Finding{Status: Secure}
 	cname := find(answer, name, wire.TypeCNAME)
-	for _, d := range answer {
-		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
-			continue
-		}
-		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
-		if !fits {
-			seen.add(d)
+	if d, to, fits := maker(name, cname, answer); d != nil {
+		if seen.add(d); !fits {
 			return name, t.positive(d), false
 		}
-		if cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
-			continue // it is judged by its own signature
-		}
-		if seen.add(d); cname != nil {
+		if cname != nil {
 			seen.add(cname)
 		}
 		return to, t.positive(d), true

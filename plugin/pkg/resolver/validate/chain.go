@@ -167,7 +167,7 @@ func (t *Task) exempt(name string) *Node {
 	}
 	for ; ; name = rrset.Parent(name) {
 		if t.conf.Negative(name, t.now) {
-			return &Node{kind: ended, Finding: Finding{Insecure, negativeAnchor, true, "negative trust anchor", name}}
+			return &Node{kind: ended, Finding: Finding{Status: Insecure, Code: negativeAnchor, Told: true, Text: "negative trust anchor", Zone: name}}
 		}
 		if name == rrset.Root {
 			return nil

@@ -60,6 +60,7 @@ type Finding struct {
 	Told   bool
 	Text   string // at most 80 octets
 	Zone   string // that decided: wire form, empty if there is none
+	Name   string // the question's, or the one that aliases have led to, which is bogus: wire form, empty if it is none
 }
 
 // Verdict is what became of a reply.

@@ -224,7 +224,14 @@ func TestWildcardsAndAliases(t *testing.T) {
 	lie, _ := dns.NewRR("x.d.example. 300 IN CNAME www.example.")
 	end := z.signed(t, "", "x.e.example. 300 IN A 192.0.2.1")
 	w.want("DNAME", ask("x.d.example.", 0, join(dname, []dns.RR{made}, end), nil), Secure, 0)
+	for _, typ := range []uint16{dns.TypeCNAME, dns.TypeANY} {
+		v := w.judge("x.d.example.", typ, message(t, "x.d.example.", typ, 0, join(dname, []dns.RR{made}), nil))
+		w.want("the alias itself, "+dns.Type(typ).String(), v, Secure, 0)
+	}
 	w.noDS(z, "x.d.example.", "d.example. 300 IN NSEC f.example. DNAME RRSIG NSEC")
+	if v := w.judge("x.d.example.", dns.TypeCNAME, message(t, "x.d.example.", dns.TypeCNAME, 0, join(dname, []dns.RR{lie}), nil)); v.Status != Bogus {
+		t.Errorf("the alias itself, which its DNAME does not make: %v", v.Status)
+	}
 	if v := ask("x.d.example.", 0, join(dname, []dns.RR{lie}, www), nil); v.Status != Bogus {
 		t.Errorf("an alias that its DNAME does not make: %v", v.Status)
 	}
