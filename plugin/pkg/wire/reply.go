@@ -54,7 +54,6 @@ type content struct {
 	flags            uint16 // AA, TC, RA, AD and rcode, as they go to the header
 	extRcode         byte   // the upper bits of the rcode, which stand in the OPT record
 	state            state
-	cut              bool // a record did not fit into 65535 octets
 	tight            bool // names point into records that are Movable, too
 	nonAuthoritative bool // see SetNonAuthoritative
 
@@ -72,7 +71,7 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.extRcode, w.err, w.writer, w.cut, w.fold, w.vouched = empty, 0, 0, nil, "", false, false, nil
+	w.state, w.flags, w.extRcode, w.err, w.writer, w.fold, w.vouched = empty, 0, 0, nil, "", false, nil
 }
 
 // FoldOwners makes owners that differ from the question's name in case only follow the question,
@@ -93,7 +92,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false, false
+	w.state, w.flags, w.extRcode, w.err, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false
 	w.opt, w.optFlags, w.vouched = 0, 0, nil
 	w.names.reset()
 }
