@@ -64,8 +64,8 @@ func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBloc
 		var keys []string
 		for i, key := range blocks[b].Keys {
 			at := wordAt(places[b], i)
-			if key == "}" {
-				return nil, corefile.ErrorAt(at, "unexpected '}': no block is open; is one '}' too many above?")
+			if err := corefile.StrayKey(key, at); err != nil {
+				return nil, err
 			}
 			zones, err := parseKey(key)
 			if err != nil {
