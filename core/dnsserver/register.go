@@ -43,6 +43,7 @@ type dnsContext struct {
 	once     bool      // for one question: see Once
 	debug    bool      // a block wants debug lines
 	servers  []*Server // once they are made, in file order
+	ends     ends      // see OnEnd
 }
 
 func (d *dnsContext) add(at keyPos, c *Config) {

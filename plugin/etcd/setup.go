@@ -129,8 +129,8 @@ func setup(c *caddy.Controller) error {
 		}
 		e.Client = client
 	}
+	dnsserver.OnEnd(c, e.OnShutdown)
 	c.OnStartup(func() error {
-		c.OnShutdown(e.OnShutdown)
 		if s.username != "" {
 			e.letIn(config)
 		}
