@@ -71,7 +71,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			}
 			return l.Errf("watch '%s' is not supported: must be one of on, off", l.Arg(0))
 		}),
-		corefile.Ignored[settings]("stubzones"),
+		corefile.Flag("stubzones", "nothing any more", func(*settings) {}).Hidden(),
 		corefile.Ignored[settings]("debug"),
 		corefile.Ignored[settings]("upstream"),
 	},
