@@ -101,6 +101,9 @@ func GetConfig(c *caddy.Controller) *Config {
 	return cfg
 }
 
+// Instance is the instance that the configuration is of.
+func (d *dnsContext) Instance() *caddy.Instance { return d.instance }
+
 // Instance is the instance that a setup function is called for.
 func Instance(c *caddy.Controller) *caddy.Instance { return c.Context().(*dnsContext).instance }
 
