@@ -60,6 +60,7 @@ type content struct {
 	vouched  any    // see Vouch
 	writer   string // the plugin that wrote
 	err      error
+	returned int    // one more than the rcode that goes with err, 0: see ErrRcode
 	options  []byte // EDNS options that plugins want in the reply
 	opt      int    // octets of the OPT record of a message that was loaded, counted in plain
 	optFlags uint16
@@ -71,7 +72,7 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.extRcode, w.err, w.writer, w.fold, w.vouched = empty, 0, 0, nil, "", false, nil
+	w.state, w.flags, w.extRcode, w.err, w.writer, w.fold, w.vouched, w.returned = empty, 0, 0, nil, "", false, nil, 0
 }
 
 // FoldOwners makes owners that differ from the question's name in case only follow the question,
@@ -133,6 +134,12 @@ func (w *Reply) Err() error { return w.err }
 
 // SetErr adds an error for the errors plugin to a reply that is written all the same.
 func (w *Reply) SetErr(err error) { w.err = err }
+
+// SetErrAs is SetErr where ServeDNS returns rcode with err, whatever the reply's is.
+func (w *Reply) SetErrAs(rcode int, err error) { w.err, w.returned = err, rcode+1 }
+
+// ErrRcode is the rcode that goes with Err. It reports false if that is the reply's.
+func (w *Reply) ErrRcode() (rcode int, ok bool) { return w.returned - 1, w.returned > 0 && !w.Failed() }
 
 // Rcode is the return code.
 func (w *Reply) Rcode() int { return int(w.extRcode)<<4 | int(w.flags&rcodeMask) }
