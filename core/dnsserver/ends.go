@@ -9,7 +9,8 @@ import (
 
 // OnEnd has end called once when the configuration of c is over, however that comes about: another one takes its place,
 // the process ends, another plugin cannot be set up or cannot start, or it was only looked at, as Validate does. It is
-// for what a setup function, or a startup function, makes: Caddy calls OnShutdown for configurations that have started only.
+// for what a setup function, or a startup function, makes: Caddy calls OnShutdown only for configurations that have
+// started.
 //
 // Ends are called after all OnShutdown, the last one first. What has started may use what was set up before.
 func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).ends.add(end) }

@@ -58,8 +58,8 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now, nil if there is none; what the one that is to take its
-// place has to end, and that one itself, once its servers are made, until it begins.
+// restarting is the generation whose instance caddy restarts now, nil if there is none; what the one that is to take
+// its place has to end, and that one itself, once its servers are made, until it begins.
 var restarting struct {
 	sync.Mutex
 	now, attempt *generation

@@ -18,7 +18,8 @@ var capture struct {
 }
 
 // Validate checks a configuration as far as it can be without starting it: it is parsed, all
-// directives are set up, and its listeners are compared. No callback is run but those of OnEnd, and nothing is listened on.
+// directives are set up, and its listeners are compared. No callback is run but those of OnEnd, and nothing is
+// listened on.
 func Validate(input caddy.Input) error {
 	capture.one.Lock()
 	defer capture.one.Unlock()

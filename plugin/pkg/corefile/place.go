@@ -30,6 +30,7 @@ func Placed(name string, setup caddy.SetupFunc) caddy.SetupFunc {
 		defer place.Store(nil)
 		at := placeOf(begin.File(), begin.Line())
 		SetPlace(at)
+		// Setup adds to these. Tests set plugins up without an instance.
 		var starts *[]func() error
 		if i, ok := c.Context().(interface{ Instance() *caddy.Instance }); ok {
 			starts = &i.Instance().OnStartup

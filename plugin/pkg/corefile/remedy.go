@@ -17,8 +17,8 @@ import (
 //	File to import not found: common      : the snippet (common) is defined below, at Corefile:4: ...
 //	expecting data after last colon: ".:" : {$PORT} (the environment variable PORT is not set)
 //
-// What others have written comes first and is not changed, for programs look for it. The exception is what they say of a
-// block that a brace too many begins: it is neither what is wrong nor where.
+// What others have written comes first and is not changed, for programs look for it. The exception is what they say of
+// a block that a brace too many begins: it is neither what is wrong nor where.
 
 // remedied is an error with what to do about it.
 type remedied struct {
@@ -30,6 +30,8 @@ func (r *remedied) Error() string { return r.err.Error() + r.remedy }
 func (r *remedied) Unwrap() error { return r.err }
 
 // misled is an error that others have taken for another one.
+//
+// Both can be found in it.
 type misled struct{ err, taken error }
 
 func (m *misled) Error() string   { return m.err.Error() }
@@ -43,6 +45,7 @@ func StrayKey(key string, w Word) error {
 	return strayBrace(w)
 }
 
+// strayBrace is the error of a brace at w that closes nothing.
 func strayBrace(w Word) error {
 	return ErrorAt(w, "unexpected '}': no block is open; is one '}' too many above?")
 }

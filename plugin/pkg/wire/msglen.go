@@ -6,8 +6,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// MsgLen is the length of m in octets, as Reply.PlainLen has it: m.Len counts escapes in texts, and the ends of keys and
-// signatures, as they are written and not as they are sent.
+// MsgLen is the length of m in octets, as Reply.PlainLen has it: m.Len counts escapes in texts, and the ends of keys
+// and signatures, as they are written and not as they are sent.
 func MsgLen(m *dns.Msg) int {
 	if m.Compress {
 		return m.Len()
