@@ -63,7 +63,7 @@ func (f HandlerFunc) Name() string { return "handlerfunc" }
 // called from a plugin's init, and panics if the name is taken.
 func Register(name string, action caddy.SetupFunc) {
 	corefile.NoteOrigin(name)
-	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: corefile.Placed(action)})
+	caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: corefile.Placed(name, action)})
 }
 
 // Error is err with "plugin/name: " before it; errors.Is and errors.As see through it.

@@ -60,16 +60,13 @@ func RepeatedOptions(asked *dns.OPT) (out []dns.EDNS0) {
 
 // Scrub makes reply fit Size: names are compressed, and records are left out from the end if it is still too long. TC
 // tells that something was left out which the client needs: answers, authority, or the glue of a referral (RFC 2181 §9,
-// RFC 9471). Over TCP, which is where TC sends clients, it is not set. Signed messages are not cut.
+// RFC 9471), also over TCP. Signed messages are not cut.
 func (r *Request) Scrub(reply *dns.Msg) *dns.Msg {
 	truncated, extra := reply.Truncated, reply.Extra
 	answers, authority := len(reply.Answer), len(reply.Ns)
 	reply.Truncate(r.Size())
 	reply.Compress = true
-	switch {
-	case stream(r.W):
-		reply.Truncated = truncated
-	case reply.Truncated && !truncated && len(reply.Answer) == answers && len(reply.Ns) == authority:
+	if reply.Truncated && !truncated && len(reply.Answer) == answers && len(reply.Ns) == authority {
 		reply.Truncated = lostGlue(reply, extra)
 	}
 	return reply

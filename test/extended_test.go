@@ -2,10 +2,12 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -53,4 +55,17 @@ func TestExtendedRcodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What errors logs of a reply that rewrite has made of a failure is the same in both lanes.
+func TestErrorsOfRewrittenFailures(t *testing.T) {
+	bothLanes(t, func(t *testing.T) {
+		out := captureLog(t)
+		_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nlanespy\nerrors\nminimal\nrewrite rcode exact x.a.test SERVFAIL NXDOMAIN\nrewrite rcode exact y.a.test SERVFAIL REFUSED\nforward . "+loopback.Addr()+" {\nmax_fails 0\n}\n}")
+		for name, want := range map[string]string{"x.a.test.": "0", "y.a.test.": "0", "z.a.test.": "2"} {
+			ask(t, "udp", udp, question(name, dns.TypeA))
+			line := "plugin/errors: " + want + " " + name + " A: "
+			eventually(t, "logged: "+line, func() bool { return strings.Contains(out.String(), line) })
+		}
+	})
 }

@@ -43,17 +43,20 @@ func tailored(t *testing.T) string {
 func TestClientsOfNetworks(t *testing.T) {
 	const names, none = "[198.51.100.0/24/16]", "[]"
 	upstream := tailored(t)
-	for chain, want := range map[string][2]string{ // of one who names no network, and one who does
-		"":                                 {none, names},
-		"cache\n":                          {none, names},
-		"rewrite edns0 subnet set 24 56\n": {none, "[127.0.0.0/24/16]"},
-		"rewrite edns0 subnet set 24 56\ncache\n": {none, "[127.0.0.0/24/16]"},
+	for chain, want := range map[string][3]string{ // of one who names no network, one who does, and one with an option of its own
+		"":                                 {none, names, none},
+		"cache\n":                          {none, names, none},
+		"rewrite edns0 subnet set 24 56\n": {none, "[127.0.0.0/24/16]", none},
+		"rewrite edns0 subnet set 24 56\ncache\n": {none, "[127.0.0.0/24/16]", none},
 	} {
 		_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\n"+chain+"forward . "+upstream+"\n}")
 		for i, want := range want {
 			for range 2 { // the second one may come out of the cache
 				q := question("www.example.org.", dns.TypeA).SetEdns0(1232, false)
-				if i == 1 {
+				switch i {
+				case 2:
+					q.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: 65001, Data: []byte("x")}}
+				case 1:
 					q.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: 24, Address: net.IPv4(198, 51, 100, 0)}}
 				}
 				m := ask(t, "udp", udp, q)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -76,6 +78,51 @@ func TestTsigWithoutSecrets(t *testing.T) {
 		}
 		if sig := m.IsTsig(); m.Rcode != dns.RcodeNotAuth || sig == nil || sig.Error != dns.RcodeBadKey {
 			t.Errorf("%s: got %v", network, m)
+		}
+	}
+}
+
+// What a signed query leads to, an alias of another zone or an address to make another one of, is asked for its client:
+// it needs no signature of its own. An unsigned query leads to nothing that has to be signed.
+func TestTsigOfInnerQuestions(t *testing.T) {
+	dir := t.TempDir()
+	text := "$TTL 60\n@ IN SOA ns h 1 2 3 4 5\n@ IN NS ns\nalias IN CNAME target.example.net.\ntwice IN CNAME alias.example.com.\n"
+	if err := os.WriteFile(filepath.Join(dir, "db"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const signed = "tsig {\nsecret key. " + tsigSecret + "\nrequire all\n}\n"
+	_, udp, tcp := start(t, "example.org:0 {\nbind 127.0.0.1\n"+signed+"dns64 {\nallow_ipv4\n}\nfile "+dir+"/db\n}\n"+
+		"example.com:0 {\nbind 127.0.0.1\nfile "+dir+"/db\n}\n"+
+		"example.net:0 {\nbind 127.0.0.1\n"+signed+"template IN A {\nanswer \"{{ .Name }} 60 IN A 192.0.2.1\"\n}\ntemplate IN AAAA {\nrcode NOERROR\n}\n}")
+	for _, tc := range []struct {
+		name   string
+		typ    uint16
+		signed bool
+		want   string
+	}{
+		{"alias.example.org.", dns.TypeA, true, "NOERROR 2"},
+		{"twice.example.org.", dns.TypeA, true, "NOERROR 3"},
+		{"alias.example.org.", dns.TypeAAAA, true, "NOERROR 2"},
+		{"alias.example.org.", dns.TypeA, false, "REFUSED 0"},
+		{"alias.example.com.", dns.TypeA, false, "NOERROR 1"},
+		{"target.example.net.", dns.TypeA, false, "REFUSED 0"},
+	} {
+		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+			r := question(tc.name, tc.typ)
+			packet, err := r.Pack()
+			if tc.signed {
+				packet, _, err = dns.TsigGenerate(r.SetTsig("key.", dns.HmacSHA256, 300, time.Now().Unix()), tsigSecret, "", false)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := new(dns.Msg)
+			if err := m.Unpack(exchange(t, network, addr, packet)); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(dns.RcodeToString[m.Rcode], " ", len(m.Answer)); got != tc.want || (m.IsTsig() != nil) != tc.signed {
+				t.Errorf("%s %s over %s, signed %t: %s, want %s\n%v", tc.name, dns.TypeToString[tc.typ], network, tc.signed, got, tc.want, m)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ type generation struct {
 	instance *caddy.Instance
 	servers  []*Server
 	plugins  []func() error // their OnShutdown
+	ends     *ends          // what has to end after that
 	debug    bool
 	hooks    hooks
 
@@ -57,17 +58,18 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now, nil if there is none; and the one that is to take its
-// place, once its servers are made, until it begins.
+// restarting is the generation whose instance caddy restarts now, nil if there is none; what the one that is to take
+// its place has to end, and that one itself, once its servers are made, until it begins.
 var restarting struct {
 	sync.Mutex
 	now, attempt *generation
+	ends         *ends
 }
 
 // newGeneration makes the servers of d a generation.
 func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
-		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown,
+		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown, ends: &d.ends,
 		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 	}
 	for _, s := range servers {
@@ -93,7 +95,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 func (g *generation) begin() error {
 	restarting.Lock()
 	old := restarting.now
-	restarting.now, restarting.attempt = nil, nil
+	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
 	restarting.Unlock()
 	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()
@@ -166,8 +168,8 @@ func (g *generation) restart() error {
 func (g *generation) restartFailed() error {
 	logDebug(g.debug) // what failed may have changed it
 	restarting.Lock()
-	attempt := restarting.attempt
-	restarting.now, restarting.attempt = nil, nil
+	attempt, made := restarting.attempt, restarting.ends
+	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
 	restarting.Unlock()
 	g.mu.Lock()
 	failed := g.next
@@ -175,10 +177,15 @@ func (g *generation) restartFailed() error {
 	if failed == nil {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
-		if attempt != nil {
+		switch {
+		case attempt != nil:
 			// A startup function failed. Which plugins had begun is known of those only that told it then.
 			attempt.plugins = attempt.registeredLate()
 			attempt.endFailed()
+		case made != nil: // a setup function failed
+			if err := made.run(); err != nil {
+				log.Errorf("Ending a configuration that cannot be set up: %v", err)
+			}
 		}
 		return nil
 	}
@@ -338,6 +345,7 @@ func (g *generation) endPlugins() (err error) {
 		for _, end := range g.plugins {
 			err = errors.Join(err, end())
 		}
+		err = errors.Join(err, g.ends.run())
 		if next := g.successor(); next != nil {
 			next.forget(g)
 		}

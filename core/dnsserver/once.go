@@ -1,6 +1,8 @@
 package dnsserver
 
 import (
+	"slices"
+
 	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -31,25 +33,30 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	capture.mu.Lock()
 	capture.once = true
 	capture.mu.Unlock()
-	if err := caddy.ValidateAndExecuteDirectives(input, nil, true); err != nil {
+	err = caddy.ValidateAndExecuteDirectives(input, nil, true)
+	d := captured()
+	if err != nil {
+		if d != nil {
+			_ = d.ends.run() // why it fails is more
+		}
 		return nil, nil, err
 	}
-	capture.mu.Lock()
-	d := capture.last
-	capture.mu.Unlock()
 	// Making servers may add to what starts, such as the listeners of plugins: only what setups asked for is begun.
 	starts := d.instance.OnStartup
 	ends := d.instance.OnShutdown
 	if _, err := d.MakeServers(); err != nil {
+		_ = d.ends.run()
 		return nil, nil, err
 	}
+	late := len(d.instance.OnShutdown)
 	for _, start := range append(d.instance.OnFirstStartup, starts...) {
 		if err := start(); err != nil {
 			log.Warningf("Starting for one question: %v", err)
 		}
 	}
+	ends = append(slices.Clip(ends), d.instance.OnShutdown[late:]...) // of plugins that have started
 	end = func() {
-		for _, stop := range ends {
+		for _, stop := range append(ends, d.ends.run) {
 			if err := stop(); err != nil {
 				log.Warningf("Ending: %v", err)
 			}

@@ -2,8 +2,10 @@ package dnsserver
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/pires/go-proxyproto"
 	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 )
 
 // policyOf is a policy that is the same for all.
@@ -110,25 +113,18 @@ func (h headed) Ask(m *dns.Msg) (*dns.Msg, error) {
 	return r, r.Unpack(b)
 }
 
-// TestProxyDatagrams asks by way of a proxy over UDP, and over QUIC.
+// TestProxyDatagrams asks by way of a proxy over UDP, QUIC and HTTP/3.
 func TestProxyDatagrams(t *testing.T) {
-	for _, scheme := range []string{"dns", "quic"} {
+	for _, scheme := range []string{"dns", "quic", "https3"} {
 		cfg := blockFor(t, scheme, coretest.Who{})
 		cfg.ProxyProtoConnPolicy = policyOf(proxyproto.USE)
 		s := serving(t, cfg)
 		var direct, relayed clients.Client = clients.UDPClient{Addr: s.udp}, headed{clients.UDPClient{Addr: s.udp}}
-		if scheme == "quic" {
-			p := coretest.ListenUDP(t)
-			tr := &quic.Transport{Conn: proxySender{p}}
+		if scheme != "dns" {
+			tr := &quic.Transport{Conn: proxySender{coretest.ListenUDP(t)}}
 			defer tr.Close()
-			addr, _ := net.ResolveUDPAddr("udp", s.udp)
-			conf := clients.Trusting.Clone()
-			conf.NextProtos = []string{"doq"}
-			conn, err := tr.Dial(context.Background(), addr, conf, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			direct, relayed = clients.DialQUIC(t, s.addr), &clients.QUICClient{Conn: conn}
+			direct = clients.Connect(t, scheme, s.addr)
+			relayed, _ = quicFrom(t, scheme, s.udp, tr)
 		}
 		for _, name := range []string{"wire.", "unpack."} {
 			for want, c := range map[string]clients.Client{"NOERROR 198.51.100.7": relayed, "NOERROR 127.0.0.1": direct} {
@@ -138,5 +134,62 @@ func TestProxyDatagrams(t *testing.T) {
 			}
 		}
 		relayed.Close()
+	}
+}
+
+// quicFrom is a client for a server of quic:// or https3:// that sends by tr, and its connection.
+func quicFrom(t *testing.T, scheme, addr string, tr *quic.Transport) (clients.Client, *quic.Conn) {
+	t.Helper()
+	to, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := clients.Trusting.Clone()
+	conf.NextProtos = map[string][]string{"quic": {"doq"}, "https3": {"h3"}}[scheme]
+	conn, err := tr.Dial(t.Context(), to, conf, &quic.Config{EnableDatagrams: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scheme == "quic" {
+		return &clients.QUICClient{Conn: conn}, conn
+	}
+	c := clients.DialHTTP3(t, addr, http.MethodPost)
+	c.Client.Transport.(*http3.Transport).Dial = func(context.Context, string, *tls.Config, *quic.Config) (*quic.Conn, error) { return conn, nil }
+	return c, conn
+}
+
+// TestClientMoves has a client of a QUIC connection that comes from another address after a while (RFC 9000 §9): the queries
+// that it sends from there are of that address.
+func TestClientMoves(t *testing.T) {
+	for _, scheme := range []string{"quic", "https3"} {
+		s := serving(t, blockFor(t, scheme, coretest.Who{}))
+		c, conn := quicFrom(t, scheme, s.udp, &quic.Transport{Conn: coretest.ListenUDP(t)})
+		asked := func(want string) {
+			t.Helper()
+			for _, name := range []string{"wire.", "unpack."} {
+				if r, err := c.Ask(query(name)); err != nil || describe(r) != want {
+					t.Errorf("%s, %s: got %v, %v, want %s", scheme, name, r, err, want)
+				}
+			}
+		}
+		asked("NOERROR 127.0.0.1")
+		other, err := net.ListenPacket("udp", "127.0.0.2:0")
+		if err != nil {
+			t.Skip(err)
+		}
+		defer other.Close()
+		path, err := conn.AddPath(&quic.Transport{Conn: other})
+		if err == nil {
+			err = path.Probe(t.Context())
+		}
+		if err == nil {
+			err = path.Switch()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Ask(query("wire.")) // by which the server learns of it
+		asked("NOERROR 127.0.0.2")
+		c.Close()
 	}
 }

@@ -43,6 +43,7 @@ type dnsContext struct {
 	once     bool      // for one question: see Once
 	debug    bool      // a block wants debug lines
 	servers  []*Server // once they are made, in file order
+	ends     ends      // see OnEnd
 }
 
 func (d *dnsContext) add(at keyPos, c *Config) {
@@ -64,8 +65,8 @@ func (d *dnsContext) InspectServerBlocks(_ string, blocks []caddyfile.ServerBloc
 		var keys []string
 		for i, key := range blocks[b].Keys {
 			at := wordAt(places[b], i)
-			if key == "}" {
-				return nil, corefile.ErrorAt(at, "unexpected '}': no block is open; is one '}' too many above?")
+			if err := corefile.StrayKey(key, at); err != nil {
+				return nil, err
 			}
 			zones, err := parseKey(key)
 			if err != nil {
@@ -99,6 +100,9 @@ func GetConfig(c *caddy.Controller) *Config {
 	d.add(at, cfg)
 	return cfg
 }
+
+// Instance is the instance that the configuration is of.
+func (d *dnsContext) Instance() *caddy.Instance { return d.instance }
 
 // Instance is the instance that a setup function is called for.
 func Instance(c *caddy.Controller) *caddy.Instance { return c.Context().(*dnsContext).instance }

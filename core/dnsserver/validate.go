@@ -3,6 +3,8 @@ package dnsserver
 import (
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+
 	"github.com/coredns/caddy"
 )
 
@@ -16,20 +18,32 @@ var capture struct {
 }
 
 // Validate checks a configuration as far as it can be without starting it: it is parsed, all
-// directives are set up, and its listeners are compared. No callback is run and nothing is listened on.
+// directives are set up, and its listeners are compared. No callback is run but those of OnEnd, and nothing is
+// listened on.
 func Validate(input caddy.Input) error {
 	capture.one.Lock()
 	defer capture.one.Unlock()
 	setCapture(true)
 	defer setCapture(false)
-	if err := caddy.ValidateAndExecuteDirectives(input, nil, true); err != nil {
-		return err
+	err := caddy.ValidateAndExecuteDirectives(input, nil, true)
+	d := captured()
+	if d == nil {
+		return err // it cannot be parsed
 	}
-	capture.mu.Lock()
-	d := capture.last
-	capture.mu.Unlock()
-	_, err := d.MakeServers()
+	if err == nil {
+		_, err = d.MakeServers()
+	}
+	if end := d.ends.run(); end != nil {
+		log.Errorf("Ending a configuration that was validated: %v", end)
+	}
 	return err
+}
+
+// captured is the last configuration that was made since setCapture, nil if there was none.
+func captured() *dnsContext {
+	capture.mu.Lock()
+	defer capture.mu.Unlock()
+	return capture.last
 }
 
 func setCapture(on bool) {
@@ -42,9 +56,15 @@ func setCapture(on bool) {
 func newContext(i *caddy.Instance) caddy.Context {
 	d := &dnsContext{instance: i, at: map[keyPos]*Config{}}
 	capture.mu.Lock()
+	defer capture.mu.Unlock()
 	if capture.on {
 		capture.last, d.once = d, capture.once
+		return d
 	}
-	capture.mu.Unlock()
+	restarting.Lock()
+	defer restarting.Unlock()
+	if restarting.now != nil {
+		restarting.ends = &d.ends
+	}
 	return d
 }

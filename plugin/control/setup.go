@@ -80,14 +80,7 @@ func setup(c *caddy.Controller) error {
 		socket = path
 	}
 	st := useState(socket, s.top)
-	done := false
-	leave := func() error {
-		if !done {
-			done = true
-			leaveState(socket, st)
-		}
-		return nil
-	}
+	dnsserver.OnEnd(c, func() error { leaveState(socket, st); return nil })
 	seen := map[*dnsserver.Config]bool{}
 	for _, cfg := range dnsserver.Configs(c) {
 		if first := cfg.Block(); !seen[first] {
@@ -100,6 +93,5 @@ func setup(c *caddy.Controller) error {
 	if s.page != "" {
 		endpoint.Manage(c, endpoint.Spec{Addr: s.page, Handlers: a.pageHandlers()})
 	}
-	c.OnShutdown(leave)
 	return nil
 }

@@ -52,9 +52,13 @@ func (h *handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 func (h *handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	out := plugin.NextWire(h.Name(), h.Next, ctx, w, q)
 	if out == wire.Done && w.Err() != nil {
-		rcode := dns.RcodeSuccess
-		if w.Failed() || w.Holds() && plugin.ClientWrite(w.Rcode()) {
+		rcode, ok := w.ErrRcode()
+		switch {
+		case ok:
+		case w.Failed() || w.Holds() && plugin.ClientWrite(w.Rcode()):
 			rcode = w.Rcode()
+		default:
+			rcode = dns.RcodeSuccess
 		}
 		h.report(&fault{rcode: rcode, name: wire.Text(q.Lower()), qtype: q.Type(), err: w.Err()})
 	}

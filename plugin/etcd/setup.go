@@ -71,7 +71,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			}
 			return l.Errf("watch '%s' is not supported: must be one of on, off", l.Arg(0))
 		}),
-		corefile.Ignored[settings]("stubzones"),
+		corefile.Flag("stubzones", "nothing any more", func(*settings) {}).Hidden(),
 		corefile.Ignored[settings]("debug"),
 		corefile.Ignored[settings]("upstream"),
 	},
@@ -129,8 +129,8 @@ func setup(c *caddy.Controller) error {
 		}
 		e.Client = client
 	}
+	dnsserver.OnEnd(c, e.OnShutdown)
 	c.OnStartup(func() error {
-		c.OnShutdown(e.OnShutdown)
 		if s.username != "" {
 			e.letIn(config)
 		}

@@ -56,6 +56,7 @@ func TestErrors(t *testing.T) {
 		"etcd {\ncredentials\n}":              "usage: credentials",
 		"etcd {\ncredentials u\n}":            "credentials requires 2 arguments, username and password",
 		"etcd {\ntls a b c d\n}":              "maximum of three arguments allowed for TLS config, found 4",
+		"etcd {\nstubzones x\n}":              "after 'x'",
 		"etcd {\ntls nowhere.pem\n}":          "nowhere.pem",
 		"etcd {\nmin-lease-ttl -1\n}":         "invalid min-lease-ttl value: TTL must be non-negative",
 		"etcd {\nmax-lease-ttl x\n}":          "invalid TTL format, use format like '30', '30s', '5m', '1h', or '2h30m'",

@@ -2,8 +2,8 @@
 //
 //	query ──in the zone?──▶ each upstream once, in the order of the policy ──first reply──▶ client
 //
-// There are no health checks: gRPC's own connections say soon enough that an upstream is not there. Start at GRPC.ServeDNS;
-// proxy.go asks one upstream, race.go two.
+// There are no health checks: gRPC's own connections say soon enough that an upstream is not there, and one that hangs is
+// waited for while the next one is asked. Start at GRPC.ServeDNS; proxy.go asks one upstream, race.go one after the other.
 package grpc
 
 import (
@@ -109,7 +109,7 @@ func (g *GRPC) explain(err error, t tried) error {
 	return plugin.WithAttempt(err, t.last.addr, transport.GRPC, t.failed)
 }
 
-// ask asks one upstream after the other, and returns the first reply, or what failed and the last error.
+// ask asks upstreams, and returns the first reply, or what failed and the last error.
 func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (m *dns.Msg, t tried, err error) {
 	ctx, cancel := context.WithTimeout(ctx, overall)
 	defer cancel()
@@ -117,29 +117,18 @@ func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (m *dns.Msg, t tried, err er
 	if err != nil {
 		return nil, t, err
 	}
-	err = ErrNoHealthy
-	for order := g.order(); len(order) > 0; {
-		t.last = order[0]
-		if slow := order[0].latency.Slow(); g.hedge && len(order) > 1 && slow > 0 {
-			race := &race{first: order[0], second: order[1], slow: slow}
-			m, t.last, err = race.run(ctx, packet, r)
-			if race.both {
-				t.failed++
-				order = order[1:]
-			}
-		} else {
-			m, err = order[0].query(ctx, packet, r)
-		}
-		order = order[1:]
-		if err == nil {
-			return withoutHopByHop(m), t, nil
-		}
-		t.failed++
-		if ctx.Err() != nil {
-			break
-		}
+	race := race{order: g.order()}
+	if len(race.order) == 0 {
+		return nil, t, ErrNoHealthy
 	}
-	return nil, t, err
+	if g.hedge {
+		race.slow = race.order[0].latency.Slow()
+	}
+	m, err = race.run(ctx, packet, r)
+	if err != nil {
+		return nil, tried{race.last, race.failed}, err
+	}
+	return withoutHopByHop(m), t, nil
 }
 
 // order is the upstreams as the policy has them.

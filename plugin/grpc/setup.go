@@ -105,6 +105,13 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	g := &s.GRPC
+	dnsserver.OnEnd(c, func() error {
+		var errs []error
+		for _, p := range g.proxies {
+			errs = append(errs, p.stop())
+		}
+		return errors.Join(errs...)
+	})
 	for _, addr := range s.targets {
 		p, err := newProxy(addr, s.tls)
 		if err != nil {
@@ -118,13 +125,6 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		g.details = plugin.TellsDetails(dnsserver.GetConfig(c).Handler("errors"))
 		return nil
-	})
-	c.OnShutdown(func() error {
-		var errs []error
-		for _, p := range g.proxies {
-			errs = append(errs, p.stop())
-		}
-		return errors.Join(errs...)
 	})
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		g.Next = next

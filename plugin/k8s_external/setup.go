@@ -56,7 +56,7 @@ func setup(c *caddy.Controller) error {
 func (e *External) findSource(config *dnsserver.Config) error {
 	h := config.Handler("kubernetes")
 	if h == nil {
-		return plugin.Error(pluginName, errors.New("kubernetes plugin not loaded"))
+		return plugin.Error(pluginName, errors.New("kubernetes plugin not loaded: this server block needs it, too"))
 	}
 	source, ok := h.(Externaler)
 	if !ok {

@@ -116,7 +116,7 @@ func setQPS(s *settings, l *corefile.Line) error {
 		return fmt.Errorf("invalid %s %q: %w", l.Name(), l.Args[0], err)
 	}
 	if !(qps >= 0) { // nor is it no number
-		return fmt.Errorf("%s must be >= 0", l.Name())
+		return fmt.Errorf("%s must be >= 0: %s", l.Name(), l.Arg(0))
 	}
 	s.qps = float32(qps)
 	return nil
@@ -128,7 +128,7 @@ func atLeast0(l *corefile.Line) (int, error) {
 		return 0, fmt.Errorf("invalid %s %q: %w", l.Name(), l.Args[0], err)
 	}
 	if n < 0 {
-		return 0, fmt.Errorf("%s must be >= 0", l.Name())
+		return 0, fmt.Errorf("%s must be >= 0: %s", l.Name(), l.Arg(0))
 	}
 	return n, nil
 }
@@ -205,10 +205,13 @@ func setup(c *caddy.Controller) error {
 
 // parseBlock reads the one stanza that a server block may have.
 func parseBlock(c *caddy.Controller) (k *Kubernetes, err error) {
+	first := ""
 	for c.Next() {
+		at := corefile.Word{Text: c.Val(), File: c.File(), Line: c.Line()}
 		if k != nil {
-			return nil, plugin.ErrOnce
+			return nil, corefile.ErrorAt(at, "%w: '%s' stands at %s already", plugin.ErrOnce, pluginName, first)
 		}
+		first = at.Place()
 		if k, err = ParseStanza(c); err != nil {
 			return nil, err
 		}

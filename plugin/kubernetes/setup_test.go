@@ -164,7 +164,7 @@ func TestSetup(t *testing.T) {
 		{"kubernetes cluster.local {\nkubeconfig " + missing + "\n}", "plugin/kubernetes: stat " + missing + ": no such file or directory"},
 		{"kubernetes cluster.local {\nkubeconfig " + missing + " context\n}", "no such file or directory"},
 		{"kubernetes cluster.local {\nendpoint http://192.0.2.1\ntls a b c\n}", "plugin/kubernetes: "},
-		{"kubernetes a\nkubernetes b", "plugin/kubernetes: this plugin can only be used once per Server Block"},
+		{"kubernetes a\nkubernetes b", "plugin/kubernetes: Testfile:2 - Error during parsing: this plugin can only be used once per Server Block: 'kubernetes' stands at Testfile:1 already"},
 		{"kubernetes a {\nttl 5000\n}", "plugin/kubernetes: Testfile:2 - Error during parsing: ttl must be in range [0, 3600]: 5000"},
 		{"kubernetes cluster.local {\nendpoint http://192.0.2.1\n}", ""},
 	} {

@@ -46,7 +46,7 @@ func (rec *recorder) record(f func()) {
 // WriteMsg writes a message, which counts in place of what was taken before. It is recorded once it is written: those
 // that it goes to may change it.
 func (rec *recorder) WriteMsg(m *dns.Msg) error {
-	rcode, size := m.Rcode, m.Len()
+	rcode, size := m.Rcode, wire.MsgLen(m)
 	err := rec.ResponseWriter.WriteMsg(m)
 	rec.record(func() {
 		rec.taken = false

@@ -58,7 +58,7 @@ func setup(c *caddy.Controller) error {
 		p.breaks = s.breaks
 		return p.start()
 	})
-	c.OnShutdown(func() error {
+	dnsserver.OnEnd(c, func() error {
 		if p == nil {
 			return nil
 		}

@@ -42,7 +42,7 @@ func newObserver(w dns.ResponseWriter) *observer {
 
 // WriteMsg writes m, and records it once it is written: those that it goes to may change it.
 func (o *observer) WriteMsg(m *dns.Msg) error {
-	rcode, size := m.Rcode, m.Len()
+	rcode, size := m.Rcode, wire.MsgLen(m)
 	err := o.ResponseWriter.WriteMsg(m)
 	o.record(m, rcode, size)
 	return err

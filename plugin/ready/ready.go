@@ -128,7 +128,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 				s.continuous = mode == "continuously"
 				return nil
 			default:
-				return l.Errf("monitor type '%s' not supported", mode)
+				return l.Errf("monitor type '%s' not supported%s", mode, corefile.Choice(mode, []string{"until-ready", "continuously"}))
 			}
 		}),
 	},

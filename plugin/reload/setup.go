@@ -1,7 +1,7 @@
 package reload
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -36,7 +36,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			}
 		}
 		if s.interval < minInterval {
-			return errors.New("interval value must be greater or equal to 2s")
+			return fmt.Errorf("interval value must be greater or equal to 2s: %s", l.Args[0])
 		}
 		if len(l.Args) > 1 {
 			if s.jitter, err = time.ParseDuration(l.Args[1]); err != nil {
@@ -44,7 +44,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			}
 		}
 		if s.jitter != 0 && s.jitter < minJitter {
-			return errors.New("jitter value must be 0 or greater or equal to 1s")
+			return fmt.Errorf("jitter value must be 0 or greater or equal to 1s: %s", l.Args[1])
 		}
 		return nil
 	}},

@@ -51,7 +51,7 @@ func setupACME(c *caddy.Controller, s acmeSettings) error {
 		i = &issuer{domains: map[string]account{}}
 		c.Set(issuerKey{}, i)
 		c.OnStartup(func() error { i.load(); return nil })
-		c.OnShutdown(i.stop)
+		dnsserver.OnEnd(c, i.stop)
 		dnsserver.AddPluginToAllServerBlocks(c, func(next plugin.Handler) plugin.Handler {
 			return &Challenge{Next: next, of: &i.challenges, zones: i.challengeZones}
 		})

@@ -113,13 +113,13 @@ func setupFiles(c *caddy.Controller, s settings) error {
 		return err
 	}
 	c.OnStartup(func() error { f.start(watchInterval); return nil })
-	c.OnShutdown(func() error { f.stop(); return nil })
+	dnsserver.OnEnd(c, func() error { f.stop(); return nil })
 
 	config.TLSConfig, config.TLSIdentity = f.config(), fmt.Sprintf("%x", sha256.Sum256(f.first.cert.Leaf.Raw))
 	if s.keyLog != "" {
 		log := &keyLog{path: under(config.Root, s.keyLog)}
 		c.OnStartup(log.open)
-		c.OnShutdown(log.close)
+		dnsserver.OnEnd(c, log.close)
 		config.TLSConfig.KeyLogWriter = log
 	}
 	return nil

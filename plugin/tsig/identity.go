@@ -3,6 +3,8 @@ package tsig
 import (
 	"context"
 
+	"github.com/coredns/coredns/plugin"
+
 	"github.com/miekg/dns"
 )
 
@@ -27,6 +29,13 @@ func Validated(ctx context.Context) (Signature, bool) {
 func ValidatedKeyName(ctx context.Context) (string, bool) {
 	s, ok := Validated(ctx)
 	return s.Key, ok
+}
+
+// innerOfSigned reports whether the query of ctx is a plugin's own, which a query with a good signature has led to: an
+// alias that is followed, say. Nobody signs such a one, and it is asked for who has signed.
+func innerOfSigned(ctx context.Context) bool {
+	_, signed := Validated(ctx)
+	return signed && plugin.Inner(ctx)
 }
 
 // withKeyName is ctx for a query with the good signature sig.

@@ -99,7 +99,8 @@ func judge(signed, demanded bool, status error) verdict {
 func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{Req: r, W: w}
 	sig := r.IsTsig()
-	v := judge(sig != nil, t.demand.wants(r.Opcode, state.QType()), w.TsigStatus())
+	demanded := t.demand.wants(r.Opcode, state.QType()) && !innerOfSigned(ctx)
+	v := judge(sig != nil, demanded, w.TsigStatus())
 	if v == pass || plugin.Zones(t.Zones).Matches(state.Name()) == "" {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}

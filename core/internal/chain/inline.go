@@ -62,7 +62,9 @@ func (p *inlineHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Qu
 	switch {
 	case c.written:
 		w.SetWriter(c.ctx.path.Wrote())
-		w.SetErr(err)
+		if err != nil {
+			w.SetErrAs(rcode, err)
+		}
 	case !plugin.ClientWrite(rcode):
 		w.Fail(rcode, err)
 	default:

@@ -48,8 +48,10 @@ func (f *Finisher) Wire(w *wire.Reply, q *wire.Query) []byte {
 	if q.EDNS().Set&mayRepeat != 0 {
 		repeatOptions(w, q.EDNS())
 	}
-	if len(w.Options()) > 0 && q.EDNS().Set&(wire.HasECS|wire.HasOther) == 0 {
-		w.DropOption(wire.OptionECS) // see namesNetwork
+	if len(w.Options()) > 0 {
+		if _, names := q.EDNS().Option(wire.OptionECS); !names {
+			w.DropOption(wire.OptionECS) // see namesNetwork
+		}
 	}
 	return f.WireError(w, q)
 }
@@ -103,7 +105,6 @@ func (f *Finisher) Taken(w *wire.Reply, req *dns.Msg, c *Client) []byte {
 // end ends a reply. asked is the OPT record of the query and opt the one that plugins gave the reply, nil if there
 // is none.
 func (f *Finisher) end(w *wire.Reply, end wire.End, c *Client, asked, opt *dns.OPT) []byte {
-	end.Stream = c.stream()
 	if asked == nil {
 		return w.End(end)
 	}

@@ -178,7 +178,7 @@ func TestSize(t *testing.T) {
 		{"udp", 65535, 65507, 4093, true},  // 65532, for which no datagram has room
 		{"tcp", 0, 65535, 4000, false},
 		{"tcp", 512, 65535, 4000, false},
-		{"tcp", 0, 65535, 5000, false}, // there is no other way on which it would get more
+		{"tcp", 0, 65535, 5000, true}, // what it lacks is told, though there is no other way to get it
 		{"doq", 0, 65535, 4000, false},
 		{"doq", 1232, 65535, 4000, false},
 	} {

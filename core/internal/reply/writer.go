@@ -29,9 +29,6 @@ type Client struct {
 	TLS           *tls.ConnectionState // nil without TLS
 }
 
-// stream reports whether the client gets messages of any length.
-func (c *Client) stream() bool { return c.Limit > 0 }
-
 // size is how long a reply may be for who asked with an OPT record, nil if there was none.
 func (c *Client) size(asked *dns.OPT) int {
 	if c.Limit > 0 {

@@ -44,7 +44,7 @@ func (f *Front) TransferSerials() map[string]uint32 { return f.mirror.TransferSe
 // Install puts the plugin into the chain by link. At the instance's end, stop ends the context that Run was given.
 func (f *Front) Install(c *caddy.Controller, link plugin.Plugin, stop context.CancelFunc) {
 	dnsserver.GetConfig(c).AddPlugin(link)
-	c.OnShutdown(func() error {
+	dnsserver.OnEnd(c, func() error {
 		stop()
 		f.mirror.Wait()
 		return nil

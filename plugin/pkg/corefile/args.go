@@ -32,7 +32,7 @@ func (l *Line) withUsage(err error) error {
 	}
 	text := err.Error()
 	for _, told := range []string{"allowed", "usage:", "must ", "did you mean", "expect", "supports only", "needs"} {
-		if strings.Contains(text, told) {
+		if strings.Contains(strings.ReplaceAll(text, "unexpected", ""), told) {
 			return err
 		}
 	}

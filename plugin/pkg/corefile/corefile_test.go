@@ -208,7 +208,7 @@ func TestPlace(t *testing.T) {
 		Check: func(*int) error { note(); return nil },
 	}
 	var places []string
-	setup := Placed(func(c *caddy.Controller) error {
+	setup := Placed("d", func(c *caddy.Controller) error {
 		note()
 		_, err := d.ParseEach(c, 0)
 		note()

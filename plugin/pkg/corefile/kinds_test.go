@@ -112,7 +112,7 @@ func TestErrorsAreWrapped(t *testing.T) {
 // While a directive is set up its place is known, and not before or after.
 func TestPlaced(t *testing.T) {
 	var during string
-	setup := Placed(func(c *caddy.Controller) error {
+	setup := Placed("kinds", func(c *caddy.Controller) error {
 		during = Place()
 		return kinds.Parse(c, new(options))
 	})

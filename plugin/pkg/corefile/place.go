@@ -21,15 +21,41 @@ func Place() string {
 	return ""
 }
 
-// Placed is setup with Place known while it runs.
-func Placed(setup caddy.SetupFunc) caddy.SetupFunc {
+// Placed is setup, the setup function of the plugin name, with Place known while it runs. The errors of what it has
+// called when the instance starts tell the plugin and the place of its directive, too.
+func Placed(name string, setup caddy.SetupFunc) caddy.SetupFunc {
 	return func(c *caddy.Controller) error {
 		begin := c.Dispenser // a copy, which reads on by itself
 		begin.Next()
 		defer place.Store(nil)
-		SetPlace(placeOf(begin.File(), begin.Line()))
-		return atPlace(setup(c))
+		at := placeOf(begin.File(), begin.Line())
+		SetPlace(at)
+		// Setup adds to these. Tests set plugins up without an instance.
+		var starts *[]func() error
+		if i, ok := c.Context().(interface{ Instance() *caddy.Instance }); ok {
+			starts = &i.Instance().OnStartup
+		}
+		before := 0
+		if starts != nil {
+			before = len(*starts)
+		}
+		if err := setup(c); err != nil {
+			return atPlace(err)
+		}
+		for i := before; starts != nil && i < len(*starts); i++ {
+			start := (*starts)[i]
+			(*starts)[i] = func() error { return startError(name, at, start()) }
+		}
+		return nil
 	}
+}
+
+// startError is an error of a plugin's start with its name and the place of its directive.
+func startError(name, at string, err error) error {
+	if err == nil || hasPlace(err) {
+		return err
+	}
+	return &placedError{"plugin/" + name + ": ", at + ": ", err}
 }
 
 // atPlace adds the place that is known to an error of setup that tells of none, behind the name of the plugin.
@@ -38,23 +64,24 @@ func atPlace(err error) error {
 	if err == nil || at == "" || hasPlace(err) {
 		return err
 	}
-	return &placedError{at, err}
+	return &placedError{"", at + " - Error during parsing: ", err}
 }
 
 // placedError is an error with its place between the plugin's name and the text.
 type placedError struct {
-	at  string
-	err error
+	plugin string // that goes before the place if the error names none
+	at     string
+	err    error
 }
 
 func (p *placedError) Error() string {
-	text, before := p.err.Error(), ""
+	text, before := p.err.Error(), p.plugin
 	if strings.HasPrefix(text, "plugin/") {
 		if name, rest, ok := strings.Cut(text, ": "); ok {
 			before, text = name+": ", rest
 		}
 	}
-	return before + p.at + " - Error during parsing: " + text
+	return before + p.at + text
 }
 
 func (p *placedError) Unwrap() error { return p.err }

@@ -17,7 +17,8 @@ import (
 //	File to import not found: common      : the snippet (common) is defined below, at Corefile:4: ...
 //	expecting data after last colon: ".:" : {$PORT} (the environment variable PORT is not set)
 //
-// What others have written comes first and is not changed, for programs look for it.
+// What others have written comes first and is not changed, for programs look for it. The exception is what they say of
+// a block that a brace too many begins: it is neither what is wrong nor where.
 
 // remedied is an error with what to do about it.
 type remedied struct {
@@ -27,6 +28,27 @@ type remedied struct {
 
 func (r *remedied) Error() string { return r.err.Error() + r.remedy }
 func (r *remedied) Unwrap() error { return r.err }
+
+// misled is an error that others have taken for another one.
+//
+// Both can be found in it.
+type misled struct{ err, taken error }
+
+func (m *misled) Error() string   { return m.err.Error() }
+func (m *misled) Unwrap() []error { return []error{m.err, m.taken} }
+
+// StrayKey is an error if the key of a block at w is a brace that closes nothing.
+func StrayKey(key string, w Word) error {
+	if key != "}" {
+		return nil
+	}
+	return strayBrace(w)
+}
+
+// strayBrace is the error of a brace at w that closes nothing.
+func strayBrace(w Word) error {
+	return ErrorAt(w, "unexpected '}': no block is open; is one '}' too many above?")
+}
 
 // placed finds place and text behind whatever plugins and caddy put before them, such as "plugin/cache: " or "error
 // inspecting server blocks: ".
@@ -48,6 +70,9 @@ func Explain(err error, path string, body []byte, directives []string) error {
 	line, _ := strconv.Atoi(m[2])
 	e := &explainer{Outline: Read(path, body), file: m[1], line: line, message: m[3], directives: directives}
 	e.body = body
+	if w := e.stray(); w.Line > 0 && !strings.HasPrefix(e.message, "unexpected '}'") {
+		return &misled{strayBrace(w), err}
+	}
 	if text := e.remedy(); text != "" {
 		return &remedied{err, text}
 	}
@@ -178,6 +203,20 @@ func (e *explainer) around() (begin Word, shut string) {
 		}
 	}
 	return begin, shut
+}
+
+// stray is a brace that closes nothing, which the parser takes for the key of the block that the error is in.
+func (e *explainer) stray() (brace Word) {
+	for _, b := range e.Blocks {
+		if k := b.Keys[0]; k.File != e.file || k.Line > e.line {
+			continue
+		}
+		brace = Word{}
+		if i := slices.IndexFunc(b.Keys, func(k Word) bool { return k.Raw == "}" }); i >= 0 {
+			brace = b.Keys[i]
+		}
+	}
+	return brace
 }
 
 // indent is how many blanks are at the begin of a line of the Corefile.

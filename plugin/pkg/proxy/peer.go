@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
+	"strconv"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -52,9 +54,20 @@ func NewOpenTLS(name string, cfg *tls.Config) *Proxy {
 
 // NewPeer is the server at addr, which the Proxy's exchanges may name.
 func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
-	to := &Peer{addr: addr, source: netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())}
+	to := &Peer{addr: addr, source: asTold(addr)}
 	cryptorand.Read(to.cookies.client[:]) // never fails
 	return to
+}
+
+// asTold is addr as the system tells it of datagrams: IPv4 as such, and the name of an interface for its number.
+func asTold(addr netip.AddrPort) netip.AddrPort {
+	a := addr.Addr().Unmap()
+	if n, err := strconv.Atoi(a.Zone()); err == nil {
+		if i, err := net.InterfaceByIndex(n); err == nil {
+			a = a.WithZone(i.Name)
+		}
+	}
+	return netip.AddrPortFrom(a, addr.Port())
 }
 
 // OnIgnored has f called with what is no reply to any query: the reason, as in metrics, and how many. It belongs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
@@ -123,6 +124,55 @@ func TestPeerPorts(t *testing.T) {
 	defer p.engine.mu.Unlock()
 	if len(to.streams.conns) != 1 || len(p.engine.peers) != 1 {
 		t.Errorf("%d connections, %d peers with any", len(to.streams.conns), len(p.engine.peers))
+	}
+}
+
+// A server with a link-local address is told from one with the same address on another link, by the interface's name or
+// its number.
+func TestPeerOnLink(t *testing.T) {
+	var local netip.Addr
+	var index int
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if a, err := netip.ParsePrefix(a.String()); err == nil && a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() && i.Flags&net.FlagUp != 0 {
+				local, index = a.Addr().WithZone(i.Name), i.Index
+			}
+		}
+	}
+	if !local.IsValid() {
+		t.Skip("no link-local address here")
+	}
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.Close()
+	go func() {
+		buf := make([]byte, 512)
+		for {
+			n, from, err := c.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			c.WriteToUDPAddrPort(echoed(buf[:n]), from)
+		}
+	}()
+	p := NewOpen("test")
+	defer p.Stop()
+	ignored := 0
+	p.OnIgnored(func(reason string, n int) { ignored += n })
+	port := c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	for _, zone := range []string{local.Zone(), strconv.Itoa(index)} {
+		if c := askOnce(p, p.NewPeer(netip.AddrPortFrom(local.WithZone(zone), port)), false); c.x.Err != nil {
+			t.Errorf("%s: %v", zone, c.x.Err)
+		}
+	}
+	other := p.NewPeer(netip.AddrPortFrom(local, port))
+	other.source = netip.AddrPortFrom(local.WithZone("other0"), port)
+	if c := askOnce(p, other, false); c.x.Err == nil || ignored == 0 {
+		t.Errorf("a reply of another link is taken: %v, %d ignored", c.x.Err, ignored)
 	}
 }
 

@@ -55,11 +55,8 @@ func (e *epollSocket) nextError() (errno syscall.Errno, about netip.AddrPort, ok
 	if err != nil {
 		return 0, about, false
 	}
-	switch to := to.(type) {
-	case *unix.SockaddrInet4:
-		about = netip.AddrPortFrom(netip.AddrFrom4(to.Addr), uint16(to.Port))
-	case *unix.SockaddrInet6:
-		about = netip.AddrPortFrom(netip.AddrFrom16(to.Addr).Unmap(), uint16(to.Port))
+	if a := udpAddr(to).(*net.UDPAddr).AddrPort(); a.Port() != 0 {
+		about = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 	}
 	messages, _ := unix.ParseSocketControlMessage(control[:n])
 	for _, m := range messages {
@@ -82,15 +79,6 @@ func rawAddr(sa *unix.RawSockaddrInet6, a netip.AddrPort) uint32 {
 	sa.Family, sa.Addr, sa.Scope_id = unix.AF_INET6, ip.As16(), zoneID(ip.Zone())
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], a.Port())
 	return unix.SizeofSockaddrInet6
-}
-
-// senderOf is the address that sa is.
-func senderOf(sa *unix.RawSockaddrInet6) netip.AddrPort {
-	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:])
-	if sa.Family == unix.AF_INET {
-		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(sa)).Addr), port)
-	}
-	return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), port)
 }
 
 // oneDatagram is memory for one that is received, with its sender.
@@ -133,7 +121,7 @@ func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 			e.takeErrors()
 			continue
 		}
-		r.batch.datagrams, r.batch.from = append(r.batch.datagrams, d.b[:n]), senderOf(&d.name)
+		r.batch.datagrams, r.batch.from = append(r.batch.datagrams, d.b[:n]), mmsg.AddrPort(&d.name)
 		to.received(e.owner, &r.batch, loop, to.now())
 		r.batch.from = netip.AddrPort{}
 		if !e.owner.waits() {

@@ -8,8 +8,6 @@ type End struct {
 	Flags uint16 // taken over into the header: RD, CD, the opcode's bits
 	Limit int    // octets that the reply may have
 
-	Stream bool // no other way carries more: TC, which sends the client another way, is not set
-
 	OPT      bool   // the client gets an OPT record
 	Size     uint16 // our own UDP size, for the OPT record
 	OPTFlags uint16 // its DO and Z bits
@@ -21,7 +19,7 @@ func (w *Reply) Finish(q *Query, size uint16) []byte { return w.End(endOf(q, siz
 
 func endOf(q *Query, size uint16) End {
 	return End{
-		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(), Stream: q.Stream(),
+		ID: q.id, Flags: q.flags & (FlagRD | FlagCD), Limit: q.Limit(),
 		OPT: q.edns.Present, Size: size, OPTFlags: q.edns.Flags & 0xFF00, Cookie: q.cookieForReply(),
 	}
 }
@@ -78,7 +76,8 @@ func (w *Reply) End(e End) []byte {
 //
 // Records are left out from the end. TC says that something was left out which the client
 // needs: answers, authority, or the in-domain glue of a referral (RFC 2181 §9, RFC 9471);
-// other additional records go silently, RRset by RRset. Over a stream all do.
+// other additional records go silently, RRset by RRset. So it is over a stream, too: nothing else tells the client
+// that an RRset lacks records, which it must not keep then (RFC 2181 §5.1).
 func (w *Reply) Cut(q *Query) {
 	if w.state == message {
 		e := endOf(q, 0)
@@ -97,14 +96,11 @@ func (w *Reply) cutTo(e *End) (opt int) {
 		}
 		opt = least + len(w.options)
 	}
-	if w.cut && !e.Stream {
-		w.flags |= FlagTC
-	}
 	if len(w.buf)+opt > limit {
 		if opt > least && w.qend+opt > limit { // the options alone are too much
 			w.options, opt = w.options[:0], least
 		}
-		w.fit(limit-opt, e.Stream)
+		w.fit(limit - opt)
 	}
 	return opt
 }
@@ -130,9 +126,8 @@ func (w *Reply) header(id, flags uint16) {
 }
 
 // fit makes the message at most limit octets long: it compresses all names as far as they can be, as the message
-// lane does, for sources write faster and leave some as they are, and leaves out records from the end. stream says
-// that there is no way that carries more.
-func (w *Reply) fit(limit int, stream bool) {
+// lane does, for sources write faster and leave some as they are, and leaves out records from the end.
+func (w *Reply) fit(limit int) {
 	if !w.tight {
 		w.tighten(limit)
 		if len(w.buf) <= limit {
@@ -145,9 +140,7 @@ func (w *Reply) fit(limit int, stream bool) {
 	for n > 0 && w.end(n-1) > limit {
 		n--
 	}
-	if !stream {
-		w.tellCut(n)
-	}
+	w.tellCut(n)
 	// No part of an RRset in the additional section.
 	for n > 0 && n < len(w.recs) && w.recs[n-1].Sec == Additional && w.sameRRset(n-1, n) {
 		n--

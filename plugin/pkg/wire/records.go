@@ -10,7 +10,7 @@ import (
 // form and are written in the case in which they come; but see FoldOwners.
 //
 // Each of these methods reports false, and adds nothing, if the message would become
-// longer than 65535 octets; the reply then gets TC.
+// longer than 65535 octets; the reply then gets TC, unless the client can do without.
 
 // Movable reports whether records of a type may change places in their section:
 // then no pointer may lead into them, but in a message that was cut to its limit.
@@ -34,7 +34,9 @@ func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (of
 func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
 	if len(w.buf) > MaxMessage {
 		w.buf = w.buf[:off]
-		w.cut = true
+		if s != Additional || w.count[Answer] == 0 { // of additional records the glue of a referral is needed
+			w.flags |= FlagTC
+		}
 		return false
 	}
 	binary.BigEndian.PutUint16(w.buf[ttlAt+4:], uint16(len(w.buf)-ttlAt-6))

@@ -54,13 +54,13 @@ type content struct {
 	flags            uint16 // AA, TC, RA, AD and rcode, as they go to the header
 	extRcode         byte   // the upper bits of the rcode, which stand in the OPT record
 	state            state
-	cut              bool // a record did not fit into 65535 octets
 	tight            bool // names point into records that are Movable, too
 	nonAuthoritative bool // see SetNonAuthoritative
 
 	vouched  any    // see Vouch
 	writer   string // the plugin that wrote
 	err      error
+	returned int    // one more than the rcode that goes with err, 0: see ErrRcode
 	options  []byte // EDNS options that plugins want in the reply
 	opt      int    // octets of the OPT record of a message that was loaded, counted in plain
 	optFlags uint16
@@ -72,7 +72,7 @@ func (w *Reply) Reset(buf []byte) {
 	w.buf = buf[:0]
 	w.recs = w.recs[:0]
 	w.options = w.options[:0]
-	w.state, w.flags, w.extRcode, w.err, w.writer, w.cut, w.fold, w.vouched = empty, 0, 0, nil, "", false, false, nil
+	w.state, w.flags, w.extRcode, w.err, w.writer, w.fold, w.vouched, w.returned = empty, 0, 0, nil, "", false, nil, 0
 }
 
 // FoldOwners makes owners that differ from the question's name in case only follow the question,
@@ -93,7 +93,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.extRcode, w.err, w.cut, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false, false
+	w.state, w.flags, w.extRcode, w.err, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false
 	w.opt, w.optFlags, w.vouched = 0, 0, nil
 	w.names.reset()
 }
@@ -134,6 +134,12 @@ func (w *Reply) Err() error { return w.err }
 
 // SetErr adds an error for the errors plugin to a reply that is written all the same.
 func (w *Reply) SetErr(err error) { w.err = err }
+
+// SetErrAs is SetErr where ServeDNS returns rcode with err, whatever the reply's is.
+func (w *Reply) SetErrAs(rcode int, err error) { w.err, w.returned = err, rcode+1 }
+
+// ErrRcode is the rcode that goes with Err. It reports false if that is the reply's.
+func (w *Reply) ErrRcode() (rcode int, ok bool) { return w.returned - 1, w.returned > 0 && !w.Failed() }
 
 // Rcode is the return code.
 func (w *Reply) Rcode() int { return int(w.extRcode)<<4 | int(w.flags&rcodeMask) }

@@ -353,7 +353,7 @@ func FuzzSetMsg(f *testing.F) {
 		}
 		var w Reply
 		w.Reset(nil)
-		if w.SetMsg(m) != nil || w.cut {
+		if w.SetMsg(m) != nil || !m.Truncated && w.Flag(FlagTC) { // or it does not fit
 			return
 		}
 		var buf [300]byte

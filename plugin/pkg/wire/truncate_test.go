@@ -75,29 +75,27 @@ func TestCutAtEachLength(t *testing.T) {
 		all := slices.Concat(full.Answer, full.Ns, full.Extra)
 		length := len(whole().End(End{Limit: MaxMessage}))
 		for limit := HeaderLen + 25; limit <= length+1; limit++ {
-			for _, stream := range []bool{false, true} {
-				b := whole().End(End{ID: 7, Limit: limit, Stream: stream})
-				if len(b) > limit {
-					t.Fatalf("%s, limit %d: %d octets", tc.what, limit, len(b))
-				}
-				m := unpack(t, b)
-				kept := slices.Concat(m.Answer, m.Ns, m.Extra)
-				if lines(kept) != lines(all[:len(kept)]) {
-					t.Fatalf("%s, limit %d:\n%swant the first ones of\n%s", tc.what, limit, lines(kept), lines(all))
-				}
-				n := 0
-				for n < len(all) && fits(whole, n+1, limit) {
-					n++
-				}
-				if want := n < tc.needed && !stream; m.Truncated != want {
-					t.Fatalf("%s, limit %d, stream %v: %d of %d records, TC %v", tc.what, limit, stream, len(kept), len(all), m.Truncated)
-				}
-				for n < len(all) && n > len(full.Answer)+len(full.Ns) && oneRRset(all[n-1], all[n]) {
-					n--
-				}
-				if len(kept) != n {
-					t.Fatalf("%s, limit %d: %d of %d records, want %d", tc.what, limit, len(kept), len(all), n)
-				}
+			b := whole().End(End{ID: 7, Limit: limit})
+			if len(b) > limit {
+				t.Fatalf("%s, limit %d: %d octets", tc.what, limit, len(b))
+			}
+			m := unpack(t, b)
+			kept := slices.Concat(m.Answer, m.Ns, m.Extra)
+			if lines(kept) != lines(all[:len(kept)]) {
+				t.Fatalf("%s, limit %d:\n%swant the first ones of\n%s", tc.what, limit, lines(kept), lines(all))
+			}
+			n := 0
+			for n < len(all) && fits(whole, n+1, limit) {
+				n++
+			}
+			if want := n < tc.needed; m.Truncated != want {
+				t.Fatalf("%s, limit %d: %d of %d records, TC %v", tc.what, limit, len(kept), len(all), m.Truncated)
+			}
+			for n < len(all) && n > len(full.Answer)+len(full.Ns) && oneRRset(all[n-1], all[n]) {
+				n--
+			}
+			if len(kept) != n {
+				t.Fatalf("%s, limit %d: %d of %d records, want %d", tc.what, limit, len(kept), len(all), n)
 			}
 		}
 	}
@@ -116,7 +114,7 @@ func oneRRset(a, b dns.RR) bool {
 }
 
 // A message has 65535 octets at most: a record that does not fit any more is not added, the ones before stay whole, and
-// the reply gets TC unless there is no other way to ask (RFC 2181 §9).
+// the reply gets TC (RFC 2181 §9).
 func TestLongestMessage(t *testing.T) {
 	q := query(t, "www.example.org.", TypeTXT, 1232)
 	adds := map[string]func(w *Reply) bool{
@@ -131,24 +129,22 @@ func TestLongestMessage(t *testing.T) {
 		"TargetOf": func(w *Reply) bool { return w.TargetOf(Answer, w.QuestionOwner(), TypeCNAME, 1, nameOf(99)) },
 	}
 	for what, add := range adds {
-		for _, stream := range []bool{false, true} {
-			var w Reply
-			w.Reset(nil)
-			w.Begin(q)
-			n := 0
-			for add(&w) {
-				if n++; n > 60000 {
-					t.Fatalf("%s: no end", what)
-				}
+		var w Reply
+		w.Reset(nil)
+		w.Begin(q)
+		n := 0
+		for add(&w) {
+			if n++; n > 60000 {
+				t.Fatalf("%s: no end", what)
 			}
-			plain := w.PlainLen()
-			if add(&w) || len(w.Recs()) != n || w.Count(Answer) != n || len(w.Bytes()) > MaxMessage || w.PlainLen() != plain {
-				t.Fatalf("%s: %d of %d records, %d octets", what, len(w.Recs()), n, len(w.Bytes()))
-			}
-			b := w.End(End{Limit: MaxMessage, Stream: stream})
-			if m := unpack(t, b); m.Truncated == stream || len(m.Answer) != n {
-				t.Errorf("%s, stream %v: %d of %d records, TC %v", what, stream, len(m.Answer), n, m.Truncated)
-			}
+		}
+		plain := w.PlainLen()
+		if add(&w) || len(w.Recs()) != n || w.Count(Answer) != n || len(w.Bytes()) > MaxMessage || w.PlainLen() != plain {
+			t.Fatalf("%s: %d of %d records, %d octets", what, len(w.Recs()), n, len(w.Bytes()))
+		}
+		b := w.End(End{Limit: MaxMessage})
+		if m := unpack(t, b); !m.Truncated || len(m.Answer) != n {
+			t.Errorf("%s: %d of %d records, TC %v", what, len(m.Answer), n, m.Truncated)
 		}
 	}
 }

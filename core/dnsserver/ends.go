@@ -1,0 +1,40 @@
+package dnsserver
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/coredns/caddy"
+)
+
+// OnEnd has end called once when the configuration of c is over, however that comes about: another one takes its place,
+// the process ends, another plugin cannot be set up or cannot start, or it was only looked at, as Validate does. It is
+// for what a setup function, or a startup function, makes: Caddy calls OnShutdown only for configurations that have
+// started.
+//
+// Ends are called after all OnShutdown, the last one first. What has started may use what was set up before.
+func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).ends.add(end) }
+
+// ends is what a configuration has to end.
+type ends struct {
+	mu  sync.Mutex
+	all []func() error
+}
+
+func (e *ends) add(end func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, end)
+}
+
+// run calls all that were added, once.
+func (e *ends) run() (err error) {
+	e.mu.Lock()
+	all := e.all
+	e.all = nil
+	e.mu.Unlock()
+	for i := len(all) - 1; i >= 0; i-- {
+		err = errors.Join(err, all[i]())
+	}
+	return err
+}
