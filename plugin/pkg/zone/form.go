@@ -62,3 +62,15 @@ func CheckNames(typ uint16, rdata []byte) error {
 	}
 	return nil
 }
+
+// CheckForm is CheckNames for data that were read from a message, where they had size octets: of types without names in
+// their data they must be as many as before.
+func CheckForm(typ uint16, rdata []byte, size int) error {
+	if _, ok := formOf(typ, rdata); ok {
+		return CheckNames(typ, rdata)
+	}
+	if len(rdata) != size && typ != typeISDN {
+		return fmt.Errorf("data of type %s has %d octets, not %d", typeText(typ), size, len(rdata))
+	}
+	return nil
+}
