@@ -72,34 +72,49 @@ func (r *replica) isPrimary(a netip.Addr) bool {
 	})
 }
 
-// notify has run look at the primaries soon. Many notifications in a row have it look once.
-func (r *replica) notify(from string) {
+// notify has run look at the primaries soon. Many notifications in a row have it look once; it reports whether this one
+// is the first of them.
+func (r *replica) notify(from string) (first bool) {
 	select {
 	case r.woken <- from:
+		return true
 	default:
+		return false
 	}
 }
 
 // run keeps the zone until ctx is done.
 func (r *replica) run(ctx context.Context) {
 	r.load()
-	next := time.Now() // when to look
+	next := time.Now()  // when to look
+	deaf := time.Time{} // until when notifications wait
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		from := ""
+		from, woken := "", r.woken
+		if time.Now().Before(deaf) {
+			woken = nil
+		}
 		select {
 		case <-timer.C:
-		case from = <-r.woken:
+		case from = <-woken:
 		case <-ctx.Done():
 			return
 		}
 		if from != "" || !time.Now().Before(next) {
+			before := r.zone.Current()
 			r.look(ctx, from)
+			if from != "" {
+				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
+			}
 			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
 		}
 		r.times.set(next, r.plan.Expires())
-		timer.Reset(r.expire(time.Now(), next))
+		wait := r.expire(time.Now(), next)
+		if rest := time.Until(deaf); rest > 0 {
+			wait = min(wait, rest)
+		}
+		timer.Reset(wait)
 	}
 }
 

@@ -353,6 +353,32 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestStorm: a thousand notifications in a row cost a few queries and lines, and what is new comes all the same.
+func TestStorm(t *testing.T) {
+	out := capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
+	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
+	becomes(t, s, "a.example.org.", "192.0.2.7")
+	before, begun := p.queries.Load(), time.Now()
+	for range 1000 {
+		notify(t, s, "example.org.", "127.0.0.1")
+		notify(t, s, "example.org.", "192.0.2.99")
+		time.Sleep(500 * time.Microsecond)
+	}
+	took := time.Since(begun)
+	most := 6 + int64(took/time.Second)
+	if n := p.queries.Load() - before; n > most {
+		t.Errorf("%d queries in %v", n, took)
+	}
+	if n := strings.Count(out.String(), "otify"); n > int(2*most)+10*int(1+took/time.Second+1) {
+		t.Errorf("%d lines in %v", n, took)
+	}
+	p.set("example.org.", text(2, slow, "a A 192.0.2.8"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.8")
+}
+
 // TestTimers: the zone is looked at as its SOA record tells, expires, and comes back.
 func TestTimers(t *testing.T) {
 	out := capture(t)
