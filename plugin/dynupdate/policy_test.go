@@ -35,7 +35,10 @@ func TestPolicy(t *testing.T) {
 		allow erase. * *
 		allow ds. sub.example.org. DS
 		allow star. * *
-		self *.dyn.example.org. A
+		deny a.dyn.example.org. * AAAA
+		self *.dyn.example.org. A AAAA
+		deny b.dyn.example.org. * A
+		deny host.example.org. * A
 		self host.example.org. TXT`
 	for i, tc := range []struct{ key, up, rcode string }{
 		{"web.", "up IN www.example.org. 60 A 192.0.2.9", "NOERROR"},
@@ -72,6 +75,9 @@ func TestPolicy(t *testing.T) {
 		{"a.dyn.example.org.", "up IN a.dyn.example.org. 60 TXT no", "REFUSED"},
 		{"b.a.dyn.example.org.", "up IN b.a.dyn.example.org. 60 A 192.0.2.9", "REFUSED"},
 		{"host.example.org.", "up IN host.example.org. 60 TXT yes", "NOERROR"},
+		// What stands first decides, self lines among it.
+		{"a.dyn.example.org.", "up IN a.dyn.example.org. 60 AAAA ::1", "REFUSED"},
+		{"b.dyn.example.org.", "up IN b.dyn.example.org. 60 A 192.0.2.9", "NOERROR"},
 		{"stranger.", "up IN www.example.org. 60 A 192.0.2.9", "REFUSED"},
 		{"stranger.", "pre ANY nope.example.org. 0 ANY", "REFUSED"},
 		{"", "up IN www.example.org. 60 A 192.0.2.9", "REFUSED"},
