@@ -62,7 +62,7 @@ func TestIncrementsThrough(t *testing.T) {
 			}
 
 			r := rand.New(rand.NewPCG(uint64(i), 7))
-			for round := range 25 {
+			for round := range 10 {
 				for range 1 + r.IntN(8) {
 					m := randomUpdate(r)
 					m.Answer = nil

@@ -472,7 +472,7 @@ func TestStorage(t *testing.T) {
 	out := capture(t)
 	dir := filepath.Join(t.TempDir(), "zones")
 	p := newPrimary(t)
-	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`))
+	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`, `null NULL \# 3 00ff3b`))
 	input := fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
 	first := begin(t, input)
 	becomes(t, first, "a.example.org.", "192.0.2.7")
