@@ -13,8 +13,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestUpdateFailedReload: a reload that fails leaves a zone as it was: signed by the keys it has, with its journal, and with
-// its figures.
+// TestUpdateFailedReload: a reload that fails leaves a zone as it was: signed by the keys it has, with its journal, and
+// with its figures.
 func TestUpdateFailedReload(t *testing.T) {
 	for _, database := range []bool{true, false} {
 		t.Run(fmt.Sprint("database ", database), func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestUpdateFailedReload(t *testing.T) {
 	}
 }
 
-// TestUpdateReloadTerms: after a reload a zone is as the new Corefile says, signed or not, and nothing is told of one that is
-// gone.
+// TestUpdateReloadTerms: after a reload a zone is as the new Corefile says, signed or not, and nothing is told of one
+// that is gone.
 func TestUpdateReloadTerms(t *testing.T) {
 	dir := t.TempDir()
 	_, key := writeZoneKey(t, dir)

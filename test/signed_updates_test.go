@@ -93,8 +93,8 @@ func denial(m *dns.Msg) string {
 	return strings.ToUpper(strings.Join(lines, "\n"))
 }
 
-// TestSignedWildUpdates: cuts, aliases, empty non-terminals and wildcards come and go; after each change the zone is right in
-// the eyes of two programs that check zones.
+// TestSignedWildUpdates: cuts, aliases, empty non-terminals and wildcards come and go; after each change the zone is
+// right in the eyes of two programs that check zones.
 func TestSignedWildUpdates(t *testing.T) {
 	bind, ldns := zonetest.Program(t, "dnssec-verify", "bind9"), zonetest.Program(t, "ldns-verify-zone", "ldnsutils")
 	for _, kind := range []string{"", " nsec3"} {

@@ -352,8 +352,8 @@ func (l *line) exchange(m []byte) (rcode int) {
 	return -1
 }
 
-// TestWildUpdatesAsNamed sends the same messages to this server and to named, many of which are wrong in some way: the codes
-// are the same, and after each the zones, but for what meant knows.
+// TestWildUpdatesAsNamed sends the same messages to this server and to named, many of which are wrong in some way: the
+// codes are the same, and after each the zones, but for what meant knows.
 func TestWildUpdatesAsNamed(t *testing.T) {
 	dir := t.TempDir()
 	seed := filepath.Join(t.TempDir(), "db")

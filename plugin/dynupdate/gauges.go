@@ -9,23 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The figures of zones are read off the stores in use when they are asked for: so nothing stays of a zone that is gone, and a
-// reload that fails changes none.
+// The figures of zones are read off the stores in use when they are asked for: so nothing stays of a zone that is gone,
+// and a reload that fails changes none.
 
-var gauges = []struct {
-	desc *prometheus.Desc
-	of   func(*store) float64
-}{
-	{gauge("serial", "The serial of the zone that is served."), func(s *store) float64 { return float64(s.served.Current().Serial()) }},
-	{gauge("records", "The number of records of the zone."), func(s *store) float64 { return float64(s.served.Current().Records()) }},
-	{gauge("bytes", "The octets of the zone's records in wire form, uncompressed."), func(s *store) float64 { return float64(s.served.Current().Octets()) }},
-	{gauge("database_bytes", "The octets of the database."), func(s *store) float64 { return float64(s.size.Load()) }},
-	{gauge("read_only", "1 while the database takes no updates."), func(s *store) float64 { return oneIf(s.readOnly.Load()) }},
-	{gauge("notify_pending", "1 while secondaries are still to be notified of a change."), func(s *store) float64 { return oneIf(s.pending.Load() > 0) }},
-}
+var (
+	serialDesc   = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "serial"), "The serial of the zone that is served.")
+	recordsDesc  = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "records"), "The number of records of the zone.")
+	bytesDesc    = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "bytes"), "The octets of the zone's records in wire form, uncompressed.")
+	databaseDesc = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "database_bytes"), "The octets of the database.")
+	readOnlyDesc = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "read_only"), "1 while the database takes no updates.")
+	pendingDesc  = gauge(prometheus.BuildFQName(plugin.Namespace, pluginName, "notify_pending"), "1 while secondaries are still to be notified of a change.")
+)
 
 func gauge(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, name), help, []string{"zone_name"}, nil)
+	return prometheus.NewDesc(name, help, []string{"zone_name"}, nil)
 }
 
 func oneIf(is bool) float64 {
@@ -35,8 +32,8 @@ func oneIf(is bool) float64 {
 	return 0
 }
 
-// shown is the stores in use, by their zones, in the order in which they came; its collector tells of the first one of each
-// zone. A later one is of a reload, which may fail, or of another view.
+// shown is the stores in use, by their zones, in the order in which they came; its collector tells of the first one of
+// each zone. A later one is of a reload, which may fail, or of another view.
 var shown = collector{stores: map[string][]*store{}}
 
 func init() { prometheus.MustRegister(&shown) }
@@ -65,8 +62,8 @@ func (c *collector) remove(s *store) {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, g := range gauges {
-		ch <- g.desc
+	for _, d := range [...]*prometheus.Desc{serialDesc, recordsDesc, bytesDesc, databaseDesc, readOnlyDesc, pendingDesc} {
+		ch <- d
 	}
 }
 
@@ -79,8 +76,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.mu.Unlock()
 	for _, s := range first {
-		for _, g := range gauges { // without its mu, which is held while a zone is signed
-			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(s), s.zone)
+		// Its mu is not for here: it is held while a zone is signed.
+		tell := func(d *prometheus.Desc, value float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.zone)
 		}
+		v := s.served.Current()
+		tell(serialDesc, float64(v.Serial()))
+		tell(recordsDesc, float64(v.Records()))
+		tell(bytesDesc, float64(v.Octets()))
+		tell(databaseDesc, float64(s.size.Load()))
+		tell(readOnlyDesc, oneIf(s.readOnly.Load()))
+		tell(pendingDesc, oneIf(s.pending.Load() > 0))
 	}
 }

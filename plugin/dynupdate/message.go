@@ -54,9 +54,10 @@ func recordOf(rr dns.RR) (r record) {
 	return r
 }
 
-// sound reports whether an UPDATE has the records that its header tells of, and nothing behind them, and whether the data
-// of its SOA records are whole. Who reads a message as dns.Msg does is not told: the counts become those of the records
-// that are there, which may so stand in another section than their sender meant, and what an SOA record lacks becomes 0.
+// sound reports whether an UPDATE has the records that its header tells of, and nothing behind them, and whether the
+// data of its SOA records are whole. Who reads a message as dns.Msg does is not told: the counts become those of the
+// records that are there, which may so stand in another section than their sender meant, and what an SOA record lacks
+// becomes 0.
 func sound(packet []byte) bool {
 	if len(packet) < wire.HeaderLen {
 		return false

@@ -249,8 +249,8 @@ type terms struct {
 	serials    serialPolicy
 }
 
-// enter makes an instance a user of the store. The first one has the store as it asks. Those of a reload, which may yet fail,
-// wait for that until the configuration before has left: see release.
+// enter makes an instance a user of the store. The first one has the store as it asks. Those of a reload, which may yet
+// fail, wait for that until the configuration before has left: see release.
 func (s *store) enter(t terms) error {
 	first, err := s.acquire(t)
 	if err != nil || !first {

@@ -49,8 +49,8 @@ func (p *Plan) Good(v *zone.Zone, at time.Time) {
 // Failed notes that no primary could be asked, or none gave a zone. What there is may be served on, until Expires.
 func (p *Plan) Failed() { p.failures++ }
 
-// Notified notes a look that a notification brought, and whether there was anything new. The result is when the next one is
-// to be followed: at once if there was, else after a while, as whoever forges a primary's address sends many.
+// Notified notes a look that a notification brought, and whether there was anything new. The result is when the next
+// one is to be followed: at once if there was, else after a while, as whoever forges a primary's address sends many.
 func (p *Plan) Notified(found bool, at time.Time) (again time.Time) {
 	if found || at.Sub(p.deaf) > lastLull {
 		p.lull = 0
