@@ -38,6 +38,8 @@ type replica struct {
 	woken chan string // the address that a notification came from
 	plan  fetch.Plan  // belongs to run
 	times times       // as plan has it
+
+	behind string // what was warned of last, of a primary with an older version; belongs to run
 }
 
 // source is where zones come from, as one directive tells.
@@ -195,6 +197,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		}
 		current := r.zone.Current()
 		if serial-current.Serial() >= 1<<31 || serial == current.Serial() { // RFC 1982
+			r.wentBack(primary, serial, current.Serial())
 			if from != "" {
 				slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
 			}
@@ -209,6 +212,18 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		r.failed(primary, err)
 	}
 	return err
+}
+
+// wentBack warns of a primary with an older version than ours, once: what it has is not fetched until its serial is
+// newer than ours, and nobody else would tell.
+func (r *replica) wentBack(primary string, serial, ours uint32) {
+	was := r.behind
+	if r.behind = ""; serial == ours {
+		return
+	}
+	if r.behind = fmt.Sprintf("%s has serial %d, and we have %d", primary, serial, ours); r.behind != was {
+		slog.Warningf("Zone %s is not fetched: %s, which is newer", r.name(), r.behind)
+	}
 }
 
 func (r *replica) client(primary string) *fetch.Client {
