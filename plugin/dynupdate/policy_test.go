@@ -330,6 +330,47 @@ func TestSound(t *testing.T) {
 	}
 }
 
+// TestForms: what no server can read is not taken, and what is odd, but right, is.
+func TestForms(t *testing.T) {
+	b := newBed(t, t.TempDir(), "allow key. * DS")
+	for _, tc := range []struct{ text, rcode string }{
+		{"DS \\# 4 00010d02", "FORMERR"},
+		{"DS \\# 5 00010d0201", "NOERROR"},
+		{"SSHFP \\# 2 0101", "FORMERR"},
+		{"TLSA \\# 3 030101", "FORMERR"},
+		{"OPENPGPKEY \\# 1 01", "NOERROR"},
+		{"NULL \\# 3 00ff3b", "NOERROR"},
+		{"TYPE65280 \\# 0", "NOERROR"},
+		{"TXT \"\" \"\\000\\255;\\\"\"", "NOERROR"},
+		{"CAA 0 issue \"\"", "NOERROR"},
+		{"HINFO \"a b\" \"\"", "NOERROR"},
+		{"URI 1 2 \"http://a/;\"", "NOERROR"},
+		{"NAPTR 1 2 \"\" \"\" \"!^.*$!sip:\\\\1!\" .", "NOERROR"},
+		{"SVCB 1 . alpn=h2,h3 port=53 ipv4hint=192.0.2.1 key65000=\"a;b\"", "NOERROR"},
+		{"APL 1:192.0.2.0/24 !2:2001:db8::/32", "NOERROR"},
+		{"LOC 51 30 12.748 N 0 7 39.612 W 0.00m 0.00m 0.00m 0.00m", "NOERROR"},
+		{"IPSECKEY 10 1 2 192.0.2.38 AQNR", "NOERROR"},
+		{"HIP 2 200100107B1A74DF365639CC39F1D578 AwEAAbdx rvs.example.org.", "NOERROR"},
+		{"DHCID AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=", "NOERROR"},
+		{"NSAP-PTR foo.", "NOERROR"}, {"X25 311061700956", "NOERROR"}, {"GPOS -32.6882 116.8652 10.0", "NOERROR"}, {"EUI48 00-00-5e-00-53-2a", "NOERROR"},
+		{"NID 10 0014:4fff:ff20:ee64", "NOERROR"}, {"L32 10 10.1.2.0", "NOERROR"}, {"LP 10 l64.example.org.", "NOERROR"}, {"CERT 1 2 3 AQ==", "NOERROR"},
+		{"SMIMEA 3 1 1 00", "NOERROR"}, {"CSYNC 66 3 A NS AAAA", "NOERROR"}, {"AMTRELAY 10 0 1 203.0.113.15", "NOERROR"}, {"AVC x", "NOERROR"}, {"RT 1 a.", "NOERROR"},
+		{"PX 10 a. b.", "NOERROR"}, {"KX 1 a.", "NOERROR"}, {"DNAME A.b\\.c.", "NOERROR"}, {"MX 1 .", "NOERROR"}, {"EID 0102", "NOERROR"}, {"NIMLOC 0102", "NOERROR"},
+		{"UINFO x", "NOERROR"}, {"UID 1", "NOERROR"}, {"GID 1", "NOERROR"}, {"NINFO x", "NOERROR"}, {"RESINFO a=1", "NOERROR"}, {"EUI64 00-00-5e-ef-10-00-00-2a", "NOERROR"},
+	} {
+		rr, err := dns.NewRR("\\010odd\\.name.a.example.org. 60 IN " + tc.text)
+		if err != nil {
+			t.Error(tc.text, err)
+			continue
+		}
+		m := new(dns.Msg).SetUpdate("example.org.")
+		m.Ns = []dns.RR{rr}
+		if got := dns.RcodeToString[b.send(m).Rcode]; got != tc.rcode {
+			t.Errorf("%s: %s, want %s", tc.text, got, tc.rcode)
+		}
+	}
+}
+
 // TestFreeze: a frozen zone refuses updates, and is served; then it takes them again.
 func TestFreeze(t *testing.T) {
 	b := newBed(t, t.TempDir(), "")
