@@ -76,8 +76,8 @@ func (s *store) commitNext() bool {
 	}
 	s.publish(g.tip, g.deltas...)
 	s.mu.Unlock()
-	s.metrics.commits.Observe(time.Since(g.begun).Seconds())
-	s.metrics.database.Set(float64(s.db.size))
+	commitSeconds.WithLabelValues(s.zone).Observe(time.Since(g.begun).Seconds())
+	s.size.Store(s.db.size)
 	close(g.done)
 	s.changed()
 	return true
@@ -86,6 +86,7 @@ func (s *store) commitNext() bool {
 // fail takes back what is not durable. s.mu is held.
 func (s *store) fail(g *group, err error) {
 	s.tip, s.trouble = s.durable, err
+	s.readOnly.Store(true)
 	for _, failed := range [...]*group{g, s.waiting} {
 		if failed != nil {
 			failed.err = err
@@ -93,7 +94,6 @@ func (s *store) fail(g *group, err error) {
 		}
 	}
 	s.waiting = nil
-	s.metrics.readOnly.Set(1)
 	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
 }
 
@@ -117,8 +117,8 @@ func (s *store) recover() {
 	}
 	s.mu.Lock()
 	s.trouble = nil
+	s.readOnly.Store(false)
 	s.mu.Unlock()
-	s.metrics.readOnly.Set(0)
 	logger.Infof("Zone %s takes updates again", s.zone)
 }
 
@@ -209,7 +209,7 @@ func (s *store) take(f medium, size, snapshot int64) error {
 		return err
 	}
 	s.db.snapshot = snapshot
-	s.metrics.database.Set(float64(size))
+	s.size.Store(size)
 	return nil
 }
 

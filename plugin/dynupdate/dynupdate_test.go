@@ -80,10 +80,7 @@ func tryBed(t testing.TB, dir, options string) (*bed, error) {
 	}
 	b := &bed{t: t, d: h.(*DynUpdate), c: c, key: "key.", from: "192.0.2.99"}
 	b.h = &tsig.TSIGServer{Zones: []string{"."}, Next: h}
-	if err := b.d.store.acquire(b.d.journal); err != nil {
-		return nil, err
-	}
-	if err := b.d.store.signWith(b.d.keyPairs, b.d.nsec3, b.d.serial); err != nil {
+	if err := b.d.store.enter(b.d.terms(b.c)); err != nil {
 		return nil, err
 	}
 	b.d.store.listen(b.d)

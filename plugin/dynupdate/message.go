@@ -1,6 +1,7 @@
 package dynupdate
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -46,10 +47,48 @@ func recordOf(rr dns.RR) (r record) {
 	if r.owner, r.err = wire.LowerName(h.Name); r.err != nil || h.Rdlength == 0 {
 		return r
 	}
+	size := int(h.Rdlength) // which packing changes
 	if r.rdata, r.err = rdataOf(rr); r.err == nil {
-		r.err = zone.CheckNames(r.typ, r.rdata)
+		r.err = zone.CheckForm(r.typ, r.rdata, size)
 	}
 	return r
+}
+
+// sound reports whether an UPDATE has the records that its header tells of, and nothing behind them, and whether the
+// data of its SOA records are whole. Who reads a message as dns.Msg does is not told: the counts become those of the
+// records that are there, which may so stand in another section than their sender meant, and what an SOA record lacks
+// becomes 0.
+func sound(packet []byte) bool {
+	if len(packet) < wire.HeaderLen {
+		return false
+	}
+	count := func(i int) int { return int(binary.BigEndian.Uint16(packet[4+2*i:])) }
+	off := wire.HeaderLen
+	for range count(0) {
+		off += wire.NameSpan(packet, off) + 4
+	}
+	for range count(1) + count(2) + count(3) {
+		n := wire.NameSpan(packet, off)
+		at := off + n
+		if n == 0 || at+10 > len(packet) {
+			return false
+		}
+		off = at + 10 + int(binary.BigEndian.Uint16(packet[at+8:]))
+		if off > len(packet) || binary.BigEndian.Uint16(packet[at:]) == dns.TypeSOA && !soundSOA(packet[:off], at+10) {
+			return false
+		}
+	}
+	return off == len(packet)
+}
+
+// soundSOA reports whether an SOA record's data, from off to the end of b, are two names and five numbers, or none.
+func soundSOA(b []byte, off int) bool {
+	if off == len(b) {
+		return true
+	}
+	first := wire.NameSpan(b, off)
+	second := wire.NameSpan(b, off+first)
+	return first > 0 && second > 0 && off+first+second+20 == len(b)
 }
 
 // rdataOf is a record's data in wire form, uncompressed.

@@ -29,26 +29,4 @@ var (
 		Help:    "Histogram of the time from the first update of a commit until it is on stable storage.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
 	}, []string{"zone_name"})
-	serialGauge   = gauge("serial", "The serial of the zone that is served.")
-	recordsGauge  = gauge("records", "The number of records of the zone.")
-	bytesGauge    = gauge("bytes", "The octets of the zone's records in wire form, uncompressed.")
-	databaseGauge = gauge("database_bytes", "The octets of the database.")
-	readOnlyGauge = gauge("read_only", "1 while the database takes no updates.")
-	pendingGauge  = gauge("notify_pending", "1 while secondaries are still to be notified of a change.")
 )
-
-func gauge(name, help string) *prometheus.GaugeVec {
-	return promauto.NewGaugeVec(prometheus.GaugeOpts{Namespace: plugin.Namespace, Subsystem: pluginName, Name: name, Help: help}, []string{"zone_name"})
-}
-
-// gauges is the series of one zone.
-type gauges struct {
-	serial, records, bytes, database, readOnly, pending prometheus.Gauge
-	commits                                             prometheus.Observer
-}
-
-func (g *gauges) init(zone string) {
-	g.serial, g.records, g.bytes = serialGauge.WithLabelValues(zone), recordsGauge.WithLabelValues(zone), bytesGauge.WithLabelValues(zone)
-	g.database, g.readOnly, g.pending = databaseGauge.WithLabelValues(zone), readOnlyGauge.WithLabelValues(zone), pendingGauge.WithLabelValues(zone)
-	g.commits = commitSeconds.WithLabelValues(zone)
-}

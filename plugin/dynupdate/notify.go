@@ -12,8 +12,8 @@ type notifier struct {
 	ended bool
 }
 
-// soon has tell called after a while, if it is not going to be anyway.
-func (n *notifier) soon(delay time.Duration, tell func()) (begun bool) {
+// soon has tell called after a while, if it is not going to be anyway; ended is whether nothing is to be told any more.
+func (n *notifier) soon(delay time.Duration, tell func(ended bool)) (begun bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.timer != nil || n.ended {
@@ -24,21 +24,17 @@ func (n *notifier) soon(delay time.Duration, tell func()) (begun bool) {
 		n.timer = nil
 		ended := n.ended
 		n.mu.Unlock()
-		if !ended {
-			tell()
-		}
+		tell(ended)
 	})
 	return true
 }
 
-// end has nothing told any more.
-func (n *notifier) end() {
+// end has nothing told any more. It reports whether something was to be.
+func (n *notifier) end() (pending bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = true
-	if n.timer != nil {
-		n.timer.Stop()
-	}
+	return n.timer != nil && n.timer.Stop()
 }
 
 // changed is called after each change of the zone.
@@ -46,10 +42,11 @@ func (d *DynUpdate) changed() {
 	if d.Xfer == nil {
 		return
 	}
-	if d.notify.soon(d.notifyDelay, func() {
-		d.store.metrics.pending.Set(0)
-		d.Xfer.NotifyLater(d.Zone)
+	if d.notify.soon(d.notifyDelay, func(ended bool) {
+		if d.store.pending.Add(-1); !ended {
+			d.Xfer.NotifyLater(d.Zone)
+		}
 	}) {
-		d.store.metrics.pending.Set(1)
+		d.store.pending.Add(1)
 	}
 }

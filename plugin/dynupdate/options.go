@@ -224,7 +224,7 @@ func setSelf(s *settings, l *corefile.Line) error {
 		return err
 	}
 	types, err := typesOf(l.Args[1:])
-	s.policy.selfs = append(s.policy.selfs, selfRule{name, types})
+	s.policy.rules = append(s.policy.rules, rule{key: name, self: true, types: types})
 	return err
 }
 
@@ -317,7 +317,7 @@ func setKeys(s *settings, l *corefile.Line) error {
 func (s *settings) signs() bool { return !s.keySource.Empty() }
 
 func checkSettings(s *settings) error {
-	some := slices.ContainsFunc(s.policy.rules, func(r rule) bool { return !r.deny }) || len(s.policy.selfs) > 0
+	some := slices.ContainsFunc(s.policy.rules, func(r rule) bool { return !r.deny })
 	switch {
 	case s.passes() && (s.file != "" || s.database != "" || s.signs()):
 		return errors.New("forward stands in place of file, database and sign: the zone is another server's")

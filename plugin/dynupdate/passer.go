@@ -88,6 +88,9 @@ func (p *passer) pass(ctx context.Context, w dns.ResponseWriter, _ *dns.Msg) (in
 
 // passSigned passes a message on that the rules allow, signed with the key of the directive.
 func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if packet := plugin.Packet(ctx); packet != nil && !sound(packet) {
+		return dns.RcodeFormatError, nil
+	}
 	state := request.Request{W: w, Req: r}
 	by, _ := tsig.Validated(ctx)
 	client, _ := netip.ParseAddr(state.IP())

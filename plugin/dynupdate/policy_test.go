@@ -1,6 +1,7 @@
 package dynupdate
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -34,7 +35,10 @@ func TestPolicy(t *testing.T) {
 		allow erase. * *
 		allow ds. sub.example.org. DS
 		allow star. * *
-		self *.dyn.example.org. A
+		deny a.dyn.example.org. * AAAA
+		self *.dyn.example.org. A AAAA
+		deny b.dyn.example.org. * A
+		deny host.example.org. * A
 		self host.example.org. TXT`
 	for i, tc := range []struct{ key, up, rcode string }{
 		{"web.", "up IN www.example.org. 60 A 192.0.2.9", "NOERROR"},
@@ -71,6 +75,9 @@ func TestPolicy(t *testing.T) {
 		{"a.dyn.example.org.", "up IN a.dyn.example.org. 60 TXT no", "REFUSED"},
 		{"b.a.dyn.example.org.", "up IN b.a.dyn.example.org. 60 A 192.0.2.9", "REFUSED"},
 		{"host.example.org.", "up IN host.example.org. 60 TXT yes", "NOERROR"},
+		// What stands first decides, self lines among it.
+		{"a.dyn.example.org.", "up IN a.dyn.example.org. 60 AAAA ::1", "REFUSED"},
+		{"b.dyn.example.org.", "up IN b.dyn.example.org. 60 A 192.0.2.9", "NOERROR"},
 		{"stranger.", "up IN www.example.org. 60 A 192.0.2.9", "REFUSED"},
 		{"stranger.", "pre ANY nope.example.org. 0 ANY", "REFUSED"},
 		{"", "up IN www.example.org. 60 A 192.0.2.9", "REFUSED"},
@@ -264,7 +271,9 @@ func TestExplained(t *testing.T) {
 
 // TestCutRData: data that ends too early is a mistake of form, whatever a reader of messages makes of it.
 func TestCutRData(t *testing.T) {
-	for _, whole := range []string{"MX 10 mail.example.org.", "AFSDB 1 a.example.org.", "SRV 1 2 3 a.example.org.", "SOA ns1.example.org. h.example.org. 77 1 1 1 1"} {
+	opaque := map[uint16]int{dns.TypeCAA: 2, dns.TypeSSHFP: 4, dns.TypeTLSA: 2} // octets at the end that may be any
+	for _, whole := range []string{"MX 10 mail.example.org.", "AFSDB 1 a.example.org.", "SRV 1 2 3 a.example.org.", "SOA ns1.example.org. h.example.org. 77 1 1 1 1",
+		"SSHFP 1 1 00000000", "TLSA 3 1 1 0000", "LOC 51 30 1 N 0 7 0 W 0m 1m 1m 1m", "HINFO a b", "CAA 0 issue \"ca\"", "RP a.example.org. b.example.org."} {
 		name := "a.example.org."
 		if strings.HasPrefix(whole, "SOA") {
 			name = "example.org."
@@ -284,9 +293,80 @@ func TestCutRData(t *testing.T) {
 				continue // the listener answers FORMERR
 			}
 			rec := recordOf(r.Ns[0])
-			if rec.err == nil && (rec.typ != dns.TypeSOA || len(rec.rdata) != size) {
+			if isOther := cut <= opaque[rec.typ]; rec.err == nil && sound(short) && !isOther {
 				t.Errorf("%s, %d octets less: %x is taken", whole, cut, rec.rdata)
 			}
+		}
+	}
+}
+
+// TestSound: a message has the records that its header tells of.
+func TestSound(t *testing.T) {
+	m := newUpdate(t, "pre ANY a.example.org. 0 A", "up IN example.org. 60 SOA ns1.example.org. h.example.org. 77 1 1 1 1", "up NONE example.org. 0 SOA")
+	m.SetEdns0(1232, false)
+	m.Compress = true
+	p, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sound(p) {
+		t.Error("a sound one is none")
+	}
+	for at := 4; at < 12; at += 2 {
+		for _, by := range []byte{1, 255} {
+			lies := bytes.Clone(p)
+			if lies[at+1] += by; sound(lies) {
+				t.Errorf("counts %x are taken", lies[4:12])
+			}
+		}
+	}
+	for n := range p {
+		if sound(p[:n]) {
+			t.Errorf("the first %d octets are taken", n)
+		}
+	}
+	if sound(append(p, 0)) {
+		t.Error("an octet more is taken")
+	}
+}
+
+// TestForms: what no server can read is not taken, and what is odd, but right, is.
+func TestForms(t *testing.T) {
+	b := newBed(t, t.TempDir(), "allow key. * DS")
+	for _, tc := range []struct{ text, rcode string }{
+		{"DS \\# 4 00010d02", "FORMERR"},
+		{"DS \\# 5 00010d0201", "NOERROR"},
+		{"SSHFP \\# 2 0101", "FORMERR"},
+		{"TLSA \\# 3 030101", "FORMERR"},
+		{"OPENPGPKEY \\# 1 01", "NOERROR"},
+		{"NULL \\# 3 00ff3b", "NOERROR"},
+		{"TYPE65280 \\# 0", "NOERROR"},
+		{"TXT \"\" \"\\000\\255;\\\"\"", "NOERROR"},
+		{"CAA 0 issue \"\"", "NOERROR"},
+		{"HINFO \"a b\" \"\"", "NOERROR"},
+		{"URI 1 2 \"http://a/;\"", "NOERROR"},
+		{"NAPTR 1 2 \"\" \"\" \"!^.*$!sip:\\\\1!\" .", "NOERROR"},
+		{"SVCB 1 . alpn=h2,h3 port=53 ipv4hint=192.0.2.1 key65000=\"a;b\"", "NOERROR"},
+		{"APL 1:192.0.2.0/24 !2:2001:db8::/32", "NOERROR"},
+		{"LOC 51 30 12.748 N 0 7 39.612 W 0.00m 0.00m 0.00m 0.00m", "NOERROR"},
+		{"IPSECKEY 10 1 2 192.0.2.38 AQNR", "NOERROR"},
+		{"HIP 2 200100107B1A74DF365639CC39F1D578 AwEAAbdx rvs.example.org.", "NOERROR"},
+		{"DHCID AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=", "NOERROR"},
+		{"NSAP-PTR foo.", "NOERROR"}, {"X25 311061700956", "NOERROR"}, {"GPOS -32.6882 116.8652 10.0", "NOERROR"}, {"EUI48 00-00-5e-00-53-2a", "NOERROR"},
+		{"NID 10 0014:4fff:ff20:ee64", "NOERROR"}, {"L32 10 10.1.2.0", "NOERROR"}, {"LP 10 l64.example.org.", "NOERROR"}, {"CERT 1 2 3 AQ==", "NOERROR"},
+		{"SMIMEA 3 1 1 00", "NOERROR"}, {"CSYNC 66 3 A NS AAAA", "NOERROR"}, {"AMTRELAY 10 0 1 203.0.113.15", "NOERROR"}, {"AVC x", "NOERROR"}, {"RT 1 a.", "NOERROR"},
+		{"PX 10 a. b.", "NOERROR"}, {"KX 1 a.", "NOERROR"}, {"DNAME A.b\\.c.", "NOERROR"}, {"MX 1 .", "NOERROR"}, {"EID 0102", "NOERROR"}, {"NIMLOC 0102", "NOERROR"},
+		{"UINFO x", "NOERROR"}, {"UID 1", "NOERROR"}, {"GID 1", "NOERROR"}, {"NINFO x", "NOERROR"}, {"RESINFO a=1", "NOERROR"}, {"EUI64 00-00-5e-ef-10-00-00-2a", "NOERROR"},
+	} {
+		rr, err := dns.NewRR("\\010odd\\.name.a.example.org. 60 IN " + tc.text)
+		if err != nil {
+			t.Error(tc.text, err)
+			continue
+		}
+		m := new(dns.Msg).SetUpdate("example.org.")
+		m.Ns = []dns.RR{rr}
+		if got := dns.RcodeToString[b.send(m).Rcode]; got != tc.rcode {
+			t.Errorf("%s: %s, want %s", tc.text, got, tc.rcode)
 		}
 	}
 }

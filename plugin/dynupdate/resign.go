@@ -145,8 +145,10 @@ func (g *signer) hasKeys(v *zone.Zone, apex zone.Node) bool {
 		if err != nil {
 			return false
 		}
-		tag := rr.(*dns.DNSKEY).KeyTag()
-		if !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool { return k.KeyTag == tag }) {
+		key := rr.(*dns.DNSKEY) // two may have the same tag
+		if !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool {
+			return k.Public.PublicKey == key.PublicKey && k.Public.Algorithm == key.Algorithm && k.Public.Flags == key.Flags
+		}) {
 			return false
 		}
 		found++

@@ -13,23 +13,17 @@ import (
 // policy is who may change what.
 type policy struct {
 	rules []rule
-	selfs []selfRule
 	nets  []netip.Prefix // none: any
 }
 
-// rule is one allow or deny line.
+// rule is one allow, deny or self line.
 type rule struct {
 	key   string // fully qualified and in lower case
+	self  bool   // the name is the key's own; key may be a pattern then: from "*." on, keys with one label more
 	deny  bool
 	name  []byte // in wire form; nil: all names
 	below bool   // and all names below it
 	types typeSet
-}
-
-// selfRule lets keys change the name that is their own.
-type selfRule struct {
-	pattern string // a key, or, from "*." on, those with one label more
-	types   typeSet
 }
 
 // typeSet is types that a rule is for.
@@ -51,16 +45,29 @@ func (r *rule) fits(key string, name []byte, typ uint16) bool {
 
 // isFor is fits for any type.
 func (r *rule) isFor(key string, name []byte) bool {
-	if r.key != key {
+	if !r.isKey(key) {
 		return false
+	}
+	if r.self {
+		own, err := wire.LowerName(key)
+		return err == nil && string(own) == string(name)
 	}
 	return r.name == nil || string(r.name) == string(name) || r.below && wire.Below(name, r.name)
 }
 
+// isKey reports whether the rule is for a key.
+func (r *rule) isKey(key string) bool {
+	rest, pattern := strings.CutPrefix(r.key, "*.")
+	if !r.self || !pattern {
+		return r.key == key
+	}
+	at, end := dns.NextLabel(key, 0)
+	return !end && key[at:] == rest
+}
+
 // knows reports whether any rule gives a key anything.
 func (p *policy) knows(key string) bool {
-	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.key == key && !r.deny }) ||
-		slices.ContainsFunc(p.selfs, func(s selfRule) bool { return s.fits(key) })
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.isKey(key) })
 }
 
 // allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all, and has
@@ -76,10 +83,7 @@ func (p *policy) allows(key string, name []byte, typ uint16, has func(typ uint16
 			return false
 		}
 	}
-	return slices.ContainsFunc(p.selfs, func(s selfRule) bool {
-		own, err := wire.LowerName(key)
-		return s.fits(key) && s.types.has(typ) && err == nil && string(own) == string(name)
-	})
+	return false
 }
 
 // admits reports whether a type that is otherwise not taken, as DNSSEC needs it right, is named by a rule that allows
@@ -92,15 +96,6 @@ func (p *policy) admits(typ uint16) bool {
 func (p *policy) from(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	return len(p.nets) == 0 || slices.ContainsFunc(p.nets, func(n netip.Prefix) bool { return n.Contains(a) })
-}
-
-func (s *selfRule) fits(key string) bool {
-	rest, ok := strings.CutPrefix(s.pattern, "*.")
-	if !ok {
-		return s.pattern == key
-	}
-	at, end := dns.NextLabel(key, 0)
-	return !end && key[at:] == rest
 }
 
 // DNSSEC's own types, and others that say something about the rest of the zone, are not taken: nobody here keeps them

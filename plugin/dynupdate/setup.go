@@ -103,18 +103,22 @@ func addPasser(c *caddy.Controller, cfg *dnsserver.Config, p *passer) {
 	})
 }
 
+// terms is what the directive asks of its store.
+func (d *DynUpdate) terms(generation any) terms {
+	return terms{by: d, generation: generation, keep: d.journal, keys: d.keyPairs, nsec3: d.nsec3, serials: d.serial}
+}
+
 // hook ties a zone to the life of its server.
 func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 	c.OnStartup(func() error {
-		if err := d.store.acquire(d.journal); err != nil {
-			return plugin.Error(pluginName, err)
-		}
 		c.OnShutdown(func() error {
-			d.notify.end()
+			if d.notify.end() {
+				d.store.pending.Add(-1)
+			}
 			d.leave.Do(func() { release(d.store, d) })
 			return nil
 		})
-		if err := d.store.signWith(d.keyPairs, d.nsec3, d.serial); err != nil {
+		if err := d.store.enter(d.terms(dnsserver.Instance(c))); err != nil {
 			return plugin.Error(pluginName, err)
 		}
 		if d.database == "" {

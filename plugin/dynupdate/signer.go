@@ -47,6 +47,7 @@ type signing struct {
 	old, plain *zone.Zone // before the change, and with it, but for what is signed
 	c          *zone.Change
 	now        time.Time
+	anew       bool            // the keys are others: no signature of before counts
 	names      map[string]bool // that are looked at
 	looked     map[string]hash // of these, as the chain of NSEC3 records is to have them, by owner
 	due        map[string]bool // owners of NSEC3 records whose signatures are looked at
@@ -80,6 +81,7 @@ func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]by
 // and the apex. If the TTL of denials is another, or the keys are, it is all names.
 func (s *signing) touch(names [][]byte) {
 	apex, _ := s.old.NodeAt(s.origin)
+	s.anew = !s.hasKeys(s.old, apex)
 	all := denialTTL(s.old) != denialTTL(s.plain) || !s.holds(s.old, apex)
 	if all {
 		names = allNames(s.old, s.plain)
@@ -305,7 +307,7 @@ func putSet(site *zone.Site, typ uint16, ttl uint32, want [][]byte) error {
 // for long enough.
 func (s *signing) isSigned(site *zone.Site, name []byte, typ uint16) bool {
 	sigs := site.Signatures(typ)
-	if len(sigs) != len(s.keys) {
+	if s.anew || len(sigs) != len(s.keys) {
 		return false // putSet has taken those of other records away
 	}
 	if !managed(typ) {

@@ -322,3 +322,25 @@ func BenchmarkSignedUpdate(b *testing.B) {
 		bed.send(newUpdate(b, fmt.Sprintf("up IN h%d.example.org. 60 A 192.0.2.1", i%1000), fmt.Sprintf("up ANY h%d.example.org. 0 A", (i+500)%1000)))
 	}
 }
+
+// TestSameTag: a key that has the tag of the one before is another key all the same.
+func TestSameTag(t *testing.T) {
+	seen := map[string]string{}
+	var one, two string
+	for two == "" {
+		key := newKey(t, t.TempDir(), dns.ECDSAP256SHA256)
+		tag := filepath.Base(key)
+		if one = seen[tag]; one != "" {
+			two = key
+		}
+		seen[tag] = key
+	}
+	dir := t.TempDir()
+	db := "database " + filepath.Join(dir, "zone.db") + "\n"
+	newBed(t, dir, db+"sign key file "+one).stop()
+	b := newBed(t, dir, db+"sign key file "+two)
+	checkSigned(t, b.d.store.durable, 1, time.Now())
+	if got := recordsOf(t, b.d.store.durable)["example.org."][dns.TypeDNSKEY][0].(*dns.DNSKEY).PublicKey; got != b.d.keyPairs[0].Public.PublicKey {
+		t.Error("the zone has the key of before")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
@@ -24,8 +25,12 @@ type store struct {
 	zone string // fully qualified and in lower case
 	path string // of the database, "" for none
 
-	served  *file.Zone // its versions are durable
-	metrics gauges
+	served *file.Zone // its versions are durable
+
+	// For who reads figures:
+	size     atomic.Int64 // of the database; the committer sets it
+	readOnly atomic.Bool  // there is trouble
+	pending  atomic.Int64 // instances that are going to notify secondaries
 
 	mu        sync.Mutex // guards what follows; never held during I/O
 	tip       *zone.Zone
@@ -40,7 +45,8 @@ type store struct {
 	frozen    bool
 	now       func() time.Time // by which signatures are judged
 	onChange  map[*DynUpdate]func()
-	refs      int
+	users     []terms // in the order in which they came
+	kept      any     // the generation whose terms are kept
 	claims    map[claim]bool
 	parking   *time.Timer // ends a store that nobody has used yet
 	isClosed  bool
@@ -81,12 +87,13 @@ func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *dat
 		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.replays.init()
-	s.metrics.init(name)
+	if db != nil {
+		s.size.Store(db.size)
+	}
 	for _, d := range deltas {
 		s.remember(d)
 	}
 	s.served.Advance(first)
-	s.observe()
 	if db == nil {
 		close(s.ended)
 	}
@@ -216,7 +223,6 @@ func (s *store) publish(v *zone.Zone, deltas ...*zone.Delta) {
 	for _, d := range deltas {
 		s.remember(d)
 	}
-	s.observe()
 }
 
 // listen has an instance told of changes, until it releases the store.
@@ -245,13 +251,6 @@ func (s *store) poke() {
 	case s.wake <- struct{}{}:
 	default:
 	}
-}
-
-// observe sets the gauges.
-func (s *store) observe() {
-	s.metrics.serial.Set(float64(s.durable.Serial()))
-	s.metrics.records.Set(float64(s.durable.Records()))
-	s.metrics.bytes.Set(float64(s.durable.Octets()))
 }
 
 // freeze has updates refused, or taken again.

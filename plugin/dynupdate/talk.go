@@ -1,27 +1,19 @@
 package dynupdate
 
 import (
-	"sync"
-	"time"
+	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/miekg/dns"
 )
 
 // talk is what is logged of updates: each that changes something, and refusals, of which there may be many.
-type talk struct {
-	mu     sync.Mutex
-	second int64
-	told   int
-}
-
-// maxRefusals is how many refusals are logged in a second.
-const maxRefusals = 10
+type talk struct{ refusals log.Few }
 
 // of logs what came of one UPDATE.
 func (t *talk) of(d *DynUpdate, key, client string, res result) {
 	switch {
 	case res.err != nil:
-		if t.may() {
+		if t.refusals.May() {
 			logger.Errorf("UPDATE %s by %s from %s failed: %v", d.Zone, named(key), client, res.err)
 		}
 	case res.again:
@@ -29,7 +21,7 @@ func (t *talk) of(d *DynUpdate, key, client string, res result) {
 	case res.rcode != dns.RcodeSuccess && key == "":
 		logger.Debugf("UPDATE %s from %s without a signature: %s", d.Zone, client, dns.RcodeToString[res.rcode])
 	case res.rcode != dns.RcodeSuccess:
-		if !d.quiet && t.may() {
+		if !d.quiet && t.refusals.May() {
 			logger.Infof("UPDATE %s by %s from %s: %s: %s", d.Zone, key, client, dns.RcodeToString[res.rcode], res.failed)
 		}
 	case res.from != res.to && !d.quiet:
@@ -42,15 +34,4 @@ func named(key string) string {
 		return "nobody"
 	}
 	return key
-}
-
-// may reports whether another refusal is to be logged in this second.
-func (t *talk) may() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := time.Now().Unix(); now != t.second {
-		t.second, t.told = now, 0
-	}
-	t.told++
-	return t.told <= maxRefusals
 }

@@ -22,7 +22,8 @@ func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dn
 	state := request.Request{W: w, Req: r}
 	by, _ := tsig.Validated(ctx)
 	res := result{answer: answer{rcode: dns.RcodeFormatError}}
-	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeSOA && r.Question[0].Qclass == dns.ClassINET {
+	packet := plugin.Packet(ctx) // nil if it is no listener of ours that has it
+	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeSOA && r.Question[0].Qclass == dns.ClassINET && (packet == nil || sound(packet)) {
 		if dns.CanonicalName(r.Question[0].Name) != d.Zone {
 			if next, ok := d.Next.(updater); ok {
 				return next.ServeDNS(ctx, w, r)

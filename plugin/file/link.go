@@ -8,6 +8,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -27,6 +28,9 @@ type Link struct {
 // answerers holds what answering needs; it is some kilobytes.
 var answerers = sync.Pool{New: func() any { return new(zone.Answerer) }}
 
+// dropped is the lines about notifications for zones that have no primary.
+var dropped log.Few
+
 // ServeDNS answers the query of adapter, which was made of w and r, from z. If the zone is not known, the query is passed on; if
 // it is known, but z is nil or empty, the answer is SERVFAIL.
 func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone, known bool, w dns.ResponseWriter, r *dns.Msg) (int, error) {
@@ -41,7 +45,9 @@ func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone
 	}
 	if r.Opcode == dns.OpcodeNotify && z != nil {
 		state := request.Request{Req: r, W: w}
-		flog.Infof("Dropping notify from %s for %s", state.IP(), z.origin)
+		if dropped.May() {
+			flog.Infof("Dropping notify from %s for %s", state.IP(), z.origin)
+		}
 		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNotAuth))
 	}
 	version, done := fit(z, &adapter.Reply, &adapter.Query)

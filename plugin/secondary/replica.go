@@ -38,6 +38,8 @@ type replica struct {
 	woken chan string // the address that a notification came from
 	plan  fetch.Plan  // belongs to run
 	times times       // as plan has it
+
+	behind string // what was warned of last, of a primary with an older version; belongs to run
 }
 
 // source is where zones come from, as one directive tells.
@@ -72,34 +74,49 @@ func (r *replica) isPrimary(a netip.Addr) bool {
 	})
 }
 
-// notify has run look at the primaries soon. Many notifications in a row have it look once.
-func (r *replica) notify(from string) {
+// notify has run look at the primaries soon. Many notifications in a row have it look once; it reports whether this one
+// is the first of them.
+func (r *replica) notify(from string) (first bool) {
 	select {
 	case r.woken <- from:
+		return true
 	default:
+		return false
 	}
 }
 
 // run keeps the zone until ctx is done.
 func (r *replica) run(ctx context.Context) {
 	r.load()
-	next := time.Now() // when to look
+	next := time.Now()  // when to look
+	deaf := time.Time{} // until when notifications wait
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		from := ""
+		from, woken := "", r.woken
+		if time.Now().Before(deaf) {
+			woken = nil
+		}
 		select {
 		case <-timer.C:
-		case from = <-r.woken:
+		case from = <-woken:
 		case <-ctx.Done():
 			return
 		}
 		if from != "" || !time.Now().Before(next) {
+			before := r.zone.Current()
 			r.look(ctx, from)
+			if from != "" {
+				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
+			}
 			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
 		}
 		r.times.set(next, r.plan.Expires())
-		timer.Reset(r.expire(time.Now(), next))
+		wait := r.expire(time.Now(), next)
+		if rest := time.Until(deaf); rest > 0 {
+			wait = min(wait, rest)
+		}
+		timer.Reset(wait)
 	}
 }
 
@@ -180,6 +197,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		}
 		current := r.zone.Current()
 		if serial-current.Serial() >= 1<<31 || serial == current.Serial() { // RFC 1982
+			r.wentBack(primary, serial, current.Serial())
 			if from != "" {
 				slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
 			}
@@ -194,6 +212,18 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		r.failed(primary, err)
 	}
 	return err
+}
+
+// wentBack warns of a primary with an older version than ours, once: what it has is not fetched until its serial is
+// newer than ours, and nobody else would tell.
+func (r *replica) wentBack(primary string, serial, ours uint32) {
+	was := r.behind
+	if r.behind = ""; serial == ours {
+		return
+	}
+	if r.behind = fmt.Sprintf("%s has serial %d, and we have %d", primary, serial, ours); r.behind != was {
+		slog.Warningf("Zone %s is not fetched: %s, which is newer", r.name(), r.behind)
+	}
 }
 
 func (r *replica) client(primary string) *fetch.Client {

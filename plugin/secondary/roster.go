@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/transfer"
 )
@@ -23,6 +24,8 @@ type roster struct {
 	started  bool
 
 	index atomic.Pointer[file.Index]
+
+	dropped log.Few // lines about notifications from strangers
 
 	ctx    context.Context // of all replicas
 	cancel context.CancelFunc

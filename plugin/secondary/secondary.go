@@ -98,14 +98,18 @@ func (s *Secondary) notified(w dns.ResponseWriter, r *dns.Msg) (done bool, err e
 	}
 	from, err := netip.ParseAddr(state.IP())
 	if err != nil || !z.isPrimary(from) {
-		slog.Infof("Dropping notify from %s for %s", state.IP(), z.name())
+		if s.roster.dropped.May() {
+			slog.Infof("Dropping notify from %s for %s", state.IP(), z.name())
+		}
 		return true, nil
 	}
-	slog.Infof("Notify from %s for %s: checking transfer", state.IP(), z.name())
 	m := new(dns.Msg).SetReply(r)
 	m.Authoritative = true
 	err = w.WriteMsg(m)
-	z.notify(state.IP())
+	// Of many at once one is told of: addresses can be forged.
+	if z.notify(state.IP()) {
+		slog.Infof("Notify from %s for %s: checking transfer", state.IP(), z.name())
+	}
 	return true, err
 }
 

@@ -353,6 +353,54 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestWentBack: a primary whose serial goes back is told of once, and has its zone fetched when it is newer again.
+func TestWentBack(t *testing.T) {
+	out := capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(7, "1 1 1000", "a A 192.0.2.7"))
+	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
+	becomes(t, s, "a.example.org.", "192.0.2.7")
+	p.set("example.org.", text(5, "1 1 1000", "a A 192.0.2.5"))
+	want := "Zone example.org. is not fetched: " + p.addr + " has serial 5, and we have 7, which is newer"
+	for range 3 {
+		notify(t, s, "example.org.", "127.0.0.1")
+		until(t, "the warning", func() bool { return strings.Contains(out.String(), want) })
+		time.Sleep(100 * time.Millisecond)
+	}
+	if got := ask(t, s, "a.example.org."); got != "192.0.2.7" || strings.Count(out.String(), want) != 1 {
+		t.Errorf("%s is served, and logged is %s", got, out)
+	}
+	p.set("example.org.", text(8, "1 1 1000", "a A 192.0.2.8"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.8")
+}
+
+// TestStorm: a thousand notifications in a row cost a few queries and lines, and what is new comes all the same.
+func TestStorm(t *testing.T) {
+	out := capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
+	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
+	becomes(t, s, "a.example.org.", "192.0.2.7")
+	before, begun := p.queries.Load(), time.Now()
+	for range 1000 {
+		notify(t, s, "example.org.", "127.0.0.1")
+		notify(t, s, "example.org.", "192.0.2.99")
+		time.Sleep(500 * time.Microsecond)
+	}
+	took := time.Since(begun)
+	most := 6 + int64(took/time.Second)
+	if n := p.queries.Load() - before; n > most {
+		t.Errorf("%d queries in %v", n, took)
+	}
+	if n := strings.Count(out.String(), "otify"); n > int(2*most)+10*int(1+took/time.Second+1) {
+		t.Errorf("%d lines in %v", n, took)
+	}
+	p.set("example.org.", text(2, slow, "a A 192.0.2.8"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.8")
+}
+
 // TestTimers: the zone is looked at as its SOA record tells, expires, and comes back.
 func TestTimers(t *testing.T) {
 	out := capture(t)
@@ -446,7 +494,7 @@ func TestStorage(t *testing.T) {
 	out := capture(t)
 	dir := filepath.Join(t.TempDir(), "zones")
 	p := newPrimary(t)
-	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`))
+	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`, `null NULL \# 3 00ff3b`))
 	input := fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
 	first := begin(t, input)
 	becomes(t, first, "a.example.org.", "192.0.2.7")

@@ -1,10 +1,7 @@
 package secondary
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -87,23 +84,5 @@ func store(path string, v *zone.Zone) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error { return writeRecords(f, v) }, nil)
-}
-
-// writeRecords writes the records of a zone as a master file.
-func writeRecords(f io.Writer, v *zone.Zone) error {
-	b := bufio.NewWriterSize(f, 64<<10)
-	w := v.Transfer()
-	for n := 0; n < v.Records(); n++ { // without the SOA record at the end
-		rec, ok := w.Next()
-		if !ok {
-			break
-		}
-		rr, err := rec.RR()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(b, rr)
-	}
-	return b.Flush()
+	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error { return v.WriteText(f) }, nil)
 }

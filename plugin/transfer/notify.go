@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // tries is how long each try to notify a secondary waits for its answer.
 var tries = [...]time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
 
-// maxNotifying is how many zones are told of at once.
+// maxNotifying is how many zones a secondary is told of at once.
 const maxNotifying = 16
 
 // Notify tells the secondaries of a zone that it has changed (RFC 1996), all at once, three times each at most, and waits for
@@ -35,8 +36,15 @@ func (t *Transfer) Notify(zone string) error {
 // NotifyLater is Notify for who cannot wait: it takes place soon, once for all calls until then, and what goes wrong is logged. A
 // nil Transfer, and one that has not been started, do nothing.
 func (t *Transfer) NotifyLater(zone string) {
-	if t != nil && t.notify != nil && t.stanzaOf(zone) != nil {
-		t.notify.queue(zone)
+	if t == nil || t.notify == nil {
+		return
+	}
+	if s := t.stanzaOf(zone); s != nil {
+		for _, to := range s.to {
+			if n := t.notify[to]; n != nil {
+				n.queue(zone)
+			}
+		}
 	}
 }
 
@@ -46,8 +54,6 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	if s == nil {
 		return nil
 	}
-	m := new(dns.Msg).SetNotify(zone)
-	m.Authoritative = true
 	var told []string
 	var wg sync.WaitGroup
 	errs := make([]error, len(s.to))
@@ -56,11 +62,7 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 			continue
 		}
 		told = append(told, to.String())
-		wg.Go(func() {
-			for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
-				errs[i] = t.tellOne(ctx, s, zone, to, m)
-			}
-		})
+		wg.Go(func() { errs[i] = t.tellOne(ctx, s, zone, to) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil || len(told) == 0 {
@@ -70,16 +72,20 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	return nil
 }
 
-// tellOne notifies one secondary of a zone.
-func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target, m *dns.Msg) error {
-	answered, err := s.notify(ctx, m.Copy(), to.addr, t.findKey)
-	switch {
-	case err != nil:
-		return fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, err)
-	case answered != dns.RcodeSuccess:
-		return fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+// tellOne notifies one secondary of a zone, unless that is under way: then it is told again.
+func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target) (err error) {
+	for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
+		m := new(dns.Msg).SetNotify(zone)
+		m.Authoritative = true
+		answered, failed := s.notify(ctx, m, to.addr, t.findKey)
+		switch err = nil; {
+		case failed != nil:
+			err = fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, failed)
+		case answered != dns.RcodeSuccess:
+			err = fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
+		}
 	}
-	return nil
+	return err
 }
 
 // notify sends m to one secondary until it answers, with the rcode returned.
@@ -134,10 +140,46 @@ func ask(ctx context.Context, c *dns.Client, m *dns.Msg, to string) (*dns.Msg, e
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	reply, _, err := c.ExchangeWithConnContext(ctx, m, conn)
+	if err != nil && ctx.Err() != nil { // and not that it was closed
+		err = os.ErrDeadlineExceeded
+	}
 	return reply, err
 }
 
-// notifier is the goroutine that tells of changes when it comes to them; a zone that changes again before is told of once.
+// notifiers is a notifier for each secondary: one that does not answer, which takes ten seconds a zone, holds up no other.
+type notifiers map[target]*notifier
+
+func (t *Transfer) newNotifiers() notifiers {
+	all := notifiers{}
+	for _, s := range t.stanzas {
+		for _, to := range s.to {
+			if to.any || all[to] != nil {
+				continue
+			}
+			all[to] = newNotifier(func(ctx context.Context, zone string) error {
+				err := t.tellOne(ctx, t.stanzaOf(zone), zone, to)
+				if err == nil {
+					tlog.Debugf("Sent notifies for zone %q to [%v]", zone, to)
+				}
+				return err
+			})
+		}
+	}
+	return all
+}
+
+// stop ends them, whatever is left to tell.
+func (all notifiers) stop() {
+	for _, n := range all {
+		n.cancel()
+	}
+	for _, n := range all {
+		n.done.Wait()
+	}
+}
+
+// notifier is the goroutine that tells a secondary of changes when it comes to them; a zone that changes again before is
+// told of once.
 type notifier struct {
 	tell func(ctx context.Context, zone string) error
 
@@ -155,12 +197,6 @@ func newNotifier(tell func(ctx context.Context, zone string) error) *notifier {
 	n := &notifier{tell: tell, queued: map[string]bool{}, wake: make(chan struct{}, 1), cancel: cancel}
 	n.done.Go(func() { n.run(ctx) })
 	return n
-}
-
-// stop ends the notifier, whatever is left to tell.
-func (n *notifier) stop() {
-	n.cancel()
-	n.done.Wait()
 }
 
 func (n *notifier) queue(zone string) {

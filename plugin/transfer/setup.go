@@ -115,7 +115,7 @@ func setup(c *caddy.Controller) error {
 			}
 		}
 		t.inherit()
-		t.notify = newNotifier(t.tell)
+		t.notify = t.newNotifiers()
 		ctx, cancel := context.WithCancel(context.Background())
 		var watching sync.WaitGroup
 		watching.Go(func() { t.watch(ctx, lookEvery, t.NotifyLater) })

@@ -44,7 +44,7 @@ type (
 		block   string // the keys of the server block
 		stanzas []*stanza
 		findKey func(name string) (keyring.Key, bool)
-		notify  *notifier // from OnStartup to OnShutdown
+		notify  notifiers // from OnStartup to OnShutdown
 		telling telling
 
 		mu         sync.Mutex               // guards what follows

@@ -545,7 +545,7 @@ func TestNotify(t *testing.T) {
 		t.Errorf("a notification: %v", m)
 	}
 	err := x.Notify("example.net.")
-	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: rcode was \"REFUSED\"", refusing)) || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: \"", silent)) {
+	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: rcode was \"REFUSED\"", refusing)) || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: \"i/o timeout\"", silent)) {
 		t.Errorf("got %v", err)
 	}
 	if len(atGood()) != 2 || len(atRefusing()) != 1 || len(atSilent()) != 3 {
@@ -587,7 +587,7 @@ func TestChangedNotifies(t *testing.T) {
 	quickly(t)
 	addr, got := secondary(t, nil, 0, dns.RcodeServerFailure)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
-	x.notify = newNotifier(x.tell)
+	x.notify = x.newNotifiers()
 	v := version(t, 1)
 	x.Changed("example.org.", nil, v)
 	until(t, func() bool { return len(got()) == 1 })
@@ -613,11 +613,33 @@ func TestChangedNotifies(t *testing.T) {
 	}
 	close(block)
 	until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 2*maxNotifying })
-	n.stop()
+	notifiers{target{}: n}.stop()
 	for zone, times := range told {
 		if times > 2 { // it may have been begun with when it was queued again
 			t.Errorf("%s: told %d times", zone, times)
 		}
+	}
+}
+
+// TestNotifyOfMany: of many zones that change at once a secondary is told at once, though another one says nothing.
+func TestNotifyOfMany(t *testing.T) {
+	capture(t)
+	good, got := secondary(t, nil, 0)
+	silent, atSilent := secondary(t, nil, -1)
+	x := setupOf(t, "transfer . {\nto "+silent+" "+good+"\n}")
+	x.notify = x.newNotifiers()
+	defer func() { x.notify.stop() }()
+	const zones = 5 * maxNotifying
+	begun := time.Now()
+	for i := range zones {
+		x.NotifyLater(fmt.Sprintf("z%d.example.", i))
+	}
+	until(t, func() bool { return len(got()) >= zones })
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := len(atSilent()); n > 2*maxNotifying {
+		t.Errorf("one that does not answer is told of %d at once", n)
 	}
 }
 
@@ -626,7 +648,7 @@ func TestNotifyEnds(t *testing.T) {
 	capture(t)
 	addr, got := secondary(t, nil, -1)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
-	x.notify = newNotifier(x.tell)
+	x.notify = x.newNotifiers()
 	x.NotifyLater("example.org.")
 	until(t, func() bool { return len(got()) > 0 })
 	begin := time.Now()

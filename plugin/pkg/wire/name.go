@@ -219,6 +219,24 @@ func NameLen(b []byte) int {
 	return 0
 }
 
+// NameSpan is how many octets a name takes where it stands, at off of a message: all of it, or what comes before its
+// pointer, and that. It is 0 for one that is malformed.
+func NameSpan(msg []byte, off int) int {
+	for i := off; i < len(msg); {
+		switch n := int(msg[i]); {
+		case n == 0:
+			return i + 1 - off
+		case n&0xC0 == 0xC0:
+			return i + 2 - off
+		case n > MaxLabel:
+			return 0
+		default:
+			i += n + 1
+		}
+	}
+	return 0
+}
+
 // CountLabels is the number of labels of name, the root's not counted.
 func CountLabels(name []byte) int {
 	n := 0

@@ -62,3 +62,32 @@ func CheckNames(typ uint16, rdata []byte) error {
 	}
 	return nil
 }
+
+// leastOf is how many octets data of a type have at least, where a digest or the like must not be empty: other servers
+// read no such record.
+func leastOf(typ uint16) int {
+	switch typ {
+	case typeDS, 59: // CDS
+		return 5
+	case 44: // SSHFP
+		return 3
+	case 52, 53: // TLSA SMIMEA
+		return 4
+	}
+	return 0
+}
+
+// CheckForm is CheckNames for data that were read from a message, where they had size octets: of types without names in
+// their data they must be as many as before.
+func CheckForm(typ uint16, rdata []byte, size int) error {
+	if len(rdata) < leastOf(typ) {
+		return fmt.Errorf("data of type %s end too early", typeText(typ))
+	}
+	if _, ok := formOf(typ, rdata); ok {
+		return CheckNames(typ, rdata)
+	}
+	if len(rdata) != size && typ != typeISDN {
+		return fmt.Errorf("data of type %s has %d octets, not %d", typeText(typ), size, len(rdata))
+	}
+	return nil
+}

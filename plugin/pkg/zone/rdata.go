@@ -4,6 +4,7 @@ import "github.com/coredns/coredns/plugin/pkg/wire"
 
 // Types that the package has to know beside those of package wire.
 const (
+	typeISDN       = 20 // whose second string may be left out
 	typeDS         = 43
 	typeNSEC       = 47
 	typeNSEC3      = 50

@@ -53,5 +53,17 @@ func (r Record) RR() (dns.RR, error) {
 	return rr, nil
 }
 
+// Text is the record as a line of a master file, without its end.
+func (r Record) Text() (string, error) {
+	if r.Type == dns.TypeNULL { // which miekg/dns writes as a comment; this is RFC 3597 §5
+		return fmt.Sprintf("%s\t%d\tIN\tNULL\t\\# %d %x", wire.Text(r.Owner), r.TTL, len(r.RData), r.RData), nil
+	}
+	rr, err := r.RR()
+	if err != nil {
+		return "", err
+	}
+	return rr.String(), nil
+}
+
 // typeText is the name of a type.
 func typeText(typ uint16) string { return dns.Type(typ).String() }

@@ -20,11 +20,11 @@ func (z *Zone) WriteText(to io.Writer) error {
 			if head != (len(rec.Owner) == len(z.origin) && rec.isOfSOA()) {
 				continue
 			}
-			rr, err := rec.RR()
+			line, err := rec.Text()
 			if err != nil {
 				return err
 			}
-			w.WriteString(rr.String())
+			w.WriteString(line)
 			if err := w.WriteByte('\n'); err != nil {
 				return err
 			}

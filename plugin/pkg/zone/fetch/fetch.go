@@ -84,6 +84,8 @@ func (l Limits) idle() time.Duration  { return cmp.Or(l.Idle, DefaultIdle) }
 var (
 	ErrConnect = errors.New("cannot connect")                // no query was sent
 	ErrCurrent = errors.New("the primary has nothing newer") // of Zone
+
+	errEmpty = errors.New("the primary answers without records") // where an SOA record has to be first (RFC 5936 §2.2)
 )
 
 // Serial asks for the serial of a zone's SOA record, over TCP. origin is in wire form.
@@ -154,10 +156,13 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 	}
 	s := newStream(origin, old, warn)
 	records := 0
-	for {
+	for first := true; ; first = false {
 		m, err := conn.message()
 		if err != nil {
 			return nil, after(records, err)
+		}
+		if first && m.left == 0 { // some answer like that what they do not know; more would not come
+			return nil, errEmpty
 		}
 		for {
 			rec, ok, err := m.next()

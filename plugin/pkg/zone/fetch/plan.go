@@ -14,6 +14,9 @@ type Plan struct {
 
 	good     time.Time // when a primary last confirmed the data
 	failures int       // since then
+
+	lull time.Duration // after the last notification that brought nothing
+	deaf time.Time     // its end
 }
 
 // How soon is looked again: without data quickly, for nobody is answered; with it as the SOA record says, and a
@@ -24,6 +27,9 @@ const (
 
 	refreshJitter = 5 * time.Second
 	retryJitter   = 2 * time.Second
+
+	firstLull = 50 * time.Millisecond // after a notification that brought nothing; doubled until
+	lastLull  = time.Second
 )
 
 // Good notes that a primary confirmed at some time that v is what it has.
@@ -42,6 +48,20 @@ func (p *Plan) Good(v *zone.Zone, at time.Time) {
 
 // Failed notes that no primary could be asked, or none gave a zone. What there is may be served on, until Expires.
 func (p *Plan) Failed() { p.failures++ }
+
+// Notified notes a look that a notification brought, and whether there was anything new. The result is when the next
+// one is to be followed: at once if there was, else after a while, as whoever forges a primary's address sends many.
+func (p *Plan) Notified(found bool, at time.Time) (again time.Time) {
+	if found || at.Sub(p.deaf) > lastLull {
+		p.lull = 0
+	}
+	if found {
+		return at
+	}
+	p.lull = min(max(firstLull, 2*p.lull), lastLull)
+	p.deaf = at.Add(p.lull)
+	return p.deaf
+}
 
 // Retrying reports whether the last look failed.
 func (p *Plan) Retrying() bool { return p.failures > 0 }

@@ -49,3 +49,23 @@ func TestLimitsFor(t *testing.T) {
 		}
 	}
 }
+
+// TestNotified: notifications that bring nothing are followed less and less often, up to once a second, and the first one
+// after a while at once.
+func TestNotified(t *testing.T) {
+	var p Plan
+	now := time.Unix(1_000_000, 0)
+	looks := 0
+	for end := now.Add(10 * time.Second); now.Before(end); looks++ {
+		now = p.Notified(false, now)
+	}
+	if looks < 10 || looks > 16 {
+		t.Errorf("%d looks in ten seconds", looks)
+	}
+	if again := p.Notified(true, now); again != now {
+		t.Errorf("after news the next one is followed in %v", again.Sub(now))
+	}
+	if again := p.Notified(false, now.Add(time.Minute)); again != now.Add(time.Minute+firstLull) {
+		t.Errorf("after a while: %v", again.Sub(now))
+	}
+}

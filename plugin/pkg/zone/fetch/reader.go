@@ -43,7 +43,7 @@ func (r *reader) reset(msg []byte, id uint16) error {
 	}
 	r.msg, r.off = msg, wire.HeaderLen
 	for range binary.BigEndian.Uint16(msg[4:]) {
-		n := nameLen(msg, r.off)
+		n := wire.NameSpan(msg, r.off)
 		if n == 0 || r.off+n+4 > len(msg) {
 			return errMessage
 		}
@@ -79,7 +79,7 @@ func (r *reader) next() (rec zone.Record, ok bool, err error) {
 
 // head reads a record up to its data. The owner is in memory of r, in lower case: so it is what zones have.
 func (r *reader) head() (rec zone.Record, class uint16, end int, err error) {
-	n := nameLen(r.msg, r.off)
+	n := wire.NameSpan(r.msg, r.off)
 	var ok bool
 	if r.owner, ok = wire.AppendNameAt(r.owner[:0], r.msg, r.off); !ok || n == 0 || r.off+n+10 > len(r.msg) {
 		return rec, 0, 0, errMessage
@@ -103,7 +103,7 @@ func (r *reader) signature() (*dns.TSIG, error) {
 	off := r.off
 	for n := r.left + r.rest; n > 0; n-- {
 		at := off
-		name := nameLen(r.msg, at)
+		name := wire.NameSpan(r.msg, at)
 		if name == 0 || at+name+10 > len(r.msg) {
 			return nil, errMessage
 		}
@@ -139,31 +139,14 @@ func check(rec zone.Record) error {
 	case dns.TypeOPT, dns.TypeTSIG, dns.TypeTKEY:
 		ok = false
 	default:
-		// miekg/dns is the judge of all other types.
+		// miekg/dns is the judge of all other types, but where their data ends: it reads what is cut as zeros.
 		_, err := rec.RR()
-		ok = err == nil
+		ok = err == nil && zone.CheckNames(rec.Type, rec.RData) == nil
 	}
 	if !ok {
 		return fmt.Errorf("%w: data of %s, type %d", errMessage, wire.Text(rec.Owner), rec.Type)
 	}
 	return nil
-}
-
-// nameLen is how many octets a name takes at off of msg, with its pointer if it has one; 0 if it is malformed.
-func nameLen(msg []byte, off int) int {
-	for i := off; i < len(msg); {
-		switch n := int(msg[i]); {
-		case n == 0:
-			return i + 1 - off
-		case n&0xc0 == 0xc0:
-			return i + 2 - off
-		case n > 63:
-			return 0
-		default:
-			i += n + 1
-		}
-	}
-	return 0
 }
 
 // appendRData appends the data that stands in msg from off to end, with the names in full that may be compressed, or
@@ -178,7 +161,7 @@ func appendRData(b, msg []byte, typ uint16, off, end int) ([]byte, bool) {
 	}
 	b = append(b, msg[off:off+lead]...)
 	for off += lead; names > 0; names-- {
-		n := nameLen(msg, off)
+		n := wire.NameSpan(msg, off)
 		var ok bool
 		if b, ok = wire.AppendNameAt(b, msg, off); !ok || n == 0 || off+n > end {
 			return b, false

@@ -54,7 +54,7 @@ func Run(t testing.TB, dir, path string, args ...string) (reload func()) {
 		log.Close()
 		if t.Failed() {
 			if text, err := os.ReadFile(log.Name()); err == nil {
-				t.Logf("%s says:\n%.3000s", path, text)
+				t.Logf("%s says at last:\n%s", path, text[max(0, len(text)-3000):])
 			}
 		}
 	})

@@ -1,0 +1,29 @@
+package log
+
+import (
+	"sync"
+	"time"
+)
+
+// Few lets ten lines a second through: for what anybody can cause. The zero Few is ready; any number of goroutines may
+// use it.
+type Few struct {
+	mu     sync.Mutex
+	second int64
+	told   int
+}
+
+const fewLines = 10
+
+// May reports whether another line is to be logged in this second.
+func (f *Few) May() bool { return f.mayAt(time.Now().Unix()) }
+
+func (f *Few) mayAt(now int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now != f.second {
+		f.second, f.told = now, 0
+	}
+	f.told++
+	return f.told <= fewLines
+}
