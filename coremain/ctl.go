@@ -67,6 +67,8 @@ var ctlCommands = []ctl{
 	{"limits", "", "limits in force", get("/v1/limits"), showLimits},
 	{"top", "[names|nxdomain|clients|types|rcodes [N]]", "what comes most often", optional("/v1/top", "what", "n"), showTop},
 	{"top reset", "", "count anew", post("/v1/top/reset"), showText("counting anew\n")},
+	{"recurse zone", "NAME", "servers at which a query for a name begins", oneRequest("the name", "/v1/recurse/zone", "name"), showDelegations},
+	{"recurse server", "IP", "what is known of a server of zones", oneRequest("the address", "/v1/recurse/server", "address"), showServers},
 	{"anchors", "", "keys of trust anchors, and negative trust anchors", get("/v1/anchors"), showAnchors},
 	{"nta add", "NAME [DURATION]", "do not validate a name for a while", parameters("/v1/nta/add", 1, "name", "duration"), showValue("not validated until %v\n", "ends")},
 	{"nta del", "NAME", "validate it again", parameters("/v1/nta/del", 1, "name"), showText("validated again\n")},
@@ -241,13 +243,21 @@ func optional(path string, names ...string) request {
 }
 
 // zoneRequest is a request about one zone.
-func zoneRequest(method, path string) request {
+func zoneRequest(method, path string) request { return needing("the zone", method, path, "name") }
+
+// oneRequest is a request for what there is to tell of one thing.
+func oneRequest(what, path, parameter string) request {
+	return needing(what, http.MethodGet, path, parameter)
+}
+
+// needing is a request with one parameter, which must be there.
+func needing(what, method, path, parameter string) request {
 	return func(args []string) (string, string, url.Values, error) {
 		switch len(args) {
 		case 0:
-			return "", "", nil, errors.New("the zone is missing")
+			return "", "", nil, errors.New(what + " is missing")
 		case 1:
-			return method, path, url.Values{"name": args}, nil
+			return method, path, url.Values{parameter: args}, nil
 		}
 		return "", "", nil, tooMany(args[1:])
 	}

@@ -242,6 +242,57 @@ func showAnchors(out io.Writer, reply []byte) error {
 	return table(out, "ZONE TAG ALGORITHM STATE SINCE", rows)
 }
 
+func showDelegations(out io.Writer, reply []byte) error {
+	v, err := read[struct{ Delegations []status.Delegation }](reply)
+	if err != nil {
+		return err
+	}
+	for _, d := range v.Delegations {
+		fmt.Fprintf(out, "zone %s, from %s", d.Zone, d.From)
+		if d.TTL > 0 {
+			fmt.Fprintf(out, ", %s left", span(time.Duration(d.TTL)*time.Second))
+		}
+		if d.DS {
+			fmt.Fprint(out, ", with DS")
+		}
+		fmt.Fprintln(out)
+		if err := serverTable(out, d.Servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showServers(out io.Writer, reply []byte) error {
+	v, err := read[struct{ Servers []status.Server }](reply)
+	if err != nil {
+		return err
+	}
+	return serverTable(out, v.Servers)
+}
+
+func serverTable(out io.Writer, all []status.Server) error {
+	var rows [][]any
+	for _, s := range all {
+		notes := []string{}
+		if s.Bare {
+			notes = append(notes, "no options")
+		}
+		if s.CaseBlind {
+			notes = append(notes, "no random case")
+		}
+		if len(s.Lame) > 0 {
+			notes = append(notes, "lame for "+strings.Join(s.Lame, " "))
+		}
+		rtt := "-"
+		if s.RTT > 0 {
+			rtt = fmt.Sprintf("%.1fms", s.RTT)
+		}
+		rows = append(rows, []any{orDash(s.Address), orDash(s.Host), s.State, rtt, s.Timeouts, orDash(strings.Join(notes, "; "))})
+	}
+	return table(out, "ADDRESS HOST STATE RTT TIMEOUTS NOTES", rows)
+}
+
 func showConnections(out io.Writer, reply []byte) error {
 	v, err := read[struct {
 		Listeners []struct {

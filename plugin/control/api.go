@@ -57,6 +57,8 @@ func init() {
 		{"GET", "/v1/limits", "limits of the listeners and of the process", (*api).limits},
 		{"GET", "/v1/top", "what came most often: what=names|nxdomain|clients|types|rcodes, n=N", (*api).top},
 		{"POST", "/v1/top/reset", "count anew", (*api).resetTop},
+		{"GET", "/v1/recurse/zone", "the servers at which a query for a name begins: name=NAME", (*api).delegation},
+		{"GET", "/v1/recurse/server", "what is known of a server of zones: address=IP", (*api).server},
 		{"GET", "/v1/anchors", "keys of trust anchors, and negative trust anchors", (*api).anchors},
 		{"POST", "/v1/nta/add", "do not validate a name for a while: name=NAME, duration=DURATION", (*api).addNegative},
 		{"POST", "/v1/nta/del", "validate it again: name=NAME", (*api).dropNegative},

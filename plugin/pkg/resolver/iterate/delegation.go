@@ -129,14 +129,20 @@ func (t *task) known(q Question) bool {
 // the configuration, or as a parent told. For a DS record it is one above the name (RFC
 // 4035 §3.1.4.1). It is nil if only the hints are left.
 func (t *task) closest() *store.Delegation {
-	c, name := t.run.conf, t.name
+	name := t.name
 	if t.q.Type == rrset.TypeDS && name != rrset.Root {
 		name = rrset.Parent(name)
 	}
 	if t.above != "" && rrset.Below(name, t.above) {
 		name = rrset.Parent(t.above)
 	}
-	d := c.Stores.Delegations.Closest(name, t.run.now)
+	return t.run.conf.Closest(name, t.run.now)
+}
+
+// Closest is the deepest cut at or above name whose servers are known: of the configuration, or as a parent told. It is
+// nil if only the hints are left.
+func (c *Config) Closest(name string, now store.Time) *store.Delegation {
+	d := c.Stores.Delegations.Closest(name, now)
 	for len(c.Stubs) > 0 {
 		if s := c.Stubs[name]; s != nil {
 			return s

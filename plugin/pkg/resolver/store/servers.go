@@ -3,6 +3,7 @@ package store
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -266,3 +267,31 @@ func (v *Server) State(now Time) string {
 	}
 	return "alive"
 }
+
+// Known is what there is to tell of a server.
+type Known struct {
+	State     string        // see State
+	RTT       time.Duration // smoothed; 0 is unknown
+	Timeouts  int           // since the last reply
+	Bare      bool          // it is asked without options of EDNS
+	CaseBlind bool          // and without letters of random case
+	Lame      []string      // zones that it does not serve, or not as an authority; sorted
+}
+
+// Known is what is known of v now.
+func (v *Server) Known(now Time) Known {
+	k := Known{State: v.State(now)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	k.RTT, k.Timeouts, k.Bare, k.CaseBlind = v.srtt, v.backoff, v.bare > now, v.caseBlind > now
+	for zone, l := range v.lame {
+		if l.until > now {
+			k.Lame = append(k.Lame, zone)
+		}
+	}
+	slices.Sort(k.Lame)
+	return k
+}
+
+// Find is the server at addr if something is known of it.
+func (s *Servers) Find(addr netip.AddrPort) (v *Server, ok bool) { return s.shelf.get(addr) }
