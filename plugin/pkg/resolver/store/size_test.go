@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -12,6 +13,9 @@ import (
 // What the store says its entries take is what they take of the heap, within a tenth or so; and an RRset with an
 // address, signed with P-256, takes 400 octets at most.
 func TestSizes(t *testing.T) {
+	if strconv.IntSize < 64 {
+		t.Skip("where pointers are short, entries take less than the store says")
+	}
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
