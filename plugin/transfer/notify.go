@@ -140,8 +140,8 @@ func ask(ctx context.Context, c *dns.Client, m *dns.Msg, to string) (*dns.Msg, e
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	reply, _, err := c.ExchangeWithConnContext(ctx, m, conn)
-	if err != nil && ctx.Err() != nil { // and not that it was closed
-		err = os.ErrDeadlineExceeded
+	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		err = os.ErrDeadlineExceeded // and not that it was closed, or read to which port
 	}
 	return reply, err
 }
