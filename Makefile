@@ -33,12 +33,14 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         golang.org/x/oauth2 go.opentelemetry.io go.uber.org go.yaml.in go github.com/expr-lang/expr/checker \
         github.com/expr-lang/expr/parser github.com/expr-lang/expr/compiler github.com/expr-lang/expr/optimizer \
         github.com/expr-lang/expr/builtin github.com/expr-lang/expr/ast google.golang.org/protobuf/encoding \
-        google.golang.org/protobuf/types google.golang.org/protobuf/internal/filedesc google.golang.org/genproto \
+        google.golang.org/protobuf/types google.golang.org/protobuf/reflect \
+        golang.org/x/text google.golang.org/protobuf/internal/filedesc google.golang.org/genproto \
         github.com/cloudflare github.com/prometheus/common github.com/prometheus/procfs github.com/hashicorp github.com/davecgh \
         github.com/modern-go github.com/go-logr github.com/golang gopkg.in github.com/klauspost/cpuid github.com/coredns/caddy \
         github.com/quic-go/quic-go/qlog) \
         text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc \
-        net/http/pprof internal/profile encoding/asn1 mime os/exec github.com/coredns/coredns/plugin/pkg/corefile
+        net/http/pprof internal/profile encoding/asn1 encoding/json text/tabwriter golang.org/x/net/trace crypto/x509 \
+        mime os/exec github.com/coredns/coredns/plugin/pkg/corefile
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
