@@ -85,7 +85,8 @@ type Config struct {
 	ListenHosts []string
 	// Port is the port to listen on.
 	Port string
-	// NumSockets is the number of servers on each listen address; 0 means one.
+	// NumSockets is the number of servers on each listen address, with one socket each; 0 means one server, which may
+	// have several UDP sockets.
 	NumSockets int
 	// Root is the folder of relative file names, "" for the working directory.
 	Root string

@@ -114,8 +114,8 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	return nil
 }
 
-// oneSocket reports whether others serve the address, too, each with one socket of its own.
-func (s *Server) oneSocket() bool { return len(s.configs) > 0 && s.configs[0].NumSockets > 1 }
+// oneSocket reports whether it is said how many servers the address has, each with one socket of its own.
+func (s *Server) oneSocket() bool { return len(s.configs) > 0 && s.configs[0].NumSockets > 0 }
 
 // hasExtraSockets reports whether ServePacket opens further sockets beside the one that it is given. Other schemes have
 // no sockets of this kind, and what a block wraps around a socket is wrapped around one.

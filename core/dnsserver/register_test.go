@@ -188,3 +188,15 @@ func TestSeveralSockets(t *testing.T) {
 		}
 	}
 }
+
+// Who says how many sockets an address has, has so many, one as well; who says nothing has one for each core.
+func TestExtraSockets(t *testing.T) {
+	for sockets, want := range map[int]bool{0: true, 1: false, 2: false} {
+		c := block1(".", echo)
+		c.Transport, c.NumSockets = "dns", sockets
+		s := &Server{configs: []*Config{c}}
+		if got := s.hasExtraSockets(); got != want || s.oneSocket() == want {
+			t.Errorf("NumSockets %d: extra sockets %t, want %t; one socket %t", sockets, got, want, s.oneSocket())
+		}
+	}
+}

@@ -20,19 +20,30 @@ var (
 	}, []string{"hash", "value"})
 )
 
-// shown is the value that versionInfo shows.
+// shown is what versionInfo shows.
 var shown struct {
 	mu    sync.Mutex
 	value string
+	by    *plan // of the instance that runs with it; nil if nothing is shown
 }
 
-// showVersion makes versionInfo show the hash of the configuration that runs.
-func showVersion(value string) {
+// showVersion makes versionInfo show the hash of the configuration that runs, which is that of p's instance.
+func showVersion(p *plan, value string) {
 	shown.mu.Lock()
 	defer shown.mu.Unlock()
-	if shown.value != "" {
+	if shown.by != nil {
 		versionInfo.DeleteLabelValues("sha512", shown.value)
 	}
-	shown.value = value
+	shown.value, shown.by = value, p
 	versionInfo.WithLabelValues("sha512", value).Set(1)
+}
+
+// hideVersion ends what showVersion began, unless a later instance shows its own: one without reload shows none.
+func hideVersion(p *plan) {
+	shown.mu.Lock()
+	defer shown.mu.Unlock()
+	if shown.by == p {
+		versionInfo.DeleteLabelValues("sha512", shown.value)
+		shown.by = nil
+	}
 }

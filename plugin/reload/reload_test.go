@@ -3,6 +3,7 @@ package reload
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	golog "log"
 	"os"
 	"path/filepath"
@@ -238,13 +239,32 @@ func TestEventsOfOthers(t *testing.T) {
 }
 
 func TestVersionInfo(t *testing.T) {
-	showVersion("one")
-	showVersion("two")
-	if n := testutil.CollectAndCount(versionInfo); n != 1 {
-		t.Errorf("%d series", n)
-	}
-	if v := testutil.ToFloat64(versionInfo.WithLabelValues("sha512", "two")); v != 1 {
-		t.Errorf("got %v", v)
+	first, second, third := new(plan), new(plan), new(plan)
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string // the value shown; "" for none
+	}{
+		{"the first is up", func() { showVersion(first, "one") }, "one"},
+		{"the second is up, with another text", func() { showVersion(second, "two") }, "two"},
+		{"the first has ended", func() { _ = first.end() }, "two"},
+		{"the third is up, with the same text", func() { showVersion(third, "two") }, "two"},
+		{"the second has ended", func() { _ = second.end() }, "two"},
+		{"the third has ended, what follows has no reload", func() { _ = third.end() }, ""},
+		{"the third ends again", func() { _ = third.end() }, ""},
+	} {
+		step.do()
+		want := ""
+		if step.want != "" {
+			want = fmt.Sprintf(`
+# HELP coredns_reload_version_info A metric with a constant '1' value labeled by hash, and value which type of hash generated.
+# TYPE coredns_reload_version_info gauge
+coredns_reload_version_info{hash="sha512",value=%q} 1
+`, step.want)
+		}
+		if err := testutil.CollectAndCompare(versionInfo, strings.NewReader(want)); err != nil {
+			t.Errorf("%s: %v", step.what, err)
+		}
 	}
 }
 

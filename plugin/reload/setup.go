@@ -116,7 +116,7 @@ func (p *plan) begin(i *caddy.Instance) error {
 		return err
 	}
 	logger.Infof("Running configuration SHA512 = %s", now)
-	showVersion(now)
+	showVersion(p, now)
 	w := &watcher{
 		load: func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
 		restart: func(input caddy.Input) error {
@@ -135,7 +135,7 @@ func (p *plan) begin(i *caddy.Instance) error {
 	return nil
 }
 
-// end stops the watcher.
+// end stops the watcher, and takes back what the metrics tell of the instance.
 func (p *plan) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,5 +143,6 @@ func (p *plan) end() error {
 	if p.watcher != nil {
 		p.watcher.stop()
 	}
+	hideVersion(p)
 	return nil
 }
