@@ -19,6 +19,11 @@ type race struct {
 
 	last   *Proxy // that was asked
 	failed int
+
+	began   []time.Time // of those that were asked; zero once they are done
+	results chan result
+	timer   *time.Timer // until the next one is asked
+	running sync.WaitGroup
 }
 
 // result is what came of one of them.
@@ -29,72 +34,73 @@ type result struct {
 }
 
 // run returns the first reply, or the last error if nobody replies. It waits until all are done with.
-func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (*dns.Msg, error) {
+func (r *race) run(ctx context.Context, packet []byte, req *dns.Msg) (m *dns.Msg, err error) {
 	if len(r.order) == 1 {
 		r.last = r.order[0]
-		m, err := r.last.query(ctx, packet, req)
-		if err != nil {
+		if m, err = r.last.query(ctx, packet, req); err != nil {
 			r.failed++
 		}
 		return m, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	defer r.running.Wait()
 	defer cancel()
-	results := make(chan result, len(r.order))
-	began := make([]time.Time, 0, len(r.order)) // of those that were asked; zero once they are done
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	ask := func() {
-		i, wait := len(began), patience
-		if i == 0 && r.slow > 0 {
-			wait = min(wait, r.slow)
-		}
-		timer.Reset(wait)
-		began = append(began, time.Now())
-		r.last = r.order[i]
-		running.Go(func() {
-			m, err := r.order[i].query(ctx, packet, req)
-			results <- result{m, err, i}
-		})
-	}
-	ask()
-	for left := 1; ; {
+	r.results = make(chan result, len(r.order))
+	r.timer = time.NewTimer(patience)
+	defer r.timer.Stop()
+	r.ask(ctx, packet, req)
+	for left := 1; left > 0; {
 		select {
-		case <-timer.C:
-			if len(began) == len(r.order) || ctx.Err() != nil {
+		case <-r.timer.C:
+			if !r.hasMore(ctx) {
 				continue
 			}
-			if len(began) == 1 && r.slow > 0 {
+			if len(r.began) == 1 && r.slow > 0 {
 				hedges.WithLabelValues(r.order[1].counts.to).Inc()
 			}
 			left++
-			ask()
-		case got := <-results:
+			r.ask(ctx, packet, req)
+		case got := <-r.results:
 			left--
-			began[got.from] = time.Time{}
+			r.began[got.from] = time.Time{}
 			if got.err == nil {
 				r.last = r.order[got.from]
-				r.outlast(began)
+				r.outlast()
 				return got.m, nil
 			}
 			r.failed++
-			switch {
-			case left > 0:
-			case len(began) == len(r.order) || ctx.Err() != nil:
-				return nil, got.err
-			default:
+			if err = got.err; left == 0 && r.hasMore(ctx) {
 				left++
-				ask()
+				r.ask(ctx, packet, req)
 			}
 		}
 	}
+	return nil, err
+}
+
+// hasMore reports whether there is another upstream to be asked, and time for it.
+func (r *race) hasMore(ctx context.Context) bool {
+	return len(r.began) < len(r.order) && ctx.Err() == nil
+}
+
+// ask asks the next upstream.
+func (r *race) ask(ctx context.Context, packet []byte, req *dns.Msg) {
+	i, wait := len(r.began), patience
+	if i == 0 && r.slow > 0 {
+		wait = min(wait, r.slow)
+	}
+	r.timer.Reset(wait)
+	r.began = append(r.began, time.Now())
+	r.last = r.order[i]
+	r.running.Go(func() {
+		m, err := r.order[i].query(ctx, packet, req)
+		r.results <- result{m, err, i}
+	})
 }
 
 // outlast notes of those that have not replied yet that they would have taken longer still.
-func (r *race) outlast(began []time.Time) {
-	for i, at := range began {
+func (r *race) outlast() {
+	for i, at := range r.began {
 		if !at.IsZero() {
 			r.order[i].latency.Note(2 * time.Since(at))
 		}

@@ -18,27 +18,24 @@ var noReceiveBatch, noSendBatch, noReceiveFrom, noSendTo refusal
 
 // ReceiveBatch receives datagrams that are there into h. The error is EAGAIN if there are none.
 func ReceiveBatch(fd uintptr, h []Header) (int, syscall.Errno) {
-	if !noReceiveBatch.refused() {
-		n, e := batch(unix.SYS_RECVMMSG, fd, h)
-		if !noReceiveBatch.suspected(e) {
-			return n, e
-		}
-	}
-	n, e := single(unix.SYS_RECVMSG, fd, h)
-	noReceiveBatch.settle(e)
-	return n, e
+	return datagrams(&noReceiveBatch, unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, h)
 }
 
 // SendBatch sends the datagrams in h, as many as it can, and returns how many; the error is that of the first one.
 func SendBatch(fd uintptr, h []Header) (int, syscall.Errno) {
-	if !noSendBatch.refused() {
-		n, e := batch(unix.SYS_SENDMMSG, fd, h)
-		if !noSendBatch.suspected(e) {
+	return datagrams(&noSendBatch, unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, h)
+}
+
+// datagrams makes the call many, or if that is refused, the call one for each.
+func datagrams(r *refusal, many, one, fd uintptr, h []Header) (int, syscall.Errno) {
+	if !r.refused() {
+		n, e := batch(many, fd, h)
+		if !r.suspected(e) {
 			return n, e
 		}
 	}
-	n, e := single(unix.SYS_SENDMSG, fd, h)
-	noSendBatch.settle(e)
+	n, e := single(one, fd, h)
+	r.settle(e)
 	return n, e
 }
 
@@ -92,12 +89,7 @@ func ReceiveFrom(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size *uint32
 			return int(n), e
 		}
 	}
-	v := unix.Iovec{Base: unsafe.SliceData(b)}
-	v.SetLen(len(b))
-	m := unix.Msghdr{Name: (*byte)(unsafe.Pointer(name)), Namelen: *size, Iov: &v}
-	m.SetIovlen(1)
-	n, e := message(unix.SYS_RECVMSG, fd, &m)
-	*size = m.Namelen
+	n, e := datagram(unix.SYS_RECVMSG, fd, b, name, size)
 	noReceiveFrom.settle(e)
 	return n, e
 }
@@ -112,11 +104,18 @@ func SendTo(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size uint32) sysc
 			return e
 		}
 	}
-	v := unix.Iovec{Base: unsafe.SliceData(b)}
-	v.SetLen(len(b))
-	m := unix.Msghdr{Name: (*byte)(unsafe.Pointer(name)), Namelen: size, Iov: &v}
-	m.SetIovlen(1)
-	_, e := message(unix.SYS_SENDMSG, fd, &m)
+	_, e := datagram(unix.SYS_SENDMSG, fd, b, name, &size)
 	noSendTo.settle(e)
 	return e
+}
+
+// datagram is message with b, and the name that it comes from or goes to.
+func datagram(number, fd uintptr, b []byte, name *unix.RawSockaddrInet6, size *uint32) (int, syscall.Errno) {
+	v := unix.Iovec{Base: unsafe.SliceData(b)}
+	v.SetLen(len(b))
+	m := unix.Msghdr{Name: (*byte)(unsafe.Pointer(name)), Namelen: *size, Iov: &v}
+	m.SetIovlen(1)
+	n, e := message(number, fd, &m)
+	*size = m.Namelen
+	return n, e
 }
