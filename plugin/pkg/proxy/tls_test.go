@@ -170,6 +170,6 @@ func TestServersThatHoldBack(t *testing.T) {
 type slowReader struct{ net.Conn }
 
 func (s slowReader) Read(b []byte) (int, error) {
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(3 * time.Millisecond)
 	return s.Conn.Read(b)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // delay is less than how long Linux puts off an acknowledgement, at least.
-const delay = 30 * time.Millisecond
+const delay = 38 * time.Millisecond
 
 // Prompt fails the test if each of ten exchanges takes as long as an acknowledgement that is put off. A machine that is
 // busy makes some of them slow, not all. before, which may be nil, is not counted.
