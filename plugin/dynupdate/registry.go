@@ -7,13 +7,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
-	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/coredns/caddy"
 )
@@ -239,59 +237,6 @@ func awaitLock(path string, wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-// terms is an instance that uses a store, and what it asks of it.
-type terms struct {
-	by         *DynUpdate
-	generation any // the configuration that it belongs to
-	keep       journalLimits
-	keys       []zonekeys.Pair
-	nsec3      bool
-	serials    serialPolicy
-}
-
-// enter makes an instance a user of the store. The first one has the store as it asks. Those of a reload, which may yet
-// fail, wait for that until the configuration before has left: see release.
-func (s *store) enter(t terms) error {
-	first, err := s.acquire(t)
-	if err != nil || !first {
-		return err
-	}
-	return s.signWith(t.keys, t.nsec3, t.serials)
-}
-
-// acquire is enter without signing. The first user makes the database, or takes it over from another server.
-func (s *store) acquire(t terms) (first bool, err error) {
-	stores.Lock()
-	defer stores.Unlock()
-	if s.parking != nil {
-		s.parking.Stop()
-	}
-	s.mu.Lock()
-	closed := s.isClosed
-	if first = len(s.users) == 0; first {
-		s.keep, s.kept = t.keep, t.generation
-	}
-	s.mu.Unlock()
-	if closed {
-		return false, fmt.Errorf("database %q was closed before it was used", s.path)
-	}
-	if first && s.db != nil {
-		if s.db.file == nil {
-			if err := s.create(); err != nil {
-				return false, err
-			}
-		}
-		s.begin()
-	}
-	s.mu.Lock()
-	s.users = append(s.users, t)
-	s.mu.Unlock()
-	if first {
-		shown.add(s)
-	}
-	return first, nil
-}
-
 // create writes the database for the first time, or begins to wait for the process that has it.
 func (s *store) create() error {
 	if _, err := os.Stat(s.path); err == nil && !s.foreign {
@@ -367,61 +312,4 @@ func (s *store) takeHandOver() (d *database, c contents, err error) {
 	}
 	d.unlock = unlock
 	return d, c, nil
-}
-
-// release ends an instance's use of the store, and, if it was the last one, the store. If all of its configuration have
-// left, the store becomes what those that came later ask of it.
-func release(s *store, by *DynUpdate) {
-	stores.Lock()
-	next := s.release(by)
-	stores.Unlock()
-	if next == nil {
-		return
-	}
-	go func() { // a large zone takes its time to be signed
-		if err := s.signWith(next.keys, next.nsec3, next.serials); err != nil && !errors.Is(err, errClosed) {
-			logger.Errorf("Signing: %v", err)
-		}
-	}()
-}
-
-// release is release with stores locked. What it returns is the terms to be kept from now on, nil if they stay.
-func (s *store) release(by *DynUpdate) (next *terms) {
-	s.mu.Lock()
-	began := false
-	for i, u := range s.users {
-		if u.by == by {
-			s.users, began = slices.Delete(s.users, i, i+1), true
-			break
-		}
-	}
-	delete(s.onChange, by)
-	if n := len(s.users); n > 0 || s.isClosed {
-		if n > 0 && !slices.ContainsFunc(s.users, func(u terms) bool { return u.generation == s.kept }) {
-			next = &s.users[n-1]
-			s.keep, s.kept = next.keep, next.generation
-		}
-		s.mu.Unlock()
-		return next
-	}
-	s.isClosed = true
-	if s.unrenew != nil {
-		close(s.unrenew)
-		s.unrenew = nil
-	}
-	s.mu.Unlock()
-	shown.remove(s)
-	if stores.all[s.path] == s {
-		delete(stores.all, s.path)
-	}
-	switch {
-	case s.db == nil:
-	case began:
-		s.poke()
-		<-s.ended
-	case s.db.file != nil:
-		s.db.file.Close()
-		s.db.unlock()
-	}
-	return nil
 }

@@ -25,11 +25,21 @@ const renewMost = 256
 // in the zone is made right before it returns, unless another process still has the database: then that is done later.
 func (s *store) signWith(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy) error {
 	s.mu.Lock()
+	renew := s.setSigner(keys, nsec3, serials)
+	s.mu.Unlock()
+	if !renew {
+		return nil
+	}
+	return s.renew()
+}
+
+// setSigner is signWith for what is signed from now on. It reports whether what stands in the zone is to be made right
+// now. s.mu is held.
+func (s *store) setSigner(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy) (renew bool) {
 	g := &signer{origin: s.tip.Origin(), keys: keys, nsec3: nsec3}
 	plain, _ := s.tip.Unproved()
 	if s.signer == nil && len(keys) == 0 && plain == s.tip.Records() {
-		s.mu.Unlock()
-		return nil
+		return false
 	}
 	s.signer, s.serials = g, serials
 	if s.unrenew != nil {
@@ -38,11 +48,7 @@ func (s *store) signWith(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy)
 	s.unrenew = make(chan struct{})
 	h := s.handing
 	go s.renews(s.unrenew, h)
-	s.mu.Unlock()
-	if h != nil {
-		return nil
-	}
-	return s.renew()
+	return h == nil
 }
 
 // renews searches again and again, until stop is closed. It begins when another process has handed over, if it has to.
