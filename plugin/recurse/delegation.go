@@ -9,7 +9,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/status"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // This file tells whom a query would be sent to, and what is known of servers.
@@ -46,26 +45,17 @@ func (r *Recurse) hostStatus(h store.Host, now store.Time) (all []status.Server)
 	addrs, name := slices.Clone(h.Addrs), ""
 	if h.Name != "" {
 		name = rrset.Text(h.Name)
-		for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
-			if e := r.conf.Stores.RRsets.Positive(h.Name, typ, now); e != nil {
-				e.Set.Each(func(rdata string) bool {
-					if a, ok := netip.AddrFromSlice([]byte(rdata)); ok && !slices.Contains(addrs, a) {
-						addrs = append(addrs, a)
-					}
-					return true
-				})
+		r.conf.KeptAddrs(h.Name, now, func(a netip.Addr) {
+			if !slices.Contains(addrs, a) {
+				addrs = append(addrs, a)
 			}
-		}
+		})
 	}
 	if len(addrs) == 0 {
 		return []status.Server{{Host: name, State: "unknown"}}
 	}
-	port := h.Port
-	if port == 0 {
-		port = r.conf.Port
-	}
 	for _, a := range addrs {
-		to := netip.AddrPortFrom(a, port)
+		to := h.At(a, r.conf.Port)
 		s := status.Server{State: "unknown"}
 		if v, ok := r.conf.Stores.Servers.Find(to); ok {
 			s = serverStatus(v, now)

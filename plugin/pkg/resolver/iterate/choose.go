@@ -110,11 +110,7 @@ func (t *task) servers() []*store.Server {
 		}
 		four, six := 0, 0
 		t.addrs(h, func(a netip.Addr) {
-			port := r.conf.Port
-			if h.Port != 0 {
-				port = h.Port
-			}
-			to := netip.AddrPortFrom(a, port)
+			to := h.At(a, r.conf.Port)
 			if !r.usable(to, t.cut.Fixed && h.Name == "") {
 				return
 			}
@@ -175,8 +171,13 @@ func (t *task) addrs(h store.Host, f func(netip.Addr)) {
 			}
 		}
 	}
-	for _, typ := range []uint16{wire.TypeA, wire.TypeAAAA} {
-		if e := t.run.conf.Stores.RRsets.Positive(h.Name, typ, t.run.now); e != nil {
+	t.run.conf.KeptAddrs(h.Name, t.run.now, f)
+}
+
+// KeptAddrs calls f with the addresses of a host that are kept as answers.
+func (c *Config) KeptAddrs(host string, now store.Time, f func(netip.Addr)) {
+	for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
+		if e := c.Stores.RRsets.Positive(host, typ, now); e != nil {
 			e.Set.Each(func(rdata string) bool { f(rrset.Address(rdata)); return true })
 		}
 	}

@@ -13,6 +13,14 @@ type Host struct {
 	Port  uint16 // 0 is that of all servers
 }
 
+// At is the server of the host at an address; port is that of all servers.
+func (h Host) At(a netip.Addr, port uint16) netip.AddrPort {
+	if h.Port != 0 {
+		port = h.Port
+	}
+	return netip.AddrPortFrom(a, port)
+}
+
 // Delegation is a zone cut as its parent tells it (RFC 1034 §4.3.2 step 3b), and the zone's servers.
 //
 // It lives as long as the parent's NS set, and never longer than the cut that it hangs on: a zone whose delegation
