@@ -56,7 +56,8 @@ type flight struct {
 	mix    bool          // what x is without that
 	wait   time.Duration // as well
 
-	joined []party  // guarded by the flights' lock
+	load   *zoneLoad // guarded by the flights' lock, as joined is
+	joined []party
 	first  [1]party // of joined, most often all
 }
 
@@ -78,14 +79,16 @@ type flights struct {
 type flightShard struct {
 	mu    sync.Mutex
 	all   map[flightKey]*flight
-	zones map[string]int // flights
-	waits map[string]int // parties of these
+	zones map[string]*zoneLoad
 }
+
+// zoneLoad is how many exchanges with a zone's servers are under way, and how many parties wait for them.
+type zoneLoad struct{ flights, waits int }
 
 func (f *flights) init() {
 	f.seed = maphash.MakeSeed()
 	for i := range f.shards {
-		f.shards[i].all, f.shards[i].zones, f.shards[i].waits = map[flightKey]*flight{}, map[string]int{}, map[string]int{}
+		f.shards[i].all, f.shards[i].zones = map[flightKey]*flight{}, map[string]*zoneLoad{}
 	}
 }
 
@@ -99,14 +102,18 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	k := flightKey{a.Zone, a.Question, a.TCP, a.Subnet}
 	s := r.flights.of(a.Zone)
 	s.mu.Lock()
-	if a.Zone != rrset.Root && s.waits[a.Zone] >= max(r.maxRecursions/zoneShare, 1) {
+	load := s.zones[a.Zone]
+	if load == nil {
+		load = new(zoneLoad)
+	}
+	if a.Zone != rrset.Root && load.waits >= max(r.maxRecursions/zoneShare, 1) {
 		s.mu.Unlock()
 		r.refuse(j, a, "zone")
 		return
 	}
 	if f := s.all[k]; f != nil {
 		f.joined = append(f.joined, party{j, a.Ask})
-		s.waits[a.Zone]++
+		load.waits++
 		s.mu.Unlock()
 		return
 	}
@@ -115,7 +122,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 		limit *= 10
 	}
 	p := a.Server.Peer.(*peer)
-	if limit > 0 && s.zones[a.Zone] >= limit || r.fetchesPerServer > 0 && p.under.n() >= r.fetchesPerServer {
+	if limit > 0 && load.flights >= limit || r.fetchesPerServer > 0 && p.under.n() >= r.fetchesPerServer {
 		s.mu.Unlock()
 		r.refuse(j, a, "fetches")
 		return
@@ -123,10 +130,12 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	f := freeFlights.Get().(*flight)
 	f.resolver, f.key, f.server, f.edns, f.cookie, f.tcp = r, k, a.Server, a.EDNS, a.Cookie, a.TCP
 	f.first[0] = party{j, a.Ask}
-	f.joined = f.first[:]
+	f.joined, f.load = f.first[:], load
 	s.all[k] = f
-	s.zones[a.Zone]++
-	s.waits[a.Zone]++
+	if load.flights++; load.flights == 1 {
+		s.zones[a.Zone] = load
+	}
+	load.waits++
 	s.mu.Unlock()
 	p.under.add(1)
 	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
@@ -199,12 +208,10 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 	s := f.flights.of(f.key.zone)
 	s.mu.Lock()
 	delete(s.all, f.key)
-	if s.zones[f.key.zone]--; s.zones[f.key.zone] == 0 {
-		delete(s.zones, f.key.zone)
-	}
 	joined := f.joined
-	if s.waits[f.key.zone] -= len(joined); s.waits[f.key.zone] == 0 {
-		delete(s.waits, f.key.zone)
+	f.load.waits -= len(joined)
+	if f.load.flights--; f.load.flights == 0 {
+		delete(s.zones, f.key.zone)
 	}
 	s.mu.Unlock()
 	f.server.Peer.(*peer).under.add(-1)

@@ -25,11 +25,12 @@ type jobKey struct {
 // client's time is over the clients get what there is, and the Run goes on for as long again, to fill the stores.
 type job struct {
 	*resolver
-	key     jobKey
-	client  bool // it is not the resolver's own
-	began   time.Time
-	result  *iterate.Result // set before the Ending ends
-	timer   *time.Timer
+	key    jobKey
+	client bool // it is not the resolver's own
+	began  time.Time
+	result *iterate.Result // set before the Ending ends
+	got    iterate.Result  // most often what result is
+	patience
 	refresh bool
 
 	mu   sync.Mutex
@@ -109,7 +110,7 @@ func (j *job) start(loop *eventloop.Loop) {
 	j.event(iterate.Event{Kind: iterate.Begun}, loop)
 	j.mu.Lock()
 	if j.run != nil {
-		j.timer = time.AfterFunc(j.timeout, j.late)
+		j.deadlines.add(j, j.began.Add(j.timeout))
 	}
 	j.mu.Unlock()
 }
@@ -150,14 +151,14 @@ func (j *job) event(ev iterate.Event, loop *eventloop.Loop) {
 // end notes the result, and forgets the job. mu is held.
 func (j *job) end(res *iterate.Result) {
 	if !j.told {
-		j.result = res
+		j.got = *res
+		j.result = &j.got
 	}
-	j.run = nil
-	if j.timer != nil {
-		j.timer.Stop()
-	}
+	j.deadlines.remove(j)
 	j.resolver.forget(j)
 	j.counts.resolved(j, res)
+	j.run.Free()
+	j.run = nil
 }
 
 // again fetches what a client got again, behind it: the end of its TTL is near. There are only so many at a time.
@@ -200,7 +201,7 @@ func (j *job) late() {
 	default:
 		j.result = j.run.Late(j.now())
 		waited := j.tell()
-		j.timer.Reset(j.timeout)
+		j.deadlines.add(j, time.Now().Add(j.timeout))
 		j.mu.Unlock()
 		j.clients.give(waited)
 		j.resolver.forget(j)

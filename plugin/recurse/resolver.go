@@ -40,6 +40,7 @@ type resolver struct {
 	root       *localroot.Copy // nil: none is kept
 	proxies    []*proxy.Proxy
 	jobs       jobs
+	deadlines  deadlines
 	clients    clients
 	taps       taps
 	flights    flights

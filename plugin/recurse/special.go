@@ -11,7 +11,10 @@ import (
 
 // specials are zones whose names never leave (RFC 6303, 6761, 6762, 7686, 7793, 8375, 9462, 9476). They are
 // answered here as empty: nobody outside can know them, and nobody is to know who asks for them.
-type specials struct{ zones map[string]bool }
+type specials struct {
+	zones map[string]bool
+	tops  map[string]bool // the last labels of these, with the root's
+}
 
 // specialTTL is the TTL of what is answered for them, in seconds.
 const specialTTL = 10800
@@ -34,7 +37,7 @@ func specialNames() []string {
 
 // newSpecials is all of them but those that are excepted, and those at or above a zone that is served from elsewhere.
 func newSpecials(except []string) specials {
-	s := specials{zones: map[string]bool{}}
+	s := specials{zones: map[string]bool{}, tops: map[string]bool{}}
 	for _, text := range specialNames() {
 		s.zones[rrset.MustName(text)] = true
 	}
@@ -46,11 +49,29 @@ func newSpecials(except []string) specials {
 			}
 		}
 	}
+	for z := range s.zones {
+		s.tops[string(top([]byte(z)))] = true
+	}
 	return s
+}
+
+// top is the last label of a name with the root's, or the root.
+func top(name []byte) []byte {
+	for len(name) > 1 {
+		above := wire.Parent(name)
+		if len(above) == 1 {
+			break
+		}
+		name = above
+	}
+	return name
 }
 
 // zone is the zone that a lower-case name is in, empty if it is in none.
 func (s *specials) zone(name []byte) string {
+	if !s.tops[string(top(name))] {
+		return ""
+	}
 	for {
 		if s.zones[string(name)] {
 			return string(name)

@@ -30,6 +30,7 @@ type visit struct {
 	timeouts int
 	probes   int // of dead servers, also for what of the name was asked for before
 	tries    []try
+	room     [2]try // of tries
 	sought   []string
 	final    bool // the query under way is the last that can be sent
 	parents  bool // addresses that parents tell of servers of other zones are tried
@@ -52,6 +53,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 		if v.tries[i].addr == a {
 			return &v.tries[i]
 		}
+	}
+	if v.tries == nil {
+		v.tries = v.room[:0]
 	}
 	v.tries = append(v.tries, try{addr: a})
 	return &v.tries[len(v.tries)-1]
@@ -301,7 +305,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	r.spent.queries++
 	r.asks++
 	s.Asked(r.now)
-	t.asked = &ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	t.asked = &t.under
 	if t.asked.edns {
 		t.asked.subnet, t.asked.cookie = t.shown(), r.conf.Cookies && s.Options(r.now)
 	}

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -206,11 +207,21 @@ type Run struct {
 	wanted [1]Action
 }
 
+// freeRuns are zero.
+var freeRuns = sync.Pool{New: func() any { return new(Run) }}
+
 // New is a Run for a question. refresh has it fetched though it is kept.
 func New(conf *Config, q Question, refresh bool) *Run {
-	r := &Run{conf: conf, first: task{q: q, name: q.Name, refresh: refresh}}
+	r := freeRuns.Get().(*Run)
+	r.conf, r.first.q, r.first.name, r.first.refresh = conf, q, q.Name, refresh
 	r.root, r.tasks, r.actions = &r.first, r.room[:0], r.wanted[:0]
 	return r
+}
+
+// Free lets another question have the Run, which nobody may use any more; a copy of its Result stays good.
+func (r *Run) Free() {
+	*r = Run{}
+	freeRuns.Put(r)
 }
 
 // Looked spares a Run to look for its question in the stores: its caller has just done so, in vain (Kept.InVain). It

@@ -20,7 +20,8 @@ const (
 
 // ended notes what came of the question that t has under way.
 func (r *Run) ended(t *task, ev Event) {
-	a, v := t.asked, &t.here
+	was, v := *t.asked, &t.here
+	a := &was // it may be asked again meanwhile
 	t.asked, t.stage = nil, choosing
 	s := a.server
 	if ev.From != nil {

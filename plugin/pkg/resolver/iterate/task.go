@@ -54,7 +54,8 @@ type task struct {
 	cut    *store.Delegation
 	min    minimiser
 	here   visit // what was tried at this cut for this question
-	asked  *ask  // under way
+	asked  *ask  // under way, or nil
+	under  ask   // what asked is
 	needs  []*task
 	wanted []*task // who needs this one
 	primed bool    // the root was primed for it, or that failed

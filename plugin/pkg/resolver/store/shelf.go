@@ -29,6 +29,7 @@ type shard[K comparable, V any] struct {
 type slot[K comparable, V any] struct {
 	key        K
 	value      V
+	cost       int64       // of the value: what goes first is not to be read for it
 	next, prev *slot[K, V] // in the ring
 	below      *slot[K, V] // in the chain
 }
@@ -153,10 +154,10 @@ func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, keep bool)) {
 		}
 	} else {
 		o.unlink()
-		h.cost -= s.cost(k, old)
+		h.cost -= o.cost
 	}
-	o.value = v
-	h.cost += s.cost(k, v)
+	o.value, o.cost = v, s.cost(k, v)
+	h.cost += o.cost
 	h.front(o)
 	for h.cost > h.limit && h.used.prev != o {
 		s.drop(h, h.used.prev)
@@ -165,7 +166,7 @@ func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, keep bool)) {
 
 func (s *shelf[K, V]) drop(h *shard[K, V], o *slot[K, V]) {
 	o.unlink()
-	h.cost -= s.cost(o.key, o.value)
+	h.cost -= o.cost
 	h.n--
 	link := h.chain(s.hash(o.key))
 	for *link != o {
