@@ -1,11 +1,8 @@
 package dnsserver
 
 import (
-	"context"
-	"errors"
 	"net"
 	"strings"
-	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
@@ -20,10 +17,14 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	if l := systemd.Listener(addr); l != nil {
 		return reuseport.Share(l, addr), nil
 	}
-	if s.generation.fresh("tcp", addr) && taken(addr) {
+	if !s.generation.fresh("tcp", addr) {
+		return reuseport.Listen("tcp", addr)
+	}
+	l, others, err := reuseport.ListenAlone("tcp", addr)
+	if others {
 		warnShared("tcp", addr)
 	}
-	return reuseport.Listen("tcp", addr)
+	return l, err
 }
 
 // listenUDP opens the UDP socket of s.
@@ -83,13 +84,4 @@ func overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(socketOf(a))
 	hostB, portB, _ := net.SplitHostPort(socketOf(b))
 	return portA == portB && (hostA == hostB || hostA == "" || hostB == "")
-}
-
-// taken reports whether a socket for connections cannot have addr for itself.
-func taken(addr string) bool {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
-	if err == nil {
-		l.Close()
-	}
-	return errors.Is(err, syscall.EADDRINUSE)
 }

@@ -90,3 +90,37 @@ func TestSharedAddressIsTold(t *testing.T) {
 		t.Errorf("%d warnings in a reload", n)
 	}
 }
+
+// Who finds that a server takes connections may ask it over UDP, too: that socket is open by then.
+func TestUDPOpensFirst(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	s, err := NewServer("dns://"+addr, []*Config{block1(".", echo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := func() bool {
+		p, err := net.ListenPacket("udp", addr)
+		if err == nil {
+			p.Close()
+		}
+		return err != nil
+	}
+	if taken() {
+		t.Fatal("the port is not free")
+	}
+	if l, err = s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if !taken() {
+		t.Error("there is no UDP socket when the TCP socket is open")
+	}
+	if err := s.Stop(); err != nil || taken() {
+		t.Errorf("a socket that nobody has fetched stays open: %v", err)
+	}
+}

@@ -12,8 +12,29 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// Listen opens the TCP socket.
-func (s *Server) Listen() (net.Listener, error) { return s.listenTCP() }
+// Listen opens the TCP socket. The UDP socket is opened before it, and ListenPacket returns that one: who finds that the
+// server takes connections, as probes do, may ask over UDP.
+func (s *Server) Listen() (net.Listener, error) {
+	p, err := s.listenUDP()
+	if err != nil { // ListenPacket will tell, unless TCP fails, too
+		return s.listenTCP()
+	}
+	l, err := s.listenTCP()
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	s.setPacket(p)
+	return l, nil
+}
+
+// setPacket makes p the socket that ListenPacket returns next, and returns the one that it would have returned.
+func (s *Server) setPacket(p net.PacketConn) (old net.PacketConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.packet = s.packet, p
+	return old
+}
 
 // WrapListener leaves the listener as it is: what wraps connections is put on when serving
 // begins, so that it holds for sockets that a reload takes over, too.
@@ -88,8 +109,13 @@ func (s *Server) wrapListener(l net.Listener) net.Listener {
 	return conn.Proxied(l, s.proxyPolicy(), s.Addr)
 }
 
-// ListenPacket opens the UDP socket.
-func (s *Server) ListenPacket() (net.PacketConn, error) { return s.listenUDP() }
+// ListenPacket opens the UDP socket, or returns the one that Listen has opened.
+func (s *Server) ListenPacket() (net.PacketConn, error) {
+	if p := s.setPacket(nil); p != nil {
+		return p, nil
+	}
+	return s.listenUDP()
+}
 
 // ServePacket serves queries that come on p until the server is stopped; then it closes p. If p is a plain
 // UDP socket that nobody wraps, further sockets at its address are opened, so that there is one for each core.

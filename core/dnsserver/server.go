@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ type Server struct {
 	running     []service.Transport // those of this server
 	passed      []service.Heirloom  // those that the next one has taken over
 	spare       []io.Closer         // sockets given to this server that it does not need; see keep
+	packet      net.PacketConn      // opened by Listen, for ListenPacket; nil when that has it
 	stopped     bool
 	stopErr     error
 	stopOnce    sync.Once
@@ -291,6 +293,9 @@ func (s *Server) drain() {
 		wg.Wait()
 		for _, c := range spare {
 			c.Close()
+		}
+		if p := s.setPacket(nil); p != nil {
+			p.Close()
 		}
 		log.Sync() // the process may end now
 		s.stopErr = errors.Join(errs...)

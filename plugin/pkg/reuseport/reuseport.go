@@ -14,43 +14,47 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-// config opens plain TCP sockets: listeners of Multipath TCP, which Go takes by default, know only a part of the
-// options.
-var config = func() net.ListenConfig {
-	c := net.ListenConfig{Control: control, KeepAlive: keepAlive}
-	c.SetMultipathTCP(false)
-	return c
-}()
+// shared opens sockets with the option, single ones without it.
+var shared, single = net.ListenConfig{Control: control, KeepAlive: keepAlive}, net.ListenConfig{KeepAlive: keepAlive}
+
+// Listeners of Multipath TCP, which Go takes by default, know only a part of the options.
+func init() {
+	shared.SetMultipathTCP(false)
+	single.SetMultipathTCP(false)
+}
 
 // Listen is net.Listen with the option SO_REUSEPORT.
 func Listen(network, addr string) (net.Listener, error) {
-	return config.Listen(context.Background(), network, addr)
+	return shared.Listen(context.Background(), network, addr)
 }
 
 // ListenPacket is net.ListenPacket with the option SO_REUSEPORT.
 func ListenPacket(network, addr string) (net.PacketConn, error) {
-	return config.ListenPacket(context.Background(), network, addr)
+	return shared.ListenPacket(context.Background(), network, addr)
 }
 
-// ListenPacketAlone is ListenPacket; others tells whether somebody listens at addr already, with that option. A socket
-// that is there has been bound by nobody before: where one was bound to find that out, what came meanwhile would be
-// lost with it. Sockets that are opened later may share the address.
+// ListenAlone is Listen; others tells whether somebody listens at addr already, with that option. A socket that is there
+// has been bound by nobody before: where one was bound to find that out, what came meanwhile would be lost with it.
+// Sockets that are opened later may share the address.
+func ListenAlone(network, addr string) (l net.Listener, others bool, err error) {
+	return alone(network, addr, single.Listen, Listen)
+}
+
+// ListenPacketAlone is ListenPacket with what ListenAlone tells.
 func ListenPacketAlone(network, addr string) (p net.PacketConn, others bool, err error) {
-	p, err = new(net.ListenConfig).ListenPacket(context.Background(), network, addr)
-	if err != nil {
-		others = errors.Is(err, syscall.EADDRINUSE)
-		p, err = ListenPacket(network, addr)
-		return p, others && err == nil, err
+	return alone(network, addr, single.ListenPacket, ListenPacket)
+}
+
+// alone opens a socket that shares its address only from then on, or if that is not possible, one that does at once.
+func alone[S any](
+	network, addr string, single func(context.Context, string, string) (S, error), shared func(network, addr string) (S, error),
+) (socket S, others bool, err error) {
+	if socket, err = single(context.Background(), network, addr); err == nil {
+		return Share(socket, addr), false, nil
 	}
-	raw, err := p.(syscall.Conn).SyscallConn()
-	if err == nil {
-		err = control(network, addr, raw)
-	}
-	if err != nil {
-		p.Close()
-		return nil, false, err
-	}
-	return p, false, nil
+	others = errors.Is(err, syscall.EADDRINUSE)
+	socket, err = shared(network, addr)
+	return socket, others && err == nil, err
 }
 
 // Share lets further sockets be bound to the address of a socket that somebody else has opened, as far as the system

@@ -129,3 +129,52 @@ func TestListenPacketAlone(t *testing.T) {
 		t.Errorf("shares with %v, others %v", p, others)
 	}
 }
+
+// A listener that was alone is the one that stays: who has connected meanwhile is served. Later ones get their part.
+func TestListenAlone(t *testing.T) {
+	first, others, err := ListenAlone("tcp", "127.0.0.1:0")
+	if err != nil || others {
+		t.Fatalf("others %v, %v", others, err)
+	}
+	defer first.Close()
+	addr := first.Addr().String()
+	second, others, err := ListenAlone("tcp", addr)
+	if err != nil || !others {
+		t.Fatalf("others %v, %v", others, err)
+	}
+	defer second.Close()
+	const many = 64
+	for range many {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	var got [2]int
+	for i, l := range []net.Listener{first, second} {
+		for {
+			_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(50 * time.Millisecond))
+			c, err := l.Accept()
+			if err != nil {
+				break
+			}
+			defer c.Close()
+			if got[i]++; option(t, c.(syscall.Conn), unix.SO_KEEPALIVE) != 1 {
+				t.Error("a connection is not probed")
+			}
+		}
+	}
+	if got[0]+got[1] != many || got[0] < many/8 || got[1] < many/8 {
+		t.Errorf("%v of %d connections", got, many)
+	}
+
+	alone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	if l, others, err := ListenAlone("tcp", alone.Addr().String()); err == nil || others {
+		t.Errorf("shares with %v, others %v", l, others)
+	}
+}
