@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -70,6 +71,36 @@ func TestEndpointsSurviveReloads(t *testing.T) {
 		if got := get("http://" + url); got != "no answer" {
 			t.Errorf("%s: got %.40s", url, got)
 		}
+	}
+}
+
+// Who hears that all is ready is answered at all addresses, however many have yet to be opened.
+func TestReadyWhenItListens(t *testing.T) {
+	ready, last := loopback.Addr(), ""
+	corefile := ""
+	for range 40 {
+		last = loopback.Addr()
+		corefile += fmt.Sprintf("%s {\nready %s\nwhoami\n}\n", strings.Replace(last, "127.0.0.1", ".", 1), ready)
+	}
+	heard := make(chan error)
+	go func() {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			if get("http://"+ready+"/ready") == "200 OK" {
+				_, err := dns.Exchange(new(dns.Msg).SetQuestion("example.org.", dns.TypeA), last)
+				heard <- err
+				return
+			}
+		}
+		heard <- errors.New("never ready")
+	}()
+	i, err := CoreDNSServer(corefile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{i}
+	defer r.end()
+	if err := <-heard; err != nil {
+		t.Error(err)
 	}
 }
 

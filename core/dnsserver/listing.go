@@ -24,6 +24,16 @@ func (g *generation) announce() {
 	}
 }
 
+// Listens is closed when all servers of c's configuration have the sockets that they serve. It is for startup
+// functions, which are called when the servers are made and listen nowhere yet; it is nil if there are none to be.
+func Listens(c *caddy.Controller) <-chan struct{} {
+	d := c.Context().(*dnsContext)
+	if len(d.servers) == 0 || d.servers[0].generation == nil {
+		return nil
+	}
+	return d.servers[0].generation.settled
+}
+
 // OnStartupComplete lists the zones that are served on standard output, or in the log if that is JSON.
 func (s *Server) OnStartupComplete() {
 	s.generation.announce()

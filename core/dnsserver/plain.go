@@ -12,8 +12,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// Listen opens the TCP socket. The UDP socket is opened before it, and ListenPacket returns that one: who finds that the
-// server takes connections, as probes do, may ask over UDP.
+// Listen opens the TCP socket. The UDP socket is opened before it, and ListenPacket returns that one: who finds that
+// the server takes connections, as probes do, may ask over UDP.
 func (s *Server) Listen() (net.Listener, error) {
 	p, err := s.listenUDP()
 	if err != nil { // ListenPacket will tell, unless TCP fails, too

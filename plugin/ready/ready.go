@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -43,7 +44,8 @@ type Readiness interface {
 // monitor knows the plugins of one instance that have to be asked.
 type monitor struct {
 	mu         sync.Mutex
-	continuous bool // ask also those that have been ready once
+	listens    <-chan struct{} // closed when the servers have their sockets; nil if there are none
+	continuous bool            // ask also those that have been ready once
 	watched    []watched
 }
 
@@ -54,10 +56,11 @@ type watched struct {
 	ready  bool // it has been
 }
 
-// watch adds the plugins of a block's chain.
-func (m *monitor) watch(chain []plugin.Handler) {
+// watch adds the plugins of a block's chain, and what is closed when the servers have their sockets.
+func (m *monitor) watch(chain []plugin.Handler, listens <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.listens = listens
 	for _, h := range chain {
 		if r, ok := h.(Readiness); ok {
 			m.watched = append(m.watched, watched{name: h.Name(), plugin: r})
@@ -92,10 +95,29 @@ func (m *monitor) waiting() (names []string) {
 	return slices.Compact(names)
 }
 
+// patience is how long the endpoint, which is there first, waits for the servers' sockets: some milliseconds most often.
+const patience = time.Second
+
+// listening waits until the servers have their sockets: who hears that all is ready asks them at once.
+func (m *monitor) listening(r *http.Request) {
+	m.mu.Lock()
+	listens := m.listens
+	m.mu.Unlock()
+	if listens == nil {
+		return
+	}
+	select {
+	case <-listens:
+	case <-r.Context().Done():
+	case <-time.After(patience):
+	}
+}
+
 // ServeHTTP answers OK, or with the names of the plugins that are not ready.
-func (m *monitor) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (m *monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	names := strings.Join(m.waiting(), ",")
 	if names == "" {
+		m.listening(r)
 		io.WriteString(w, http.StatusText(http.StatusOK))
 		return
 	}
@@ -150,7 +172,7 @@ func setup(c *caddy.Controller) error {
 	m.continuous = s.continuous // that of the last block counts
 	config := dnsserver.GetConfig(c)
 	c.OnStartup(func() error {
-		m.watch(config.Chain())
+		m.watch(config.Chain(), dnsserver.Listens(c))
 		return nil
 	})
 	endpoint.Manage(c, endpoint.Spec{Addr: s.addr, Handlers: map[string]http.Handler{path: m}})

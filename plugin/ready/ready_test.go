@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
@@ -53,8 +54,8 @@ func TestMonitor(t *testing.T) {
 			s.ready, s.asked = false, 0
 		}
 		m := &monitor{continuous: continuous}
-		m.watch([]plugin.Handler{b1, test.NextHandler(0, nil)})
-		m.watch([]plugin.Handler{b2, a})
+		m.watch([]plugin.Handler{b1, test.NextHandler(0, nil)}, nil)
+		m.watch([]plugin.Handler{b2, a}, nil)
 		steps := []struct {
 			change func()
 			want   string
@@ -89,11 +90,34 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
+// All is ready when the servers have their sockets, too: the endpoint is there a moment before them.
+func TestMonitorWaitsForSockets(t *testing.T) {
+	sockets := make(chan struct{})
+	m, told := &monitor{listens: sockets}, make(chan int)
+	go func() {
+		code, _ := ask(m)
+		told <- code
+	}()
+	select {
+	case <-told:
+		t.Fatal("ready without sockets")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(sockets)
+	if code := <-told; code != http.StatusOK {
+		t.Errorf("got %d", code)
+	}
+	began := time.Now()
+	if code, _ := ask(&monitor{listens: make(chan struct{})}); code != http.StatusOK || time.Since(began) < patience {
+		t.Errorf("got %d after %v for sockets that never come", code, time.Since(began))
+	}
+}
+
 func TestMonitorFromManyGoroutines(t *testing.T) {
 	golog.SetOutput(&bytes.Buffer{})
 	m := new(monitor)
 	s := &slow{name: "s"}
-	m.watch([]plugin.Handler{s})
+	m.watch([]plugin.Handler{s}, nil)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

@@ -33,9 +33,9 @@ func ListenPacket(network, addr string) (net.PacketConn, error) {
 	return shared.ListenPacket(context.Background(), network, addr)
 }
 
-// ListenAlone is Listen; others tells whether somebody listens at addr already, with that option. A socket that is there
-// has been bound by nobody before: where one was bound to find that out, what came meanwhile would be lost with it.
-// Sockets that are opened later may share the address.
+// ListenAlone is Listen; others tells whether somebody listens at addr already, with that option. A socket that is
+// there has been bound by nobody before: where one was bound to find that out, what came meanwhile would be lost with
+// it. Sockets that are opened later may share the address.
 func ListenAlone(network, addr string) (l net.Listener, others bool, err error) {
 	return alone(network, addr, single.Listen, Listen)
 }
