@@ -64,7 +64,10 @@ func Serve(c *quicconn.Conn) {
 		}
 		// Further streams are not accepted, and so not read, until one of these is at work.
 		readers <- struct{}{}
-		wg.Go(func() { serveStream(c, stream, func() { <-readers }) })
+		wg.Go(func() {
+			serveStream(c, stream, func() { <-readers })
+			awaitEnd(c.Service(), stream)
+		})
 	}
 }
 
@@ -150,6 +153,15 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		w.Close()
 	}
 	count(s, CodeNoError)
+}
+
+// awaitEnd waits for the client's end of a stream, which may come behind the query. Only when the library has handed it
+// over, the client may open another stream instead.
+func awaitEnd(s *service.Service, stream *quic.Stream) {
+	stream.SetReadDeadline(time.Now().Add(s.Read))
+	if _, err := stream.Read(make([]byte, 1)); err != io.EOF {
+		stream.CancelRead(streamNone) // no more is wanted
+	}
 }
 
 // protocolError ends a connection whose client does not keep to the rules, or to its time: RFC 9250 §4.3.3 knows

@@ -124,6 +124,26 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// The end of a stream may come behind its answer: the client may open another one then, as often as it likes. One that
+// never ends its streams is helped out of that, and what it sends behind its query is not wanted.
+func TestStreamsEndLater(t *testing.T) {
+	s := serve(t, new(coretest.Lane), 100, func(s *service.Service) { s.Streams, s.Read = 2, 200*time.Millisecond })
+	for name, after := range map[string]func(*quic.Stream){
+		"the end":  func(stream *quic.Stream) { stream.Close() },
+		"nothing":  func(*quic.Stream) {},
+		"too much": func(stream *quic.Stream) { stream.Write(make([]byte, 2*8192)) },
+	} {
+		c := clients.DialQUIC(t, s.addr)
+		for i := range 10 {
+			stream := send(t, c.Conn, framed(t, query("www.")), false)
+			if b, err := clients.ReadFrame(stream); err != nil || len(b) == 0 {
+				t.Fatalf("%s, %d: got %x, %v", name, i, b, err)
+			}
+			after(stream)
+		}
+	}
+}
+
 // No query waits for others of its connection, nor for streams on which nothing comes, as far as these are few.
 func TestFastQueryDoesNotWait(t *testing.T) {
 	g := coretest.NewGate(t)

@@ -67,7 +67,9 @@ func framed(t testing.TB, m *dns.Msg) []byte {
 // send sends octets on a stream of its own.
 func send(t testing.TB, c *quic.Conn, b []byte, end bool) *quic.Stream {
 	t.Helper()
-	stream, err := c.OpenStreamSync(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), clients.AskTime)
+	defer cancel()
+	stream, err := c.OpenStreamSync(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ type Conn struct {
 	framer  *http2.Framer
 	dec     *hpack.Decoder
 	head    head // of the request whose header is being read
-	asked   bool // there was a request
+	met     bool // the prefaces are exchanged
 	idles   int  // frames since the last request
 
 	ctx    context.Context // of requests that wait; ends with the connection
@@ -187,6 +187,7 @@ func (c *Conn) prefaces() error {
 	if !ok || settings.IsAck() {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
+	c.met = true
 	return c.settings(settings)
 }
 
@@ -215,7 +216,7 @@ func (c *Conn) next() error {
 			if c.IdleLeft(c.timeout()) > 0 {
 				return nil
 			}
-			c.Service().Limited(c.lateness())
+			c.Service().Limited("idle_time")
 		}
 		return err
 	}
@@ -310,21 +311,13 @@ func (c *Conn) BeforeWait() {
 	log.Idle()
 }
 
-// timeout is how long a client may be idle.
+// timeout is how long a client may be idle. Many connect before they have something to ask.
 func (c *Conn) timeout() time.Duration {
 	s := c.Service()
-	if !c.asked {
+	if !c.met {
 		return s.Read
 	}
 	return max(s.Idle, s.Read) // a request may be on its way
-}
-
-// lateness is the limit that a client exceeds who sends nothing.
-func (c *Conn) lateness() string {
-	if !c.asked {
-		return "read_time"
-	}
-	return "idle_time"
 }
 
 // Drain tells the client to open no more streams, and lets the reader end when none is on its way.

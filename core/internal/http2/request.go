@@ -161,7 +161,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 		c.Service().Limited("streams")
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
 	}
-	c.idles, c.asked = 0, true
+	c.idles = 0
 	c.head.ID = id
 	c.Touch(time.Now())
 	switch {

@@ -77,7 +77,8 @@ func source(transport proxyproto.AddressFamilyAndProtocol, rest []byte) (netip.A
 		if len(rest) < udp6Size {
 			return netip.AddrPort{}, proxyproto.ErrInvalidLength
 		}
-		addr = netip.AddrFrom16([16]byte(rest[:16]))
+		// An IPv4 client may come mapped, from a proxy that listens for both families on one socket.
+		addr = netip.AddrFrom16([16]byte(rest[:16])).Unmap()
 		rest = rest[32:]
 	default:
 		return netip.AddrPort{}, errNotUDP

@@ -405,12 +405,15 @@ func TestOpen(t *testing.T) {
 		Refused: func(r Reason) { refused[r]++ },
 	}
 	const proxied = "198.51.100.7:12345"
+	// An IPv4 client, as a proxy tells it that listens for both families on one socket.
+	const mapped = "0d0a0d0a000d0a515549540a 21220024 00000000000000000000ffffc6336407 00000000000000000000ffffc0000202 3039 0035"
 	for _, tc := range []struct{ from, in, payload, client string }{
 		{"192.0.2.1:1", head + "aa", "aa", proxied},
 		{"192.0.2.1:1", "aa", "aa", "192.0.2.1:1"},
 		{"192.0.2.1:1", head, "", ""}, // begins a session
 		{"192.0.2.1:1", "bb", "bb", proxied},
 		{"192.0.2.1:2", "bb", "bb", "192.0.2.1:2"},
+		{"192.0.2.1:3", mapped + "aa", "aa", proxied},
 		{"192.0.2.2:1", head + "aa", "aa", "192.0.2.2:1"},
 		{"192.0.2.3:1", head + "aa", "", ""},
 		{"192.0.2.3:1", "aa", "aa", "192.0.2.3:1"},
