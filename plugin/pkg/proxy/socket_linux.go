@@ -193,13 +193,14 @@ func (e *epollSocket) close() {
 func (e *epollSocket) addr() net.Addr { return e.local }
 
 func (e *epollSocket) send(b []byte) error {
+	to := e.aimed // when this has gone out the reply may come, and the socket be aimed at another server
 	if !e.hold() {
 		return net.ErrClosed
 	}
 	defer e.release()
-	errno := sendTo(e.fd, b, &e.aimed)
+	errno := sendTo(e.fd, b, &to)
 	if again(errno) || e.moves && errno != 0 {
-		errno = sendTo(e.fd, b, &e.aimed)
+		errno = sendTo(e.fd, b, &to)
 	}
 	if errno != 0 {
 		return e.err("write", errno)
