@@ -44,6 +44,7 @@ type dnsContext struct {
 	debug    bool      // a block wants debug lines
 	servers  []*Server // once they are made, in file order
 	ends     ends      // see OnEnd
+	checks   []int     // of the instance's OnStartup, see Check
 }
 
 func (d *dnsContext) add(at keyPos, c *Config) {

@@ -17,9 +17,18 @@ var capture struct {
 	last *dnsContext
 }
 
+// Check has check called when the configuration of c starts, and when it is only looked at, as Validate does: all
+// blocks are set up by then, so it is for what one plugin needs of others. What it returns refuses the configuration.
+// It changes nothing outside of the configuration.
+func Check(c *caddy.Controller, check func() error) {
+	d := c.Context().(*dnsContext)
+	d.checks = append(d.checks, len(d.instance.OnStartup)) // where its errors are given their place
+	c.OnStartup(check)
+}
+
 // Validate checks a configuration as far as it can be without starting it: it is parsed, all
-// directives are set up, and its listeners are compared. No callback is run but those of OnEnd, and nothing is
-// listened on.
+// directives are set up, and its listeners are compared. No callback is run but those of Check and OnEnd, and nothing
+// is listened on.
 func Validate(input caddy.Input) error {
 	capture.one.Lock()
 	defer capture.one.Unlock()
@@ -32,6 +41,11 @@ func Validate(input caddy.Input) error {
 	}
 	if err == nil {
 		_, err = d.MakeServers()
+	}
+	for _, i := range d.checks {
+		if err == nil {
+			err = d.instance.OnStartup[i]()
+		}
 	}
 	if end := d.ends.run(); end != nil {
 		log.Errorf("Ending a configuration that was validated: %v", end)

@@ -70,7 +70,7 @@ func setup(c *caddy.Controller) error {
 	}
 	cfg := dnsserver.GetConfig(c)
 	if s.from != "" {
-		c.OnStartup(func() error { return l.ask(cfg.Handler(s.from), s.from, s.place) })
+		dnsserver.Check(c, func() error { return l.ask(cfg.Handler(s.from), s.from, s.place) })
 	}
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return &AutoPath{Next: next, Zones: s.zones, lists: l}

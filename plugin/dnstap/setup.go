@@ -151,6 +151,7 @@ func (s *settings) install(c *caddy.Controller) {
 	start := s.dial
 	if s.listen {
 		start = s.serve
+		dnsserver.Check(c, s.certified)
 	}
 	c.OnStartup(func() error { return start(c, tapper) })
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
@@ -180,10 +181,7 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 	var cfg *tls.Config
 	if s.secure() {
 		var err error
-		switch cfg, err = s.certificates(); {
-		case errors.Is(err, errNoCertificate):
-			return plugin.Error(pluginName, err)
-		case err != nil: // as CoreDNS 1.14.7, the server starts without the listener
+		if cfg, err = s.certificates(); err != nil { // as CoreDNS 1.14.7, the server starts without the listener
 			logger.Errorf("Not listening for collectors: %v", err)
 			return nil
 		}
@@ -197,12 +195,15 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 	return nil
 }
 
-var errNoCertificate = errors.New("TLS listener requires cert and key files")
+// certified refuses a listener for TLS without a certificate.
+func (s *settings) certified() error {
+	if s.secure() && s.cert == "" {
+		return plugin.Error(pluginName, fmt.Errorf("%s: TLS listener requires cert and key files", s.socket))
+	}
+	return nil
+}
 
 func (s *settings) certificates() (*tls.Config, error) {
-	if s.cert == "" {
-		return nil, fmt.Errorf("%s: %w", s.socket, errNoCertificate)
-	}
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", s.socket, err)

@@ -77,7 +77,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("%+v %+v", first, second)
 	}
 	secure := settings{socket: "tls://:0"}
-	if _, err := secure.certificates(); err == nil || !strings.Contains(err.Error(), "requires cert and key files") {
+	if err := secure.certified(); err == nil || !strings.Contains(err.Error(), "requires cert and key files") {
 		t.Error(err)
 	}
 }

@@ -220,6 +220,43 @@ func TestFailingDatabase(t *testing.T) {
 	}
 }
 
+// TestReplayToFailingDatabase: a request that was handled before the database failed does nothing when it comes again,
+// while it fails and afterwards.
+func TestReplayToFailingDatabase(t *testing.T) {
+	var writes, none atomic.Bool
+	open, every := openMedium, retryEvery
+	defer func() { openMedium, retryEvery = open, every }()
+	retryEvery = 20 * time.Millisecond
+	openMedium = func(path string, create bool) (medium, error) {
+		f, err := open(path, create)
+		return badMedium{f, &writes, &none, &none}, err
+	}
+	dir := t.TempDir()
+	b := newBed(t, dir, "database "+filepath.Join(dir, "zone.db"))
+	recorded := newUpdate(t, "up IN a.example.org. 60 A 192.0.2.9")
+	for _, m := range []*dns.Msg{recorded, newUpdate(t, "up ANY a.example.org. 0 ANY")} {
+		if reply := b.send(m); reply.Rcode != dns.RcodeSuccess {
+			t.Fatal(reply)
+		}
+	}
+	before := b.text()
+	writes.Store(true)
+	for _, m := range []*dns.Msg{newUpdate(t, "up IN b.example.org. 60 A 192.0.2.9"), recorded} {
+		if reply := b.send(m); reply.Rcode != dns.RcodeServerFailure {
+			t.Fatal(reply)
+		}
+	}
+	writes.Store(false)
+	for deadline := time.Now().Add(5 * time.Second); !b.d.Ready(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not recover")
+		}
+	}
+	if reply := b.send(recorded); reply.Rcode != dns.RcodeSuccess || b.text() != before {
+		t.Errorf("%v %v", reply, difference(before, b.text()))
+	}
+}
+
 // TestRewrite: a database that has grown is written anew, and loses nothing on the way; what changed is known after it,
 // too.
 func TestRewrite(t *testing.T) {

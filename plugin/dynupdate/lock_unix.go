@@ -36,6 +36,3 @@ func lockFile(path string) (unlock func(), ok bool, err error) {
 	}
 	return func() { f.Close() }, true, nil
 }
-
-// writable reports whether files can be made in a folder.
-func writable(dir string) error { return unix.Access(dir, unix.W_OK) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/coredns/caddy"
 )
@@ -118,7 +119,7 @@ func realPath(path string) (string, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if err == nil {
-		err = writable(dir)
+		err = zonefile.Writable(dir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("database %q: its folder: %w", path, err)

@@ -95,7 +95,7 @@ func addPasser(c *caddy.Controller, cfg *dnsserver.Config, p *passer) {
 		p.next = next
 		return p
 	})
-	c.OnStartup(func() error {
+	dnsserver.Check(c, func() error {
 		if _, ok := p.findKey(p.passKey.name); !ok && p.passKey.name != "" {
 			return plugin.Error(pluginName, fmt.Errorf("forward: there is no key %q: the tsig plugin has to have it", p.passKey.name))
 		}

@@ -95,6 +95,8 @@ func failure(err error) result {
 // change makes the changes of a message, or repeats what it was answered before.
 func (d *DynUpdate) change(m *message) (res result) {
 	u := decision{message: m, d: d, now: uint32(time.Now().Unix())}
+	noted := false
+	note := func() { d.store.replays.add(m.by, res.answer); noted = true }
 	do := func(c *zone.Change) (ok bool) {
 		if before, ok := d.store.replays.find(m.by); ok {
 			res = result{answer: before, again: true}
@@ -102,7 +104,7 @@ func (d *DynUpdate) change(m *message) (res result) {
 		}
 		u.c = c
 		if res, ok = u.run(); !ok {
-			d.store.replays.add(m.by, res.answer)
+			note()
 		}
 		return ok
 	}
@@ -111,14 +113,16 @@ func (d *DynUpdate) change(m *message) (res result) {
 			res = result{from: delta.From, to: delta.To}
 			res.added, res.removed = d.counts(delta)
 		}
-		d.store.replays.add(m.by, res.answer)
+		note()
 		return res.rcode == dns.RcodeSuccess
 	}
 	switch err := d.store.update(do, check); {
 	case errors.Is(err, errFrozen):
 		return refused("the zone is frozen")
 	case err != nil:
-		d.store.unanswered(m.by)
+		if noted { // an earlier one may be durable, which is not to be done again
+			d.store.unanswered(m.by)
+		}
 		return failure(err)
 	}
 	if !res.again {

@@ -44,7 +44,7 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	config := dnsserver.GetConfig(c)
-	c.OnStartup(func() error { return e.findSource(config) })
+	dnsserver.Check(c, func() error { return e.findSource(config) })
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		e.Next = next
 		return e

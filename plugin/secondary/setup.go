@@ -180,12 +180,15 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	if slices.ContainsFunc(all, func(line settings) bool { return line.updates }) {
 		cfg.AllowOpcode(dns.OpcodeUpdate)
 	}
-	c.OnStartup(func() error {
+	dnsserver.Check(c, func() error {
 		for _, line := range all {
 			if err := line.source.prepare(cfg.TsigKey); err != nil {
 				return plugin.Error("secondary", err)
 			}
 		}
+		return nil
+	})
+	c.OnStartup(func() error {
 		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
 		s.roster.start(x)
 		c.OnShutdown(func() error {

@@ -40,7 +40,7 @@ func (s *Signer) due(now time.Time) string {
 		return err.Error()
 	}
 	if info, err := signed.Stat(); err == nil && s.sourceTime().After(info.ModTime()) {
-		return fmt.Sprintf("%q has changed", s.dbfile)
+		return s.changed()
 	}
 	return s.judge(f, now)
 }

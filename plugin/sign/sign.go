@@ -13,6 +13,7 @@ package sign
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -61,22 +62,32 @@ func (s *Signer) run(ctx context.Context) {
 	check, watch := time.NewTicker(checkEvery), time.NewTicker(watchEvery)
 	defer check.Stop()
 	defer watch.Stop()
-	s.refresh(ctx, time.Now(), true)
 	seen := s.sourceTime()
+	s.refresh(ctx, time.Now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-check.C:
-			s.refresh(ctx, now, true)
+			s.refresh(ctx, now)
 		case now := <-watch.C:
-			if at := s.sourceTime(); !at.Equal(seen) {
-				seen = at
-				s.refresh(ctx, now, false)
-			}
+			seen = s.follow(ctx, now, seen)
 		}
 	}
 }
+
+// follow signs the zone if its file was changed since it was seen: also to one with an older time, as files have that
+// were written elsewhere and moved here. A file that is not there is waited for.
+func (s *Signer) follow(ctx context.Context, now, seen time.Time) time.Time {
+	at := s.sourceTime()
+	if at.IsZero() || at.Equal(seen) {
+		return seen
+	}
+	s.renew(ctx, now, s.changed())
+	return at
+}
+
+func (s *Signer) changed() string { return fmt.Sprintf("%q has changed", s.dbfile) }
 
 // sourceTime is when the zone file was last changed, the zero time if it is not there.
 func (s *Signer) sourceTime() time.Time {
@@ -88,14 +99,16 @@ func (s *Signer) sourceTime() time.Time {
 }
 
 // refresh signs the zone if that is due, and says what came of it.
-func (s *Signer) refresh(ctx context.Context, now time.Time, tell bool) {
-	why := s.due(now)
-	if why == "" {
-		if tell {
-			log.Infof("Skipping signing zone %q in %q: signatures are valid", s.origin, s.signedFile())
-		}
+func (s *Signer) refresh(ctx context.Context, now time.Time) {
+	if why := s.due(now); why != "" {
+		s.renew(ctx, now, why)
 		return
 	}
+	log.Infof("Skipping signing zone %q in %q: signatures are valid", s.origin, s.signedFile())
+}
+
+// renew signs the zone.
+func (s *Signer) renew(ctx context.Context, now time.Time, why string) {
 	next := now.Add(checkEvery).UTC().Format(time.RFC3339)
 	log.Infof("Signing %q because %s", s.origin, why)
 	signed, err := s.sign(ctx, now)

@@ -327,9 +327,35 @@ func TestRun(t *testing.T) {
 		t.Errorf("files left: %v, signed without a zone file: %v", left, err == nil)
 	}
 	before, _ := os.ReadFile(one.signedFile())
-	one.refresh(t.Context(), time.Now(), true)
+	one.refresh(t.Context(), time.Now())
 	if after, _ := os.ReadFile(one.signedFile()); !bytes.Equal(before, after) {
 		t.Error("signed again though it was not due")
+	}
+}
+
+// A file that takes the zone file's place is signed, also if it is older than what was signed before; one that is not
+// there is not.
+func TestFollow(t *testing.T) {
+	s := signer(t)
+	seen := s.sourceTime()
+	s.refresh(t.Context(), time.Now())
+	put(t, s.dbfile, zoneText+"late A 192.0.2.77\n")
+	older := seen.Add(-time.Hour)
+	if err := os.Chtimes(s.dbfile, older, older); err != nil {
+		t.Fatal(err)
+	}
+	if seen = s.follow(t.Context(), time.Now(), seen); !seen.Equal(older) {
+		t.Errorf("seen at %s, want %s", seen, older)
+	}
+	signed, err := os.ReadFile(s.signedFile())
+	if err != nil || !strings.Contains(string(signed), "late.example.org.") {
+		t.Errorf("it is not signed: %v", err)
+	}
+	if err := os.Remove(s.dbfile); err != nil {
+		t.Fatal(err)
+	}
+	if at := s.follow(t.Context(), time.Now(), seen); !at.Equal(seen) {
+		t.Errorf("a file that is gone was seen at %s", at)
 	}
 }
 

@@ -154,11 +154,39 @@ func (i *issuer) start() error {
 		cfg, err := i.newConfig(a)
 		if err == nil {
 			i.configs[a] = cfg
-			err = cfg.ManageAsync(ctx, domains)
+			writable := usable(ctx, cfg.Storage)
+			if err = cfg.ManageAsync(ctx, domains); !writable {
+				go manageLater(ctx, cfg, domains)
+			}
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// storageInterval is how often a storage is tried that nothing could be written to. Tests change it.
+var storageInterval = time.Minute
+
+// manageLater begins to manage the certificates anew once the storage takes them: certmagic gives up on a certificate
+// if it cannot write before it asks for it.
+func manageLater(ctx context.Context, cfg *certmagic.Config, domains []string) {
+	ticks := time.NewTicker(storageInterval)
+	defer ticks.Stop()
+	for !usable(ctx, cfg.Storage) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+	_ = cfg.ManageAsync(ctx, domains) // it logs what fails
+}
+
+// usable reports whether files can be written to a storage.
+func usable(ctx context.Context, s certmagic.Storage) bool {
+	const key = "coredns_test"
+	err := s.Store(ctx, key, []byte(key))
+	return err == nil && s.Delete(ctx, key) == nil
 }
 
 // newConfig is certmagic's configuration for an account.

@@ -191,6 +191,30 @@ func TestPebbleRenews(t *testing.T) {
 	}
 }
 
+// TestPebbleStorage has a storage that cannot be written when the server starts: there is a certificate soon after it can.
+func TestPebbleStorage(t *testing.T) {
+	out := captureLog(t)
+	every := storageInterval
+	storageInterval = 20 * time.Millisecond
+	defer func() { storageInterval = every }()
+	p, storage := newPebble(t), filepath.Join(t.TempDir(), "storage")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "not", "mounted"), storage); err != nil {
+		t.Fatal(err)
+	}
+	i, dot := acmeServer(t, p, storage)
+	defer end(t, i)
+	p.begin(t, 0)
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "failed storage check"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the storage was not tried: %s", out)
+		}
+	}
+	if err := os.Remove(storage); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+}
+
 // end stops an instance with its plugins.
 func end(t *testing.T, i *caddy.Instance) {
 	t.Helper()

@@ -102,13 +102,16 @@ func setup(c *caddy.Controller) error {
 		t.stanzas = append(t.stanzas, &all[i].stanza)
 	}
 	cfg := dnsserver.GetConfig(c)
-	c.OnStartup(func() error {
+	dnsserver.Check(c, func() error {
 		t.findKey = cfg.TsigKey
 		for _, s := range t.stanzas {
 			if _, ok := t.findKey(s.key.name); s.key.name != "" && !ok {
 				return plugin.Error("transfer", fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.name))
 			}
 		}
+		return nil
+	})
+	c.OnStartup(func() error {
 		for _, h := range cfg.Chain() {
 			if from, ok := h.(Transferer); ok {
 				t.Transferers = append(t.Transferers, from)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 )
@@ -74,23 +76,37 @@ func (k *keeper) stop() {
 	}
 }
 
+// read reads the state, and looks whether it could be written.
+func (k *keeper) read() (map[string]*autotrust.Zone, error) {
+	byName := map[string]*autotrust.Zone{}
+	if k.path == "" {
+		return byName, nil
+	}
+	if err := zonefile.Writable(filepath.Dir(k.path)); err != nil {
+		return nil, fmt.Errorf("state %s: its folder: %w", k.path, err)
+	}
+	b, err := os.ReadFile(k.path)
+	if os.IsNotExist(err) {
+		return byName, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	zones, err := autotrust.Parse(string(b))
+	if err != nil {
+		return nil, fmt.Errorf("state %s: %w", k.path, err)
+	}
+	for _, z := range zones {
+		byName[z.Name] = z
+	}
+	return byName, nil
+}
+
 // load reads the state; one that does not exist is written, so that a folder that cannot be written is found at once.
 func (k *keeper) load() error {
-	byName := map[string]*autotrust.Zone{}
-	if k.path != "" {
-		b, err := os.ReadFile(k.path)
-		if err != nil && !os.IsNotExist(err) {
-			return err
-		}
-		if err == nil {
-			zones, err := autotrust.Parse(string(b))
-			if err != nil {
-				return fmt.Errorf("state %s: %w", k.path, err)
-			}
-			for _, z := range zones {
-				byName[z.Name] = z
-			}
-		}
+	byName, err := k.read()
+	if err != nil {
+		return err
 	}
 	for name := range k.anchors {
 		z := byName[name]

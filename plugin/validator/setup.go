@@ -35,6 +35,7 @@ func setup(c *caddy.Controller) error {
 			v.counts.server = server
 		}
 	})
+	dnsserver.Check(c, v.readable)
 	c.OnStartup(func() error {
 		below := cfg.Handler("recurse")
 		if h, ok := below.(advice.Learner); ok {
@@ -67,6 +68,18 @@ func newValidator(s *settings) *Validator {
 	v.trusts(&trust{anchors: s.anchors})
 	v.keeper = newKeeper(v)
 	return v
+}
+
+// readable reads the files, so that one that is of no use is found before anything begins.
+func (v *Validator) readable() error {
+	_, err := v.negatives.load(clock.Now())
+	if err == nil {
+		_, err = v.keeper.read()
+	}
+	if err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	return nil
 }
 
 // start begins with what needs time and files.

@@ -1,7 +1,9 @@
 package zone
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -53,16 +55,29 @@ func (r Record) RR() (dns.RR, error) {
 	return rr, nil
 }
 
-// Text is the record as a line of a master file, without its end.
+// Text is the record as a line of a master file, without its end. Data that have no text of their type, or one that
+// would be read as others, are in the form for all types (RFC 3597 §5).
 func (r Record) Text() (string, error) {
-	if r.Type == dns.TypeNULL { // which miekg/dns writes as a comment; this is RFC 3597 §5
-		return fmt.Sprintf("%s\t%d\tIN\tNULL\t\\# %d %x", wire.Text(r.Owner), r.TTL, len(r.RData), r.RData), nil
-	}
 	rr, err := r.RR()
 	if err != nil {
 		return "", err
 	}
-	return rr.String(), nil
+	if text := rr.String(); slices.Contains(written[:], r.Type) || r.isReadFrom(text) {
+		return text, nil
+	}
+	return fmt.Sprintf("%s\t%d\tIN\t%s\t\\# %d %x", wire.Text(r.Owner), r.TTL, typeText(r.Type), len(r.RData), r.RData), nil
+}
+
+// written is types that zones are full of, and that always have a text.
+var written = [...]uint16{
+	wire.TypeA, wire.TypeAAAA, wire.TypeNS, wire.TypeSOA, wire.TypeCNAME, wire.TypePTR, wire.TypeMX, wire.TypeSRV, wire.TypeTXT,
+	wire.TypeRRSIG, dns.TypeDNSKEY, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeDS, dns.TypeTLSA, dns.TypeSSHFP,
+}
+
+// isReadFrom reports whether text is read as the record.
+func (r Record) isReadFrom(text string) (same bool) {
+	rr, err := dns.NewRR(text)
+	return err == nil && rr != nil && packed(rr, func(o Record) error { same = bytes.Equal(o.RData, r.RData); return nil }) == nil && same
 }
 
 // typeText is the name of a type.

@@ -2,6 +2,7 @@ package zonefile
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
 )
@@ -284,6 +286,36 @@ func TestFieldwise(t *testing.T) {
 }
 
 // FuzzZoneFile reads with miekg/dns beside: what both read must be the same.
+// Data that have no text of their type, or one that cannot be read, are written in the form for all types, so that what a
+// zone was written to is the zone.
+func TestTextIsRead(t *testing.T) {
+	owner := wire.MustName("a.example.org")
+	for _, tc := range []struct {
+		typ  uint16
+		data string
+	}{
+		{dns.TypeCAA, "00 00 78"}, {dns.TypeCAA, "00 06 69732073 7565 78"}, {dns.TypeCAA, "00 05 6973737565 78"},
+		{dns.TypeLOC, "00 12 16 13 ffffffff ffffffff 00989680"}, {dns.TypeLOC, "00 ff ff ff 80000000 80000000 00989680"},
+		{dns.TypeLOC, "01 12 16 13 80000000 80000000 00989680"},
+		{dns.TypeX25, "03 286129"}, {dns.TypeX25, "02 2861"}, {dns.TypeGPOS, "01 78 01 78 01 28"}, {dns.TypeHIP, "00 02 0000"},
+		{dns.TypeTXT, "03 22285c"}, {dns.TypeHINFO, "02 2822 01 3b"}, {dns.TypeURI, "0001 0002 2228"}, {dns.TypeNULL, ""}, {65300, "00"},
+	} {
+		data, err := hex.DecodeString(strings.ReplaceAll(tc.data, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := zone.Record{Owner: owner, Type: tc.typ, TTL: 5, RData: data}.Text()
+		if err != nil {
+			t.Errorf("%d %x: %v", tc.typ, data, err)
+			continue
+		}
+		rec, err := New(strings.NewReader(text+"\n"), "db", wire.MustName("example.org")).Next()
+		if err != nil || rec.Type != tc.typ || !bytes.Equal(rec.RData, data) {
+			t.Errorf("%d %x: %s: %v", tc.typ, data, text, err)
+		}
+	}
+}
+
 func FuzzZoneFile(f *testing.F) {
 	f.Add([]byte("$TTL 5\n@ IN SOA a b 1 2 3 4 5\n  NS ns\nns 60 A 192.0.2.1\n\tTXT \"x y\" z\n"))
 	f.Add([]byte("a 5 IN TXT ( \"x\"\n ; c\n \"y\" )\nb\\.c 5 CNAME @\n$ORIGIN sub\nd 1h MX 1 .\n"))

@@ -91,9 +91,9 @@ func (c *conn) reason(err error) error {
 	return err
 }
 
-// message is the next message that answers the question; it holds until the next call.
-func (c *conn) message() (*reader, error) {
-	c.conn.SetDeadline(time.Now().Add(c.limit.idle()))
+// message is the next message that answers the question, if it comes in time; it holds until the next call.
+func (c *conn) message(wait time.Duration) (*reader, error) {
+	c.conn.SetDeadline(time.Now().Add(wait))
 	var head [2]byte
 	if _, err := io.ReadFull(c.conn, head[:]); err != nil {
 		return nil, c.reason(err)

@@ -100,7 +100,7 @@ func (c *Client) Serial(ctx context.Context, origin []byte) (uint32, error) {
 	if err := conn.ask(origin, wire.TypeSOA, nil); err != nil {
 		return 0, err
 	}
-	m, err := conn.message()
+	m, err := conn.message(c.Limits.idle())
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +157,11 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 	s := newStream(origin, old, warn)
 	records := 0
 	for first := true; ; first = false {
-		m, err := conn.message()
+		wait := c.Limits.idle()
+		if s.alone() {
+			wait = min(wait, aloneWait)
+		}
+		m, err := conn.message(wait)
 		if err != nil {
 			return nil, after(records, err)
 		}
@@ -189,6 +193,11 @@ func (c *Client) transfer(ctx context.Context, origin []byte, old *zone.Zone, wa
 		}
 	}
 }
+
+// aloneWait is how long more is waited for behind one SOA record that is newer than ours. Over UDP it says that the
+// whole zone has to be asked for (RFC 1995 §4), and some say it over TCP, too; those who send each record in a
+// message of its own have the next one ready.
+const aloneWait = time.Second
 
 // after adds to an error how far the transfer got.
 func after(records int, err error) error {

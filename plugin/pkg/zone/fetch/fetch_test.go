@@ -222,6 +222,7 @@ func testZone(t *testing.T) {
 		{what: "all instead", old: true, ixfr: []string{"soa8, " + ns + ", x, soa8"}, want: "8 x"},
 		{what: "refused, so all", old: true, ixfr: []string{"refused"}, axfr: []string{"soa8, y, soa8"}, want: "8 y"},
 		{what: "nothing, so all", old: true, ixfr: []string{"", "stall"}, axfr: []string{"soa8, y, soa8"}, want: "8 y"},
+		{what: "a newer SOA record alone, so all", old: true, ixfr: []string{"soa8", "stall"}, axfr: []string{"soa8, y, soa8"}, limits: Limits{Idle: time.Hour, Total: 10 * time.Second}, want: "8 y"},
 		{what: "removes what we do not have, so all", old: true, ixfr: []string{"soa8, soa7, z, soa8, c, soa8"}, axfr: []string{"soa8, y, soa8"}, want: "8 y"},
 		{what: "steps that do not meet, so all", old: true, ixfr: []string{"soa9, soa7, a, soa8, c, soa7, c, soa9, soa9"}, axfr: []string{"soa9, y, soa9"}, want: "9 y"},
 		{what: "all, but older", old: true, ixfr: []string{"refused"}, axfr: []string{"soa6, y, soa6"}, want: "serial went back: 6, after 7"},

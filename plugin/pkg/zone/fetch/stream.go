@@ -140,6 +140,9 @@ func (s *stream) ended() bool {
 	return s.state == end || s.state == second && s.old != nil && !newer(s.serial, s.old.Serial())
 }
 
+// alone reports whether of an incremental transfer only the first record is there.
+func (s *stream) alone() bool { return s.state == second && s.old != nil }
+
 // build is the version that came.
 func (s *stream) build() (*zone.Zone, error) {
 	switch {
