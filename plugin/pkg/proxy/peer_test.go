@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,4 +189,38 @@ func TestPeerDoubted(t *testing.T) {
 	if c := askOnce(p, p.NewPeer(addr), false); c.x.Err == nil || c.x.Doubted != 1 {
 		t.Errorf("%v, doubted %d", c.x.Err, c.x.Doubted)
 	}
+}
+
+// A reply may come before the call returns that has sent its query, and the socket may be aimed at another server by then.
+// The race detector tells.
+func TestPeerSocketIsUsedAgainAtOnce(t *testing.T) {
+	var peers []netip.AddrPort
+	for range 2 {
+		addr, ports := peerServer(t, func(q []byte) [][]byte { return [][]byte{echoed(q)} })
+		go func() {
+			for {
+				select {
+				case <-ports:
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+		peers = append(peers, addr)
+	}
+	p := NewOpen("test")
+	defer p.Stop()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			to := p.NewPeer(peers[i%2])
+			for range 300 {
+				if c := askOnce(p, to, false); c.x.Err != nil {
+					t.Error(c.x.Err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
