@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"errors"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -47,6 +48,7 @@ type generation struct {
 	unsettled int // those that have not got any yet
 	settled   chan struct{}
 	listened  map[string]bool // addresses, see fresh
+	sockets   []io.Closer     // that were opened, until a server begins to serve; of a first start only
 }
 
 const (
@@ -88,7 +90,59 @@ func (d *dnsContext) newGeneration(servers []server) {
 	defer restarting.Unlock()
 	if restarting.now != nil {
 		restarting.attempt = g
+		return
 	}
+	if d.once {
+		return // it goes without what does not start
+	}
+	i.OnFirstStartup, i.OnStartup = g.watched(i.OnFirstStartup), g.watched(i.OnStartup)
+}
+
+// watched is functions of a first start; the first error of theirs ends it.
+func (g *generation) watched(starts []func() error) (all []func() error) {
+	for _, start := range starts {
+		all = append(all, func() error {
+			err := start()
+			if err != nil {
+				g.plugins = g.registeredLate() // as in restartFailed
+				g.failFirst()
+			}
+			return err
+		})
+	}
+	return all
+}
+
+// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of it, and a
+// program that embeds the server may go on, and start another one.
+func (g *generation) failFirst() {
+	g.mu.Lock()
+	hooks, sockets := g.hooks, g.sockets
+	g.sockets = nil
+	g.mu.Unlock()
+	hooks.remove()
+	claimHooks().remove() // if it did not come to its begin
+	for _, s := range sockets {
+		s.Close()
+	}
+	g.endFailed()
+}
+
+// tried notes a socket that was opened, or the error that ends a first start. g may be nil.
+func (g *generation) tried(socket io.Closer, err error) error {
+	if g == nil {
+		return err
+	}
+	g.mu.Lock()
+	first := g.begun && g.previous == nil && !g.serving
+	if first && err == nil {
+		g.sockets = append(g.sockets, socket)
+	}
+	g.mu.Unlock()
+	if first && err != nil {
+		g.failFirst()
+	}
+	return err
 }
 
 // begin is the last of the startup functions.
@@ -228,7 +282,7 @@ func (s *Server) serving() (passed, opened, over func()) {
 	passed = sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.serving = true
+		g.serving, g.sockets = true, nil
 		if g.unopened--; g.unopened == 0 {
 			close(g.opened)
 		}

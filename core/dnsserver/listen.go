@@ -23,7 +23,8 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	if s.generation.fresh("tcp", addr) && taken(addr) {
 		warnShared("tcp", addr)
 	}
-	return reuseport.Listen("tcp", addr)
+	l, err := reuseport.Listen("tcp", addr)
+	return l, s.generation.tried(l, err)
 }
 
 // listenUDP opens the UDP socket of s.
@@ -33,13 +34,14 @@ func (s *Server) listenUDP() (net.PacketConn, error) {
 		return reuseport.Share(p, addr), nil
 	}
 	if !s.generation.fresh("udp", addr) {
-		return reuseport.ListenPacket("udp", addr)
+		p, err := reuseport.ListenPacket("udp", addr)
+		return p, s.generation.tried(p, err)
 	}
 	p, others, err := reuseport.ListenPacketAlone("udp", addr)
 	if others {
 		warnShared("udp", addr)
 	}
-	return p, err
+	return p, s.generation.tried(p, err)
 }
 
 // hostPort is the address without its scheme.
