@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"errors"
 	"io"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -60,12 +61,39 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now, nil if there is none; what the one that is to take
-// its place has to end, and that one itself, once its servers are made, until it begins.
+// restarting is what caddy restarts now, by lineage.
 var restarting struct {
 	sync.Mutex
+	all map[uintptr]*restart
+}
+
+// restart is the generation whose instance is restarted; what the one that is to take its place has to end, and that
+// one itself, once its servers are made, until it begins.
+type restart struct {
 	now, attempt *generation
 	ends         *ends
+}
+
+// lineage is the same for an instance and those that take its place: caddy has them share what counts their servers. A
+// process may have several instances, and restart them at one time.
+func lineage(i *caddy.Instance) uintptr {
+	if wg := reflect.ValueOf(i).Elem().FieldByName("wg"); wg.IsValid() {
+		return wg.Pointer()
+	}
+	return 0
+}
+
+// endRestart forgets the restart of an instance, and returns what is known of it, empty if there is none.
+func endRestart(i *caddy.Instance) restart {
+	restarting.Lock()
+	defer restarting.Unlock()
+	at := lineage(i)
+	r := restarting.all[at]
+	delete(restarting.all, at)
+	if r == nil {
+		return restart{}
+	}
+	return *r
 }
 
 // newGeneration makes the servers of d a generation.
@@ -88,8 +116,8 @@ func (d *dnsContext) newGeneration(servers []server) {
 	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
 	restarting.Lock()
 	defer restarting.Unlock()
-	if restarting.now != nil {
-		restarting.attempt = g
+	if r := restarting.all[lineage(i)]; r != nil {
+		r.attempt = g
 		return
 	}
 	if d.once {
@@ -147,10 +175,7 @@ func (g *generation) tried(socket io.Closer, err error) error {
 
 // begin is the last of the startup functions.
 func (g *generation) begin() error {
-	restarting.Lock()
-	old := restarting.now
-	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
-	restarting.Unlock()
+	old := endRestart(g.instance).now
 	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()
 	g.begun, g.previous, g.hooks = true, old, claimHooks()
@@ -211,7 +236,10 @@ func (g *generation) restart() error {
 	case <-time.After(letGoTime):
 	}
 	restarting.Lock()
-	restarting.now = g
+	if restarting.all == nil {
+		restarting.all = map[uintptr]*restart{}
+	}
+	restarting.all[lineage(g.instance)] = &restart{now: g}
 	restarting.Unlock()
 	g.hooks.remove()
 	return nil
@@ -221,10 +249,7 @@ func (g *generation) restart() error {
 // plugins began is ended here.
 func (g *generation) restartFailed() error {
 	logDebug(g.debug) // what failed may have changed it
-	restarting.Lock()
-	attempt, made := restarting.attempt, restarting.ends
-	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
-	restarting.Unlock()
+	r := endRestart(g.instance)
 	g.mu.Lock()
 	failed := g.next
 	g.mu.Unlock()
@@ -232,12 +257,12 @@ func (g *generation) restartFailed() error {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
 		switch {
-		case attempt != nil:
+		case r.attempt != nil:
 			// A startup function failed. Which plugins had begun is known of those only that told it then.
-			attempt.plugins = attempt.registeredLate()
-			attempt.endFailed()
-		case made != nil: // a setup function failed
-			if err := made.run(); err != nil {
+			r.attempt.plugins = r.attempt.registeredLate()
+			r.attempt.endFailed()
+		case r.ends != nil: // a setup function failed
+			if err := r.ends.run(); err != nil {
 				log.Errorf("Ending a configuration that cannot be set up: %v", err)
 			}
 		}

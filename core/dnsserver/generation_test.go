@@ -1,8 +1,10 @@
 package dnsserver
 
 import (
+	"fmt"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -270,6 +272,31 @@ func TestFirstStartFails(t *testing.T) {
 	if got := text(t, "udp", i.Servers()[0].LocalAddr(), "www."); got != "good" {
 		t.Errorf("the next one: %s", got)
 	}
+}
+
+// Instances of one process are restarted at one time. Each takes the place of its own, and of no other.
+func TestReloadsBesideOthers(t *testing.T) {
+	probed(t)
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		i := started(t, ".:0 {\nprobe "+name+"\n}")
+		all.Go(func() {
+			addr := i.Servers()[0].LocalAddr()
+			for k := range 20 {
+				want := fmt.Sprint(name, k)
+				next, err := i.Restart(inputOf(".:0 {\nprobe " + want + "\n}"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				i = next
+				if got := text(t, "udp", addr, "www."); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // At the end plugins are told first and ended last: queries under way still need them.
