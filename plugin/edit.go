@@ -63,8 +63,8 @@ func (w *editWriter) WriteMsg(m *dns.Msg) error {
 	return w.noted(w.ResponseWriter.WriteMsg(w.editor.EditMsg(m, w.query)))
 }
 
-// noted notes a message as written if err is nil, and returns err. What could not be written, as it cannot be packed, is
-// no reply: the server still owes one.
+// noted notes a message as written if err is nil, and returns err. What could not be written, as it cannot be packed,
+// is no reply: the server still owes one.
 func (w *editWriter) noted(err error) error {
 	if err == nil {
 		w.wrote.Store(true)

@@ -70,8 +70,8 @@ var restarting struct {
 // restart is the generation whose instance is restarted; what the one that is to take its place has to end, and that
 // one itself, once its servers are made, until it begins.
 type restart struct {
-	now, attempt *generation
-	ends         *ends
+	now, next *generation
+	ends      *ends
 }
 
 // lineage is the same for an instance and those that take its place: caddy has them share what counts their servers. A
@@ -117,7 +117,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 	restarting.Lock()
 	defer restarting.Unlock()
 	if r := restarting.all[lineage(i)]; r != nil {
-		r.attempt = g
+		r.next = g
 		return
 	}
 	if d.once {
@@ -141,8 +141,8 @@ func (g *generation) watched(starts []func() error) (all []func() error) {
 	return all
 }
 
-// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of it, and a
-// program that embeds the server may go on, and start another one.
+// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of it,
+// and a program that embeds the server may go on, and start another one.
 func (g *generation) failFirst() {
 	g.mu.Lock()
 	hooks, sockets := g.hooks, g.sockets
@@ -257,10 +257,10 @@ func (g *generation) restartFailed() error {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
 		switch {
-		case r.attempt != nil:
+		case r.next != nil:
 			// A startup function failed. Which plugins had begun is known of those only that told it then.
-			r.attempt.plugins = r.attempt.registeredLate()
-			r.attempt.endFailed()
+			r.next.plugins = r.next.registeredLate()
+			r.next.endFailed()
 		case r.ends != nil: // a setup function failed
 			if err := r.ends.run(); err != nil {
 				log.Errorf("Ending a configuration that cannot be set up: %v", err)
