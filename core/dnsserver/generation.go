@@ -141,8 +141,8 @@ func (g *generation) watched(starts []func() error) (all []func() error) {
 	return all
 }
 
-// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of it,
-// and a program that embeds the server may go on, and start another one.
+// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of
+// it, and a program that embeds the server may go on, and start another one.
 func (g *generation) failFirst() {
 	g.mu.Lock()
 	hooks, sockets := g.hooks, g.sockets
