@@ -60,8 +60,16 @@ type editWriter struct {
 
 // WriteMsg writes m as EditMsg returns it.
 func (w *editWriter) WriteMsg(m *dns.Msg) error {
-	w.wrote.Store(true)
-	return w.ResponseWriter.WriteMsg(w.editor.EditMsg(m, w.query))
+	return w.noted(w.ResponseWriter.WriteMsg(w.editor.EditMsg(m, w.query)))
+}
+
+// noted notes a message as written if err is nil, and returns err. What could not be written, as it cannot be packed,
+// is no reply: the server still owes one.
+func (w *editWriter) noted(err error) error {
+	if err == nil {
+		w.wrote.Store(true)
+	}
+	return err
 }
 
 // Write writes b as it is.
@@ -81,14 +89,13 @@ func (w *editWriter) TakeReply(reply *wire.Reply, r *dns.Msg) (taken bool, err e
 	if err := q.SetMsg(r, wire.PeerOf(w.RemoteAddr(), w.LocalAddr())); err != nil {
 		return false, nil // nothing was edited yet
 	}
-	w.wrote.Store(true)
 	w.editor.Edit(reply, q)
 	if taken, err := TakeReply(w.ResponseWriter, reply, r); taken {
-		return true, err
+		return true, w.noted(err)
 	}
 	m, err := reply.MsgOPT(r)
 	if err != nil {
 		return true, err
 	}
-	return true, w.ResponseWriter.WriteMsg(m)
+	return true, w.noted(w.ResponseWriter.WriteMsg(m))
 }

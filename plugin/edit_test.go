@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -111,6 +112,21 @@ func TestEditReplies(t *testing.T) {
 	}
 	if upper.wires != 1 || lower.wires != 1 || upper.messages+lower.messages != 0 || w.taken != 1 || !w.aa {
 		t.Errorf("edited as %d and %d, taken %d times, AA %v", upper.wires, lower.wires, w.taken, w.aa)
+	}
+}
+
+// refusing is a writer that can write nothing.
+type refusing struct{ test.ResponseWriter }
+
+func (refusing) WriteMsg(*dns.Msg) error { return errors.New("as asked") }
+
+// What could not be written is no reply.
+func TestEditRepliesUnwritten(t *testing.T) {
+	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+	for name, source := range map[string]plugin.HandlerFunc{"ours": ours, "foreign": foreign} {
+		if _, wrote, err := plugin.EditReplies(new(withAA), source, context.Background(), new(refusing), r); wrote || err == nil {
+			t.Errorf("%s: %v, %v", name, wrote, err)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package dnsserver
 
 import (
 	"errors"
+	"io"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -47,6 +49,7 @@ type generation struct {
 	unsettled int // those that have not got any yet
 	settled   chan struct{}
 	listened  map[string]bool // addresses, see fresh
+	sockets   []io.Closer     // that were opened, until a server begins to serve; of a first start only
 }
 
 const (
@@ -58,12 +61,39 @@ const (
 	reloadTime = 100 * time.Millisecond
 )
 
-// restarting is the generation whose instance caddy restarts now, nil if there is none; what the one that is to take
-// its place has to end, and that one itself, once its servers are made, until it begins.
+// restarting is what caddy restarts now, by lineage.
 var restarting struct {
 	sync.Mutex
-	now, attempt *generation
-	ends         *ends
+	all map[uintptr]*restart
+}
+
+// restart is the generation whose instance is restarted; what the one that is to take its place has to end, and that
+// one itself, once its servers are made, until it begins.
+type restart struct {
+	now, next *generation
+	ends      *ends
+}
+
+// lineage is the same for an instance and those that take its place: caddy has them share what counts their servers. A
+// process may have several instances, and restart them at one time.
+func lineage(i *caddy.Instance) uintptr {
+	if wg := reflect.ValueOf(i).Elem().FieldByName("wg"); wg.IsValid() {
+		return wg.Pointer()
+	}
+	return 0
+}
+
+// endRestart forgets the restart of an instance, and returns what is known of it, empty if there is none.
+func endRestart(i *caddy.Instance) restart {
+	restarting.Lock()
+	defer restarting.Unlock()
+	at := lineage(i)
+	r := restarting.all[at]
+	delete(restarting.all, at)
+	if r == nil {
+		return restart{}
+	}
+	return *r
 }
 
 // newGeneration makes the servers of d a generation.
@@ -86,17 +116,66 @@ func (d *dnsContext) newGeneration(servers []server) {
 	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
 	restarting.Lock()
 	defer restarting.Unlock()
-	if restarting.now != nil {
-		restarting.attempt = g
+	if r := restarting.all[lineage(i)]; r != nil {
+		r.next = g
+		return
 	}
+	if d.once {
+		return // it goes without what does not start
+	}
+	i.OnFirstStartup, i.OnStartup = g.watched(i.OnFirstStartup), g.watched(i.OnStartup)
+}
+
+// watched is functions of a first start; the first error of theirs ends it.
+func (g *generation) watched(starts []func() error) (all []func() error) {
+	for _, start := range starts {
+		all = append(all, func() error {
+			err := start()
+			if err != nil {
+				g.plugins = g.registeredLate() // as in restartFailed
+				g.failFirst()
+			}
+			return err
+		})
+	}
+	return all
+}
+
+// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of
+// it, and a program that embeds the server may go on, and start another one.
+func (g *generation) failFirst() {
+	g.mu.Lock()
+	hooks, sockets := g.hooks, g.sockets
+	g.sockets = nil
+	g.mu.Unlock()
+	hooks.remove()
+	claimHooks().remove() // if it did not come to its begin
+	for _, s := range sockets {
+		s.Close()
+	}
+	g.endFailed()
+}
+
+// tried notes a socket that was opened, or the error that ends a first start. g may be nil.
+func (g *generation) tried(socket io.Closer, err error) error {
+	if g == nil {
+		return err
+	}
+	g.mu.Lock()
+	first := g.begun && g.previous == nil && !g.serving
+	if first && err == nil {
+		g.sockets = append(g.sockets, socket)
+	}
+	g.mu.Unlock()
+	if first && err != nil {
+		g.failFirst()
+	}
+	return err
 }
 
 // begin is the last of the startup functions.
 func (g *generation) begin() error {
-	restarting.Lock()
-	old := restarting.now
-	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
-	restarting.Unlock()
+	old := endRestart(g.instance).now
 	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()
 	g.begun, g.previous, g.hooks = true, old, claimHooks()
@@ -157,7 +236,10 @@ func (g *generation) restart() error {
 	case <-time.After(letGoTime):
 	}
 	restarting.Lock()
-	restarting.now = g
+	if restarting.all == nil {
+		restarting.all = map[uintptr]*restart{}
+	}
+	restarting.all[lineage(g.instance)] = &restart{now: g}
 	restarting.Unlock()
 	g.hooks.remove()
 	return nil
@@ -167,10 +249,7 @@ func (g *generation) restart() error {
 // plugins began is ended here.
 func (g *generation) restartFailed() error {
 	logDebug(g.debug) // what failed may have changed it
-	restarting.Lock()
-	attempt, made := restarting.attempt, restarting.ends
-	restarting.now, restarting.attempt, restarting.ends = nil, nil, nil
-	restarting.Unlock()
+	r := endRestart(g.instance)
 	g.mu.Lock()
 	failed := g.next
 	g.mu.Unlock()
@@ -178,12 +257,12 @@ func (g *generation) restartFailed() error {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
 		switch {
-		case attempt != nil:
+		case r.next != nil:
 			// A startup function failed. Which plugins had begun is known of those only that told it then.
-			attempt.plugins = attempt.registeredLate()
-			attempt.endFailed()
-		case made != nil: // a setup function failed
-			if err := made.run(); err != nil {
+			r.next.plugins = r.next.registeredLate()
+			r.next.endFailed()
+		case r.ends != nil: // a setup function failed
+			if err := r.ends.run(); err != nil {
 				log.Errorf("Ending a configuration that cannot be set up: %v", err)
 			}
 		}
@@ -228,7 +307,7 @@ func (s *Server) serving() (passed, opened, over func()) {
 	passed = sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.serving = true
+		g.serving, g.sockets = true, nil
 		if g.unopened--; g.unopened == 0 {
 			close(g.opened)
 		}

@@ -1,9 +1,14 @@
 package dnsserver
 
 import (
+	"fmt"
 	"net"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -224,6 +229,74 @@ func TestReloadFails(t *testing.T) {
 		t.Errorf("the next one: %s", got)
 	}
 	expectNoted(t, "good starts, one ends")
+}
+
+// When the first start fails, what it has begun is ended, and its sockets take no queries of the one that is started instead:
+// a program that embeds the server goes on.
+func TestFirstStartFails(t *testing.T) {
+	probed(t)
+	Directives = append(Directives, "unfit")
+	probing.setup = func(c *caddy.Controller) { OnEnd(c, func() error { note("end"); return nil }) }
+	defer func() { probing.setup = nil }()
+	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	free := loopback.Addr()
+	_, good, _ := net.SplitHostPort(free)
+	for _, tc := range []struct{ name, corefile, want string }{
+		{"setup", ".:" + good + " {\nprobe one\nunfit\n}", "end"},
+		{"servers", ".:" + good + " {\nprobe one\n}\n.:" + good + " {\nprobe two\n}", "end, end"},
+		{"startup function", ".:" + good + " {\nprobe one\n}\n.:0 {\nprobe two fails\n}", "one starts, two starts, end, end"},
+		{"startup function behind others", ".:" + good + " {\nprobe one late\n}\n.:1 {\nprobe two fails\n}", "one starts, two starts, one ends, end, end"},
+		{"listener", ".:" + good + " {\nprobe one\n}\n.:" + port + " {\nprobe two\n}", "one starts, two starts, one ends, two ends, end, end"},
+		{"without a certificate", ".:" + good + " {\nprobe one late\n}\nquic://.:0 {\nprobe two\n}", "end, end"},
+	} {
+		failed, err := caddy.Start(inputOf(tc.corefile))
+		if err == nil {
+			t.Fatal(tc.name)
+		}
+		if got := noted(); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if l, err := net.Listen("tcp", free); err != nil { // not with reuseport, either
+			t.Errorf("%s: %v", tc.name, err)
+		} else {
+			l.Close()
+		}
+		runtime.KeepAlive(failed) // else what it has opened could be closed as garbage
+	}
+	i := started(t, ".:"+good+" {\nprobe good\n}")
+	if got := text(t, "udp", i.Servers()[0].LocalAddr(), "www."); got != "good" {
+		t.Errorf("the next one: %s", got)
+	}
+}
+
+// Instances of one process are restarted at one time. Each takes the place of its own, and of no other.
+func TestReloadsBesideOthers(t *testing.T) {
+	probed(t)
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		i := started(t, ".:0 {\nprobe "+name+"\n}")
+		all.Go(func() {
+			addr := i.Servers()[0].LocalAddr()
+			for k := range 20 {
+				want := fmt.Sprint(name, k)
+				next, err := i.Restart(inputOf(".:0 {\nprobe " + want + "\n}"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				i = next
+				if got := text(t, "udp", addr, "www."); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // At the end plugins are told first and ended last: queries under way still need them.

@@ -11,8 +11,19 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// listenTCP opens the TCP socket of s, or takes the one that a service manager has opened for it. listenUDP likewise.
+// listenTCP is openTCP, and listenUDP openUDP, as a part of the start of a generation: an error ends that.
 func (s *Server) listenTCP() (net.Listener, error) {
+	l, err := s.openTCP()
+	return l, s.generation.tried(l, err)
+}
+
+func (s *Server) listenUDP() (net.PacketConn, error) {
+	p, err := s.openUDP()
+	return p, s.generation.tried(p, err)
+}
+
+// openTCP opens the TCP socket of s, or takes the one that a service manager has opened for it. openUDP likewise.
+func (s *Server) openTCP() (net.Listener, error) {
 	addr := s.hostPort()
 	if l := systemd.Listener(addr); l != nil {
 		return reuseport.Share(l, addr), nil
@@ -27,8 +38,8 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	return l, err
 }
 
-// listenUDP opens the UDP socket of s.
-func (s *Server) listenUDP() (net.PacketConn, error) {
+// openUDP opens the UDP socket of s.
+func (s *Server) openUDP() (net.PacketConn, error) {
 	addr := s.hostPort()
 	if p := systemd.PacketConn(addr); p != nil {
 		return reuseport.Share(p, addr), nil

@@ -15,7 +15,7 @@ import (
 // Listen opens the TCP socket. The UDP socket is opened before it, and ListenPacket returns that one: who finds that
 // the server takes connections, as probes do, may ask over UDP.
 func (s *Server) Listen() (net.Listener, error) {
-	p, err := s.listenUDP()
+	p, err := s.openUDP()
 	if err != nil { // ListenPacket will tell, unless TCP fails, too
 		return s.listenTCP()
 	}
@@ -112,7 +112,7 @@ func (s *Server) wrapListener(l net.Listener) net.Listener {
 // ListenPacket opens the UDP socket, or returns the one that Listen has opened.
 func (s *Server) ListenPacket() (net.PacketConn, error) {
 	if p := s.setPacket(nil); p != nil {
-		return p, nil
+		return p, s.generation.tried(p, nil)
 	}
 	return s.listenUDP()
 }

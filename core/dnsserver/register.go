@@ -119,6 +119,14 @@ func AddPluginToAllServerBlocks(c *caddy.Controller, m plugin.Plugin) {
 
 // MakeServers makes a server for each address that the configuration listens on, in the order of the file.
 func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
+	servers, err := d.makeServers()
+	if err != nil {
+		d.SetupFailed()
+	}
+	return servers, err
+}
+
+func (d *dnsContext) makeServers() ([]caddy.Server, error) {
 	memory.Keep()
 	watchCollections()
 	for _, c := range d.configs {

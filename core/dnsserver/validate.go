@@ -77,8 +77,8 @@ func newContext(i *caddy.Instance) caddy.Context {
 	}
 	restarting.Lock()
 	defer restarting.Unlock()
-	if restarting.now != nil {
-		restarting.ends = &d.ends
+	if r := restarting.all[lineage(i)]; r != nil {
+		r.ends = &d.ends
 	}
 	return d
 }

@@ -86,6 +86,8 @@ func TestMetadata(t *testing.T) {
 	city := writeDatabase(t, "GeoIP2-City", 6, places)
 	four := writeDatabase(t, "GeoLite2-City", 4, map[string]any{"192.0.2.0/25": places["192.0.2.0/25"]})
 	asn := writeDatabase(t, "GeoLite2-ASN", 6, systems)
+	country := writeDatabase(t, "GeoLite2-Country", 6, places)
+	isp := writeDatabase(t, "GeoIP2-ISP", 6, systems)
 	for _, tc := range []struct {
 		directive, client, subnet string
 		want                      map[string]string
@@ -104,6 +106,8 @@ func TestMetadata(t *testing.T) {
 		{four + " {\nedns-subnet\n}", "2001:db8::7", "192.0.2.0/24", cambridge},
 		{four, "2001:db8::7", "", nil},
 		{asn, "192.0.2.200", "", map[string]string{"geoip/asn/number": "64496", "geoip/asn/org": "Example Networks"}},
+		{country, "2001:db8::7", "", sweden},
+		{isp, "192.0.2.200", "", map[string]string{"geoip/asn/number": "64496", "geoip/asn/org": "Example Networks"}},
 		{asn, "198.51.100.1", "", map[string]string{"geoip/asn/number": "", "geoip/asn/org": ""}},
 	} {
 		got := labels(serving(t, "geoip "+tc.directive), tc.client, withSubnet(tc.subnet))

@@ -7,7 +7,7 @@ import (
 
 // schemas are those that are known.
 var schemas = []schema{
-	{name: "city", types: []string{"City", "Enterprise", "Location"}, labels: []label{
+	{name: "city", types: []string{"City", "Country", "Enterprise", "Location"}, labels: []label{
 		{"geoip/city/name", func(r *record) string { return r.City.Names.English }},
 		{"geoip/country/name", func(r *record) string { return r.Country.Names.English }},
 		{"geoip/country/code", func(r *record) string { return r.Country.ISOCode }},
@@ -20,7 +20,7 @@ var schemas = []schema{
 		{"geoip/timezone", func(r *record) string { return r.Location.TimeZone }},
 		{"geoip/postalcode", func(r *record) string { return r.Postal.Code }},
 	}},
-	{name: "asn", types: []string{"ASN"}, labels: []label{
+	{name: "asn", types: []string{"ASN", "GeoIP2-ISP", "GeoIP2-Precision-ISP"}, labels: []label{
 		{"geoip/asn/number", number},
 		{"geoip/asn/org", func(r *record) string { return r.Organization }},
 	}},

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command embed is a program around the server as node caches are: it has flags of its own, which it parses itself, writes the
 // Corefile, reloads by a signal to itself, and cleans up when the process ends. Its test runs it.
 package main

@@ -40,6 +40,9 @@ func Placed(name string, setup caddy.SetupFunc) caddy.SetupFunc {
 			before = len(*starts)
 		}
 		if err := setup(c); err != nil {
+			if d, ok := c.Context().(interface{ SetupFailed() }); ok {
+				d.SetupFailed() // caddy tells nobody of it
+			}
 			return atPlace(err)
 		}
 		for i := before; starts != nil && i < len(*starts); i++ {
