@@ -1,0 +1,64 @@
+package dnsserver
+
+import (
+	"io"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+)
+
+// This file ends a generation that fails to start. Caddy tells nobody of it. What becomes of the one whose place it was
+// to take stands in restart.go.
+
+// watched is functions of a first start; the first error of theirs ends it.
+func (g *generation) watched(starts []func() error) (all []func() error) {
+	for _, start := range starts {
+		all = append(all, func() error {
+			err := start()
+			if err != nil {
+				g.plugins = g.registeredLate() // as in restartFailed
+				g.failFirst()
+			}
+			return err
+		})
+	}
+	return all
+}
+
+// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of
+// it, and a program that embeds the server may go on, and start another one.
+func (g *generation) failFirst() {
+	g.mu.Lock()
+	hooks, sockets := g.hooks, g.sockets
+	g.sockets = nil
+	g.mu.Unlock()
+	hooks.remove()
+	claimHooks().remove() // if it did not come to its begin
+	for _, s := range sockets {
+		s.Close()
+	}
+	g.endFailed()
+}
+
+// tried notes a socket that was opened, or the error that ends a first start. g may be nil.
+func (g *generation) tried(socket io.Closer, err error) error {
+	if g == nil {
+		return err
+	}
+	g.mu.Lock()
+	first := g.begun && g.previous == nil && !g.serving
+	if first && err == nil {
+		g.sockets = append(g.sockets, socket)
+	}
+	g.mu.Unlock()
+	if first && err != nil {
+		g.failFirst()
+	}
+	return err
+}
+
+// endFailed ends the plugins of a generation that failed to start.
+func (g *generation) endFailed() {
+	if err := g.endPlugins(); err != nil {
+		log.Errorf("Shutting down a configuration that failed to start: %v", err)
+	}
+}
