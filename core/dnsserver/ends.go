@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/coredns/coredns/plugin/pkg/log"
-
 	"github.com/coredns/caddy"
 )
 
@@ -27,14 +25,6 @@ func (e *ends) add(end func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, end)
-}
-
-// SetupFailed ends a configuration of which a setup function has failed.
-func (d *dnsContext) SetupFailed() {
-	claimHooks().remove()
-	if err := d.ends.run(); err != nil {
-		log.Errorf("Ending a configuration that cannot be set up: %v", err)
-	}
 }
 
 // run calls all that were added, once.

@@ -6,8 +6,16 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-// This file ends a generation that fails to start. Caddy tells nobody of it. What becomes of the one whose place it was
-// to take stands in restart.go.
+// This file ends a configuration that fails to start. Caddy tells nobody of it. What becomes of the one whose place it
+// was to take stands in restart.go.
+
+// SetupFailed ends a configuration of which a setup function has failed; package corefile calls it.
+func (d *dnsContext) SetupFailed() {
+	claimHooks().remove()
+	if err := d.ends.run(); err != nil {
+		log.Errorf("Ending a configuration that cannot be set up: %v", err)
+	}
+}
 
 // watched is functions of a first start; the first error of theirs ends it.
 func (g *generation) watched(starts []func() error) (all []func() error) {
@@ -15,8 +23,7 @@ func (g *generation) watched(starts []func() error) (all []func() error) {
 		all = append(all, func() error {
 			err := start()
 			if err != nil {
-				g.plugins = g.registeredLate() // as in restartFailed
-				g.failFirst()
+				g.failFirst(g.startupFailed)
 			}
 			return err
 		})
@@ -24,9 +31,9 @@ func (g *generation) watched(starts []func() error) (all []func() error) {
 	return all
 }
 
-// failFirst ends a configuration that fails to start and that is to take no other one's place. Caddy tells nobody of
-// it, and a program that embeds the server may go on, and start another one.
-func (g *generation) failFirst() {
+// failFirst ends a configuration that fails to start and that is to take no other one's place: a program that embeds
+// the server may go on, and start another one. end ends its plugins.
+func (g *generation) failFirst(end func()) {
 	g.mu.Lock()
 	hooks, sockets := g.hooks, g.sockets
 	g.sockets = nil
@@ -36,7 +43,7 @@ func (g *generation) failFirst() {
 	for _, s := range sockets {
 		s.Close()
 	}
-	g.endFailed()
+	end()
 }
 
 // tried notes a socket that was opened, or the error that ends a first start. g may be nil.
@@ -51,9 +58,16 @@ func (g *generation) tried(socket io.Closer, err error) error {
 	}
 	g.mu.Unlock()
 	if first && err != nil {
-		g.failFirst()
+		g.failFirst(g.endFailed)
 	}
 	return err
+}
+
+// startupFailed ends the plugins of a generation of which a startup function has failed. Which of them had begun is
+// known of those only that told it then.
+func (g *generation) startupFailed() {
+	g.plugins = g.registeredLate()
+	g.endFailed()
 }
 
 // endFailed ends the plugins of a generation that failed to start.

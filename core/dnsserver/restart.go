@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/log"
-
 	"github.com/coredns/caddy"
 )
 
@@ -20,11 +18,11 @@ var restarting struct {
 	all map[uintptr]*restart
 }
 
-// restart is the generation whose instance is restarted; what the one that is to take its place has to end, and that
-// one itself, once its servers are made, until it begins.
+// restart is the generation whose instance is restarted; the configuration that is to take its place, and the
+// generation that it becomes, once its servers are made, until it begins.
 type restart struct {
 	now, next *generation
-	ends      *ends
+	made      *dnsContext
 }
 
 // lineage is the same for an instance and those that take its place: caddy has them share what counts their servers. A
@@ -86,13 +84,9 @@ func (g *generation) restartFailed() error {
 		g.hooks.restore()
 		switch {
 		case r.next != nil:
-			// A startup function failed. Which plugins had begun is known of those only that told it then.
-			r.next.plugins = r.next.registeredLate()
-			r.next.endFailed()
-		case r.ends != nil: // a setup function failed
-			if err := r.ends.run(); err != nil {
-				log.Errorf("Ending a configuration that cannot be set up: %v", err)
-			}
+			r.next.startupFailed()
+		case r.made != nil: // a setup function failed, maybe one that nobody looks at
+			r.made.SetupFailed()
 		}
 		return nil
 	}

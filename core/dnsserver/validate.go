@@ -78,7 +78,7 @@ func newContext(i *caddy.Instance) caddy.Context {
 	restarting.Lock()
 	defer restarting.Unlock()
 	if r := restarting.all[lineage(i)]; r != nil {
-		r.ends = &d.ends
+		r.made = d
 	}
 	return d
 }

@@ -47,13 +47,13 @@ func ListenPacketAlone(network, addr string) (p net.PacketConn, others bool, err
 
 // alone opens a socket that shares its address only from then on, or if that is not possible, one that does at once.
 func alone[S any](
-	network, addr string, single func(context.Context, string, string) (S, error), shared func(network, addr string) (S, error),
+	network, addr string, open func(context.Context, string, string) (S, error), openShared func(network, addr string) (S, error),
 ) (socket S, others bool, err error) {
-	if socket, err = single(context.Background(), network, addr); err == nil {
+	if socket, err = open(context.Background(), network, addr); err == nil {
 		return Share(socket, addr), false, nil
 	}
 	others = errors.Is(err, syscall.EADDRINUSE)
-	socket, err = shared(network, addr)
+	socket, err = openShared(network, addr)
 	return socket, others && err == nil, err
 }
 
