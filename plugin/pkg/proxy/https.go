@@ -33,6 +33,8 @@ func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) e
 	b := buf.Bytes()
 	in, v := inspect(b)
 	switch {
+	case p.protocol == transport.QUIC && in.id != 0:
+		v = otherID
 	case v == bare:
 		b, v = in.completed(b, x.Query), proper
 	case v == proper && !in.answers(b, x.Query):

@@ -54,6 +54,8 @@ const quicHandshake = 2 * time.Second
 // Codes of RFC 9250 §4.3.
 const (
 	doqNoError          quic.ApplicationErrorCode = 0
+	doqProtocolError    quic.ApplicationErrorCode = 2
+	doqNoMore           quic.StreamErrorCode      = 0
 	doqRequestCancelled quic.StreamErrorCode      = 3
 )
 
@@ -250,7 +252,8 @@ func (q *quicPool) stop() {
 	}
 }
 
-// ask asks on a stream of l.
+// ask asks on a stream of l. An upstream that does not answer with one whole message, whose id is 0, does not speak
+// the protocol, which ends the connection (RFC 9250 §4.3.3).
 func (l *quicLink) ask(ctx context.Context, query []byte, buf *bytes.Buffer) error {
 	remote, _ := l.RemoteAddr().(*net.UDPAddr)
 	fail := func(op string, err error) error {
@@ -273,16 +276,45 @@ func (l *quicLink) ask(ctx context.Context, query []byte, buf *bytes.Buffer) err
 		return fail("write", err)
 	}
 	s.Close() // there is one query on each stream
-	n, err := buf.ReadFrom(io.LimitReader(s, 2+maxDatagram+1))
+	err = readReply(s, buf)
 	switch b := buf.Bytes(); {
-	case err != nil:
+	case frameLen(b) == len(b):
+	case err != io.EOF && err != nil:
 		return fail("read", err)
-	case n < 2 || int(binary.BigEndian.Uint16(b)) != len(b)-2:
-		s.CancelRead(doqRequestCancelled)
+	case len(b) > 0:
+		l.CloseWithError(doqProtocolError, "")
+		fallthrough
+	default:
 		return fail("read", errQUICReply)
 	}
+	if err == nil {
+		s.CancelRead(doqNoMore) // some do not end their streams
+	}
 	buf.Next(2)
+	if in, v := inspect(buf.Bytes()); v == tooShort || v == malformed || v == cutShort || in.id != 0 {
+		l.CloseWithError(doqProtocolError, "") // who asked sees the reply, and that it is none
+	}
 	return nil
+}
+
+// readReply reads from r until there is one message with its length before it in buf, and what comes together with it.
+func readReply(r io.Reader, buf *bytes.Buffer) (err error) {
+	for n := 0; err == nil && buf.Len() < frameLen(buf.Bytes()); {
+		buf.Grow(bytes.MinRead)
+		room := buf.AvailableBuffer()
+		room = room[:cap(room)]
+		n, err = r.Read(room)
+		buf.Write(room[:n])
+	}
+	return err
+}
+
+// frameLen is how long a message that begins with b is, with its length before it: at least that.
+func frameLen(b []byte) int {
+	if len(b) < 2 {
+		return 2
+	}
+	return 2 + int(binary.BigEndian.Uint16(b))
 }
 
 // lost reports whether err is the end of a QUIC connection, not of a stream only.

@@ -273,31 +273,61 @@ func TestDoQDeadConnection(t *testing.T) {
 	}
 }
 
+// What is no reply fails the query; what DoQ does not allow ends the connection with a protocol error.
 func TestDoQOddReplies(t *testing.T) {
 	server, roots := authority(t)
 	for name, tc := range map[string]struct {
 		reply func(q []byte) []byte
 		want  error
+		ends  bool
 	}{
-		"nothing":          {func([]byte) []byte { return nil }, errQUICReply},
-		"cut short":        {func(q []byte) []byte { return frame(replyTo(q))[:20] }, errQUICReply},
-		"more than one":    {func(q []byte) []byte { return append(frame(replyTo(q)), frame(replyTo(q))...) }, errQUICReply},
-		"another question": {func(q []byte) []byte { b := replyTo(q); b[13] ^= 1; return frame(b) }, ErrMismatch},
-		"no reply":         {func(q []byte) []byte { return frame(q) }, ErrMismatch},
+		"nothing":          {func([]byte) []byte { return nil }, errQUICReply, false},
+		"half a length":    {func([]byte) []byte { return []byte{0} }, errQUICReply, true},
+		"no octet":         {func([]byte) []byte { return []byte{0, 0} }, ErrMismatch, true},
+		"cut short":        {func(q []byte) []byte { return frame(replyTo(q))[:20] }, errQUICReply, true},
+		"more than one":    {func(q []byte) []byte { return append(frame(replyTo(q)), frame(replyTo(q))...) }, errQUICReply, true},
+		"no message":       {func(q []byte) []byte { b := replyTo(q); return frame(b[:len(b)-1]) }, ErrMismatch, true},
+		"an id":            {func(q []byte) []byte { b := replyTo(q); b[1] = 7; return frame(b) }, ErrMismatch, true},
+		"another question": {func(q []byte) []byte { b := replyTo(q); b[13] ^= 1; return frame(b) }, ErrMismatch, false},
+		"no reply":         {func(q []byte) []byte { return frame(q) }, ErrMismatch, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
 			p := quicTo(t, quicUpstream(t, server, nil, func(conn *quic.Conn) {
 				streams(conn, func(s *quic.Stream) {
 					b, _ := io.ReadAll(s)
 					s.Write(tc.reply(b[2:]))
 					s.Close()
 				})
+				<-conn.Context().Done() // AcceptStream may fail before
+				ended <- context.Cause(conn.Context())
 			}), roots)
 			if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, tc.want) {
 				t.Error(err)
 			}
+			p.Stop()
+			var app *quic.ApplicationError
+			if err := <-ended; !errors.As(err, &app) || (app.ErrorCode == doqProtocolError) != tc.ends {
+				t.Errorf("the connection ends with %v", err)
+			}
 		})
 	}
+}
+
+// A reply is whole when all of it is there, though its stream should not end.
+func TestDoQStreamsWithoutEnd(t *testing.T) {
+	server, roots := authority(t)
+	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: 3}, func(conn *quic.Conn) {
+		streams(conn, func(s *quic.Stream) {
+			b, _ := io.ReadAll(s)
+			for _, octet := range frame(replyTo(b[2:])) {
+				s.Write([]byte{octet})
+			}
+			<-s.Context().Done()
+			s.CancelWrite(0)
+		})
+	})
+	askMany(t, quicTo(t, addr, roots), 20)
 }
 
 func TestDoQIsCancelledAndStopped(t *testing.T) {
