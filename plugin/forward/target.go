@@ -28,10 +28,19 @@ type target struct {
 // address is HOST:PORT.
 func (t *target) address() string { return net.JoinHostPort(t.host, t.port) }
 
+// endpoint is what upstreams differ in: their addresses, and whether they are asked over QUIC there, which is another
+// server than the one that is asked over TCP.
+func endpoint(protocol, address string) string {
+	if protocol == transport.QUIC || protocol == transport.HTTPS3 {
+		return protocol + "://" + address
+	}
+	return address
+}
+
 // maxTargets is how many arguments may name upstreams; a file among them may name any number.
 const maxTargets = 15
 
-// parseTargets reads what the Corefile says behind FROM. Addresses that come again are left out.
+// parseTargets reads what the Corefile says behind FROM. Endpoints that come again are left out.
 func parseTargets(args []string) ([]target, error) {
 	if len(args) > maxTargets {
 		return nil, fmt.Errorf("more than %d TOs configured: %d", maxTargets, len(args))
@@ -44,8 +53,8 @@ func parseTargets(args []string) ([]target, error) {
 			return nil, err
 		}
 		for _, t := range targets {
-			if a := t.address(); !seen[a] {
-				seen[a] = true
+			if e := endpoint(t.protocol, t.address()); !seen[e] {
+				seen[e] = true
 				all = append(all, t)
 			}
 		}
@@ -106,8 +115,8 @@ func supported(protocol, text string) error {
 	return nil
 }
 
-// addressTarget takes [SCHEME://]ADDRESS[%ZONE]:PORT apart. For plain DNS the zone is that of an IPv6
-// address, for the others a server's name.
+// addressTarget takes [SCHEME://]ADDRESS[%ZONE]:PORT apart; the zone may also stand at the end. For plain DNS it is that
+// of an IPv6 address, for the others a server's name.
 func addressTarget(text string) (t target, err error) {
 	var rest string
 	t.protocol, rest = parse.Transport(text)
@@ -117,18 +126,24 @@ func addressTarget(text string) (t target, err error) {
 	if t.host, t.port, err = net.SplitHostPort(rest); err != nil {
 		return t, err
 	}
+	bare, zone, found := strings.Cut(t.host, "%")
+	if !found {
+		t.port, zone, _ = strings.Cut(t.port, "%")
+	}
 	if t.port == "" {
 		t.port = defaultPorts[t.protocol]
 	}
-	bare, zone, _ := strings.Cut(t.host, "%")
 	addr, err := netip.ParseAddr(bare)
 	if err != nil {
 		return t, err
 	}
-	if t.protocol != transport.DNS {
+	switch {
+	case t.protocol != transport.DNS:
 		t.host, t.serverName = bare, zone
-	} else if addr.Is4() {
+	case addr.Is4() || zone == "":
 		t.host = bare
+	default:
+		t.host = bare + "%" + zone
 	}
 	return t, nil
 }

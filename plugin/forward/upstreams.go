@@ -15,14 +15,15 @@ type source struct {
 	proxies []*proxy.Proxy
 }
 
-// publish lets new queries see the upstreams of all sources, each address once. f.mu is held.
+// publish lets new queries see the upstreams of all sources, each endpoint once. f.mu is held.
 func (f *Forward) publish() {
 	all := []*proxy.Proxy{}
 	seen := map[string]bool{}
 	for _, s := range f.sources {
 		for _, p := range s.proxies {
-			if !seen[p.Addr()] || s.target.host == "" { // who adds upstreams by SetProxy may add one twice
-				seen[p.Addr()] = true
+			e := endpoint(p.Protocol(), p.Addr())
+			if !seen[e] || s.target.host == "" { // who adds upstreams by SetProxy may add one twice
+				seen[e] = true
 				all = append(all, p)
 			}
 		}
