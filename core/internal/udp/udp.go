@@ -13,6 +13,7 @@ package udp
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ type Options struct {
 	Decorate dns.DecorateWriter     // sees each reply; nil for none
 	Proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
 	Shed     bool                   // replies that a socket does not take are not waited for
+	Direct   []string               // network interfaces whose queries are read past the kernel; see directSocket
 	// Saturated counts sockets with as many unsent replies as there may be; see Shed.
 	Saturated *atomic.Int32
 }
@@ -46,7 +48,8 @@ type Options struct {
 type Transport struct {
 	Options
 	service *service.Service
-	sockets []batchSocket
+	sockets []batchSocket // of the kernel
+	direct  []batchSocket // of network interfaces
 	loops   []*loop
 	inline  exec.Inline
 
@@ -65,6 +68,7 @@ func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 	t := &Transport{Options: o, service: s, done: make(chan struct{})}
 	if conn, plain := p.(*net.UDPConn); plain && t.Decorate == nil {
 		t.open(conn)
+		t.openDirect()
 	}
 	if len(t.sockets) == 0 {
 		if t.Proxy != nil {
@@ -76,10 +80,13 @@ func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 	return t
 }
 
+// all is all sockets.
+func (t *Transport) all() []batchSocket { return slices.Concat(t.sockets, t.direct) }
+
 // Serve serves queries until the transport is stopped.
 func (t *Transport) Serve() {
 	var led sync.WaitGroup
-	for _, sock := range t.sockets {
+	for _, sock := range t.all() {
 		l := &loop{Transport: t, sock: sock, ended: led.Done}
 		l.lead = exec.Lead{Run: l.run, Inflight: &l.inflight, Inline: &t.inline}
 		t.loops = append(t.loops, l)
@@ -100,6 +107,10 @@ const leaveTime = 20 * time.Millisecond
 // leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was
 // given is such a one is only known at the end of the process.
 func (t *Transport) leave() (left bool) {
+	for _, sock := range t.direct {
+		sock.leave()
+		left = true
+	}
 	last := t.handed.last()
 	for i, sock := range t.sockets {
 		if i == 0 && t.service.Leaving.Load() || i > 0 && last {
@@ -112,7 +123,7 @@ func (t *Transport) leave() (left bool) {
 
 // Close closes all sockets of a transport that does not serve.
 func (t *Transport) Close() {
-	for _, sock := range t.sockets {
+	for _, sock := range t.all() {
 		sock.close()
 	}
 	t.handed.giveUp()
@@ -126,7 +137,7 @@ func (t *Transport) Stop(ctx context.Context) error {
 		time.Sleep(leaveTime)
 	}
 	t.stopping.Store(true)
-	for _, sock := range t.sockets {
+	for _, sock := range t.all() {
 		sock.wake()
 	}
 	defer t.Close()
