@@ -50,7 +50,10 @@ func setup(c *caddy.Controller) error {
 		})
 		c.OnStartup(func() error {
 			d, err := afxdp.Open(name)
-			if err != nil {
+			switch {
+			case err != nil && caddy.IsUpgrade() && afxdp.Taken(err):
+				return nil // by the process before this one: listeners open it when that has gone
+			case err != nil:
 				return refused(name, err)
 			}
 			dnsserver.OnEnd(c, func() error { d.Close(); return nil })

@@ -26,27 +26,71 @@ type directSocket struct {
 	intake
 }
 
-// openDirect adds sockets for what comes to the transport's address on network interfaces. An interface that cannot be had
-// is left to the kernel: that it can be is looked at before servers start.
+// openDirect opens sockets for what comes to the transport's address on network interfaces. An interface that another
+// process has as yet is tried again later; others that cannot be had are left to the kernel: a start without them is
+// refused before that.
 func (t *Transport) openDirect() {
 	if len(t.sockets) == 0 {
 		return
 	}
 	kernel := t.sockets[0].(*batchedSocket)
 	for _, name := range t.Direct {
-		target, err := afxdp.Listen(name, kernel.own, kernel.is4)
-		if err != nil {
+		sockets, err := directSockets(name, kernel)
+		switch {
+		case err == nil:
+			t.direct = append(t.direct, sockets...)
+		case afxdp.Taken(err):
+			t.later = append(t.later, name)
+		default:
 			log.Warningf("Queries for %s that come on %s go through the kernel: %v", kernel.own, name, err)
-			continue
 		}
-		for _, socket := range target.Sockets {
-			s := &directSocket{socket: socket, target: target, kernel: kernel, spare: make([]byte, 0, replySpace)}
-			s.intake.init(socket.Conn(), socket.SetReadDeadline, func(uintptr) (int, error) {
-				s.batch = socket.Receive()
-				return len(s.batch), nil
-			})
-			t.direct = append(t.direct, s)
-		}
+	}
+}
+
+func directSockets(name string, kernel *batchedSocket) ([]batchSocket, error) {
+	target, err := afxdp.Listen(name, kernel.own, kernel.is4)
+	if err != nil {
+		return nil, err
+	}
+	var all []batchSocket
+	for _, socket := range target.Sockets {
+		s := &directSocket{socket: socket, target: target, kernel: kernel, spare: make([]byte, 0, replySpace)}
+		s.intake.init(socket.Conn(), socket.SetReadDeadline, func(uintptr) (int, error) {
+			s.batch = socket.Receive()
+			return len(s.batch), nil
+		})
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// laterPause is how long lies between tries to open an interface that another process has: one in whose place this
+// one comes, which ends soon.
+const laterPause = 100 * time.Millisecond
+
+// openLater opens interfaces that another process had, until the transport stops.
+func (t *Transport) openLater() {
+	for _, name := range t.later {
+		go func() {
+			for {
+				select {
+				case <-t.done:
+					return
+				case <-time.After(laterPause):
+				}
+				sockets, err := directSockets(name, t.sockets[0].(*batchedSocket))
+				switch {
+				case err == nil:
+					if !t.readToo(sockets) {
+						sockets[0].close()
+					}
+					return
+				case !afxdp.Taken(err):
+					log.Warningf("Queries that come on %s go through the kernel: %v", name, err)
+					return
+				}
+			}
+		}()
 	}
 }
 

@@ -49,11 +49,16 @@ type Transport struct {
 	Options
 	service *service.Service
 	sockets []batchSocket // of the kernel
-	direct  []batchSocket // of network interfaces
-	loops   []*loop
+	later   []string      // of Direct, those that another process has as yet
 	inline  exec.Inline
 
+	mu      sync.Mutex
+	direct  []batchSocket // of network interfaces; guarded by mu, as some may come later
+	loops   []*loop       // guarded by mu
+	leaving bool          // no more sockets are to come; guarded by mu
+
 	stopping atomic.Bool
+	reading  sync.WaitGroup
 	done     chan struct{} // closed when no socket is read any more
 	handed   *extraSockets // nil if there is but one socket
 }
@@ -80,24 +85,46 @@ func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 	return t
 }
 
-// all is all sockets.
-func (t *Transport) all() []batchSocket { return slices.Concat(t.sockets, t.direct) }
-
 // Serve serves queries until the transport is stopped.
 func (t *Transport) Serve() {
-	var led sync.WaitGroup
-	for _, sock := range t.all() {
-		l := &loop{Transport: t, sock: sock, ended: led.Done}
+	t.mu.Lock()
+	t.read(t.sockets)
+	t.read(t.direct)
+	t.mu.Unlock()
+	t.openLater()
+	t.reading.Wait()
+	close(t.done)
+}
+
+// read begins to read sockets. mu is held.
+func (t *Transport) read(sockets []batchSocket) {
+	t.reading.Add(len(sockets))
+	for _, sock := range sockets {
+		l := &loop{Transport: t, sock: sock, ended: t.reading.Done}
 		l.lead = exec.Lead{Run: l.run, Inflight: &l.inflight, Inline: &t.inline}
 		t.loops = append(t.loops, l)
-	}
-	led.Add(len(t.loops))
-	for _, l := range t.loops {
 		l.begin()
 		go l.run()
 	}
-	led.Wait()
-	close(t.done)
+}
+
+// readToo begins to read more sockets of network interfaces. It reports false if there are to be no more.
+func (t *Transport) readToo(sockets []batchSocket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leaving {
+		return false
+	}
+	t.direct = append(t.direct, sockets...)
+	t.read(sockets)
+	return true
+}
+
+// all is all sockets, those of the kernel first.
+func (t *Transport) all() []batchSocket {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Concat(t.sockets, t.direct)
 }
 
 // leaveTime is how long the kernel may still queue a datagram for a socket that gets no more: what it had begun
@@ -105,15 +132,14 @@ func (t *Transport) Serve() {
 const leaveTime = 20 * time.Millisecond
 
 // leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was
-// given is such a one is only known at the end of the process.
+// given is such a one is only known at the end of the process; those of network interfaces are.
 func (t *Transport) leave() (left bool) {
-	for _, sock := range t.direct {
-		sock.leave()
-		left = true
-	}
+	t.mu.Lock()
+	t.leaving = true
+	t.mu.Unlock()
 	last := t.handed.last()
-	for i, sock := range t.sockets {
-		if i == 0 && t.service.Leaving.Load() || i > 0 && last {
+	for i, sock := range t.all() {
+		if i == 0 && t.service.Leaving.Load() || i > 0 && last || i >= len(t.sockets) {
 			sock.leave()
 			left = true
 		}
@@ -142,7 +168,10 @@ func (t *Transport) Stop(ctx context.Context) error {
 	}
 	defer t.Close()
 	<-t.done
-	for _, l := range t.loops {
+	t.mu.Lock()
+	loops := t.loops
+	t.mu.Unlock()
+	for _, l := range loops {
 		select {
 		// The sockets are open until then, for their replies.
 		case <-l.inflight.Drained():

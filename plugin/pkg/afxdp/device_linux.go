@@ -35,6 +35,7 @@ type Device struct {
 	program, link   int
 	chosen, sockets bpfMap // from addresses to numbers of sockets, and from these to sockets
 	queues          []*queue
+	count           *counters
 
 	mu      sync.Mutex
 	places  [mostTargets]bool            // guarded by mu: which are taken
@@ -61,6 +62,7 @@ func Open(name string) (*Device, error) {
 			d.close()
 			return nil, err
 		}
+		d.count = countersOf(name)
 		go d.follow()
 		if devices.table == nil {
 			devices.table = map[int]*Device{}

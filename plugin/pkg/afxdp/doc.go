@@ -10,3 +10,12 @@
 //
 // Start at Open; frame.go has what is read and written.
 package afxdp
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Taken reports whether an error of Open or Listen says that the interface has a program of somebody else, or a queue a
+// socket: of another process, perhaps, that ends soon.
+func Taken(err error) bool { return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EEXIST) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -75,9 +76,26 @@ func (q *queue) open() (err error) {
 	for i := range uint64(outFrames) {
 		q.free = append(q.free, (inFrames+i)*frameSize)
 	}
-	return os.NewSyscallError("bind", unix.Bind(q.fd, &unix.SockaddrXDP{
-		Flags: unix.XDP_USE_NEED_WAKEUP, Ifindex: uint32(q.ifindex), QueueID: uint32(q.number),
-	}))
+	return q.bind()
+}
+
+// The kernel takes some time until it has given a queue back whose sockets were closed.
+const (
+	bindTries = 50
+	bindPause = 10 * time.Millisecond
+)
+
+func (q *queue) bind() (err error) {
+	for range bindTries {
+		err = unix.Bind(q.fd, &unix.SockaddrXDP{
+			Flags: unix.XDP_USE_NEED_WAKEUP, Ifindex: uint32(q.ifindex), QueueID: uint32(q.number),
+		})
+		if err != unix.EBUSY {
+			break
+		}
+		time.Sleep(bindPause)
+	}
+	return os.NewSyscallError("bind", err)
 }
 
 // newSocket is a socket of AF_XDP.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,7 @@ const ringSize = inFrames
 // but for Send, which any may call.
 type Socket struct {
 	queue *queue
+	count *counters
 	file  *os.File
 	raw   syscall.RawConn
 	fd    int
@@ -33,17 +35,20 @@ type Socket struct {
 	free   []uint64 // frames for replies
 	id     uint16   // of the next packet of IPv4
 
-	mu  sync.Mutex
-	out ring[unix.XDPDesc] // guarded by mu
+	mu    sync.Mutex
+	out   ring[unix.XDPDesc] // guarded by mu
+	shown uint32             // where out was at the last Send; guarded by mu
+
+	lost uint64 // as the kernel has told; guarded by the device's mu
 }
 
 // newSocketOn makes a socket of a queue.
-func newSocketOn(q *queue, zone string) (*Socket, error) {
+func newSocketOn(q *queue, d *Device) (*Socket, error) {
 	fd, err := newSocket()
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{queue: q, fd: fd, zone: zone, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
+	s := &Socket{queue: q, count: d.count, fd: fd, zone: d.name, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
 	if s.raw, err = s.file.SyscallConn(); err == nil {
 		err = s.open()
 	}
@@ -80,7 +85,7 @@ func (s *Socket) SetReadDeadline(t time.Time) error { return s.file.SetReadDeadl
 func (s *Socket) Receive() []Datagram {
 	s.queue.giveBack(s.frames)
 	s.frames = s.frames[:0]
-	n := 0
+	n, bad := 0, 0
 	for n < Batch && s.in.filled() > 0 {
 		e := s.in.take()
 		s.frames = append(s.frames, e.Addr)
@@ -90,9 +95,15 @@ func (s *Socket) Receive() []Datagram {
 				d.Client = netip.AddrPortFrom(d.Client.Addr().WithZone(s.zone), d.Client.Port())
 			}
 			n++
+		} else {
+			bad++
 		}
 	}
-	s.in.taken()
+	if len(s.frames) > 0 {
+		s.in.taken()
+		s.count.received.Add(float64(n))
+		s.count.dropped.Add(float64(bad))
+	}
 	return s.batch[:n]
 }
 
@@ -133,6 +144,11 @@ func (s *Socket) Answer(d *Datagram, b []byte) bool {
 func (s *Socket) Send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.out.at == s.shown {
+		return
+	}
+	s.count.sent.Add(float64(s.out.at - s.shown))
+	s.shown = s.out.at
 	s.out.written()
 	for range 2 * ringSize / Batch {
 		if !s.out.left() || !s.out.sleeps() {
@@ -143,8 +159,22 @@ func (s *Socket) Send() {
 	}
 }
 
+// countLost counts what the kernel had to drop, since nobody read it. It is called with the device's mu held.
+func (s *Socket) countLost() {
+	var told unix.XDPStatistics
+	size := uint32(unsafe.Sizeof(told))
+	if _, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_STATISTICS,
+		uintptr(unsafe.Pointer(&told)), uintptr(unsafe.Pointer(&size)), 0); e != 0 {
+		return
+	}
+	lost := told.Rx_dropped + told.Rx_ring_full
+	s.count.dropped.Add(float64(lost - s.lost))
+	s.lost = lost
+}
+
 // Close closes the socket. Its Target has left it before.
 func (s *Socket) Close() error {
+	s.countLost()
 	for s.in.mem != nil && len(s.Receive()) > 0 {
 	}
 	s.queue.giveBack(s.frames)

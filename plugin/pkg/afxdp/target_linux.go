@@ -45,7 +45,7 @@ func (t *Target) open() error {
 	}
 	d.places[t.place] = true
 	for i, q := range d.queues {
-		s, err := newSocketOn(q, d.name)
+		s, err := newSocketOn(q, d)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (d *Device) wanted() (map[targetKey]uint32, error) {
 	return want, nil
 }
 
-// follow sees to it that targets for all addresses have those which the host gets.
+// follow sees to it that targets for all addresses have those which the host gets, and that losses are counted.
 func (d *Device) follow() {
 	tick := time.NewTicker(addressCheck)
 	defer tick.Stop()
@@ -185,8 +185,19 @@ func (d *Device) follow() {
 			d.mu.Lock()
 			if d.link >= 0 {
 				_ = d.choose() // tried again
+				d.countLost()
 			}
 			d.mu.Unlock()
+		}
+	}
+}
+
+func (d *Device) countLost() {
+	for _, all := range d.targets {
+		for _, t := range all {
+			for _, s := range t.Sockets {
+				s.countLost()
+			}
 		}
 	}
 }
