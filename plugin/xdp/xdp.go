@@ -16,12 +16,14 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/afxdp"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/log"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
 )
 
 const pluginName = "xdp"
+
+var log = clog.NewWithPlugin(pluginName)
 
 func init() { plugin.Register(pluginName, setup) }
 
@@ -61,7 +63,7 @@ func setup(c *caddy.Controller) error {
 			if !d.Native {
 				mode = "generic, as its driver has none"
 			}
-			log.Infof("%s: %d queues, mode %s", name, d.Queues(), mode)
+			log.Infof("Reading %s past the kernel: queues %d, mode %s", name, d.Queues(), mode)
 			return nil
 		})
 	}

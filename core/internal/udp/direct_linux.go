@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directSocket reads what comes on a queue of a network interface for an address, past the kernel's network stack, and
-// replies the same way. The kernel's socket of that address sends what cannot go so: long replies, and those that no
-// loop makes.
+// directSocket reads what comes on a queue of a network interface for an address, past the kernel's network stack,
+// and replies the same way. The kernel's socket of that address sends what cannot go so: long replies, and those that
+// no loop makes.
 type directSocket struct {
 	socket *afxdp.Socket
-	target *afxdp.Target
-	kernel *batchedSocket
-	loop   *eventloop.Loop // nil until upstreams are watched
+	target *afxdp.Target   // that socket is of; sockets of other queues share it
+	kernel *batchedSocket  // the first one of the address
+	loop   *eventloop.Loop // that reads socket; nil until upstreams are watched
 	batch  []afxdp.Datagram
 	spare  []byte // for a reply that there is no frame for
 	intake
@@ -47,6 +47,7 @@ func (t *Transport) openDirect() {
 	}
 }
 
+// directSockets opens an interface for an address, with a socket for each of its queues.
 func directSockets(name string, kernel *batchedSocket) ([]batchSocket, error) {
 	target, err := afxdp.Listen(name, kernel.own, kernel.is4)
 	if err != nil {
@@ -103,6 +104,7 @@ func (s *directSocket) peer(i int) (client, local netip.AddrPort) {
 	return s.batch[i].Client, s.kernel.own
 }
 
+// space implements batchSocket. Replies are made in the frames that they go out in.
 func (s *directSocket) space() []byte {
 	if space := s.socket.Space(); space != nil {
 		return space
@@ -110,6 +112,7 @@ func (s *directSocket) space() []byte {
 	return s.spare
 }
 
+// answer implements batchSocket. What is too long for a frame, or finds none, goes through the kernel.
 func (s *directSocket) answer(i int, b []byte) {
 	if !s.socket.Answer(&s.batch[i], b) {
 		var room pathScratch
@@ -122,6 +125,8 @@ func (s *directSocket) send() { s.socket.Send() }
 // Send implements eventloop.Sender.
 func (s *directSocket) Send() { s.socket.Send() }
 
+// path implements batchSocket. The way back leads through the kernel, from the address that was asked, unless the
+// loop itself has the reply; see queue.
 func (s *directSocket) path(i int, room *pathScratch) returnPath {
 	d := &s.batch[i]
 	client, local := s.peer(i)
@@ -141,10 +146,14 @@ func (s *directSocket) queue(p *datagramPath, b []byte, loop *eventloop.Loop) bo
 	return true
 }
 
+// watchUpstreams implements batchSocket.
 func (s *directSocket) watchUpstreams(loop *eventloop.Loop) {
 	s.loop = loop
 	s.intake.watchUpstreams(loop)
 }
+
+// Nothing groups these sockets: each has what comes on its queue. Messages of the message lane are gathered in the
+// kernel's queue. To leave one socket of a target is to leave all.
 
 func (s *directSocket) served(int, int, time.Time) {}
 func (s *directSocket) hold()                      { s.kernel.hold() }
@@ -152,8 +161,8 @@ func (s *directSocket) sendHeld()                  { s.kernel.sendHeld() }
 func (s *directSocket) leave()                     { s.target.Leave() }
 func (s *directSocket) close() error               { return s.target.Close() }
 
-// putPktinfo writes a control message that makes a datagram leave from an address, on a socket of the IPv4 family or of
-// IPv6, and returns its length.
+// putPktinfo writes a control message that makes a datagram leave from an address, on a socket of the IPv4 family or
+// of IPv6, and returns its length.
 func putPktinfo(space *[mmsg.ControlSpace]byte, from netip.Addr, is4 bool) int {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(space))
 	data := unsafe.Pointer(&space[unix.SizeofCmsghdr])

@@ -7,7 +7,8 @@
 //
 // On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of
 // upstreams by turns with its own (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet
-// at a time (portable.go). Start at loop.batch.
+// at a time (portable.go). What comes on network interfaces is read past the kernel if that is asked for
+// (direct_linux.go). Start at loop.batch.
 package udp
 
 import (

@@ -8,7 +8,8 @@ import "errors"
 type Device struct{ Native bool }
 
 // Open says that this system has no AF_XDP.
-func Open(string) (*Device, error) { return nil, errors.New("AF_XDP is of Linux") }
+func Open(string) (*Device, error) { return nil, errors.New("only Linux has AF_XDP") }
 
+// Close and Queues are never called.
 func (*Device) Close()      {}
 func (*Device) Queues() int { return 0 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bpf is the system call bpf(2) with one of its attributes, and returns the descriptor that it makes, if any. what is
-// for errors.
+// bpf is the system call bpf(2) with one of its attributes, and returns the descriptor that it
+// makes, if any. what is for errors.
 func bpf[T any](what string, command int, attr *T) (fd int, err error) {
 	for {
 		r, _, e := unix.Syscall(unix.SYS_BPF, uintptr(command), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
@@ -26,13 +26,15 @@ func bpf[T any](what string, command int, attr *T) (fd int, err error) {
 // bpfMap is a map of the kernel.
 type bpfMap struct{ fd int }
 
+// newMap makes a map for as many entries, with keys and values of so many octets.
 func newMap(kind, key, value, entries uint32) (bpfMap, error) {
 	attr := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, 0}
 	fd, err := bpf("bpf map", unix.BPF_MAP_CREATE, &attr)
 	return bpfMap{fd}, err
 }
 
-// mapAttr is the attribute of what is done to one entry.
+// mapAttr is the attribute of what is done to one entry. Numbers in it are pointers, which the
+// kernel wants in eight octets everywhere.
 type mapAttr struct {
 	fd    uint32
 	_     uint32
@@ -41,7 +43,8 @@ type mapAttr struct {
 	flags uint64
 }
 
-// put puts value under key; remove takes it out. Both are pointers to as many octets as the map was made for.
+// put puts value under key; remove takes it out. Both are pointers to as many octets as the map was
+// made for.
 func (m bpfMap) put(key, value unsafe.Pointer) error {
 	var pins runtime.Pinner
 	defer pins.Unpin()

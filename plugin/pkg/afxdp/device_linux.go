@@ -15,7 +15,8 @@ import (
 // mostTargets is how many addresses of an interface there may be, those of a reload counted twice.
 const mostTargets = 256
 
-// addressCheck is how often a device looks whether the host has got other addresses, for targets that mean all.
+// addressCheck is how often a device looks whether the host has got other addresses, for targets
+// that mean all.
 const addressCheck = 2 * time.Second
 
 // devices has those that are open, by the interface's number.
@@ -31,8 +32,8 @@ type Device struct {
 	// Native says that the card's driver runs the program; otherwise the kernel does, for more.
 	Native bool
 
-	users           int // guarded by devices.mu
-	program, link   int
+	users           int    // guarded by devices.mu
+	program, link   int    // descriptors; -1 for none. The program runs as long as link is open
 	chosen, sockets bpfMap // from addresses to numbers of sockets, and from these to sockets
 	queues          []*queue
 	count           *counters
@@ -44,9 +45,10 @@ type Device struct {
 	done    chan struct{}                // closed when the device is
 }
 
-// Open has our program see what comes on an interface, from its next packet on. An error is *net.OpError for an interface
-// that does not exist, and otherwise the system's: for a lack of rights (CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF are
-// needed), or since another program sits there.
+// Open has our program see what comes on an interface, from its next packet on; as long as there is
+// no Target all goes to the kernel. An error is *net.OpError for an interface that does not exist,
+// and otherwise the system's: for a lack of rights (CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF are
+// needed), or as it is Taken.
 func Open(name string) (*Device, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -86,6 +88,8 @@ func (d *Device) Close() {
 // Queues is the number of queues of the interface, and so of sockets of each target.
 func (d *Device) Queues() int { return len(d.queues) }
 
+// open makes the maps, which the program needs, the program, and the queues. What was made in vain
+// close closes.
 func (d *Device) open(mac net.HardwareAddr) (err error) {
 	if len(mac) != macLen {
 		return fmt.Errorf("not an Ethernet")
@@ -103,6 +107,8 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	if d.program, err = load(chooser([macLen]byte(mac), n, d.chosen, d.sockets)); err != nil {
 		return err
 	}
+	// The program that the driver runs sees packets before anything is made of them; the kernel's
+	// own place for it comes when it has made its structures, but goes with each driver.
 	d.Native = true
 	if d.link, err = attach(d.program, d.index, unix.XDP_FLAGS_DRV_MODE); err != nil {
 		d.Native = false
@@ -132,6 +138,7 @@ func queuesOf(name string) (int, error) {
 	return len(found), err
 }
 
+// close closes what open has made. Without the link, what comes goes to the kernel from then on.
 func (d *Device) close() {
 	close(d.done)
 	d.mu.Lock()

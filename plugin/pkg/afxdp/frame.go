@@ -5,8 +5,9 @@ import (
 	"net/netip"
 )
 
-// Octets of headers, and the most that a reply may have. A packet of 1,280 octets gets everywhere in one piece (RFC 8200
-// section 5; over IPv4 nearly so); for longer ones the kernel knows what paths take.
+// Octets of headers, and the most that a reply may have. A packet of 1,280 octets gets everywhere
+// in one piece (RFC 8200 section 5; over IPv4 nearly so); for longer ones the kernel knows what
+// paths take.
 const (
 	macLen      = 6
 	etherLen    = 14
@@ -22,16 +23,17 @@ const (
 // MACs is the link's addresses of a frame: the one it goes to, and the one it is from.
 type MACs [2 * macLen]byte
 
-// Datagram is a UDP datagram with what its reply needs.
+// Datagram is a UDP datagram with what its reply needs. Addresses of IPv4 are in their own form.
 type Datagram struct {
 	Payload       []byte
 	Client, Local netip.AddrPort
 	MACs          MACs
 }
 
-// parse reads a frame that the program let pass: one of IPv4 without options or IPv6 without extensions, with UDP in
-// it, and for us. The checksum of UDP may not be there yet, when the sender's card is to make it; so it is not looked
-// at. A datagram that no reply can be sent to is none.
+// parse reads a frame that the program let pass: one of IPv4 without options or IPv6 without
+// extensions, with UDP in it, and for us. The checksum of UDP may not be there yet, when the
+// sender's card is to make it; so it is not looked at. A datagram that no reply can be sent to is
+// none.
 func (d *Datagram) parse(f []byte) bool {
 	if len(f) < etherLen+ip4Len+udpLen {
 		return false
@@ -76,10 +78,11 @@ func speaks(a netip.Addr) bool {
 	return !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.Is4In6() && !(a.Is4() && a.As4()[0] >= 0xf0)
 }
 
-// putHeaders writes the headers of the reply to d whose payload lies at f[headersLen:], and returns where they begin in
-// f. id is that of a packet of IPv4.
+// putHeaders writes the headers of the reply to d whose payload lies at f[headersLen:], and returns
+// where they begin in f. id is that of a packet of IPv4.
 func (d *Datagram) putHeaders(f []byte, id uint16) (begin int) {
 	payload := f[headersLen:]
+	// UDP (RFC 768). Its checksum is of the addresses, too, and comes last.
 	udp := f[headersLen-udpLen:]
 	binary.BigEndian.PutUint16(udp, d.Local.Port())
 	binary.BigEndian.PutUint16(udp[2:], d.Client.Port())

@@ -1,5 +1,16 @@
 package afxdp
 
+// The program is written here, as instructions, since there is no compiler for it where the server runs. In words:
+//
+//	not longer than a frame, for our address on the link   else pass
+//	IPv4: no options, no fragment, UDP                     else pass
+//	IPv6: no extension, UDP                                else pass
+//	first, ok := targets[destination, port]                else pass
+//	the interface's queue is one that we know of           else pass
+//	redirect to sockets[first + queue], or pass
+//
+// TestFrames in test/xdp has, for each line, frames that obey it and frames that do not.
+
 import (
 	"encoding/binary"
 	"net/netip"
@@ -21,7 +32,7 @@ const (
 	fp                         = 10
 )
 
-// Operation codes.
+// Operation codes (RFC 9669 sections 4 and 5).
 const (
 	loadWord    = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W
 	loadHalf    = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_H
@@ -45,7 +56,8 @@ const (
 	loadLong    = unix.BPF_LD | unix.BPF_IMM | unix.BPF_DW
 )
 
-// Numbers of the kernel's interface: helpers, what a program says of a packet, and where its context has what.
+// Numbers of the kernel's interface: helpers, what a program says of a packet, and where its
+// context has what.
 const (
 	helperLookup   = 1
 	helperRedirect = 51
@@ -62,6 +74,10 @@ type assembler struct {
 	labels  map[string]int
 }
 
+// add adds an instruction. The registers' places in it depend on the order of octets of the
+// machine.
+//
+//go:noinline
 func (a *assembler) add(code uint8, dst, src uint8, offset int16, immediate int32) {
 	registers := dst | src<<4
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
@@ -70,6 +86,7 @@ func (a *assembler) add(code uint8, dst, src uint8, offset int16, immediate int3
 	a.program = append(a.program, instruction{code, registers, offset, immediate})
 }
 
+// jump adds one that goes on at a label, if its comparison says so.
 func (a *assembler) jump(code uint8, dst, src uint8, immediate int32, to string) {
 	a.jumps[len(a.program)] = to
 	a.add(code, dst, src, 0, immediate)
@@ -83,6 +100,7 @@ func (a *assembler) loadMap(dst uint8, m bpfMap) {
 	a.add(0, 0, 0, 0, 0)
 }
 
+// assemble is the program, with what jumps jump over.
 func (a *assembler) assemble() []instruction {
 	for i, to := range a.jumps {
 		a.program[i].offset = int16(a.labels[to] - i - 1)
@@ -107,15 +125,23 @@ func keyOf(a netip.AddrPort) targetKey {
 	return k
 }
 
-// longestFrame is what goes to a socket; longer ones go to the kernel, as many cards do not give them in one piece.
+// longestFrame is what goes to a socket; longer ones go to the kernel, as many cards do not give
+// them in one piece.
 const longestFrame = 1518
 
 // headerDNS is the least that a query has: what is shorter the kernel may have.
 const headerDNS = 12
 
-// chooser is the program that gives to sockets what comes for the addresses in targets: datagrams over IPv4 without options
-// or IPv6 without extensions, in one piece and not in a VLAN, sent to the interface's own address on the link. targets
-// leads to the number in sockets of the one for the first queue.
+// chooser is the program that gives to sockets what comes for the addresses in targets: datagrams
+// over IPv4 without options or IPv6 without extensions, in one piece and not in a VLAN, sent to the
+// interface's own address on the link. All else it leaves to the kernel.
+//
+// targets leads from an address to the number in sockets of the one for the first queue; those of
+// the other queues follow. Where there is no socket, as one was closed meanwhile, the kernel gets
+// the packet, too.
+//
+// The verifier wants each read of the packet to lie before an end that was compared: atLeast does
+// that.
 func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instruction {
 	const (
 		network  = etherLen
@@ -125,6 +151,7 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 		destPort = 2
 	)
 	a := &assembler{jumps: map[int]string{}, labels: map[string]int{}}
+	// r6: the context; r2: where the packet begins; r3: where it ends.
 	a.add(move, r6, r1, 0, 0)
 	a.add(loadWord, r2, r6, ctxData, 0)
 	a.add(loadWord, r3, r6, ctxEnd, 0)
@@ -147,6 +174,7 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 	a.jump(jumpSame, r5, 0, half([]byte{0x08, 0x00}), "ip4")
 	a.jump(jumpOther, r5, 0, half([]byte{0x86, 0xdd}), "pass")
 
+	// IPv6 (RFC 8200 section 3). The key is built on the stack.
 	atLeast(udp6 + udpLen + headerDNS)
 	a.add(loadByte, r5, r2, network, 0)
 	a.add(and, r5, 0, 0, 0xf0) // the rest is of the traffic class
@@ -159,6 +187,7 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 	a.add(loadHalf, r5, r2, udp6+destPort, 0)
 	a.jump(jump, 0, 0, 0, "look")
 
+	// IPv4 (RFC 791 section 3.1).
 	a.label("ip4")
 	atLeast(udp4 + udpLen + headerDNS)
 	is(loadByte, network, 0x45)
@@ -173,6 +202,7 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 	a.add(storeWord, fp, r5, key+12, 0)
 	a.add(loadHalf, r5, r2, udp4+destPort, 0)
 
+	// r5: the port.
 	a.label("look")
 	// The port's two octets come first in memory, and two of nought behind them.
 	a.add(setWord, fp, 0, key+16, 0)

@@ -11,16 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The frames of a queue: those that datagrams come in, a burst of which waits there, and those that replies go out in.
-// Together they are 6 MiB.
+// The frames of a queue: those that datagrams come in, a burst of which waits there, and those that
+// replies go out in. Together they are 6 MiB.
 const (
 	frameSize = 2048
 	inFrames  = 2048
 	outFrames = 1024
 )
 
-// queue is one of an interface's queues, with the memory that all sockets of it share. The first socket holds it, and
-// gets nothing itself.
+// A frame goes round: its address stands in one ring at a time.
+//
+//	fill ──kernel writes──▶ Socket.in ──Receive──▶ batch ──the next Receive──▶ fill
+//	free ──Space, Answer──▶ Socket.out ──kernel sends──▶ done ──forSending──▶ free
+//
+// fill and done are the queue's, in and out each socket's.
+
+// queue is one of an interface's queues, with the memory that all sockets of it share. The first
+// socket holds it, and gets nothing itself.
 type queue struct {
 	ifindex, number int
 	fd              int
@@ -42,6 +49,8 @@ func newQueue(ifindex, number int) (*queue, error) {
 	return q, nil
 }
 
+// open makes the memory known to the kernel, gives it the frames for what comes, and binds the
+// first socket.
 func (q *queue) open() (err error) {
 	if q.mem, err = unix.Mmap(-1, 0, (inFrames+outFrames)*frameSize, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
@@ -125,7 +134,7 @@ func (q *queue) frame(at uint64) []byte {
 	return q.mem[at:end:end]
 }
 
-// giveBack lets the kernel write to frames that were read.
+// giveBack lets the kernel write to frames that were read, by an address in each.
 func (q *queue) giveBack(frames []uint64) {
 	if len(frames) == 0 {
 		return

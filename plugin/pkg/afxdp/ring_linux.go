@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is a queue that we share with the kernel: one side writes entries and moves producer, the other one reads them
-// and moves consumer. Both count without end; entries are a power of two.
+// ring is a queue that we share with the kernel: one side writes entries and moves producer, the
+// other one reads them and moves consumer. Both count without end; entries are a power of two.
 type ring[T any] struct {
 	mem                []byte
 	producer, consumer *uint32
 	flags              *uint32
 	entries            []T
 	at                 uint32 // our own counter: entries that we have written, or read
-	seen               uint32 // the other side's, when we looked last
+	seen               uint32 // the other side's, when we looked last: each look may cost a miss of the cache
 }
 
 // init maps a ring of a socket, that was asked for by a socket option.
@@ -45,6 +45,7 @@ func (r *ring[T]) init(fd, option int, entries int, page int64, where func(*unix
 	return nil
 }
 
+// close gives the memory back. The socket may be closed before or after.
 func (r *ring[T]) close() {
 	if r.mem != nil {
 		unix.Munmap(r.mem)

@@ -16,11 +16,12 @@ import (
 // Batch is the most datagrams that Receive returns, and replies that Send sends.
 const Batch = 64
 
-// ringSize is the entries of a socket's own rings: as many datagrams may wait as there are frames for them.
+// ringSize is the entries of a socket's own rings: as many datagrams may wait as there are frames
+// for them.
 const ringSize = inFrames
 
-// Socket gets what comes on one queue of an interface for one address. One goroutine at a time may call its methods,
-// but for Send, which any may call.
+// Socket gets what comes on one queue of an interface for one address. One goroutine at a time may
+// call its methods, but for Send, which any may call.
 type Socket struct {
 	queue *queue
 	count *counters
@@ -30,10 +31,10 @@ type Socket struct {
 	zone  string
 
 	in     ring[unix.XDPDesc]
-	batch  [Batch]Datagram
-	frames []uint64 // of batch
-	free   []uint64 // frames for replies
-	id     uint16   // of the next packet of IPv4
+	batch  [Batch]Datagram // what Receive returned
+	frames []uint64        // of batch; they are the kernel's again when the next one is received
+	free   []uint64        // frames for replies; the last one is the next Space
+	id     uint16          // of the next packet of IPv4
 
 	mu    sync.Mutex
 	out   ring[unix.XDPDesc] // guarded by mu
@@ -59,6 +60,7 @@ func newSocketOn(q *queue, d *Device) (*Socket, error) {
 	return s, nil
 }
 
+// open makes the rings, and binds the socket to the memory that the queue's first socket has.
 func (s *Socket) open() error {
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, Batch) // since Linux 6.17; 32 before
 	if err := errors.Join(
@@ -107,8 +109,8 @@ func (s *Socket) Receive() []Datagram {
 	return s.batch[:n]
 }
 
-// Space is where the next reply may be made, from its begin to its capacity. It is nil if there is none: the interface
-// has not sent earlier ones yet.
+// Space is where the next reply may be made, from its begin to its capacity. It is nil if there is
+// none: the interface has not sent earlier ones yet.
 func (s *Socket) Space() []byte {
 	if len(s.free) == 0 {
 		if s.free = s.queue.forSending(s.free, Batch); len(s.free) == 0 {
@@ -119,8 +121,9 @@ func (s *Socket) Space() []byte {
 	return frame[headersLen:][:0:MaxPayload]
 }
 
-// Answer has Send send b as the reply to d, and reports whether it can do that. b may lie in the Space that was returned
-// last.
+// Answer has Send send b as the reply to d, and reports whether it can do that: not if b is longer
+// than MaxPayload, or the interface is so busy that no frame is free. b may lie in the Space that
+// was returned last, and is not kept. Of d the addresses are used.
 func (s *Socket) Answer(d *Datagram, b []byte) bool {
 	space := s.Space()
 	if len(b) > MaxPayload || space == nil {
@@ -140,7 +143,8 @@ func (s *Socket) Answer(d *Datagram, b []byte) bool {
 	return true
 }
 
-// Send sends the replies.
+// Send sends the replies that were made. The kernel copies them, a batch by each system call; with
+// a driver that takes them as they lie it need not even be called.
 func (s *Socket) Send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +158,14 @@ func (s *Socket) Send() {
 		if !s.out.left() || !s.out.sleeps() {
 			return
 		}
-		// What it says does not matter: a frame that cannot be sent is left out, and the ring tells how far it came.
+		// What it says does not matter: a frame that cannot be sent is left out, and the ring tells
+		// how far it came.
 		unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
 }
 
-// countLost counts what the kernel had to drop, since nobody read it. It is called with the device's mu held.
+// countLost counts what the kernel had to drop, since nobody read it. It is called with the
+// device's mu held.
 func (s *Socket) countLost() {
 	var told unix.XDPStatistics
 	size := uint32(unsafe.Sizeof(told))

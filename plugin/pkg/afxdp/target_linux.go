@@ -21,9 +21,10 @@ type Target struct {
 	closed  bool // guarded by device.mu
 }
 
-// Listen opens a device and makes the datagrams that come there for a come to the sockets of a Target, until it leaves;
-// those for all addresses of the host, if a has none. only4 says that those of IPv6 are not meant then. If there is
-// another target for a, it gets nothing until this one has left.
+// Listen opens a device and makes the datagrams that come there for a come to the sockets of a
+// Target, until it leaves; those for all addresses of the host, if a has none. only4 says that
+// those of IPv6 are not meant then. If there is another target for a, it gets nothing until this
+// one has left.
 func Listen(device string, a netip.AddrPort, only4 bool) (*Target, error) {
 	d, err := Open(device)
 	if err != nil {
@@ -36,6 +37,7 @@ func Listen(device string, a netip.AddrPort, only4 bool) (*Target, error) {
 	return t, nil
 }
 
+// open makes the sockets, and has them chosen when all are there.
 func (t *Target) open() error {
 	d := t.device
 	d.mu.Lock()
@@ -62,7 +64,8 @@ func (t *Target) open() error {
 // first is the number of the target's first socket.
 func (t *Target) first() uint32 { return uint32(t.place * len(t.device.queues)) }
 
-// Leave lets who listened before have what comes, or else the kernel. What has come already can still be received.
+// Leave lets who listened before have what comes, or else the kernel. What has come already can
+// still be received.
 func (t *Target) Leave() {
 	d := t.device
 	d.mu.Lock()
@@ -78,6 +81,15 @@ func (t *Target) Leave() {
 		delete(d.targets, t.address)
 	}
 	_ = d.choose() // it takes out, or puts over what is there
+}
+
+// addHost adds those of the host's addresses that a target for all means.
+func (t *Target) addHost(host []net.Addr, add func(netip.Addr, *Target)) {
+	for _, h := range host {
+		if p, err := netip.ParsePrefix(h.String()); err == nil && (p.Addr().Is4() || !t.only4) {
+			add(p.Addr(), t)
+		}
+	}
 }
 
 // breadth is more for a target that means more addresses.
@@ -137,14 +149,10 @@ func (d *Device) choose() error {
 	return nil
 }
 
-// wanted is where what comes is to go: for each address and port, the number of a target's first socket. A target for
-// one address goes before those for all, and one for all of IPv4 before one for all. d.mu is held.
+// wanted is where what comes is to go: for each address and port, the number of a target's first
+// socket. A target for one address goes before those for all, and one for all of IPv4 before one
+// for all. d.mu is held.
 func (d *Device) wanted() (map[targetKey]uint32, error) {
-	targets := make([]*Target, 0, len(d.targets))
-	for _, all := range d.targets {
-		targets = append(targets, all[len(all)-1])
-	}
-	slices.SortFunc(targets, func(a, b *Target) int { return a.breadth() - b.breadth() })
 	want := map[targetKey]uint32{}
 	add := func(a netip.Addr, t *Target) {
 		k := keyOf(netip.AddrPortFrom(a, t.address.Port()))
@@ -152,28 +160,27 @@ func (d *Device) wanted() (map[targetKey]uint32, error) {
 			want[k] = t.first()
 		}
 	}
-	var host []net.Addr
-	for _, t := range targets {
-		if t.breadth() == 0 {
-			add(t.address.Addr(), t)
-			continue
-		}
-		if host == nil {
-			var err error
-			if host, err = net.InterfaceAddrs(); err != nil {
-				return nil, err
-			}
-		}
-		for _, h := range host {
-			if p, err := netip.ParsePrefix(h.String()); err == nil && (p.Addr().Is4() || !t.only4) {
-				add(p.Addr(), t)
+	host, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	for breadth := range 3 {
+		for _, all := range d.targets {
+			t := all[len(all)-1]
+			switch {
+			case t.breadth() != breadth:
+			case breadth == 0:
+				add(t.address.Addr(), t)
+			default:
+				t.addHost(host, add)
 			}
 		}
 	}
 	return want, nil
 }
 
-// follow sees to it that targets for all addresses have those which the host gets, and that losses are counted.
+// follow sees to it that targets for all addresses have those which the host gets, and that losses
+// are counted.
 func (d *Device) follow() {
 	tick := time.NewTicker(addressCheck)
 	defer tick.Stop()
@@ -192,6 +199,7 @@ func (d *Device) follow() {
 	}
 }
 
+// countLost counts what was lost on all sockets. d.mu is held.
 func (d *Device) countLost() {
 	for _, all := range d.targets {
 		for _, t := range all {
