@@ -40,7 +40,11 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         github.com/quic-go/quic-go/qlog) \
         text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc \
         net/http/pprof internal/profile encoding/asn1 encoding/json text/tabwriter golang.org/x/net/trace crypto/x509 \
-        mime os/exec github.com/coredns/coredns/plugin/pkg/corefile
+        mime os/exec math/big html expvar github.com/coredns/coredns/plugin/pkg/corefile github.com/coredns/coredns/coremain \
+        $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
+        plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint) \
+        golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
+       crypto/hpke
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)

@@ -79,8 +79,8 @@ func directiveOf(file string) string {
 
 var corefileBlock = regexp.MustCompile("(?s)```corefile\n(.*?)```")
 
-// needsMore are plugins that do not start without the API of a provider, or without keys.
-var needsMore = map[string]bool{"azure": true, "clouddns": true, "route53": true, "sign": true}
+// needsMore are plugins that do not start without the API of a provider, keys, or a network interface.
+var needsMore = map[string]bool{"azure": true, "clouddns": true, "route53": true, "sign": true, "xdp": true}
 
 // TestReadmeExamples starts a server with each Corefile that a README shows. Ports that it does not name
 // are any port, and files that it names lie in testdata/readme.

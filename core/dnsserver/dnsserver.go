@@ -88,6 +88,9 @@ type Config struct {
 	// NumSockets is the number of servers on each listen address, with one socket each; 0 means one server, which may
 	// have several UDP sockets.
 	NumSockets int
+	// Direct is network interfaces on which the UDP listeners read queries past the kernel's network stack, where the
+	// system can do that; see package afxdp.
+	Direct []string
 	// Root is the folder of relative file names, "" for the working directory.
 	Root string
 	// Debug turns recovering from panics off.

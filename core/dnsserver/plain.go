@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/doh"
@@ -126,6 +127,11 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 		One: s.oneSocket(), Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
 	}
 	for _, cfg := range s.configs {
+		for _, name := range cfg.Direct {
+			if !slices.Contains(o.Direct, name) {
+				o.Direct = append(o.Direct, name)
+			}
+		}
 		if cfg.UDPDecorateWriterFunc != nil {
 			o.Decorate = cfg.UDPDecorateWriterFunc(s)
 		}

@@ -16,6 +16,7 @@ var Directives = []string{
 	"https3",
 	"timeouts",
 	"multisocket",
+	"xdp",
 	"limits",
 	"reload",
 	"nsid",

@@ -72,4 +72,5 @@ import (
 	_ "github.com/coredns/coredns/plugin/validator"
 	_ "github.com/coredns/coredns/plugin/view"
 	_ "github.com/coredns/coredns/plugin/whoami"
+	_ "github.com/coredns/coredns/plugin/xdp"
 )

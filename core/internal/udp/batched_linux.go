@@ -5,15 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 
 	"github.com/coredns/coredns/core/internal/reusegroup"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/afxdp"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
-	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -34,7 +32,6 @@ const (
 // batchedSocket reads and writes by recvmmsg and sendmmsg, and waits by Go's poller.
 type batchedSocket struct {
 	conn *net.UDPConn
-	raw  syscall.RawConn
 	own  netip.AddrPort
 	wild bool // bound to all addresses: packets tell which one they were sent to
 	is4  bool // of the IPv4 family
@@ -47,16 +44,9 @@ type batchedSocket struct {
 	newest    *newestFirst // for replies that the socket does not take; nil if they are waited with
 	late      *net.UDPConn // the same socket, for those; nil without stack
 
-	fd        uintptr // good as long as the loop reads
-	n         int
-	wait      bool
-	err       error
-	receiving func(uintptr) bool // a method as value, made once
-
-	group     reusegroup.Loop
-	upstreams upstreamSockets // that are read by turns with the socket
-	wakeMu    sync.Mutex
-	woken     bool // guarded by wakeMu
+	fd    uintptr // good as long as the loop reads
+	group reusegroup.Loop
+	intake
 }
 
 // newBatchedSocket makes conn one that is read in batches. It belongs to the result from then on, unless there is
@@ -68,7 +58,8 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	}
 	own := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
-	s := &batchedSocket{conn: conn, raw: raw, own: own, wild: own.Addr().IsUnspecified()}
+	s := &batchedSocket{conn: conn, own: own, wild: own.Addr().IsUnspecified()}
+	s.intake.init(raw, conn.SetReadDeadline, s.recvmmsg)
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
@@ -78,7 +69,6 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 		s.in.WithControls()
 	}
 	s.replies = make([]byte, batchSize*replySpace)
-	s.receiving = s.recvmmsg
 	s.out.init(raw)
 	s.sendQueue = newSendQueue(raw)
 	return s, nil
@@ -132,42 +122,16 @@ func enlarge(fd int) {
 	}
 }
 
-// receive implements batchSocket.
-func (s *batchedSocket) receive(wait bool) (int, error) {
-	s.wait, s.n, s.err = wait, 0, nil
-	if s.upstreams.set != nil {
-		return s.receiveByTurns()
-	}
-	if !wait {
-		s.conn.SetReadDeadline(time.Time{}) // else the poller would not let us look
-	}
-	if err := s.raw.Read(s.receiving); err != nil {
-		return 0, err
-	}
-	return s.n, s.err
-}
-
-// recvmmsg reads a batch. It reports false to wait until there is something.
-func (s *batchedSocket) recvmmsg(fd uintptr) bool {
-	s.take(fd)
-	// The loop is about to wait: what the log has gathered goes out now.
-	if s.n == 0 && s.err == nil {
-		log.Idle()
-		return !s.wait
-	}
-	return true
-}
-
-// take reads a batch, if there is one.
-func (s *batchedSocket) take(fd uintptr) {
+// recvmmsg reads a batch, if there is one.
+func (s *batchedSocket) recvmmsg(fd uintptr) (int, error) {
 	n, e := s.in.Receive(fd)
 	switch e {
 	case 0:
-		s.n = n
+		return n, nil
 	case unix.EAGAIN:
-	default:
-		s.err = os.NewSyscallError("recvmmsg", e)
+		return 0, nil
 	}
+	return 0, os.NewSyscallError("recvmmsg", e)
 }
 
 func (s *batchedSocket) served(n, handed int, now time.Time) {
@@ -285,17 +249,6 @@ func (s *batchedSocket) leave() {
 // nobodysPort is a port from which no DNS client asks.
 const nobodysPort = 1
 
-// wake implements batchSocket. A deadline that has passed makes the poller let go of the loop, whichever it waits for.
-func (s *batchedSocket) wake() {
-	s.wakeMu.Lock()
-	defer s.wakeMu.Unlock()
-	s.woken = true
-	s.conn.SetReadDeadline(time.Now())
-	if s.upstreams.set != nil {
-		s.upstreams.set.SetDeadline(time.Now())
-	}
-}
-
 func (s *batchedSocket) close() error {
 	s.sendQueue.Send()
 	err := s.conn.Close()
@@ -327,6 +280,9 @@ type datagramPath struct {
 	to, from netip.AddrPort
 	control  []byte // makes the reply leave from the address that was asked; it lies in space
 	space    [mmsg.ControlSpace]byte
+
+	direct *directSocket // that the packet came by; nil for socket
+	macs   afxdp.MACs    // of the packet, then
 }
 
 func (b *datagramPath) remote(room *wire.AddrScratch) net.Addr { return room.Set(wire.UDP, b.to) }
@@ -347,6 +303,7 @@ func (b *datagramPath) write(p []byte) error {
 func (b *datagramPath) queue(p []byte, loop *eventloop.Loop) bool {
 	s := b.socket
 	switch {
+	case b.direct != nil && loop != nil && b.direct.queue(b, p, loop):
 	// A zone is a name; what the kernel wants is a number, which write finds out.
 	case len(p) == 0 || b.to.Addr().Zone() != "":
 		return false

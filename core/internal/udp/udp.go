@@ -7,12 +7,14 @@
 //
 // On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of
 // upstreams by turns with its own (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet
-// at a time (portable.go). Start at loop.batch.
+// at a time (portable.go). What comes on network interfaces is read past the kernel if that is asked for
+// (direct_linux.go). Start at loop.batch.
 package udp
 
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +39,7 @@ type Options struct {
 	Decorate dns.DecorateWriter     // sees each reply; nil for none
 	Proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
 	Shed     bool                   // replies that a socket does not take are not waited for
+	Direct   []string               // network interfaces whose queries are read past the kernel; see directSocket
 	// Saturated counts sockets with as many unsent replies as there may be; see Shed.
 	Saturated *atomic.Int32
 }
@@ -46,11 +49,17 @@ type Options struct {
 type Transport struct {
 	Options
 	service *service.Service
-	sockets []batchSocket
-	loops   []*loop
+	sockets []batchSocket // of the kernel
+	later   []string      // of Direct, those that another process has as yet
 	inline  exec.Inline
 
+	mu      sync.Mutex
+	direct  []batchSocket // of network interfaces; guarded by mu, as some may come later
+	loops   []*loop       // guarded by mu
+	leaving bool          // no more sockets are to come; guarded by mu
+
 	stopping atomic.Bool
+	reading  sync.WaitGroup
 	done     chan struct{} // closed when no socket is read any more
 	handed   *extraSockets // nil if there is but one socket
 }
@@ -65,6 +74,7 @@ func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 	t := &Transport{Options: o, service: s, done: make(chan struct{})}
 	if conn, plain := p.(*net.UDPConn); plain && t.Decorate == nil {
 		t.open(conn)
+		t.openDirect()
 	}
 	if len(t.sockets) == 0 {
 		if t.Proxy != nil {
@@ -78,19 +88,44 @@ func New(s *service.Service, p net.PacketConn, o Options) *Transport {
 
 // Serve serves queries until the transport is stopped.
 func (t *Transport) Serve() {
-	var led sync.WaitGroup
-	for _, sock := range t.sockets {
-		l := &loop{Transport: t, sock: sock, ended: led.Done}
+	t.mu.Lock()
+	t.read(t.sockets)
+	t.read(t.direct)
+	t.mu.Unlock()
+	t.openLater()
+	t.reading.Wait()
+	close(t.done)
+}
+
+// read begins to read sockets. mu is held.
+func (t *Transport) read(sockets []batchSocket) {
+	t.reading.Add(len(sockets))
+	for _, sock := range sockets {
+		l := &loop{Transport: t, sock: sock, ended: t.reading.Done}
 		l.lead = exec.Lead{Run: l.run, Inflight: &l.inflight, Inline: &t.inline}
 		t.loops = append(t.loops, l)
-	}
-	led.Add(len(t.loops))
-	for _, l := range t.loops {
 		l.begin()
 		go l.run()
 	}
-	led.Wait()
-	close(t.done)
+}
+
+// readToo begins to read more sockets of network interfaces. It reports false if there are to be no more.
+func (t *Transport) readToo(sockets []batchSocket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leaving {
+		return false
+	}
+	t.direct = append(t.direct, sockets...)
+	t.read(sockets)
+	return true
+}
+
+// all is all sockets, those of the kernel first.
+func (t *Transport) all() []batchSocket {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Concat(t.sockets, t.direct)
 }
 
 // leaveTime is how long the kernel may still queue a datagram for a socket that gets no more: what it had begun
@@ -98,11 +133,14 @@ func (t *Transport) Serve() {
 const leaveTime = 20 * time.Millisecond
 
 // leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was
-// given is such a one is only known at the end of the process.
+// given is such a one is only known at the end of the process; those of network interfaces are.
 func (t *Transport) leave() (left bool) {
+	t.mu.Lock()
+	t.leaving = true
+	t.mu.Unlock()
 	last := t.handed.last()
-	for i, sock := range t.sockets {
-		if i == 0 && t.service.Leaving.Load() || i > 0 && last {
+	for i, sock := range t.all() {
+		if i == 0 && t.service.Leaving.Load() || i > 0 && last || i >= len(t.sockets) {
 			sock.leave()
 			left = true
 		}
@@ -112,7 +150,7 @@ func (t *Transport) leave() (left bool) {
 
 // Close closes all sockets of a transport that does not serve.
 func (t *Transport) Close() {
-	for _, sock := range t.sockets {
+	for _, sock := range t.all() {
 		sock.close()
 	}
 	t.handed.giveUp()
@@ -126,12 +164,15 @@ func (t *Transport) Stop(ctx context.Context) error {
 		time.Sleep(leaveTime)
 	}
 	t.stopping.Store(true)
-	for _, sock := range t.sockets {
+	for _, sock := range t.all() {
 		sock.wake()
 	}
 	defer t.Close()
 	<-t.done
-	for _, l := range t.loops {
+	t.mu.Lock()
+	loops := t.loops
+	t.mu.Unlock()
+	for _, l := range loops {
 		select {
 		// The sockets are open until then, for their replies.
 		case <-l.inflight.Drained():

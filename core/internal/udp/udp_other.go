@@ -9,6 +9,10 @@ const replySpace = 1536
 // open serves all queries on one socket.
 func (t *Transport) open(conn *net.UDPConn) { t.sockets = []batchSocket{newPortableSocket(conn)} }
 
+// openDirect and openLater do nothing: there are no such sockets.
+func (t *Transport) openDirect() {}
+func (t *Transport) openLater()  {}
+
 // pathScratch is not needed.
 type pathScratch struct{}
 

@@ -14,7 +14,7 @@ import (
 // sent upstream. They are read by turns, by one goroutine: what a query left in the processor's caches is still
 // there, nobody has to be woken, and what came meanwhile on either side makes batches.
 type upstreamSockets struct {
-	sock *batchedSocket
+	own  *intake
 	loop *eventloop.Loop
 
 	// set is nil as long as nothing is watched: most loops never need it. Only the loop changes it, with wakeMu held.
@@ -30,9 +30,9 @@ type upstreamSockets struct {
 const closedCheck = time.Second
 
 // watchUpstreams lets plugins have descriptors read in loop.
-func (s *batchedSocket) watchUpstreams(loop *eventloop.Loop) {
+func (s *intake) watchUpstreams(loop *eventloop.Loop) {
 	u := &s.upstreams
-	u.sock, u.loop = s, loop
+	u.own, u.loop = s, loop
 	u.look, u.reading = u.readAll, s.take
 	loop.WatchWith(u)
 }
@@ -56,12 +56,12 @@ func (u *upstreamSockets) begin() error {
 	if err != nil {
 		return err
 	}
-	if cerr := u.sock.raw.Control(func(fd uintptr) { err = set.AddSilent(int(fd)) }); cerr != nil || err != nil {
+	if cerr := u.own.raw.Control(func(fd uintptr) { err = set.AddSilent(int(fd)) }); cerr != nil || err != nil {
 		set.Close()
 		return errors.Join(cerr, err)
 	}
-	u.sock.wakeMu.Lock()
-	defer u.sock.wakeMu.Unlock()
+	u.own.wakeMu.Lock()
+	defer u.own.wakeMu.Unlock()
 	u.set = set
 	u.rest()
 	return nil
@@ -69,7 +69,7 @@ func (u *upstreamSockets) begin() error {
 
 // rest sets when the loop looks again whether it is to end. wakeMu is held.
 func (u *upstreamSockets) rest() {
-	if u.sock.woken {
+	if u.own.woken {
 		u.set.SetDeadline(time.Now())
 		return
 	}
@@ -77,7 +77,7 @@ func (u *upstreamSockets) rest() {
 }
 
 // receiveByTurns is receive when there are any.
-func (s *batchedSocket) receiveByTurns() (int, error) {
+func (s *intake) receiveByTurns() (int, error) {
 	u := &s.upstreams
 	if !s.wait {
 		u.set.SetDeadline(time.Time{}) // else the poller would not let us look
@@ -94,8 +94,8 @@ func (s *batchedSocket) receiveByTurns() (int, error) {
 
 // check has the socket read alone again if there are none any more. A socket that was closed the next look finds.
 func (u *upstreamSockets) check() {
-	u.sock.wakeMu.Lock()
-	defer u.sock.wakeMu.Unlock()
+	u.own.wakeMu.Lock()
+	defer u.own.wakeMu.Unlock()
 	if u.set.Len() > 0 {
 		u.rest()
 		return
@@ -106,7 +106,7 @@ func (u *upstreamSockets) check() {
 
 // readAll reads the upstreams, and a batch from the socket. It reports false to wait until any has something.
 func (u *upstreamSockets) readAll(uintptr) bool {
-	s := u.sock
+	s := u.own
 	for {
 		// The upstreams first: their replies end queries that have waited longer.
 		some := u.readOnce()
@@ -134,7 +134,7 @@ func (u *upstreamSockets) readOnce() bool {
 }
 
 // endUpstreams gives back what is watched.
-func (s *batchedSocket) endUpstreams() {
+func (s *intake) endUpstreams() {
 	if s.upstreams.set == nil {
 		return
 	}

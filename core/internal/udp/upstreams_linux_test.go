@@ -103,9 +103,9 @@ func TestLoopReadsOthers(t *testing.T) {
 	h.all[0].lane.Watcher().Unwatch(h.all[0].index)
 	o := h.all[0].lane.Watcher().(*upstreamSockets)
 	for end := time.Now().Add(5 * closedCheck); ; time.Sleep(closedCheck / 10) { // then the socket is all that is waited for
-		o.sock.wakeMu.Lock()
+		o.own.wakeMu.Lock()
 		none := o.set == nil
-		o.sock.wakeMu.Unlock()
+		o.own.wakeMu.Unlock()
 		if none {
 			break
 		}

@@ -1,0 +1,155 @@
+package afxdp
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostTargets is how many addresses of an interface there may be, those of a reload counted twice.
+const mostTargets = 256
+
+// addressCheck is how often a device looks whether the host has got other addresses, for targets
+// that mean all.
+const addressCheck = 2 * time.Second
+
+// devices has those that are open, by the interface's number.
+var devices struct {
+	mu    sync.Mutex
+	table map[int]*Device // guarded by mu
+}
+
+// Device is a network interface with our program. All who open it share it.
+type Device struct {
+	name  string
+	index int
+	// Native says that the card's driver runs the program; otherwise the kernel does, for more.
+	Native bool
+
+	users           int    // guarded by devices.mu
+	program, link   int    // descriptors; -1 for none. The program runs as long as link is open
+	chosen, sockets bpfMap // from addresses to numbers of sockets, and from these to sockets
+	queues          []*queue
+	count           *counters
+
+	mu      sync.Mutex
+	places  [mostTargets]bool            // guarded by mu: which are taken
+	targets map[netip.AddrPort][]*Target // guarded by mu; of each, the last one gets what comes
+	now     map[targetKey]uint32         // what chosen has; guarded by mu
+	done    chan struct{}                // closed when the device is
+}
+
+// Open has our program see what comes on an interface, from its next packet on; as long as there is
+// no Target all goes to the kernel. An error is *net.OpError for an interface that does not exist,
+// and otherwise the system's: for a lack of rights (CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF are
+// needed), or as it is Taken.
+func Open(name string) (*Device, error) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, err
+	}
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	d := devices.table[i.Index]
+	if d == nil {
+		d = &Device{name: name, index: i.Index, program: -1, link: -1, chosen: bpfMap{-1}, sockets: bpfMap{-1},
+			targets: map[netip.AddrPort][]*Target{}, now: map[targetKey]uint32{}, done: make(chan struct{})}
+		if err := d.open(i.HardwareAddr); err != nil {
+			d.close()
+			return nil, err
+		}
+		d.count = countersOf(name)
+		go d.follow()
+		if devices.table == nil {
+			devices.table = map[int]*Device{}
+		}
+		devices.table[i.Index] = d
+	}
+	d.users++
+	return d, nil
+}
+
+// Close ends the use of a device. With the last one, all goes to the kernel again.
+func (d *Device) Close() {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	if d.users--; d.users == 0 {
+		delete(devices.table, d.index)
+		d.close()
+	}
+}
+
+// Queues is the number of queues of the interface, and so of sockets of each target.
+func (d *Device) Queues() int { return len(d.queues) }
+
+// open makes the maps, which the program needs, the program, and the queues. What was made in vain
+// close closes.
+func (d *Device) open(mac net.HardwareAddr) (err error) {
+	if len(mac) != macLen {
+		return fmt.Errorf("not an Ethernet")
+	}
+	n, err := queuesOf(d.name)
+	if err != nil {
+		return err
+	}
+	if d.chosen, err = newMap(unix.BPF_MAP_TYPE_HASH, uint32(unsafe.Sizeof(targetKey{})), 4, mostAddresses); err != nil {
+		return err
+	}
+	if d.sockets, err = newMap(unix.BPF_MAP_TYPE_XSKMAP, 4, 4, uint32(mostTargets*n)); err != nil {
+		return err
+	}
+	if d.program, err = load(chooser([macLen]byte(mac), n, d.chosen, d.sockets)); err != nil {
+		return err
+	}
+	// The program that the driver runs sees packets before anything is made of them; the kernel's
+	// own place for it comes when it has made its structures, but goes with each driver.
+	d.Native = true
+	if d.link, err = attach(d.program, d.index, unix.XDP_FLAGS_DRV_MODE); err != nil {
+		d.Native = false
+		if d.link, err = attach(d.program, d.index, unix.XDP_FLAGS_SKB_MODE); err != nil {
+			return err
+		}
+	}
+	for i := range n {
+		q, err := newQueue(d.index, i)
+		if err != nil {
+			return err
+		}
+		d.queues = append(d.queues, q)
+	}
+	return nil
+}
+
+// mostAddresses is how many addresses all targets may have together.
+const mostAddresses = 4096
+
+// queuesOf counts the queues that an interface receives on.
+func queuesOf(name string) (int, error) {
+	found, err := filepath.Glob(filepath.Join("/sys/class/net", name, "queues/rx-*"))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("/sys/class/net/%s/queues does not tell of its queues", name)
+	}
+	return len(found), err
+}
+
+// close closes what open has made. Without the link, what comes goes to the kernel from then on.
+func (d *Device) close() {
+	close(d.done)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, fd := range []int{d.link, d.program, d.chosen.fd, d.sockets.fd} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	d.link = -1
+	for _, q := range d.queues {
+		q.close()
+	}
+}
