@@ -62,7 +62,8 @@ func inside() int {
 	defer exec.Command("ip", "netns", "del", cli).Run()
 	for _, line := range []string{
 		"netns add " + srv, "netns add " + cli,
-		fmt.Sprintf("link add %s netns %s type veth peer name %s netns %s", clientEnd, cli, serverEnd, srv),
+		fmt.Sprintf("link add %s netns %s numtxqueues 2 numrxqueues 2 type veth peer name %s netns %s numtxqueues 2 numrxqueues 2",
+			clientEnd, cli, serverEnd, srv),
 		fmt.Sprintf("-n %s link set %s addrgenmode none", srv, serverEnd), // those would be good in a second only
 		fmt.Sprintf("-n %s link set %s addrgenmode none", cli, clientEnd),
 		fmt.Sprintf("-n %s addr add %s/24 dev %s", srv, server4, serverEnd),

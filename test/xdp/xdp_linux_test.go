@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/afxdp"
 	whole "github.com/coredns/coredns/test"
 
 	"github.com/coredns/caddy"
@@ -376,6 +378,83 @@ func TestFrames(t *testing.T) {
 					tc.received, tc.sent, tc.dropped)
 			}
 		})
+	}
+}
+
+// Each queue has a socket of its own, and each answers what came on it.
+func TestQueues(t *testing.T) {
+	port := freePort(t)
+	target, err := afxdp.Listen(serverEnd, netip.MustParseAddrPort(server4+":"+port), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	if len(target.Sockets) != 2 {
+		t.Fatalf("%d sockets for two queues", len(target.Sockets))
+	}
+	const clients = 64
+	var all [clients]net.Conn
+	for i := range all {
+		all[i] = dial(t, "udp", server4+":"+port)
+		if _, err := fmt.Fprintf(all[i], "from client %d", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [2]int
+	for end := time.Now().Add(5 * time.Second); got[0]+got[1] < clients && time.Now().Before(end); {
+		for i, s := range target.Sockets {
+			for _, d := range s.Receive() {
+				got[i]++
+				if !s.Answer(&d, append(append(s.Space(), "for you: "...), d.Payload...)) {
+					t.Error("no frame for a reply")
+				}
+			}
+			s.Send()
+		}
+	}
+	if got[0] == 0 || got[1] == 0 || got[0]+got[1] != clients {
+		t.Errorf("%v datagrams came, want %d on both", got, clients)
+	}
+	for i, c := range all {
+		b := make([]byte, 100)
+		c.SetReadDeadline(time.Now().Add(3 * time.Second))
+		n, err := c.Read(b)
+		if want := fmt.Sprintf("for you: from client %d", i); err != nil || string(b[:n]) != want {
+			t.Errorf("got %q, %v, want %q", b[:n], err, want)
+		}
+	}
+}
+
+// Frames go round: many more datagrams than there are frames are answered, and one batch after the other.
+func TestFramesGoRound(t *testing.T) {
+	port := freePort(t)
+	target, err := afxdp.Listen(serverEnd, netip.MustParseAddrPort(server4+":"+port), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	c := dial(t, "udp", server4+":"+port)
+	answered := 0
+	for range 200 {
+		for range afxdp.Batch {
+			if _, err := fmt.Fprint(c, "a question that is long enough"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range target.Sockets {
+			for batch := s.Receive(); len(batch) > 0; batch = s.Receive() {
+				for i := range batch {
+					if !s.Answer(&batch[i], append(s.Space(), "yes"...)) {
+						t.Fatalf("no frame for a reply after %d", answered)
+					}
+					answered++
+				}
+				s.Send()
+			}
+		}
+	}
+	if answered != 200*afxdp.Batch {
+		t.Errorf("%d of %d answered", answered, 200*afxdp.Batch)
 	}
 }
 
