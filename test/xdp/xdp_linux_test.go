@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -125,6 +126,7 @@ func TestAnswers(t *testing.T) {
 		{"all addresses, link-local", "file " + zone, serverLink + "%" + clientEnd, question("www.example.", dns.TypeA), 1},
 		{"a long reply", "bind 198.18.0.1\nfile " + zone, server4, question("long.example.", dns.TypeTXT), 0},
 		{"a long reply, all addresses", "file " + zone, second4, question("long.example.", dns.TypeTXT), 0},
+		{"a long reply, all of IPv4", "bind 0.0.0.0\nfile " + zone, second4, question("long.example.", dns.TypeTXT), 0},
 		{"a long reply, IPv6", "file " + zone, server6, question("long.example.", dns.TypeTXT), 0},
 		{"a long reply, link-local", "file " + zone, serverLink + "%" + clientEnd, question("long.example.", dns.TypeTXT), 0},
 		{"the message lane", "file " + zone, second4, new(dns.Msg).SetNotify("example."), 0},
@@ -166,9 +168,13 @@ func freePort(t testing.TB) string {
 func TestLeavesTheRest(t *testing.T) {
 	zone := zoneFile(t)
 	port, other := freePort(t), freePort(t)
-	i := start(t, fmt.Sprintf("example:%[1]s {\nbind 198.18.0.1\nxdp %[3]s\nfile %[4]s\n}\nexample:%[2]s {\nfile %[4]s\n}\nexample:%[1]s {\nbind 198.18.0.3\nfile %[4]s\n}\n",
-		port, other, serverEnd, zone))
+	only4 := freePort(t)
+	file := "file " + zone + "\n}\n"
+	i := start(t, "example:"+port+" {\nbind 198.18.0.1\nxdp "+serverEnd+"\n"+file+"example:"+other+" {\n"+file+
+		"example:"+port+" {\nbind 198.18.0.3\n"+file+
+		"example:"+only4+" {\nbind 0.0.0.0\nxdp "+serverEnd+"\n"+file+"example:"+only4+" {\nbind 2001:2::1\n"+file)
 	begin(t, dial(t, "udp", server4+":"+port))
+	begin(t, dial(t, "udp", server4+":"+only4))
 	for _, tc := range []struct {
 		network, addr string
 		received      int
@@ -177,12 +183,17 @@ func TestLeavesTheRest(t *testing.T) {
 		{"udp", second4 + ":" + port, 0},
 		{"udp", server4 + ":" + other, 0},
 		{"tcp", server4 + ":" + port, 0},
+		{"udp", second4 + ":" + only4, 1},
+		{"udp", "[" + server6 + "]:" + only4, 0},
 	} {
 		c := dial(t, tc.network, tc.addr)
 		received, _ := counted(t, func() { exchange(t, c, question("www.example.", dns.TypeA)) })
 		if received != tc.received {
 			t.Errorf("%s %s: %d read past the kernel, want %d", tc.network, tc.addr, received, tc.received)
 		}
+	}
+	if !hasProgram(t) {
+		t.Error("no program on the interface")
 	}
 	next, err := i.Restart(whole.NewInput(fmt.Sprintf("example:%s {\nbind 198.18.0.1\nfile %s\n}\n", port, zone)))
 	if err != nil {
@@ -193,9 +204,21 @@ func TestLeavesTheRest(t *testing.T) {
 	if received, _ := counted(t, func() { exchange(t, c, question("www.example.", dns.TypeA)) }); received != 0 {
 		t.Error("read past the kernel still")
 	}
-	if _, err := os.Stat("/sys/class/net/" + serverEnd); err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(5 * time.Second); hasProgram(t); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the interface has the program still")
+		}
 	}
+}
+
+// hasProgram reports whether a program sees what comes on the server's end.
+func hasProgram(t testing.TB) bool {
+	t.Helper()
+	out, err := exec.Command("ip", "link", "show", serverEnd).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.Contains(string(out), "prog/xdp")
 }
 
 // A configuration that takes another one's place loses no query: with xdp, to one without it, and back.
@@ -435,7 +458,8 @@ func TestFramesGoRound(t *testing.T) {
 	defer target.Close()
 	c := dial(t, "udp", server4+":"+port)
 	answered := 0
-	for range 200 {
+	const batches = 1000
+	for range batches {
 		for range afxdp.Batch {
 			if _, err := fmt.Fprint(c, "a question that is long enough"); err != nil {
 				t.Fatal(err)
@@ -453,8 +477,27 @@ func TestFramesGoRound(t *testing.T) {
 			}
 		}
 	}
-	if answered != 200*afxdp.Batch {
-		t.Errorf("%d of %d answered", answered, 200*afxdp.Batch)
+	if answered != batches*afxdp.Batch {
+		t.Errorf("%d of %d answered", answered, batches*afxdp.Batch)
+	}
+}
+
+// Who leaves makes room for others: there is no end to reloads.
+func TestManyReloads(t *testing.T) {
+	address := netip.MustParseAddrPort(server4 + ":" + freePort(t))
+	d, err := afxdp.Open(serverEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for n := range 600 {
+		target, err := afxdp.Listen(serverEnd, address, true)
+		if err != nil {
+			t.Fatalf("after %d: %v", n, err)
+		}
+		if err := target.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
