@@ -3,7 +3,6 @@ package afxdp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -83,11 +82,12 @@ func (t *Target) Leave() {
 	_ = d.choose() // it takes out, or puts over what is there
 }
 
-// addHost adds those of the host's addresses that a target for all means.
-func (t *Target) addHost(host []net.Addr, add func(netip.Addr, *Target)) {
-	for _, h := range host {
-		if p, err := netip.ParsePrefix(h.String()); err == nil && (p.Addr().Is4() || !t.only4) {
-			add(p.Addr(), t)
+// addHost adds those of the host's addresses that a target for all means: not those that a socket has for itself.
+func (t *Target) addHost(host []netip.Addr, add func(netip.Addr, *Target)) {
+	others := bound(t.address.Port())
+	for _, a := range host {
+		if (a.Is4() || !t.only4) && !others[a] {
+			add(a, t)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (d *Device) wanted() (map[targetKey]uint32, error) {
 			want[k] = t.first()
 		}
 	}
-	host, err := net.InterfaceAddrs()
+	host, err := hostAddrs()
 	if err != nil {
 		return nil, err
 	}
