@@ -44,6 +44,7 @@ func TestNamesInsideAreNotValidated(t *testing.T) {
 		{"home.arpa.", dns.TypeDS, dns.RcodeSuccess, 0},
 		{"1.0.0.10.in-addr.arpa.", dns.TypePTR, dns.RcodeNameError, 0},
 		{"www.corp.home.arpa.", dns.TypeA, dns.RcodeSuccess, 1},
+		{"corp.home.arpa.", dns.TypeDS, dns.RcodeSuccess, 0},
 		{"www.home.arpa.", dns.TypeA, dns.RcodeNameError, 0},
 	} {
 		q := new(dns.Msg).SetQuestion(tc.name, tc.qtype)

@@ -87,12 +87,18 @@ func (s *specials) zone(name []byte) string {
 const localhost = "\x09localhost\x00"
 
 // answer answers q if its name is in one of the zones: the apex has SOA and NS, localhost and the names below it are
-// this host, all others do not exist.
+// this host, all others do not exist. The DS records of a part that is served from elsewhere are theirs (RFC 4035 §3.1.4.1):
+// there are none.
 func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 	if len(s.zones) == 0 {
 		return false
 	}
-	zone := s.zone(q.Lower())
+	name := q.Lower()
+	cut := q.Type() == rrset.TypeDS && s.elsewhere[string(name)]
+	if cut {
+		name = wire.Parent(name)
+	}
+	zone := s.zone(name)
 	if zone == "" {
 		return false
 	}
@@ -111,7 +117,7 @@ func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 	case apex && q.Type() == wire.TypeNS:
 		w.Target(wire.Answer, q.Name(), wire.TypeNS, specialTTL, []byte(localhost))
 	default:
-		if !apex && zone != localhost {
+		if !apex && !cut && zone != localhost {
 			w.SetRcode(wire.NXDomain)
 		}
 		w.SOA(wire.Authority, []byte(zone), specialTTL, &soa)
