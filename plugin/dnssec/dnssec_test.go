@@ -138,6 +138,8 @@ func TestAnswers(t *testing.T) {
 				{"ent.example.org.", dns.TypeTXT, "ent.example.org."},
 				{"nothing.example.org.", dns.TypeA, "nothing.example.org."},
 				{"NoThing.example.org.", dns.TypeA, "nothing.example.org."},
+				{"*nothing.example.org.", dns.TypeA, "*nothing.example.org."},
+				{"*.example.org.", dns.TypeA, "*.example.org."},
 				{"lost.example.org.", dns.TypeA, "nothing.example.org."},
 				{"empty.example.org.", dns.TypeAAAA, "ns.example.org."},
 				{"www.plain.example.org.", dns.TypeA, "plain.example.org. DS"},

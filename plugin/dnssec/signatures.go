@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/cache"
 	"github.com/coredns/coredns/plugin/pkg/singleflight"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/miekg/dns"
 )
@@ -174,7 +175,7 @@ func (m *material) sign(keys []*DNSKEY, set []dns.RR, zone string, now time.Time
 	for _, k := range keys {
 		sig := k.rrsig(zone, now.Add(-backdated), now.Add(validity))
 		sig.Hdr.Ttl, sig.OrigTtl = m.ttl, m.ttl
-		if err := sig.Sign(k.s, set); err != nil {
+		if err := zonekeys.SignSet(sig, k.s, set); err != nil {
 			return nil, err
 		}
 		entry = append(entry, sig)

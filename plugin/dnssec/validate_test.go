@@ -35,7 +35,11 @@ func validate(m *dns.Msg, keys []*DNSKEY, now time.Time) error {
 					if err := sig.Verify(k.K, set); err != nil {
 						return fmt.Errorf("%v: %w", set, err)
 					}
-					if !sig.ValidityPeriod(now) || sig.SignerName != "example.org." || sig.OrigTtl != h.Ttl || sig.Hdr.Ttl != h.Ttl {
+					labels := dns.CountLabel(h.Name)
+					if strings.HasPrefix(h.Name, "*.") {
+						labels-- // the asterisk does not count (RFC 4034 §3.1.3)
+					}
+					if int(sig.Labels) != labels || !sig.ValidityPeriod(now) || sig.SignerName != "example.org." || sig.OrigTtl != h.Ttl || sig.Hdr.Ttl != h.Ttl {
 						return fmt.Errorf("signature %v for %v", sig, set)
 					}
 					verified++

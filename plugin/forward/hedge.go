@@ -2,6 +2,7 @@ package forward
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,15 +46,16 @@ type hedger interface {
 // errLost is the error of who was not the first.
 var errLost = errors.New("another upstream was quicker")
 
-// newHedge is a hedged request to two upstreams, to be begun. Both are asked as x says, whose Query it keeps until its end; slow is how long
-// to wait for the first one.
+// newHedge is a hedged request to two upstreams, to be begun. Both are asked as x says; slow is how long to wait for the first one.
 func (f *Forward) newHedge(owner hedger, first, second *proxy.Proxy, slow time.Duration, x proxy.Exchange) *hedge {
 	r := &hedge{forward: f, owner: owner, up: [2]*proxy.Proxy{first, second}, slow: slow, began: time.Now()}
 	for i := range r.x {
 		e := &r.x[i]
-		e.Query, e.Stream, e.Deadline, e.Cookie, e.Owner = x.Query, x.Stream, x.Deadline, x.Cookie, r
+		e.Stream, e.Deadline, e.Cookie, e.Owner = x.Stream, x.Deadline, x.Cookie, r
 	}
-	r.x[1].Query = append([]byte(nil), x.Query...) // ids are written into them
+	// Ids and letters are written into queries, into the loser's perhaps when the owner has gone on.
+	n, both := len(x.Query), slices.Concat(x.Query, x.Query)
+	r.x[0].Query, r.x[1].Query = both[:n:n], both[n:]
 	r.under[0] = true
 	return r
 }

@@ -238,6 +238,46 @@ func TestRacesEndOnce(t *testing.T) {
 	}
 }
 
+// The first may be about to end, as its time is over, when the second has replied: the query is its owner's all the same.
+func TestQueryIsFreeAfterHedge(t *testing.T) {
+	const wait = 50 * time.Millisecond
+	silent := upstream(t, func(dns.ResponseWriter, *dns.Msg) {})
+	slow := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
+		time.Sleep(2 * wait)
+		says("192.0.2.2")(w, r)
+	})
+	f := configured(t, "forward . "+silent+" "+slow+" {\nhedge\ncase_randomization\n}")
+	ups := *f.upstreams.Load()
+	query, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	o, others := &ends{told: make(chan struct{}, 2)}, holdUp{make(chan struct{}), make(chan struct{}, 2)}
+	own := append([]byte(nil), query...)
+	r := f.newHedge(o, ups[0], ups[1], 1, proxy.Exchange{Query: own})
+	r.x[0].Timeout = wait
+	besides := [2]proxy.Exchange{}
+	for i := range besides { // one of them ends before the first of the hedge does
+		besides[i] = proxy.Exchange{Query: append([]byte(nil), query...), Timeout: wait, Owner: others}
+	}
+	ups[0].Begin(&besides[0])
+	r.begin()
+	ups[0].Begin(&besides[1])
+	<-o.told
+	clear(own)
+	close(others.goOn)
+	<-others.ended
+	<-others.ended
+	if r.won != 1 || strings.Trim(string(own), "\x00") != "" {
+		t.Errorf("upstream %d replied; its owner's memory has %q", r.won, own)
+	}
+}
+
+// holdUp holds up who ends exchanges.
+type holdUp struct{ goOn, ended chan struct{} }
+
+func (h holdUp) EndExchange(*proxy.Exchange) {
+	<-h.goOn
+	h.ended <- struct{}{}
+}
+
 // ends is told the end of a hedge.
 type ends struct {
 	told chan struct{}

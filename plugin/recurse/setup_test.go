@@ -107,6 +107,22 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// A zone that is served from elsewhere wins, be it larger than one whose names stay inside or a part of it.
+func TestSpecialParts(t *testing.T) {
+	s := newSpecials([]string{rrset.MustName("20.10.in-addr.arpa."), rrset.MustName("corp.home.arpa."), rrset.MustName("example.org.")})
+	for name, want := range map[string]string{
+		"1.0.20.10.in-addr.arpa.": "", "20.10.in-addr.arpa.": "", "1.0.21.10.in-addr.arpa.": "10.in-addr.arpa.", "10.in-addr.arpa.": "10.in-addr.arpa.",
+		"www.corp.home.arpa.": "", "corp.home.arpa.": "", "xcorp.home.arpa.": "home.arpa.", "home.arpa.": "home.arpa.", "www.example.org.": "",
+	} {
+		if want != "" {
+			want = rrset.MustName(want)
+		}
+		if got := s.zone([]byte(rrset.MustName(name))); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Who writes down the address of a server means it; but not where nobody can be, nor ourselves.
 func TestDeniedStubs(t *testing.T) {
 	s := defaults()

@@ -12,8 +12,9 @@ import (
 // specials are zones whose names never leave (RFC 6303, 6761, 6762, 7686, 7793, 8375, 9462, 9476). They are
 // answered here as empty: nobody outside can know them, and nobody is to know who asks for them.
 type specials struct {
-	zones map[string]bool
-	tops  map[string]bool // the last labels of these, with the root's
+	zones     map[string]bool
+	elsewhere map[string]bool // zones that are served from elsewhere, which may lie below those
+	tops      map[string]bool // the last labels of zones, with the root's
 }
 
 // specialTTL is the TTL of what is answered for them, in seconds.
@@ -35,14 +36,14 @@ func specialNames() []string {
 	return append(all, "0."+zeros+"ip6.arpa.", "1."+zeros+"ip6.arpa.")
 }
 
-// newSpecials is all of them but those that are excepted, and those at or above a zone that is served from elsewhere.
+// newSpecials is all of them but those that are at or below a zone in except, and of the others what such a zone leaves.
 func newSpecials(except []string) specials {
-	s := specials{zones: map[string]bool{}, tops: map[string]bool{}}
+	s := specials{zones: map[string]bool{}, elsewhere: map[string]bool{}, tops: map[string]bool{}}
 	for _, text := range specialNames() {
 		s.zones[rrset.MustName(text)] = true
 	}
 	for _, zone := range except {
-		delete(s.zones, zone)
+		s.elsewhere[zone] = true
 		for z := range s.zones {
 			if rrset.Below(z, zone) {
 				delete(s.zones, z)
@@ -76,7 +77,7 @@ func (s *specials) zone(name []byte) string {
 		if s.zones[string(name)] {
 			return string(name)
 		}
-		if len(name) <= 1 {
+		if len(name) <= 1 || s.elsewhere[string(name)] {
 			return ""
 		}
 		name = wire.Parent(name)
@@ -86,12 +87,18 @@ func (s *specials) zone(name []byte) string {
 const localhost = "\x09localhost\x00"
 
 // answer answers q if its name is in one of the zones: the apex has SOA and NS, localhost and the names below it are
-// this host, all others do not exist.
+// this host, all others do not exist. The DS records of a part that is served from elsewhere are theirs (RFC 4035 §3.1.4.1):
+// there are none.
 func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 	if len(s.zones) == 0 {
 		return false
 	}
-	zone := s.zone(q.Lower())
+	name := q.Lower()
+	cut := q.Type() == rrset.TypeDS && s.elsewhere[string(name)]
+	if cut {
+		name = wire.Parent(name)
+	}
+	zone := s.zone(name)
 	if zone == "" {
 		return false
 	}
@@ -110,7 +117,7 @@ func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 	case apex && q.Type() == wire.TypeNS:
 		w.Target(wire.Answer, q.Name(), wire.TypeNS, specialTTL, []byte(localhost))
 	default:
-		if !apex && zone != localhost {
+		if !apex && !cut && zone != localhost {
 			w.SetRcode(wire.NXDomain)
 		}
 		w.SOA(wire.Authority, []byte(zone), specialTTL, &soa)

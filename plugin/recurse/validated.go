@@ -15,6 +15,7 @@ import (
 var (
 	_ advice.Learner = (*Recurse)(nil)
 	_ advice.Patient = (*Recurse)(nil)
+	_ advice.Insider = (*Recurse)(nil)
 	_ advice.Witness = (*job)(nil)
 )
 
@@ -53,6 +54,9 @@ func (j *job) EachTeller(f func(advice.Teller)) {
 
 // Patience implements advice.Patient.
 func (r *Recurse) Patience() time.Duration { return r.timeout }
+
+// Inside implements advice.Insider.
+func (r *Recurse) Inside(zone string) bool { return r.specials.zones[zone] }
 
 // Learn implements advice.Learner.
 func (r *Recurse) Learn(by any, name string, nxDomain bool, all []advice.Secure) {

@@ -41,6 +41,9 @@ func setup(c *caddy.Controller) error {
 		if h, ok := below.(advice.Learner); ok {
 			v.learner = h
 		}
+		if h, ok := below.(advice.Insider); ok {
+			v.insider = h
+		}
 		if h, ok := below.(advice.Patient); ok { // which it tells once it has started
 			v.patience = h.Patience
 		}
@@ -59,7 +62,7 @@ func setup(c *caddy.Controller) error {
 func newValidator(s *settings) *Validator {
 	v := &Validator{settings: s, counts: &counts{}, patience: patience}
 	v.memory, v.failures.most = newMemory(), failureOctets
-	s.conf.Memory, s.conf.Negative = v.memory, v.negative
+	s.conf.Memory, s.conf.Negative, s.conf.Inside = v.memory, v.negative, v.inside
 	s.conf.CheckCounted = func(algorithm uint8, good bool) {
 		v.counts.check(algorithm, good)
 		pause()

@@ -43,6 +43,7 @@ var logger = log.NewWithPlugin(pluginName)
 type Validator struct {
 	Next    plugin.Handler
 	learner advice.Learner // the resolver below, nil if there is none
+	insider advice.Insider // the same
 	*settings
 	counts   *counts
 	patience func() time.Duration // how long a client waits, with all that is asked for its sake
@@ -264,6 +265,9 @@ func (e *explained) ExtendedError() (code uint16, text string) { return e.code, 
 
 // Ready reports whether each anchor has a key that is believed, as far as is known.
 func (v *Validator) Ready() bool { return !v.keeper.unready.Load() }
+
+// inside reports whether the resolver below answers for a zone itself.
+func (v *Validator) inside(zone string) bool { return v.insider != nil && v.insider.Inside(zone) }
 
 // negative reports whether a negative trust anchor holds for just this name.
 func (v *Validator) negative(name string, _ time.Time) bool {

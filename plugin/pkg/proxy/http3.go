@@ -31,13 +31,9 @@ func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	if cfg.ClientSessionCache == nil {
-		cfg = cfg.Clone()
-		cfg.ClientSessionCache = q.sessions
-	}
 	conf := q.config(q.engine.proxy.transport.conf.Load())
 	conf.MaxIncomingUniStreams = 0 // HTTP/3 has three
-	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), cfg, conf)
+	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), q.resuming(cfg), conf)
 	if err != nil {
 		return nil, quicErr("dial", nil, remote, err)
 	}

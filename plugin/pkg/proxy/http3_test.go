@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,5 +105,25 @@ func TestDoH3IsStopped(t *testing.T) {
 	go func() { <-asked; p.Stop() }()
 	if _, err := ask(p, "www.example.org.", Options{}); err == nil || err.Error() != ErrTransportStopped {
 		t.Error(err)
+	}
+}
+
+// Upstreams of one name share their TLS sessions, and may be dialled at the same time.
+func TestQUICSessionsAreShared(t *testing.T) {
+	server, roots := authority(t)
+	addr := quicUpstream(t, server, &quic.Config{Allow0RTT: true}, func(conn *quic.Conn) { streams(conn, echoStream) })
+	cfg := &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	for range 3 { // the first time there is no session yet
+		var dialled sync.WaitGroup
+		for range 2 {
+			p := quicTo(t, addr, roots)
+			p.SetTLSConfig(cfg)
+			dialled.Go(func() {
+				if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		dialled.Wait()
 	}
 }

@@ -69,7 +69,7 @@ func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *byt
 	if method == http.MethodGet {
 		target += "?dns=" + base64.RawURLEncoding.EncodeToString(query)
 	} else {
-		body = bytes.NewReader(query)
+		body = bytes.NewReader(bytes.Clone(query)) // a request that fails may be read still
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {

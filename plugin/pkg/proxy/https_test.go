@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/miekg/dns"
 )
 
 // httpsUpstream is a DoH upstream with a client that trusts it.
@@ -124,4 +127,29 @@ func TestDoHIsCanceledAndStopped(t *testing.T) {
 	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, errStopped) {
 		t.Error(err)
 	}
+}
+
+// A client may read the body of a request that has failed, until it closes it: by then the query is its owner's.
+func TestDoHFailsWhileItSends(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
+	sending := make(failing, 1)
+	p.SetHTTPClient(&http.Client{Transport: sending})
+	query, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	query[0], query[1] = 0, 0
+	want := string(query)
+	if err := p.roundTrip(context.Background(), &Exchange{Query: query}, new(bytes.Buffer)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	clear(query)
+	if got, err := io.ReadAll(<-sending); err != nil || string(got) != want {
+		t.Errorf("%q is sent, not %q: %v", got, want, err)
+	}
+}
+
+// failing fails requests before it has read their bodies, which it hands out.
+type failing chan io.ReadCloser
+
+func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	f <- r.Body
+	return nil, io.ErrUnexpectedEOF
 }

@@ -186,11 +186,8 @@ func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 		return nil, err
 	}
 	conf := p.transport.conf.Load()
-	cfg := namedTLS(conf.tls, p.hostPort).Clone()
+	cfg := q.resuming(namedTLS(conf.tls, p.hostPort))
 	cfg.NextProtos, cfg.MinVersion = []string{"doq"}, tls.VersionTLS13
-	if cfg.ClientSessionCache == nil {
-		cfg.ClientSessionCache = q.sessions
-	}
 	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), cfg, q.config(conf))
 	if err != nil {
 		return nil, quicErr("dial", nil, remote, err)

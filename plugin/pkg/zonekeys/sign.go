@@ -18,7 +18,7 @@ func Sign(keys []Pair, origin string, set []dns.RR, ttl uint32, span Span) ([]dn
 		sig := &dns.RRSIG{Algorithm: k.Public.Algorithm, KeyTag: k.KeyTag, SignerName: origin, OrigTtl: ttl,
 			Inception: uint32(span.Inception.Unix()), Expiration: uint32(span.Expiration.Unix())}
 		sig.Hdr.Ttl = ttl
-		if err := sig.Sign(k.Private, set); err != nil {
+		if err := SignSet(sig, k.Private, set); err != nil {
 			h := set[0].Header()
 			return nil, fmt.Errorf("%s %s with key %d: %w", h.Name, dns.TypeToString[h.Rrtype], k.KeyTag, err)
 		}

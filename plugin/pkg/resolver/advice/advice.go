@@ -168,6 +168,12 @@ type Learner interface {
 // Patient is a resolver that tells how long a client waits for it.
 type Patient interface{ Patience() time.Duration }
 
+// Insider is a resolver that answers for some zones itself, without signatures.
+type Insider interface {
+	// Inside reports whether names of a zone, in wire form and lower case, stay inside.
+	Inside(zone string) bool
+}
+
 // Examiner is a validator that judges replies which lie there already: it asks nobody.
 type Examiner interface {
 	// Examine judges the replies to all questions: an answer or a denial. The error tells the first that is not secure,

@@ -159,14 +159,15 @@ func (t *Task) superseded(name string) bool {
 }
 
 // exempt is the end of the chain for a name at or below a negative trust
-// anchor, nil if there is none. It is asked of the names of data, too: their
-// signer may lie above.
+// anchor, or of a zone that stays inside with no anchor closer; nil if there is
+// none. It is asked of the names of data, too: their signer may lie above.
 func (t *Task) exempt(name string) *Node {
-	if t.conf.Negative == nil {
-		return nil
-	}
-	for ; ; name = rrset.Parent(name) {
-		if t.conf.Negative(name, t.now) {
+	for closer := false; ; name = rrset.Parent(name) {
+		closer = closer || t.conf.Anchors[name] != nil
+		if !closer && t.conf.Inside != nil && t.conf.Inside(name) {
+			return &Node{kind: ended, Finding: Finding{Status: Insecure, Zone: name}}
+		}
+		if t.conf.Negative != nil && t.conf.Negative(name, t.now) {
 			return &Node{kind: ended, Finding: Finding{Status: Insecure, Code: negativeAnchor, Told: true, Text: "negative trust anchor", Zone: name}}
 		}
 		if name == rrset.Root {

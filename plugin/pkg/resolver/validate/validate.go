@@ -121,7 +121,8 @@ type Memory interface {
 type Config struct {
 	Anchors      map[string]*Anchor // by zone
 	Negative     func(name string, now time.Time) bool
-	Algorithms   [256]bool // that are supported and not switched off; see Algorithms
+	Inside       func(zone string) bool // reports whether its names stay inside, where nobody signs; may be nil
+	Algorithms   [256]bool              // that are supported and not switched off; see Algorithms
 	Digests      [256]bool
 	Iterations   int // of NSEC3, more are insecure
 	SkewLeast    time.Duration

@@ -155,6 +155,30 @@ func TestChain(t *testing.T) {
 	w.want("negative anchor", a("www.example.", good...), Insecure, negativeAnchor)
 }
 
+// What a resolver answers itself is insecure, and so is what lies below it, unless there is an anchor closer.
+func TestInside(t *testing.T) {
+	w, _, _ := lab(t, dns.ED25519)
+	low := newSigner(t, "low.home.", dns.ED25519)
+	w.keys(low)
+	w.put("home.", dns.TypeDS, dns.RcodeSuccess, nil, nil)
+	w.conf.Anchors[rrset.MustName("low.home.")] = &Anchor{Keys: []string{rdataOf(t, low.key)}}
+	w.conf.Inside = func(zone string) bool { return zone == rrset.MustName("home.") }
+	soa, _ := dns.NewRR("home. 300 IN SOA localhost. nobody.invalid. 1 2 3 4 5")
+	denied := func(name string, typ uint16, rcode int) *Verdict {
+		return w.judge(name, typ, message(t, name, typ, rcode, nil, []dns.RR{soa}))
+	}
+	w.want("a name", denied("a.home.", dns.TypeA, dns.RcodeNameError), Insecure, 0)
+	w.want("the zone", denied("home.", dns.TypeA, dns.RcodeSuccess), Insecure, 0)
+	w.want("its DS", denied("home.", dns.TypeDS, dns.RcodeSuccess), Insecure, 0)
+	a, _ := dns.NewRR("x.corp.home. 300 IN A 192.0.2.1")
+	w.want("below", w.judge("x.corp.home.", dns.TypeA, message(t, "x.corp.home.", dns.TypeA, 0, []dns.RR{a}, nil)), Insecure, 0)
+	signed := low.signed(t, "", "x.low.home. 300 IN A 192.0.2.1")
+	w.want("an anchor", w.judge("x.low.home.", dns.TypeA, message(t, "x.low.home.", dns.TypeA, 0, signed, nil)), Secure, 0)
+	w.want("unsigned there", w.judge("x.low.home.", dns.TypeA, message(t, "x.low.home.", dns.TypeA, 0, signed[:1], nil)), Bogus,
+		dns.ExtendedErrorCodeDNSSECIndeterminate)
+	w.want("elsewhere", denied("a.example.", dns.TypeA, dns.RcodeNameError), Bogus, dns.ExtendedErrorCodeDNSSECIndeterminate)
+}
+
 // Each row is a way to deny, or one to deny what exists.
 func TestDenialByNSEC(t *testing.T) {
 	w, _, z := lab(t, dns.ECDSAP256SHA256)
