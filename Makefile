@@ -42,9 +42,10 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         net/http/pprof internal/profile encoding/asn1 encoding/json text/tabwriter golang.org/x/net/trace crypto/x509 \
         mime os/exec math/big html expvar github.com/coredns/coredns/plugin/pkg/corefile github.com/coredns/coredns/coremain \
         $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
-        plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint) \
+        plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
+        plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root) \
         golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
-       crypto/hpke
+        crypto/hpke
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
