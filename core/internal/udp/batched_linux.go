@@ -300,6 +300,17 @@ func (b *datagramPath) write(p []byte) error {
 	return err
 }
 
+func (b *datagramPath) later(p []byte) bool {
+	s := b.socket
+	if len(p) == 0 || len(p) > longDatagram || b.to.Addr().Zone() != "" || s.newest != nil {
+		return false
+	}
+	s.sendQueue.later(p, b.control, b.to, s.is4)
+	return true
+}
+
+func (b *datagramPath) flush() { b.socket.sendQueue.flush() }
+
 func (b *datagramPath) queue(p []byte, loop *eventloop.Loop) bool {
 	s := b.socket
 	switch {

@@ -22,6 +22,7 @@ type message struct {
 	remote, local wire.AddrScratch // of the writer's addresses
 	began         int64            // when a worker began with it, for how long the first reply takes; 0: nobody asks
 	wrote         atomic.Bool      // that is told
+	worker        bool             // the handlers are called by a worker, which flushes when they have returned
 }
 
 // init makes m ready for use. It has its way back.
@@ -42,6 +43,9 @@ func (m *message) Send(b []byte) error {
 	if m.decorated != nil {
 		_, err := m.decorated.Write(b)
 		return err
+	}
+	if m.worker && m.path.later(b) {
+		return nil
 	}
 	return m.path.write(b)
 }

@@ -115,6 +115,8 @@ func (b *packetPath) remote(*wire.AddrScratch) net.Addr {
 
 func (b *packetPath) local(*wire.AddrScratch) net.Addr   { return b.conn.LocalAddr() }
 func (b *packetPath) queue([]byte, *eventloop.Loop) bool { return false }
+func (b *packetPath) later([]byte) bool                  { return false }
+func (b *packetPath) flush()                             {}
 
 // sessionPath is the way back on a UDP socket: from the address that was asked.
 type sessionPath struct {
@@ -126,6 +128,8 @@ type sessionPath struct {
 func (b *sessionPath) remote(*wire.AddrScratch) net.Addr  { return b.session.RemoteAddr() }
 func (b *sessionPath) local(*wire.AddrScratch) net.Addr   { return b.own }
 func (b *sessionPath) queue([]byte, *eventloop.Loop) bool { return false }
+func (b *sessionPath) later([]byte) bool                  { return false }
+func (b *sessionPath) flush()                             {}
 func (b *sessionPath) write(p []byte) error {
 	_, err := dns.WriteToSessionUDP(b.conn, p, b.session)
 	return err

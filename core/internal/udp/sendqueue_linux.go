@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -23,9 +24,14 @@ type sendQueue struct {
 	sendMu sync.Mutex
 	going  *sendBatch // empty, but while it is sent; guarded by sendMu
 
-	mu      sync.Mutex // never held while sendMu is awaited
-	filling *sendBatch // guarded by mu
-	holding bool       // sendHeld will be called; guarded by mu
+	mu        sync.Mutex  // never held while sendMu is awaited
+	filling   *sendBatch  // guarded by mu
+	holding   bool        // sendHeld will be called; guarded by mu
+	gathering bool        // all replies in filling wait for a flush; guarded by mu
+	batches   uint64      // that were sent; guarded by mu
+	timer     *time.Timer // calls tick; nil until it is needed; guarded by mu
+	timed     bool        // it will; guarded by mu
+	seen      uint64      // batches at the last tick; guarded by mu
 }
 
 // sendBatch is the replies of one sendmmsg, with their memory.
@@ -67,14 +73,65 @@ func (q *sendQueue) sendHeld() {
 	}
 }
 
+// gatherTime is how long a reply waits at least, and half of how long it waits at most, until the handler that has
+// written it returns. Tests change it.
+var gatherTime = time.Millisecond
+
+// later adds a reply that is sent by the next flush, by whatever else sends, or by the timer.
+func (q *sendQueue) later(b, control []byte, to netip.AddrPort, is4 bool) {
+	if !q.add(b, control, to, is4, true) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.timed:
+		return
+	case q.timer == nil:
+		q.timer = time.AfterFunc(gatherTime, q.tick)
+	default:
+		q.timer.Reset(gatherTime)
+	}
+	q.timed = true
+}
+
+// tick sends what was there at the tick before, if nobody else has. So a timer serves many replies: setting it for each
+// one, and stopping it, costs a tenth of the query.
+func (q *sendQueue) tick() {
+	q.mu.Lock()
+	old := q.filling.count > 0 && q.seen == q.batches
+	q.seen = q.batches
+	if q.timed = q.filling.count > 0 && !old; q.timed {
+		q.timer.Reset(gatherTime)
+	}
+	q.mu.Unlock()
+	if old {
+		q.Send()
+	}
+}
+
+// flush sends what there is. Who flushes has no reply of his own, perhaps.
+func (q *sendQueue) flush() {
+	q.mu.Lock()
+	some := q.filling.count > 0 && !q.holding
+	q.mu.Unlock()
+	if some {
+		// One turn of the scheduler: other workers that are done put their replies into the same batch.
+		runtime.Gosched()
+		q.Send()
+	}
+}
+
 // add adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send:
-// then the caller sends, soon.
-func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4 bool) (first bool) {
+// then the caller sends, soon. Replies that may go out later count only among themselves, as who has added one takes
+// his time.
+func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4, later bool) (first bool) {
 	for {
 		q.mu.Lock()
 		if f := q.filling; f.count < batchSize {
 			f.add(b, control, to, is4)
-			first = f.count == 1 && !q.holding
+			first = !q.holding && (f.count == 1 || q.gathering && !later)
+			q.gathering = later && (f.count == 1 || q.gathering)
 			q.mu.Unlock()
 			return first
 		}
@@ -91,6 +148,8 @@ func (q *sendQueue) Send() {
 	// While one goes out, the other is filled: who adds never waits for the socket, unless a whole batch has come
 	// meanwhile.
 	q.going, q.filling = q.filling, q.going
+	q.gathering = false
+	q.batches++
 	q.mu.Unlock()
 	q.going.sendAll()
 }
@@ -98,7 +157,7 @@ func (q *sendQueue) Send() {
 // queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so
 // now: they may have replies, too.
 func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *eventloop.Loop) {
-	switch first := q.add(b, control, to, is4); {
+	switch first := q.add(b, control, to, is4, false); {
 	case !first:
 	case loop != nil:
 		loop.SendLater(q)

@@ -1,16 +1,20 @@
 package udp
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/test/clients"
+
+	"github.com/miekg/dns"
 )
 
 // listening is a client's socket and a sendQueue of a server's, bound to an address.
@@ -104,7 +108,7 @@ func TestSendQueueIsEmptiedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sock.sendQueue.add([]byte("late"), nil, to, sock.is4)
+	sock.sendQueue.add([]byte("late"), nil, to, sock.is4, false)
 	sock.close()
 	if all := got(t, client, 1); all[0] != "late" {
 		t.Errorf("got %q", all)
@@ -151,4 +155,85 @@ func BenchmarkSendQueue(b *testing.B) {
 			}
 		}
 	})
+}
+
+// A reply that may come later goes out with a flush, with the next reply that may not, or by itself in a moment.
+func TestLater(t *testing.T) {
+	client, to, box, is4 := listening(t, "127.0.0.1:0")
+	read := func(within time.Duration) string {
+		b := make([]byte, 100)
+		client.SetReadDeadline(time.Now().Add(within))
+		n, _ := client.Read(b)
+		return string(b[:n])
+	}
+	box.later([]byte("alone"), nil, to, is4)
+	if got := read(5 * time.Second); got != "alone" {
+		t.Errorf("got %q by itself", got)
+	}
+	neverByItself(t)
+	box.later([]byte("flushed"), nil, to, is4)
+	if got := read(20 * time.Millisecond); got != "" {
+		t.Errorf("%q came before the flush", got)
+	}
+	box.flush()
+	if got := read(5 * time.Second); got != "flushed" {
+		t.Errorf("got %q with the flush", got)
+	}
+	box.later([]byte("first"), nil, to, is4)
+	box.later([]byte("second"), nil, to, is4)
+	box.queue([]byte("third"), nil, to, is4, nil)
+	for _, want := range []string{"first", "second", "third"} {
+		if got := read(5 * time.Second); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// neverByItself makes replies that may come later wait for a flush, however slow the machine is.
+func neverByItself(t *testing.T) {
+	was := gatherTime
+	gatherTime = time.Hour
+	t.Cleanup(func() { gatherTime = was })
+}
+
+// after does something when it has written the reply, as plugins do that count.
+type after struct {
+	do    func()
+	calls atomic.Int64
+}
+
+func (h *after) Name() string { return "after" }
+
+func (h *after) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	err := w.WriteMsg(new(dns.Msg).SetReply(r))
+	h.do()
+	h.calls.Add(1)
+	return 0, err
+}
+
+// Who has the reply of a worker finds done what handlers did after it.
+func TestReplyAfterHandlers(t *testing.T) {
+	neverByItself(t)
+	h := &after{do: func() { time.Sleep(5 * time.Millisecond) }}
+	u := serving(t, h, Options{One: true})
+	for n := range int64(10) {
+		ask(t, u.addr, "www.example.", nil)
+		if got := h.calls.Load(); got != n+1 {
+			t.Fatalf("%d calls were over when %d replies had come", got, n+1)
+		}
+	}
+}
+
+// A handler that goes on and on after its reply does not hold it up.
+func TestReplyOfLastingHandler(t *testing.T) {
+	over := make(chan struct{})
+	h := &after{do: func() { <-over }}
+	u := serving(t, h, Options{One: true})
+	defer close(over)
+	for range 10 {
+		ask(t, u.addr, "www.example.", nil)
+	}
+	if got := h.calls.Load(); got != 0 {
+		t.Errorf("%d calls were over", got)
+	}
 }

@@ -58,10 +58,12 @@ func (o *source) ReplyIn(loop *eventloop.Loop, b []byte) {
 // ServeMessage implements exec.Source. It notes whether a worker was needed: what handlers do until they write counts.
 func (o *source) ServeMessage(s *service.Service, packet []byte) {
 	o.kept = true
-	m := &message{path: o.path}
+	m := &message{path: o.path, worker: true}
 	m.init(o.loop.Transport)
 	m.began = service.Now()
 	exec.ServeMessage(context.Background(), s, &m.Writer, packet)
+	// What handlers did when they had written, such as to count, is done: who has the reply finds it.
+	o.path.flush()
 	if !m.wrote.Load() {
 		o.loop.inline.Took(time.Duration(service.Now() - m.began))
 	}

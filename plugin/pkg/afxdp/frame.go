@@ -42,6 +42,7 @@ func (d *Datagram) parse(f []byte) bool {
 	packet := f[etherLen:]
 	var client, local netip.Addr
 	var udp []byte
+	// Lengths are those that the headers tell: a short packet is padded to the least frame.
 	switch packet[0] >> 4 {
 	case 4:
 		total := int(binary.BigEndian.Uint16(packet[2:]))
@@ -63,6 +64,7 @@ func (d *Datagram) parse(f []byte) bool {
 	default:
 		return false
 	}
+	// UDP may be shorter than what IP has for it, and nobody can be answered at port 0.
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	port := binary.BigEndian.Uint16(udp)
 	if length < udpLen || length > len(udp) || port == 0 || !speaks(client) || f[macLen]&1 != 0 {
