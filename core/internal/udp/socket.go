@@ -50,8 +50,8 @@ type returnPath interface {
 	local(s *wire.AddrScratch) net.Addr
 	// write sends b, and may wait until the socket takes it.
 	write(b []byte) error
-	// later sends b at the next flush, or in a moment, and reports whether it can do that; if not, write does it. b is not
-	// kept.
+	// later sends b at the next flush, or in a moment, and reports whether it can do that; if not, write does it. b
+	// is not kept.
 	later(b []byte) bool
 	flush()
 	// queue sends b when the batch of loop is over, and reports whether it can do that; if not, write does it. b is
