@@ -60,6 +60,7 @@ func directSockets(name string, kernel *batchedSocket) ([]batchSocket, error) {
 			s.batch = socket.Receive()
 			return len(s.batch), nil
 		})
+		s.yields = true
 		all = append(all, s)
 	}
 	return all, nil

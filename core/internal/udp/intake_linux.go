@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+
+	"golang.org/x/sys/unix"
 )
 
 // intake is the reading side of a batchSocket: it waits by Go's poller for what comes on its own descriptor, and, once
@@ -19,6 +21,7 @@ type intake struct {
 	n         int
 	err       error
 	receiving func(uintptr) bool // a method as value, made once
+	yields    bool               // the processor, and looks again, before it waits; see yield
 
 	upstreams upstreamSockets // that are read by turns with the socket
 	wakeMu    sync.Mutex
@@ -47,12 +50,26 @@ func (s *intake) receive(wait bool) (int, error) {
 
 // look reads a batch. It reports false to wait until there is something.
 func (s *intake) look(fd uintptr) bool {
-	s.take(fd)
+	if s.take(fd); s.n == 0 && s.err == nil && s.yield() {
+		s.take(fd)
+	}
 	// The loop is about to wait: what the log has gathered goes out now.
 	if s.n == 0 && s.err == nil {
 		log.Idle()
 		return !s.wait
 	}
+	return true
+}
+
+// yield lets others have the processor before the loop waits, if this pays, and reports whether it has: there may be
+// something to read then. The kernel prefers who has just been woken. A loop that shares a processor with what brings
+// the queries (another program, or the kernel itself) is otherwise run for each one of them, and falls asleep again.
+// It costs a third of a microsecond if nobody else is to run.
+func (s *intake) yield() bool {
+	if !s.yields || !s.wait {
+		return false
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	return true
 }
 

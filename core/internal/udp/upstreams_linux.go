@@ -107,7 +107,7 @@ func (u *upstreamSockets) check() {
 // readAll reads the upstreams, and a batch from the socket. It reports false to wait until any has something.
 func (u *upstreamSockets) readAll(uintptr) bool {
 	s := u.own
-	for {
+	for yielded := false; ; {
 		// The upstreams first: their replies end queries that have waited longer.
 		some := u.readOnce()
 		if err := s.raw.Control(u.reading); err != nil {
@@ -117,6 +117,8 @@ func (u *upstreamSockets) readAll(uintptr) bool {
 		switch {
 		case s.n > 0, s.err != nil, !s.wait:
 			return true
+		case !some && !yielded && s.yield():
+			yielded = true
 		case !some:
 			log.Idle()
 			return false
