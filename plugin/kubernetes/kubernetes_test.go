@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -312,4 +313,38 @@ func TestReadyAfterStop(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	c.start() // does nothing any more
+}
+
+// A pod behind a headless service, where it has a hostname, and behind another one, where it has none, has one name by
+// its address with ptr_hostname_only, and two without.
+func TestPTRHostnameOnly(t *testing.T) {
+	for option, want := range map[string]string{
+		"":                  "NOERROR aa\n1.0.78.10.in-addr.arpa. 5 PTR 10-78-0-1.one.pets.svc.cluster.local.\n1.0.78.10.in-addr.arpa. 5 PTR cat-0.two.pets.svc.cluster.local.",
+		"ptr_hostname_only": "NOERROR aa\n1.0.78.10.in-addr.arpa. 5 PTR cat-0.two.pets.svc.cluster.local.",
+	} {
+		k := configured(t, "kubernetes cluster.local in-addr.arpa {\n"+option+"\n}")
+		s := storeOf(k)
+		put(t, s, `
+kind: Namespace
+metadata: {name: pets}
+---
+kind: EndpointSlice
+metadata: {name: one-1, namespace: pets, labels: {kubernetes.io/service-name: one}}
+endpoints: [{addresses: [10.78.0.1]}]
+---
+kind: EndpointSlice
+metadata: {name: two-1, namespace: pets, labels: {kubernetes.io/service-name: two}}
+endpoints: [{addresses: [10.78.0.1], hostname: cat-0}]
+`)
+		s.PutDone()
+		const name = "1.0.78.10.in-addr.arpa."
+		onWire, _ := askWire(t, k, name, dns.TypePTR)
+		for _, m := range []*dns.Msg{ask(t, k, name, dns.TypePTR), onWire} {
+			lines := strings.Split(describe(m), "\n")
+			slices.Sort(lines[1:])
+			if got := strings.Join(lines, "\n"); got != want {
+				t.Errorf("%q:\n got %s\nwant %s", option, indent(got), indent(want))
+			}
+		}
+	}
 }

@@ -18,6 +18,7 @@ type options struct {
 	ttl             uint32 // seconds, of all records but the version
 	pods            podMode
 	podNames        bool // endpoints without a hostname are called as their pod is
+	ptrHostnameOnly bool // PTR records lead to services and to endpoints with a hostname, to no others
 	ignoreEmpty     bool // services with cluster IPs and without endpoints do not exist
 	noEndpoints     bool
 	zonal           bool

@@ -49,7 +49,8 @@ func (a *answer) hasPTR(target []byte) bool {
 	return false
 }
 
-// owners walks over who has an address: the service whose cluster IP it is, or else all endpoints at it.
+// owners walks over who has an address and a name for PTR records: the service whose cluster IP it is, or else all
+// endpoints at it, or those with a hostname (ptr_hostname_only).
 type owners struct {
 	plan    *plan
 	store   *store.Store
@@ -84,6 +85,9 @@ func (o *owners) next(b []byte) (labels []byte, ok bool) {
 			if i := o.slice.Find(o.addr, o.i); i >= 0 {
 				o.i = i + 1
 				end := o.slice.Endpoint(i)
+				if o.plan.ptrHostnameOnly && end.Hostname == "" {
+					continue
+				}
 				b = appendLabel(b, &end, o.plan.podNames)
 				return appendService(b, o.slice.Service(), o.slice.Namespace(), nil), true
 			}

@@ -65,6 +65,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		corefile.Row("pods", "disabled|insecure|verified", "which names of pods there are", 1, 1, setPods),
 		corefile.Flag("endpoint_pod_names", "call endpoints as their pods are", func(s *settings) { s.podNames = true }),
+		corefile.Flag("ptr_hostname_only", "no PTR records for endpoints without a hostname", func(s *settings) { s.ptrHostnameOnly = true }),
 		corefile.Row("ttl", "TTL", "TTL of the records, 0 to 3600", 1, 1, setTTL),
 		corefile.Flag("noendpoints", "do not read endpoints", func(s *settings) { s.noEndpoints = true }),
 		corefile.Fallthrough(func(s *settings, zones []string) { s.Fall.SetZonesFromArgs(zones) }),
