@@ -29,8 +29,12 @@ func FuzzConn(f *testing.F) {
 	s.Read = 50 * time.Millisecond
 	of := newSite()
 	close(of.later)
-	go func() {
-		for range of.waiting { // nobody else takes them
+	go func() { // nobody else takes what they say
+		for {
+			select {
+			case <-of.waiting:
+			case <-of.ended:
+			}
 		}
 	}()
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -80,6 +80,9 @@ type Conn struct {
 	waiting int         // octets of these replies
 	atWork  int         // requests that are not answered yet, also of streams that are gone
 	lastID  uint32      // the last stream that the client opened
+	opened  uint32      // how many it opened
+	cut     [16]uint32  // the last streams that we have reset, 0 for none
+	cuts    int         // where the next one of these goes
 	window  int64       // octets that may be sent to the connection
 	initial int64       // and to a new stream
 	receive int64       // octets that the client may send to the connection
@@ -259,7 +262,11 @@ func (c *Conn) frame(f http2.Frame) error {
 	case *http2.WindowUpdateFrame:
 		return c.widen(f.StreamID, int64(f.Increment))
 	case *http2.RSTStreamFrame:
-		c.abandon(f.StreamID)
+		return c.abandon(f.StreamID)
+	case *http2.PriorityFrame:
+		if f.StreamDep == f.StreamID {
+			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			c.mu.Lock()
@@ -271,15 +278,17 @@ func (c *Conn) frame(f http2.Frame) error {
 	case *http2.PushPromiseFrame, *http2.ContinuationFrame:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	return nil // GOAWAY, PRIORITY and those of extensions ask for nothing
+	return nil // GOAWAY and those of extensions ask for nothing
 }
 
 // settings takes over what the client says about itself (RFC 9113 §6.5).
 func (c *Conn) settings(f *http2.SettingsFrame) error {
 	// Our own bound: there are some ten settings, and each that changes the window costs a walk over the streams.
-	if f.HasDuplicates() || f.NumSettings() > 100 {
+	if f.NumSettings() > 100 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
 			return err
@@ -292,10 +301,10 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	// Before what a wider window lets out: the client then knows by which settings that was sent.
 	c.buf = appendFrameHead(c.buf[:0], 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	c.Out.Add(nil, c.buf)
+	c.unblock()
 	return nil
 }
 

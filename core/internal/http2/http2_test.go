@@ -26,7 +26,6 @@ func TestConnectionErrors(t *testing.T) {
 		"WINDOW_UPDATE early":  {func(p *coretest.H2) { p.Framer.WriteWindowUpdate(7, 1) }, "PROTOCOL_ERROR"},
 		"window too wide":      {func(p *coretest.H2) { p.Framer.WriteWindowUpdate(0, 1<<31-1) }, "FLOW_CONTROL_ERROR"},
 		"bad SETTINGS":         {setting(http2.Setting{ID: http2.SettingEnablePush, Val: 2}), "PROTOCOL_ERROR"},
-		"SETTINGS twice":       {setting(http2.Setting{ID: http2.SettingHeaderTableSize}, http2.Setting{ID: http2.SettingHeaderTableSize}), "PROTOCOL_ERROR"},
 		"many SETTINGS":        {setting(manySettings(101)...), "PROTOCOL_ERROR"},
 		"initial window":       {setting(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}), "FLOW_CONTROL_ERROR"},
 		"PUSH_PROMISE":         {pushPromise, "PROTOCOL_ERROR"},
@@ -37,6 +36,10 @@ func TestConnectionErrors(t *testing.T) {
 		"cut header block":     {rawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, "\x40\x05a"), "COMPRESSION_ERROR"},
 		"HEADERS broken off":   {brokenOff, "PROTOCOL_ERROR"},
 		"depends on itself":    {dependsOnItself, "PROTOCOL_ERROR"},
+		"RST_STREAM early":     {func(p *coretest.H2) { p.Framer.WriteRSTStream(1, http2.ErrCodeCancel) }, "PROTOCOL_ERROR"},
+		"RST_STREAM of ours":   {func(p *coretest.H2) { post(p, 3, "/", ""); p.Framer.WriteRSTStream(2, http2.ErrCodeCancel) }, "PROTOCOL_ERROR"},
+		"stream number back":   {headersAfter(5, 3), "PROTOCOL_ERROR"},
+		"stream opened twice":  {headersAfter(1, 1), "STREAM_CLOSED"},
 		"too much DATA":        {floodData, "FLOW_CONTROL_ERROR"},
 		"CONTINUATION flood":   {floodContinuation, "ENHANCE_YOUR_CALM"},
 		"PING flood":           {func(p *coretest.H2) { go floodPings(p) }, "ENHANCE_YOUR_CALM"},
@@ -73,6 +76,15 @@ func TestConnectionErrorClosesAtOnce(t *testing.T) {
 		return
 	}
 	<-s.ended
+}
+
+// headersAfter has a stream answered, and opens another one.
+func headersAfter(first, second uint32) func(*coretest.H2) {
+	return func(p *coretest.H2) {
+		p.Open(first, true, getting("/1")...)
+		answered(p)
+		p.Open(second, true, getting("/1")...)
+	}
 }
 
 func setting(all ...http2.Setting) func(*coretest.H2) {
@@ -226,7 +238,6 @@ func TestFramesThatAskForNothing(t *testing.T) {
 		t.Errorf("got %v", f)
 	}
 	post(p, 1, "/", "abc")
-	p.Framer.WriteRSTStream(99, http2.ErrCodeCancel)
 	if got := answered(p); got != "1: abc" {
 		t.Errorf("got %s", got)
 	}

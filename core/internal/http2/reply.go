@@ -27,7 +27,7 @@ func (c *Conn) respond(id uint32, a Response, whole bool) error {
 	// A write of its own: some clients forget the answer if its stream ends in the same piece while they still send.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.buf = appendReset(c.buf[:0], id, http2.ErrCodeNo)
+	c.buf = c.appendCut(c.buf[:0], id, http2.ErrCodeNo)
 	c.Out.Add(nil, c.buf)
 	return nil
 }

@@ -150,13 +150,19 @@ func (c *Conn) request(id uint32, whole bool) error {
 	// Both count: streams that are gone may have left a request at work, of which the client has reset the stream to
 	// open the next one.
 	tooMany := !known && streams > 0 && (c.atWork >= streams || len(c.streams) >= streams)
-	c.lastID = max(c.lastID, id)
+	var over error
+	if !known {
+		c.lastID = id
+		c.opened++
+	} else if st == nil || st.state != reading {
+		over = c.closed(id, true)
+	}
 	c.mu.Unlock()
 	switch {
-	case st != nil && st.state == reading && whole: // these were trailers
-		return c.bodyEnded(id)
-	case known: // of a stream that is over; the client may not know yet
-		return nil
+	case st != nil && st.state == reading:
+		return c.trailers(id, whole)
+	case known:
+		return over
 	case tooMany:
 		c.Service().Limited("streams")
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
@@ -169,9 +175,8 @@ func (c *Conn) request(id uint32, whole bool) error {
 		return c.respond(id, c.handler.Refuse(LongHeader), whole)
 	case !c.head.complete() || whole && c.head.length > 0:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
-	// Only POST has a body that counts. It is kept until it has come whole, and the header with it:
-	// the next one is read into the same memory.
-	case c.head.Method == http.MethodPost && !whole:
+	// The header is kept until the body has come whole: the next one is read into the same memory.
+	case !whole:
 		if c.head.length > int64(c.handler.MaxBody()) {
 			return c.respond(id, c.handler.Refuse(LongBody), false)
 		}
@@ -181,7 +186,16 @@ func (c *Conn) request(id uint32, whole bool) error {
 		c.QuickAck()
 		return nil
 	}
-	return c.answer(&c.head.Request, whole)
+	return c.answer(&c.head.Request)
+}
+
+// trailers ends a body with the fields that were read (RFC 9113 §8.1). They say nothing here.
+func (c *Conn) trailers(id uint32, whole bool) error {
+	h := &c.head
+	if !whole || h.bad || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != "" {
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
+	}
+	return c.bodyEnded(id)
 }
 
 // data takes a part of a request's body.
@@ -197,18 +211,16 @@ func (c *Conn) data(f *http2.DataFrame) error {
 	st := c.streams[f.StreamID]
 	if st == nil || st.state != reading {
 		c.consumed(n)
+		err := c.closed(f.StreamID, false)
 		c.mu.Unlock()
-		if f.StreamID > c.lastID {
-			return http2.ConnectionError(http2.ErrCodeProtocol)
-		}
-		return nil // what is left of a stream that is over
+		return err
 	}
 	// The padding needs no memory; the data is consumed when the body is given away.
 	c.consumed(n - len(f.Data()))
 	st.req.Body = append(st.req.Body, f.Data()...)
 	size := int64(len(st.req.Body))
 	long := size > int64(most)
-	wrong := st.length >= 0 && (size > st.length || f.StreamEnded() && size < st.length)
+	wrong := st.length >= 0 && size > st.length
 	if long || wrong {
 		c.removeStream(st)
 	}
@@ -235,17 +247,20 @@ func (c *Conn) bodyEnded(id uint32) error {
 	body := st.req.Body
 	c.removeStream(st)
 	c.mu.Unlock()
+	if st.length >= 0 && int64(len(body)) != st.length { // RFC 9113 §8.1.1
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
+	}
 	st.req.Body = body
-	return c.answer(&st.req, true)
+	return c.answer(&st.req)
 }
 
-// answer has a request answered. whole says that the client has sent all of it.
-func (c *Conn) answer(r *Request, whole bool) error {
+// answer has a request answered that has come whole.
+func (c *Conn) answer(r *Request) error {
 	resp, done := c.handler.Serve(r)
 	if !done {
 		return nil
 	}
-	return c.respond(r.ID, resp, whole)
+	return c.respond(r.ID, resp, true)
 }
 
 // Defer lets r wait for its answer: Reply has it when it is there, and Forget ends it. The Request that it returns

@@ -96,10 +96,73 @@ func TestStreamErrors(t *testing.T) {
 	if got, want := answered(p), fmt.Sprintf("%d: abc", id); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	p.Open(id, true, get...) // of a stream that is over: passed over
-	p.Open(id+2, true, get...)
-	if got, want := answered(p), fmt.Sprintf("%d: %s", id+2, strings.Repeat("x", 20)); got != want {
-		t.Errorf("got %s, want %s", got, want)
+}
+
+// TestClosedStreams has frames for streams that take none. Each is told in its own way whose fault that is (RFC 9113
+// §5.1), and the connection goes on.
+func TestClosedStreams(t *testing.T) {
+	s := serve(t, newSite(), nil)
+	const id = 1
+	for name, tc := range map[string]struct {
+		before, do func(p *coretest.H2)
+		want       http2.ErrCode
+	}{
+		"DATA behind the end":       {answeredPost, moreData, http2.ErrCodeStreamClosed},
+		"DATA while it is at work":  {waitingPost, moreData, http2.ErrCodeStreamClosed},
+		"HEADERS while at work":     {waitingPost, func(p *coretest.H2) { p.Open(id, true, "trailer", "x") }, http2.ErrCodeStreamClosed},
+		"DATA behind RST_STREAM":    {resetPost, moreData, http2.ErrCodeStreamClosed},
+		"trailers without an end":   {openPost, func(p *coretest.H2) { p.Open(id, false, "trailer", "x") }, http2.ErrCodeProtocol},
+		"trailers of a request":     {openPost, func(p *coretest.H2) { p.Open(id, true, ":path", "/") }, http2.ErrCodeProtocol},
+		"trailers, body too short":  {func(p *coretest.H2) { p.Open(id, false, append(posting("/"), "content-length", "3")...) }, func(p *coretest.H2) { p.Open(id, true, "trailer", "x") }, http2.ErrCodeProtocol},
+		"PRIORITY depends on it":    {openPost, func(p *coretest.H2) { p.Framer.WriteRawFrame(http2.FramePriority, 0, id, []byte{0, 0, 0, id, 1}) }, http2.ErrCodeProtocol},
+		"GET whose end is missing":  {func(p *coretest.H2) { p.Open(id, false, getting("/1")...) }, func(p *coretest.H2) { p.Open(id, false, "trailer", "x") }, http2.ErrCodeProtocol},
+		"a second END_STREAM":       {answeredPost, func(p *coretest.H2) { p.Framer.WriteData(id, true, nil) }, http2.ErrCodeStreamClosed},
+		"DATA of a window too wide": {openPost, func(p *coretest.H2) { p.Framer.WriteWindowUpdate(id, maxWindow) }, http2.ErrCodeFlowControl},
+	} {
+		p := coretest.ConnectH2(t, s.addr)
+		tc.before(p)
+		tc.do(p)
+		if f := p.Until(); !resetWith(f, id, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, f, tc.want)
+		}
+		// We have ended it now: what was on its way is passed over.
+		p.Framer.WriteData(id, true, []byte("late"))
+		p.Open(id, true, "trailer", "late")
+		p.Open(id+2, true, getting("/2")...)
+		if got := answered(p); got != "3: xx" {
+			t.Errorf("%s: then got %s", name, got)
+		}
+		p.Conn.Close()
+	}
+}
+
+func openPost(p *coretest.H2) { p.Open(1, false, posting("/")...) }
+
+func moreData(p *coretest.H2) { p.Framer.WriteData(1, false, []byte("more")) }
+
+func answeredPost(p *coretest.H2) {
+	post(p, 1, "/", "a")
+	answered(p)
+}
+
+func waitingPost(p *coretest.H2) { post(p, 1, "/later", "a") }
+
+func resetPost(p *coretest.H2) {
+	openPost(p)
+	p.Framer.WriteRSTStream(1, http2.ErrCodeCancel)
+}
+
+// A request is answered when it has come whole, whatever its method.
+func TestWholeRequests(t *testing.T) {
+	p := coretest.ConnectH2(t, serve(t, newSite(), nil).addr)
+	p.Open(1, false, getting("/2")...)
+	p.Open(3, true, getting("/1")...)
+	if got := answered(p); got != "3: x" {
+		t.Errorf("got %s", got)
+	}
+	p.Framer.WriteData(1, true, nil)
+	if got := answered(p); got != "1: xx" {
+		t.Errorf("got %s", got)
 	}
 }
 

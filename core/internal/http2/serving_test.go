@@ -76,8 +76,8 @@ func (v *visit) Serve(r *Request) (Response, bool) {
 	}
 	resp := Response{Status: http.StatusOK, ContentType: "text/plain", MaxAge: 60, Body: r.Body}
 	path := strings.TrimPrefix(r.Path, "/")
-	if n, err := strconv.Atoi(path); err == nil {
-		resp.Body = []byte(strings.Repeat("x", n))
+	if n, err := strconv.ParseUint(path, 10, 20); err == nil {
+		resp.Body = []byte(strings.Repeat("x", int(n)))
 	}
 	switch path {
 	case "head":

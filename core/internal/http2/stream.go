@@ -60,12 +60,40 @@ func (c *Conn) removeStream(st *stream) {
 
 // abandon forgets a stream that the client has reset. A query that is at work goes on and counts, but nobody hears
 // of it.
-func (c *Conn) abandon(id uint32) {
+func (c *Conn) abandon(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.neverOpened(id) {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
 	if st := c.streams[id]; st != nil {
 		c.removeStream(st)
 	}
+	if i := slices.Index(c.cut[:], id); i >= 0 {
+		c.cut[i] = 0
+	}
+	return nil
+}
+
+// neverOpened reports whether the client has opened no stream so far that is id or comes behind it: that one is idle
+// (RFC 9113 §5.1). mu is held.
+func (c *Conn) neverOpened(id uint32) bool { return id > c.lastID || id%2 == 0 }
+
+// closed is the error of a DATA frame, or of a header, for a stream that takes none (RFC 9113 §5.1). It is nil where we
+// have reset the stream, as the client may not know yet. mu is held.
+func (c *Conn) closed(id uint32, header bool) error {
+	switch {
+	case c.neverOpened(id):
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	case slices.Contains(c.cut[:], id):
+		return nil
+	case !header || c.streams[id] != nil:
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeStreamClosed}
+	// Numbers were left out: this one may never have been opened, and is too small for a new stream (§5.1.1).
+	case 2*c.opened-1 != c.lastID:
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	return http2.ConnectionError(http2.ErrCodeStreamClosed)
 }
 
 // reset ends a stream with an error.
@@ -81,7 +109,14 @@ func (c *Conn) resetLocked(id uint32, code http2.ErrCode) {
 	if st := c.streams[id]; st != nil {
 		c.removeStream(st)
 	}
-	c.buf = appendReset(c.buf[:0], id, code)
+	c.buf = c.appendCut(c.buf[:0], id, code)
+}
+
+// appendCut appends the frame with which we end a stream. mu is held.
+func (c *Conn) appendCut(b []byte, id uint32, code http2.ErrCode) []byte {
+	c.cut[c.cuts%len(c.cut)] = id
+	c.cuts++
+	return appendReset(b, id, code)
 }
 
 // drop forgets all streams.
@@ -164,18 +199,16 @@ func (c *Conn) widen(id uint32, n int64) error {
 		if st.window += n; st.window > maxWindow {
 			return http2.StreamError{StreamID: id, Code: http2.ErrCodeFlowControl}
 		}
-		// A stream that was never opened (RFC 9113 §5.1). One that is over may still be widened.
-	} else if id > c.lastID {
+		// One that is over may still be widened.
+	} else if c.neverOpened(id) {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	c.unblock()
 	return nil
 }
 
-// resize changes the client's initial window, also for streams that there are (RFC 9113 §6.9.2).
+// resize changes the client's initial window, also for streams that there are (RFC 9113 §6.9.2). mu is held.
 func (c *Conn) resize(initial int64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, st := range c.streams {
 		// It may become negative, too: then nothing is sent until the client has widened it past 0.
 		if st.window += initial - c.initial; st.window > maxWindow {
@@ -183,7 +216,6 @@ func (c *Conn) resize(initial int64) error {
 		}
 	}
 	c.initial = initial
-	c.unblock()
 	return nil
 }
 

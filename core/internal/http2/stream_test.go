@@ -63,6 +63,20 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// Settings are taken over in their order, also one that comes twice, and acknowledged before what they let out (RFC 9113
+// §6.5.3).
+func TestSettingsInOrder(t *testing.T) {
+	p := coretest.ConnectH2(t, serve(t, newSite(), nil).addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.Open(1, true, getting("/5")...)
+	readHead(t, p, 1)
+	id := http2.SettingInitialWindowSize
+	p.Framer.WriteSettings(http2.Setting{ID: id, Val: 3}, http2.Setting{ID: id, Val: 1})
+	if f, ok := p.Read().(*http2.SettingsFrame); !ok || !f.IsAck() {
+		t.Fatalf("got %v", f)
+	}
+	data(t, p, 1, 1)
+}
+
 // A stream whose window gets too wide is reset, and its connection goes on; windows of those that are over do not
 // matter.
 func TestStreamWindowTooWide(t *testing.T) {
