@@ -15,14 +15,12 @@ type Args[T any] struct {
 	Set      func(s *T, l *Line) error
 }
 
-func (a *Args[T]) read(s *T, l *Line) error {
-	if n := len(l.Args); n < a.Min || a.Max >= 0 && n > a.Max {
-		return l.CountErr()
+func (a *Args[T]) row() row {
+	r := row{Syntax: a.Syntax, min: a.Min, max: a.Max}
+	if a.Set != nil {
+		r.set = func(s any, l *Line) error { return a.Set(s.(*T), l) }
 	}
-	if a.Set == nil {
-		return nil
-	}
-	return position(l.c, l.withUsage(a.Set(s, l)))
+	return r
 }
 
 // withUsage adds how the line is written to an error about it that does not tell what is allowed.

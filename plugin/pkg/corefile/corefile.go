@@ -20,8 +20,6 @@ package corefile
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/coredns/caddy"
 )
@@ -54,141 +52,36 @@ type Directive[T any] struct {
 // Parse reads all occurrences of the directive in the server block into one
 // value, which the caller fills with the defaults first.
 func (d *Directive[T]) Parse(c *caddy.Controller, settings *T) error {
-	return d.each(c, func() *T { return settings })
+	return d.reader().each(c, func() any { return settings })
 }
 
 // ParseEach reads each occurrence into a value of its own, which begins as defaults.
-func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) ([]T, error) {
-	var all []*T
-	err := d.each(c, func() *T {
+func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) (all []T, err error) {
+	var read []*T
+	err = d.reader().each(c, func() any {
 		s := defaults
-		all = append(all, &s)
+		read = append(read, &s)
 		return &s
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, len(all))
-	for i, s := range all {
-		out[i] = *s
+	for _, s := range read {
+		all = append(all, *s)
 	}
-	return out, nil
+	return all, nil
 }
 
-// each reads all occurrences in the server block, each into what next returns.
-func (d *Directive[T]) each(c *caddy.Controller, next func() *T) error {
-	first := ""
-	for n := 0; c.Next(); n++ {
-		at := placeOf(c.File(), c.Line())
-		switch {
-		case n > 0 && c.Val() == "{":
-			return d.wrap(c.Errf("the block of '%s' begins on the line after it: '{' stands on the line of '%s', at %s", d.Name, d.Name, first))
-		case d.Once && n > 0:
-			return d.wrap(&positioned{at + " - Error during parsing: ", fmt.Errorf("%w: '%s' stands at %s already", ErrOnce, d.Name, first)})
-		case n == 0:
-			first = at
-		}
-		if err := d.one(c, next()); err != nil {
-			return d.wrap(err)
-		}
+// reader is d without the type of its settings.
+func (d *Directive[T]) reader() *reader {
+	r := &reader{name: d.Name, args: d.Args.row(), options: d.Options.rows(), once: d.Once, unknownText: d.Unknown, unlistedSyntax: d.UnlistedSyntax}
+	if d.Unlisted != nil {
+		r.unlisted = func(s any, l *Line) (bool, error) { return d.Unlisted(s.(*T), l) }
 	}
-	return nil
-}
-
-// wrap puts the plugin's name before an error, as all errors of setup have it.
-func (d *Directive[T]) wrap(err error) error { return fmt.Errorf("plugin/%s: %w", d.Name, err) }
-
-// one reads one occurrence; the controller stands on the directive's name.
-func (d *Directive[T]) one(c *caddy.Controller, s *T) error {
-	line := Line{c: c, name: d.Name, syntax: d.Args.Syntax, Args: c.RemainingArgs()}
-	at := line.Place()
-	SetPlace(at)
-	if err := d.Args.read(s, &line); err != nil {
-		return err
+	if d.Check != nil {
+		r.check = func(s any) error { return d.Check(s.(*T)) }
 	}
-	if d.bare() && c.NextArg() {
-		return d.noBlock(c)
-	}
-	seen := map[string]bool{}
-	for c.NextBlock() {
-		name := c.Val()
-		row := d.Options.find(name)
-		if row == nil {
-			if err := d.unlisted(s, c, name); err != nil {
-				return err
-			}
-			continue
-		}
-		if row.once && seen[row.Name] {
-			return c.Errf("%s can only be specified once", row.Name)
-		}
-		seen[row.Name] = true
-		if err := row.read(s, c); err != nil {
-			return err
-		}
-		if c.NextArg() { // what an option leaves on its line
-			if c.Val() == "{" {
-				return d.unknown(c, "{")
-			}
-			return c.ArgErr()
-		}
-	}
-	SetPlace(at) // what comes when all is read is about the directive as a whole
-	if d.Check == nil {
-		return nil
-	}
-	return position(c, d.Check(s))
-}
-
-// bare reports whether the directive is its name and nothing else.
-func (d *Directive[T]) bare() bool {
-	return len(d.Options) == 0 && d.Unlisted == nil && d.Args.Max == 0
-}
-
-// noBlock is the error of a block, at whose brace the controller stands, that a bare directive has.
-func (d *Directive[T]) noBlock(c *caddy.Controller) error {
-	err := c.Err("Unexpected token '{', expecting argument: this directive takes no options")
-	if c.Next() && c.Val() != "}" {
-		err = d.unknown(c, c.Val())
-	}
-	return err
-}
-
-// unlisted reads a line that begins with no option.
-func (d *Directive[T]) unlisted(s *T, c *caddy.Controller, name string) error {
-	if d.Unlisted == nil || name == "{" {
-		return d.unknown(c, name)
-	}
-	line := Line{c: c, name: name, Args: c.RemainingArgs()}
-	SetPlace(line.Place())
-	ok, err := d.Unlisted(s, &line)
-	if err == nil && !ok {
-		return d.unknown(c, name)
-	}
-	return position(c, err)
-}
-
-// unknown is the error for an option that is not in the table: what is allowed, and what may have been meant.
-func (d *Directive[T]) unknown(c *caddy.Controller, name string) error {
-	text := d.Unknown
-	if text == "" {
-		text = "unknown property '%s'"
-	}
-	text = fmt.Sprintf(text, name)
-	names := d.Options.names()
-	near := nearest(name, names)
-	switch {
-	case len(d.Options) == 0:
-		text += ": this directive takes no options"
-	case near != "":
-		text += fmt.Sprintf(": did you mean '%s'? (allowed: %s)", near, strings.Join(names, ", "))
-	default:
-		text += fmt.Sprintf(" (allowed: %s)", strings.Join(names, ", "))
-	}
-	if strings.HasPrefix(text, "Syntax error: ") {
-		return fmt.Errorf("%s:%d - %s", c.File(), c.Line(), text)
-	}
-	return c.Errf("%s", text)
+	return r
 }
 
 // position adds file and line to an error that has none.

@@ -14,18 +14,18 @@ import (
 
 // Flag is an option without arguments.
 func Flag[T any](name, help string, set func(*T)) Option[T] {
-	return Row(name, "", help, 0, 0, func(s *T, _ *Line) error {
-		set(s)
+	return rowOf[T](name, "", help, 0, 0, func(s any, _ *Line) error {
+		set(s.(*T))
 		return nil
 	})
 }
 
 // Int is an option with one whole number from min to max.
 func Int[T any](name string, min, max int, help string, set func(*T, int)) Option[T] {
-	return Row(name, "N", help, 1, 1, func(s *T, l *Line) error {
+	return rowOf[T](name, "N", help, 1, 1, func(s any, l *Line) error {
 		n, err := ParseInt(l.Name(), l.Args[0], min, max)
 		if err == nil {
-			set(s, n)
+			set(s.(*T), n)
 		}
 		return err
 	})
@@ -33,10 +33,10 @@ func Int[T any](name string, min, max int, help string, set func(*T, int)) Optio
 
 // Duration is an option with one duration in Go's form from min to max.
 func Duration[T any](name string, min, max time.Duration, help string, set func(*T, time.Duration)) Option[T] {
-	return Row(name, "DURATION", help, 1, 1, func(s *T, l *Line) error {
+	return rowOf[T](name, "DURATION", help, 1, 1, func(s any, l *Line) error {
 		d, err := ParseDuration(l.Name(), l.Args[0], min, max)
 		if err == nil {
-			set(s, d)
+			set(s.(*T), d)
 		}
 		return err
 	})
@@ -44,37 +44,45 @@ func Duration[T any](name string, min, max time.Duration, help string, set func(
 
 // String is an option with one argument of any form; syntax is its name in the README.
 func String[T any](name, syntax, help string, set func(*T, string)) Option[T] {
-	return Row(name, syntax, help, 1, 1, func(s *T, l *Line) error {
-		set(s, l.Args[0])
+	return rowOf[T](name, syntax, help, 1, 1, func(s any, l *Line) error {
+		set(s.(*T), l.Args[0])
 		return nil
 	})
 }
 
 // Strings is an option with one argument or more.
 func Strings[T any](name, syntax, help string, set func(*T, []string)) Option[T] {
-	return Row(name, syntax, help, 1, -1, func(s *T, l *Line) error {
-		set(s, l.Args)
+	return rowOf[T](name, syntax, help, 1, -1, func(s any, l *Line) error {
+		set(s.(*T), l.Args)
 		return nil
 	})
 }
 
 // Enum is an option with one of the given words, compared without regard to case.
 func Enum[T any](name string, words []string, help string, set func(*T, string)) Option[T] {
-	return Row(name, strings.Join(words, "|"), help, 1, 1, func(s *T, l *Line) error {
-		word := strings.ToLower(l.Args[0])
-		if !slices.Contains(words, word) {
-			return l.Errf("%s '%s' is not supported: must be one of %s%s", name, l.Args[0], strings.Join(words, ", "), Meant(word, words))
+	return rowOf[T](name, strings.Join(words, "|"), help, 1, 1, func(s any, l *Line) error {
+		word, err := wordOf(l, words)
+		if err == nil {
+			set(s.(*T), word)
 		}
-		set(s, word)
-		return nil
+		return err
 	})
+}
+
+// wordOf is the argument of a line, which is to be one of words.
+func wordOf(l *Line, words []string) (string, error) {
+	word := strings.ToLower(l.Args[0])
+	if !slices.Contains(words, word) {
+		return "", l.Errf("%s '%s' is not supported: must be one of %s%s", l.name, l.Args[0], strings.Join(words, ", "), Meant(word, words))
+	}
+	return word, nil
 }
 
 // Fallthrough is the option that lets queries for some zones, or for all, pass on
 // to the next plugin when this one has no answer. set gets the arguments as written.
 func Fallthrough[T any](set func(*T, []string)) Option[T] {
-	return Row("fallthrough", "[ZONES...]", "pass queries that have no answer here on to the next plugin", 0, -1, func(s *T, l *Line) error {
-		set(s, l.Args)
+	return rowOf[T]("fallthrough", "[ZONES...]", "pass queries that have no answer here on to the next plugin", 0, -1, func(s any, l *Line) error {
+		set(s.(*T), l.Args)
 		return nil
 	})
 }

@@ -25,10 +25,14 @@ var registry struct {
 
 // Define notes a directive for Docs and returns it. It is called from package variables.
 func Define[T any](d Directive[T]) *Directive[T] {
+	define(d.Doc())
+	return &d
+}
+
+func define(d Doc) {
 	registry.Lock()
 	defer registry.Unlock()
-	registry.docs = append(registry.docs, d.Doc())
-	return &d
+	registry.docs = append(registry.docs, d)
 }
 
 // Docs is all directives that are linked into the program, by name.
@@ -41,16 +45,17 @@ func Docs() []Doc {
 }
 
 // Doc describes the directive.
-func (d *Directive[T]) Doc() Doc {
-	doc := Doc{Name: d.Name}
+func (d *Directive[T]) Doc() Doc { return d.reader().doc() }
+
+func (r *reader) doc() Doc {
+	doc := Doc{Name: r.name}
 	var b strings.Builder
-	b.WriteString(join(d.Name, d.Args.Syntax))
-	if d.UnlistedSyntax != "" {
-		fmt.Fprintf(&b, " {\n    %s\n", d.UnlistedSyntax)
-		doc.Options = append(doc.Options, OptionDoc{Name: d.UnlistedSyntax})
+	b.WriteString(join(r.name, r.args.Syntax))
+	if r.unlistedSyntax != "" {
+		fmt.Fprintf(&b, " {\n    %s\n", r.unlistedSyntax)
+		doc.Options = append(doc.Options, OptionDoc{Name: r.unlistedSyntax})
 	}
-	for i := range d.Options {
-		o := &d.Options[i]
+	for _, o := range r.options {
 		if o.hidden {
 			continue
 		}
