@@ -125,6 +125,7 @@ func (s *Set[T]) Len() int {
 // meanwhile may be among them, or one that took its place.
 func (s *Set[T]) Poll() []T {
 	var none T
+	clear(s.ready) // nothing is held that is gone: what is left behind the next ones would stay for long
 	s.ready = s.ready[:0]
 	n, errno := uintptr(0), unix.EINTR
 	for errno == unix.EINTR {

@@ -3,9 +3,11 @@ package mmsg
 import (
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
+	"weak"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,6 +91,44 @@ func TestSet(t *testing.T) {
 		t.Error(err)
 	}
 	s.Remove(index[0])
+}
+
+// What was found once, and is in the set no more, is not held on to: a connection would keep its server's whole
+// configuration.
+func TestPollHoldsNothing(t *testing.T) {
+	s, err := NewSet[*[64]byte]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers, writers := pipes(t, 8)
+	var gone [8]weak.Pointer[[64]byte]
+	for i := range readers {
+		v := new([64]byte)
+		gone[i] = weak.Make(v)
+		index, err := s.Add(readers[i], v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Write(writers[i], []byte("x"))
+		if index != int32(i) {
+			t.Fatalf("index %d", index)
+		}
+	}
+	if got := len(s.Poll()); got != 8 {
+		t.Fatalf("%d have something", got)
+	}
+	for i := range readers {
+		unix.Read(readers[i], make([]byte, 1))
+		s.Remove(int32(i))
+	}
+	s.Poll()
+	runtime.GC()
+	for i, w := range gone {
+		if w.Value() != nil {
+			t.Errorf("%d is held", i)
+		}
+	}
+	s.Close() // it is in use until here
 }
 
 func TestSetClose(t *testing.T) {
