@@ -139,6 +139,7 @@ func (s *settings) resolver(label string) *resolver {
 			except = append(except, zone)
 		}
 		r.specials = newSpecials(except)
+		r.conf.Inside = r.specials.entry
 	}
 	r.keepRoot(s)
 	r.flights.init()

@@ -217,7 +217,8 @@ func (t *task) follow(alias *rrset.Set) {
 	t.goTo(target)
 }
 
-// goTo makes target the task's name.
+// goTo makes target the task's name, and reports false if that ends the task: with what is said of the name here, if
+// nobody else is asked for it.
 func (t *task) goTo(target string) bool {
 	if t.steps++; t.steps > t.run.conf.Budget.Aliases {
 		t.chain = nil
@@ -232,5 +233,23 @@ func (t *task) goTo(target string) bool {
 		}
 	}
 	t.name, t.cut = target, nil
-	return true
+	e := t.run.inside(target, t.q.Type)
+	switch {
+	case e == nil:
+		return true
+	case e.Kind == store.Positive:
+		t.give(e.Set)
+	default:
+		e.Expires = t.run.now.After(e.TTL)
+		t.deny(e)
+	}
+	return false
+}
+
+// inside is Config.Inside.
+func (r *Run) inside(name string, typ uint16) *store.Entry {
+	if r.conf.Inside == nil {
+		return nil
+	}
+	return r.conf.Inside(name, typ)
 }

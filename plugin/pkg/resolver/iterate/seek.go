@@ -28,6 +28,9 @@ func (t *task) seek() bool {
 			continue
 		}
 		t.here.sought = append(t.here.sought, h.Name)
+		if r.inside(h.Name, wire.TypeA) != nil { // where nobody has a server for others
+			continue
+		}
 		n, above := len(r.tasks), ""
 		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
 			above = t.cut.Zone
