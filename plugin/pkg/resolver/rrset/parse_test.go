@@ -207,3 +207,25 @@ func TestSignaturesApart(t *testing.T) {
 		t.Fatalf("%v, %+v", err, got.Section[Answer])
 	}
 }
+
+// Of what there can be one of, the first counts.
+func TestSingletons(t *testing.T) {
+	m, err := Parse(pack(t, true, "www.example.org. 300 IN CNAME a.example.org.\nwww.example.org. 60 IN CNAME b.example.org.\n"+
+		"d.example.org. 300 IN DNAME a.example.org.\nd.example.org. 300 IN DNAME b.example.org.\nwww.example.org. 300 IN CNAME c.example.org.\n",
+		"example.org. 300 IN SOA a. b. 1 2 3 4 5\nexample.org. 300 IN SOA a. b. 2 2 3 4 5\n", "a.example.org. 1 IN MX 1 a.\na.example.org. 1 IN MX 2 a.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for i := range m.Section {
+		for _, s := range m.Section[i] {
+			got += fmt.Sprintf("%s %d %d, ", dns.Type(s.Type), s.N, s.TTL)
+			if s.Type == dns.TypeCNAME && Target(s.First()) != MustName("a.example.org.") {
+				t.Errorf("the alias leads to %s", Text(Target(s.First())))
+			}
+		}
+	}
+	if want := "CNAME 1 300, DNAME 1 300, SOA 1 300, MX 2 1, "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
