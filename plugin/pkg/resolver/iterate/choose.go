@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -63,8 +64,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
-// that were silent, once more and a second time; those that count as dead. Who said
-// that it does not know is not asked again for this question.
+// that were silent, once more and a second time; those that count as dead; those that
+// are lame, as they may be so for some names or types only. Who said that it does not
+// know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
@@ -97,7 +99,7 @@ func (t *task) choose() {
 			return
 		}
 	}
-	if s := t.probe(all); s != nil {
+	if s := cmp.Or(t.probe(all), t.lame(all)); s != nil {
 		t.send(s, false)
 		return
 	}
@@ -281,6 +283,17 @@ func (t *task) probe(all []*store.Server) *store.Server {
 			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
 				return s
 			}
+		}
+	}
+	return nil
+}
+
+// lame is a server that said before that it does not serve the zone, if it was not asked for this question yet.
+func (t *task) lame(all []*store.Server) *store.Server {
+	for _, s := range all {
+		y := t.here.try(s.Addr)
+		if lame, _ := s.Lame(t.cut.Zone, t.run.now); lame && y.n == 0 && !y.bad && !s.Dead(t.run.now) && !t.spared(s) {
+			return s
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func TestNamesBelowDNAME(t *testing.T) {
 			}
 		}
 		made := "NOERROR; d.example.org. DNAME e.example.org.; a.b.d.example.org. CNAME a.b.e.example.org."
-		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made} {
+		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made, "DNAME": made} {
 			for range 2 {
 				w.asked = nil
 				if w.want("a.b.d.example.org.", typ, want); len(w.asked) > 10 {
@@ -181,6 +181,37 @@ func TestLameServers(t *testing.T) {
 					t.Errorf("%d queries, though it is known who is lame: %v", n, w.asked)
 				}
 			}
+		})
+	}
+}
+
+// A server may be lame for some names or types only, such as those that it refuses to everybody: where nobody else is
+// left it is asked for others all the same.
+func TestLameForSome(t *testing.T) {
+	for name, odd := range map[string]func(m *dns.Msg){
+		"refused": func(m *dns.Msg) { m.Rcode = dns.RcodeRefused },
+		"upward":  func(m *dns.Msg) { m.Ns = append(m.Ns, rr(t, ". 3600 IN NS evil.root.")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := small(t)
+			for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+				whole := w.servers[addr(at)]
+				w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+					if q.Question[0].Qtype != dns.TypeANY {
+						return whole(q, tcp)
+					}
+					m := new(dns.Msg).SetReply(q)
+					odd(m)
+					return m
+				}
+			}
+			w.want("www.example.org.", "ANY", "SERVFAIL; EDE 22")
+			w.asked = nil
+			w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+			if n := len(w.asked); n != 1 {
+				t.Errorf("%d queries: %v", n, w.asked)
+			}
+			w.want("www.example.org.", "ANY", "NOERROR; www.example.org. A 192.0.2.1")
 		})
 	}
 }

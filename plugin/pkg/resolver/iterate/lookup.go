@@ -62,9 +62,10 @@ func (t *task) kept() bool {
 	return t.done
 }
 
-// use ends the task with an RRset of its name, or follows it if it is an alias.
+// use ends the task with an RRset of its name, or follows it if it is an alias. A DNAME above the name is one, whatever
+// is asked for.
 func (t *task) use(set *rrset.Set) {
-	if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
+	if set.Type == t.q.Type && set.Name == t.name || t.q.Type == rrset.TypeANY {
 		t.give(set)
 		return
 	}
