@@ -1,7 +1,6 @@
 package recurse
 
 import (
-	"net/netip"
 	"runtime"
 	"strings"
 
@@ -127,7 +126,7 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	if len(s.private) > 0 {
-		r.conf.Private = func(name string, a netip.Addr) bool { return within(s.private, a) && !below(name, s.notPrivate) }
+		r.conf.Private = s.guarded
 	}
 	if s.aggressive != "off" {
 		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")

@@ -102,8 +102,11 @@ func TestOptions(t *testing.T) {
 	if r.conf.Denied(netip.MustParseAddr("127.0.0.1")) || !r.conf.Denied(netip.MustParseAddr("198.18.0.1")) {
 		t.Error("deny_servers, allow_servers")
 	}
-	if r.conf.Private(rrset.MustName("a.home.example."), netip.MustParseAddr("10.1.1.1")) || !r.conf.Private(rrset.MustName("a.example."), netip.MustParseAddr("10.1.1.1")) {
-		t.Error("private_addresses")
+	for text, want := range map[string]bool{"10.1.1.1": true, "::ffff:10.1.1.1": true, "::ffff:8.8.8.8": false, "8.8.8.8": false, "::1": false} {
+		a := netip.MustParseAddr(text)
+		if r.conf.Private(rrset.MustName("a.home.example."), a) || r.conf.Private(rrset.MustName("a.example."), a) != want {
+			t.Errorf("private_addresses: %s", text)
+		}
 	}
 }
 

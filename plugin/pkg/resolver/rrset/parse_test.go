@@ -128,11 +128,14 @@ func TestSet(t *testing.T) {
 	if !a.Same(b) || a.Same(New("\x00", 1, 10, "\x01\x02\x03\x04", "\x05\x06\x07\x09")) {
 		t.Error("Same")
 	}
-	if a.Without(func(string) bool { return false }) != a || a.Without(func(string) bool { return true }) != nil {
-		t.Error("Without all or none")
+	if a.Edited(func(r string) string { return r }) != a || a.Edited(func(string) string { return "" }) != nil {
+		t.Error("Edited: none or all")
 	}
-	if c := a.Without(func(r string) bool { return r[0] == 1 }); c.N != 1 || !c.Has("\x05\x06\x07\x08") {
-		t.Errorf("Without: %+v", c)
+	c := a.Edited(func(r string) string {
+		return strings.Replace(strings.TrimPrefix(r, "\x01\x02\x03\x04"), "\x05", "\x06\x06", 1)
+	})
+	if c.N != 1 || c.First() != "\x06\x06\x06\x07\x08" || a.N != 2 {
+		t.Errorf("Edited: %+v", c)
 	}
 	if a.WithTTL(10) != a || a.WithTTL(9).TTL != 9 || a.TTL != 10 {
 		t.Error("WithTTL")
