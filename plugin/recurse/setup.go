@@ -187,19 +187,5 @@ func (r *resolver) open(s *settings) {
 	case "prefer_ipv6":
 		r.conf.Prefer = 6
 	}
-	if !r.conf.IPv4 || !r.conf.IPv6 {
-		return
-	}
-	four, six := false, false
-	for _, h := range builtinHints().Hosts {
-		four, six = four || usable(h.Addrs[0]), six || usable(h.Addrs[1])
-	}
-	if four && !six {
-		r.conf.IPv6 = false
-		logger.Info("There is no way to servers over IPv6: they are asked over IPv4 only")
-	}
-	if six && !four {
-		r.conf.IPv4 = false
-		logger.Info("There is no way to servers over IPv4: they are asked over IPv6 only")
-	}
+	r.findWays()
 }

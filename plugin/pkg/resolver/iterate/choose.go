@@ -149,11 +149,13 @@ func (t *task) hosts() []store.Host {
 // usable reports whether the server at an address is asked; stub says that the address stands in the configuration.
 func (r *Run) usable(to netip.AddrPort, stub bool) bool {
 	a := to.Addr()
-	if !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6 {
+	switch {
+	case !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6:
 		return false
-	}
-	if stub {
+	case stub: // in a network of its own, perhaps
 		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
+	case a.Is4() && !r.conf.asksIPv4() || a.Is6() && !r.conf.asksIPv6():
+		return false
 	}
 	return !r.conf.Denied(a) && (r.conf.Own == nil || !r.conf.Own(to))
 }

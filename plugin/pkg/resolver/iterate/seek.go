@@ -41,7 +41,7 @@ func (t *task) seek() bool {
 		for _, f := range []struct {
 			on  bool
 			typ uint16
-		}{{r.conf.IPv4, wire.TypeA}, {r.conf.IPv6, wire.TypeAAAA}} {
+		}{{r.conf.asksIPv4(), wire.TypeA}, {r.conf.asksIPv6(), wire.TypeAAAA}} {
 			if f.on && r.spent.addresses < addressQuestions && r.conf.Stores.RRsets.Get(h.Name, f.typ, r.now) == nil &&
 				t.need(Question{h.Name, f.typ}, false, above) {
 				r.spent.addresses++
