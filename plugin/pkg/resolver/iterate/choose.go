@@ -1,7 +1,6 @@
 package iterate
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -30,6 +29,7 @@ type visit struct {
 	count    int    // queries
 	timeouts int
 	probes   int // of dead servers, also for what of the name was asked for before
+	lame     int // queries to lame servers
 	tries    []try
 	room     [2]try // of tries
 	sought   []string
@@ -99,7 +99,11 @@ func (t *task) choose() {
 			return
 		}
 	}
-	if s := cmp.Or(t.probe(all), t.lame(all)); s != nil {
+	s := t.probe(all)
+	if s == nil {
+		s = t.lame(all)
+	}
+	if s != nil {
 		t.send(s, false)
 		return
 	}
@@ -275,27 +279,33 @@ func (t *task) speed(s *store.Server) time.Duration {
 
 // probe is a server that counts as dead, when there is no other.
 func (t *task) probe(all []*store.Server) *store.Server {
-	if t.here.probes >= deadProbes || len(all) == 0 {
+	if t.here.probes >= deadProbes {
+		return nil
+	}
+	return t.forlorn(all, true, false)
+}
+
+// lame is a server that said before that it does not serve the zone, when there is no other.
+func (t *task) lame(all []*store.Server) *store.Server {
+	if t.here.lame >= lameProbes {
+		return nil
+	}
+	t.here.lame++
+	return t.forlorn(all, false, true)
+}
+
+// forlorn is any of those that are dead or lame, if it was not asked for this question yet.
+func (t *task) forlorn(all []*store.Server, dead, lame bool) *store.Server {
+	if len(all) == 0 {
 		return nil
 	}
 	first := roll(len(all))
 	for i := range all {
 		s := all[(first+i)%len(all)]
-		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) && !t.spared(s) {
-			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
+		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) == dead && !t.spared(s) {
+			if is, _ := s.Lame(t.cut.Zone, t.run.now); is == lame {
 				return s
 			}
-		}
-	}
-	return nil
-}
-
-// lame is a server that said before that it does not serve the zone, if it was not asked for this question yet.
-func (t *task) lame(all []*store.Server) *store.Server {
-	for _, s := range all {
-		y := t.here.try(s.Addr)
-		if lame, _ := s.Lame(t.cut.Zone, t.run.now); lame && y.n == 0 && !y.bad && !s.Dead(t.run.now) && !t.spared(s) {
-			return s
 		}
 	}
 	return nil

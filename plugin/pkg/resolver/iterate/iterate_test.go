@@ -216,6 +216,25 @@ func TestLameForSome(t *testing.T) {
 	}
 }
 
+// When all servers of a zone are lame a question is worth four queries to them, however many there are.
+func TestLameProbes(t *testing.T) {
+	w := small(t)
+	org := orgZone
+	for i := range 10 {
+		org += fmt.Sprintf("example.org. 3600 IN NS n%d.example.org.\nn%d.example.org. 3600 IN A 10.0.3.%d\n", i, i, i)
+		w.servers[addr(fmt.Sprintf("10.0.3.%d", i))] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }
+	}
+	w.serve("10.0.1.1", org)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = w.servers[addr("10.0.3.0")], w.servers[addr("10.0.3.0")]
+	w.want("a.example.org.", "A", "SERVFAIL; EDE 22")
+	for _, name := range []string{"b.example.org.", "c.example.org."} {
+		w.asked = nil
+		if w.want(name, "A", "SERVFAIL; EDE 22"); len(w.asked) != 4 {
+			t.Errorf("%s: %d queries", name, len(w.asked))
+		}
+	}
+}
+
 // When all servers of a zone count as dead a question is worth two queries to them, however many there are, and however
 // much of the name was asked for before (spec §2.5).
 func TestProbes(t *testing.T) {
