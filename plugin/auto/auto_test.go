@@ -276,6 +276,39 @@ func TestSeveralFolders(t *testing.T) {
 	}
 }
 
+// A file that comes to several folders at once is served from one, and from the other when it goes there.
+func TestSeveralFoldersAtOnce(t *testing.T) {
+	capture(t)
+	one, two := t.TempDir(), t.TempDir()
+	a := handler(t, "auto {\ndirectory "+one+"\n}\nauto {\ndirectory "+two+"\n}")
+	for round := range 100 {
+		name := fmt.Sprintf("z%d.example.", round)
+		var looks sync.WaitGroup
+		for i, f := range a.folders {
+			put(t, filepath.Join(f.path, "db."+name), 1+i)
+		}
+		for _, f := range a.folders {
+			looks.Go(func() { a.look(context.Background(), f) })
+		}
+		looks.Wait()
+		for _, f := range a.folders {
+			if f.zones[name] != nil {
+				os.Remove(filepath.Join(f.path, "db."+name))
+				break
+			}
+		}
+		if err := a.Walk(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Walk(); err != nil {
+			t.Fatal(err)
+		}
+		if a.Zones.Zones(name) == nil {
+			t.Fatalf("%s is served from neither folder", name)
+		}
+	}
+}
+
 // TestLife starts the plugin in a server block with its friends, and ends it.
 func TestLife(t *testing.T) {
 	out := capture(t)

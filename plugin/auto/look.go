@@ -13,15 +13,17 @@ import (
 	"github.com/coredns/coredns/plugin/transfer"
 )
 
-// friends is the plugins of the server block that are told of zones. Those that are not there are nil.
+// friends is the plugins of the server block that are told of zones, and what all copies of an Auto share. Plugins that
+// are not there are nil.
 type friends struct {
+	looks sync.Mutex // one at a time, of all folders: a file that comes to several at once is served from one of them
+
 	transfer *transfer.Transfer
 	metrics  *metrics.Metrics
 }
 
 // looker is what a folder's looks remember of each other.
 type looker struct {
-	mu     sync.Mutex            // one look at a time
 	zones  map[string]*entry     // that are served from the folder
 	broken map[string]*file.Zone // that could not be read so far
 	told   map[string]bool       // warnings about what is still so
@@ -36,8 +38,8 @@ type entry struct {
 // look finds out which zone files are there now. New ones are read and served, those that have changed are read again, and
 // what has no file any more is removed.
 func (a *Auto) look(ctx context.Context, f *folder) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	a.friends.looks.Lock()
+	defer a.friends.looks.Unlock()
 	l := f.list()
 	changes := map[string]*file.Zone{}
 	defer func() {
@@ -131,8 +133,8 @@ func (a *Auto) drop(f *folder, origin string) {
 
 // forget ends with all zones of a folder, without taking them away.
 func (a *Auto) forget(f *folder) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	a.friends.looks.Lock()
+	defer a.friends.looks.Unlock()
 	for origin, e := range f.zones {
 		e.announce()
 		if a.friends.metrics != nil {

@@ -28,9 +28,13 @@ func (s *store) commits() {
 		case r := <-s.written():
 			s.switchTo(r)
 		}
-		for s.commitNext() {
+		// After each commit the others have their turn: there may always be an update that waits.
+		if s.commitNext() {
+			s.poke()
 		}
 		if s.closing() {
+			for s.commitNext() {
+			}
 			s.abandon()
 			if s.db.file != nil {
 				s.db.file.Close()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -291,6 +292,62 @@ func TestRewrite(t *testing.T) {
 	}
 	if deltas := again.d.Since("example.org.", serial-50, again.d.store.served.Current()); len(deltas) != 50 {
 		t.Errorf("%d deltas are known", len(deltas))
+	}
+}
+
+// busyMedium calls more before it syncs.
+type busyMedium struct {
+	medium
+	more *atomic.Pointer[func()]
+}
+
+func (m busyMedium) Sync() error {
+	if more := m.more.Load(); more != nil {
+		(*more)()
+	}
+	return m.medium.Sync()
+}
+
+// TestRewriteUnderLoad: a database is written anew although there is always an update that waits.
+func TestRewriteUnderLoad(t *testing.T) {
+	var more atomic.Pointer[func()]
+	open := openMedium
+	defer func() { openMedium = open }()
+	openMedium = func(path string, create bool) (medium, error) {
+		f, err := open(path, create)
+		if create {
+			return f, err // the database that is written anew: there is no load then
+		}
+		return busyMedium{f, &more}, err
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "zone.db")
+	newBed(t, dir, "database "+path).stop()
+	b := newBed(t, dir, "database "+path)
+	text := strings.Repeat(strings.Repeat("x", 200)+" ", 40)
+	const most = 300
+	var n atomic.Int32
+	var updates sync.WaitGroup
+	send := func() {
+		m := newUpdate(t, "up ANY h.example.org. 0 TXT", fmt.Sprintf("up IN h.example.org. 60 TXT %s %d", text, n.Add(1)))
+		updates.Go(func() { b.send(m) })
+	}
+	next := func() { // before an update is durable, the next one has come
+		if n.Load() == most {
+			return
+		}
+		send()
+		for waits := false; !waits && !t.Failed(); time.Sleep(100 * time.Microsecond) {
+			b.d.store.mu.Lock()
+			waits = b.d.store.waiting != nil
+			b.d.store.mu.Unlock()
+		}
+	}
+	more.Store(&next)
+	send()
+	updates.Wait()
+	if n.Load() == most {
+		t.Errorf("%d octets, and never less", b.d.store.size.Load())
 	}
 }
 

@@ -33,8 +33,6 @@ const (
 	frameHead   = 13
 	frameSum    = 4
 	fileVersion = 1
-
-	maxFrame = 1 << 30 // octets of a body; a larger number is damage
 )
 
 // Kinds of frames.
@@ -87,7 +85,7 @@ func readFrame(r io.ReaderAt, at, size int64, buf []byte) (f frame, err error) {
 		return f, err
 	}
 	n := int64(binary.BigEndian.Uint32(head[5:]))
-	if string(head[:4]) != frameMagic || binary.BigEndian.Uint32(head[9:]) != crc32.Checksum(head[:9], castagnoli) || n > maxFrame {
+	if string(head[:4]) != frameMagic || binary.BigEndian.Uint32(head[9:]) != crc32.Checksum(head[:9], castagnoli) {
 		return f, errDamaged
 	}
 	f = frame{kind: head[4], size: frameHead + n + frameSum}

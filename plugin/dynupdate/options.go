@@ -333,7 +333,7 @@ func checkSettings(s *settings) error {
 		return errors.New("sign makes the CDS and CDNSKEY records: no allow rule may name them")
 	}
 	var err error
-	if s.keyPairs, err = s.keySource.For(s.zone); err != nil {
+	if s.keyPairs, err = s.keySource.For(s.zone, logger.Warningf); err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
 	return nil

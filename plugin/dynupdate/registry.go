@@ -38,8 +38,9 @@ const (
 	// handOverWait is the same for a process that is about to hand over to this one, and so is how long updates wait
 	// for it.
 	handOverWait = 30 * time.Second
-	// parkFor is how long a store waits for its first user, after its configuration was read.
-	parkFor = 30 * time.Second
+	// parkFor is how long a store waits for its first user, after its directive was read: until all zones of the
+	// configuration are read, which may be large.
+	parkFor = 10 * time.Minute
 )
 
 // source is where a store comes from, as a directive says.
@@ -74,6 +75,11 @@ func openStore(src source) (*store, error) {
 	stores.Lock()
 	defer stores.Unlock()
 	s := stores.all[path]
+	if s != nil && s.isLeft(src.claim) { // it is to be as the files are now
+		s.parking.Stop()
+		s.release(nil)
+		s = nil
+	}
 	if s == nil {
 		if s, err = readStore(path, src); err != nil {
 			return nil, err
@@ -91,6 +97,18 @@ func openStore(src source) (*store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// isLeft reports whether a store has no user, and will get none, as the configuration that it was opened for has failed.
+func (s *store) isLeft(by claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.claims {
+		if c.instance == by.instance {
+			return false
+		}
+	}
+	return len(s.users) == 0
 }
 
 // admits reports what is against a directive's use of the store. stores is locked.

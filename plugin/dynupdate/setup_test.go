@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/coredns/caddy"
 )
@@ -88,5 +89,33 @@ func TestSetup(t *testing.T) {
 	c.ServerBlockKeys = []string{"example.org", "example.net"}
 	if err := setup(c); err == nil || !strings.Contains(err.Error(), "zone is required when the server block does not define exactly one zone") {
 		t.Errorf("two zones: %v", err)
+	}
+}
+
+// TestFailedConfiguration: what was read for a configuration that failed is read anew for the next one; two blocks of
+// one configuration share it.
+func TestFailedConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	src := source{zone: "example.org.", database: filepath.Join(dir, "zone.db"), seed: filepath.Join(dir, "db")}
+	src.settle = func(*zone.Zone, bool) error { return nil }
+	serial := func(instance any, key int, seed string) uint32 {
+		t.Helper()
+		if err := os.WriteFile(src.seed, []byte(seed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		src.claim = claim{instance, key}
+		s, err := openStore(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { release(s, nil) })
+		return s.durable.Serial()
+	}
+	const first, second = "@ 60 SOA a b 1 2 3 4 5", "@ 60 SOA a b 2 2 3 4 5"
+	if one, two := serial("failed", 0, first), serial("failed", 1, second); one != 1 || two != 1 {
+		t.Errorf("one configuration has serials %d and %d", one, two)
+	}
+	if got := serial("next", 0, second); got != 2 {
+		t.Errorf("the next configuration has serial %d", got)
 	}
 }

@@ -2,7 +2,6 @@ package recurse
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -123,14 +122,4 @@ func setStub(s *settings, l *corefile.Line) error {
 	}
 	s.stubs[name] = d
 	return nil
-}
-
-// usable reports whether the system has a way to an address; nothing is sent.
-func usable(a netip.Addr) bool {
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 53)))
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
 }

@@ -111,10 +111,10 @@ func (r *resolver) stop() {
 
 var _ eventloop.Exchange = (*job)(nil)
 
-// tellEvery is how often gauges are set.
+// tellEvery is how often gauges are set, and ways are found.
 const tellEvery = 5 * time.Second
 
-// tell sets the gauges until stop.
+// tell sets the gauges, and finds ways that come and go, until stop.
 func (r *resolver) tell() {
 	ticks := time.NewTicker(tellEvery)
 	defer ticks.Stop()
@@ -124,6 +124,7 @@ func (r *resolver) tell() {
 			return
 		case <-ticks.C:
 			r.counts.show(r)
+			r.findWays()
 		}
 	}
 }

@@ -73,6 +73,12 @@ func ofThisHost(a netip.Addr) bool {
 	return a.IsLoopback() || slices.Contains(hostaddrs.Recent(), a.WithZone(""))
 }
 
+// guarded reports whether an address of name is one of private_addresses. An IPv4 address within an IPv6 one leads there,
+// too.
+func (s *settings) guarded(name string, a netip.Addr) bool {
+	return (within(s.private, a) || within(s.private, a.Unmap())) && !below(name, s.notPrivate)
+}
+
 // within reports whether a is in one of the networks.
 func within(nets []netip.Prefix, a netip.Addr) bool {
 	for _, n := range nets {

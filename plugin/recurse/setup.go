@@ -1,7 +1,6 @@
 package recurse
 
 import (
-	"net/netip"
 	"runtime"
 	"strings"
 
@@ -127,7 +126,7 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	if len(s.private) > 0 {
-		r.conf.Private = func(name string, a netip.Addr) bool { return within(s.private, a) && !below(name, s.notPrivate) }
+		r.conf.Private = s.guarded
 	}
 	if s.aggressive != "off" {
 		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")
@@ -139,6 +138,7 @@ func (s *settings) resolver(label string) *resolver {
 			except = append(except, zone)
 		}
 		r.specials = newSpecials(except)
+		r.conf.Inside = r.specials.entry
 	}
 	r.keepRoot(s)
 	r.flights.init()
@@ -187,19 +187,5 @@ func (r *resolver) open(s *settings) {
 	case "prefer_ipv6":
 		r.conf.Prefer = 6
 	}
-	if !r.conf.IPv4 || !r.conf.IPv6 {
-		return
-	}
-	four, six := false, false
-	for _, h := range builtinHints().Hosts {
-		four, six = four || usable(h.Addrs[0]), six || usable(h.Addrs[1])
-	}
-	if four && !six {
-		r.conf.IPv6 = false
-		logger.Info("There is no way to servers over IPv6: they are asked over IPv4 only")
-	}
-	if six && !four {
-		r.conf.IPv4 = false
-		logger.Info("There is no way to servers over IPv4: they are asked over IPv6 only")
-	}
+	r.findWays()
 }

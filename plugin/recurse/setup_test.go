@@ -102,8 +102,11 @@ func TestOptions(t *testing.T) {
 	if r.conf.Denied(netip.MustParseAddr("127.0.0.1")) || !r.conf.Denied(netip.MustParseAddr("198.18.0.1")) {
 		t.Error("deny_servers, allow_servers")
 	}
-	if r.conf.Private(rrset.MustName("a.home.example."), netip.MustParseAddr("10.1.1.1")) || !r.conf.Private(rrset.MustName("a.example."), netip.MustParseAddr("10.1.1.1")) {
-		t.Error("private_addresses")
+	for text, want := range map[string]bool{"10.1.1.1": true, "::ffff:10.1.1.1": true, "::ffff:8.8.8.8": false, "8.8.8.8": false, "::1": false} {
+		a := netip.MustParseAddr(text)
+		if r.conf.Private(rrset.MustName("a.home.example."), a) || r.conf.Private(rrset.MustName("a.example."), a) != want {
+			t.Errorf("private_addresses: %s", text)
+		}
 	}
 }
 
@@ -227,6 +230,32 @@ func TestDeniedStubCostsNothing(t *testing.T) {
 		s.deniedStub(a)
 		if n := testing.AllocsPerRun(100, func() { s.deniedStub(a) }); n != 0 {
 			t.Errorf("%s: %v allocations", addr, n)
+		}
+	}
+}
+
+// A family is left out while there is a way over the other alone.
+func TestWays(t *testing.T) {
+	defer func(f func(netip.Addr) bool) { usable = f }(usable)
+	var four, six bool
+	usable = func(a netip.Addr) bool { return a.Is4() && four || a.Is6() && six }
+	for _, family := range []string{"both", "prefer_ipv6", "ipv4"} {
+		four, six = false, true
+		s, err := parseText("recurse {\nfamily " + family + "\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.resolver("")
+		for _, tc := range [][4]bool{{false, true, true, false}, {true, true, false, false}, {true, false, false, true}, {false, false, false, false}} {
+			four, six = tc[0], tc[1]
+			r.findWays()
+			got := [2]bool{r.conf.Shared.NoIPv4.Load(), r.conf.Shared.NoIPv6.Load()}
+			if want := [2]bool(tc[2:]); family != "ipv4" && got != want || family == "ipv4" && got != [2]bool{} {
+				t.Errorf("%s, ways %v %v: left out %v", family, four, six, got)
+			}
+		}
+		for _, p := range r.proxies {
+			p.Stop()
 		}
 	}
 }

@@ -2,10 +2,10 @@ package recurse
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -84,43 +84,67 @@ func (s *specials) zone(name []byte) string {
 	}
 }
 
-const localhost = "\x09localhost\x00"
+const (
+	localhost  = "\x09localhost\x00"
+	specialSOA = localhost + "\x06nobody\x07invalid\x00" + // MNAME, RNAME
+		"\x00\x00\x00\x01" + "\x00\x00\x0e\x10" + "\x00\x00\x04\xb0" + "\x00\x09\x3a\x80" + "\x00\x00\x2a\x30" // serial, 1 h, 20 m, 7 d, 3 h
+	loopback4 = "\x7f\x00\x00\x01"
+	loopback6 = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"
+)
 
-// answer answers q if its name is in one of the zones: the apex has SOA and NS, localhost and the names below it are
-// this host, all others do not exist. The DS records of a part that is served from elsewhere are theirs (RFC 4035 §3.1.4.1):
-// there are none.
+// find is what is said of a lower-case name: the zone that it is in, empty if it is in none, and the RDATA of the one
+// record of a type, empty if there is none; absent says that there is no such name. The apex has SOA and NS, localhost and
+// the names below it are this host, all others do not exist. The DS records of a part that is served from elsewhere are
+// theirs (RFC 4035 §3.1.4.1): there are none.
+func (s *specials) find(name []byte, typ uint16) (zone, rdata string, absent bool) {
+	cut := typ == rrset.TypeDS && s.elsewhere[string(name)]
+	if zone = s.zone(name); cut {
+		zone = s.zone(wire.Parent(name))
+	}
+	switch apex := len(name) == len(zone); {
+	case zone == localhost && typ == wire.TypeA:
+		return zone, loopback4, false
+	case zone == localhost && typ == wire.TypeAAAA:
+		return zone, loopback6, false
+	case apex && typ == wire.TypeSOA:
+		return zone, specialSOA, false
+	case apex && typ == wire.TypeNS:
+		return zone, localhost, false
+	default:
+		return zone, "", !apex && !cut && zone != localhost
+	}
+}
+
+// answer answers q if its name is in one of the zones.
 func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
-	if len(s.zones) == 0 {
-		return false
-	}
-	name := q.Lower()
-	cut := q.Type() == rrset.TypeDS && s.elsewhere[string(name)]
-	if cut {
-		name = wire.Parent(name)
-	}
-	zone := s.zone(name)
+	zone, rdata, absent := s.find(q.Lower(), q.Type())
 	if zone == "" {
 		return false
 	}
 	w.Begin(q)
 	w.SetFlag(wire.FlagRA, true)
 	w.SetWriter(pluginName)
-	apex := len(q.Lower()) == len(zone)
-	soa := wire.SOA{MName: []byte(localhost), RName: []byte("\x06nobody\x07invalid\x00"), Serial: 1, Refresh: 3600, Retry: 1200, Expire: 604800, Minimum: specialTTL}
-	switch {
-	case zone == localhost && q.Type() == wire.TypeA:
-		w.Addr(wire.Answer, q.Name(), specialTTL, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
-	case zone == localhost && q.Type() == wire.TypeAAAA:
-		w.Addr(wire.Answer, q.Name(), specialTTL, netip.IPv6Loopback())
-	case apex && q.Type() == wire.TypeSOA:
-		w.SOA(wire.Answer, q.Name(), specialTTL, &soa)
-	case apex && q.Type() == wire.TypeNS:
-		w.Target(wire.Answer, q.Name(), wire.TypeNS, specialTTL, []byte(localhost))
-	default:
-		if !apex && !cut && zone != localhost {
-			w.SetRcode(wire.NXDomain)
-		}
-		w.SOA(wire.Authority, []byte(zone), specialTTL, &soa)
+	if rdata != "" {
+		return w.Record(wire.Answer, q.Name(), q.Type(), wire.ClassIN, specialTTL, []byte(rdata))
 	}
-	return true
+	if absent {
+		w.SetRcode(wire.NXDomain)
+	}
+	return w.Record(wire.Authority, []byte(zone), wire.TypeSOA, wire.ClassIN, specialTTL, []byte(specialSOA))
+}
+
+// entry is iterate.Config.Inside: where an alias leads into one of the zones, it leads to what is answered here.
+func (s *specials) entry(name string, typ uint16) *store.Entry {
+	zone, rdata, absent := s.find([]byte(name), typ)
+	if zone == "" {
+		return nil
+	}
+	e := &store.Entry{Kind: store.NoData, Zone: zone, TTL: specialTTL, SOA: rrset.New(zone, wire.TypeSOA, specialTTL, specialSOA)}
+	switch {
+	case rdata != "":
+		e.Kind, e.Set = store.Positive, rrset.New(name, typ, specialTTL, rdata)
+	case absent:
+		e.Kind = store.NXDomain
+	}
+	return e
 }

@@ -83,7 +83,7 @@ func (s *settings) rooted(name string) string {
 // signers is one Signer for each zone.
 func (s *settings) signers() (all []*Signer, err error) {
 	for _, origin := range s.zones {
-		keys, err := s.keys.For(origin)
+		keys, err := s.keys.For(origin, log.Warningf)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
@@ -18,7 +19,13 @@ const (
 	batchSize = 63000
 
 	optSize = 11 // of an OPT record without options
+
+	// singleSize is how long a message may be that is all there is: with an OPT record, and a signature.
+	singleSize = wire.MaxMessage - 512
 )
+
+// errSingle is the error of a transfer that takes more messages than its client can get.
+var errSingle = errors.New("it does not fit into the one message that HTTPS and gRPC carry")
 
 // out is one transfer to a client.
 type out struct {
@@ -28,6 +35,7 @@ type out struct {
 	client string  // its address
 	serial *uint32 // that it has, nil if it wants the whole zone
 	udp    bool
+	single bool                // the reply is one message
 	done   *status.TransferLog // where it is noted at its end
 }
 
@@ -53,13 +61,19 @@ func (o *out) version(v *zone.Zone, deltas []*zone.Delta) error {
 		walk = v.Transfer()
 	}
 	var reply wire.Reply
-	buf := make([]byte, messageSize)
-	records := 0
+	size, records := messageSize-optSize, 0
+	if o.single {
+		size = singleSize
+	}
+	buf := make([]byte, size)
 	for more := true; more; {
 		reply.Reset(buf)
 		reply.Begin(&q)
 		reply.SetFlag(wire.FlagAA, true)
-		more = walk.Fill(&reply, messageSize-optSize)
+		more = walk.Fill(&reply, size)
+		if more && o.single {
+			return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, errSingle)
+		}
 		if more && len(reply.Recs()) == 0 {
 			rec, _ := walk.Next()
 			return fmt.Errorf("transfer of %s to %s: a %s record of %s with %d octets of data fits into no message",
@@ -108,6 +122,9 @@ func (o *out) records(ch <-chan []dns.RR) (err error) {
 				first = rr
 			}
 			if n := dns.Len(rr); size+n > batchSize && len(batch) > 0 {
+				if o.single {
+					return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, errSingle)
+				}
 				if err := flush(); err != nil {
 					return fmt.Errorf("transfer of %s to %s: %w", o.name, o.client, err)
 				}

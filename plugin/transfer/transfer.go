@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
@@ -29,6 +30,7 @@ import (
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
+	"google.golang.org/grpc/peer"
 )
 
 var tlog = log.NewWithPlugin("transfer")
@@ -121,17 +123,26 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		return dns.RcodeServerFailure, err
 	}
 	for _, from := range t.Transferers {
-		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, done: &t.sent}, from)
+		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: single(ctx), done: &t.sent}, from)
 		if errors.Is(err, ErrNotAuthoritative) {
 			continue
 		}
 		if err != nil {
 			t.sent.Add(status.Transfer{Zone: name, Direction: "out", Peer: state.IP(), Error: err.Error()})
+			if errors.Is(err, errSingle) { // as over UDP
+				return dns.RcodeRefused, nil
+			}
 			return dns.RcodeServerFailure, plugin.Error(t.Name(), err)
 		}
 		return dns.RcodeSuccess, nil
 	}
 	return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+}
+
+// single reports whether a query came over HTTP or gRPC, where its reply is one message (RFC 8484 §6).
+func single(ctx context.Context) bool {
+	_, call := peer.FromContext(ctx)
+	return call || ctx.Value(dnsserver.HTTPRequestKey{}) != nil
 }
 
 var errNoSerial = errors.New("an IXFR query needs one SOA record in its authority section")

@@ -314,4 +314,7 @@ func TestPlain(t *testing.T) {
 	if r, err := c.Ask(coretest.Query("www.")); err != nil || len(r.Answer) != 1 {
 		t.Errorf("got %v, %v", r, err)
 	}
+	if err := s.end(); err != nil { // it closes the connection, which is idle, and then who served it does, too
+		t.Error(err)
+	}
 }

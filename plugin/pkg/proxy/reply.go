@@ -91,7 +91,9 @@ func (in *incoming) unpack(b []byte) verdict {
 	var m dns.Msg
 	err := m.Unpack(b)
 	switch {
-	case err == nil:
+	case err == nil && (len(m.Answer) < in.Answers || len(m.Ns) < int(binary.BigEndian.Uint16(b[8:]))):
+		return cutShort // at the end of a record, where Unpack takes what there is for all
+	case err == nil: // a count of additional records may be that of the query, as some servers have it
 		in.Rcode, in.Answers, in.opt = m.Rcode, len(m.Answer), int32(findOPT(b))
 		return proper
 	case errors.Is(err, dns.ErrBuf), strings.Contains(err.Error(), "overflow"):

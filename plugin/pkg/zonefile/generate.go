@@ -30,10 +30,10 @@ func newGenerator(_ *source, args []word) (*generator, error) {
 	text, step, hasStep := strings.Cut(string(args[0].text), "/")
 	from, to, ok := strings.Cut(text, "-")
 	var errs [3]error
-	g.cur, errs[0] = strconv.ParseInt(from, 10, 64)
-	g.end, errs[1] = strconv.ParseInt(to, 10, 64)
+	g.cur, errs[0] = strconv.ParseInt(from, 10, 32) // so that a step does not overflow it
+	g.end, errs[1] = strconv.ParseInt(to, 10, 32)
 	if hasStep {
-		g.step, errs[2] = strconv.ParseInt(step, 10, 64)
+		g.step, errs[2] = strconv.ParseInt(step, 10, 32)
 	}
 	if !ok || errors.Join(errs[:]...) != nil || g.cur < 0 || g.end < g.cur || g.step < 1 || (g.end-g.cur)/g.step >= maxGenerated {
 		return nil, fmt.Errorf("bad range %q of $GENERATE: must be START-STOP or START-STOP/STEP, of at most %d numbers", args[0].text, maxGenerated)

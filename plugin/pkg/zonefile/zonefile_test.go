@@ -235,6 +235,8 @@ func TestErrors(t *testing.T) {
 		{"a 5 TXT x )\n", "db:1: unbalanced parentheses"},
 		{"$INCLUDE /does/not/exist\n", `db:1: failed to open "/does/not/exist" of $INCLUDE: open /does/not/exist: no such file or directory`},
 		{"$GENERATE 9-1 a$ 5 A 192.0.2.$\n", `db:1: bad range "9-1" of $GENERATE: must be START-STOP or START-STOP/STEP, of at most 65536 numbers`},
+		{"$GENERATE 9223372036854775806-9223372036854775807/9 a$ 5 A 192.0.2.1\n", // a step behind the last one
+			`db:1: bad range "9223372036854775806-9223372036854775807/9" of $GENERATE: must be START-STOP or START-STOP/STEP, of at most 65536 numbers`},
 		{"a 5 DS 1 2\n", "db:1: a.example.org. DS: "},
 		{"a 5 DS\n", "db:1: a.example.org. DS: no data"},
 		{"a 5 CAA\n", "db:1: a.example.org. CAA: no data"},

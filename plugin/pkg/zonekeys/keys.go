@@ -143,9 +143,17 @@ func (s *Source) Add(kind, name string) error {
 // Empty reports whether there are no keys, and no folders to look for them.
 func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 
-// For is the keys of a zone. origin is fully qualified and in lower case. An error tells which folder cannot be read,
-// or has no keys of the zone.
-func (s *Source) For(origin string) ([]Pair, error) {
+// A file that is named is taken, whosever key it says it is: several zones may share one. It may be a slip as well, and
+// then nothing else would tell, for the zone is signed all the same.
+
+// For is the keys of a zone. origin is fully qualified and in lower case. warn is told of keys whose files name another
+// zone. An error tells which folder cannot be read, or has no keys of the zone.
+func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pair, error) {
+	for _, p := range s.pairs {
+		if owner := dns.CanonicalName(p.Public.Hdr.Name); owner != origin {
+			warn("Key %d of %s is to sign %s", p.KeyTag, owner, origin)
+		}
+	}
 	pairs := s.pairs[:len(s.pairs):len(s.pairs)]
 	for _, dir := range s.folders {
 		more, err := readFolder(dir, origin)

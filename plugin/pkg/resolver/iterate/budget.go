@@ -20,6 +20,7 @@ const (
 	perQuestion      = 16 // queries for one question, over all servers
 	perFamily        = 2  // addresses of one name that are used
 	deadProbes       = 2  // queries to servers that count as dead, for one question
+	lameProbes       = 4  // queries to servers that were lame before, for one question
 )
 
 // spending is what a Run has cost.

@@ -29,6 +29,7 @@ type visit struct {
 	count    int    // queries
 	timeouts int
 	probes   int // of dead servers, also for what of the name was asked for before
+	lame     int // queries to lame servers
 	tries    []try
 	room     [2]try // of tries
 	sought   []string
@@ -63,8 +64,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
-// that were silent, once more and a second time; those that count as dead. Who said
-// that it does not know is not asked again for this question.
+// that were silent, once more and a second time; those that count as dead; those that
+// are lame, as they may be so for some names or types only. Who said that it does not
+// know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
@@ -97,7 +99,11 @@ func (t *task) choose() {
 			return
 		}
 	}
-	if s := t.probe(all); s != nil {
+	s := t.probe(all)
+	if s == nil {
+		s = t.lame(all)
+	}
+	if s != nil {
 		t.send(s, false)
 		return
 	}
@@ -147,11 +153,13 @@ func (t *task) hosts() []store.Host {
 // usable reports whether the server at an address is asked; stub says that the address stands in the configuration.
 func (r *Run) usable(to netip.AddrPort, stub bool) bool {
 	a := to.Addr()
-	if !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6 {
+	switch {
+	case !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6:
 		return false
-	}
-	if stub {
+	case stub: // in a network of its own, perhaps
 		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
+	case a.Is4() && !r.conf.asksIPv4() || a.Is6() && !r.conf.asksIPv6():
+		return false
 	}
 	return !r.conf.Denied(a) && (r.conf.Own == nil || !r.conf.Own(to))
 }
@@ -271,14 +279,31 @@ func (t *task) speed(s *store.Server) time.Duration {
 
 // probe is a server that counts as dead, when there is no other.
 func (t *task) probe(all []*store.Server) *store.Server {
-	if t.here.probes >= deadProbes || len(all) == 0 {
+	if t.here.probes >= deadProbes {
+		return nil
+	}
+	return t.forlorn(all, true, false)
+}
+
+// lame is a server that said before that it does not serve the zone, when there is no other.
+func (t *task) lame(all []*store.Server) *store.Server {
+	if t.here.lame >= lameProbes {
+		return nil
+	}
+	t.here.lame++
+	return t.forlorn(all, false, true)
+}
+
+// forlorn is any of those that are dead or lame, if it was not asked for this question yet.
+func (t *task) forlorn(all []*store.Server, dead, lame bool) *store.Server {
+	if len(all) == 0 {
 		return nil
 	}
 	first := roll(len(all))
 	for i := range all {
 		s := all[(first+i)%len(all)]
-		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) && !t.spared(s) {
-			if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame {
+		if y := t.here.try(s.Addr); y.n == 0 && !y.bad && s.Dead(t.run.now) == dead && !t.spared(s) {
+			if is, _ := s.Lame(t.cut.Zone, t.run.now); is == lame {
 				return s
 			}
 		}

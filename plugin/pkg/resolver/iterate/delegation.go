@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -20,7 +21,13 @@ type Shared struct {
 	primed  store.Time // when it was done last
 	Primed  func(d *store.Delegation)
 	Unready func(why string) // priming failed
+
+	NoIPv4, NoIPv6 atomic.Bool // the family is left out for now
 }
+
+// asksIPv4 reports whether servers that others tell of are asked by IPv4 addresses, asksIPv6 by others.
+func (c *Config) asksIPv4() bool { return c.IPv4 && !c.Shared.NoIPv4.Load() }
+func (c *Config) asksIPv6() bool { return c.IPv6 && !c.Shared.NoIPv6.Load() }
 
 const primeAgain = 60 * store.Second
 

@@ -82,6 +82,9 @@ type Config struct {
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred
+	// Inside is what is said here of a name that nobody else is asked for (RFC 6303, 6761), with its TTL; nil if it is
+	// none of these. No Run is for such a name, but aliases lead there. It may be nil.
+	Inside func(name string, typ uint16) *store.Entry
 	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
 	LocalRoot LocalRoot
 	// Subnets are the zones whose servers get to see in which network a client says it is (RFC 7871).

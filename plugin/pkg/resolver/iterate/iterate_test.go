@@ -126,7 +126,7 @@ func TestNamesBelowDNAME(t *testing.T) {
 			}
 		}
 		made := "NOERROR; d.example.org. DNAME e.example.org.; a.b.d.example.org. CNAME a.b.e.example.org."
-		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made} {
+		for typ, want := range map[string]string{"A": made + "; a.b.e.example.org. A 192.0.2.7", "CNAME": made, "ANY": made, "DNAME": made} {
 			for range 2 {
 				w.asked = nil
 				if w.want("a.b.d.example.org.", typ, want); len(w.asked) > 10 {
@@ -182,6 +182,56 @@ func TestLameServers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server may be lame for some names or types only, such as those that it refuses to everybody: where nobody else is
+// left it is asked for others all the same.
+func TestLameForSome(t *testing.T) {
+	for name, odd := range map[string]func(m *dns.Msg){
+		"refused": func(m *dns.Msg) { m.Rcode = dns.RcodeRefused },
+		"upward":  func(m *dns.Msg) { m.Ns = append(m.Ns, rr(t, ". 3600 IN NS evil.root.")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := small(t)
+			for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+				whole := w.servers[addr(at)]
+				w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+					if q.Question[0].Qtype != dns.TypeANY {
+						return whole(q, tcp)
+					}
+					m := new(dns.Msg).SetReply(q)
+					odd(m)
+					return m
+				}
+			}
+			w.want("www.example.org.", "ANY", "SERVFAIL; EDE 22")
+			w.asked = nil
+			w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+			if n := len(w.asked); n != 1 {
+				t.Errorf("%d queries: %v", n, w.asked)
+			}
+			w.want("www.example.org.", "ANY", "NOERROR; www.example.org. A 192.0.2.1")
+		})
+	}
+}
+
+// When all servers of a zone are lame a question is worth four queries to them, however many there are.
+func TestLameProbes(t *testing.T) {
+	w := small(t)
+	org := orgZone
+	for i := range 10 {
+		org += fmt.Sprintf("example.org. 3600 IN NS n%d.example.org.\nn%d.example.org. 3600 IN A 10.0.3.%d\n", i, i, i)
+		w.servers[addr(fmt.Sprintf("10.0.3.%d", i))] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }
+	}
+	w.serve("10.0.1.1", org)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = w.servers[addr("10.0.3.0")], w.servers[addr("10.0.3.0")]
+	w.want("a.example.org.", "A", "SERVFAIL; EDE 22")
+	for _, name := range []string{"b.example.org.", "c.example.org."} {
+		w.asked = nil
+		if w.want(name, "A", "SERVFAIL; EDE 22"); len(w.asked) != 4 {
+			t.Errorf("%s: %d queries", name, len(w.asked))
+		}
 	}
 }
 

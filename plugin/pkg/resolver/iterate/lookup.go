@@ -62,9 +62,10 @@ func (t *task) kept() bool {
 	return t.done
 }
 
-// use ends the task with an RRset of its name, or follows it if it is an alias.
+// use ends the task with an RRset of its name, or follows it if it is an alias. A DNAME above the name is one, whatever
+// is asked for.
 func (t *task) use(set *rrset.Set) {
-	if set.Type == t.q.Type || t.q.Type == rrset.TypeANY {
+	if set.Type == t.q.Type && set.Name == t.name || t.q.Type == rrset.TypeANY {
 		t.give(set)
 		return
 	}
@@ -217,7 +218,8 @@ func (t *task) follow(alias *rrset.Set) {
 	t.goTo(target)
 }
 
-// goTo makes target the task's name.
+// goTo makes target the task's name, and reports false if that ends the task: with what is said of the name here, if
+// nobody else is asked for it.
 func (t *task) goTo(target string) bool {
 	if t.steps++; t.steps > t.run.conf.Budget.Aliases {
 		t.chain = nil
@@ -232,5 +234,23 @@ func (t *task) goTo(target string) bool {
 		}
 	}
 	t.name, t.cut = target, nil
-	return true
+	e := t.run.inside(target, t.q.Type)
+	switch {
+	case e == nil:
+		return true
+	case e.Kind == store.Positive:
+		t.give(e.Set)
+	default:
+		e.Expires = t.run.now.After(e.TTL)
+		t.deny(e)
+	}
+	return false
+}
+
+// inside is Config.Inside.
+func (r *Run) inside(name string, typ uint16) *store.Entry {
+	if r.conf.Inside == nil {
+		return nil
+	}
+	return r.conf.Inside(name, typ)
 }

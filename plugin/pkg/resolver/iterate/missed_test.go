@@ -80,3 +80,25 @@ func TestOwnAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A family that is left out is not asked by, nor looked for, until it is not any more. The address of a stub is asked all
+// the same: it may be in a network of its own.
+func TestFamilyLeftOut(t *testing.T) {
+	w := newWorld(t)
+	w.conf.IPv6 = true
+	w.serve("10.0.0.1", rootZone+"six. 60 IN NS ns.six.\nns.six. 60 IN AAAA fd00::6\nmixed. 60 IN NS ns.glueless.net.\n")
+	w.serve("fd00::6", "six. 60 IN SOA ns.six. x. 1 2 3 4 300\nwww.six. 60 IN A 192.0.2.6\n")
+	w.serve("fd00::7", "stub. 60 IN SOA ns.stub. x. 1 2 3 4 300\nwww.stub. 60 IN A 192.0.2.7\n")
+	stub := rrset.MustName("stub.")
+	w.conf.Stubs[stub] = &store.Delegation{Zone: stub, Fixed: true, Hosts: []store.Host{{Addrs: []netip.Addr{netip.MustParseAddr("fd00::7")}}}}
+	w.conf.Shared.NoIPv6.Store(true)
+	w.want("www.six.", "A", "SERVFAIL; EDE 22")
+	w.want("www.stub.", "A", "NOERROR; www.stub. A 192.0.2.7")
+	w.want("www.mixed.", "A", "SERVFAIL; EDE 22")
+	if n := w.queries("ns.glueless.net. AAAA"); n > 0 {
+		t.Errorf("%d queries for an address of the family", n)
+	}
+	w.conf.Shared.NoIPv6.Store(false)
+	w.now += 60 * store.Second
+	w.want("www.six.", "A", "NOERROR; www.six. A 192.0.2.6")
+}

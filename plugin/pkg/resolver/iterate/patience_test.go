@@ -16,7 +16,7 @@ func TestLastQueryIsPatient(t *testing.T) {
 	for what, c := range map[string]struct {
 		silent []string
 		want   string
-	}{"one server": {[]string{"10.0.2.2"}, "50ms 100ms 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s"}} {
+	}{"one server, and a lame one": {[]string{"10.0.2.2"}, "50ms 100ms 1s 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s"}} {
 		w := small(t)
 		for _, a := range c.silent { // known not to serve the zone
 			w.servers[addr(a)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }

@@ -214,21 +214,25 @@ func (t *task) takeAnswer(rd *reading) {
 	if !t.goAlong(rd) {
 		return
 	}
-	if t.give(set) {
-		t.sets = append(t.sets, rd.more...)
+	if t.give(append([]*rrset.Set{set}, rd.more...)...) {
 		t.prove(rd.denials)
 	}
 }
 
-// give ends the task with an RRset, and reports false if nothing is left of it without private addresses.
-func (t *task) give(set *rrset.Set) bool {
+// give ends the task with RRsets, and reports false if nothing is left of them without private addresses.
+func (t *task) give(sets ...*rrset.Set) bool {
 	t.finish(rcodeSuccess)
-	if set = t.allowed(set); set == nil {
-		t.code, t.text, t.told = codeFiltered, "private address", true
-		return false
+	before := len(t.sets)
+	for _, set := range sets {
+		left := t.allowed(set)
+		if left != set {
+			t.code, t.text, t.told = codeFiltered, "private address", true
+		}
+		if left != nil {
+			t.sets = append(t.sets, left)
+		}
 	}
-	t.sets = append(t.sets, set)
-	return true
+	return len(t.sets) > before
 }
 
 // goAlong follows the aliases of a reading, and reports false if that ends the task.
@@ -308,12 +312,4 @@ func (t *task) takeDenial(rd *reading) {
 		t.min.took(q.Name)
 		t.stage = descending
 	}
-}
-
-// allowed is set without private addresses, nil if none is left.
-func (t *task) allowed(set *rrset.Set) *rrset.Set {
-	if t.run.conf.Private == nil || set.Type != wire.TypeA && set.Type != wire.TypeAAAA {
-		return set
-	}
-	return set.Without(func(rdata string) bool { return t.run.conf.Private(set.Name, rrset.Address(rdata)) })
 }

@@ -28,6 +28,9 @@ func (t *task) seek() bool {
 			continue
 		}
 		t.here.sought = append(t.here.sought, h.Name)
+		if r.inside(h.Name, wire.TypeA) != nil { // where nobody has a server for others
+			continue
+		}
 		n, above := len(r.tasks), ""
 		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
 			above = t.cut.Zone
@@ -38,7 +41,7 @@ func (t *task) seek() bool {
 		for _, f := range []struct {
 			on  bool
 			typ uint16
-		}{{r.conf.IPv4, wire.TypeA}, {r.conf.IPv6, wire.TypeAAAA}} {
+		}{{r.conf.asksIPv4(), wire.TypeA}, {r.conf.asksIPv6(), wire.TypeAAAA}} {
 			if f.on && r.spent.addresses < addressQuestions && r.conf.Stores.RRsets.Get(h.Name, f.typ, r.now) == nil &&
 				t.need(Question{h.Name, f.typ}, false, above) {
 				r.spent.addresses++

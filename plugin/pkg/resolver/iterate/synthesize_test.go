@@ -1,7 +1,9 @@
 package iterate
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -92,4 +94,65 @@ func TestPrivate(t *testing.T) {
 			t.Fatal(round)
 		}
 	}
+}
+
+// Private addresses are in no answer to ANY, and in no hints. What is left of an RRset is told with the extended error,
+// and is not what was secure.
+func TestPrivateInPart(t *testing.T) {
+	w := newWorld(t)
+	w.conf.Private = func(_ string, a netip.Addr) bool { return a.Unmap().String() == "10.9.9.9" || a.String() == "fd00::9" }
+	zone := parseZone(t, rootZone+`
+both. 60 IN A 10.9.9.9
+both. 60 IN A 192.0.2.7
+all. 60 IN TXT x
+all. 60 IN AAAA fd00::9
+all. 60 IN A 10.9.9.9
+https. 60 IN HTTPS 1 . alpn=h2 ipv4hint=192.0.2.7,10.9.9.9 ipv6hint=2001:db8::7 key65333=x
+https. 60 IN HTTPS 2 a.b. mandatory=ipv6hint ipv4hint=10.9.9.9 ipv6hint=2001:db8::7
+https. 60 IN HTTPS 3 a.b. mandatory=alpn,ipv6hint alpn=h2 ipv6hint=2001:db8::7,fd00::9
+https. 60 IN HTTPS 0 alias.
+only. 60 IN SVCB 1 . mandatory=ipv4hint ipv4hint=10.9.9.9
+`)
+	w.servers[netip.MustParseAddr("10.0.0.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := authority{[]*zoneText{zone}}.answer(q, tcp)
+		for _, rr := range zone.rrs {
+			if q.Question[0].Qtype == dns.TypeANY && rr.Header().Name == q.Question[0].Name {
+				m.Answer, m.Ns = append(m.Answer, rr), nil
+			}
+		}
+		return m
+	}
+	const hints = `1 . alpn="h2" ipv6hint="2001:db8::7" key65333="x"; 2 a.b. mandatory="ipv6hint" ipv6hint="2001:db8::7"; 0 alias.; EDE 17`
+	for _, round := range []string{"new", "kept"} {
+		w.want("both.", "A", "NOERROR; both. A 192.0.2.7; EDE 17")
+		w.want("only.", "SVCB", "NOERROR; EDE 17")
+		r := w.resolve("https.", "HTTPS")
+		if got := svcb(t, r) + fmt.Sprintf("; EDE %d", r.Code); got != hints || !r.Told {
+			t.Errorf("%s:\n got %s\nwant %s", round, got, hints)
+		}
+	}
+	w.want("all.", "ANY", "NOERROR; all. TXT ; EDE 17")
+	w.conf.Synthesize = func(name string, _ uint16, now store.Time) *store.Inferred {
+		e := store.Entry{Set: rrset.New(name, dns.TypeA, 900, "\xc0\x00\x02\x01", "\x0a\x09\x09\x09"), TTL: 60, Expires: now.After(60), Zone: rrset.Root}
+		return &store.Inferred{Entry: e, By: "me"}
+	}
+	if r := w.want("new.", "A", "NOERROR; new. A 192.0.2.1; EDE 17"); r.By != nil {
+		t.Errorf("%v has found to be secure what is not all there", r.By)
+	}
+}
+
+// svcb is the text of SVCB records.
+func svcb(t *testing.T, r *Result) string {
+	var all []string
+	for _, s := range r.Answer {
+		s.Each(func(rdata string) bool {
+			rr, _, err := dns.UnpackRRWithHeader(dns.RR_Header{Name: ".", Rrtype: s.Type, Class: 1, Rdlength: uint16(len(rdata))}, []byte(rdata), 0)
+			if err != nil {
+				t.Fatalf("%q: %v", rdata, err)
+			}
+			all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
+			return true
+		})
+	}
+	return strings.Join(all, "; ")
 }

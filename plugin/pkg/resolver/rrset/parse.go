@@ -204,7 +204,7 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 		}
 		return nil
 	}
-	if d.n > 0 && held(d.data, rdata) {
+	if d.n > 0 && (single(d.typ) || held(d.data, rdata)) {
 		return nil
 	}
 	if d.n++; d.n > MaxRecords {
@@ -213,6 +213,12 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 	d.ttl = min(d.ttl, ttl)
 	d.data = appendData(d.data, rdata)
 	return nil
+}
+
+// single reports whether there can be one record of a type at a name (RFC 2181 §10.1, RFC 6672 §2.4). Where a server
+// tells more, the first counts: an alias that leads to two names leads nowhere.
+func single(typ uint16) bool {
+	return typ == wire.TypeCNAME || typ == wire.TypeDNAME || typ == wire.TypeSOA
 }
 
 func held(data, rdata []byte) bool {

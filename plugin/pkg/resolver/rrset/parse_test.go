@@ -128,11 +128,14 @@ func TestSet(t *testing.T) {
 	if !a.Same(b) || a.Same(New("\x00", 1, 10, "\x01\x02\x03\x04", "\x05\x06\x07\x09")) {
 		t.Error("Same")
 	}
-	if a.Without(func(string) bool { return false }) != a || a.Without(func(string) bool { return true }) != nil {
-		t.Error("Without all or none")
+	if a.Edited(func(r string) string { return r }) != a || a.Edited(func(string) string { return "" }) != nil {
+		t.Error("Edited: none or all")
 	}
-	if c := a.Without(func(r string) bool { return r[0] == 1 }); c.N != 1 || !c.Has("\x05\x06\x07\x08") {
-		t.Errorf("Without: %+v", c)
+	c := a.Edited(func(r string) string {
+		return strings.Replace(strings.TrimPrefix(r, "\x01\x02\x03\x04"), "\x05", "\x06\x06", 1)
+	})
+	if c.N != 1 || c.First() != "\x06\x06\x06\x07\x08" || a.N != 2 {
+		t.Errorf("Edited: %+v", c)
 	}
 	if a.WithTTL(10) != a || a.WithTTL(9).TTL != 9 || a.TTL != 10 {
 		t.Error("WithTTL")
@@ -205,5 +208,27 @@ func TestSignaturesApart(t *testing.T) {
 	got, err := Parse(b)
 	if err != nil || len(got.Section[Answer]) != 1 || got.Section[Answer][0].Sigs != 2 {
 		t.Fatalf("%v, %+v", err, got.Section[Answer])
+	}
+}
+
+// Of what there can be one of, the first counts.
+func TestSingletons(t *testing.T) {
+	m, err := Parse(pack(t, true, "www.example.org. 300 IN CNAME a.example.org.\nwww.example.org. 60 IN CNAME b.example.org.\n"+
+		"d.example.org. 300 IN DNAME a.example.org.\nd.example.org. 300 IN DNAME b.example.org.\nwww.example.org. 300 IN CNAME c.example.org.\n",
+		"example.org. 300 IN SOA a. b. 1 2 3 4 5\nexample.org. 300 IN SOA a. b. 2 2 3 4 5\n", "a.example.org. 1 IN MX 1 a.\na.example.org. 1 IN MX 2 a.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for i := range m.Section {
+		for _, s := range m.Section[i] {
+			got += fmt.Sprintf("%s %d %d, ", dns.Type(s.Type), s.N, s.TTL)
+			if s.Type == dns.TypeCNAME && Target(s.First()) != MustName("a.example.org.") {
+				t.Errorf("the alias leads to %s", Text(Target(s.First())))
+			}
+		}
+	}
+	if want := "CNAME 1 300, DNAME 1 300, SOA 1 300, MX 2 1, "; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -165,23 +165,24 @@ func (s *Set) Under(name string, ttl uint32) *Set {
 
 // A Set is never empty: who takes all records out has nil, and has to say NODATA.
 
-// Without is s with those records only that keep reports true for; nil if none is left,
-// s itself if all are.
-func (s *Set) Without(drop func(rdata string) bool) *Set {
+// Edited is s with the RDATA that edit makes of that of each record, without those that it makes empty; nil if none is
+// left, s itself if nothing is another.
+func (s *Set) Edited(edit func(rdata string) string) *Set {
 	var b strings.Builder
-	n := uint16(0)
+	n, same := uint16(0), true
 	s.Each(func(r string) bool {
-		if !drop(r) {
+		e := edit(r)
+		if same = same && e == r; e != "" {
 			n++
-			b.Write([]byte{byte(len(r) >> 8), byte(len(r))})
-			b.WriteString(r)
+			b.Write([]byte{byte(len(e) >> 8), byte(len(e))})
+			b.WriteString(e)
 		}
 		return true
 	})
-	switch n {
-	case s.N:
+	switch {
+	case same:
 		return s
-	case 0:
+	case n == 0:
 		return nil
 	}
 	c := *s

@@ -1,0 +1,49 @@
+package zonekeys
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// write writes a pair of files that is said to be a zone's, and returns its name.
+func write(t *testing.T, dir, owner string) string {
+	t.Helper()
+	public := &dns.DNSKEY{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: dns.ED25519}
+	private, err := public.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, fmt.Sprintf("K%s+015+%05d", owner, public.KeyTag()))
+	for _, f := range []struct{ suffix, text string }{{".key", public.String() + "\n"}, {".private", public.PrivateKeyString(private)}} {
+		if err := os.WriteFile(name+f.suffix, []byte(f.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
+// A key of another zone signs all the same, as zones may share one, but not without a word.
+func TestKeysOfOtherZones(t *testing.T) {
+	dir := t.TempDir()
+	var s Source
+	for _, owner := range []string{"Example.Org.", "example.net."} {
+		if err := s.Add("file", write(t, dir, owner)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for origin, want := range map[string]string{
+		"example.org.": " of example.net. is to sign example.org.",
+		"example.net.": " of example.org. is to sign example.net.",
+	} {
+		var said []string
+		pairs, err := s.For(origin, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+		if err != nil || len(pairs) != 2 || len(said) != 1 || !strings.HasSuffix(said[0], want) {
+			t.Errorf("%s: %d keys, %q, %v", origin, len(pairs), said, err)
+		}
+	}
+}
