@@ -111,7 +111,7 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 		query.Question = append([]dns.Question(nil), r.Question...)
 		if i > 0 { // else as the client wrote it
 			query.Question[0].Name = base + "." + entry
-			if _, ok := dns.IsDomainName(query.Question[0].Name); !ok {
+			if _, err := wire.AppendName(nil, query.Question[0].Name); err != nil {
 				continue // it is longer than names are
 			}
 		}
