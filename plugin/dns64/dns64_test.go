@@ -392,6 +392,9 @@ func FuzzPrefix(f *testing.F) {
 			return
 		}
 		ip := embed(p, four)
+		if ip.To4() != nil {
+			return // mapped addresses count as none
+		}
 		if !p.Contains(ip) || !extract(p, ip).Equal(net.IP(four)) {
 			t.Fatalf("%v under %v is %v", net.IP(four), p, ip)
 		}
