@@ -43,8 +43,8 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         mime os/exec math/big html expvar github.com/coredns/coredns/plugin/pkg/corefile github.com/coredns/coredns/coremain \
         $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
         plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
-        plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/control plugin/pkg/catalog plugin/pkg/zone/fetch \
-        plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot) \
+        plugin/pkg/parse plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/control plugin/pkg/catalog \
+        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot) \
         golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
         crypto/hpke
 

@@ -80,7 +80,7 @@ type lookup struct {
 	typ     uint16
 
 	truncated bool // an answer of Lookup was cut short
-	elsewhere elsewhere
+	effort    effort
 }
 
 // run returns the records of the name of state, to which the aliases previous led.
@@ -129,11 +129,13 @@ func (l *lookup) follow(state request.Request, s *msg.Service, previous, sibling
 		return nil
 	case len(previous) > maxAliases, dnsutil.DuplicateCNAME(alias, previous), dnsutil.DuplicateCNAME(alias, siblings):
 		return nil
+	case len(previous) > 0 && !l.effort.follows():
+		return nil
 	}
 	if dns.IsSubDomain(l.zone, alias.Target) {
 		found, err := l.run(asking(state, alias.Target, l.typ), append(slices.Clip(previous), alias))
 		if err != nil && l.backend.IsNameError(err) {
-			m := l.elsewhere.lookup(l.ctx, l.backend, state, alias.Target, l.typ)
+			m := l.effort.elsewhere(l.ctx, l.backend, state, alias.Target, l.typ)
 			found, l.truncated = m.Answer, l.truncated || m.Truncated
 		}
 		if len(found) == 0 {
@@ -149,15 +151,26 @@ func (l *lookup) follow(state request.Request, s *msg.Service, previous, sibling
 	return append([]dns.RR{alias}, m.Answer...)
 }
 
-// elsewhere asks others for names of the zone that the backend does not have, for one question. There may be a zone
-// below this one.
-type elsewhere struct{ asked int }
+// effort is what one question has led to so far.
+type effort struct{ followed, asked int }
 
-// maxElsewhere is how many lookups one question leads to: names that are nowhere are not to cost much.
-const maxElsewhere = 10
+const (
+	// maxFollowed is how many aliases are followed that others have led to, in all: where each leads to several others,
+	// maxAliases alone would let them be thousands of millions.
+	maxFollowed = 256
+	// maxElsewhere is how many lookups one question leads to: names that are nowhere are not to cost much.
+	maxElsewhere = 10
+)
 
-// lookup returns what there is elsewhere, an empty message if there is nothing.
-func (e *elsewhere) lookup(ctx context.Context, b ServiceBackend, state request.Request, name string, typ uint16) *dns.Msg {
+// follows reports whether one more alias is followed.
+func (e *effort) follows() bool {
+	e.followed++
+	return e.followed <= maxFollowed
+}
+
+// elsewhere asks others for a name of the zone that the backend does not have: there may be a zone below this one. It
+// returns an empty message if there is nothing.
+func (e *effort) elsewhere(ctx context.Context, b ServiceBackend, state request.Request, name string, typ uint16) *dns.Msg {
 	if e.asked++; e.asked <= maxElsewhere {
 		if m, err := b.Lookup(ctx, state, name, typ); err == nil && m != nil && m.Rcode == dns.RcodeSuccess {
 			return m

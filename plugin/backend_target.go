@@ -110,10 +110,10 @@ type targets struct {
 	opt     Options
 	state   request.Request
 
-	extra     []dns.RR
-	names     tally[string]
-	addrs     tally[targetAddr]
-	elsewhere elsewhere
+	extra  []dns.RR
+	names  tally[string]
+	addrs  tally[targetAddr]
+	effort effort
 }
 
 type targetAddr struct{ name, ip string }
@@ -148,11 +148,11 @@ func (t *targets) addName(target string) {
 
 func (t *targets) resolve(target string, typ uint16) []dns.RR {
 	if dns.IsSubDomain(t.zone, target) {
-		l := lookup{ctx: t.ctx, backend: t.backend, zone: t.zone, opt: t.opt, typ: typ, elsewhere: t.elsewhere}
+		l := lookup{ctx: t.ctx, backend: t.backend, zone: t.zone, opt: t.opt, typ: typ, effort: t.effort}
 		found, err := l.run(asking(t.state, target, typ), nil) // no address is no error of the answer
-		t.elsewhere = l.elsewhere
+		t.effort = l.effort
 		if err != nil && t.backend.IsNameError(err) {
-			found = t.elsewhere.lookup(t.ctx, t.backend, t.state, target, typ).Answer
+			found = t.effort.elsewhere(t.ctx, t.backend, t.state, target, typ).Answer
 		}
 		return found
 	}

@@ -212,6 +212,25 @@ func TestNamesThatAreNowhere(t *testing.T) {
 	}
 }
 
+// Where each alias leads to several others, a question costs no more than a chain of them for each that stands at its name.
+func TestAliasesThatBranch(t *testing.T) {
+	b := &backend{services: map[string][]msg.Service{}}
+	names := strings.Split("a b c d e f g h", " ")
+	for _, n := range names {
+		for _, to := range names {
+			b.services[n+".example.org."] = append(b.services[n+".example.org."], msg.Service{Host: to + ".example.org", TTL: 5})
+		}
+		b.services["_all.example.org."] = append(b.services["_all.example.org."], msg.Service{Host: n + ".example.org", Port: 80, TTL: 5})
+	}
+	if _, _, err := plugin.A(t.Context(), b, zone, ask("a.example.org.", dns.TypeA), nil, plugin.Options{}); err != nil || len(b.asked) > 300 {
+		t.Errorf("%v, %d names were looked up", err, len(b.asked))
+	}
+	b.asked = nil
+	if _, _, err := plugin.SRV(t.Context(), b, zone, ask("_all.example.org.", dns.TypeSRV), plugin.Options{}); err != nil || len(b.asked) > 500 {
+		t.Errorf("SRV: %v, %d names were looked up", err, len(b.asked))
+	}
+}
+
 func TestLongChainOfAliases(t *testing.T) {
 	b := &backend{services: map[string][]msg.Service{}}
 	for i := range 20 {

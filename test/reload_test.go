@@ -3,6 +3,7 @@ package test
 import (
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -190,4 +191,23 @@ func TestReloadPlugin(t *testing.T) {
 	eventually(t, "another version_info", func() bool { h := hash(); return h != "" && h != first })
 	write("chaos")
 	eventually(t, "a second reload", func() bool { return strings.Count(out.String(), "[INFO] Reloading complete") == 2 })
+}
+
+// A loop that a reload brings about is found, though the servers before still answer when the plugins start.
+func TestReloadIntoLoop(t *testing.T) {
+	l := captureLog(t)
+	host, port, _ := net.SplitHostPort(loopback.Addr())
+	block := func(plugins string) string { return fmt.Sprintf(".:%s {\nbind %s\n%s\n}", port, host, plugins) }
+	i, err := CoreDNSServer(block("whoami"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{i}
+	defer r.end()
+	next, err := r.instance.Restart(NewInput(block("loop {\naction break\n}\nforward . " + net.JoinHostPort(host, port) + " {\nmax_concurrent 50\n}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.instance = next
+	l.waitFor(t, "plugin/loop: Loop (")
 }

@@ -106,13 +106,16 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 	s := &step{Wrapped: plugin.Wrapped{ResponseWriter: w}, asked: r.Question[0].Name}
 	began := time.Now()
 	for i, entry := range search {
+		s.begin(i)
 		query := *r
 		query.Question = append([]dns.Question(nil), r.Question...)
 		if i > 0 { // else as the client wrote it
 			query.Question[0].Name = base + "." + entry
+			if _, err := wire.AppendName(nil, query.Question[0].Name); err != nil {
+				continue // it is longer than names are
+			}
 		}
 		plugin.NoteLookedUp(ctx, query.Question[0].Name)
-		s.begin(i)
 		rcode, err := plugin.NextOrFailure(a.Name(), a.Next, ctx, s, &query)
 		s.errs = append(s.errs, err)
 		switch {

@@ -188,6 +188,19 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// An entry with which the name would be longer than names are is passed over: no source could answer, and no reply be sent.
+func TestTooLong(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 60)+".", 4), ".")
+	var asked []string
+	a := serving(t, "autopath "+resolvConf(t, "search one.test three.test"), zone{map[string]string{long + ".": "192.0.2.1"}, &asked})
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	rc, err := a.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(long+".one.test.", dns.TypeA))
+	want := "NOERROR LONG.one.test., LONG.one.test. 60 CNAME LONG., LONG. 60 A 192.0.2.1 after LONG.one.test. LONG."
+	if got := strings.ReplaceAll(brief(rec.Msg)+" after "+strings.Join(asked, " "), long, "LONG"); got != want || rc != 0 || err != nil {
+		t.Errorf("%s, %d, %v", got, rc, err)
+	}
+}
+
 func TestZones(t *testing.T) {
 	for zones, want := range map[string]int{"": 4, "one.test": 4, "other.test one.test.": 4, "two.test": 1, "x.one.test": 1} {
 		var asked []string

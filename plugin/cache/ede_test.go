@@ -43,6 +43,7 @@ func TestExtendedErrors(t *testing.T) {
 		"several":            {rcode: dns.RcodeNameError, records: []string{soa900}, errors: []*dns.EDNS0_EDE{{InfoCode: 15, ExtraText: "a"}, {InfoCode: 17}}, change: from(), want: "15 a, 17 ", kept: true},
 		"for one network":    {records: []string{aRecord}, errors: []*dns.EDNS0_EDE{{InfoCode: 4}}, change: from("192.0.2.0/24"), want: "4 ", kept: true},
 		"what is not kept":   {rcode: dns.RcodeRefused, errors: []*dns.EDNS0_EDE{{InfoCode: 18, ExtraText: "no"}}, change: from(), want: "18 no"},
+		"an extended rcode":  {rcode: dns.RcodeBadCookie, errors: []*dns.EDNS0_EDE{{InfoCode: 18, ExtraText: "no"}}, change: from(), want: "18 no"},
 		"none":               {records: []string{aRecord}, change: from(), want: "no OPT", kept: true},
 		"a client without":   {records: []string{aRecord}, errors: []*dns.EDNS0_EDE{{InfoCode: 4}}, want: "no OPT", kept: true},
 		"a long text":        {records: []string{aRecord}, errors: []*dns.EDNS0_EDE{{InfoCode: 4, ExtraText: strings.Repeat("x", 1000)}, {InfoCode: 3}}, change: from(), want: "3 ", kept: true},

@@ -132,11 +132,11 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 	}
 	w.matched = state.Match(m)
 	adapter.Reply.FoldOwners()
-	if err := adapter.Reply.SetMsg(m); err != nil || m.Rcode > maxRcode {
-		w.verdict = verdict{kind: response.OtherError}
+	w.verdict = verdict{kind: response.OtherError}
+	if adapter.Reply.SetMsg(m) != nil {
 		return &out
 	}
-	if w.judge(adapter, m, opt, ede) {
+	if m.Rcode <= maxRcode && w.judge(adapter, m, opt, ede) {
 		if same, err := adapter.Reply.Msg(w.client); err == nil {
 			out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
 		}

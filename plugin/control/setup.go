@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
+	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/coredns/caddy"
@@ -51,7 +51,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 				return nil
 			}
 			s.page = l.Args[0]
-			if _, _, err := net.SplitHostPort(s.page); err != nil {
+			if err := parse.ListenAddr(s.page); err != nil {
 				return fmt.Errorf("'%s' is no address: must be HOST:PORT such as %s", s.page, DefaultPage)
 			}
 			return nil

@@ -102,7 +102,7 @@ func (d *DNS64) WireSelf() plugin.Handler { return d }
 func concerns(qtype uint16, do, cd bool) bool { return qtype == dns.TypeAAAA && !(do && cd) }
 
 // wanting reports whether a reply to a query for AAAA records lacks them, or is to be replaced in any case. A
-// name that does not exist has no other records, either.
+// name that does not exist has no other records, either. One that was cut may have lost them: the client is to ask again.
 func wanting(m *dns.Msg, all bool) bool {
 	if m.Rcode == dns.RcodeNameError {
 		return false
@@ -115,7 +115,7 @@ func wanting(m *dns.Msg, all bool) bool {
 			return false
 		}
 	}
-	return true
+	return !m.Truncated
 }
 
 // isMapped reports whether an IPv6 address is an IPv4 address that is mapped; those count as none (RFC 6147 §5.1.4).

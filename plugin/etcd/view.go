@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -192,9 +191,7 @@ func (v *view) follow(ctx context.Context, client *etcdcv3.Client, rev int64) er
 			switch err := r.Err(); {
 			case !ok:
 				return errors.New("the watch ended")
-			case errors.Is(err, rpctypes.ErrCompacted):
-				return nil // what happened meanwhile is gone: read anew
-			case err != nil:
+			case err != nil: // what happened meanwhile may be gone, by a compaction
 				return err
 			case !v.apply(r.Events):
 				return errTooLarge

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -54,7 +55,7 @@ func (f *Forward) newCourse(view courseView, stream bool, loop *eventloop.Loop, 
 	c := course{rules: f.rules, stream: stream, handOn: chained, view: view, order: f.order(loop, view, numbers, n)}
 	c.rules.attempts = 2 * n
 	if f.maxAttempts != nil {
-		c.rules.attempts = int(*f.maxAttempts)
+		c.rules.attempts = int(min(*f.maxAttempts, math.MaxInt32))
 	}
 	return c
 }

@@ -218,17 +218,18 @@ func TestSeveralToOneUpstream(t *testing.T) {
 func TestFailoverAndNext(t *testing.T) {
 	refused, good, none := upstream(t, withRcode(dns.RcodeRefused)), upstream(t, says("192.0.2.1")), upstream(t, withRcode(dns.RcodeSuccess))
 	for corefile, want := range map[string]string{
-		"forward . " + refused + " " + good + " {\npolicy sequential\nfailover refused\n}":     "192.0.2.1",
-		"forward . " + refused + " " + good + " {\npolicy sequential\n}":                       "REFUSED",
-		"forward . " + refused + " " + refused + "\n":                                          "REFUSED",
-		"forward . " + refused + " {\nnext REFUSED\n}\nforward . " + good:                      "192.0.2.1",
-		"forward . " + refused + " {\nnext REFUSED\n}":                                         "REFUSED",
-		"forward . " + none + " {\nnext_on_nodata\n}\nforward . " + good:                       "192.0.2.1",
-		"forward . " + none + "\nforward . " + good:                                            "NOERROR",
-		"forward . " + loopback.Addr() + " " + good + " {\npolicy sequential\n}":               "192.0.2.1",
-		"forward . " + loopback.Addr() + " {\nmax_connect_attempts 1\n}":                       "connection refused",
-		"forward . " + silence(t) + " " + good + " {\npolicy sequential\nread_timeout 50ms\n}": "192.0.2.1",
-		"forward . " + silence(t) + " {\nread_timeout 50ms\n}":                                 "i/o timeout",
+		"forward . " + refused + " " + good + " {\npolicy sequential\nfailover refused\n}":                        "192.0.2.1",
+		"forward . " + refused + " " + good + " {\npolicy sequential\n}":                                          "REFUSED",
+		"forward . " + refused + " " + refused + "\n":                                                             "REFUSED",
+		"forward . " + refused + " {\nnext REFUSED\n}\nforward . " + good:                                         "192.0.2.1",
+		"forward . " + refused + " {\nnext REFUSED\n}":                                                            "REFUSED",
+		"forward . " + none + " {\nnext_on_nodata\n}\nforward . " + good:                                          "192.0.2.1",
+		"forward . " + none + "\nforward . " + good:                                                               "NOERROR",
+		"forward . " + loopback.Addr() + " " + good + " {\npolicy sequential\n}":                                  "192.0.2.1",
+		"forward . " + loopback.Addr() + " {\nmax_connect_attempts 1\n}":                                          "connection refused",
+		"forward . " + loopback.Addr() + " " + good + " {\npolicy sequential\nmax_connect_attempts 4294967295\n}": "192.0.2.1",
+		"forward . " + silence(t) + " " + good + " {\npolicy sequential\nread_timeout 50ms\n}":                    "192.0.2.1",
+		"forward . " + silence(t) + " {\nread_timeout 50ms\n}":                                                    "i/o timeout",
 	} {
 		f := configured(t, corefile)
 		if got := answered(f, "www.example.org."); got != want && !(strings.HasPrefix(got, "SERVFAIL read udp ") && strings.HasSuffix(got, want)) {

@@ -81,6 +81,7 @@ func (g *GRPC) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	case !state.Match(m):
 		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeFormatError))
 	}
+	m.Id, m.Question[0] = r.Id, r.Question[0] // the call says whose reply it is, whatever the upstream made of these
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }
 

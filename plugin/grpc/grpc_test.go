@@ -112,7 +112,38 @@ func TestReplyIsPassedOn(t *testing.T) {
 	}
 }
 
-// A header without a question that tells an error is the reply; another one is none.
+// What a reply repeats of its query is the client's, whatever the upstream made of it.
+func TestReplyIsTheClients(t *testing.T) {
+	s := &service{answer: func(r *dns.Msg) (*dns.Msg, error) {
+		m, err := says(0, "www.example.org. 60 IN A 192.0.2.1")(r)
+		m.Id, m.Question[0].Name = r.Id+1, "www.example.org."
+		return m, err
+	}}
+	g := asking(t, serve(t, "tcp", "127.0.0.1:0", s))
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	r := new(dns.Msg).SetQuestion("WWW.example.org.", dns.TypeA)
+	if _, err := g.ServeDNS(t.Context(), rec, r); err != nil || rec.Msg == nil || rec.Msg.Id != r.Id || rec.Msg.Question[0] != r.Question[0] || len(rec.Msg.Answer) != 1 {
+		t.Errorf("got %v, %v for id %d", rec.Msg, err, r.Id)
+	}
+}
+
+// The zone of a link-local address stands in it as it is written.
+func TestAddressWithZone(t *testing.T) {
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("no IPv6 here")
+	} else {
+		l.Close()
+	}
+	_, port, _ := net.SplitHostPort(serve(t, "tcp", "[::1]:0", &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}))
+	lo, err := net.InterfaceByIndex(1)
+	if err != nil {
+		t.Skip(err)
+	}
+	if m, rcode, err := ask(asking(t, "[::1%"+lo.Name+"]:"+port), "www.example.org."); err != nil || rcode != 0 || m == nil || len(m.Answer) != 1 {
+		t.Errorf("got %v %d %v", m, rcode, err)
+	}
+}
+
 // A query that is followed takes its trace along to the upstream.
 func TestTrace(t *testing.T) {
 	s := &service{answer: says(dns.RcodeSuccess, "")}
@@ -133,6 +164,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// A header without a question that tells an error is the reply; another one is none.
 func TestBareErrors(t *testing.T) {
 	for rcode, want := range map[int]int{dns.RcodeFormatError: 1, dns.RcodeServerFailure: 2, dns.RcodeNotImplemented: 4, dns.RcodeRefused: 5,
 		dns.RcodeSuccess: dns.RcodeFormatError, dns.RcodeNameError: dns.RcodeFormatError} {

@@ -47,7 +47,7 @@ func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
 	}
 	target := addr
 	if !strings.HasPrefix(addr, "unix:") {
-		target = "passthrough:///" + addr // nothing is to be resolved
+		target = "passthrough:///" + strings.ReplaceAll(addr, "%", "%25") // nothing is to be resolved, and it is a URL
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))

@@ -42,7 +42,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return err
 		}
 		for i, t := range s.targets {
-			s.targets[i] = address(t)
+			if s.targets[i], err = address(t); err != nil {
+				return err
+			}
 		}
 		if n := len(s.targets); n > maxUpstreams {
 			return fmt.Errorf("more than %d TOs configured: %d", maxUpstreams, n)
@@ -84,16 +86,24 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	},
 })
 
-// address is text, an address as package parse has it, without dns://, and with the default port if its port is empty.
-func address(text string) string {
+// address is text, an address as package parse has it, without dns:// or grpc://, and with the default port if its port is
+// empty.
+func address(text string) (string, error) {
 	trans, rest := parse.Transport(text)
-	if trans != transport.DNS {
-		return text
+	port := transport.Port
+	switch trans {
+	case transport.DNS:
+	case transport.UNIX:
+		return text, nil
+	case transport.GRPC:
+		port = transport.GRPCPort
+	default:
+		return "", fmt.Errorf("'%s' is not supported as a destination protocol in grpc: %s (allowed: dns, grpc, unix)", trans, text)
 	}
 	if strings.HasSuffix(rest, ":") {
-		rest += transport.Port
+		rest += port
 	}
-	return rest
+	return rest, nil
 }
 
 // zone is the lower-case name of one zone, or of the first one of a network.

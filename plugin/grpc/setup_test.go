@@ -27,11 +27,11 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := settings{GRPC: GRPC{policy: policy.Named("random")}}
-	err := directive.Parse(caddy.NewTestController("dns", "grpc Example.org 192.0.2.1 [::1]:54 [::2] [fe80::1%lo] 192.0.2.2: dns://192.0.2.3:55 dns://"+file+" "+file+" unix:///run/g.sock {\nexcept a.example.org b.example.org\npolicy round_robin\ntls\ntls_servername dns.example\nfallthrough x.example.org\n}"), &s)
+	err := directive.Parse(caddy.NewTestController("dns", "grpc Example.org 192.0.2.1 [::1]:54 [::2] [fe80::1%lo] 192.0.2.2: dns://192.0.2.3:55 grpc://192.0.2.4 grpc://[::3]: dns://"+file+" "+file+" unix:///run/g.sock {\nexcept a.example.org b.example.org\npolicy round_robin\ntls\ntls_servername dns.example\nfallthrough x.example.org\n}"), &s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(s.targets, " "); got != "192.0.2.1:53 [::1]:54 [::2]:53 [fe80::1%lo]:53 192.0.2.2:53 192.0.2.3:55 192.0.2.5:53 [2001:db8::5]:53 192.0.2.5:53 [2001:db8::5]:53 unix:///run/g.sock" {
+	if got := strings.Join(s.targets, " "); got != "192.0.2.1:53 [::1]:54 [::2]:53 [fe80::1%lo]:53 192.0.2.2:53 192.0.2.3:55 192.0.2.4:443 [::3]:443 192.0.2.5:53 [2001:db8::5]:53 192.0.2.5:53 [2001:db8::5]:53 unix:///run/g.sock" {
 		t.Error(got)
 	}
 	if wire.Text(s.zones.From) != "example.org." || len(s.zones.Except) != 2 || s.policy.String() != "round_robin" || s.tls.ServerName != "dns.example" || !s.Fall.Through("y.x.example.org.") {
@@ -44,6 +44,8 @@ func TestErrors(t *testing.T) {
 		"grpc":                                     "usage: grpc FROM TO...",
 		"grpc .":                                   "usage: grpc FROM TO...",
 		"grpc . a27.0.0.1":                         `not an IP address or file "a27.0.0.1"`,
+		"grpc . 127.0.0.1:nosuch":                  `invalid port "nosuch" in "127.0.0.1:nosuch": must be a number from 1 to 65535`,
+		"grpc . tls://127.0.0.1":                   "'tls' is not supported as a destination protocol in grpc: tls://127.0.0.1:853 (allowed: dns, grpc, unix)",
 		"grpc . ::1\ngrpc com ::2":                 "once per Server Block",
 		"grpc . ::1 {\npolicy fair\n}":             "unknown policy 'fair'",
 		"grpc . ::1 {\nblaatl\n}":                  "unknown property 'blaatl'",

@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 )
@@ -45,8 +46,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return nil
 		}
 		s.addr = l.Args[0]
-		_, _, err := net.SplitHostPort(s.addr)
-		return err
+		return parse.ListenAddr(s.addr)
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("lameduck", "DURATION", "go on answering for so long before the process ends", 1, 1, func(s *settings, l *corefile.Line) (err error) {

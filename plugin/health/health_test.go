@@ -32,6 +32,7 @@ func TestParse(t *testing.T) {
 		{"health localhost:1234 {\nlameduck 4s\n}", settings{addr: "localhost:1234", lameduck: 4 * time.Second}, ""},
 		{"health {\nlameduck 4s\nlameduck 5s\n}", settings{addr: ":8080", lameduck: 5 * time.Second}, ""},
 		{"health foo", settings{}, "plugin/health: Testfile:1 - Error during parsing: address foo: missing port in address"},
+		{"health :nosuch", settings{}, `invalid port "nosuch" in ":nosuch": must be a number from 0 to 65535`},
 		{"health a b", settings{}, "Wrong argument count or unexpected line ending after 'b'"},
 		{"health {\nlameduck x\n}", settings{}, `unable to parse lameduck duration value: 'x' : time: invalid duration "x"`},
 		{"health {\nlameduck\n}", settings{}, "Wrong argument count"},

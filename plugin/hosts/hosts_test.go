@@ -209,6 +209,7 @@ func TestSetup(t *testing.T) {
 		{"hosts {\nreload x\n}", "invalid duration for reload 'x'"},
 		{"hosts {\nreload -1s\n}", "invalid negative duration for reload '-1s'"},
 		{"hosts {\nfallthrough\n10.0.0.1 example.org\n}", "unknown property '10.0.0.1'"},
+		{"hosts {\n\"\" a\n}", "unknown property ''"},
 		{"hosts {\nno_revers\n}", "unknown property 'no_revers': did you mean 'no_reverse'?"},
 		{"hosts {\nfallthrough_unsupported\n}", "fallthrough_unsupported requires fallthrough"},
 		{"hosts {\nfallthrough\nfallthrough_unsupported x\n}", "Wrong argument count"},

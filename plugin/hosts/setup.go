@@ -44,7 +44,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	UnlistedSyntax: "[INLINE]",
 	Unlisted: func(s *settings, l *corefile.Line) (bool, error) {
 		if _, ok := parseAddr(l.Name()); !ok || s.falls {
-			if name := l.Name(); !s.falls && name[0] >= '0' && name[0] <= '9' {
+			if name := l.Name(); !s.falls && name != "" && name[0] >= '0' && name[0] <= '9' {
 				return true, l.Errf("unknown property '%s': it is no IP address, and no option", name)
 			}
 			return false, nil

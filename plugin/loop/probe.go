@@ -24,11 +24,16 @@ type prober struct {
 	file   string        // a resolv.conf(5) that upstreams may be from
 	look   time.Duration // between two looks whether a loop is still there
 
+	before time.Duration // how long to wait before the first probe
 	window time.Duration // the probe must be answered in it
 	again  time.Duration // between a failure and the next try
 	notYet time.Duration // the same, as long as nobody listens
 	linger time.Duration // how long to look after the answer
 }
+
+// handOver is how long servers of the configuration before may answer, at most, when the plugins of the next one start. They know nothing of
+// its loops.
+const handOver = 2 * time.Second
 
 func newProber(l *Loop, host, port string) *prober {
 	if a := net.ParseIP(host); a != nil && a.IsUnspecified() {
@@ -88,6 +93,9 @@ func (p *prober) run(ctx context.Context) {
 // probe sends the probe until it is answered, or for as long as window. An answer means that there is no loop, as one would not have
 // let it come back.
 func (p *prober) probe(ctx context.Context) {
+	if p.before > 0 && !wait(ctx, p.before) {
+		return
+	}
 	window, cancel := context.WithTimeout(ctx, p.window)
 	defer cancel()
 	for {

@@ -46,6 +46,11 @@ func setup(c *caddy.Controller) error {
 		cfg.Plugin = slices.Insert(cfg.Plugin, 0, plugin.Plugin(func(next plugin.Handler) plugin.Handler { return &gate{next, l} }))
 	}
 	var p *prober
+	before := handOver
+	c.OnFirstStartup(func() error {
+		before = 0
+		return nil
+	})
 	c.OnStartup(func() error {
 		if cfg.Transport != "" && cfg.Transport != transport.DNS { // nobody there who answers over UDP
 			l.off.Store(true)
@@ -55,7 +60,7 @@ func setup(c *caddy.Controller) error {
 			l.upstreams = h.List
 		}
 		p = newProber(l, cfg.ListenHosts[0], cfg.Port)
-		p.breaks = s.breaks
+		p.breaks, p.before = s.breaks, before
 		return p.start()
 	})
 	dnsserver.OnEnd(c, func() error {

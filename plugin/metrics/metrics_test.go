@@ -291,6 +291,7 @@ func TestSetup(t *testing.T) {
 		{"prometheus :53 {\ntls " + web + "\n}", ":53", ""},
 		{"prometheus {}", "", "plugin/prometheus: Testfile:1 - Error during parsing: address {}: missing port in address"},
 		{"prometheus /foo", "", "address /foo: missing port in address"},
+		{"prometheus :99999", "", `invalid port "99999" in ":99999": must be a number from 0 to 65535`},
 		{"prometheus a b c", "", "Wrong argument count"},
 		{"prometheus {\nruntime_metrics x\n}", "", "Wrong argument count"},
 		{"prometheus {\nfoo\n}", "", "Testfile:2 - Error during parsing: unknown option: foo"},

@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"fmt"
-	"net"
 	"os"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin/pkg/webconfig"
@@ -35,8 +35,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return nil
 		}
 		s.addr = l.Args[0]
-		_, _, err := net.SplitHostPort(s.addr)
-		return err
+		return parse.ListenAddr(s.addr)
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Flag("runtime_metrics", "serve all metrics of Go's runtime", func(s *settings) { s.runtimeMetrics = true }),

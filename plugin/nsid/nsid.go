@@ -50,6 +50,7 @@ func (n Nsid) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (i
 func (n Nsid) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	out := plugin.NextWire(n.Name(), n.Next, ctx, w, q)
 	if out == wire.Done && q.EDNS().Set&wire.HasNSID != 0 {
+		w.DropOption(wire.OptionNSID) // that of an upstream
 		w.AddOption(wire.OptionNSID, []byte(n.Data))
 	}
 	return out
@@ -82,7 +83,7 @@ type ResponseWriter struct {
 	why   error    // there is no reply but an error: the client is told of it as the server would tell it
 }
 
-// WriteMsg writes res with the option. res is not changed.
+// WriteMsg writes res with the option. res is not changed, but learns whether it was cut.
 func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 	m := *res
 	m.Extra = make([]dns.RR, 0, len(res.Extra)+1)
@@ -113,7 +114,9 @@ func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 	if n := len(m.Extra); n > 1 && m.Extra[n-2].Header().Rrtype == dns.TypeTSIG {
 		m.Extra[n-2], m.Extra[n-1] = m.Extra[n-1], m.Extra[n-2] // a signature stands last (RFC 8945 §5.1)
 	}
-	return w.ResponseWriter.WriteMsg(&m)
+	err := w.ResponseWriter.WriteMsg(&m)
+	res.Truncated = m.Truncated
+	return err
 }
 
 // ConnectionState implements dns.ConnectionStater.

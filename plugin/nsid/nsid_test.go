@@ -45,6 +45,9 @@ func (s source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.
 		return wire.Done
 	}
 	w.Begin(q)
+	if s.opt != nil {
+		w.SetOptions(s.opt)
+	}
 	return wire.Done
 }
 
@@ -178,7 +181,11 @@ func TestServeWire(t *testing.T) {
 				t.Fatal("not eligible")
 			}
 			w.Reset(make([]byte, 512))
-			n := Nsid{Next: source{}, Data: "Use The Force"}
+			theirs := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}, Option: []dns.EDNS0{&dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: "3030"}}}
+			n := Nsid{Next: source{theirs}, Data: "Use The Force"}
+			if !ask { // nor is there another one
+				n.Next = source{}
+			}
 			if out := n.ServeWire(t.Context(), &w, &q); out != wire.Done {
 				t.Fatalf("got %v", out)
 			}
@@ -254,6 +261,23 @@ func BenchmarkServeWire(b *testing.B) {
 		w.Reset(buf)
 		n.ServeWire(b.Context(), w, q)
 	}
+}
+
+// A plugin above the source sees whether its message was cut, as it does without the option.
+func TestCut(t *testing.T) {
+	cuts := &cutter{}
+	m := new(dns.Msg)
+	w := &ResponseWriter{ResponseWriter: cuts, Data: "me"}
+	if err := w.WriteMsg(m); err != nil || !m.Truncated || len(m.Extra) != 0 {
+		t.Error(err, m)
+	}
+}
+
+type cutter struct{ test.ResponseWriter }
+
+func (*cutter) WriteMsg(m *dns.Msg) error {
+	m.Truncated = true
+	return nil
 }
 
 // The signature of a reply stays its last record.

@@ -27,6 +27,7 @@ func TestParse(t *testing.T) {
 		{"pprof :1234 {\nblock 20\n}", settings{addr: ":1234", blockRate: 20}, ""},
 		{"pprof :1234 -1", settings{}, "Wrong argument count"},
 		{"pprof /foo", settings{}, "address /foo: missing port in address"},
+		{"pprof :nosuch", settings{}, `invalid port "nosuch" in ":nosuch": must be a number from 0 to 65535`},
 		{"pprof {\na b\n}", settings{}, "unknown property 'a'"},
 		{"pprof {\nblock 20 30\n}", settings{}, "Wrong argument count"},
 		{"pprof {\nblock x\n}", settings{}, "Testfile:2 - Error during parsing: property 'block' invalid integer value 'x'"},

@@ -9,7 +9,6 @@ package ready
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 )
@@ -140,8 +140,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return nil
 		}
 		s.addr = l.Args[0]
-		_, _, err := net.SplitHostPort(s.addr)
-		return err
+		return parse.ListenAddr(s.addr)
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("monitor", "until-ready|continuously", "how long plugins are asked", 1, 1, func(s *settings, l *corefile.Line) error {

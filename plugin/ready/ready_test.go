@@ -145,6 +145,7 @@ func TestParse(t *testing.T) {
 		{"ready localhost:1234 {\nmonitor continuously\n}", settings{addr: "localhost:1234", continuous: true}, ""},
 		{"ready\nready", settings{}, "this plugin can only be used once per Server Block: 'ready' stands at Testfile:1 already"},
 		{"ready foo", settings{}, "address foo: missing port in address"},
+		{"ready :nosuch", settings{}, `invalid port "nosuch" in ":nosuch": must be a number from 0 to 65535`},
 		{"ready localhost:1234 b", settings{}, "Wrong argument count"},
 		{"ready {\nmonitor 404\n}", settings{}, "Testfile:2 - Error during parsing: monitor type '404' not supported"},
 		{"ready {\nmonitor\n}", settings{}, "Wrong argument count"},

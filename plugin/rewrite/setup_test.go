@@ -83,6 +83,7 @@ func TestSetup(t *testing.T) {
 		{"rewrite edns0 subnet set a 56", "strconv.Atoi"},
 		{"rewrite edns0 subnet unset 24 56", "subnet unset action requires exactly one argument"},
 
+		{"rewrite cname substring \"\" a.com", "empty substring in a cname rule"},
 		{"rewrite ttl a.com", "too few (1) arguments for a ttl rule"},
 		{"rewrite ttl regex a", "invalid TTL 'a' for a ttl rule"},
 		{"rewrite ttl a.com b.com 5", "ttl rule supports only exact, prefix, suffix, substring, and regex name matching"},

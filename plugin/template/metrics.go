@@ -40,6 +40,14 @@ func (t *template) countFrom0(server, view string) {
 	}
 }
 
+// labelOf is the label of a type or a class: those without a name have one in common, as anybody may ask for any.
+func labelOf(text string, known map[string]uint16) string {
+	if _, ok := known[text]; ok {
+		return text
+	}
+	return "other"
+}
+
 func failures(name, help string) *prometheus.CounterVec {
 	labels := append(append([]string(nil), matchLabels...), "section", "template")
 	return promauto.NewCounterVec(prometheus.CounterOpts{

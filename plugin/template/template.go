@@ -77,7 +77,7 @@ func (h Handler) WireSelf() plugin.Handler { return h }
 
 // answer writes the reply of t.
 func (t *template) answer(ctx context.Context, state *request.Request, data *data) (int, error) {
-	labels := []string{metrics.WithServer(ctx), data.Zone, metrics.WithView(ctx), data.Class, data.Type}
+	labels := []string{metrics.WithServer(ctx), data.Zone, metrics.WithView(ctx), labelOf(data.Class, dns.StringToClass), labelOf(data.Type, dns.StringToType)}
 	matches.WithLabelValues(labels...).Inc()
 	if t.rcode == dns.RcodeServerFailure {
 		if t.ede == nil {

@@ -186,6 +186,24 @@ func TestFollowCircle(t *testing.T) {
 	}
 }
 
+// Types and classes without a name are counted together: anybody may ask for any of them.
+func TestSeriesAreFew(t *testing.T) {
+	h := serving(t, "template ANY ANY few.test {\n rcode NXDOMAIN\n}")
+	before := testutil.CollectAndCount(matches)
+	for typ := range uint16(100) {
+		for class := range uint16(10) {
+			m := new(dns.Msg).SetQuestion("a.few.test.", 40000+typ)
+			m.Question[0].Qclass = 40000 + class
+			if rcode, err := h.ServeDNS(t.Context(), &test.ResponseWriter{}, m); rcode != dns.RcodeNameError || err != nil {
+				t.Fatal(rcode, err)
+			}
+		}
+	}
+	if n := testutil.CollectAndCount(matches) - before; n != 1 {
+		t.Errorf("%d series for queries of types and classes without a name, want 1", n)
+	}
+}
+
 // TestKept tells which templates are rendered once for a question, and that records given away are never those kept.
 func TestKept(t *testing.T) {
 	for text, want := range map[string]bool{

@@ -158,6 +158,9 @@ func (s *settings) anchor(rr dns.RR) error {
 	if err != nil {
 		return err
 	}
+	if n < len(name)+10 {
+		return fmt.Errorf("it is no whole record")
+	}
 	rdata, a := string(b[len(name)+10:n]), s.anchors[name]
 	if a == nil {
 		a = &validate.Anchor{}

@@ -142,6 +142,9 @@ func (f *Finisher) FitMsg(m, req *dns.Msg, w dns.ResponseWriter, addr netip.Addr
 	}
 	if addr.IsValid() {
 		f.addCookie(m, req, addr)
+		if opt := m.IsEdns0(); opt != nil && !namesNetwork(req.IsEdns0()) {
+			opt.Option = slices.DeleteFunc(slices.Clone(opt.Option), func(o dns.EDNS0) bool { return o.Option() == dns.EDNS0SUBNET })
+		}
 	}
 	if m.IsTsig() == nil && (f == nil || !f.AnySize) {
 		state.Scrub(m)

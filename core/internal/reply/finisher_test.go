@@ -311,6 +311,31 @@ func TestRareKinds(t *testing.T) {
 	}
 }
 
+// Of a network only those are told who have named one, whatever packs the reply.
+func TestNetworkIsForThoseWhoAsk(t *testing.T) {
+	network := &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: 24, SourceScope: 24, Address: net.IPv4(192, 0, 2, 0).To4()}
+	for _, rcode := range []int{dns.RcodeSuccess, dns.RcodeBadCookie} {
+		for _, names := range []bool{false, true} {
+			r := question(1232, false)
+			if names {
+				r.IsEdns0().Option = []dns.EDNS0{network}
+			}
+			m := answers(r, 1)
+			m.Rcode = rcode
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{network}
+			w, out := writerFor(new(Finisher), "udp")
+			got := new(dns.Msg)
+			if err := w.WriteFit(m, r); err != nil || got.Unpack(out.sent[0]) != nil {
+				t.Fatal(err)
+			}
+			if n := len(got.IsEdns0().Option); (n == 1) != names || got.Rcode != rcode {
+				t.Errorf("rcode %d, named %v: %v", rcode, names, got.IsEdns0())
+			}
+		}
+	}
+}
+
 // Who asked without EDNS gets what there is room for of an extended rcode.
 func TestExtendedRcodeWithoutEDNS(t *testing.T) {
 	r := question(0, false)

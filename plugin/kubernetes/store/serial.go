@@ -26,7 +26,8 @@ type serial struct {
 
 // maxAhead bounds by how many seconds a serial runs ahead of the clock when changes come, and
 // are asked for, more than once a second; then it waits. After a restart it begins with the
-// clock, and what is ahead of it would look like going back.
+// clock, and what is ahead of it would look like going back. A serial that is ahead by more than twice as much comes from a
+// clock that was set back: it goes on rising, as waiting for that clock might take years.
 const maxAhead = 60
 
 // changed notes a change.
@@ -51,7 +52,7 @@ func (s *serial) read() uint32 {
 		}
 		next := change
 		if next <= last {
-			if next = last + 1; next > change+maxAhead {
+			if next = last + 1; next > change+maxAhead && last < change+2*maxAhead {
 				return last // the change waits for the clock
 			}
 		}

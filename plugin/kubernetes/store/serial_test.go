@@ -38,4 +38,10 @@ func TestSerial(t *testing.T) {
 	expect(2000)
 	s.changed(at(1990)) // a clock that goes back does not take the serial back
 	expect(2001)
+
+	// One that was years ahead when it gave the serial, and was put right, does not keep changes back for years.
+	for n := range uint32(3 * maxAhead) {
+		s.changed(at(1000))
+		expect(2002 + n)
+	}
 }

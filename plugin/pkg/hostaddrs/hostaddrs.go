@@ -30,11 +30,14 @@ type fresh[T any] struct {
 	life  time.Duration
 	make  func() T
 	value atomic.Pointer[T]
-	until atomic.Int64 // nanoseconds since 1970
+	until atomic.Int64 // nanoseconds since started
 }
 
+// started is when the process did. The time since then goes on evenly when the clock is set.
+var started = time.Now()
+
 func (f *fresh[T]) get() T {
-	now, until := time.Now().UnixNano(), f.until.Load()
+	now, until := int64(time.Since(started)), f.until.Load()
 	if v := f.value.Load(); v != nil && (now < until || !f.until.CompareAndSwap(until, now+int64(f.life))) {
 		return *v // another one makes it
 	}

@@ -28,6 +28,9 @@ func TestFresh(t *testing.T) {
 			t.Errorf("made %d times", got)
 		}
 	}
+	if until := time.Duration(f.until.Load()); until > time.Since(started)+time.Hour {
+		t.Errorf("good for %v: a clock that is set back would make it so", until)
+	}
 	f.until.Store(0) // an hour has passed
 	for range 3 {
 		if got := f.get(); got != 2 {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
@@ -94,6 +95,12 @@ func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *byt
 	}
 	if buf.Len() > min(maxHTTPSReply, wire.MaxMessage) {
 		return errTooLong
+	}
+	// The page of a portal on the way, say. A reply counts, whatever it is called.
+	if what := resp.Header.Get("Content-Type"); strings.HasPrefix(what, "text/") {
+		if _, v := inspect(buf.Bytes()); v > bare {
+			return fmt.Errorf("doh: %s answered with %.60s", p.addr, what)
+		}
 	}
 	return nil
 }

@@ -101,7 +101,8 @@ func TestDoHErrors(t *testing.T) {
 		"a status":       {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); w.Write(replyTo(queryOf(r))) }, "answered with status 500"},
 		"no content":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) }, "answered with status 204"},
 		"too much":       {func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 70000)) }, "longer than 64 KiB"},
-		"no message":     {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("hello")) }, ErrMismatch.Error()},
+		"a page":         {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("<html>hello")) }, "answered with text/html"},
+		"no message":     {func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 20)) }, ErrMismatch.Error()},
 		"other question": {func(w http.ResponseWriter, r *http.Request) { b := replyTo(queryOf(r)); b[13] ^= 1; w.Write(b) }, ErrMismatch.Error()},
 		"silence":        {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "context deadline exceeded"},
 	} {
@@ -112,6 +113,17 @@ func TestDoHErrors(t *testing.T) {
 		if _, err := ask(p, "www.example.org.", Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A reply counts, whatever its sender calls it.
+func TestDoHOddType(t *testing.T) {
+	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+		w.Write(replyTo(queryOf(r)))
+	})
+	if m, err := ask(p, "www.example.org.", Options{}); err != nil || len(m.Answer) != 1 {
+		t.Error(m, err)
 	}
 }
 

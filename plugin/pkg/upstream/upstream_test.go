@@ -58,6 +58,29 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// Aliases of which each leads to several others cost one query no more than so many lookups.
+func TestAgainBranches(t *testing.T) {
+	served := 0
+	up := upstream.New()
+	s := server(t, "example.org.", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		served++
+		ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
+		for range 3 {
+			if ok {
+				up.Lookup(ctx, request.Request{W: w, Req: r}, "www.example.org", dns.TypeA)
+			}
+		}
+		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetReply(r))
+	})
+	for range 2 { // each query has its own
+		served = 0
+		s.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		if served < upstream.MaxLoops || served > 1+100 {
+			t.Errorf("one query led to %d lookups, want %d at most", served-1, 100)
+		}
+	}
+}
+
 func TestLookupOutcomes(t *testing.T) {
 	state := request.Request{W: &test.ResponseWriter{}, Req: new(dns.Msg).SetQuestion("example.org.", dns.TypeA)}
 	_, err := upstream.New().Lookup(t.Context(), state, "example.org.", dns.TypeA)
