@@ -2,6 +2,7 @@ package doh
 
 import (
 	"crypto/tls"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/core/internal/conn"
@@ -32,7 +33,7 @@ func (p *protocol) Serve() {
 	// net/http has goroutines of its own. This one waits, as the connection is the listener's until it ends.
 	p.chosen.Store(true)
 	ended := make(chan struct{})
-	p.Closed(func() { close(ended) })
+	p.Closed(sync.OnceFunc(func() { close(ended) })) // net/http closes one that is idle at its end twice
 	if p.http1.conns.give(p.Upper) {
 		<-ended
 	}
