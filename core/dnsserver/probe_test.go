@@ -160,6 +160,7 @@ func inputOf(text string) caddy.Input {
 func started(t *testing.T, text string) *caddy.Instance {
 	t.Helper()
 	i, err := caddy.Start(inputOf(text))
+	skipLeftOut(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}
