@@ -22,10 +22,10 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	run := &struct { // one piece of memory
 		ctx    queryContext
 		writer chainWriter
-	}{ctx: queryContext{Context: ctx, server: c.Self}}
+	}{ctx: queryContext{Context: ctx, server: c.Self, depth: depthIn(ctx)}}
 	q, cw := &run.ctx, &run.writer
 	*cw = chainWriter{ResponseWriter: w, ctx: q, req: r, finish: c.Finish}
-	if r == nil || len(r.Question) == 0 {
+	if r == nil || len(r.Question) == 0 || q.depth > maxDepth {
 		c.refuse(cw, r, dns.RcodeServerFailure)
 		return
 	}
