@@ -54,6 +54,7 @@ func setupACME(c *caddy.Controller, s acmeSettings) error {
 		i = &issuer{domains: map[string]account{}}
 		c.Set(issuerKey{}, i)
 		c.OnStartup(func() error { i.load(); return nil })
+		c.OnRestart(func() error { registerHook(); return nil })
 		dnsserver.OnEnd(c, i.stop)
 		dnsserver.AddPluginToAllServerBlocks(c, func(next plugin.Handler) plugin.Handler {
 			return &Challenge{Next: next, of: &i.challenges, zones: i.challengeZones}
@@ -113,7 +114,7 @@ func (i *issuer) load() {
 }
 
 // registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
-// up.
+// up, or while it is, if that is begun by another reload.
 func registerHook() {
 	defer func() { _ = recover() }() // it was registered
 	caddy.RegisterEventHook(pluginName, onEvent)
