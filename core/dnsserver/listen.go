@@ -27,8 +27,7 @@ func (s *Server) listenUDP() (net.PacketConn, error) {
 	return p, s.generation.tried(p, err)
 }
 
-// nameless is the error of a socket of which the system does not tell the address. Others are not served: each reply has
-// one to leave from.
+// nameless is the error of a socket of which the system does not tell the address: each reply has one to leave from.
 func (s *Server) nameless(network string) error {
 	return fmt.Errorf("listen %s %s: the system does not tell the socket's address (getsockname)", network, s.hostPort())
 }
