@@ -108,14 +108,32 @@ func (g *generation) begin() error {
 	old.mu.Lock()
 	old.next = g
 	old.mu.Unlock()
-	free := slices.Clone(old.servers)
+	free := map[string][]*Server{}
+	for _, o := range old.servers {
+		free[o.Addr] = append(free[o.Addr], o)
+	}
 	for _, s := range g.servers {
-		if i := slices.IndexFunc(free, func(o *Server) bool { return o.Addr == s.Addr }); i >= 0 {
-			s.setPredecessor(free[i])
-			free = slices.Delete(free, i, i+1)
+		if of := free[s.Addr]; len(of) > 0 { // as caddy hands over the sockets
+			s.setPredecessor(of[0])
+			of[0], free[s.Addr] = of[len(of)-1], of[:len(of)-1]
 		}
 	}
 	return nil
+}
+
+// hasSuccessor reports whether a server of the next generation has the sockets of s. Without a next one nobody knows.
+func (s *Server) hasSuccessor() bool {
+	if s.generation == nil {
+		return true
+	}
+	s.generation.mu.Lock()
+	next := s.generation.next
+	s.generation.mu.Unlock()
+	return next == nil || slices.ContainsFunc(next.servers, func(n *Server) bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.predecessor == s
+	})
 }
 
 // registeredLate is the shutdown functions that startup functions have registered, and so those of plugins that have

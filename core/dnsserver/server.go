@@ -283,7 +283,8 @@ func (s *Server) drain() {
 		running, passed, spare := s.running, s.passed, s.spare
 		s.mu.Unlock()
 
-		s.service().Leaving.Store(s.leaving.Load())
+		// Who comes at the last moment is better served by others: other processes, or other sockets of a reload.
+		s.service().Leaving.Store(s.leaving.Load() || !s.hasSuccessor())
 		ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 		defer cancel()
 		errs := make([]error, len(running)+1)
