@@ -30,9 +30,11 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		return
 	}
 	if !c.Debug {
+		asked := r.Question[0] // which plugins may change
 		defer func() {
 			if v := recover(); v != nil {
 				c.recovered(v)
+				r.Question = []dns.Question{asked}
 				c.answer(cw, r, dns.RcodeServerFailure, nil)
 			}
 		}()
