@@ -14,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -67,6 +68,52 @@ func TestReloadsKeepSockets(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	t.Logf("%d queries were answered", asked.Load())
+}
+
+// Reloads that listen at other addresses, or with fewer sockets, lose no query: what the old sockets have got is answered,
+// and the new ones get the rest.
+func TestReloadsOfOtherSockets(t *testing.T) {
+	port := loopback.Port()
+	for _, texts := range [][2]string{{"bind 127.0.0.1", "bind 0.0.0.0"}, {"bind 127.0.0.1\nmultisocket 4", "bind 127.0.0.1\nmultisocket 1"}} {
+		corefile := func(n int) string { return fmt.Sprintf(".:%d {\n%s\nwhoami\n}", port, texts[n%2]) }
+		i, err := CoreDNSServer(corefile(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &running{i}
+		stop := make(chan struct{})
+		var asked, lost atomic.Int64
+		var wg sync.WaitGroup
+		for range 8 {
+			c := clients.UDPClient{Addr: fmt.Sprintf("127.0.0.1:%d", port)}
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := c.Ask(question("example.org.", dns.TypeA)); err != nil {
+						lost.Add(1)
+					}
+					asked.Add(1)
+				}
+			})
+		}
+		for n := range 20 {
+			before := asked.Load()
+			eventually(t, "some are asked", func() bool { return asked.Load() >= before+200 })
+			if r.instance, err = r.instance.Restart(NewInput(corefile(n + 1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(stop)
+		wg.Wait()
+		if lost.Load() > 0 {
+			t.Errorf("%q: %d of %d queries are lost", texts, lost.Load(), asked.Load())
+		}
+		r.end()
+	}
 }
 
 // After a reload a removed zone is refused, a new one is served, a removed listener is closed, another plugin answers.

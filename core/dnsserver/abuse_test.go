@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
@@ -194,7 +195,7 @@ func cutAfter(scheme, addr string, n int, b []byte) bool {
 		if scheme == "tls" {
 			c = tls.Client(c, clients.Trusting)
 		}
-		if _, err := c.Write(AddPrefix(b)); err != nil {
+		if _, err := c.Write(doq.Frame(b)); err != nil {
 			return false
 		}
 		_, err = clients.ReadFrame(c)
@@ -256,6 +257,9 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, scheme := range []string{"dns", "tls", "https/1", "https/2", "https3", "quic", "grpc"} {
 		cfg := blockFor(t, scheme, new(laneHandler))
 		s, err := makeServer(cfg.Transport+"://127.0.0.1:0", []*Config{cfg})
+		if errors.Is(err, errLeftOut) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

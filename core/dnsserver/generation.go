@@ -31,6 +31,8 @@ type generation struct {
 
 	announced sync.Once // that all servers listen
 
+	replacing chan struct{} // holds what a restart that is under way has put there
+
 	draining sync.Once
 	drained  chan struct{} // closed when no query of ours is in flight, or the grace period is over
 	late     chan struct{} // closed reloadTime after it was begun to wait for that
@@ -64,6 +66,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
 		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown, ends: &d.ends,
 		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
+		replacing: make(chan struct{}, 1),
 	}
 	for _, s := range servers {
 		g.servers = append(g.servers, s.base())
@@ -74,7 +77,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 	i := d.instance
 	i.OnShutdown = []func() error{g.shutdown}
 	i.OnStartup = append(i.OnStartup, g.begin)
-	i.OnRestart = append(i.OnRestart, g.restart)
+	i.OnRestart = slices.Insert(i.OnRestart, 0, g.restart)
 	i.OnRestartFailed = append(i.OnRestartFailed, g.restartFailed)
 	i.OnFinalShutdown = append(i.OnFinalShutdown, g.finalShutdown)
 	restarting.Lock()
@@ -105,14 +108,32 @@ func (g *generation) begin() error {
 	old.mu.Lock()
 	old.next = g
 	old.mu.Unlock()
-	free := slices.Clone(old.servers)
+	free := map[string][]*Server{}
+	for _, o := range old.servers {
+		free[o.Addr] = append(free[o.Addr], o)
+	}
 	for _, s := range g.servers {
-		if i := slices.IndexFunc(free, func(o *Server) bool { return o.Addr == s.Addr }); i >= 0 {
-			s.setPredecessor(free[i])
-			free = slices.Delete(free, i, i+1)
+		if of := free[s.Addr]; len(of) > 0 { // as caddy hands over the sockets
+			s.setPredecessor(of[0])
+			of[0], free[s.Addr] = of[len(of)-1], of[:len(of)-1]
 		}
 	}
 	return nil
+}
+
+// hasSuccessor reports whether a server of the next generation has the sockets of s. Without a next one nobody knows.
+func (s *Server) hasSuccessor() bool {
+	if s.generation == nil {
+		return true
+	}
+	s.generation.mu.Lock()
+	next := s.generation.next
+	s.generation.mu.Unlock()
+	return next == nil || slices.ContainsFunc(next.servers, func(n *Server) bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.predecessor == s
+	})
 }
 
 // registeredLate is the shutdown functions that startup functions have registered, and so those of plugins that have
@@ -229,6 +250,7 @@ func (g *generation) shutdown() error {
 	g.mu.Lock()
 	next := g.next
 	g.mu.Unlock()
+	defer g.replaced()
 	next.announce() // caddy calls OnStartupComplete for the first generation only
 	select {
 	case <-g.drain():

@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -338,30 +340,38 @@ func TestFinalShutdown(t *testing.T) {
 	i.Wait()
 }
 
-// Where a reload changes what connections are like, those of before are not taken over, and new ones are as the new
-// configuration says.
+// TestReloadOfOtherKind changes what clients have to tell of themselves: connections of before are not taken over, as
+// nobody knows whether their clients would be let in.
 func TestReloadOfOtherKind(t *testing.T) {
 	probed(t)
-	old := started(t, ".:0 {\nprobe one\n}")
-	conn := &dns.Conn{Conn: dial(t, old.Servers()[0].Addr().String())}
-	if err := conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT)); err != nil {
-		t.Fatal(err)
+	ask := func(c net.Conn) string {
+		conn := &dns.Conn{Conn: c}
+		conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT))
+		return textIn(conn.ReadMsg())
 	}
-	if got := textIn(conn.ReadMsg()); got != "one" {
+	own := certificate(t).Clone()
+	own.ClientAuth = tls.RequestClientCert
+	probing.setup = func(c *caddy.Controller) { GetConfig(c).TLSConfig = own }
+	old := started(t, "tls://.:0 {\nprobe one\n}")
+	dialTLS := func(i *caddy.Instance) net.Conn {
+		return tls.Client(dial(t, i.Servers()[0].Addr().String()), clients.Trusting)
+	}
+	conn := dialTLS(old)
+	if got := ask(conn); got != "one" {
 		t.Fatal(got)
 	}
-	probing.setup = func(c *caddy.Controller) {
-		GetConfig(c).ProxyProtoConnPolicy = proxyIgnored
-	}
-	next, err := old.Restart(inputOf(".:0 {\nprobe two\n}"))
+	next, err := old.Restart(inputOf("tls://.:0 {\nprobe two\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.WriteMsg(new(dns.Msg).SetQuestion("www.", dns.TypeTXT))
-	if got := textIn(conn.ReadMsg()); got == "two" || got == "one" {
-		t.Errorf("the old connection goes on: %s", got)
-	}
-	if got := text(t, "tcp", next.Servers()[0].Addr(), "www."); got != "two" {
+	eventually(t, "the old connection ends", func() bool {
+		got := ask(conn)
+		if got == "two" {
+			t.Error("the old connection is served by the new configuration")
+		}
+		return got != "one" // which answers for a moment yet
+	})
+	if got := ask(dialTLS(next)); got != "two" {
 		t.Errorf("a new connection: %s", got)
 	}
 	expectNoted(t, "one starts, two starts, one ends")

@@ -49,10 +49,9 @@ func (s *ServergRPC) Serve(l net.Listener) error {
 	if s.settings.TLS == nil {
 		s.warnPlain()
 	}
-	proxied := s.readsProxyHeaders()
-	t, ok := takeOver(s.Server, func(t *grpcdns.Transport) bool { return t.Fits(s.service(), proxied) })
+	t, ok := takeOver(s.Server, func(t *grpcdns.Transport) bool { return t.Fits(s.service()) })
 	if !ok {
-		t = grpcdns.New(s.service(), proxied)
+		t = grpcdns.New(s.service())
 	}
 	l = s.wrapListener(l)
 	t.ListenOn(l)

@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"fmt"
 	"net"
 	"strings"
 
@@ -14,12 +15,21 @@ import (
 // listenTCP is openTCP, and listenUDP openUDP, as a part of the start of a generation: an error ends that.
 func (s *Server) listenTCP() (net.Listener, error) {
 	l, err := s.openTCP()
+	if err == nil && l.Addr() == nil {
+		l.Close()
+		l, err = nil, s.nameless("tcp")
+	}
 	return l, s.generation.tried(l, err)
 }
 
 func (s *Server) listenUDP() (net.PacketConn, error) {
 	p, err := s.openUDP()
 	return p, s.generation.tried(p, err)
+}
+
+// nameless is the error of a socket of which the system does not tell the address: each reply has one to leave from.
+func (s *Server) nameless(network string) error {
+	return fmt.Errorf("listen %s %s: the system does not tell the socket's address (getsockname)", network, s.hostPort())
 }
 
 // openTCP opens the TCP socket of s, or takes the one that a service manager has opened for it. openUDP likewise.
@@ -40,6 +50,15 @@ func (s *Server) openTCP() (net.Listener, error) {
 
 // openUDP opens the UDP socket of s.
 func (s *Server) openUDP() (net.PacketConn, error) {
+	p, err := s.bindUDP()
+	if err == nil && p.LocalAddr() == nil {
+		p.Close()
+		return nil, s.nameless("udp")
+	}
+	return p, err
+}
+
+func (s *Server) bindUDP() (net.PacketConn, error) {
 	addr := s.hostPort()
 	if p := systemd.PacketConn(addr); p != nil {
 		return reuseport.Share(p, addr), nil

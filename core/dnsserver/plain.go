@@ -76,7 +76,7 @@ func (t *listener) speaks(st stream) bool {
 
 // newListener is a listener without connections.
 func (s *Server) newListener(st stream, addr net.Addr) *listener {
-	t := &listener{Listener: conn.NewListener(s.service(), conn.ClientAuthOf(st.tls), s.readsProxyHeaders())}
+	t := &listener{Listener: conn.NewListener(s.service(), conn.ClientAuthOf(st.tls))}
 	if st.http1 != nil {
 		t.http1 = doh.NewHTTP1(*st.http1, &t.Seat, addr)
 		t.Beside = t.http1
@@ -90,7 +90,7 @@ func (s *Server) serveStream(l net.Listener, st stream) error {
 	defer over()
 	l = s.wrapListener(l)
 	t, ok := takeOver(s, func(t *listener) bool {
-		return t.Fits(conn.ClientAuthOf(st.tls), s.readsProxyHeaders()) && t.speaks(st)
+		return t.Fits(conn.ClientAuthOf(st.tls)) && t.speaks(st)
 	})
 	if !ok {
 		t = s.newListener(st, l.Addr())

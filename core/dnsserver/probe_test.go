@@ -15,7 +15,6 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
-	"github.com/pires/go-proxyproto"
 )
 
 // probe is a directive of these tests: its handler answers with the directive's first argument as a TXT record, and
@@ -161,6 +160,7 @@ func inputOf(text string) caddy.Input {
 func started(t *testing.T, text string) *caddy.Instance {
 	t.Helper()
 	i, err := caddy.Start(inputOf(text))
+	skipLeftOut(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +191,4 @@ func textIn(r *dns.Msg, err error) string {
 		return dns.RcodeToString[r.Rcode]
 	}
 	return r.Answer[0].(*dns.TXT).Txt[0]
-}
-
-// proxyIgnored takes PROXY headers of nobody.
-func proxyIgnored(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
-	return proxyproto.SKIP, nil
 }

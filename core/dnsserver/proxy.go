@@ -30,18 +30,37 @@ func (s *Server) wrapPacket(p net.PacketConn) net.PacketConn {
 	return p
 }
 
-// proxyPackets reads the PROXY headers of datagrams of p, nil if no block wants it.
+// proxyPackets reads the PROXY headers of datagrams of p, nil if no block wants it. What headers said before a reload
+// holds for the datagrams that follow them.
 func (s *Server) proxyPackets(p net.PacketConn) *pkgproxyproto.PacketConn {
 	for _, cfg := range s.configs {
-		if cfg.ProxyProtoConnPolicy != nil {
-			return &pkgproxyproto.PacketConn{
-				PacketConn:                    p,
-				ConnPolicy:                    cfg.ProxyProtoConnPolicy,
-				UDPSessionTrackingTTL:         cfg.ProxyProtoUDPSessionTrackingTTL,
-				UDPSessionTrackingMaxSessions: cfg.ProxyProtoUDPSessionTrackingMaxSessions,
-				Refused:                       conn.Refusals(s.Addr).Add,
-			}
+		if cfg.ProxyProtoConnPolicy == nil {
+			continue
 		}
+		proxied := &pkgproxyproto.PacketConn{
+			PacketConn:                    p,
+			ConnPolicy:                    cfg.ProxyProtoConnPolicy,
+			UDPSessionTrackingTTL:         cfg.ProxyProtoUDPSessionTrackingTTL,
+			UDPSessionTrackingMaxSessions: cfg.ProxyProtoUDPSessionTrackingMaxSessions,
+			Refused:                       conn.Refusals(s.Addr).Add,
+		}
+		proxied.GoOn(s.replaceProxied(proxied))
+		return proxied
 	}
 	return nil
+}
+
+// replaceProxied notes what the server reads datagrams with, and returns that of the server before it, nil if there is
+// none.
+func (s *Server) replaceProxied(now *pkgproxyproto.PacketConn) *pkgproxyproto.PacketConn {
+	s.mu.Lock()
+	before := s.predecessor
+	s.proxied = now
+	s.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	return before.proxied
 }

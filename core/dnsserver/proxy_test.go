@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/test/clients"
 
+	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 	"github.com/pires/go-proxyproto"
 	"github.com/quic-go/quic-go"
@@ -191,5 +193,72 @@ func TestClientMoves(t *testing.T) {
 		c.Ask(query("wire.")) // by which the server learns of it
 		asked("NOERROR 127.0.0.2")
 		c.Close()
+	}
+}
+
+// TestReloadKeepsProxySessions reloads between a header and the query that it is for.
+func TestReloadKeepsProxySessions(t *testing.T) {
+	probed(t)
+	probing.setup = func(c *caddy.Controller) {
+		cfg := GetConfig(c)
+		cfg.AddPlugin(func(plugin.Handler) plugin.Handler { return coretest.Who{} })
+		cfg.ProxyProtoConnPolicy, cfg.ProxyProtoUDPSessionTrackingTTL = policyOf(proxyproto.USE), time.Hour
+	}
+	i := started(t, ".:0 {\nprobe one\n}")
+	c := &dns.Conn{Conn: dialUDP(t, i.Servers()[0].LocalAddr().String())}
+	ask := func() {
+		t.Helper()
+		c.WriteMsg(query("wire."))
+		if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 198.51.100.7" {
+			t.Errorf("got %v, %v", r, err)
+		}
+	}
+	io.WriteString(c.Conn, proxyUDP)
+	ask()
+	if _, err := i.Restart(inputOf(".:0 {\nprobe two\n}")); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+}
+
+// TestReloadOfProxyHeaders turns PROXY headers on and off: connections go on as who they are, and new ones are as the
+// configuration says.
+func TestReloadOfProxyHeaders(t *testing.T) {
+	for scheme, config := range map[string]*tls.Config{"dns": nil, "grpc": certificate(t), "https": certificate(t), "tls": certificate(t)} {
+		probed(t)
+		off := func(c *caddy.Controller) { GetConfig(c).TLSConfig = config }
+		on := func(c *caddy.Controller) {
+			off(c)
+			GetConfig(c).ProxyProtoConnPolicy = policyOf(proxyproto.USE)
+		}
+		probing.setup = off
+		i := started(t, scheme+"://.:0 {\nprobe one\n}")
+		addr := i.Servers()[0].Addr().String()
+		kind := scheme
+		if scheme == "https" {
+			kind = "https/2"
+		}
+		direct := clients.Connect(t, kind, addr)
+		expect := func(c clients.Client, text string) {
+			t.Helper()
+			if got := textIn(c.Ask(new(dns.Msg).SetQuestion("www.", dns.TypeTXT))); got != text {
+				t.Errorf("%s: %s instead of %s", scheme, got, text)
+			}
+		}
+		expect(direct, "one")
+		reload := func(text string, setup func(*caddy.Controller)) {
+			t.Helper()
+			var err error
+			probing.setup = setup
+			if i, err = i.Restart(inputOf(scheme + "://.:0 {\nprobe " + text + "\n}")); err != nil {
+				t.Fatal(err)
+			}
+			expect(direct, text)
+		}
+		reload("two", on)
+		relayed := clients.Connect(t, kind, relayTo(t, addr, proxyV2))
+		expect(relayed, "two")
+		reload("three", off)
+		expect(relayed, "three")
 	}
 }

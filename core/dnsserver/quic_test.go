@@ -1,3 +1,5 @@
+//go:build !noquic && !nohttps3
+
 package dnsserver
 
 import (

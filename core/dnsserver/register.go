@@ -194,12 +194,14 @@ type server interface {
 // noquic do that.
 var makers = map[string]func(addr string, group []*Config) (server, error){}
 
+var errLeftOut = errors.New("this program was built without")
+
 func makeServer(addr string, group []*Config) (server, error) {
 	switch scheme := group[0].Transport; scheme {
 	case transport.GRPC, transport.HTTPS, transport.HTTPS3, transport.QUIC:
 		newServer, ok := makers[scheme]
 		if !ok {
-			return nil, fmt.Errorf("%s: this program was built without %s", addr, scheme)
+			return nil, fmt.Errorf("%s: %w %s", addr, errLeftOut, scheme)
 		}
 		return newServer(addr, group)
 	case transport.TLS:

@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"errors"
 	"reflect"
 	"runtime"
 	"sync"
@@ -47,12 +48,23 @@ func endRestart(i *caddy.Instance) restart {
 	return *r
 }
 
-// restart is called when another generation is about to take the place of g. What is left of the one before g ends
-// first.
+// ErrReplaced is the error of a restart of an instance in whose place another one has come meanwhile, by a restart that
+// was begun earlier.
+var ErrReplaced = errors.New("another configuration has taken the place of this one meanwhile")
+
+// restart is called when another generation is about to take the place of g, before plugins are told. One at a time
+// tries that: of two each would take a part of what g has open, and both would serve. What is left of the generation
+// before g ends first.
 func (g *generation) restart() error {
+	g.replacing <- struct{}{}
 	g.mu.Lock()
-	before := g.previous
+	before, next := g.previous, g.next
 	g.mu.Unlock()
+	if next != nil {
+		g.instance.OnRestartFailed = nil // what they would take back is the next one's
+		<-g.replacing
+		return ErrReplaced
+	}
 	if before != nil {
 		<-before.ended
 	}
@@ -71,14 +83,26 @@ func (g *generation) restart() error {
 	return nil
 }
 
+// replaced lets the next one try to take the place of g, or find that it is taken.
+func (g *generation) replaced() {
+	select {
+	case <-g.replacing:
+	default:
+	}
+}
+
 // restartFailed is called when none took it. Caddy drops an instance whose start fails without telling it, so what its
 // plugins began is ended here.
 func (g *generation) restartFailed() error {
-	logDebug(g.debug) // what failed may have changed it
-	r := endRestart(g.instance)
 	g.mu.Lock()
 	failed := g.next
 	g.mu.Unlock()
+	if failed != nil && !failed.isOver() {
+		return nil // it serves: this is the end of g, and another plugin's shutdown failed
+	}
+	defer g.replaced()
+	logDebug(g.debug) // what failed may have changed it
+	r := endRestart(g.instance)
 	if failed == nil {
 		claimHooks().remove() // of a configuration that did not come to its begin
 		g.hooks.restore()
@@ -89,12 +113,6 @@ func (g *generation) restartFailed() error {
 			r.made.SetupFailed()
 		}
 		return nil
-	}
-	failed.mu.Lock()
-	over := failed.begun && !failed.serving
-	failed.mu.Unlock()
-	if !over {
-		return nil // it serves: this is the end of g, and another plugin's shutdown failed
 	}
 	failed.hooks.remove()
 	g.hooks.restore()
@@ -108,4 +126,11 @@ func (g *generation) restartFailed() error {
 	failed.instance = nil
 	runtime.GC() // closes the sockets that it opened, as nobody knows them any more
 	return nil
+}
+
+// isOver reports whether g, which was to take another one's place, has not come to serve.
+func (g *generation) isOver() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begun && !g.serving
 }

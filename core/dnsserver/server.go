@@ -20,6 +20,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -54,11 +55,12 @@ type Server struct {
 	leaving atomic.Bool      // the process is to end, and another one may serve at the same addresses
 
 	mu          sync.Mutex
-	predecessor *Server             // whose transports may be taken over
-	running     []service.Transport // those of this server
-	passed      []service.Heirloom  // those that the next one has taken over
-	spare       []io.Closer         // sockets given to this server that it does not need; see keep
-	packet      net.PacketConn      // opened by Listen, for ListenPacket; nil when that has it
+	predecessor *Server                // whose transports may be taken over
+	running     []service.Transport    // those of this server
+	passed      []service.Heirloom     // those that the next one has taken over
+	spare       []io.Closer            // sockets given to this server that it does not need; see keep
+	packet      net.PacketConn         // opened by Listen, for ListenPacket; nil when that has it
+	proxied     *proxyproto.PacketConn // what ServePacket reads, if there are PROXY headers
 	stopped     bool
 	stopErr     error
 	stopOnce    sync.Once
@@ -281,7 +283,8 @@ func (s *Server) drain() {
 		running, passed, spare := s.running, s.passed, s.spare
 		s.mu.Unlock()
 
-		s.service().Leaving.Store(s.leaving.Load())
+		// Who comes at the last moment is better served by others: other processes, or other sockets of a reload.
+		s.service().Leaving.Store(s.leaving.Load() || !s.hasSuccessor())
 		ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 		defer cancel()
 		errs := make([]error, len(running)+1)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -107,7 +108,7 @@ func TestPipelinedQueriesDoNotWaitForEachOther(t *testing.T) {
 		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
 		m.Id = uint16(i)
 		b, _ := m.Pack()
-		out = append(out, AddPrefix(b)...)
+		out = append(out, doq.Frame(b)...)
 	}
 	conn.Write(out)
 	conn.SetReadDeadline(time.Now().Add(clients.AskTime))

@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"bytes"
+	"errors"
 	"log"
 	"os"
 	"strings"
@@ -29,7 +30,9 @@ func TestSharedSockets(t *testing.T) {
 		". {\nprobe all\n}\nexample.org:54 {\n@ ::1\n}":           "",
 	} {
 		out.Reset()
-		if err := Validate(inputOf(strings.ReplaceAll(corefile, "@", "probe on"))); err != nil {
+		if err := Validate(inputOf(strings.ReplaceAll(corefile, "@", "probe on"))); errors.Is(err, errLeftOut) {
+			continue
+		} else if err != nil {
 			t.Errorf("%q: %v", corefile, err)
 		}
 		_, got, _ := strings.Cut(out.String(), "[WARNING] ")

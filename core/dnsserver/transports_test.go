@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
@@ -130,7 +131,7 @@ func TestStreamQueries(t *testing.T) {
 		s := serving(t, cfg)
 		before := limitedTo(s, "queries")
 		c := dial(t, s.addr)
-		c.Write(bytes.Repeat(AddPrefix(packed(t, query(name))), 5))
+		c.Write(bytes.Repeat(doq.Frame(packed(t, query(name))), 5))
 		n := 0
 		for ; ; n++ {
 			if _, err := clients.ReadFrame(c); err != nil {
@@ -161,7 +162,7 @@ func TestStreamTimes(t *testing.T) {
 		before := limitedTo(s, reason)
 		conn := dial(t, s.addr)
 		if reason == "idle_time" {
-			conn.Write(AddPrefix(packed(t, query("www."))))
+			conn.Write(doq.Frame(packed(t, query("www."))))
 		}
 		closedAfter(t, conn, time.Now(), 0)
 		if n := limitedTo(s, reason) - before; n != 1 {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"os"
@@ -105,6 +106,9 @@ func (a *api) reload(r *http.Request) (any, error) {
 	}()
 	select {
 	case err := <-ended:
+		if errors.Is(err, dnsserver.ErrReplaced) {
+			return nil, &refusal{http.StatusConflict, "another reload was under way, and is over: ask again for one with what has changed since"}
+		}
 		if err != nil {
 			return nil, &refusal{http.StatusUnprocessableEntity, "the configuration was refused, and the one before goes on: " + err.Error()}
 		}

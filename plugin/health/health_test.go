@@ -93,6 +93,7 @@ func TestProbeURL(t *testing.T) {
 		{":0", "[::]:4711", "http://localhost:4711/health"},
 		{"192.0.2.1:80", "192.0.2.1:80", "http://192.0.2.1:80/health"},
 		{"[2001:db8::1]:80", "[2001:db8::1]:80", "http://[2001:db8::1]:80/health"},
+		{"[fe80::1%lo]:80", "[fe80::1%lo]:80", "http://[fe80::1%25lo]:80/health"},
 	} {
 		addr, err := net.ResolveTCPAddr("tcp", tc.actual)
 		if err != nil {

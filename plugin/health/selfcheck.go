@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -41,7 +42,8 @@ func probeURL(configured string, actual net.Addr) string {
 		host = "localhost"
 	}
 	_, port, _ := net.SplitHostPort(actual.String())
-	return "http://" + net.JoinHostPort(host, port) + path
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: path} // an address may have a zone, which is escaped
+	return u.String()
 }
 
 // selfCheck asks an endpoint each second. start and stop are called in turn, by one goroutine at a time.
@@ -50,7 +52,7 @@ type selfCheck struct {
 	done   sync.WaitGroup
 }
 
-func (s *selfCheck) start(url string) {
+func (s *selfCheck) start(target string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.done.Go(func() {
@@ -64,7 +66,7 @@ func (s *selfCheck) start(url string) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				check(ctx, client, url)
+				check(ctx, client, target)
 			}
 		}
 	})
@@ -77,26 +79,26 @@ func (s *selfCheck) stop() {
 }
 
 // check asks once, measures and counts.
-func check(ctx context.Context, client *http.Client, url string) {
+func check(ctx context.Context, client *http.Client, target string) {
 	begin := time.Now()
-	err := get(ctx, client, url)
+	err := get(ctx, client, target)
 	took := time.Since(begin)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		HealthFailures.Inc()
-		logger.Warningf("Local health request to %q failed: %s", url, err)
+		logger.Warningf("Local health request to %q failed: %s", target, err)
 		return
 	}
 	HealthDuration.Observe(took.Seconds())
 	if took > slow {
-		logger.Warningf("Local health request to %q took more than 1s: %s", url, took)
+		logger.Warningf("Local health request to %q took more than 1s: %s", target, took)
 	}
 }
 
-func get(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func get(ctx context.Context, client *http.Client, target string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 
 // block is a server block in which a Metrics counts, with its series by zone.
 type block struct {
-	ctx    context.Context // all queries of the block have it
+	ctx    context.Context // of the first query; most often all have it
+	server string
+	view   string
 	series wire.Suffixes[*vars.Series]
 	rest   *vars.Series // of names that are in no zone
 }
@@ -37,36 +39,36 @@ func (m *Metrics) WireSelf() plugin.Handler { return m }
 func (m *Metrics) Prompt() bool { return true }
 
 // block is the block of ctx. A block is told by its context, which is one and the same for all its queries, unless a plugin
-// further up adds to it.
+// further up adds to it; then by what is counted under. There are as many as a server block has listeners.
 func (m *Metrics) block(ctx context.Context) *block {
-	if blocks := m.blocks.Load(); blocks != nil {
-		for _, b := range *blocks {
-			if b.ctx == ctx {
-				return b
-			}
+	known := m.known()
+	for _, b := range known {
+		if b.ctx == ctx {
+			return b
 		}
+	}
+	server, view := WithServer(ctx), WithView(ctx)
+	same := func(b *block) bool { return b.server == server && b.view == view }
+	if i := slices.IndexFunc(known, same); i >= 0 {
+		return known[i]
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := m.newBlock(ctx)
-	var next []*block
-	if blocks := m.blocks.Load(); blocks != nil {
-		next = slices.Clone(*blocks)
-	}
-	if len(next) == maxBlocks {
-		next = next[1:]
-	}
-	next = append(next, b)
+	b := m.newBlock(ctx, server, view)
+	next := append(slices.DeleteFunc(slices.Clone(m.known()), same), b) // another query may have been faster
 	m.blocks.Store(&next)
 	return b
 }
 
-// maxBlocks is how many blocks are remembered. There are as many as a block has listeners.
-const maxBlocks = 32
+func (m *Metrics) known() []*block {
+	if blocks := m.blocks.Load(); blocks != nil {
+		return *blocks
+	}
+	return nil
+}
 
-func (m *Metrics) newBlock(ctx context.Context) *block {
-	server, view := WithServer(ctx), WithView(ctx)
-	b := &block{ctx: ctx, rest: vars.SeriesOf(server, ".", view)}
+func (m *Metrics) newBlock(ctx context.Context, server, view string) *block {
+	b := &block{ctx: ctx, server: server, view: view, rest: vars.SeriesOf(server, ".", view)}
 	for _, z := range m.current() {
 		if name, err := wire.LowerName(z); err == nil {
 			b.series.Set(name, vars.SeriesOf(server, z, view))

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -24,6 +25,30 @@ type decides struct {
 func (d decides) WireSelf() plugin.Handler { return d }
 func (d decides) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	return d.decide(w, q)
+}
+
+// TestBlocksAreRemembered has many listeners, and contexts that a plugin further up makes anew for each query.
+func TestBlocksAreRemembered(t *testing.T) {
+	met := New("localhost:0")
+	met.AddZone("example.org.")
+	var contexts []context.Context
+	for i := range 100 {
+		server := &dnsserver.Server{Addr: fmt.Sprintf("%s%d", unusedServer(), i)}
+		contexts = append(contexts, context.WithValue(t.Context(), dnsserver.Key{}, server))
+	}
+	first := map[*block]bool{}
+	for _, ctx := range contexts {
+		first[met.block(ctx)] = true
+	}
+	type key struct{}
+	for _, ctx := range contexts {
+		if !first[met.block(ctx)] || met.block(context.WithValue(ctx, key{}, 1)) != met.block(ctx) {
+			t.Fatal("a block is made again")
+		}
+	}
+	if len(first) != len(contexts) || len(met.known()) != len(contexts) {
+		t.Errorf("%d blocks, %d are remembered", len(first), len(met.known()))
+	}
 }
 
 func TestServeWire(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/coredns/coredns/core/dnsserver" // the server type
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
@@ -205,6 +205,40 @@ func TestSetup(t *testing.T) {
 				t.Errorf("%q: interval %s, want %s to %s", tc.input, got, tc.low, tc.high)
 			}
 		}
+	}
+}
+
+// TestImportChangesMeanwhile has a file that is imported change while the plugins start, which may take them some seconds:
+// what runs is what was read before.
+func TestImportChangesMeanwhile(t *testing.T) {
+	capture(t)
+	file := filepath.Join(t.TempDir(), "imported")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	caddy.RegisterPlugin("starts", caddy.Plugin{ServerType: "dns", Action: func(c *caddy.Controller) error {
+		c.OnStartup(func() error { write("starts late"); return nil })
+		return nil
+	}})
+	directives, quiet := dnsserver.Directives, dnsserver.Quiet
+	dnsserver.Directives, dnsserver.Quiet = []string{pluginName, "starts"}, true
+	defer func() { dnsserver.Directives, dnsserver.Quiet = directives, quiet }()
+	write("starts early")
+	in := input(".:0 {\nreload\nimport " + file + "\n}")
+	before := mustHash(t, in)
+	i, err := caddy.Start(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		i.ShutdownCallbacks()
+		i.Stop()
+	}()
+	if got := i.Storage[planKey{}].(*plan).watcher.running; got != before || got == mustHash(t, in) {
+		t.Error("what runs is taken for what is in the file now")
 	}
 }
 

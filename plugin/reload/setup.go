@@ -1,11 +1,13 @@
 package reload
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
@@ -64,6 +66,9 @@ type planKey struct{}
 
 // plan is what the setup of an instance leaves for the hook: how to watch, and how to end it.
 type plan struct {
+	running string // hash of the configuration that the instance was set up with; "" if there is none
+	unread  error  // why there is none
+
 	mu       sync.Mutex
 	interval time.Duration
 	watcher  *watcher // nil before the instance is up
@@ -78,9 +83,14 @@ func setup(c *caddy.Controller) error {
 	p, ok := c.Get(planKey{}).(*plan)
 	if !ok {
 		p = new(plan)
+		// Now, and not when the instance is up: what is imported may change while plugins start.
+		if input := dnsserver.Instance(c).Caddyfile(); input != nil {
+			p.running, p.unread = hash(input)
+		}
 		c.Set(planKey{}, p)
 		c.OnShutdown(p.end)
 		c.OnFinalShutdown(p.end) // the process is to end: nothing is taken over any more
+		c.OnRestart(func() error { registerHook(); return nil })
 	}
 	p.interval = s.draw() // that of the last block counts
 	registerHook()
@@ -88,7 +98,7 @@ func setup(c *caddy.Controller) error {
 }
 
 // registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance
-// is set up.
+// is set up, or while it is, if that is begun by another reload.
 func registerHook() {
 	defer func() { _ = recover() }() // it was registered
 	caddy.RegisterEventHook(pluginName, onEvent)
@@ -111,9 +121,9 @@ func onEvent(event caddy.EventName, info any) error {
 
 // begin starts the watcher of an instance, unless that has been shut down meanwhile.
 func (p *plan) begin(i *caddy.Instance) error {
-	now, err := hash(i.Caddyfile())
-	if err != nil {
-		return err
+	now := p.running
+	if p.unread != nil {
+		return p.unread
 	}
 	logger.Infof("Running configuration SHA512 = %s", now)
 	showVersion(p, now)
@@ -121,6 +131,9 @@ func (p *plan) begin(i *caddy.Instance) error {
 		load: func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
 		restart: func(input caddy.Input) error {
 			_, err := i.Restart(input)
+			if errors.Is(err, dnsserver.ErrReplaced) {
+				return nil // the next instance has a watcher of its own
+			}
 			return corefile.Explain(err, input.Path(), input.Body(), caddy.ValidDirectives(input.ServerType()))
 		},
 		running: now, tried: now,

@@ -23,6 +23,7 @@ type files struct {
 
 	live   atomic.Pointer[loaded] // written by watch only, once that runs
 	stamps []stamp                // of the files when they were read last; as live
+	broken bool                   // what was read then is of no use; as live
 
 	started     bool // start was called; written by start, read by stop
 	quit, ended chan struct{}
@@ -131,17 +132,23 @@ func (f *files) stop() {
 }
 
 // refresh reads the files if one of them is not what it was. If that fails, as it does when the certificate has been
-// written, but not its key yet, what was read before stays in use, and the next change is waited for.
+// written, but not its key yet, what was read before stays in use, and the files are tried again: who may read them can
+// change without a trace in their stamps. The failure is told once.
 func (f *files) refresh() {
 	stamps := f.look()
-	if same(stamps, f.stamps) {
+	changed := !same(stamps, f.stamps)
+	if !changed && !f.broken {
 		return
 	}
 	f.stamps = stamps
 	l, err := f.load()
-	if err != nil {
+	f.broken = err != nil
+	switch {
+	case err != nil && changed:
 		reloads.WithLabelValues("failed").Inc()
 		logger.Warningf("Keeping the certificate in use, as the new one cannot be read: %v", err)
+		return
+	case err != nil:
 		return
 	}
 	f.use(l)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	golog "log"
 	"net"
@@ -159,6 +160,39 @@ func TestCertificateFollowsItsFiles(t *testing.T) {
 	}
 	f.refresh()
 	shows(second)
+}
+
+// TestFilesThatCannotBeRead has a key that becomes good without any other stamp, as one whose owner is changed after it
+// was put there: for the test, by its content.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	out := captureLog(t)
+	mine, other := pemFiles(t), pemFiles(t)
+	f, err := newFiles(mine[:2], tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(other[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Hour)
+	write := func(text []byte) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(mine[1], text, 0o600), os.Chtimes(mine[1], at, at)); err != nil {
+			t.Fatal(err)
+		}
+		f.refresh()
+	}
+	put(t, mine[0], other[0])
+	write(bytes.Repeat([]byte("x"), len(key)))
+	f.refresh()
+	write(key)
+	if !f.live.Load().cert.Leaf.Equal(leaf(t, other[0], other[1]).Leaf) {
+		t.Error("the new certificate is not used")
+	}
+	if n := strings.Count(out.String(), "Keeping the certificate in use"); n != 1 {
+		t.Errorf("%d warnings: %s", n, out)
+	}
 }
 
 func TestWatching(t *testing.T) {

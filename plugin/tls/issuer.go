@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -33,6 +34,8 @@ type issuer struct {
 	cache   *certmagic.Cache // nil before start
 	cancel  context.CancelFunc
 	over    bool // the instance is shut down
+
+	locks atomic.Int32 // in storages, that are held or asked for; see storage
 }
 
 var errNotManaged = errors.New("the server is starting")
@@ -51,6 +54,7 @@ func setupACME(c *caddy.Controller, s acmeSettings) error {
 		i = &issuer{domains: map[string]account{}}
 		c.Set(issuerKey{}, i)
 		c.OnStartup(func() error { i.load(); return nil })
+		c.OnRestart(func() error { registerHook(); return nil })
 		dnsserver.OnEnd(c, i.stop)
 		dnsserver.AddPluginToAllServerBlocks(c, func(next plugin.Handler) plugin.Handler {
 			return &Challenge{Next: next, of: &i.challenges, zones: i.challengeZones}
@@ -110,7 +114,7 @@ func (i *issuer) load() {
 }
 
 // registerHook sees to it that onEvent is registered: a reload by signal takes all hooks away before the next instance is set
-// up.
+// up, or while it is, if that is begun by another reload.
 func registerHook() {
 	defer func() { _ = recover() }() // it was registered
 	caddy.RegisterEventHook(pluginName, onEvent)
@@ -196,7 +200,7 @@ func (i *issuer) newConfig(a account) (*certmagic.Config, error) {
 		return nil, err
 	}
 	cfg := certmagic.New(i.cache, certmagic.Config{
-		Storage: &certmagic.FileStorage{Path: a.storage},
+		Storage: &storage{certmagic.FileStorage{Path: a.storage}, &i.locks},
 		OCSP:    certmagic.OCSPConfig{DisableStapling: false},
 		Logger:  zapLogger(),
 	})
@@ -220,7 +224,11 @@ func (i *issuer) configFor(names []string) (*certmagic.Config, error) {
 	return nil, fmt.Errorf("no ACME account for %v", names)
 }
 
-// stop ends all goroutines.
+// unlockTime is how long stop waits for locks.
+const unlockTime = 2 * time.Second
+
+// stop ends all goroutines. It waits for the locks of those that ask an authority: who finds one that was left behind,
+// such as the process that comes next, waits for ten seconds until he believes that.
 func (i *issuer) stop() error {
 	i.mu.Lock()
 	i.over = true
@@ -231,6 +239,9 @@ func (i *issuer) stop() error {
 	i.mu.Unlock()
 	if cache != nil {
 		cache.Stop()
+	}
+	for end := time.Now().Add(unlockTime); i.locks.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
 	}
 	return nil
 }

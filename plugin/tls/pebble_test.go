@@ -215,6 +215,26 @@ func TestPebbleStorage(t *testing.T) {
 	eventually(t, dot, "dns.example.org", "dns.example.org", nil)
 }
 
+// TestPebbleIsLeft ends the server while it waits for the authority: the locks of the storage are free for the next one.
+func TestPebbleIsLeft(t *testing.T) {
+	p, storage := newPebble(t), t.TempDir()
+	i, _ := acmeServer(t, p, storage)
+	locks := func() int {
+		found, _ := filepath.Glob(filepath.Join(storage, "locks", "*"))
+		return len(found)
+	}
+	for deadline := time.Now().Add(20 * time.Second); locks() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the storage is never locked")
+		}
+	}
+	end(t, i)
+	if n := locks(); n > 0 {
+		t.Errorf("%d locks are left", n)
+	}
+	p.begin(t, 0) // so that its server can be closed
+}
+
 // end stops an instance with its plugins.
 func end(t *testing.T, i *caddy.Instance) {
 	t.Helper()

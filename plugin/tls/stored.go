@@ -3,6 +3,7 @@ package tls
 import (
 	"context"
 	"crypto/tls"
+	"sync/atomic"
 
 	"github.com/caddyserver/certmagic"
 )
@@ -24,4 +25,33 @@ func stored(a account, domain string) *tls.Certificate {
 		return nil // certmagic tells of it when it reads the same files
 	}
 	return &pair
+}
+
+// storage is certmagic's folder of files, with the number of its locks that are held or asked for.
+type storage struct {
+	certmagic.FileStorage
+	locks *atomic.Int32
+}
+
+// Lock, TryLock and Unlock implement certmagic.Locker and certmagic.TryLocker.
+func (s *storage) Lock(ctx context.Context, name string) error {
+	s.locks.Add(1)
+	err := s.FileStorage.Lock(ctx, name)
+	if err != nil {
+		s.locks.Add(-1)
+	}
+	return err
+}
+
+func (s *storage) TryLock(ctx context.Context, name string) (ok bool, err error) {
+	s.locks.Add(1)
+	if ok, err = s.FileStorage.TryLock(ctx, name); err != nil || !ok {
+		s.locks.Add(-1)
+	}
+	return ok, err
+}
+
+func (s *storage) Unlock(ctx context.Context, name string) error {
+	defer s.locks.Add(-1)
+	return s.FileStorage.Unlock(ctx, name)
 }

@@ -56,7 +56,7 @@ func (s *sender) stop() error {
 	defer time.AfterFunc(lastTime, s.cancel).Stop()
 	s.done.Wait()
 	s.cancel()
-	return s.to.close()
+	return nil
 }
 
 // take takes a span, or drops it.

@@ -108,6 +108,7 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return plugin.Error(pluginName, err)
 	}
+	dnsserver.OnEnd(c, to.close)
 	send := newSender(to, s.backlog, s.batch, s.interval)
 	c.OnStartup(func() error {
 		send.start()

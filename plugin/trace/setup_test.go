@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,20 @@ func TestSetup(t *testing.T) {
 	tr := dnsserver.GetConfig(c).Plugin[0](nil).(*trace)
 	if tr.every != 3 || tr.tags != atTags || tr.Tracer() == nil {
 		t.Errorf("%+v", tr)
+	}
+}
+
+// TestLookedAtOnly looks at a configuration again and again, as reloads do that fail: nothing of it stays.
+func TestLookedAtOnly(t *testing.T) {
+	text := caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: []byte(". {\ntrace otlp\n}")}
+	for before, n := runtime.NumGoroutine(), 0; n < 20; n++ {
+		if err := dnsserver.Validate(text); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); n == 19 && runtime.NumGoroutine() > before+5; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+			}
+		}
 	}
 }

@@ -22,17 +22,19 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	run := &struct { // one piece of memory
 		ctx    queryContext
 		writer chainWriter
-	}{ctx: queryContext{Context: ctx, server: c.Self}}
+	}{ctx: queryContext{Context: ctx, server: c.Self, depth: depthIn(ctx)}}
 	q, cw := &run.ctx, &run.writer
 	*cw = chainWriter{ResponseWriter: w, ctx: q, req: r, finish: c.Finish}
-	if r == nil || len(r.Question) == 0 {
+	if r == nil || len(r.Question) == 0 || q.depth > maxDepth {
 		c.refuse(cw, r, dns.RcodeServerFailure)
 		return
 	}
 	if !c.Debug {
+		asked := r.Question[0] // which plugins may change
 		defer func() {
 			if v := recover(); v != nil {
 				c.recovered(v)
+				r.Question = []dns.Question{asked}
 				c.answer(cw, r, dns.RcodeServerFailure, nil)
 			}
 		}()

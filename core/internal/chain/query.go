@@ -19,7 +19,25 @@ type queryContext struct {
 	server any
 	path   plugin.Path
 	view   string
+	depth  int    // 0 for a client's query, else one more than that of the query for which a plugin asks this one
 	packet []byte // of an UPDATE, as it came
+}
+
+// depthKey holds the depth of a query.
+type depthKey struct{}
+
+// maxDepth bounds questions of plugins' own for questions of plugins' own: a plugin that asks for what it is asked
+// would have the stack outgrow its limit, which ends the process. Plugins that follow aliases stop long before; see
+// LoopKey.
+const maxDepth = 32
+
+// depthIn is the depth of a query that is asked in ctx.
+func depthIn(ctx context.Context) int {
+	if ctx.Value(plugin.ServerKey{}) == nil {
+		return 0
+	}
+	above, _ := ctx.Value(depthKey{}).(int) // none in the wire lane, where all queries are clients'
+	return above + 1
 }
 
 // Value is what the transport's context has, and the server's own values.
@@ -34,13 +52,14 @@ func (c *queryContext) Value(key any) any {
 	case plugin.PacketKey:
 		return c.packet
 	case plugin.LoopKey:
-		// Not ours alone: upstream.Lookup counts it up in the context that it hands on.
-		if n := c.Context.Value(plugin.LoopKey{}); n != nil {
-			return n // the query comes from a plugin further up
-		}
-		return 0
+		// Not ours alone: plugins count it up in the context that they hand on. Of those that do not, the first
+		// question is taken for one about something else, and those that it leads to are not.
+		n, _ := c.Context.Value(plugin.LoopKey{}).(int)
+		return max(n, c.depth-1)
 	case plugin.InnerKey:
-		return c.Context.Value(plugin.ServerKey{}) != nil
+		return c.depth > 0
+	case depthKey:
+		return c.depth
 	}
 	return c.Context.Value(key)
 }

@@ -49,6 +49,29 @@ func TestQueryContext(t *testing.T) {
 	}
 }
 
+// TestQuestionsInCircle has a plugin that asks the server for what it is asked, and does not count. It comes to an end, and
+// those behind it are told how deep they are.
+func TestQuestionsInCircle(t *testing.T) {
+	var c *Chain
+	var loops []any
+	c = build(t, Options{}, blockOf(".", handler{"circle", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if loops = append(loops, ctx.Value(plugin.LoopKey{})); len(loops) > 2*maxDepth {
+			return dns.RcodeNameError, nil
+		}
+		inner := new(foreign)
+		c.ServeDNS(context.WithValue(ctx, plugin.ServerKey{}, c), inner, r.Copy())
+		return inner.sent[0].Rcode, nil
+	}}))
+	w := new(foreign)
+	c.ServeDNS(t.Context(), w, asked())
+	if len(w.sent) != 1 || w.sent[0].Rcode != dns.RcodeServerFailure {
+		t.Errorf("got %v", w.sent)
+	}
+	if len(loops) != maxDepth+1 || loops[0] != 0 || loops[1] != 0 || loops[maxDepth] != maxDepth-1 {
+		t.Errorf("asked %d times, with %v", len(loops), loops)
+	}
+}
+
 // Who asks a server from within has no client whose cookie would be answered.
 func TestInnerHasNoCookie(t *testing.T) {
 	c := build(t, Options{Finish: &reply.Finisher{Cookies: cookie.NewRing(cookie.Keys{{1}})}}, blockOf(".", returning(dns.RcodeRefused, nil)))

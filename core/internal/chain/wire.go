@@ -10,11 +10,15 @@ import (
 // ServeWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
 // what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
 func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
-	// A panic costs one query, and not the process. Its reply is begun anew: nothing of a half-made one goes out.
+	// A panic costs one query, and not the process. Its reply is begun anew: nothing of a half-made one goes out, and
+	// the question is the client's, whatever plugins have made of it.
 	if !c.Debug {
 		defer func() {
 			if v := recover(); v != nil {
 				c.recovered(v)
+				if q.Changed() && q.Parse(q.Packet()) {
+					c.Finish.Check(q)
+				}
 				reply, out = c.failed(w, q, wire.ServFail), wire.Done
 			}
 		}()

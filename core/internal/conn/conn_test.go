@@ -15,7 +15,7 @@ import (
 
 // A connection is found by what is spoken on it, with TLS and without.
 func TestOf(t *testing.T) {
-	l := NewListener(lineService(t), ClientAuth{}, false)
+	l := NewListener(lineService(t), ClientAuth{})
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
@@ -40,7 +40,7 @@ func (p leaving) Drain()      {}
 
 func TestHijack(t *testing.T) {
 	from := coretest.ListenTCP(t)
-	l := NewListener(lineService(t), ClientAuth{}, false)
+	l := NewListener(lineService(t), ClientAuth{})
 	l.ListenOn(from)
 	left := make(chan net.Conn, 1)
 	end := coretest.Serving(t, l, func() error {
@@ -71,7 +71,7 @@ func TestHijack(t *testing.T) {
 // A connection is idle since its last query came or was answered, and not while one is at work.
 func TestIdleSince(t *testing.T) {
 	s := lineService(t)
-	l := NewListener(s, ClientAuth{}, false)
+	l := NewListener(s, ClientAuth{})
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	c := newConn(l, ours, nil)
@@ -107,7 +107,7 @@ func TestConnectionState(t *testing.T) {
 	of := newLineServer()
 	states := make(chan *tls.ConnectionState, 1)
 	from := coretest.ListenTCP(t)
-	l := NewListener(lineService(t), ClientAuthOf(config), false)
+	l := NewListener(lineService(t), ClientAuthOf(config))
 	l.ListenOn(from)
 	coretest.Serving(t, l, func() error {
 		return l.Serve(from, Handler{TLS: config, New: func(c *Conn) Protocol { return stating{of.New(c), c, states} }})

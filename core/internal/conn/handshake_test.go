@@ -70,7 +70,7 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 
 // How long a handshake may take when the server stops depends on whether the client has said something.
 func TestHandshakeDeadlines(t *testing.T) {
-	l := NewListener(lineService(t), ClientAuth{}, false)
+	l := NewListener(lineService(t), ClientAuth{})
 	for _, tc := range []struct {
 		name     string
 		shaking  int32

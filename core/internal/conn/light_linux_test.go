@@ -51,7 +51,7 @@ func serveLightLines(t *testing.T, change func(*service.Service)) (l *Listener, 
 		change(s)
 	}
 	from := coretest.ListenTCP(t)
-	l = NewListener(s, ClientAuth{}, false)
+	l = NewListener(s, ClientAuth{})
 	l.ListenOn(from)
 	coretest.Serving(t, l, func() error { return l.Serve(from, lightLines{of}.handler()) })
 	return l, from.Addr().String(), of

@@ -92,7 +92,7 @@ func serveLines(t *testing.T, s *service.Service, of *lineServer, config *tls.Co
 ) (l *Listener, addr string, end func() error) {
 	t.Helper()
 	from := Proxied(coretest.ListenTCP(t), p, s.Label)
-	l = NewListener(s, ClientAuthOf(config), p != nil)
+	l = NewListener(s, ClientAuthOf(config))
 	l.ListenOn(from)
 	end = coretest.Serving(t, l, func() error { return l.Serve(from, Handler{TLS: config, New: of.New}) })
 	return l, from.Addr().String(), end

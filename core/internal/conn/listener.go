@@ -33,9 +33,7 @@ type Listener struct {
 	Beside    service.Transport
 	admission *Admission
 
-	// What connections were told when they were accepted.
-	auth    ClientAuth
-	proxied bool
+	auth ClientAuth // what connections were told when they were accepted
 
 	readers readers // of connections without goroutines
 
@@ -81,18 +79,17 @@ func ConfigFor(c *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return c, nil
 }
 
-// NewListener is a Listener for s, without connections. proxied says that PROXY headers are read.
-func NewListener(s *service.Service, auth ClientAuth, proxied bool) *Listener {
-	l := &Listener{auth: auth, proxied: proxied, conns: map[*Conn]struct{}{}, spare: make(chan *Conn), ended: make(chan struct{})}
+// NewListener is a Listener for s, without connections.
+func NewListener(s *service.Service, auth ClientAuth) *Listener {
+	l := &Listener{auth: auth, conns: map[*Conn]struct{}{}, spare: make(chan *Conn), ended: make(chan struct{})}
 	l.Seat.Sit(s)
 	l.admission = NewAdmission(&l.Seat)
 	return l
 }
 
-// Fits reports whether l may go on with a server that wants to know so much of clients.
-func (l *Listener) Fits(auth ClientAuth, proxied bool) bool {
-	return l.auth.Same(auth) && l.proxied == proxied
-}
+// Fits reports whether l may go on with a server that wants to know so much of clients. It does not matter whether that
+// one reads PROXY headers: who a connection is of was told at its begin, and holds as long as it lasts.
+func (l *Listener) Fits(auth ClientAuth) bool { return l.auth.Same(auth) }
 
 // Holds implements service.Heirloom.
 func (l *Listener) Holds(s *service.Service) bool {

@@ -151,7 +151,7 @@ func TestStopGivesUp(t *testing.T) {
 	s, of := lineService(t), newLineServer()
 	defer close(of.slow)
 	from := coretest.ListenTCP(t)
-	l := NewListener(s, ClientAuth{}, false)
+	l := NewListener(s, ClientAuth{})
 	l.ListenOn(from)
 	served := make(chan error)
 	go func() { served <- l.Serve(from, Handler{New: of.New}) }()
@@ -272,12 +272,9 @@ func TestClientAuth(t *testing.T) {
 		{plain, lets, false},
 		{lets, lets, false}, // whether the second would let that client in is not known
 	} {
-		l := NewListener(lineService(t), ClientAuthOf(tc.a), false)
-		if got := l.Fits(ClientAuthOf(tc.b), false); got != tc.same {
+		l := NewListener(lineService(t), ClientAuthOf(tc.a))
+		if got := l.Fits(ClientAuthOf(tc.b)); got != tc.same {
 			t.Errorf("%v and %v: got %v", ClientAuthOf(tc.a), ClientAuthOf(tc.b), got)
-		}
-		if l.Fits(ClientAuthOf(tc.b), true) {
-			t.Error("fits one that reads PROXY headers")
 		}
 	}
 }

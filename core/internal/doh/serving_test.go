@@ -47,7 +47,7 @@ func tlsConfig(t testing.TB) *tls.Config { return coretest.Certificate(t, "h2", 
 func serve(t testing.TB, s *service.Service, config *tls.Config) *served {
 	t.Helper()
 	from := coretest.ListenTCP(t)
-	l := conn.NewListener(s, conn.ClientAuthOf(config), false)
+	l := conn.NewListener(s, conn.ClientAuthOf(config))
 	h := NewHTTP1(HTTP1Settings{s.Read, s.Write, s.Idle, HeaderSpace(s.HeaderBytes, leastHeader)}, &l.Seat, from.Addr())
 	l.Beside = h
 	l.ListenOn(from)

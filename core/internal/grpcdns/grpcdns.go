@@ -61,32 +61,32 @@ type Settings struct {
 // once is what the library is told once.
 type once struct {
 	auth            conn.ClientAuth
-	proxied, traced bool
+	traced          bool
 	streams, header int
 	handshake       time.Duration
 }
 
 // onceOf is what the library is told of s.
-func onceOf(s *service.Service, proxied bool) once {
+func onceOf(s *service.Service) once {
 	own := s.Proto.(*Settings)
 	return once{
-		auth: conn.ClientAuthOf(own.TLS), proxied: proxied, traced: own.Tracer != nil,
+		auth: conn.ClientAuthOf(own.TLS), traced: own.Tracer != nil,
 		streams: s.Streams, header: s.HeaderBytes, handshake: s.Handshake,
 	}
 }
 
 // Fits reports whether t may go on with s as its server.
-func (t *Transport) Fits(s *service.Service, proxied bool) bool {
-	a, b := t.once, onceOf(s, proxied)
+func (t *Transport) Fits(s *service.Service) bool {
+	a, b := t.once, onceOf(s)
 	auths := a.auth.Same(b.auth)
 	// ClientAuth has its own idea of equal: see Same.
 	a.auth, b.auth = conn.ClientAuth{}, conn.ClientAuth{}
 	return auths && a == b
 }
 
-// New is a Transport for s. proxied says that PROXY headers are read.
-func New(s *service.Service, proxied bool) *Transport {
-	settings := onceOf(s, proxied)
+// New is a Transport for s.
+func New(s *service.Service) *Transport {
+	settings := onceOf(s)
 	t := &Transport{once: settings, UnimplementedDnsServiceServer: new(pb.UnimplementedDnsServiceServer)}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)

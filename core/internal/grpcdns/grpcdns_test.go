@@ -166,7 +166,7 @@ func TestStopGivesUp(t *testing.T) {
 	began, cancelled := make(chan struct{}, 1), make(chan error, 1)
 	of := serviceFor(t, coretest.UntilCancelled(began, cancelled), tlsConfig(t), nil)
 	from := coretest.ListenTCP(t)
-	g := New(of, false)
+	g := New(of)
 	g.ListenOn(from)
 	served := make(chan error)
 	go func() { served <- g.Serve(from) }()
@@ -204,7 +204,7 @@ func TestNextServerTakesOver(t *testing.T) {
 	}
 	go asked()
 	first.Holds(t, 1)
-	if !s.Fits(next, false) {
+	if !s.Fits(next) {
 		t.Error("does not fit")
 	}
 	s.Transport.Sit(next)
@@ -252,22 +252,20 @@ func TestFits(t *testing.T) {
 		return s
 	}
 	for name, tc := range map[string]struct {
-		a, b    *service.Service
-		proxied bool
-		want    bool
+		a, b *service.Service
+		want bool
 	}{
-		"same":        {plain(), plain(), false, true},
-		"same TLS":    {encrypted(), encrypted(), false, true},
-		"other times": {plain(), changed(func(s *service.Service) { s.Read = time.Hour }), false, true},
-		"TLS":         {plain(), encrypted(), false, false},
-		"PROXY":       {plain(), plain(), true, false},
-		"traced":      {plain(), serviceFor(t, coretest.Echo, nil, mocktracer.New()), false, false},
-		"streams":     {plain(), changed(func(s *service.Service) { s.Streams++ }), false, false},
-		"header":      {plain(), changed(func(s *service.Service) { s.HeaderBytes++ }), false, false},
-		"handshake":   {plain(), changed(func(s *service.Service) { s.Handshake++ }), false, false},
+		"same":        {plain(), plain(), true},
+		"same TLS":    {encrypted(), encrypted(), true},
+		"other times": {plain(), changed(func(s *service.Service) { s.Read = time.Hour }), true},
+		"TLS":         {plain(), encrypted(), false},
+		"traced":      {plain(), serviceFor(t, coretest.Echo, nil, mocktracer.New()), false},
+		"streams":     {plain(), changed(func(s *service.Service) { s.Streams++ }), false},
+		"header":      {plain(), changed(func(s *service.Service) { s.HeaderBytes++ }), false},
+		"handshake":   {plain(), changed(func(s *service.Service) { s.Handshake++ }), false},
 	} {
-		g := New(tc.a, false)
-		if got := g.Fits(tc.b, tc.proxied); got != tc.want || g.Holds(tc.a) {
+		g := New(tc.a)
+		if got := g.Fits(tc.b); got != tc.want || g.Holds(tc.a) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

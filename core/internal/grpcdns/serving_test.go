@@ -38,7 +38,7 @@ func tlsConfig(t testing.TB) *tls.Config { return coretest.Certificate(t, "h2") 
 func serve(t testing.TB, s *service.Service) *served {
 	t.Helper()
 	from := conn.Proxied(coretest.ListenTCP(t), nil, s.Label)
-	g := New(s, false)
+	g := New(s)
 	g.ListenOn(from)
 	end := coretest.Serving(t, g, func() error { return g.Serve(from) })
 	return &served{g, s, from.Addr().String(), end}

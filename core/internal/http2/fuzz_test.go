@@ -40,7 +40,7 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ours, theirs := net.Pipe()
 		conns := make(chan *Conn, 1)
-		l := conn.NewListener(s, conn.ClientAuth{}, false)
+		l := conn.NewListener(s, conn.ClientAuth{})
 		from := &oneConn{conn: ours, closed: make(chan struct{})}
 		l.ListenOn(from)
 		go io.Copy(io.Discard, theirs)

@@ -132,7 +132,7 @@ func serve(t testing.TB, of *site, change func(*service.Service)) *served {
 	}
 	config := coretest.Certificate(t, "h2")
 	from := coretest.ListenTCP(t)
-	l := conn.NewListener(s, conn.ClientAuthOf(config), false)
+	l := conn.NewListener(s, conn.ClientAuthOf(config))
 	l.ListenOn(from)
 	handler := conn.Handler{TLS: config, New: func(c *conn.Conn) conn.Protocol { return protocol{New(c), of} }}
 	end := coretest.Serving(t, l, func() error { return l.Serve(from, handler) })

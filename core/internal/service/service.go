@@ -54,7 +54,8 @@ type Service struct {
 
 	// Inflight counts the queries that have begun with this Service on transports that another one may take over.
 	Inflight Inflight
-	// Leaving says that the process is to end, and another one may listen at the same addresses.
+	// Leaving says that nobody goes on with the sockets, and others may listen at the same addresses: other processes
+	// when this one ends, or in a reload those of other listeners.
 	Leaving atomic.Bool
 }
 

@@ -182,7 +182,7 @@ func TestLightGoesOn(t *testing.T) {
 	next := coretest.Service(t, coretest.Label(t), coretest.Who{})
 	from := coretest.ListenTCP(t)
 	again := coretest.Again(t, from)
-	l := conn.NewListener(first, conn.ClientAuth{}, false)
+	l := conn.NewListener(first, conn.ClientAuth{})
 	h := Handler
 	l.ListenOn(from)
 	end := coretest.Serving(t, l, func() error { return l.Serve(from, h) })

@@ -157,7 +157,7 @@ func BenchmarkWake(b *testing.B) {
 	}
 	s := coretest.Service(b, coretest.Label(b), new(coretest.Lane))
 	from := coretest.ListenTCP(b)
-	l := conn.NewListener(s, conn.ClientAuth{}, false)
+	l := conn.NewListener(s, conn.ClientAuth{})
 	l.ListenOn(from)
 	defer coretest.Serving(b, l, func() error { return l.Serve(from, Handler) })()
 	c := coretest.Dial(b, from.Addr().String())

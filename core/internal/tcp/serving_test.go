@@ -33,7 +33,7 @@ func serve(t *testing.T, h plugin.Handler, config *tls.Config, change func(*serv
 // serveOn serves what comes on from as h says.
 func serveOn(t testing.TB, s *service.Service, from net.Listener, h conn.Handler) *served {
 	t.Helper()
-	l := conn.NewListener(s, conn.ClientAuthOf(h.TLS), false)
+	l := conn.NewListener(s, conn.ClientAuthOf(h.TLS))
 	l.ListenOn(from)
 	end := coretest.Serving(t, l, func() error { return l.Serve(from, h) })
 	return &served{s, from.Addr().String(), end}

@@ -132,8 +132,8 @@ func (t *Transport) all() []batchSocket {
 // with, on a machine that does not run all the time, too.
 const leaveTime = 20 * time.Millisecond
 
-// leave has those sockets leave that nobody else has, and reports whether there are any. That the one which was
-// given is such a one is only known at the end of the process; those of network interfaces are.
+// leave has those sockets leave that nobody else has, and reports whether there are any. Of the one that was given the
+// service knows whether it is such a one; those of network interfaces are.
 func (t *Transport) leave() (left bool) {
 	t.mu.Lock()
 	t.leaving = true

@@ -9,6 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestZonesAreRemembered asks the system but once for the name of an interface.
+func TestZonesAreRemembered(t *testing.T) {
+	name := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: netip.MustParseAddr("fe80::1").As16(), Scope_id: 1}
+	kept := AddrPort(&name)
+	if n := testing.AllocsPerRun(100, func() { AddrPort(&name) }); n > 1 {
+		t.Errorf("%v pieces of memory for %s", n, kept)
+	}
+	other := name
+	other.Scope_id += uint32(len(zones)) // in the same place
+	if got := AddrPort(&other); got == kept || AddrPort(&name) != kept {
+		t.Errorf("%s is taken for %s", got, kept)
+	}
+}
+
 func TestAddrPort(t *testing.T) {
 	const port = 4711
 	var four, six, local unix.RawSockaddrInet6

@@ -248,6 +248,16 @@ func (c *PacketConn) validate(datagram []byte) error {
 	return c.ValidateHeader(h)
 }
 
+// GoOn has c go on with what from remembers, of which it takes the place; both may use it then. It does nothing if they
+// track sessions differently, or from is nil. It is called before the first use.
+func (c *PacketConn) GoOn(from *PacketConn) {
+	if from == nil || from.UDPSessionTrackingTTL != c.UDPSessionTrackingTTL ||
+		from.UDPSessionTrackingMaxSessions != c.UDPSessionTrackingMaxSessions {
+		return
+	}
+	c.once.Do(func() { c.sessions = from.tracked() })
+}
+
 // tracked returns the table of sessions, nil if they are not tracked.
 func (c *PacketConn) tracked() *sessions {
 	c.once.Do(func() {

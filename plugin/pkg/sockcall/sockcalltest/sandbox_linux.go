@@ -13,7 +13,11 @@ import (
 // Refuse has the system refuse, with e, the calls for which there are others: to all threads of the process and the
 // programs that it starts, or to this thread only, on which the goroutine must be locked until its end.
 func Refuse(e syscall.Errno, everywhere bool) error {
-	calls := []uint32{unix.SYS_RECVMMSG, unix.SYS_SENDMMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO}
+	return RefuseCalls(e, everywhere, unix.SYS_RECVMMSG, unix.SYS_SENDMMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO)
+}
+
+// RefuseCalls is Refuse for calls of those numbers.
+func RefuseCalls(e syscall.Errno, everywhere bool, calls ...uint32) error {
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the number of the call
 	for i, c := range calls {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: c, Jt: uint8(len(calls) - i)})

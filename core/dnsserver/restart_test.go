@@ -1,0 +1,72 @@
+package dnsserver
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+)
+
+// TestReloadsAtOneTime has two reloads of one configuration at a time, as a signal and the directive reload may begin
+// them. The second one waits for the first. When that has come to its end, there is nothing to be replaced any more; if it
+// failed, there is.
+func TestReloadsAtOneTime(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		first, second string // what is wrong with it
+		serves        string
+	}{
+		{"both are good", "", "", "first"},
+		{"the first one fails", " fails", "", "second"},
+		{"both fail", " fails", " fails", "old"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			probed(t)
+			old := started(t, ".:0 {\nprobe old\n}")
+			tcp, udp := old.Servers()[0].Addr(), old.Servers()[0].LocalAddr()
+			starting, goOn := make(chan struct{}, 2), make(chan struct{})
+			old.OnRestartFailed = append(old.OnRestartFailed, func() error { note("told"); return nil })
+			probing.setup = func(c *caddy.Controller) {
+				c.OnStartup(func() error { starting <- struct{}{}; <-goOn; return nil })
+			}
+			reload := func(text string) <-chan error {
+				done := make(chan error, 1)
+				go func() {
+					_, err := old.Restart(inputOf(".:0 {\nprobe " + text + "\n}"))
+					done <- err
+				}()
+				return done
+			}
+			first := reload("first" + tc.first)
+			<-starting
+			second := reload("second" + tc.second)
+			select {
+			case <-starting:
+				t.Error("the second one starts while the first one does")
+			case <-time.After(50 * time.Millisecond):
+			}
+			close(goOn)
+			errs := fmt.Sprint(<-first != nil, <-second != nil)
+			if want := fmt.Sprint(tc.first != "", tc.serves != "second"); errs != want {
+				t.Errorf("failed: %s, want %s", errs, want)
+			}
+			if got := strings.Count(noted(), "told"); got != strings.Count(tc.first+tc.second, "fails") {
+				t.Errorf("plugins are told %d times that a reload failed", got)
+			}
+			now := caddy.Instances()
+			if len(now) != 1 {
+				t.Fatalf("%d configurations run", len(now))
+			}
+			for network, addr := range map[string]net.Addr{"tcp": tcp, "udp": udp} {
+				for range 8 { // of several servers each would have its turn
+					if got := text(t, network, addr, "www."); got != tc.serves {
+						t.Errorf("%s: %s", network, got)
+					}
+				}
+			}
+		})
+	}
+}
