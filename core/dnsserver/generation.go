@@ -41,7 +41,7 @@ type generation struct {
 
 	mu        sync.Mutex
 	previous  *generation // whose place this one takes; nil once that has ended
-	next      *generation // that takes this one's place
+	next      *generation // that takes this one's place; nil once this one has ended
 	begun     bool        // all startup functions have run
 	serving   bool        // a server has begun to serve
 	unopened  int         // calls of Serve and ServePacket that may take over a transport yet
@@ -243,7 +243,7 @@ func (g *generation) drain() <-chan struct{} {
 // take long may still be in flight.
 func (g *generation) shutdown() error {
 	for _, s := range g.servers {
-		if !s.isStopped() {
+		if !s.isTold() {
 			return nil // the process is to end: finalShutdown sees to it
 		}
 	}
@@ -284,7 +284,6 @@ func (g *generation) finalShutdown() error {
 // endPlugins calls the OnShutdown of all plugins, once.
 func (g *generation) endPlugins() (err error) {
 	g.ending.Do(func() {
-		defer close(g.ended)
 		for _, end := range g.plugins {
 			err = errors.Join(err, end())
 		}
@@ -292,8 +291,29 @@ func (g *generation) endPlugins() (err error) {
 		if next := g.successor(); next != nil {
 			next.forget(g)
 		}
+		close(g.ended)
+		// Whoever holds g for long, such as a connection that nobody has closed, does not hold all that came after it.
+		g.mu.Lock()
+		g.next = nil
+		g.mu.Unlock()
 	})
 	return err
+}
+
+// isReplaced reports whether another generation has taken the place of g, or is about to.
+func (g *generation) isReplaced() bool {
+	g.mu.Lock()
+	next := g.next
+	g.mu.Unlock()
+	if next != nil {
+		return true
+	}
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // forget drops what is known of old, which has ended.

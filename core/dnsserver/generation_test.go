@@ -2,12 +2,14 @@ package dnsserver
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
@@ -299,6 +301,62 @@ func TestReloadsBesideOthers(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// lastGeneration is that of the configuration which is set up last.
+func lastGeneration() func() *generation {
+	var last *dnsContext
+	probing.setup = func(c *caddy.Controller) { last = c.Context().(*dnsContext) }
+	return func() *generation { return last.servers[0].base().generation }
+}
+
+// TestStopsThatTakeLong has a reload on a machine so busy that not one server has come to stop when the time that a reload
+// waits for that is over. The configuration ends all the same, or the next reload would wait for that for ever.
+func TestStopsThatTakeLong(t *testing.T) {
+	probed(t)
+	last := lastGeneration()
+	started(t, ".:0 {\nprobe one\n}")
+	g := last()
+	noted()
+	for _, s := range g.servers { // as Stop does before all else
+		s.telling.Do(func() { close(s.told) })
+	}
+	if err := g.shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-g.ended:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it has not ended")
+	}
+	expectNoted(t, "one ends")
+}
+
+// Who holds a configuration of long ago holds none of those that came after it.
+func TestOldConfigurationsAreLetGo(t *testing.T) {
+	probed(t)
+	last := lastGeneration()
+	i := started(t, ".:0 {\nprobe 0\n}")
+	first := last()
+	var gone []weak.Pointer[generation]
+	for n := range 4 {
+		next, err := i.Restart(inputOf(fmt.Sprintf(".:0 {\nprobe %d\n}", n+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i = next
+		gone = append(gone, weak.Make(last()))
+	}
+	eventually(t, "they are let go", func() bool {
+		runtime.GC()
+		return gone[0].Value() == nil && gone[1].Value() == nil
+	})
+	if !first.isReplaced() || gone[3].Value() != last() {
+		t.Error("the first one is not replaced, or the last one is not there")
+	}
+	if _, err := first.instance.Restart(inputOf(".:0 {\nprobe again\n}")); !errors.Is(err, ErrReplaced) {
+		t.Errorf("it is replaced once more: %v", err)
+	}
 }
 
 // At the end plugins are told first and ended last: queries under way still need them.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+
 	"github.com/coredns/caddy"
 )
 
@@ -57,16 +59,16 @@ var ErrReplaced = errors.New("another configuration has taken the place of this 
 // before g ends first.
 func (g *generation) restart() error {
 	g.replacing <- struct{}{}
-	g.mu.Lock()
-	before, next := g.previous, g.next
-	g.mu.Unlock()
-	if next != nil {
+	if g.isReplaced() {
 		g.instance.OnRestartFailed = nil // what they would take back is the next one's
 		<-g.replacing
 		return ErrReplaced
 	}
+	g.mu.Lock()
+	before := g.previous
+	g.mu.Unlock()
 	if before != nil {
-		<-before.ended
+		before.awaitEnd()
 	}
 	// Its servers may have begun to listen just now. What they do not have yet cannot be taken over.
 	select {
@@ -82,6 +84,19 @@ func (g *generation) restart() error {
 	g.hooks.remove()
 	return nil
 }
+
+// awaitEnd waits until g has ended. If that takes long somebody wants to know why nothing happens.
+func (g *generation) awaitEnd() {
+	select {
+	case <-g.ended:
+		return
+	case <-time.After(longEnd):
+		log.Warningf("The reload waits: the configuration before this one has not ended yet, as a plugin of it, or a query, takes long")
+	}
+	<-g.ended
+}
+
+const longEnd = 10 * time.Second
 
 // replaced lets the next one try to take the place of g, or find that it is taken.
 func (g *generation) replaced() {

@@ -246,6 +246,16 @@ func (s *Server) isStopped() bool {
 	return s.stopped
 }
 
+// isTold reports whether Stop has been called. What it begins may take its time on a machine that is busy.
+func (s *Server) isTold() bool {
+	select {
+	case <-s.told:
+		return true
+	default:
+		return false
+	}
+}
+
 // Stop makes all transports take no more queries, waits for those in flight, for a
 // grace period at most, and closes the sockets. If queries outlive it, the error is
 // context.DeadlineExceeded. Further calls return what the first did.

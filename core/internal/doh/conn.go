@@ -33,7 +33,7 @@ func (p *protocol) Serve() {
 	// net/http has goroutines of its own. This one waits, as the connection is the listener's until it ends.
 	p.chosen.Store(true)
 	ended := make(chan struct{})
-	p.Closed(sync.OnceFunc(func() { close(ended) })) // net/http closes a connection without TLS that is idle at its end twice
+	p.Closed(sync.OnceFunc(func() { close(ended) })) // without TLS net/http may close it twice
 	if p.http1.conns.give(p.Upper) {
 		<-ended
 	}
