@@ -26,6 +26,7 @@ func (c *Cache) keepFailure(w *wire.Reply, q *wire.Query, k *question, err error
 	}
 	w.Begin(q)
 	w.SetRcode(wire.ServFail)
+	w.SetFlag(wire.FlagRA, edns.Resolves(err))
 	w.SetNonAuthoritative(true) // it is the server's own word, and has no AA, as the failure itself had none
 	c.keep(w, k, stored{verdict: v, scope: whom, ede: failureEDE(err), failed: true, since: q.Arrival}, now, n)
 }

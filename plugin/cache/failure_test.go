@@ -183,13 +183,16 @@ type reason struct{ error }
 
 func (reason) ExtendedError() (uint16, string) { return 22, "both silent" }
 
+// Resolves says that the plugin is a resolver: so has the reply RA that is kept.
+func (reason) Resolves() {}
+
 func TestFailuresTellWhy(t *testing.T) {
 	w := newWorld(t, func(s *settings) { s.failures = true })
 	w.below(func(dns.ResponseWriter, *dns.Msg) (int, error) {
 		return dns.RcodeServerFailure, fmt.Errorf("plugin/x: %w", reason{errors.New("nobody answers")})
 	})
 	w.ask("example.org.", dns.TypeA, from())
-	if m, _ := w.ask("example.org.", dns.TypeA, from()); m == nil || edesOf(m) != "13 , 22 both silent" {
+	if m, _ := w.ask("example.org.", dns.TypeA, from()); m == nil || edesOf(m) != "13 , 22 both silent" || !m.RecursionAvailable {
 		t.Errorf("got %v", m)
 	}
 	if len(edeCachedError) != 6 || len(failureEDE(errors.New("other"))) != 6 {

@@ -189,6 +189,9 @@ func (e *explained) Error() string { return e.text }
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, clip(e.text) }
 
+// Resolves implements edns.Resolver.
+func (e *explained) Resolves() {}
+
 // maxText is the longest extra text, in octets.
 const maxText = 80
 

@@ -20,6 +20,7 @@ func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
 		w.Begin(q)
 		w.SetWriter(pluginName)
 		w.SetRcode(rcode)
+		w.SetFlag(wire.FlagRA, edns.Resolves(err))
 		w.SetErrAs(dns.RcodeSuccess, err)
 		if code, text, ok := edns.Explanation(err); ok && q.EDNS().Present {
 			w.AddEDE(code, text)

@@ -83,6 +83,7 @@ func (rw Rewrite) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 // failure is the error reply to r that the server would write, with what err tells the client.
 func failure(r *dns.Msg, rcode int, err error) *dns.Msg {
 	m := new(dns.Msg).SetRcode(r, rcode)
+	m.RecursionAvailable = edns.Resolves(err)
 	code, text, ok := edns.Explanation(err)
 	if opt := r.IsEdns0(); ok && opt != nil {
 		m.SetEdns0(opt.UDPSize(), opt.Do())

@@ -263,6 +263,9 @@ func (e *explained) Error() string { return "bogus: " + e.text }
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, e.text }
 
+// Resolves implements edns.Resolver.
+func (e *explained) Resolves() {}
+
 // Ready reports whether each anchor has a key that is believed, as far as is known.
 func (v *Validator) Ready() bool { return !v.keeper.unready.Load() }
 

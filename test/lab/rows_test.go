@@ -43,6 +43,9 @@ func said(t *testing.T, server, name string, typ uint16, change func(*dns.Msg)) 
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, dns.Type(typ), err)
 	}
+	if m.Rcode != dns.RcodeSuccess && (m.Authoritative || !m.RecursionAvailable) {
+		t.Errorf("%s %s: a resolver has no AA, and RA in what fails, too:\n%v", name, dns.Type(typ), m)
+	}
 	text = fmt.Sprint(dns.RcodeToString[m.Rcode], " ", map[bool]int{true: 1}[m.AuthenticatedData])
 	if opt := m.IsEdns0(); opt != nil {
 		for _, o := range opt.Option {

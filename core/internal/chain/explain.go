@@ -9,8 +9,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// explain puts what err has for the client into the OPT record of m, if both are there.
+// explain puts what err has for the client into m: RA if it is a resolver's, and what it tells into the OPT record, if
+// both are there.
 func explain(m *dns.Msg, err error) {
+	m.RecursionAvailable = edns.Resolves(err)
 	var e edns.Explainer
 	if opt := m.IsEdns0(); opt != nil && errors.As(err, &e) {
 		code, text := e.ExtendedError()
@@ -20,8 +22,12 @@ func explain(m *dns.Msg, err error) {
 
 // explainWire is explain for the wire lane; the client gets options only if it sent EDNS.
 func explainWire(w *wire.Reply, err error) {
+	if err == nil {
+		return
+	}
+	w.SetFlag(wire.FlagRA, edns.Resolves(err))
 	var e edns.Explainer
-	if err != nil && errors.As(err, &e) {
+	if errors.As(err, &e) {
 		w.AddEDE(e.ExtendedError())
 	}
 }

@@ -20,3 +20,17 @@ func Explanation(err error) (code uint16, text string, ok bool) {
 	code, text = e.ExtendedError()
 	return code, text, true
 }
+
+// Resolver is an error of a plugin that resolves names for its clients. The error reply that is made of it says so, by
+// RA (RFC 1035 §4.1.1).
+type Resolver interface {
+	error
+	// Resolves does nothing.
+	Resolves()
+}
+
+// Resolves reports whether err, or what it wraps, is a Resolver's.
+func Resolves(err error) bool {
+	var r Resolver
+	return errors.As(err, &r)
+}
