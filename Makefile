@@ -43,9 +43,10 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         mime os/exec math/big html expvar github.com/coredns/coredns/plugin/pkg/corefile github.com/coredns/coredns/coremain \
         $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
         plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
-        plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root) \
+        plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/kubernetes/client plugin/pkg/resolver/autotrust \
+        plugin/pkg/systemd plugin/pkg/catalog) \
         golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
-        crypto/hpke
+        crypto/hpke flag os/user os/signal path/filepath runtime/trace net/http/httputil encoding/pem
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
