@@ -44,9 +44,9 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
         plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
         plugin/pkg/parse plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/control plugin/pkg/catalog \
-        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot) \
+        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot plugin/pkg/systemd) \
         golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
-        crypto/hpke
+        crypto/hpke flag os/user os/signal path/filepath runtime/trace net/http/httputil encoding/pem
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
