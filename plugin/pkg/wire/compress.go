@@ -124,7 +124,7 @@ func (c *compressor) add(hash uint32, off uint16) {
 // nameAt reports whether the name at off of msg, which may end in a pointer, is
 // name octet by octet. Case counts: a pointer must not change how a name is written.
 func nameAt(msg []byte, off int, name []byte) bool {
-	for off+1 < len(msg) {
+	for off < len(msg) {
 		n := int(msg[off])
 		if n&0xC0 == 0xC0 {
 			off = int(binary.BigEndian.Uint16(msg[off:]) & maxPointer)

@@ -122,6 +122,22 @@ func TestCompressionKeepsCase(t *testing.T) {
 	}
 }
 
+// The last name of the message, too, can be pointed to: mostly that is the target of an alias, whose records follow.
+func TestCompressionFindsTheLastName(t *testing.T) {
+	q := query(t, "www.example.org.", TypeA, 4096)
+	var w Reply
+	w.Reset(nil)
+	w.Begin(q)
+	target := MustName("a.host.example.net")
+	w.Target(Answer, q.Name(), TypeCNAME, 300, target)
+	before := len(w.Bytes())
+	w.Addr(Answer, target, 300, netip.MustParseAddr("192.0.2.1"))
+	if n := len(w.Bytes()) - before; n != 2+10+4 {
+		t.Errorf("the address takes %d octets", n)
+	}
+	unpack(t, w.Finish(q, 1232))
+}
+
 func TestOwnersAreWrittenAsTheyCome(t *testing.T) {
 	q := query(t, "WwW.eXample.Org.", TypeA, 4096)
 	for _, tc := range []struct {
