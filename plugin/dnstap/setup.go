@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 )
@@ -114,11 +114,7 @@ func (s *settings) endpoint() error {
 		return nil
 	case "tcp", "tls":
 		s.network, s.addr = "tcp", rest
-		err := parse.ListenAddr(rest)
-		if err == nil && !s.listen {
-			err = parse.Endpoint(rest)
-		}
-		if err != nil {
+		if _, _, err := net.SplitHostPort(rest); err != nil {
 			return fmt.Errorf("endpoint %q: %w (want HOST:PORT)", s.socket, err)
 		}
 		return nil

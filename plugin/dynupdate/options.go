@@ -279,6 +279,9 @@ func setForward(s *settings, l *corefile.Line) error {
 	}
 	for _, text := range addrs {
 		addr, err := parse.HostPort(text, transport.Port)
+		if err == nil {
+			err = parse.Endpoint(addr)
+		}
 		if err != nil {
 			return fmt.Errorf("forward: %w", err)
 		}

@@ -62,6 +62,7 @@ func TestSetup(t *testing.T) {
 		"{\nfile F\nallow key. * *\nnosuch\n}":                                 `unknown property "nosuch"`,
 		"{\nforward 127.0.0.1 [::1]:5353\n}":                                   "",
 		"{\nforward 127.0.0.1 tsig k. hmac-sha512\nallow key. * *\n}":          "",
+		"{\nforward 127.0.0.1:nosuch\n}":                                       `forward: invalid port "nosuch" in "127.0.0.1:nosuch"`,
 		"{\nforward\n}":                                                        "forward",
 		"{\nforward tsig k.\n}":                                                "an address is missing",
 		"{\nforward 127.0.0.1 tsig\n}":                                         "tsig takes KEY [ALGORITHM]",

@@ -13,7 +13,6 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/parse"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 
@@ -47,10 +46,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Options: corefile.Table[settings]{
 		corefile.Fallthrough(func(s *settings, zones []string) { s.etcd.Fall.SetZonesFromArgs(zones) }),
 		corefile.String("path", "PATH", "the first part of all keys (skydns)", func(s *settings, v string) { s.etcd.PathPrefix = v }),
-		corefile.Row("endpoint", "ENDPOINT...", "where etcd is (http://localhost:2379)", 1, -1, func(s *settings, l *corefile.Line) error {
-			s.endpoints = l.Args
-			return parse.Endpoint(l.Args...)
-		}),
+		corefile.Strings("endpoint", "ENDPOINT...", "where etcd is (http://localhost:2379)", func(s *settings, v []string) { s.endpoints = v }),
 		corefile.Row("credentials", "USERNAME PASSWORD", "who asks", 1, -1, func(s *settings, l *corefile.Line) error {
 			if len(l.Args) != 2 {
 				return errors.New("credentials requires 2 arguments, username and password")

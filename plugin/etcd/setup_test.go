@@ -54,7 +54,6 @@ func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"etcd {\nendpoints a\n}":              "unknown property 'endpoints'",
 		"etcd {\ncredentials\n}":              "usage: credentials",
-		"etcd {\nendpoint a b:nosuch\n}":      `invalid port "nosuch" in "b:nosuch"`,
 		"etcd {\ncredentials u\n}":            "credentials requires 2 arguments, username and password",
 		"etcd {\ntls a b c d\n}":              "maximum of three arguments allowed for TLS config, found 4",
 		"etcd {\nstubzones x\n}":              "after 'x'",

@@ -97,9 +97,6 @@ func parseTarget(arg string) (targets []target, err error) {
 	if err != nil || port == "" {
 		host, port = strings.TrimSuffix(rest, ":"), defaultPorts[protocol]
 	}
-	if err := parse.Endpoint(arg); err != nil {
-		return nil, err
-	}
 	if _, ok := dns.IsDomainName(host); !ok || host == "" || strings.ContainsAny(host, "/\\:% ") {
 		return nil, fmt.Errorf("not an IP address, file, or valid domain: %q", arg)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 )
@@ -32,7 +31,7 @@ var options = corefile.Table[settings]{
 			return errors.New("at least one address is required")
 		}
 		s.addresses = append(s.addresses, l.Args...)
-		return parse.Endpoint(l.Args...)
+		return nil
 	}),
 	corefile.Row("filter", "FILTER", "an expression that instances must fulfil", 0, -1, func(s *settings, l *corefile.Line) (err error) {
 		s.filter, err = one(l, "filter")

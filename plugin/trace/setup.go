@@ -10,7 +10,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
-	"github.com/coredns/coredns/plugin/pkg/parse"
 
 	"github.com/coredns/caddy"
 	"google.golang.org/grpc"
@@ -54,7 +53,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if _, ok := kinds[s.kind]; !ok {
 			return fmt.Errorf("tracing endpoint type '%s' is not supported (zipkin, datadog or otlp)", s.kind)
 		}
-		return parse.Endpoint(s.endpoint)
+		return nil
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("every", "N", "of so many queries one is followed; 0 is none", 1, 1, func(s *settings, l *corefile.Line) (err error) {

@@ -66,7 +66,6 @@ func TestEndpoints(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"trace zipkin localhost:99999":                     `invalid port "99999" in "localhost:99999"`,
 		"trace footype localhost:4321":                     "tracing endpoint type 'footype' is not supported",
 		"trace a b c":                                      "usage: trace",
 		"trace {\nevery x\n}":                              "strconv.ParseUint",

@@ -54,7 +54,7 @@ var directive = Directive[settings]{
 	},
 }
 
-func parse(input string) (settings, error) {
+func setUp(input string) (settings, error) {
 	s := settings{capacity: 10}
 	return s, directive.Parse(caddy.NewTestController("", input), &s)
 }
@@ -100,14 +100,14 @@ func TestErrors(t *testing.T) {
 		{"sample {\nkeepttl {\n}\n}", fmt.Sprintf(at, 2) + "unknown property '{'"},
 		{"sample\nsample", fmt.Sprintf(at, 2) + "this plugin can only be used once per Server Block: 'sample' stands at Testfile:1 already"},
 	} {
-		_, err := parse(tc.input)
+		_, err := setUp(tc.input)
 		if err == nil {
 			t.Errorf("%q: no error", tc.input)
 		} else if !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%q:\n got %s\nwant %s", tc.input, err, tc.want)
 		}
 	}
-	if _, err := parse("sample\nsample"); !errors.Is(err, ErrOnce) {
+	if _, err := setUp("sample\nsample"); !errors.Is(err, ErrOnce) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("sample a b {\ncapacity 3\npolicy random\n}\nsample")
 	f.Add("sample {\nline \"x y\" {\n}\n}")
 	f.Fuzz(func(t *testing.T, input string) {
-		s, err := parse(input)
+		s, err := setUp(input)
 		if err == nil && (s.capacity < 1 || s.capacity > 100 || s.stale < 0) {
 			t.Fatalf("%q: out of bounds: %v", input, s)
 		}

@@ -3,8 +3,9 @@ package corefile
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/coredns/coredns/plugin/pkg/parse"
 )
 
 // What is looked for is decided by words alone: nothing is set up, so a doubt may be wrong where a plugin of others
@@ -68,10 +69,8 @@ func (b *Block) doubts(order []string, add func(Word, string, ...any)) {
 			by = s
 		}
 		for _, w := range s.Args() {
-			if _, port, ok := strings.Cut(w.Text[strings.LastIndexAny(w.Text, "]/")+1:], ":"); ok && s.forwards() {
-				if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
-					add(w, "plugin/%s: '%s' has no port that there can be: it must be between 1 and 65535", s.Name.Text, w.Text)
-				}
+			if s.forwards() && parse.Endpoint(w.Text) != nil {
+				add(w, "plugin/%s: '%s' has no port that there can be: it must be between 1 and 65535", s.Name.Text, w.Text)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ var ErrNoNameservers = errors.New("no nameservers found")
 // file gives all of its nameserver lines, with port 53; one that has none adds nothing.
 //
 // The error is ErrNoNameservers if nothing was found, and tells of the first argument that is neither an address
-// nor a file that can be read, or whose port is none.
+// nor a file that can be read.
 func HostPortOrFile(s ...string) ([]string, error) {
 	var addrs []string
 	for _, text := range s {
@@ -42,16 +42,11 @@ func HostPortOrFile(s ...string) ([]string, error) {
 			addrs = append(addrs, text)
 			continue
 		}
-		host, port, hasPort, ok := upstream(addr)
-		switch {
-		case ok && !hasPort:
-			addrs = append(addrs, withScheme(trans, net.JoinHostPort(host, defaultPort(trans))))
-			continue
-		case ok:
-			if err := checkPort(port, text, 1); err != nil {
-				return nil, err
-			}
+		if host, hasPort, ok := upstream(addr); hasPort && ok {
 			addrs = append(addrs, text)
+			continue
+		} else if ok {
+			addrs = append(addrs, withScheme(trans, net.JoinHostPort(host, defaultPort(trans))))
 			continue
 		}
 		servers, err := nameservers(strings.TrimPrefix(text, transport.DNS+"://"))
@@ -73,25 +68,21 @@ func HostPort(s, defaultPort string) (string, error) {
 	if _, err := netip.ParseAddr(host); err != nil || hasBracket(host) {
 		return "", fmt.Errorf("must specify an IP address: `%s'", s)
 	}
-	if err := checkPort(port, s, 1); err != nil {
-		return "", err
-	}
 	if port == "" {
 		port = defaultPort
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// upstream is the host and the port of an address, each of which may have any text after a %, and whether there is a
-// colon for a port. That text is part of the host, and no part of the port.
-func upstream(s string) (host, port string, hasPort, ok bool) {
-	host, port, hasPort = split(s)
+// upstream is the host of an address that may have any text after a %, and whether there is a colon for a port behind
+// it.
+func upstream(s string) (host string, hasPort, ok bool) {
+	host, _, hasPort = split(s)
 	addr, zone, zoned := strings.Cut(host, "%")
 	if _, err := netip.ParseAddr(addr); err != nil || zoned && zone == "" || hasBracket(zone) {
-		return "", "", false, false
+		return "", false, false
 	}
-	port, _, _ = strings.Cut(port, "%")
-	return host, port, hasPort, true
+	return host, hasPort, true
 }
 
 // split takes HOST:PORT apart, and [HOST]. What is of neither form is all host.

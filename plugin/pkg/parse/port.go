@@ -20,6 +20,7 @@ func Endpoint(all ...string) error {
 		if err != nil {
 			continue // there is none
 		}
+		port, _, _ = strings.Cut(port, "%") // the name of a server may follow
 		if err := checkPort(port, text, 1); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ func TestEndpoint(t *testing.T) {
 		"192.0.2.1:":                       "",
 		"192.0.2.1:domain":                 "",
 		"dns.example.org:65535":            "",
+		"tls://192.0.2.1:853%dns.example":  "",
 		"[2001:db8::1]:1":                  "",
 		"2001:db8::1":                      "",
 		"https://dns.example.org/path:0":   "",
