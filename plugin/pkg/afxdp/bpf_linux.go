@@ -40,7 +40,7 @@ type mapAttr struct {
 	_     uint32
 	key   uint64
 	value uint64
-	flags uint64
+	_     uint64 // flags
 }
 
 // put puts value under key; remove takes it out. Both are pointers to as many octets as the map was
