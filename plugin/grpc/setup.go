@@ -42,9 +42,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return err
 		}
 		for i, t := range s.targets {
-			if s.targets[i], err = address(t); err != nil {
-				return err
-			}
+			s.targets[i] = address(t)
 		}
 		if n := len(s.targets); n > maxUpstreams {
 			return fmt.Errorf("more than %d TOs configured: %d", maxUpstreams, n)
@@ -87,23 +85,21 @@ var directive = corefile.Define(corefile.Directive[settings]{
 })
 
 // address is text, an address as package parse has it, without dns:// or grpc://, and with the default port if its port is
-// empty.
-func address(text string) (string, error) {
+// empty. That of another scheme is nowhere, but beside others that are it keeps no server from starting.
+func address(text string) string {
 	trans, rest := parse.Transport(text)
 	port := transport.Port
 	switch trans {
 	case transport.DNS:
-	case transport.UNIX:
-		return text, nil
 	case transport.GRPC:
 		port = transport.GRPCPort
 	default:
-		return "", fmt.Errorf("'%s' is not supported as a destination protocol in grpc: %s (allowed: dns, grpc, unix)", trans, text)
+		return text
 	}
 	if strings.HasSuffix(rest, ":") {
 		rest += port
 	}
-	return rest, nil
+	return rest
 }
 
 // zone is the lower-case name of one zone, or of the first one of a network.

@@ -44,7 +44,6 @@ func TestErrors(t *testing.T) {
 		"grpc":                                     "usage: grpc FROM TO...",
 		"grpc .":                                   "usage: grpc FROM TO...",
 		"grpc . a27.0.0.1":                         `not an IP address or file "a27.0.0.1"`,
-		"grpc . tls://127.0.0.1":                   "'tls' is not supported as a destination protocol in grpc: tls://127.0.0.1:853 (allowed: dns, grpc, unix)",
 		"grpc . ::1\ngrpc com ::2":                 "once per Server Block",
 		"grpc . ::1 {\npolicy fair\n}":             "unknown policy 'fair'",
 		"grpc . ::1 {\nblaatl\n}":                  "unknown property 'blaatl'",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // What is looked for is decided by words alone: nothing is set up, so a doubt may be wrong where a plugin of others
@@ -71,6 +72,9 @@ func (b *Block) doubts(order []string, add func(Word, string, ...any)) {
 		for _, w := range s.Args() {
 			if s.forwards() && parse.Endpoint(w.Text) != nil {
 				add(w, "plugin/%s: '%s' has no port that there can be: it must be between 1 and 65535", s.Name.Text, w.Text)
+			}
+			if trans, _ := parse.Transport(w.Text); s.Name.Text == "grpc" && !slices.Contains([]string{transport.DNS, transport.GRPC, transport.UNIX}, trans) {
+				add(w, "plugin/grpc: '%s' is no address that gRPC can be spoken with (dns, grpc, unix)", w.Text)
 			}
 		}
 	}

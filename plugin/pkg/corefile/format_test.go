@@ -83,6 +83,7 @@ func TestDoubts(t *testing.T) {
 		{"a file of another zone", ". {\nfile db example.org\nforward . 192.0.2.1\n}", nil},
 		{"a port", ". {\nforward . tls://192.0.2.1:70000\n}", []string{"Corefile:2 plugin/forward: 'tls://192.0.2.1:70000' has no port that there can be: it must be between 1 and 65535"}},
 		{"a port's name", ". {\nforward . 192.0.2.1:nosuch 192.0.2.1:domain tls://192.0.2.1:853%dns.example\n}", []string{"Corefile:2 plugin/forward: '192.0.2.1:nosuch' has no port that there can be: it must be between 1 and 65535"}},
+		{"a scheme", ". {\ngrpc . tls://192.0.2.1 grpc://192.0.2.1 unix:///run/dns 192.0.2.1\n}", []string{"Corefile:2 plugin/grpc: 'tls://192.0.2.1' is no address that gRPC can be spoken with (dns, grpc, unix)"}},
 		{"no certificate", "quic://. {\nwhoami\n}", []string{"Corefile:1 'quic://.' is served without a certificate: the block has no tls"}},
 		{"a view behind", ". {\nwhoami\n}\n. {\nview a {\nexpr true\n}\n}", []string{"Corefile:4 no query gets to this view: the block at Corefile:1 takes all for '.' before"}},
 		{"a view before", ". {\nview a {\nexpr true\n}\n}\n. {\nwhoami\n}", nil},
