@@ -454,7 +454,7 @@ func TestSetup(t *testing.T) {
 		{"transfer", "'to' is required"},
 		{"transfer {\nto\n}", "Wrong argument count"},
 		{"transfer {\nto ns.example.org\n}", "must specify an IP address: `ns.example.org'"},
-		{"transfer {\nto 192.0.2.1:x\n}", `invalid port "x" in "192.0.2.1:x": must be a number from 1 to 65535`},
+		{"transfer {\nto 192.0.2.1:x\n}", "must specify an IP address: `192.0.2.1:x'"},
 		{"transfer {\nto *\nsource ns.example.org\n}", `invalid source address "ns.example.org"`},
 		{"transfer {\nto *\nsource 192.0.2.1\nsource 192.0.2.2\n}", "source already specified"},
 		{"transfer {\nto *\ntsig k md5\n}", `unknown algorithm "md5"`},
