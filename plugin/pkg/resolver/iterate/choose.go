@@ -12,7 +12,8 @@ import (
 )
 
 // This file chooses the server that is asked next (RFC 1034 §5.3.3 steps 2 and 3, RFC
-// 9520 §3.1), and what is done when none is left. seek.go has names of servers without addresses.
+// 9520 §3.1), and what is done when none is left. servers.go has who they are, and
+// seek.go names of servers without addresses.
 
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
@@ -108,107 +109,6 @@ func (t *task) choose() {
 		return
 	}
 	t.exhausted()
-}
-
-// servers are those of the cut whose addresses are known.
-func (t *task) servers() []*store.Server {
-	var all []*store.Server
-	r := t.run
-	for i, h := range t.hosts() {
-		if i >= r.conf.Budget.Hosts && !t.cut.Fixed {
-			break
-		}
-		four, six := 0, 0
-		t.addrs(h, func(a netip.Addr) {
-			to := h.At(a, r.conf.Port)
-			if !r.usable(to, t.cut.Fixed && h.Name == "") {
-				return
-			}
-			n := &four
-			if a.Is6() {
-				n = &six
-			}
-			if *n++; *n > perFamily && !t.cut.Fixed {
-				return
-			}
-			for _, s := range all {
-				if s.Addr == to {
-					return
-				}
-			}
-			all = append(all, r.conf.Stores.Servers.Get(to, func() any { return r.conf.Peer(to) }))
-		})
-	}
-	return all
-}
-
-// hosts are the names of the cut's servers.
-func (t *task) hosts() []store.Host {
-	if t.here.child {
-		return t.cut.Child
-	}
-	return t.cut.Hosts
-}
-
-// usable reports whether the server at an address is asked; stub says that the address stands in the configuration.
-func (r *Run) usable(to netip.AddrPort, stub bool) bool {
-	a := to.Addr()
-	switch {
-	case !a.IsValid() || a.Is4() && !r.conf.IPv4 || a.Is6() && !r.conf.IPv6:
-		return false
-	case stub: // in a network of its own, perhaps
-		return r.conf.DeniedStub == nil || !r.conf.DeniedStub(to)
-	case a.Is4() && !r.conf.asksIPv4() || a.Is6() && !r.conf.asksIPv6():
-		return false
-	}
-	return !r.conf.Denied(a) && (r.conf.Own == nil || !r.conf.Own(to))
-}
-
-// addrs calls f with the addresses of a host: its glue, what this task has found, what
-// is kept.
-func (t *task) addrs(h store.Host, f func(netip.Addr)) {
-	for _, a := range h.Addrs {
-		f(a)
-	}
-	if h.Name == "" {
-		return
-	}
-	if t.here.parents {
-		t.glueOf(h.Name, f)
-	}
-	for _, o := range t.found {
-		if o.Name == h.Name {
-			for _, a := range o.Addrs {
-				f(a)
-			}
-		}
-	}
-	t.run.conf.KeptAddrs(h.Name, t.run.now, f)
-}
-
-// KeptAddrs calls f with the addresses of a host that are kept as answers.
-func (c *Config) KeptAddrs(host string, now store.Time, f func(netip.Addr)) {
-	for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
-		if e := c.Stores.RRsets.Positive(host, typ, now); e != nil {
-			e.Set.Each(func(rdata string) bool { f(rrset.Address(rdata)); return true })
-		}
-	}
-}
-
-// glueOf calls f with the addresses that the parent of a server's own zone has told of
-// it, whatever that zone says.
-func (t *task) glueOf(host string, f func(netip.Addr)) {
-	d := t.run.conf.Stores.Delegations.Closest(host, t.run.now)
-	if d == nil {
-		return
-	}
-	for _, h := range d.Hosts {
-		if h.Name == host {
-			for _, a := range h.Addrs {
-				f(a)
-			}
-		}
-	}
 }
 
 // Uniformly among the fast ones, so that a forger cannot know who is asked (RFC 5452
