@@ -107,13 +107,18 @@ func (s *store) recover() {
 	s.mu.Lock()
 	trouble := s.trouble
 	s.mu.Unlock()
-	if trouble == nil || s.db.file == nil {
+	if trouble == nil {
 		return
 	}
 	err := error(nil)
-	if s.db.broken {
+	switch {
+	case s.db.file == nil:
+		if !s.handedOver() {
+			return
+		}
+	case s.db.broken:
 		err = s.rewriteNow()
-	} else {
+	default:
 		err = s.db.append(endFrame(beginFrame(nil, kindCommit), 0)) // a commit of nothing
 	}
 	if err != nil {

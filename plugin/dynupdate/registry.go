@@ -35,9 +35,6 @@ func claimed(instance *caddy.Instance, key int) claim { return claim{instance, k
 const (
 	// lockWait is how long another process may hold a database that is to be opened.
 	lockWait = time.Second
-	// handOverWait is the same for a process that is about to hand over to this one, and so is how long updates wait
-	// for it.
-	handOverWait = 30 * time.Second
 	// parkFor is how long a store waits for its first user, after its directive was read: until all zones of the
 	// configuration are read, which may be large.
 	parkFor = 10 * time.Minute
@@ -282,53 +279,4 @@ func (s *store) create() error {
 		return fmt.Errorf("database %q: %w", s.path, err)
 	}
 	return nil
-}
-
-// handOver waits for the process that hands over to this one to let go of the database, and goes on with what it wrote
-// last. It reports false if the store was closed meanwhile. The committer does it first of all.
-func (s *store) handOver() bool {
-	d, c, err := s.takeHandOver()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer close(s.handing.done)
-	g := s.handing
-	s.handing = nil
-	if err == nil {
-		*s.db = *d
-		s.journal.Clear()
-		for _, delta := range c.deltas {
-			s.remember(delta)
-		}
-		s.tip = c.version
-		s.publish(c.version)
-		return true
-	}
-	s.trouble, g.err = err, err
-	if errors.Is(err, errClosed) {
-		return false
-	}
-	s.readOnly.Store(true)
-	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
-	return true
-}
-
-func (s *store) takeHandOver() (d *database, c contents, err error) {
-	var unlock func()
-	for deadline := time.Now().Add(handOverWait); ; {
-		if unlock, err = awaitLock(s.path, 100*time.Millisecond); err == nil {
-			break
-		}
-		if s.closing() {
-			return nil, c, errClosed
-		}
-		if !errors.Is(err, errInUse) || time.Now().After(deadline) {
-			return nil, c, err
-		}
-	}
-	if d, c, err = readUnder(s.path, s.db.origin, s.keep.count, false); err != nil {
-		unlock()
-		return nil, c, err
-	}
-	d.unlock = unlock
-	return d, c, nil
 }

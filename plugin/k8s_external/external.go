@@ -45,6 +45,9 @@ type reverser interface {
 	ExternalReverse(ip string) ([]msg.Service, error)
 }
 
+// publisher is an Externaler that is told that endpoints of headless services are published, and so concern its serial.
+type publisher interface{ PublishEndpoints() }
+
 // readier is an Externaler that knows whether all there is has been read once.
 type readier interface{ Ready() bool }
 

@@ -62,6 +62,9 @@ func (e *External) findSource(config *dnsserver.Config) error {
 	if !ok {
 		return plugin.Error(pluginName, errors.New("kubernetes plugin does not implement the Externaler interface"))
 	}
+	if source, ok := h.(publisher); ok && e.headless {
+		source.PublishEndpoints()
+	}
 	e.source = source
 	return nil
 }

@@ -177,6 +177,14 @@ func (k *Kubernetes) ExternalServices(zone string, headless bool) (services []ms
 	return services, headlessServices
 }
 
+// PublishEndpoints says that external zones have endpoints of headless services, too: their serial rises with changes of
+// these.
+func (k *Kubernetes) PublishEndpoints() {
+	if c, ok := k.APIConn.(*controller); ok {
+		c.Store.PublishEndpoints()
+	}
+}
+
 // ExternalSerial returns the serial of external zones.
 func (k *Kubernetes) ExternalSerial(string) uint32 { return k.modified(ModifiedExternal) }
 

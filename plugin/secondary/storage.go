@@ -1,7 +1,9 @@
 package secondary
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -22,7 +24,21 @@ func (r *replica) path() string {
 	if r.source.storage == "" {
 		return ""
 	}
-	return filepath.Join(r.source.storage, "db."+url.PathEscape(strings.TrimSuffix(r.name(), ".")))
+	return filepath.Join(r.source.storage, fileName(r.name()))
+}
+
+// longestName is how many octets the name of a file may have, so that there is room for ten digits behind a dot while it
+// is being written.
+const longestName = 255 - 1 - 10
+
+// fileName is the name of the file of a zone. One that would be too long is cut, and has a sum of the whole.
+func fileName(zone string) string {
+	name := "db." + url.PathEscape(strings.TrimSuffix(zone, "."))
+	if len(name) <= longestName {
+		return name
+	}
+	sum := fmt.Sprintf("~%x", sha256.Sum256([]byte(zone)))
+	return name[:longestName-len(sum)] + sum
 }
 
 // load serves what is stored, if it is not too old.

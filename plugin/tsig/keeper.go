@@ -16,6 +16,7 @@ type keyFile struct {
 	keys  map[string]keyring.Key
 	mtime time.Time
 	size  int64
+	told  string // what was wrong the last time
 }
 
 // read reads the file. If it cannot be read, all stays as it was.
@@ -47,7 +48,6 @@ func (f *keyFile) changed() bool {
 type keeper struct {
 	files []*keyFile
 	ring  *keyring.Ring
-	told  string // what was wrong the last time
 	quit  chan struct{}
 	done  sync.WaitGroup
 }
@@ -88,21 +88,25 @@ func (k *keeper) stop() {
 	k.done.Wait()
 }
 
-// look reads the files that were changed. What is wrong is told once, and the keys stay as they are then.
+// look reads the files that were changed. What is wrong with one is told once; its keys stay as they are then.
 func (k *keeper) look() {
+	read := false
 	for _, f := range k.files {
 		if !f.changed() {
+			f.told = ""
 			continue
 		}
 		if err := f.read(); err != nil {
-			if err.Error() != k.told {
+			if err.Error() != f.told {
 				logger.Errorf("Keys stay as they are: %v", err)
 			}
-			k.told = err.Error()
-			return
+			f.told = err.Error()
+			continue
 		}
+		f.told, read = "", true
 		logger.Infof("Read %d keys from %q", len(f.keys), f.path)
 	}
-	k.told = ""
-	k.publish()
+	if read {
+		k.publish()
+	}
 }

@@ -59,6 +59,38 @@ func TestKeeper(t *testing.T) {
 	k.stop()
 }
 
+// TestKeeperOfSeveral: a file that is broken does not hold up the keys of others, before it or behind it, and is told of once.
+func TestKeeperOfSeveral(t *testing.T) {
+	var files []*keyFile
+	dir := t.TempDir()
+	write := func(i int, text string) {
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, text := range []string{"key a { secret AAAA; };", "key b { secret AAAA; };", "key c { secret AAAA; };"} {
+		write(i, text)
+		f := &keyFile{path: filepath.Join(dir, string(rune('a'+i)))}
+		if err := f.read(); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	ring := new(keyring.Ring)
+	k := newKeeper(files, ring)
+	write(0, "key a { secret BBBBBBBB; };")
+	write(1, "key b {")
+	write(2, "key c { secret BBBBBBBB; };")
+	for range 2 {
+		k.look()
+		for name, want := range map[string]string{"a.": "BBBBBBBB", "b.": "AAAA", "c.": "BBBBBBBB"} {
+			if got, _ := ring.Key(name); got.Secret != want {
+				t.Errorf("%s is %q, want %q", name, got.Secret, want)
+			}
+		}
+	}
+}
+
 // TestLastTimes: times of a key's signatures do not go back; those of others do not matter.
 func TestLastTimes(t *testing.T) {
 	var none *lastTimes

@@ -26,6 +26,23 @@ func (v *Validator) edit(w *wire.Reply, q *wire.Query, verdict *validate.Verdict
 	e.options(q)
 }
 
+// unchecked edits replies to queries with CD. AD says what was found out here, which is nothing, and not what a server
+// below says (RFC 4035 §3.2.3).
+type unchecked struct{ *Validator }
+
+// Edit implements plugin.Editor.
+func (unchecked) Edit(w *wire.Reply, _ *wire.Query) { w.SetFlag(wire.FlagAD, false) }
+
+// EditMsg implements plugin.Editor.
+func (unchecked) EditMsg(m, _ *dns.Msg) *dns.Msg {
+	if !m.AuthenticatedData {
+		return m
+	}
+	c := *m
+	c.AuthenticatedData = false
+	return &c
+}
+
 // editor edits the records of one reply.
 type editor struct {
 	w       *wire.Reply
@@ -55,6 +72,9 @@ func (e *editor) keep(i int) bool {
 	if data := e.w.RData(i); typ == wire.TypeRRSIG && len(data) > 2 {
 		typ = binary.BigEndian.Uint16(data) // it belongs to what it signs
 	}
+	if e.secure && e.unread(i, owner) {
+		return false
+	}
 	most, ok := e.least, true
 	if more {
 		if !e.secure {
@@ -71,6 +91,35 @@ func (e *editor) keep(i int) bool {
 	}
 	return ok
 }
+
+// Who judges a reply reads it into RRsets (rrset.Parse). What was left out there was signed by nobody, though it may stand
+// beside something that was.
+
+// unread reports whether record i, whose owner is in lower case, is of no RRset: of another class, or one more of what
+// there can be one of.
+func (e *editor) unread(i int, owner []byte) bool {
+	recs := e.w.Recs()
+	r := recs[i]
+	if e.class(r) != wire.ClassIN {
+		return true
+	}
+	if !rrset.Single(r.Type) {
+		return false
+	}
+	var other [wire.MaxName + 1]byte
+	for j, o := range recs[:i] {
+		if o.Type != r.Type || o.Sec != r.Sec || e.class(o) != wire.ClassIN {
+			continue
+		}
+		b := e.w.AppendOwner(other[:0], j)
+		if wire.Lower(b, b); string(b) == string(owner) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *editor) class(r wire.Rec) uint16 { return binary.BigEndian.Uint16(e.w.Bytes()[r.TTL-2:]) }
 
 // least is the TTL that the RRset of a name and type may have, and whether it is among all.
 func least(all []validate.Proven, owner []byte, typ uint16) (ttl uint32, ok bool) {

@@ -15,8 +15,11 @@ import (
 // ServeWire validates what the plugins below answer. What can be judged without work is judged at once; else the query is
 // parked on a check, for signatures are no work for who reads sockets.
 func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	if q.CD() || !v.covers(q.Lower()) {
+	if !v.covers(q.Lower()) {
 		return plugin.NextWire(pluginName, v.Next, ctx, w, q)
+	}
+	if q.CD() {
+		return plugin.EditWire(unchecked{v}, v.Next, ctx, w, q)
 	}
 	if c, ok := q.Awaited().(*check); ok && c.of(v, q) {
 		c.answer(w, q)

@@ -77,6 +77,10 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	if !ok {
 		return plugin.NextOrFailure(pluginName, v.Next, ctx, w, r)
 	}
+	if r.CheckingDisabled {
+		rcode, _, err := plugin.EditReplies(unchecked{v}, v.Next, ctx, w, r)
+		return rcode, err
+	}
 	if f, ok := v.known(q); ok {
 		v.counts.result(f)
 		return dns.RcodeServerFailure, failed(f)
@@ -166,9 +170,9 @@ func refers(m *rrset.Message) bool {
 	return ns
 }
 
-// question is the question of a query that is to be validated.
+// question is the question of a query that is to be validated, unless CD is set.
 func (v *Validator) question(r *dns.Msg) (q validate.Question, ok bool) {
-	if len(r.Question) != 1 || r.Opcode != dns.OpcodeQuery || r.CheckingDisabled || r.Question[0].Qclass != dns.ClassINET {
+	if len(r.Question) != 1 || r.Opcode != dns.OpcodeQuery || r.Question[0].Qclass != dns.ClassINET {
 		return q, false
 	}
 	name, err := rrset.Name(r.Question[0].Name)

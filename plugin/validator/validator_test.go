@@ -128,6 +128,7 @@ func lab(t testing.TB, options string) (*Validator, *source) {
 	for _, name := range []string{"www", "root-key-sentinel-is-ta-12345", "root-key-sentinel-not-ta-12345"} {
 		put(false, test.A(name+".example. 300 IN A 192.0.2.1"))
 	}
+	put(false, test.CNAME("alias.example. 300 IN CNAME www.example."))
 	put(true, test.A("bad.example. 300 IN A 192.0.2.1"))
 	put(false, test.DS("sub.example. 300 IN DS 1 13 2 "+strings.Repeat("33", 32)))
 	put(false, test.A("www.sub.example. 300 IN A 192.0.2.1")) // which is not its to sign
@@ -201,7 +202,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("no anchor: %v %v", m, err)
 	}
 	cd := func(m *dns.Msg) { do(m); m.CheckingDisabled = true }
-	if m, _, err = ask(t, v, "bad.example.", cd); err != nil || len(m.Answer) != 2 {
+	if m, _, err = ask(t, v, "bad.example.", cd); err != nil || len(m.Answer) != 2 || m.AuthenticatedData || !m.CheckingDisabled {
 		t.Errorf("CD: %v %v", m, err)
 	}
 }

@@ -47,6 +47,8 @@ type fakeAPI struct {
 	refuse      map[string]int // by "verb resource": status code
 	eofNow      bool           // end watches at once
 	pages       int            // objects in a page of a list
+
+	beforeList func(resource string) // may be nil
 }
 
 type fakeEvent struct {
@@ -193,6 +195,9 @@ func (f *fakeAPI) sorted(resource string) []object {
 }
 
 func (f *fakeAPI) list(w http.ResponseWriter, r *http.Request, resource string) {
+	if f.beforeList != nil {
+		f.beforeList(resource)
+	}
 	f.mu.Lock()
 	all, version, pages := f.sorted(resource), f.version, f.pages
 	f.mu.Unlock()

@@ -30,7 +30,7 @@ func (w *namespaceWriter) put(o *lean.Namespace, _ bool) {
 		return
 	}
 	w.byName.put(hashName(nil, o.Meta.Name), &namespace{name: string(o.Meta.Name), seen: w.round})
-	w.store.generation.Add(1) // no serial: a namespace alone has no records
+	w.tell(string(o.Meta.Name))
 }
 
 func (w *namespaceWriter) drop(m *lean.Meta) {
@@ -41,7 +41,31 @@ func (w *namespaceWriter) drop(m *lean.Meta) {
 
 func (w *namespaceWriter) remove(old *namespace) {
 	w.byName.remove(hashNameString("", old.name), old)
-	w.store.generation.Add(1)
+	w.tell(old.name)
+}
+
+// A namespace alone has no records. One that begins or ends to pass the selector while it has services brings these with
+// it, or takes them away, though they do not change.
+
+// tell raises the serials of the zones in which a namespace that has come or gone has services.
+func (w *namespaceWriter) tell(name string) {
+	s := w.store
+	s.generation.Add(1)
+	if !s.HasSynced() { // nobody has had the zones yet
+		return
+	}
+	var internal, external, multicluster bool
+	s.services.byName.each(func(_ uint32, svc *Service) {
+		if svc.namespace == name {
+			internal, external = true, external || svc.reach != nil
+		}
+	})
+	s.imports.byName.each(func(_ uint32, svc *Service) { multicluster = multicluster || svc.namespace == name })
+	for zone, concerned := range map[Zone]bool{Internal: internal, External: external, Multicluster: multicluster} {
+		if concerned {
+			s.changed(zone)
+		}
+	}
 }
 
 func (w *namespaceWriter) sweep() int {

@@ -139,6 +139,7 @@ func (r *reflector) pass(ctx context.Context) error {
 	default:
 		return err
 	}
+	r.writer.begin() // what it told of may have been deleted since then
 	if err := r.list(ctx); err != nil {
 		return err
 	}

@@ -283,6 +283,29 @@ func TestSilent(t *testing.T) {
 	eventually(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
 }
 
+// TestGoneMeanwhile has an object deleted between what a watch told and the list that is asked for in its place.
+func TestGoneMeanwhile(t *testing.T) {
+	defer func(d time.Duration) { silence = d }(silence)
+	silence = 100 * time.Millisecond
+	f := newFakeAPI(t)
+	gone := clusterIP("gone", "192.0.2.1")
+	f.put(gone)
+	f.put(clusterIP("web", "192.0.2.2"))
+	f.deaf = true
+	f.beforeList = func(resource string) {
+		if resource == "services" {
+			f.remove(gone)
+		}
+	}
+	s := New(Config{}, f.client())
+	s.Start()
+	defer s.Stop()
+	awaitSync(t, s)
+	if s.has("gone") || !s.has("web") {
+		t.Errorf("what is gone is there: %t; what is there: %t", s.has("gone"), s.has("web"))
+	}
+}
+
 // TestLatency measures changes that were watched, and neither the first ones nor those that a gap brought.
 func TestLatency(t *testing.T) {
 	f := newFakeAPI(t)

@@ -70,6 +70,10 @@ func (s *Store) Generation() uint64 { return s.generation.Load() }
 
 // changed is called when the change can be seen.
 func (s *Store) changed(z Zone) {
-	s.serials[z].changed(time.Now())
+	now := time.Now()
+	s.serials[z].changed(now)
+	if z == Internal && s.outside.Load() {
+		s.serials[External].changed(now)
+	}
 	s.generation.Add(1)
 }

@@ -69,6 +69,7 @@ type Store struct {
 	pods       podWriter
 	imports    importWriter
 	serials    [3]serial
+	outside    atomic.Bool   // see PublishEndpoints
 	generation atomic.Uint64 // changes so far
 	stats      stats
 
@@ -139,6 +140,9 @@ func and(a, b string) string {
 
 // KeepPodLabels sets Config.PodLabels, before Start.
 func (s *Store) KeepPodLabels() { s.config.PodLabels = true }
+
+// PublishEndpoints says that endpoints are published outside, too: what concerns the zone Internal concerns External.
+func (s *Store) PublishEndpoints() { s.outside.Store(true) }
 
 // Start begins to follow the API. It returns at once; see Synced.
 func (s *Store) Start() {

@@ -375,6 +375,57 @@ func TestSerials(t *testing.T) {
 	}
 }
 
+// TestSerialsOutside sees that changes of endpoints concern external zones where these are published.
+func TestSerialsOutside(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		s := New(everything(), nil)
+		if outside {
+			s.PublishEndpoints()
+		}
+		s.putSlice(t, newSlice("ns1", "web-a", "web", endpoint("192.0.2.1")))
+		if got := s.Serial(External) != 0; got != outside {
+			t.Errorf("published %v: the external serial rose: %v", outside, got)
+		}
+	}
+}
+
+// TestSerialsOfNamespaces sees that a namespace which begins or ends to pass the selector concerns the zones in which it has
+// services.
+func TestSerialsOfNamespaces(t *testing.T) {
+	s := New(everything(), nil)
+	reached := &api.Service{ObjectMeta: named("reached", "web"), Spec: api.ServiceSpec{ClusterIP: "192.0.2.1", ExternalIPs: []string{"198.51.100.1"}}}
+	s.putService(t, &api.Service{ObjectMeta: named("plain", "web"), Spec: api.ServiceSpec{ClusterIP: "192.0.2.2"}})
+	s.putService(t, reached)
+	s.Put(&lean.ServiceImport{Meta: lean.Meta{Name: []byte("db"), Namespace: []byte("imported")}})
+	s.PutDone()
+	for _, step := range []struct{ namespace, want string }{
+		{"plain", "[true false false]"}, {"reached", "[true true false]"}, {"imported", "[false false true]"}, {"empty", "[false false false]"},
+	} {
+		for what, do := range map[string]func(){
+			"comes": func() { s.putNamespace(t, step.namespace) },
+			"goes":  func() { s.Delete(&lean.Namespace{Meta: lean.Meta{Name: []byte(step.namespace)}}) },
+		} {
+			if what == "goes" {
+				s.putNamespace(t, step.namespace)
+			} else {
+				s.Delete(&lean.Namespace{Meta: lean.Meta{Name: []byte(step.namespace)}})
+			}
+			var before, rose [3]uint32
+			for z := range before {
+				before[z] = s.Serial(Zone(z))
+			}
+			do()
+			got := make([]bool, len(rose))
+			for z := range rose {
+				got[z] = s.Serial(Zone(z)) > before[z]
+			}
+			if fmt.Sprint(got) != step.want {
+				t.Errorf("%s %s: serials rose: %v, want %s", step.namespace, what, got, step.want)
+			}
+		}
+	}
+}
+
 // TestPutDone fills a store without an API.
 func TestPutDone(t *testing.T) {
 	s := New(everything(), nil)

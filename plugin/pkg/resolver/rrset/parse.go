@@ -204,7 +204,7 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 		}
 		return nil
 	}
-	if d.n > 0 && (single(d.typ) || held(d.data, rdata)) {
+	if d.n > 0 && (Single(d.typ) || held(d.data, rdata)) {
 		return nil
 	}
 	if d.n++; d.n > MaxRecords {
@@ -215,9 +215,9 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 	return nil
 }
 
-// single reports whether there can be one record of a type at a name (RFC 2181 §10.1, RFC 6672 §2.4). Where a server
+// Single reports whether there can be one record of a type at a name (RFC 2181 §10.1, RFC 6672 §2.4). Where a server
 // tells more, the first counts: an alias that leads to two names leads nowhere.
-func single(typ uint16) bool {
+func Single(typ uint16) bool {
 	return typ == wire.TypeCNAME || typ == wire.TypeDNAME || typ == wire.TypeSOA
 }
 

@@ -1,0 +1,37 @@
+package validator
+
+import (
+	"testing"
+
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// What is put beside something that was signed, and is of no RRset that was judged, is not handed on with AD, in neither lane:
+// records of another class, and one more alias.
+func TestUnread(t *testing.T) {
+	v, s := lab(t, "")
+	chaos := test.A("www.example. 300 IN A 192.0.2.66")
+	chaos.Hdr.Class = dns.ClassCHAOS
+	alias := s.replies["alias.example.CNAME"]
+	s.replies["alias.example.A"] = &dns.Msg{Answer: append(alias.Answer, append([]dns.RR{test.CNAME("alias.example. 300 IN CNAME bad.example.")}, s.replies["www.example.A"].Answer...)...)}
+	www := s.replies["www.example.A"]
+	www.Answer, www.Extra = append(www.Answer, chaos), []dns.RR{chaos}
+	var queries []*dns.Msg
+	for _, name := range []string{"www.example.", "alias.example."} {
+		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		do(m)
+		queries = append(queries, m)
+		got, _, err := ask(t, v, name, do)
+		if err != nil || !got.AuthenticatedData || len(got.Extra) != 1 {
+			t.Fatalf("%s: %v %v", name, got, err)
+		}
+		for _, rr := range got.Answer {
+			if c, is := rr.(*dns.CNAME); rr.Header().Class != dns.ClassINET || is && c.Target != "www.example." {
+				t.Errorf("%s: handed on as secure: %s", name, rr)
+			}
+		}
+	}
+	test.Lanes(t, func() test.Handler { return wired(above(t, s, ""), s) }, queries...)
+}
