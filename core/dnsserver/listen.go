@@ -19,7 +19,7 @@ func (s *Server) listenTCP() (net.Listener, error) {
 		l.Close()
 		l, err = nil, s.nameless("tcp")
 	}
-	return l, s.generation.tried(l, err)
+	return handedOn(l), s.generation.tried(l, err)
 }
 
 func (s *Server) listenUDP() (net.PacketConn, error) {

@@ -37,9 +37,9 @@ func (s *Server) setPacket(p net.PacketConn) (old net.PacketConn) {
 	return old
 }
 
-// WrapListener leaves the listener as it is: what wraps connections is put on when serving
-// begins, so that it holds for sockets that a reload takes over, too.
-func (s *Server) WrapListener(ln net.Listener) net.Listener { return ln }
+// WrapListener has the copies of a listener that was taken over be such as those of one that was opened here. What
+// wraps connections is put on when serving begins.
+func (s *Server) WrapListener(ln net.Listener) net.Listener { return handedOn(ln) }
 
 // Serve serves queries that come on connections of l until the server is stopped; then it closes l.
 func (s *Server) Serve(l net.Listener) error { return s.serveStream(l, stream{}) }
@@ -107,7 +107,7 @@ func (s *Server) serveStream(l net.Listener, st stream) error {
 
 // wrapListener makes l understand the PROXY protocol, if a block wants it.
 func (s *Server) wrapListener(l net.Listener) net.Listener {
-	return conn.Proxied(l, s.proxyPolicy(), s.Addr)
+	return conn.Proxied(plain(l), s.proxyPolicy(), s.Addr)
 }
 
 // ListenPacket opens the UDP socket, or returns the one that Listen has opened.

@@ -4,11 +4,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/caddy"
 	framestream "github.com/farsightsec/golang-framestream"
 )
 
@@ -16,6 +16,8 @@ import (
 // comes has it, too.
 type hub struct {
 	key      string
+	network  string
+	addr     string
 	listener net.Listener
 	logger   WarnLogger
 	peers    atomic.Pointer[[]*peer]
@@ -46,20 +48,30 @@ func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogge
 	key := network + " " + addr + " " + identity
 	h := hubs.all[key]
 	if h == nil {
-		listener, err := listen(network, addr)
+		listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
 		if err != nil {
 			return nil, err
 		}
 		if cfg != nil {
 			listener = tls.NewListener(listener, cfg)
 		}
-		h = &hub{key: key, listener: listener, logger: l}
+		h = &hub{key: key, network: network, addr: addr, listener: listener, logger: l}
 		h.peers.Store(new([]*peer))
 		hubs.all[key] = h
 		h.running.Go(h.accept)
 	}
 	hubs.use[h]++
 	return h, nil
+}
+
+// listens reports whether there is a hub that listens on addr, as one that a reload is about to end. hubs is locked.
+func listens(network, addr string) bool {
+	for _, h := range hubs.all {
+		if h.network == network && h.addr == addr {
+			return true
+		}
+	}
+	return false
 }
 
 // release ends the hub with its last user.
@@ -75,26 +87,6 @@ func (h *hub) release() {
 	if last {
 		h.stop()
 	}
-}
-
-// listen listens; a socket in the file system that nobody listens on is taken away before.
-func listen(network, addr string) (net.Listener, error) {
-	l, err := net.Listen(network, addr)
-	if err == nil || network != "unix" {
-		return l, err
-	}
-	info, serr := os.Lstat(addr)
-	if serr != nil || info.Mode()&os.ModeSocket == 0 {
-		return nil, err
-	}
-	if conn, derr := net.Dial(network, addr); derr == nil {
-		conn.Close()
-		return nil, err // somebody does
-	}
-	if rerr := os.Remove(addr); rerr != nil {
-		return nil, errors.Join(err, rerr)
-	}
-	return net.Listen(network, addr)
 }
 
 // take hands frames to all peers.

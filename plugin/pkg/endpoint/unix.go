@@ -48,21 +48,28 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &unixListener{UnixListener: ln.(*net.UnixListener), path: path}
-	u.SetUnlinkOnClose(false)
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	var file os.FileInfo
 	if err = os.Chmod(beside, 0o600); err == nil {
-		if u.file, err = os.Lstat(beside); err == nil {
+		if file, err = os.Lstat(beside); err == nil {
 			err = os.Rename(beside, path)
 		}
 	}
 	if err != nil {
-		u.UnixListener.Close()
+		ln.Close()
 		return nil, err
 	}
-	return u, nil
+	return Owner(ln.(*net.UnixListener), file, path), nil
 }
 
-// unixListener is a unix socket that takes its file away at its end, unless another one's is there.
+// Owner is a unix socket that takes its file, which is at path, away at its end, unless another one's is there by then:
+// that of the process that this one hands over to, say.
+func Owner(ln *net.UnixListener, file os.FileInfo, path string) net.Listener {
+	ln.SetUnlinkOnClose(false)
+	return &unixListener{ln, path, file}
+}
+
+// unixListener is what Owner says.
 type unixListener struct {
 	*net.UnixListener
 	path string
