@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // holdSignals keeps signals that ask for a reload or an upgrade until release is called, when the process serves. Caddy
@@ -22,6 +23,7 @@ func holdSignals() (release func()) {
 	go func() {
 		defer close(released)
 		defer signal.Stop(held)
+		go insist()
 		var later []os.Signal
 		for {
 			select {
@@ -63,6 +65,21 @@ func seen(held chan os.Signal) (all []os.Signal) {
 		}
 	}
 	return all
+}
+
+// insistEvery is how often the end is asked for again.
+const insistEvery = time.Second
+
+// insist repeats a SIGTERM until the process has ended. Caddy handles one signal at a time, which takes a while if it
+// is a reload that waits for an API. Of what comes meanwhile it keeps one signal and drops the others. When it ends
+// the process it looks at no further ones.
+func insist() {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	for range end {
+		time.Sleep(insistEvery)
+		raise(syscall.SIGTERM)
+	}
 }
 
 // raise sends s to this process.

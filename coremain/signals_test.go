@@ -159,3 +159,45 @@ func TestSignalsWhileStarting(t *testing.T) {
 		io.Copy(io.Discard, lines) // until all have ended
 	}
 }
+
+// The end is not forgotten when it is asked for during a reload, and another reload waits already.
+func TestEndDuringReload(t *testing.T) {
+	folder := t.TempDir()
+	corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
+	for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), asProgram+"="+corefile)
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewScanner(out)
+	until := func(text string) {
+		for lines.Scan() && !strings.Contains(lines.Text(), text) {
+		}
+	}
+	until("compatible with")
+	os.Remove(starts)
+	program.Process.Signal(syscall.SIGUSR1)
+	until("starting")
+	program.Process.Signal(syscall.SIGUSR1)
+	time.Sleep(50 * time.Millisecond) // this one waits, and the next one finds no place
+	program.Process.Signal(syscall.SIGTERM)
+	time.Sleep(50 * time.Millisecond)
+	if err := os.WriteFile(starts, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until("no such line")
+	if err := program.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
