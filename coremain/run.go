@@ -84,7 +84,7 @@ func Run() {
 			os.Exit(status)
 		}
 	}
-	trapSignals()
+	release := holdSignals()
 	if err := dnsserver.Register(); err != nil {
 		fail(err)
 	}
@@ -129,6 +129,7 @@ func Run() {
 		fail(explained(err, input))
 	}
 	endUpgrade(input)
+	release()
 	for _, addr := range systemd.Unused() {
 		clog.Warningf("No server block listens on %s, for which there is a socket of the service manager", addr)
 	}

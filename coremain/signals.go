@@ -8,8 +8,8 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// trapSignals has signals handled from now on. Caddy asks for them in goroutines of its own: what came before these
-// have run would end the process, and a start is short.
+// trapSignals has caddy handle signals from now on. Caddy asks for them in goroutines of its own: what came before
+// these have run would end the process.
 func trapSignals() {
 	caddy.TrapSignals()
 	runtime.Gosched() // they have begun to ask

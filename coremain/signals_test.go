@@ -4,13 +4,20 @@ package coremain
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+
+	"github.com/coredns/caddy"
 )
 
 // asProgram is the variable of the environment that makes the test binary the program, with its value as Corefile.
@@ -18,7 +25,8 @@ const asProgram = "COREMAIN_TEST_COREFILE"
 
 func TestMain(m *testing.M) {
 	if corefile := os.Getenv(asProgram); corefile != "" {
-		os.Args = []string{os.Args[0], "-conf", corefile}
+		os.Args = []string{os.Args[0], "-conf", corefile, "-pidfile", corefile + ".pid"}
+		registerSlow(filepath.Dir(corefile))
 		Run()
 		os.Exit(0)
 	}
@@ -51,5 +59,145 @@ func TestSignalsRightAfterTheStart(t *testing.T) {
 		if err := program.Wait(); err != nil || !strings.Contains(string(rest), "[INFO] SIGTERM: Shutting down servers then terminating") {
 			t.Fatalf("the program ended with %v, and wrote %q", err, rest)
 		}
+	}
+}
+
+// registerSlow registers a directive whose start says so, and goes on when there is a file "go" in a folder.
+func registerSlow(folder string) {
+	dnsserver.Directives = append([]string{"slow"}, dnsserver.Directives...)
+	caddy.RegisterPlugin("slow", caddy.Plugin{ServerType: serverType, Action: func(c *caddy.Controller) error {
+		c.OnStartup(func() error {
+			fmt.Println("starting")
+			for {
+				if _, err := os.Stat(filepath.Join(folder, "go")); err == nil {
+					return nil
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		return nil
+	}})
+}
+
+// What asks for a reload, or an upgrade, while the process starts gets it when that has started. The end does not wait.
+func TestSignalsWhileStarting(t *testing.T) {
+	for _, signals := range [][]syscall.Signal{
+		{syscall.SIGUSR1}, {syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR1}, {syscall.SIGUSR2}, {syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGINT},
+	} {
+		folder := t.TempDir()
+		corefile := filepath.Join(folder, "Corefile")
+		if err := os.WriteFile(corefile, []byte("example.org:0 {\n slow\n}\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		program := exec.Command(os.Args[0])
+		program.Env = append(os.Environ(), asProgram+"="+corefile)
+		out, err := program.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer program.Process.Kill()
+		lines := bufio.NewReader(out)
+		next := func() string {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%v: %v after %q", signals, err, line)
+			}
+			return strings.TrimSpace(line)
+		}
+		if line := next(); line != "starting" {
+			t.Fatalf("begins with %q", line)
+		}
+		for _, s := range signals {
+			program.Process.Signal(s)
+		}
+		last, want := signals[len(signals)-1], ""
+		switch last {
+		case syscall.SIGUSR1:
+			want = "[INFO] SIGUSR1: Reloading"
+		case syscall.SIGUSR2:
+			want = "[INFO] SIGUSR2: Upgrading"
+		default:
+			if rest, _ := io.ReadAll(lines); program.Wait() != nil || strings.Contains(string(rest), "example.org") {
+				t.Errorf("%v: %v, %q", signals, program.ProcessState, rest)
+			}
+			continue
+		}
+		time.Sleep(50 * time.Millisecond) // nothing happens
+		if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if line := next(); line != "example.org.:0" {
+			t.Fatalf("%v: %q, before the process serves", signals, line)
+		}
+		for line := next(); line != want; line = next() {
+			if strings.HasPrefix(line, "[") {
+				t.Errorf("%v: %q", signals, line)
+			}
+		}
+		end := map[syscall.Signal]string{syscall.SIGUSR1: "[INFO] Reloading complete", syscall.SIGUSR2: "[INFO] Upgrade finished"}[last]
+		for line := next(); line != end; line = next() {
+			if strings.HasPrefix(line, "[ERROR]") {
+				t.Errorf("%v: %q", signals, line)
+			}
+		}
+		if last == syscall.SIGUSR1 {
+			program.Process.Signal(syscall.SIGTERM)
+		}
+		if state, err := program.Process.Wait(); err != nil || !state.Success() {
+			t.Errorf("%v: ended with %v, %v", signals, state, err)
+		}
+		if last == syscall.SIGUSR2 { // the successor goes on
+			text, _ := os.ReadFile(corefile + ".pid")
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil || pid == program.Process.Pid || syscall.Kill(pid, syscall.SIGTERM) != nil {
+				t.Errorf("no successor: %q, %v", text, err)
+			}
+		}
+		io.Copy(io.Discard, lines) // until all have ended
+	}
+}
+
+// The end is not forgotten when it is asked for during a reload, and another reload waits already.
+func TestEndDuringReload(t *testing.T) {
+	folder := t.TempDir()
+	corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
+	for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), asProgram+"="+corefile)
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewScanner(out)
+	until := func(text string) {
+		for lines.Scan() && !strings.Contains(lines.Text(), text) {
+		}
+	}
+	until("compatible with")
+	os.Remove(starts)
+	program.Process.Signal(syscall.SIGUSR1)
+	until("starting")
+	program.Process.Signal(syscall.SIGUSR1)
+	time.Sleep(50 * time.Millisecond) // this one waits, and the next one finds no place
+	program.Process.Signal(syscall.SIGTERM)
+	time.Sleep(50 * time.Millisecond)
+	if err := os.WriteFile(starts, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until("no such line")
+	if err := program.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
 	}
 }

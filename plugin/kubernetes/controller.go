@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/kubernetes/object"
 	"github.com/coredns/coredns/plugin/kubernetes/store"
@@ -35,9 +36,14 @@ type dnsController interface {
 // controller is the dnsController that InitKubeCache makes: a store, of which it hands out converted objects.
 type controller struct {
 	*store.Store
+	kin    string                      // see kin; set before start
+	legacy atomic.Pointer[store.Store] // see inherit
+
+	wait sync.WaitGroup // for what inherit began
 
 	mu       sync.Mutex
 	shutdown bool
+	stopped  chan struct{} // closed by Stop; made by inherit
 }
 
 // start begins to follow the API, unless Stop was called before.
@@ -57,24 +63,36 @@ func (c *controller) Stop() error {
 	c.mu.Lock()
 	was := c.shutdown
 	c.shutdown = true
+	if c.stopped != nil && !was {
+		close(c.stopped)
+	}
 	c.mu.Unlock()
 	if was {
 		return errShutdown
 	}
+	c.withdraw()
 	c.Store.Stop()
+	c.wait.Wait()
 	watched.remove(c.Store)
 	return nil
 }
 
+// HasSynced implements dnsController.
+func (c *controller) HasSynced() bool {
+	_, complete := c.known()
+	return complete
+}
+
 // Modified implements dnsController.
 func (c *controller) Modified(mode ModifiedMode) int64 {
+	s, _ := c.known()
 	switch mode {
 	case ModifiedExternal:
-		return int64(c.Serial(store.External))
+		return int64(s.Serial(store.External))
 	case ModifiedMultiCluster:
-		return int64(c.Serial(store.Multicluster))
+		return int64(s.Serial(store.Multicluster))
 	}
-	return int64(c.Serial(store.Internal))
+	return int64(s.Serial(store.Internal))
 }
 
 // PodIndex implements dnsController.
@@ -83,7 +101,8 @@ func (c *controller) PodIndex(ip string) (all []*object.Pod) {
 	if err != nil {
 		return nil
 	}
-	pods := c.Pods(addr)
+	s, _ := c.known()
+	pods := s.Pods(addr)
 	for p := pods.Next(); p != nil; p = pods.Next() {
 		all = append(all, podObject(p))
 	}
@@ -116,7 +135,7 @@ func (k *Kubernetes) data() (s *store.Store, synced bool) {
 	case nil:
 		return empty, false
 	case *controller:
-		return c.Store, c.HasSynced()
+		return c.known()
 	default:
 		return empty, c.HasSynced()
 	}

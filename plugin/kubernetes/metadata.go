@@ -76,7 +76,8 @@ func (k *Kubernetes) podWithIP(ip string) *object.Pod {
 		if err != nil {
 			return nil
 		}
-		if p := c.PodAt(addr); p != nil {
+		s, _ := c.known()
+		if p := s.PodAt(addr); p != nil {
 			return podObject(p)
 		}
 		return nil

@@ -197,6 +197,10 @@ func setup(c *caddy.Controller) error {
 		c.OnShutdown(onShut)
 		return onStart()
 	})
+	if conn, ok := k.APIConn.(*controller); ok {
+		c.OnRestart(func() error { conn.offer(); return nil })
+		c.OnRestartFailed(func() error { conn.withdraw(); return nil })
+	}
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		k.Next = next
 		return k

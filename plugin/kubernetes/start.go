@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/coremain"
@@ -21,13 +23,16 @@ func (k *Kubernetes) InitKubeCache(ctx context.Context) (onStart func() error, o
 	conn := &controller{Store: store.New(k.storeConfig(), c)}
 	k.APIConn = conn
 	onStart = func() error {
-		if k.hasMetadata() {
+		kept := k.storeConfig()
+		if kept.PodLabels = k.hasMetadata(); kept.PodLabels {
 			conn.KeepPodLabels()
 		}
+		conn.kin = kin(c.URL(), kept)
 		k.shared.localAddrs()
 		conn.start()
 		context.AfterFunc(ctx, func() { conn.Stop() })
 		waitSynced(ctx, conn.Synced(), k.compiled().startupTimeout)
+		conn.inherit()
 		return nil
 	}
 	return onStart, conn.Stop, nil
@@ -62,9 +67,7 @@ func (k *Kubernetes) storeConfig() store.Config {
 		Log:             logger,
 		Latency:         programmed,
 	}
-	for ns := range k.Namespaces {
-		c.Namespaces = append(c.Namespaces, ns)
-	}
+	c.Namespaces = slices.Sorted(maps.Keys(k.Namespaces))
 	return c
 }
 

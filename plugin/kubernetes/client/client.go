@@ -95,6 +95,9 @@ func New(c Config) (*Client, error) {
 // Host returns the host and port that requests go to.
 func (c *Client) Host() string { return c.host }
 
+// URL returns what the URLs of all requests begin with.
+func (c *Client) URL() string { return c.rest.Get().URL().String() }
+
 // List asks for one page of r and calls each with one object after the other. The bytes
 // are good until each returns; an error of each ends the list and is returned.
 //

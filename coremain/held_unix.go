@@ -1,0 +1,86 @@
+//go:build !windows && !plan9 && !js
+
+package coremain
+
+import (
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// holdSignals keeps signals that ask for a reload or an upgrade until release is called, when the process serves. Caddy
+// takes an instance that starts for one that serves. It would hand over what has been opened so far, maybe nothing, so
+// that two of a kind listen on one address; and a successor would have, beside its own, the sockets that its
+// predecessor was given and had not looked at yet: the kernel queues a part of the queries there, for nobody.
+//
+// Signals that ask for the end are handled at once.
+func holdSignals() (release func()) {
+	held := make(chan os.Signal, 16)
+	signal.Notify(held, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	started, released := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(released)
+		defer signal.Stop(held)
+		go insist()
+		var later []os.Signal
+		for {
+			select {
+			case s := <-held:
+				if !asksForMore(s) {
+					trapSignals()
+					raise(s)
+					return
+				}
+				if !slices.Contains(later, s) {
+					later = append(later, s)
+				}
+			case <-started:
+				trapSignals()
+				for _, s := range append(later, seen(held)...) {
+					raise(s)
+				}
+				return
+			}
+		}
+	}()
+	return func() {
+		close(started)
+		<-released
+	}
+}
+
+// asksForMore reports whether s is of no use before the process serves, or never.
+func asksForMore(s os.Signal) bool {
+	return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 || s == syscall.SIGHUP
+}
+
+// seen is what is left in held. Caddy may have seen it, too. That does no harm but for interrupts: a second one ends
+// the process at once.
+func seen(held chan os.Signal) (all []os.Signal) {
+	for len(held) > 0 {
+		if s := <-held; s != os.Interrupt {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// insistEvery is how often the end is asked for again.
+const insistEvery = time.Second
+
+// insist repeats a SIGTERM until the process has ended. Caddy handles one signal at a time, which takes a while if it
+// is a reload that waits for an API. Of what comes meanwhile it keeps one signal and drops the others. When it ends
+// the process it looks at no further ones.
+func insist() {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	for range end {
+		time.Sleep(insistEvery)
+		raise(syscall.SIGTERM)
+	}
+}
+
+// raise sends s to this process.
+func raise(s os.Signal) { _ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) }
