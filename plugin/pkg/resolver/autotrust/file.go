@@ -1,7 +1,6 @@
 package autotrust
 
 import (
-	"bufio"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -59,14 +58,15 @@ func at(text string) (time.Time, error) {
 func Parse(text string) (zones []*Zone, err error) {
 	byName := map[string]*Zone{}
 	n := 0
-	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
 		if n++; n == 1 {
-			if s.Text() != header {
-				return nil, fmt.Errorf("line 1: %q is not %q", s.Text(), header)
+			if line != header {
+				return nil, fmt.Errorf("line 1: %q is not %q", line, header)
 			}
 			continue
 		}
-		f := strings.Fields(s.Text())
+		f := strings.Fields(line)
 		if len(f) == 0 {
 			continue
 		}
@@ -84,7 +84,7 @@ func Parse(text string) (zones []*Zone, err error) {
 		case f[0] == "key" && len(f) == 8:
 			err = parseKey(byName, f)
 		default:
-			err = fmt.Errorf("%q is neither a zone nor a key", s.Text())
+			err = fmt.Errorf("%q is neither a zone nor a key", line)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
