@@ -94,6 +94,9 @@ func (d *dnsContext) newGeneration(servers []server) {
 
 // begin is the last of the startup functions.
 func (g *generation) begin() error {
+	for _, s := range g.servers {
+		s.countFromZero()
+	}
 	old := endRestart(g.instance).now
 	g.plugins = append(g.plugins, g.registeredLate()...)
 	g.mu.Lock()

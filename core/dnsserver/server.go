@@ -211,7 +211,9 @@ func (s *Server) start(t service.Transport) bool {
 		return false
 	}
 	s.limits.enforce()
-	s.countFromZero()
+	if s.generation == nil {
+		s.countFromZero()
+	}
 	s.running = append(s.running, t)
 	return true
 }
@@ -223,9 +225,10 @@ func (s *Server) keep(c io.Closer) {
 	s.spare = append(s.spare, c)
 }
 
-// countFromZero makes the counters whose labels are known: who watches them sees the first step, too.
+// countFromZero makes the counters whose labels are known: who watches them sees the first step, too. It is called
+// before anybody is told that the server has started, and for those without a generation when they serve.
 func (s *Server) countFromZero() {
-	s.service().CountFromZero()
+	service.CountFromZero(s.Addr)
 	if s.sheds() {
 		udp.CountShedFromZero(s.Addr)
 	}

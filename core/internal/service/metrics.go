@@ -23,12 +23,13 @@ var limitReasons = []string{
 // droppedWaiting is the label reason of queries that are dropped as too many wait.
 const droppedWaiting = "waiting"
 
-// CountFromZero makes the counters whose labels are known: who watches them sees the first step, too.
-func (s *Service) CountFromZero() {
+// CountFromZero makes the counters of a Service with that label whose other labels are known: who watches them sees the
+// first step, too.
+func CountFromZero(label string) {
 	for _, reason := range limitReasons {
-		limitsReached.WithLabelValues(s.Label, reason)
+		limitsReached.WithLabelValues(label, reason)
 	}
-	vars.QueriesDropped.WithLabelValues(s.Label, droppedWaiting)
+	vars.QueriesDropped.WithLabelValues(label, droppedWaiting)
 }
 
 // Limited counts that a limit had an effect; reason is one of those that are counted from zero.

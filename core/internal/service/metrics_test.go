@@ -60,8 +60,8 @@ func TestCountedFromZero(t *testing.T) {
 		return testutil.CollectAndCount(limitsReached) + testutil.CollectAndCount(vars.QueriesDropped)
 	}
 	before := series()
-	s.CountFromZero()
-	other.CountFromZero()
+	CountFromZero(s.Label)
+	CountFromZero(other.Label)
 	if n := series() - before; n != 2*(len(limitReasons)+1) && n != 0 { // 0 if the test runs again
 		t.Errorf("%d series more", n)
 	}
