@@ -321,7 +321,11 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 		t.outdated(apex, name)
 	}
 	if v.Rcode != wire.NXDomain {
-		return d.finding(d.nodata(name, t.q.Type), rrset.Text(name))
+		o := d.nodata(name, t.q.Type)
+		if o == proven { // no DNAME has made a name too long
+			v.Rcode = wire.Success
+		}
+		return d.finding(o, rrset.Text(name))
 	}
 	if o := d.nxdomain(name); o != unproven {
 		return d.finding(o, "")
