@@ -295,7 +295,7 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 		t.outdated(target, name)
 		target = "" // a zone above its own has nothing to say of the name
 	}
-	signed := target != ""
+	signed := target != "" && !t.lower(name, target)
 	if !signed {
 		target = name
 		if t.q.Type == rrset.TypeDS && name != rrset.Root {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -30,6 +31,14 @@ func (t *Task) broke(name string, n *Node) {
 	if n.Broken() && n.Zone != "" && n.Code != dns.ExtendedErrorCodeDNSSECIndeterminate {
 		t.outdated(n.Zone, name)
 	}
+}
+
+// lower reports whether a zone below one that signed a denial may be the one that denies a name, as it does not sign.
+// The other denial is then that of what a wildcard's alias led away from.
+func (t *Task) lower(name, apex string) bool {
+	return slices.ContainsFunc(t.reply.Section[rrset.Authority], func(s *rrset.Set) bool {
+		return s.Type == wire.TypeSOA && s.Sigs == 0 && s.Name != apex && rrset.Below(s.Name, apex) && rrset.Below(name, s.Name)
+	})
 }
 
 // beneath reports whether an RRset lies in a zone below the one named: who signs for what was handed on is not
