@@ -24,6 +24,7 @@ type inquiry struct {
 	query   *dns.Msg
 	sources map[validate.Question]*advice.Source // of what was asked
 	spent   int                                  // signatures that were computed
+	recut   []string                             // names at which zones may begin or not, other than was known
 
 	nonAuthoritative bool // the last reply is a resolver's
 
@@ -114,6 +115,9 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 	t := validate.New(conf, i.q, m, i.now())
 	for _, by := range i.source(i.q).All() {
 		t.Told(by.Zone)
+	}
+	for _, name := range i.recut { // it is found out, whoever has signed
+		t.Told(name)
 	}
 	return i.finish(t, i.step(t), reply)
 }

@@ -13,17 +13,19 @@ import (
 type memory struct {
 	nodes  generations[string, *validate.Node]
 	checks generations[validate.Sum, validate.Held]
+	walked generations[string, time.Time] // when names may be asked for anew once more, as zones may begin elsewhere
 }
 
 // Octets of a generation.
 const (
 	nodeOctets  = 8 << 20
 	checkOctets = 4 << 20
+	walkOctets  = 1 << 20
 )
 
 func newMemory() *memory {
 	m := &memory{}
-	m.nodes.most, m.checks.most = nodeOctets, checkOctets
+	m.nodes.most, m.checks.most, m.walked.most = nodeOctets, checkOctets, walkOctets
 	return m
 }
 
@@ -49,6 +51,21 @@ func (m *memory) Check(sum validate.Sum) (validate.Held, bool) {
 // KeepCheck implements validate.Memory.
 func (m *memory) KeepCheck(sum validate.Sum, h validate.Held) { m.checks.put(sum, h, checkSize) }
 
+const walkSize = 100 // octets of a time that belongs to a name, without the name
+
+// walk reports whether the chain may be walked anew at a name, which it may once in a while: whoever makes bogus replies
+// must not make queries of each of them.
+func (m *memory) walk(name string, now time.Time, every time.Duration) bool {
+	size := func(time.Time) int { return len(name) + walkSize }
+	m.walked.mu.Lock()
+	defer m.walked.mu.Unlock()
+	if until, ok := m.walked.find(name, size); ok && until.After(now) && until.Sub(now) <= every {
+		return false
+	}
+	m.walked.add(name, now.Add(every), len(name)+walkSize)
+	return true
+}
+
 // generations is a map that forgets. Any number of goroutines may use it.
 type generations[K comparable, V any] struct {
 	mu     sync.Mutex
@@ -61,6 +78,11 @@ type generations[K comparable, V any] struct {
 func (g *generations[K, V]) get(k K, size func(V) int) (v V, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.find(k, size)
+}
+
+// find is get; mu is held.
+func (g *generations[K, V]) find(k K, size func(V) int) (v V, ok bool) {
 	if v, ok = g.young[k]; ok {
 		return v, true
 	}

@@ -43,7 +43,10 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
-		asked, hidden := i.doubt(verdict)
+		asked, hidden := i.rewalk(verdict)
+		if len(asked) == 0 {
+			asked, hidden = i.doubt(verdict)
+		}
 		if len(asked) == 0 {
 			break
 		}
@@ -69,6 +72,22 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		i.teach(trusted, i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
 	return first, whole
+}
+
+// rewalk tells what is to be asked for where the chain of a bogus reply was known before: zones may begin elsewhere now. The
+// reply itself may be as good as the one that was asked for, so it is kept.
+func (i *inquiry) rewalk(v *validate.Verdict) (asked map[validate.Question]bool, hidden map[string]bool) {
+	asked, hidden = map[validate.Question]bool{}, map[string]bool{}
+	for _, name := range v.Kept {
+		ds := validate.Question{Name: name, Type: dns.TypeDS}
+		if i.sources[ds] != nil || !i.memory.walk(name, clock.Now(), i.conf.BogusTTL) {
+			continue
+		}
+		i.source(ds).Doubt("")
+		i.recut = append(i.recut, name)
+		asked[ds], hidden[name] = true, true
+	}
+	return asked, hidden
 }
 
 // doubt tells what of a bogus reply is to be asked for again: DS and DNSKEY RRsets at which the chain broke, or else the

@@ -250,18 +250,24 @@ func (t *Task) positive(s *rrset.Set) Finding {
 		return Finding{Status: Secure} // not known yet
 	}
 	if z.kind != zone {
+		t.broke(name, z)
 		return z.Finding
 	}
 	if signer != "" && name != signer {
+		t.outdated(name, signer)
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(signer))), name)
 	}
 	if t.beneath(s, name) {
+		t.outdated(name, s.Name)
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by a zone above its own: "+clip(rrset.Text(name))), name)
 	}
 	if len(t.missing) > 0 {
 		return Finding{Status: Secure} // not known yet
 	}
 	c := t.check(s, name, z.keys, z.id)
+	if signer == "" && c.Status == Bogus {
+		t.outdated(name, s.Name)
+	}
 	if c.Status != Secure || c.Labels == labelsOf(s.Name) {
 		return c.Finding
 	}
@@ -286,9 +292,10 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 	}
 	target := t.denier(name)
 	if from := (&rrset.Set{Name: name, Type: t.q.Type}); target != "" && t.beneath(from, target) {
+		t.outdated(target, name)
 		target = "" // a zone above its own has nothing to say of the name
 	}
-	signed := target != ""
+	signed := target != "" && !t.lower(name, target)
 	if !signed {
 		target = name
 		if t.q.Type == rrset.TypeDS && name != rrset.Root {
@@ -300,16 +307,25 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 	case !ok:
 		return Finding{Status: Secure} // not known yet
 	case z.kind != zone:
+		t.broke(apex, z)
 		return z.Finding
 	case signed && apex != target:
+		t.outdated(apex, target)
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "signed by what is no zone: "+clip(rrset.Text(target))), apex)
 	}
 	if n := t.unsigned(name, apex, z); n != nil {
 		return n.Finding
 	}
 	d := t.denials(t.reply, apex, z)
+	if !signed {
+		t.outdated(apex, name)
+	}
 	if v.Rcode != wire.NXDomain {
-		return d.finding(d.nodata(name, t.q.Type), rrset.Text(name))
+		o := d.nodata(name, t.q.Type)
+		if o == proven { // no DNAME has made a name too long
+			v.Rcode = wire.Success
+		}
+		return d.finding(o, rrset.Text(name))
 	}
 	if o := d.nxdomain(name); o != unproven {
 		return d.finding(o, "")
@@ -337,28 +353,4 @@ func (t *Task) denier(name string) (zone string) {
 		}
 	}
 	return zone
-}
-
-// beneath reports whether an RRset lies in a zone below the one named: who signs for what was handed on is not
-// believed. It looks at what is known, and has the chain followed to where a server has answered for a zone (see Told).
-// To follow it to each owner would cost a question more for most names. Where it cannot be followed, the signature
-// counts.
-func (t *Task) beneath(s *rrset.Set, zoneName string) bool {
-	from := s.Name
-	if s.Type == rrset.TypeDS || s.Type == rrset.TypeNSEC {
-		from = rrset.Parent(from)
-	}
-	for ; len(from) > len(zoneName); from = rrset.Parent(from) {
-		n := t.node(from)
-		if n == nil && slices.Contains(t.cuts, from) {
-			t.walk(from)
-			if n = t.node(from); n == nil && len(t.missing) > 0 {
-				return false
-			}
-		}
-		if t.conf.Anchors[from] != nil || n != nil && (n.kind == zone || n.kind == cut) {
-			return true
-		}
-	}
-	return false
 }

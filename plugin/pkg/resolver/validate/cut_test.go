@@ -47,3 +47,31 @@ func TestSignedAboveCut(t *testing.T) {
 		}
 	}
 }
+
+// What denies that something is closer than a wildcard's alias denies nothing of where the alias leads: an unsigned zone
+// below has no denial that is signed. A zone above a name still does not lose its say by an unsigned SOA record.
+func TestAliasToUnsignedBelow(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	w.noDS(z, "un.example.", "un.example. 300 IN NSEC v.example. NS RRSIG NSEC")
+	w.noDS(z, "no.example.", "no.example. 300 IN NSEC un.example. A RRSIG NSEC")
+	w.noDS(z, "www.no.example.", "no.example. 300 IN NSEC un.example. A RRSIG NSEC")
+	gap := z.signed(t, "", "a.example. 300 IN NSEC c.example. A RRSIG NSEC")
+	for _, tc := range []struct {
+		zone  string
+		rcode int
+		gap   []dns.RR
+		want  Status
+	}{
+		{"un.example.", dns.RcodeSuccess, gap, Insecure},
+		{"un.example.", dns.RcodeNameError, gap, Insecure},
+		{"un.example.", dns.RcodeSuccess, nil, Bogus},
+		{"no.example.", dns.RcodeSuccess, gap, Bogus},
+	} {
+		alias := z.signed(t, "b.example.", "*.example. 300 IN CNAME www."+tc.zone)
+		end, _ := dns.NewRR(tc.zone + " 300 IN SOA ns.example. host.example. 1 2 3 4 5")
+		v := w.judge("b.example.", dns.TypeMX, message(t, "b.example.", dns.TypeMX, tc.rcode, alias, join(tc.gap, []dns.RR{end})))
+		if v.Status != tc.want || v.Rcode != tc.rcode {
+			t.Errorf("to %s, %s: %v %d %q, want %v", tc.zone, dns.RcodeToString[tc.rcode], v.Status, v.Rcode, v.Text, tc.want)
+		}
+	}
+}

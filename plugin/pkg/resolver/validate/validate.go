@@ -83,7 +83,10 @@ type Verdict struct {
 	Checks int // signatures that were computed, as the budget counts them
 	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
 	Broken []string
-	Over   bool // the budget was spent
+	// Kept is names of the chain of which something was kept that a bogus reply disagrees with, as zones may begin
+	// elsewhere now.
+	Kept []string
+	Over bool // the budget was spent
 }
 
 // Proven is an RRset that is secure, and the TTL that it may have, in seconds.
@@ -163,6 +166,7 @@ type Task struct {
 	missing []Question
 	chased  []Question
 	cuts    []string // see Told
+	kept    []string // see outdated
 	over    string   // the budget that is spent
 	glance  bool     // see Glance
 	verdict *Verdict
@@ -200,7 +204,7 @@ func (t *Task) Step() (missing []Question) {
 	if t.verdict != nil {
 		return nil
 	}
-	t.missing = nil
+	t.missing, t.kept = nil, nil
 	v := t.judge()
 	if t.over != "" {
 		v.Finding, t.missing, v.Over = bogus(dns.ExtendedErrorCodeDNSSECIndeterminate, "budget "+t.over), nil, true
@@ -215,6 +219,9 @@ func (t *Task) Step() (missing []Question) {
 		if n.Broken() {
 			v.Broken = append(v.Broken, n.name)
 		}
+	}
+	if v.Status == Bogus {
+		v.Kept = t.kept
 	}
 	v.Checks = t.conf.Budget.Checks - t.left.Checks
 	t.verdict = v

@@ -192,6 +192,7 @@ func TestDenialByNSEC(t *testing.T) {
 		got    int
 	}{
 		{"nodata", "a.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Secure, 0},
+		{"nodata called YXDOMAIN", "a.example.", dns.TypeMX, dns.RcodeYXDomain, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Secure, 0},
 		{"type is there", "a.example.", dns.TypeA, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Bogus, 0},
 		{"alias is there", "a.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. CNAME RRSIG NSEC"}, Bogus, 0},
 		{"parent side", "a.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. NS DS RRSIG NSEC"}, Bogus, 0},
