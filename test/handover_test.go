@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -206,40 +205,6 @@ func TestUpgrade(t *testing.T) {
 	}
 	l.end(t)
 	p.terminate(t)
-}
-
-// A program that another one could not take over from goes on, and ends when it is told to, also after a reload: its
-// sockets are as they were.
-func TestFailedUpgrade(t *testing.T) {
-	for _, reloads := range []int{0, 1} {
-		dir, port := t.TempDir(), loopback.Port()
-		keys := filepath.Join(dir, "keys")
-		corefile := fmt.Sprintf(".:%d {\n\tbind 127.0.0.1\n\twhoami\n\ttsig {\n\t\tsecrets %s\n\t}\n}\n", port, keys)
-		for path, text := range map[string]string{keys: "key a { secret AAAA; };\n", filepath.Join(dir, "Corefile"): corefile} {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p := runProgram(t, dir)
-		for range reloads {
-			p.reload(t)
-		}
-		if err := os.Remove(keys); err != nil {
-			t.Fatal(err)
-		}
-		syscall.Kill(p.pid, syscall.SIGUSR2)
-		eventually(t, "the other program has failed", func() bool { return strings.Contains(p.out.String(), "child failed to initialize") })
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		for range 2 {
-			c := dns.Client{Net: "tcp", Timeout: 10 * time.Second}
-			if _, _, err := c.Exchange(question("www.example.org.", dns.TypeA), addr); err != nil {
-				t.Errorf("after %d reloads: %v", reloads, err)
-			}
-		}
-		hangs := time.AfterFunc(20*time.Second, func() { syscall.Kill(p.pid, syscall.SIGKILL) })
-		p.terminate(t)
-		hangs.Stop()
-	}
 }
 
 // A program that reads its Corefile again and again loses nothing.

@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
@@ -74,6 +75,7 @@ func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
 		if !s.afterPredecessor() {
 			return p.Close()
 		}
+		p = nonblock.Packets(p)
 		q, err := quicconn.Listen(service, p, s.wrapPacket(p), h3Codes)
 		if err != nil {
 			return err

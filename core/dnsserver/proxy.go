@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
 
 	"github.com/pires/go-proxyproto"
@@ -38,7 +39,7 @@ func (s *Server) proxyPackets(p net.PacketConn) *pkgproxyproto.PacketConn {
 			continue
 		}
 		proxied := &pkgproxyproto.PacketConn{
-			PacketConn:                    p,
+			PacketConn:                    nonblock.Packets(p),
 			ConnPolicy:                    cfg.ProxyProtoConnPolicy,
 			UDPSessionTrackingTTL:         cfg.ProxyProtoUDPSessionTrackingTTL,
 			UDPSessionTrackingMaxSessions: cfg.ProxyProtoUDPSessionTrackingMaxSessions,

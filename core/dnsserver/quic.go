@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/core/internal/quicconn"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -93,6 +94,7 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 		}
 		var err error
 		codes := quicconn.Codes{None: doq.CodeNoError, TooMany: doq.CodeExcessiveLoad}
+		p = nonblock.Packets(p)
 		if t, err = quicconn.Listen(s.service(), p, s.wrapPacket(p), codes); err != nil {
 			return err
 		}

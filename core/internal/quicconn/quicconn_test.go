@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -469,5 +470,12 @@ func TestListenFails(t *testing.T) {
 	p.Close()
 	if _, err := Listen(s, p, p, codes); err == nil {
 		t.Error("listens on a socket that is closed")
+	}
+}
+
+// A socket that is kept from blocking is read in batches, and told about congestion, as any other one is.
+func TestPacketsAreReadInBatches(t *testing.T) {
+	if _, ok := nonblock.Packets(coretest.ListenUDP(t)).(quic.OOBCapablePacketConn); !ok {
+		t.Error("the library reads one packet at a time")
 	}
 }

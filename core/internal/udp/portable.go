@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -20,6 +21,7 @@ type portableSocket struct {
 	conn net.PacketConn
 	udp  *net.UDPConn // conn, if it is one: then replies leave from the address that was asked
 	own  net.Addr
+	keep func() // has the socket not block when it is read
 
 	buf, scratch []byte
 	n            int
@@ -31,7 +33,7 @@ type portableSocket struct {
 const drainPause = 5 * time.Millisecond
 
 func newPortableSocket(conn net.PacketConn) *portableSocket {
-	s := &portableSocket{conn: conn, own: conn.LocalAddr(), buf: make([]byte, MaxQuery), scratch: make([]byte, 0, replySpace)}
+	s := &portableSocket{conn: conn, own: conn.LocalAddr(), keep: nonblock.Keeper(conn), buf: make([]byte, MaxQuery), scratch: make([]byte, 0, replySpace)}
 	if s.udp, _ = conn.(*net.UDPConn); s.udp != nil {
 		// Some systems have only one of them, others none; then the kernel chooses the reply's source.
 		_ = ipv4.NewPacketConn(s.udp).SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
@@ -45,6 +47,7 @@ func (s *portableSocket) receive(wait bool) (int, error) {
 	if !wait {
 		s.conn.SetReadDeadline(time.Now().Add(drainPause))
 	}
+	s.keep()
 	var err error
 	if s.udp != nil {
 		var session *dns.SessionUDP

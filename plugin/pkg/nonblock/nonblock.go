@@ -6,5 +6,6 @@
 // net does it: deadlines, closing, errors and their texts.
 //
 // On systems other than Linux connections are as they are. Start at Conn; Adopt makes one of a descriptor that was
-// used without the poller before, by Receive and Send.
+// used without the poller before, by Receive and Send. Packets and Keeper are for UDP sockets, which go on not to block
+// when another process has copies of them.
 package nonblock
