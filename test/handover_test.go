@@ -58,6 +58,7 @@ type traffic struct {
 
 const corefileOfHandover = `%[1]s{
 	bind 127.0.0.1
+	%[3]s
 	tls %[2]s/cert.pem %[2]s/key.pem
 	health 127.0.0.1:0 {
 		lameduck 50ms
@@ -68,7 +69,7 @@ const corefileOfHandover = `%[1]s{
 }
 `
 
-func newTraffic(t *testing.T) *traffic {
+func newTraffic(t *testing.T, more string) *traffic {
 	l := &traffic{dir: t.TempDir(), ports: map[string]int{}, stop: make(chan struct{}), kinds: map[string]*counted{}}
 	certificates(t, l.dir)
 	keys := ""
@@ -76,7 +77,7 @@ func newTraffic(t *testing.T) *traffic {
 		l.ports[scheme] = loopback.Port()
 		keys += fmt.Sprintf("%s://.:%d ", scheme, l.ports[scheme])
 	}
-	text := fmt.Sprintf(corefileOfHandover, keys, l.dir)
+	text := fmt.Sprintf(corefileOfHandover, keys, l.dir, more)
 	if err := os.WriteFile(filepath.Join(l.dir, "Corefile"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func (l *traffic) beginAll(t *testing.T) {
 
 // A program that is ended while another one listens at its addresses loses nothing.
 func TestHandOverToSuccessor(t *testing.T) {
-	l := newTraffic(t)
+	l := newTraffic(t, "")
 	p := runProgram(t, l.dir)
 	l.beginAll(t)
 	for range figure("HANDOVERS", 4) {
@@ -194,22 +195,26 @@ func TestHandOverToSuccessor(t *testing.T) {
 	p.terminate(t)
 }
 
-// A program that begins another one in its place loses nothing.
+// A program that begins another one in its place loses nothing, also with several sockets at an address.
 func TestUpgrade(t *testing.T) {
-	l := newTraffic(t)
-	p := runProgram(t, l.dir)
-	l.beginAll(t)
-	for range figure("HANDOVERS", 4) {
-		p = p.upgrade(t)
-		time.Sleep(50 * time.Millisecond)
+	for _, sockets := range []string{"", "multisocket 3"} {
+		t.Run(fmt.Sprintf("with %.11s", sockets), func(t *testing.T) {
+			l := newTraffic(t, sockets)
+			p := runProgram(t, l.dir)
+			l.beginAll(t)
+			for range figure("HANDOVERS", 4) {
+				p = p.upgrade(t)
+				time.Sleep(50 * time.Millisecond)
+			}
+			l.end(t)
+			p.terminate(t)
+		})
 	}
-	l.end(t)
-	p.terminate(t)
 }
 
 // A program that reads its Corefile again and again loses nothing.
 func TestReloadsBySignal(t *testing.T) {
-	l := newTraffic(t)
+	l := newTraffic(t, "")
 	p := runProgram(t, l.dir)
 	l.beginAll(t)
 	begin := time.Now()

@@ -111,14 +111,13 @@ func (g *generation) begin() error {
 	old.mu.Lock()
 	old.next = g
 	old.mu.Unlock()
-	free := map[string][]*Server{}
+	before := map[string]*Server{}
 	for _, o := range old.servers {
-		free[o.Addr] = append(free[o.Addr], o)
+		before[o.Address()] = o
 	}
 	for _, s := range g.servers {
-		if of := free[s.Addr]; len(of) > 0 { // as caddy hands over the sockets
-			s.setPredecessor(of[0])
-			of[0], free[s.Addr] = of[len(of)-1], of[:len(of)-1]
+		if o := before[s.Address()]; o != nil { // as caddy hands over the sockets
+			s.setPredecessor(o)
 		}
 	}
 	return nil

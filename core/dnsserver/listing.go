@@ -37,7 +37,7 @@ func Listens(c *caddy.Controller) <-chan struct{} {
 // OnStartupComplete lists the zones that are served on standard output, or in the log if that is JSON.
 func (s *Server) OnStartupComplete() {
 	s.generation.announce()
-	if Quiet || s.unlisted {
+	if Quiet || s.nth > 0 {
 		return
 	}
 	log.Print(s.listing())

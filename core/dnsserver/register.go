@@ -151,9 +151,7 @@ func (d *dnsContext) makeServers() ([]caddy.Server, error) {
 			if err != nil {
 				return nil, err
 			}
-			if i > 0 {
-				s.base().unlisted = true
-			}
+			s.base().nth = i
 			servers = append(servers, s)
 		}
 	}

@@ -187,8 +187,8 @@ func TestSeveralSockets(t *testing.T) {
 		t.Fatalf("%d servers, %v", len(servers), err)
 	}
 	for n, s := range servers {
-		if s.(*Server).unlisted != (n > 0) {
-			t.Errorf("server %d: unlisted %t", n, !(n > 0))
+		if s.(*Server).nth != n {
+			t.Errorf("server %d: it is number %d", n, s.(*Server).nth)
 		}
 	}
 }

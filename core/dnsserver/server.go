@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -47,7 +48,7 @@ type Server struct {
 	proto      any          // what the protocol's own package wants to know; see service.Service
 	saturated  atomic.Int32 // sockets with as many unsent replies as there may be; see Shed
 	grace      time.Duration
-	unlisted   bool // another server lists the same zones
+	nth        int // of the servers of its group, from 0; the first one lists the zones
 	generation *generation
 
 	made    sync.Once
@@ -321,5 +322,11 @@ func (s *Server) drain() {
 	})
 }
 
-// Address is Addr; with it a reload pairs old and new servers.
-func (s *Server) Address() string { return s.Addr }
+// Address is Addr, with a number for further servers there; with it a reload pairs old and new servers, and so does
+// another process that takes over (SIGUSR2): one of the old and one of the new ones have it.
+func (s *Server) Address() string {
+	if s.nth == 0 {
+		return s.Addr
+	}
+	return fmt.Sprintf("%s#%d", s.Addr, s.nth+1)
+}
