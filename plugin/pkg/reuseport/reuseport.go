@@ -28,8 +28,16 @@ func Listen(network, addr string) (net.Listener, error) {
 	return shared.Listen(context.Background(), network, addr)
 }
 
-// ListenPacket is net.ListenPacket with the option SO_REUSEPORT.
+// ListenPacket is net.ListenPacket with the option SO_REUSEPORT. If the system is to choose the port, it chooses one
+// that nobody has: with the option from the start, Linux may choose that of another socket that has it.
 func ListenPacket(network, addr string) (net.PacketConn, error) {
+	if _, port, err := net.SplitHostPort(addr); err == nil && (port == "0" || port == "") {
+		p, err := single.ListenPacket(context.Background(), network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return Share(p, addr), nil
+	}
 	return shared.ListenPacket(context.Background(), network, addr)
 }
 
