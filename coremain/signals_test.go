@@ -33,6 +33,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// begin starts the test binary as the program, and returns it with what it writes.
+func begin(t *testing.T, corefile string, env ...string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	program := exec.Command(os.Args[0])
+	program.Env = append(append(os.Environ(), asProgram+"="+corefile), env...)
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return program, out
+}
+
 // Who has seen the first line of output may send signals: they are handled, and do not just end the process.
 func TestSignalsRightAfterTheStart(t *testing.T) {
 	corefile := filepath.Join(t.TempDir(), "Corefile")
@@ -40,15 +55,7 @@ func TestSignalsRightAfterTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		program := exec.Command(os.Args[0])
-		program.Env = append(os.Environ(), asProgram+"="+corefile, "GOMAXPROCS=1")
-		out, err := program.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
+		program, out := begin(t, corefile, "GOMAXPROCS=1")
 		lines := bufio.NewReader(out)
 		first, err := lines.ReadString('\n')
 		if err != nil || first != "example.org.:0\n" {
@@ -89,15 +96,7 @@ func TestSignalsWhileStarting(t *testing.T) {
 		if err := os.WriteFile(corefile, []byte("example.org:0 {\n slow\n}\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		program := exec.Command(os.Args[0])
-		program.Env = append(os.Environ(), asProgram+"="+corefile)
-		out, err := program.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
+		program, out := begin(t, corefile)
 		defer program.Process.Kill()
 		lines := bufio.NewReader(out)
 		next := func() string {
@@ -169,15 +168,7 @@ func TestEndDuringReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), asProgram+"="+corefile)
-	out, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	program, out := begin(t, corefile)
 	stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
 	defer stuck.Stop()
 	lines := bufio.NewScanner(out)
