@@ -150,6 +150,12 @@ func TestLameServers(t *testing.T) {
 			m.Extra = append(m.Extra, rr(t, "evil.root. 3600 IN A 203.0.113.66"))
 			return m
 		},
+		"upward, as an authority": func(q *dns.Msg, _ bool) *dns.Msg {
+			m := new(dns.Msg).SetReply(q)
+			m.Authoritative = true
+			m.Ns = append(m.Ns, rr(t, ". 3600 IN NS evil.root."))
+			return m
+		},
 		"sideways": func(q *dns.Msg, _ bool) *dns.Msg {
 			m := new(dns.Msg).SetReply(q)
 			m.Ns = append(m.Ns, rr(t, "example.org. 3600 IN NS ns1.example.org."))

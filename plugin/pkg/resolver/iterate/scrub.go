@@ -78,6 +78,8 @@ func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
 		rd.kind = noData
 	case rd.ns != nil:
 		rd.kind, rd.soft = referral, false
+	case q.Type == rrset.TypeDS && rd.referredDS(m, zone, q.Name):
+		rd.soft = false
 	case rd.otherNS(m, zone):
 		rd.kind = lame
 	case m.AA():
@@ -229,13 +231,28 @@ func (rd *reading) authority(m *rrset.Message, zone string, q Question) {
 	}
 }
 
-// otherNS reports whether the authority section refers upward, or to the zone itself.
-func (rd *reading) otherNS(m *rrset.Message, zone string) bool {
-	if m.AA() {
+// Some servers refer a question for DS records to the zone below, with just these records. That zone does not have
+// them, so this is the answer (RFC 4035 §3.1.4.1).
+
+// referredDS reads such a referral, and reports false if it is none or tells nothing of them.
+func (rd *reading) referredDS(m *rrset.Message, zone, name string) bool {
+	sets := m.Section[rrset.Authority]
+	if len(name) <= len(zone) || find(sets, name, wire.TypeNS) == nil {
 		return false
 	}
+	if rd.set = find(sets, name, rrset.TypeDS); rd.set != nil {
+		rd.kind = answered
+		return true
+	}
+	rd.kind = noData
+	return len(rd.denials) > 0
+}
+
+// otherNS reports whether the authority section refers upward or sideways, or without AA to the zone itself. An
+// authority that denies may name the zone's own servers, but none of another zone.
+func (rd *reading) otherNS(m *rrset.Message, zone string) bool {
 	for _, s := range m.Section[rrset.Authority] {
-		if s.Type == wire.TypeNS {
+		if s.Type == wire.TypeNS && (!m.AA() || !rrset.Below(s.Name, zone)) {
 			return true
 		}
 	}

@@ -97,17 +97,22 @@ func (c *Config) KeptAddrs(host string, now store.Time, f func(netip.Addr)) {
 }
 
 // glueOf calls f with the addresses that the parent of a server's own zone has told of
-// it, whatever that zone says.
+// it, whatever that zone says, and be it that the name is referred on.
 func (t *task) glueOf(host string, f func(netip.Addr)) {
-	d := t.run.conf.Stores.Delegations.Closest(host, t.run.now)
-	if d == nil {
-		return
-	}
-	for _, h := range d.Hosts {
-		if h.Name == host {
-			for _, a := range h.Addrs {
-				f(a)
+	for zone := host; ; zone = rrset.Parent(zone) {
+		d := t.run.conf.Stores.Delegations.Closest(zone, t.run.now)
+		if d == nil {
+			return
+		}
+		for _, h := range d.Hosts {
+			if h.Name == host {
+				for _, a := range h.Addrs {
+					f(a)
+				}
 			}
+		}
+		if zone = d.Zone; zone == rrset.Root {
+			return
 		}
 	}
 }
