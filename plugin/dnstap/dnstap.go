@@ -100,7 +100,7 @@ func (h *Dnstap) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	h.TapMessageWithMetadata(ctx, q, request.Request{W: w, Req: r})
 	rcode, err := plugin.NextOrFailure(h.Name(), h.Next, ctx, rw, r)
 	if !rw.written.Load() && !plugin.ClientWrite(rcode) { // the server writes it
-		rw.tell(new(dns.Msg).SetRcode(r, rcode))
+		rw.tell(edns.ErrorReply(r, rcode, err))
 	}
 	return rcode, err
 }
@@ -144,12 +144,17 @@ func (h *Dnstap) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	return out
 }
 
-// appendReply appends the reply as it will be sent.
+// appendReply appends the reply as it will be sent. Of a failure the server makes it later, with what the error has for the
+// client.
 func appendReply(b []byte, w *wire.Reply, q *wire.Query) []byte {
 	if !w.Holds() {
 		failed := new(wire.Reply)
 		failed.Begin(q)
 		failed.SetRcode(w.Rcode())
+		failed.SetFlag(wire.FlagRA, edns.Resolves(w.Err()))
+		if code, text, ok := edns.Explanation(w.Err()); ok {
+			failed.AddEDE(code, text)
+		}
 		w = failed
 	}
 	return w.AppendFinished(b, q, edns.ReplySize(q.EDNS().Size))
