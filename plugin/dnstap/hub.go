@@ -19,6 +19,7 @@ type hub struct {
 	network  string
 	addr     string
 	listener net.Listener
+	tls      atomic.Pointer[tls.Config] // for the next peer; nil for plain connections
 	logger   WarnLogger
 	peers    atomic.Pointer[[]*peer]
 
@@ -46,23 +47,28 @@ func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogge
 	hubs.Lock()
 	defer hubs.Unlock()
 	key := network + " " + addr + " " + identity
-	h := hubs.all[key]
-	if h == nil {
-		listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
-		if err != nil {
-			return nil, err
-		}
-		if cfg != nil {
-			listener = tls.NewListener(listener, cfg)
-		}
-		h = &hub{key: key, network: network, addr: addr, listener: listener, logger: l}
-		h.peers.Store(new([]*peer))
-		hubs.all[key] = h
-		h.running.Go(h.accept)
+	if h := hubs.all[key]; h != nil {
+		h.tls.Store(cfg) // its files may have been renewed
+		hubs.use[h]++
+		return h, nil
 	}
-	hubs.use[h]++
+	listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{key: key, network: network, addr: addr, listener: listener, logger: l}
+	if cfg != nil {
+		h.listener = tls.NewListener(listener, &tls.Config{GetConfigForClient: h.config})
+	}
+	h.tls.Store(cfg)
+	h.peers.Store(new([]*peer))
+	hubs.all[key], hubs.use[h] = h, 1
+	h.running.Go(h.accept)
 	return h, nil
 }
+
+// config is what a peer is told in the handshake.
+func (h *hub) config(*tls.ClientHelloInfo) (*tls.Config, error) { return h.tls.Load(), nil }
 
 // listens reports whether there is a hub that listens on addr, as one that a reload is about to end. hubs is locked.
 func listens(network, addr string) bool {
