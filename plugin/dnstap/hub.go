@@ -16,6 +16,7 @@ import (
 // comes has it, too.
 type hub struct {
 	key      string
+	owner    any // the instance that asked for it last; guarded by hubs
 	network  string
 	addr     string
 	listener net.Listener
@@ -42,12 +43,21 @@ var hubs = struct {
 	use map[*hub]int
 }{all: map[string]*hub{}, use: map[*hub]int{}}
 
-// openHub is the hub that listens on addr, which is begun if there is none.
-func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogger) (*hub, error) {
+var errUnlike = errors.New("another dnstap directive listens there with other options")
+
+// openHub is the hub that listens on addr, which is begun if there is none. owner is the instance that wants it: two that are
+// not alike cannot have one address in it, as collectors would come to either.
+func openHub(owner any, network, addr string, cfg *tls.Config, identity string, l WarnLogger) (*hub, error) {
 	hubs.Lock()
 	defer hubs.Unlock()
 	key := network + " " + addr + " " + identity
+	for _, other := range hubs.all {
+		if other.network == network && other.addr == addr && other.key != key && owner != nil && other.owner == owner {
+			return nil, errUnlike
+		}
+	}
 	if h := hubs.all[key]; h != nil {
+		h.owner = owner
 		h.tls.Store(cfg) // its files may have been renewed
 		hubs.use[h]++
 		return h, nil
@@ -56,7 +66,7 @@ func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogge
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{key: key, network: network, addr: addr, listener: listener, logger: l}
+	h := &hub{key: key, owner: owner, network: network, addr: addr, listener: listener, logger: l}
 	if cfg != nil {
 		h.listener = tls.NewListener(listener, &tls.Config{GetConfigForClient: h.config})
 	}

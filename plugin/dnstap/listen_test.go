@@ -55,16 +55,21 @@ func TestOtherCertificates(t *testing.T) {
 	}
 	addr := probe.Addr().String()
 	probe.Close()
-	old, err := openHub("tcp", addr, nil, "old.pem", new(warnings))
+	old, err := openHub("one", "tcp", addr, nil, "old.pem", new(warnings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := openHub("tcp", addr, nil, "new.pem", new(warnings))
+	next, err := openHub("two", "tcp", addr, nil, "new.pem", new(warnings))
 	old.release()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer next.release()
+	// Of one instance, two that are not alike do not share the port: collectors would come to either.
+	if other, err := openHub("two", "tcp", addr, nil, "third.pem", new(warnings)); err == nil {
+		other.release()
+		t.Error("two listeners of one instance have the address")
+	}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
