@@ -35,6 +35,8 @@ type Server interface {
 	Forgeable(proto wire.Proto) bool
 	// AsSent is a copy of m, a reply to req, as the client at the other end of w gets it.
 	AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg
+	// AppendSent appends to b the reply that w holds for q as the client gets it: AsSent for the wire lane.
+	AppendSent(b []byte, w *wire.Reply, q *wire.Query) []byte
 	// Shed reports whether a query that comes over UDP is to be dropped, as the listener has more replies than it
 	// can send.
 	Shed() bool

@@ -23,6 +23,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 	ot "github.com/opentracing/opentracing-go"
@@ -188,12 +189,20 @@ func (s *Server) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 // one, and cut to its size. m is not changed. It is for plugins in the message lane that tell others what was sent;
 // padding and the like of a transport's own are left out.
 func (s *Server) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
-	finish := s.finish
-	if finish == nil { // made as a value, without NewServer
-		trans, _, _ := strings.Cut(s.Addr, "://")
-		finish = finisherOf(trans, s.IdleTimeout, nil, nil)
+	return s.finisher().AsSent(m, req, w)
+}
+
+// AppendSent is AsSent for the wire lane: it appends to b what the client gets of the reply that w holds for q.
+func (s *Server) AppendSent(b []byte, w *wire.Reply, q *wire.Query) []byte {
+	return s.finisher().AppendSent(b, w, q)
+}
+
+func (s *Server) finisher() *reply.Finisher {
+	if s.finish != nil {
+		return s.finish
 	}
-	return finish.AsSent(m, req, w)
+	trans, _, _ := strings.Cut(s.Addr, "://") // made as a value, without NewServer
+	return finisherOf(trans, s.IdleTimeout, nil, nil)
 }
 
 // Label is Addr, as metrics have it.

@@ -343,3 +343,20 @@ func TestReadme(t *testing.T) {
 		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
 	}
 }
+
+// An update that is filtered is refused: NOERROR would say that it is done (RFC 2136 §2.2).
+func TestUpdateIsRefused(t *testing.T) {
+	a := serving(t, "acl example.org {\nfilter\n}", nil)
+	for _, tc := range []struct {
+		m    *dns.Msg
+		want int
+	}{
+		{new(dns.Msg).SetUpdate("example.org."), dns.RcodeRefused},
+		{new(dns.Msg).SetQuestion("example.org.", dns.TypeSOA), dns.RcodeSuccess},
+	} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		if _, err := a.ServeDNS(t.Context(), rec, tc.m); err != nil || rec.Msg == nil || rec.Msg.Rcode != tc.want {
+			t.Errorf("%v: %v, %v", tc.m, err, rec.Msg)
+		}
+	}
+}

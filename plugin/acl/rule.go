@@ -76,14 +76,20 @@ func decide(rules []rule, q *wire.Query, as asked) verdict {
 			if !p.fits(q) {
 				continue
 			}
-			if p.action == allow {
+			switch {
+			case p.action == allow:
 				return verdict{}
+			case p.action == filter && isUpdate(q): // NOERROR would say that it is done (RFC 2136 §2.2)
+				return verdict{action: block, zone: z, rule: r}
 			}
 			return verdict{action: p.action, zone: z, rule: r}
 		}
 	}
 	return verdict{}
 }
+
+// isUpdate reports whether q is an UPDATE message. It is in the message lane alone.
+func isUpdate(q *wire.Query) bool { return q.Flags()>>11&0xF == dns.OpcodeUpdate }
 
 // zone is the longest zone of the rule that the query is for, nil if there is none.
 func (r *rule) zone(q *wire.Query, as asked) *zone {

@@ -138,9 +138,9 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 	return s.giveUp()
 }
 
-// ServeWire passes queries on that the list is not for.
+// ServeWire passes queries on that the list is not for, and such as were parked: others have been asked for them.
 func (a *AutoPath) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	if l := a.lists; l != nil && l.covers(q.Lower()) && l.mayComplete(q) {
+	if l := a.lists; l != nil && q.Awaited() == nil && l.covers(q.Lower()) && l.mayComplete(q) {
 		return wire.Unpack
 	}
 	return plugin.NextWire(a.Name(), a.Next, ctx, w, q)

@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -444,4 +445,44 @@ type silent struct{ zone }
 func (silent) ServeWire(_ context.Context, w *wire.Reply, _ *wire.Query) wire.Outcome {
 	w.Drop()
 	return wire.Done
+}
+
+// upstream parks each query once, as forward does when it has asked.
+type upstream struct {
+	zone
+	eventloop.Ending
+}
+
+func (u *upstream) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if q.Awaited() == nil {
+		q.Await(u)
+		return wire.Park
+	}
+	w.Begin(q)
+	return wire.Done
+}
+
+// A query that was parked is answered as it was asked, though its client has got a list meanwhile: who was asked for it would
+// be asked again.
+func TestListOfParkedQuery(t *testing.T) {
+	var search []string
+	a := &AutoPath{Next: &upstream{}, Zones: []string{"."}, lists: &lists{
+		zones: [][]byte{wire.Root}, of: func(request.Request) []string { return search }, prompt: true,
+	}}
+	packet, _ := new(dns.Msg).SetQuestion("www.one.test.", dns.TypeA).Pack()
+	var q wire.Query
+	var w wire.Reply
+	w.Reset(nil)
+	q.Parse(packet)
+	if out := a.ServeWire(t.Context(), &w, &q); out != wire.Park {
+		t.Fatal(out)
+	}
+	search = []string{"one.test.", ""}
+	if out := a.ServeWire(t.Context(), &w, &q); out != wire.Done {
+		t.Error(out)
+	}
+	q.Parse(packet)
+	if out := a.ServeWire(t.Context(), &w, &q); out != wire.Unpack {
+		t.Errorf("a new query: %v", out)
+	}
 }

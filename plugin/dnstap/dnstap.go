@@ -13,6 +13,7 @@ package dnstap
 
 import (
 	"context"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -100,7 +101,11 @@ func (h *Dnstap) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	h.TapMessageWithMetadata(ctx, q, request.Request{W: w, Req: r})
 	rcode, err := plugin.NextOrFailure(h.Name(), h.Next, ctx, rw, r)
 	if !rw.written.Load() && !plugin.ClientWrite(rcode) { // the server writes it
-		rw.tell(new(dns.Msg).SetRcode(r, rcode))
+		m := edns.ErrorReply(r, rcode, err)
+		if opt := r.IsEdns0(); opt != nil && m.IsEdns0() == nil {
+			m.SetEdns0(opt.UDPSize(), opt.Do()) // without the options of the query that other replies repeat
+		}
+		rw.tell(m)
 	}
 	return rcode, err
 }
@@ -126,6 +131,7 @@ func (h *Dnstap) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	if h.IncludeRawMessage {
 		if e.QueryMessage = q.Packet(); q.Changed() {
 			e.packet = q.Append(e.packet[:0], q.ID())
+			binary.BigEndian.PutUint16(e.packet[2:], q.Flags()) // also those that go no further
 			e.QueryMessage = e.packet
 		}
 	}
@@ -136,7 +142,7 @@ func (h *Dnstap) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	}
 	e.answered(time.Now())
 	if h.IncludeRawMessage {
-		e.packet = appendReply(e.packet[:0], w, q)
+		e.packet = appendReply(e.packet[:0], ctx, w, q)
 		e.ResponseMessage = e.packet
 	}
 	e.frames = h.appendFrame(e.frames, &e.Message, "")
@@ -144,12 +150,21 @@ func (h *Dnstap) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wi
 	return out
 }
 
-// appendReply appends the reply as it will be sent.
-func appendReply(b []byte, w *wire.Reply, q *wire.Query) []byte {
-	if !w.Holds() {
+// appendReply appends the reply as it will be sent. Of a failure the server makes it later, with what the error has for the
+// client.
+func appendReply(b []byte, ctx context.Context, w *wire.Reply, q *wire.Query) []byte { //nolint:revive // what is appended to comes first
+	if w.Holds() {
+		if s := plugin.ServerFrom(ctx); s != nil {
+			return s.AppendSent(b, w, q)
+		}
+	} else {
 		failed := new(wire.Reply)
 		failed.Begin(q)
 		failed.SetRcode(w.Rcode())
+		failed.SetFlag(wire.FlagRA, edns.Resolves(w.Err()))
+		if code, text, ok := edns.Explanation(w.Err()); ok {
+			failed.AddEDE(code, text)
+		}
 		w = failed
 	}
 	return w.AppendFinished(b, q, edns.ReplySize(q.EDNS().Size))

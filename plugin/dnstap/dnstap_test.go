@@ -167,6 +167,42 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
+// unreachable is an error of a resolver that tells clients why.
+type unreachable struct{}
+
+func (unreachable) Error() string { return "no answer" }
+func (unreachable) ExtendedError() (uint16, string) {
+	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
+}
+func (unreachable) Resolves() {}
+
+// An error reply that the server makes is told with what its error has for the client, in both lanes.
+func TestErrorIsToldAsSent(t *testing.T) {
+	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).SetEdns0(1232, true)
+	packet, _ := r.Pack()
+	var q wire.Query
+	var w wire.Reply
+	w.Reset(nil)
+	q.Parse(packet)
+	for lane, ask := range map[string]func(h *Dnstap){
+		"wire":    func(h *Dnstap) { h.ServeWire(t.Context(), &w, &q) },
+		"message": func(h *Dnstap) { h.ServeDNS(t.Context(), &test.ResponseWriter{}, r) },
+	} {
+		sink := new(frames)
+		ask(&Dnstap{Next: &source{
+			Handler: test.NextHandler(dns.RcodeServerFailure, unreachable{}), out: wire.Done, fail: true, why: unreachable{},
+		}, IncludeRawMessage: true, sink: sink})
+		var told dns.Msg
+		if err := told.Unpack(sink.all[1].Message.ResponseMessage); err != nil {
+			t.Fatal(err)
+		}
+		opt := told.IsEdns0()
+		if told.Rcode != dns.RcodeServerFailure || !told.RecursionAvailable || opt == nil || len(opt.Option) != 1 || opt.Option[0].String() != "22 (No Reachable Authority): (gone)" {
+			t.Errorf("%s lane: told %v", lane, &told)
+		}
+	}
+}
+
 func TestTapMessage(t *testing.T) {
 	new(Dnstap).TapMessage(new(tap.Message)) // without a sink: nothing
 	sink := new(frames)
@@ -186,6 +222,7 @@ type source struct {
 	plugin.Handler
 	out  wire.Outcome
 	fail bool
+	why  error
 	drop bool
 }
 
@@ -193,7 +230,7 @@ func (s *source) WireSelf() plugin.Handler { return s }
 func (s *source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	switch {
 	case s.fail:
-		w.Fail(dns.RcodeServerFailure, nil)
+		w.Fail(dns.RcodeServerFailure, s.why)
 	case s.drop:
 		w.Drop()
 	default:

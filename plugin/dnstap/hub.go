@@ -16,9 +16,11 @@ import (
 // comes has it, too.
 type hub struct {
 	key      string
+	owner    any // the instance that asked for it last; guarded by hubs
 	network  string
 	addr     string
 	listener net.Listener
+	tls      atomic.Pointer[tls.Config] // for the next peer; nil for plain connections
 	logger   WarnLogger
 	peers    atomic.Pointer[[]*peer]
 
@@ -41,28 +43,42 @@ var hubs = struct {
 	use map[*hub]int
 }{all: map[string]*hub{}, use: map[*hub]int{}}
 
-// openHub is the hub that listens on addr, which is begun if there is none.
-func openHub(network, addr string, cfg *tls.Config, identity string, l WarnLogger) (*hub, error) {
+var errUnlike = errors.New("another dnstap directive listens there with other options")
+
+// openHub is the hub that listens on addr, which is begun if there is none. owner is the instance that wants it: two that are
+// not alike cannot have one address in it, as collectors would come to either.
+func openHub(owner any, network, addr string, cfg *tls.Config, identity string, l WarnLogger) (*hub, error) {
 	hubs.Lock()
 	defer hubs.Unlock()
 	key := network + " " + addr + " " + identity
-	h := hubs.all[key]
-	if h == nil {
-		listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
-		if err != nil {
-			return nil, err
+	for _, other := range hubs.all {
+		if other.network == network && other.addr == addr && other.key != key && owner != nil && other.owner == owner {
+			return nil, errUnlike
 		}
-		if cfg != nil {
-			listener = tls.NewListener(listener, cfg)
-		}
-		h = &hub{key: key, network: network, addr: addr, listener: listener, logger: l}
-		h.peers.Store(new([]*peer))
-		hubs.all[key] = h
-		h.running.Go(h.accept)
 	}
-	hubs.use[h]++
+	if h := hubs.all[key]; h != nil {
+		h.owner = owner
+		h.tls.Store(cfg) // its files may have been renewed
+		hubs.use[h]++
+		return h, nil
+	}
+	listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{key: key, owner: owner, network: network, addr: addr, listener: listener, logger: l}
+	if cfg != nil {
+		h.listener = tls.NewListener(listener, &tls.Config{GetConfigForClient: h.config})
+	}
+	h.tls.Store(cfg)
+	h.peers.Store(new([]*peer))
+	hubs.all[key], hubs.use[h] = h, 1
+	h.running.Go(h.accept)
 	return h, nil
 }
+
+// config is what a peer is told in the handshake.
+func (h *hub) config(*tls.ClientHelloInfo) (*tls.Config, error) { return h.tls.Load(), nil }
 
 // listens reports whether there is a hub that listens on addr, as one that a reload is about to end. hubs is locked.
 func listens(network, addr string) bool {

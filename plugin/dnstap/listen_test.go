@@ -1,9 +1,17 @@
 package dnstap
 
 import (
+	"crypto/tls"
+	"encoding/pem"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/coredns/caddy"
 )
 
 // Who takes over listens beside the one before, and stays when that ends; nobody else does.
@@ -47,19 +55,63 @@ func TestOtherCertificates(t *testing.T) {
 	}
 	addr := probe.Addr().String()
 	probe.Close()
-	old, err := openHub("tcp", addr, nil, "old.pem", new(warnings))
+	old, err := openHub("one", "tcp", addr, nil, "old.pem", new(warnings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := openHub("tcp", addr, nil, "new.pem", new(warnings))
+	next, err := openHub("two", "tcp", addr, nil, "new.pem", new(warnings))
 	old.release()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer next.release()
+	// Of one instance, two that are not alike do not share the port: collectors would come to either.
+	if other, err := openHub("two", "tcp", addr, nil, "third.pem", new(warnings)); err == nil {
+		other.release()
+		t.Error("two listeners of one instance have the address")
+	}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
+}
+
+// A reload reads the certificate again, also where its files are called as before: they may have been renewed in place.
+func TestRenewedCertificate(t *testing.T) {
+	dir, renewed := t.TempDir(), ""
+	s := settings{listen: true, network: "tcp", addr: loopback.Addr(), cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	s.socket = "tls://" + s.addr
+	for range 2 {
+		from, err := test.WritePEMFiles(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"cert.pem", "key.pem"} {
+			text, err := os.ReadFile(filepath.Join(from, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if name == "cert.pem" {
+				block, _ := pem.Decode(text)
+				renewed = string(block.Bytes)
+			}
+		}
+		tapper := new(Dnstap)
+		if err := s.serve(caddy.NewTestController("dns", ""), tapper); err != nil {
+			t.Fatal(err)
+		}
+		defer tapper.sink.(*hub).release()
+	}
+	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is compared below
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got := conn.ConnectionState().PeerCertificates[0].Raw; string(got) != renewed {
+		t.Error("the certificate is the former one")
+	}
 }

@@ -186,7 +186,7 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 			return nil
 		}
 	}
-	h, err := openHub(s.network, s.addr, cfg, strings.Join([]string{s.cert, s.key, s.ca, strconv.FormatBool(s.skipVerify)}, " "), logger)
+	h, err := openHub(c.Context(), s.network, s.addr, cfg, strings.Join([]string{s.cert, s.key, s.ca, strconv.FormatBool(s.skipVerify)}, " "), logger)
 	if err != nil {
 		return plugin.Error(pluginName, fmt.Errorf("listening on %s: %w", s.socket, err))
 	}

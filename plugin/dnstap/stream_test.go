@@ -184,11 +184,11 @@ func TestHub(t *testing.T) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
-	h, err := openHub("unix", addr, nil, "", new(warnings))
+	h, err := openHub("one", "unix", addr, nil, "", new(warnings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := openHub("unix", addr, nil, "", new(warnings))
+	again, err := openHub("one", "unix", addr, nil, "", new(warnings))
 	if err != nil || again != h {
 		t.Fatal("the listener was not shared: ", err)
 	}
@@ -229,7 +229,7 @@ func TestHub(t *testing.T) {
 // A peer that does not read holds nobody up.
 func TestSlowPeer(t *testing.T) {
 	addr := filepath.Join(t.TempDir(), "tap.sock")
-	h, err := openHub("unix", addr, nil, "", new(warnings))
+	h, err := openHub("one", "unix", addr, nil, "", new(warnings))
 	if err != nil {
 		t.Fatal(err)
 	}

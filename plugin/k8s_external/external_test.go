@@ -165,6 +165,23 @@ func TestServeDNS(t *testing.T) {
 	}
 }
 
+// Names of the apex are found however the Corefile writes it.
+func TestApexInCapitals(t *testing.T) {
+	e := external()
+	if err := directive.Parse(caddy.NewTestController("dns", "k8s_external example.org {\napex DNS\n}"), e); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"dns.example.org.":     "NOERROR +SOA",
+		"ns1.DNS.example.org.": "NOERROR ns1.DNS.example.org. 5 IN A 192.0.2.53",
+	} {
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		if _, err := e.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(name, dns.TypeA)); err != nil || text(rec.Msg) != want {
+			t.Errorf("%s: %v, %s, want %s", name, err, text(rec.Msg), want)
+		}
+	}
+}
+
 func TestTransfer(t *testing.T) {
 	e := external()
 	e.headless = true

@@ -24,7 +24,7 @@ var directive = corefile.Define(corefile.Directive[External]{
 		return nil
 	}},
 	Options: corefile.Table[External]{
-		corefile.String("apex", "APEX", "the label below which the name servers stand (dns)", func(e *External, v string) { e.apex = strings.TrimSuffix(v, ".") }),
+		corefile.String("apex", "APEX", "the label below which the name servers stand (dns)", func(e *External, v string) { e.apex = strings.ToLower(strings.TrimSuffix(v, ".")) }),
 		corefile.Row("ttl", "TTL", "of all records, in seconds (5)", 1, 1, func(e *External, l *corefile.Line) error {
 			n, err := strconv.Atoi(l.Arg(0))
 			if err == nil && (n < 0 || n > maxTTL) {

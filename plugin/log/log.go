@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/replacer"
 	"github.com/coredns/coredns/plugin/pkg/response"
@@ -135,6 +136,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	if !plugin.ClientWrite(rcode) { // the server will write this
 		rec.taken = false
 		rec.Msg = new(dns.Msg).SetRcode(r, rcode)
+		rec.Msg.RecursionAvailable = edns.Resolves(err)
 		rec.Rcode, rec.Len = rcode, rec.Msg.Len()
 	}
 	if !rec.taken {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -105,6 +106,46 @@ func TestSeveralTakenReplies(t *testing.T) {
 		l.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
 		if want := "[INFO] NOERROR qr,aa,rd 192\n"; out.String() != want {
 			t.Errorf("%T: logged %q, want %q", w, out, want)
+		}
+	}
+}
+
+// refusal is a resolver's error.
+type refusal struct{}
+
+func (refusal) Error() string { return "no answer" }
+func (refusal) Resolves()     {}
+
+// refuser fails with it in both lanes.
+type refuser struct{ test.Handler }
+
+func (r refuser) WireSelf() plugin.Handler { return r }
+func (refuser) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+	return dns.RcodeServerFailure, refusal{}
+}
+func (refuser) ServeWire(_ context.Context, w *wire.Reply, _ *wire.Query) wire.Outcome {
+	w.Fail(wire.ServFail, refusal{})
+	return wire.Done
+}
+
+// The reply that the server makes of a resolver's error has RA, and so has its line.
+func TestResolversError(t *testing.T) {
+	l := Logger{Next: refuser{}, Rules: []Rule{{NameScope: ".", Format: "{rcode} {>rflags} {rsize}", Class: classes(response.All)}}}
+	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+	packet, _ := r.Pack()
+	var q wire.Query
+	var w wire.Reply
+	w.Reset(nil)
+	q.Parse(packet)
+	for lane, ask := range map[string]func(){
+		"wire":    func() { l.ServeWire(t.Context(), &w, &q) },
+		"message": func() { l.ServeDNS(t.Context(), &test.ResponseWriter{}, r) },
+	} {
+		out := capture(t)
+		ask()
+		clog.Flush()
+		if want := "[INFO] SERVFAIL qr,rd,ra 33\n"; out.String() != want {
+			t.Errorf("%s lane: logged %q, want %q", lane, out, want)
 		}
 	}
 }

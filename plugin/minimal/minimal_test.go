@@ -400,3 +400,23 @@ func (l loads) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.O
 	w.Load(l.packed, q)
 	return wire.Done
 }
+
+// A resolver's reply remains one when it is shortened: a cache above gives its hits no AA.
+func TestResolversReply(t *testing.T) {
+	query := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+	packet, _ := query.Pack()
+	var q wire.Query
+	var w wire.Reply
+	q.Parse(packet)
+	w.Reset(make([]byte, 512))
+	m := reply(0, a, ns, glue)
+	m.Question = query.Question
+	if err := w.SetMsg(m); err != nil {
+		t.Fatal(err)
+	}
+	w.SetNonAuthoritative(true)
+	handler{}.Edit(&w, &q)
+	if len(w.Recs()) != 1 || !w.NonAuthoritative() {
+		t.Errorf("%d records, non-authoritative: %v", len(w.Recs()), w.NonAuthoritative())
+	}
+}

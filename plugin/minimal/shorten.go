@@ -28,7 +28,7 @@ func shorten(w *wire.Reply, q *wire.Query) {
 	n := w.Count(wire.Answer)
 	f.msg = append(f.msg[:0], w.Bytes()...)
 	f.recs = append(f.recs[:0], w.Recs()...) // there is one behind the answer, whose begin is the answer's end
-	rcode, err := w.Rcode(), w.Err()
+	rcode, err, resolved := w.Rcode(), w.Err(), w.NonAuthoritative()
 	var flags [len(headerBits)]bool
 	for i, bit := range headerBits {
 		flags[i] = w.Flag(bit)
@@ -36,6 +36,7 @@ func shorten(w *wire.Reply, q *wire.Query) {
 	w.Begin(q)
 	w.SetRcode(rcode)
 	w.SetErr(err)
+	w.SetNonAuthoritative(resolved) // a resolver's reply stays one: hits of a cache above have no AA
 	for i, bit := range headerBits {
 		w.SetFlag(bit, flags[i])
 	}

@@ -40,7 +40,9 @@ func (n Nsid) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (i
 		return rcode, err
 	}
 	nw.why = err
-	if werr := nw.WriteMsg(new(dns.Msg).SetRcode(r, rcode)); err == nil {
+	m := new(dns.Msg).SetRcode(r, rcode)
+	m.RecursionAvailable = edns.Resolves(err)
+	if werr := nw.WriteMsg(m); err == nil {
 		err = werr
 	}
 	return dns.RcodeSuccess, err

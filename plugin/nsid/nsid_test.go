@@ -139,6 +139,9 @@ func TestUnwrittenAndExplained(t *testing.T) {
 	if len(o) != 2 || o[1].Option() != dns.EDNS0EDE || o[1].String() != "22 (No Reachable Authority): (gone)" {
 		t.Errorf("got %v", o)
 	}
+	if !rec.Msg.RecursionAvailable {
+		t.Error("a resolver's error has no RA, which the server would give it")
+	}
 }
 
 type explained struct{ source }
@@ -150,6 +153,7 @@ func (explained) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, e
 type gone struct{}
 
 func (gone) Error() string { return "gone" }
+func (gone) Resolves()     {}
 func (gone) ExtendedError() (uint16, string) {
 	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
 }

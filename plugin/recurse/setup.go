@@ -2,7 +2,6 @@ package recurse
 
 import (
 	"runtime"
-	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -27,7 +26,7 @@ func setup(c *caddy.Controller) error {
 	cfg, label := dnsserver.GetConfig(c), ""
 	labels := dnsserver.Labels(c.ServerBlockKeys, cfg)
 	s.listeners = listenersOf(labels)
-	text := dnsserver.Stanza(c, pluginName) + "\n" + cfg.Root + "\n" + strings.Join(labels, " ")
+	text := s.identity(dnsserver.Stanza(c, pluginName), cfg.Root, labels)
 	r := &Recurse{zones: s.zones}
 	metrics.FromZero(c, func(server string) {
 		if label == "" {

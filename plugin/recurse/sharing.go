@@ -1,7 +1,9 @@
 package recurse
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -17,6 +19,16 @@ var shared = struct {
 	mu  sync.Mutex
 	all map[string]*sharing // by text
 }{all: map[string]*sharing{}}
+
+// identity is the text by which a stanza is told from others: as it is written, with the folder and the listeners of its
+// block, and with its hints, whose file may have been changed in place.
+func (s *settings) identity(stanza, root string, listeners []string) string {
+	text := stanza + "\n" + root + "\n" + strings.Join(listeners, " ")
+	if s.hints != nil {
+		text += fmt.Sprintf("\n%q", s.hints.Hosts)
+	}
+	return text
+}
 
 type sharing struct {
 	resolver *resolver

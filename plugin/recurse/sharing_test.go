@@ -2,6 +2,8 @@ package recurse
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,5 +61,29 @@ func TestSharing(t *testing.T) {
 			t.Errorf("%s: the root is known: %v", c.text, root)
 		}
 		give(c.text)
+	}
+}
+
+// Hints that were changed in place make a stanza another one, though its text is as it was.
+func TestChangedHints(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "root.hints")
+	identity := func(address string) string {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(". 60 IN NS a.example.org.\na.example.org. 60 IN A "+address+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := defaults()
+		var err error
+		if s.hints, err = readHints(file); err != nil {
+			t.Fatal(err)
+		}
+		return s.identity("recurse {hints "+file+"}", "", nil)
+	}
+	one, same, other := identity("192.0.2.1"), identity("192.0.2.1"), identity("192.0.2.2")
+	if one != same || one == other {
+		t.Errorf("%q, %q, %q", one, same, other)
+	}
+	if s := defaults(); s.identity("recurse", "", nil) == one {
+		t.Error("the built-in hints count as others")
 	}
 }

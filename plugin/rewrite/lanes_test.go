@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -147,6 +148,7 @@ func serving(t testing.TB, rules string, next plugin.Handler) Rewrite {
 // came is what came of a query in a lane.
 type came struct {
 	seen, reply string
+	lookedUp    string // as logs tell it
 	err         error
 	plain       int // octets
 	out         wire.Outcome
@@ -162,14 +164,15 @@ func lanes(t testing.TB, rules string, from func(string, uint16) *dns.Msg, query
 	before := query.String()
 	rw := serving(t, rules, source{&message.seen, from})
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	ctx, lookedUp := plugin.WithLookedUp(t.Context())
 	var rc int
-	if rc, message.err = rw.ServeDNS(t.Context(), rec, query); !plugin.ClientWrite(rc) {
+	if rc, message.err = rw.ServeDNS(ctx, rec, query); !plugin.ClientWrite(rc) {
 		rec.Msg = new(dns.Msg).SetRcode(query, rc) // as the server does
 	}
 	if query.String() != before {
 		t.Errorf("%s: the client's query was changed from\n%s\nto\n%s", rules, before, query)
 	}
-	message.reply = brief(rec.Msg)
+	message.reply, message.lookedUp = brief(rec.Msg), strings.ToLower(cmp.Or(lookedUp(), query.Question[0].Name))
 	if rec.Msg != nil {
 		packed, _ := rec.Msg.Pack() // Msg.Len is not right for all types
 		message.plain = len(packed)
@@ -191,7 +194,7 @@ func lanes(t testing.TB, rules string, from func(string, uint16) *dns.Msg, query
 	if bytes.out != wire.Done {
 		return message, bytes
 	}
-	bytes.err = w.Err()
+	bytes.err, bytes.lookedUp = w.Err(), wire.Text(q.LookedUp())
 	if w.Failed() {
 		rcode := w.Rcode()
 		w.Begin(&q)
@@ -218,7 +221,7 @@ func agree(t testing.TB, rules string, from func(string, uint16) *dns.Msg, query
 		}
 		return message, true
 	}
-	if bytes.out != wire.Done || message.seen != bytes.seen || message.reply != bytes.reply || message.plain != bytes.plain || (message.err == nil) != (bytes.err == nil) {
+	if bytes.out != wire.Done || message.seen != bytes.seen || message.reply != bytes.reply || message.lookedUp != bytes.lookedUp || message.plain != bytes.plain || (message.err == nil) != (bytes.err == nil) {
 		t.Errorf("%s, asked for %v: message lane\n%+v\nwire lane\n%+v", rules, query.Question, message, bytes)
 	}
 	return message, false

@@ -74,22 +74,10 @@ func (rw Rewrite) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return rcode, err
 	}
 	// Nobody has written: an error reply goes by the same rules.
-	if werr := rev.WriteMsg(failure(r, rcode, err)); err == nil {
+	if werr := rev.WriteMsg(edns.ErrorReply(r, rcode, err)); err == nil {
 		err = werr
 	}
 	return dns.RcodeSuccess, err
-}
-
-// failure is the error reply to r that the server would write, with what err tells the client.
-func failure(r *dns.Msg, rcode int, err error) *dns.Msg {
-	m := new(dns.Msg).SetRcode(r, rcode)
-	m.RecursionAvailable = edns.Resolves(err)
-	code, text, ok := edns.Explanation(err)
-	if opt := r.IsEdns0(); ok && opt != nil {
-		m.SetEdns0(opt.UDPSize(), opt.Do())
-		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: code, ExtraText: text}}
-	}
-	return m
 }
 
 // policy is what of a reply is taken back.

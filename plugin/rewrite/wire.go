@@ -29,6 +29,10 @@ func (rw Rewrite) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 			return wire.Unpack
 		case illegal:
 			q.Restore(mark)
+			if p.renamed { // nothing was looked up: logs tell the name as it came
+				q.SetName(q.Name())
+				q.Restore(mark)
+			}
 			w.Fail(wire.ServFail, invalidName(string(p.next)))
 			return wire.Done
 		case done:

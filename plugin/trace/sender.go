@@ -36,6 +36,7 @@ type sender struct {
 // Defaults of the options that begin with zipkin_max, for all collectors.
 const (
 	defaultBacklog  = 1000
+	maxBacklog      = 1 << 20 // room for it is taken at the start
 	defaultBatch    = 100
 	defaultInterval = time.Second
 	sendTime        = 5 * time.Second
@@ -43,7 +44,7 @@ const (
 )
 
 func newSender(to exporter, backlog, batch int, interval time.Duration) *sender {
-	s := &sender{to: to, batch: batch, interval: interval, queue: make(chan *span, backlog), quit: make(chan struct{})}
+	s := &sender{to: to, batch: batch, interval: interval, queue: make(chan *span, min(backlog, maxBacklog)), quit: make(chan struct{})}
 	s.sending, s.cancel = context.WithCancel(context.Background())
 	return s
 }

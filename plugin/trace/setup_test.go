@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +98,18 @@ func TestSetup(t *testing.T) {
 }
 
 // TestLookedAtOnly looks at a configuration again and again, as reloads do that fail: nothing of it stays.
+// A backlog of any size is taken, though not that much memory.
+func TestHugeBacklog(t *testing.T) {
+	for _, n := range []string{"1000000000000", strconv.Itoa(math.MaxInt)} {
+		if strconv.IntSize == 32 {
+			n = strconv.Itoa(math.MaxInt)
+		}
+		if err := setup(caddy.NewTestController("dns", "trace {\nzipkin_max_backlog_size "+n+"\n}")); err != nil {
+			t.Errorf("%s: %v", n, err)
+		}
+	}
+}
+
 func TestLookedAtOnly(t *testing.T) {
 	text := caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: []byte(". {\ntrace otlp\n}")}
 	for before, n := runtime.NumGoroutine(), 0; n < 20; n++ {

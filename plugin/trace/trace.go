@@ -123,12 +123,13 @@ func (t *trace) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	return code, err
 }
 
-// ServeWire passes on queries that get no span. A query is counted when it is done, as it may be run more than once.
+// ServeWire passes on queries that get no span. A query is counted when it is done, as it may be run more than once. One
+// that was parked gets none: a plugin below has asked others for it, and would ask them again in the message lane.
 func (t *trace) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	if t.every == 0 {
 		return plugin.NextWire(pluginName, t.Next, ctx, w, q)
 	}
-	if t.owed.Load() > 0 || (t.count.Load()+1)%t.every == 0 {
+	if q.Awaited() == nil && (t.owed.Load() > 0 || (t.count.Load()+1)%t.every == 0) {
 		return wire.Unpack
 	}
 	out := plugin.NextWire(pluginName, t.Next, ctx, w, q)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	pkgtrace "github.com/coredns/coredns/plugin/pkg/trace"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -282,6 +284,52 @@ func TestSampling(t *testing.T) {
 		if roots != want || unpacked != want {
 			t.Errorf("every %d: %d spans, %d unpacked, want %d", every, roots, unpacked, want)
 		}
+	}
+}
+
+// waiting is a source that parks each query once, as forward does when it has asked an upstream.
+type waiting struct {
+	plugin.Handler
+	asked int
+	eventloop.Ending
+}
+
+func (s *waiting) WireSelf() plugin.Handler { return s }
+func (s *waiting) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if q.Awaited() == nil {
+		s.asked++
+		q.Await(s)
+		return wire.Park
+	}
+	w.Begin(q)
+	return wire.Done
+}
+
+// A query that was parked ends where it began, whatever its number is by then: the upstream has been asked. Another one gets its span.
+func TestParkedQueriesStay(t *testing.T) {
+	tr, flush := tracing(t, new(kept), 2, &waiting{Handler: test.NextHandler(0, nil)})
+	defer flush()
+	b, _ := query().Pack()
+	var queries [3]wire.Query
+	outcomes := make([]wire.Outcome, 0, 6)
+	serve := func(i int) {
+		w := new(wire.Reply)
+		w.Reset(nil)
+		outcomes = append(outcomes, tr.ServeWire(context.Background(), w, &queries[i]))
+	}
+	for i := range queries {
+		if !queries[i].Parse(b) {
+			t.Fatal("not eligible")
+		}
+	}
+	serve(0)
+	serve(1)
+	serve(0) // the first that is counted
+	serve(1) // the second: it was to get the span
+	serve(2) // gets it instead
+	want := []wire.Outcome{wire.Park, wire.Park, wire.Done, wire.Done, wire.Unpack}
+	if !slices.Equal(outcomes, want) {
+		t.Errorf("got %v, want %v", outcomes, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"errors"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -129,7 +130,7 @@ func (t *TSIGServer) serveSigned(ctx context.Context, w dns.ResponseWriter, r *d
 	rcode, err := plugin.NextOrFailure(t.Name(), t.Next, ctx, sw, &bare)
 	if !plugin.ClientWrite(rcode) && !sw.written {
 		// The server would write this reply without a signature.
-		if werr := sw.WriteMsg(new(dns.Msg).SetRcode(&bare, rcode)); werr != nil {
+		if werr := sw.WriteMsg(edns.ErrorReply(&bare, rcode, err)); werr != nil {
 			return dns.RcodeSuccess, errors.Join(err, werr)
 		}
 	}

@@ -120,6 +120,31 @@ func TestReturnCodeIsSigned(t *testing.T) {
 }
 
 // The messages of a transfer are signed, also those that are written as octets.
+// unreachable is a resolver's error that tells clients why.
+type unreachable struct{}
+
+func (unreachable) Error() string { return "no answer" }
+func (unreachable) ExtendedError() (uint16, string) {
+	return dns.ExtendedErrorCodeNoReachableAuthority, ""
+}
+func (unreachable) Resolves() {}
+
+// Who signs is told as much of an error as others, whose reply the server makes.
+func TestSignedErrorIsExplained(t *testing.T) {
+	server := &TSIGServer{Zones: []string{"."}, Next: test.NextHandler(dns.RcodeServerFailure, unreachable{})}
+	r := signed(dns.TypeA)
+	sig := r.Extra[len(r.Extra)-1]
+	r.Extra = nil
+	r.SetEdns0(1232, false)
+	r.Extra = append(r.Extra, sig)
+	rec := dnstest.NewRecorder(&writer{})
+	server.ServeDNS(t.Context(), rec, r)
+	opt := rec.Msg.IsEdns0()
+	if !rec.Msg.RecursionAvailable || opt == nil || len(opt.Option) != 1 || opt.Option[0].Option() != dns.EDNS0EDE || rec.Msg.IsTsig() == nil {
+		t.Errorf("got %v", rec.Msg)
+	}
+}
+
 func TestTransferIsSigned(t *testing.T) {
 	server := &TSIGServer{Zones: []string{"."}, Next: plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		b, err := new(dns.Msg).SetReply(r).Pack()

@@ -3,6 +3,7 @@
 package lanes
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -106,4 +107,37 @@ func questions() (all []*dns.Msg) {
 		}
 	}
 	return all
+}
+
+// Plugins one above the other do the same in both lanes, too, whichever they are.
+func TestLanesOfCombinations(t *testing.T) {
+	zone := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(zone, []byte(zoneForLanes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all := [][2]string{ // in the order of a chain
+		{"nsid", "nsid me"}, {"bufsize", "bufsize 700"}, {"errors", "errors"}, {"cookie", "cookie"}, {"local", "local"},
+		{"dns64", "dns64 {\nallow_ipv4\n}"}, {"any", "any"}, {"chaos", "chaos v1 me"}, {"loadbalance", "loadbalance"},
+		{"rewrite", "rewrite continue name suffix .example.net .example.org answer auto\nrewrite ttl suffix .example.org 30-60"},
+		{"acl", "acl {\nblock type TXT net 10.0.0.0/8\nfilter type MX\nsoa 60\nallow\n}"},
+		{"header", "header {\nresponse set ra\nquery clear rd\n}"}, {"minimal", "minimal"},
+		{"template", "template IN AAAA example.org {\nmatch ^none[.]\nanswer \"{{ .Name }} 60 IN AAAA 2001:db8::1\"\nederror 29 made\nfallthrough\n}"},
+		{"hosts", "hosts " + zone + ".none {\n192.0.2.7 www.example.org x.example.net\nfallthrough\n}"},
+	}
+	queries := questions()
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var chain [][2]string
+		name := ""
+		for _, d := range all {
+			if r.IntN(3) == 0 {
+				chain = append(chain, d)
+				name += d[0] + " "
+			}
+		}
+		chain = append(chain, [2]string{"file", "file " + zone + " example.org"})
+		t.Run(name, func(t *testing.T) {
+			test.Lanes(t, func() test.Handler { return chainOf(t, chain...) }, queries...)
+		})
+	}
 }

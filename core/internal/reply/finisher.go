@@ -45,6 +45,12 @@ type Finisher struct {
 
 // Wire ends the reply that w holds for q. The result lies in w's buffer.
 func (f *Finisher) Wire(w *wire.Reply, q *wire.Query) []byte {
+	fitOptions(w, q)
+	return f.WireError(w, q)
+}
+
+// fitOptions gives w the options that its client gets, but for those of a transport's own.
+func fitOptions(w *wire.Reply, q *wire.Query) {
 	if q.EDNS().Set&mayRepeat != 0 {
 		repeatOptions(w, q.EDNS())
 	}
@@ -53,7 +59,6 @@ func (f *Finisher) Wire(w *wire.Reply, q *wire.Query) []byte {
 			w.DropOption(wire.OptionECS) // see namesNetwork
 		}
 	}
-	return f.WireError(w, q)
 }
 
 // WireError ends the error reply that w holds for q: as Wire, but options of the query are not repeated.
@@ -165,6 +170,21 @@ func (f *Finisher) AsSent(m, req *dns.Msg, w dns.ResponseWriter) *dns.Msg {
 	}
 	f.FitMsg(&sent, req, w, wire.AddrOf(w.RemoteAddr()))
 	return &sent
+}
+
+// AppendSent appends to b the reply that w holds for q as Wire ends it, without padding and the like of a transport's
+// own. w is not given other options: those who add some are still to come.
+func (f *Finisher) AppendSent(b []byte, w *wire.Reply, q *wire.Query) []byte {
+	size := edns.ReplySize(q.EDNS().Size)
+	if q.EDNS().Set&mayRepeat == 0 && len(w.Options()) == 0 {
+		return w.AppendFinished(b, q, size)
+	}
+	p := packers.Get().(*packer)
+	defer packers.Put(p)
+	p.reply.Reset(p.buf)
+	p.reply.Copy(w)
+	fitOptions(&p.reply, q)
+	return p.reply.AppendFinished(b, q, size)
 }
 
 // OPT is the OPT record for a reply to req, nil if req has none.

@@ -1,6 +1,10 @@
 package edns
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/miekg/dns"
+)
 
 // Explainer is an error of a plugin that tells the client why its query failed, by an extended error (RFC 8914) in the
 // error reply that the server makes of it. Clients without EDNS are not told.
@@ -33,4 +37,17 @@ type Resolver interface {
 func Resolves(err error) bool {
 	var r Resolver
 	return errors.As(err, &r)
+}
+
+// ErrorReply is the error reply to r that the server would make of rcode and err, for plugins that write or tell it
+// themselves. The server fits its OPT record to the client's.
+func ErrorReply(r *dns.Msg, rcode int, err error) *dns.Msg {
+	m := new(dns.Msg).SetRcode(r, rcode)
+	m.RecursionAvailable = Resolves(err)
+	code, text, ok := Explanation(err)
+	if opt := r.IsEdns0(); ok && opt != nil {
+		m.SetEdns0(opt.UDPSize(), opt.Do())
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: code, ExtraText: text}}
+	}
+	return m
 }

@@ -31,7 +31,8 @@ type Spec struct {
 	// pattern the first one's serves.
 	Handlers map[string]http.Handler
 	// WebConfig is a file that configures TLS and users, in the form of the Prometheus exporters, "" for plain
-	// HTTP. A server is only shared by leases with the same one.
+	// HTTP. A server is only shared by leases with the same one; of leases of one instance that serve the same, the
+	// first one's counts, and a line of the log tells so.
 	WebConfig string
 	// Long says that requests may last: there is no limit to the time of a reply, which else is five seconds.
 	Long bool

@@ -411,6 +411,43 @@ func TestWebConfig(t *testing.T) {
 	}
 }
 
+// Leases of an instance do not listen beside each other: of two that serve the same, the first one's web configuration counts, also
+// after a restart. What would be served in another way than it wants is refused.
+func TestUnlikeWebConfigs(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "web.yml")
+	must(t, os.WriteFile(config, []byte("basic_auth_users:\n  u: $2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay\n"), 0o600))
+	addr := loopback.Addr()
+	plain, guarded := spec(addr, "/seen", "seen"), spec(addr, "/seen", "seen")
+	guarded.WebConfig = config
+	always := func(text string) {
+		t.Helper()
+		for range 20 {
+			want(t, addr, "/seen", text)
+		}
+	}
+	before := servers()
+	one := newInstance("one", plain, guarded)
+	must(t, one.start())
+	always("seen")
+	two := newInstance("two", guarded, plain)
+	must(t, one.restart(two, false))
+	always("401")
+	if n := servers() - before; n != 1 {
+		t.Errorf("%d servers", n)
+	}
+	two.end()
+
+	other := spec(addr, "/other", "guarded")
+	other.WebConfig = config
+	three := newInstance("three", plain, other)
+	if err := three.start(); err == nil || !strings.Contains(err.Error(), addr) {
+		t.Errorf("got error %v", err)
+	}
+	always("seen")
+	want(t, addr, "/other", "404")
+	three.end()
+}
+
 func TestManage(t *testing.T) {
 	addr := loopback.Addr()
 	c := caddy.NewTestController("dns", "")

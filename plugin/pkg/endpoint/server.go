@@ -21,7 +21,7 @@ const (
 	silence = 100 * time.Millisecond // for a first request that is on its way
 )
 
-// key is what leases that share a server have in common.
+// key is what leases that share a server have in common, but for those of one instance that serve the same.
 type key struct{ addr, webConfig string }
 
 // server is one HTTP server with the leases on it. Leases are guarded by the table's lock.
@@ -108,6 +108,16 @@ func unlimited(h http.Handler) http.Handler {
 // held reports whether owner holds a lease on s.
 func (s *server) held(owner any) bool {
 	return slices.ContainsFunc(s.leases, func(l *Lease) bool { return l.owner == owner })
+}
+
+// serves reports whether owner's leases have handlers for all patterns already.
+func (s *server) serves(owner any, handlers map[string]http.Handler) bool {
+	for pattern := range handlers {
+		if !slices.ContainsFunc(s.leases, func(l *Lease) bool { return l.owner == owner && l.spec.Handlers[pattern] != nil }) {
+			return false
+		}
+	}
+	return true
 }
 
 // add adds a lease. Its owner's handlers answer from now on, or if it waits, when those that answer now have gone.

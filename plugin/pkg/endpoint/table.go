@@ -1,10 +1,13 @@
 package endpoint
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
 // all is the table of the process.
@@ -23,14 +26,19 @@ type table struct {
 func (t *table) open(l *Lease) (addr net.Addr, opened bool, err error) {
 	t.mu.Lock()
 	if l.server == nil {
-		opened = t.join(l)
+		opened, err = t.join(l)
 	}
-	if s := l.server; s != nil {
-		t.mu.Unlock()
-		return s.addr(), opened, nil
-	}
+	joined := l.server
 	t.mu.Unlock()
-
+	switch {
+	case err != nil:
+		return nil, false, err
+	case joined != nil:
+		if opened && joined.key.webConfig != l.spec.WebConfig {
+			log.Warningf("Endpoint %s: of two web configurations the first one counts, %q, and not %q", l.spec.Addr, joined.key.webConfig, l.spec.WebConfig)
+		}
+		return joined.addr(), opened, nil
+	}
 	s, err := newServer(l.spec.Addr, l.spec.WebConfig)
 	if err != nil {
 		return nil, false, err
@@ -43,20 +51,32 @@ func (t *table) open(l *Lease) (addr net.Addr, opened bool, err error) {
 	return s.addr(), true, nil
 }
 
-// join makes l a lease on a server that is open, if there is one that it may share.
-func (t *table) join(l *Lease) bool {
+// join makes l a lease on a server that is open, if there is one that it may share: the one of its own instance that
+// has the address, else one that its instance takes over. It fails if that one has another web configuration and does
+// not serve already what l wants served.
+func (t *table) join(l *Lease) (joined bool, err error) {
+	for _, s := range t.servers {
+		if s.key.addr != l.spec.Addr || !s.held(l.owner) {
+			continue
+		}
+		if s.key.webConfig != l.spec.WebConfig && !s.serves(l.owner, l.spec.Handlers) {
+			return false, fmt.Errorf("%s is served with another web configuration: %q", l.spec.Addr, s.key.webConfig)
+		}
+		t.enter(l, s, slices.ContainsFunc(t.replaced, s.held))
+		return true, nil
+	}
 	for _, s := range t.servers {
 		if s.key != (key{l.spec.Addr, l.spec.WebConfig}) {
 			continue
 		}
 		inherited := slices.ContainsFunc(t.replaced, s.held)
-		if !s.held(l.owner) && !inherited && strings.HasSuffix(l.spec.Addr, ":0") {
+		if !inherited && strings.HasSuffix(l.spec.Addr, ":0") {
 			continue // any port is another port for every instance
 		}
 		t.enter(l, s, inherited)
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 // enter makes l a lease on s.

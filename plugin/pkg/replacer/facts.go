@@ -93,6 +93,10 @@ func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 	case w.Failed(): // the server will write header and question
 		f.Reply.Written, f.Reply.Len = true, wire.HeaderLen+len(q.Name())+4
 		f.Reply.Flags = wire.FlagQR | asked
+		// It has RA if a resolver has failed; what else the error tells stands in an OPT record.
+		if edns.Resolves(w.Err()) {
+			f.Reply.Flags |= wire.FlagRA
+		}
 	}
 	f.Reply.Rcode = w.Rcode()
 }
