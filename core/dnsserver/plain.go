@@ -16,6 +16,7 @@ import (
 // Listen opens the TCP socket. The UDP socket is opened before it, and ListenPacket returns that one: who finds that
 // the server takes connections, as probes do, may ask over UDP.
 func (s *Server) Listen() (net.Listener, error) {
+	s.service() // as WireLane is now: who started the server may set it for another one
 	p, err := s.openUDP()
 	if err != nil { // ListenPacket will tell, unless TCP fails, too
 		return s.listenTCP()

@@ -60,8 +60,13 @@ func TestLightHasNoGoroutine(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"unpack.", "park.", "block."} {
-		if ask(name); inGoroutines() != len(all) {
-			t.Errorf("%d have a goroutine after %s", inGoroutines(), name)
+		n := 0
+		for try := 0; try < 20 && n != len(all); try++ { // on a busy machine the first have none again when the last is asked
+			ask(name)
+			n = inGoroutines()
+		}
+		if n != len(all) {
+			t.Errorf("%d have a goroutine after %s", n, name)
 		}
 	}
 }
