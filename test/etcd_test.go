@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/etcd/etcdtest"
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 	"go.uber.org/zap"
@@ -74,4 +75,41 @@ func TestEtcdAliasIntoAChild(t *testing.T) {
 			t.Errorf("%s: %d questions", name, n)
 		}
 	}
+}
+
+// A reload forgets nothing of what is kept of an etcd that is away, and the changes are followed when it is back.
+func TestEtcdReloadWhileAway(t *testing.T) {
+	s := etcdtest.Start(t, zap.NewNop())
+	put(t, s, "a.web.skydns.test", `{"host":"192.0.2.1"}`)
+	corefile := func(n int) string {
+		return fmt.Sprintf("# %d\n.:0 {\nbind 127.0.0.1\netcd skydns.test {\nendpoint %s\nwatch\n}\n}", n, s.URL)
+	}
+	i, udp, _, err := CoreDNSServerAndPorts(corefile(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{i}
+	t.Cleanup(r.end)
+	udp = loopback.To(udp)
+	web := func() string { return brief(ask(t, "udp", udp, question("web.skydns.test.", dns.TypeA))) }
+	const first = "NOERROR aa | web.skydns.test. 300 A 192.0.2.1 | "
+	eventually(t, "the first answer", func() bool { return web() == first })
+	serial := brief(ask(t, "udp", udp, question("skydns.test.", dns.TypeSOA)))
+	s.Kill()
+	for n := 1; n < 4; n++ {
+		next, err := r.instance.Restart(NewInput(corefile(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.instance = next
+		if got := web(); got != first {
+			t.Fatalf("after reload %d: %s", n, got)
+		}
+	}
+	if got := brief(ask(t, "udp", udp, question("skydns.test.", dns.TypeSOA))); got != serial {
+		t.Errorf("the serial was %s and is %s", serial, got)
+	}
+	s.Run()
+	put(t, s, "a.web.skydns.test", `{"host":"192.0.2.2"}`)
+	eventually(t, "the change", func() bool { return web() == "NOERROR aa | web.skydns.test. 300 A 192.0.2.2 | " })
 }

@@ -212,6 +212,30 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// A program that begins another one in its place loses nothing, also if that has fewer processors, or more, and so would have
+// another number of sockets. They become fewer by a reload.
+func TestUpgradeWithOtherProcessors(t *testing.T) {
+	l := newTraffic(t, "multisocket")
+	has := func(n int) {
+		if err := os.WriteFile(filepath.Join(l.dir, processors), []byte(strconv.Itoa(n)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(4)
+	p := runProgram(t, l.dir)
+	l.beginAll(t)
+	for _, n := range []int{2, 1, 3, 1} {
+		has(n)
+		p = p.upgrade(t)
+		time.Sleep(50 * time.Millisecond)
+		if n < 3 {
+			p.reload(t)
+		}
+	}
+	l.end(t)
+	p.terminate(t)
+}
+
 // A program that reads its Corefile again and again loses nothing.
 func TestReloadsBySignal(t *testing.T) {
 	l := newTraffic(t, "")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,8 +19,15 @@ import (
 // asProgram is the variable of the environment that makes the test binary the program; its value is the folder of its Corefile.
 const asProgram = "DNS_TEST_PROGRAM"
 
+// processors is the file beside the Corefile that says how many of them the program has, if not all.
+const processors = "processors"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(asProgram); dir != "" {
+		if text, err := os.ReadFile(filepath.Join(dir, processors)); err == nil {
+			n, _ := strconv.Atoi(string(text))
+			runtime.GOMAXPROCS(n)
+		}
 		os.Args = []string{os.Args[0], "-conf", filepath.Join(dir, "Corefile"), "-pidfile", filepath.Join(dir, "pid")}
 		coremain.Run()
 		os.Exit(0)

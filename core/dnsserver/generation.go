@@ -104,6 +104,7 @@ func (g *generation) begin() error {
 	g.mu.Unlock()
 	if old == nil {
 		if caddy.IsUpgrade() {
+			g.closeUnclaimed()
 			g.openEarly()
 		}
 		return nil

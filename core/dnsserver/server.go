@@ -333,9 +333,11 @@ func (s *Server) drain() {
 
 // Address is Addr, with a number for further servers there; with it a reload pairs old and new servers, and so does
 // another process that takes over (SIGUSR2): one of the old and one of the new ones have it.
-func (s *Server) Address() string {
-	if s.nth == 0 {
-		return s.Addr
+func (s *Server) Address() string { return addressOf(s.Addr, s.nth) }
+
+func addressOf(addr string, nth int) string {
+	if nth == 0 {
+		return addr
 	}
-	return fmt.Sprintf("%s#%d", s.Addr, s.nth+1)
+	return fmt.Sprintf("%s#%d", addr, nth+1)
 }

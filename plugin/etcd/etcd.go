@@ -70,6 +70,7 @@ type Etcd struct {
 
 	late     atomic.Pointer[etcdcv3.Client] // instead of Client, once it has been let in
 	view     *view                          // nil without one
+	kin      string                         // see inherit
 	login    login
 	leases   leases
 	warnOnce warnings
@@ -82,11 +83,12 @@ type Etcd struct {
 // Name is the plugin's name.
 func (e *Etcd) Name() string { return pluginName }
 
-// Ready reports whether the copy in memory has been read once, or there will be none. It implements ready.Readiness.
+// Ready reports whether there is a copy in memory, or there will be none. It implements ready.Readiness.
 func (e *Etcd) Ready() bool { return e.view == nil || e.view.settled() }
 
 // OnShutdown ends what belongs to e, and closes the client.
 func (e *Etcd) OnShutdown() error {
+	e.withdraw()
 	if e.view != nil {
 		e.view.stop()
 	}

@@ -33,6 +33,7 @@ type settings struct {
 	endpoints          []string
 	username, password string
 	tls                *tls.Config
+	tlsFiles           []string
 	watch              bool // keep a copy
 }
 
@@ -82,7 +83,8 @@ func setTLS(s *settings, l *corefile.Line) (err error) {
 		return fmt.Errorf("maximum of three arguments allowed for TLS config, found %d", n)
 	}
 	root := dnsserver.GetConfig(l.Controller()).Root
-	s.tls, err = pkgtls.NewTLSConfigFromArgs(corefile.AllBelow(root, l.Args)...)
+	s.tlsFiles = corefile.AllBelow(root, l.Args)
+	s.tls, err = pkgtls.NewTLSConfigFromArgs(s.tlsFiles...)
 	return err
 }
 
@@ -136,10 +138,16 @@ func setup(c *caddy.Controller) error {
 		}
 		if s.watch {
 			e.view = newView(e.client, msg.Path("", e.PathPrefix), defaultViewSize, e.lastRev.see)
+			e.inherit()
 			e.view.start()
 		}
 		return nil
 	})
+	if s.watch {
+		e.kin = s.kin()
+		c.OnRestart(func() error { e.offer(); return nil })
+		c.OnRestartFailed(func() error { e.withdraw(); return nil })
+	}
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		e.Next = next
 		return e

@@ -27,7 +27,11 @@ func (e *Etcd) TTL(kv *mvccpb.KeyValue, serv *msg.Service) uint32 {
 func (e *Etcd) ttl(ctx context.Context, kv *mvccpb.KeyValue, s *msg.Service) uint32 {
 	lease := uint32(0)
 	if kv.Lease != 0 {
-		lease = e.bounded(e.leases.left(ctx, e.client(), etcdcv3.LeaseID(kv.Lease), time.Now()))
+		patience := requestTime
+		if e.view != nil { // which answers without etcd
+			patience = leaseTime
+		}
+		lease = e.bounded(e.leases.left(ctx, e.client(), etcdcv3.LeaseID(kv.Lease), patience))
 	}
 	switch {
 	case lease == 0 && s.TTL == 0:
@@ -57,40 +61,58 @@ func (e *Etcd) bounded(seconds int64) uint32 {
 
 // leases remembers when leases end, so that not every answer asks.
 type leases struct {
-	mu  sync.Mutex
-	all map[etcdcv3.LeaseID]leaseEnd
+	mu    sync.Mutex
+	all   map[etcdcv3.LeaseID]leaseEnd
+	quiet time.Time // until then etcd is not asked: it has not told
 }
 
 // leaseEnd is when a lease ends, as was known at a time.
 type leaseEnd struct{ end, asked time.Time }
 
 const (
-	leaseKnown = 10 * time.Second // how long what is known of a lease is good: it may be kept alive meanwhile
+	leaseKnown = 10 * time.Second       // how long what is known of a lease is good: it may be kept alive meanwhile
+	leaseTime  = 200 * time.Millisecond // for what is left of a lease, where the rest of the answer is there already
 	maxLeases  = 100000
 )
 
-// left is the seconds that are left of a lease, 0 if that cannot be known.
-func (l *leases) left(ctx context.Context, client *etcdcv3.Client, id etcdcv3.LeaseID, now time.Time) int64 {
-	l.mu.Lock()
-	known, ok := l.all[id]
-	l.mu.Unlock()
-	if ok && now.Sub(known.asked) < leaseKnown && now.Before(known.end) {
-		return int64(math.Ceil(known.end.Sub(now).Seconds()))
+// left is the seconds that are left of a lease, 0 if that cannot be known. It waits for etcd as long as patience lasts;
+// without an answer what was known before is good, and nobody waits again for a while.
+func (l *leases) left(ctx context.Context, client *etcdcv3.Client, id etcdcv3.LeaseID, patience time.Duration) int64 {
+	now := time.Now()
+	known, ask := l.recall(id, now)
+	if !ask || client == nil {
+		return known
 	}
-	if client == nil {
-		return 0
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, err := client.TimeToLive(ctx, id)
-	if err != nil || r.TTL <= 0 {
-		return 0
-	}
+	r, err := client.TimeToLive(asking, id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			l.quiet = time.Now().Add(leaseKnown)
+		}
+		return known
+	case r.TTL <= 0:
+		return 0
+	}
 	if l.all == nil || len(l.all) >= maxLeases {
 		l.all = map[etcdcv3.LeaseID]leaseEnd{}
 	}
 	l.all[id] = leaseEnd{end: now.Add(time.Duration(r.TTL) * time.Second), asked: now}
 	return r.TTL
+}
+
+// recall is the seconds that are left of a lease as far as is known, at least one of a lease that is, and whether to ask.
+func (l *leases) recall(id etcdcv3.LeaseID, now time.Time) (seconds int64, ask bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ask = !now.Before(l.quiet)
+	known, ok := l.all[id]
+	if !ok {
+		return 0, ask
+	}
+	fresh := now.Sub(known.asked) < leaseKnown && now.Before(known.end)
+	return max(1, int64(math.Ceil(known.end.Sub(now).Seconds()))), ask && !fresh
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -23,6 +24,7 @@ type view struct {
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	legacy atomic.Pointer[view] // answers until there is a copy: see inherit
 
 	mu    sync.RWMutex
 	ready bool // there is a copy
@@ -68,7 +70,7 @@ func (v *view) stop() {
 func (v *view) settled() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.ready || v.large
+	return v.ready || v.large || v.legacy.Load() != nil
 }
 
 // run reads all, follows the changes, and begins again when that ends.
@@ -108,6 +110,7 @@ func (v *view) giveUp() {
 	v.mu.Lock()
 	v.ready, v.large, v.keys, v.kvs, v.size = false, true, nil, nil, 0
 	v.mu.Unlock()
+	v.legacy.Store(nil)
 	viewKeys.WithLabelValues(v.prefix).Set(0)
 	logger.Warningf("%s holds more than %d MiB: each query asks etcd from now on", v.prefix, v.max>>20)
 }
@@ -169,6 +172,7 @@ func (v *view) read(ctx context.Context, client *etcdcv3.Client) (rev int64, err
 	v.mu.Lock()
 	v.ready, v.keys, v.kvs, v.size = true, keys, kvs, size
 	v.mu.Unlock()
+	v.legacy.Store(nil)
 	viewKeys.WithLabelValues(v.prefix).Set(float64(len(keys)))
 	v.seen(rev)
 	return rev, nil
@@ -198,20 +202,29 @@ func (v *view) follow(ctx context.Context, client *etcdcv3.Client, rev int64) er
 			}
 			rev = max(rev, r.Header.GetRevision())
 			v.seen(rev)
+			v.report(false, nil)
 		case <-tick.C:
-			if v.behind(ctx, client, rev-1) {
-				return errAnew
+			if err := v.look(ctx, client, rev-1); err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// behind reports whether etcd has not come as far as a revision. Without an answer it has.
-func (v *view) behind(ctx context.Context, client *etcdcv3.Client, rev int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+// look looks whether etcd is there, which a watch does not tell: it is made anew, without a word, until etcd is back. It
+// returns an error if etcd has not come as far as a revision.
+func (v *view) look(ctx context.Context, client *etcdcv3.Client, rev int64) error {
+	asking, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	r, err := client.Get(ctx, v.prefix, etcdcv3.WithCountOnly())
-	return err == nil && r.Header.GetRevision() < rev
+	r, err := client.Get(asking, v.prefix, etcdcv3.WithCountOnly())
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && r.Header.GetRevision() < rev:
+		return errAnew
+	}
+	v.report(err != nil, err)
+	return nil
 }
 
 // apply takes in changes, and reports false if the copy has become too large.
@@ -244,6 +257,15 @@ func (v *view) apply(events []*etcdcv3.Event) bool {
 
 // get is the keys at path, or if recursive is set those below it if there are any. It reports false if there is no copy.
 func (v *view) get(path string, recursive bool) (all []*mvccpb.KeyValue, ok bool) {
+	all, ok = v.own(path, recursive)
+	if old := v.legacy.Load(); !ok && old != nil {
+		return old.own(path, recursive)
+	}
+	return all, ok
+}
+
+// own is what get returns of a copy of v's own.
+func (v *view) own(path string, recursive bool) (all []*mvccpb.KeyValue, ok bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if !v.ready || !strings.HasPrefix(strings.TrimSuffix(path, "/")+"/", v.prefix) {

@@ -15,11 +15,19 @@ import (
 //
 //	old: OnRestart, offers ──▶ new: OnStartup, inherits ──▶ run looks at the primaries at once ──▶ old: OnShutdown, withdraws
 
-// legacy is what a replica has.
+// legacy is a replica that has something. What that is, is asked late: until it is stopped it goes on to look.
 type legacy struct {
 	owner   *roster
-	version *zone.Zone
-	expires time.Time
+	replica *replica
+}
+
+// version is what the replica has, nil if that is nothing, or has expired.
+func (l legacy) version() (v *zone.Zone, expires time.Time) {
+	v, expires = l.replica.zone.Current(), timeOf(&l.replica.times.expires)
+	if !time.Now().Before(expires) {
+		return nil, expires
+	}
+	return v, expires
 }
 
 // offers are those of rosters that are being replaced, by what the replicas call their kin: several, if several server
@@ -53,10 +61,10 @@ func (r *roster) offer() {
 		offers.all = map[string][]legacy{}
 	}
 	for _, z := range r.replicas {
-		v, expires := z.zone.Current(), timeOf(&z.times.expires)
-		if v != nil && time.Now().Before(expires) {
+		l := legacy{r, z}
+		if v, _ := l.version(); v != nil {
 			kin := z.kin()
-			offers.all[kin] = append(offers.all[kin], legacy{r, v, expires})
+			offers.all[kin] = append(offers.all[kin], l)
 		}
 	}
 }
@@ -96,9 +104,13 @@ func (r *replica) inherit() {
 	if !ok {
 		return
 	}
+	v, expires := l.version()
+	if v == nil { // it has expired meanwhile
+		return
+	}
 	var p fetch.Plan
-	p.Good(l.version, l.expires)
-	if err := r.serve(l.version, l.expires.Add(-p.Expire)); err != nil {
+	p.Good(v, expires)
+	if err := r.serve(v, expires.Add(-p.Expire)); err != nil {
 		slog.Warningf("Zone %s: what was served before the reload is of no use: %v", r.name(), err)
 	}
 }

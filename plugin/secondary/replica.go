@@ -39,6 +39,7 @@ type replica struct {
 	plan  fetch.Plan  // belongs to run
 	times times       // as plan has it
 
+	looked bool   // whether something is stored; belongs to run, and to who begins with it
 	behind string // what was warned of last, of a primary with an older version; belongs to run
 }
 

@@ -2,6 +2,7 @@ package secondary
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -92,7 +93,8 @@ func (r *roster) remove(name string) {
 	}
 }
 
-// start begins with all replicas.
+// start begins with all replicas. What was served before the reload, or is stored, is there when it returns: the server,
+// which may take the place of another one, begins to listen then.
 func (r *roster) start(t *transfer.Transfer) {
 	var catalogs []*replica
 	for _, z := range r.replicas { // nobody else changes them yet
@@ -101,8 +103,18 @@ func (r *roster) start(t *transfer.Transfer) {
 		}
 	}
 	for _, z := range catalogs { // first of all, and with the roster free: their members come with them
-		z.inherit()
+		z.recall()
 	}
+	var wg sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, z := range r.replicas {
+		wg.Go(func() {
+			room <- struct{}{}
+			z.recall()
+			<-room
+		})
+	}
+	wg.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.transfer, r.started = t, true

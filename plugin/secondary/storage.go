@@ -41,12 +41,19 @@ func fileName(zone string) string {
 	return name[:longestName-len(sum)] + sum
 }
 
-// load serves what is stored, if it is not too old.
+// recall serves what there was before the reload, or else what is stored.
+func (r *replica) recall() {
+	r.inherit()
+	r.load()
+}
+
+// load serves what is stored, if it is not too old. It looks once.
 func (r *replica) load() {
 	path := r.path()
-	if path == "" || r.zone.Current() != nil {
+	if path == "" || r.looked || r.zone.Current() != nil {
 		return
 	}
+	r.looked = true
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return

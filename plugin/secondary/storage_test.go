@@ -41,3 +41,29 @@ func TestStorageOfLongName(t *testing.T) {
 	p.down.Store(true)
 	becomes(t, begin(t, input), "a."+name, "192.0.2.7")
 }
+
+// TestStorageAtStart: what is stored is served from the start on, members of catalogs, too.
+func TestStorageAtStart(t *testing.T) {
+	dir, p := t.TempDir(), newPrimary(t)
+	var hosts []string
+	for i := range 5000 {
+		hosts = append(hosts, fmt.Sprintf("h%d A 192.0.2.7", i))
+	}
+	p.set("example.org.", text(1, slow, hosts...))
+	p.set("m.example.", text(1, slow, hosts...))
+	p.set("catalog.example.", text(1, slow, `version TXT "2"`, "one.zones PTR m.example."))
+	input := fmt.Sprintf("secondary example.org {\ntransfer from %[1]s\nstorage %[2]s\n}\nsecondary catalog.example {\ntransfer from %[1]s\ncatalog\nstorage %[2]s\n}", p.addr, dir)
+	first := begin(t, input)
+	until(t, "storing", func() bool {
+		files, err := filepath.Glob(dir + "/db.*[a-z]") // complete ones
+		return err == nil && len(files) == 3
+	})
+	first.roster.stop()
+	p.down.Store(true)
+	again := begin(t, input)
+	for _, name := range []string{"h4999.example.org.", "h4999.m.example."} {
+		if got := ask(t, again, name); got != "192.0.2.7" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

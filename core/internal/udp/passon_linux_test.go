@@ -9,10 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -88,4 +90,64 @@ func socketsPassOn(t *testing.T) {
 	}
 	server.end()
 	coretest.Eventually(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
+}
+
+// The last server that reads an address has its sockets leave, also while one before it, which reads no more, still has
+// them for a reply that is late: what comes then is for another process.
+func TestSocketsLeaveWhileOthersDrain(t *testing.T) {
+	for _, Consolidate = range []bool{true, false} {
+		t.Run(fmt.Sprintf("consolidate %v", Consolidate), socketsLeaveWhileOthersDrain)
+	}
+	Consolidate = true
+}
+
+func socketsLeaveWhileOthersDrain(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	lane := &coretest.Lane{Held: make(chan struct{})}
+	p := shareable(t)
+	handed := duplicate(p.(*net.UDPConn))
+	first := serveOn(t, coretest.Service(t, coretest.Label(t), lane), p, Options{})
+	late, err := net.Dial("udp", first.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	query, _ := coretest.Query("hold.").Pack()
+	late.Write(query)
+	coretest.Eventually(t, "a query waits", func() bool { return lane.Holding.Load() == 1 })
+	s := coretest.Service(t, coretest.Label(t), new(coretest.Lane))
+	second := serveOn(t, s, handed, Options{})
+	drained := coretest.Stopping(t, first.end)
+	<-first.done
+
+	other, err := reuseport.ListenPacket("udp", first.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	s.Leaving.Store(true)
+	if err := second.end(); err != nil {
+		t.Fatal(err)
+	}
+	const n = 50
+	for range n {
+		c, err := net.Dial("udp", first.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Write(query)
+	}
+	other.SetReadDeadline(time.Now().Add(clients.AskTime))
+	for i := range n {
+		if _, _, err := other.ReadFrom(make([]byte, 512)); err != nil {
+			t.Fatalf("after %d of %d datagrams: %v", i, n, err)
+		}
+	}
+	close(lane.Held)
+	drained()
+	late.SetReadDeadline(time.Now().Add(clients.AskTime))
+	if _, err := late.Read(make([]byte, 512)); err != nil {
+		t.Errorf("the late reply: %v", err)
+	}
 }

@@ -34,7 +34,8 @@ func (t *extraTable) put(e *extraSockets) {
 type extraSockets struct {
 	addr  netip.AddrPort
 	conns []*net.UDPConn
-	users int
+	users int               // servers that have descriptors of them
+	stays int               // those of users that go on to read
 	group *reusegroup.Group // nil if there are no such sockets, or the system spreads the datagrams
 }
 
@@ -99,6 +100,7 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 	}
 	extra.put(all)
 	all.users++
+	all.stays++
 	t.handed = all
 	return mine
 }
@@ -153,17 +155,19 @@ func network(addr *net.UDPAddr) string {
 	return "udp"
 }
 
-// last reports whether there is no other user. e may be nil.
-func (e *extraSockets) last() bool {
+// quit is called by each user when he is about to read no more. It reports whether nobody else goes on: those who have
+// quit may have descriptors for long yet, for replies that are late. e may be nil.
+func (e *extraSockets) quit() (last bool) {
 	if e == nil {
 		return false
 	}
 	extra.mu.Lock()
 	defer extra.mu.Unlock()
-	if e.users == 1 {
-		e.group.Spread() // another process may go on at this address
+	if e.stays--; e.stays > 0 {
+		return false
 	}
-	return e.users == 1
+	e.group.Spread() // another process may go on at this address
+	return true
 }
 
 // giveUp is called by each user when he has closed his descriptors. The last one closes the sockets.

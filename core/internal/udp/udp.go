@@ -135,10 +135,7 @@ const leaveTime = 20 * time.Millisecond
 // leave has those sockets leave that nobody else has, and reports whether there are any. Of the one that was given the
 // service knows whether it is such a one; those of network interfaces are.
 func (t *Transport) leave() (left bool) {
-	t.mu.Lock()
-	t.leaving = true
-	t.mu.Unlock()
-	last := t.handed.last()
+	last := t.quit()
 	for i, sock := range t.all() {
 		if i == 0 && t.service.Leaving.Load() || i > 0 && last || i >= len(t.sockets) {
 			sock.leave()
@@ -148,8 +145,18 @@ func (t *Transport) leave() (left bool) {
 	return left
 }
 
+// quit notes that t reads no more soon, and reports whether nobody else reads its further sockets.
+func (t *Transport) quit() (last bool) {
+	t.mu.Lock()
+	before := t.leaving
+	t.leaving = true
+	t.mu.Unlock()
+	return !before && t.handed.quit()
+}
+
 // Close closes all sockets of a transport that does not serve.
 func (t *Transport) Close() {
+	t.quit()
 	for _, sock := range t.all() {
 		sock.close()
 	}

@@ -20,7 +20,7 @@ type pathScratch struct{}
 type extraSockets struct{}
 
 func (*extraSockets) giveUp()    {}
-func (*extraSockets) last() bool { return false }
+func (*extraSockets) quit() bool { return false }
 
 // OpenEarly and DropUnused have nothing to do: there are no further sockets.
 func OpenEarly(string) {}

@@ -19,7 +19,7 @@ import (
 //	next, delta, err := c.Zone()
 //
 // A version may have one next version only, for both would be written to the same memory. If nobody was given that
-// version, it may be thrown away, and another Change begun.
+// version, it may be thrown away, and another Change begun. Where several may come to change a version, see Claim.
 type Change struct {
 	old, now *Zone
 	sites    map[string]*Site
@@ -27,6 +27,12 @@ type Change struct {
 	order    []*Site          // in the order in which they were asked for
 	packer   Builder
 	buf      []byte
+}
+
+// Claim lets the first who calls it make the next version of z; release lets another one, if nobody was given a
+// version.
+func (z *Zone) Claim() (release func(), ok bool) {
+	return func() { z.claimed.Store(false) }, z.claimed.CompareAndSwap(false, true)
 }
 
 // Change begins the next version of a zone that is growing.

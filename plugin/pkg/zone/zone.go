@@ -54,6 +54,8 @@ type Zone struct {
 	nsec3 *hashed // NSEC3 records, nil if there are none
 	grown *grown  // in place of index and nsec, if the zone is made by changes; nil otherwise
 
+	claimed atomic.Bool // see Claim
+
 	orderOnce sync.Once
 	order     []uint32    // all nodes in canonical order; written in orderOnce
 	sorted    atomic.Bool // order is there

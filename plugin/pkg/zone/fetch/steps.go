@@ -82,7 +82,14 @@ func (s *steps) build() (*zone.Zone, error) {
 	if s.edit == nil {
 		// The version before may be one that was built: then this takes as long as making it anew, once.
 		if growing, err := s.old.Growing(); err == nil {
-			return s.grow(growing)
+			// In a reload two configurations may have it, and fetch the same: the second one makes the zone anew.
+			if release, ok := growing.Claim(); ok {
+				v, err := s.grow(growing)
+				if err != nil {
+					release()
+				}
+				return v, err
+			}
 		}
 		if err := s.whole(); err != nil {
 			return nil, err

@@ -194,3 +194,22 @@ func BenchmarkIncrement(b *testing.B) {
 		})
 	}
 }
+
+// TestTwoNextVersions: a version has two next ones, as where an old and a new configuration fetch the same in a reload.
+// Neither is written to by the other, nor by what comes after that.
+func TestTwoNextVersions(t *testing.T) {
+	share(t)
+	base := feed(t, build(t, soa(1), "example.org. 300 IN NS ns.example.org."), nil, []string{"w.example.org. 300 IN A 192.0.2.1"})
+	one := feed(t, base, nil, []string{"x.example.org. 300 IN A 192.0.2.2"})
+	want := lines(t, one)
+	other := feed(t, base, nil, []string{"y.example.org. 300 IN A 192.0.2.3"})
+	for _, name := range []string{"a", "b"} {
+		other = feed(t, other, nil, []string{name + ".example.org. 300 IN TXT " + name})
+	}
+	if got := lines(t, one); !slices.Equal(got, want) {
+		t.Errorf("a version changed into\n%s\nand was\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if next := feed(t, one, nil, nil); len(lines(t, next)) != len(want) {
+		t.Errorf("the next one is\n%s", strings.Join(lines(t, next), "\n"))
+	}
+}

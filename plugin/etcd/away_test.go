@@ -1,0 +1,52 @@
+package etcd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/etcd/msg"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	etcdcv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A copy answers at once while etcd is away, also what has a lease, of which it may have been told nothing yet.
+func TestLeasesWhileAway(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"a.web.skydns.test", "b.web.skydns.test", "c.web.skydns.test"} {
+		lease, err := s.Client.Grant(t.Context(), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(name, `{"host":"192.0.2.1","ttl":60}`, etcdcv3.WithLease(lease.ID))
+	}
+	e := s.plugin(defaultViewSize)
+	s.Kill()
+	for range 2 {
+		began := time.Now()
+		m, err := ask(e, "web.skydns.test.", dns.TypeA)
+		if took := time.Since(began); err != nil || text(m) != "NOERROR web.skydns.test. 60 IN A 192.0.2.1" || took > 3*time.Second {
+			t.Errorf("after %v: %v, %v", took, text(m), err)
+		}
+	}
+}
+
+// Who looks at the metric learns that etcd is away, and that it is back.
+func TestWatchUp(t *testing.T) {
+	s := start(t)
+	e := s.plugin(0)
+	e.view = newView(e.client, "/skydns", defaultViewSize, e.lastRev.see)
+	e.view.check = 20 * time.Millisecond
+	e.view.start()
+	t.Cleanup(e.view.stop)
+	up := func(want float64) func() bool {
+		return func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(msg.Path("", "skydns")+"/")) == want }
+	}
+	eventually(t, "the copy", e.Ready)
+	eventually(t, "1", up(1))
+	s.Kill()
+	eventually(t, "0", up(0))
+	s.Run()
+	eventually(t, "1 again", up(1))
+}
