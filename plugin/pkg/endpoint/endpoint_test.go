@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -459,4 +460,45 @@ func TestManage(t *testing.T) {
 	want(t, addr, "/", "one")
 	l.Close()
 	want(t, addr, "/", "refused")
+}
+
+// Who has connected to a server that ends is answered, also if nobody has taken the connection yet: another one has the
+// address, so he does not expect that it ends (SIGUSR2).
+func TestQueuedConnections(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems cannot be told where connections go")
+	}
+	open := func(addr string) *server {
+		s, err := newServer(addr, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.add(New(nil, spec(addr, "/", "hello")), false)
+		return s
+	}
+	s := open("127.0.0.1:0")
+	addr := s.addr().String()
+	var conns [10]net.Conn
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", addr); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conns[i], "GET / HTTP/1.0\r\n\r\n")
+	}
+	next := open(addr)
+	next.start()
+	s.start()
+	s.stop()
+	for i, c := range conns {
+		c.SetDeadline(time.Now().Add(3 * time.Second))
+		if b, err := io.ReadAll(c); !strings.HasSuffix(string(b), "hello") {
+			t.Errorf("connection %d: got %q, %v", i, b, err)
+		}
+		c.Close()
+	}
+	if got := get(addr, "/"); got != "hello" {
+		t.Errorf("the next one answers %q", got)
+	}
+	next.stop()
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
-
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/webconfig"
 )
 
@@ -66,8 +66,12 @@ func (s *server) start() {
 	}()
 }
 
-// stop closes the socket and the idle connections, waits for the requests at work, and closes their connections.
+// stop closes the socket and the idle connections, waits for the requests at work, and closes their connections. What
+// has come to the socket is taken before: another one may have the address, too, and gets what comes from now on.
 func (s *server) stop() {
+	if reuseport.Yield(s.listener) {
+		time.Sleep(silence)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	defer time.AfterFunc(silence, s.silent.close).Stop()
