@@ -114,25 +114,30 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	return rcode, err
 }
 
-// ServeWire does the same as ServeDNS. A query is charged when it is decided, however often it runs.
+// ServeWire does the same as ServeDNS. A query is charged when it is decided, or when it is parked: others are asked for
+// it then, so it counts against those that come meanwhile, and it is not looked at again when that has ended. One that
+// begins anew elsewhere is charged there.
 func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	if t.isExempt(q.Client.Addr()) {
 		return plugin.NextWire(t.Name(), t.Next, ctx, w, q)
 	}
 	v := t.asker(ctx, &q.Peer, q.Cookie())
-	over := v.tooManyQueries()
+	first := q.Awaited() == nil
+	over := first && v.tooManyQueries()
 	if over && !t.observe {
 		v.charge()
 		v.refuse(w, q)
 		return wire.Done
 	}
 	out := plugin.NextWire(t.Name(), t.Next, ctx, w, q)
+	if first && (out == wire.Done || out == wire.Park) {
+		v.charge()
+		if over {
+			v.act(byQueries)
+		}
+	}
 	if out != wire.Done {
 		return out
-	}
-	v.charge()
-	if over {
-		v.act(byQueries)
 	}
 	if !v.forgeable || !w.Holds() && !(w.Failed() && !plugin.ClientWrite(w.Rcode())) {
 		return out

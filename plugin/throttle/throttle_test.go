@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -423,13 +424,13 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A query that runs several times is charged once, and its run leaves no trace.
+// A query that begins anew elsewhere is charged there alone, and its run leaves no trace.
 func TestRuns(t *testing.T) {
 	for _, options := range []string{"queries 10\nslip 0", "queries 10\nobserve"} {
 		s := serving(t, options, true)
 		c := exceeded.WithLabelValues("", "queries", "observe")
 		before := testutil.ToFloat64(c)
-		for _, out := range []wire.Outcome{wire.Unpack, wire.Block, wire.Park} {
+		for _, out := range []wire.Outcome{wire.Unpack, wire.Block} {
 			s.Next = outcome(out)
 			for range 20 {
 				packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
@@ -450,6 +451,45 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
+
+// Queries that wait for others count from then on, so that a burst of them does not go through, and are answered when
+// what they wait for has ended, however many have come meanwhile.
+func TestParked(t *testing.T) {
+	for options, want := range map[string]int{"queries 10\nslip 0": 10, "queries 10\nobserve": 30} {
+		s := serving(t, options, true)
+		c := exceeded.WithLabelValues("", "queries", "observe")
+		before, parked := testutil.ToFloat64(c), 0
+		run := func(awaited eventloop.Exchange, next plugin.Handler) wire.Outcome {
+			packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+			var q wire.Query
+			q.Parse(packet)
+			q.Client, q.Arrival = netip.MustParseAddrPort("192.0.2.1:53"), s.time
+			q.Await(awaited)
+			var w wire.Reply
+			w.Reset(nil)
+			s.Next = next
+			return s.ServeWire(t.Context(), &w, &q)
+		}
+		for range 30 {
+			if run(nil, outcome(wire.Park)) == wire.Park {
+				parked++
+			}
+		}
+		if counted := testutil.ToFloat64(c) - before; parked != want || counted != float64(want-10) {
+			t.Errorf("%q: %d of 30 wait for others, want %d; %v are counted", options, parked, want, counted)
+		}
+		had := s.served
+		for range parked {
+			run(new(ended), source{&s.served})
+		}
+		if got := s.served - had; got != parked {
+			t.Errorf("%q: %d of %d are answered", options, got, parked)
+		}
+	}
+}
+
+// ended is an exchange that has ended.
+type ended struct{ eventloop.Exchange }
 
 type outcome wire.Outcome
 
