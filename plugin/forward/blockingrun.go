@@ -127,10 +127,14 @@ func (t *blockingRun) noteAttempt(ctx context.Context, a action, ev event, took 
 }
 
 // pack packs r as it is sent: as it stands in the chain, with an id that proxy chooses, and without what is the
-// client's and ours alone. A query that is signed cannot be changed.
+// client's and ours alone, or belongs into replies (RFC 1035 §4.1.1). A query that is signed cannot be changed.
 func (t *blockingRun) pack(r *dns.Msg) error {
 	m := *r
 	m.Id = 0
+	if r.Opcode == dns.OpcodeQuery && r.IsTsig() == nil {
+		m.Authoritative, m.Truncated, m.RecursionAvailable, m.Zero = false, false, false, false
+		m.Rcode &^= 0xF // of the rest the OPT record is the keeper
+	}
 	b, err := m.PackBuffer(t.query[:cap(t.query)])
 	if err != nil {
 		return err
