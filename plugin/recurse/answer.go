@@ -22,6 +22,9 @@ func (r *Recurse) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 		w.AddEDE(res.Code, clip(res.Text))
 	}
 	r.scope(w, q, res)
+	if len(w.Options()) > 0 && q.EDNS().Present {
+		w.CountOPT()
+	}
 	a := appender{w, q.DO(), q.Type(), q.Lower(), q.Name()}
 	for _, s := range res.Answer {
 		a.set(wire.Answer, s, false)

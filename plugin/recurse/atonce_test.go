@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -41,7 +42,23 @@ func TestAnswersAtTheLimit(t *testing.T) {
 			t.Errorf("%s: %v", c.name, w.Msg)
 		case c.ede != 0 && (w.Msg.IsEdns0().Option[0].(*dns.EDNS0_EDE).InfoCode != c.ede || w.Msg.Answer[0].Header().Ttl > 100 || len(w.Msg.Ns) != 2):
 			t.Errorf("%s: %v", c.name, w.Msg)
+		case c.answers > 0:
+			countsOPT(t, r, m)
 		}
+	}
+}
+
+// countsOPT fails if the reply to m has options in the wire lane, but no OPT record that counts, as a message has.
+func countsOPT(t *testing.T, r *Recurse, m *dns.Msg) {
+	t.Helper()
+	a, err := plugin.NewWireAdapter(&test.ResponseWriter{}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	out := r.ServeWire(context.Background(), &a.Reply, &a.Query)
+	if _, counted := a.Reply.OPT(); out != wire.Done || counted != (len(a.Reply.Options()) > 0) {
+		t.Errorf("%s: %v, counted %v, options %x", m.Question[0].Name, out, counted, a.Reply.Options())
 	}
 }
 

@@ -114,9 +114,10 @@ func (f *Finisher) end(w *wire.Reply, end wire.End, c *Client, asked, opt *dns.O
 		return w.End(end)
 	}
 	end.OPT, end.Size, end.OPTFlags = true, edns.ReplySize(asked.UDPSize()), uint16(asked.Hdr.Ttl&0xff00)
+	_, has := w.OPT()
 	if opt != nil {
 		w.SetOptions(opt)
-	} else if options := request.RepeatedOptions(asked); len(options) > 0 && len(w.Options()) == 0 {
+	} else if options := request.RepeatedOptions(asked); len(options) > 0 && len(w.Options()) == 0 && !has {
 		w.SetOptions(&dns.OPT{Hdr: dns.RR_Header{Name: "."}, Option: options})
 	}
 	if len(w.Options()) > 0 && !namesNetwork(asked) {

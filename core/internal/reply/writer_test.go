@@ -123,7 +123,7 @@ func TestRepeatedOptions(t *testing.T) {
 	}{"plain": {plain, dns.EDNS0NSID}, "own options": {own, dns.EDNS0EDE}, "own OPT record": {none, 0}} {
 		eachWay(t, new(Finisher), "udp", tc.m, r, func(t *testing.T, way string, got *dns.Msg, _ int) {
 			if way == "Wire" || name != "plain" && strings.HasSuffix(way, "Taken") {
-				return // such queries do not come there, and what lies in a lane has no OPT record
+				return // such queries do not come there, and what lies in that lane has no OPT record
 			}
 			o := got.IsEdns0()
 			if tc.want == 0 && len(o.Option) != 0 || tc.want != 0 && (len(o.Option) != 1 || o.Option[0].Option() != tc.want) {
@@ -140,5 +140,34 @@ func TestRepeatedOptions(t *testing.T) {
 	got := new(dns.Msg)
 	if err := got.Unpack(out.sent[0]); err != nil || len(got.IsEdns0().Option) != 1 || got.IsEdns0().Option[0].Option() != dns.EDNS0EDE {
 		t.Errorf("an option of the lane's: %v, %v", got, err)
+	}
+}
+
+// A reply in an adapter that counts an OPT record has one, if without options: to it none is added, nor to the message
+// that it becomes for writers who need that.
+func TestNothingIsRepeatedBesideCountedOPT(t *testing.T) {
+	r := question(1232, false, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
+	for _, counted := range []bool{true, false} {
+		w, out := writerFor(new(Finisher), "udp")
+		taken := replyOf(t, answers(r, 1))
+		if counted {
+			taken.CountOPT()
+		}
+		m, err := taken.MsgOPT(r)
+		if err != nil || (m.IsEdns0() != nil) != counted {
+			t.Fatalf("counted %v: %v, %v", counted, m, err)
+		}
+		if err := w.WriteTaken(taken, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteFit(m, r); err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range out.sent {
+			got := new(dns.Msg)
+			if err := got.Unpack(b); err != nil || (len(got.IsEdns0().Option) == 0) != counted {
+				t.Errorf("counted %v, way %d: %v, %v", counted, i, got, err)
+			}
+		}
 	}
 }

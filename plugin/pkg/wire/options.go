@@ -10,8 +10,8 @@ import (
 // loaded, and those that plugins added. It is only to be read, and only until the next change.
 func (w *Reply) Options() []byte { return w.options }
 
-// MsgOPT is Msg with an OPT record that has w's options, if there are any and r has one. The server fits it to the
-// client's.
+// MsgOPT is Msg with an OPT record that has w's options, if r has one and w has options or counts such a record: where
+// plugins gave a reply one, the server repeats no options of the query. The server fits it to the client's.
 func (w *Reply) MsgOPT(r *dns.Msg) (*dns.Msg, error) {
 	m, err := w.Msg(r)
 	if err == nil {
@@ -23,7 +23,7 @@ func (w *Reply) MsgOPT(r *dns.Msg) (*dns.Msg, error) {
 // AppendOPT gives m, a reply to r, the OPT record of MsgOPT. Options that are no options are left out, all together.
 func (w *Reply) AppendOPT(m, r *dns.Msg) {
 	asked := r.IsEdns0()
-	if len(w.options) == 0 || asked == nil {
+	if len(w.options)+w.opt == 0 || asked == nil {
 		return
 	}
 	b := []byte{0, 0, byte(TypeOPT), byte(asked.UDPSize() >> 8), byte(asked.UDPSize()), 0, 0, byte(asked.Hdr.Ttl>>8) & (OPTFlagDO >> 8), 0}
