@@ -45,6 +45,32 @@ func TestAliasToNothing(t *testing.T) {
 	}
 }
 
+// An alias may lead to another one that is answered elsewhere, such as one made from a wildcard, and that to a zone cut: the
+// reply ends with the referral, as it does where the first alias leads there.
+func TestAliasesToCut(t *testing.T) {
+	dir := t.TempDir()
+	text := corpZone + "cut IN NS ns.cut\nns.cut IN A 192.0.2.9\n*.way IN CNAME www.cut\nfar IN CNAME x.way\nnear IN CNAME www.cut\nlast IN CNAME x.out\n*.out IN CNAME www.example.\n"
+	if err := os.WriteFile(dir+"/db.corp", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bothLanes(t, func(t *testing.T) {
+		_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nfile "+dir+"/db.corp corp.test\n}")
+		for name, tc := range map[string]struct {
+			want string
+			glue int
+		}{
+			"near.corp.test.": {"NOERROR aa | near.corp.test. 300 CNAME www.cut.corp.test. | cut.corp.test. 300 NS ns.cut.corp.test.", 1},
+			"far.corp.test.":  {"NOERROR aa | far.corp.test. 300 CNAME x.way.corp.test.; x.way.corp.test. 300 CNAME www.cut.corp.test. | cut.corp.test. 300 NS ns.cut.corp.test.", 1},
+			"last.corp.test.": {"NOERROR aa | last.corp.test. 300 CNAME x.out.corp.test.; x.out.corp.test. 300 CNAME www.example. | corp.test. 300 NS ns.corp.test.", 0},
+		} {
+			m := ask(t, "udp", udp, question(name, dns.TypeA))
+			if got := brief(m); got != tc.want || len(m.Extra) != tc.glue {
+				t.Errorf("%s: %s, %d additional records\nwant %s, %d", name, got, len(m.Extra), tc.want, tc.glue)
+			}
+		}
+	})
+}
+
 // Aliases that lead from zone to zone and never end are given up.
 func TestAliasesWithoutEnd(t *testing.T) {
 	dir := t.TempDir()

@@ -79,12 +79,28 @@ func resultIn(reply *dns.Msg, qtype uint16) zone.Result {
 		return zone.Hit // for other return codes the aliases, as far as they are known
 	case hasType(reply.Ns, dns.TypeSOA):
 		return zone.NoData
+	case refers(reply):
+		return zone.Referral
 	case len(reply.Answer) > 0:
 		return zone.Hit
-	case hasType(reply.Ns, dns.TypeNS):
-		return zone.Referral
 	}
 	return zone.NoData
+}
+
+// refers reports whether the NS records of a reply are those of a zone cut. With aliases before them they may be those of the
+// apex as well, which lies above the last alias, too.
+func refers(reply *dns.Msg) bool {
+	i := slices.IndexFunc(reply.Ns, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeNS })
+	if i < 0 || len(reply.Answer) == 0 {
+		return i >= 0
+	}
+	owner := reply.Ns[i].Header().Name
+	for _, rr := range slices.Backward(reply.Answer) {
+		if alias, ok := rr.(*dns.CNAME); ok {
+			return dns.IsSubDomain(owner, alias.Target) && !dns.IsSubDomain(owner, alias.Hdr.Name)
+		}
+	}
+	return false
 }
 
 func hasType(rrs []dns.RR, typ uint16) bool {

@@ -139,7 +139,9 @@ func (a *Answerer) data(n Node) Result {
 		}
 	default:
 		if set := n.Set(a.qtype); set != nil {
-			a.put(wire.Answer, a.owner(), set)
+			if a.qtype != wire.TypeDNAME || !a.substituted(n) { // the way may have led through it
+				a.put(wire.Answer, a.owner(), set)
+			}
 			return Hit
 		}
 	}

@@ -52,22 +52,22 @@ func (a *Answerer) proveNoData(n Node, name []byte) {
 }
 
 // proveMissing: neither the name nor a wildcard that could stand for it exists (RFC 4035 §3.1.3.2,
-// RFC 5155 §7.2.2). encloser is the closest encloser.
+// RFC 5155 §7.2.2). encloser is the closest encloser. With NSEC3 records the wildcard is that below the encloser
+// which is proved, for resolvers know no other; with opt-out it may be shorter.
 func (a *Answerer) proveMissing(name []byte, encloser Node) {
 	if !a.proves() {
 		return
 	}
 	from := len(encloser.prefix()) + len(a.z.origin)
-	star := a.wildcardAt(name[len(name)-from:])
 	if a.hashes() {
-		a.proveEncloser(name, from)
-		if star != nil {
+		proved := a.proveEncloser(name, from)
+		if star := a.wildcardAt(name[len(name)-proved:]); star != nil {
 			a.prove(a.z.nsec3.cover(a.z, star))
 		}
 		return
 	}
 	a.prove(a.cover(name))
-	if star != nil {
+	if star := a.wildcardAt(name[len(name)-from:]); star != nil {
 		a.prove(a.cover(star))
 	}
 }
@@ -107,18 +107,20 @@ func (a *Answerer) proveWildcardNoData(name []byte, source Node) {
 }
 
 // proveEncloser is the closest encloser proof (RFC 5155 §7.2.1): the longest ancestor of a name that has a
-// record, and that the next closer name has none. Ancestors longer than from octets are known to have none.
-func (a *Answerer) proveEncloser(name []byte, from int) {
+// record, and that the next closer name has none. Ancestors longer than from octets are known to have none. proved is
+// the ancestor's octets.
+func (a *Answerer) proveEncloser(name []byte, from int) (proved int) {
 	for ancestor := name[len(name)-from:]; len(ancestor) >= len(a.z.origin); ancestor = wire.Parent(ancestor) {
 		if match, ok := a.z.nsec3.match(a.z, ancestor); ok {
 			a.prove(match)
 			a.prove(a.z.nsec3.cover(a.z, nextCloser(name, len(ancestor))))
-			return
+			return len(ancestor)
 		}
 		if len(ancestor) == 1 {
-			return
+			break
 		}
 	}
+	return from
 }
 
 // nextCloser is the name one label longer than the ancestor of n octets.

@@ -96,6 +96,15 @@ subdel NS ns.example.net.
 	})
 }
 
+// A DNAME that an answer was made with, and that is asked for where it leads, stands in the answer once (RFC 2181 §5).
+func TestDNAMEOnce(t *testing.T) {
+	z := build(t, "example.org.", apex+"d DNAME @\nback CNAME d\n")
+	m := tell(t, z, dns.Question{Name: "back.d.example.org.", Qtype: dns.TypeDNAME, Qclass: dns.ClassINET})
+	if len(m.answer) != 3 { // tell fails the test for what stands there twice
+		t.Errorf("%s", m)
+	}
+}
+
 // DNAME (RFC 6672): it stands for all below its owner and never for the owner itself (§2.3); what it makes may lead on,
 // or back; names below it in the zone do not count (§2.4).
 func TestSubstitutionOfRFC6672(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -325,6 +326,34 @@ func TestNSEC3OptOut(t *testing.T) {
 		got := brief(t, z, tc.name, tc.typ)
 		if !strings.HasPrefix(got, tc.want) || !strings.Contains(got, at+"/NSEC3") {
 			t.Errorf("%s %s: %s", tc.name, tc.typ, got)
+		}
+	}
+}
+
+// What opt-out leaves out may be the closest encloser of a name: then the wildcard that is denied is the one below the closest
+// provable encloser, for that is the one whose denial a validating resolver looks for (RFC 5155 §8.3, §8.4).
+func TestNSEC3OptOutWildcard(t *testing.T) {
+	hash := func(name string) string {
+		h, _, _ := strings.Cut(hash3(name), " ")
+		return h
+	}
+	names := []string{"example.org.", "ns1.example.org.", "secure.example.org.", "www.example.org."}
+	covering := func(name string) (best string) { // none of those asked for is before the first
+		for _, n := range names {
+			if h := hash(n); h < hash(name) && h > best {
+				best = h
+			}
+		}
+		return best
+	}
+	wildcard := covering("*.example.org.")
+	if others := []string{hash("example.org."), covering("ent.example.org."), covering("*.ent.example.org.")}; wildcard == "" || slices.Contains(others, wildcard) {
+		t.Fatalf("%s covers the wildcard; %q show something else, too", wildcard, others)
+	}
+	got := brief(t, nsec3Zone(t, names, true), "x.ent.example.org.", "A")
+	for _, h := range []string{hash("example.org."), covering("ent.example.org."), wildcard} {
+		if !strings.HasPrefix(got, "NXDOMAIN") || !strings.Contains(got, h+"/NSEC3") {
+			t.Errorf("without %s: %s", h, got)
 		}
 	}
 }
