@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"net/netip"
+	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -54,6 +55,12 @@ func Label(ctx context.Context) string {
 		return s.Label()
 	}
 	return ""
+}
+
+// OverQUIC reports whether the query of ctx came over a stream of QUIC, which its client's address does not tell.
+func OverQUIC(ctx context.Context) bool {
+	label := Label(ctx)
+	return strings.HasPrefix(label, "quic://") || strings.HasPrefix(label, "https3://")
 }
 
 // CookieOf is Server.CookieOf of the server that the query of ctx came to: none outside of a server.

@@ -45,11 +45,12 @@ func TestAliasToNothing(t *testing.T) {
 	}
 }
 
-// An alias may lead to another one that is answered elsewhere, such as one made from a wildcard, and that to a zone cut: the
-// reply ends with the referral, as it does where the first alias leads there.
-func TestAliasesToCut(t *testing.T) {
+// An alias may lead to another one that is answered elsewhere, such as one made from a wildcard. If that leads to a zone cut,
+// the reply ends with the referral, as it does where the first alias leads there; if it leads through a DNAME that the
+// first one was made by, that stands in the answer once.
+func TestAliasesElsewhere(t *testing.T) {
 	dir := t.TempDir()
-	text := corpZone + "cut IN NS ns.cut\nns.cut IN A 192.0.2.9\n*.way IN CNAME www.cut\nfar IN CNAME x.way\nnear IN CNAME www.cut\nlast IN CNAME x.out\n*.out IN CNAME www.example.\n"
+	text := corpZone + "cut IN NS ns.cut\nns.cut IN A 192.0.2.9\n*.way IN CNAME www.cut\nfar IN CNAME x.way\nnear IN CNAME www.cut\nlast IN CNAME x.out\n*.out IN CNAME www.example.\nend IN DNAME corp.test.\n*.turn IN CNAME host.end\n"
 	if err := os.WriteFile(dir+"/db.corp", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +63,8 @@ func TestAliasesToCut(t *testing.T) {
 			"near.corp.test.": {"NOERROR aa | near.corp.test. 300 CNAME www.cut.corp.test. | cut.corp.test. 300 NS ns.cut.corp.test.", 1},
 			"far.corp.test.":  {"NOERROR aa | far.corp.test. 300 CNAME x.way.corp.test.; x.way.corp.test. 300 CNAME www.cut.corp.test. | cut.corp.test. 300 NS ns.cut.corp.test.", 1},
 			"last.corp.test.": {"NOERROR aa | last.corp.test. 300 CNAME x.out.corp.test.; x.out.corp.test. 300 CNAME www.example. | corp.test. 300 NS ns.corp.test.", 0},
+			"x.turn.end.corp.test.": {"NOERROR aa | end.corp.test. 300 DNAME corp.test.; host.corp.test. 300 A 192.0.2.7; host.end.corp.test. 300 CNAME host.corp.test.; " +
+				"x.turn.corp.test. 300 CNAME host.end.corp.test.; x.turn.end.corp.test. 300 CNAME x.turn.corp.test. | corp.test. 300 NS ns.corp.test.", 0},
 		} {
 			m := ask(t, "udp", udp, question(name, dns.TypeA))
 			if got := brief(m); got != tc.want || len(m.Extra) != tc.glue {

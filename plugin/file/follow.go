@@ -49,7 +49,7 @@ func carry(a *zone.Answerer, w *wire.Reply, reply *dns.Msg, qtype uint16) zone.R
 			}
 		}
 	}
-	add(wire.Answer, reply.Answer)
+	add(wire.Answer, slices.DeleteFunc(slices.Clone(reply.Answer), func(rr dns.RR) bool { return passed(a, rr) }))
 	w.SetFlag(wire.FlagTC, reply.Truncated)
 	switch result {
 	case zone.Hit:
@@ -66,6 +66,24 @@ func carry(a *zone.Answerer, w *wire.Reply, reply *dns.Msg, qtype uint16) zone.R
 		add(wire.Additional, reply.Extra)
 	}
 	return result
+}
+
+// passed reports whether a record is that of an alias that is in the answer, or its signature: what was asked for may have led
+// through the same alias (RFC 2181 §5).
+func passed(a *zone.Answerer, rr dns.RR) bool {
+	if t := typeOf(rr); t != dns.TypeCNAME && t != dns.TypeDNAME {
+		return false
+	}
+	name, err := wire.LowerName(rr.Header().Name)
+	return err == nil && a.Passed(name, typeOf(rr))
+}
+
+// typeOf is a record's type, and for a signature the type that it covers.
+func typeOf(rr dns.RR) uint16 {
+	if sig, ok := rr.(*dns.RRSIG); ok {
+		return sig.TypeCovered
+	}
+	return rr.Header().Rrtype
 }
 
 // resultIn is what a reply says of the target that it was asked for.
@@ -110,11 +128,7 @@ func hasType(rrs []dns.RR, typ uint16) bool {
 // proofsIn is the NSEC and NSEC3 records among others, with their signatures.
 func proofsIn(rrs []dns.RR) (proofs []dns.RR) {
 	for _, rr := range rrs {
-		typ := rr.Header().Rrtype
-		if sig, ok := rr.(*dns.RRSIG); ok {
-			typ = sig.TypeCovered
-		}
-		if typ == dns.TypeNSEC || typ == dns.TypeNSEC3 {
+		if typ := typeOf(rr); typ == dns.TypeNSEC || typ == dns.TypeNSEC3 {
 			proofs = append(proofs, rr)
 		}
 	}

@@ -2,14 +2,12 @@ package file
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/request"
@@ -54,7 +52,7 @@ func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone
 	if done {
 		return adapter.Write()
 	}
-	if adapter.Query.Type() == dns.TypeANY && overQUIC(ctx) {
+	if adapter.Query.Type() == dns.TypeANY && plugin.OverQUIC(ctx) {
 		adapter.Query.Peer.Limit = wire.MaxMessage
 	}
 	a := answerers.Get().(*zone.Answerer)
@@ -72,12 +70,6 @@ func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone
 	}
 	decide(result, &adapter.Reply)
 	return adapter.Write()
-}
-
-// overQUIC reports whether the query of ctx came over a stream of QUIC, which its client's address does not tell.
-func overQUIC(ctx context.Context) bool {
-	scheme, _, _ := strings.Cut(plugin.Label(ctx), "://")
-	return scheme == transport.QUIC || scheme == transport.HTTPS3
 }
 
 // ServeWire is ServeDNS for the wire lane.

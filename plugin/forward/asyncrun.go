@@ -43,6 +43,7 @@ func (f *Forward) newAsyncRun(q *wire.Query) *asyncRun {
 		e.began = time.Now()
 	}
 	e.course = f.newCourse(&e.upstreamSet, q.Proto == wire.TCP, q.Loop(), e.numbers[:0], len(e.upstreams))
+	e.course.whole = q.Stream()
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
 		e.deadline = e.cancelled

@@ -37,6 +37,7 @@ const retryPause = 10 * time.Millisecond
 type course struct {
 	rules   rules
 	stream  bool  // the client's query came over TCP
+	whole   bool  // the client's reply may have any length: it cannot ask again for what is truncated
 	handOn  bool  // the next plugin is a forward
 	order   []int // the upstreams, the first to be tried first
 	view    courseView
@@ -132,7 +133,7 @@ func (c *course) replied(ev event) action {
 		c.skipSecond()
 	}
 	switch {
-	case ev.tc && c.rules.preferUDP && !c.overTCP:
+	case ev.tc && (c.rules.preferUDP || c.whole) && !c.overTCP:
 		c.overTCP = true
 		c.second = -1
 		return action{do: ask, to: c.asked, stream: true, second: -1, probe: -1}

@@ -84,7 +84,7 @@ func (s *script) set(words []string) bool {
 	number := func() int { n, _ := strconv.Atoi(words[1]); return n }
 	switch words[0] {
 	case "order": // a new query
-		s.course = course{rules: s.rules, stream: s.stream, handOn: s.handOn, view: s}
+		s.course = course{rules: s.rules, stream: s.stream, whole: s.whole, handOn: s.handOn, view: s}
 		for _, w := range words[1:] {
 			n, _ := strconv.Atoi(w)
 			s.order = append(s.order, n)
@@ -99,6 +99,8 @@ func (s *script) set(words []string) bool {
 		s.lot = number()
 	case "tcp":
 		s.stream = true
+	case "quic":
+		s.whole = true
 	case "force_tcp":
 		s.rules.forceTCP = true
 	case "prefer_udp":

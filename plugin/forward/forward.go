@@ -147,6 +147,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		}
 	}
 	t := f.newBlockingRun(w, r)
+	t.course.whole = t.course.stream || plugin.OverQUIC(ctx)
 	defer t.free()
 	switch a := t.run(ctx, r); a.do {
 	case handOn:

@@ -1,6 +1,8 @@
 package zone
 
 import (
+	"slices"
+
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -55,6 +57,18 @@ func (a *Answerer) Alone() Result {
 
 // Way is the names that were looked up and are aliases, in their order. They hold until the next question.
 func (a *Answerer) Way() [][]byte { return a.names }
+
+// Passed reports whether the answer has the CNAME or DNAME record of a lower name.
+func (a *Answerer) Passed(name []byte, typ uint16) bool {
+	is := func(passed []byte) bool { return string(passed) == string(name) }
+	switch typ {
+	case wire.TypeCNAME:
+		return slices.ContainsFunc(a.names, is)
+	case wire.TypeDNAME:
+		return slices.ContainsFunc(a.dnames, func(n Node) bool { return is(n.name(a.z)) })
+	}
+	return false
+}
 
 // room is memory for the next target.
 func (a *Answerer) room() []byte { return a.buf[len(a.names)][:0] }

@@ -22,7 +22,7 @@ import (
 //	n  a name                    u s b  a number of 16, 32, 8 bits    t  a time of 32 bits
 //	T  a type                    d  a date of a signature             S  a string
 //	x  the rest in hex           6  the rest in base64                m  the rest as a bitmap of types
-//	h  a salt                    H  a hash in base32hex
+//	h  a salt                    H  a hash in base32hex          g  64 bits, as half an IPv6 address
 type format struct {
 	kinds  string
 	fields string // what they mean, for who forgot one
@@ -51,6 +51,8 @@ var formats = map[uint16]format{
 	dns.TypeZONEMD:     {kinds: "sbbx"},
 	dns.TypeNAPTR:      {kinds: "uuSSSn"},
 	dns.TypeHINFO:      {kinds: "SS"},
+	dns.TypeNID:        {kinds: "ug"},
+	dns.TypeL64:        {kinds: "ug"},
 }
 
 // rest reports whether the last field takes all words that are left, none too if it is a bitmap.
@@ -194,8 +196,26 @@ func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 		return b, err
 	case 'h', 'H':
 		return appendHash(b, kind, text)
+	case 'g':
+		return appendGroups(b, text)
 	}
 	panic("zonefile: unknown kind of field")
+}
+
+// appendGroups appends 64 bits that are written as four groups of up to four hex digits (RFC 6742 §2.1.2, §2.3.2).
+func appendGroups(b, text []byte) ([]byte, error) {
+	out, groups := b, 0
+	for group := range bytes.SplitSeq(text, []byte(":")) {
+		n, err := strconv.ParseUint(string(group), 16, 16)
+		if err != nil || len(group) > 4 {
+			return b, fmt.Errorf("bad group %q", group)
+		}
+		out, groups = binary.BigEndian.AppendUint16(out, uint16(n)), groups+1
+	}
+	if groups != 4 {
+		return b, fmt.Errorf("%q has %d groups, not 4", text, groups)
+	}
+	return out, nil
 }
 
 // parseNumber reads a decimal number without sign.

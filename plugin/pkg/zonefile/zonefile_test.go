@@ -266,6 +266,8 @@ a SSHFP 4 2 0000 0001
 a ZONEMD 2018031900 1 1 c68090d90a7aed716bc459f9340e3d7c1370d4d24b7e2fc3a1ddc0b9a87153b9a9713b3c9ae5cc27777f98b8e730044c
 a NAPTR 10 20 "S" "SIP+D2U" "!^.*$!sip:a@b.example!" _sip._udp
 a HINFO "CPU" OS
+a NID 10 0014:4fff:ff20:ee64
+a L64 10 2001:0DB8:1140:1000
 `
 
 // TestFieldwise compares what is read field by field with what github.com/miekg/dns reads.
@@ -284,6 +286,23 @@ func TestFieldwise(t *testing.T) {
 	}
 	if err := zp.Err(); err != nil || n != len(got) || n != strings.Count(signedRecords, "\n")-1 {
 		t.Errorf("%d records, %d read: %v", n, len(got), err)
+	}
+}
+
+// NID and L64 records are read as other servers write them, without leading zeros (RFC 4291 §2.2).
+func TestShortGroups(t *testing.T) {
+	long, err := readAll(t, "a 5 NID 10 0014:4fff:0000:0e64\na 5 L64 1 2001:0db8:0000:0001\n", "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := readAll(t, "a 5 NID 10 14:4fff:0:e64\na 5 L64 1 2001:db8:0:1\n", "db")
+	if err != nil || !slices.Equal(short, long) {
+		t.Errorf("got %q, want %q, %v", short, long, err)
+	}
+	for _, bad := range []string{"14:4fff:0", "14:4fff:0:1:2", "14::1", "14:4fff:0:00001", "14:4fff:0:x", "14:4fff:0:"} {
+		if got, err := readAll(t, "a 5 NID 10 "+bad+"\n", "db"); err == nil {
+			t.Errorf("%s: %q", bad, got)
+		}
 	}
 }
 
