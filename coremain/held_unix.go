@@ -3,8 +3,10 @@
 package coremain
 
 import (
+	"bytes"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -38,6 +40,8 @@ func holdSignals() (release func()) {
 				}
 			case <-started:
 				trapSignals()
+				awaitCaddy()
+				signal.Stop(held) // what has come by now stands in held, or Caddy is told
 				for _, s := range append(later, seen(held)...) {
 					raise(s)
 				}
@@ -54,6 +58,23 @@ func holdSignals() (release func()) {
 // asksForMore reports whether s is of no use before the process serves, or never.
 func asksForMore(s os.Signal) bool {
 	return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 || s == syscall.SIGHUP
+}
+
+// caddyAsks is the function of the goroutine in which Caddy asks for signals, and then waits for them.
+const caddyAsks = "caddy.trapSignalsPosix.func1("
+
+// awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutine tells: it waits for one then.
+// What comes before goes to nobody else than held. The time is limited; it reports false if that was not enough.
+func awaitCaddy() (asks bool) {
+	stacks := make([]byte, 1<<20)
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+			if bytes.Contains(stack, []byte(caddyAsks)) && bytes.Contains(stack, []byte("[chan receive")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // seen is what is left in held. Caddy may have seen it, too. That does no harm but for interrupts: a second one ends

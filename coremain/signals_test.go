@@ -192,3 +192,14 @@ func TestEndDuringReload(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// When Caddy asks for signals is known by the name of a function of its own.
+func TestAwaitCaddy(t *testing.T) {
+	caddy.TrapSignals()
+	for range 20 { // on a busy machine it may take a while
+		if awaitCaddy() {
+			return
+		}
+	}
+	t.Error("no goroutine in which Caddy waits for signals")
+}

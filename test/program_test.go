@@ -115,6 +115,9 @@ func (p *program) upgrade(t *testing.T) *program {
 		next.pid = pid
 		return pid != 0 && pid != p.pid
 	})
+	if t.Failed() { // and would be waited for in vain
+		t.FailNow()
+	}
 	t.Cleanup(func() { syscall.Kill(next.pid, syscall.SIGKILL) })
 	p.gone(t)
 	return next
