@@ -6,6 +6,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -32,16 +34,7 @@ func steer(conn syscall.Conn, toFirst bool) bool {
 	if toFirst {
 		number = 0
 	}
-	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: number}}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return false
-	}
-	cerr := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
-			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
-	})
-	return cerr == nil && err == nil
+	return reuseport.Steer(conn, number)
 }
 
 // queued is the octets that the kernel has queued for a socket, as it counts them. The scheduler is not told of the
