@@ -50,3 +50,16 @@ func TestWatchUp(t *testing.T) {
 	s.Run()
 	eventually(t, "1 again", up(1))
 }
+
+// The metric tells, too, that etcd went away between the copy and the watch.
+func TestWatchUpBeforeWatch(t *testing.T) {
+	s := start(t)
+	e := s.plugin(0)
+	e.view = newView(e.client, "/skydns", defaultViewSize, func(int64) { s.Kill() })
+	e.view.check = 20 * time.Millisecond
+	viewUp.WithLabelValues(e.view.prefix).Set(1)
+	e.view.start()
+	t.Cleanup(e.view.stop)
+	eventually(t, "the copy", e.view.settled)
+	eventually(t, "0", func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(e.view.prefix)) == 0 })
+}

@@ -186,11 +186,16 @@ func (v *view) follow(ctx context.Context, client *etcdcv3.Client, rev int64) er
 	ctx, cancel := context.WithCancel(etcdcv3.WithRequireLeader(ctx))
 	defer cancel()
 	v.report(false, nil)
-	changes := client.Watch(ctx, v.prefix, etcdcv3.WithPrefix(), etcdcv3.WithRev(rev))
+	opened := make(chan etcdcv3.WatchChan, 1)
+	go func() { // which waits for as long as etcd is away
+		opened <- client.Watch(ctx, v.prefix, etcdcv3.WithPrefix(), etcdcv3.WithRev(rev))
+	}()
+	var changes etcdcv3.WatchChan
 	tick := time.NewTicker(v.check)
 	defer tick.Stop()
 	for {
 		select {
+		case changes = <-opened:
 		case r, ok := <-changes:
 			switch err := r.Err(); {
 			case !ok:
