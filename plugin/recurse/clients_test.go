@@ -51,8 +51,7 @@ func queryFrom(t *testing.T, client, name string) *wire.Query {
 
 // Only so many queries of a client wait (DNSBomb), more if it is who it says; and the places come back.
 func TestWaitingPerClient(t *testing.T) {
-	r := silent(t, func(*settings) {})
-	refused := func(client string, n int, edit func(*wire.Query)) (no int) {
+	refused := func(r *resolver, client string, n int, edit func(*wire.Query)) (no int) {
 		for i := range n {
 			q := queryFrom(t, client, fmt.Sprintf("n%d.%s.example.org.", i, strings.ReplaceAll(client, ":", "-")))
 			edit(q)
@@ -63,6 +62,7 @@ func TestWaitingPerClient(t *testing.T) {
 		return no
 	}
 	plain := func(*wire.Query) {}
+	patient := silent(t, func(s *settings) { s.timeout = time.Minute })
 	for _, c := range []struct {
 		client string
 		n      int
@@ -77,12 +77,16 @@ func TestWaitingPerClient(t *testing.T) {
 		{"192.0.2.1", 5, func(q *wire.Query) { q.SetCookie(wire.CookieValid, [wire.CookieLen]byte{}) }, 0},
 		{"192.0.2.1", 5, func(q *wire.Query) { q.Peer.Proto = wire.TCP }, 0},
 	} {
-		if got := refused(c.client, c.n, c.edit); got != c.want {
+		if got := refused(patient, c.client, c.n, c.edit); got != c.want {
 			t.Errorf("%s: %d of %d refused, want %d", c.client, got, c.n, c.want)
 		}
 	}
+	r := silent(t, func(*settings) {})
+	if got := refused(r, "192.0.2.1", 5, plain) + refused(r, "192.0.2.2", 5, plain); got != 0 {
+		t.Errorf("%d of 10 refused", got)
+	}
 	left := -1
-	for end := time.Now().Add(10 * time.Second); left != 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); left != 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		r.clients.mu.Lock()
 		left = len(r.clients.all)
 		r.clients.mu.Unlock()
