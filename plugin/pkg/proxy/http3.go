@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,16 +37,6 @@ func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, e
 		return nil, quicErr("dial", nil, remote, err)
 	}
 	return conn, nil
-}
-
-// fetchAgain is fetch; a connection that the upstream closed costs a second try, of which nobody learns.
-func (p *Proxy) fetchAgain(ctx context.Context, method string, query []byte, buf *bytes.Buffer) error {
-	err := p.fetch(ctx, method, query, buf)
-	if err == nil || ctx.Err() != nil || !closedHTTP(err) {
-		return err
-	}
-	buf.Reset()
-	return p.fetch(ctx, method, query, buf)
 }
 
 // closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a

@@ -21,6 +21,14 @@ import (
 func http3Upstream(t *testing.T, conf *quic.Config, opened func(*quic.Conn), handle http.HandlerFunc) *Proxy {
 	t.Helper()
 	server, roots := authority(t)
+	p := proxyTo(t, http3At(t, server, conf, opened, handle), transport.HTTPS3)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	return p
+}
+
+// http3At is the address of a DoH upstream over HTTP/3.
+func http3At(t *testing.T, server *tls.Config, conf *quic.Config, opened func(*quic.Conn), handle http.HandlerFunc) string {
+	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +45,7 @@ func http3Upstream(t *testing.T, conf *quic.Config, opened func(*quic.Conn), han
 		conn.Close()
 		<-done
 	})
-	p := proxyTo(t, conn.LocalAddr().String(), transport.HTTPS3)
-	p.SetTLSConfig(&tls.Config{RootCAs: roots})
-	return p
+	return conn.LocalAddr().String()
 }
 
 func answerHTTP(w http.ResponseWriter, r *http.Request) {

@@ -11,11 +11,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
-	"github.com/coredns/coredns/plugin/pkg/nonblock"
-	"github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -54,17 +52,24 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 	if p.protocol == transport.QUIC {
 		return p.engine.quic.ask(ctx, query, buf, got)
 	}
+	var sent atomic.Int64
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		sent.Store(p.engine.now())
 		got(i.Conn.LocalAddr())
 	}})
-	if p.protocol == transport.HTTPS3 {
-		return p.fetchAgain(ctx, method, query, buf)
+	c := p.clients.take(p)
+	err := c.fetch(ctx, p, method, query, buf)
+	if p.protocol == transport.HTTPS3 && err != nil && ctx.Err() == nil && closedHTTP(err) {
+		// A connection that the upstream closed costs a second try, of which nobody learns.
+		buf.Reset()
+		err = c.fetch(ctx, p, method, query, buf)
 	}
-	return p.fetch(ctx, method, query, buf)
+	p.clients.put(ctx, c, sent.Load(), p.engine.now(), err)
+	return err
 }
 
 // fetch makes the HTTP request (RFC 8484 §4) for query and reads the response's body into buf.
-func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *bytes.Buffer) error {
+func (c *httpClient) fetch(ctx context.Context, p *Proxy, method string, query []byte, buf *bytes.Buffer) error {
 	target := "https://" + p.hostPort + p.path
 	var body io.Reader
 	if method == http.MethodGet {
@@ -81,7 +86,7 @@ func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *byt
 	}
 	req.Header.Set("Accept", doh.MimeType)
 	req.Header.Set("Content-Type", doh.MimeType) // with GET, too, as CoreDNS 1.14.7 has it
-	resp, err := p.httpClient().Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		return err
 	}
@@ -103,32 +108,4 @@ func (p *Proxy) fetch(ctx context.Context, method string, query []byte, buf *byt
 		}
 	}
 	return nil
-}
-
-// httpClient is the client that was set, or one made of the TLS settings at first use.
-func (p *Proxy) httpClient() *http.Client {
-	if c := p.client.Load(); c != nil {
-		return c
-	}
-	conf := p.transport.conf.Load()
-	cfg := namedTLS(conf.tls, p.hostPort).Clone()
-	if p.protocol == transport.HTTPS3 {
-		c := p.http3Client(cfg)
-		if !p.client.CompareAndSwap(nil, c) {
-			return p.client.Load()
-		}
-		return c
-	}
-	t := tls.NewHTTPSTransport(cfg)
-	t.Proxy = nil // queries that find proxies would have to pass them
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, addr)
-		return nonblock.Conn(conn), err
-	}
-	c := &http.Client{Transport: t}
-	if !p.client.CompareAndSwap(nil, c) {
-		return p.client.Load()
-	}
-	return c
 }

@@ -54,7 +54,7 @@ type Proxy struct {
 	readTimeout atomic.Int64
 	transport   *Transport // settings, and connections of those who dial by themselves
 	doh         atomic.Pointer[dohSettings]
-	client      atomic.Pointer[http.Client] // of HTTPS; nil until it is set or needed
+	clients     httpClients
 	engine      engine
 	shares      bool                  // sockets; see shared.go
 	group       atomic.Pointer[group] // nil before the first query over UDP
@@ -151,7 +151,7 @@ func (p *Proxy) SetLocalAddress(addr net.IP) {
 func (p *Proxy) SetReadTimeout(duration time.Duration) { p.readTimeout.Store(int64(duration)) }
 
 // SetHTTPClient makes an HTTPS or HTTPS3 upstream be asked with client.
-func (p *Proxy) SetHTTPClient(client *http.Client) { p.client.Store(client) }
+func (p *Proxy) SetHTTPClient(client *http.Client) { p.clients.set(client) }
 
 // SetDOHRequestOptions sets the method of requests to an HTTPS upstream, GET or POST.
 func (p *Proxy) SetDOHRequestOptions(method string) {
@@ -200,9 +200,7 @@ func (p *Proxy) Stop() {
 	p.engine.stop()
 	p.leave()
 	p.transport.Stop()
-	if c := p.client.Load(); c != nil {
-		c.CloseIdleConnections()
-	}
+	p.clients.closeIdle()
 }
 
 // secured reports whether the upstream is asked over TLS.

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
+	"github.com/coredns/coredns/plugin/pkg/tls"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// httpClients are the clients of an upstream of HTTPS, one after the other. A client keeps its connection however long
+// nothing comes on it, so one whose connection may be dead, or is too old, is left for a new one.
+type httpClients struct {
+	mu    sync.Mutex
+	given *http.Client // the only one, if it is set
+	last  *httpClient  // the one for the next request; nil if there is none
+}
+
+// httpClient is one client, with the connections that it has opened.
+type httpClient struct {
+	*http.Client
+	opened int64
+
+	// Guarded by the lock of httpClients.
+	users   int   // requests
+	heard   int64 // when a response came
+	retired bool  // takes no more requests, and is closed with the last one
+}
+
+// set makes c the only client.
+func (h *httpClients) set(c *http.Client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.given = c
+	if h.last != nil {
+		h.retire(h.last)
+	}
+}
+
+// take is a client with one user more.
+func (h *httpClients) take(p *Proxy) *httpClient {
+	now := p.engine.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.last
+	if c != nil && h.given == nil && p.transport.conf.Load().aged(c.opened, now) {
+		h.retire(c)
+		c = nil
+	}
+	if c == nil || c.retired {
+		c = &httpClient{Client: h.given, opened: now, heard: now}
+		if h.given == nil {
+			c.Client = p.newHTTPClient()
+		}
+		h.last = c
+	}
+	c.users++
+	return c
+}
+
+// put gives c back, whose request got a connection at the time sent, 0 for none, and ended now, with ctx, so. A connection on
+// which nothing came in all that time may be dead.
+func (h *httpClients) put(ctx context.Context, c *httpClient, sent, now int64, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	late := sent > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	switch {
+	case err == nil:
+		c.heard = now
+	case late && c.heard < sent && h.given == nil:
+		h.retire(c)
+	}
+	if c.users--; c.users == 0 && c.retired {
+		c.CloseIdleConnections()
+	}
+}
+
+// retire lets c take no more requests. h.mu is held.
+func (h *httpClients) retire(c *httpClient) {
+	if c.retired = true; h.last == c {
+		h.last = nil
+	}
+	if c.users == 0 {
+		c.CloseIdleConnections()
+	}
+}
+
+// closeIdle closes the connections without requests.
+func (h *httpClients) closeIdle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.given != nil {
+		h.given.CloseIdleConnections()
+	}
+	if h.last != nil {
+		h.last.CloseIdleConnections()
+	}
+}
+
+// newHTTPClient is a client made of the TLS settings.
+func (p *Proxy) newHTTPClient() *http.Client {
+	conf := p.transport.conf.Load()
+	cfg := namedTLS(conf.tls, p.hostPort).Clone()
+	if p.protocol == transport.HTTPS3 {
+		return p.http3Client(cfg)
+	}
+	t := tls.NewHTTPSTransport(cfg)
+	t.Proxy = nil // queries that find proxies would have to pass them
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		return nonblock.Conn(conn), err
+	}
+	return &http.Client{Transport: t}
+}

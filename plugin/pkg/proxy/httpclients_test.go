@@ -1,0 +1,237 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/quic-go/quic-go"
+)
+
+// relay passes on what comes on its connections to a server, until it is deaf: then nothing passes on those that
+// are open, and they stay open. It is a router on the way that has forgotten them.
+type relay struct {
+	net.Listener
+	to      string
+	running sync.WaitGroup
+	opened  atomic.Int64
+
+	mu    sync.Mutex
+	conns []net.Conn
+	deaf  *atomic.Bool // the connections since the last call of forget
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{Listener: l, to: to, deaf: new(atomic.Bool)}
+	r.running.Go(r.accept)
+	t.Cleanup(func() {
+		l.Close()
+		r.mu.Lock()
+		for _, c := range r.conns {
+			c.Close()
+		}
+		r.mu.Unlock()
+		r.running.Wait()
+	})
+	return r
+}
+
+func (r *relay) accept() {
+	for {
+		c, err := r.Accept()
+		if err != nil {
+			return
+		}
+		s, err := net.Dial("tcp", r.to)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		r.opened.Add(1)
+		r.mu.Lock()
+		r.conns = append(r.conns, c, s)
+		deaf := r.deaf
+		r.mu.Unlock()
+		r.running.Go(func() { pass(s, c, deaf) })
+		r.running.Go(func() { pass(c, s, deaf) })
+	}
+}
+
+func pass(to, from net.Conn, deaf *atomic.Bool) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		if deaf.Load() && err == nil {
+			continue
+		}
+		if _, werr := to.Write(b[:n]); err != nil || werr != nil {
+			to.(*net.TCPConn).CloseWrite()
+			return
+		}
+	}
+}
+
+// forget makes nothing pass on the connections that are open.
+func (r *relay) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaf.Store(true)
+	r.deaf = new(atomic.Bool)
+}
+
+// httpsBehindRelay is a Proxy for an upstream of HTTPS behind a relay.
+func httpsBehindRelay(t *testing.T) (*Proxy, *relay) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", doh.MimeType)
+		w.Write(replyTo(queryOf(r)))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	r := newRelay(t, strings.TrimPrefix(s.URL, "https://"))
+	p := proxyTo(t, r.Addr().String(), transport.HTTPS)
+	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	return p, r
+}
+
+// asksAnew makes forget end nothing but the query that is under way, again and again.
+func asksAnew(t *testing.T, p *Proxy, forget func()) {
+	t.Helper()
+	for range 3 {
+		p.SetReadTimeout(5 * time.Second)
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		forget()
+		p.SetReadTimeout(200 * time.Millisecond)
+		if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal("on a connection that is dead:", err)
+		}
+	}
+}
+
+// A connection on which nothing comes any more costs the queries that are under way, and no others.
+func TestDoHLeavesDeadConnections(t *testing.T) {
+	p, r := httpsBehindRelay(t)
+	asksAnew(t, p, r.forget)
+}
+
+// A health check that is not answered leaves a dead connection, too.
+func TestDoHChecksOnAnotherConnection(t *testing.T) {
+	p, r := httpsBehindRelay(t)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.forget()
+	h := p.GetHealthchecker()
+	h.SetReadTimeout(200 * time.Millisecond)
+	if err := h.Check(p); err == nil {
+		t.Fatal("a reply came on a connection that is dead")
+	}
+	h.SetReadTimeout(5 * time.Second)
+	if err := h.Check(p); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is slow, but answers others meanwhile, keeps its connection, and so does one that is slow to connect to.
+func TestDoHKeepsSlowConnections(t *testing.T) {
+	p, r := httpsBehindRelay(t)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c := p.clients.take(p)
+	c2 := p.clients.take(p)
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	sent := p.engine.now()
+	p.clients.put(t.Context(), c2, sent, sent+1, nil)
+	p.clients.put(late, c, sent, sent+2, late.Err())
+	p.clients.put(late, p.clients.take(p), 0, sent+3, late.Err())
+	lost, lose := context.WithCancelCause(t.Context())
+	lose(ErrBusy)
+	p.clients.put(lost, p.clients.take(p), sent+4, sent+5, lost.Err())
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil || r.opened.Load() != 1 {
+		t.Errorf("%d connections, %v", r.opened.Load(), err)
+	}
+}
+
+func TestDoHMaxAge(t *testing.T) {
+	p, r := httpsBehindRelay(t)
+	p.SetMaxAge(time.Nanosecond)
+	for range 3 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.opened.Load(); n != 3 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A server that has forgotten a connection over HTTP/3, and does not say so, costs the queries that are under way.
+func TestDoH3LeavesDeadConnections(t *testing.T) {
+	server, roots := authority(t)
+	var to [4]*net.UDPAddr
+	for i := range to {
+		to[i] = net.UDPAddrFromAddrPort(netip.MustParseAddrPort(http3At(t, server, nil, func(*quic.Conn) {}, answerHTTP)))
+	}
+	var now atomic.Int64
+	front, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client atomic.Pointer[net.UDPAddr]
+	var running sync.WaitGroup
+	running.Go(func() {
+		b := make([]byte, 2048)
+		for {
+			n, from, err := front.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			client.Store(from)
+			back.WriteToUDP(b[:n], to[now.Load()])
+		}
+	})
+	running.Go(func() {
+		b := make([]byte, 2048)
+		for {
+			n, _, err := back.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			front.WriteToUDP(b[:n], client.Load())
+		}
+	})
+	t.Cleanup(func() {
+		front.Close()
+		back.Close()
+		running.Wait()
+	})
+	p := proxyTo(t, front.LocalAddr().String(), transport.HTTPS3)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	asksAnew(t, p, func() { now.Add(1) })
+}
