@@ -18,9 +18,11 @@ import (
 	ot "github.com/opentracing/opentracing-go"
 	"github.com/opentracing/opentracing-go/ext"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -38,6 +40,17 @@ type Proxy struct {
 // maxPacket is the length of a packed pb.DnsPacket at most: a message, and the head of its field.
 const maxPacket = dns.MaxMsgSize + 4
 
+// retries are how often an upstream is tried that is away: queries fail until a try succeeds, so the last pause is short.
+var retries = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: overall,
+}
+
+// alive is when a connection is dead: something was asked, nothing came for so long, and a ping is not answered in time.
+// The system gives it up, too, when what was sent is not acknowledged in that time. Servers take more frequent pings
+// for an attack.
+var alive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 4 * time.Second}
+
 // newProxy is the upstream at addr, HOST:PORT or unix://PATH. It connects when it is asked first. Without cfg it is
 // asked in plain text.
 func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
@@ -49,7 +62,7 @@ func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
 	if !strings.HasPrefix(addr, "unix:") {
 		target = "passthrough:///" + strings.ReplaceAll(addr, "%", "%25") // nothing is to be resolved, and it is a URL
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security),
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security), grpc.WithConnectParams(retries), grpc.WithKeepaliveParams(alive),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", addr, err)
