@@ -109,12 +109,15 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	e := c.lookup(&k, now)
 	if e == nil {
 		n.misses.Inc()
-		e, end := c.join(ctx, &adapter.Query, &k)
-		defer end()
+		t := c.join(ctx, &adapter.Query, &k)
+		defer t.end()
 		plugin.Note(ctx, "miss")
-		if e == nil {
+		if e = t.entry; e == nil {
 			adapter.Free()
-			return c.miss(ctx, w, r, n)
+			if t.failed != nil {
+				return dns.RcodeServerFailure, t.failed.err
+			}
+			return c.miss(ctx, w, r, &t, n)
 		}
 		defer adapter.Free()
 		e.restoreMetadata(ctx)

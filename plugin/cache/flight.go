@@ -44,7 +44,13 @@ type flight struct {
 var freeFlights = sync.Pool{New: func() any { return new(flight) }}
 
 // missEnding is what others wait for while the first one asks the plugins below.
-type missEnding struct{ eventloop.Ending }
+type missEnding struct {
+	eventloop.Ending
+	failed *missFailure // settled at the end; nil: what came of it is to be looked up
+}
+
+// missFailure is that the plugins below have failed, without an answer. It holds for all who have waited for them.
+type missFailure struct{ err error }
 
 // flightHash is the hash of all of a question.
 func (k *question) flightHash() uint64 { return k.hash ^ k.net.hash() }
@@ -106,8 +112,9 @@ func (fl *flight) leave() (shared bool) {
 }
 
 // over ends a flight that is not shared.
-func (fl *flight) over() {
+func (fl *flight) over(failed *missFailure) {
 	if fl.leave() {
+		fl.ask.failed = failed
 		fl.ask.End()
 		return
 	}
@@ -146,21 +153,33 @@ func inner(ctx context.Context) bool {
 // longest is how long a miss waits for another one at most.
 const longest = 6 * time.Second
 
-// join waits for a miss of k that is under way, and returns what it left in the cache, if anything. If there is none, this
-// becomes one that others wait for, until end is called.
-func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry, end func()) {
-	nothing := func() {}
+// turn is what becomes of a miss in the message lane: it has waited for another one, or is one that others wait for.
+type turn struct {
+	entry  *entry       // that the other one has left in the cache, if any
+	failed *missFailure // how that one has ended, or this one
+	mine   *flight      // nil: nobody waits for this one
+}
+
+// end lets those go on who wait.
+func (t *turn) end() {
+	if t.mine != nil {
+		t.mine.over(t.failed)
+	}
+}
+
+// join waits for a miss of k that is under way. If there is none, this becomes one that others wait for, until end is called.
+func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (t turn) {
 	if !shares(q, k) || inner(ctx) {
-		return nil, nothing
+		return t
 	}
 	var timer *time.Timer
 	for {
 		mine, others := c.flights.claim(k)
 		switch {
 		case mine != nil:
-			return nil, mine.over
+			return turn{mine: mine}
 		case others == nil:
-			return nil, nothing
+			return t
 		case timer == nil:
 			timer = time.NewTimer(longest)
 			defer timer.Stop()
@@ -170,19 +189,19 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (e *entry,
 		select {
 		case <-woken:
 		case <-timer.C:
-			return nil, nothing
+			return t
 		case <-ctx.Done():
-			return nil, nothing
+			return t
 		}
 		if e := c.lookup(k, c.now()); e != nil {
-			return e, nothing
+			return turn{entry: e}
 		}
 		if a, ok := others.(*missEnding); ok && c.flights.isShared(k, a) {
 			continue
 		} else if ok {
-			return nil, nothing
+			return turn{failed: a.failed}
 		}
-		return c.await(k), nothing
+		return turn{entry: c.await(k)}
 	}
 }
 

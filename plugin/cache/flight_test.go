@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -371,4 +372,104 @@ func (s *slow) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire
 		<-s.gate
 	}
 	return s.source.ServeWire(ctx, w, q)
+}
+
+// A failure is that of all who have waited for it, in either lane: another try would make them wait as long again, and
+// an upstream that is not well be asked by all of them.
+func TestFailuresAreShared(t *testing.T) {
+	const n = 20
+	down := errors.New("nobody is there")
+	for name, tc := range map[string]struct {
+		rcode int
+		asked int64
+	}{
+		"a failure":     {dns.RcodeServerFailure, 1},
+		"of one client": {dns.RcodeRefused, n},
+	} {
+		w := newWorld(t, nil)
+		gate := make(chan struct{})
+		w.below(func(dns.ResponseWriter, *dns.Msg) (int, error) {
+			<-gate
+			return tc.rcode, down
+		})
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				rcode, err := w.c.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+				if rcode != tc.rcode || err != down {
+					t.Errorf("%s: got %d, %v", name, rcode, err)
+				}
+			})
+		}
+		time.Sleep(50 * time.Millisecond) // all have come as far as they get
+		close(gate)
+		wg.Wait()
+		if got := w.asked.Load(); got != tc.asked {
+			t.Errorf("%s: asked %d times, want %d", name, got, tc.asked)
+		}
+	}
+}
+
+// Who waits in the wire lane shares it, too.
+func TestLanesShareFailures(t *testing.T) {
+	w := newWorld(t, nil)
+	down := errors.New("nobody is there")
+	gate, entered := make(chan struct{}), make(chan struct{})
+	w.below(func(dns.ResponseWriter, *dns.Msg) (int, error) {
+		close(entered)
+		<-gate
+		return dns.RcodeServerFailure, down
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.c.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	}()
+	<-entered
+	q := query(t, "www.example.org.", nil)
+	var r wire.Reply
+	r.Reset(nil)
+	if out := w.c.ServeWire(context.Background(), &r, q); out != wire.Park {
+		t.Fatal(out)
+	}
+	woken := make(eventloop.Waiter)
+	q.Awaited().Then(woken)
+	close(gate)
+	<-done
+	<-woken
+	n := w.c.countsOf(context.Background())
+	misses := testutil.ToFloat64(n.misses.counter())
+	again := query(t, "www.example.org.", q.Awaited())
+	if out := w.c.ServeWire(context.Background(), &r, again); out != wire.Done || !r.Failed() || r.Rcode() != wire.ServFail || r.Err() != down || w.asked.Load() != 1 {
+		t.Errorf("%v with rcode %d, %v, asked %d times", out, r.Rcode(), r.Err(), w.asked.Load())
+	}
+	if got := testutil.ToFloat64(n.misses.counter()) - misses; got != 1 {
+		t.Errorf("%v misses", got)
+	}
+}
+
+// One whose own time is over has not failed for others.
+func TestFailureOfWhoGaveUpIsHisAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	entered := make(chan struct{}, 2)
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if entered <- struct{}{}; w.asked.Load() > 1 {
+			return 0, rw.WriteMsg(new(dns.Msg).SetReply(r))
+		}
+		<-ctx.Done()
+		return dns.RcodeServerFailure, ctx.Err()
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.c.ServeDNS(ctx, &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	}()
+	<-entered
+	time.AfterFunc(20*time.Millisecond, cancel)
+	rcode, err := w.c.ServeDNS(context.Background(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+	<-done
+	if rcode != 0 || err != nil || w.asked.Load() != 2 {
+		t.Errorf("got %d, %v, asked %d times", rcode, err, w.asked.Load())
+	}
 }

@@ -42,11 +42,15 @@ type ResponseWriter struct {
 	nonAuthoritative bool // see wire.Reply.SetNonAuthoritative
 }
 
-// miss runs the plugins below and passes on what they write.
-func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, n *counts) (int, error) {
+// miss runs the plugins below and passes on what they write. It tells t if they fail.
+func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, t *turn, n *counts) (int, error) {
 	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, began: time.Now()}
 	rcode, err := c.next(ctx, rw, r)
-	if c.failures && rcode == dns.RcodeServerFailure && rw.msg == nil && ctx.Err() == nil {
+	if rcode != dns.RcodeServerFailure || rw.msg != nil || ctx.Err() != nil {
+		return rcode, err
+	}
+	t.failed = &missFailure{err}
+	if c.failures {
 		if adapter, odd := plugin.NewWireAdapter(w, r); odd == nil {
 			k := c.questionOf(&adapter.Query)
 			c.keepFailure(&adapter.Reply, &adapter.Query, &k, err, n)

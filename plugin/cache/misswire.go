@@ -12,7 +12,14 @@ import (
 // missWire asks the plugins below, and keeps what they answer. In the wire lane, too, they are asked with the AD bit. now is when k was looked up.
 func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	before := q.Awaited()
-	_, again := before.(*missEnding)
+	other, again := before.(*missEnding)
+	if again && other.Over() && other.failed != nil {
+		n := c.countsOf(ctx)
+		n.requests.Inc()
+		n.misses.Inc()
+		w.Fail(wire.ServFail, other.failed.err)
+		return wire.Done
+	}
 	if before != nil && !again || !shares(q, k) {
 		return c.askWire(ctx, w, q, k, now)
 	}
@@ -39,7 +46,7 @@ func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *quest
 	before, shared := q.Awaited(), false
 	defer func() {
 		if !shared { // also if the plugins below panic
-			mine.over()
+			mine.over(nil)
 		}
 	}()
 	out := c.askWire(ctx, w, q, k, now)
