@@ -135,14 +135,15 @@ func (q *quicPool) left(l *quicLink) {
 	}
 }
 
-// put gives l back, whose query was sent at a time and ended so. One on which nothing came since then may be dead.
+// put gives l back, whose query was sent at a time and ended so. One on which nothing came in all the time that a query
+// has may be dead.
 func (q *quicPool) put(l *quicLink, sent int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case err == nil:
 		l.heard = q.engine.now()
-	case l.heard < sent, lost(err):
+	case lost(err), l.heard < sent && errors.Is(err, context.DeadlineExceeded):
 		q.retire(l)
 	}
 	q.left(l)

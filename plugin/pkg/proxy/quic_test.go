@@ -355,3 +355,45 @@ func TestDoQIsCancelledAndStopped(t *testing.T) {
 		t.Error("a reply from nobody")
 	}
 }
+
+// A query that is given up, as a hedge is whose other half was quicker, or one that the upstream refuses, says nothing against its connection.
+func TestDoQKeepsConnections(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	silent, refused := make(chan struct{}), make(chan struct{})
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		conns.Add(1)
+		for i := 0; ; i++ {
+			s, err := conn.AcceptStream(context.Background())
+			if err != nil {
+				return
+			}
+			switch i {
+			case 1:
+				close(silent)
+			case 2:
+				s.CancelWrite(doqRequestCancelled)
+				s.CancelRead(doqRequestCancelled)
+				close(refused)
+			default:
+				go echoStream(s)
+			}
+		}
+	})
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(10 * time.Second)
+	askMany(t, p, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-silent; cancel() }()
+	if _, err := askCtx(ctx, p, "www.example.org.", Options{}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := ask(p, "www.example.org.", Options{}); err == nil {
+		t.Fatal("a stream that was reset had a reply")
+	}
+	<-refused
+	askMany(t, p, 3)
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
