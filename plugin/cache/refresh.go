@@ -227,12 +227,17 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
 }
 
-// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics.
+// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics. A reply that is cut is asked
+// for again over TCP: the client could not do that, as it would get e then.
 func (c *Cache) verifyNow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
 	fits := false
 	defer func() { end(fits) }()
 	rw := &ResponseWriter{ResponseWriter: w, Cache: c, ctx: ctx, client: r, counts: n, silent: true, began: time.Now()}
 	rcode, err := c.next(ctx, rw, r)
+	if _, stream := w.RemoteAddr().(*net.TCPAddr); !stream && rw.msg != nil && rw.msg.Truncated {
+		rw.remote = net.TCPAddrFromAddrPort(wire.PeerOf(w.RemoteAddr(), nil).Client)
+		rcode, err = c.next(ctx, rw, r)
+	}
 	rw.ended(e, rcode, err)
 	fits = rw.fit()
 	return rw

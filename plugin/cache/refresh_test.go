@@ -108,3 +108,26 @@ func TestRefreshAfterError(t *testing.T) {
 		eventually(t, "the end of a fetch", func() bool { return w.asked.Load() == 2+i && !w.kept().fetch.running.Load() })
 	}
 }
+
+// A reply that is cut is no reason to give an old answer: it is asked for over TCP, with a time for that or without.
+func TestVerifyOverTCP(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 5 * time.Second} {
+		w := newWorld(t, func(s *settings) { s.stale, s.verify, s.verifyTimeout = time.Hour, true, timeout })
+		w.oneLane = true
+		w.says(0, aRecord)
+		w.ask("example.org.", dns.TypeA, nil)
+		w.clock.Store(400)
+		w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+			m := new(dns.Msg).SetReply(r)
+			if m.Truncated = rw.RemoteAddr().Network() == "udp"; !m.Truncated {
+				m.Answer = []dns.RR{test.A("example.org. 300 IN A 192.0.2.99")}
+			}
+			return 0, rw.WriteMsg(m)
+		})
+		for range 2 {
+			if m, _ := w.ask("example.org.", dns.TypeA, nil); m == nil || len(m.Answer) != 1 || m.Answer[0].(*dns.A).A.String() != "192.0.2.99" {
+				t.Errorf("timeout %v: got %v", timeout, m)
+			}
+		}
+	}
+}
