@@ -42,6 +42,8 @@ func TestAwayUpstreamIsTriedOften(t *testing.T) {
 
 // A connection that nothing passes any more, though it stays open, is given up, and with it no upstream.
 func TestDeadConnectionIsLeft(t *testing.T) {
+	defer func(d time.Duration) { alive.Timeout = d }(alive.Timeout)
+	alive.Timeout = time.Second
 	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
 	to := serve(t, "tcp", "127.0.0.1:0", s)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -63,8 +63,8 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 	return c
 }
 
-// put gives c back, whose request got a connection at the time sent, 0 for none, and ended now, with ctx, so. A connection on
-// which nothing came in all that time may be dead.
+// put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx had its
+// time. A connection on which nothing came in all that time may be dead.
 func (h *httpClients) put(ctx context.Context, c *httpClient, sent, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

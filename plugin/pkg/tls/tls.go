@@ -1,8 +1,9 @@
 // Package tls makes TLS configurations from files, as the options of several plugins name them. All of them ask
 // for at least TLS 1.2.
 //
-// Files are read once, when the configuration is made. A configuration may serve any number of connections, but must
-// not be changed while it does. Start at NewTLSConfigFromArgs.
+// Files are read once, when the configuration is made; only the certificate of a client, in renewed.go, is read again when it was
+// renewed. A configuration may serve any number of connections, but must not be changed while it does. Start at
+// NewTLSConfigFromArgs.
 package tls
 
 import (
@@ -25,7 +26,8 @@ const minVersion = tls.VersionTLS12
 //	CERT KEY     present this certificate, trust the system's CAs
 //	CERT KEY CA  present this certificate, trust this CA only
 //
-// Each argument is the path of a PEM file.
+// Each argument is the path of a PEM file. As a client's, the configuration presents the certificate that CERT and KEY hold
+// when a connection is made.
 func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
 	switch len(args) {
 	case 0:
@@ -33,11 +35,22 @@ func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
 	case 1:
 		return NewTLSClientConfig(args[0])
 	case 2:
-		return NewTLSConfig(args[0], args[1], "")
+		return newRenewedConfig(args[0], args[1], "")
 	case 3:
-		return NewTLSConfig(args[0], args[1], args[2])
+		return newRenewedConfig(args[0], args[1], args[2])
 	}
 	return nil, fmt.Errorf("maximum of three arguments allowed for TLS config, found %d", len(args))
+}
+
+// newRenewedConfig is NewTLSConfig for a client whose certificate may be renewed.
+func newRenewedConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
+	stamps := [2]stamp{stampOf(certPath), stampOf(keyPath)} // before they are read: they may change at any time
+	config, err := NewTLSConfig(certPath, keyPath, caPath)
+	if err != nil {
+		return nil, err
+	}
+	renew(config, certPath, keyPath, stamps)
+	return config, nil
 }
 
 // NewTLSConfig returns a configuration that presents the certificate in the file certPath, with the key in keyPath,
