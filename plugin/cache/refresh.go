@@ -227,8 +227,8 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
 }
 
-// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics. A reply that is cut is asked
-// for again over TCP: the client could not do that, as it would get e then.
+// verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics. A reply
+// that is cut is asked for again over TCP: the client could not do that, as it would get e then.
 func (c *Cache) verifyNow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, end func(bool)) *ResponseWriter {
 	fits := false
 	defer func() { end(fits) }()

@@ -2,8 +2,9 @@
 //
 //	query ──in the zone?──▶ each upstream once, in the order of the policy ──first reply──▶ client
 //
-// There are no health checks: gRPC's own connections say soon enough that an upstream is not there, and when it is again. One
-// that hangs is waited for while the next one is asked. Start at GRPC.ServeDNS; proxy.go asks one upstream, race.go one after the other.
+// There are no health checks: gRPC's own connections say soon enough that an upstream is not there, and when it
+// is again. One that hangs is waited for while the next one is asked. Start at GRPC.ServeDNS; proxy.go asks one
+// upstream, race.go one after the other.
 package grpc
 
 import (

@@ -40,15 +40,16 @@ type Proxy struct {
 // maxPacket is the length of a packed pb.DnsPacket at most: a message, and the head of its field.
 const maxPacket = dns.MaxMsgSize + 4
 
-// retries are how often an upstream is tried that is away: queries fail until a try succeeds, so the last pause is short.
+// retries are how often an upstream is tried that is away: queries fail until a try succeeds, so the last pause
+// is short.
 var retries = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: overall,
 }
 
-// alive is when a connection is dead: something was asked, nothing came for so long, and a ping is not answered in time.
-// The system gives it up, too, when what was sent is not acknowledged in that time. Servers take more frequent pings
-// for an attack.
+// alive is when a connection is dead: something was asked, nothing came for so long, and a ping is not answered
+// in time. The system gives it up, too, when what was sent is not acknowledged in that time. Servers take more
+// frequent pings for an attack.
 var alive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 4 * time.Second}
 
 // newProxy is the upstream at addr, HOST:PORT or unix://PATH. It connects when it is asked first. Without cfg it is

@@ -13,8 +13,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// httpClients are the clients of an upstream of HTTPS, one after the other. A client keeps its connection however long
-// nothing comes on it, so one whose connection may be dead, or is too old, is left for a new one.
+// httpClients are the clients of an upstream of HTTPS, one after the other. A client keeps its connection
+// however long nothing comes on it, so one whose connection may be dead, or is too old, is left for a new one.
 type httpClients struct {
 	mu    sync.Mutex
 	given *http.Client // the only one, if it is set
@@ -63,8 +63,8 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 	return c
 }
 
-// put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx had its
-// time. A connection on which nothing came in all that time may be dead.
+// put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx
+// had its time. A connection on which nothing came in all that time may be dead.
 func (h *httpClients) put(ctx context.Context, c *httpClient, sent, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

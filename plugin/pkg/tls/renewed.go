@@ -9,9 +9,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-// renewed is a client's certificate in two files, which are read again when they have changed: certificates are renewed
-// while a server runs. As long as what is there cannot be used, as when the key has not been written yet, the one before
-// stays in use.
+// renewed is a client's certificate in two files, which are read again when they have changed: certificates are
+// renewed while a server runs. As long as what is there cannot be used, as when the key has not been written
+// yet, the one before stays in use.
 type renewed struct {
 	certPath, keyPath string
 
@@ -49,8 +49,8 @@ func renew(config *tls.Config, certPath, keyPath string, stamps [2]stamp) {
 	config.GetClientCertificate = r.present
 }
 
-// present is the GetClientCertificate of the configuration. A server that would not take the certificate gets none, as
-// with one that does not change.
+// present is the GetClientCertificate of the configuration. A server that would not take the certificate gets
+// none, as with one that does not change.
 func (r *renewed) present(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	cert := r.current()
 	if asked.SupportsCertificate(cert) != nil {
@@ -59,8 +59,8 @@ func (r *renewed) present(asked *tls.CertificateRequestInfo) (*tls.Certificate, 
 	return cert, nil
 }
 
-// current is the certificate, read again if that is due. A failure is told once, and tried again: who may read files can
-// change without a trace in their stamps.
+// current is the certificate, read again if that is due. A failure is told once, and tried again: who may read
+// files can change without a trace in their stamps.
 func (r *renewed) current() *tls.Certificate {
 	r.mu.Lock()
 	defer r.mu.Unlock()

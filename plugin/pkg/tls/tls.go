@@ -1,9 +1,9 @@
 // Package tls makes TLS configurations from files, as the options of several plugins name them. All of them ask
 // for at least TLS 1.2.
 //
-// Files are read once, when the configuration is made; only the certificate of a client, in renewed.go, is read again when it was
-// renewed. A configuration may serve any number of connections, but must not be changed while it does. Start at
-// NewTLSConfigFromArgs.
+// Files are read once, when the configuration is made; only the certificate of a client, in renewed.go, is read
+// again when it was renewed. A configuration may serve any number of connections, but must not be changed while
+// it does. Start at NewTLSConfigFromArgs.
 package tls
 
 import (
@@ -26,8 +26,8 @@ const minVersion = tls.VersionTLS12
 //	CERT KEY     present this certificate, trust the system's CAs
 //	CERT KEY CA  present this certificate, trust this CA only
 //
-// Each argument is the path of a PEM file. As a client's, the configuration presents the certificate that CERT and KEY hold
-// when a connection is made.
+// Each argument is the path of a PEM file. As a client's, the configuration presents the certificate that CERT
+// and KEY hold when a connection is made.
 func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
 	switch len(args) {
 	case 0:
