@@ -14,7 +14,7 @@ import (
 )
 
 // What is kept survives a reload, if the cache that comes would have been told the same: the block's keys, its stanza and those of the plugins
-// below it are the same text, and all of these plugins are known, so that nothing else decides what they answer.
+// below it are the same text, so are the files that they name, and all of these plugins are known, so that nothing else decides what they answer.
 //
 //	old: OnRestart, offers its stores ──▶ new: OnStartup, takes them ──▶ old: OnShutdown, they are not its own any more
 //	                                           └─ start fails ──▶ old: OnRestartFailed, takes them back
@@ -106,8 +106,13 @@ func textOf(c *caddy.Controller) string {
 		b.WriteString(key + "\n")
 	}
 	for _, directive := range dnsserver.Directives {
-		if stanza := dnsserver.Stanza(c, directive); stanza != "" && !slices.Contains(observers, directive) {
-			b.WriteString(stanza + "\n")
+		stanza := dnsserver.Stanza(c, directive)
+		if stanza == "" || slices.Contains(observers, directive) {
+			continue
+		}
+		b.WriteString(stanza + "\n")
+		if slices.Contains(readers, directive) {
+			describeFiles(&b, dnsserver.GetConfig(c).Root, stanza)
 		}
 	}
 	return b.String()

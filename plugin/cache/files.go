@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Who changes a file and reloads wants what it says now. So what files hold is a part of what a cache may be told.
+
+// readers are the directives that answer from files, or are told by files whom to ask.
+var readers = []string{"auto", "dnssec", "file", "forward", "grpc", "hosts", "recurse", "sign"}
+
+const (
+	systemHosts = "/etc/hosts" // what hosts reads if the Corefile names nothing
+	keySuffix   = ".key"       // of files that are named without it
+	maxHashed   = 1 << 20      // octets of a file that are looked at; a longer one is told by its length and time
+)
+
+// describeFiles writes what the files hold that a stanza, as dnsserver.Stanza has it, names. Relative names are below
+// root.
+func describeFiles(b *strings.Builder, root, stanza string) {
+	before := ""
+	for rest := stanza; rest != ""; {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			rest = rest[1:] // what stands between
+			continue
+		}
+		rest = rest[len(quoted):]
+		name, _ := strconv.Unquote(quoted)
+		path := name
+		if name == "hosts" {
+			path = systemHosts
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(root, path)
+		}
+		if before == "directory" {
+			describeFolder(b, path)
+		} else {
+			describeFile(b, path)
+			describeFile(b, path+keySuffix)
+		}
+		before = name
+	}
+}
+
+// describeFile writes what a file holds; nothing if there is none.
+func describeFile(b *strings.Builder, path string) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if info.Size() > maxHashed {
+		describeTime(b, path, info)
+	} else if held, err := os.ReadFile(path); err == nil {
+		fmt.Fprintf(b, "%q %x\n", path, sha256.Sum256(held))
+	}
+}
+
+// describeFolder writes which files are in a folder or below, and of when they are.
+func describeFolder(b *strings.Builder, path string) {
+	filepath.WalkDir(path, func(path string, _ fs.DirEntry, _ error) error {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			describeTime(b, path, info)
+		}
+		return nil
+	})
+}
+
+func describeTime(b *strings.Builder, path string, info fs.FileInfo) {
+	fmt.Fprintf(b, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+}
