@@ -21,6 +21,13 @@ type httpClients struct {
 	last  *httpClient  // the one for the next request; nil if there is none
 }
 
+const (
+	// maxHTTPConns is how many connections a client opens: one of HTTP/2 takes all requests, one of HTTP/1.1 a single
+	// one. Where none comes about, each query would open another one, and leave it pending when its time is over.
+	maxHTTPConns = 128
+	httpDialTime = 5 * time.Second // for a connection, and again for its handshake
+)
+
 // httpClient is one client, with the connections that it has opened.
 type httpClient struct {
 	*http.Client
@@ -110,8 +117,9 @@ func (p *Proxy) newHTTPClient() *http.Client {
 		return p.http3Client(cfg)
 	}
 	t := tls.NewHTTPSTransport(cfg)
+	t.MaxConnsPerHost, t.TLSHandshakeTimeout = maxHTTPConns, httpDialTime
 	t.Proxy = nil // queries that find proxies would have to pass them
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
+	dialer := &net.Dialer{Timeout: httpDialTime, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
 		return nonblock.Conn(conn), err
