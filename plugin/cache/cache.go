@@ -127,7 +127,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	left := e.remaining(now)
 	c.noteHit(ctx, e, left)
 	if left <= 0 && c.verify {
-		if rcode, err, done := c.serveVerified(ctx, w, r, e, n); done {
+		if rcode, err, done := c.serveVerified(ctx, w, r, adapter, &k, e, n); done {
 			adapter.Free()
 			return rcode, err
 		}

@@ -50,7 +50,18 @@ type missEnding struct {
 }
 
 // missFailure is that the plugins below have failed, without an answer. It holds for all who have waited for them.
-type missFailure struct{ err error }
+type missFailure struct {
+	err error
+	old bool // there is an old answer, which is to be given
+}
+
+// failure is how it has ended for those who have no old answer, nil if not with a failure.
+func (m *missEnding) failure() *missFailure {
+	if m.failed == nil || m.failed.old {
+		return nil
+	}
+	return m.failed
+}
 
 // flightHash is the hash of all of a question.
 func (k *question) flightHash() uint64 { return k.hash ^ k.net.hash() }
@@ -199,7 +210,7 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (t turn) {
 		if a, ok := others.(*missEnding); ok && c.flights.isShared(k, a) {
 			continue
 		} else if ok {
-			return turn{failed: a.failed}
+			return turn{failed: a.failure()}
 		}
 		return turn{entry: c.await(k)}
 	}

@@ -49,7 +49,7 @@ func (c *Cache) miss(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, t *t
 	if rcode != dns.RcodeServerFailure || rw.msg != nil || ctx.Err() != nil {
 		return rcode, err
 	}
-	t.failed = &missFailure{err}
+	t.failed = &missFailure{err: err}
 	if c.failures {
 		if adapter, odd := plugin.NewWireAdapter(w, r); odd == nil {
 			k := c.questionOf(&adapter.Query)

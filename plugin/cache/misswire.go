@@ -13,7 +13,7 @@ import (
 func (c *Cache) missWire(ctx context.Context, w *wire.Reply, q *wire.Query, k *question, now time.Time) wire.Outcome {
 	before := q.Awaited()
 	other, again := before.(*missEnding)
-	if again && other.Over() && other.failed != nil {
+	if again && other.Over() && other.failure() != nil {
 		n := c.countsOf(ctx)
 		n.requests.Inc()
 		n.misses.Inc()

@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -194,16 +195,75 @@ func (c *Cache) givenUp(e *entry, now time.Time) bool {
 	return c.failureRecheck > 0 && (e.fetch.running.Load() || e.fetch.paused(now))
 }
 
-// serveVerified asks the plugins below before e, which has ended, is used. It reports
-// done if the client got their answer; else e is to be served.
-func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, err error, done bool) { //nolint:staticcheck // done qualifies the others
-	now := c.now()
-	if c.givenUp(e, now) {
+// serveVerified asks the plugins below before e, which has ended and is kept for k, is used. It reports done if the client got their
+// answer; else e is to be served. Who asks the same meanwhile waits for what they say.
+func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, a *plugin.WireAdapter, k *question, e *entry, n *counts) (rcode int, err error, done bool) { //nolint:staticcheck // done qualifies the others
+	if c.givenUp(e, c.now()) {
 		return 0, nil, false
 	}
+	if shares(&a.Query, k) && !inner(ctx) {
+		mine, others := c.flights.claim(k)
+		switch {
+		case mine != nil:
+			ended := &missFailure{old: true}
+			defer func() { mine.over(ended) }()
+			rcode, err, done, ended = c.verifies(ctx, w, r, e, n)
+			return rcode, err, done
+		case others != nil:
+			newer, failed := c.joinVerification(ctx, others, k)
+			switch {
+			case failed == nil && newer == nil: // it is of no use to others
+			case failed != nil && failed.old:
+				return 0, nil, false
+			case failed != nil:
+				n.misses.Inc()
+				return dns.RcodeServerFailure, failed.err, true
+			default:
+				n.misses.Inc()
+				newer.restoreMetadata(ctx)
+				reply(&a.Reply, &a.Query, newer, uint32(max(newer.remaining(c.now()), 0)))
+				rcode, err = write(w, r, &a.Reply)
+				return rcode, err, true
+			}
+		}
+	}
+	rcode, err, done, _ = c.verifies(ctx, w, r, e, n)
+	return rcode, err, done
+}
+
+// joinVerification waits for others who ask k, and returns what they have left in the cache, or how they have failed.
+func (c *Cache) joinVerification(ctx context.Context, others eventloop.Exchange, k *question) (newer *entry, failed *missFailure) {
+	patience := longest
+	if c.verifyTimeout > 0 {
+		patience = c.verifyTimeout
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	woken := make(eventloop.Waiter)
+	others.Then(woken)
+	select {
+	case <-woken:
+	case <-timer.C:
+		return nil, &missFailure{old: true}
+	case <-ctx.Done():
+		return nil, &missFailure{old: true}
+	}
+	now := c.now()
+	if newer = c.lookup(k, now); newer != nil && newer.remaining(now) > 0 {
+		return newer, nil
+	}
+	if m, ok := others.(*missEnding); ok {
+		return nil, m.failed
+	}
+	return nil, nil
+}
+
+// verifies is serveVerified for one alone. ended is what it is to those who wait for it: nil if there is an answer.
+func (c *Cache) verifies(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, err error, done bool, ended *missFailure) { //nolint:staticcheck // done qualifies the others
+	old := &missFailure{old: true}
 	mine := e.fetch.begin()
 	if c.failureRecheck > 0 && !mine {
-		return 0, nil, false
+		return 0, nil, false, old
 	}
 	end := func(ok bool) {
 		if mine {
@@ -214,17 +274,17 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 	if c.verifyTimeout == 0 {
 		rw = c.verifyNow(ctx, w, r, e, n, end)
 	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
-		return 0, nil, false
+		return 0, nil, false, old
 	}
 	if rw.bogus != nil {
 		n.misses.Inc()
-		return dns.RcodeServerFailure, rw.bogus, true
+		return dns.RcodeServerFailure, rw.bogus, true, &missFailure{err: rw.bogus}
 	}
 	if !rw.fit() {
-		return 0, nil, false
+		return 0, nil, false, old
 	}
 	n.misses.Inc()
-	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true
+	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true, nil
 }
 
 // verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics. A reply

@@ -1,13 +1,19 @@
 package cache
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // A query that found an entry fetches it again, unless that has been done in between: another one that is given in its place has come.
@@ -131,3 +137,86 @@ func TestVerifyOverTCP(t *testing.T) {
 		}
 	}
 }
+
+// Who asks for the same old answer at one time waits for one verification of it, and gets what that found out.
+func TestVerificationsAreShared(t *testing.T) {
+	const n = 20
+	down := errors.New("nobody is there")
+	for _, timeout := range []time.Duration{0, 5 * time.Second} {
+		for _, tc := range []struct {
+			what  string
+			below func(rw dns.ResponseWriter, r *dns.Msg) (int, error)
+			want  string
+			asked int64
+		}{
+			{"an answer", func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+				m := new(dns.Msg).SetReply(r)
+				m.Answer = []dns.RR{test.A("example.org. 300 IN A 192.0.2.99")}
+				return 0, rw.WriteMsg(m)
+			}, "0 NOERROR 192.0.2.99", 1},
+			{"an answer that is not kept", func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+				return 0, rw.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNameError))
+			}, "0 NXDOMAIN", n},
+			{"a failure", func(dns.ResponseWriter, *dns.Msg) (int, error) {
+				return dns.RcodeServerFailure, down
+			}, "0 NOERROR 192.0.2.1", 1},
+			{"an error", func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+				return 0, rw.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeServerFailure))
+			}, "0 NOERROR 192.0.2.1", 1},
+			{"bogus data", func(dns.ResponseWriter, *dns.Msg) (int, error) {
+				return dns.RcodeServerFailure, explained{dns.ExtendedErrorCodeDNSBogus}
+			}, "2", 1},
+		} {
+			w := newWorld(t, func(s *settings) { s.stale, s.verify, s.verifyTimeout = time.Hour, true, timeout })
+			w.oneLane = true
+			w.says(0, aRecord)
+			w.ask("example.org.", dns.TypeA, nil)
+			w.clock.Store(400)
+			gate := make(chan struct{})
+			w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+				<-gate
+				return tc.below(rw, r)
+			})
+			before := w.asked.Load()
+			misses := w.requests()
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					rec := dnstest.NewRecorder(&test.ResponseWriter{})
+					rcode, _ := w.c.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion("example.org.", dns.TypeA))
+					got := fmt.Sprint(rcode)
+					if rec.Msg != nil {
+						got += " " + dns.RcodeToString[rec.Msg.Rcode]
+						for _, rr := range rec.Msg.Answer {
+							got += " " + rr.(*dns.A).A.String()
+						}
+					}
+					if got != tc.want {
+						t.Errorf("%s within %v: got %s, want %s", tc.what, timeout, got, tc.want)
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond) // all have come as far as they get
+			close(gate)
+			wg.Wait()
+			if got := w.asked.Load() - before; got != tc.asked {
+				t.Errorf("%s within %v: asked %d times, want %d", tc.what, timeout, got, tc.asked)
+			}
+			if got := w.requests() - misses; got != n {
+				t.Errorf("%s within %v: %v hits and misses", tc.what, timeout, got)
+			}
+		}
+	}
+}
+
+// requests is the hits and misses so far.
+func (w *world) requests() float64 {
+	n := w.c.countsOf(context.Background())
+	return testutil.ToFloat64(n.misses.counter()) + testutil.ToFloat64(n.hits[0].counter()) + testutil.ToFloat64(n.hits[1].counter())
+}
+
+// explained is an error with an extended one.
+type explained struct{ code uint16 }
+
+func (explained) Error() string                     { return "explained" }
+func (e explained) ExtendedError() (uint16, string) { return e.code, "" }
