@@ -27,6 +27,7 @@ type relay struct {
 	to      string
 	running sync.WaitGroup
 	opened  atomic.Int64
+	resets  atomic.Bool // what comes on a connection that is deaf resets it
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -69,16 +70,22 @@ func (r *relay) accept() {
 		r.conns = append(r.conns, c, s)
 		deaf := r.deaf
 		r.mu.Unlock()
-		r.running.Go(func() { pass(s, c, deaf) })
-		r.running.Go(func() { pass(c, s, deaf) })
+		r.running.Go(func() { pass(s, c, deaf, r.resets.Load()) })
+		r.running.Go(func() { pass(c, s, deaf, false) })
 	}
 }
 
-func pass(to, from net.Conn, deaf *atomic.Bool) {
+func pass(to, from net.Conn, deaf *atomic.Bool, resets bool) {
 	b := make([]byte, 4096)
 	for {
 		n, err := from.Read(b)
 		if deaf.Load() && err == nil {
+			if resets {
+				from.(*net.TCPConn).SetLinger(0)
+				from.Close()
+				to.Close()
+				return
+			}
 			continue
 		}
 		if _, werr := to.Write(b[:n]); err != nil || werr != nil {
@@ -132,6 +139,21 @@ func asksAnew(t *testing.T, p *Proxy, forget func()) {
 func TestDoHLeavesDeadConnections(t *testing.T) {
 	p, r := httpsBehindRelay(t)
 	asksAnew(t, p, r.forget)
+}
+
+// A connection that the upstream knows no more costs no query, as with TCP.
+func TestDoHLostConnections(t *testing.T) {
+	p, r := httpsBehindRelay(t)
+	r.resets.Store(true)
+	for i := range 5 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(i, err)
+		}
+		r.forget()
+	}
+	if n := r.opened.Load(); n != 5 {
+		t.Errorf("%d connections", n)
+	}
 }
 
 // A health check that is not answered leaves a dead connection, too.

@@ -53,14 +53,16 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 		return p.engine.quic.ask(ctx, query, buf, got)
 	}
 	var sent atomic.Int64
+	var reused atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		sent.Store(p.engine.now())
+		reused.Store(i.Reused)
 		got(i.Conn.LocalAddr())
 	}})
 	c := p.clients.take(p)
 	err := c.fetch(ctx, p, method, query, buf)
-	if p.protocol == transport.HTTPS3 && err != nil && ctx.Err() == nil && closedHTTP(err) {
-		// A connection that the upstream closed costs a second try, of which nobody learns.
+	if err != nil && ctx.Err() == nil && (p.protocol == transport.HTTPS3 && closedHTTP(err) || reused.Load() && closedByPeer(err)) {
+		// A connection that the upstream closed, or knows no more, costs a second try, of which nobody learns.
 		buf.Reset()
 		err = c.fetch(ctx, p, method, query, buf)
 	}
