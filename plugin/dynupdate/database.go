@@ -151,6 +151,7 @@ func (r *reading) snapshotPart(b []byte) error {
 	if r.builder == nil {
 		r.builder = zone.NewBuilder(r.origin, func(string, ...any) {})
 		r.builder.AllowNSEC3()
+		r.builder.KeepCase() // what transactions sign later is what was written
 	}
 	for len(b) > 0 {
 		rec, rest, err := cutRecord(b)

@@ -344,3 +344,37 @@ func TestSameTag(t *testing.T) {
 		t.Error("the zone has the key of before")
 	}
 }
+
+// TestCaseOfTargets: the target of an HTTPS record that was hidden when the database was written anew is as it was when it is
+// signed later, and all of that is read again.
+func TestCaseOfTargets(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "zone.db")
+	options := "database " + path + "\nallow key. * DS\nmax_update_records 2000\nsign key file " + newKey(t, dir, dns.ECDSAP256SHA256)
+	b := newBed(t, dir, options)
+	b.send(newUpdate(t, "up IN x.sub.example.org. 60 HTTPS 1 Svc.Example.ORG. alpn=h2", "up IN y.sub.example.org. 60 SVCB 1 Svc.Example.ORG. alpn=h2"))
+	size := int64(0)
+	for i := 0; ; i++ { // until it is written anew
+		var lines []string
+		for n := range 200 {
+			lines = append(lines, fmt.Sprintf("up IN h%d.example.org. 60 TXT %s", n%50, strings.Repeat(fmt.Sprint(n+i, "."), 60)))
+		}
+		b.send(newUpdate(t, append([]string{"up ANY h1.example.org. 0 ANY"}, lines...)...))
+		was := size
+		if size = b.d.store.size.Load(); size < was {
+			break
+		}
+		if i == 1000 {
+			t.Fatalf("the database of %d octets is not written anew", size)
+		}
+	}
+	b.send(newUpdate(t, "up ANY sub.example.org. 0 NS"))
+	checkSigned(t, b.d.store.durable, 1, time.Now())
+	want := b.text()
+	b.stop()
+	again := newBed(t, dir, options)
+	checkSigned(t, again.d.store.durable, 1, time.Now())
+	if got := again.text(); got != want || !strings.Contains(got, "HTTPS 1 Svc.Example.ORG.") {
+		t.Errorf("read again: %v", difference(want, got))
+	}
+}

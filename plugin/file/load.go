@@ -46,7 +46,7 @@ func (z *Zone) read(ctx context.Context, serial int64) (v *zone.Zone, seen readi
 	}
 	in := seen.add(path, f)
 	defer in.Close()
-	l := loader{ctx: ctx, origin: z.name, file: path, serial: serial, nsec3: z.NSEC3, digest: z.ZONEMD}
+	l := loader{ctx: ctx, origin: z.name, file: path, serial: serial, nsec3: z.NSEC3, digest: z.ZONEMD, asIs: z.KeepCase}
 	v, err = l.load(in, seen.open)
 	return v, seen, err
 }
@@ -59,6 +59,7 @@ type loader struct {
 	serial int64 // as in Zone.read
 	nsec3  bool  // NSEC3 records may be there
 	digest bool  // a digest that is there must be right
+	asIs   bool  // targets keep their case
 
 	progress time.Duration // how often a long load tells how far it got; progressEvery if it is 0
 }
@@ -72,6 +73,9 @@ func (l *loader) load(r io.Reader, open func(path string) (io.ReadCloser, error)
 	b.AdoptSOA()
 	if l.nsec3 {
 		b.AllowNSEC3()
+	}
+	if l.asIs {
+		b.KeepCase()
 	}
 	p := zonefile.New(r, l.file, l.origin)
 	if open != nil {

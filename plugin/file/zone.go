@@ -44,6 +44,7 @@ type Zone struct {
 	ReloadByMtime  bool          // it is read whenever it was changed, also with the same serial
 	NSEC3          bool          // NSEC3 records may be in the file
 	ZONEMD         bool          // the file's digest has to be right, if it has one
+	KeepCase       bool          // targets of SVCB and HTTPS records stay as they are in the file; see zone.Builder
 	Upstream       *upstream.Upstream
 
 	seen    reading // of the file; belongs to who loads
@@ -88,7 +89,7 @@ func (z *Zone) CopyWithoutApex() *Zone {
 	defer z.RUnlock()
 	c := NewZone(z.origin, z.file)
 	c.TransferFrom, c.Expired, c.Upstream = z.TransferFrom, z.Expired, z.Upstream
-	c.ReloadInterval, c.ReloadByMtime, c.NSEC3, c.ZONEMD = z.ReloadInterval, z.ReloadByMtime, z.NSEC3, z.ZONEMD
+	c.ReloadInterval, c.ReloadByMtime, c.NSEC3, c.ZONEMD, c.KeepCase = z.ReloadInterval, z.ReloadByMtime, z.NSEC3, z.ZONEMD, z.KeepCase
 	return c
 }
 

@@ -59,7 +59,7 @@ func (r *replica) load() {
 		return
 	}
 	stored := file.NewZone(r.name(), path)
-	stored.NSEC3, stored.ZONEMD = true, r.source.zonemd
+	stored.NSEC3, stored.ZONEMD, stored.KeepCase = true, r.source.zonemd, true
 	if err == nil {
 		err = stored.Load()
 	}

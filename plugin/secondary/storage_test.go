@@ -67,3 +67,18 @@ func TestStorageAtStart(t *testing.T) {
 		}
 	}
 }
+
+// TestStorageKeepsCase: what is stored is read as it is, for signatures of it may come later.
+func TestStorageKeepsCase(t *testing.T) {
+	dir, p := t.TempDir(), newPrimary(t)
+	p.down.Store(true)
+	stored := text(1, "7200 3600 10000", "www HTTPS 1 Svc.Example.ORG.")
+	if err := os.WriteFile(filepath.Join(dir, "db.example.org"), []byte("$ORIGIN example.org.\n"+stored), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir))
+	var now strings.Builder
+	if err := s.roster.replica("example.org.").zone.Current().WriteText(&now); err != nil || !strings.Contains(now.String(), "Svc.Example.ORG.") {
+		t.Errorf("%v\n%s", err, now.String())
+	}
+}

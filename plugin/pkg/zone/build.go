@@ -17,6 +17,7 @@ type Builder struct {
 	warn   func(format string, args ...any)
 	nsec3  bool    // NSEC3 records are taken
 	digest bool    // there is a ZONEMD record at the apex
+	asIs   bool    // targets keep their case; see KeepCase
 	adopts bool    // a SOA record of another owner is taken for that of the apex, if there is none
 	stray  *Record // the last such, nil if there is none
 
@@ -85,6 +86,10 @@ func NewBuilder(origin []byte, warn func(format string, args ...any)) *Builder {
 
 // AllowNSEC3 makes Add take NSEC3 and NSEC3PARAM records (RFC 5155), which are an error otherwise.
 func (b *Builder) AllowNSEC3() { b.nsec3 = true }
+
+// KeepCase leaves the targets of SVCB and HTTPS records as they come, also where they are not signed: what is signed is
+// the octets (RFC 4034 §6.2 does not list these types), and signatures may come later, alone.
+func (b *Builder) KeepCase() { b.asIs = true }
 
 // AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no
 // other comes.

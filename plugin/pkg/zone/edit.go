@@ -31,6 +31,9 @@ func (z *Zone) Edit(warn func(format string, args ...any)) *Edit {
 // AllowNSEC3 makes the new version take NSEC3 records, as it does if the old one has some.
 func (e *Edit) AllowNSEC3() { e.build.AllowNSEC3() }
 
+// KeepCase is as for Builder.
+func (e *Edit) KeepCase() { e.build.KeepCase() }
+
 // Remove takes a record away, whatever its TTL. It is an error if the zone does not have it: then the sender speaks of
 // another zone than ours, and all of it must be fetched (RFC 1995 §4).
 func (e *Edit) Remove(owner []byte, typ uint16, rdata []byte) error {

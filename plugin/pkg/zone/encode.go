@@ -159,7 +159,7 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 			return nil, fmt.Errorf("%s has more than %d records of type %d", name(), math.MaxUint16, b.recs.at(set[0]).typ)
 		}
 		b.even(set, sigs, name)
-		if service(b.recs.at(set[0]).typ) && len(sigs) == 0 && !b.digest {
+		if service(b.recs.at(set[0]).typ) && len(sigs) == 0 && !b.digest && !b.asIs {
 			b.lowerTargets(set)
 		}
 		start := len(out)

@@ -61,6 +61,7 @@ func (s *steps) take(r zone.Record, remove bool) error {
 func (s *steps) whole() error {
 	s.edit = s.old.Edit(s.warn)
 	s.edit.AllowNSEC3()
+	s.edit.KeepCase()
 	for _, c := range s.changes {
 		if err := edit(s.edit, c.Record, c.remove); err != nil {
 			return err

@@ -213,3 +213,35 @@ func TestTwoNextVersions(t *testing.T) {
 		t.Errorf("the next one is\n%s", strings.Join(lines(t, next), "\n"))
 	}
 }
+
+// TestSignedLater: a primary that signs its zone sends the signatures alone, which are of targets in the case that they
+// came in.
+func TestSignedLater(t *testing.T) {
+	test := func(t *testing.T) {
+		old := newStream(origin, nil, t.Logf)
+		target := "www.example.org. 300 IN HTTPS 1 Svc.Example.ORG. alpn=\"h2\""
+		for _, rr := range records(t, soa(7), target, "x.example.org. 300 IN SVCB 1 Svc.Example.ORG.", soa(7)) {
+			buf := make([]byte, 512)
+			n, err := dns.PackRR(rr, buf, 0, nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := wire.NameLen(buf[:n])
+			if err := old.take(zone.Record{Owner: buf[:at], Type: rr.Header().Rrtype, TTL: 300, RData: buf[at+10 : n]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, err := old.build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sig := "%s.example.org. 300 IN RRSIG %s 13 3 300 20450101000000 20200101000000 1 example.org. c2ln"
+		got := lines(t, feed(t, v, nil, []string{fmt.Sprintf(sig, "www", "HTTPS"), fmt.Sprintf(sig, "x", "SVCB"), "y.example.org. 300 IN HTTPS 1 Svc.Example.ORG."}))
+		if n := strings.Count(strings.Join(got, "\n"), "1 Svc.Example.ORG."); n != 3 || len(got) != 6 {
+			t.Errorf("got\n%s", strings.Join(got, "\n"))
+		}
+	}
+	t.Run("anew", test)
+	share(t)
+	t.Run("versions that share", test)
+}

@@ -123,6 +123,7 @@ func (s *stream) wholeZone() {
 	s.state = whole
 	s.builder = zone.NewBuilder(s.origin, s.warn)
 	s.builder.AllowNSEC3()
+	s.builder.KeepCase() // a primary may sign the zone later, and send no more than the signatures
 }
 
 // last is the SOA record at the end.
