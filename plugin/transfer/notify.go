@@ -75,8 +75,7 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 // tellOne notifies one secondary of a zone, unless that is under way: then it is told again.
 func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target) (err error) {
 	for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
-		m := new(dns.Msg).SetNotify(zone)
-		m.Authoritative = true
+		m := t.notification(zone)
 		answered, failed := s.notify(ctx, m, to.addr, t.findKey)
 		switch err = nil; {
 		case failed != nil:
@@ -86,6 +85,28 @@ func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to targe
 		}
 	}
 	return err
+}
+
+// notification is what tells of a zone. It has the SOA record, if a Source has the zone (RFC 1996 §3.7): a secondary that is
+// being sent the version before knows then that there is another one behind it; some forget a notification without it.
+func (t *Transfer) notification(zone string) *dns.Msg {
+	m := new(dns.Msg).SetNotify(zone)
+	m.Authoritative = true
+	for _, from := range t.Transferers {
+		source, ok := from.(Source)
+		if !ok {
+			continue
+		}
+		if v, err := source.Version(zone); err == nil {
+			for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(dns.TypeSOA)) {
+				if rr, err := rec.RR(); err == nil {
+					m.Answer = []dns.RR{rr}
+				}
+			}
+			break
+		}
+	}
+	return m
 }
 
 // notify sends m to one secondary until it answers, with the rcode returned.

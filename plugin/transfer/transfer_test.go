@@ -544,11 +544,22 @@ func TestNotify(t *testing.T) {
 	if m.Opcode != dns.OpcodeNotify || !m.Authoritative || m.Question[0].Qtype != dns.TypeSOA || m.Question[0].Name != "example.org." {
 		t.Errorf("a notification: %v", m)
 	}
+	if len(m.Answer) != 0 { // nobody has the zone
+		t.Errorf("a notification: %v", m)
+	}
+	x.Transferers = []Transferer{&channel{}, &source{v: version(t, 1<<31+7)}}
+	if err := x.Notify("example.org."); err != nil {
+		t.Error(err)
+	}
+	if all := atGood(); len(all) != 2 || len(all[1].Answer) != 1 || all[1].Answer[0].(*dns.SOA).Serial != 1<<31+7 {
+		t.Errorf("notifications: %v", all)
+	}
+	x.Transferers = nil
 	err := x.Notify("example.net.")
 	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: rcode was \"REFUSED\"", refusing)) || !strings.Contains(err.Error(), fmt.Sprintf("notify for zone \"example.net.\" was not accepted by %q: \"i/o timeout\"", silent)) {
 		t.Errorf("got %v", err)
 	}
-	if len(atGood()) != 2 || len(atRefusing()) != 1 || len(atSilent()) != 3 {
+	if len(atGood()) != 3 || len(atRefusing()) != 1 || len(atSilent()) != 3 {
 		t.Errorf("notified %d, %d and %d times", len(atGood()), len(atRefusing()), len(atSilent()))
 	}
 	if err := x.Notify("example.com."); err != nil {
