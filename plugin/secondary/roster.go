@@ -5,14 +5,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/transfer"
-
-	"github.com/coredns/caddy"
 )
 
 // roster is the zones that there are: those of the Corefile, and the members of catalogs.
@@ -96,10 +93,6 @@ func (r *roster) remove(name string) {
 	}
 }
 
-// takeOverWait is how long a process that takes the place of another one leaves the queries to that one, which has the
-// zones, until it has them, too.
-const takeOverWait = 5 * time.Second
-
 // start begins with all replicas. What was served before the reload, or is stored, is there when it returns: the server,
 // which may take the place of another one, begins to listen then.
 func (r *roster) start(t *transfer.Transfer) {
@@ -123,9 +116,6 @@ func (r *roster) start(t *transfer.Transfer) {
 	}
 	wg.Wait()
 	r.beginAll(t)
-	if caddy.IsUpgrade() {
-		r.await(takeOverWait)
-	}
 }
 
 func (r *roster) beginAll(t *transfer.Transfer) {
@@ -135,24 +125,6 @@ func (r *roster) beginAll(t *transfer.Transfer) {
 	for _, z := range r.replicas {
 		r.begin(z)
 	}
-}
-
-// await waits until all replicas have a version, but not for longer than a time.
-func (r *roster) await(most time.Duration) {
-	for end := time.Now().Add(most); time.Now().Before(end) && !r.complete(); {
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func (r *roster) complete() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, z := range r.replicas {
-		if z.zone.Current() == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // stop ends all of them, and waits for that.

@@ -167,6 +167,8 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	}
 	s := Secondary{roster: newRoster()}
 	s.roster.block = c.ServerBlockKeys
+	crew := crewOf(c)
+	crew.rosters = append(crew.rosters, s.roster)
 	s.Zones = file.Zones{Z: map[string]*file.Zone{}}
 	for _, line := range all {
 		if line.falls {
@@ -191,6 +193,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	c.OnStartup(func() error {
 		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
 		s.roster.start(x)
+		crew.begins()
 		c.OnShutdown(func() error {
 			s.roster.withdraw()
 			s.roster.stop()

@@ -1,0 +1,137 @@
+package secondary
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/plugin/bind"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// running starts servers, and ends them with the test; the function returned puts others in their place.
+func running(t *testing.T, corefile string) (restart func(corefile string)) {
+	t.Helper()
+	input := func(text string) caddy.Input {
+		return caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(text), ServerTypeName: "dns"}
+	}
+	dnsserver.Quiet = true
+	i, err := caddy.Start(input(corefile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { i.ShutdownCallbacks(); i.Stop() })
+	return func(corefile string) {
+		t.Helper()
+		now, err := i.Restart(input(corefile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i = now
+	}
+}
+
+// delayed is a way to a primary on which each answer takes a while.
+func delayed(t *testing.T, addr string, delay time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				client := &dns.Conn{Conn: c}
+				q, err := client.ReadMsg()
+				if err != nil {
+					return
+				}
+				time.Sleep(delay)
+				primary, err := dns.Dial("tcp", addr)
+				if err != nil {
+					return
+				}
+				defer primary.Close()
+				primary.WriteMsg(q)
+				if m, err := primary.ReadMsg(); err == nil { // small zones only
+					client.WriteMsg(m)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestReloadToOtherPrimary: a zone whose primary is another one is answered for while it is fetched from there.
+func TestReloadToOtherPrimary(t *testing.T) {
+	capture(t)
+	first, second := newPrimary(t), newPrimary(t)
+	first.set("example.org.", text(9, slow, "a A 192.0.2.1"))
+	second.set("example.org.", text(3, slow, "a A 192.0.2.2")) // older, which is nothing that counts
+	port := loopback.Port()
+	corefile := fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nsecondary {\ntransfer from %%s\n}\n}\n", port)
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	a := func() string {
+		m, err := dns.Exchange(new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA), addr)
+		if err != nil {
+			return err.Error()
+		}
+		if len(m.Answer) == 0 {
+			return dns.RcodeToString[m.Rcode]
+		}
+		return m.Answer[0].(*dns.A).A.String()
+	}
+	restart := running(t, fmt.Sprintf(corefile, first.addr))
+	until(t, "the zone", func() bool { return a() == "192.0.2.1" })
+	restart(fmt.Sprintf(corefile, delayed(t, second.addr, 300*time.Millisecond)))
+	if got := a(); got != "192.0.2.2" {
+		t.Errorf("behind the reload: %s", got)
+	}
+}
+
+// TestReloadToSilentPrimaries: zones whose primaries do not answer hold up a reload for one time only, and new ones not at all.
+func TestReloadToSilentPrimaries(t *testing.T) {
+	capture(t)
+	before := takeOverWait
+	takeOverWait = time.Second
+	t.Cleanup(func() { takeOverWait = before })
+	p := newPrimary(t)
+	port := loopback.Port()
+	const blocks = 8
+	var corefile strings.Builder
+	for i := range blocks {
+		name := fmt.Sprintf("z%d.example.", i)
+		p.set(name, text(1, slow, "a A 192.0.2.1"))
+		fmt.Fprintf(&corefile, "%s:%d {\nbind 127.0.0.1\nsecondary {\ntransfer from %s\n}\n}\n", name, port, p.addr)
+	}
+	restart := running(t, corefile.String())
+	for i := range blocks {
+		until(t, "a zone", func() bool {
+			m, err := dns.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("a.z%d.example.", i), dns.TypeA), fmt.Sprintf("127.0.0.1:%d", port))
+			return err == nil && len(m.Answer) == 1
+		})
+	}
+	fresh := fmt.Sprintf("fresh.example:%d {\nbind 127.0.0.1\nsecondary {\ntransfer from 127.0.0.1:1\n}\n}\n", port)
+	begin := time.Now()
+	restart(corefile.String() + fresh)
+	if took := time.Since(begin); took >= takeOverWait {
+		t.Errorf("a new zone held up the reload for %v", took)
+	}
+	begin = time.Now()
+	restart(strings.ReplaceAll(corefile.String(), p.addr, "127.0.0.1:1"))
+	if took := time.Since(begin); took < takeOverWait || took > blocks/2*takeOverWait {
+		t.Errorf("the reload took %v", took)
+	}
+}
