@@ -36,6 +36,7 @@ type replica struct {
 
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from
+	told  notifiers   // all addresses that notifications came from since run looked last
 	plan  fetch.Plan  // belongs to run
 	times times       // as plan has it
 
@@ -69,17 +70,22 @@ func (r *replica) origin() []byte {
 
 // isPrimary reports whether an address is that of a primary, whatever the port.
 func (r *replica) isPrimary(a netip.Addr) bool {
-	return slices.ContainsFunc(r.source.primaries, func(p string) bool {
-		addr, err := netip.ParseAddrPort(p)
-		return err == nil && addr.Addr().Unmap().WithZone("") == a.Unmap().WithZone("")
-	})
+	any := []netip.Addr{a.Unmap().WithZone("")}
+	return slices.ContainsFunc(r.source.primaries, func(p string) bool { return isAt(p, any) })
+}
+
+// isAt reports whether a primary has one of some addresses, whatever its port.
+func isAt(primary string, any []netip.Addr) bool {
+	addr, err := netip.ParseAddrPort(primary)
+	return err == nil && slices.Contains(any, addr.Addr().Unmap().WithZone(""))
 }
 
 // notify has run look at the primaries soon. Many notifications in a row have it look once; it reports whether this one
 // is the first of them.
-func (r *replica) notify(from string) (first bool) {
+func (r *replica) notify(from netip.Addr) (first bool) {
+	r.told.add(from.Unmap().WithZone(""))
 	select {
-	case r.woken <- from:
+	case r.woken <- from.String():
 		return true
 	default:
 		return false
@@ -188,23 +194,35 @@ func (r *replica) failed(primary string, err error) {
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
 // those with a newer version gave it.
+//
+// They are asked in their order, until one has our version, or a newer one; those that notified us first, and all of these:
+// one may have what others have not got yet.
 func (r *replica) refresh(ctx context.Context, from string) error {
 	err := errors.New("there is no primary")
-	for _, primary := range r.source.primaries {
-		var serial uint32
-		if serial, err = r.serial(ctx, primary); err != nil {
-			err = fmt.Errorf("SOA query for %s to %s: %w", r.name(), primary, err)
+	primaries, told := r.order(r.told.take())
+	ours := r.zone.Current().Serial()
+	var same, older bool
+	var behind string // the first one that is
+	var its uint32
+	for i, primary := range primaries {
+		if same && i >= told {
+			break
+		}
+		serial, failed := r.serial(ctx, primary)
+		switch {
+		case failed != nil:
+			err = fmt.Errorf("SOA query for %s to %s: %w", r.name(), primary, failed)
+			continue
+		case serial == ours:
+			same = true
+			continue
+		case serial-ours >= 1<<31: // RFC 1982
+			if !older {
+				older, behind, its = true, primary, serial
+			}
 			continue
 		}
-		current := r.zone.Current()
-		if serial-current.Serial() >= 1<<31 || serial == current.Serial() { // RFC 1982
-			r.wentBack(primary, serial, current.Serial())
-			if from != "" {
-				slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
-			}
-			return nil
-		}
-		if err = r.fetch(ctx, primary, current); err == nil || errors.Is(err, fetch.ErrCurrent) {
+		if err = r.fetch(ctx, primary, r.zone.Current()); err == nil || errors.Is(err, fetch.ErrCurrent) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -212,14 +230,33 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		}
 		r.failed(primary, err)
 	}
-	return err
+	if !same && !older {
+		return err
+	}
+	if r.wentBack(behind, its, ours, older && !same); from != "" {
+		slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
+	}
+	return nil
 }
 
-// wentBack warns of a primary with an older version than ours, once: what it has is not fetched until its serial is
-// newer than ours, and nobody else would tell.
-func (r *replica) wentBack(primary string, serial, ours uint32) {
+// order is the primaries as they are to be asked: those at some addresses first, which are so many.
+func (r *replica) order(at []netip.Addr) (primaries []string, first int) {
+	for _, p := range r.source.primaries {
+		if isAt(p, at) {
+			primaries = slices.Insert(primaries, first, p)
+			first++
+		} else {
+			primaries = append(primaries, p)
+		}
+	}
+	return primaries, first
+}
+
+// wentBack warns of a primary with an older version than ours, once, if no other one has ours: what it has is not fetched until
+// its serial is newer than ours, and nobody else would tell.
+func (r *replica) wentBack(primary string, serial, ours uint32, alone bool) {
 	was := r.behind
-	if r.behind = ""; serial == ours {
+	if r.behind = ""; !alone {
 		return
 	}
 	if r.behind = fmt.Sprintf("%s has serial %d, and we have %d", primary, serial, ours); r.behind != was {

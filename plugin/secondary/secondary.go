@@ -107,7 +107,7 @@ func (s *Secondary) notified(w dns.ResponseWriter, r *dns.Msg) (done bool, err e
 	m.Authoritative = true
 	err = w.WriteMsg(m)
 	// Of many at once one is told of: addresses can be forged.
-	if z.notify(state.IP()) {
+	if z.notify(from) {
 		slog.Infof("Notify from %s for %s: checking transfer", state.IP(), z.name())
 	}
 	return true, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	golog "log"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,14 +92,16 @@ func findKey(name string) (keyring.Key, bool) {
 // secrets are the keys of a primary that has some.
 var secrets = map[string]string{"key.example.org.": "c2VjcmV0LW9mLXRoZS10ZXN0"}
 
-func newPrimary(t testing.TB) *primary {
+func newPrimary(t testing.TB) *primary { return newPrimaryAt(t, "127.0.0.1") }
+
+func newPrimaryAt(t testing.TB, host string) *primary {
 	t.Helper()
 	p := &primary{t: t, zones: map[string]*file.Zone{}}
 	x := handler(t, "transfer", "transfer . {\nto *\n}").(*transfer.Transfer)
 	x.Transferers = []transfer.Transferer{file.File{ZoneLookupFunc: p.lookup}}
 	x.Next = file.File{ZoneLookupFunc: p.lookup}
 	p.transfer = x
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,6 +376,45 @@ func TestWentBack(t *testing.T) {
 	p.set("example.org.", text(8, "1 1 1000", "a A 192.0.2.8"))
 	notify(t, s, "example.org.", "127.0.0.1")
 	becomes(t, s, "a.example.org.", "192.0.2.8")
+}
+
+// TestLaggingPrimaries: a version that one primary has is fetched when that one tells of it, though others that stand before it
+// have not got it yet, or do not answer.
+func TestLaggingPrimaries(t *testing.T) {
+	out := capture(t)
+	lags, first := newPrimaryAt(t, "127.0.0.1"), newPrimaryAt(t, "127.0.0.2")
+	for _, p := range []*primary{lags, first} {
+		p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
+	}
+	s := begin(t, "secondary example.org {\ntransfer from "+lags.addr+" "+first.addr+"\n}")
+	becomes(t, s, "a.example.org.", "192.0.2.1")
+	first.set("example.org.", text(2, slow, "a A 192.0.2.2"))
+	notify(t, s, "example.org.", "127.0.0.2")
+	becomes(t, s, "a.example.org.", "192.0.2.2")
+
+	// Of two notifications at once none is forgotten. The lagging one is behind us now, which is no news.
+	first.set("example.org.", text(3, slow, "a A 192.0.2.3"))
+	r := s.roster.replica("example.org.")
+	r.told.add(netip.MustParseAddr("127.0.0.2"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.3")
+	lags.set("example.org.", text(3, slow, "a A 192.0.2.3"))
+	first.set("example.org.", text(4, slow, "a A 192.0.2.4"))
+	r.told.add(netip.MustParseAddr("127.0.0.2"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.4")
+
+	// Without a notification, too, who is behind us does not speak for the others.
+	idle := handler(t, "secondary", "secondary example.org {\ntransfer from "+first.addr+"\n}").(Secondary).roster.replica("example.org.")
+	idle.first(t.Context())
+	idle.source.primaries = []string{lags.addr, first.addr}
+	first.set("example.org.", text(5, slow, "a A 192.0.2.5"))
+	if err := idle.refresh(t.Context(), ""); err != nil || idle.zone.Current().Serial() != 5 {
+		t.Errorf("%v, and version %d is served", err, idle.zone.Current().Serial())
+	}
+	if strings.Contains(out.String(), "is not fetched") {
+		t.Errorf("logged %s", out)
+	}
 }
 
 // TestStorm: a thousand notifications in a row cost a few queries and lines, and what is new comes all the same.
