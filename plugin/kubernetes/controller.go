@@ -36,6 +36,7 @@ type dnsController interface {
 // controller is the dnsController that InitKubeCache makes: a store, of which it hands out converted objects.
 type controller struct {
 	*store.Store
+	zones  []string                    // that are answered for; never changed
 	kin    string                      // see kin; set before start
 	legacy atomic.Pointer[store.Store] // see inherit
 

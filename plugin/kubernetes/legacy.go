@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/kubernetes/store"
@@ -39,6 +40,26 @@ func (c *controller) withdraw() {
 	offers.Lock()
 	defer offers.Unlock()
 	delete(offers.all, c)
+}
+
+// goOn has the serials of c rise on from those of one that is being replaced and has one of its zones: else a
+// secondary might be told of a serial that is older than its own, as serials run ahead of the clock, or the same one though
+// the configuration has changed. The first zone counts first, and of several that have it the one whose serial is ahead.
+func (c *controller) goOn() {
+	offers.Lock()
+	defer offers.Unlock()
+	for _, zone := range c.zones {
+		var before *controller
+		for o := range offers.all {
+			if slices.Contains(o.zones, zone) && (before == nil || o.Serial(store.Internal) > before.Serial(store.Internal)) {
+				before = o
+			}
+		}
+		if before != nil {
+			c.GoOn(before.Store)
+			return
+		}
+	}
 }
 
 // inherit has c answer from what one of its kin offers, as long as c has not read all. Without an offer nothing changes.

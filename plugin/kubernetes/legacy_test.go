@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,43 @@ func TestReloadWithoutAPI(t *testing.T) {
 	if len(offers.all) != 0 {
 		t.Errorf("%d offers are left by a reload that failed", len(offers.all))
 	}
+}
+
+// TestSerialsOutliveReloads has more changes than seconds, so that the serials are ahead of the clock, and then reloads
+// other options: a secondary must not be told of an older zone.
+func TestSerialsOutliveReloads(t *testing.T) {
+	captureLog(t)
+	a := newAPI(t)
+	a.open.Store(true)
+	stanza := "kubernetes cluster.local {\nendpoint " + a.URL + "\nstartup_timeout 10s\n"
+	modes := []ModifiedMode{ModifiedInternal, ModifiedExternal}
+	k := configure(t, stanza+"}")
+	for n := range 10 {
+		put(t, storeOf(k.Kubernetes), fmt.Sprintf("kind: Service\nmetadata: {name: s%d, namespace: shop}\nspec: {clusterIP: 10.96.1.%d, externalIPs: [192.0.2.1]}", n, n))
+		for _, mode := range modes {
+			k.APIConn.Modified(mode)
+		}
+	}
+	for _, option := range []string{"labels app=web\n}", "ttl 30\n}", "}"} {
+		before := map[ModifiedMode]int64{}
+		for _, mode := range modes {
+			before[mode] = k.APIConn.Modified(mode)
+		}
+		k = k.replace(t, stanza+option)
+		if now := k.APIConn.Modified(ModifiedInternal); now <= before[ModifiedInternal] {
+			t.Errorf("with %q the serial is %d after %d", option, now, before[ModifiedInternal])
+		}
+		if now := k.APIConn.Modified(ModifiedExternal); now < before[ModifiedExternal] {
+			t.Errorf("with %q the external serial is %d after %d", option, now, before[ModifiedExternal])
+		}
+	}
+	call(t, k.instance.OnRestart)
+	other := configure(t, strings.Replace(stanza, "cluster.local", "other.local", 1)+"}")
+	if now := other.APIConn.Modified(ModifiedInternal); now > time.Now().Unix() {
+		t.Errorf("another zone begins with %d", now)
+	}
+	call(t, k.instance.OnShutdown)
+	call(t, other.instance.OnShutdown)
 }
 
 // What was inherited is let go of when the API is back.

@@ -20,7 +20,8 @@ func (k *Kubernetes) InitKubeCache(ctx context.Context) (onStart func() error, o
 	if err != nil {
 		return nil, nil, err
 	}
-	conn := &controller{Store: store.New(k.storeConfig(), c)}
+	conn := &controller{Store: store.New(k.storeConfig(), c), zones: k.Zones}
+	conn.goOn()
 	k.APIConn = conn
 	onStart = func() error {
 		kept := k.storeConfig()

@@ -65,6 +65,10 @@ func (s *serial) read() uint32 {
 // Serial returns the serial of a zone. It rises with every change that concerns the zone.
 func (s *Store) Serial(z Zone) uint32 { return s.serials[z].read() }
 
+// GoOn makes the serials of s those of before, which has been asked for the same zones: they rise on from there, and
+// never fall, whichever of the two is asked. It is called before s is used.
+func (s *Store) GoOn(before *Store) { s.serials = before.serials }
+
 // Generation counts changes of all kinds. What was gathered from the store is as it was while this stays the same.
 func (s *Store) Generation() uint64 { return s.generation.Load() }
 

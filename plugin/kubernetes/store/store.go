@@ -68,7 +68,7 @@ type Store struct {
 	namespaces namespaceWriter
 	pods       podWriter
 	imports    importWriter
-	serials    [3]serial
+	serials    *[3]serial    // see GoOn
 	outside    atomic.Bool   // see PublishEndpoints
 	generation atomic.Uint64 // changes so far
 	stats      stats
@@ -83,7 +83,7 @@ type Store struct {
 
 // New makes an empty store. If c is nil, it is filled by Put and Delete alone.
 func New(config Config, c *client.Client) *Store {
-	s := &Store{config: config, synced: make(chan struct{}), stop: func() {}}
+	s := &Store{config: config, serials: new([3]serial), synced: make(chan struct{}), stop: func() {}}
 	if config.Namespaces != nil {
 		s.exposed = make(map[string]struct{}, len(config.Namespaces))
 		for _, ns := range config.Namespaces {
