@@ -14,7 +14,7 @@ import (
 // set in relation to the sum of those of the same priority, so that they add up to about 100. A service without a port
 // (-1) has no record.
 //
-// The target of a service whose host is an address is made of the service's key, and equal records count once.
+// The target of a service whose host is an address is made of the service's key. Equal records count once (RFC 2181 §5).
 func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
 	services, err := b.Services(ctx, state, false, opt)
 	if err != nil {
@@ -24,11 +24,16 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 		name string
 		port uint16
 	}
+	type record struct {
+		target
+		priority, weight uint16
+	}
 	var sums tally[int] // of weights, by priority
 	for i := range services {
 		sums.add(services[i].Priority, weightOf(&services[i]))
 	}
 	var seen tally[target]
+	var named tally[record]
 	t := targets{ctx: ctx, backend: b, zone: zone, opt: opt, state: state}
 	for i := range services {
 		s := services[i]
@@ -42,7 +47,9 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 				continue
 			}
 			rr := s.NewSRV(state.QName(), weight)
-			records = append(records, rr)
+			if named.first(record{target{rr.Target, rr.Port}, rr.Priority, rr.Weight}) {
+				records = append(records, rr)
+			}
 			t.addName(rr.Target)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
@@ -88,7 +95,9 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 				continue
 			}
 			rr := s.NewMX(state.QName())
-			records = append(records, rr)
+			if seen.first(target{rr.Mx, rr.Preference}) {
+				records = append(records, rr)
+			}
 			t.addName(rr.Mx)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
