@@ -36,6 +36,9 @@ func NS(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 		}
 		s.Host = msg.Domain(s.Key)
 		rr := s.NewNS(state.QName())
+		if !isName(rr.Ns) {
+			continue
+		}
 		if seen.first(rr.Ns) {
 			records = append(records, rr)
 		}

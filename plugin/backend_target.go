@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -14,7 +15,8 @@ import (
 // set in relation to the sum of those of the same priority, so that they add up to about 100. A service without a port
 // (-1) has no record.
 //
-// The target of a service whose host is an address is made of the service's key. Equal records count once (RFC 2181 §5).
+// The target of a service whose host is an address is made of the service's key. A service whose target is no name, such as
+// one with a label of 64 octets, has no record. Equal records count once (RFC 2181 §5).
 func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
 	services, err := b.Services(ctx, state, false, opt)
 	if err != nil {
@@ -47,6 +49,9 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 				continue
 			}
 			rr := s.NewSRV(state.QName(), weight)
+			if !isName(rr.Target) {
+				continue
+			}
 			if named.first(record{target{rr.Target, rr.Port}, rr.Priority, rr.Weight}) {
 				records = append(records, rr)
 			}
@@ -54,6 +59,9 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
 			rr := s.NewSRV(state.QName(), weight)
+			if !isName(rr.Target) {
+				continue
+			}
 			if seen.first(target{rr.Target, rr.Port}) {
 				records = append(records, rr)
 			}
@@ -61,6 +69,13 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 		}
 	}
 	return records, t.extra, nil
+}
+
+// isName reports whether text is a fully qualified name that messages can have.
+func isName(text string) bool {
+	var buf [wire.MaxName + 1]byte
+	_, err := wire.AppendName(buf[:0], text)
+	return err == nil && dns.IsFqdn(text)
 }
 
 // weightOf is the weight of a service as it counts; 0 and less mean 100.
@@ -95,6 +110,9 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 				continue
 			}
 			rr := s.NewMX(state.QName())
+			if !isName(rr.Mx) {
+				continue
+			}
 			if seen.first(target{rr.Mx, rr.Preference}) {
 				records = append(records, rr)
 			}
@@ -102,6 +120,9 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
 			rr := s.NewMX(state.QName())
+			if !isName(rr.Mx) {
+				continue
+			}
 			if seen.first(target{rr.Mx, rr.Preference}) {
 				records = append(records, rr)
 			}

@@ -3,11 +3,15 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"net"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -51,13 +55,17 @@ func (e *Etcd) services(ctx context.Context, kvs []*mvccpb.KeyValue, pattern []s
 			continue
 		}
 		s := msg.Service{}
-		if err := json.Unmarshal(kv.Value, &s); err != nil {
+		err := json.Unmarshal(kv.Value, &s)
+		if err == nil {
+			err = check(&s)
+		}
+		if err != nil {
 			if text := fmt.Sprintf("%s: %v", kv.Key, err); e.warnOnce.due(text, time.Now()) {
 				logger.Warningf("Not a service: %s", text)
 			}
 			continue
 		}
-		s.Key = string(kv.Key)
+		s.Key = e.key(string(kv.Key))
 		if met[s] {
 			continue
 		}
@@ -72,6 +80,39 @@ func (e *Etcd) services(ctx context.Context, kvs []*mvccpb.KeyValue, pattern []s
 		all = append(all, s)
 	}
 	return all
+}
+
+var (
+	errNoName = errors.New("the host is neither an address nor a name")
+	errLong   = errors.New("the text is longer than a record may be")
+)
+
+// maxText is how long a text may be, with an octet for each of its strings, to be the data of a record.
+const maxText = math.MaxUint16 - math.MaxUint16/255 - 1
+
+// check tells what of a service no record can hold: it would spoil the whole reply that it is a part of.
+func check(s *msg.Service) error {
+	switch {
+	case len(s.Text) > maxText:
+		return errLong
+	case s.Host == "", net.ParseIP(s.Host) != nil:
+		return nil
+	}
+	var buf [wire.MaxName + 1]byte
+	name := dns.Fqdn(s.Host)
+	if _, err := wire.AppendName(buf[:0], name); err != nil || !dns.IsFqdn(name) {
+		return errNoName
+	}
+	return nil
+}
+
+// key is a key as package msg has them: with one element, whatever it be, before those of the name.
+func (e *Etcd) key(key string) string {
+	prefix := msg.Path("", e.PathPrefix)
+	if prefix != "/" && strings.Count(prefix, "/") == 1 {
+		return key
+	}
+	return "/" + defaultPath + "/" + strings.TrimPrefix(strings.TrimPrefix(key, prefix), "/")
 }
 
 // fits reports whether a key begins as pattern does, in which "*" and "any" stand for any part.
