@@ -3,15 +3,16 @@ package etcd
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/transfer"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
 // Transfer implements transfer.Transferer: the records of each service at its own name. What names above it get from the services
@@ -22,8 +23,8 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	}
 	ctx := context.Background()
 	state := request.Request{Zone: zone, Req: new(dns.Msg).SetQuestion(zone, dns.TypeTXT)}
-	kvs, err := e.get(ctx, msg.Path(zone, e.PathPrefix), true)
-	if err != nil && !e.IsNameError(err) {
+	kvs, at, err := e.snapshot(ctx, msg.Path(zone, e.PathPrefix))
+	if err != nil {
 		return nil, err
 	}
 	services := e.services(ctx, kvs, nil, dns.TypeTXT)
@@ -31,11 +32,12 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	if err != nil {
 		return nil, err
 	}
+	soa[0].(*dns.SOA).Serial = at
 	out := make(chan []dns.RR)
 	go func() {
 		defer close(out)
 		out <- soa
-		if serial != 0 && serial >= soa[0].(*dns.SOA).Serial {
+		if serial != 0 && serial >= at {
 			return
 		}
 		if servers, addresses, err := plugin.NS(ctx, e, zone, state, plugin.Options{}); err == nil {
@@ -49,6 +51,23 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 		out <- soa
 	}()
 	return out, nil
+}
+
+// snapshot is the keys below path, and a serial that is not newer than they are: a secondary that has that serial would not ask
+// for what it lacks. Where changes keep coming it may be older.
+func (e *Etcd) snapshot(ctx context.Context, path string) (kvs []*mvccpb.KeyValue, serial uint32, err error) {
+	const tries = 3 // the first one learns of the revision
+	for range tries {
+		before := e.lastRev.get()
+		kvs, err = e.get(ctx, path, true)
+		if err != nil && !e.IsNameError(err) {
+			return nil, 0, err
+		}
+		if serial = uint32(before); before == e.lastRev.get() {
+			break
+		}
+	}
+	return kvs, serial, nil
 }
 
 // TransferSerials implements transfer.Changing. Without a copy in memory changes do not show.
@@ -65,8 +84,8 @@ func (e *Etcd) TransferSerials() map[string]uint32 {
 
 // recordsOf is the records of a service at its own name. Name servers and the zone's own addresses stand in it otherwise.
 func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
-	owner := e.ownerOf(s.Key)
-	if dns.IsSubDomain(dnsutil.Join("ns.dns", zone), owner) {
+	owner := msg.Domain(s.Key)
+	if _, err := wire.AppendName(nil, owner); err != nil || dns.IsSubDomain(dnsutil.Join("ns.dns", zone), owner) {
 		return nil
 	}
 	switch typ, ip := s.HostType(); {
@@ -95,12 +114,4 @@ func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 		all = append(all, s.NewTXT(owner))
 	}
 	return all
-}
-
-// ownerOf is the name that a key stands for.
-func (e *Etcd) ownerOf(key string) string {
-	below := strings.TrimPrefix(key, msg.Path("", e.PathPrefix))
-	labels := strings.FieldsFunc(below, func(r rune) bool { return r == '/' })
-	slices.Reverse(labels)
-	return dnsutil.Join(labels...)
 }
