@@ -3,7 +3,8 @@ package proxy
 import "encoding/binary"
 
 // streamPool is the TCP or TLS connections to one upstream: few, with many queries on each, answered in any order
-// (RFC 7766 §6.2.1.1). An upstream that closes after each reply gets one query per connection, once that is noticed.
+// (RFC 7766 §6.2.1.1). An upstream that closes after each reply gets one query per connection, once that is noticed,
+// and until a connection brings a second one.
 type streamPool struct {
 	conns  []*streamConn // in the order of their beginning
 	oneOff bool          // one query per connection at a time

@@ -322,3 +322,34 @@ func FuzzStream(f *testing.F) {
 type enderFunc func(*Exchange)
 
 func (f enderFunc) EndExchange(x *Exchange) { f(x) }
+
+// An upstream that closed connections after one reply, as one does that is started again and again, gets many queries on each once it
+// answers more.
+func TestUpstreamThatClosesNoMore(t *testing.T) {
+	p := proxyTo(t, tcpUpstream(t, func(conn net.Conn) {
+		for {
+			q, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			conn.Write(frame(replyTo(q)))
+		}
+	}), transport.DNS)
+	pool := &p.engine.streams
+	for range hastyEnough {
+		pool.judge(&streamConn{answered: 1})
+	}
+	if !pool.oneOff {
+		t.Fatal("closing after one reply goes unnoticed")
+	}
+	for range 3 {
+		if _, err := ask(p, "www.example.org.", overTCP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	if pool.oneOff || pool.hasty != 0 {
+		t.Error("each query gets a connection of its own for ever")
+	}
+}

@@ -171,7 +171,9 @@ func (c *streamConn) received(b []byte) {
 				v = why
 			}
 		}
-		c.answered++
+		if c.answered++; c.answered > 1 {
+			c.pool.hasty, c.pool.oneOff = 0, false
+		}
 		e.take(x, now)
 	}
 	e.unlock()
