@@ -195,8 +195,8 @@ func (c *Cache) givenUp(e *entry, now time.Time) bool {
 	return c.failureRecheck > 0 && (e.fetch.running.Load() || e.fetch.paused(now))
 }
 
-// serveVerified asks the plugins below before e, which has ended and is kept for k, is used. It reports done if the client got their
-// answer; else e is to be served. Who asks the same meanwhile waits for what they say.
+// serveVerified asks the plugins below before e, which has ended and is kept for k, is used. It reports done if the
+// client got their answer; else e is to be served. Who asks the same meanwhile waits for what they say.
 func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, a *plugin.WireAdapter, k *question, e *entry, n *counts) (rcode int, err error, done bool) { //nolint:staticcheck // done qualifies the others
 	if c.givenUp(e, c.now()) {
 		return 0, nil, false
@@ -207,7 +207,7 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 		case mine != nil:
 			ended := &missFailure{old: true}
 			defer func() { mine.over(ended) }()
-			rcode, err, done, ended = c.verifies(ctx, w, r, e, n)
+			rcode, done, ended, err = c.verifies(ctx, w, r, e, n)
 			return rcode, err, done
 		case others != nil:
 			newer, failed := c.joinVerification(ctx, others, k)
@@ -227,7 +227,7 @@ func (c *Cache) serveVerified(ctx context.Context, w dns.ResponseWriter, r *dns.
 			}
 		}
 	}
-	rcode, err, done, _ = c.verifies(ctx, w, r, e, n)
+	rcode, done, _, err = c.verifies(ctx, w, r, e, n)
 	return rcode, err, done
 }
 
@@ -248,22 +248,22 @@ func (c *Cache) joinVerification(ctx context.Context, others eventloop.Exchange,
 	case <-ctx.Done():
 		return nil, &missFailure{old: true}
 	}
+	if m, ok := others.(*missEnding); ok && m.failed != nil {
+		return nil, m.failed
+	}
 	now := c.now()
 	if newer = c.lookup(k, now); newer != nil && newer.remaining(now) > 0 {
 		return newer, nil
-	}
-	if m, ok := others.(*missEnding); ok {
-		return nil, m.failed
 	}
 	return nil, nil
 }
 
 // verifies is serveVerified for one alone. ended is what it is to those who wait for it: nil if there is an answer.
-func (c *Cache) verifies(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, err error, done bool, ended *missFailure) { //nolint:staticcheck // done qualifies the others
+func (c *Cache) verifies(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) (rcode int, done bool, ended *missFailure, err error) {
 	old := &missFailure{old: true}
 	mine := e.fetch.begin()
 	if c.failureRecheck > 0 && !mine {
-		return 0, nil, false, old
+		return 0, false, old, nil
 	}
 	end := func(ok bool) {
 		if mine {
@@ -274,17 +274,17 @@ func (c *Cache) verifies(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 	if c.verifyTimeout == 0 {
 		rw = c.verifyNow(ctx, w, r, e, n, end)
 	} else if rw = c.verifyInTime(ctx, w, r, e, n, end); rw == nil {
-		return 0, nil, false, old
+		return 0, false, old, nil
 	}
 	if rw.bogus != nil {
 		n.misses.Inc()
-		return dns.RcodeServerFailure, rw.bogus, true, &missFailure{err: rw.bogus}
+		return dns.RcodeServerFailure, true, &missFailure{err: rw.bogus}, rw.bogus
 	}
 	if !rw.fit() {
-		return 0, nil, false, old
+		return 0, false, old, nil
 	}
 	n.misses.Inc()
-	return dns.RcodeSuccess, w.WriteMsg(rw.msg), true, nil
+	return dns.RcodeSuccess, true, nil, w.WriteMsg(rw.msg)
 }
 
 // verifyNow fetches e's answer, however long that takes, and calls end, also if a plugin below panics. A reply

@@ -209,6 +209,33 @@ func TestVerificationsAreShared(t *testing.T) {
 	}
 }
 
+// An old denial is given to all who wait for a verification that brings an error, though that is kept.
+func TestOldDenialsAreShared(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale, s.verify = time.Hour, true })
+	w.oneLane = true
+	w.says(dns.RcodeNameError, "ns example.org. 300 IN SOA a. b. 1 2 3 4 300")
+	w.ask("example.org.", dns.TypeA, nil)
+	w.clock.Store(400)
+	gate := make(chan struct{})
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		<-gate
+		return 0, rw.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeServerFailure))
+	})
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			rec := dnstest.NewRecorder(&test.ResponseWriter{})
+			w.c.ServeDNS(context.Background(), rec, new(dns.Msg).SetQuestion("example.org.", dns.TypeA))
+			if rec.Msg == nil || rec.Msg.Rcode != dns.RcodeNameError {
+				t.Errorf("got %v", rec.Msg)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond) // all have come as far as they get
+	close(gate)
+	wg.Wait()
+}
+
 // requests is the hits and misses so far.
 func (w *world) requests() float64 {
 	n := w.c.countsOf(context.Background())
