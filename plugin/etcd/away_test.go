@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,4 +64,86 @@ func TestWatchUpBeforeWatch(t *testing.T) {
 	t.Cleanup(e.view.stop)
 	eventually(t, "the copy", e.view.settled)
 	eventually(t, "0", func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(e.view.prefix)) == 0 })
+}
+
+// member stands for a member of etcd, to which it hands connections on until it hangs.
+type member struct {
+	url  string
+	hung chan struct{}
+}
+
+func newMember(t *testing.T, of string) *member {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	m := &member{url: "http://" + l.Addr().String(), hung: make(chan struct{})}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			to, err := net.Dial("tcp", strings.TrimPrefix(of, "http://"))
+			if err != nil {
+				c.Close()
+				continue
+			}
+			t.Cleanup(func() { to.Close() })
+			go m.relay(to, c)
+			go m.relay(c, to)
+		}
+	}()
+	return m
+}
+
+func (m *member) relay(to, from net.Conn) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		select {
+		case <-m.hung:
+			return
+		default:
+		}
+		if err != nil {
+			to.Close()
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestMemberHangs asks two members of etcd, of which one hangs: the other one answers, also of leases.
+func TestMemberHangs(t *testing.T) {
+	s := start(t)
+	lease, err := s.Client.Grant(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put("a.web.skydns.test", `{"host":"192.0.2.1","ttl":60}`, etcdcv3.WithLease(lease.ID))
+	hangs, goesOn := newMember(t, s.URL), newMember(t, s.URL)
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{hangs.url, goesOn.url}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	e := s.plugin(0)
+	e.Client = client
+	const want = "NOERROR web.skydns.test. 60 IN A 192.0.2.1"
+	for range 10 {
+		if m, err := ask(e, "web.skydns.test.", dns.TypeA); err != nil || text(m) != want {
+			t.Fatalf("%v, %v", text(m), err)
+		}
+	}
+	close(hangs.hung)
+	for range 3 {
+		if m, err := ask(e, "web.skydns.test.", dns.TypeA); err != nil || text(m) != want {
+			t.Errorf("%v, %v", text(m), err)
+		}
+	}
 }

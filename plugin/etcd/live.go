@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
@@ -20,7 +21,7 @@ func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.
 		if below == "" || below[len(below)-1] != '/' {
 			below += "/"
 		}
-		r, err := client.Get(ctx, below, etcdcv3.WithPrefix())
+		r, err := getFirst(ctx, client, below, etcdcv3.WithPrefix())
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +30,7 @@ func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.
 			return r.Kvs, nil
 		}
 	}
-	r, err := client.Get(ctx, path)
+	r, err := getFirst(ctx, client, path)
 	if err != nil {
 		return nil, err
 	}
@@ -38,4 +39,53 @@ func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.
 		return nil, errKeyNotFound
 	}
 	return r.Kvs, nil
+}
+
+// getFirst is client.Get, of the member that answers first.
+func getFirst(ctx context.Context, client *etcdcv3.Client, key string, opts ...etcdcv3.OpOption) (*etcdcv3.GetResponse, error) {
+	return first(ctx, client, func(ctx context.Context) (*etcdcv3.GetResponse, error) { return client.Get(ctx, key, opts...) })
+}
+
+const (
+	memberTime = 500 * time.Millisecond // for one member, before another one is asked, too
+	maxMembers = 5                      // that are asked at once
+)
+
+// first asks one member of etcd after the other, as the client takes them in turn, until one has answered: one that hangs
+// would keep the queries that it has got until they fail, for the quarter of a minute until its connection is given up.
+func first[R any](ctx context.Context, client *etcdcv3.Client, ask func(context.Context) (R, error)) (R, error) {
+	members := min(len(client.Endpoints()), maxMembers)
+	if members <= 1 {
+		return ask(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		reply R
+		err   error
+	}
+	results := make(chan result, members)
+	asked, waiting := 0, 0
+	another := func() {
+		asked, waiting = asked+1, waiting+1
+		go func() {
+			reply, err := ask(ctx)
+			results <- result{reply, err}
+		}()
+	}
+	another()
+	late := time.NewTicker(memberTime)
+	defer late.Stop()
+	for {
+		select {
+		case r := <-results:
+			if waiting--; r.err == nil || waiting == 0 {
+				return r.reply, r.err
+			}
+		case <-late.C:
+			if asked < members {
+				another()
+			}
+		}
+	}
 }

@@ -85,7 +85,7 @@ func (l *leases) left(ctx context.Context, client *etcdcv3.Client, id etcdcv3.Le
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, err := client.TimeToLive(asking, id)
+	r, err := first(asking, client, func(ctx context.Context) (*etcdcv3.LeaseTimeToLiveResponse, error) { return client.TimeToLive(ctx, id) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
