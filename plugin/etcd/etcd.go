@@ -96,6 +96,9 @@ func (e *Etcd) OnShutdown() error {
 		e.login.cancel()
 		e.login.done.Wait()
 	}
+	if door := e.login.door.Load(); door != nil {
+		door.Close()
+	}
 	if c := e.client(); c != nil {
 		return c.Close()
 	}
@@ -106,6 +109,7 @@ func (e *Etcd) OnShutdown() error {
 type login struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	door   atomic.Pointer[etcdcv3.Client] // who logs in; see calm
 }
 
 // client is who asks etcd, nil if nobody has been let in yet.

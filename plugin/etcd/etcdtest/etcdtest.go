@@ -3,6 +3,7 @@ package etcdtest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -34,6 +36,7 @@ func Start(t *testing.T, log *zap.Logger) *Server {
 	s.args = []string{
 		program(t), "--data-dir", t.TempDir(), "--listen-client-urls", s.URL, "--advertise-client-urls", s.URL,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
+		"--auth-token-ttl", "1", // seconds
 	}
 	t.Cleanup(s.Kill)
 	var err error
@@ -82,7 +85,7 @@ func (s *Server) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err := s.Client.Get(ctx, "x")
-	return err == nil
+	return err == nil || errors.Is(err, rpctypes.ErrUserEmpty) // it wants to know who asks
 }
 
 // Wipe ends the server and takes away what it has: run again, it begins anew, as one that is restored from a backup
