@@ -15,8 +15,8 @@ import (
 // set in relation to the sum of those of the same priority, so that they add up to about 100. A service without a port
 // (-1) has no record.
 //
-// The target of a service whose host is an address is made of the service's key. A service whose target is no name, such as
-// one with a label of 64 octets, has no record. Equal records count once (RFC 2181 §5).
+// The target of a service whose host is an address is made of the service's key. A service whose target is no name, as
+// with a label of 64 octets, has no record. Equal records count once (RFC 2181 §5).
 func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
 	services, err := b.Services(ctx, state, false, opt)
 	if err != nil {
