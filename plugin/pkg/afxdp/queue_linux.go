@@ -90,7 +90,7 @@ func (q *queue) open() (err error) {
 
 // The kernel takes some time until it has given a queue back whose sockets were closed.
 const (
-	bindTries = 50
+	bindTries = 200
 	bindPause = 10 * time.Millisecond
 )
 
