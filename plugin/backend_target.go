@@ -15,8 +15,8 @@ import (
 // set in relation to the sum of those of the same priority, so that they add up to about 100. A service without a port
 // (-1) has no record.
 //
-// The target of a service whose host is an address is made of the service's key. A service whose target is no name, as
-// with a label of 64 octets, has no record. Equal records count once (RFC 2181 §5).
+// The target of a service whose host is an address is made of the service's key; of these, equal records count once. A
+// service whose target is no name, as with a label of 64 octets, has no record.
 func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Request, opt Options) (records, extra []dns.RR, err error) {
 	services, err := b.Services(ctx, state, false, opt)
 	if err != nil {
@@ -26,16 +26,11 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 		name string
 		port uint16
 	}
-	type record struct {
-		target
-		priority, weight uint16
-	}
 	var sums tally[int] // of weights, by priority
 	for i := range services {
 		sums.add(services[i].Priority, weightOf(&services[i]))
 	}
 	var seen tally[target]
-	var named tally[record]
 	t := targets{ctx: ctx, backend: b, zone: zone, opt: opt, state: state}
 	for i := range services {
 		s := services[i]
@@ -52,9 +47,7 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 			if !isName(rr.Target) {
 				continue
 			}
-			if named.first(record{target{rr.Target, rr.Port}, rr.Priority, rr.Weight}) {
-				records = append(records, rr)
-			}
+			records = append(records, rr)
 			t.addName(rr.Target)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
@@ -113,9 +106,7 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 			if !isName(rr.Mx) {
 				continue
 			}
-			if seen.first(target{rr.Mx, rr.Preference}) {
-				records = append(records, rr)
-			}
+			records = append(records, rr)
 			t.addName(rr.Mx)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)

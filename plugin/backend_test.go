@@ -342,6 +342,7 @@ func TestSRVTargets(t *testing.T) {
 		"srv.example.org. 5 IN SRV 0 20 81 a.srv.example.org.",
 		"srv.example.org. 5 IN SRV 20 100 80 srv.example.org.",
 		"srv.example.org. 5 IN SRV 10 50 80 in.example.org.",
+		"srv.example.org. 5 IN SRV 10 50 80 in.example.org.",
 		"srv.example.org. 5 IN SRV 30 100 80 out.example.net.",
 		"srv.example.org. 5 IN SRV 40 100 80 app.dyn.example.org.")
 	same(t, "extra", extra,
@@ -364,7 +365,6 @@ func TestMX(t *testing.T) {
 				{Host: "192.0.2.1", Mail: true, Priority: 10, TTL: 5, Key: "/skydns/org/example/mx/a"},
 				{Host: "192.0.2.2", Mail: true, Priority: 10, TTL: 5, Key: "/skydns/org/example/mx/a"},
 				{Host: "192.0.2.3", TTL: 5, Key: "/skydns/org/example/www"},
-				{Host: "mail.example.org", Mail: true, Priority: 20, TTL: 5},
 				{Host: "mail.example.org", Mail: true, Priority: 20, TTL: 5},
 			},
 			"mail.example.org.": {{Host: "2001:db8::7", TTL: 5}},
