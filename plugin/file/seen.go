@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 // reading is what is remembered of a zone's file since it was read last.
@@ -16,21 +18,12 @@ type reading struct {
 // input is one file as it was when it was read.
 type input struct {
 	path  string
-	stamp stamp
+	stamp stamp.Stamp
 	sum   uint64 // of its octets; only right if all of it was read
 
 	file *os.File
 	hash maphash.Hash
 }
-
-// stamp tells whether a file was changed, without reading it.
-type stamp struct {
-	mtime time.Time
-	size  int64
-	inode uint64
-}
-
-func stampOf(info os.FileInfo) stamp { return stamp{info.ModTime(), info.Size(), inode(info)} }
 
 // settling is how long after a change a file may be changed again without another time: then its stamp says nothing.
 const settling = 50 * time.Millisecond
@@ -42,8 +35,8 @@ var contentSeed = maphash.MakeSeed()
 func (r *reading) add(path string, f *os.File) *input {
 	in := &input{path: path, file: f}
 	if info, err := f.Stat(); err == nil {
-		if in.stamp = stampOf(info); time.Since(in.stamp.mtime) < settling {
-			in.stamp = stamp{}
+		if in.stamp = stamp.Of(info); time.Since(info.ModTime()) < settling {
+			in.stamp = stamp.Stamp{}
 		}
 	}
 	in.hash.SetSeed(contentSeed)
@@ -79,11 +72,11 @@ func (r *reading) unchanged(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if len(r.files) == 0 || r.files[0].path != path || r.files[0].stamp != stampOf(info) {
+	if len(r.files) == 0 || r.files[0].path != path || r.files[0].stamp != stamp.Of(info) {
 		return false, nil
 	}
 	for _, in := range r.files[1:] {
-		if info, err := os.Stat(in.path); err != nil || in.stamp != stampOf(info) {
+		if s := stamp.At(in.path); s == (stamp.Stamp{}) || in.stamp != s {
 			return false, nil
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,9 +47,8 @@ type Hostsfile struct {
 	origins [][]byte // Origins in wire form, nil for all
 	fixed   *table   // of the inline lines
 
-	file  atomic.Pointer[table]
-	mtime time.Time // of the file when it was read; belongs to who reads
-	size  int64
+	file atomic.Pointer[table]
+	seen stamp.Stamp // of the file when it was read; belongs to who reads
 }
 
 const defaultTTL = 3600
@@ -100,7 +100,7 @@ func (h *Hostsfile) readHosts() {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || info.IsDir() || info.ModTime().Equal(h.mtime) && info.Size() == h.size {
+	if err != nil || info.IsDir() || stamp.Of(info) == h.seen {
 		return
 	}
 	old := h.file.Load()
@@ -114,7 +114,7 @@ func (h *Hostsfile) readHosts() {
 		hlog.Warningf("Failed to read %q: %v", h.path, err)
 		return
 	}
-	h.mtime, h.size = info.ModTime(), info.Size()
+	h.seen = stamp.Of(info)
 	h.file.Store(t)
 	if old != nil && old.size() > collectFrom {
 		old = nil
@@ -126,7 +126,7 @@ func (h *Hostsfile) readHosts() {
 	}
 	hlog.Debugf("Parsed hosts file into %d entries", entries)
 	hostsEntries.WithLabelValues(h.path).Set(float64(entries))
-	hostsReloadTime.Set(float64(h.mtime.UnixNano()) / 1e9)
+	hostsReloadTime.Set(float64(h.seen.Changed().UnixNano()) / 1e9)
 }
 
 // watch reads the file again when it was changed, until stop is closed.

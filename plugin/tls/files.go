@@ -4,11 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 )
 
@@ -22,7 +23,7 @@ type files struct {
 	first *loaded // what the configuration was made of
 
 	live   atomic.Pointer[loaded] // written by watch only, once that runs
-	stamps []stamp                // of the files when they were read last; as live
+	stamps []stamp.Stamp          // of the files when they were read last; as live
 	broken bool                   // what was read then is of no use; as live
 
 	started     bool // start was called; written by start, read by stop
@@ -35,13 +36,6 @@ type loaded struct {
 	cert   tls.Certificate
 	cas    *x509.CertPool // nil for those of the system
 	config *tls.Config    // with these CAs; of use only if CAs have changed since the server started
-}
-
-// stamp tells whether a file is still the one that was read.
-type stamp struct {
-	changed time.Time
-	size    int64
-	file    os.FileInfo // with what os.SameFile looks at
 }
 
 // newFiles reads the files, which are two or three.
@@ -136,7 +130,7 @@ func (f *files) stop() {
 // change without a trace in their stamps. The failure is told once.
 func (f *files) refresh() {
 	stamps := f.look()
-	changed := !same(stamps, f.stamps)
+	changed := !slices.Equal(stamps, f.stamps)
 	if !changed && !f.broken {
 		return
 	}
@@ -158,30 +152,10 @@ func (f *files) refresh() {
 
 func serial(c *x509.Certificate) string { return fmt.Sprintf("%X", c.SerialNumber) }
 
-// look takes the stamps of the files. The stamp of one that is not there is zero.
-func (f *files) look() (stamps []stamp) {
+// look takes the stamps of the files.
+func (f *files) look() (stamps []stamp.Stamp) {
 	for _, p := range f.paths {
-		var s stamp
-		if info, err := os.Stat(p); err == nil {
-			s = stamp{info.ModTime(), info.Size(), info}
-		}
-		stamps = append(stamps, s)
+		stamps = append(stamps, stamp.At(p))
 	}
 	return stamps
-}
-
-func same(a, b []stamp) bool {
-	for i := range a {
-		if a[i].size != b[i].size || !a[i].changed.Equal(b[i].changed) || !sameFile(a[i].file, b[i].file) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameFile(a, b os.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b)
 }

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 // keyFile is a file of keys, as it was when it was read last.
 type keyFile struct {
-	path  string
-	keys  map[string]keyring.Key
-	mtime time.Time
-	size  int64
-	told  string // what was wrong the last time
+	path string
+	keys map[string]keyring.Key
+	seen stamp.Stamp
+	told string // what was wrong the last time
 }
 
 // read reads the file. If it cannot be read, all stays as it was.
@@ -34,14 +34,14 @@ func (f *keyFile) read() error {
 	if err != nil {
 		return fmt.Errorf("secrets: %s: %w", f.path, err)
 	}
-	f.keys, f.mtime, f.size = keys, info.ModTime(), info.Size()
+	f.keys, f.seen = keys, stamp.Of(info)
 	return nil
 }
 
 // changed reports whether the file is another one than was read.
 func (f *keyFile) changed() bool {
-	info, err := os.Stat(f.path)
-	return err != nil || !info.ModTime().Equal(f.mtime) || info.Size() != f.size
+	is := stamp.At(f.path)
+	return is != f.seen || is == stamp.Stamp{}
 }
 
 // keeper keeps a ring as files say. One goroutine, from start to stop, looks at them.

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 // ntas are the negative trust anchors that hold (RFC 7646), with their ends. Any number of goroutines may use them.
@@ -23,7 +24,7 @@ type ntas struct {
 	all atomic.Pointer[map[string]time.Time]
 	own map[string]bool // those that belong into the file; guarded by mu
 
-	seen *state // of the file, when it was read or written last; guarded by mu
+	seen *stamp.Stamp // of the file, when it was read or written last; guarded by mu
 }
 
 func (n *ntas) get() map[string]time.Time {
@@ -86,7 +87,7 @@ func (n *ntas) write(m map[string]time.Time) error {
 		}
 	}
 	err := autotrust.WriteFile(n.path, []byte(b.String()))
-	seen := n.look()
+	seen := stamp.At(n.path)
 	n.seen = &seen
 	return err
 }
@@ -105,7 +106,7 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	if n.path == "" {
 		return false, nil
 	}
-	seen := n.look()
+	seen := stamp.At(n.path)
 	if n.seen != nil && *n.seen == seen {
 		return false, nil
 	}
@@ -133,20 +134,6 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	}
 	n.all.Store(&m)
 	return true, nil
-}
-
-// state is what tells one version of a file from another. The zero state is that there is none.
-type state struct {
-	written time.Time
-	size    int64
-}
-
-func (n *ntas) look() state {
-	info, err := os.Stat(n.path)
-	if err != nil {
-		return state{}
-	}
-	return state{info.ModTime(), info.Size()}
 }
 
 // parse reads the file's text.

@@ -2,11 +2,10 @@ package tls
 
 import (
 	"crypto/tls"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 // renewed is a client's certificate in two files, which are read again when they have changed: certificates are
@@ -17,34 +16,16 @@ type renewed struct {
 
 	mu     sync.Mutex
 	cert   *tls.Certificate
-	stamps [2]stamp // of the files when they were read last
-	broken bool     // what was read then was of no use
+	stamps [2]stamp.Stamp // of the files when they were read last
+	broken bool           // what was read then was of no use
 }
 
-// stamp tells whether a file is still the one that was read.
-type stamp struct {
-	changed time.Time
-	size    int64
-	file    os.FileInfo // for os.SameFile; nil if there is no file
-}
-
-func stampOf(path string) stamp {
-	info, err := os.Stat(path)
-	if err != nil {
-		return stamp{}
-	}
-	return stamp{info.ModTime(), info.Size(), info}
-}
-
-func (s stamp) same(o stamp) bool {
-	if s.file == nil || o.file == nil {
-		return s.file == nil && o.file == nil
-	}
-	return s.size == o.size && s.changed.Equal(o.changed) && os.SameFile(s.file, o.file)
+func stampsOf(certPath, keyPath string) [2]stamp.Stamp {
+	return [2]stamp.Stamp{stamp.At(certPath), stamp.At(keyPath)}
 }
 
 // renew makes config, which presents the certificate in two files, present what they hold when it is asked for.
-func renew(config *tls.Config, certPath, keyPath string, stamps [2]stamp) {
+func renew(config *tls.Config, certPath, keyPath string, stamps [2]stamp.Stamp) {
 	r := &renewed{certPath: certPath, keyPath: keyPath, cert: &config.Certificates[0], stamps: stamps}
 	config.GetClientCertificate = r.present
 }
@@ -64,8 +45,8 @@ func (r *renewed) present(asked *tls.CertificateRequestInfo) (*tls.Certificate, 
 func (r *renewed) current() *tls.Certificate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stamps := [2]stamp{stampOf(r.certPath), stampOf(r.keyPath)}
-	changed := !stamps[0].same(r.stamps[0]) || !stamps[1].same(r.stamps[1])
+	stamps := stampsOf(r.certPath, r.keyPath)
+	changed := stamps != r.stamps
 	if !changed && !r.broken {
 		return r.cert
 	}

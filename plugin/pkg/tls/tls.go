@@ -44,7 +44,7 @@ func NewTLSConfigFromArgs(args ...string) (*tls.Config, error) {
 
 // newRenewedConfig is NewTLSConfig for a client whose certificate may be renewed.
 func newRenewedConfig(certPath, keyPath, caPath string) (*tls.Config, error) {
-	stamps := [2]stamp{stampOf(certPath), stampOf(keyPath)} // before they are read: they may change at any time
+	stamps := stampsOf(certPath, keyPath) // before they are read: they may change at any time
 	config, err := NewTLSConfig(certPath, keyPath, caPath)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,33 @@
+// Package stamp tells whether a file is still the one that was read, without reading it. Start at Of.
+package stamp
+
+import (
+	"os"
+	"time"
+)
+
+// Stamp is what a file looked like: when it was changed, its size in octets, and which file it is. Two that are equal
+// (==) say that nobody has touched the file in between, as far as its file system tells time. The zero Stamp is that of
+// no file.
+type Stamp struct {
+	there       bool
+	mtime, size int64
+	inode       uint64
+}
+
+// Of is the stamp of a file that was looked at.
+func Of(info os.FileInfo) Stamp {
+	return Stamp{true, info.ModTime().UnixNano(), info.Size(), inode(info)}
+}
+
+// At is the stamp of the file that has a path now. One that cannot be looked at is none.
+func At(path string) Stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Stamp{}
+	}
+	return Of(info)
+}
+
+// Changed is when the file was changed.
+func (s Stamp) Changed() time.Time { return time.Unix(0, s.mtime) }
