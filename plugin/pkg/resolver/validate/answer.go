@@ -272,8 +272,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 		return c.Finding
 	}
 	// A DNAME stands for all below it already (RFC 6672 §3.3), and a denial that a
-	// wildcard made would deny anything (RFC 4035 §5.4, RFC 5155 §8).
-	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 {
+	// wildcard made would deny anything (RFC 4035 §5.4, RFC 5155 §8). Who asks for an
+	// NSEC may see one, of which nothing follows (RFC 4592 §4.7).
+	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC && t.q.Type != rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 {
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "a wildcard made "+about(s)), name)
 	}
 	d := t.denials(t.reply, name, z)

@@ -236,6 +236,15 @@ func TestWildcardsAndAliases(t *testing.T) {
 	w.want("wildcard", ask("b.example.", 0, wild(), gap), Secure, 0)
 	w.want("wildcard, no proof", ask("b.example.", 0, wild(), nil), Bogus, dns.ExtendedErrorCodeNSECMissing)
 	w.want("other gap", ask("b.example.", 0, wild(), z.signed(t, "", "c.example. 300 IN NSEC d.example. A RRSIG NSEC")), Bogus, 12)
+	for typ, want := range map[uint16]Status{dns.TypeNSEC: Secure, dns.TypeANY: Bogus} { // RFC 4592 §4.7
+		made := z.signed(t, "b.example.", "*.example. 300 IN NSEC a.example. A RRSIG NSEC")
+		if v := w.judge("b.example.", typ, message(t, "b.example.", typ, 0, made, gap)); v.Status != want {
+			t.Errorf("wildcard's denial, asked for by %s: %v %q", dns.Type(typ), v.Status, v.Text)
+		}
+		if v := w.judge("b.example.", typ, message(t, "b.example.", typ, 0, made, nil)); v.Status != Bogus {
+			t.Errorf("wildcard's denial, which proves itself: %v", v.Status)
+		}
+	}
 	www := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
 	alias := func() []dns.RR { return z.signed(t, "b.example.", "*.example. 300 IN CNAME www.example.") }
 	w.want("wildcard alias", ask("b.example.", 0, join(alias(), www), gap), Secure, 0)
