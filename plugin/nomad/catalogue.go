@@ -24,6 +24,7 @@ type catalogue struct {
 
 	mu      sync.Mutex
 	entries map[key]*entry
+	pending map[key]*inquiry
 	stopped bool
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -36,8 +37,16 @@ type entry struct {
 	used      atomic.Int64 // when it was asked for last, in nanoseconds of Unix time
 }
 
+// inquiry is a question about a service, for whose answer all queries for it wait. The answer is there when done is closed.
+type inquiry struct {
+	done chan struct{}
+	all  []instance
+	err  error
+}
+
 const (
-	maxFollowed = 256
+	// maxFollowed is how many services are followed: each holds a connection, of which agents give 100 to one address.
+	maxFollowed = 48
 	blockTime   = time.Minute
 	unusedTime  = 5 * time.Minute
 	retryPause  = time.Second
@@ -45,7 +54,8 @@ const (
 
 func newCatalogue(a *agents, filter string) *catalogue {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &catalogue{agents: a, filter: filter, wait: blockTime, unused: unusedTime, entries: map[key]*entry{}, ctx: ctx, cancel: cancel}
+	return &catalogue{agents: a, filter: filter, wait: blockTime, unused: unusedTime, ctx: ctx, cancel: cancel,
+		entries: map[key]*entry{}, pending: map[key]*inquiry{}}
 }
 
 func (c *catalogue) stop() {
@@ -61,18 +71,53 @@ func (c *catalogue) serial() uint32 { return uint32(c.index.Load()) }
 
 // get is the instances of a service, none if it does not exist.
 func (c *catalogue) get(ctx context.Context, k key) ([]instance, error) {
-	c.mu.Lock()
-	e := c.entries[k]
-	c.mu.Unlock()
+	e, r := c.find(k)
 	if e != nil {
 		e.used.Store(time.Now().UnixNano())
 		return *e.instances.Load(), nil
 	}
-	all, index, err := c.ask(ctx, k, 0)
-	if err == nil && len(all) > 0 && index > 0 {
-		c.follow(k, all, index)
+	if r != nil {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if r.err == nil || c.ctx.Err() == nil {
+			return r.all, r.err
+		}
 	}
+	all, _, err := c.ask(ctx, k, 0) // for the last queries of a server that ends
 	return all, err
+}
+
+// find is what is known of a service, or the inquiry about it, which is made if there is none. When the catalogue has ended, there
+// may be neither.
+func (c *catalogue) find(k key) (*entry, *inquiry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[k]; e != nil {
+		return e, nil
+	}
+	r := c.pending[k]
+	if r == nil && !c.stopped {
+		r = &inquiry{done: make(chan struct{})}
+		c.pending[k] = r
+		c.running.Go(func() { c.fulfil(k, r) })
+	}
+	return nil, r
+}
+
+// fulfil asks for the service that r is about.
+func (c *catalogue) fulfil(k key, r *inquiry) {
+	var index uint64
+	r.all, index, r.err = c.ask(c.ctx, k, 0)
+	if r.err == nil && len(r.all) > 0 && index > 0 {
+		c.follow(k, r.all, index)
+	}
+	c.mu.Lock()
+	delete(c.pending, k)
+	c.mu.Unlock()
+	close(r.done)
 }
 
 // ask asks for a service; with an index, the answer comes when there is a later one, or after a while.
@@ -150,7 +195,7 @@ func (c *catalogue) run(k key, e *entry, index uint64) {
 		}
 		lost = false
 		e.instances.Store(&all)
-		if next == index && time.Since(asked) < min(c.wait, retryPause) {
+		if next <= index && time.Since(asked) < min(c.wait, retryPause) {
 			c.pause() // something between us and the agent answers at once
 		}
 		if next < index {

@@ -3,6 +3,7 @@ package nomad
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,10 +32,15 @@ type instance struct {
 
 // agent is one Nomad agent's HTTP API.
 type agent struct {
-	base          string // URL, without a slash at its end
+	base          string        // URL, without a slash at its end
+	shown         string        // base without a password
+	user          *url.Userinfo // nil: as base has it
 	token, region string
 	http          *http.Client
 }
+
+// maxConns is how many connections an agent is asked over: it refuses those beyond 100, and other programs at our address need some.
+const maxConns = 64
 
 const defaultAddress = "http://127.0.0.1:4646"
 
@@ -49,7 +56,7 @@ func newAgent(address, token string) (*agent, error) {
 		token = os.Getenv("NOMAD_TOKEN")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = maxFollowed
+	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
@@ -67,27 +74,56 @@ func newAgent(address, token string) (*agent, error) {
 			return nil, err
 		}
 	}
-	return &agent{
-		base: strings.TrimSuffix(address, "/"), token: token, region: os.Getenv("NOMAD_REGION"), http: &http.Client{Transport: transport},
-	}, nil
+	shown := address
+	if u.User != nil {
+		shown = u.Redacted()
+	}
+	a := &agent{base: strings.TrimSuffix(address, "/"), shown: strings.TrimSuffix(shown, "/"), token: token, region: os.Getenv("NOMAD_REGION")}
+	a.http = &http.Client{Transport: transport}
+	if auth := os.Getenv("NOMAD_HTTP_AUTH"); auth != "" && u.User == nil {
+		name, password, _ := strings.Cut(auth, ":")
+		a.user = url.UserPassword(name, password)
+	}
+	return a, nil
 }
 
 func tlsFromEnvironment() (cfg *tls.Config, err error) {
 	cert, key, ca := os.Getenv("NOMAD_CLIENT_CERT"), os.Getenv("NOMAD_CLIENT_KEY"), os.Getenv("NOMAD_CACERT")
-	switch {
-	case cert != "":
-		cfg, err = pkgtls.NewTLSConfig(cert, key, ca)
-	case ca != "":
-		cfg, err = pkgtls.NewTLSClientConfig(ca)
-	default:
-		cfg = new(tls.Config)
+	args := []string{cert, key, ca}
+	if cert == "" {
+		args = args[2:]
 	}
-	if err != nil {
+	if ca == "" {
+		args = args[:len(args)-1]
+	}
+	if cfg, err = pkgtls.NewTLSConfigFromArgs(args...); err != nil {
 		return nil, err
+	}
+	if dir := os.Getenv("NOMAD_CAPATH"); dir != "" && ca == "" {
+		if cfg.RootCAs, err = rootsIn(dir); err != nil {
+			return nil, err
+		}
 	}
 	cfg.ServerName = os.Getenv("NOMAD_TLS_SERVER_NAME")
 	cfg.InsecureSkipVerify, _ = strconv.ParseBool(os.Getenv("NOMAD_SKIP_VERIFY"))
 	return cfg, nil
+}
+
+// rootsIn reads the CAs in the files of a folder.
+func rootsIn(dir string) (*x509.CertPool, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	roots, found := x509.NewCertPool(), false
+	for _, f := range files {
+		pem, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		found = err == nil && roots.AppendCertsFromPEM(pem) || found // there may be folders, and other files
+	}
+	if !found {
+		return nil, fmt.Errorf("%s: no file has a certificate in PEM form", dir)
+	}
+	return roots, nil
 }
 
 // get asks for a path and reads the answer, JSON, into out. It returns the index of the answer, for a blocking query.
@@ -102,6 +138,10 @@ func (a *agent) get(ctx context.Context, path string, query url.Values, out any)
 	if a.token != "" {
 		req.Header.Set("X-Nomad-Token", a.token)
 	}
+	if a.user != nil {
+		password, _ := a.user.Password()
+		req.SetBasicAuth(a.user.Username(), password)
+	}
 	resp, err := a.http.Do(req)
 	if err != nil {
 		return 0, err
@@ -112,10 +152,10 @@ func (a *agent) get(ctx context.Context, path string, query url.Values, out any)
 		return 0, nil
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 256))
-		return 0, fmt.Errorf("%s%s: %s: %s", a.base, path, resp.Status, strings.TrimSpace(string(text)))
+		return 0, fmt.Errorf("%s%s: %s: %s", a.shown, path, resp.Status, strings.TrimSpace(string(text)))
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
-		return 0, fmt.Errorf("%s%s: %w", a.base, path, err)
+		return 0, fmt.Errorf("%s%s: %w", a.shown, path, err)
 	}
 	index, _ = strconv.ParseUint(resp.Header.Get("X-Nomad-Index"), 10, 64) // none is 0
 	return index, nil

@@ -1,0 +1,129 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// crowd is an agent that has any service, and counts what it costs to ask it.
+type crowd struct {
+	now, most       atomic.Int64 // open connections: now, and at most
+	first, blocking atomic.Int64 // queries without an index, and with one
+
+	pause   time.Duration // before an answer to a query without an index
+	forgets bool          // answers to queries with an index come at once, and have none
+}
+
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("index") != "" {
+		if c.blocking.Add(1); !c.forgets {
+			<-r.Context().Done() // nothing changes
+			return
+		}
+	} else {
+		c.first.Add(1)
+		time.Sleep(c.pause)
+		w.Header().Set("X-Nomad-Index", "7")
+	}
+	fmt.Fprint(w, `[`)
+	w.(http.Flusher).Flush() // an answer in chunks, as long ones are
+	fmt.Fprint(w, `{"Address":"192.0.2.1","Port":1}]`+"\n")
+}
+
+func newCrowd(t *testing.T, c *crowd) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(c)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			n := c.now.Add(1)
+			for old := c.most.Load(); n > old && !c.most.CompareAndSwap(old, n); old = c.most.Load() {
+			}
+		case http.StateClosed, http.StateHijacked:
+			c.now.Add(-1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	return s.URL
+}
+
+// Agents take 100 connections of one client by default, and refuse the others. Many services, and many queries at one time, need
+// less than that.
+func TestFewConnections(t *testing.T) {
+	c := &crowd{pause: 5 * time.Millisecond}
+	n := serving(t, newCrowd(t, c))
+	var all sync.WaitGroup
+	for i := range 400 {
+		all.Go(func() {
+			if got, err := ask(n, fmt.Sprintf("s%d.default.service.nomad.", i), dns.TypeA); err != nil {
+				t.Error(got, err)
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "services to be followed", func() bool { return c.blocking.Load() >= maxFollowed })
+	if most := c.most.Load(); most > maxConns || most <= maxFollowed {
+		t.Errorf("%d connections", most)
+	}
+}
+
+// Queries for a service that come while it is asked for share the answer.
+func TestQueriesShareRequest(t *testing.T) {
+	c := &crowd{pause: 300 * time.Millisecond}
+	n := serving(t, newCrowd(t, c))
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if got, err := ask(n, "redis.default.service.nomad.", dns.TypeA); err != nil {
+				t.Error(got, err)
+			}
+		})
+	}
+	all.Wait()
+	if first := c.first.Load(); first > 10 {
+		t.Errorf("%d requests", first)
+	}
+}
+
+// One who gives up does not take the answer from the others.
+func TestSharedRequestOutlivesQuery(t *testing.T) {
+	c := &crowd{pause: 200 * time.Millisecond}
+	n := serving(t, newCrowd(t, c))
+	ctx, cancel := context.WithCancel(context.Background())
+	gone, k := make(chan error, 1), key{"default", "redis"}
+	go func() {
+		_, err := n.catalog.get(ctx, k)
+		gone <- err
+	}()
+	eventually(t, "the request", func() bool { return c.first.Load() == 1 })
+	cancel()
+	if all, err := n.catalog.get(context.Background(), k); err != nil || len(all) != 1 {
+		t.Errorf("%v %v", all, err)
+	}
+	if err := <-gone; err == nil {
+		t.Error("who gave up has an answer")
+	}
+}
+
+// An agent that stops telling indices answers at once: it is not asked again and again.
+func TestAgentWithoutIndex(t *testing.T) {
+	c := &crowd{forgets: true}
+	n := serving(t, newCrowd(t, c))
+	ask(n, "redis.default.service.nomad.", dns.TypeA)
+	eventually(t, "the service to be followed", func() bool { return c.blocking.Load() > 0 })
+	time.Sleep(200 * time.Millisecond)
+	if asked := c.blocking.Load(); asked > 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}
