@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/proxy"
@@ -48,50 +49,68 @@ func (systemResolver) lookup(ctx context.Context, host string) (found, error) {
 	return found{addrs: addrs, ttl: systemTTL}, err
 }
 
-// serverResolver asks given servers, HOST:PORT, one after the other.
+// serverResolver asks given servers, HOST:PORT, one after the other, and all once more if none knew: a datagram may be lost.
 type serverResolver []string
+
+const (
+	rounds     = 2
+	serverTime = 2 * time.Second // for each server, less if there are many
+)
 
 // lookup is what the first server has found that knows of both kinds of addresses, or else the most that one has found.
 func (servers serverResolver) lookup(ctx context.Context, host string) (most found, err error) {
-	for _, server := range servers {
-		var f found
-		f, err = lookupAt(ctx, server, host)
-		if len(f.addrs) > len(most.addrs) {
-			most = f
+	each := min(serverTime, resolveTimeout/time.Duration(rounds*len(servers)))
+	for unsure, round := true, 0; unsure && round < rounds && ctx.Err() == nil; round++ {
+		unsure = false
+		for _, server := range servers {
+			var f found
+			f, err = lookupAt(ctx, each, server, host)
+			if len(f.addrs) > len(most.addrs) {
+				most = f
+			}
+			if len(f.addrs) > 0 && !f.no4 && !f.no6 {
+				return f, nil
+			}
+			unsure = unsure || f.no4 || f.no6
 		}
-		if len(f.addrs) > 0 && !f.no4 && !f.no6 {
-			return f, nil
+		if len(most.addrs) > 0 {
+			return most, nil
 		}
-	}
-	if len(most.addrs) > 0 {
-		return most, nil
 	}
 	return most, err
 }
 
-// lookupAt asks one server for both kinds of addresses. The error is of use only without any address. What is found of
+// lookupAt asks one server for both kinds of addresses at a time. The error is of use only without any address. What is found of
 // one kind alone, as the other failed, is good for no time.
-func lookupAt(ctx context.Context, server, host string) (f found, err error) {
+func lookupAt(ctx context.Context, each time.Duration, server, host string) (f found, err error) {
+	ctx, cancel := context.WithTimeout(ctx, each)
+	defer cancel()
 	p := proxy.NewProxy(pluginName+"_resolver", server, transport.DNS)
 	defer p.Stop()
 	f.ttl = maxRefresh
-	var errs []error
-	for _, kind := range []struct {
+	kinds := [...]struct {
 		typ     uint16
 		unknown *bool
-	}{{dns.TypeA, &f.no4}, {dns.TypeAAAA, &f.no6}} {
-		m, err := exchange(ctx, p, new(dns.Msg).SetQuestion(dns.Fqdn(host), kind.typ))
+		m       *dns.Msg
+		err     error
+	}{{typ: dns.TypeA, unknown: &f.no4}, {typ: dns.TypeAAAA, unknown: &f.no6}}
+	var both sync.WaitGroup
+	for i := range kinds {
+		k := &kinds[i]
+		both.Go(func() { k.m, k.err = exchange(ctx, p, new(dns.Msg).SetQuestion(dns.Fqdn(host), k.typ)) })
+	}
+	both.Wait()
+	var errs []error
+	for _, k := range kinds {
 		switch {
-		case err != nil:
-			*kind.unknown = true
-		case m.Rcode != dns.RcodeSuccess:
-			err = fmt.Errorf("%s: %s", server, dns.RcodeToString[m.Rcode])
-			*kind.unknown = m.Rcode != dns.RcodeNameError
+		case k.err != nil:
+			*k.unknown = true
+			errs = append(errs, k.err)
+		case k.m.Rcode != dns.RcodeSuccess:
+			*k.unknown = k.m.Rcode != dns.RcodeNameError
+			errs = append(errs, fmt.Errorf("%s: %s", server, dns.RcodeToString[k.m.Rcode]))
 		default:
-			f.take(m.Answer)
-		}
-		if err != nil {
-			errs = append(errs, err)
+			f.take(k.m.Answer)
 		}
 	}
 	if f.no4 || f.no6 {
