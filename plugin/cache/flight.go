@@ -195,13 +195,7 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (t turn) {
 			timer = time.NewTimer(longest)
 			defer timer.Stop()
 		}
-		woken := make(eventloop.Waiter)
-		others.Then(woken)
-		select {
-		case <-woken:
-		case <-timer.C:
-			return t
-		case <-ctx.Done():
+		if !waitFor(ctx, others, timer) {
 			return t
 		}
 		if e := c.lookup(k, c.now()); e != nil {
@@ -214,6 +208,19 @@ func (c *Cache) join(ctx context.Context, q *wire.Query, k *question) (t turn) {
 		}
 		return turn{entry: c.await(k)}
 	}
+}
+
+// waitFor waits for x, and reports false if the time or the query is over before it has ended.
+func waitFor(ctx context.Context, x eventloop.Exchange, timer *time.Timer) bool {
+	woken := make(eventloop.Waiter)
+	x.Then(woken)
+	select {
+	case <-woken:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // isShared reports whether the flight of k goes on after a.

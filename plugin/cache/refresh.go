@@ -239,13 +239,7 @@ func (c *Cache) joinVerification(ctx context.Context, others eventloop.Exchange,
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	woken := make(eventloop.Waiter)
-	others.Then(woken)
-	select {
-	case <-woken:
-	case <-timer.C:
-		return nil, &missFailure{old: true}
-	case <-ctx.Done():
+	if !waitFor(ctx, others, timer) {
 		return nil, &missFailure{old: true}
 	}
 	if m, ok := others.(*missEnding); ok && m.failed != nil {
