@@ -146,6 +146,12 @@ func appendResponse(b []byte, id uint32, a Response) []byte {
 	return setFrameLength(b, begin)
 }
 
+// appendContinue appends a HEADERS frame that asks for the body: status 100, and nothing else (RFC 9113 §8.1).
+func appendContinue(b []byte, id uint32) []byte {
+	b = appendFrameHead(b, 5, http2.FrameHeaders, http2.FlagHeadersEndHeaders, id)
+	return append(b, 8, 3, '1', '0', '0') // a literal, as in appendResponse
+}
+
 // Fields of the static table.
 const (
 	fieldCacheControl  = 24

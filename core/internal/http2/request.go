@@ -30,6 +30,8 @@ type head struct {
 	size   int
 	bad    bool // not as RFC 9113 §8.2, §8.3 wants it
 	length int64
+
+	expects bool // the client waits to be told to send the body (RFC 9110 §10.1.1)
 }
 
 // fieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
@@ -38,7 +40,7 @@ const fieldSpace = 32
 // reset makes h ready for the next header, in the same memory.
 func (h *head) reset() {
 	h.Request = Request{Fields: h.Fields[:0]}
-	h.size, h.bad, h.length = 0, false, -1
+	h.size, h.bad, h.length, h.expects = 0, false, -1, false
 }
 
 // tooLong reports whether the header is longer than the limit. It is read to its end all the same, as the decoder's
@@ -81,6 +83,8 @@ func (h *head) field(f hpack.HeaderField) {
 		n, err := strconv.ParseInt(f.Value, 10, 64)
 		h.bad = h.bad || err != nil || n < 0 || h.length >= 0 && h.length != n
 		h.length = n
+	case "expect":
+		h.expects = strings.EqualFold(f.Value, "100-continue")
 	}
 	// Names are lower case and visible characters; a value with NUL, CR or LF could smuggle a field (RFC 9113
 	// §8.2.1).
@@ -182,6 +186,10 @@ func (c *Conn) request(id uint32, whole bool) error {
 		}
 		c.mu.Lock()
 		c.openStream(id, c.head.keep(), reading).length = c.head.length
+		if c.head.expects {
+			c.buf = appendContinue(c.buf[:0], id)
+			c.Out.Add(nil, c.buf)
+		}
 		c.mu.Unlock()
 		c.QuickAck()
 		return nil

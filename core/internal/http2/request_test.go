@@ -253,6 +253,40 @@ func TestClientsThatHoldBack(t *testing.T) {
 	acktest.Prompt(t, nil, post)
 }
 
+// Clients that ask whether the body is wanted are told before they send it (RFC 9110 §10.1.1), and no others.
+func TestExpectations(t *testing.T) {
+	of := newSite()
+	of.maxBody = 10
+	p := coretest.ConnectH2(t, serve(t, of, nil).addr)
+	for i, word := range []string{"100-continue", "100-Continue"} {
+		id := uint32(1 + 2*i)
+		p.Open(id, false, append(posting("/"), "expect", word)...)
+		h, ok := p.Until().(*http2.MetaHeadersFrame)
+		if !ok || h.StreamID != id || h.PseudoValue("status") != "100" || h.StreamEnded() || len(h.Fields) != 1 {
+			t.Fatalf("%s: got %v", word, h)
+		}
+		p.Framer.WriteData(id, true, []byte("body"))
+		if got, want := answered(p), fmt.Sprintf("%d: body", id); got != want {
+			t.Errorf("%s: got %s, want %s", word, got, want)
+		}
+	}
+	p.Open(5, true, append(getting("/3"), "expect", "100-continue")...)
+	if got := answered(p); got != "5: xxx" {
+		t.Errorf("without a body: got %s", got)
+	}
+	p.Open(7, false, append(posting("/"), "expect", "100-continue", "content-length", "11")...)
+	if id, status, body := p.Reply(); id != 7 || status != "400" || string(body) != "long body" {
+		t.Errorf("a body that is too long: got %d %s %s", id, status, body)
+	}
+	if f := p.Until(); !resetWith(f, 7, http2.ErrCodeNo) {
+		t.Errorf("got %v", f)
+	}
+	post(p, 9, "/", "plain")
+	if got := answered(p); got != "9: plain" {
+		t.Errorf("without an expectation: got %s", got)
+	}
+}
+
 // The form of net/http has what handlers look at.
 func TestHTTPRequest(t *testing.T) {
 	of := newSite()
