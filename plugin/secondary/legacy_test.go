@@ -1,8 +1,13 @@
 package secondary
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 
@@ -65,16 +70,117 @@ func TestReloadKeepsZones(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "what changed has come", func() bool { return asked(t, i, "www.a.example.") == "NXDOMAIN 0" })
-	// Another primary has to be asked first.
+	// So it is while another primary does not answer.
 	if i, err = i.Restart(corefile("", "127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}
-	if got := asked(t, i, "www.a.example."); got != "SERVFAIL 0" {
-		t.Errorf("of another primary: %s", got)
+	for name, want := range map[string]string{"www.a.example.": "NXDOMAIN 0", "www.m.example.": "NOERROR 1"} {
+		if got := asked(t, i, name); got != want {
+			t.Errorf("%s while another primary does not answer: %s", name, got)
+		}
 	}
 	until(t, "no offers are left", func() bool {
 		offers.Lock()
 		defer offers.Unlock()
 		return len(offers.all) == 0
 	})
+}
+
+// heirOf is a secondary that takes the place of another one, which goes on until it is ended.
+func heirOf(t *testing.T, s Secondary, input string) Secondary {
+	t.Helper()
+	s.roster.offer()
+	t.Cleanup(func() { s.roster.withdraw(false) })
+	return begin(t, input)
+}
+
+// TestHeir: while one configuration takes the place of another one, both serve the same, whoever of them is notified, and
+// the old one stores nothing any more.
+func TestHeir(t *testing.T) {
+	capture(t)
+	p, dir := newPrimary(t), t.TempDir()
+	p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
+	input := fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
+	old := begin(t, input)
+	becomes(t, old, "a.example.org.", "192.0.2.1")
+	now := heirOf(t, old, input)
+	if got := ask(t, now, "a.example.org."); got != "192.0.2.1" {
+		t.Fatalf("at the begin: %s", got)
+	}
+	until(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
+	for i, s := range []Secondary{old, now} {
+		serial := i + 2
+		p.set("example.org.", text(serial, slow, fmt.Sprintf("a A 192.0.2.%d", serial)))
+		notify(t, s, "example.org.", "127.0.0.1")
+		for _, s := range []Secondary{now, old} {
+			becomes(t, s, "a.example.org.", fmt.Sprintf("192.0.2.%d", serial))
+		}
+	}
+	// What it was fetching when it was inherited comes too late.
+	z := old.roster.replica("example.org.")
+	if err := z.serve(now.roster.replica("example.org.").zone.Current(), time.Now()); !errors.Is(err, errInherited) {
+		t.Errorf("serving: %v", err)
+	}
+	path := filepath.Join(dir, "db.example.org")
+	until(t, "storing", func() bool { b, _ := os.ReadFile(path); return strings.Contains(string(b), "192.0.2.3") })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if z.keep(true); readHead(path).known {
+		t.Error("it stores what its heir has")
+	}
+
+	// The next configuration fails: all is as before.
+	old.roster.withdraw(true)
+	now.roster.stop()
+	p.set("example.org.", text(4, slow, "a A 192.0.2.4"))
+	notify(t, old, "example.org.", "127.0.0.1")
+	becomes(t, old, "a.example.org.", "192.0.2.4")
+	if got := ask(t, now, "a.example.org."); got != "192.0.2.3" {
+		t.Errorf("the one that failed: %s", got)
+	}
+}
+
+// TestRelated: what was fetched from one of the primaries is not fetched again when the others change.
+func TestRelated(t *testing.T) {
+	capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(2, slow, "a A 192.0.2.1"))
+	old := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
+	becomes(t, old, "a.example.org.", "192.0.2.1")
+	now := heirOf(t, old, fmt.Sprintf("secondary example.org {\ntransfer from 127.0.0.1:1 %s\nmax_records 50\n}", p.addr))
+	until(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
+	if got := p.transfers(); ask(t, now, "a.example.org.") != "192.0.2.1" || got != "AXFR" {
+		t.Errorf("transfers: %s", got)
+	}
+	other := heirOf(t, now, fmt.Sprintf("secondary example.org {\ntransfer from %s\ntsig key.example.org\n}", p.addr))
+	until(t, "a look with another key", func() bool { return other.roster.replica("example.org.").checked.Load() })
+	if got := p.transfers(); got != "AXFR AXFR" {
+		t.Errorf("with another key: %s", got)
+	}
+}
+
+// TestViewsOfOneName: of two zones of one name none begins with what the other one had.
+func TestViewsOfOneName(t *testing.T) {
+	capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(2, slow, "a A 192.0.2.1"))
+	old := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
+	becomes(t, old, "a.example.org.", "192.0.2.1")
+	old.roster.offer()
+	defer old.roster.withdraw(false)
+	c := caddy.NewTestController("dns", "secondary example.org {\ntransfer from 127.0.0.1:1\n}")
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	crew := crewOf(c)
+	one := crew.rosters[0].replica("example.org.")
+	crew.rosters = append(crew.rosters, crew.rosters[0])
+	if one.inherit(); one.zone.Current() != nil {
+		t.Error("it is served")
+	}
+	crew.rosters = crew.rosters[:1]
+	if one.inherit(); one.zone.Current() == nil || !one.borrowed.Load() {
+		t.Error("the only one is not served, or not as it should be")
+	}
 }

@@ -2,18 +2,17 @@ package secondary
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
-	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -34,26 +33,25 @@ type replica struct {
 
 	updates *updates.Forwarder // nil: they are refused
 
+	alone func(name string) bool // whether nobody else has a zone of that name; nil: so it is
+
+	mu    sync.Mutex // one version at a time
+	heir  *replica   // has taken the place of this one, which looks at no primary any more
+	elder *replica   // whose place this one takes, and which answers from what this one gets, until it is stopped
+
 	gone  atomic.Bool // it is kept no more
 	woken chan string // the address that a notification came from
 	told  notifiers   // all addresses that notifications came from since run looked last
 	plan  fetch.Plan  // belongs to run
 	times times       // as plan has it
 
-	looked bool   // whether something is stored; belongs to run, and to who begins with it
-	behind string // what was warned of last, of a primary with an older version; belongs to run
-}
+	checked  atomic.Bool // run has looked at the primaries
+	borrowed atomic.Bool // what is served came from other primaries, and is no more than better than nothing; run writes it
 
-// source is where zones come from, as one directive tells.
-type source struct {
-	primaries []string        // host:port
-	secure    map[string]bool // those of primaries that are asked over TLS
-	tls       *tls.Config
-	key       *fetch.Key // without its secret, and perhaps without its algorithm; see currentKey
-	find      func(name string) (keyring.Key, bool)
-	limits    fetch.Limits
-	zonemd    bool // refuse zones that do not match their ZONEMD record
-	storage   string
+	looked  bool   // whether something is stored; this and the next two belong to run, and to who begins with it
+	note    string // of what is stored, where it is from
+	useless bool   // what is stored cannot be served
+	behind  string // what was warned of last, of a primary with an older version; belongs to run
 }
 
 func newReplica(name string, from *source, shared *rooms) *replica {
@@ -83,6 +81,12 @@ func isAt(primary string, any []netip.Addr) bool {
 // notify has run look at the primaries soon. Many notifications in a row have it look once; it reports whether this one
 // is the first of them.
 func (r *replica) notify(from netip.Addr) (first bool) {
+	r.mu.Lock()
+	heir := r.heir
+	r.mu.Unlock()
+	if heir != nil {
+		return heir.notify(from)
+	}
 	r.told.add(from.Unmap().WithZone(""))
 	select {
 	case r.woken <- from.String():
@@ -92,9 +96,20 @@ func (r *replica) notify(from netip.Addr) (first bool) {
 	}
 }
 
-// run keeps the zone until ctx is done.
-func (r *replica) run(ctx context.Context) {
+// A process that took over from another one looks twice more, at these times and after some chance: the other one got
+// notifications in the beginning.
+const (
+	soonAgain = 2 * time.Second
+	lastAgain = takeOverTime + 5*time.Second
+)
+
+// run keeps the zone until ctx is done. takesOver tells that it is in the place of another process.
+func (r *replica) run(ctx context.Context, takesOver bool) {
 	r.load()
+	var again []time.Time // when to look in any case
+	if begun := time.Now(); takesOver {
+		again = []time.Time{begun.Add(soonAgain + rand.N(soonAgain)), begun.Add(lastAgain + rand.N(lastAgain))}
+	}
 	next := time.Now()  // when to look
 	deaf := time.Time{} // until when notifications wait
 	timer := time.NewTimer(0)
@@ -110,13 +125,22 @@ func (r *replica) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if r.isInherited() {
+			next = time.Now() // if it is no more
+			timer.Reset(time.Second)
+			continue
+		}
 		if from != "" || !time.Now().Before(next) {
 			before := r.zone.Current()
 			r.look(ctx, from)
+			r.checked.Store(true)
 			if from != "" {
 				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
 			}
 			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
+			if len(again) > 0 {
+				next, again = again[0], again[1:]
+			}
 		}
 		r.times.set(next, r.plan.Expires())
 		wait := r.expire(time.Now(), next)
@@ -142,13 +166,13 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 // look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us,
 // "" if it is simply time.
 func (r *replica) look(ctx context.Context, from string) {
-	if r.zone.Current() == nil {
+	if r.zone.Current() == nil || r.borrowed.Load() {
 		r.first(ctx)
 		return
 	}
 	err := r.refresh(ctx, from)
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errInherited):
 	case err == nil:
 		r.plan.Good(r.zone.Current(), time.Now())
 		r.zone.SetExpired(false)
@@ -166,7 +190,7 @@ func (r *replica) look(ctx context.Context, from string) {
 	}
 }
 
-// first fetches the zone that we do not have yet.
+// first fetches the zone that we do not have yet, or not from these primaries.
 func (r *replica) first(ctx context.Context) {
 	var err error
 	for _, primary := range r.source.primaries {
@@ -175,7 +199,7 @@ func (r *replica) first(ctx context.Context) {
 		if !errors.Is(err, fetch.ErrConnect) {
 			err = r.fetch(ctx, primary, nil)
 		}
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
 			return
 		}
 		r.failed(primary, err)
@@ -225,7 +249,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		if err = r.fetch(ctx, primary, r.zone.Current()); err == nil || errors.Is(err, fetch.ErrCurrent) {
 			return nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errInherited) {
 			return err
 		}
 		r.failed(primary, err)
@@ -317,16 +341,44 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) err
 	return nil
 }
 
+// errInherited is the error of a version that another replica has to get.
+var errInherited = errors.New("the zone is kept by the next configuration now")
+
 // serve serves a version that was right at some time.
 func (r *replica) serve(v *zone.Zone, at time.Time) error {
+	return r.put(v, func() {
+		r.plan.Good(v, at)
+		r.borrowed.Store(false)
+	})
+}
+
+// borrow serves a version that came from other primaries, and was right at some time.
+func (r *replica) borrow(v *zone.Zone, at time.Time) error {
+	return r.put(v, func() {
+		r.plan.Borrowed(v, at)
+		r.borrowed.Store(true)
+	})
+}
+
+// put serves a version, unless another replica does so.
+func (r *replica) put(v *zone.Zone, plan func()) error {
 	if r.accept != nil {
 		if err := r.accept(v); err != nil {
 			return err
 		}
 	}
-	r.plan.Good(v, at)
+	r.mu.Lock()
+	if r.heir != nil {
+		r.mu.Unlock()
+		return errInherited
+	}
+	plan()
 	r.times.expires.Store(r.plan.Expires().UnixNano()) // known before run comes to it: a look may take its time
 	r.zone.Replace(v)
+	if r.elder != nil {
+		r.elder.follow(v, r.plan.Expires())
+	}
+	r.mu.Unlock()
 	if r.took != nil {
 		r.took(v)
 	}

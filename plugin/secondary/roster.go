@@ -5,18 +5,25 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/coredns/caddy"
 )
 
 // roster is the zones that there are: those of the Corefile, and the members of catalogs.
 type roster struct {
 	rooms    *rooms
-	transfer *transfer.Transfer // told of changes; set before start
-	block    []string           // the keys of the server block, nil if they are not known
+	transfer *transfer.Transfer     // told of changes; set before start
+	block    []string               // the keys of the server block, nil if they are not known
+	statics  map[string]bool        // the zones of the Corefile; set before start
+	alone    func(name string) bool // see replica.alone; set before start
+
+	takesOver bool // the process is in the place of another one; set at start
 
 	mu       sync.RWMutex
 	replicas map[string]*replica // by name
@@ -34,7 +41,7 @@ type roster struct {
 }
 
 func newRoster() *roster {
-	r := &roster{rooms: newRooms(), replicas: map[string]*replica{}, members: map[string]*member{}}
+	r := &roster{rooms: newRooms(), statics: map[string]bool{}, replicas: map[string]*replica{}, members: map[string]*member{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.publish()
 	return r
@@ -61,7 +68,7 @@ func (r *roster) publish() {
 
 // add adds a replica. The roster is locked, or not started.
 func (r *roster) add(z *replica) {
-	r.replicas[z.name()] = z
+	r.replicas[z.name()], z.alone = z, r.alone
 	if r.started {
 		r.begin(z)
 	}
@@ -76,7 +83,7 @@ func (r *roster) begin(z *replica) {
 		announced()
 	}
 	z.inherit()
-	r.done.Go(func() { z.run(ctx) })
+	r.done.Go(func() { z.run(ctx, r.takesOver) })
 }
 
 // remove ends with a replica, which does not wait for what it is doing. The roster is locked.
@@ -96,6 +103,8 @@ func (r *roster) remove(name string) {
 // start begins with all replicas. What was served before the reload, or is stored, is there when it returns: the server,
 // which may take the place of another one, begins to listen then.
 func (r *roster) start(t *transfer.Transfer) {
+	r.takesOver = caddy.IsUpgrade()
+	r.tidy()
 	var catalogs []*replica
 	for _, z := range r.replicas { // nobody else changes them yet
 		if z.took != nil {
@@ -116,6 +125,20 @@ func (r *roster) start(t *transfer.Transfer) {
 	}
 	wg.Wait()
 	r.beginAll(t)
+}
+
+// tidy removes what an earlier process left unfinished where zones are stored.
+func (r *roster) tidy() {
+	stored, dirs := map[string]bool{}, map[string]bool{}
+	for name, z := range r.replicas {
+		stored[fileName(name)] = true
+		if dir := z.source.storage; dir != "" {
+			dirs[dir] = true
+		}
+	}
+	for dir := range dirs {
+		tidy(dir, func(name string) bool { return stored[name] }, time.Now())
+	}
 }
 
 func (r *roster) beginAll(t *transfer.Transfer) {

@@ -1,7 +1,6 @@
 package secondary
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -169,6 +168,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	s.roster.block = c.ServerBlockKeys
 	crew := crewOf(c)
 	crew.rosters = append(crew.rosters, s.roster)
+	s.roster.alone = crew.hasOne
 	s.Zones = file.Zones{Z: map[string]*file.Zone{}}
 	for _, line := range all {
 		if line.falls {
@@ -195,7 +195,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		s.roster.start(x)
 		crew.begins()
 		c.OnShutdown(func() error {
-			s.roster.withdraw()
+			s.roster.withdraw(false)
 			s.roster.stop()
 			return nil
 		})
@@ -206,7 +206,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		return nil
 	})
 	c.OnRestartFailed(func() error {
-		s.roster.withdraw()
+		s.roster.withdraw(true)
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
@@ -227,6 +227,7 @@ func (s *Secondary) add(line *settings) error {
 		if line.updates {
 			z.updates = &updates.Forwarder{Servers: line.source.primaries}
 		}
+		s.roster.statics[z.name()] = true
 		s.roster.add(z)
 		if line.catalog {
 			c := &consumer{source: line.source}
@@ -241,26 +242,4 @@ func (s *Secondary) add(line *settings) error {
 		s.Zones.Z[z.name()] = z.zone
 	}
 	return nil
-}
-
-// prepare sees that there is the key, and where it is to be looked up from then on.
-func (s *source) prepare(find func(name string) (keyring.Key, bool)) error {
-	s.find = find
-	if s.key != nil {
-		if _, ok := find(s.key.Name); !ok {
-			return fmt.Errorf("tsig: there is no key %q: the tsig plugin has to have it", s.key.Name)
-		}
-	}
-	return nil
-}
-
-// currentKey is the key as it is now, nil for none. One that was taken away signs nothing that a primary would take.
-func (s *source) currentKey() *fetch.Key {
-	if s.key == nil {
-		return nil
-	}
-	k := *s.key
-	now, _ := s.find(k.Name)
-	k.Secret, k.Algorithm = now.Secret, cmp.Or(k.Algorithm, now.Algorithm, keyring.DefaultAlgorithm)
-	return &k
 }

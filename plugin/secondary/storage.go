@@ -1,6 +1,7 @@
 package secondary
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -8,16 +9,21 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
-	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
+
+	"github.com/miekg/dns"
 )
 
 // A zone is stored as a master file that other programs can read, too. Its time is when a primary last confirmed it: until
-// the SOA record's expire time after that it is served, also after a restart.
+// the SOA record's expire time after that it is served, also after a restart. A comment at its begin tells of the primaries.
+//
+// While one process takes the place of another one, both may store a zone. So what is stored is never replaced by an older
+// version of the same primaries.
 
 // path is the file of a zone, "" if nothing is stored.
 func (r *replica) path() string {
@@ -58,19 +64,25 @@ func (r *replica) load() {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
+	head := readHead(path)
 	stored := file.NewZone(r.name(), path)
 	stored.NSEC3, stored.ZONEMD, stored.KeepCase = true, r.source.zonemd, true
 	if err == nil {
 		err = stored.Load()
 	}
+	if err == nil {
+		serve := r.serve
+		if !r.source.noted(head.note) {
+			serve = r.borrow
+		}
+		err = serve(stored.Current(), info.ModTime())
+	}
 	if err != nil {
+		r.useless = true
 		slog.Warningf("Zone %s: what is stored is of no use: %v", r.name(), err)
 		return
 	}
-	if err := r.serve(stored.Current(), info.ModTime()); err != nil {
-		slog.Warningf("Zone %s: what is stored is of no use: %v", r.name(), err)
-		return
-	}
+	r.note = head.note
 	r.expire(time.Now(), time.Now())
 	slog.Infof("Loaded: %s from %s", r.name(), path)
 }
@@ -78,18 +90,77 @@ func (r *replica) load() {
 // keep stores the zone if it is another one than is stored, or else notes that it is still right.
 func (r *replica) keep(changed bool) {
 	path := r.path()
-	if path == "" || r.gone.Load() {
+	if path == "" || r.gone.Load() || r.isInherited() {
 		return
 	}
-	now := time.Now()
-	if !changed && os.Chtimes(path, time.Time{}, now) == nil {
+	now, note := time.Now(), r.source.note()
+	if !changed && r.note == note && os.Chtimes(path, time.Time{}, now) == nil {
 		return
 	}
-	if err := store(path, r.zone.Current()); err != nil {
+	if err := r.store(path, note); err != nil {
 		slog.Warningf("Zone %s is not stored: %v", r.name(), err)
+	} else {
+		r.note, r.useless = note, false
 	}
 	if r.gone.Load() { // meanwhile
 		r.forget()
+	}
+}
+
+// errOlder ends storing what is older than what is stored.
+var errOlder = errors.New("a newer version is stored")
+
+// store writes the zone to its file, all of it or nothing.
+func (r *replica) store(path, note string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	v := r.zone.Current()
+	write := func(f *os.File) error {
+		if _, err := fmt.Fprintln(f, note); err != nil {
+			return err
+		}
+		return v.WriteText(f)
+	}
+	var unlock func()
+	err := zonefile.Replace(path, filepath.Base(path)+".*", write, func(string) (err error) {
+		if unlock, err = lockDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		head := readHead(path)
+		if older := head.serial - v.Serial(); !r.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
+			return errOlder
+		}
+		return nil
+	})
+	if unlock != nil {
+		unlock()
+	}
+	if errors.Is(err, errOlder) {
+		return nil // it is the other process' now
+	}
+	return err
+}
+
+// unfinished is the names of files that were being written when a process was killed: those of zones, and a number.
+var unfinished = regexp.MustCompile(`^db\..*\.[0-9]{1,10}$`)
+
+// unfinishedAge is how long nobody has written to a file that nobody writes any more.
+const unfinishedAge = 10 * time.Minute
+
+// tidy removes from a folder what was left there unfinished. Files of zones, which keep says, stay, whatever their names.
+func tidy(dir string, keep func(name string) bool, now time.Time) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		if !unfinished.MatchString(f.Name()) || keep(f.Name()) {
+			continue
+		}
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > unfinishedAge {
+			_ = os.Remove(filepath.Join(dir, f.Name())) // it harms nobody if it stays
+		}
 	}
 }
 
@@ -102,10 +173,33 @@ func (r *replica) forget() {
 	}
 }
 
-// store writes a zone to a file, all of it or nothing.
-func store(path string, v *zone.Zone) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+// head is the begin of a stored zone.
+type head struct {
+	note   string // "" if it has none
+	serial uint32
+	known  bool // whether there is a serial
+}
+
+// readHead reads the begin of a file; what it does not have is not known.
+func readHead(path string) (h head) {
+	f, err := os.Open(path)
+	if err != nil {
+		return h
 	}
-	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error { return v.WriteText(f) }, nil)
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, noteBegin) {
+			h.note = line
+			continue
+		}
+		rr, err := dns.NewRR(line)
+		if soa, ok := rr.(*dns.SOA); err == nil && ok {
+			h.serial, h.known = soa.Serial, true
+		}
+		return h
+	}
+	return h
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/file"
 )
 
 // TestFileNames: each zone has a file of its own, whose name is one that a file may have.
@@ -80,5 +83,93 @@ func TestStorageKeepsCase(t *testing.T) {
 	var now strings.Builder
 	if err := s.roster.replica("example.org.").zone.Current().WriteText(&now); err != nil || !strings.Contains(now.String(), "Svc.Example.ORG.") {
 		t.Errorf("%v\n%s", err, now.String())
+	}
+}
+
+// TestStorageOfOtherPrimary: what is stored and came from another primary is served until the zone comes from the one
+// that there is now, whatever its serial.
+func TestStorageOfOtherPrimary(t *testing.T) {
+	capture(t)
+	dir, first, second := t.TempDir(), newPrimary(t), newPrimary(t)
+	path := filepath.Join(dir, "db.example.org")
+	first.set("example.org.", text(9, slow, "a A 192.0.2.9"))
+	second.set("example.org.", text(3, slow, "a A 192.0.2.3"))
+	second.down.Store(true)
+	input := fmt.Sprintf("secondary example.org {\ntransfer from %%s\nstorage %s\n}", dir)
+	s := begin(t, fmt.Sprintf(input, first.addr))
+	until(t, "storing", func() bool { return readHead(path).serial == 9 })
+	s.roster.stop()
+	s = begin(t, fmt.Sprintf(input, second.addr))
+	if got := ask(t, s, "a.example.org."); got != "192.0.2.9" {
+		t.Errorf("at first: %s", got)
+	}
+	second.down.Store(false)
+	becomes(t, s, "a.example.org.", "192.0.2.3")
+	until(t, "storing of what is older, but of another primary", func() bool { return readHead(path).serial == 3 })
+	s.roster.stop()
+
+	// With both it is a zone that is known.
+	second.set("example.org.", text(2, slow, "a A 192.0.2.2"))
+	s = begin(t, fmt.Sprintf(input, first.addr+" "+second.addr))
+	becomes(t, s, "a.example.org.", "192.0.2.9")
+	until(t, "storing of the newer one", func() bool { return readHead(path).serial == 9 })
+	if h := readHead(path); h.note != "; from "+first.addr+" "+second.addr {
+		t.Errorf("from %q", h.note)
+	}
+}
+
+// TestStoredIsNewer: of two processes the one that is behind does not store what it has.
+func TestStoredIsNewer(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db.example.org")
+	from := &source{storage: dir, primaries: []string{"192.0.2.1:53"}}
+	version := func(serial int) *replica {
+		r := newReplica("example.org.", from, nil)
+		parsed, err := file.Parse(strings.NewReader(text(serial, slow)), "example.org.", "db", -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.zone.Replace(parsed.Current())
+		return r
+	}
+	for _, step := range []struct {
+		serial  int
+		useless bool
+		want    uint32
+	}{{7, false, 7}, {6, false, 7}, {7, false, 7}, {8, false, 8}, {1<<31 + 9, false, 8}, {1<<31 + 7, false, 1<<31 + 7}, {5, true, 5}} {
+		r := version(step.serial)
+		r.useless = step.useless
+		r.keep(true)
+		if got := readHead(path); got.serial != step.want || !got.known {
+			t.Fatalf("after %d: %d is stored", step.serial, got.serial)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// TestUnfinished: what a process that was killed left behind is removed, once it is certain that nobody writes it.
+func TestUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	old, now := time.Now().Add(-time.Hour), time.Now()
+	for name, at := range map[string]time.Time{
+		"db.example.org": old, "db.example.org.123456": old, "db.other.example.7": old, "db.example.org.99": now, "db.example.123": old, "notes.123": old,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(t, fmt.Sprintf("secondary example.123 {\ntransfer from 127.0.0.1:1\nstorage %s\n}", dir))
+	files, err := os.ReadDir(dir)
+	var left []string
+	for _, f := range files {
+		left = append(left, f.Name())
+	}
+	if got := strings.Join(left, " "); err != nil || got != "db.example.123 db.example.org db.example.org.99 notes.123" {
+		t.Errorf("left are %s (%v)", got, err)
 	}
 }

@@ -9,8 +9,10 @@ import (
 // Whoever takes the place of another server, in this process or a new one, begins when it has the zones that the other one
 // has; until then that one answers.
 
-// takeOverWait is how long it waits for them at most. It is a variable for tests.
-var takeOverWait = 5 * time.Second
+// takeOverTime is how long it waits for them at most.
+const takeOverTime = 5 * time.Second
+
+var takeOverWait = takeOverTime // a variable for tests
 
 // crew is the rosters of a configuration. They begin one after the other; then all of them are waited for, so that zones
 // whose primaries do not answer cost the time once.
@@ -36,47 +38,61 @@ func (c *crew) begins() {
 	if c.begun++; c.begun < len(c.rosters) {
 		return
 	}
-	wanted := func(string) bool { return true } // whatever the process before has, it does not tell
-	if !caddy.IsUpgrade() {
-		served := offered()
-		wanted = func(zone string) bool { return served[zone] }
+	takesOver := caddy.IsUpgrade()
+	served := map[string]bool{}
+	if !takesOver { // what the process before has, it does not tell
+		served = offered()
 	}
-	for end := time.Now().Add(takeOverWait); time.Now().Before(end) && c.lack(wanted); {
+	for end := time.Now().Add(takeOverWait); time.Now().Before(end) && c.lack(takesOver, served); {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// lack reports whether some zone that is wanted is not there.
-func (c *crew) lack(wanted func(zone string) bool) bool {
+// lack reports whether some zone is not there that is served by what is being replaced.
+func (c *crew) lack(takesOver bool, served map[string]bool) bool {
 	for _, r := range c.rosters {
-		if r.lacks(wanted) {
+		if r.lacks(takesOver, served) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *roster) lacks(wanted func(zone string) bool) bool {
+func (r *roster) lacks(takesOver bool, served map[string]bool) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for name, z := range r.replicas {
-		if z.zone.Current() == nil && wanted(name) {
+		switch {
+		case z.zone.Current() == nil && (takesOver || served[name]):
+			return true
+		// The other process may be ahead of what is stored.
+		case takesOver && !z.checked.Load():
+			return true
+		case z.borrowed.Load():
 			return true
 		}
 	}
 	return false
 }
 
-// offered is the zones that are served by what is being replaced, and that nobody has taken: now they have other primaries,
-// or another key.
+// hasOne reports whether the configuration has no more than one zone of a name. What catalogs will list is not known.
+func (c *crew) hasOne(name string) bool {
+	n := 0
+	for _, r := range c.rosters {
+		if r.statics[name] || len(r.catalogs) > 0 {
+			n++
+		}
+	}
+	return n <= 1
+}
+
+// offered is the zones that are served by what is being replaced, and that nobody has taken.
 func offered() map[string]bool {
 	offers.Lock()
 	defer offers.Unlock()
 	zones := map[string]bool{}
-	for _, all := range offers.all {
-		for _, l := range all {
-			zones[l.replica.name()] = true
-		}
+	for name := range offers.all {
+		zones[name] = true
 	}
 	return zones
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/bind"
+	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
@@ -98,6 +99,42 @@ func TestReloadToOtherPrimary(t *testing.T) {
 	restart(fmt.Sprintf(corefile, delayed(t, second.addr, 300*time.Millisecond)))
 	if got := a(); got != "192.0.2.2" {
 		t.Errorf("behind the reload: %s", got)
+	}
+
+	// One that takes longer than a reload waits. What there is is served until then.
+	before := takeOverWait
+	takeOverWait = 50 * time.Millisecond
+	t.Cleanup(func() { takeOverWait = before })
+	restart(fmt.Sprintf(corefile, delayed(t, first.addr, 500*time.Millisecond)))
+	if got := a(); got != "192.0.2.2" {
+		t.Errorf("behind a reload to a slow primary: %s", got)
+	}
+	until(t, "the slow primary's zone", func() bool {
+		got := a()
+		if got != "192.0.2.1" && got != "192.0.2.2" {
+			t.Fatalf("meanwhile: %s", got)
+		}
+		return got == "192.0.2.1"
+	})
+}
+
+// TestTakeOverOfProcess: a process that takes the place of another one waits until it has looked at the primaries, though
+// something is stored: the other one may have a newer version.
+func TestTakeOverOfProcess(t *testing.T) {
+	z := newReplica("example.org.", new(source), nil)
+	c := &crew{rosters: []*roster{{replicas: map[string]*replica{"example.org.": z}}}}
+	parsed, err := file.Parse(strings.NewReader(text(1, slow)), "example.org.", "db", -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.lack(true, nil) || c.lack(false, nil) {
+		t.Error("without data")
+	}
+	if err := z.serve(parsed.Current(), time.Now()); err != nil || !c.lack(true, nil) || c.lack(false, nil) {
+		t.Errorf("with what is stored: %v", err)
+	}
+	if z.checked.Store(true); c.lack(true, nil) {
+		t.Error("with what a primary has")
 	}
 }
 

@@ -13,6 +13,7 @@ type Plan struct {
 	Refresh, Retry, Expire time.Duration // of the SOA record
 
 	good     time.Time // when a primary last confirmed the data
+	borrowed bool      // that was not one of those which are asked
 	failures int       // since then
 
 	lull time.Duration // after the last notification that brought nothing
@@ -34,7 +35,7 @@ const (
 
 // Good notes that a primary confirmed at some time that v is what it has.
 func (p *Plan) Good(v *zone.Zone, at time.Time) {
-	p.good, p.failures = at, 0
+	p.good, p.failures, p.borrowed = at, 0, false
 	for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(wire.TypeSOA)) {
 		// The five numbers stand behind the two names: serial, refresh, retry, expire, minimum.
 		n := rec.RData[len(rec.RData)-20:]
@@ -44,6 +45,13 @@ func (p *Plan) Good(v *zone.Zone, at time.Time) {
 		}
 		p.Refresh, p.Retry, p.Expire = seconds(n[4:]), seconds(n[8:]), seconds(n[12:])
 	}
+}
+
+// Borrowed notes that v was confirmed at some time by a primary that is not asked any more: it is served until it is
+// too old, and the zone is wanted from those that are asked as if there were nothing.
+func (p *Plan) Borrowed(v *zone.Zone, at time.Time) {
+	p.Good(v, at)
+	p.borrowed = true
 }
 
 // Failed notes that no primary could be asked, or none gave a zone. What there is may be served on, until Expires.
@@ -69,7 +77,7 @@ func (p *Plan) Retrying() bool { return p.failures > 0 }
 // Wait is how long to wait from now on before the next look. random is a random duration below its argument.
 func (p *Plan) Wait(random func(time.Duration) time.Duration) time.Duration {
 	switch {
-	case p.good.IsZero():
+	case p.good.IsZero() || p.borrowed:
 		return min(lastRetry, firstRetry<<min(max(p.failures-1, 0), 10))
 	case p.failures > 0:
 		return p.Retry + random(retryJitter)
