@@ -7,11 +7,15 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/miekg/dns"
 )
 
 // generator makes the records of a $GENERATE: $GENERATE range owner [TTL] [class] type RDATA, where
-// each $ stands for the number, ${offset,width,base} for the number plus offset in a form, and \$ for a $.
+// each $ stands for the number, ${offset,width,base} for the number plus offset in a form, and \$ for a $. BIND has RDATA
+// of several words in quotes.
 type generator struct {
+	before         []byte // the owner before, which is that of a record behind $GENERATE that names none
 	templates      []word
 	cur, end, step int64
 	buf            []byte
@@ -42,7 +46,38 @@ func newGenerator(_ *source, args []word) (*generator, error) {
 		// A copy: the words lie in the lexer's buffer, which the next entry is read into.
 		g.templates = append(g.templates, word{bytes.Clone(a.text), a.quoted})
 	}
-	return g, nil
+	return g, g.unquote()
+}
+
+// unquote makes words of RDATA that is in quotes as a whole, unless its type may be one string.
+func (g *generator) unquote() error {
+	n := len(g.templates) - 1
+	data := g.templates[n]
+	typ, ok := parseType(g.templates[n-1].text)
+	if !data.quoted || !ok || isOneString(typ) {
+		return nil
+	}
+	var l lexer
+	defer l.end()
+	l.reset(bytes.NewReader(append(bytes.Clone(data.text), '\n')))
+	words, _, err := l.entry()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	g.templates = g.templates[:n]
+	for _, w := range words {
+		g.templates = append(g.templates, word{bytes.Clone(w.text), w.quoted})
+	}
+	return nil
+}
+
+// isOneString reports whether a type's RDATA may be no more than a string.
+func isOneString(typ uint16) bool {
+	switch typ {
+	case dns.TypeTXT, dns.TypeSPF, dns.TypeAVC, dns.TypeNINFO, dns.TypeHINFO, dns.TypeX25, dns.TypeISDN, dns.TypeUINFO, dns.TypeRESINFO:
+		return true
+	}
+	return false
 }
 
 // next is the words of the next record, io.EOF after the last.

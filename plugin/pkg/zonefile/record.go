@@ -161,6 +161,8 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 		text.WriteByte(' ')
 		if w.quoted {
 			text.WriteByte('"')
+		} else if p.record.Type == dns.TypeSVCB || p.record.Type == dns.TypeHTTPS {
+			w.text = namedKey(w.text)
 		}
 		text.Write(w.text)
 		if w.quoted {
@@ -188,6 +190,21 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 	}
 	data := buf[11:n] // behind root owner, type, class, TTL and length
 	return append(b, data...), p.checkData(data)
+}
+
+// namedKey is a parameter of a service with the name of its key, where that came as a number and the value is the same
+// either way (RFC 9460 §2.1): miekg/dns takes numbers for keys only that it does not know.
+func namedKey(param []byte) []byte {
+	key, value, _ := bytes.Cut(param, []byte{'='})
+	switch strings.ToLower(string(key)) {
+	case "key7":
+		return append([]byte("dohpath="), value...)
+	case "key8":
+		if len(value) == 0 { // it has none
+			return []byte("ohttp")
+		}
+	}
+	return param
 }
 
 // parseClass reads the mnemonic of a class, or CLASS and its number, in any case; parseType does so for a type.

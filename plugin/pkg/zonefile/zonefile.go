@@ -139,6 +139,7 @@ func (p *Parser) step() (bool, error) {
 		if err == nil {
 			return true, p.read(words, false)
 		}
+		p.owner = append(p.owner[:0], p.gen.before...)
 		p.gen = nil
 		if !errors.Is(err, io.EOF) {
 			return false, err
@@ -188,8 +189,11 @@ func (p *Parser) directive(name string, args []word) error {
 		return p.include(args)
 	case "$GENERATE":
 		g, err := newGenerator(s, args)
+		if err != nil {
+			return err
+		}
+		g.before = slices.Clone(p.owner)
 		p.gen = g
-		return err
 	default:
 		return fmt.Errorf("unknown directive %s: must be $ORIGIN, $TTL, $INCLUDE or $GENERATE", name)
 	}

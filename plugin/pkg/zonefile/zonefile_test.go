@@ -145,6 +145,26 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// TestGenerateAsBIND: what more words than one are in quotes for, and whose the next record is that names no owner.
+func TestGenerateAsBIND(t *testing.T) {
+	got, err := readAll(t, "$TTL 5\nfirst A 192.0.2.1\n$GENERATE 1-2 h$ MX \"1$ m$\"\n$GENERATE 3-3 s$ IN SRV \"0 0 5060 t$.example.net.\"\n"+
+		"$GENERATE 4-4 t$ TXT \"a $\"\n$GENERATE 5-5 a$ A \"192.0.2.$\"\n A 192.0.2.9\n", "db")
+	want := "first.example.org. 5 IN A 192.0.2.1|h1.example.org. 5 IN MX 11 m1.example.org.|h2.example.org. 5 IN MX 12 m2.example.org.|" +
+		"s3.example.org. 5 IN SRV 0 0 5060 t3.example.net.|t4.example.org. 5 IN TXT \"a 4\"|a5.example.org. 5 IN A 192.0.2.5|first.example.org. 5 IN A 192.0.2.9"
+	if s := strings.Join(got, "|"); err != nil || s != want {
+		t.Errorf("%v\n got %s\nwant %s", err, s, want)
+	}
+}
+
+// TestNumberedServiceKeys: BIND 9.18 writes keys that it does not know by their numbers.
+func TestNumberedServiceKeys(t *testing.T) {
+	got, err := readAll(t, "$TTL 5\na HTTPS 1 . alpn=\"h2\" key7=\"/q{?dns}\"\nb SVCB 1 . KEY7=/q{?dns} key667=\"x\" key8\n", "db")
+	want := `a.example.org. 5 IN HTTPS 1 . alpn="h2" dohpath="/q{?dns}"|b.example.org. 5 IN SVCB 1 . dohpath="/q{?dns}" ohttp="" key667="x"`
+	if s := strings.Join(got, "|"); err != nil || s != want {
+		t.Errorf("%v\n got %s\nwant %s", err, s, want)
+	}
+}
+
 func TestInclude(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
