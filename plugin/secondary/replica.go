@@ -257,6 +257,14 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 	if !same && !older {
 		return err
 	}
+	// What has expired is served no more, so there is nothing to go back behind.
+	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
+		r.useless = true
+		if err = r.fetch(ctx, behind, nil); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
+			r.failed(behind, err)
+		}
+		return err
+	}
 	if r.wentBack(behind, its, ours, older && !same); from != "" {
 		slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
 	}

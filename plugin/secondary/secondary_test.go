@@ -378,6 +378,22 @@ func TestWentBack(t *testing.T) {
 	becomes(t, s, "a.example.org.", "192.0.2.8")
 }
 
+// TestWentBackExpired: of a zone that has expired any version is taken, and stored.
+func TestWentBackExpired(t *testing.T) {
+	capture(t)
+	dir, p := t.TempDir(), newPrimary(t)
+	p.set("example.org.", text(7, "1 1 2", "a A 192.0.2.7"))
+	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir))
+	becomes(t, s, "a.example.org.", "192.0.2.7")
+	p.down.Store(true)
+	becomes(t, s, "a.example.org.", "SERVFAIL")
+	p.set("example.org.", text(5, slow, "a A 192.0.2.5"))
+	p.down.Store(false)
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.5")
+	until(t, "storing", func() bool { return readHead(filepath.Join(dir, "db.example.org")).serial == 5 })
+}
+
 // TestLaggingPrimaries: a version that one primary has is fetched when that one tells of it, though others that stand before it
 // have not got it yet, or do not answer.
 func TestLaggingPrimaries(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 )
 
 // generator makes the records of a $GENERATE: $GENERATE range owner [TTL] [class] type RDATA, where
-// each $ stands for the number, ${offset,width,base} for the number plus offset in a form, and \$ for a $. BIND has RDATA
-// of several words in quotes.
+// each $ stands for the number, ${offset,width,base} for the number plus offset in a form, and \$ for a $.
+// BIND has RDATA of several words in quotes.
 type generator struct {
 	before         []byte // the owner before, which is that of a record behind $GENERATE that names none
 	templates      []word
