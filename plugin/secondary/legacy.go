@@ -63,6 +63,17 @@ func (r *roster) offer() {
 
 // withdraw ends the offers of a roster. If nobody takes its place after all, its replicas look at their primaries again.
 func (r *roster) withdraw(failed bool) {
+	r.takeBack()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, z := range r.replicas {
+		z.part(failed)
+	}
+}
+
+// takeBack takes the offers of a roster back. The roster is not locked meanwhile: who adds a zone to it, as a catalog does
+// at any time, locks it first and then the offers.
+func (r *roster) takeBack() {
 	offers.Lock()
 	defer offers.Unlock()
 	for name, all := range offers.all {
@@ -70,11 +81,6 @@ func (r *roster) withdraw(failed bool) {
 		if offers.all[name] = all; len(all) == 0 {
 			delete(offers.all, name)
 		}
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, z := range r.replicas {
-		z.part(failed)
 	}
 }
 

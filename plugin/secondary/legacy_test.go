@@ -184,3 +184,27 @@ func TestViewsOfOneName(t *testing.T) {
 		t.Error("the only one is not served, or not as it should be")
 	}
 }
+
+// TestZoneAddedAtWithdrawal: a catalog may add a zone to a configuration while that ends. Neither waits for the other.
+func TestZoneAddedAtWithdrawal(t *testing.T) {
+	r := newRoster()
+	z := newReplica("example.org.", new(source), nil)
+	r.mu.Lock() // as who adds a zone
+	withdrawn, taken := make(chan struct{}), make(chan struct{})
+	go func() {
+		r.withdraw(false)
+		close(withdrawn)
+	}()
+	time.Sleep(50 * time.Millisecond) // it waits for the roster now
+	go func() {
+		z.inherit()
+		close(taken)
+	}()
+	select {
+	case <-taken:
+	case <-time.After(10 * time.Second):
+		t.Error("what is offered cannot be looked at")
+	}
+	r.mu.Unlock()
+	<-withdrawn
+}

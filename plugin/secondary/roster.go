@@ -129,15 +129,14 @@ func (r *roster) start(t *transfer.Transfer) {
 
 // tidy removes what an earlier process left unfinished where zones are stored.
 func (r *roster) tidy() {
-	stored, dirs := map[string]bool{}, map[string]bool{}
-	for name, z := range r.replicas {
-		stored[fileName(name)] = true
+	dirs := map[string]bool{}
+	for _, z := range r.replicas {
 		if dir := z.source.storage; dir != "" {
 			dirs[dir] = true
 		}
 	}
 	for dir := range dirs {
-		tidy(dir, func(name string) bool { return stored[name] }, time.Now())
+		tidy(dir, time.Now())
 	}
 }
 

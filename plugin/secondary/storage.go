@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -33,8 +32,8 @@ func (r *replica) path() string {
 	return filepath.Join(r.source.storage, fileName(r.name()))
 }
 
-// longestName is how many octets the name of a file may have, so that there is room for ten digits behind a dot while it
-// is being written.
+// longestName is how many octets the name of a file has at most: less than file systems take, as files had a number
+// behind it once, while they were being written.
 const longestName = 255 - 1 - 10
 
 // fileName is the name of the file of a zone. One that would be too long is cut, and has a sum of the whole.
@@ -123,7 +122,7 @@ func (r *replica) store(path, note string) error {
 		return v.WriteText(f)
 	}
 	var unlock func()
-	err := zonefile.Replace(path, filepath.Base(path)+".*", write, func(string) (err error) {
+	err := zonefile.Replace(path, unfinished, write, func(string) (err error) {
 		if unlock, err = lockDir(filepath.Dir(path)); err != nil {
 			return err
 		}
@@ -142,20 +141,21 @@ func (r *replica) store(path, note string) error {
 	return err
 }
 
-// unfinished is the names of files that were being written when a process was killed: those of zones, and a number.
-var unfinished = regexp.MustCompile(`^db\..*\.[0-9]{1,10}$`)
+// unfinished is the names of files that are being written. No zone's file has one, nor anything that others put into
+// the folder.
+const unfinished = ".db.*.new"
 
 // unfinishedAge is how long nobody has written to a file that nobody writes any more.
 const unfinishedAge = 10 * time.Minute
 
-// tidy removes from a folder what was left there unfinished. Files of zones, which keep says, stay, whatever their names.
-func tidy(dir string, keep func(name string) bool, now time.Time) {
+// tidy removes from a folder what was being written when a process was killed.
+func tidy(dir string, now time.Time) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, f := range files {
-		if !unfinished.MatchString(f.Name()) || keep(f.Name()) {
+		if ok, _ := filepath.Match(unfinished, f.Name()); !ok {
 			continue
 		}
 		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > unfinishedAge {

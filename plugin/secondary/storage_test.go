@@ -149,12 +149,13 @@ func TestStoredIsNewer(t *testing.T) {
 	}
 }
 
-// TestUnfinished: what a process that was killed left behind is removed, once it is certain that nobody writes it.
+// TestUnfinished: what a process that was killed left behind is removed, once it is certain that nobody writes it, and
+// nothing else.
 func TestUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	old, now := time.Now().Add(-time.Hour), time.Now()
 	for name, at := range map[string]time.Time{
-		"db.example.org": old, "db.example.org.123456": old, "db.other.example.7": old, "db.example.org.99": now, "db.example.123": old, "notes.123": old,
+		".db.123456.new": old, ".db.7.new": now, "db.example.org": old, "db.example.org.20261125": old, "notes.new": old, ".db.example.org.swp": old,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -163,13 +164,13 @@ func TestUnfinished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begin(t, fmt.Sprintf("secondary example.123 {\ntransfer from 127.0.0.1:1\nstorage %s\n}", dir))
+	begin(t, fmt.Sprintf("secondary example.org {\ntransfer from 127.0.0.1:1\nstorage %s\n}", dir))
 	files, err := os.ReadDir(dir)
 	var left []string
 	for _, f := range files {
 		left = append(left, f.Name())
 	}
-	if got := strings.Join(left, " "); err != nil || got != "db.example.123 db.example.org db.example.org.99 notes.123" {
+	if got := strings.Join(left, " "); err != nil || got != ".db.7.new .db.example.org.swp db.example.org db.example.org.20261125 notes.new" {
 		t.Errorf("left are %s (%v)", got, err)
 	}
 }
