@@ -51,6 +51,8 @@ func TestDenialByNSEC3(t *testing.T) {
 	}{
 		{"nodata", "a.example.", dns.TypeMX, 0, []string{match("a.example.", "A RRSIG")}, Secure},
 		{"type is there", "a.example.", dns.TypeA, 0, []string{match("a.example.", "A RRSIG")}, Bogus},
+		{"alias is there", "a.example.", dns.TypeA, 0, []string{match("a.example.", "CNAME RRSIG")}, Bogus},
+		{"what an alias has beside it", "a.example.", dns.TypeNSEC, 0, []string{match("a.example.", "CNAME RRSIG")}, Secure},
 		{"parent side", "a.example.", dns.TypeMX, 0, []string{match("a.example.", "NS DS")}, Bogus},
 		{"unsigned cut", "a.example.", dns.TypeMX, 0, []string{match("a.example.", "NS")}, Insecure},
 		{"nxdomain", "a.b.example.", dns.TypeA, 3, []string{apex, cover("b.example."), cover("*.example.")}, Secure},
