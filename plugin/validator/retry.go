@@ -199,10 +199,15 @@ const (
 )
 
 // remember keeps that a question's answer is bogus: for bogus_ttl, and twice as long each time after that (RFC 9520 §3.2).
+// Who finds that while it is kept asked before it was: it is the same time.
 func (v *Validator) remember(q validate.Question, verdict *validate.Verdict) {
 	now := clock.Now()
 	f := failure{finding: verdict.Finding}
-	if old, ok := v.failures.get(q, sizeOfFailure); ok && old.until.Add(longestFailure).After(now) {
+	old, ok := v.failures.get(q, sizeOfFailure)
+	switch {
+	case ok && old.until.After(now):
+		f.times = old.times
+	case ok && old.until.Add(longestFailure).After(now):
 		f.times = min(old.times+1, 10)
 	}
 	d := min(v.conf.BogusTTL<<f.times, longestFailure)

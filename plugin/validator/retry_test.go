@@ -113,6 +113,18 @@ func TestBogusIsKept(t *testing.T) {
 	}
 }
 
+// Many clients whose answer is bogus at one time have found one failure, which is kept as long as that of one.
+func TestBogusAtOneTime(t *testing.T) {
+	v, _ := lab(t, "")
+	q := questionOf(t, "bad.example.")
+	for range 20 {
+		v.remember(q, &validate.Verdict{Finding: validate.Finding{Status: validate.Bogus}})
+	}
+	if k, ok := v.failures.get(q, sizeOfFailure); !ok || time.Until(k.until) > time.Minute {
+		t.Errorf("kept for %v", time.Until(k.until))
+	}
+}
+
 func questionOf(t *testing.T, name string) validate.Question {
 	t.Helper()
 	return validate.Question{Name: rrset.MustName(name), Type: dns.TypeA}

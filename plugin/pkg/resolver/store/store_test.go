@@ -148,6 +148,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Many who have asked at one time fail at one time, which is one failure.
+func TestFailuresAtOneTime(t *testing.T) {
+	s := New(8<<20, 1000)
+	for i := range Time(50) {
+		s.Failures.Note("a", 1, 22, "x", now+i)
+	}
+	if f, ok := s.Failures.Get("a", 1, now+5*Second); !ok || f.Times != 1 || f.Until != now+49+5*Second {
+		t.Errorf("%d times, for %v", f.Times, time.Duration(f.Until-now))
+	}
+	later := now + 6*Second
+	s.Failures.Note("a", 1, 22, "x", later)
+	if f, ok := s.Failures.Get("a", 1, later); !ok || f.Times != 2 || f.Until != later+10*Second {
+		t.Errorf("the next one: %d times, for %v", f.Times, time.Duration(f.Until-later))
+	}
+}
+
 func TestServer(t *testing.T) {
 	s := New(8<<20, 1000)
 	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return 7 })
