@@ -32,6 +32,7 @@ func holdSignals() (release func()) {
 			case s := <-held:
 				if !asksForMore(s) {
 					trapSignals()
+					awaitCaddy()
 					raise(s)
 					return
 				}
@@ -60,21 +61,32 @@ func asksForMore(s os.Signal) bool {
 	return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 || s == syscall.SIGHUP
 }
 
-// caddyAsks is the function of the goroutine in which Caddy asks for signals, and then waits for them.
-const caddyAsks = "caddy.trapSignalsPosix.func1("
+// caddyAsks are the functions of the goroutines in which Caddy asks for signals, and then waits for them: for interrupts
+// in the first one.
+var caddyAsks = [...]string{"caddy.trapSignalsCrossPlatform.func1(", "caddy.trapSignalsPosix.func1("}
 
-// awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutine tells: it waits for one then.
+// awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutines tell: they wait for one then.
 // What comes before goes to nobody else than held. The time is limited; it reports false if that was not enough.
 func awaitCaddy() (asks bool) {
 	stacks := make([]byte, 1<<20)
-	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
-			if bytes.Contains(stack, []byte(caddyAsks)) && bytes.Contains(stack, []byte("[chan receive")) {
-				return true
-			}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if n := waiting(stacks[:runtime.Stack(stacks, true)]); n == len(caddyAsks) {
+			return true
 		}
 	}
 	return false
+}
+
+// waiting is how many of Caddy's goroutines wait for a signal.
+func waiting(stacks []byte) (n int) {
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		for _, f := range caddyAsks {
+			if bytes.Contains(stack, []byte(f)) && bytes.Contains(stack, []byte("[chan receive")) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // seen is what is left in held. Caddy may have seen it, too. That does no harm but for interrupts: a second one ends
