@@ -61,8 +61,8 @@ func asksForMore(s os.Signal) bool {
 	return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 || s == syscall.SIGHUP
 }
 
-// caddyAsks are the functions of the goroutines in which Caddy asks for signals, and then waits for them: for interrupts
-// in the first one.
+// caddyAsks are the functions of the goroutines in which Caddy asks for signals, and then waits for them: for
+// interrupts in the first one.
 var caddyAsks = [...]string{"caddy.trapSignalsCrossPlatform.func1(", "caddy.trapSignalsPosix.func1("}
 
 // awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutines tell: they wait for one then.

@@ -22,8 +22,8 @@ func (s *Failures) Get(name string, typ uint16, now Time) (f Failure, ok bool) {
 	return f, ok && f.Until > now
 }
 
-// Note keeps that a question failed: for 5 s, twice as long each time after that, 5 m at most (RFC 9520 §3.2). Who fails
-// while a failure is kept asked before it was: it is the same one.
+// Note keeps that a question failed: for 5 s, twice as long each time after that, 5 m at most (RFC 9520 §3.2). Who
+// fails while a failure is kept asked before it was: it is the same one.
 func (s *Failures) Note(name string, typ uint16, code uint16, text string, now Time) {
 	s.shelf.update(keyOf(name, typ), func(old Failure, ok bool) (Failure, bool) {
 		f := Failure{Code: code, Text: text, Times: 1}

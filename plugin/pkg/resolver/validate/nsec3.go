@@ -74,8 +74,8 @@ func (d *denials) addNSEC3(n nsec3) {
 func (n *nsec3) has(typ uint16) bool { return typed(n.bitmap, typ) }
 func (n *nsec3) parental() bool      { return n.has(wire.TypeNS) && !n.has(wire.TypeSOA) }
 
-// lacks is nsec.lacks. An alias says nothing of an NSEC, which may stand beside it (RFC 4035 §2.5): servers do not follow
-// it for that.
+// lacks is nsec.lacks. An alias says nothing of an NSEC, which may stand beside it (RFC 4035 §2.5): servers do not
+// follow it for that.
 func (n *nsec3) lacks(typ uint16, root bool) bool {
 	if n.has(typ) || n.has(wire.TypeCNAME) && typ != rrset.TypeNSEC {
 		return false
