@@ -89,7 +89,7 @@ func (n *names) refresh(ctx context.Context, s *source) (ttl time.Duration, gone
 	defer f.mu.Unlock()
 	old := s.proxies
 	s.proxies = nil
-	for _, a := range now.addrs {
+	for _, a := range n.settings.reachable(now.addrs) {
 		s.proxies = append(s.proxies, n.proxyAt(s, old, a))
 	}
 	for _, p := range old {
@@ -103,6 +103,24 @@ func (n *names) refresh(ctx context.Context, s *source) (ttl time.Duration, gone
 	}
 	f.publish()
 	return min(max(now.ttl, minRefresh), maxRefresh), gone, nil
+}
+
+// reachable is those of a name's addresses that can be asked from source_address: they are of its family, if any is.
+func (s *settings) reachable(addrs []netip.Addr) []netip.Addr {
+	if s.source == nil {
+		return addrs
+	}
+	from, _ := netip.AddrFromSlice(s.source)
+	var same []netip.Addr
+	for _, a := range addrs {
+		if a.Is4() == from.Unmap().Is4() {
+			same = append(same, a)
+		}
+	}
+	if len(same) == 0 {
+		return addrs
+	}
+	return same
 }
 
 // proxyAt is the one of old at an address, or a new one.

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -69,6 +70,28 @@ func TestNames(t *testing.T) {
 	}
 	if got := addresses(f); got != "192.0.2.8:53 192.0.2.1:5300 [2001:db8::1]:5300 192.0.2.9:5300" || f.Len() != 4 {
 		t.Error(got)
+	}
+}
+
+// An address of the other family than source_address cannot be asked from there. If there is no other, it is tried, as
+// one is that stands in the configuration.
+func TestNamesFromSource(t *testing.T) {
+	const corefile = "forward . dns.example.org {\nsource_address %s\npolicy sequential\n}"
+	for _, c := range []struct {
+		from, want string
+		addrs      []string
+	}{
+		{"192.0.2.7", "192.0.2.1:53 192.0.2.2:53", []string{"192.0.2.1", "2001:db8::1", "192.0.2.2"}},
+		{"2001:db8::7", "[2001:db8::1]:53", []string{"192.0.2.1", "2001:db8::1"}},
+		{"2001:db8::7", "192.0.2.1:53", []string{"192.0.2.1"}},
+	} {
+		f := named(t, fmt.Sprintf(corefile, c.from), &book{addrs: c.addrs})
+		if err := f.OnStartup(); err != nil {
+			t.Fatal(err)
+		}
+		if got := addresses(f); got != c.want {
+			t.Errorf("%v from %s: %s, want %s", c.addrs, c.from, got, c.want)
+		}
 	}
 }
 
