@@ -65,28 +65,41 @@ func asksForMore(s os.Signal) bool {
 // interrupts in the first one.
 var caddyAsks = [...]string{"caddy.trapSignalsCrossPlatform.func1(", "caddy.trapSignalsPosix.func1("}
 
+// mostStacks is how many octets of stacks are looked at: those of some ten thousand goroutines.
+const mostStacks = 16 << 20
+
 // awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutines tell: they wait for one then.
 // What comes before goes to nobody else than held. The time is limited; it reports false if that was not enough.
 func awaitCaddy() (asks bool) {
 	stacks := make([]byte, 1<<20)
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if n := waiting(stacks[:runtime.Stack(stacks, true)]); n == len(caddyAsks) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		switch n := runtime.Stack(stacks, true); {
+		case caddyWaits(stacks[:n]):
 			return true
+		case n < len(stacks):
+			time.Sleep(time.Millisecond)
+		case n < mostStacks: // they were cut
+			stacks = make([]byte, 4*n)
+		default: // looking again costs more than it tells
+			time.Sleep(200 * time.Millisecond)
+			return false
 		}
 	}
 	return false
 }
 
-// waiting is how many of Caddy's goroutines wait for a signal.
-func waiting(stacks []byte) (n int) {
-	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
-		for _, f := range caddyAsks {
-			if bytes.Contains(stack, []byte(f)) && bytes.Contains(stack, []byte("[chan receive")) {
-				n++
-			}
+// caddyWaits reports whether each kind of Caddy's goroutines waits for a signal.
+func caddyWaits(stacks []byte) bool {
+	for _, f := range caddyAsks {
+		waits := false
+		for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+			waits = waits || bytes.Contains(stack, []byte(f)) && bytes.Contains(stack, []byte("[chan receive"))
+		}
+		if !waits {
+			return false
 		}
 	}
-	return n
+	return true
 }
 
 // seen is what is left in held. Caddy may have seen it, too. That does no harm but for interrupts: a second one ends

@@ -193,8 +193,13 @@ func TestEndDuringReload(t *testing.T) {
 	}
 }
 
-// When Caddy asks for signals is known by the name of a function of its own.
+// When Caddy asks for signals is known by the names of functions of its own, among whatever goroutines there are.
 func TestAwaitCaddy(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	for range 10000 { // their stacks are more than a megabyte
+		go func() { <-over }()
+	}
 	caddy.TrapSignals()
 	for range 20 { // on a busy machine it may take a while
 		if awaitCaddy() {
