@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
@@ -108,7 +109,7 @@ func (s *URL) String() string { return s.URL }
 type File struct {
 	Path string
 
-	seen os.FileInfo
+	seen stamp.Stamp
 	last *zone.Zone
 }
 
@@ -124,14 +125,14 @@ func (s *File) Fetch(ctx context.Context, old *zone.Zone) (*zone.Zone, time.Time
 		return nil, time.Time{}, err
 	}
 	at := info.ModTime()
-	if old != nil && old == s.last && s.seen.ModTime().Equal(at) && s.seen.Size() == info.Size() {
+	if old != nil && old == s.last && s.seen == stamp.Of(info) {
 		return nil, at, fetch.ErrCurrent
 	}
 	v, err := read(ctx, f, s.Path, nil)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	s.seen = info
+	s.seen = stamp.Of(info)
 	s.last, err = newer(v, old)
 	return s.last, at, err
 }
