@@ -61,6 +61,7 @@ const (
 	deadAfter   = 4  // time-outs in a row
 	offAfter    = 64 // time-outs in a row
 	deadSpan    = Second * 8 / 10
+	offSpan     = 60 * Second // in which these were, at least: many queries under way may be lost in one moment
 	deadProbe   = Second
 	offProbe    = 60 * Second
 	maxLame     = 64 // zones of one server
@@ -161,7 +162,7 @@ func (v *Server) Dead(now Time) bool {
 		return false
 	}
 	probe := deadProbe
-	if v.backoff >= offAfter {
+	if v.backoff >= offAfter && (now-v.silent >= offSpan || now < v.silent) {
 		probe = offProbe
 	}
 	return now-v.asked < probe && now >= v.asked

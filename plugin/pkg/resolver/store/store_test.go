@@ -164,6 +164,29 @@ func TestFailuresAtOneTime(t *testing.T) {
 	}
 }
 
+// Many queries that are lost in one moment do not put a server off for a minute.
+func TestServerOff(t *testing.T) {
+	s := New(8<<20, 1000)
+	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return nil })
+	at := now
+	v.Asked(at)
+	for range 1000 {
+		v.Silent(at)
+	}
+	at += Second
+	if !v.IsDead() || v.Dead(at) {
+		t.Error("after a moment of loss it is not probed each second")
+	}
+	for range 62 {
+		v.Asked(at)
+		v.Silent(at)
+		at += Second
+	}
+	if at -= Second; !v.Dead(at+59*Second) || v.Dead(at+60*Second) {
+		t.Error("silent for a minute it is not put off for one")
+	}
+}
+
 func TestServer(t *testing.T) {
 	s := New(8<<20, 1000)
 	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return 7 })
