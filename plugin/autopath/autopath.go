@@ -37,6 +37,8 @@ type AutoPath struct {
 	Zones []string // of which names are completed
 
 	lists *lists // nil: there are none
+
+	validates bool // AD is what *validator* found out, for the name that was found; known when the server has started
 }
 
 // lists is where search lists come from. It is complete when the server has started.
@@ -103,7 +105,7 @@ const patience = 5 * time.Second
 // client waits; if it was the first one, there is no telling whether the client's name exists, and it gets SERVFAIL in
 // place of a denial.
 func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, base string, search []string) (int, error) {
-	s := &step{Wrapped: plugin.Wrapped{ResponseWriter: w}, asked: r.Question[0].Name}
+	s := &step{Wrapped: plugin.Wrapped{ResponseWriter: w}, asked: r.Question[0].Name, validates: a.validates}
 	began := time.Now()
 	for i, entry := range search {
 		s.begin(i)

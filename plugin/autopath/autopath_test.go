@@ -60,6 +60,9 @@ func (z zone) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int
 		return dns.RcodeFormatError, nil
 	case "drop":
 		return dns.RcodeSuccess, nil
+	case "secure":
+		m.AuthenticatedData = true
+		m.Answer = []dns.RR{test.A(name + " 60 IN A 192.0.2.1")}
 	case "raw":
 		b, _ := m.Pack()
 		_, err := w.Write(b)
@@ -190,6 +193,30 @@ func TestWalk(t *testing.T) {
 }
 
 // An entry with which the name would be longer than names are is passed over: no source could answer, and no reply be sent.
+// What *validator* found to be secure is so for the name that was found, and nobody has signed the alias.
+func TestValidated(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		validates bool
+		want      bool
+	}{
+		{"www.one.test.", true, true}, // the first entry: the name that was asked for
+		{"web.one.test.", true, false},
+		{"web.one.test.", false, true}, // what an upstream says is passed on
+	} {
+		var asked []string
+		a := serving(t, "autopath "+resolvConf(t, "search one.test two.test"), zone{map[string]string{"www.one.test.": "secure", "web.two.test.": "secure"}, &asked})
+		a.validates = tc.validates
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		if _, err := a.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(tc.name, dns.TypeA)); err != nil || rec.Msg == nil || len(rec.Msg.Answer) == 0 {
+			t.Fatalf("%s: %v %v", tc.name, err, rec.Msg)
+		}
+		if got := rec.Msg.AuthenticatedData; got != tc.want {
+			t.Errorf("%s, validates: %v: AD is %v", tc.name, tc.validates, got)
+		}
+	}
+}
+
 func TestTooLong(t *testing.T) {
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 60)+".", 4), ".")
 	var asked []string

@@ -72,8 +72,11 @@ func setup(c *caddy.Controller) error {
 	if s.from != "" {
 		dnsserver.Check(c, func() error { return l.ask(cfg.Handler(s.from), s.from, s.place) })
 	}
+	a := &AutoPath{Zones: s.zones, lists: l}
+	c.OnStartup(func() error { a.validates = cfg.Handler("validator") != nil; return nil })
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
-		return &AutoPath{Next: next, Zones: s.zones, lists: l}
+		a.Next = next
+		return a
 	})
 	return nil
 }

@@ -16,6 +16,7 @@ type step struct {
 	plugin.Wrapped
 	asked     string // the name that the client asked for
 	completed bool   // another name is looked up
+	validates bool   // AD is what *validator* found out
 
 	answered bool
 	denied   *dns.Msg // the denial for this entry
@@ -54,6 +55,9 @@ func (s *step) Write(b []byte) (int, error) {
 func (s *step) adopt(m *dns.Msg) *dns.Msg {
 	reply := *m
 	reply.Question = slices.Clone(m.Question)
+	if s.validates {
+		reply.AuthenticatedData = false // nobody has signed the alias
+	}
 	if len(reply.Question) > 0 {
 		reply.Question[0].Name = s.asked
 	}

@@ -41,6 +41,7 @@ type cnameEdit struct {
 	rule  *cnameRule
 	ctx   context.Context
 	state request.Request
+	led   bool // an alias of the reply has another target now
 }
 
 // RewriteResponse implements ResponseRule. It leads rr elsewhere if it is an alias of the answer that the rule is for: what
@@ -68,7 +69,7 @@ func (e *cnameEdit) RewriteResponse(res *dns.Msg, rr dns.RR) {
 			log.Errorf("upstream lookup returned nil")
 			return
 		}
-		alias.Target = target
+		alias.Target, e.led = target, true
 		res.Answer = append(res.Answer[:i+1:i+1], up.Answer...)
 		res.Truncated = up.Truncated
 		return

@@ -120,6 +120,9 @@ func brief(m *dns.Msg) string {
 	if m.Truncated {
 		s += " tc"
 	}
+	if m.AuthenticatedData {
+		s += " ad"
+	}
 	s += " " + m.Question[0].Name + " " + dns.Type(m.Question[0].Qtype).String()
 	for i, rrs := range [][]dns.RR{m.Answer, m.Ns, m.Extra} {
 		for _, rr := range rrs {
@@ -134,6 +137,9 @@ func brief(m *dns.Msg) string {
 	}
 	return s
 }
+
+// validating begins rules of a block that has *validator*.
+const validating = "# validator\n"
 
 // serving is the plugin with rules, a directive each.
 func serving(t testing.TB, rules string, next plugin.Handler) Rewrite {
@@ -163,6 +169,7 @@ func lanes(t testing.TB, rules string, from func(string, uint16) *dns.Msg, query
 	}
 	before := query.String()
 	rw := serving(t, rules, source{&message.seen, from})
+	rw.block.validates = strings.HasPrefix(rules, validating)
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
 	ctx, lookedUp := plugin.WithLookedUp(t.Context())
 	var rc int

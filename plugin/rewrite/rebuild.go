@@ -34,6 +34,9 @@ func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
 	}
 	if rename {
 		p.rebuild(w, q)
+		if p.unproven(q) {
+			w.SetFlag(wire.FlagAD, false)
+		}
 	}
 	rcode := w.Rcode()
 	for i := len(p.rules) - 1; i >= 0; i-- {
@@ -63,6 +66,11 @@ func (p *rewriting) wantsMessage(w *wire.Reply) bool {
 	return p.renamed
 }
 
+// unproven reports whether a validator has seen another name than q's: nobody has signed the reply for that.
+func (p *rewriting) unproven(q *wire.Query) bool {
+	return p.validated && p.renamed && string(q.LookedUp()) != string(q.Lower())
+}
+
 // throughMessage makes the reply by way of a message.
 func (p *rewriting) throughMessage(w *wire.Reply, q *wire.Query) {
 	flags, _ := w.OPT()
@@ -81,6 +89,7 @@ func (p *rewriting) throughMessage(w *wire.Reply, q *wire.Query) {
 	}
 	rev.restore(m)
 	rev.revert(m)
+	m.AuthenticatedData = m.AuthenticatedData && !p.unproven(q)
 	if serr := w.SetMsgOPT(m); serr != nil {
 		w.Fail(wire.ServFail, serr)
 		return

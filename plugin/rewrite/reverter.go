@@ -44,8 +44,9 @@ type ResponseReverter struct {
 	dns.ResponseWriter
 	ResponseRules ResponseRules
 
-	asked  dns.Question
-	policy RevertPolicy
+	asked     dns.Question
+	policy    RevertPolicy
+	validated bool // AD is what a validator found out, for the names that it saw
 }
 
 // NewResponseReverter is a ResponseReverter for the query r, as the client sent it.
@@ -62,6 +63,9 @@ func (r *ResponseReverter) AskedName() string {
 func (r *ResponseReverter) WriteMsg(res *dns.Msg) error {
 	res = res.Copy()
 	if r.policy.DoQuestionRestore() {
+		if r.validated && len(res.Question) > 0 && !strings.EqualFold(res.Question[0].Name, r.asked.Name) {
+			res.AuthenticatedData = false // nobody has signed it for this name
+		}
 		r.restore(res)
 	}
 	if r.policy.DoRevert() {
@@ -99,6 +103,9 @@ func (r *ResponseReverter) revert(res *dns.Msg) {
 	for i := len(r.ResponseRules) - 1; i >= 0; i-- {
 		if rule := r.ResponseRules[i]; aboutMessage(rule) {
 			rule.RewriteResponse(res, nil)
+		}
+		if e, ok := r.ResponseRules[i].(*cnameEdit); ok && e.led && r.validated {
+			res.AuthenticatedData = false
 		}
 	}
 }

@@ -50,6 +50,43 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// What *validator* found to be secure is so for the names that it saw. AD of an upstream is passed on.
+func TestValidated(t *testing.T) {
+	const question, ad = "www.one.test.", " ad"
+	from := func(name string, _ uint16) *dns.Msg {
+		m := reply(0, name+" 60 IN CNAME web.test.\nweb.test. 60 IN A 192.0.2.1")
+		m.AuthenticatedData = true
+		return m
+	}
+	for _, tc := range []struct {
+		rules string
+		ad    bool
+	}{
+		{validating + "rewrite name www.one.test web.two.test", false},
+		{validating + "rewrite name suffix .one.test .two.test", false},
+		{validating + "rewrite name regex (.*)one.test {1}ONE.test answer auto", true},
+		{validating + "rewrite ttl www.one.test 7", true},
+		{validating + "rewrite edns0 local set 0xffee x", true},
+		{validating + "rewrite name regex (.*)two.test {1}three.test", true},
+		{"rewrite name www.one.test web.two.test", true},
+	} {
+		c, unpacked := agree(t, tc.rules, from, new(dns.Msg).SetQuestion(question, dns.TypeA))
+		if got := strings.Contains(strings.SplitN(c.reply, "\n", 2)[0], ad); got != tc.ad || unpacked || !strings.Contains(c.reply, "192.0.2.1") {
+			t.Errorf("%s: got %s, unpacked: %v", tc.rules, c.reply, unpacked)
+		}
+	}
+	for _, validates := range []bool{true, false} { // an alias that leads elsewhere
+		rw := serving(t, "rewrite cname exact web.test. other.test.", source{new(string), from})
+		rw.block.validates = validates
+		rw.Rules[0].(*cnameRule).upstream = &answers{reply: reply(0, "other.test. 60 IN A 192.0.2.2")}
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, err := rw.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion(question, dns.TypeA))
+		if got := brief(rec.Msg); err != nil || !strings.Contains(got, "192.0.2.2") || strings.Contains(got, ad+" ") == validates {
+			t.Errorf("validates: %v, an alias elsewhere: %v %s", validates, err, got)
+		}
+	}
+}
+
 // A name that would become too long stays as it is, and the reply is sent all the same.
 func TestTooLongNames(t *testing.T) {
 	label := strings.Repeat("a", 62)

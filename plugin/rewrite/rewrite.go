@@ -36,7 +36,15 @@ type Rewrite struct {
 	Next  plugin.Handler
 	Rules []Rule
 	RevertPolicy
+
+	block *block // nil if the directive did not make the plugin
 }
+
+// block is what stands in the server block besides; it is known when it starts.
+type block struct{ validates bool }
+
+// validated reports whether AD in replies is what *validator* found out, and not what an upstream says.
+func (rw Rewrite) validated() bool { return rw.block != nil && rw.block.validates }
 
 // Name is the plugin's name.
 func (rw Rewrite) Name() string { return pluginName }
@@ -49,6 +57,7 @@ func (rw Rewrite) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	below := *r
 	below.Question = append([]dns.Question(nil), r.Question...)
 	rev := NewResponseReverter(w, r, rw.policy())
+	rev.validated = rw.validated()
 	stopped := false
 	for _, rule := range rw.Rules {
 		rules, result := rule.Rewrite(ctx, request.Request{W: w, Req: &below})

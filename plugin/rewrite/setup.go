@@ -51,8 +51,10 @@ func setup(c *caddy.Controller) error {
 			edns.SetSupportedOption(o.code) // what is not taken back may come back from the client
 		}
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
-		return Rewrite{Next: next, Rules: rules, RevertPolicy: NewRevertPolicy(false, false)}
+	cfg, b := dnsserver.GetConfig(c), new(block)
+	c.OnStartup(func() error { b.validates = cfg.Handler("validator") != nil; return nil })
+	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		return Rewrite{Next: next, Rules: rules, RevertPolicy: NewRevertPolicy(false, false), block: b}
 	})
 	return nil
 }

@@ -15,6 +15,7 @@ func (rw Rewrite) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	p := rewritings.Get().(*rewriting)
 	defer p.free()
+	p.validated = rw.validated()
 	mark := q.Mark()
 	stopped := false
 	for i := 0; i < len(rw.Rules) && !stopped; i++ {
@@ -54,6 +55,8 @@ func (rw Rewrite) WireSelf() plugin.Handler { return rw }
 type rewriting struct {
 	rules   ResponseRules // what is to be done with the reply; all are edits
 	renamed bool          // the name that is looked up is another one
+
+	validated bool // AD is what a validator found out, for the name that is looked up
 
 	read    bool   // current is known
 	current []byte // the name now, as presented, in lower case

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -234,6 +235,10 @@ func aggressive(t *testing.T, ours, zone, want string) {
 func (l *signedLab) others(t *testing.T) {
 	good, broken := l.zoneOf(t, "", "nsec"), l.zoneOf(t, "wrong DS", "")
 	strip := func(change func(*dns.Msg)) string { return l.forwarder(t, change) }
+	conf := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(conf, []byte("search no.test "+good+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	port := 5410
 	for what, c := range map[string]struct{ block, name, want string }{
 		"NTA":                            {l.validator("nta "+broken) + l.recurse(""), "www." + broken, "NOERROR 0 33"},
@@ -251,7 +256,10 @@ func (l *signedLab) others(t *testing.T) {
 				}
 			}
 		}), "www." + good, "SERVFAIL 0 6"},
-		"an inner zone": {l.validator("nta corp") + " forward corp " + l.inner(t) + "\n" + l.recurse(""), "www.corp.", "NOERROR 0 33"},
+		"a name that is rewritten":            {" rewrite stop name alias.test www." + good + "\n" + l.validator("") + l.recurse(""), "alias.test.", "NOERROR 0"},
+		"a name that is rewritten, and bogus": {" rewrite stop name alias.test www." + broken + "\n" + l.validator("") + l.recurse(""), "alias.test.", "SERVFAIL 0 9"},
+		"a name that is completed":            {" autopath . " + conf + "\n" + l.validator("") + l.recurse(""), "www.no.test.", "NOERROR 0"},
+		"an inner zone":                       {l.validator("nta corp") + " forward corp " + l.inner(t) + "\n" + l.recurse(""), "www.corp.", "NOERROR 0 33"},
 	} {
 		port++
 		if got, _ := said(t, serve(t, port, c.block), c.name, dns.TypeA, nil); got != c.want {
