@@ -55,6 +55,9 @@ func (j *job) EachTeller(f func(advice.Teller)) {
 // Patience implements advice.Patient.
 func (r *Recurse) Patience() time.Duration { return r.timeout }
 
+// Prefetches implements advice.Prefetcher.
+func (r *Recurse) Prefetches() bool { return r.prefetch }
+
 // Inside implements advice.Insider.
 func (r *Recurse) Inside(zone string) bool { return r.specials.zones[zone] }
 

@@ -2,9 +2,11 @@ package validator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -93,6 +95,8 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	if i.ctx.Err() != nil {
 		return nil, nil
 	}
+	defer func(client context.Context) { i.ctx = client }(i.ctx)
+	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query
 	reply, _, _ := i.ask(q, fetching(q))
 	if reply == nil {
 		return nil, nil
@@ -101,7 +105,28 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	if err != nil || m.Name != q.Name || m.Type != q.Type {
 		return nil, nil
 	}
+	if q.Type == dns.TypeDNSKEY && m.Rcode == dns.RcodeSuccess && i.live.Load().anchors[q.Name] != nil && !signed(m, q) {
+		i.stripped(q.Name)
+	}
 	return reply, m
+}
+
+// signed reports whether a reply has what was asked for, and a signature.
+func signed(m *rrset.Message, q validate.Question) bool {
+	return slices.ContainsFunc(m.Section[rrset.Answer], func(s *rrset.Set) bool { return s.Name == q.Name && s.Type == q.Type && s.Sigs > 0 })
+}
+
+// stripped tells once of each upstream that it has no signature of the keys that a chain begins with: most likely it hands
+// no signatures on.
+func (i *inquiry) stripped(zone string) {
+	upstream := metadata.ValueFunc(i.ctx, "forward/upstream")
+	if upstream == nil {
+		return // a resolver has asked the zone's own servers
+	}
+	addr := upstream()
+	if _, told := i.strips.LoadOrStore(addr, true); !told {
+		logger.Warningf("Upstream %s hands on no signatures of the keys of %s: nothing below that anchor can be validated", addr, rrset.Text(zone))
+	}
 }
 
 // pass validates a reply, and asks for what is missing.

@@ -40,10 +40,11 @@ type keeper struct {
 
 // trust is the anchors as they are now, and the tags of the root's, of five digits. It does not change.
 type trust struct {
-	anchors map[string]*validate.Anchor
-	tags    map[string]bool
-	states  []status.Anchor // of keys that are followed
-	conf    validate.Config // with these anchors
+	anchors  map[string]*validate.Anchor
+	tags     map[string]bool
+	states   []status.Anchor            // of keys that are followed
+	followed map[string][]autotrust.Key // by zone
+	conf     validate.Config            // with these anchors
 }
 
 // trusts has t decide from now on.
@@ -62,9 +63,14 @@ func (k *keeper) start() error {
 	if err := k.load(); err != nil {
 		return err
 	}
+	enter(k.text, k.Validator)
 	k.publish()
 	var ctx context.Context
 	ctx, k.cancel = context.WithCancel(context.Background())
+	if k.prefetches != nil {
+		r := &renewer{Validator: k.Validator, ctx: ctx, places: make(chan struct{}, renewals)}
+		k.memory.renew = r.renew
+	}
 	k.running.Go(func() { k.run(ctx) })
 	return nil
 }
@@ -74,6 +80,7 @@ func (k *keeper) stop() {
 		k.cancel()
 		k.running.Wait()
 	}
+	leave(k.text, k.Validator)
 }
 
 // read reads the state, and looks whether it could be written.
@@ -127,7 +134,7 @@ func (k *keeper) save() error {
 
 // publish makes anchors of the configuration and of what is known of keys: both count, but for keys that are revoked.
 func (k *keeper) publish() {
-	t := &trust{anchors: map[string]*validate.Anchor{}, tags: map[string]bool{}}
+	t := &trust{anchors: map[string]*validate.Anchor{}, tags: map[string]bool{}, followed: followed(k.zones)}
 	for name, a := range k.anchors {
 		t.anchors[name] = a
 	}

@@ -14,6 +14,9 @@ type memory struct {
 	nodes  generations[string, *validate.Node]
 	checks generations[validate.Sum, validate.Held]
 	walked generations[string, time.Time] // when names may be asked for anew once more, as zones may begin elsewhere
+
+	renewed generations[string, time.Time] // when keys of zones may be fetched again once more
+	renew   func(zone string)              // fetches them behind the client; nil if they are fetched when their time is over
 }
 
 // Octets of a generation.
@@ -25,7 +28,7 @@ const (
 
 func newMemory() *memory {
 	m := &memory{}
-	m.nodes.most, m.checks.most, m.walked.most = nodeOctets, checkOctets, walkOctets
+	m.nodes.most, m.checks.most, m.walked.most, m.renewed.most = nodeOctets, checkOctets, walkOctets, walkOctets
 	return m
 }
 
@@ -34,6 +37,9 @@ func (m *memory) Node(name string, now time.Time) *validate.Node {
 	n, ok := m.nodes.get(name, func(n *validate.Node) int { return len(name) + n.Size() })
 	if !ok || !n.Expires.After(now) {
 		return nil
+	}
+	if m.renew != nil && n.Ages(now) && once(&m.renewed, name, now, renewPause) {
+		m.renew(name)
 	}
 	return n
 }
@@ -56,13 +62,18 @@ const walkSize = 100 // octets of a time that belongs to a name, without the nam
 // walk reports whether the chain may be walked anew at a name, which it may once in a while: whoever makes bogus replies
 // must not make queries of each of them.
 func (m *memory) walk(name string, now time.Time, every time.Duration) bool {
+	return once(&m.walked, name, now, every)
+}
+
+// once reports whether it was not reported for a name since so long, and notes that it was.
+func once(g *generations[string, time.Time], name string, now time.Time, every time.Duration) bool {
 	size := func(time.Time) int { return len(name) + walkSize }
-	m.walked.mu.Lock()
-	defer m.walked.mu.Unlock()
-	if until, ok := m.walked.find(name, size); ok && until.After(now) && until.Sub(now) <= every {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until, ok := g.find(name, size); ok && until.After(now) && until.Sub(now) <= every {
 		return false
 	}
-	m.walked.add(name, now.Add(every), len(name)+walkSize)
+	g.add(name, now.Add(every), len(name)+walkSize)
 	return true
 }
 

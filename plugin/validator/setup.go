@@ -30,6 +30,7 @@ func setup(c *caddy.Controller) error {
 		return plugin.Error(pluginName, err)
 	}
 	v := newValidator(s)
+	v.text = identity(dnsserver.Stanza(c, pluginName), cfg.Root, dnsserver.Labels(c.ServerBlockKeys, cfg))
 	metrics.FromZero(c, func(server string) {
 		if v.counts.server == "" {
 			v.counts.server = server
@@ -37,16 +38,7 @@ func setup(c *caddy.Controller) error {
 	})
 	dnsserver.Check(c, v.readable)
 	c.OnStartup(func() error {
-		below := cfg.Handler("recurse")
-		if h, ok := below.(advice.Learner); ok {
-			v.learner = h
-		}
-		if h, ok := below.(advice.Insider); ok {
-			v.insider = h
-		}
-		if h, ok := below.(advice.Patient); ok { // which it tells once it has started
-			v.patience = h.Patience
-		}
+		v.heed(cfg.Handler("recurse"))
 		s.warnEra()
 		clock.Moved()
 		c.OnShutdown(func() error { v.keeper.stop(); return nil })
@@ -57,6 +49,22 @@ func setup(c *caddy.Controller) error {
 		return v
 	})
 	return nil
+}
+
+// heed has v get along with the resolver below, nil if there is none. That starts later, and tells only then what it may.
+func (v *Validator) heed(below plugin.Handler) {
+	if h, ok := below.(advice.Learner); ok {
+		v.learner = h
+	}
+	if h, ok := below.(advice.Insider); ok {
+		v.insider = h
+	}
+	if h, ok := below.(advice.Patient); ok {
+		v.patience = h.Patience
+	}
+	if h, ok := below.(advice.Prefetcher); ok {
+		v.prefetches = h.Prefetches
+	}
 }
 
 func newValidator(s *settings) *Validator {

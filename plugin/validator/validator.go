@@ -7,8 +7,8 @@
 //
 // In the wire lane (lane.go) a reply of which all is known is judged at once; with any other the query is parked on a
 // check (check.go), which goes on as an inquiry if something is missing. It works above recurse and above forward alike.
-// What was found out lies in a memory, so nothing is computed twice. The check itself is package validate's. Start at
-// Validator.ServeDNS.
+// What was found out lies in a memory, so nothing is computed twice; renew.go keeps keys in it that are in use, and
+// handover.go hands it on at a reload. The check itself is package validate's. Start at Validator.ServeDNS.
 package validator
 
 import (
@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,10 +45,14 @@ type Validator struct {
 	Next    plugin.Handler
 	learner advice.Learner // the resolver below, nil if there is none
 	insider advice.Insider // the same
+
+	prefetches func() bool // reports whether the resolver below does; may be nil
+	text       string      // by which it is told from others; see identity
 	*settings
 	counts   *counts
 	patience func() time.Duration // how long a client waits, with all that is asked for its sake
 
+	strips    sync.Map // upstreams that were told of, see inquiry.stripped
 	failures  generations[validate.Question, failure]
 	memory    *memory
 	negatives ntas

@@ -168,6 +168,9 @@ type Learner interface {
 // Patient is a resolver that tells how long a client waits for it.
 type Patient interface{ Patience() time.Duration }
 
+// Prefetcher is a resolver that may fetch what it keeps again before its end.
+type Prefetcher interface{ Prefetches() bool }
+
 // Insider is a resolver that answers for some zones itself, without signatures.
 type Insider interface {
 	// Inside reports whether names of a zone, in wire form and lower case, stay inside.

@@ -169,7 +169,7 @@ type Result struct {
 	Server    netip.AddrPort
 	Queries   int
 	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
-	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL
+	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL, of keys in the second half
 	By        any  // who found all that it was made of to be secure; nil if others had a part in it
 	Scope     byte // so many bits of the client's network decided the answer (RFC 7871 §7.2.1)
 	Missed    Missed

@@ -456,3 +456,20 @@ func TestReferredDSIsNotDue(t *testing.T) {
 		}
 	}
 }
+
+// Keys are due when half of their TTL is over, other RRsets in the last tenth.
+func TestDue(t *testing.T) {
+	w := small(t)
+	zone := authority{[]*zoneText{parseZone(t, "example.org. 300 IN SOA a. b. 1 2 3 4 300\nexample.org. 300 IN DNSKEY 257 3 13 AAAA\nexample.org. 300 IN TXT x\n")}}
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = zone.answer, zone.answer
+	for typ, due := range map[string]store.Time{"DNSKEY": 150, "TXT": 270} {
+		w.resolve("example.org.", typ)
+		for _, at := range []store.Time{due - 2, due} {
+			w.now += at * store.Second
+			if r := w.resolve("example.org.", typ); len(r.Answer) != 1 || r.Queries != 0 || r.Due != (at == due) {
+				t.Errorf("%s after %d s: %s, due %v, %d queries", typ, at, r.text(), r.Due, r.Queries)
+			}
+			w.now -= at * store.Second
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (t *task) kept() bool {
 		if e == nil {
 			return false
 		}
-		t.due = t.due || e.Left(t.run.now) <= e.TTL/10
+		t.due = t.due || e.Left(t.run.now) <= e.TTL/nearEnd(t.q.Type)
 		if e.Kind != store.Positive {
 			t.deny(e)
 			return true
@@ -60,6 +60,15 @@ func (t *task) kept() bool {
 		t.use(set)
 	}
 	return t.done
+}
+
+// nearEnd is which part of a TTL is left when an RRset is due: keys are, long before others, as all of a zone waits for
+// them.
+func nearEnd(typ uint16) uint32 {
+	if typ == rrset.TypeDNSKEY {
+		return 2
+	}
+	return 10
 }
 
 // use ends the task with an RRset of its name, or follows it if it is an alias. A DNAME above the name is one, whatever

@@ -30,6 +30,7 @@ type Node struct {
 	anchors []string     // DNSKEY RDATA that is believed, of a cut
 	keys    []*key       // of a zone, also such as may not sign
 	id      Sum          // over the keys
+	since   time.Time    // when it was found out
 	// Expires is when it has to be found out anew: the least of the TTLs and the ends
 	// of the signatures that it rests on.
 	Expires time.Time
@@ -53,7 +54,7 @@ func (t *Task) keep(name string, n *Node, until time.Time) *Node {
 			until = t.now.Add(min(shortly, t.conf.BogusTTL))
 		}
 	}
-	n.Expires = until
+	n.since, n.Expires = t.now, until
 	t.found(name, n)
 	if t.conf.Memory != nil && n.kind != cut && t.over == "" {
 		t.conf.Memory.KeepNode(name, n)
@@ -340,6 +341,11 @@ func (n *Node) Size() int {
 		octets += 300 + 2*len(k.rdata)
 	}
 	return octets
+}
+
+// Ages reports whether n is a zone with keys for which more than half of its time is over.
+func (n *Node) Ages(now time.Time) bool {
+	return n.kind == zone && len(n.keys) > 0 && now.Sub(n.since) >= n.Expires.Sub(now)
 }
 
 // Broken reports whether the chain ends at n as something is bogus.
