@@ -12,7 +12,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/parse"
-	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 )
@@ -70,17 +69,6 @@ func (r *resolver) keepRoot(s *settings) {
 	}
 	r.root = &localroot.Copy{Sources: s.roots, Now: clock.Now, Log: logger, Changed: r.counts.rootSerial}
 	r.conf.LocalRoot = r.root
-}
-
-// examineBy has signatures of the copy checked by the block's validator, if it has one. While none of the blocks that
-// share r has one, the copy's digest has to do.
-func (r *resolver) examineBy(cfg *dnsserver.Config) {
-	if r.root == nil {
-		return
-	}
-	if e, ok := cfg.Handler("validator").(advice.Examiner); ok {
-		r.root.SetExaminer(e)
-	}
 }
 
 // runRoot keeps the copy up to date until stop.

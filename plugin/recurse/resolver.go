@@ -38,6 +38,7 @@ type resolver struct {
 	denials          *aggressive.Store // nil: none is made of others
 
 	root       *localroot.Copy // nil: none is kept
+	examiner   examiner
 	proxies    []*proxy.Proxy
 	jobs       jobs
 	deadlines  deadlines

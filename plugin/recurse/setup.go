@@ -124,6 +124,7 @@ func (s *settings) resolver(label string) *resolver {
 		Proves: func(p any) bool { return p.(*peer).to.HasCookie() },
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
+	r.conf.Shared.Strange = r.strange
 	if len(s.private) > 0 {
 		r.conf.Private = s.guarded
 	}

@@ -1,6 +1,8 @@
 package iterate
 
 import (
+	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +23,10 @@ type Shared struct {
 	primed  store.Time // when it was done last
 	Primed  func(d *store.Delegation)
 	Unready func(why string) // priming failed
+	// Strange is told of servers of the root that are not those of the hints, and of their NS
+	// RRset. It is nil, or returns nil, if they are used all the same; else what it returns is
+	// called, and calls use some time if they may be.
+	Strange func(why string, set *rrset.Set, use func()) (vet func())
 
 	NoIPv4, NoIPv6 atomic.Bool // the family is left out for now
 }
@@ -227,9 +233,42 @@ func (t *task) prime(set *rrset.Set, additional []*rrset.Set) {
 		return len(d.Hosts) < maxHosts
 	})
 	r.glue(d, additional, rrset.Root)
+	why := r.strange(d)
 	r.hint(d)
-	r.conf.Stores.Delegations.Put(d, r.now)
-	r.conf.Shared.done(r.now, d)
+	conf, now := r.conf, r.now
+	use := func() {
+		conf.Stores.Delegations.Put(d, now)
+		conf.Shared.done(now, d)
+	}
+	if why != "" && conf.Shared.Strange != nil {
+		if vet := conf.Shared.Strange(why, set, use); vet != nil {
+			conf.Shared.failed(now, why)
+			vet()
+			return
+		}
+	}
+	use()
+}
+
+// strange tells what servers of the root have not in common with the hints, "" if they may well be the same: some name,
+// and an address of each name that both have addresses of.
+func (r *Run) strange(d *store.Delegation) (why string) {
+	common := false
+	for _, h := range d.Hosts {
+		for _, o := range r.conf.Hints.Hosts {
+			if o.Name != h.Name {
+				continue
+			}
+			common = true
+			if len(h.Addrs) > 0 && len(o.Addrs) > 0 && !slices.ContainsFunc(h.Addrs, func(a netip.Addr) bool { return slices.Contains(o.Addrs, a) }) {
+				why = rrset.Text(h.Name) + " has no address that the hints have"
+			}
+		}
+	}
+	if !common {
+		return "none of the root's servers is one of the hints"
+	}
+	return why
 }
 
 // hint gives the root's servers that were told without an address those of the hints,

@@ -473,3 +473,65 @@ func TestDue(t *testing.T) {
 		}
 	}
 }
+
+// A root whose servers have little in common with the hints is told of, and used only if it may be.
+func TestStrangeRoot(t *testing.T) {
+	const rest = `
+. 86400 IN SOA a.root. x. 1 2 3 4 300
+org. 86400 IN NS a.nic.org.
+a.nic.org. 86400 IN A 10.0.1.1
+`
+	for _, tc := range []struct {
+		what, ns, why string
+	}{
+		{"the same", ". 86400 IN NS a.root.\na.root. 86400 IN A 10.0.0.1\n", ""},
+		{"one more", ". 86400 IN NS a.root.\n. 86400 IN NS b.root.\na.root. 86400 IN A 10.0.0.1\na.root. 86400 IN A 10.0.0.9\nb.root. 86400 IN A 10.0.0.9\n", ""},
+		{"another name", ". 86400 IN NS b.root.\nb.root. 86400 IN A 10.0.0.1\n", "none of the root's servers is one of the hints"},
+		{"another address", ". 86400 IN NS a.root.\na.root. 86400 IN A 10.0.0.9\n", "a.root. has no address that the hints have"},
+		{"no address", ". 86400 IN NS a.root.\n", ""},
+	} {
+		for _, vets := range []string{"", "never", "later"} {
+			w := newWorld(t)
+			root := authority{[]*zoneText{parseZone(t, rest+tc.ns)}}
+			for _, at := range []string{"10.0.0.1", "10.0.0.9"} {
+				w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+					m := root.answer(q, tcp)
+					for line := range strings.Lines(tc.ns) {
+						if a := rr(t, line); a.Header().Rrtype == dns.TypeA && q.Question[0].Qtype == dns.TypeNS {
+							m.Extra = append(m.Extra, a)
+						}
+					}
+					return m
+				}
+			}
+			w.serve("10.0.1.1", orgZone)
+			w.serve("10.0.2.1", exampleZone)
+			w.serve("10.0.2.2", exampleZone)
+			told, failed, later := "", "", func() {}
+			w.conf.Shared.Unready = func(why string) { failed = why }
+			w.conf.Shared.Strange = func(why string, set *rrset.Set, use func()) func() {
+				if told = why; set.Type != dns.TypeNS || set.Name != rrset.Root {
+					t.Errorf("%s: %v", tc.what, set)
+				}
+				if vets == "" {
+					return nil
+				}
+				return func() { later = use }
+			}
+			w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+			if told != tc.why || failed != map[bool]string{true: tc.why}[vets != ""] {
+				t.Errorf("%s, %s: told %q, failed with %q", tc.what, vets, told, failed)
+			}
+			held := tc.why != "" && vets != ""
+			if d := w.conf.Stores.Delegations.Get(rrset.Root, w.now); (d == nil) != held || (w.conf.Shared.PrimedAt() == 0) != held {
+				t.Errorf("%s, %s: the root is %v", tc.what, vets, d)
+			}
+			if vets == "later" && held {
+				later()
+				if d := w.conf.Stores.Delegations.Get(rrset.Root, w.now); d == nil || w.conf.Shared.PrimedAt() == 0 {
+					t.Errorf("%s: it is not used", tc.what)
+				}
+			}
+		}
+	}
+}
