@@ -15,10 +15,32 @@ import (
 // Ends are called after all OnShutdown, the last one first. What has started may use what was set up before.
 func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).ends.add(end) }
 
+// OnEnding has begin called once when the configuration of c begins to end, however that comes about: before all
+// OnShutdown and OnEnd. It must not wait. What takes time begins so for all at one time, and OnShutdown waits for it.
+func OnEnding(c *caddy.Controller, begin func()) { c.Context().(*dnsContext).ends.addBegin(begin) }
+
 // ends is what a configuration has to end.
 type ends struct {
-	mu  sync.Mutex
-	all []func() error
+	mu     sync.Mutex
+	begins []func()
+	all    []func() error
+}
+
+func (e *ends) addBegin(begin func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begins = append(e.begins, begin)
+}
+
+// begin calls what OnEnding was given, once.
+func (e *ends) begin() {
+	e.mu.Lock()
+	begins := e.begins
+	e.begins = nil
+	e.mu.Unlock()
+	for _, begin := range begins {
+		begin()
+	}
 }
 
 func (e *ends) add(end func() error) {
@@ -29,6 +51,7 @@ func (e *ends) add(end func() error) {
 
 // run calls all that were added, once.
 func (e *ends) run() (err error) {
+	e.begin()
 	e.mu.Lock()
 	all := e.all
 	e.all = nil

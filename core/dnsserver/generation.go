@@ -287,6 +287,7 @@ func (g *generation) finalShutdown() error {
 // endPlugins calls the OnShutdown of all plugins, once.
 func (g *generation) endPlugins() (err error) {
 	g.ending.Do(func() {
+		g.ends.begin()
 		for _, end := range g.plugins {
 			err = errors.Join(err, end())
 		}

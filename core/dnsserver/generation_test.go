@@ -398,6 +398,31 @@ func TestFinalShutdown(t *testing.T) {
 	i.Wait()
 }
 
+// What plugins have to end begins to end at one time, before any of them is waited for: in a reload, at the end of the
+// process, and when the start fails.
+func TestEndsBeginTogether(t *testing.T) {
+	probed(t)
+	Directives = append(Directives, "unfit")
+	probing.setup = func(c *caddy.Controller) {
+		OnEnd(c, func() error { note("end"); return nil })
+		OnEnding(c, func() { note("ending") })
+	}
+	defer func() { probing.setup = nil }()
+	old := started(t, ".:0 {\nprobe one\n}\nexample.org:0 {\nprobe two\n}")
+	noted()
+	next, err := old.Restart(inputOf(".:0 {\nprobe three\n}\nexample.org:0 {\nprobe four\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectNoted(t, "three starts, four starts, ending, ending, one ends, two ends, end, end")
+	next.ShutdownCallbacks()
+	expectNoted(t, "three is told of the end, four is told of the end, ending, ending, three ends, four ends, end, end")
+	if _, err := caddy.Start(inputOf(".:0 {\nprobe five\nunfit\n}")); err == nil {
+		t.Fatal("it started")
+	}
+	expectNoted(t, "ending, end")
+}
+
 // TestReloadOfOtherKind changes what clients have to tell of themselves: connections of before are not taken over, as
 // nobody knows whether their clients would be let in.
 func TestReloadOfOtherKind(t *testing.T) {

@@ -56,6 +56,7 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	}
 	ends = append(slices.Clip(ends), d.instance.OnShutdown[late:]...) // of plugins that have started
 	end = func() {
+		d.ends.begin()
 		for _, stop := range append(ends, d.ends.run) {
 			if err := stop(); err != nil {
 				log.Warningf("Ending: %v", err)

@@ -1,6 +1,7 @@
 package dnstap
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -16,84 +17,117 @@ type dialer struct {
 	tls           *tls.Config // nil for plain connections
 	sendBuffer    int         // octets, for TCP
 	logger        WarnLogger
+	absent        func(error) // told why the first attempt to connect failed; may be nil
 
-	quit chan struct{}
-	done sync.WaitGroup
+	quit   chan struct{}
+	ending sync.Once
+	over   context.Context // of connections; ends lastTime after quit
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
-// start connects, and sends from then on. An error is that of the first attempt: others follow.
-func (d *dialer) start() error {
+// start connects, and sends from then on. It does not wait for the peer, which may be silent.
+func (d *dialer) start() {
 	d.quit = make(chan struct{})
-	w, conn, err := d.dial()
-	d.done.Go(func() { d.run(w, conn) })
-	return err
+	d.over, d.cancel = context.WithCancel(context.Background())
+	d.done.Go(func() {
+		s, err := d.dial()
+		if err != nil && d.absent != nil && d.over.Err() == nil {
+			d.absent(err)
+		}
+		d.run(s)
+	})
 }
 
-// stop sends what waits, as far as the peer takes it, and ends.
+// end begins to end, if it was started: what waits is sent, as far as the peer takes it in lastTime.
+func (d *dialer) end() {
+	if d.quit == nil {
+		return
+	}
+	d.ending.Do(func() {
+		close(d.quit)
+		time.AfterFunc(lastTime, d.cancel)
+	})
+}
+
+// stop is end, and waits.
 func (d *dialer) stop() {
-	close(d.quit)
+	d.end()
 	d.done.Wait()
+	d.cancel()
 }
 
-func (d *dialer) dial() (*framestream.Writer, net.Conn, error) {
+// stream is a connection on which frames may be written.
+type stream struct {
+	net.Conn
+	frames *framestream.Writer
+	forget func() bool // that the connection is to be closed at the end
+}
+
+// Close closes the connection.
+func (s *stream) Close() error {
+	s.forget()
+	return s.Conn.Close()
+}
+
+// dial opens a stream to the peer. It is closed at the end of d at the latest.
+func (d *dialer) dial() (*stream, error) {
 	plain := net.Dialer{Timeout: handshakeTime}
 	var conn net.Conn
 	var err error
 	if d.tls != nil {
-		conn, err = tls.DialWithDialer(&plain, d.network, d.addr, d.tls)
+		conn, err = (&tls.Dialer{NetDialer: &plain, Config: d.tls}).DialContext(d.over, d.network, d.addr)
 	} else {
-		conn, err = plain.Dial(d.network, d.addr)
+		conn, err = plain.DialContext(d.over, d.network, d.addr)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && d.sendBuffer > 0 {
 		_ = tcp.SetWriteBuffer(d.sendBuffer) // the system may have its own bounds
 	}
-	w, err := handshake(conn)
-	if err != nil {
-		conn.Close()
-		return nil, nil, err
+	s := &stream{Conn: conn, forget: context.AfterFunc(d.over, func() { conn.Close() })}
+	if s.frames, err = handshake(conn); err != nil {
+		s.Close()
+		return nil, err
 	}
-	return w, conn, nil
+	return s, nil
 }
 
-// run writes what waits to conn, on which w has begun a stream; both are nil without a connection. A write that fails
-// makes a new one at once; after that it is tried now and then.
-func (d *dialer) run(w *framestream.Writer, conn net.Conn) {
+// run writes what waits to s, which is nil without a connection. A write that fails makes a new one at once; after that it
+// is tried now and then.
+func (d *dialer) run(s *stream) {
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
 	again := func() {
-		if conn != nil {
-			conn.Close()
+		if s != nil {
+			s.Close()
 		}
-		var err error
-		if w, conn, err = d.dial(); err != nil {
-			w, conn = nil, nil
-		}
+		s, _ = d.dial()
 	}
 	for {
 		begun := d.begun
-		if w == nil {
+		if s == nil {
 			begun = nil
 		}
 		select {
 		case <-begun:
-			if d.gather(d.quit); d.write(conn) != nil {
+			if d.gather(d.quit); d.write(s) != nil {
 				again()
 			}
 		case <-report.C:
 			d.report(d.logger)
-			if w == nil {
+			if s == nil {
 				again()
 			}
 		case <-d.quit:
-			if w != nil {
-				if d.write(conn) == nil {
-					w.Close()
-				}
-				conn.Close()
+			if s == nil {
+				return
 			}
+			if d.write(s) == nil {
+				s.frames.Close()
+			}
+			s.Close()
 			return
 		}
 	}

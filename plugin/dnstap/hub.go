@@ -1,6 +1,7 @@
 package dnstap
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -27,6 +28,8 @@ type hub struct {
 	mu      sync.Mutex // writers of peers
 	stopped bool
 	running sync.WaitGroup
+	over    context.Context // of connections; ends lastTime after stop was called
+	cancel  context.CancelFunc
 }
 
 // peer is one that is connected.
@@ -70,6 +73,7 @@ func openHub(owner any, network, addr string, cfg *tls.Config, identity string, 
 	if cfg != nil {
 		h.listener = tls.NewListener(listener, &tls.Config{GetConfigForClient: h.config})
 	}
+	h.over, h.cancel = context.WithCancel(context.Background())
 	h.tls.Store(cfg)
 	h.peers.Store(new([]*peer))
 	hubs.all[key], hubs.use[h] = h, 1
@@ -137,6 +141,7 @@ const acceptPause = 10 * time.Millisecond
 // serve is one peer's goroutine.
 func (h *hub) serve(conn net.Conn) {
 	defer conn.Close()
+	defer context.AfterFunc(h.over, func() { conn.Close() })()
 	w, err := handshake(conn)
 	if err != nil {
 		h.logger.Warningf("Peer %s: %v", conn.RemoteAddr(), err)
@@ -194,6 +199,7 @@ func (h *hub) remove(p *peer) {
 	h.peers.Store(&all)
 }
 
+// stop ends the hub. What waits is sent, as far as peers take it in lastTime.
 func (h *hub) stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -202,5 +208,7 @@ func (h *hub) stop() {
 		close(p.quit)
 	}
 	h.mu.Unlock()
+	defer h.cancel()
+	defer time.AfterFunc(lastTime, h.cancel).Stop()
 	h.running.Wait()
 }

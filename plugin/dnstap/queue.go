@@ -12,6 +12,7 @@ import (
 
 const (
 	handshakeTime = 4 * time.Second // also for each write
+	lastTime      = 2 * time.Second // for what waits at the end
 	gatherTime    = 100 * time.Millisecond
 	reportEvery   = 10 * time.Second
 	queueUnit     = 10000   // frames

@@ -168,10 +168,10 @@ func (s *settings) dial(c *caddy.Controller, tapper *Dnstap) error {
 	if s.secure() {
 		d.tls = &tls.Config{InsecureSkipVerify: s.skipVerify} //nolint:gosec // it is asked for
 	}
+	d.absent = func(err error) { logger.Errorf("No connection to dnstap endpoint: %s", err) }
 	tapper.sink = d
-	if err := d.start(); err != nil {
-		logger.Errorf("No connection to dnstap endpoint: %s", err)
-	}
+	d.start()
+	dnsserver.OnEnding(c, d.end) // many directives may have one silent collector
 	c.OnShutdown(func() error { d.stop(); return nil })
 	return nil
 }

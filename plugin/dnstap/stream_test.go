@@ -113,9 +113,7 @@ func TestDial(t *testing.T) {
 		}
 		r := collector(t, network, addr)
 		d := &dialer{queue: newQueue(1), network: network, addr: addr, sendBuffer: 1 << 20, logger: new(warnings)}
-		if err := d.start(); err != nil {
-			t.Fatal(err)
-		}
+		d.start()
 		h := &Dnstap{Next: answers(), sink: d}
 		ask(h, 200)
 		d.stop()
@@ -132,9 +130,7 @@ func TestPeerComesBack(t *testing.T) {
 	addr := loopback.Addr()
 	r := collector(t, "tcp", addr)
 	d := &dialer{queue: newQueue(1), network: "tcp", addr: addr, logger: new(warnings)}
-	if err := d.start(); err != nil {
-		t.Fatal(err)
-	}
+	d.start()
 	defer d.stop()
 	h := &Dnstap{Next: answers(), sink: d}
 	ask(h, 1)
@@ -154,11 +150,15 @@ func TestPeerComesBack(t *testing.T) {
 
 // Without a peer nothing waits; what is too much is dropped and told.
 func TestDropped(t *testing.T) {
-	d := &dialer{queue: newQueue(1), network: "tcp", addr: loopback.Addr(), logger: new(warnings)}
-	if d.start() == nil {
-		t.Fatal("connected to nobody")
+	absent := make(chan error, 1)
+	d := &dialer{
+		queue: newQueue(1), network: "tcp", addr: loopback.Addr(), logger: new(warnings), absent: func(err error) { absent <- err },
 	}
+	d.start()
 	defer d.stop()
+	if <-absent == nil {
+		t.Error("nobody was told why there is no connection")
+	}
 	began := time.Now()
 	for range queueUnit + 5 {
 		d.take([]byte{0, 0, 0, 1, 1}, 1)
@@ -255,5 +255,84 @@ func TestSlowPeer(t *testing.T) {
 	}
 	if (*h.peers.Load())[0].dropped.Load() == 0 {
 		t.Error("nothing was dropped: the peer was none that does not read")
+	}
+}
+
+// silent is a collector that takes connections and says nothing; those that it has taken are counted.
+func silent(t *testing.T) (addr string, taken <-chan net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(chan net.Conn, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			conns <- conn
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String(), conns
+}
+
+// A collector that takes connections, and nothing else, holds up neither the start nor the end, whatever the number of
+// directives that have it.
+func TestSilentCollector(t *testing.T) {
+	addr, taken := silent(t)
+	all := make([]*dialer, 20)
+	began := time.Now()
+	for i := range all {
+		all[i] = &dialer{queue: newQueue(1), network: "tcp", addr: addr, logger: new(warnings)}
+		all[i].start()
+	}
+	if took := time.Since(began); took > handshakeTime/2 {
+		t.Errorf("the start took %v", took)
+	}
+	for range all {
+		<-taken
+	}
+	began = time.Now()
+	for _, d := range all {
+		d.end()
+	}
+	for _, d := range all {
+		d.stop()
+	}
+	if took := time.Since(began); took > 2*lastTime {
+		t.Errorf("the end took %v", took)
+	}
+}
+
+// One that takes no frames any more does not, either.
+func TestCollectorThatStopsReading(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "tap.sock")
+	l, err := net.Listen("unix", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := &dialer{queue: newQueue(1), network: "unix", addr: addr, logger: new(warnings)}
+	d.start()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := tap.NewReader(conn, &tap.ReaderOptions{Bidirectional: true, Timeout: 3 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	frame := append([]byte{0, 0, 16, 0}, make([]byte, 4096)...)
+	for range queueUnit {
+		d.take(frame, 1)
+	}
+	began := time.Now()
+	d.stop()
+	if took := time.Since(began); took > handshakeTime {
+		t.Errorf("the end took %v", took)
 	}
 }

@@ -27,6 +27,7 @@ type sender struct {
 	queue   chan *span
 	dropped atomic.Uint64
 	quit    chan struct{}
+	ending  sync.Once // closes quit
 	done    sync.WaitGroup
 
 	sending context.Context // ends what is being sent
@@ -51,10 +52,17 @@ func newSender(to exporter, backlog, batch int, interval time.Duration) *sender 
 
 func (s *sender) start() { s.done.Go(s.run) }
 
-// stop sends what is there, and ends. A collector that does not answer is not waited for long.
+// end begins to send what is there. A collector that does not answer is not waited for long.
+func (s *sender) end() {
+	s.ending.Do(func() {
+		close(s.quit)
+		time.AfterFunc(lastTime, s.cancel)
+	})
+}
+
+// stop is end, and waits.
 func (s *sender) stop() error {
-	close(s.quit)
-	defer time.AfterFunc(lastTime, s.cancel).Stop()
+	s.end()
 	s.done.Wait()
 	s.cancel()
 	return nil

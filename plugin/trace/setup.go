@@ -111,6 +111,7 @@ func setup(c *caddy.Controller) error {
 	send := newSender(to, s.backlog, s.batch, s.interval)
 	c.OnStartup(func() error {
 		send.start()
+		dnsserver.OnEnding(c, send.end) // many server blocks may have one silent collector
 		c.OnShutdown(send.stop)
 		return nil
 	})

@@ -461,7 +461,6 @@ func TestOTLPOverGRPC(t *testing.T) {
 	}
 }
 
-// Without a collector, or with one that refuses, queries go on; what is too much is dropped.
 // A collector that takes spans and never answers does not hold the end of the plugin up.
 func TestSilentCollector(t *testing.T) {
 	asked, over := make(chan bool, 10), make(chan bool)
@@ -481,6 +480,10 @@ func TestSilentCollector(t *testing.T) {
 	tr.ServeDNS(context.Background(), &test.ResponseWriter{}, query())
 	<-asked
 	began := time.Now()
+	send.end()
+	if took := time.Since(began); took >= lastTime {
+		t.Errorf("to begin to end took %v", took)
+	}
 	if err := send.stop(); err != nil {
 		t.Error(err)
 	}
@@ -489,6 +492,7 @@ func TestSilentCollector(t *testing.T) {
 	}
 }
 
+// Without a collector, or with one that refuses, queries go on; what is too much is dropped.
 func TestNoCollector(t *testing.T) {
 	url, _ := requests(t, http.StatusInternalServerError)
 	for _, to := range []exporter{exporterOf(t, "zipkin", url), exporterOf(t, "otlp", "127.0.0.1:1")} {
