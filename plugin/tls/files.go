@@ -47,7 +47,7 @@ func newFiles(paths []string, auth tls.ClientAuthType) (*files, error) {
 		return nil, err
 	}
 	f.first = l
-	f.use(l)
+	f.live.Store(l)
 	return f, nil
 }
 
@@ -68,11 +68,6 @@ func (f *files) load() (*loaded, error) {
 	c.ClientCAs = l.cas
 	l.config = c
 	return l, nil
-}
-
-func (f *files) use(l *loaded) {
-	f.live.Store(l)
-	notAfter.WithLabelValues(f.paths[0]).Set(float64(l.cert.Leaf.NotAfter.Unix()))
 }
 
 // config is a configuration that always presents the certificate that was read last, and asks clients for certificates of
@@ -102,6 +97,7 @@ func (f *files) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 // start watches the files until stop.
 func (f *files) start(interval time.Duration) {
 	f.started = true
+	show(f.paths[0], f.first.cert.Leaf)
 	go func() {
 		defer close(f.ended)
 		tick := time.NewTicker(interval)
@@ -119,10 +115,13 @@ func (f *files) start(interval time.Duration) {
 
 // stop ends watching.
 func (f *files) stop() {
-	f.once.Do(func() { close(f.quit) })
-	if f.started {
-		<-f.ended
-	}
+	f.once.Do(func() {
+		close(f.quit)
+		if f.started {
+			<-f.ended
+			hide(f.paths[0])
+		}
+	})
 }
 
 // refresh reads the files if one of them is not what it was. If that fails, as it does when the certificate has been
@@ -145,7 +144,8 @@ func (f *files) refresh() {
 	case err != nil:
 		return
 	}
-	f.use(l)
+	f.live.Store(l)
+	setNotAfter(f.paths[0], l.cert.Leaf)
 	reloads.WithLabelValues("ok").Inc()
 	logger.Infof("Certificate %s was read again: serial number %s, valid until %s", f.paths[0], serial(l.cert.Leaf), l.cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }

@@ -214,6 +214,41 @@ func TestWatching(t *testing.T) {
 	}
 }
 
+// The metric tells of certificates that are in use: not of those of a configuration that has ended, or never began.
+func TestShownWhileInUse(t *testing.T) {
+	captureLog(t)
+	mine := pemFiles(t)
+	shows := func() bool { return notAfter.DeleteLabelValues(mine[0]) } // what is there can be taken away
+	first, err := newFiles(mine[:2], tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shows() {
+		t.Error("it is shown before anybody uses it")
+	}
+	first.start(time.Hour)
+	again, err := newFiles(mine[:2], tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.start(time.Hour) // a reload
+	first.stop()
+	first.stop()
+	if !shows() {
+		t.Error("the end of one configuration has taken it from the other")
+	}
+	show(mine[0], again.first.cert.Leaf) // as a third one
+	again.stop()
+	if !shows() {
+		t.Error("it is not shown, though it is in use")
+	}
+	setNotAfter(mine[0], again.first.cert.Leaf)
+	hide(mine[0])
+	if shows() {
+		t.Error("it is shown, though nobody uses it any more")
+	}
+}
+
 func TestStopWithoutStart(t *testing.T) {
 	mine := pemFiles(t)
 	f, err := newFiles(mine, tls.NoClientCert)
