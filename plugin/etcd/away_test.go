@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin/etcd/msg"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
 )
@@ -51,6 +52,12 @@ func TestWatchUp(t *testing.T) {
 	eventually(t, "0", up(0))
 	s.Run()
 	eventually(t, "1 again", up(1))
+	e.view.stop()
+	for name, gauge := range map[string]prometheus.Collector{"whether they are followed": viewUp, "keys": viewKeys} {
+		if n := testutil.CollectAndCount(gauge); n != 0 {
+			t.Errorf("%s: told of %d paths when nobody has any", name, n)
+		}
+	}
 }
 
 // The metric tells, too, that etcd went away between the copy and the watch.

@@ -57,14 +57,20 @@ func newView(client func() *etcdcv3.Client, path string, max int64, seen func(in
 func (v *view) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	v.cancel = cancel
+	viewUp.Hold(v.prefix)
+	viewKeys.Hold(v.prefix)
 	v.done.Go(func() { v.run(ctx) })
 }
 
 func (v *view) stop() {
-	if v.cancel != nil {
-		v.cancel()
+	if v.cancel == nil {
+		return
 	}
+	v.cancel()
+	v.cancel = nil
 	v.done.Wait()
+	viewUp.Release(v.prefix)
+	viewKeys.Release(v.prefix)
 }
 
 // settled reports whether there is a copy, or will be none.

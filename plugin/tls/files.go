@@ -97,7 +97,8 @@ func (f *files) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 // start watches the files until stop.
 func (f *files) start(interval time.Duration) {
 	f.started = true
-	show(f.paths[0], f.first.cert.Leaf)
+	notAfter.Hold(f.paths[0])
+	showEnd(f.paths[0], f.first.cert.Leaf)
 	go func() {
 		defer close(f.ended)
 		tick := time.NewTicker(interval)
@@ -119,7 +120,7 @@ func (f *files) stop() {
 		close(f.quit)
 		if f.started {
 			<-f.ended
-			hide(f.paths[0])
+			notAfter.Release(f.paths[0])
 		}
 	})
 }
@@ -145,7 +146,7 @@ func (f *files) refresh() {
 		return
 	}
 	f.live.Store(l)
-	setNotAfter(f.paths[0], l.cert.Leaf)
+	showEnd(f.paths[0], l.cert.Leaf)
 	reloads.WithLabelValues("ok").Inc()
 	logger.Infof("Certificate %s was read again: serial number %s, valid until %s", f.paths[0], serial(l.cert.Leaf), l.cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }

@@ -46,7 +46,7 @@ func (f *Front) Install(c *caddy.Controller, link plugin.Plugin, stop context.Ca
 	dnsserver.GetConfig(c).AddPlugin(link)
 	dnsserver.OnEnd(c, func() error {
 		stop()
-		f.mirror.Wait()
+		f.mirror.End()
 		return nil
 	})
 }

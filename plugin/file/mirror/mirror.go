@@ -21,6 +21,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/held"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -60,6 +61,7 @@ type Mirror struct {
 	groups wire.Suffixes[[]*hosted] // by name, in their order
 	byName map[string][]*hosted
 	loaded bool // all of them, once; guarded by mu
+	begun  bool // Run was called, and End was not; guarded by mu
 	mu     sync.Mutex
 	done   sync.WaitGroup
 
@@ -74,10 +76,10 @@ type hosted struct {
 	aliases  atomic.Bool // it has aliases to names outside of it
 }
 
-var lastSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
+var lastSuccess = held.Of(promauto.NewGaugeVec(prometheus.GaugeOpts{
 	Namespace: plugin.Namespace, Subsystem: "mirror", Name: "last_success_timestamp_seconds",
 	Help: "When a hosted zone was read last.",
-}, []string{"plugin", "zone", "id"})
+}, []string{"plugin", "zone", "id"}))
 
 const (
 	// firstTime is how long the first reading of all zones may take.
@@ -107,6 +109,7 @@ func New(c Config) (*Mirror, error) {
 
 // Run reads all zones, and then again and again until ctx ends. An error is one of the first time.
 func (m *Mirror) Run(ctx context.Context) error {
+	m.hold()
 	first, cancel := context.WithTimeout(ctx, firstTime)
 	defer cancel()
 	if err := m.update(first); err != nil {
@@ -119,8 +122,29 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Wait waits until Run's goroutine has ended, after its context has.
-func (m *Mirror) Wait() { m.done.Wait() }
+// hold says that m tells of its zones from now on.
+func (m *Mirror) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begun = true
+	for _, z := range m.zones {
+		lastSuccess.Hold(m.Plugin, z.Zone, z.ID)
+	}
+}
+
+// End waits until Run's goroutine has ended, after its context has. Nothing is told of the zones any more.
+func (m *Mirror) End() {
+	m.done.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.begun {
+		return
+	}
+	m.begun = false
+	for _, z := range m.zones {
+		lastSuccess.Release(m.Plugin, z.Zone, z.ID)
+	}
+}
 
 func (m *Mirror) run(ctx context.Context) {
 	pause := m.Refresh

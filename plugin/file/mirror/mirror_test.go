@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // provider has zones by id, or fails.
@@ -61,7 +62,7 @@ func mirrored(t *testing.T, p *provider, f fall.F, hosted ...Hosted) (*Mirror, e
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { cancel(); m.Wait() })
+	t.Cleanup(func() { cancel(); m.End() })
 	return m, m.Run(ctx)
 }
 
@@ -206,7 +207,7 @@ func TestSilentProvider(t *testing.T) {
 	}
 	m.readTime = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	defer func() { cancel(); m.Wait() }()
+	defer func() { cancel(); m.End() }()
 	if err := m.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -275,4 +276,32 @@ func eventually(t *testing.T, what string, f func() bool) {
 		}
 	}
 	t.Fatalf("in vain waited for %s", what)
+}
+
+// When a zone was read last is not told of zones that no configuration has any more.
+func TestLastSuccessEnds(t *testing.T) {
+	p := &provider{zones: map[string][]string{"gone": {soa}}}
+	var ends []func()
+	for range 2 { // a reload
+		m, err := New(Config{Plugin: "mirrored", Hosted: []Hosted{{Zone: "example.org.", ID: "gone"}}, Fetch: p.fetch, Refresh: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := m.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, func() { cancel(); m.End() })
+	}
+	told := func() bool {
+		return testutil.ToFloat64(lastSuccess.WithLabelValues("mirrored", "example.org.", "gone")) > 0
+	}
+	ends[0]()
+	if !told() {
+		t.Error("nothing is told of a zone that another configuration has")
+	}
+	ends[1]()
+	if told() {
+		t.Error("it is told of a zone that is gone")
+	}
 }
