@@ -94,7 +94,7 @@ func Run() {
 	if flag.NArg() > 0 {
 		log.Fatalf("extra command line arguments: %s", flag.Args())
 	}
-	log.SetOutput(os.Stdout)
+	clog.SetOutput(os.Stdout)
 	log.SetFlags(LogFlags)
 	if logFormat == jsonFormat && !validate { // whose report is for people
 		clog.SetJSON(os.Stdout)
@@ -150,6 +150,7 @@ func fail(err error) {
 		clog.SetJSON(os.Stderr)
 		clog.Fatal(err)
 	}
+	clog.Sync()
 	log.SetOutput(os.Stderr)
 	log.SetFlags(0)
 	log.Fatal(err)

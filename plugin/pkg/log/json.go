@@ -34,14 +34,6 @@ func SetJSON(out io.Writer) {
 // JSON reports whether lines are JSON objects.
 func JSON() bool { return structured.Load() != nil }
 
-// output is where lines go.
-func output() io.Writer {
-	if out := structured.Load(); out != nil {
-		return *out
-	}
-	return log.Writer()
-}
-
 // bridge takes the lines of Go's standard logger.
 type bridge struct{}
 
@@ -99,6 +91,10 @@ func nameFatal(groups []string, a slog.Attr) slog.Attr {
 
 // record gathers the object of a line. prefix is that of a P.
 func record(level, prefix, text string, fields ...slog.Attr) {
+	out := structured.Load()
+	if out == nil {
+		return // they are text again, just now
+	}
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.line.Reset()
@@ -108,5 +104,5 @@ func record(level, prefix, text string, fields ...slog.Attr) {
 	}
 	r.AddAttrs(fields...)
 	_ = e.handler.Handle(context.Background(), r) // a buffer takes all
-	gather(e.line.Bytes())
+	gather(*out, e.line.Bytes())
 }

@@ -1,6 +1,8 @@
 package log
 
 import (
+	"bytes"
+	"io"
 	"log"
 	"strings"
 	"sync"
@@ -31,12 +33,17 @@ type lines struct {
 	pending atomic.Bool // there may be something in text
 
 	mu      sync.Mutex
+	out     io.Writer // for text, and what comes
 	written sync.Cond // a write is over
 	text    []byte
 	spare   []byte
 	writing bool
+	began   time.Time   // the write that is under way
 	last    time.Time   // when a write was over
 	timer   *time.Timer // writes what nobody else has written
+
+	slowUntil time.Time // the output may be slow, see output.go
+	lost      int       // lines, as it took none
 }
 
 func init() { gathered.written.L = &gathered.mu }
@@ -52,7 +59,7 @@ func Line(text []byte) {
 		_ = log.Output(2, string(text)) // an output that fails has nowhere to say so
 		return
 	}
-	gather(text, '\n')
+	gather(textOutput(), text, '\n')
 }
 
 // Gathers reports whether lines are text that stands as it is, without a time or a prefix for each: who has several
@@ -62,17 +69,24 @@ func Gathers() bool { return !JSON() && log.Flags() == 0 && log.Prefix() == "" }
 // Lines is Line for several, each with its end, if Gathers is true. It takes the lock once for all of them.
 func Lines(text []byte) {
 	if len(text) > 0 {
-		gather(text)
+		gather(textOutput(), text)
 	}
 }
 
-// gather adds a line, which ends with end.
-func gather(text []byte, end ...byte) {
+var newline = []byte{'\n'}
+
+// gather adds lines for out, of which the last one ends with end, which is a newline or nothing.
+func gather(out io.Writer, text []byte, end ...byte) {
 	g := &gathered
 	g.mu.Lock()
 	for g.writing && len(g.text) > maxWait {
-		g.written.Wait()
+		if !g.await() {
+			g.lost += bytes.Count(text, newline) + len(end)
+			g.mu.Unlock()
+			return
+		}
 	}
+	g.out = out
 	g.text = append(g.text, text...)
 	g.text = append(g.text, end...)
 	switch {
@@ -127,32 +141,54 @@ func Flush() {
 	g.mu.Unlock()
 }
 
-// Sync writes what was gathered and waits until it is written.
+// Sync writes what was gathered and waits until it is written. It gives up on an output that takes nothing.
 func Sync() {
 	g := &gathered
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.writing {
-		g.written.Wait()
+	for g.writing || len(g.text) > 0 {
+		if !g.writing {
+			drain()
+		} else if !g.await() {
+			return
+		}
 	}
-	drain()
 }
 
-// drain writes until nothing is left. It is called with the lock, and gives it up while it writes.
-func drain() {
-	g := &gathered
+// drain writes until nothing is left, or has somebody do that. It is called with the lock, and gives it up while it writes.
+func drain() { gathered.writeAll(false) }
+
+// writeAll writes until nothing is left. Who may not wait, as he has other things to do, leaves it to the scribe when that
+// is to be feared.
+func (g *lines) writeAll(mayWait bool) {
 	g.writing = true
 	for len(g.text) > 0 {
-		out := g.text
+		if g.began = time.Now(); !mayWait && !g.hasRoom(len(g.text)) {
+			go g.scribe()
+			return
+		}
+		out, to := g.text, g.out
 		g.text = g.spare[:0]
 		g.mu.Unlock()
-		_, _ = output().Write(out)
+		_, _ = to.Write(out)
 		g.mu.Lock()
 		g.spare = out
+		g.wrote(time.Now())
 		g.written.Broadcast()
 	}
 	g.writing = false
 	g.pending.Store(false)
-	g.last = time.Now()
 	g.written.Broadcast()
+}
+
+// wrote notes the end of a write.
+func (g *lines) wrote(now time.Time) {
+	g.last = now
+	if now.Sub(g.began) > slowWrite {
+		g.slowUntil = now.Add(slowFor)
+	}
+	if n := g.lost; n > 0 {
+		g.lost = 0
+		go Warningf("Lines of the log were lost, as nobody took them for more than %s: %d", patience, n)
+	}
 }

@@ -92,8 +92,12 @@ func write(level, prefix, text string) {
 // exit ends the process after what the output holds back has been written.
 func exit() {
 	Sync()
-	if out, ok := output().(interface{ Flush() error }); ok {
-		_ = out.Flush()
+	out := log.Writer()
+	if s := structured.Load(); s != nil {
+		out = *s
+	}
+	if f, ok := out.(interface{ Flush() error }); ok {
+		_ = f.Flush()
 	}
 	os.Exit(1)
 }

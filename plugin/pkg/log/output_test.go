@@ -1,0 +1,115 @@
+package log_test
+
+import (
+	"bufio"
+	"fmt"
+	golog "log"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
+)
+
+// piped makes a pipe the output of the log.
+func piped(t *testing.T) (reader *os.File) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, flags := golog.Writer(), golog.Flags()
+	log.SetOutput(writer)
+	golog.SetFlags(0)
+	t.Cleanup(func() {
+		reader.Close() // whoever writes learns it
+		log.Sync()
+		golog.SetOutput(old)
+		golog.SetFlags(flags)
+		writer.Close()
+	})
+	return reader
+}
+
+// Those who log do not wait for an output that takes nothing for a while: what is too much is lost, and that is told. All
+// lines before and behind arrive, in their order.
+func TestOutputThatTakesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("whether there is room is known on Linux only")
+	}
+	reader := piped(t)
+	text := strings.Repeat("x", 200)
+	slowest, began := time.Duration(0), time.Now()
+	const lines = 20000 // 4 MiB
+	for i := range lines {
+		at := time.Now()
+		if i%100 == 0 {
+			log.Infof("line %d %s", i, text)
+		} else {
+			log.Line(fmt.Appendf(nil, "[INFO] line %d %s", i, text))
+		}
+		slowest = max(slowest, time.Since(at))
+	}
+	if took := time.Since(began); took > 10*time.Second || slowest > 3*time.Second {
+		t.Errorf("all took %v, and one of them %v", took, slowest)
+	}
+	log.Sync() // gives up
+	in := bufio.NewScanner(reader)
+	next, last := 0, -1
+	told := 0
+	for told == 0 && in.Scan() {
+		var i int
+		if _, err := fmt.Sscanf(in.Text(), "[WARNING] Lines of the log were lost, as nobody took them for more than 1s: %d", &i); err == nil {
+			told = i
+		} else if _, err := fmt.Sscanf(in.Text(), "[INFO] line %d", &i); err != nil || i <= last {
+			t.Fatalf("%q behind line %d", in.Text(), last)
+		} else {
+			last = i
+			next++
+		}
+	}
+	if told < lines/2 || told+next != lines {
+		t.Errorf("%d lines were lost, and %d came, of %d", told, next, lines)
+	}
+	log.Info("after that")
+	if !in.Scan() || in.Text() != "[INFO] after that" {
+		t.Errorf("then came %q", in.Text())
+	}
+}
+
+// A reader that is slow gets all.
+func TestSlowReader(t *testing.T) {
+	reader := piped(t)
+	const lines = 5000
+	go func() {
+		for i := range lines {
+			log.Line(fmt.Appendf(nil, "line %d %s", i, strings.Repeat("x", 1000)))
+		}
+		log.Sync()
+	}()
+	in := bufio.NewReaderSize(reader, 4096)
+	for i := range lines {
+		if i%50 == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		line, err := in.ReadString('\n')
+		if want := fmt.Sprintf("line %d x", i); err != nil || !strings.HasPrefix(line, want) {
+			t.Fatalf("%.20q, %v, want %s", line, err, want)
+		}
+	}
+}
+
+// With a reader that is there, a line has been written when the call that logs it returns.
+func TestLinesAreThere(t *testing.T) {
+	reader := piped(t)
+	got := make([]byte, 100)
+	for i := range 1000 {
+		want := fmt.Sprintf("[INFO] line %d\n", i)
+		log.Infof("line %d", i)
+		if n, err := reader.Read(got); string(got[:n]) != want || err != nil {
+			t.Fatalf("%q, %v, want %q", got[:n], err, want)
+		}
+	}
+}
