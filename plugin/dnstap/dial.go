@@ -94,8 +94,8 @@ func (d *dialer) dial() (*stream, error) {
 	return s, nil
 }
 
-// run writes what waits to s, which is nil without a connection. A write that fails makes a new one at once; after that it
-// is tried now and then.
+// run writes what waits to s, which is nil without a connection. A write that fails makes a new one at once; after that
+// it is tried now and then.
 func (d *dialer) run(s *stream) {
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()

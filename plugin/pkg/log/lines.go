@@ -155,11 +155,12 @@ func Sync() {
 	}
 }
 
-// drain writes until nothing is left, or has somebody do that. It is called with the lock, and gives it up while it writes.
+// drain writes until nothing is left, or has somebody do that. It is called with the lock, and gives it up while it
+// writes.
 func drain() { gathered.writeAll(false) }
 
-// writeAll writes until nothing is left. Who may not wait, as he has other things to do, leaves it to the scribe when that
-// is to be feared.
+// writeAll writes until nothing is left. Who may not wait, as he has other things to do, leaves it to the scribe when
+// that is to be feared.
 func (g *lines) writeAll(mayWait bool) {
 	g.writing = true
 	for len(g.text) > 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Nobody who answers queries waits for an output that takes nothing for a while, such as a pipe whose reader has to wait
-// for a disk:
+// Nobody who answers queries waits for an output that takes nothing for a while, such as a pipe whose reader has to
+// wait for a disk:
 //
 //	there is room, or nobody knows ──▶ whoever has lines writes them
 //	there is none, or writes are slow ──▶ scribe, a goroutine that has nothing else to do
@@ -34,8 +34,8 @@ func (p *patient) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// textOutput is where lines of text go. It is not called with a lock of ours: the standard logger holds its own while it
-// writes to a patient.
+// textOutput is where lines of text go. It is not called with a lock of ours: the standard logger holds its own while
+// it writes to a patient.
 func textOutput() io.Writer {
 	out := log.Writer()
 	if p, ok := out.(*patient); ok {

@@ -33,8 +33,8 @@ func piped(t *testing.T) (reader *os.File) {
 	return reader
 }
 
-// Those who log do not wait for an output that takes nothing for a while: what is too much is lost, and that is told. All
-// lines before and behind arrive, in their order.
+// Those who log do not wait for an output that takes nothing for a while: what is too much is lost, and that is told.
+// All lines before and behind arrive, in their order.
 func TestOutputThatTakesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("whether there is room is known on Linux only")

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasRoom reports whether f takes n octets at once. Of what is neither pipe, socket nor terminal that is not known, and it
-// is assumed.
+// hasRoom reports whether f takes n octets at once. Of what is neither pipe, socket nor terminal that is not known, and
+// it is assumed.
 func hasRoom(f *os.File, n int) (room bool) {
 	raw, err := f.SyscallConn()
 	if err != nil {
