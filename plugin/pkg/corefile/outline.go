@@ -80,8 +80,8 @@ type Outline struct {
 
 // Read makes the outline of the Corefile at path, with the text body. Imports are followed.
 func Read(path string, body []byte) *Outline {
-	r := &outliner{words: words(path, body), snippets: map[string][]Word{}}
-	for r.at < len(r.words) {
+	r := &outliner{rest: [][]Word{words(path, body)}, snippets: map[string][]Word{}}
+	for r.has(r.at) {
 		r.block()
 	}
 	r.out.Words = r.words
@@ -107,16 +107,33 @@ func words(path string, body []byte) (all []Word) {
 	return all
 }
 
-// maxWords bounds what imports may make of a Corefile; the parser has limits of its own.
-const maxWords = 1 << 20
+// These bound what imports may make of a Corefile; the parser has limits of its own.
+const (
+	maxImports = 10000 // as many as the parser follows of a snippet
+	maxWords   = 1 << 20
+)
 
 // outliner reads words in their order.
 type outliner struct {
-	words    []Word
-	at       int
+	words    []Word   // up to the current one, and some behind it that were looked at
+	rest     [][]Word // what follows, the next ones last
+	at       int      // the current word
 	snippets map[string][]Word
 	imported int
 	out      Outline
+}
+
+// has reports whether there is a word i, at most one behind those that were looked at.
+func (r *outliner) has(i int) bool {
+	for i >= len(r.words) && len(r.rest) > 0 {
+		last := len(r.rest) - 1
+		if next := r.rest[last]; len(next) > 0 {
+			r.words, r.rest[last] = append(r.words, next[0]), next[1:]
+		} else {
+			r.rest = r.rest[:last]
+		}
+	}
+	return i < len(r.words)
 }
 
 // first reports whether word i is the first of its line.
@@ -132,11 +149,11 @@ func (r *outliner) first(i int) bool {
 func (r *outliner) imports() bool {
 	i := r.at
 	// As for the parser, import is a word like others if it does not begin its line, or names nothing.
-	if r.words[i].Raw != "import" || !r.first(i) || i+1 >= len(r.words) || r.first(i+1) {
+	if r.words[i].Raw != "import" || !r.first(i) || !r.has(i+1) || r.first(i+1) {
 		return false
 	}
 	what, end := r.words[i+1], i+2
-	for end < len(r.words) && !r.first(end) {
+	for r.has(end) && !r.first(end) {
 		end++
 	}
 	// A snippet goes before a file of its name. Relative names are looked for beside the file with the import.
@@ -157,20 +174,21 @@ func (r *outliner) imports() bool {
 		}
 	}
 	// What imports itself never ends. The parser refuses it; here the rest is left out.
-	if r.imported++; r.imported > 1000 || len(r.words)+len(in) > maxWords {
+	if r.imported++; r.imported > maxImports || len(r.words)+len(in) > maxWords {
 		in = nil
 	}
-	r.words = slices.Concat(r.words[:i], in, r.words[end:])
+	r.rest = append(r.rest, slices.Clone(r.words[end:]), in)
+	r.words = r.words[:i]
 	return true
 }
 
 // block reads keys and what belongs to them.
 func (r *outliner) block() {
 	var keys []Word
-	for more := false; r.at < len(r.words); r.at++ {
-		for r.at < len(r.words) && r.imports() {
+	for more := false; r.has(r.at); r.at++ {
+		for r.has(r.at) && r.imports() {
 		}
-		if r.at >= len(r.words) {
+		if !r.has(r.at) {
 			break
 		}
 		w := r.words[r.at]
@@ -183,7 +201,7 @@ func (r *outliner) block() {
 		}
 	}
 	// The brace may stand on the next line. Without one, the block is the rest of the file.
-	braced := r.at < len(r.words) && r.words[r.at].Text == "{"
+	braced := r.has(r.at) && r.words[r.at].Text == "{"
 	if braced {
 		r.at++
 	}
@@ -196,7 +214,7 @@ func (r *outliner) block() {
 	}
 	b := Block{Keys: keys}
 	closed := false
-	for r.at < len(r.words) && !closed {
+	for r.has(r.at) && !closed {
 		switch {
 		case r.imports():
 		case r.words[r.at].Text == "}":
@@ -224,7 +242,7 @@ func snippetName(keys []Word) (string, bool) {
 
 // skip goes behind the brace that closes what by opened.
 func (r *outliner) skip(by Word) {
-	for depth := 1; r.at < len(r.words); r.at++ {
+	for depth := 1; r.has(r.at); r.at++ {
 		switch r.words[r.at].Text {
 		case "{":
 			depth++
@@ -244,16 +262,16 @@ func (r *outliner) directive() Stanza {
 	s := Stanza{Name: r.words[r.at]}
 	var open []Word
 	begin := s.Name
-	for r.at++; r.at < len(r.words); r.at++ {
+	for r.at++; r.has(r.at); r.at++ {
 		if r.first(r.at) {
 			// The line is over, and with it the directive, unless it has a block. A brace that begins the next line
 			// is taken for its own, too: that is a mistake that people make, and the parser does so as well.
 			if len(open) == 0 && r.words[r.at].Text != "{" {
 				return s
 			}
-			for r.at < len(r.words) && r.imports() {
+			for r.has(r.at) && r.imports() {
 			}
-			if r.at >= len(r.words) {
+			if !r.has(r.at) {
 				break
 			}
 			begin = r.words[r.at]

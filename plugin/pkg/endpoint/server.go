@@ -126,18 +126,19 @@ func (s *server) serves(owner any, handlers map[string]http.Handler) bool {
 
 // add adds a lease. Its owner's handlers answer from now on, or if it waits, when those that answer now have gone.
 func (s *server) add(l *Lease, waits bool) {
+	changes := !waits && (s.owner != l.owner || !s.serves(l.owner, l.spec.Handlers))
 	s.leases = append(s.leases, l)
 	s.long = s.long || l.spec.Long
-	if !waits {
+	if changes {
 		s.owner = l.owner
+		s.route()
 	}
-	s.route()
 }
 
-// remove takes a lease away. When it was the last of its owner, the newest owner is the one whose handlers answer.
-// What is answered changes with route.
-func (s *server) remove(l *Lease) {
-	s.leases = slices.DeleteFunc(s.leases, func(o *Lease) bool { return o == l })
+// remove takes leases away. When the last of the owner is among them, the newest owner is the one whose handlers
+// answer. What is answered changes with route.
+func (s *server) remove(gone map[*Lease]bool) {
+	s.leases = slices.DeleteFunc(s.leases, func(l *Lease) bool { return gone[l] })
 	if n := len(s.leases); n > 0 && !s.held(s.owner) {
 		s.owner = s.leases[n-1].owner
 	}

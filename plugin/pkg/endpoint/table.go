@@ -152,18 +152,23 @@ func (t *table) close(l *Lease) {
 // end ends leases, and takes servers that have none any more out of the table. The others learn of it when all is
 // done, so that no request meets an instance of which a part has gone.
 func (t *table) end(e *ending) {
+	gone := map[*Lease]bool{}
 	for _, l := range e.leases {
-		l.server.remove(l)
+		gone[l] = true
+		l.heirOf = nil
 	}
-	for _, l := range e.leases {
-		s := l.server
-		l.server, l.heirOf = nil, nil
-		switch {
-		case len(s.leases) > 0:
-			s.route()
-		case !slices.Contains(e.servers, s):
+	for _, s := range t.servers {
+		before := len(s.leases)
+		switch s.remove(gone); len(s.leases) {
+		case before: // not concerned
+		case 0:
 			e.servers = append(e.servers, s)
+		default:
+			s.route()
 		}
+	}
+	for l := range gone {
+		l.server = nil
 	}
 	t.servers = slices.DeleteFunc(t.servers, func(s *server) bool { return len(s.leases) == 0 })
 }
