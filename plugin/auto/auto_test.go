@@ -288,7 +288,7 @@ func TestSeveralFoldersAtOnce(t *testing.T) {
 			put(t, filepath.Join(f.path, "db."+name), 1+i)
 		}
 		for _, f := range a.folders {
-			looks.Go(func() { a.look(context.Background(), f) })
+			looks.Go(func() { a.look(context.Background(), f, 0) })
 		}
 		looks.Wait()
 		for _, f := range a.folders {
@@ -484,5 +484,28 @@ func BenchmarkServeWire(b *testing.B) {
 			b.Fatal("not answered")
 		}
 		w.Finish(&q, 1232)
+	}
+}
+
+// A file that may still be written is left for a moment, and the next look comes then.
+func TestFreshFiles(t *testing.T) {
+	capture(t)
+	a := handler(t, "auto {\ndirectory "+t.TempDir()+"\n}")
+	f := a.folders[0]
+	path := filepath.Join(f.path, "db.example.org")
+	for serial, old := range []bool{false, true, false} {
+		put(t, path, serial)
+		if old {
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := a.look(t.Context(), f, time.Hour)
+		if (again > 0) == old || again > time.Second {
+			t.Errorf("serial %d: again in %v", serial, again)
+		}
+		if z := a.Zones.Zones("example.org."); (z == nil) != (serial == 0) || z != nil && z.Current().Serial() != 1 {
+			t.Errorf("serial %d: %v", serial, z)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -36,8 +37,9 @@ type entry struct {
 }
 
 // look finds out which zone files are there now. New ones are read and served, those that have changed are read again, and
-// what has no file any more is removed.
-func (a *Auto) look(ctx context.Context, f *folder) {
+// what has no file any more is removed. Who comes every so often is told when to come again, 0 for the usual time, as a file was
+// changed just now and is left alone; if every is 0, it is read, too.
+func (a *Auto) look(ctx context.Context, f *folder, every time.Duration) (again time.Duration) {
 	a.friends.looks.Lock()
 	defer a.friends.looks.Unlock()
 	l := f.list()
@@ -55,21 +57,29 @@ func (a *Auto) look(ctx context.Context, f *folder) {
 		}
 	}
 	maps.DeleteFunc(f.broken, func(origin string, _ *file.Zone) bool { return l.files[origin] == "" })
+	settle := func(wait time.Duration) {
+		if wait > 0 && (again == 0 || wait < again) {
+			again = wait
+		}
+	}
 	for _, origin := range slices.Sorted(maps.Keys(l.files)) {
 		if ctx.Err() != nil {
-			return
+			return 0
 		}
 		path := l.files[origin]
 		if e := f.zones[origin]; e != nil {
 			e.zone.SetFile(path)
-			e.zone.Refresh(ctx)
+			settle(e.zone.RefreshSettled(ctx, every))
 		} else if other := a.Zones.Zones(origin); other != nil {
 			l.warn("Multiple zone files match origin %q: using %q instead of %q", origin, other.File(), path)
-		} else if z := f.read(ctx, origin, path); z != nil {
+		} else if z, wait := f.read(ctx, origin, path, every); z != nil {
 			a.take(f, origin, z)
 			changes[origin] = z
+		} else {
+			settle(wait)
 		}
 	}
+	return again
 }
 
 // warn logs what it did not log the last time.
@@ -84,18 +94,18 @@ func (f *folder) warn(warnings []string) {
 	f.told = told
 }
 
-// read reads a zone that is not served so far. It is nil if that fails.
-func (f *folder) read(ctx context.Context, origin, path string) *file.Zone {
+// read reads a zone that is not served so far. It is nil if that fails, or if it should be tried again after some time.
+func (f *folder) read(ctx context.Context, origin, path string, every time.Duration) (*file.Zone, time.Duration) {
 	z := f.broken[origin]
 	if z == nil {
 		z = file.NewZone(origin, path)
 		z.ReloadInterval, z.ReloadByMtime, z.NSEC3, z.ZONEMD = f.every, f.byMtime, f.nsec3, f.zonemd
 	}
 	z.SetFile(path)
-	changed, err := z.Reread(ctx)
+	changed, again, err := z.RereadSettled(ctx, every)
 	if changed {
 		delete(f.broken, origin)
-		return z
+		return z, 0
 	}
 	if err != nil && ctx.Err() == nil {
 		alog.Warningf("Parse zone `%s': %v", origin, errors.Unwrap(err))
@@ -104,7 +114,7 @@ func (f *folder) read(ctx context.Context, origin, path string) *file.Zone {
 		f.broken = map[string]*file.Zone{}
 	}
 	f.broken[origin] = z
-	return nil
+	return nil, again
 }
 
 // take begins with a zone.
@@ -146,7 +156,7 @@ func (a *Auto) forget(f *folder) {
 // Walk looks at all folders now.
 func (a Auto) Walk() error {
 	for _, f := range a.folders {
-		a.look(context.Background(), f)
+		a.look(context.Background(), f, 0)
 	}
 	return nil
 }
@@ -175,12 +185,12 @@ func (a *Auto) watch() *watcher {
 			continue
 		}
 		w.done.Go(func() {
-			ticker := time.NewTicker(f.every)
-			defer ticker.Stop()
+			timer := time.NewTimer(f.every)
+			defer timer.Stop()
 			for {
 				select {
-				case <-ticker.C:
-					a.look(ctx, f)
+				case <-timer.C:
+					timer.Reset(cmp.Or(a.look(ctx, f, f.every), f.every))
 				case <-ctx.Done():
 					return
 				}

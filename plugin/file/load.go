@@ -45,9 +45,11 @@ func (z *Zone) read(ctx context.Context, serial int64) (v *zone.Zone, seen readi
 		return nil, reading{}, err
 	}
 	in := seen.add(path, f)
-	defer in.Close()
 	l := loader{ctx: ctx, origin: z.name, file: path, serial: serial, nsec3: z.NSEC3, digest: z.ZONEMD, asIs: z.KeepCase}
 	v, err = l.load(in, seen.open)
+	if in.Close(); err == nil {
+		seen.end()
+	}
 	return v, seen, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coredns/coredns/plugin/transfer"
 )
@@ -11,31 +12,63 @@ import (
 // Refresh is Reread that logs what came of it.
 func (z *Zone) Refresh(ctx context.Context) (changed bool) {
 	changed, err := z.Reread(ctx)
+	z.tell(ctx, changed, err)
+	return changed
+}
+
+// RefreshSettled is RereadSettled that logs what came of it.
+func (z *Zone) RefreshSettled(ctx context.Context, every time.Duration) (again time.Duration) {
+	changed, again, err := z.RereadSettled(ctx, every)
+	z.tell(ctx, changed, err)
+	return again
+}
+
+func (z *Zone) tell(ctx context.Context, changed bool, err error) {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		flog.Error(err.Error())
 	case changed:
 		flog.Infof("Successfully reloaded zone %q in %q with %d SOA serial", z.origin, z.File(), z.store.Load().Serial())
 	}
-	return changed
 }
 
 // Reread reads the zone's file again if it, or a file that it includes, was changed, and answers from it from then on if
 // its SOA record has another serial, or with ReloadByMtime if its content is another. It reports whether there is a new
 // version. Whatever is wrong with the file, the zone stays as it was; the error is told once, not again while the file stays
 // as it is. Queries do not wait for it. If ctx is cancelled, reading ends, and the file is looked at anew the next time.
+//
+// What was read before all of it was there, as its end shows, is read again when more has come, also with the same serial.
 func (z *Zone) Reread(ctx context.Context) (changed bool, err error) {
+	changed, _, err = z.RereadSettled(ctx, 0)
+	return changed, err
+}
+
+// RereadSettled is Reread for who comes every so often. A file that was changed just now is left alone, as it may still be
+// written: again is when it should be looked at in its stead, 0 for the usual time. If every is 0, it is read at once.
+func (z *Zone) RereadSettled(ctx context.Context, every time.Duration) (changed bool, again time.Duration, err error) {
 	path := z.File()
-	unchanged, err := z.seen.unchanged(path)
+	unchanged, at, err := z.seen.unchanged(path)
 	switch {
 	case err != nil:
 		z.seen.files = nil // whatever comes there is new
-		return false, z.trouble("Failed to stat zone %q in %q: %w", z.origin, path, err)
-	case unchanged, z.ReloadByMtime && z.store.Load() != nil && z.seen.same(path):
-		return false, nil
+		return false, 0, z.trouble("Failed to stat zone %q in %q: %w", z.origin, path, err)
+	case unchanged:
+		return false, 0, nil
 	}
-	serial := int64(-1)
-	if v := z.store.Load(); v != nil && !z.ReloadByMtime {
+	if again := z.seen.settles(at, time.Now(), every); again > 0 {
+		return false, again, nil
+	}
+	if z.ReloadByMtime && z.store.Load() != nil && z.seen.same(path) {
+		return false, 0, nil
+	}
+	changed, err = z.readNew(ctx, path)
+	return changed, 0, err
+}
+
+// readNew reads the file, and answers from it if it is another version.
+func (z *Zone) readNew(ctx context.Context, path string) (changed bool, err error) {
+	serial, grown := int64(-1), z.seen.grown(path)
+	if v := z.store.Load(); v != nil && !z.ReloadByMtime && !grown {
 		serial = int64(v.Serial())
 	}
 	v, seen, err := z.read(ctx, serial)
@@ -43,6 +76,9 @@ func (z *Zone) Reread(ctx context.Context) (changed bool, err error) {
 		return false, ctx.Err()
 	}
 	seen.trouble = z.seen.trouble
+	if err != nil {
+		seen.cut = z.seen.cut
+	}
 	z.seen = seen
 	switch {
 	case err == nil:
@@ -55,6 +91,9 @@ func (z *Zone) Reread(ctx context.Context) (changed bool, err error) {
 		return false, z.trouble("Parsing zone %q: %w", z.origin, err)
 	}
 	z.seen.trouble = ""
+	if old := z.store.Load(); grown && old != nil && old.Serial() == v.Serial() {
+		flog.Warningf("Zone %q in %q: more has come of the file with %d SOA serial; secondaries may have less", z.origin, path, v.Serial())
+	}
 	z.Replace(v)
 	return true, nil
 }

@@ -1,9 +1,11 @@
 package file
 
 import (
+	"errors"
 	"hash/maphash"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/stamp"
@@ -11,8 +13,10 @@ import (
 
 // reading is what is remembered of a zone's file since it was read last.
 type reading struct {
-	files   []*input // the file, and what it includes
-	trouble string   // what was logged because of it
+	files   []*input  // the file, and what it includes
+	trouble string    // what was logged because of it
+	since   time.Time // when the file was first seen to be changed just then, and left alone
+	cut     []*input  // of the version that is served, what was perhaps not all there when it was read
 }
 
 // input is one file as it was when it was read.
@@ -20,9 +24,13 @@ type input struct {
 	path  string
 	stamp stamp.Stamp
 	sum   uint64 // of its octets; only right if all of it was read
+	size  int64  // what was read of it
+	last  byte   // the last octet of that
 
-	file *os.File
-	hash maphash.Hash
+	file  *os.File
+	began stamp.Stamp // of the file when reading began
+	moved bool        // it was changed while it was read
+	hash  maphash.Hash
 }
 
 // settling is how long after a change a file may be changed again without another time: then its stamp says nothing.
@@ -35,7 +43,8 @@ var contentSeed = maphash.MakeSeed()
 func (r *reading) add(path string, f *os.File) *input {
 	in := &input{path: path, file: f}
 	if info, err := f.Stat(); err == nil {
-		if in.stamp = stamp.Of(info); time.Since(info.ModTime()) < settling {
+		in.began = stamp.Of(info)
+		if in.stamp = in.began; time.Since(info.ModTime()) < settling {
 			in.stamp = stamp.Stamp{}
 		}
 	}
@@ -59,28 +68,89 @@ func (in *input) Read(b []byte) (int, error) {
 	n, err := in.file.Read(b)
 	in.hash.Write(b[:n])
 	in.sum = in.hash.Sum64()
+	if in.size += int64(n); n > 0 {
+		in.last = b[n-1]
+	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (in *input) Close() error { return in.file.Close() }
+func (in *input) Close() error {
+	if info, err := in.file.Stat(); err == nil {
+		in.moved = stamp.Of(info) != in.began
+	}
+	return in.file.Close()
+}
 
-// unchanged reports whether no file has changed since the reading, by their stamps. It is an error if the file
-// at path, which is the zone's now, cannot be looked at.
-func (r *reading) unchanged(path string) (bool, error) {
+// unchanged reports whether no file has changed since the reading, by their stamps, and else when the one was changed that
+// was seen to be. It is an error if the file at path, which is the zone's now, cannot be looked at.
+func (r *reading) unchanged(path string) (same bool, changed time.Time, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return false, err
+		return false, time.Time{}, err
 	}
 	if len(r.files) == 0 || r.files[0].path != path || r.files[0].stamp != stamp.Of(info) {
-		return false, nil
+		return false, info.ModTime(), nil
 	}
 	for _, in := range r.files[1:] {
 		if s := stamp.At(in.path); s == (stamp.Stamp{}) || in.stamp != s {
-			return false, nil
+			return false, s.Changed(), nil
 		}
 	}
-	return true, nil
+	return true, time.Time{}, nil
+}
+
+// quiet is for how long a file that is looked at again and again must not have been changed before it is read: who writes it
+// in its place may not have come to the end. It is half of the time between two looks, if that is less.
+const quiet = time.Second
+
+// settles is how long to wait for that before a file is read which was changed then; 0 if it may be read now. It is looked at
+// every so often. One that is changed all the time is read as it is after as long again.
+func (r *reading) settles(changed, now time.Time, every time.Duration) time.Duration {
+	wait := min(quiet, every/2) - now.Sub(changed)
+	switch {
+	case wait <= 0, now.Before(changed): // the clock of the file's writer is another one
+		r.since = time.Time{}
+		return 0
+	case r.since.IsZero():
+		r.since = now
+	case now.Sub(r.since) >= every:
+		r.since = time.Time{}
+		return 0
+	}
+	return wait
+}
+
+// end notes what was perhaps not all there: what ends within a line, or was changed while it was read.
+func (r *reading) end() {
+	for _, in := range r.files {
+		if in.moved || in.size > 0 && in.last != '\n' {
+			r.cut = append(r.cut, in)
+		}
+	}
+}
+
+// grown reports whether a file was read before all of it was there, and there is more of it now.
+func (r *reading) grown(path string) bool {
+	return len(r.cut) > 0 && len(r.files) > 0 && r.files[0].path == path && slices.ContainsFunc(r.cut, (*input).grown)
+}
+
+func (in *input) grown() bool {
+	f, err := os.Open(in.path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var h maphash.Hash
+	h.SetSeed(contentSeed)
+	if _, err := io.CopyN(&h, f, in.size); err != nil {
+		return in.moved && errors.Is(err, io.EOF)
+	}
+	if h.Sum64() != in.sum {
+		return in.moved
+	}
+	n, _ := f.Read(make([]byte, 1))
+	return n > 0
 }
 
 // same reports whether the files' contents are as they were, and remembers their stamps then.

@@ -64,12 +64,15 @@ func (w *watcher) run(ctx context.Context, rounds []*round) {
 		case <-ctx.Done():
 			return
 		}
+		again := r.every
 		for _, z := range r.zones {
 			if ctx.Err() != nil {
 				return
 			}
-			z.Refresh(ctx)
+			if wait := z.RefreshSettled(ctx, r.every); wait > 0 {
+				again = min(again, wait)
+			}
 		}
-		r.next = time.Now().Add(r.every)
+		r.next = time.Now().Add(again)
 	}
 }
