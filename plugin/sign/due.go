@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
@@ -39,8 +40,12 @@ func (s *Signer) due(now time.Time) string {
 	if err != nil {
 		return err.Error()
 	}
-	if info, err := signed.Stat(); err == nil && s.sourceTime().After(info.ModTime()) {
-		return s.changed()
+	if info, err := signed.Stat(); err == nil {
+		for _, from := range s.known() {
+			if is := stamp.At(from.path); is != (stamp.Stamp{}) && is.Changed().After(info.ModTime()) {
+				return changed(from.path)
+			}
+		}
 	}
 	return s.judge(f, now)
 }

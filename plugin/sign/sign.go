@@ -14,11 +14,11 @@ package sign
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 const pluginName = "sign"
@@ -62,7 +62,6 @@ func (s *Signer) run(ctx context.Context) {
 	check, watch := time.NewTicker(checkEvery), time.NewTicker(watchEvery)
 	defer check.Stop()
 	defer watch.Stop()
-	seen := s.sourceTime()
 	s.refresh(ctx, time.Now())
 	for {
 		select {
@@ -71,31 +70,34 @@ func (s *Signer) run(ctx context.Context) {
 		case now := <-check.C:
 			s.refresh(ctx, now)
 		case now := <-watch.C:
-			seen = s.follow(ctx, now, seen)
+			s.follow(ctx, now)
 		}
 	}
 }
 
-// follow signs the zone if its file was changed since it was seen: also to one with an older time, as files have that
-// were written elsewhere and moved here. A file that is not there is waited for.
-func (s *Signer) follow(ctx context.Context, now, seen time.Time) time.Time {
-	at := s.sourceTime()
-	if at.IsZero() || at.Equal(seen) {
-		return seen
+// follow signs the zone if its file, or one that it includes, is another than when it was read: also an older one, as files are
+// that were written elsewhere and moved here. A zone file that is not there is waited for.
+func (s *Signer) follow(ctx context.Context, now time.Time) {
+	for i, was := range s.known() {
+		is := stamp.At(was.path)
+		if i == 0 && is == (stamp.Stamp{}) {
+			return
+		}
+		if is != was.stamp {
+			s.renew(ctx, now, changed(was.path))
+			return
+		}
 	}
-	s.renew(ctx, now, s.changed())
-	return at
 }
 
-func (s *Signer) changed() string { return fmt.Sprintf("%q has changed", s.dbfile) }
+func changed(path string) string { return fmt.Sprintf("%q has changed", path) }
 
-// sourceTime is when the zone file was last changed, the zero time if it is not there.
-func (s *Signer) sourceTime() time.Time {
-	info, err := os.Stat(s.dbfile)
-	if err != nil {
-		return time.Time{}
+// known is the zone file and what it includes.
+func (s *Signer) known() sources {
+	if s.from == nil {
+		s.from = sourcesOf(s.dbfile, s.origin)
 	}
-	return info.ModTime()
+	return s.from
 }
 
 // refresh signs the zone if that is due, and says what came of it.

@@ -337,25 +337,70 @@ func TestRun(t *testing.T) {
 // there is not.
 func TestFollow(t *testing.T) {
 	s := signer(t)
-	seen := s.sourceTime()
 	s.refresh(t.Context(), time.Now())
 	put(t, s.dbfile, zoneText+"late A 192.0.2.77\n")
-	older := seen.Add(-time.Hour)
+	older := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(s.dbfile, older, older); err != nil {
 		t.Fatal(err)
 	}
-	if seen = s.follow(t.Context(), time.Now(), seen); !seen.Equal(older) {
-		t.Errorf("seen at %s, want %s", seen, older)
-	}
-	signed, err := os.ReadFile(s.signedFile())
-	if err != nil || !strings.Contains(string(signed), "late.example.org.") {
-		t.Errorf("it is not signed: %v", err)
+	s.follow(t.Context(), time.Now())
+	if signed := signedNow(t, s); !strings.Contains(signed, "late.example.org.") {
+		t.Error("it is not signed")
 	}
 	if err := os.Remove(s.dbfile); err != nil {
 		t.Fatal(err)
 	}
-	if at := s.follow(t.Context(), time.Now(), seen); !at.Equal(seen) {
-		t.Errorf("a file that is gone was seen at %s", at)
+	before := signedNow(t, s)
+	s.follow(t.Context(), time.Now().Add(time.Second))
+	put(t, s.dbfile, zoneText+"last A 192.0.2.78\n")
+	if signedNow(t, s) != before {
+		t.Error("signed without a file")
+	}
+	s.follow(t.Context(), time.Now())
+	if signed := signedNow(t, s); !strings.Contains(signed, "last.example.org.") {
+		t.Error("the file that came back is not signed")
+	}
+}
+
+func signedNow(t *testing.T, s *Signer) string {
+	t.Helper()
+	b, err := os.ReadFile(s.signedFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// So it is with a file that the zone file includes: while the server runs, after a start, and when it comes at last.
+func TestFollowIncluded(t *testing.T) {
+	s := signer(t)
+	hosts := filepath.Join(filepath.Dir(s.dbfile), "hosts")
+	put(t, s.dbfile, zoneText+"$INCLUDE hosts\n")
+	s.refresh(t.Context(), time.Now())
+	if _, err := os.Stat(s.signedFile()); err == nil {
+		t.Fatal("signed without the included file")
+	}
+	put(t, hosts, "one A 192.0.2.1\n")
+	s.follow(t.Context(), time.Now())
+	if signed := signedNow(t, s); !strings.Contains(signed, "one.example.org.") {
+		t.Error("it is not signed when the included file has come")
+	}
+	put(t, hosts, "one A 192.0.2.1\ntwo A 192.0.2.2\n")
+	s.follow(t.Context(), time.Now())
+	if signed := signedNow(t, s); !strings.Contains(signed, "two.example.org.") {
+		t.Error("it is not signed when the included file was changed")
+	}
+	again := newSigner(s.origin, s.dbfile, s.directory, s.keys)
+	if why := again.due(time.Now()); why != "" {
+		t.Errorf("due after a start: %s", why)
+	}
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(hosts, later, later); err != nil {
+		t.Fatal(err)
+	}
+	again = newSigner(s.origin, s.dbfile, s.directory, s.keys)
+	if why := again.due(time.Now()); !strings.Contains(why, `hosts" has changed`) {
+		t.Errorf("not due after a start, though the included file is newer: %q", why)
 	}
 }
 

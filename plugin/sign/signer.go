@@ -38,6 +38,8 @@ type Signer struct {
 
 	jitterInception time.Duration
 	jitterExpiry    time.Duration
+
+	from sources // what was read last, also in vain; nil: nothing so far
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
@@ -92,7 +94,9 @@ func fillApex(z *file.Zone) error {
 
 // sign is Sign that can be given up.
 func (s *Signer) sign(ctx context.Context, now time.Time) (*zone.Zone, error) {
-	b, soa, err := readFile(s.dbfile, s.origin, now)
+	var from sources
+	b, soa, err := readFile(s.dbfile, s.origin, now, &from)
+	s.from = from
 	if err != nil {
 		return nil, err
 	}
