@@ -48,6 +48,7 @@ func (a *Auto) look(ctx context.Context, f *folder, every time.Duration) (again 
 		f.warn(l.warnings)
 		if len(changes) > 0 {
 			a.put(changes)
+			a.count(changes)
 		}
 	}()
 	for origin, e := range f.zones {
@@ -123,9 +124,6 @@ func (a *Auto) take(f *folder, origin string, z *file.Zone) {
 		f.zones = map[string]*entry{}
 	}
 	f.zones[origin] = &entry{z, z.Announce(a.friends.transfer)}
-	if a.friends.metrics != nil {
-		a.friends.metrics.AddZone(origin)
-	}
 	alog.Infof("Inserting zone `%s' from: %s", origin, z.File())
 }
 
@@ -135,22 +133,35 @@ func (a *Auto) drop(f *folder, origin string) {
 	delete(f.zones, origin)
 	e.announce()
 	a.friends.transfer.Changed(origin, e.zone.Current(), nil)
-	if a.friends.metrics != nil {
-		a.friends.metrics.RemoveZone(origin)
-	}
 	alog.Infof("Deleting zone `%s'", origin)
+}
+
+// count has queries counted under the zones that there are now, and no more under those that are gone, which are nil.
+func (a *Auto) count(changes map[string]*file.Zone) {
+	if a.friends.metrics == nil {
+		return
+	}
+	var come, gone []string
+	for _, origin := range slices.Sorted(maps.Keys(changes)) {
+		if changes[origin] == nil {
+			gone = append(gone, origin)
+		} else {
+			come = append(come, origin)
+		}
+	}
+	a.friends.metrics.ChangeZones(come, gone)
 }
 
 // forget ends with all zones of a folder, without taking them away.
 func (a *Auto) forget(f *folder) {
 	a.friends.looks.Lock()
 	defer a.friends.looks.Unlock()
+	gone := map[string]*file.Zone{}
 	for origin, e := range f.zones {
 		e.announce()
-		if a.friends.metrics != nil {
-			a.friends.metrics.RemoveZone(origin)
-		}
+		gone[origin] = nil
 	}
+	a.count(gone)
 }
 
 // Walk looks at all folders now.

@@ -9,6 +9,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/endpoint"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -35,10 +37,16 @@ type Metrics struct {
 
 	lease *endpoint.Lease
 
-	mu    sync.Mutex                   // of those who write zones
-	zones atomic.Pointer[plugin.Zones] // replaced whole, never changed; nil is none
+	mu    sync.Mutex            // of those who change the zones
+	zones atomic.Pointer[zones] // replaced whole; nil is none
+}
 
-	blocks atomic.Pointer[[]*block] // what the wire lane has met; replaced like zones, and forgotten when they change
+// zones is the zones that queries are counted under.
+type zones struct {
+	names  plugin.Zones
+	index  wire.Suffixes[int]       // of names
+	mu     sync.Mutex               // of those who add blocks
+	blocks atomic.Pointer[[]*block] // what the wire lane has met; replaced whole
 }
 
 // New returns a Metrics with an endpoint at addr, which opens with OnStartup, and the default registry.
@@ -66,44 +74,57 @@ func (m *Metrics) MustRegister(c prometheus.Collector) {
 }
 
 // AddZone makes z, a fully qualified name, a zone that queries are counted under.
-func (m *Metrics) AddZone(z string) {
-	m.changeZones(func(zones plugin.Zones) plugin.Zones {
-		if slices.Contains(zones, z) {
-			return zones
-		}
-		return append(zones, z)
-	})
-}
+func (m *Metrics) AddZone(z string) { m.ChangeZones([]string{z}, nil) }
 
 // RemoveZone takes back AddZone.
-func (m *Metrics) RemoveZone(z string) {
-	m.changeZones(func(zones plugin.Zones) plugin.Zones {
-		return slices.DeleteFunc(zones, func(o string) bool { return o == z })
-	})
+func (m *Metrics) RemoveZone(z string) { m.ChangeZones(nil, []string{z}) }
+
+// ChangeZones is AddZone and RemoveZone for many zones. It takes as long for many as for one.
+func (m *Metrics) ChangeZones(add, remove []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	gone, there := map[string]bool{}, map[string]bool{}
+	for _, z := range remove {
+		gone[z] = true
+	}
+	next := new(zones)
+	for _, z := range slices.Concat(m.current().names, add) {
+		if !gone[z] && !there[z] {
+			there[z] = true
+			next.add(z)
+		}
+	}
+	m.zones.Store(next)
+}
+
+func (z *zones) add(name string) {
+	if lower, err := wire.LowerName(name); err == nil {
+		z.index.Set(lower, len(z.names))
+	}
+	z.names = append(z.names, name)
 }
 
 // ZoneNames returns the zones that queries are counted under, in a slice of the caller's.
-func (m *Metrics) ZoneNames() []string { return slices.Clone(m.current()) }
+func (m *Metrics) ZoneNames() []string { return slices.Clone(m.current().names) }
 
-func (m *Metrics) current() plugin.Zones {
+// current is the zones now. They are the same ones until they change.
+func (m *Metrics) current() *zones {
 	if z := m.zones.Load(); z != nil {
-		return *z
+		return z
 	}
-	return nil
-}
-
-func (m *Metrics) changeZones(change func(plugin.Zones) plugin.Zones) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next := change(slices.Clone(m.current()))
-	m.zones.Store(&next)
-	m.blocks.Store(nil)
+	m.zones.CompareAndSwap(nil, new(zones))
+	return m.zones.Load()
 }
 
 // zone is the longest zone that a name is or lies below, "." if there is none.
 func (m *Metrics) zone(name string) string {
-	if z := m.current().Matches(name); z != "" {
-		return z
+	z := m.current()
+	lower, err := wire.LowerName(name)
+	if err != nil {
+		return cmp.Or(z.names.Matches(name), ".")
+	}
+	if i, ok := z.index.Longest(lower); ok {
+		return z.names[i]
 	}
 	return "."
 }

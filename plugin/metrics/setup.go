@@ -62,9 +62,7 @@ func setup(c *caddy.Controller) error {
 	}
 	m := New(s.addr)
 	m.lease = m.newLease(c.Context(), &s.serving)
-	for _, z := range plugin.OriginsFromArgsOrServerBlock(nil, c.ServerBlockKeys) {
-		m.AddZone(z)
-	}
+	m.ChangeZones(plugin.OriginsFromArgsOrServerBlock(nil, c.ServerBlockKeys), nil)
 	config := dnsserver.GetConfig(c)
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		m.Next = next

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -38,16 +39,16 @@ func TestBlocksAreRemembered(t *testing.T) {
 	}
 	first := map[*block]bool{}
 	for _, ctx := range contexts {
-		first[met.block(ctx)] = true
+		first[met.current().block(ctx)] = true
 	}
 	type key struct{}
 	for _, ctx := range contexts {
-		if !first[met.block(ctx)] || met.block(context.WithValue(ctx, key{}, 1)) != met.block(ctx) {
+		if !first[met.current().block(ctx)] || met.current().block(context.WithValue(ctx, key{}, 1)) != met.current().block(ctx) {
 			t.Fatal("a block is made again")
 		}
 	}
-	if len(first) != len(contexts) || len(met.known()) != len(contexts) {
-		t.Errorf("%d blocks, %d are remembered", len(first), len(met.known()))
+	if len(first) != len(contexts) || len(met.current().known()) != len(contexts) {
+		t.Errorf("%d blocks, %d are remembered", len(first), len(met.current().known()))
 	}
 }
 
@@ -124,5 +125,41 @@ func BenchmarkServeWire(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		met.ServeWire(ctx, w, q)
+	}
+}
+
+// Thousands of zones come and go, and no query has to do with all of them for that.
+func TestManyZones(t *testing.T) {
+	const n = 20000
+	ctx := context.WithValue(t.Context(), dnsserver.Key{}, &dnsserver.Server{Addr: unusedServer()})
+	met := New("localhost:0")
+	met.Next = decides{nil, func(*wire.Reply, *wire.Query) wire.Outcome { return wire.Done }}
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("z%d.example.org.", i))
+	}
+	met.ChangeZones(names, nil)
+	met.ChangeZones(names[:10], names[n-10:])
+	met.AddZone("last.example.org.")
+	met.RemoveZone(names[0])
+	if got := met.ZoneNames(); len(got) != n-10 || got[0] != names[1] || got[len(got)-1] != "last.example.org." {
+		t.Errorf("%d zones, from %s to %s", len(got), got[0], got[len(got)-1])
+	}
+	for name, want := range map[string]string{"a.b.Z7.example.org.": "z7.example.org.", "a.z0.example.org.": ".", "last.example.org": "last.example.org."} {
+		if got := met.zone(name); got != want {
+			t.Errorf("%s counts as %s, want %s", name, got, want)
+		}
+	}
+	packet, _ := new(dns.Msg).SetQuestion("www.z7.example.org.", dns.TypeA).Pack()
+	q, w := new(wire.Query), new(wire.Reply)
+	q.Parse(packet)
+	w.Reset(make([]byte, 0, 512))
+	w.Begin(q)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	met.ServeWire(ctx, w, q)
+	runtime.ReadMemStats(&after)
+	if made := after.Mallocs - before.Mallocs; made > n/10 {
+		t.Errorf("the first query after a change made %d allocations", made)
 	}
 }
