@@ -55,7 +55,7 @@ func (z *Zone) RereadSettled(ctx context.Context, every time.Duration) (changed 
 	case unchanged:
 		return false, 0, nil
 	}
-	if again := z.seen.settles(at, time.Now(), every); again > 0 {
+	if again := z.settles.Wait(at, time.Now(), every); again > 0 {
 		return false, again, nil
 	}
 	if z.ReloadByMtime && z.store.Load() != nil && z.seen.same(path) {

@@ -13,10 +13,9 @@ import (
 
 // reading is what is remembered of a zone's file since it was read last.
 type reading struct {
-	files   []*input  // the file, and what it includes
-	trouble string    // what was logged because of it
-	since   time.Time // when the file was first seen to be changed just then, and left alone
-	cut     []*input  // of the version that is served, what was perhaps not all there when it was read
+	files   []*input // the file, and what it includes
+	trouble string   // what was logged because of it
+	cut     []*input // of the version that is served, what was perhaps not all there when it was read
 }
 
 // input is one file as it was when it was read.
@@ -98,27 +97,6 @@ func (r *reading) unchanged(path string) (same bool, changed time.Time, err erro
 		}
 	}
 	return true, time.Time{}, nil
-}
-
-// quiet is for how long a file that is looked at again and again must not have been changed before it is read: who writes it
-// in its place may not have come to the end. It is half of the time between two looks, if that is less.
-const quiet = time.Second
-
-// settles is how long to wait for that before a file is read which was changed then; 0 if it may be read now. It is looked at
-// every so often. One that is changed all the time is read as it is after as long again.
-func (r *reading) settles(changed, now time.Time, every time.Duration) time.Duration {
-	wait := min(quiet, every/2) - now.Sub(changed)
-	switch {
-	case wait <= 0, now.Before(changed): // the clock of the file's writer is another one
-		r.since = time.Time{}
-		return 0
-	case r.since.IsZero():
-		r.since = now
-	case now.Sub(r.since) >= every:
-		r.since = time.Time{}
-		return 0
-	}
-	return wait
 }
 
 // end notes what was perhaps not all there: what ends within a line, or was changed while it was read.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file/tree"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -47,7 +48,8 @@ type Zone struct {
 	KeepCase       bool          // targets of SVCB and HTTPS records stay as they are in the file; see zone.Builder
 	Upstream       *upstream.Upstream
 
-	seen    reading // of the file; belongs to who loads
+	seen    reading // of the file; this and the next one belong to who loads
+	settles stamp.Settling
 	compile compiler
 	ending  func() // ends what Reload started; guarded by the RWMutex
 }

@@ -12,6 +12,7 @@
 package sign
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -59,7 +60,7 @@ func (s *Sign) OnShutdown() error {
 
 // run signs the zone whenever that is due, until ctx is cancelled.
 func (s *Signer) run(ctx context.Context) {
-	check, watch := time.NewTicker(checkEvery), time.NewTicker(watchEvery)
+	check, watch := time.NewTicker(checkEvery), time.NewTimer(watchEvery)
 	defer check.Stop()
 	defer watch.Stop()
 	s.refresh(ctx, time.Now())
@@ -70,24 +71,29 @@ func (s *Signer) run(ctx context.Context) {
 		case now := <-check.C:
 			s.refresh(ctx, now)
 		case now := <-watch.C:
-			s.follow(ctx, now)
+			watch.Reset(cmp.Or(s.follow(ctx, now), watchEvery))
 		}
 	}
 }
 
 // follow signs the zone if its file, or one that it includes, is another than when it was read: also an older one, as files are
-// that were written elsewhere and moved here. A zone file that is not there is waited for.
-func (s *Signer) follow(ctx context.Context, now time.Time) {
+// that were written elsewhere and moved here. A zone file that is not there is waited for. One that was changed just now may
+// still be written: again is when to come for it, 0 for the usual time.
+func (s *Signer) follow(ctx context.Context, now time.Time) (again time.Duration) {
 	for i, was := range s.known() {
 		is := stamp.At(was.path)
 		if i == 0 && is == (stamp.Stamp{}) {
-			return
+			return 0
 		}
-		if is != was.stamp {
+		if is == was.stamp {
+			continue
+		}
+		if again = s.settles.Wait(is.Changed(), now, watchEvery); again == 0 {
 			s.renew(ctx, now, changed(was.path))
-			return
 		}
+		return again
 	}
+	return 0
 }
 
 func changed(path string) string { return fmt.Sprintf("%q has changed", path) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
@@ -353,14 +354,16 @@ func TestFollow(t *testing.T) {
 	before := signedNow(t, s)
 	s.follow(t.Context(), time.Now().Add(time.Second))
 	put(t, s.dbfile, zoneText+"last A 192.0.2.78\n")
-	if signedNow(t, s) != before {
-		t.Error("signed without a file")
+	if again := s.follow(t.Context(), time.Now()); again <= 0 || again > stamp.Quiet || signedNow(t, s) != before {
+		t.Errorf("a file that may still be written is signed, again in %v", again)
 	}
-	s.follow(t.Context(), time.Now())
-	if signed := signedNow(t, s); !strings.Contains(signed, "last.example.org.") {
-		t.Error("the file that came back is not signed")
+	if again := s.follow(t.Context(), soon()); again != 0 || !strings.Contains(signedNow(t, s), "last.example.org.") {
+		t.Errorf("the file that came back is not signed, again in %v", again)
 	}
 }
+
+// soon is when what is written now is done.
+func soon() time.Time { return time.Now().Add(2 * stamp.Quiet) }
 
 func signedNow(t *testing.T, s *Signer) string {
 	t.Helper()
@@ -381,12 +384,12 @@ func TestFollowIncluded(t *testing.T) {
 		t.Fatal("signed without the included file")
 	}
 	put(t, hosts, "one A 192.0.2.1\n")
-	s.follow(t.Context(), time.Now())
+	s.follow(t.Context(), soon())
 	if signed := signedNow(t, s); !strings.Contains(signed, "one.example.org.") {
 		t.Error("it is not signed when the included file has come")
 	}
 	put(t, hosts, "one A 192.0.2.1\ntwo A 192.0.2.2\n")
-	s.follow(t.Context(), time.Now())
+	s.follow(t.Context(), soon())
 	if signed := signedNow(t, s); !strings.Contains(signed, "two.example.org.") {
 		t.Error("it is not signed when the included file was changed")
 	}

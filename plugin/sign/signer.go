@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
@@ -39,7 +40,8 @@ type Signer struct {
 	jitterInception time.Duration
 	jitterExpiry    time.Duration
 
-	from sources // what was read last, also in vain; nil: nothing so far
+	from    sources // what was read last, also in vain; nil: nothing so far
+	settles stamp.Settling
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
