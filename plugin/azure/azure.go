@@ -86,6 +86,9 @@ func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zo
 		if err != nil {
 			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
+		if page.Value == nil {
+			return nil, errNoPage
+		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
 				all = append(all, records(s.Properties, warn)...)
@@ -101,6 +104,9 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 		if err != nil {
 			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
 		}
+		if page.Value == nil {
+			return nil, errNoPage
+		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
 				all = append(all, records(public(s.Properties), warn)...)
@@ -109,6 +115,9 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 	}
 	return all, nil
 }
+
+// errNoPage is for what is no page of the API: the library takes an empty body for a list that ends.
+var errNoPage = errors.New("listing record sets: the answer has no list")
 
 // inOneLine is err, of which the library makes a page with the whole reply if it is what the API said.
 func inOneLine(err error) error {

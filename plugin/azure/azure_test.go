@@ -162,6 +162,40 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// A page that something on the way made is not the end of the list: the zone stays as it was.
+func TestPagesThatAreNone(t *testing.T) {
+	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`} {
+		var s *httptest.Server
+		s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case strings.HasSuffix(r.URL.Path, "openid-configuration"):
+				fmt.Fprintf(w, `{"token_endpoint":"%[1]s/token","authorization_endpoint":"%[1]s/authorize","issuer":"%[1]s/t/v2.0"}`, s.URL)
+			case r.URL.Path == "/token":
+				fmt.Fprint(w, `{"token_type":"Bearer","expires_in":3600,"access_token":"token"}`)
+			case r.FormValue("page") == "":
+				fmt.Fprintf(w, `{"nextLink":"%s%s?page=2","value":[{"properties":{"fqdn":"example.org.","TTL":300,"SOARecord":{"host":"a","email":"b"}}}]}`, s.URL, r.URL.Path)
+			default:
+				fmt.Fprint(w, second)
+			}
+		}))
+		t.Cleanup(s.Close)
+		all := newSettings()
+		all.transport, all.own, all.tenant, all.client, all.secret, all.subscription = s.Client(), true, "t", "c", "x", "s"
+		all.cloud = configuration(s.URL+"/", s.URL+"/", s.URL+"/")
+		all.access = map[string]string{"g/example.org": privateAccess}
+		public, private, err := all.clients()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, errPublic := fetchPublic(t.Context(), public, "g", "example.org", t.Logf)
+		_, errPrivate := fetchPrivate(t.Context(), private, "g", "example.org", t.Logf)
+		if want := second == `{"value":[]}`; (errPublic == nil) != want || (errPrivate == nil) != want {
+			t.Errorf("%q: %v, %v", second, errPublic, errPrivate)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"azure :":                       `invalid resource group/zone: ":"`,

@@ -7,6 +7,7 @@ package clouddns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,12 +54,20 @@ func newService(s *gcp.Service) service {
 	}
 }
 
+// errNoPage is for what is no page of the API, which says of what kind it is, if only that.
+var errNoPage = errors.New("the answer has no list of record sets")
+
 func (s service) zoneExists(ctx context.Context, project, zone string) error {
 	return s.zone(ctx, project, zone)
 }
 
 func (s service) sets(ctx context.Context, project, zone string, f func([]*gcp.ResourceRecordSet) error) error {
-	return s.lists(ctx, project, zone, func(page *gcp.ResourceRecordSetsListResponse) error { return f(page.Rrsets) })
+	return s.lists(ctx, project, zone, func(page *gcp.ResourceRecordSetsListResponse) error {
+		if page == nil || page.Rrsets == nil && page.Kind == "" {
+			return errNoPage
+		}
+		return f(page.Rrsets)
+	})
 }
 
 // CloudDNS is the plugin.
@@ -121,7 +130,9 @@ func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (
 	project, zone, _ := strings.Cut(z.ID, ":")
 	err = client.sets(ctx, project, zone, func(sets []*gcp.ResourceRecordSet) error {
 		for _, s := range sets {
-			all = append(all, records(s, warn)...)
+			if s != nil {
+				all = append(all, records(s, warn)...)
+			}
 		}
 		return nil
 	})
@@ -159,12 +170,19 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 func policyData(p *gcp.RRSetRoutingPolicy) []string {
 	switch {
 	case p == nil:
-	case p.Wrr != nil && len(p.Wrr.Items) > 0:
+	case p.Wrr != nil && len(p.Wrr.Items) > 0 && p.Wrr.Items[0] != nil:
 		return p.Wrr.Items[0].Rrdatas
-	case p.Geo != nil && len(p.Geo.Items) > 0:
-		return p.Geo.Items[0].Rrdatas
-	case p.PrimaryBackup != nil && p.PrimaryBackup.BackupGeoTargets != nil && len(p.PrimaryBackup.BackupGeoTargets.Items) > 0:
-		return p.PrimaryBackup.BackupGeoTargets.Items[0].Rrdatas
+	case p.Geo != nil:
+		return geoData(p.Geo)
+	case p.PrimaryBackup != nil && p.PrimaryBackup.BackupGeoTargets != nil:
+		return geoData(p.PrimaryBackup.BackupGeoTargets)
+	}
+	return nil
+}
+
+func geoData(p *gcp.RRSetRoutingPolicyGeoPolicy) []string {
+	if len(p.Items) > 0 && p.Items[0] != nil {
+		return p.Items[0].Rrdatas
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/test"
@@ -130,6 +131,28 @@ func TestServiceAccount(t *testing.T) {
 	}
 	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*CloudDNS)
 	mirrortest.Answers(t, h, map[string]string{"www.example.org. A": "NOERROR 192.0.2.1 192.0.2.2"})
+}
+
+// A page that something on the way made is not the end of the list: the zone stays as it was. An empty one of the API has its kind.
+func TestPagesThatAreNone(t *testing.T) {
+	for second, want := range map[string]bool{"": false, "{}": false, "null": false, `{"kind":"dns#resourceRecordSetsListResponse"}`: true, `{"rrsets":[null,{},{"routingPolicy":{"wrr":{"items":[null]}}},{"routingPolicy":{"geo":{"items":[null]}}}]}`: true} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.FormValue("pageToken") == "" {
+				fmt.Fprint(w, `{"nextPageToken":"more","rrsets":[{"name":"example.org.","type":"SOA","ttl":300,"rrdatas":["a. b. 1 2 3 4 5"]}]}`)
+				return
+			}
+			fmt.Fprint(w, second)
+		}))
+		t.Cleanup(s.Close)
+		client, err := (&settings{anonymous: true, endpoint: s.URL}).client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fetch(t.Context(), client, mirror.Hosted{Zone: "example.org.", ID: "p:z"}, t.Logf); (err == nil) != want {
+			t.Errorf("%q: %v", second, err)
+		}
+	}
 }
 
 func TestStartFails(t *testing.T) {

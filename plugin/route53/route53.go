@@ -105,7 +105,11 @@ func (r *Route53) WireSelf() plugin.Handler { return r }
 // pages is how many pages a zone may have: one has a thousand record sets, a zone ten thousand by default.
 const pages = 10000
 
-var errEndless = errors.New("the list of record sets does not end")
+var (
+	errEndless = errors.New("the list of record sets does not end")
+	// errNoPage is for what is no page of the API: the SDK takes an empty body, or a page for people, for a list that ends.
+	errNoPage = errors.New("the answer has no list of record sets")
+)
 
 // fetch reads the record sets of a zone.
 func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
@@ -115,6 +119,9 @@ func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (
 		out, err := client.ListResourceRecordSets(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("failed to list resource records for %s: %w", z.Zone, err)
+		}
+		if out.ResourceRecordSets == nil {
+			return nil, errNoPage
 		}
 		all = append(all, out.ResourceRecordSets...)
 		if !out.IsTruncated {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/test"
@@ -248,5 +249,34 @@ func TestReadme(t *testing.T) {
 	text, err := corefile.ReadmeSyntax("README.md")
 	if err != nil || text != directive.Doc().Syntax {
 		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
+	}
+}
+
+// A page that something on the way made, or cut, is not the end of the list: the zone stays as it was.
+func TestPagesThatAreNone(t *testing.T) {
+	const ns = ` xmlns="https://route53.amazonaws.com/doc/2013-04-01/"`
+	first := fmt.Sprintf(`<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s</ResourceRecordSets><IsTruncated>true</IsTruncated><NextRecordName>w.example.org.</NextRecordName><NextRecordType>A</NextRecordType><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns,
+		fmt.Sprintf(set, "example.org.", "SOA", values(900, "ns1.example.net. host.example.net. 1 7200 900 1209600 86400")))
+	for _, page := range []string{
+		"", " \n", "<html><body>Please log in</body></html>", "{}",
+		fmt.Sprintf(`<ListResourceRecordSetsResponse%s><ResourceRecordSets></ResourceRecordSets>`, ns),
+		fmt.Sprintf(`<ListResourceRecordSetsResponse%s></ListResourceRecordSetsResponse>`, ns),
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("name") == "" {
+				fmt.Fprint(w, first)
+				return
+			}
+			fmt.Fprint(w, page)
+		}))
+		t.Cleanup(s.Close)
+		environment(t, new(provider))
+		c, err := (&settings{endpoint: s.URL}).client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := fetch(t.Context(), c, mirror.Hosted{Zone: "example.org.", ID: "Z1"}, t.Logf); err == nil {
+			t.Errorf("%q: %d records", page, len(all))
+		}
 	}
 }
