@@ -3,6 +3,7 @@ package view
 import (
 	"net/netip"
 
+	"github.com/coredns/coredns/plugin/pkg/expression"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/expr-lang/expr/ast"
@@ -92,7 +93,7 @@ func isCall(n ast.Node, name string) bool {
 
 // inNetworks is the bounds of a client in a network. What is no network is an error when it is evaluated.
 func inNetworks(text string) bounds {
-	p, err := netip.ParsePrefix(text)
+	p, err := expression.Network(text)
 	if err != nil || p.Addr().Is4In6() {
 		return bounds{}
 	}

@@ -2,9 +2,10 @@ package view
 
 import (
 	"bytes"
-	"net/netip"
 	"regexp"
 	"unicode/utf8"
+
+	"github.com/coredns/coredns/plugin/pkg/expression"
 
 	"github.com/expr-lang/expr/ast"
 )
@@ -75,7 +76,7 @@ func inNetwork(address, network ast.Node) (truth, bool) {
 	if !ok || !constant {
 		return nil, false
 	}
-	prefix, err := netip.ParsePrefix(cidr.Value)
+	prefix, err := expression.Network(cidr.Value)
 	return func(e *evaluator) bool {
 		a := addr(e)
 		if err != nil || !a.IsValid() {

@@ -136,6 +136,7 @@ var expressions = []struct {
 	{"incidr(client_ip(), '192.0.2.0/24')", true},
 	{"incidr(client_ip(), '192.0.2.8/31') and proto() == 'tcp'", true},
 	{"incidr(client_ip(), 'fe80::/10')", true},
+	{"incidr(client_ip(), '::ffff:192.0.2.0/120')", true},
 	{"incidr(server_ip(), '192.0.0.0/16')", true},
 	{"not incidr(client_ip(), '10.0.0.0/8')", true},
 	{"incidr(client_ip(), 'nonsense')", true},
@@ -218,6 +219,7 @@ func isWithin(v *View, q *wire.Query) bool {
 func TestBounds(t *testing.T) {
 	for _, tc := range []struct{ codes, clients, names string }{
 		{"incidr(client_ip(), '10.0.0.0/8')", "[10.0.0.0/8]", "any"},
+		{"incidr(client_ip(), '::ffff:10.0.0.0/104')", "[10.0.0.0/8]", "any"},
 		{"client_ip() == '192.0.2.7'", "[192.0.2.7/32]", "any"},
 		{"'2001:db8::1' == client_ip()", "[2001:db8::1/128]", "any"},
 		{"client_ip() in ['192.0.2.7', '192.0.2.7', 'nobody']", "[192.0.2.7/32]", "any"},

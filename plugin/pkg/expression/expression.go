@@ -60,9 +60,18 @@ func inCIDR(ip, cidr string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("incidr: first argument is not an IP address: %w", err)
 	}
-	network, err := netip.ParsePrefix(cidr)
+	network, err := Network(cidr)
 	if err != nil {
 		return false, fmt.Errorf("incidr: second argument is not a CIDR: %w", err)
 	}
 	return network.Contains(addr.Unmap().WithZone("")), nil
+}
+
+// Network reads a network as incidr takes it. One of addresses that are mapped to IPv6 is that of the IPv4 addresses.
+func Network(cidr string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(cidr)
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
+	return p, err
 }
