@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 )
 
-// database is an open database. Its file is read as long as there is a database; any number of goroutines may look up.
+// database is what a file had when it was opened; any number of goroutines may look up.
 type database struct {
 	reader  *maxminddb.Reader
 	schemas []schema
@@ -78,13 +79,17 @@ var errNoSchema = errors.New("database does not provide any supported schema (ci
 
 // open opens a database and finds out what it has.
 func open(path string) (*database, error) {
-	reader, err := maxminddb.Open(path)
+	text, free, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("failed to open database file: %w", err)
 	}
-	db := &database{reader: reader}
+	db := new(database)
+	runtime.AddCleanup(db, func(free func()) { free() }, free)
+	if db.reader, err = maxminddb.OpenBytes(text); err != nil {
+		return nil, fmt.Errorf("failed to open database file: %w", err)
+	}
 	for _, s := range schemas {
-		if !s.in(reader.Metadata.DatabaseType) {
+		if !s.in(db.reader.Metadata.DatabaseType) {
 			continue
 		}
 		if _, err := db.lookup(probe); err != nil {
@@ -112,6 +117,7 @@ func (s *schema) in(databaseType string) bool {
 func (db *database) lookup(a netip.Addr) (*record, error) {
 	r := new(record)
 	err := db.reader.Lookup(a).Decode(r)
+	runtime.KeepAlive(db) // its memory goes with it
 	return r, err
 }
 

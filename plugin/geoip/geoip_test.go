@@ -246,3 +246,22 @@ func BenchmarkMetadata(b *testing.B) {
 		})
 	}
 }
+
+// Who writes a newer database over the old one (cp, curl -o) does not end the process, nor mixes old and new: what was read
+// at the start stays until a reload.
+func TestFileIsWrittenOver(t *testing.T) {
+	file := writeDatabase(t, "GeoIP2-City", 6, places)
+	g := serving(t, "geoip "+file)
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if now := labels(g, "192.0.2.7", withSubnet("")); !maps.Equal(now, cambridge) {
+		t.Errorf("when it is empty: %v", now)
+	}
+	if err := os.WriteFile(file, make([]byte, 1<<16), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if now := labels(g, "192.0.2.7", withSubnet("")); !maps.Equal(now, cambridge) {
+		t.Errorf("when it is another: %v", now)
+	}
+}
