@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/upstream"
@@ -62,8 +63,8 @@ type probe struct {
 
 var probes = sync.Pool{New: func() any { return new(probe) }}
 
-// alias reports whether q is to be answered by aliases of z, and returns the way: CNAME records, if any, and the aliases. r
-// is the query as a message; without one there is no way.
+// alias reports whether q is to be answered by aliases of z, and returns the way: CNAME records, if any, the aliases, and the records
+// of the type that stand beside them. r is the query as a message; without one there is no way.
 func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 	private, ok := aliasType(q.Type())
 	if !ok || !z.aliases.Load() {
@@ -75,10 +76,24 @@ func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 	}
 	p := probes.Get().(*probe)
 	defer probes.Put(p)
-	p.Reset(p.room[:0])
-	mark := q.Mark()
+	typ, mark := q.Type(), q.Mark()
 	defer q.Restore(mark)
-	q.SetType(private)
+	if way, found = p.find(v, q, private, r); !found || r == nil {
+		return nil, found
+	}
+	beside, _ := p.find(v, q, typ, r)
+	for _, rr := range beside {
+		if rr.Header().Rrtype == typ {
+			way = append(way, rr)
+		}
+	}
+	return way, true
+}
+
+// find is the answer of v to q, if that were for another type, and whether there is one. Without r it is not told which.
+func (p *probe) find(v *zone.Zone, q *wire.Query, typ uint16, r *dns.Msg) (answer []dns.RR, found bool) {
+	p.Reset(p.room[:0])
+	q.SetType(typ)
 	if p.Answer(v, &p.Reply, q) != zone.Hit {
 		return nil, false
 	}
@@ -92,7 +107,8 @@ func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 	return m.Answer, true
 }
 
-// follow is the answer that an alias leads to, nil if there is none. It is an error if that cannot be told.
+// follow is the answer that a way leads to, nil if there is none. It is an error if nothing is found, and that there is nothing cannot
+// be told: of several aliases one is enough.
 func (z *hosted) follow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, way []dns.RR) (*dns.Msg, error) {
 	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
 	if !ok {
@@ -100,32 +116,50 @@ func (z *hosted) follow(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, w
 	}
 	m := new(dns.Msg).SetReply(r)
 	m.Authoritative = true
-	found := false
+	typ := r.Question[0].Qtype
+	met := map[string]bool{}
+	var failed error
 	for _, rr := range way {
-		if !isAlias(rr) {
-			m.Answer = append(m.Answer, rr)
-			continue
+		records := []dns.RR{rr}
+		if isAlias(rr) {
+			var err error
+			if records, err = z.addresses(ctx, request.Request{W: w, Req: r}, rr.(*dns.RFC3597)); err != nil {
+				failed = err
+			}
 		}
-		rdata, err := hex.DecodeString(rr.(*dns.RFC3597).Rdata)
-		if err != nil {
-			return nil, err
+		for _, own := range records {
+			if data := dataOf(own); !met[data] { // several may lead to one address
+				met[data] = true
+				m.Answer = append(m.Answer, own)
+			}
 		}
-		target := wire.Text(rdata)
-		reply, err := z.zone.Upstream.Lookup(ctx, request.Request{W: w, Req: r}, target, r.Question[0].Qtype)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("alias %s to %s: %w", rr.Header().Name, target, err)
-		case reply == nil || reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError:
-			return nil, fmt.Errorf("alias %s to %s: no answer", rr.Header().Name, target)
-		}
-		addresses := ownedBy(rr.Header().Name, reply.Answer, r.Question[0].Qtype)
-		found = found || len(addresses) > 0
-		m.Answer = append(m.Answer, addresses...)
 	}
-	if !found {
-		return nil, nil
+	for _, rr := range m.Answer {
+		if rr.Header().Rrtype == typ {
+			return m, nil
+		}
 	}
-	return m, nil
+	return nil, failed
+}
+
+// dataOf is a record's data.
+func dataOf(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
+
+// addresses are what an alias leads to, as records of its owner.
+func (z *hosted) addresses(ctx context.Context, state request.Request, alias *dns.RFC3597) ([]dns.RR, error) {
+	rdata, err := hex.DecodeString(alias.Rdata)
+	if err != nil {
+		return nil, err
+	}
+	owner, target := alias.Header().Name, wire.Text(rdata)
+	reply, err := z.zone.Upstream.Lookup(ctx, state, target, state.QType())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("alias %s to %s: %w", owner, target, err)
+	case reply == nil || reply.Rcode != dns.RcodeSuccess && reply.Rcode != dns.RcodeNameError:
+		return nil, fmt.Errorf("alias %s to %s: no answer", owner, target)
+	}
+	return ownedBy(owner, reply.Answer, state.QType()), nil
 }
 
 // ownedBy is the records of a type among answers, as those of owner. They count for as long as all that led to them.

@@ -65,6 +65,10 @@ func TestAliases(t *testing.T) {
 		{"gone.example.org.", dns.TypeA, "gone.example.net."},
 		{"broken.example.org.", dns.TypeA, "broken.example.net."},
 		{"loop.example.org.", dns.TypeA, "loop.example.org."},
+		{"mixed.example.org.", dns.TypeA, "other.example.net."},
+		{"half.example.org.", dns.TypeA, "broken.example.net."}, {"half.example.org.", dns.TypeA, "other.example.net."},
+		{"kept.example.org.", dns.TypeA, "broken.example.net."},
+		{"twins.example.org.", dns.TypeA, "other.example.net."}, {"twins.example.org.", dns.TypeA, "twin.example.net."},
 	} {
 		rr, err := Alias(a.owner, a.typ, a.target)
 		if err != nil {
@@ -72,14 +76,15 @@ func TestAliases(t *testing.T) {
 		}
 		p.zones["z"] = append(p.zones["z"], rr.String())
 	}
-	p.zones["z"] = append(p.zones["z"], "example.org. 60 MX 10 mx.example.net.", "www.example.org. 60 CNAME four.example.org.", "plain.example.org. 60 A 192.0.2.77")
+	p.zones["z"] = append(p.zones["z"], "example.org. 60 MX 10 mx.example.net.", "www.example.org. 60 CNAME four.example.org.", "plain.example.org. 60 A 192.0.2.77",
+		"mixed.example.org. 60 A 192.0.2.9", "mixed.example.org. 60 A 192.0.2.3", "kept.example.org. 60 A 192.0.2.9", "to.example.org. 60 CNAME mixed.example.org.")
 	m, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "z"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := around(t, m, map[string][]string{
 		"lb.example.net.":    {"lb.example.net. 300 CNAME node.example.net.", "node.example.net. 20 A 192.0.2.1", "node.example.net. 60 A 192.0.2.2", "node.example.net. 60 AAAA 2001:db8::1"},
-		"other.example.net.": {"other.example.net. 30 A 192.0.2.3"},
+		"other.example.net.": {"other.example.net. 30 A 192.0.2.3"}, "twin.example.net.": {"twin.example.net. 20 A 192.0.2.3"},
 	})
 	for _, tc := range []struct {
 		name string
@@ -97,6 +102,11 @@ func TestAliases(t *testing.T) {
 		{"gone.example.org.", dns.TypeA, "NOERROR aa ", false},
 		{"broken.example.org.", dns.TypeA, "nothing", false},
 		{"loop.example.org.", dns.TypeA, "nothing", false},
+		{"mixed.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.3; A 192.0.2.9", false},
+		{"to.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.3; A 192.0.2.9; CNAME mixed.example.org.", false},
+		{"half.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.3", false},
+		{"kept.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.9", false},
+		{"twins.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.3", false},
 		{"plain.example.org.", dns.TypeA, "NOERROR aa A 192.0.2.77", true},
 		{"nope.example.org.", dns.TypeA, "NXDOMAIN aa ", true},
 	} {
