@@ -151,6 +151,9 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 			warn("%s %s has a routing policy: its first choice is served to all", s.Name, s.Type)
 		}
 	}
+	if s.Type == aliasType {
+		return aliases(s.Name, data, warn)
+	}
 	for _, d := range data {
 		if s.Type == "CNAME" || s.Type == "PTR" {
 			d = dns.Fqdn(d)
@@ -162,6 +165,24 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 			continue
 		}
 		all = append(all, rr)
+	}
+	return all
+}
+
+// aliasType is that of sets by which a name, mostly the zone's own, has the addresses of another one.
+const aliasType = "ALIAS"
+
+// aliases is the records of such a set, of both families of addresses.
+func aliases(owner string, targets []string, warn mirror.Warn) (all []dns.RR) {
+	for _, target := range targets {
+		for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			rr, err := mirror.Alias(dns.Fqdn(owner), typ, dns.Fqdn(target))
+			if err != nil {
+				warn("Failed to process resource record: %s %s %s: %v", owner, aliasType, target, err)
+				break
+			}
+			all = append(all, rr)
+		}
 	}
 	return all
 }

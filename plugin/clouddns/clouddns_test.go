@@ -44,6 +44,8 @@ func provider(t *testing.T) string {
 				{"name":"www.example.org.","type":"A","ttl":60,"rrdatas":["192.0.2.1","192.0.2.2"]},
 				{"name":"alias.example.org.","type":"CNAME","ttl":60,"rrdatas":["www.example.org"]},
 				{"name":"child.example.org.","type":"CNAME","ttl":60,"rrdatas":["app.dyn.example.org"]},
+				{"name":"example.org.","type":"ALIAS","ttl":60,"rrdatas":["www.example.org."]},
+				{"name":"bad.example.org.","type":"ALIAS","ttl":60,"rrdatas":["a..b."]},
 				{"name":"backup.example.org.","type":"A","ttl":60,"routingPolicy":{"primaryBackup":{"backupGeoTargets":{"items":[{"location":"eu","rrdatas":["192.0.2.10"]}]}}}},
 				{"name":"near.example.org.","type":"A","ttl":60,"routingPolicy":{"geo":{"items":[{"location":"eu","rrdatas":["192.0.2.7"]},{"location":"us","rrdatas":["192.0.2.8"]}]}}},
 				{"name":"weighted.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[{"weight":1,"rrdatas":["192.0.2.9"]}]}}},
@@ -79,11 +81,14 @@ func TestServer(t *testing.T) {
 		"www.example.com. A":      "nothing",
 	})
 	mirrortest.Served(t, dnsserver.GetConfig(c), map[string]string{
+		"example.org. A":          "NOERROR 192.0.2.1 192.0.2.2",
+		"example.org. AAAA":       "NOERROR",
+		"bad.example.org. A":      "NXDOMAIN",
 		"www.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
 		"nope.example.org. A":     "NXDOMAIN",
 		"child.example.org. A":    "NOERROR 192.0.2.42 app.dyn.example.org.",
 		"child.example.org. AAAA": "NOERROR app.dyn.example.org.",
-	}, []string{"www.example.org. A", "nope.example.org. A"})
+	}, []string{"www.example.org. A", "nope.example.org. A", "bad.example.org. A"})
 }
 
 // Who has an account asks for a token with its key, and shows it with each request.
