@@ -64,8 +64,9 @@ func (e *External) records(zone string) []dns.RR {
 		owners[owner] = append(owners[owner], s)
 	}
 	for _, owner := range slices.Sorted(maps.Keys(owners)) {
-		set.addresses(owner, owners[owner])
-		set.services(owner, owners[owner], func(s msg.Service) string { return targetOf(owner, s) })
+		if set.addresses(owner, owners[owner]) {
+			set.services(owner, owners[owner], func(s msg.Service) string { return targetOf(owner, s) })
+		}
 	}
 	for _, owner := range slices.Sorted(maps.Keys(headless)) {
 		ends := e.own(headless[owner])
@@ -99,8 +100,9 @@ func (r *records) add(rr dns.RR) {
 	}
 }
 
-// addresses adds the addresses of services at owner, or an alias if there is none.
-func (r *records) addresses(owner string, services []msg.Service) {
+// addresses adds the addresses of services at owner, or an alias if there is none. It reports false for an alias: secondaries refuse
+// a zone with other records beside one (RFC 2181 §10.1).
+func (r *records) addresses(owner string, services []msg.Service) bool {
 	for _, s := range addressesFirst(services) {
 		typ, _ := s.HostType()
 		switch ip := net.ParseIP(s.Host); typ {
@@ -110,8 +112,10 @@ func (r *records) addresses(owner string, services []msg.Service) {
 			r.add(s.NewAAAA(owner, ip))
 		case dns.TypeCNAME:
 			r.add(s.NewCNAME(owner, dns.Fqdn(s.Host)))
+			return false
 		}
 	}
+	return true
 }
 
 // services adds SRV records at owner.
