@@ -120,6 +120,36 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// Secondaries refuse a zone with other records beside an alias: one of the zone's own name is left out, and so is what a
+// second key has at the name of an alias.
+func TestTransferOfAliases(t *testing.T) {
+	s := start(t)
+	e := &Etcd{Zones: []string{"alias.test."}, PathPrefix: "alias", Upstream: upstream.New(), Client: s.Client}
+	for key, value := range map[string]string{
+		"/": `{"host":"lb.example.net"}`, "/a": `{"host":"lb.example.net"}`, "/a/": `{"host":"192.0.2.1"}`, "/B": `{"host":"192.0.2.2"}`, "/b": `{"host":"lb.example.net"}`,
+	} {
+		if _, err := s.Client.Put(t.Context(), "/alias/test/alias"+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ch, err := e.Transfer("alias.test.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for records := range ch {
+		for _, rr := range records {
+			if h := rr.Header(); h.Rrtype != dns.TypeSOA {
+				got = append(got, strings.ToLower(h.Name)+" "+dns.TypeToString[h.Rrtype])
+			}
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"a.alias.test. CNAME", "b.alias.test. A"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestTransferWhileChanging sees that a zone which is transferred has all that was written up to its serial: a secondary would
 // not ask again for what it lacks.
 func TestTransferWhileChanging(t *testing.T) {

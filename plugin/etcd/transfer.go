@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
@@ -43,8 +44,9 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 		if servers, addresses, err := plugin.NS(ctx, e, zone, state, plugin.Options{}); err == nil {
 			out <- append(servers, addresses...)
 		}
+		met := owners{}
 		for i := range services {
-			if records := e.recordsOf(&services[i], zone); len(records) > 0 {
+			if records := e.recordsOf(&services[i], zone); len(records) > 0 && met.take(records, zone) {
 				out <- records
 			}
 		}
@@ -114,4 +116,20 @@ func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 		all = append(all, s.NewTXT(owner))
 	}
 	return all
+}
+
+// owners are those whose records were sent, in lower case, and whether that is an alias. Two keys may have one name, in other
+// letters or with a slash at the end.
+type owners map[string]bool
+
+// take reports whether records of one owner may be sent: beside an alias there are no others, or secondaries refuse the zone
+// (RFC 2181 §10.1). The zone's own name has others.
+func (o owners) take(records []dns.RR, zone string) bool {
+	owner, alias := strings.ToLower(records[0].Header().Name), records[0].Header().Rrtype == dns.TypeCNAME
+	has, met := o[owner]
+	if has || alias && (met || owner == zone) {
+		return false
+	}
+	o[owner] = alias
+	return true
 }
