@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,8 @@ type lines struct {
 	last    time.Time   // when a write was over
 	timer   *time.Timer // writes what nobody else has written
 
+	roomy     *os.File  // takes room octets at once, or more
+	room      int       // see hasRoom
 	slowUntil time.Time // the output may be slow, see output.go
 	lost      int       // lines, as it took none
 }

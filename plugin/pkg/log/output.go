@@ -44,10 +44,23 @@ func textOutput() io.Writer {
 	return out
 }
 
-// hasRoom reports whether the output takes n octets at once, as far as that is known. It is called with the lock.
+// hasRoom reports whether the output takes n octets at once, as far as that is known. The system is asked anew when what it
+// has told before is used up: a reader only makes more room. It is called with the lock.
 func (g *lines) hasRoom(n int) bool {
 	f, ok := g.out.(*os.File)
-	return !ok || time.Now().After(g.slowUntil) && hasRoom(f, n)
+	switch {
+	case !ok:
+		return true
+	case time.Now().Before(g.slowUntil):
+		return false
+	case g.roomy != f || g.room < n:
+		g.roomy, g.room = f, roomOf(f, n)
+	}
+	if g.room < n {
+		return false
+	}
+	g.room -= n + os.Getpagesize() // a write may leave a part of the page before it empty
+	return true
 }
 
 // scribe writes until nothing is left.
@@ -55,6 +68,7 @@ func (g *lines) scribe() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.writeAll(true)
+	g.room = 0 // how much it took is not counted
 }
 
 // await waits until a write is over, or has taken patience. It reports false if one had taken that before. It is called

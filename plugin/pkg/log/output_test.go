@@ -113,3 +113,24 @@ func TestLinesAreThere(t *testing.T) {
 		}
 	}
 }
+
+// Lines that come one by one fill a pipe that nobody reads, and nobody waits, whatever their length.
+func TestRoomIsNotOverrated(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("whether there is room is known on Linux only")
+	}
+	for _, octets := range []int{10, 1500, 3000, 4095, 4097, 7000} {
+		t.Run(fmt.Sprint(octets), func(t *testing.T) {
+			piped(t)
+			line := strings.Repeat("x", octets)
+			for range 2*65536/octets + 20 {
+				began := time.Now()
+				log.Line([]byte(line))
+				log.Flush()
+				if took := time.Since(began); took > 900*time.Millisecond {
+					t.Fatalf("a line took %v", took)
+				}
+			}
+		})
+	}
+}

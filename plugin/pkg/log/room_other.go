@@ -2,7 +2,10 @@
 
 package log
 
-import "os"
+import (
+	"math"
+	"os"
+)
 
-// hasRoom is not known on this system.
-func hasRoom(*os.File, int) bool { return true }
+// roomOf is not known on this system.
+func roomOf(*os.File, int) int { return math.MaxInt }
