@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/request"
 
@@ -92,6 +93,10 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
+	detour := advice.DetourOf(ctx)
+	if detour != nil {
+		advice.Sort(detour, t.order, func(i int) string { return t.upstreams[i].Addr() })
+	}
 	if err := t.pack(r); err != nil {
 		return t.step(event{kind: failed, failure: local, err: err})
 	}
@@ -99,6 +104,9 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 		ev.at, ev.gone = time.Since(t.began), over(ctx)
 		a := t.step(ev)
 		t.forward.note(t.upstreams, a)
+		if a.do == answer && detour != nil {
+			detour.Took(t.upstreams[t.asked].Addr())
+		}
 		if a.do != ask {
 			return a
 		}

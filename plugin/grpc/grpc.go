@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
@@ -123,12 +124,20 @@ func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (m *dns.Msg, t tried, err er
 	if len(race.order) == 0 {
 		return nil, t, ErrNoHealthy
 	}
+	detour := advice.DetourOf(ctx)
+	if detour != nil {
+		race.order = slices.Clone(race.order)
+		advice.Sort(detour, race.order, func(p *Proxy) string { return p.addr })
+	}
 	if g.hedge {
 		race.slow = race.order[0].latency.Slow()
 	}
 	m, err = race.run(ctx, packet, r)
 	if err != nil {
 		return nil, tried{race.last, race.failed}, err
+	}
+	if detour != nil {
+		detour.Took(race.last.addr)
 	}
 	return withoutHopByHop(m), t, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/policy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
 	"github.com/coredns/coredns/plugin/test"
@@ -303,4 +304,28 @@ func TestServeWire(t *testing.T) {
 		}
 	}
 	var _ plugin.WireHandler = g
+}
+
+// A validator decides who is asked first and last, and learns who answered.
+func TestDetour(t *testing.T) {
+	var addrs []string
+	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		addrs = append(addrs, serve(t, "tcp", "127.0.0.1:0", &service{answer: says(0, "www.example.org. 60 IN A "+a)}))
+	}
+	g := asking(t, addrs...)
+	for _, tc := range []struct {
+		first string
+		last  []string
+		want  int
+	}{{"", nil, 0}, {addrs[1], nil, 1}, {"", addrs[:2], 2}, {addrs[0], addrs[:1], 1}} {
+		took := ""
+		d := &advice.Detour{First: tc.first, Last: tc.last, Took: func(up string) { took = up }}
+		rec := dnstest.NewRecorder(&test.ResponseWriter{})
+		if _, err := g.ServeDNS(advice.WithDetour(t.Context(), d), rec, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)); err != nil || took != addrs[tc.want] {
+			t.Errorf("first %q, last %q: %q answered, want %q: %v", tc.first, tc.last, took, addrs[tc.want], err)
+		}
+	}
+	if _, _, err := ask(g, "www.example.org."); err != nil || g.proxies[0].addr != addrs[0] {
+		t.Errorf("the order has stayed: %v", err)
+	}
 }

@@ -27,12 +27,40 @@ type inquiry struct {
 	sources map[validate.Question]*advice.Source // of what was asked
 	spent   int                                  // signatures that were computed
 	recut   []string                             // names at which zones may begin or not, other than was known
+	ways    map[validate.Question]*way
+	avoided []string // upstreams of a forwarder that were wrong about something, twice
 
 	nonAuthoritative bool // the last reply is a resolver's
 
 	// For the server's own questions: the zone's keys are looked at anew, and no negative trust anchor holds for a name.
 	anew     bool
 	positive string
+}
+
+// way is how a question was asked of a forwarder.
+type way struct {
+	took  string // the upstream that answered
+	again bool   // it was asked once more
+}
+
+// detour is by which upstream q is to be asked now: what is doubted once more by the same one, and after that by others.
+func (i *inquiry) detour(q validate.Question) *advice.Detour {
+	w := i.ways[q]
+	if w == nil {
+		if w = new(way); i.ways == nil {
+			i.ways = map[validate.Question]*way{}
+		}
+		i.ways[q] = w
+	}
+	d := &advice.Detour{Took: func(upstream string) { w.took = upstream }}
+	if i.source(q).Again() {
+		if w.again && w.took != "" && !slices.Contains(i.avoided, w.took) {
+			i.avoided = append(i.avoided, w.took)
+		}
+		d.First, w.again = w.took, true
+	}
+	d.Last = i.avoided
+	return d
 }
 
 // hurry ends what is asked for the client's sake when its patience is over, which began with its query. The end of the
@@ -63,7 +91,8 @@ func (i *inquiry) stream(q validate.Question, m *dns.Msg) (reply *dns.Msg, rcode
 // next has the plugins below answer, for who they take w's client for.
 func (i *inquiry) next(q validate.Question, m *dns.Msg, w dns.ResponseWriter) (reply *dns.Msg, rcode int, err error) {
 	nw := &capture{Writer: nonwriter.New(w)}
-	rcode, err = plugin.NextOrFailure(pluginName, i.Next, advice.With(i.ctx, i.source(q)), nw, m)
+	ctx := advice.WithDetour(advice.With(i.ctx, i.source(q)), i.detour(q))
+	rcode, err = plugin.NextOrFailure(pluginName, i.Next, ctx, nw, m)
 	i.nonAuthoritative = nw.nonAuthoritative
 	return nw.Msg, rcode, err
 }

@@ -131,7 +131,7 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 	v.keeper.use()
 	v.counts.result(verdict)
 	if verdict.Status == validate.Bogus {
-		if v.logBogus {
+		if v.logBogus || v.permissive {
 			v.log(asked, verdict, server)
 		}
 		if !v.permissive {

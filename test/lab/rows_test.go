@@ -239,26 +239,29 @@ func (l *signedLab) others(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("search no.test "+good+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	bare := func(m *dns.Msg) { m.Answer, m.Ns = unsigned(m.Answer), unsigned(m.Ns) }
+	lie := func(m *dns.Msg) {
+		for _, rr := range m.Answer {
+			if a, ok := rr.(*dns.A); ok {
+				a.A[3]++
+			}
+		}
+	}
 	port := 5410
 	for what, c := range map[string]struct{ block, name, want string }{
-		"NTA":                            {l.validator("nta "+broken) + l.recurse(""), "www." + broken, "NOERROR 0 33"},
-		"permissive":                     {l.validator("permissive") + l.recurse(""), "www." + broken, "NOERROR 0 6"},
-		"40 days later":                  {l.validator(fmt.Sprint("validation_time ", time.Now().Add(40*24*time.Hour).Unix())) + l.recurse(""), "www." + good, "SERVFAIL 0 7"},
-		"an algorithm that is taken out": {l.validator("disable_algorithm 13") + l.recurse(""), "www." + good, "NOERROR 0 1"},
-		"forwarder":                      {l.validator("") + " forward . " + strip(nil), "www." + good, "NOERROR 1"},
-		"forwarder that strips": {l.validator("") + " forward . " + strip(func(m *dns.Msg) {
-			m.Answer, m.Ns = unsigned(m.Answer), unsigned(m.Ns)
-		}), "www." + good, "SERVFAIL 0 10"},
-		"forwarder that lies": {l.validator("") + " forward . " + strip(func(m *dns.Msg) {
-			for _, rr := range m.Answer {
-				if a, ok := rr.(*dns.A); ok {
-					a.A[3]++
-				}
-			}
-		}), "www." + good, "SERVFAIL 0 6"},
+		"NTA":                                 {l.validator("nta "+broken) + l.recurse(""), "www." + broken, "NOERROR 0 33"},
+		"permissive":                          {l.validator("permissive") + l.recurse(""), "www." + broken, "NOERROR 0 6"},
+		"40 days later":                       {l.validator(fmt.Sprint("validation_time ", time.Now().Add(40*24*time.Hour).Unix())) + l.recurse(""), "www." + good, "SERVFAIL 0 7"},
+		"an algorithm that is taken out":      {l.validator("disable_algorithm 13") + l.recurse(""), "www." + good, "NOERROR 0 1"},
+		"forwarder":                           {l.validator("") + " forward . " + strip(nil), "www." + good, "NOERROR 1"},
+		"forwarder that strips":               {l.validator("") + " forward . " + strip(bare), "www." + good, "SERVFAIL 0 10"},
+		"forwarder that lies":                 {l.validator("") + " forward . " + strip(lie), "www." + good, "SERVFAIL 0 6"},
 		"a name that is rewritten":            {" rewrite stop name alias.test www." + good + "\n" + l.validator("") + l.recurse(""), "alias.test.", "NOERROR 0"},
 		"a name that is rewritten, and bogus": {" rewrite stop name alias.test www." + broken + "\n" + l.validator("") + l.recurse(""), "alias.test.", "SERVFAIL 0 9"},
 		"a name that is completed":            {" autopath . " + conf + "\n" + l.validator("") + l.recurse(""), "www.no.test.", "NOERROR 0"},
+		"one of two forwarders lies":          {l.validator("") + " forward . " + strip(lie) + " " + strip(nil) + " {\n  policy sequential\n }", "www." + good, "NOERROR 1"},
+		"one of two forwarders strips":        {l.validator("") + " forward . " + strip(bare) + " " + strip(nil) + " {\n  policy sequential\n }", "www." + good, "NOERROR 1"},
+		"two of three forwarders lie":         {l.validator("") + " forward . " + strip(lie) + " " + strip(lie) + " " + strip(nil) + " {\n  policy sequential\n }", "www." + good, "NOERROR 1"},
 		"an inner zone":                       {l.validator("nta corp") + " forward corp " + l.inner(t) + "\n" + l.recurse(""), "www.corp.", "NOERROR 0 33"},
 	} {
 		port++

@@ -2,7 +2,8 @@
 //
 //	validator ──With(ctx, Source)──▶ resolver: who told it goes into the Source; after Doubt others are
 //	    │                                     asked, and nothing is taken from what is kept
-//	    └──────Learner.Learn──────▶ resolver: what was found to be secure
+//	    ├──────Learner.Learn──────▶ resolver: what was found to be secure
+//	    └──WithDetour(ctx, Detour)──▶ forwarder: which upstream answered; after doubt others are asked
 //
 // Any number of goroutines may use both. Start at Source.
 package advice
