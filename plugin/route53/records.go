@@ -2,6 +2,7 @@ package route53
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/file/mirror"
@@ -30,7 +31,7 @@ func records(sets []types.ResourceRecordSet, id string, warn mirror.Warn) (all [
 	}
 	for _, s := range sets {
 		owner := name(aws.ToString(s.Name))
-		for _, target := range resolved(byKey, s, id, aliasDepth, warn) {
+		for _, target := range resolved(byKey, s, id, nil, warn) {
 			all = append(all, recordsOf(owner, target, warn)...)
 		}
 	}
@@ -39,8 +40,9 @@ func records(sets []types.ResourceRecordSet, id string, warn mirror.Warn) (all [
 
 func keyOf(text string, typ types.RRType) setKey { return setKey{strings.ToLower(name(text)), typ} }
 
-// resolved is the sets with records, or with an alias that leads out of the zone, that s is, or stands for.
-func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, depth int, warn mirror.Warn) (all []types.ResourceRecordSet) {
+// resolved is the sets with records, or with an alias that leads out of the zone, that s is, or stands for. via is the targets of
+// the aliases that led to s: who comes to one again goes in a circle, of which there are many ways where sets are many.
+func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, via []setKey, warn mirror.Warn) (all []types.ResourceRecordSet) {
 	alias := s.AliasTarget
 	if alias == nil {
 		return []types.ResourceRecordSet{s}
@@ -48,12 +50,14 @@ func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecord
 	if aws.ToString(alias.HostedZoneId) != strings.TrimPrefix(id, "/hostedzone/") {
 		return []types.ResourceRecordSet{s}
 	}
-	if depth == 0 {
+	to := keyOf(aws.ToString(alias.DNSName), s.Type)
+	if len(via) == aliasDepth || slices.Contains(via, to) {
 		warn("Alias %s leads to too many others", aws.ToString(s.Name))
 		return nil
 	}
-	for _, target := range byKey[keyOf(aws.ToString(alias.DNSName), s.Type)] {
-		all = append(all, resolved(byKey, target, id, depth-1, warn)...)
+	via = append(via[:len(via):len(via)], to)
+	for _, target := range byKey[to] {
+		all = append(all, resolved(byKey, target, id, via, warn)...)
 	}
 	return all
 }

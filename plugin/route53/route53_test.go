@@ -207,6 +207,21 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Many weighted aliases that lead in a circle are no work for hours.
+func TestCircleOfAliases(t *testing.T) {
+	var sets []types.ResourceRecordSet
+	for i := range 40 {
+		for from, to := range map[string]string{"a.example.org.": "b.example.org.", "b.example.org.": "a.example.org."} {
+			sets = append(sets, types.ResourceRecordSet{Name: aws.String(from), Type: types.RRTypeA, SetIdentifier: aws.String(fmt.Sprint(i)),
+				AliasTarget: &types.AliasTarget{DNSName: aws.String(to), HostedZoneId: aws.String("Z1")}})
+		}
+	}
+	warnings := 0
+	if all := records(sets, "Z1", func(string, ...any) { warnings++ }); len(all) > 0 || warnings == 0 {
+		t.Errorf("%d records, %d warnings", len(all), warnings)
+	}
+}
+
 func TestName(t *testing.T) {
 	for text, want := range map[string]string{
 		"www.example.org": "www.example.org.", `\052.a.`: "*.a.", `a\137b.`: "a_b.", `a\040b.`: `a\032b.`, `a\056b.`: `a\046b.`, `a\9.`: `a\9.`, `\05`: `\05.`,
