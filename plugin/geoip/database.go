@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -16,8 +15,12 @@ import (
 
 // database is what a file had when it was opened; any number of goroutines may look up.
 type database struct {
-	reader  *maxminddb.Reader
 	schemas []schema
+	version uint // of IP
+
+	mu     sync.RWMutex
+	reader *maxminddb.Reader // nil when the database is closed
+	free   func()
 }
 
 // schema is a kind of data that a database may have, with the labels that come of it.
@@ -75,7 +78,10 @@ type (
 // probe is looked up when a database is opened.
 var probe = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-var errNoSchema = errors.New("database does not provide any supported schema (city, asn)")
+var (
+	errNoSchema = errors.New("database does not provide any supported schema (city, asn)")
+	errClosed   = errors.New("the database is closed")
+)
 
 // open opens a database and finds out what it has.
 func open(path string) (*database, error) {
@@ -83,24 +89,42 @@ func open(path string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to open database file: %w", err)
 	}
-	db := new(database)
-	runtime.AddCleanup(db, func(free func()) { free() }, free)
-	if db.reader, err = maxminddb.OpenBytes(text); err != nil {
-		return nil, fmt.Errorf("failed to open database file: %w", err)
+	db := &database{free: free}
+	if err := db.read(text, path); err != nil {
+		db.close()
+		return nil, err
 	}
+	return db, nil
+}
+
+// read takes in what the file at path has.
+func (db *database) read(text []byte, path string) (err error) {
+	if db.reader, err = maxminddb.OpenBytes(text); err != nil {
+		return fmt.Errorf("failed to open database file: %w", err)
+	}
+	db.version = db.reader.Metadata.IPVersion
 	for _, s := range schemas {
 		if !s.in(db.reader.Metadata.DatabaseType) {
 			continue
 		}
 		if _, err := db.lookup(probe); err != nil {
-			return nil, fmt.Errorf("unexpected failure looking up database %q schema %q: %w", path, s.name, err)
+			return fmt.Errorf("unexpected failure looking up database %q schema %q: %w", path, s.name, err)
 		}
 		db.schemas = append(db.schemas, s)
 	}
 	if db.schemas == nil {
-		return nil, errNoSchema
+		return errNoSchema
 	}
-	return db, nil
+	return nil
+}
+
+// close gives the memory back. What is looked up afterwards is not found.
+func (db *database) close() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.reader = nil
+	db.free()
+	db.free = func() {}
 }
 
 // in reports whether a database of a type has the schema.
@@ -115,16 +139,19 @@ func (s *schema) in(databaseType string) bool {
 
 // lookup is the record of an address, an empty one if the database has none.
 func (db *database) lookup(a netip.Addr) (*record, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	r := new(record)
-	err := db.reader.Lookup(a).Decode(r)
-	runtime.KeepAlive(db) // its memory goes with it
-	return r, err
+	if db.reader == nil {
+		return r, errClosed
+	}
+	return r, db.reader.Lookup(a).Decode(r)
 }
 
 // offer sets the labels of an address in ctx. One that the database cannot have has none.
 func (db *database) offer(ctx context.Context, a netip.Addr) {
-	if !a.IsValid() || a.Is6() && db.reader.Metadata.IPVersion == 4 {
-		log.Debugf("Setting up metadata failed: no place for the address %s in a database of IPv%d", a, db.reader.Metadata.IPVersion)
+	if !a.IsValid() || a.Is6() && db.version == 4 {
+		log.Debugf("Setting up metadata failed: no place for the address %s in a database of IPv%d", a, db.version)
 		return
 	}
 	l := &lazy{db: db, addr: a}

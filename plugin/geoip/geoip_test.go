@@ -265,3 +265,19 @@ func TestFileIsWrittenOver(t *testing.T) {
 		t.Errorf("when it is another: %v", now)
 	}
 }
+
+// What is asked for when the configuration is over is not known.
+func TestClosed(t *testing.T) {
+	g := serving(t, "geoip "+writeDatabase(t, "GeoIP2-City", 6, places))
+	if got := labels(g, "192.0.2.7", withSubnet("")); !maps.Equal(got, cambridge) {
+		t.Fatal(got)
+	}
+	given := 0
+	free := g.db.free
+	g.db.free = func() { given++; free() }
+	g.db.close()
+	g.db.close()
+	if got := labels(g, "192.0.2.7", withSubnet("")); !maps.Equal(got, nowhere) || given != 1 {
+		t.Errorf("%v; memory was given back %d times", got, given)
+	}
+}

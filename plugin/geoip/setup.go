@@ -44,6 +44,10 @@ func setup(c *caddy.Controller) error {
 	if err != nil {
 		return plugin.Error(pluginName, err)
 	}
+	dnsserver.OnEnd(c, func() error {
+		db.close()
+		return nil
+	})
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return GeoIP{Next: next, db: db, subnet: s.subnet}
 	})
