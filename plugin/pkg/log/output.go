@@ -44,8 +44,8 @@ func textOutput() io.Writer {
 	return out
 }
 
-// hasRoom reports whether the output takes n octets at once, as far as that is known. The system is asked anew when what it
-// has told before is used up: a reader only makes more room. It is called with the lock.
+// hasRoom reports whether the output takes n octets at once, as far as that is known. The system is asked anew when
+// what it has told before is used up: a reader only makes more room. It is called with the lock.
 func (g *lines) hasRoom(n int) bool {
 	f, ok := g.out.(*os.File)
 	switch {
