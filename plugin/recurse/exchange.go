@@ -216,6 +216,7 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 	s.mu.Unlock()
 	f.server.Peer.(*peer).under.add(-1)
 	f.counts.ended(f, x, ev)
+	f.debug(joined, x, &ev)
 	for i, p := range joined {
 		ev.Ask, ev.Joined = p.ask, i > 0
 		p.job.event(ev, loop)

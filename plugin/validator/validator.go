@@ -130,6 +130,9 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Question, verdict *validate.Verdict, server netip.AddrPort) {
 	v.keeper.use()
 	v.counts.result(verdict)
+	if log.D.Value() {
+		logger.Debugf("%s %s: %s", rrset.Text(asked.Name), dns.Type(asked.Type), described(verdict))
+	}
 	if verdict.Status == validate.Bogus {
 		if v.logBogus || v.permissive {
 			v.log(asked, verdict, server)
@@ -147,6 +150,15 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 		return
 	}
 	v.edit(w, q, verdict)
+}
+
+// described is a verdict in words.
+func described(verdict *validate.Verdict) string {
+	s := verdict.Status.String()
+	if verdict.Text != "" {
+		s += ", " + verdict.Text
+	}
+	return s
 }
 
 // withhold makes of w, which holds a reply, a failure that tells nothing of it.
