@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
@@ -77,6 +78,23 @@ func TestEtcdAliasIntoAChild(t *testing.T) {
 	}
 }
 
+// etcdKeys is how many keys below a path the metrics say are kept.
+func etcdKeys(t *testing.T, path string) float64 {
+	t.Helper()
+	all, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "coredns_etcd_keys" && m.GetLabel()[0].GetValue() == path {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
 // A reload forgets nothing of what is kept of an etcd that is away, and the changes are followed when it is back.
 func TestEtcdReloadWhileAway(t *testing.T) {
 	s := etcdtest.Start(t, zap.NewNop())
@@ -94,6 +112,7 @@ func TestEtcdReloadWhileAway(t *testing.T) {
 	web := func() string { return brief(ask(t, "udp", udp, question("web.skydns.test.", dns.TypeA))) }
 	const first = "NOERROR aa | web.skydns.test. 300 A 192.0.2.1 | "
 	eventually(t, "the first answer", func() bool { return web() == first })
+	eventually(t, "the copy", func() bool { return etcdKeys(t, "/skydns/") == 1 }) // the answer may be etcd's own
 	serial := brief(ask(t, "udp", udp, question("skydns.test.", dns.TypeSOA)))
 	s.Kill()
 	for n := 1; n < 4; n++ {
