@@ -51,18 +51,24 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 	} else {
 		put(&t.versions, name, now)
 	}
-	if !ok {
-		delete(t.journals, name)
-		return
-	}
 	j := t.journals[name]
 	if j == nil {
 		j = &journal
 	}
-	if !delta.Idle() {
+	switch {
+	case now == nil || !known:
+		j = new(zone.Journal)
+	case !ok:
+		j.Restart()
+	case !delta.Idle():
 		j.Add(delta, journalVersions, limit)
 	}
-	if j.Len() > 0 {
+	if known && now != nil && old.Serial() == now.Serial() && (!ok || !delta.Idle()) {
+		j.Doubt(now.Serial()) // some clients may have the version before
+	}
+	if j.Empty() {
+		delete(t.journals, name)
+	} else {
 		put(&t.journals, name, j)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	golog "log"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -343,6 +344,37 @@ func TestIncrements(t *testing.T) {
 	x.Changed("other.test.", version(t, 1), version(t, 2)) // no stanza
 	if len(x.journals) != 0 {
 		t.Errorf("%d journals", len(x.journals))
+	}
+}
+
+// TestSameSerial: who has a serial that two versions had gets the whole zone for the next one, as it may have the first of
+// them; others get what changed. A change that is too large for the journal makes no difference.
+func TestSameSerial(t *testing.T) {
+	for _, second := range [][]string{{"a", "b", "c"}, {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}} {
+		x := setupOf(t, "transfer example.org {\nto *\n}")
+		s := &source{v: version(t, 1, "a")}
+		x.Transferers = []Transferer{s}
+		change := func(serial int, hosts ...string) {
+			v := version(t, serial, hosts...)
+			x.Changed("example.org.", s.v, v)
+			s.v = v
+		}
+		change(2, "a", "b")
+		change(2, second...)
+		change(3, append(slices.Clone(second), "z")...)
+		if got := transferOf(t, x, tcp(), ixfr(2)); !strings.HasPrefix(got, "SOA3 example.org./NS a/A") {
+			t.Errorf("since 2: got %s", got)
+		}
+		change(4, append(slices.Clone(second), "y")...)
+		if got := transferOf(t, x, tcp(), ixfr(3)); got != "SOA4 SOA3 z/A SOA4 y/A SOA4" {
+			t.Errorf("since 3: got %s", got)
+		}
+		if got := transferOf(t, x, tcp(), ixfr(2)); !strings.HasPrefix(got, "SOA4 example.org./NS a/A") {
+			t.Errorf("since 2: got %s", got)
+		}
+		if got := transferOf(t, x, tcp(), ixfr(1)); len(second) < 4 && !strings.HasPrefix(got, "SOA4 SOA1 SOA4 b/A c/A y/A") {
+			t.Errorf("since 1: got %s", got)
+		}
 	}
 }
 

@@ -13,13 +13,32 @@ import (
 type Journal struct {
 	deltas []*Delta // each begins where the one before ends
 	size   int      // octets of all of them
+	doubts []uint32 // serials that Doubt told
 }
+
+// maxDoubts is how many serials are remembered that more than one version had.
+const maxDoubts = 64
+
+// Doubt notes that more than one version had a serial: who has that one gets no deltas from it on, as nobody knows which
+// version it has.
+func (j *Journal) Doubt(serial uint32) {
+	if !slices.Contains(j.doubts, serial) {
+		j.doubts = append(slices.Clip(j.doubts), serial)
+		j.doubts = j.doubts[max(0, len(j.doubts)-maxDoubts):]
+	}
+}
+
+// Empty reports whether there is nothing to remember.
+func (j *Journal) Empty() bool { return len(j.deltas) == 0 && len(j.doubts) == 0 }
+
+// Restart forgets the deltas, but no doubts.
+func (j *Journal) Restart() { j.deltas, j.size = nil, 0 }
 
 // Add appends a delta. If it does not begin where the last one ends, the ones before are of no use any more, and
 // gone. Of the others the oldest go until there are at most count, of at most size octets in all.
 func (j *Journal) Add(d *Delta, count, size int) {
 	if n := len(j.deltas); n > 0 && j.deltas[n-1].To != d.From {
-		j.Clear()
+		j.Restart()
 	}
 	j.deltas = append(slices.Clip(j.deltas), d) // in new memory, so that those that are gone are not held
 	j.size += d.Size()
@@ -39,9 +58,12 @@ func (j *Journal) Size() int { return j.size }
 // All is all deltas, which lead to the last version. They are only to be read.
 func (j *Journal) All() []*Delta { return j.deltas }
 
-// Since is the deltas that lead from one serial to another, nil if the journal does not have them all. If a serial
+// Since is the deltas that lead from one serial to another, nil if the journal does not have them all, or the first one is in doubt. If a serial
 // came more than once, the deltas from where it was last count. They are only to be read.
 func (j *Journal) Since(from, to uint32) []*Delta {
+	if slices.Contains(j.doubts, from) {
+		return nil
+	}
 	end := -1
 	for i := len(j.deltas) - 1; i >= 0; i-- {
 		if d := j.deltas[i]; end < 0 && d.To == to {

@@ -46,6 +46,36 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// TestDoubt: of a serial that two versions had nothing is known, whatever comes after it, but not for ever.
+func TestDoubt(t *testing.T) {
+	var j Journal
+	delta := func(from, to uint32) { j.Add(&Delta{From: from, To: to}, 4, 1000) }
+	delta(1, 2)
+	delta(2, 2)
+	j.Doubt(2)
+	j.Doubt(2)
+	delta(2, 3)
+	if j.Since(2, 3) != nil || len(j.Since(1, 3)) != 3 {
+		t.Errorf("since 2: %v, since 1: %v", j.Since(2, 3), j.Since(1, 3))
+	}
+	if j.Restart(); j.Len() != 0 || j.Empty() {
+		t.Error("the doubt is forgotten with the deltas")
+	}
+	delta(2, 4)
+	if j.Since(2, 4) != nil {
+		t.Error("2 is known again")
+	}
+	for i := range uint32(maxDoubts) {
+		j.Doubt(100 + i)
+	}
+	if len(j.Since(2, 4)) != 1 || len(j.doubts) != maxDoubts {
+		t.Errorf("%d doubts", len(j.doubts))
+	}
+	if j.Clear(); !j.Empty() {
+		t.Error("not empty")
+	}
+}
+
 // TestCondense: one delta of several leads to the same version, and holds nothing for nothing.
 func TestCondense(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
