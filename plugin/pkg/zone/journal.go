@@ -19,8 +19,8 @@ type Journal struct {
 // maxDoubts is how many serials are remembered that more than one version had.
 const maxDoubts = 64
 
-// Doubt notes that more than one version had a serial: who has that one gets no deltas from it on, as nobody knows which
-// version it has.
+// Doubt notes that more than one version had a serial: who has that one gets no deltas from it on, as nobody knows
+// which version it has.
 func (j *Journal) Doubt(serial uint32) {
 	if !slices.Contains(j.doubts, serial) {
 		j.doubts = append(slices.Clip(j.doubts), serial)
@@ -58,8 +58,8 @@ func (j *Journal) Size() int { return j.size }
 // All is all deltas, which lead to the last version. They are only to be read.
 func (j *Journal) All() []*Delta { return j.deltas }
 
-// Since is the deltas that lead from one serial to another, nil if the journal does not have them all, or the first one is in doubt. If a serial
-// came more than once, the deltas from where it was last count. They are only to be read.
+// Since is the deltas that lead from one serial to another, nil if the journal does not have them all, or the first one
+// is in doubt. If a serial came more than once, the deltas from where it was last count. They are only to be read.
 func (j *Journal) Since(from, to uint32) []*Delta {
 	if slices.Contains(j.doubts, from) {
 		return nil
