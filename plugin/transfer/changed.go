@@ -55,6 +55,9 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 	if j == nil {
 		j = &journal
 	}
+	if known && now != nil {
+		doubt(j, old.Serial(), now.Serial())
+	}
 	switch {
 	case now == nil || !known:
 		j = new(zone.Journal)
@@ -71,6 +74,20 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 	} else {
 		put(&t.journals, name, j)
 	}
+}
+
+// doubt notes serials that will be those of other versions, too, if a zone's serial goes back: clients stay with the
+// versions that they have until its serial is newer than theirs.
+func doubt(j *zone.Journal, old, now uint32) {
+	if !newer(old, now) {
+		return
+	}
+	for _, d := range j.All() {
+		if newer(d.From, now) {
+			j.Doubt(d.From)
+		}
+	}
+	j.Doubt(old)
 }
 
 // put is m[k] = v, if m is nil, too.

@@ -378,6 +378,23 @@ func TestSameSerial(t *testing.T) {
 	}
 }
 
+// TestSerialBack: a serial that went back comes again, with another version. Who had that serial before gets the whole zone.
+func TestSerialBack(t *testing.T) {
+	x := setupOf(t, "transfer example.org {\nto *\n}")
+	s := &source{v: version(t, 8, "a", "b", "c")}
+	x.Transferers = []Transferer{s}
+	for i, serial := range []int{9, 7, 8, 9, 10} {
+		v := version(t, serial, "a", "b", "c", fmt.Sprint("n", i))
+		x.Changed("example.org.", s.v, v)
+		s.v = v
+	}
+	for serial, want := range map[uint32]string{7: "SOA10 SOA7 n1/A SOA10 n4/A SOA10", 8: "SOA10 example.org./NS", 9: "SOA10 example.org./NS"} {
+		if got := transferOf(t, x, tcp(), ixfr(serial)); !strings.HasPrefix(got, want) {
+			t.Errorf("since %d: got %s, want %s", serial, got, want)
+		}
+	}
+}
+
 // TestLarge: many messages, which a client reads as one zone.
 func TestLarge(t *testing.T) {
 	capture(t)
