@@ -1,7 +1,6 @@
 package auto
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -198,10 +197,16 @@ func (a *Auto) watch() *watcher {
 		w.done.Go(func() {
 			timer := time.NewTimer(f.every)
 			defer timer.Stop()
+			early := false
 			for {
 				select {
 				case <-timer.C:
-					timer.Reset(cmp.Or(a.look(ctx, f, f.every), f.every))
+					again := a.look(ctx, f, f.every)
+					// Before the time once only: of many files there may always be one that was changed just now.
+					if early = again > 0 && !early; !early {
+						again = f.every
+					}
+					timer.Reset(again)
 				case <-ctx.Done():
 					return
 				}

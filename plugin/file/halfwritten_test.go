@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,19 @@ func TestSettles(t *testing.T) {
 	settle(t, path, fmt.Sprintf(exampleOrg, 2))
 	if wait := z.RefreshSettled(t.Context(), time.Hour); wait != 0 || z.Current().Serial() != 2 {
 		t.Errorf("not read an hour after the change, again in %v", wait)
+	}
+}
+
+// TestPlan: where a file is always fresh, looks come not more than twice as often.
+func TestPlan(t *testing.T) {
+	r, now := round{every: time.Minute}, time.Now()
+	var got []time.Duration
+	for _, again := range []time.Duration{0, time.Second, time.Second, time.Second, 0} {
+		r.plan(now, again)
+		got = append(got, r.next.Sub(now))
+	}
+	if want := []time.Duration{time.Minute, time.Second, time.Minute, time.Second, time.Minute}; !slices.Equal(got, want) {
+		t.Errorf("looks after %v, want %v", got, want)
 	}
 }
 

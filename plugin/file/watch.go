@@ -35,7 +35,17 @@ func (w *watcher) stop() {
 type round struct {
 	every time.Duration
 	next  time.Time
+	early bool // next is before its time
 	zones []*Zone
+}
+
+// plan sets when to look next. A file that was changed just now is looked at again before the time, but once: of many
+// files there may always be one.
+func (r *round) plan(now time.Time, again time.Duration) {
+	if r.early = again > 0 && again < r.every && !r.early; !r.early {
+		again = r.every
+	}
+	r.next = now.Add(again)
 }
 
 func roundsOf(zones []*Zone, now time.Time) (rounds []*round) {
@@ -64,15 +74,15 @@ func (w *watcher) run(ctx context.Context, rounds []*round) {
 		case <-ctx.Done():
 			return
 		}
-		again := r.every
+		again := time.Duration(0)
 		for _, z := range r.zones {
 			if ctx.Err() != nil {
 				return
 			}
-			if wait := z.RefreshSettled(ctx, r.every); wait > 0 {
-				again = min(again, wait)
+			if wait := z.RefreshSettled(ctx, r.every); wait > 0 && (again == 0 || wait < again) {
+				again = wait
 			}
 		}
-		r.next = time.Now().Add(again)
+		r.plan(time.Now(), again)
 	}
 }
