@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -27,6 +28,7 @@ type passer struct {
 	settings
 	to      updates.Forwarder
 	findKey func(name string) (keyring.Key, bool)
+	told    talk // what is logged of refusals
 }
 
 // passKey is the key that updates are signed with anew.
@@ -59,6 +61,10 @@ func (p *passer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	}
 	pass := p.pass
 	if p.passKey.name != "" {
+		if res, ok := p.mayPass(ctx, w, r); !ok {
+			forwarded.WithLabelValues(p.zone, "refused").Inc()
+			return dns.RcodeSuccess, w.WriteMsg(replyTo(r, res))
+		}
 		pass = p.passSigned
 	}
 	code, err := pass(ctx, w, r)
@@ -86,17 +92,28 @@ func (p *passer) pass(ctx context.Context, w dns.ResponseWriter, _ *dns.Msg) (in
 	return p.to.Serve(ctx, w, plugin.Packet(ctx))
 }
 
-// passSigned passes a message on that the rules allow, signed with the key of the directive.
-func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if packet := plugin.Packet(ctx); packet != nil && !sound(packet) {
-		return dns.RcodeFormatError, nil
-	}
-	state := request.Request{W: w, Req: r}
+// mayPass reports whether a message is to be passed on with another signature; if not, it logs why.
+func (p *passer) mayPass(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (result, bool) {
 	by, _ := tsig.Validated(ctx)
+	metadata.SetValueFunc(ctx, "dynupdate/key", func() string { return by.Key })
+	state := request.Request{W: w, Req: r}
 	client, _ := netip.ParseAddr(state.IP())
-	if updates.InCircle(w.RemoteAddr()) || !p.allows(by.Key, client, r) {
-		return dns.RcodeRefused, nil
+	res, ok := result{answer: answer{rcode: dns.RcodeFormatError}}, false
+	switch packet := plugin.Packet(ctx); {
+	case packet != nil && !sound(packet):
+	case updates.InCircle(w.RemoteAddr()):
+		res = refused("the update was passed on from here")
+	default:
+		res, ok = p.allows(by.Key, client, r)
 	}
+	if !ok {
+		p.told.of(p.zone, p.quiet, by.Key, state.IP(), res)
+	}
+	return res, ok
+}
+
+// passSigned passes a message on, signed with the key of the directive.
+func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	key, ok := p.findKey(p.passKey.name)
 	if !ok {
 		return dns.RcodeServerFailure, fmt.Errorf("there is no key %s any more", p.passKey.name)
@@ -111,7 +128,7 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	packed, err := p.to.Forward(ctx, packet, state.Proto() != "udp")
+	packed, err := p.to.Forward(ctx, packet, w.RemoteAddr().Network() != "udp")
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
@@ -128,15 +145,15 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 
 // allows reports whether the rules let a key change all that a message wants to change. What a name has is not known
 // here: records of any type, perhaps.
-func (p *passer) allows(key string, client netip.Addr, r *dns.Msg) bool {
-	if _, ok := p.admit(key, client, r); !ok {
-		return false
+func (p *passer) allows(key string, client netip.Addr, r *dns.Msg) (res result, ok bool) {
+	if res, ok = p.admit(key, client, r); !ok {
+		return res, false
 	}
 	perhaps := func(uint16) bool { return true }
 	for _, rec := range records(r.Ns) {
 		if rec.err == nil && !p.policy.allows(key, rec.owner, rec.typ, perhaps) {
-			return false
+			return refused("no permission for %s", rec), false
 		}
 	}
-	return true
+	return res, true
 }

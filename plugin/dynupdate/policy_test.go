@@ -113,7 +113,7 @@ func TestPassedOn(t *testing.T) {
 		"up ANY www.example.org. 0 A":    true,
 		"up ANY www2.example.org. 0 ANY": true,
 	} {
-		if got := p.allows("key.", netip.MustParseAddr("192.0.2.99"), newUpdate(t, up)); got != want {
+		if _, got := p.allows("key.", netip.MustParseAddr("192.0.2.99"), newUpdate(t, up)); got != want {
 			t.Errorf("%s: %v", up, got)
 		}
 	}

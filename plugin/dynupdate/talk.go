@@ -10,22 +10,22 @@ import (
 type talk struct{ refusals log.Few }
 
 // of logs what came of one UPDATE.
-func (t *talk) of(d *DynUpdate, key, client string, res result) {
+func (t *talk) of(zone string, quiet bool, key, client string, res result) {
 	switch {
 	case res.err != nil:
 		if t.refusals.May() {
-			logger.Errorf("UPDATE %s by %s from %s failed: %v", d.Zone, named(key), client, res.err)
+			logger.Errorf("UPDATE %s by %s from %s failed: %v", zone, named(key), client, res.err)
 		}
 	case res.again:
-		logger.Debugf("UPDATE %s by %s from %s was answered before", d.Zone, named(key), client)
+		logger.Debugf("UPDATE %s by %s from %s was answered before", zone, named(key), client)
 	case res.rcode != dns.RcodeSuccess && key == "":
-		logger.Debugf("UPDATE %s from %s without a signature: %s", d.Zone, client, dns.RcodeToString[res.rcode])
+		logger.Debugf("UPDATE %s from %s without a signature: %s", zone, client, dns.RcodeToString[res.rcode])
 	case res.rcode != dns.RcodeSuccess:
-		if !d.quiet && t.refusals.May() {
-			logger.Infof("UPDATE %s by %s from %s: %s: %s", d.Zone, key, client, dns.RcodeToString[res.rcode], res.failed)
+		if !quiet && t.refusals.May() {
+			logger.Infof("UPDATE %s by %s from %s: %s: %s", zone, key, client, dns.RcodeToString[res.rcode], res.failed)
 		}
-	case res.from != res.to && !d.quiet:
-		logger.Infof("UPDATE %s by %s from %s: +%d -%d serial %d->%d", d.Zone, key, client, res.added, res.removed, res.from, res.to)
+	case res.from != res.to && !quiet:
+		logger.Infof("UPDATE %s by %s from %s: +%d -%d serial %d->%d", zone, key, client, res.added, res.removed, res.from, res.to)
 	}
 }
 

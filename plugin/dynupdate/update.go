@@ -36,13 +36,20 @@ func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dn
 		}
 	}
 	requests.WithLabelValues(plugin.Label(ctx), d.Zone, rcode.ToString(res.rcode)).Inc()
-	d.told.of(d, by.Key, state.IP(), res)
+	d.told.of(d.Zone, d.quiet, by.Key, state.IP(), res)
+	m := replyTo(r, res)
+	m.Authoritative = true
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// replyTo is the answer to an UPDATE.
+func replyTo(r *dns.Msg, res result) *dns.Msg {
 	m := new(dns.Msg).SetRcode(r, res.rcode)
-	m.Authoritative, m.RecursionDesired = true, r.RecursionDesired
+	m.RecursionDesired = r.RecursionDesired
 	if opt := r.IsEdns0(); opt != nil {
 		explain(m, opt, res)
 	}
-	return dns.RcodeSuccess, w.WriteMsg(m)
+	return m
 }
 
 // explain adds an OPT record with the extended error of a refusal or a failure (RFC 8914).
