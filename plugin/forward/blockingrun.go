@@ -174,7 +174,7 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 		<-t.ended
 	}
 	if len(t.forward.taps) > 0 {
-		t.tap(ctx, r, up, &t.x)
+		t.tap(ctx, r, up, &t.x, t.replyIf(t.x.Err))
 	}
 	if err := t.x.Err; err != nil {
 		return event{kind: failed, failure: failureOf(over(ctx), err), err: err}
@@ -215,7 +215,14 @@ func (t *blockingRun) askHedged(ctx context.Context, r *dns.Msg, a action) event
 	up := ra.up[ra.won]
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	if len(t.forward.taps) > 0 {
-		t.tap(ctx, r, up, &ra.x[ra.won])
+		for _, i := range ra.attempts() {
+			x := &ra.x[i]
+			if i == ra.won {
+				t.tap(ctx, r, ra.up[i], x, t.replyIf(x.Err))
+			} else {
+				t.tap(ctx, r, ra.up[i], x, nil)
+			}
+		}
 	}
 	return ra.event(over(ctx))
 }
@@ -254,15 +261,23 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && !time.Now().Before(d)
 }
 
-// tap tells the taps about the attempt that has just ended.
-func (t *blockingRun) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange) {
+// replyIf is the reply of the attempt that has just ended, nil if it failed.
+func (t *blockingRun) replyIf(failed error) []byte {
+	if failed != nil {
+		return nil
+	}
+	return t.reply
+}
+
+// tap tells the taps about an attempt that has just ended, with the reply if one came.
+func (t *blockingRun) tap(ctx context.Context, r *dns.Msg, up *proxy.Proxy, x *proxy.Exchange, reply []byte) {
 	a := attempt{
 		began: t.began, ended: time.Now(), own: x.Local, upstream: up.Addr(), proto: x.Proto, scheme: up.Protocol(),
 		query: append([]byte(nil), t.query...),
 	}
 	binary.BigEndian.PutUint16(a.query, r.Id)
-	if x.Err == nil {
-		a.reply = append([]byte(nil), t.reply...)
+	if reply != nil {
+		a.reply = append([]byte(nil), reply...)
 		binary.BigEndian.PutUint16(a.reply, r.Id)
 	}
 	for _, to := range t.forward.taps {

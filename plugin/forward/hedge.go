@@ -26,7 +26,8 @@ type hedge struct {
 	second    bool        // the second was begun
 	sent      bool        // and its Begin has returned
 	cancelled bool
-	over      bool // the owner knows, or is just about to
+	over      bool          // the owner knows, or is just about to
+	quiet     chan struct{} // closed when it is over, and nothing is under way
 
 	// What came of it, for the owner.
 	won   int    // who replied, or failed last
@@ -48,7 +49,7 @@ var errLost = errors.New("another upstream was quicker")
 
 // newHedge is a hedged request to two upstreams, to be begun. Both are asked as x says; slow is how long to wait for the first one.
 func (f *Forward) newHedge(owner hedger, first, second *proxy.Proxy, slow time.Duration, x proxy.Exchange) *hedge {
-	r := &hedge{forward: f, owner: owner, up: [2]*proxy.Proxy{first, second}, slow: slow, began: time.Now()}
+	r := &hedge{forward: f, owner: owner, up: [2]*proxy.Proxy{first, second}, slow: slow, began: time.Now(), quiet: make(chan struct{})}
 	for i := range r.x {
 		e := &r.x[i]
 		e.Stream, e.Deadline, e.Cookie, e.Owner = x.Stream, x.Deadline, x.Cookie, r
@@ -101,6 +102,7 @@ func (h *hedge) EndExchange(x *proxy.Exchange) {
 	h.mu.Lock()
 	h.under[i] = false
 	if h.over {
+		close(h.quiet)
 		h.mu.Unlock()
 		return
 	}
@@ -109,6 +111,9 @@ func (h *hedge) EndExchange(x *proxy.Exchange) {
 	h.won, h.err = i, x.Err
 	h.late = h.second && (i == 1 || x.Err != nil)
 	over, stop, timer := h.over, other && (i == 1 || h.sent), h.timer
+	if over && !other {
+		close(h.quiet)
+	}
 	h.mu.Unlock()
 
 	if x.Err != nil {
@@ -157,6 +162,28 @@ func (h *hedge) cancel(cause error) {
 			h.up[i].Cancel(&h.x[i], cause)
 		}
 	}
+}
+
+// settleTime is how long who has lost is waited for, to be told of: he has been given up, and ends at once unless he is
+// still connecting.
+const settleTime = 10 * time.Millisecond
+
+// attempts is those of h that were sent and have ended, when it is over.
+func (h *hedge) attempts() (all []int) {
+	timer := time.NewTimer(settleTime)
+	defer timer.Stop()
+	select {
+	case <-h.quiet:
+	case <-timer.C:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, begun := range [...]bool{true, h.second} {
+		if x := &h.x[i]; begun && !h.under[i] && (i == h.won || x.Local != nil) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // event is what the end of h is to a course.

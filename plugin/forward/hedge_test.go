@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,41 @@ func TestHedge(t *testing.T) {
 			t.Errorf("who was slow only is said to have failed %d checks", n)
 		}
 	})
+}
+
+// Both upstreams of a hedge are told to those who are told each attempt; of the one that was slower there is no reply.
+func TestHedgeIsTapped(t *testing.T) {
+	var first, second moody
+	f := configured(t, "forward . "+upstream(t, first.answer("192.0.2.1"))+" "+upstream(t, second.answer("192.0.2.2"))+" {\npolicy sequential\nhedge\nread_timeout 150ms\nmax_fails 0\nmax_connect_attempts 2\n}")
+	for range 40 {
+		answered(f, "know.example.org.")
+	}
+	var l taps
+	f.taps = []dnstapped{{&l, true}}
+	ports := map[uint32]int{}
+	for i, p := range *f.upstreams.Load() {
+		ports[uint32(netip.MustParseAddrPort(p.Addr()).Port())] = i + 1
+	}
+	told := func() (all []string) {
+		t.Helper()
+		l = nil
+		answered(f, "www.example.org.")
+		for _, m := range l {
+			all = append(all, fmt.Sprint(m.GetType(), " ", ports[m.GetResponsePort()]))
+			if m.GetQueryPort() == 0 || len(m.QueryMessage)+len(m.ResponseMessage) == 0 {
+				t.Errorf("%v", m)
+			}
+		}
+		return all
+	}
+	first.sulks.Store(true)
+	if got, want := told(), "[FORWARDER_QUERY 1 FORWARDER_QUERY 2 FORWARDER_RESPONSE 2]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	second.sulks.Store(true)
+	if got, want := told(), "[FORWARDER_QUERY 1 FORWARDER_QUERY 2]"; fmt.Sprint(got) != want {
+		t.Errorf("both failed: %v, want %v", got, want)
+	}
 }
 
 // A failure counts when both have failed; then the next upstream has its turn.
