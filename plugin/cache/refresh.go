@@ -112,6 +112,14 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(metadata.ContextWithMetadata(ctx), refreshTime)
 }
 
+// copyLabels gives to the labels that from has now: those who are asked on behalf of a query see them, and what they set is
+// not the query's, which may be over before.
+func copyLabels(to, from context.Context) {
+	for _, label := range metadata.Labels(from) {
+		metadata.SetValueFunc(to, label, metadata.ValueFunc(from, label))
+	}
+}
+
 // fetch asks the plugins below for e's answer, over UDP first and again over TCP if
 // the answer was cut, and keeps what comes. Nothing is passed on. wasCut says that it was cut already.
 //
@@ -307,12 +315,13 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		return nil
 	}
 	copied, nobody := r.Copy(), noClientFor(w)
-	ctx, cancel := detached(ctx)
+	fetchCtx, cancel := detached(ctx)
+	copyLabels(fetchCtx, ctx)
 	fetched := make(chan *ResponseWriter, 1)
 	go func() {
 		defer func() { <-c.refreshes }()
 		defer cancel()
-		rw := c.fetch(ctx, nobody, copied, e, n, false)
+		rw := c.fetch(fetchCtx, nobody, copied, e, n, false)
 		end(rw.fit())
 		fetched <- rw
 	}()
@@ -320,6 +329,9 @@ func (c *Cache) verifyInTime(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	defer timer.Stop()
 	select {
 	case rw := <-fetched:
+		if wildcard := wildcardOf(fetchCtx); wildcard != "" && rw.fit() {
+			metadata.SetValueFunc(ctx, "zone/wildcard", func() string { return wildcard })
+		}
 		return rw
 	case <-timer.C:
 		return nil
