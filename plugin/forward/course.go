@@ -48,6 +48,14 @@ type course struct {
 	second  int   // the one that is asked, too, if asked is slow; -1 is none
 	overTCP bool  // it is asked over TCP
 	err     error // of the attempt that failed last
+	inHand  inHand
+}
+
+// inHand is a reply of the failover list: it is the answer if nobody else replies.
+type inHand struct {
+	ev    event
+	from  int // the upstream
+	there bool
 }
 
 // courseView is what a course has to know beside what happens.
@@ -135,13 +143,20 @@ func (c *course) replied(ev event) action {
 	switch {
 	case ev.tc && (c.rules.preferUDP || c.whole) && !c.overTCP:
 		c.overTCP = true
-		c.second = -1
+		c.second, c.inHand = -1, inHand{} // what came is in its place
 		return action{do: ask, to: c.asked, stream: true, second: -1, probe: -1}
 	case c.rules.failover.has(ev.rcode) && c.left():
+		from := c.asked
 		if a := c.try(ev); a.do == ask {
+			c.inHand = inHand{ev, from, true}
 			return a
 		}
 	}
+	return c.conclude(ev)
+}
+
+// conclude ends the course with a reply.
+func (c *course) conclude(ev event) action {
 	if c.handOn && (c.rules.next.has(ev.rcode) || c.rules.nextOnNoData && ev.rcode == wire.Success && ev.empty) {
 		return action{do: handOn, probe: -1}
 	}
@@ -190,7 +205,12 @@ func (c *course) failure(ev event) action {
 		c.skipSecond()
 	}
 	suspect := c.asked
-	a := c.try(ev)
+	var a action
+	if h := &c.inHand; h.there && !c.left() {
+		c.asked, a = h.from, c.conclude(h.ev)
+	} else if a = c.try(ev); h.there && a.do == fail {
+		c.asked, a = h.from, c.conclude(h.ev)
+	}
 	if ev.failure == network {
 		a.probe = suspect
 	}
