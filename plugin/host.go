@@ -103,6 +103,16 @@ func ascii(s string) bool {
 	return true
 }
 
+// ZonesFromArgs is OriginsFromArgsOrServerBlock for who refuses an argument that is no zone: left out, nobody would tell what the rest does.
+func ZonesFromArgs(args, serverblock []string) ([]string, error) {
+	for _, a := range args {
+		if Host(a).NormalizeExact() == nil {
+			return nil, fmt.Errorf("invalid zone %q", a)
+		}
+	}
+	return OriginsFromArgsOrServerBlock(args, serverblock), nil
+}
+
 // OriginsFromArgsOrServerBlock is the zones of args, normalized, or without args those of the server block's keys. An
 // argument that is no zone is left out, a key that is none stays as it is. The result is never nil.
 func OriginsFromArgsOrServerBlock(args, serverblock []string) []string {

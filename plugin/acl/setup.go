@@ -42,7 +42,11 @@ var directive = corefile.Define(corefile.Directive[settings]{
 })
 
 func setZones(s *settings, l *corefile.Line) error {
-	for _, z := range plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys) {
+	zones, err := plugin.ZonesFromArgs(l.Args, s.keys)
+	if err != nil {
+		return err
+	}
+	for _, z := range zones {
 		name, err := wire.LowerName(z)
 		if err != nil {
 			return fmt.Errorf("invalid zone %q: %w", z, err)

@@ -36,6 +36,7 @@ func TestSetup(t *testing.T) {
 		{"acl {\nblock net 2001::85a3::8a2e:370:7334\n}", wrong + `illegal CIDR notation "2001::85a3::8a2e:370:7334/128"`},
 		{"acl {\nsoa 0\n}", wrong + "soa must be between 1 and 86400: 0"},
 		{"acl {\nasked yes\n}", "Wrong argument count"},
+		{"acl a..b {\nblock\n}", `invalid zone "a..b"`},
 	} {
 		c := caddy.NewTestController("dns", tc.input)
 		err := setup(c)

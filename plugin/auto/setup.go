@@ -42,15 +42,10 @@ type settings struct {
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: "auto",
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.folder = &folder{pattern: defaultPattern, template: defaultTemplate, every: defaultReload}
-		for _, z := range l.Args {
-			if plugin.Host(z).NormalizeExact() == nil {
-				return fmt.Errorf("invalid zone %q", z)
-			}
-		}
-		s.origins = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
-		return nil
+		s.origins, err = plugin.ZonesFromArgs(l.Args, s.keys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("directory", "DIR [REGEXP ORIGIN_TEMPLATE]", "where zone files are, how their names look, and what zones they hold", 1, 3, setDirectory),

@@ -29,14 +29,9 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		for _, z := range l.Args {
-			if plugin.Host(z).NormalizeExact() == nil {
-				return fmt.Errorf("invalid zone %q", z)
-			}
-		}
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys)
-		return nil
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
+		s.zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("key", "file|aws_secretsmanager KEY...", "keys to sign with, from files or from AWS Secrets Manager", 2, -1, addKeys),

@@ -40,9 +40,9 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		s.etcd.Zones = plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys)
-		return nil
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
+		s.etcd.Zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Fallthrough(func(s *settings, zones []string) { s.etcd.Fall.SetZonesFromArgs(zones) }),

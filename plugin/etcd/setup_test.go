@@ -52,6 +52,7 @@ func TestWatchOption(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
+		"etcd a..b":                           `invalid zone "a..b"`,
 		"etcd {\nendpoints a\n}":              "unknown property 'endpoints'",
 		"etcd {\ncredentials\n}":              "usage: credentials",
 		"etcd {\ncredentials u\n}":            "credentials requires 2 arguments, username and password",

@@ -38,15 +38,10 @@ const defaultReload = time.Minute
 
 var directive = corefile.Define(corefile.Directive[line]{
 	Name: "file",
-	Args: corefile.Args[line]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: func(l *line, c *corefile.Line) error {
+	Args: corefile.Args[line]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: func(l *line, c *corefile.Line) (err error) {
 		l.file, l.place = corefile.Below(l.in[0], c.Args[0]), c.Place()
-		for _, z := range c.Args[1:] {
-			if plugin.Host(z).NormalizeExact() == nil {
-				return fmt.Errorf("invalid zone %q", z)
-			}
-		}
-		l.zones = plugin.OriginsFromArgsOrServerBlock(c.Args[1:], l.keys)
-		return nil
+		l.zones, err = plugin.ZonesFromArgs(c.Args[1:], l.keys)
+		return err
 	}},
 	Options: corefile.Table[line]{
 		corefile.Row("reload", "DURATION", "look at the file so often whether it was changed; 0 never does", 0, 1, setReload),

@@ -213,6 +213,7 @@ func TestSetup(t *testing.T) {
 		{"hosts {\nno_revers\n}", "unknown property 'no_revers': did you mean 'no_reverse'?"},
 		{"hosts {\nfallthrough_unsupported\n}", "fallthrough_unsupported requires fallthrough"},
 		{"hosts {\nfallthrough\nfallthrough_unsupported x\n}", "Wrong argument count"},
+		{"hosts /etc/hosts example.org a..b", `invalid zone "a..b"`},
 		{"hosts\nhosts", "this plugin can only be used once per Server Block"},
 	} {
 		err := setup(caddy.NewTestController("dns", tc.input))

@@ -34,11 +34,13 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: "hosts",
 	Once: true,
-	Args: corefile.Args[settings]{Syntax: "[FILE [ZONES...]]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+	Args: corefile.Args[settings]{Syntax: "[FILE [ZONES...]]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		if len(l.Args) > 0 {
 			s.h.path = corefile.Below(s.root, l.Args[0])
 		}
-		s.h.Origins = plugin.OriginsFromArgsOrServerBlock(l.Args[min(1, len(l.Args)):], s.keys)
+		if s.h.Origins, err = plugin.ZonesFromArgs(l.Args[min(1, len(l.Args)):], s.keys); err != nil {
+			return err
+		}
 		return s.h.checkFile()
 	}},
 	UnlistedSyntax: "[INLINE]",

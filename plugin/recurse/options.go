@@ -147,7 +147,11 @@ func onOff(name, help string, of func(*settings) *bool) corefile.Option[settings
 }
 
 func setZones(s *settings, l *corefile.Line) error {
-	for _, z := range plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys) {
+	zones, err := plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+	if err != nil {
+		return err
+	}
+	for _, z := range zones {
 		name, err := rrset.Name(z)
 		if err != nil {
 			return fmt.Errorf("invalid zone %q", z)

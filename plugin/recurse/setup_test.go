@@ -180,6 +180,7 @@ func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"recurse\nrecurse":                                       "can only be used once per Server Block",
 		"recurse {\n nonsense\n}":                                "unknown property",
+		"recurse a..b":                                           `invalid zone "a..b"`,
 		"recurse {\n hints " + empty + "\n}":                     "has no root server",
 		"recurse {\n hints /nonexistent\n}":                      "open /nonexistent",
 		"recurse {\n stub a.b 192.0.2.1\n stub A.B 192.0.2.2\n}": "is defined twice",

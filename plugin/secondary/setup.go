@@ -47,15 +47,10 @@ type settings struct {
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: "secondary",
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.source = &source{limits: s.limits}
-		for _, z := range l.Args {
-			if plugin.Host(z).NormalizeExact() == nil {
-				return fmt.Errorf("invalid zone %q", z)
-			}
-		}
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
-		return nil
+		s.zones, err = plugin.ZonesFromArgs(l.Args, s.keys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("transfer", "from ADDRESS [ADDRESS...]", "the primaries", 1, -1, setPrimaries),

@@ -52,18 +52,13 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	},
 })
 
-func setFile(s *settings, l *corefile.Line) error {
+func setFile(s *settings, l *corefile.Line) (err error) {
 	if strings.ContainsRune(l.Arg(0), utf8.RuneError) {
 		return fmt.Errorf("dbfile %q contains invalid characters", l.Arg(0))
 	}
-	for _, z := range l.Args[1:] {
-		if plugin.Host(z).NormalizeExact() == nil {
-			return fmt.Errorf("invalid zone %q", z)
-		}
-	}
 	s.dbfile = s.rooted(l.Arg(0))
-	s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[1:], l.Controller().ServerBlockKeys)
-	return nil
+	s.zones, err = plugin.ZonesFromArgs(l.Args[1:], l.Controller().ServerBlockKeys)
+	return err
 }
 
 func addPairs(s *settings, l *corefile.Line) error {

@@ -50,7 +50,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	},
 })
 
-func setQuestion(s *settings, l *corefile.Line) error {
+func setQuestion(s *settings, l *corefile.Line) (err error) {
 	s.compiler = newCompiler()
 	s.upstream = upstream.New()
 	var ok bool
@@ -60,8 +60,8 @@ func setQuestion(s *settings, l *corefile.Line) error {
 	if s.qtype, ok = dns.StringToType[l.Args[1]]; !ok {
 		return fmt.Errorf("invalid RR class %s%s", l.Args[1], corefile.TypeChoice(l.Args[1]))
 	}
-	s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[2:], s.keys)
-	return nil
+	s.zones, err = plugin.ZonesFromArgs(l.Args[2:], s.keys)
+	return err
 }
 
 func addRegexes(s *settings, l *corefile.Line) error {

@@ -24,6 +24,7 @@ func TestSetup(t *testing.T) {
 		{"template", "Wrong argument count"},
 		{"template IN", "Wrong argument count"},
 		{"template X A", "invalid query class X"},
+		{"template IN A example.org a..b", `invalid zone "a..b"`},
 		{"template in A", "invalid query class in"},
 		{"template IN X", "invalid RR class X"},
 		{"template ANY ANY {\n notavailable\n}", "Wrong argument count or unexpected line ending after 'notavailable'"},

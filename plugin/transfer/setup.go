@@ -27,14 +27,9 @@ type settings struct {
 
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: "transfer",
-	Args: corefile.Args[settings]{Syntax: "[ZONE...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		for _, z := range l.Args {
-			if plugin.Host(z).NormalizeExact() == nil {
-				return fmt.Errorf("invalid zone %q", z)
-			}
-		}
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
-		return nil
+	Args: corefile.Args[settings]{Syntax: "[ZONE...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
+		s.zones, err = plugin.ZonesFromArgs(l.Args, s.keys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("to", "ADDRESS...", "who may transfer, and is notified of changes; * is everybody, and notifies nobody", 1, -1, setTo),

@@ -29,9 +29,9 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys)
-		return nil
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
+		s.zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		return err
 	}},
 	Options: corefile.Table[settings]{
 		corefile.Row("secret", "NAME KEY", "a key by name, with its secret in base64", 2, 2, func(s *settings, l *corefile.Line) error {

@@ -47,6 +47,7 @@ func TestSetupErrors(t *testing.T) {
 		"tsig {\nblah\n}":                       "unknown property 'blah'",
 		"tsig {\nsecret a b c\n}":               "usage: secret NAME KEY",
 		"tsig {\nsecret a b\nsecret A. b\n}":    `key "a." redefined`,
+		"tsig a..b {\nrequire all\n}":           `invalid zone "a..b"`,
 		"tsig {\nsecrets nowhere.conf\n}":       "nowhere.conf",
 		"tsig {\nrequire\n}":                    "usage: require",
 		"tsig {\nrequire axfr\n}":               "unknown query type 'axfr'",

@@ -92,7 +92,11 @@ var directive = corefile.Define(corefile.Directive[settings]{
 })
 
 func setZones(s *settings, l *corefile.Line) error {
-	for _, z := range plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys) {
+	zones, err := plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+	if err != nil {
+		return err
+	}
+	for _, z := range zones {
 		name, err := rrset.Name(z)
 		if err != nil {
 			return fmt.Errorf("invalid zone %q", z)
