@@ -225,21 +225,24 @@ func (r *roster) carryOut(a action) {
 		r.admit(a, nil)
 		slog.Infof("Reset catalog member zone %s from catalog %s", a.zone, a.by.listed.Origin)
 	case move:
-		data := old.zone.Current()
 		if was.id != a.id {
-			data = nil
+			old = nil
 		}
 		r.dismiss(a.zone)
-		r.admit(a, data)
+		r.admit(a, old)
 		slog.Infof("Migrated catalog member zone %s from catalog %s to %s", a.zone, was.catalog, a.by.listed.Origin)
 	}
 }
 
-// admit makes a zone a member, with data if there is some.
-func (r *roster) admit(a action, data *zone.Zone) {
+// admit makes a zone a member, with what another replica has of it, which may be nil: until that expires.
+func (r *roster) admit(a action, from *replica) {
 	z := newReplica(a.zone, a.by.source, r.rooms)
-	if data != nil {
-		z.zone.Replace(data)
+	if from != nil {
+		if v, expires := (legacy{r, from}).version(); v != nil {
+			if err := z.carryOn(v, expires, from.source); err != nil {
+				slog.Warningf("Zone %s: what the catalog before had of it is of no use: %v", a.zone, err)
+			}
+		}
 	}
 	r.add(z)
 	r.members[a.zone] = &member{a.id, a.by.listed.Origin}

@@ -96,6 +96,30 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// TestMigrateExpires: a member that another catalog takes over is served no longer than it would have been, if no primary answers any more.
+func TestMigrateExpires(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		out := capture(t)
+		p := newPrimary(t)
+		q := p
+		if elsewhere {
+			q = newPrimary(t)
+		}
+		p.set("one.test.", text(1, "7200 3600 3", "a A 192.0.2.1"))
+		p.set("a.example.", fmt.Sprintf(catalogHead, 1)+"m.zones PTR one.test.\n")
+		q.set("b.example.", fmt.Sprintf(catalogHead, 1))
+		s := begin(t, fmt.Sprintf("secondary a.example {\ntransfer from %s\ncatalog\n}\nsecondary b.example {\ntransfer from %s\ncatalog\n}", p.addr, q.addr))
+		becomes(t, s, "a.one.test.", "192.0.2.1")
+		p.set("one.test.", "")
+		q.set("b.example.", fmt.Sprintf(catalogHead, 2)+"m.zones PTR one.test.\n")
+		notify(t, s, "b.example.", "127.0.0.1")
+		p.set("a.example.", fmt.Sprintf(catalogHead, 2)+"m.zones PTR one.test.\ncoo.m.zones PTR b.example.\n")
+		notify(t, s, "a.example.", "127.0.0.1")
+		until(t, "the move", func() bool { return strings.Contains(out.String(), "Migrated catalog member zone one.test.") })
+		becomes(t, s, "a.one.test.", "SERVFAIL")
+	}
+}
+
 // Members that lie in no zone of the server block are warned of: the first ten by name, the others by their number.
 func TestUnreachedMembers(t *testing.T) {
 	p := newPrimary(t)

@@ -140,7 +140,7 @@ func (r *replica) inherit() {
 }
 
 func (r *replica) inheritFrom(l legacy) error {
-	elder, related := l.replica, l.replica.source.related(r.source)
+	elder := l.replica
 	elder.mu.Lock()
 	elder.heir = r // what it has changes no more
 	elder.mu.Unlock()
@@ -149,6 +149,17 @@ func (r *replica) inheritFrom(l legacy) error {
 		elder.part(true)
 		return nil
 	}
+	if err := r.carryOn(v, expires, elder.source); err != nil || r.borrowed.Load() {
+		return err
+	}
+	r.mu.Lock()
+	r.elder = elder
+	r.mu.Unlock()
+	return nil
+}
+
+// carryOn serves what another replica, with a source of its own, would have served until it expires.
+func (r *replica) carryOn(v *zone.Zone, expires time.Time, from *source) error {
 	if r.source.zonemd {
 		if err := v.VerifyDigest(); err != nil && !errors.Is(err, zone.ErrNoDigest) {
 			return err
@@ -157,16 +168,10 @@ func (r *replica) inheritFrom(l legacy) error {
 	var p fetch.Plan
 	p.Good(v, expires)
 	at := expires.Add(-p.Expire)
-	if !related {
-		return r.borrow(v, at)
+	if from.related(r.source) {
+		return r.serve(v, at)
 	}
-	if err := r.serve(v, at); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	r.elder = elder
-	r.mu.Unlock()
-	return nil
+	return r.borrow(v, at)
 }
 
 // follow serves what the heir has got.
