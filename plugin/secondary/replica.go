@@ -179,6 +179,8 @@ func (r *replica) look(ctx context.Context, from string) {
 		r.keep(false)
 	default:
 		switch {
+		case from != "" && errors.Is(err, errTransfer):
+			slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
 		case from != "":
 			slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
 		case r.plan.Retrying():
@@ -215,6 +217,14 @@ func (r *replica) failed(primary string, err error) {
 	}
 	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
 }
+
+// errTransfer is what a transferError is: that of a transfer, where the primary had told its serial.
+var errTransfer = errors.New("transfer failed")
+
+type transferError struct{ error }
+
+func (e transferError) Unwrap() error        { return e.error }
+func (e transferError) Is(target error) bool { return target == errTransfer }
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
 // those with a newer version gave it.
@@ -253,6 +263,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 			return err
 		}
 		r.failed(primary, err)
+		err = transferError{err}
 	}
 	if !same && !older {
 		return err
@@ -262,6 +273,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		r.useless = true
 		if err = r.fetch(ctx, behind, nil); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
 			r.failed(behind, err)
+			err = transferError{err}
 		}
 		return err
 	}

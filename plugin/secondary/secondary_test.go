@@ -75,6 +75,7 @@ type primary struct {
 	t        testing.TB
 	addr     string
 	down     atomic.Bool // it does not answer
+	refuses  atomic.Bool // no transfers
 	transfer *transfer.Transfer
 	queries  atomic.Int64
 
@@ -116,6 +117,10 @@ func newPrimaryAt(t testing.TB, host string) *primary {
 			p.mu.Lock()
 			p.kinds = append(p.kinds, dns.Type(typ).String())
 			p.mu.Unlock()
+			if p.refuses.Load() {
+				w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeRefused))
+				return
+			}
 		}
 		rec := dnstest.NewMultiRecorder(w)
 		rcode, _ := x.ServeDNS(context.Background(), &signer{rec, r}, r)
@@ -338,6 +343,13 @@ func TestLife(t *testing.T) {
 			t.Errorf("logged %s\nwant %s", out, want)
 		}
 	}
+
+	p.refuses.Store(true)
+	p.set("example.org.", text(3, slow, "a A 192.0.2.9"))
+	notify(t, s, "example.org.", "127.0.0.1")
+	until(t, "the failed transfer", func() bool {
+		return strings.Contains(out.String(), "[WARNING] plugin/secondary: Notify from 127.0.0.1 for example.org.: transfer failed: ")
+	})
 
 	p.down.Store(true)
 	none.down.Store(true)
