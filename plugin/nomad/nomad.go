@@ -42,7 +42,8 @@ type Nomad struct {
 	agents  *agents
 	catalog *catalogue
 
-	met spaces // namespaces that are known to exist
+	met        spaces  // namespaces that are known to exist
+	unanswered log.Few // lines about services that no agent told of
 
 	zoneOnce sync.Once
 	zoneName []byte // Zone in wire form; nil if it is no name
@@ -96,6 +97,9 @@ func (n *Nomad) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, service, namespace string) error {
 	server := plugin.Label(ctx)
 	all, err := n.catalog.get(ctx, key{namespace, service})
+	if err != nil && n.unanswered.May() { // the errors plugin need not be there
+		logger.Warningf("Service %s in %s: %v", service, namespace, err)
+	}
 	if err != nil || !slices.ContainsFunc(all, func(i instance) bool { return i.addr.IsValid() }) {
 		failed.WithLabelValues(server, n.met.label(namespace)).Inc()
 		m.Rcode = dns.RcodeNameError

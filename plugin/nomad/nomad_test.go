@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	golog "log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -225,7 +227,28 @@ func eventually(t *testing.T, what string, f func() bool) {
 	t.Fatalf("in vain waited for %s", what)
 }
 
+// lines is what is logged, by any goroutine.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 func TestAgents(t *testing.T) {
+	out := new(lines)
+	golog.SetOutput(out)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
 	bad, badURL := newAPI(t)
 	bad.down = true
 	_, url := newAPI(t)
@@ -246,6 +269,9 @@ func TestAgents(t *testing.T) {
 	}
 	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeA); got != "SERVFAIL" || err == nil || !strings.Contains(err.Error(), "as it should") {
 		t.Errorf("%s %v", got, err)
+	}
+	if want := "[WARNING] plugin/nomad: Service redis in default: " + badURL; !strings.Contains(out.all(), want) {
+		t.Errorf("logged %s\nwant %s", out.all(), want)
 	}
 }
 
