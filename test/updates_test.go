@@ -63,6 +63,33 @@ func TestForwardedUpdates(t *testing.T) {
 	}
 }
 
+// TestForwardedUpdatesOfMembers: the zones that a catalog lists are as those of the Corefile.
+func TestForwardedUpdatesOfMembers(t *testing.T) {
+	dir, at, port := t.TempDir(), loopback.Port(), loopback.Port()
+	list := filepath.Join(dir, "catalog")
+	text := "$TTL 60\n@ SOA invalid. invalid. 1 3600 600 86400 60\n@ NS invalid.\nversion TXT 2\nm.zones PTR example.org.\n"
+	if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dynamicCorefile(t, dir, at, "transfer {\nto *\n}", "")+fmt.Sprintf("\ncatalog.test:%d {\nbind 127.0.0.1\nfile %s\ntransfer {\nto *\n}\n}", at, list))
+	start(t, fmt.Sprintf(".:%d {\nbind 127.0.0.1\nsecondary catalog.test {\ntransfer from 127.0.0.1:%d\ncatalog\nforward_updates\n}\n}", port, at))
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if reply := ask(t, "udp", addr, question("example.org.", dns.TypeSOA)); reply != nil && len(reply.Answer) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the member has not come")
+		}
+	}
+	if reply := sendUpdate(t, "udp", addr, insert(t, "member.example.org. 60 IN TXT yes")); reply.Rcode != 0 {
+		t.Fatal(reply)
+	}
+	if reply := ask(t, "udp", fmt.Sprintf("127.0.0.1:%d", at), question("member.example.org.", dns.TypeTXT)); reply == nil || len(reply.Answer) != 1 {
+		t.Errorf("the primary has not got it: %v", reply)
+	}
+}
+
 // TestUpdatesSignedAnew: with a key of its own, dynupdate lets the rules here decide, and signs for the primary and for the client; with the primary
 // down the client gets SERVFAIL.
 func TestUpdatesSignedAnew(t *testing.T) {

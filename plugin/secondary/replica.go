@@ -55,7 +55,11 @@ type replica struct {
 }
 
 func newReplica(name string, from *source, shared *rooms) *replica {
-	return &replica{zone: file.NewZone(name, ""), source: from, rooms: shared, woken: make(chan string, 1)}
+	r := &replica{zone: file.NewZone(name, ""), source: from, rooms: shared, woken: make(chan string, 1)}
+	if from.updates {
+		r.updates = &updates.Forwarder{Servers: from.primaries}
+	}
+	return r
 }
 
 func (r *replica) name() string { return r.zone.Origin() }

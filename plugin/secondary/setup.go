@@ -18,7 +18,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	pkgtls "github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
-	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/transfer"
 
@@ -40,7 +39,6 @@ type settings struct {
 	keys    []string // of the server block
 	root    string   // the folder of relative names
 	limits  fetch.Limits
-	updates bool // they are passed on to the primaries
 
 	serverName string // of primaries with TLS
 }
@@ -59,7 +57,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("tls", "[CA | CERT KEY | CERT KEY CA]", "files for primaries with tls://", 0, 3, setTLS),
 		corefile.String("tls_servername", "NAME", "the name that their certificates must be for", func(s *settings, v string) { s.serverName = v }),
 		corefile.Row("storage", "DIR", "keep the zones in a folder", 1, 1, setStorage),
-		corefile.Flag("forward_updates", "pass UPDATE messages on to the primaries", func(s *settings) { s.updates = true }),
+		corefile.Flag("forward_updates", "pass UPDATE messages on to the primaries", func(s *settings) { s.source.updates = true }),
 		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
 		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
 		corefile.Int("max_octets", 512, math.MaxInt, "octets that a transfer may have", func(s *settings, n int) { s.source.limits.Octets = int64(n) }),
@@ -74,7 +72,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if len(s.source.primaries) == 0 {
 			return errors.New("secondary zones require a transfer from property")
 		}
-		if s.updates && len(s.source.secure) > 0 {
+		if s.source.updates && len(s.source.secure) > 0 {
 			return errors.New("forward_updates goes to primaries without TLS only")
 		}
 		if s.source.tls == nil {
@@ -174,7 +172,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 		}
 	}
 	s.roster.publish()
-	if slices.ContainsFunc(all, func(line settings) bool { return line.updates }) {
+	if slices.ContainsFunc(all, func(line settings) bool { return line.source.updates }) {
 		cfg.AllowOpcode(dns.OpcodeUpdate)
 	}
 	dnsserver.Check(c, func() error {
@@ -219,9 +217,6 @@ func (s *Secondary) add(line *settings) error {
 			return fmt.Errorf("zone %s is no name", name)
 		}
 		z.zone.TransferFrom = line.source.primaries
-		if line.updates {
-			z.updates = &updates.Forwarder{Servers: line.source.primaries}
-		}
 		s.roster.statics[z.name()] = true
 		s.roster.add(z)
 		if line.catalog {

@@ -22,6 +22,7 @@ type source struct {
 	limits    fetch.Limits
 	zonemd    bool // refuse zones that do not match their ZONEMD record
 	storage   string
+	updates   bool // UPDATE messages go to the primaries
 }
 
 // prepare sees that there is the key, and where it is to be looked up from then on.
