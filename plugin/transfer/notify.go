@@ -54,17 +54,21 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	if s == nil {
 		return nil
 	}
-	var told []string
 	var wg sync.WaitGroup
-	errs := make([]error, len(s.to))
+	errs, sent := make([]error, len(s.to)), make([]bool, len(s.to))
 	for i, to := range s.to {
 		if to.any {
 			continue
 		}
-		told = append(told, to.String())
-		wg.Go(func() { errs[i] = t.tellOne(ctx, s, zone, to) })
+		wg.Go(func() { t.tellOne(ctx, s, zone, to, func(err error) { errs[i], sent[i] = err, true }) })
 	}
 	wg.Wait()
+	var told []string
+	for i, to := range s.to {
+		if sent[i] {
+			told = append(told, to.String())
+		}
+	}
 	if err := errors.Join(errs...); err != nil || len(told) == 0 {
 		return err
 	}
@@ -72,19 +76,21 @@ func (t *Transfer) tell(ctx context.Context, zone string) error {
 	return nil
 }
 
-// tellOne notifies one secondary of a zone, unless that is under way: then it is told again.
-func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target) (err error) {
+// tellOne notifies one secondary of a zone, unless that is under way: then who does it tells again. What comes of it is given to ended,
+// each time.
+func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to target, ended func(error)) {
 	for again := t.telling.begin(zone, to); again; again = t.telling.end(zone, to) {
 		m := t.notification(zone)
 		answered, failed := s.notify(ctx, m, to.addr, t.findKey)
-		switch err = nil; {
+		var err error
+		switch {
 		case failed != nil:
 			err = fmt.Errorf("notify for zone %q was not accepted by %q: %q", zone, to, failed)
 		case answered != dns.RcodeSuccess:
 			err = fmt.Errorf("notify for zone %q was not accepted by %q: rcode was %q", zone, to, rcode.ToString(answered))
 		}
+		ended(err)
 	}
-	return err
 }
 
 // notification is what tells of a zone. It has the SOA record, if a Source has the zone (RFC 1996 §3.7): a secondary that is
@@ -177,12 +183,15 @@ func (t *Transfer) newNotifiers() notifiers {
 			if to.any || all[to] != nil {
 				continue
 			}
-			all[to] = newNotifier(func(ctx context.Context, zone string) error {
-				err := t.tellOne(ctx, t.stanzaOf(zone), zone, to)
-				if err == nil {
-					tlog.Debugf("Sent notifies for zone %q to [%v]", zone, to)
-				}
-				return err
+			all[to] = newNotifier(func(ctx context.Context, zone string) {
+				t.tellOne(ctx, t.stanzaOf(zone), zone, to, func(err error) {
+					switch {
+					case err == nil:
+						tlog.Debugf("Sent notifies for zone %q to [%v]", zone, to)
+					case ctx.Err() == nil:
+						tlog.Warningf("Failed sending notifies: %v", err)
+					}
+				})
 			})
 		}
 	}
@@ -202,7 +211,7 @@ func (all notifiers) stop() {
 // notifier is the goroutine that tells a secondary of changes when it comes to them; a zone that changes again before is
 // told of once.
 type notifier struct {
-	tell func(ctx context.Context, zone string) error
+	tell func(ctx context.Context, zone string)
 
 	mu     sync.Mutex
 	zones  []string // to tell of, in order
@@ -213,7 +222,7 @@ type notifier struct {
 	done   sync.WaitGroup
 }
 
-func newNotifier(tell func(ctx context.Context, zone string) error) *notifier {
+func newNotifier(tell func(ctx context.Context, zone string)) *notifier {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{tell: tell, queued: map[string]bool{}, wake: make(chan struct{}, 1), cancel: cancel}
 	n.done.Go(func() { n.run(ctx) })
@@ -262,9 +271,7 @@ func (n *notifier) run(ctx context.Context) {
 			}
 			n.done.Go(func() {
 				defer func() { <-room }()
-				if err := n.tell(ctx, zone); err != nil && ctx.Err() == nil {
-					tlog.Warningf("Failed sending notifies: %v", err)
-				}
+				n.tell(ctx, zone)
 			})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/test"
@@ -661,12 +662,11 @@ func TestChangedNotifies(t *testing.T) {
 	block := make(chan struct{})
 	var mu sync.Mutex
 	told := map[string]int{}
-	n := newNotifier(func(_ context.Context, zone string) error {
+	n := newNotifier(func(_ context.Context, zone string) {
 		<-block
 		mu.Lock()
 		defer mu.Unlock()
 		told[zone]++
-		return nil
 	})
 	for i := range 10 * maxNotifying {
 		n.queue(fmt.Sprintf("z%d.", i%(2*maxNotifying)))
@@ -700,6 +700,26 @@ func TestNotifyOfMany(t *testing.T) {
 	}
 	if n := len(atSilent()); n > 2*maxNotifying {
 		t.Errorf("one that does not answer is told of %d at once", n)
+	}
+}
+
+// TestNotifyFailing: of a secondary that does not answer it is told each time, however often the zone changes meanwhile, and never that it
+// was notified.
+func TestNotifyFailing(t *testing.T) {
+	out := capture(t)
+	quickly(t)
+	log.D.Set()
+	defer log.D.Clear()
+	addr, got := secondary(t, nil, -1)
+	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
+	x.notify = x.newNotifiers()
+	defer func() { x.notify.stop() }()
+	until(t, func() bool {
+		x.NotifyLater("example.org.")
+		return strings.Count(out.String(), "[WARNING] plugin/transfer: Failed sending notifies: notify for zone") >= 2
+	})
+	if text := out.String(); len(got()) < 2*len(tries) || strings.Contains(text, "Sent notifies") {
+		t.Errorf("asked %d times; logged %s", len(got()), text)
 	}
 }
 
