@@ -98,4 +98,7 @@ func (s *signatures) sweep(now time.Time) {
 		}
 		return true
 	})
+	if n := s.counts.Load(); n != nil {
+		n.entries.Set(float64(s.cache.Len()))
+	}
 }

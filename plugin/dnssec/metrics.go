@@ -38,3 +38,10 @@ func (s *signatures) countsOf(server string) *counts {
 	s.counts.Store(n)
 	return n
 }
+
+// begin makes the series of servers, which count from 0 on: the cache of the configuration before is not the one of this.
+func (s *signatures) begin(servers []string) {
+	for _, server := range servers {
+		s.countsOf(server).entries.Set(float64(s.cache.Len()))
+	}
+}

@@ -101,9 +101,7 @@ func setup(c *caddy.Controller) error {
 			return nil
 		})
 		d.sigs.keeper = k
-		for _, server := range dnsserver.Labels(c.ServerBlockKeys, config) {
-			d.sigs.countsOf(server) // they count from 0 on
-		}
+		d.sigs.begin(dnsserver.Labels(c.ServerBlockKeys, config))
 		return nil
 	})
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -113,6 +113,18 @@ func TestAgeing(t *testing.T) {
 	if s.cache.Len() != 0 {
 		t.Errorf("%d entries left", s.cache.Len())
 	}
+	if n := testutil.ToFloat64(s.countsOf("").entries); n != 0 {
+		t.Errorf("%g entries are told of", n)
+	}
+}
+
+// TestEntriesBegin: after a reload, which begins with an empty cache, no entries are told of.
+func TestEntriesBegin(t *testing.T) {
+	cacheSize.WithLabelValues("dns://example.org.:53", "signature").Set(7)
+	serving(t, nil).sigs.begin([]string{"dns://example.org.:53"})
+	if n := testutil.ToFloat64(cacheSize.WithLabelValues("dns://example.org.:53", "signature")); n != 0 {
+		t.Errorf("%g entries", n)
+	}
 }
 
 func TestKeeperEnds(t *testing.T) {
