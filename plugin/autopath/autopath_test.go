@@ -395,6 +395,7 @@ func TestSetup(t *testing.T) {
 		{"autopath", "plugin/autopath: Testfile:1 - Error during parsing: no resolv-conf specified", nil, nil},
 		{"autopath kubernetes", `plugin/autopath: Testfile:1 - Error during parsing: failed to parse "kubernetes": open kubernetes: no such file`, nil, nil},
 		{`autopath ""`, `failed to parse "": `, nil, nil},
+		{"autopath a..b @erratic", `invalid zone "a..b"`, nil, nil},
 		{"autopath @erratic {\nx\n}", "unknown property 'x'", nil, nil},
 		{"autopath " + resolvConf(t, "search a..b"), "search list", nil, nil},
 	} {

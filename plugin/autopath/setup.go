@@ -36,7 +36,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			return errors.New("no resolv-conf specified")
 		}
 		last := l.Args[len(l.Args)-1]
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args[:len(l.Args)-1], s.keys)
+		if s.zones, err = plugin.ZonesFromArgs(l.Args[:len(l.Args)-1], s.keys); err != nil {
+			return err
+		}
 		var ok bool
 		if s.from, ok = strings.CutPrefix(last, "@"); ok {
 			s.place = fmt.Sprintf("%s:%d", l.Controller().File(), l.Controller().Line())

@@ -71,7 +71,7 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-func setArgs(c *config, l *corefile.Line) error {
+func setArgs(c *config, l *corefile.Line) (err error) {
 	args := l.Args
 	if len(args) > 0 {
 		if ttl, err := strconv.Atoi(args[0]); err == nil {
@@ -87,8 +87,8 @@ func setArgs(c *config, l *corefile.Line) error {
 			c.bareTTL = a
 		}
 	}
-	c.zones = plugin.OriginsFromArgsOrServerBlock(args, c.keys)
-	return nil
+	c.zones, err = plugin.ZonesFromArgs(args, c.keys)
+	return err
 }
 
 func checkTTL(ttl int) error {

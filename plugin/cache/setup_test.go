@@ -50,6 +50,7 @@ func TestSetup(t *testing.T) {
 		{"cache {\nmemory\n}", "Wrong argument count", nil},
 		{"cache {\nmemory 64X\n}", `memory: invalid size "64X"`, nil},
 		{"cache {\nmemory 64K\n}", "memory must be at least 1M: 64K", nil},
+		{"cache 30 example.org a..b", `invalid zone "a..b"`, nil},
 		{"cache 0", "cache TTL can not be zero or negative: 0", nil},
 		{"cache -1 example.org", "cache TTL can not be zero or negative: -1", nil},
 		{"cache {\nsuccess\n}", "Wrong argument count or unexpected line ending after 'success'", nil},

@@ -19,9 +19,9 @@ const maxTTL = 3600
 
 var directive = corefile.Define(corefile.Directive[External]{
 	Name: pluginName,
-	Args: corefile.Args[External]{Syntax: "[ZONES...]", Max: -1, Set: func(e *External, l *corefile.Line) error {
-		e.Zones = plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys)
-		return nil
+	Args: corefile.Args[External]{Syntax: "[ZONES...]", Max: -1, Set: func(e *External, l *corefile.Line) (err error) {
+		e.Zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		return err
 	}},
 	Options: corefile.Table[External]{
 		corefile.String("apex", "APEX", "the label below which the name servers stand (dns)", func(e *External, v string) { e.apex = strings.ToLower(strings.TrimSuffix(v, ".")) }),

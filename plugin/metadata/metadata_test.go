@@ -162,6 +162,7 @@ func TestSetup(t *testing.T) {
 		{"metadata example.COM. net", []string{"example.com.", "net."}, ""},
 		{"metadata 10.0.0.0/23", []string{"0.0.10.in-addr.arpa.", "1.0.10.in-addr.arpa."}, ""},
 		{"metadata a {\nb\n}", nil, "plugin/metadata: Testfile:2 - Error during parsing: Wrong argument count or unexpected line ending after 'b'"},
+		{"metadata a..b", nil, `invalid zone "a..b"`},
 		{"metadata\nmetadata", nil, "Wrong argument count or unexpected line ending after 'metadata'"},
 	} {
 		c := caddy.NewTestController("dns", tc.input)

@@ -21,13 +21,13 @@ type settings struct {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name:    pluginName,
 	Unknown: corefile.UnknownAsCount,
-	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
+	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		if s.seen {
 			return l.CountErr()
 		}
 		s.seen = true
-		s.zones = plugin.OriginsFromArgsOrServerBlock(l.Args, l.Controller().ServerBlockKeys)
-		return nil
+		s.zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		return err
 	}},
 })
 
