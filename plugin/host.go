@@ -103,8 +103,8 @@ func ascii(s string) bool {
 	return true
 }
 
-// ZonesFromArgs is OriginsFromArgsOrServerBlock for who refuses an argument that is no zone: if it is left out, nothing tells
-// that the rest does not do what was meant.
+// ZonesFromArgs is OriginsFromArgsOrServerBlock for who refuses an argument that is no zone: if it is left out,
+// nothing tells that the rest does not do what was meant.
 func ZonesFromArgs(args, serverblock []string) ([]string, error) {
 	for _, a := range args {
 		if Host(a).NormalizeExact() == nil {
