@@ -136,6 +136,9 @@ type Config struct {
 	ProxyProtoConnPolicy                    proxyproto.ConnPolicyFunc
 	ProxyProtoUDPSessionTrackingTTL         time.Duration
 	ProxyProtoUDPSessionTrackingMaxSessions int
+	// ProxyProtoIdentity tells what these say, in any form; "" tells nothing. Of blocks that share a listener and
+	// have different ones, the first in the Corefile counts, with a warning.
+	ProxyProtoIdentity string
 
 	// Times of connections; 0 means the default.
 	ReadTimeout  time.Duration

@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
 
@@ -18,6 +19,21 @@ func (s *Server) proxyPolicy() proxyproto.ConnPolicyFunc {
 		}
 	}
 	return nil
+}
+
+// warnOfProxies warns of blocks of a listener that say different things about PROXY headers: only the first one is heard.
+func warnOfProxies(addr string, group []*Config) {
+	var first *Config
+	for _, cfg := range group {
+		switch {
+		case cfg.ProxyProtoConnPolicy == nil:
+		case first == nil:
+			first = cfg
+		case cfg.ProxyProtoIdentity != first.ProxyProtoIdentity:
+			log.Warningf("%s: server blocks set proxyproto differently for what they share: using that of %s", addr, first.Zone)
+			return
+		}
+	}
 }
 
 // readsProxyHeaders reports whether a block wants PROXY headers.

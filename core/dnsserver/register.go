@@ -146,6 +146,7 @@ func (d *dnsContext) makeServers() ([]caddy.Server, error) {
 		if err := oneIdentity(addr, group); err != nil {
 			return nil, err
 		}
+		warnOfProxies(addr, group)
 		for i := range socketsAt(addr, max(1, group[0].NumSockets)) {
 			s, err := makeServer(addr, group)
 			if err != nil {

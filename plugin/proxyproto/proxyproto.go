@@ -159,5 +159,6 @@ func setup(c *caddy.Controller) error {
 	config.ProxyProtoConnPolicy = s.connPolicy
 	config.ProxyProtoUDPSessionTrackingTTL = s.sessions
 	config.ProxyProtoUDPSessionTrackingMaxSessions = s.maxSessions
+	config.ProxyProtoIdentity = fmt.Sprint(s)
 	return nil
 }

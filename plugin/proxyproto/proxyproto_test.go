@@ -1,7 +1,10 @@
 package proxyproto
 
 import (
+	"bytes"
+	"log"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +98,31 @@ func TestSetupErrors(t *testing.T) {
 	} {
 		if err := setup(caddy.NewTestController("dns", input)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got error %v, want %q", input, err, want)
+		}
+	}
+}
+
+// Blocks that share a listener are warned of if they say different things, as only the first one is heard.
+func TestBlocksOfOneListener(t *testing.T) {
+	var out bytes.Buffer
+	log.SetOutput(&out)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	const warning = "dns://:53: server blocks set proxyproto differently for what they share: using that of a.\n"
+	for second, want := range map[string]string{
+		"b {\nproxyproto {\nallow 198.51.100.0/24\n}\n}":                       warning,
+		"b {\nproxyproto {\nallow 192.0.2.0/24\nudp_session_tracking 5s\n}\n}": warning,
+		"b {\nproxyproto\n}\nc {\nproxyproto {\ndefault skip\n}\n}":            warning,
+		"b tls://b {\nproxyproto {\nallow 192.0.2.0/24\n}\n}":                  "",
+		"b {\n}":                "",
+		"b:54 {\nproxyproto\n}": "",
+	} {
+		out.Reset()
+		text := "a {\nproxyproto {\nallow 192.0.2.0/24\n}\n}\n" + second
+		if err := dnsserver.Validate(caddy.CaddyfileInput{Contents: []byte(text), ServerTypeName: "dns"}); err != nil {
+			t.Errorf("%q: %v", second, err)
+		}
+		if _, got, _ := strings.Cut(out.String(), "[WARNING] "); got != want {
+			t.Errorf("%q: got %q, want %q", second, got, want)
 		}
 	}
 }
