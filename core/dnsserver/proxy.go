@@ -21,7 +21,8 @@ func (s *Server) proxyPolicy() proxyproto.ConnPolicyFunc {
 	return nil
 }
 
-// warnOfProxies warns of blocks of a listener that say different things about PROXY headers: only the first one is heard.
+// warnOfProxies warns of blocks of a listener that say different things about PROXY headers: only the first one is
+// heard.
 func warnOfProxies(addr string, group []*Config) {
 	var first *Config
 	for _, cfg := range group {
