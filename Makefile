@@ -21,8 +21,8 @@ PEERS       ?=
 PLUGINS     ?=
 LIST        ?=
 # What make release and make packages build for, and the version that they bear.
-TARGETS     ?= linux/amd64 linux/arm64 linux/arm linux/riscv64 linux/ppc64le linux/s390x linux/mips64le \
-               darwin/amd64 darwin/arm64 windows/amd64
+TARGETS     ?= linux/amd64 linux/arm64 linux/arm linux/riscv64 linux/ppc64le linux/s390x linux/mips64le linux/mips \
+               linux/loong64 darwin/amd64 darwin/arm64 windows/amd64
 PACKAGES    ?= amd64 arm64
 VERSION     ?= $(or $(patsubst v%,%,$(GITTAG)),$(shell sed -n 's/.*CoreVersion = "\(.*\)"/\1/p' coremain/version.go)-dev)
 

@@ -132,6 +132,22 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// A release has all systems that releases of CoreDNS 1.14.7 have.
+func TestTargets(t *testing.T) {
+	_, rest, ok := strings.Cut(read(t, here("../Makefile")), "\nTARGETS ")
+	text, _, end := strings.Cut(rest, "\nPACKAGES ")
+	if !ok || !end {
+		t.Fatal("no TARGETS in the Makefile")
+	}
+	targets := strings.Fields(text)
+	for _, want := range strings.Fields("darwin/amd64 darwin/arm64 windows/amd64 linux/amd64 linux/arm linux/arm64 linux/mips64le " +
+		"linux/ppc64le linux/s390x linux/mips linux/riscv64 linux/loong64") {
+		if !slices.Contains(targets, want) {
+			t.Errorf("no release for %s", want)
+		}
+	}
+}
+
 // Without a version nothing is built, and a wrong word is answered by what may stand there.
 func TestReleaseRefuses(t *testing.T) {
 	for what, want := range map[string]string{"binaries": "the version is not set", "everything": "release.sh binaries|packages"} {
