@@ -34,11 +34,7 @@ func Receive(s *service.Service, w *reply.Writer, packet []byte) *dns.Msg {
 	}
 	r, err := wire.UnpackQuery(packet)
 	if err != nil {
-		if len(r.Question) != 1 {
-			r.Question = nil
-		}
-		r.Answer, r.Ns, r.Extra = nil, nil, nil
-		turnDown(s, w, r, dns.RcodeFormatError)
+		turnDown(s, w, begin(r), dns.RcodeFormatError)
 		return nil
 	}
 	w.Verify(packet, r)
@@ -73,8 +69,37 @@ func acceptable(b []byte, opcodes uint16) (rcode int, ok bool) {
 func turnDown(s *service.Service, w *reply.Writer, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
 	m.Response, m.Zero, m.Rcode = true, false, rc
-	vars.Report(s.Label, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", m.Len(), time.Now())
+	countDropped(s, w, r, rc, m.Len())
 	if b, err := m.Pack(); err == nil {
 		w.Send(b)
 	}
+}
+
+// begin is what is left of a message that could not be read to its end: the header, and the question if that could.
+func begin(r *dns.Msg) *dns.Msg {
+	if len(r.Question) != 1 {
+		r.Question = nil
+	}
+	r.Answer, r.Ns, r.Extra = nil, nil, nil
+	return r
+}
+
+// countTurnedDown counts a message that Receive would turn down, and of which the transport tells the client in a way of
+// its own, with no reply.
+func countTurnedDown(s *service.Service, w dns.ResponseWriter, packet []byte) {
+	rc, ok := acceptable(packet, 0)
+	if !ok {
+		return
+	}
+	r := &dns.Msg{MsgHdr: wire.Header(packet)}
+	if rc == dns.RcodeSuccess {
+		rc = dns.RcodeFormatError
+		r, _ = wire.UnpackQuery(packet)
+	}
+	countDropped(s, w, begin(r), rc, 0)
+}
+
+// countDropped counts a message that is no proper query, by its rcode, and the octets of its reply.
+func countDropped(s *service.Service, w dns.ResponseWriter, r *dns.Msg, rc, octets int) {
+	vars.Report(s.Label, request.Request{Req: r, W: w}, vars.Dropped, "", rcode.ToString(rc), "", octets, time.Now())
 }

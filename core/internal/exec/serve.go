@@ -25,8 +25,8 @@ type QueryWriter interface {
 }
 
 // Serve serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the
-// wire lane. The error is that packet is no proper query, about which the transport tells the client in its own
-// way; or ErrCrowded. packet is not kept.
+// wire lane. The error is that packet is no proper query, which has been counted, and about which the transport tells
+// the client in its own way; or ErrCrowded. packet is not kept.
 func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) error {
 	if s.Wire {
 		if done, err := answerWire(ctx, s, w, packet); done {
@@ -35,6 +35,7 @@ func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte
 	}
 	r, err := dnsutil.UnpackRequest(packet)
 	if err != nil {
+		countTurnedDown(s, w, packet)
 		return err
 	}
 	w.Verify(packet, r)

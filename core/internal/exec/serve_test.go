@@ -3,12 +3,14 @@ package exec
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -22,6 +24,9 @@ type queryWriter struct {
 }
 
 func (w *queryWriter) Peer() wire.Peer { return peer }
+func (w *queryWriter) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
+}
 func (w *queryWriter) Send(b []byte) error {
 	w.events = append(w.events, "send "+string(b))
 	return nil
@@ -106,6 +111,41 @@ func TestServeNoQuery(t *testing.T) {
 	for name, b := range map[string][]byte{"nothing": nil, "cut": b[:len(b)-1], "an answer": append([]byte{0, 0, 0x80, 0}, b[4:]...)} {
 		if told, runs, err := served(t, t.Context(), "", b, nil); told != "" || runs != "" || err == nil || errors.Is(err, ErrCrowded) {
 			t.Errorf("%s: %s; runs %s, error %v", name, told, runs, err)
+		}
+	}
+}
+
+// It is counted by the rcode that it would have had over UDP, as nothing else tells of it; what is ignored there is not.
+func TestServeCountsNoQuery(t *testing.T) {
+	b := packet(t, "www.example.org.")
+	patched := func(at int, octet byte) []byte {
+		b := slices.Clone(b)
+		b[at] = octet
+		return b
+	}
+	for _, tc := range []struct {
+		name, rcode string
+		packet      []byte
+	}{
+		{"STATUS", "NOTIMP", patched(2, 2<<3)},
+		{"two questions", "FORMERR", patched(5, 2)},
+		{"cut", "FORMERR", b[:len(b)-1]},
+		{"a header alone", "FORMERR", b[:12]},
+		{"an answer", "", patched(2, 0x80)},
+		{"less than a header", "", b[:11]},
+		{"a query", "", b},
+	} {
+		s := serviceOf(t, &decider{message: func(context.Context, dns.ResponseWriter, *dns.Msg) {}})
+		s.Wire, s.Label = false, "dns://"+tc.name
+		Serve(t.Context(), s, new(queryWriter), tc.packet)
+		for _, rcode := range []string{"NOTIMP", "FORMERR", "NOERROR"} {
+			want := 0.0
+			if rcode == tc.rcode {
+				want = 1
+			}
+			if n := testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(s.Label, vars.Dropped, "", rcode, "")); n != want {
+				t.Errorf("%s: %s counted %v times", tc.name, rcode, n)
+			}
 		}
 	}
 }
