@@ -84,8 +84,8 @@ func begin(r *dns.Msg) *dns.Msg {
 	return r
 }
 
-// countTurnedDown counts a message that Receive would turn down, and of which the transport tells the client in a way of
-// its own, with no reply.
+// countTurnedDown counts a message that Receive would turn down, and of which the transport tells the client in a way
+// of its own, with no reply.
 func countTurnedDown(s *service.Service, w dns.ResponseWriter, packet []byte) {
 	rc, ok := acceptable(packet, 0)
 	if !ok {
