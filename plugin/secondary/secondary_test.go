@@ -60,7 +60,7 @@ func capture(t *testing.T) *output {
 }
 
 // text is a zone with that serial, timers in seconds, and hosts.
-func text(serial int, timers string, hosts ...string) string {
+func text[N int | uint32](serial N, timers string, hosts ...string) string {
 	s := fmt.Sprintf("$TTL 300\n@ SOA ns hostmaster %d %s 300\n@ NS ns\nns A 192.0.2.1\n", serial, timers)
 	for _, h := range hosts {
 		s += h + "\n"

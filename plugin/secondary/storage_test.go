@@ -123,7 +123,7 @@ func TestStoredIsNewer(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "db.example.org")
 	from := &source{storage: dir, primaries: []string{"192.0.2.1:53"}}
-	version := func(serial int) *replica {
+	version := func(serial uint32) *replica {
 		r := newReplica("example.org.", from, nil)
 		parsed, err := file.Parse(strings.NewReader(text(serial, slow)), "example.org.", "db", -1)
 		if err != nil {
@@ -133,7 +133,7 @@ func TestStoredIsNewer(t *testing.T) {
 		return r
 	}
 	for _, step := range []struct {
-		serial  int
+		serial  uint32
 		useless bool
 		want    uint32
 	}{{7, false, 7}, {6, false, 7}, {7, false, 7}, {8, false, 8}, {1<<31 + 9, false, 8}, {1<<31 + 7, false, 1<<31 + 7}, {5, true, 5}} {

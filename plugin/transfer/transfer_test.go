@@ -52,7 +52,7 @@ func capture(t *testing.T) *output {
 }
 
 // version is example.org. with that serial and some hosts.
-func version(t testing.TB, serial int, hosts ...string) *zone.Zone {
+func version[N int | uint32](t testing.TB, serial N, hosts ...string) *zone.Zone {
 	t.Helper()
 	b := zone.NewBuilder(wire.MustName("example.org"), t.Logf)
 	rrs := []string{fmt.Sprintf("example.org. 300 IN SOA ns.example.org. hostmaster.example.org. %d 7200 3600 1209600 300", serial), "example.org. 300 IN NS ns.example.org."}
@@ -597,7 +597,7 @@ func TestNotify(t *testing.T) {
 	if len(m.Answer) != 0 { // nobody has the zone
 		t.Errorf("a notification: %v", m)
 	}
-	x.Transferers = []Transferer{&channel{}, &source{v: version(t, 1<<31+7)}}
+	x.Transferers = []Transferer{&channel{}, &source{v: version(t, uint32(1<<31+7))}}
 	if err := x.Notify("example.org."); err != nil {
 		t.Error(err)
 	}
