@@ -183,7 +183,7 @@ func (r *replica) look(ctx context.Context, from string) {
 		r.keep(false)
 	default:
 		switch {
-		case from != "" && errors.Is(err, errTransfer):
+		case from != "" && isTransfer(err):
 			slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
 		case from != "":
 			slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
@@ -221,14 +221,6 @@ func (r *replica) failed(primary string, err error) {
 	}
 	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
 }
-
-// errTransfer is what a transferError is: that of a transfer, where the primary had told its serial.
-var errTransfer = errors.New("transfer failed")
-
-type transferError struct{ error }
-
-func (e transferError) Unwrap() error        { return e.error }
-func (e transferError) Is(target error) bool { return target == errTransfer }
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
 // those with a newer version gave it.
