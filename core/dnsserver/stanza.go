@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/caddy/caddyfile"
@@ -16,6 +17,13 @@ func Stanza(c *caddy.Controller, directive string) string {
 		return "" // outside of a server block, as in tests
 	}
 	return textOf(d.blocks[c.ServerBlockIndex].Tokens[directive])
+}
+
+// Identity is the text by which what a directive makes is told from what others make, over reloads, too: its Stanza
+// with the folder and the listeners of the block.
+func Identity(c *caddy.Controller, directive string) string {
+	cfg := GetConfig(c)
+	return Stanza(c, directive) + "\n" + cfg.Root + "\n" + strings.Join(Labels(c.ServerBlockKeys, cfg), " ")
 }
 
 // textOf is tokens as text, a line for each of theirs.

@@ -26,7 +26,7 @@ func setup(c *caddy.Controller) error {
 	cfg, label := dnsserver.GetConfig(c), ""
 	labels := dnsserver.Labels(c.ServerBlockKeys, cfg)
 	s.listeners = listenersOf(labels)
-	text := s.identity(dnsserver.Stanza(c, pluginName), cfg.Root, labels)
+	text := s.identity(dnsserver.Identity(c, pluginName))
 	r := &Recurse{zones: s.zones}
 	metrics.FromZero(c, func(server string) {
 		if label == "" {

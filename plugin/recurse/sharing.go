@@ -3,7 +3,6 @@ package recurse
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -20,10 +19,9 @@ var shared = struct {
 	all map[string]*sharing // by text
 }{all: map[string]*sharing{}}
 
-// identity is the text by which a stanza is told from others: as it is written, with the folder and the listeners of its
-// block, and with its hints, whose file may have been changed in place.
-func (s *settings) identity(stanza, root string, listeners []string) string {
-	text := stanza + "\n" + root + "\n" + strings.Join(listeners, " ")
+// identity is the text by which a stanza is told from others: dnsserver.Identity and its hints, whose file may have been
+// changed in place.
+func (s *settings) identity(text string) string {
 	if s.hints != nil {
 		text += fmt.Sprintf("\n%q", s.hints.Hosts)
 	}

@@ -77,13 +77,13 @@ func TestChangedHints(t *testing.T) {
 		if s.hints, err = readHints(file); err != nil {
 			t.Fatal(err)
 		}
-		return s.identity("recurse {hints "+file+"}", "", nil)
+		return s.identity("recurse {hints " + file + "}")
 	}
 	one, same, other := identity("192.0.2.1"), identity("192.0.2.1"), identity("192.0.2.2")
 	if one != same || one == other {
 		t.Errorf("%q, %q, %q", one, same, other)
 	}
-	if s := defaults(); s.identity("recurse", "", nil) == one {
+	if s := defaults(); s.identity("recurse") == one {
 		t.Error("the built-in hints count as others")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
@@ -18,12 +17,6 @@ var living = struct {
 	mu  sync.Mutex
 	all map[string]*Validator
 }{all: map[string]*Validator{}}
-
-// identity is the text by which a stanza is told from others: as it is written, with the folder and the listeners of its
-// block.
-func identity(stanza, root string, listeners []string) string {
-	return stanza + "\n" + root + "\n" + strings.Join(listeners, " ")
-}
 
 // enter has v follow the validator of a text.
 func enter(text string, v *Validator) {

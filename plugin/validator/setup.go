@@ -30,7 +30,7 @@ func setup(c *caddy.Controller) error {
 		return plugin.Error(pluginName, err)
 	}
 	v := newValidator(s)
-	v.text = identity(dnsserver.Stanza(c, pluginName), cfg.Root, dnsserver.Labels(c.ServerBlockKeys, cfg))
+	v.text = dnsserver.Identity(c, pluginName)
 	metrics.FromZero(c, func(server string) {
 		if v.counts.server == "" {
 			v.counts.server = server

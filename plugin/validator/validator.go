@@ -47,7 +47,7 @@ type Validator struct {
 	insider advice.Insider // the same
 
 	prefetches func() bool // reports whether the resolver below does; may be nil
-	text       string      // by which it is told from others; see identity
+	text       string      // by which it is told from others; see dnsserver.Identity
 	*settings
 	counts   *counts
 	patience func() time.Duration // how long a client waits, with all that is asked for its sake
