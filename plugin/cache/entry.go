@@ -152,7 +152,7 @@ func (e *entry) remaining(now time.Time) int {
 // size is the octets of memory that the entry costs.
 func (e *entry) size() int64 {
 	const places = 96 // about, in table, queues and ghosts
-	n := places + block(unsafe.Sizeof(*e)) + block(uintptr(e.packed.Size()))
+	n := places + entryBlocks(uintptr(e.packed.Size()))
 	if e.extra != nil {
 		n += block(unsafe.Sizeof(*e.extra)) + block(uintptr(len(e.extra.ede))) + block(uintptr(len(e.extra.wildcard))) + 8*int64(len(e.extra.variants))
 	}

@@ -228,7 +228,8 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	if c.flushedAfter(what.since) {
 		return
 	}
-	e := &entry{hash: k.hash, about: k.about, kind: kind(what.kind), answers: what.answers, ttl: what.ttl, cost: what.cost, nonAuthoritative: w.NonAuthoritative(), stored: momentOf(now), packed: w.PackWith(k.name)}
+	e := packedEntry(w, k)
+	e.kind, e.answers, e.ttl, e.cost, e.nonAuthoritative, e.stored = kind(what.kind), what.answers, what.ttl, what.cost, w.NonAuthoritative(), momentOf(now)
 	switch {
 	case what.scope.everyone && k.nets:
 		all := k.turned()

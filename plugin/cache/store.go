@@ -177,25 +177,22 @@ type shard struct {
 // insert puts e in, whose key is not there.
 func (sh *shard) insert(e *entry) {
 	l := &sh.classes[e.cost]
-	sh.live++
-	l.live++
 	t := sh.table.Load()
 	if sh.taken >= len(t.slots)*5/8 {
-		t = sh.rebuild(sh.live)
+		t = sh.rebuild()
 	}
 	if t.insert(e) {
 		sh.taken++
 	}
+	sh.live++
+	l.live++
 	sh.enqueue(e, l.ghost.take(e.hash))
 }
 
-// rebuild makes a table without marks, with room for a number of entries.
-func (sh *shard) rebuild(n int) *table {
-	t := sh.table.Load().rebuilt(n)
-	sh.taken = 0
-	for range t.all {
-		sh.taken++
-	}
+// rebuild makes a table without marks, with room for more.
+func (sh *shard) rebuild() *table {
+	t := sh.table.Load().rebuilt(sh.live)
+	sh.taken = sh.live
 	sh.table.Store(t)
 	return t
 }

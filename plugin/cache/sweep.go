@@ -86,7 +86,7 @@ func (s *store) sweep(at int, useless func(*entry) bool) (gone int) {
 		}
 	}
 	if len(t.slots) > 16 && sh.live*16 < len(t.slots) {
-		sh.rebuild(sh.live)
+		sh.rebuild()
 	}
 	return gone
 }

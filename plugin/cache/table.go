@@ -56,13 +56,16 @@ func (t *table) findHash(hash uint64) *entry {
 }
 
 // insert puts in an entry whose key is not there, and reports whether that took an empty slot. There must be one left.
-func (t *table) insert(e *entry) (filled bool) {
-	for i := t.first(e.hash); ; i = t.next(i) {
+func (t *table) insert(e *entry) (filled bool) { return t.place(tagOf(e.hash), e) }
+
+// place is insert of an entry with a tag.
+func (t *table) place(tag uint64, e *entry) (filled bool) {
+	for i := t.first(tag); ; i = t.next(i) { // where a search begins does not depend on the one bit of the hash that the tag lacks
 		s := &t.slots[i]
 		empty := s.tag.Load() == 0
 		if empty || s.entry.Load() == removed {
 			s.entry.Store(e)
-			s.tag.Store(tagOf(e.hash))
+			s.tag.Store(tag)
 			return empty
 		}
 	}
@@ -95,15 +98,19 @@ func (t *table) remove(e *entry) (emptied int) {
 	return emptied
 }
 
-// rebuilt is a table with the same entries, room for more, and no marks.
+// rebuilt is a table with the same entries, room for more, and no marks. It goes by the tags, and does not look at the entries, which are
+// scattered over the memory.
 func (t *table) rebuilt(live int) *table {
 	size := 16
 	for size < live*5/2 {
 		size *= 2
 	}
 	fresh := newTable(size)
-	for e := range t.all {
-		fresh.insert(e)
+	for i := range t.slots {
+		s := &t.slots[i]
+		if e := s.entry.Load(); e != nil && e != removed {
+			fresh.place(s.tag.Load(), e)
+		}
 	}
 	return fresh
 }

@@ -24,11 +24,17 @@ func (w *Reply) Pack() Packed { return w.PackWith(nil) }
 
 // PackWith is Pack with a copy of key, of up to MaxName octets, in the same block of memory.
 func (w *Reply) PackWith(key []byte) Packed {
+	return w.PackIn(key, func(n int) []byte { return make([]byte, 0, n) })
+}
+
+// PackIn is PackWith in memory of the caller's: room is called once, and what it returns is written to, up to n octets of its capacity.
+// That is the Packed's from then on.
+func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
 	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
 	if leans {
 		name = w.qname()
 	}
-	block := append(make([]byte, 0, len(key)+len(w.recs)*packedRec+len(body)+len(name)), key...)
+	block := append(room(len(key) + len(w.recs)*packedRec + len(body) + len(name))[:0], key...)
 	for _, r := range w.recs {
 		block = binary.LittleEndian.AppendUint16(block, r.Off)
 		block = binary.LittleEndian.AppendUint16(block, r.TTL)
@@ -80,7 +86,7 @@ func (w *Reply) pointsBack(off int) bool {
 }
 
 // Size is the octets of memory that p needs beside its own struct.
-func (p *Packed) Size() int { return len(p.block) }
+func (p *Packed) Size() int { return cap(p.block) }
 
 // Rcode is the return code of the reply that was put away.
 func (p *Packed) Rcode() int { return int(p.flags & rcodeMask) }
