@@ -411,3 +411,59 @@ func TestUpdateSigned(t *testing.T) {
 		t.Errorf("denied: %v", reply)
 	}
 }
+
+// TestUpdateWithReverse: an update of addresses is seen in the reverse zone by the query that comes after it, whatever
+// the transport, and goes to who transfers that zone.
+func TestUpdateWithReverse(t *testing.T) {
+	dir, reverse := t.TempDir(), t.TempDir()
+	port := loopback.Port()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	const zone = "2.0.192.in-addr.arpa."
+	seed := filepath.Join(reverse, "db")
+	if err := os.WriteFile(seed, []byte("$TTL 300\n@ SOA ns1.example.org. a.example.org. 1 2 3 4 5\n@ NS ns1.example.org.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	follower := fmt.Sprintf("%s:%d {\nbind 127.0.0.1\ntransfer {\nto *\n}\ncache\ndynupdate {\nfile %s\ndatabase %s\nreverse_of example.org\n}\n}\n",
+		zone, port, seed, filepath.Join(reverse, "zone.db"))
+	start(t, follower+dynamicCorefile(t, dir, port, "cache", "")) // found though it stands behind
+	names := func(host string) (found []string) {
+		for _, network := range []string{"udp", "tcp"} {
+			reply := ask(t, network, addr, question(host+"."+zone, dns.TypePTR))
+			if reply == nil {
+				t.Fatal("no reply")
+			}
+			for _, rr := range reply.Answer {
+				found = append(found, rr.(*dns.PTR).Ptr)
+			}
+		}
+		return found
+	}
+	if got := names("1"); !slices.Equal(got, []string{"www.example.org.", "www.example.org."}) {
+		t.Fatalf("at the start: %v", got)
+	}
+	for i := range 20 {
+		host := fmt.Sprintf("h%d.example.org.", i)
+		if reply := sendUpdate(t, "udp", addr, insert(t, host+" 60 IN A 192.0.2.77")); reply.Rcode != 0 {
+			t.Fatalf("%d: %v", i, reply)
+		}
+		if got := names("77"); !slices.Equal(got, []string{host, host}) {
+			t.Fatalf("%d: %v", i, got)
+		}
+		rr, err := dns.NewRR(host + " 60 IN A 192.0.2.77")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := new(dns.Msg).SetUpdate("example.org.")
+		m.Remove([]dns.RR{rr})
+		if reply := sendUpdate(t, "tcp", addr, m); reply.Rcode != 0 {
+			t.Fatalf("%d: %v", i, reply)
+		}
+		if got := names("77"); len(got) > 0 {
+			t.Fatalf("%d: %v after it went", i, got)
+		}
+	}
+	soa := ask(t, "udp", addr, question(zone, dns.TypeSOA))
+	if serial := soa.Answer[0].(*dns.SOA).Serial; serial != 1+1+2*20 { // at the start, and each update
+		t.Errorf("the serial is %d", serial)
+	}
+}

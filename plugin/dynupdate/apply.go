@@ -21,15 +21,40 @@ func (u *decision) apply(rec record) error {
 	case rec.typ == dns.TypeANY:
 		for _, typ := range s.Types() {
 			if !u.stays(s, typ) {
-				s.RemoveType(typ)
+				u.removeType(s, typ)
 			}
 		}
 	case s.Apex() && (rec.typ == dns.TypeSOA || rec.typ == dns.TypeNS):
 		u.skip("apex")
-	case !s.RemoveType(rec.typ):
+	case !u.removeType(s, rec.typ):
 		u.skip("absent")
 	}
 	return nil
+}
+
+// removeType removes the records of a type, but not those that are made of another zone's addresses. It reports whether
+// there were some.
+func (u *decision) removeType(s *zone.Site, typ uint16) bool {
+	if typ != dns.TypePTR || len(u.d.reverseOf) == 0 {
+		return s.RemoveType(typ)
+	}
+	var all [][]byte
+	for rdata := range s.RDatas(typ) {
+		all = append(all, slices.Clone(rdata))
+	}
+	for _, rdata := range all {
+		if u.made(typ, rdata) {
+			u.skip("reverse")
+		} else {
+			s.Remove(typ, rdata)
+		}
+	}
+	return len(all) > 0
+}
+
+// made reports whether a record is one that the addresses of another zone make, or would make.
+func (u *decision) made(typ uint16, rdata []byte) bool {
+	return typ == dns.TypePTR && len(u.d.reverseOf) > 0 && u.d.owner(lowered(rdata)) != nil
 }
 
 // stays reports whether records of a type stay when all of a name are deleted.
@@ -52,6 +77,9 @@ var besideCNAME = []uint16{dns.TypeCNAME, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeS
 func (u *decision) add(s *zone.Site, rec record) error {
 	beside := slices.Contains(besideCNAME, rec.typ)
 	switch {
+	case u.made(rec.typ, rec.rdata):
+		u.skip("reverse")
+		return nil
 	case rec.typ == dns.TypeCNAME && slices.ContainsFunc(s.Types(), func(t uint16) bool { return !slices.Contains(besideCNAME, t) }),
 		!beside && s.Len(dns.TypeCNAME) > 0:
 		u.skip("cname")
@@ -90,6 +118,8 @@ func (u *decision) ttl(rec record) uint32 {
 // remove removes one record (RFC 2136 §3.4.2.4).
 func (u *decision) remove(s *zone.Site, rec record) {
 	switch {
+	case u.made(rec.typ, rec.rdata):
+		u.skip("reverse")
 	case rec.typ == dns.TypeSOA:
 		u.skip("soa")
 	case rec.typ == dns.TypeNS && s.Apex() && s.Len(dns.TypeNS) == 1 && s.Has(dns.TypeNS, rec.rdata):

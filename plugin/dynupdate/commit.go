@@ -62,6 +62,15 @@ func (s *store) commitNext() bool {
 	if g == nil {
 		return false
 	}
+	for _, a := range g.after {
+		if <-a.done; a.err != nil {
+			s.mu.Lock()
+			s.underWay = nil
+			s.takeBack(g, a.err)
+			s.mu.Unlock()
+			return false
+		}
+	}
 	frame := beginFrame(nil, kindCommit)
 	for _, d := range g.deltas {
 		frame = appendTransaction(frame, d)
@@ -87,10 +96,17 @@ func (s *store) commitNext() bool {
 	return true
 }
 
-// fail takes back what is not durable. s.mu is held.
+// fail takes back what is not durable, and refuses updates from now on. s.mu is held.
 func (s *store) fail(g *group, err error) {
-	s.tip, s.trouble = s.durable, err
+	s.trouble = err
 	s.readOnly.Store(true)
+	s.takeBack(g, err)
+	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
+}
+
+// takeBack takes back what is not durable. s.mu is held.
+func (s *store) takeBack(g *group, err error) {
+	s.tip = s.durable
 	for _, failed := range [...]*group{g, s.waiting} {
 		if failed != nil {
 			failed.err = err
@@ -98,7 +114,9 @@ func (s *store) fail(g *group, err error) {
 		}
 	}
 	s.waiting = nil
-	logger.Errorf("Zone %s takes no updates: %v", s.zone, err)
+	if len(s.followers) > 0 {
+		s.agreeLater() // these may have become durable
+	}
 }
 
 // recover sees whether a database that failed takes commits again. If it is not known what stands in it, it is written
@@ -129,6 +147,7 @@ func (s *store) recover() {
 	s.readOnly.Store(false)
 	s.mu.Unlock()
 	logger.Infof("Zone %s takes updates again", s.zone)
+	s.agreeLater()
 }
 
 // rewriting is a database that is being written anew, beside the one in use.

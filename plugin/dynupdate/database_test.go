@@ -40,7 +40,11 @@ func grow(t *testing.T, b *bed, path string, updates int) (texts []string, sizes
 
 // reopen opens a database as the next process does.
 func reopen(path string) (text string, deltas int, err error) {
-	origin, _ := wire.LowerName("example.org.")
+	return reopenZone(path, "example.org.")
+}
+
+func reopenZone(path, zone string) (text string, deltas int, err error) {
+	origin, _ := wire.LowerName(zone)
 	d, c, err := openDatabase(path, origin, 100)
 	if err != nil {
 		return "", 0, err

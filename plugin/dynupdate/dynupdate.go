@@ -10,7 +10,8 @@
 //
 // Versions share what did not change (package zone, Change), so an update costs the same in a large zone as in a small
 // one. The decision is pure: it sees a version and a message, and makes a change or none. store.go knows what is
-// durable, database.go and frames.go what stands on disk, registry.go who uses which store.
+// durable, database.go and frames.go what stands on disk, registry.go who uses which store, reverse.go what an update of
+// addresses does to a reverse zone.
 //
 // Any number of goroutines may use a DynUpdate. Start at DynUpdate.ServeDNS and decision.run.
 package dynupdate
@@ -42,9 +43,12 @@ type DynUpdate struct {
 	Xfer *transfer.Transfer
 
 	settings
-	store  *store
-	index  *file.Index // of all zones of the block's directives, nil if there is but one
-	told   talk        // what is logged
+	store *store
+	index *file.Index // of all zones of the block's directives, nil if there is but one
+
+	followed []*store // whose addresses make PTR records here
+
+	told   talk // what is logged
 	notify notifier
 
 	leave sync.Once // the store

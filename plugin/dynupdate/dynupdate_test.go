@@ -62,14 +62,20 @@ func newBed(t testing.TB, dir, options string) *bed {
 
 func tryBed(t testing.TB, dir, options string) (*bed, error) {
 	t.Helper()
+	return tryZone(t, dir, "example.org", seedText, options)
+}
+
+// tryZone is tryBed for a zone, which follows others.
+func tryZone(t testing.TB, dir, name, text, options string, follows ...*bed) (*bed, error) {
+	t.Helper()
 	seed := filepath.Join(dir, "db")
 	if _, err := os.Stat(seed); err != nil {
-		if err := os.WriteFile(seed, []byte(seedText), 0o600); err != nil {
+		if err := os.WriteFile(seed, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := caddy.NewTestController("dns", "dynupdate {\nfile "+seed+"\nallow key. * *\n"+options+"\n}")
-	c.ServerBlockKeys = []string{"example.org"}
+	c.ServerBlockKeys = []string{name}
 	if err := setup(c); err != nil {
 		return nil, err
 	}
@@ -79,6 +85,12 @@ func tryBed(t testing.TB, dir, options string) (*bed, error) {
 		h = p(h)
 	}
 	b := &bed{t: t, d: h.(*DynUpdate), c: c, key: "key.", from: "192.0.2.99"}
+	for _, f := range follows {
+		writable(c)[f.d.Zone] = append(writable(c)[f.d.Zone], f.d)
+	}
+	if err := b.d.findFollowed(writable(c)); err != nil {
+		return nil, err
+	}
 	b.h = &tsig.TSIGServer{Zones: []string{"."}, Next: h}
 	if err := b.d.store.enter(b.d.terms(b.c)); err != nil {
 		return nil, err

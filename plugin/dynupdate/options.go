@@ -44,6 +44,7 @@ type settings struct {
 	keySource   zonekeys.Source
 	keyPairs    []zonekeys.Pair // that the zone is signed with
 	nsec3       bool            // denials are NSEC3 records
+	reverseOf   [][]byte        // zones whose addresses make PTR records here
 }
 
 const (
@@ -99,6 +100,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("forward", "ADDRESS... [tsig KEY [ALGORITHM]]", "pass updates on, in place of a zone of its own", 1, -1, setForward).Once(),
 		corefile.Row("sign", "key file|directory KEY... [nsec3]", "keys that the zone is signed with", 3, -1, setKeys),
 		corefile.Duration("notify_delay", 0, time.Minute, "how long changes are gathered before secondaries are notified", func(s *settings, d time.Duration) { s.notifyDelay = d }),
+		corefile.Row("reverse_of", "ZONE", "a zone whose addresses make PTR records here", 1, 1, setReverse),
 		corefile.Enum("log", []string{"on", "off"}, "log changes and refusals", func(s *settings, word string) { s.quiet = word == "off" }),
 	},
 	Unknown: `unknown property "%s"`,
@@ -293,6 +295,25 @@ func setForward(s *settings, l *corefile.Line) error {
 	return nil
 }
 
+// setReverse reads "reverse_of ZONE".
+func setReverse(s *settings, l *corefile.Line) error {
+	names := plugin.Host(l.Args[0]).NormalizeExact()
+	if len(names) != 1 {
+		return fmt.Errorf("reverse_of: invalid zone %q", l.Args[0])
+	}
+	name, err := wire.LowerName(names[0])
+	switch {
+	case err != nil:
+		return fmt.Errorf("reverse_of: invalid zone %q", l.Args[0])
+	case isReverse(name):
+		return fmt.Errorf("reverse_of: %q is a zone of reverse names: must be one that has the addresses", l.Args[0])
+	case slices.ContainsFunc(s.reverseOf, func(o []byte) bool { return string(o) == string(name) }):
+		return fmt.Errorf("reverse_of: zone %q stands twice", l.Args[0])
+	}
+	s.reverseOf = append(s.reverseOf, name)
+	return nil
+}
+
 // passes reports whether updates are passed on.
 func (s *settings) passes() bool { return len(s.to) > 0 }
 
@@ -322,15 +343,17 @@ func (s *settings) signs() bool { return !s.keySource.Empty() }
 func checkSettings(s *settings) error {
 	some := slices.ContainsFunc(s.policy.rules, func(r rule) bool { return !r.deny })
 	switch {
-	case s.passes() && (s.file != "" || s.database != "" || s.signs()):
-		return errors.New("forward stands in place of file, database and sign: the zone is another server's")
+	case s.passes() && (s.file != "" || s.database != "" || s.signs() || len(s.reverseOf) > 0):
+		return errors.New("forward stands in place of file, database, sign and reverse_of: the zone is another server's")
+	case len(s.reverseOf) > 0 && !isReverse(s.origin):
+		return fmt.Errorf("reverse_of: zone %q has no reverse names: must be in-addr.arpa or ip6.arpa, or below", s.zone)
 	case s.passes() && s.passKey.name == "" && (some || len(s.policy.rules) > 0):
 		return errors.New("forward without tsig passes all updates on as they are: rules need a key that they are signed with anew")
 	case s.passes() && s.passKey.name == "":
 		return nil
 	case s.file == "" && !s.passes():
 		return errors.New("file is required")
-	case !some:
+	case !some && len(s.reverseOf) == 0:
 		return errors.New("at least one allow rule is required")
 	case s.signs() && (s.policy.admits(dns.TypeCDS) || s.policy.admits(dns.TypeCDNSKEY)):
 		return errors.New("sign makes the CDS and CDNSKEY records: no allow rule may name them")

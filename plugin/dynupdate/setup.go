@@ -74,17 +74,51 @@ func setup(c *caddy.Controller) error {
 		}
 		zones[s.zone] = d.store.served
 		ds = append(ds, d)
+		writable(c)[s.zone] = append(writable(c)[s.zone], d)
 	}
 	cfg.AllowOpcode(dns.OpcodeUpdate)
 	for _, d := range ds {
 		if len(ds) > 1 {
 			d.index = file.NewIndex(zones)
 		}
+		dnsserver.Check(c, func() error { return d.findFollowed(writable(c)) })
 		d.hook(c, cfg)
 		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {
 			d.Next = next
 			return d
 		})
+	}
+	return nil
+}
+
+// writableKey is where the zones of a configuration are kept that are written to.
+type writableKey struct{}
+
+// writable is the directives of the configuration, by their zones.
+func writable(c *caddy.Controller) map[string][]*DynUpdate {
+	all, ok := c.Get(writableKey{}).(map[string][]*DynUpdate)
+	if !ok {
+		all = map[string][]*DynUpdate{}
+		c.Set(writableKey{}, all)
+	}
+	return all
+}
+
+// findFollowed finds the stores of the zones that reverse_of names.
+func (d *DynUpdate) findFollowed(all map[string][]*DynUpdate) error {
+	d.followed = nil
+	for _, origin := range d.reverseOf {
+		name := wire.Text(origin)
+		of := all[name]
+		switch {
+		case len(of) == 0:
+			return plugin.Error(pluginName, fmt.Errorf("reverse_of: there is no dynupdate for zone %q", name))
+		case slices.ContainsFunc(of, func(o *DynUpdate) bool { return o.store != of[0].store }):
+			return plugin.Error(pluginName, fmt.Errorf("reverse_of: zone %q is there several times: all have to have the same database", name))
+		case d.database != "" && of[0].database == "":
+			return plugin.Error(pluginName, fmt.Errorf("reverse_of: zone %q has no database, but %q has one", name, d.Zone))
+		}
+		d.followed = append(d.followed, of[0].store)
 	}
 	return nil
 }
@@ -105,7 +139,7 @@ func addPasser(c *caddy.Controller, cfg *dnsserver.Config, p *passer) {
 
 // terms is what the directive asks of its store.
 func (d *DynUpdate) terms(generation any) terms {
-	return terms{by: d, generation: generation, keep: d.journal, keys: d.keyPairs, nsec3: d.nsec3, serials: d.serial}
+	return terms{by: d, generation: generation, keep: d.journal, keys: d.keyPairs, nsec3: d.nsec3, serials: d.serial, follows: d.followed}
 }
 
 // hook ties a zone to the life of its server.

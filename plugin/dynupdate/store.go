@@ -45,8 +45,10 @@ type store struct {
 	frozen    bool
 	now       func() time.Time // by which signatures are judged
 	onChange  map[*DynUpdate]func()
-	users     []terms // in the order in which they came
-	kept      any     // the generation whose terms are kept
+	followers []follower // zones whose PTR records are made of this one's addresses; see reverse.go
+	follows   []*store   // zones whose addresses the PTR records here are made of
+	users     []terms    // in the order in which they came
+	kept      any        // the generation whose terms are kept
 	claims    map[claim]bool
 	parking   *time.Timer // ends a store that nobody has used yet
 	isClosed  bool
@@ -69,6 +71,7 @@ type journalLimits struct{ count, size int }
 type group struct {
 	tip    *zone.Zone
 	deltas []*zone.Delta
+	after  []*group // of followers: they become durable before
 	begun  time.Time
 	done   chan struct{} // closed when it is known what became of it
 	err    error
@@ -140,72 +143,137 @@ type check func(next *zone.Zone, d *zone.Delta) bool
 // update after the other; ok is called only if do wants the change. An error tells that the database failed: then
 // nothing has changed, and what do and ok found does not count.
 func (s *store) update(do edit, ok check) error {
-	s.mu.Lock()
-	if h := s.handing; h != nil {
-		s.mu.Unlock()
-		select {
-		case <-h.done:
-		case <-time.After(handOverPatience):
-			return errInUse
-		}
-		s.mu.Lock()
-	}
-	g, changed, err := s.join(do, ok)
-	s.mu.Unlock()
-	switch {
-	case err != nil:
+	if err := s.awaitHandOver(); err != nil {
 		return err
-	case g != nil:
-		<-g.done
-		return g.err
-	case changed:
-		s.changed()
 	}
-	return nil
+	s.mu.Lock()
+	j, err := s.join(do, ok)
+	s.mu.Unlock()
+	for _, told := range j.changed {
+		told.changed()
+	}
+	if err == nil && j.group != nil {
+		<-j.group.done
+		err = j.group.err
+	}
+	if err == nil {
+		j.led.tell(s.zone)
+	}
+	return err
 }
 
 // handOverPatience is how long an update waits for another process to let go of the database.
 const handOverPatience = 5 * time.Second
 
-// join is the part of update that is done one after the other. Without a group there is nothing to wait for.
-func (s *store) join(do edit, ok check) (g *group, changed bool, err error) {
+// awaitHandOver waits until no other process has the database, or that of a follower.
+func (s *store) awaitHandOver() error {
+	s.mu.Lock()
+	waits := []*group{s.handing}
+	all := s.followers
+	s.mu.Unlock()
+	for _, f := range all {
+		f.store.mu.Lock()
+		waits = append(waits, f.store.handing)
+		f.store.mu.Unlock()
+	}
+	var patience <-chan time.Time
+	for _, h := range waits {
+		if h == nil {
+			continue
+		}
+		if patience == nil {
+			patience = time.After(handOverPatience)
+		}
+		select {
+		case <-h.done:
+		case <-patience:
+			return errInUse
+		}
+	}
+	return nil
+}
+
+// joined is what an update is a part of.
+type joined struct {
+	group   *group   // it becomes durable with, nil if there is nothing to wait for
+	changed []*store // what has changed already
+	led     following
+}
+
+// join is the part of update that is done one after the other. s.mu is held.
+func (s *store) join(do edit, ok check) (j joined, err error) {
+	p, err := s.prepare(do, ok)
+	switch {
+	case err != nil:
+		return j, err
+	case p == nil:
+		return joined{group: s.last()}, nil // what it found may not be durable yet
+	}
+	led, err := s.lead(p.delta)
+	if err != nil {
+		return j, err
+	}
+	after, changed := led.install()
+	g := s.install(p)
+	if g == nil {
+		changed = append(changed, s)
+	} else {
+		g.after = append(g.after, after...)
+	}
+	return joined{g, changed, led}, nil
+}
+
+// prepared is the version that an update makes, which nobody knows yet.
+type prepared struct {
+	next  *zone.Zone
+	delta *zone.Delta
+}
+
+// prepare makes the version after the tip, nil if there is to be none. s.mu is held.
+func (s *store) prepare(do edit, ok check) (*prepared, error) {
 	switch {
 	case s.isClosed:
-		return nil, false, errClosed
+		return nil, errClosed
 	case s.trouble != nil:
-		return nil, false, s.trouble
+		return nil, s.trouble
 	case s.frozen:
-		return nil, false, errFrozen
+		return nil, errFrozen
 	}
 	c := s.tip.Change()
 	if !do(c) {
-		return s.last(), false, nil // what it found may not be durable yet
+		return nil, nil
 	}
 	next, delta, err := c.Zone()
 	if err != nil {
-		return nil, false, fmt.Errorf("zone %s: %w", s.zone, err)
+		return nil, fmt.Errorf("zone %s: %w", s.zone, err)
 	}
 	if !ok(next, delta) {
-		return s.last(), false, nil
+		return nil, nil
 	}
 	if s.signer != nil {
 		if next, delta, err = s.signer.complete(s.tip, next, delta, c.Names(), s.now()); err != nil {
-			return nil, false, fmt.Errorf("zone %s: %w", s.zone, err)
+			return nil, fmt.Errorf("zone %s: %w", s.zone, err)
 		}
-		s.wasSigned = true
 	}
-	s.tip = next
+	return &prepared{next, delta}, nil
+}
+
+// install makes what was prepared the tip, and returns what it becomes durable with, nil if it is served already. s.mu is
+// held.
+func (s *store) install(p *prepared) *group {
+	s.tip = p.next
+	s.wasSigned = s.wasSigned || s.signer != nil
 	if s.db == nil {
-		s.publish(next, delta)
-		return nil, true, nil
+		s.publish(p.next, p.delta)
+		return nil
 	}
 	if s.waiting == nil {
 		s.waiting = &group{done: make(chan struct{}), begun: time.Now()}
 		s.poke()
 	}
-	g = s.waiting
-	g.tip, g.deltas = next, append(g.deltas, delta)
-	return g, true, nil
+	g := s.waiting
+	g.tip, g.deltas = p.next, append(g.deltas, p.delta)
+	return g
 }
 
 // last is the group that the tip becomes durable with, nil if it is.
@@ -256,8 +324,12 @@ func (s *store) poke() {
 // freeze has updates refused, or taken again.
 func (s *store) freeze(on bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	thawed := s.frozen && !on
 	s.frozen = on
+	s.mu.Unlock()
+	if thawed {
+		s.agreeLater()
+	}
 }
 
 // healthy reports whether updates are taken.

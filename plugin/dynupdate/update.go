@@ -123,9 +123,13 @@ func (d *DynUpdate) change(m *message) (res result) {
 		note()
 		return res.rcode == dns.RcodeSuccess
 	}
+	var no *refusal
 	switch err := d.store.update(do, check); {
 	case errors.Is(err, errFrozen):
 		return refused("the zone is frozen")
+	case errors.As(err, &no):
+		d.store.unanswered(m.by) // it may be done when the other zone has room
+		return no.result
 	case err != nil:
 		if noted { // an earlier one may be durable, which is not to be done again
 			d.store.unanswered(m.by)
@@ -144,8 +148,8 @@ func (d *DynUpdate) change(m *message) (res result) {
 
 // counts is how many records a change adds and removes, without the SOA record, and without those that the signer will
 // make anew.
-func (d *DynUpdate) counts(delta *zone.Delta) (added, removed int) {
-	if !d.signs() {
+func (s *settings) counts(delta *zone.Delta) (added, removed int) {
+	if !s.signs() {
 		return delta.Added - 1, delta.Removed - 1
 	}
 	w := delta.Walk()
@@ -162,12 +166,12 @@ func (d *DynUpdate) counts(delta *zone.Delta) (added, removed int) {
 }
 
 // within looks at a version before anybody sees it. What makes the zone no larger is always right.
-func (d *DynUpdate) within(next *zone.Zone, delta *zone.Delta) result {
+func (s *settings) within(next *zone.Zone, delta *zone.Delta) result {
 	switch records, octets := next.Unproved(); {
-	case records > d.maxRecords && delta.Added > delta.Removed:
-		return refused("the zone would have %d records, at most %d are allowed", records, d.maxRecords)
-	case octets > d.maxBytes:
-		return refused("the zone would have %d octets, at most %d are allowed", octets, d.maxBytes)
+	case records > s.maxRecords && delta.Added > delta.Removed:
+		return refused("the zone would have %d records, at most %d are allowed", records, s.maxRecords)
+	case octets > s.maxBytes:
+		return refused("the zone would have %d octets, at most %d are allowed", octets, s.maxBytes)
 	}
 	return result{}
 }

@@ -16,6 +16,7 @@ type terms struct {
 	keys       []zonekeys.Pair
 	nsec3      bool
 	serials    serialPolicy
+	follows    []*store // whose addresses PTR records are made of
 }
 
 // enter makes an instance a user of the store. The first one has the store as it asks. Those of a reload, which may yet
@@ -25,7 +26,16 @@ func (s *store) enter(t terms) error {
 	if err != nil || !first {
 		return err
 	}
-	return s.signWith(t.keys, t.nsec3, t.serials)
+	if err := s.signWith(t.keys, t.nsec3, t.serials); err != nil || len(t.follows) == 0 {
+		return err
+	}
+	stores.Lock()
+	s.follow(t)
+	stores.Unlock()
+	if s.isHanded() || slices.ContainsFunc(t.follows, (*store).isHanded) {
+		return nil // it is done when another process has let go of the database
+	}
+	return s.agree()
 }
 
 // acquire is enter without signing. The first user makes the database, or takes it over from another server.
@@ -70,6 +80,7 @@ func release(s *store, by *DynUpdate) {
 	if !renew {
 		return
 	}
+	s.agreeLater()
 	go func() { // a large zone takes its time to be signed
 		if err := s.renew(); err != nil && !errors.Is(err, errClosed) {
 			logger.Errorf("Signing: %v", err)
@@ -79,8 +90,8 @@ func release(s *store, by *DynUpdate) {
 
 // release is release with stores locked. It reports whether the zone is to be made right for others.
 func (s *store) release(by *DynUpdate) (renew bool) {
+	next, began := terms{}, false
 	s.mu.Lock()
-	began := false
 	for i, u := range s.users {
 		if u.by == by {
 			s.users, began = slices.Delete(s.users, i, i+1), true
@@ -90,11 +101,15 @@ func (s *store) release(by *DynUpdate) (renew bool) {
 	delete(s.onChange, by)
 	if n := len(s.users); n > 0 || s.isClosed {
 		if !s.isClosed && !slices.ContainsFunc(s.users, func(u terms) bool { return u.generation == s.kept }) {
-			next := s.users[n-1]
+			next = s.users[n-1]
 			s.keep, s.kept = next.keep, next.generation
 			renew = s.setSigner(next.keys, next.nsec3, next.serials)
 		}
 		s.mu.Unlock()
+		if next.by != nil {
+			s.follow(next)
+			renew = renew || len(next.follows) > 0
+		}
 		return renew
 	}
 	s.isClosed = true
@@ -103,6 +118,7 @@ func (s *store) release(by *DynUpdate) (renew bool) {
 		s.unrenew = nil
 	}
 	s.mu.Unlock()
+	s.follow(terms{})
 	shown.remove(s)
 	if stores.all[s.path] == s {
 		delete(stores.all, s.path)

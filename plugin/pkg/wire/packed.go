@@ -27,8 +27,8 @@ func (w *Reply) PackWith(key []byte) Packed {
 	return w.PackIn(key, func(n int) []byte { return make([]byte, 0, n) })
 }
 
-// PackIn is PackWith in memory of the caller's: room is called once, and what it returns is written to, up to n octets of its capacity.
-// That is the Packed's from then on.
+// PackIn is PackWith in memory of the caller's: room is called once, and what it returns, with a capacity of n octets or
+// more, is written to. That is the Packed's from then on.
 func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
 	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
 	if leans {
