@@ -27,8 +27,8 @@ func (w *Reply) PackWith(key []byte) Packed {
 	return w.PackIn(key, func(n int) []byte { return make([]byte, 0, n) })
 }
 
-// PackIn is PackWith in memory of the caller's: room is called once, and what it returns, with a capacity of n octets or
-// more, is written to. That is the Packed's from then on.
+// PackIn is PackWith in memory of the caller's: room is called once, and what it returns, with a capacity of n octets
+// or more, is written to. That is the Packed's from then on.
 func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
 	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
 	if leans {
@@ -54,7 +54,7 @@ func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
 
 // PackKey is a Packed with a copy of key, as PackWith has it, and no message.
 func PackKey(key []byte) Packed {
-	return Packed{block: append([]byte(nil), key...), keyed: uint8(len(key))}
+	return Packed{block: append(make([]byte, 0, len(key)), key...), keyed: uint8(len(key))}
 }
 
 // Key is the key that p was packed with. It is only to be read.
