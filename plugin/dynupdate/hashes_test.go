@@ -28,7 +28,7 @@ func checkHashes(t testing.TB, all map[string]map[uint16][]dns.RR) {
 			count++
 			continue
 		}
-		if hidden(all, name) {
+		if hidden(all, "example.org.", name) {
 			continue
 		}
 		types := slices.Sorted(maps.Keys(sets))

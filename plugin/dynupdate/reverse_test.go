@@ -336,11 +336,13 @@ func TestReverseAfterReload(t *testing.T) {
 	}
 }
 
-// TestReverseConcurrently: whatever comes at one time, the zones agree at the end.
+// TestReverseConcurrently: whatever comes at one time, the zones agree at the end, and the one that is signed is signed as it should be.
 func TestReverseConcurrently(t *testing.T) {
 	dirs := [...]string{t.TempDir(), t.TempDir()}
 	fwd := newBed(t, dirs[0], "database "+filepath.Join(dirs[0], "zone.db"))
-	rev := newReverse(t, dirs[1], reverse4, reverseSeed, "database "+filepath.Join(dirs[1], "zone.db"), fwd)
+	key := newKeyOf(t, dirs[1], reverse4, dns.ECDSAP256SHA256)
+	rev := newReverse(t, dirs[1], reverse4, reverseSeed, "sign key file "+key+"\ndatabase "+filepath.Join(dirs[1], "zone.db"), fwd)
+	checkSigned(t, rev.d.store.served.Current(), 1, time.Now())
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -368,6 +370,7 @@ func TestReverseConcurrently(t *testing.T) {
 	f := follower{s, &rev.d.settings}
 	left := f.differences(fwd.d.store.served.Current())
 	s.mu.Unlock()
+	checkSigned(t, rev.d.store.served.Current(), 1, time.Now())
 	if len(left) > 0 {
 		t.Errorf("%d PTR records are not as the addresses make them", len(left))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/tsig"
 
@@ -20,12 +21,17 @@ import (
 // newKey writes a key of example.org into dir and returns the name of its files.
 func newKey(t testing.TB, dir string, algorithm uint8) string {
 	t.Helper()
-	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: algorithm}
+	return newKeyOf(t, dir, "example.org.", algorithm)
+}
+
+func newKeyOf(t testing.TB, dir, zone string, algorithm uint8) string {
+	t.Helper()
+	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: algorithm}
 	secret, err := key.Generate(256)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, fmt.Sprintf("Kexample.org.+%03d+%05d", algorithm, key.KeyTag()))
+	name := filepath.Join(dir, fmt.Sprintf("K%s+%03d+%05d", zone, algorithm, key.KeyTag()))
 	for ext, text := range map[string]string{".key": key.String(), ".private": key.PrivateKeyString(secret)} {
 		if err := os.WriteFile(name+ext, []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -54,10 +60,10 @@ func recordsOf(t testing.TB, z *zone.Zone) map[string]map[uint16][]dns.RR {
 }
 
 // hidden reports whether a name lies below a zone cut or a DNAME record.
-func hidden(all map[string]map[uint16][]dns.RR, name string) bool {
+func hidden(all map[string]map[uint16][]dns.RR, origin, name string) bool {
 	for off, end := dns.NextLabel(name, 0); !end; off, end = dns.NextLabel(name, off) {
 		up := name[off:]
-		if sets := all[up]; sets[dns.TypeDNAME] != nil || up != "example.org." && sets[dns.TypeNS] != nil {
+		if sets := all[up]; sets[dns.TypeDNAME] != nil || up != origin && sets[dns.TypeNS] != nil {
 			return true
 		}
 	}
@@ -68,14 +74,15 @@ func hidden(all map[string]map[uint16][]dns.RR, name string) bool {
 func checkSigned(t testing.TB, z *zone.Zone, keys int, now time.Time) {
 	t.Helper()
 	all := recordsOf(t, z)
-	apex := all["example.org."]
+	origin := wire.Text(z.Origin())
+	apex := all[origin]
 	if len(apex[dns.TypeDNSKEY]) != keys || len(apex[dns.TypeCDS]) != 2*keys || len(apex[dns.TypeCDNSKEY]) != keys {
 		t.Fatalf("%d DNSKEY, %d CDS, %d CDNSKEY records, of %d keys", len(apex[dns.TypeDNSKEY]), len(apex[dns.TypeCDS]), len(apex[dns.TypeCDNSKEY]), keys)
 	}
 	var chain []string
 	for name, sets := range all {
-		cut := name != "example.org." && sets[dns.TypeNS] != nil
-		isHidden := hidden(all, name)
+		cut := name != origin && sets[dns.TypeNS] != nil
+		isHidden := hidden(all, origin, name)
 		signed := map[uint16]int{}
 		for _, rr := range sets[dns.TypeRRSIG] {
 			sig := rr.(*dns.RRSIG)
@@ -125,7 +132,7 @@ func checkSigned(t testing.TB, z *zone.Zone, keys int, now time.Time) {
 			t.Errorf("behind %s is %s, want %s", name, nsec.NextDomain, next)
 		}
 		types := slices.Sorted(maps.Keys(all[name]))
-		if name != "example.org." && all[name][dns.TypeNS] != nil {
+		if name != origin && all[name][dns.TypeNS] != nil {
 			types = slices.DeleteFunc(types, func(t uint16) bool {
 				return !slices.Contains([]uint16{dns.TypeNS, dns.TypeDS, dns.TypeRRSIG, dns.TypeNSEC}, t)
 			})
