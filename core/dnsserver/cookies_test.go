@@ -45,7 +45,8 @@ const clientCookie = "0123456789abcdef"
 // Who shows a cookie gets one, in both lanes and over each transport, and keeps it; also with replies that the server
 // writes.
 func TestCookies(t *testing.T) {
-	_, udp, tcp := running(t, block1(".", new(laneHandler)))
+	h := new(laneHandler)
+	_, udp, tcp := running(t, block1(".", h), block1("panic.", h)) // which leaves the wire lane
 	for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
 		for _, name := range []string{"www.", "unpack.", "fail.", "panic.", "block.", "park.", "parkunpack.", "long."} {
 			first := cookiesIn(ask(t, network, addr, name, withCookies(clientCookie)))

@@ -21,7 +21,7 @@ import (
 
 func TestWireLane(t *testing.T) {
 	h := new(laneHandler)
-	_, udp, tcp := running(t, block1(".", h))
+	_, udp, tcp := running(t, block1(".", h), block1("panic.", h)) // which leaves the wire lane
 	var wg sync.WaitGroup
 	for name, want := range map[string]string{
 		"www.":        "NOERROR 192.0.2.1",

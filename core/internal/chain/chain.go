@@ -12,6 +12,7 @@ import (
 	"context"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/plugin"
@@ -112,6 +113,7 @@ type block struct {
 	collector Collector
 	wire      plugin.WireHandler // head, if it serves the wire lane
 	ctx       *blockContext      // for the wire lane
+	left      atomic.Bool        // the wire lane, for good: see leaveWire
 }
 
 // build makes the chain of from, from its end to its begin.

@@ -91,14 +91,21 @@ func (r *router) find(q *wire.Query) (*block, bool) {
 // filter asks a block's views whether a query belongs to it.
 func (r *router) filter(b *block, q *wire.Query) (belongs, sure bool) {
 	views := r.views[b]
-	if len(views) != len(*b.Filters) {
+	if len(views) != len(*b.Filters) || b.left.Load() {
 		return false, false // there are filters that want a message
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			b.leaveWire()
+		}
+	}()
 	for _, v := range views {
 		if belongs, sure = v.FilterWire(b.ctx, q); !belongs || !sure {
 			break
 		}
 	}
+	returned = true
 	return belongs, sure
 }
 

@@ -4,18 +4,23 @@ import (
 	"context"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // ServeWire leads q, which was parsed from its packet, to the block it belongs to. If the outcome is Done, reply is
 // what goes to the client, nil for nothing; it lies in w's buffer. All other outcomes leave no trace.
 func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome) {
+	var b *block
 	// A panic costs one query, and not the process. Its reply is begun anew: nothing of a half-made one goes out, and
 	// the question is the client's, whatever plugins have made of it.
 	if !c.Debug {
 		defer func() {
 			if v := recover(); v != nil {
 				c.recovered(v)
+				if b != nil {
+					b.leaveWire()
+				}
 				if q.Changed() && q.Parse(q.Packet()) {
 					c.Finish.Check(q)
 				}
@@ -24,10 +29,11 @@ func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.
 		}()
 	}
 	// Blocks that have to see a message make it one; so does a name of no block, for the error reply.
-	b, ok := c.router.find(q)
-	if !ok || b == nil || b.wire == nil {
+	found, ok := c.router.find(q)
+	if !ok || found == nil || found.wire == nil || found.left.Load() {
 		return nil, wire.Unpack
 	}
+	b = found
 	// Before the plugins, which may ask what the cookie tells.
 	c.Finish.Check(q)
 	if out = b.wire.ServeWire(b.ctx, w, q); out != wire.Done {
@@ -40,6 +46,14 @@ func (c *Chain) ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.
 		return c.failed(w, q, w.Rcode()), out
 	}
 	return nil, out // a drop, or a return code that says that somebody has written
+}
+
+// leaveWire has b's queries served in the message lane from now on: a plugin has panicked in the wire lane, and what it
+// cannot do there it may well do with a message.
+func (b *block) leaveWire() {
+	if !b.left.Swap(true) {
+		log.Warningf("A plugin has panicked: zone %q is served without the wire lane from now on", b.Zone)
+	}
 }
 
 // failed is an error reply to q.

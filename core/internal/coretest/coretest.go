@@ -16,7 +16,8 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// Service is a Service of one block for all names, whose chain are the handlers.
+// Service is a Service of one block for all names, whose chain are the handlers. Names of "panic" have a block of their
+// own, of the same: it leaves the wire lane when they panic.
 func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Service {
 	t.Helper()
 	var plugins []plugin.Plugin
@@ -25,8 +26,11 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 	}
 	// No cookies, no padding, no signatures: tests of those make a Finisher of their own.
 	finish := new(reply.Finisher)
-	c, err := chain.Build(chain.Options{Self: t, Label: label, Finish: finish},
-		[]chain.Block{{Zone: ".", Plugins: plugins, Filters: new([]chain.FilterFunc), View: new(string)}})
+	var blocks []chain.Block
+	for _, zone := range []string{".", "panic."} {
+		blocks = append(blocks, chain.Block{Zone: zone, Plugins: plugins, Filters: new([]chain.FilterFunc), View: new(string)})
+	}
+	c, err := chain.Build(chain.Options{Self: t, Label: label, Finish: finish}, blocks)
 	if err != nil {
 		t.Fatal(err)
 	}

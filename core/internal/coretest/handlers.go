@@ -89,6 +89,9 @@ type Lane struct {
 func (h *Lane) Name() string             { return "lane" }
 func (h *Lane) WireSelf() plugin.Handler { return h }
 func (h *Lane) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if r.Question[0].Name == "panic." {
+		panic("as asked")
+	}
 	m := new(dns.Msg).SetReply(r)
 	header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}
 	m.Answer = []dns.RR{&dns.A{Hdr: header, A: net.IPv4(192, 0, 2, 3)}}

@@ -60,7 +60,7 @@ func TestAnswers(t *testing.T) {
 				"panic.":      "SERVFAIL",
 				"local.":      "NOERROR 127.0.0.1",
 			} {
-				if !lane {
+				if !lane && name != "panic." {
 					want = "NOERROR 192.0.2.3"
 				}
 				r, err := c.Ask(coretest.Query(name))
