@@ -148,8 +148,9 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	// Nobody has answered: the stream is reset, so that the client need not wait.
 	case !w.written:
 		stream.CancelWrite(streamCancelled)
-	// Its messages are all written only now; other replies end the stream by themselves.
-	case w.transfer:
+	// Messages of a transfer, and octets of a plugin's own, are all written only now; other replies end the stream by
+	// themselves.
+	case !w.ended:
 		w.Close()
 	}
 	count(s, CodeNoError)

@@ -213,6 +213,33 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// A plugin that writes octets of its own is understood, with lengths before its messages and without, and the stream ends.
+func TestWrite(t *testing.T) {
+	s := serve(t, coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		b := coretest.Packed(t, new(dns.Msg).SetReply(r))
+		n := len(b)
+		if r.Question[0].Name != "plain." {
+			b = Frame(b)
+			if r.Question[0].Name == "two." {
+				b = append(b, b...)
+			}
+			n = len(b)
+		}
+		if got, err := w.Write(b); got != n || err != nil {
+			t.Errorf("%s %d of %d octets, %v", r.Question[0].Name, got, n, err)
+		}
+		return 0, nil
+	}), 100, nil)
+	c := clients.DialQUIC(t, s.addr)
+	for name, want := range map[string]int{"plain.": 1, "framed.": 1, "two.": 2} {
+		stream := send(t, c.Conn, framed(t, query(name)), true)
+		got, err := io.ReadAll(stream)
+		if reply := Frame(coretest.Packed(t, new(dns.Msg).SetReply(query(name)))); err != nil || !bytes.Equal(got, bytes.Repeat(reply, want)) {
+			t.Errorf("%s got %x, %v", name, got, err)
+		}
+	}
+}
+
 // As many queries are served at one time as there are workers, of all connections.
 func TestWorkers(t *testing.T) {
 	var now, most atomic.Int32

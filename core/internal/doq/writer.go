@@ -2,6 +2,7 @@ package doq
 
 import (
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -28,7 +29,7 @@ type Writer struct {
 	tls                   *tls.ConnectionState
 	timeout               time.Duration
 	transfer              bool // the stream ends with the query
-	written               bool
+	written, ended        bool
 	reply.Signature
 }
 
@@ -86,7 +87,7 @@ func (w *Writer) Send(b []byte) error {
 		}
 		defer unsent.Give(len(b))
 	}
-	if _, err := w.Write(Frame(b)); err != nil {
+	if _, err := w.write(Frame(b)); err != nil {
 		return err
 	}
 	// There may be more messages; serveStream ends the stream.
@@ -96,8 +97,31 @@ func (w *Writer) Send(b []byte) error {
 	return w.Close()
 }
 
-// Write writes b to the stream as it is.
+// Write writes b to the stream, with its length before it if it is a message without: writers of other transports
+// want none, and most plugins know no other. The stream ends with the query.
 func (w *Writer) Write(b []byte) (int, error) {
+	if len(b) < wire.HeaderLen || len(b) > wire.MaxMessage || hasLengths(b) {
+		return w.write(b)
+	}
+	n, err := w.write(Frame(b))
+	return max(0, n-2), err
+}
+
+// hasLengths reports whether b is messages with their lengths before them, and nothing else. No message looks like that: it
+// begins with its id, which is 0 over QUIC.
+func hasLengths(b []byte) bool {
+	for len(b) >= 2 {
+		n := 2 + int(binary.BigEndian.Uint16(b))
+		if n < 2+wire.HeaderLen || n > len(b) {
+			return false
+		}
+		b = b[n:]
+	}
+	return len(b) == 0
+}
+
+// write writes b to the stream as it is.
+func (w *Writer) write(b []byte) (int, error) {
 	if w.stream == nil {
 		return 0, errNoStream
 	}
@@ -118,6 +142,7 @@ func (w *Writer) Close() error {
 	if w.stream == nil {
 		return errNoStream
 	}
+	w.ended = true
 	return w.stream.Close()
 }
 
