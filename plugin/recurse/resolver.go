@@ -60,7 +60,7 @@ func (c *atomicCount) n() int      { return int(c.v.Load()) }
 const proxyShards = 8
 
 // now is the time by which TTLs are judged.
-func (r *resolver) now() store.Time { return store.Time(clock.Now().UnixNano()) }
+func (r *resolver) now() store.Time { return machine.at(time.Now()) + store.Time(clock.Offset()) }
 
 // source is the address that a server is asked from, not valid for any.
 func (r *resolver) source(server netip.Addr) netip.Addr {
