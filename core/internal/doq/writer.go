@@ -107,8 +107,8 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return max(0, n-2), err
 }
 
-// hasLengths reports whether b is messages with their lengths before them, and nothing else. No message looks like that: it
-// begins with its id, which is 0 over QUIC.
+// hasLengths reports whether b is messages with their lengths before them, and nothing else. No message looks like
+// that: it begins with its id, which is 0 over QUIC.
 func hasLengths(b []byte) bool {
 	for len(b) >= 2 {
 		n := 2 + int(binary.BigEndian.Uint16(b))
