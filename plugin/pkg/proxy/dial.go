@@ -139,17 +139,3 @@ type textAddr string
 
 func (textAddr) Network() string  { return "tcp" }
 func (a textAddr) String() string { return string(a) }
-
-// remote is the upstream's address; a name is looked up once.
-func (p *Proxy) remote() (netip.AddrPort, error) {
-	p.resolve.Do(func() {
-		if p.resolved, p.resolveErr = netip.ParseAddrPort(p.hostPort); p.resolveErr == nil {
-			return
-		}
-		var a *net.UDPAddr
-		if a, p.resolveErr = net.ResolveUDPAddr("udp", p.hostPort); p.resolveErr == nil {
-			p.resolved = a.AddrPort()
-		}
-	})
-	return p.resolved, p.resolveErr
-}

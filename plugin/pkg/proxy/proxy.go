@@ -30,9 +30,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,9 +68,7 @@ type Proxy struct {
 	health HealthChecker
 	prober prober
 
-	resolve    sync.Once
-	resolved   netip.AddrPort
-	resolveErr error
+	where address
 }
 
 type dohSettings struct{ method, host string }
@@ -83,6 +79,7 @@ type dohSettings struct{ method, host string }
 func NewProxy(proxyName, addr, protocol string) *Proxy {
 	p := &Proxy{name: proxyName, addr: addr, protocol: protocol}
 	p.hostPort, p.path = endpoint(addr, protocol)
+	p.where.init(p.hostPort)
 	p.readTimeout.Store(int64(defaultReadTimeout))
 	p.doh.Store(&dohSettings{method: http.MethodPost})
 	p.transport = newTransport(p)

@@ -198,7 +198,7 @@ func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 
 // way is the socket to dial on, and where to.
 func (q *quicPool) way() (t *quic.Transport, to netip.AddrPort, err error) {
-	if to, err = q.engine.proxy.remote(); err == nil {
+	if to, err = q.engine.proxy.where.find(); err == nil {
 		t, err = q.socket()
 	}
 	return t, to, err

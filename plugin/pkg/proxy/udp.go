@@ -173,7 +173,7 @@ func (e *engine) reuse(x *Exchange) {
 
 // openUDP opens a socket. mu is not held.
 func (e *engine) openUDP(loop *eventloop.Loop) (*udpSocket, error) {
-	remote, err := e.proxy.remote()
+	remote, err := e.proxy.where.find()
 	if err != nil {
 		return nil, err
 	}
@@ -327,8 +327,7 @@ func (s *udpSocket) late(x *Exchange) error {
 	if s.to != nil {
 		return late("read", "udp", nil, nil)
 	}
-	to, _ := s.engine.proxy.remote()
-	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(to))
+	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(s.engine.proxy.where.last()))
 }
 
 func (s *udpSocket) drop(x *Exchange, now int64) {
