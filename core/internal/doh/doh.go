@@ -130,8 +130,14 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 		s.Limited("header_bytes")
 		return tooLong
 	}
-	valid := settings(s).Valid
-	if valid == nil && r.URL.Path != doh.Path || valid != nil && !valid(r) {
+	if settings(s).Valid != nil {
+		switch ok, err := validated(s, r); {
+		case err != nil:
+			return noReply
+		case !ok:
+			return notFound
+		}
+	} else if r.URL.Path != doh.Path {
 		return notFound
 	}
 	// It waits for the body of a POST.
@@ -155,6 +161,22 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	ctx := context.WithValue(r.Context(), RequestKey{}, r)
 	return dw.answer(exec.Serve(ctx, s, dw, packet))
 }
+
+// validated reports whether the settings' Valid takes r. The error is that it has panicked, which costs one request, as
+// a panic of a plugin costs one query.
+func validated(s *service.Service, r *http.Request) (ok bool, err error) {
+	if !s.Debug {
+		defer func() {
+			if v := recover(); v != nil {
+				s.Recovered(v)
+				err = errPanic
+			}
+		}()
+	}
+	return settings(s).Valid(r), nil
+}
+
+var errPanic = errors.New("the function that validates requests has panicked")
 
 // answer is the response to a query that was served with the error given.
 func (d *Writer) answer(err error) answer {

@@ -5,15 +5,21 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
@@ -316,5 +322,42 @@ func TestPlain(t *testing.T) {
 	}
 	if err := s.end(); err != nil { // it closes the connection, which is idle, and then who served it does, too
 		t.Error(err)
+	}
+}
+
+// A panic of the function that validates requests costs one request, over each version of HTTP.
+func TestValidatorPanics(t *testing.T) {
+	log.SetOutput(io.Discard)
+	defer log.SetOutput(os.Stderr)
+	panics := func() *service.Service {
+		of := serviceFor(t, coretest.Handler(coretest.Echo))
+		settings(of).Valid = func(r *http.Request) bool {
+			if r.URL.RawQuery == "panic" {
+				panic("as asked")
+			}
+			return true
+		}
+		return of
+	}
+	addr := serve(t, panics(), tlsConfig(t)).addr
+	overQUIC, _ := serve3(t, panics())
+	addr3 := overQUIC.addr
+	for version, c := range map[int]*clients.HTTPClient{
+		1: clients.DialHTTP(t, addr, http.MethodPost, 1), 2: clients.DialHTTP(t, addr, http.MethodPost, 2), 3: clients.DialHTTP3(t, addr3, http.MethodPost),
+	} {
+		before := testutil.ToFloat64(vars.Panic)
+		resp, err := c.Client.Post(c.URL+"/dns-query?panic", doh.MimeType, bytes.NewReader(coretest.Packed(t, coretest.Query("www."))))
+		if err != nil {
+			t.Errorf("HTTP/%d: %v", version, err)
+			continue
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if n := testutil.ToFloat64(vars.Panic) - before; resp.StatusCode != http.StatusInternalServerError || n != 1 {
+			t.Errorf("HTTP/%d: status %d, counted %v panics", version, resp.StatusCode, n)
+		}
+		if r, err := c.Ask(coretest.Query("www.")); err != nil || len(r.Answer) != 1 || c.Dials() != 1 {
+			t.Errorf("HTTP/%d: afterwards %v, %v, on connection %d", version, r, err, c.Dials())
+		}
 	}
 }

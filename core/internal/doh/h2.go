@@ -69,7 +69,10 @@ func respondH2(s *service.Service, a answer) http2.Response {
 // Serve implements http2.Handler: requests that need not wait are answered in the wire lane.
 func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 	s := h.Serving()
-	if !h.accepts(s, r) {
+	switch ok, err := h.accepts(s, r); {
+	case err == errPanic:
+		return respondH2(s, noReply), true
+	case err != nil || !ok:
 		return respondH2(s, notFound), true
 	}
 	packet, err := r.Body, error(nil)
@@ -114,18 +117,20 @@ func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 }
 
 // accepts reports whether a request is one for us.
-func (h *h2) accepts(s *service.Service, r *http2.Request) bool {
-	valid := settings(s).Valid
-	if valid == nil {
+func (h *h2) accepts(s *service.Service, r *http2.Request) (ok bool, err error) {
+	if settings(s).Valid == nil {
 		path, _, _ := strings.Cut(r.Path, "?")
 		if strings.Contains(path, "%") { // another way to write the same (RFC 3986 §6.2.2.2)
 			path, _ = url.PathUnescape(path)
 		}
-		return path == doh.Path
+		return path == doh.Path, nil
 	}
 	// Who has a function of his own pays for a request as net/http has it.
 	req, err := h.HTTPRequest(context.Background(), r, nil)
-	return err == nil && valid(req)
+	if err != nil {
+		return false, err
+	}
+	return validated(s, req)
 }
 
 // h2Query is where a query came from that waits for its answer. It implements exec.Source; Conn.Defer keeps the

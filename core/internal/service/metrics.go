@@ -3,6 +3,7 @@ package service
 import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -38,6 +39,12 @@ func (s *Service) Limited(reason string) { limitsReached.WithLabelValues(s.Label
 // Limited is what Limited has counted for a Service with that label.
 func Limited(label, reason string) prometheus.Counter {
 	return limitsReached.WithLabelValues(label, reason)
+}
+
+// Recovered counts and tells a panic that was recovered from, of a function of others. Those of plugins are the chain's.
+func (s *Service) Recovered(v any) {
+	vars.Panic.Inc()
+	log.Errorf("Recovered from panic in server: %q %v", s.Label, v)
 }
 
 // Dropped counts a query that is dropped as too many wait.
