@@ -41,7 +41,7 @@ func Limited(label, reason string) prometheus.Counter {
 	return limitsReached.WithLabelValues(label, reason)
 }
 
-// Recovered counts and tells a panic that was recovered from, of a function of others. Those of plugins are the chain's.
+// Recovered counts and tells a panic that was recovered from, of code of others. Those of plugins are the chain's.
 func (s *Service) Recovered(v any) {
 	vars.Panic.Inc()
 	log.Errorf("Recovered from panic in server: %q %v", s.Label, v)
