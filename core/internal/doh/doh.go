@@ -176,6 +176,7 @@ func validated(s *service.Service, r *http.Request) (ok bool, err error) {
 	return settings(s).Valid(r), nil
 }
 
+// errPanic is nothing that the client has done: the response is noReply.
 var errPanic = errors.New("the function that validates requests has panicked")
 
 // answer is the response to a query that was served with the error given.

@@ -116,7 +116,8 @@ func (h *h2) Serve(r *http2.Request) (resp http2.Response, done bool) {
 	return resp, false
 }
 
-// accepts reports whether a request is one for us.
+// accepts reports whether a request is one for us. The error is that there is none to be validated, or that of
+// validated.
 func (h *h2) accepts(s *service.Service, r *http2.Request) (ok bool, err error) {
 	if settings(s).Valid == nil {
 		path, _, _ := strings.Cut(r.Path, "?")
