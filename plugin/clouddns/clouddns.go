@@ -79,7 +79,7 @@ type CloudDNS struct {
 	mirror.Front
 }
 
-// firstTime is how long the zones' existence may take to be told.
+// firstTime is how long the existence of one zone may take to be told.
 const firstTime = 30 * time.Second
 
 // New is a CloudDNS for managed zones: keys has them by name, each as PROJECT:MANAGED_ZONE. It asks client whether they exist, and
@@ -100,12 +100,9 @@ func New(ctx context.Context, client api, keys map[string][]string, up *upstream
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	ctx, cancel := context.WithTimeout(ctx, firstTime)
-	defer cancel()
 	for _, name := range names {
 		for _, id := range keys[name] {
-			project, zone, _ := strings.Cut(id, ":")
-			if err := client.zoneExists(ctx, project, zone); err != nil {
+			if err := exists(ctx, client, id); err != nil {
 				return nil, fmt.Errorf("zone %s: %w", id, err)
 			}
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
@@ -117,6 +114,14 @@ func New(ctx context.Context, client api, keys map[string][]string, up *upstream
 	}
 	h.Set(m)
 	return h, nil
+}
+
+// exists asks whether there is a managed zone.
+func exists(ctx context.Context, client api, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
+	project, zone, _ := strings.Cut(id, ":")
+	return client.zoneExists(ctx, project, zone)
 }
 
 // Name is the plugin's name.

@@ -1,6 +1,7 @@
 package clouddns
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/file/mirror"
@@ -157,6 +159,31 @@ func TestPagesThatAreNone(t *testing.T) {
 		if _, err := fetch(t.Context(), client, mirror.Hosted{Zone: "example.org.", ID: "p:z"}, t.Logf); (err == nil) != want {
 			t.Errorf("%q: %v", second, err)
 		}
+	}
+}
+
+// patient is an API that notes how long it may take.
+type patient struct {
+	api
+	ends []time.Time
+}
+
+func (p *patient) zoneExists(ctx context.Context, _, _ string) error {
+	end, _ := ctx.Deadline()
+	p.ends = append(p.ends, end)
+	for !time.Now().After(end.Add(-firstTime)) { // the clock may be a coarse one
+	}
+	return nil
+}
+
+// Of hundreds of zones each has its own time.
+func TestManyZones(t *testing.T) {
+	p := new(patient)
+	if _, err := New(t.Context(), p, map[string][]string{"example.org.": {"p:z1", "p:z2"}, "example.net.": {"p:z3"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.ends) != 3 || !p.ends[1].After(p.ends[0]) || !p.ends[2].After(p.ends[1]) {
+		t.Errorf("the zones may be asked for until %v", p.ends)
 	}
 }
 

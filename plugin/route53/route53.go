@@ -57,7 +57,7 @@ type Route53 struct {
 	mirror.Front
 }
 
-// firstTime is how long the zones' existence may take to be told.
+// firstTime is how long the existence of one zone may take to be told.
 const firstTime = 30 * time.Second
 
 // New is a Route53 for hosted zones: keys has their ids by name. It asks client whether they exist, and reads nothing yet. refresh is
@@ -77,12 +77,9 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	ctx, cancel := context.WithTimeout(ctx, firstTime)
-	defer cancel()
 	for _, name := range names {
 		for _, id := range keys[name] {
-			_, err := client.ListHostedZonesByName(ctx, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name), HostedZoneId: aws.String(id)})
-			if err != nil {
+			if err := exists(ctx, client, name, id); err != nil {
 				return nil, err
 			}
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
@@ -94,6 +91,14 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 	}
 	r.Set(m)
 	return r, nil
+}
+
+// exists asks whether there is a hosted zone.
+func exists(ctx context.Context, client api, name, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
+	_, err := client.ListHostedZonesByName(ctx, &route53.ListHostedZonesByNameInput{DNSName: aws.String(name), HostedZoneId: aws.String(id)})
+	return err
 }
 
 // Name is the plugin's name.

@@ -179,6 +179,31 @@ func TestSilentAPI(t *testing.T) {
 	}
 }
 
+// patient is an API that notes how long it may take.
+type patient struct {
+	api
+	ends []time.Time
+}
+
+func (p *patient) ListHostedZonesByName(ctx context.Context, _ *route53.ListHostedZonesByNameInput, _ ...func(*route53.Options)) (*route53.ListHostedZonesByNameOutput, error) {
+	end, _ := ctx.Deadline()
+	p.ends = append(p.ends, end)
+	for !time.Now().After(end.Add(-firstTime)) { // the clock may be a coarse one
+	}
+	return nil, nil
+}
+
+// Of hundreds of zones each has its own time: AWS lets nobody ask more than five times a second.
+func TestManyZones(t *testing.T) {
+	p := new(patient)
+	if _, err := New(t.Context(), p, map[string][]string{"example.org.": {"Z1", "Z2"}, "example.net.": {"Z3"}}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.ends) != 3 || !p.ends[1].After(p.ends[0]) || !p.ends[2].After(p.ends[1]) {
+		t.Errorf("the zones may be asked for until %v", p.ends)
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	url := environment(t, new(provider))
 	err := setup(caddy.NewTestController("dns", "route53 example.org:Z2 {\naws_access_key a b\naws_endpoint "+url+"\n}"))

@@ -65,7 +65,7 @@ type Mirror struct {
 	mu     sync.Mutex
 	done   sync.WaitGroup
 
-	readTime time.Duration // how long a zone may take
+	readTime time.Duration // how long a zone may take after the first time
 }
 
 // hosted is one zone, with what is known of it.
@@ -82,7 +82,8 @@ var lastSuccess = held.Of(promauto.NewGaugeVec(prometheus.GaugeOpts{
 }, []string{"plugin", "zone", "id"}))
 
 const (
-	// firstTime is how long the first reading of all zones may take.
+	// firstTime is how long the first reading of one zone may take. There may be hundreds of zones, and providers let
+	// nobody ask more than a few times a second, so all of them may take much longer.
 	firstTime = time.Minute
 	// readTime is how long the reading of one zone may take later. A provider that takes a question and never answers
 	// would else be waited for until the server ends, and no zone would be read again.
@@ -110,10 +111,10 @@ func New(c Config) (*Mirror, error) {
 // Run reads all zones, and then again and again until ctx ends. An error is one of the first time.
 func (m *Mirror) Run(ctx context.Context) error {
 	m.hold()
-	first, cancel := context.WithTimeout(ctx, firstTime)
-	defer cancel()
-	if err := m.update(first); err != nil {
-		return err
+	for _, z := range m.zones {
+		if err := m.update(ctx, z, firstTime); err != nil {
+			return err // an API that never answers would be asked for each zone in turn
+		}
 	}
 	m.mu.Lock()
 	m.loaded = true
@@ -158,7 +159,7 @@ func (m *Mirror) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		pause = m.Refresh
-		if err := m.update(ctx); err != nil && ctx.Err() == nil {
+		if err := m.updateAll(ctx); err != nil && ctx.Err() == nil {
 			m.logger.Errorf("Failed to update zones %v: %s", m.names(), strings.ReplaceAll(err.Error(), "\n", "; "))
 			pause *= 2 // they may want to be left alone
 		}
@@ -172,22 +173,27 @@ func (m *Mirror) names() (all []string) {
 	return all
 }
 
-// update reads all zones. One that fails stays as it was.
-func (m *Mirror) update(ctx context.Context) error {
+// updateAll reads all zones. One that fails stays as it was.
+func (m *Mirror) updateAll(ctx context.Context) error {
 	var errs []error
 	for _, z := range m.zones {
-		if err := m.read(ctx, z); err != nil {
-			errs = append(errs, fmt.Errorf("%s (%s): %w", z.Zone, z.ID, err))
-			continue
-		}
-		lastSuccess.WithLabelValues(m.Plugin, z.Zone, z.ID).SetToCurrentTime()
+		errs = append(errs, m.update(ctx, z, m.readTime))
 	}
 	return errors.Join(errs...)
 }
 
-func (m *Mirror) read(ctx context.Context, z *hosted) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.readTime)
+// update reads one zone, which may take as long as is given.
+func (m *Mirror) update(ctx context.Context, z *hosted, atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
+	if err := m.read(ctx, z); err != nil {
+		return fmt.Errorf("%s (%s): %w", z.Zone, z.ID, err)
+	}
+	lastSuccess.WithLabelValues(m.Plugin, z.Zone, z.ID).SetToCurrentTime()
+	return nil
+}
+
+func (m *Mirror) read(ctx context.Context, z *hosted) (err error) {
 	defer func() { z.warnings.end(err == nil) }()
 	records, err := m.Fetch(ctx, z.Hosted, z.warnings.warn)
 	if err != nil {

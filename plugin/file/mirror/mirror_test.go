@@ -214,6 +214,45 @@ func TestSilentProvider(t *testing.T) {
 	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
 }
 
+// Each zone has its own time to be read at the start: hundreds of them take longer than one may.
+func TestFirstTimes(t *testing.T) {
+	var ends []time.Time
+	zones := []Hosted{{"example.org.", "1"}, {"example.net.", "2"}, {"example.com.", "3"}}
+	m, err := New(Config{
+		Plugin: "mirrored", Hosted: zones, Refresh: time.Hour,
+		Fetch: func(ctx context.Context, h Hosted, _ Warn) ([]dns.RR, error) {
+			end, ok := ctx.Deadline()
+			if !ok {
+				t.Errorf("%s may take for ever", h.Zone)
+			}
+			ends = append(ends, end)
+			for !time.Now().After(end.Add(-firstTime)) { // the clock may be a coarse one
+			}
+			rr, err := dns.NewRR(h.Zone + " 300 IN SOA ns host 1 2 3 4 5")
+			return []dns.RR{rr}, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func() { cancel(); m.End() }()
+	if err := m.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(ends) != len(zones) || !ends[1].After(ends[0]) || !ends[2].After(ends[1]) {
+		t.Errorf("the zones may be read until %v", ends)
+	}
+}
+
+// A provider that fails at the start is not asked for the other zones.
+func TestFirstFailure(t *testing.T) {
+	p := &provider{err: errors.New("as it should")}
+	if _, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "1"}, Hosted{"example.net.", "2"}); err == nil || p.asked != 1 {
+		t.Errorf("asked %d times: %v", p.asked, err)
+	}
+}
+
 // lines is what is logged.
 type lines struct {
 	mu   sync.Mutex
