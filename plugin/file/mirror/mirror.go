@@ -229,7 +229,7 @@ func identical(a, b *zone.Zone) bool {
 		return false
 	}
 	d, ok := zone.Diff(a, b, 1<<20)
-	return ok && d.Idle()
+	return ok && !d.Changes()
 }
 
 // Ready reports whether all zones have been read. It implements ready.Readiness.

@@ -185,6 +185,31 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// Some providers never raise a serial: an SOA record that is another one is served all the same.
+func TestSOAOfTheSameSerial(t *testing.T) {
+	p := &provider{zones: map[string][]string{"z": {soa, "www.example.org. 60 A 192.0.2.1"}}}
+	m, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.zones[0].zone.Current()
+	p.mu.Lock()
+	p.zones["z"] = []string{"example.org. 300 IN SOA ns.example.org. host.example.org. 1 2 3 4 60", "www.example.org. 60 A 192.0.2.1"}
+	p.mu.Unlock()
+	eventually(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
+	if got := ask(t, m, "example.org.", dns.TypeSOA); got != "NOERROR aa SOA ns.example.org. host.example.org. 1 2 3 4 60" {
+		t.Error(got)
+	}
+	v := m.zones[0].zone.Current()
+	p.mu.Lock()
+	p.asked = 0
+	p.mu.Unlock()
+	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+	if m.zones[0].zone.Current() != v {
+		t.Error("a zone that is as it was is replaced")
+	}
+}
+
 // A provider that never answers is given up: zones are read again later.
 func TestSilentProvider(t *testing.T) {
 	p := &provider{zones: map[string][]string{"z": {soa, "www.example.org. 60 A 192.0.2.1"}}}
