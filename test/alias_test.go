@@ -103,16 +103,22 @@ func brief(m *dns.Msg) string {
 func sources(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	_, _, primary := start(t, "corp.test:0 {\nbind 127.0.0.1\nfile "+dir+"/db.corp\ntransfer {\nto *\n}\n}")
-	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_CONFIG_FILE": dir + "/none", "AWS_SHARED_CREDENTIALS_FILE": dir + "/none"} {
-		t.Setenv(name, value)
-	}
+	awsAccount(t, dir)
 	return map[string]string{
 		"file":      "file " + dir + "/db.corp corp.test {\nFALL\n}",
 		"auto":      "auto corp.test {\ndirectory " + dir + "/corp\nFALL\n}",
 		"secondary": "secondary corp.test {\ntransfer from " + primary + "\nFALL\n}",
 		"route53":   "route53 corp.test.:Z1 {\naws_endpoint " + route53API(t, corpZone) + "\nFALL\n}",
 		"clouddns":  "clouddns corp.test.:p:z {\ncredentials none\nendpoint " + cloudDNSAPI(t, corpZone) + "\nFALL\n}",
+	}
+}
+
+// awsAccount sets the environment of somebody who has an account of AWS. dir has nothing of it.
+func awsAccount(t *testing.T, dir string) {
+	t.Helper()
+	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": dir + "/none", "AWS_SHARED_CREDENTIALS_FILE": dir + "/none"} {
+		t.Setenv(name, value)
 	}
 }
 
@@ -139,20 +145,26 @@ func dataOf(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header
 // route53API speaks that of Route 53, with one zone.
 func route53API(t *testing.T, zone string) string {
 	t.Helper()
+	return changingRoute53API(t, func() string { return zone })
+}
+
+// changingRoute53API is route53API with a zone that may be another one each time.
+func changingRoute53API(t *testing.T, zone func() string) string {
+	t.Helper()
 	const ns = ` xmlns="https://route53.amazonaws.com/doc/2013-04-01/"`
-	var b strings.Builder
-	sets, keys := recordsOf(t, zone)
-	for _, k := range keys {
-		fmt.Fprintf(&b, "<ResourceRecordSet><Name>%s</Name><Type>%s</Type><TTL>%d</TTL><ResourceRecords>", strings.Replace(k[0], "*", `\052`, 1), k[1], sets[k][0].Header().Ttl)
-		for _, rr := range sets[k] {
-			fmt.Fprintf(&b, "<ResourceRecord><Value>%s</Value></ResourceRecord>", dataOf(rr))
-		}
-		b.WriteString("</ResourceRecords></ResourceRecordSet>")
-	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/2013-04-01/hostedzonesbyname" {
 			fmt.Fprintf(w, `<ListHostedZonesByNameResponse%s><HostedZones/><IsTruncated>false</IsTruncated><MaxItems>100</MaxItems></ListHostedZonesByNameResponse>`, ns)
 			return
+		}
+		var b strings.Builder
+		sets, keys := recordsOf(t, zone())
+		for _, k := range keys {
+			fmt.Fprintf(&b, "<ResourceRecordSet><Name>%s</Name><Type>%s</Type><TTL>%d</TTL><ResourceRecords>", strings.Replace(k[0], "*", `\052`, 1), k[1], sets[k][0].Header().Ttl)
+			for _, rr := range sets[k] {
+				fmt.Fprintf(&b, "<ResourceRecord><Value>%s</Value></ResourceRecord>", dataOf(rr))
+			}
+			b.WriteString("</ResourceRecords></ResourceRecordSet>")
 		}
 		fmt.Fprintf(w, `<ListResourceRecordSetsResponse%s><ResourceRecordSets>%s</ResourceRecordSets><IsTruncated>false</IsTruncated><MaxItems>1000</MaxItems></ListResourceRecordSetsResponse>`, ns, b.String())
 	}))

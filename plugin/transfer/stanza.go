@@ -43,6 +43,9 @@ func (t *Transfer) stanzaOf(name string) (best *stanza) {
 	return best
 }
 
+// Has reports whether somebody may transfer a zone, whose name is fully qualified and in lower case.
+func (t *Transfer) Has(zone string) bool { return t.stanzaOf(zone) != nil }
+
 // allows reports whether a client may transfer. Its port does not count.
 func (s *stanza) allows(client netip.Addr) bool {
 	client = plain(client)

@@ -2,10 +2,12 @@ package mirror
 
 import (
 	"context"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -43,7 +45,14 @@ func (f *Front) TransferSerials() map[string]uint32 { return f.mirror.TransferSe
 
 // Install puts the plugin into the chain by link. At the instance's end, stop ends the context that Run was given.
 func (f *Front) Install(c *caddy.Controller, link plugin.Plugin, stop context.CancelFunc) {
-	dnsserver.GetConfig(c).AddPlugin(link)
+	cfg := dnsserver.GetConfig(c)
+	cfg.AddPlugin(link)
+	c.OnStartup(func() error {
+		if x, ok := cfg.Handler("transfer").(*transfer.Transfer); ok {
+			return f.mirror.number(x.Has, time.Now())
+		}
+		return nil
+	})
 	dnsserver.OnEnd(c, func() error {
 		stop()
 		f.mirror.End()

@@ -48,6 +48,8 @@ type Config struct {
 	Hosted  []Hosted
 	Fetch   Fetch
 	Refresh time.Duration
+	// Standing says that the provider's serials stay as they are when a zone changes.
+	Standing bool
 	// Next and Fall are asked at each query, so that they may be set later.
 	Next func() plugin.Handler
 	Fall func() fall.F
@@ -74,6 +76,9 @@ type hosted struct {
 	zone     *file.Zone
 	warnings *warnings
 	aliases  atomic.Bool // it has aliases to names outside of it
+
+	mu       sync.Mutex // of who replaces the zone
+	numbered bool       // its serials are ours
 }
 
 var lastSuccess = held.Of(promauto.NewGaugeVec(prometheus.GaugeOpts{
@@ -203,18 +208,12 @@ func (m *Mirror) read(ctx context.Context, z *hosted) (err error) {
 	if err != nil {
 		return err
 	}
-	b := zone.NewBuilder(origin, z.warnings.warn)
-	for _, rr := range records {
-		if err := b.AddRR(rr); err != nil {
-			z.warnings.warn("Failed to process record %q of %s: %v", rr.String(), z.Zone, err)
-		}
-	}
-	v, err := b.Build()
-	if err != nil {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	old := z.zone.Current()
+	v, err := z.version(origin, records, old, time.Now())
+	if err != nil || v == old {
 		return err
-	}
-	if old := z.zone.Current(); old != nil && identical(old, v) {
-		return nil
 	}
 	if aliased(records) { // at no time later than the zone has them
 		z.aliases.Store(true)
