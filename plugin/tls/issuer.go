@@ -159,9 +159,13 @@ func (i *issuer) start() error {
 		if err == nil {
 			i.configs[a] = cfg
 			writable := usable(ctx, cfg.Storage)
-			if err = cfg.ManageAsync(ctx, domains); !writable {
-				go manageLater(ctx, cfg, domains)
-			}
+			err = cfg.ManageAsync(ctx, domains)
+			go func() {
+				if !writable {
+					manageLater(ctx, cfg, domains)
+				}
+				mend(ctx, cfg, a, domains)
+			}()
 		}
 		errs = append(errs, err)
 	}

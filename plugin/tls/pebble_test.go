@@ -1,6 +1,7 @@
 package tls
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -19,6 +20,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/cache"
 
+	"github.com/caddyserver/certmagic"
 	"github.com/coredns/caddy"
 	"github.com/letsencrypt/pebble/v2/ca"
 	"github.com/letsencrypt/pebble/v2/db"
@@ -213,6 +215,52 @@ func TestPebbleStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+}
+
+// TestPebbleDamaged has a storage in which a certificate and its key do not fit together, and one with half of what is
+// known of it: others are obtained.
+func TestPebbleDamaged(t *testing.T) {
+	out := captureLog(t)
+	pause := damagedPause
+	damagedPause = 20 * time.Millisecond
+	defer func() { damagedPause = pause }()
+	p, storage := newPebble(t), t.TempDir()
+	i, dot := acmeServer(t, p, storage)
+	p.begin(t, 0)
+	names := map[string]string{"dns.example.org": "dns.example.org", "www.example.org": "*.example.org", "www.dns.example.org": "*.dns.example.org"}
+	before := map[string]*x509.Certificate{}
+	for name, domain := range names {
+		before[name] = eventually(t, dot, name, domain, nil)
+	}
+	end(t, i)
+	folder := filepath.Join(storage, certmagic.StorageKeys.CertsPrefix(authorityOf(account{ca: p.directory()})))
+	key, err := os.ReadFile(filepath.Join(folder, "dns.example.org", "dns.example.org.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(folder, "wildcard_.example.org", "wildcard_.example.org.key"), key, 0o600),
+		os.WriteFile(filepath.Join(folder, "wildcard_.dns.example.org", "wildcard_.dns.example.org.json"), []byte(`{"sans":`), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	i, dot = acmeServer(t, p, storage)
+	defer end(t, i)
+	for _, name := range []string{"www.example.org", "www.dns.example.org"} {
+		eventually(t, dot, name, names[name], before[name])
+	}
+	if good, err := shown(dot, "dns.example.org"); err != nil || !good.Equal(before["dns.example.org"]) {
+		t.Errorf("a certificate that can be used is not: %v", err)
+	}
+	aside, err := os.ReadFile(filepath.Join(folder, "wildcard_.example.org.damaged", "wildcard_.example.org.key"))
+	if err != nil || !bytes.Equal(aside, key) {
+		t.Errorf("what was in the storage is not kept: %v", err)
+	}
+	if n := strings.Count(out.String(), "in the storage cannot be used, another one is obtained"); n != 2 {
+		t.Errorf("told %d times:\n%s", n, out)
+	}
 }
 
 // TestPebbleIsLeft ends the server while it waits for the authority: the locks of the storage are free for the next one.

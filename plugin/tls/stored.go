@@ -11,7 +11,7 @@ import (
 // stored is the certificate of a domain that the storage of an account holds, nil if there is none that can be used.
 func stored(a account, domain string) *tls.Certificate {
 	storage := &certmagic.FileStorage{Path: a.storage}
-	authority := (&certmagic.ACMEIssuer{CA: a.ca}).IssuerKey()
+	authority := authorityOf(a)
 	cert, err := storage.Load(context.Background(), certmagic.StorageKeys.SiteCert(authority, domain))
 	if err != nil {
 		return nil
