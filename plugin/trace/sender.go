@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type sender struct {
 	quit    chan struct{}
 	ending  sync.Once // closes quit
 	done    sync.WaitGroup
+	trouble trouble // of run alone
 
 	sending context.Context // ends what is being sent
 	cancel  context.CancelFunc
@@ -89,6 +91,7 @@ func (s *sender) run() {
 			}
 		case <-tick.C:
 			all = s.send(all)
+			warn(s.trouble.due(time.Now()))
 			if n := s.dropped.Swap(0); n > 0 {
 				logger.Warningf("dropped %d spans: the collector is too slow", n)
 			}
@@ -97,6 +100,7 @@ func (s *sender) run() {
 				all = append(all, <-s.queue)
 			}
 			s.send(all)
+			warn(s.trouble.line(time.Now()))
 			return
 		}
 	}
@@ -110,10 +114,17 @@ func (s *sender) send(all []*span) []*span {
 	ctx, cancel := context.WithTimeout(s.sending, sendTime)
 	defer cancel()
 	if err := s.to.export(ctx, all); err != nil {
-		logger.Warningf("failed to send the request: %v", err)
+		warn(s.trouble.failed(err, time.Now()))
 	}
 	clear(all)
 	return all[:0]
+}
+
+// warn tells what is wrong, unless that is nothing.
+func warn(line string) {
+	if line != "" {
+		logger.Warningf("failed to send the request: %s", line)
+	}
 }
 
 // post sends a body over HTTP.
@@ -133,7 +144,7 @@ func post(ctx context.Context, client *http.Client, method, url, contentType str
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 256))
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s: %s: %s", url, resp.Status, text)
+		return fmt.Errorf("%s: %s: %s", url, resp.Status, strings.Join(strings.Fields(string(text)), " ")) // it may be a page
 	}
 	return nil
 }
