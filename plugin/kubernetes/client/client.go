@@ -17,6 +17,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +27,12 @@ import (
 
 // Client sends requests to one API server.
 type Client struct {
-	rest *rest.RESTClient
-	host string
+	access atomic.Pointer[access]
+	host   string
+
+	config      Config     // what it was made of
+	authorities string     // file; "" without one
+	renewing    sync.Mutex // held by who stores another access
 }
 
 // Resource is a kind of objects.
@@ -77,26 +83,20 @@ type Options struct {
 // New makes a client. It reads files but sends nothing.
 func New(c Config) (*Client, error) {
 	routeLog()
-	cfg, err := c.rest()
+	first, authorities, err := c.access()
 	if err != nil {
 		return nil, err
 	}
-	hc, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("kubernetes API client: %w", err)
-	}
-	rc, err := rest.RESTClientForConfigAndClient(cfg, hc)
-	if err != nil {
-		return nil, fmt.Errorf("kubernetes API client: %w", err)
-	}
-	return &Client{rest: rc, host: rc.Get().URL().Host}, nil
+	cl := &Client{host: first.rest.Get().URL().Host, config: c, authorities: authorities}
+	cl.access.Store(first)
+	return cl, nil
 }
 
 // Host returns the host and port that requests go to.
 func (c *Client) Host() string { return c.host }
 
 // URL returns what the URLs of all requests begin with.
-func (c *Client) URL() string { return c.rest.Get().URL().String() }
+func (c *Client) URL() string { return c.access.Load().rest.Get().URL().String() }
 
 // List asks for one page of r and calls each with one object after the other. The bytes
 // are good until each returns; an error of each ends the list and is returned.
@@ -105,14 +105,16 @@ func (c *Client) URL() string { return c.rest.Get().URL().String() }
 // if the server refused, else of the connection or of a body that could not be read.
 func (c *Client) List(ctx context.Context, r Resource, o Options, each Each) (meta ListMeta, err error) {
 	defer func(start time.Time) { observe(http.MethodGet, c.host, time.Since(start)) }(time.Now())
-	req := c.get(r, o)
-	if o.Limit > 0 {
-		req.Param("limit", strconv.FormatInt(o.Limit, 10))
-	}
-	if o.Continue != "" {
-		req.Param("continue", o.Continue)
-	}
-	body, err := req.Stream(ctx)
+	body, err := c.stream(ctx, func(api *rest.RESTClient) *rest.Request {
+		req := get(api, r, o)
+		if o.Limit > 0 {
+			req.Param("limit", strconv.FormatInt(o.Limit, 10))
+		}
+		if o.Continue != "" {
+			req.Param("continue", o.Continue)
+		}
+		return req
+	})
 	if err != nil {
 		return meta, err
 	}
@@ -127,22 +129,24 @@ func (c *Client) List(ctx context.Context, r Resource, o Options, each Each) (me
 // Watch begins a watch of r, which asks for bookmarks. It lives until it is closed, ctx
 // ends or the server ends it. Errors are as with List.
 func (c *Client) Watch(ctx context.Context, r Resource, o Options) (*Watch, error) {
-	req := c.get(r, o).Param("watch", "true").Param("allowWatchBookmarks", "true")
-	if o.Initial {
-		req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
-	}
-	if o.Timeout > 0 {
-		req.Param("timeoutSeconds", strconv.Itoa(int(o.Timeout/time.Second)))
-	}
-	body, err := req.Stream(ctx)
+	body, err := c.stream(ctx, func(api *rest.RESTClient) *rest.Request {
+		req := get(api, r, o).Param("watch", "true").Param("allowWatchBookmarks", "true")
+		if o.Initial {
+			req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+		}
+		if o.Timeout > 0 {
+			req.Param("timeoutSeconds", strconv.Itoa(int(o.Timeout/time.Second)))
+		}
+		return req
+	})
 	if err != nil {
 		return nil, err
 	}
 	return newWatch(body), nil
 }
 
-func (c *Client) get(r Resource, o Options) *rest.Request {
-	req := c.rest.Get().AbsPath(r.Path())
+func get(api *rest.RESTClient, r Resource, o Options) *rest.Request {
+	req := api.Get().AbsPath(r.Path())
 	for _, p := range []struct{ name, value string }{
 		{"labelSelector", o.Labels}, {"fieldSelector", o.Fields}, {"resourceVersion", o.Version},
 	} {
