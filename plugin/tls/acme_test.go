@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
+	"github.com/caddyserver/certmagic"
 	"github.com/coredns/caddy"
 	"github.com/mholt/acmez/v3/acme"
 	"github.com/miekg/dns"
@@ -128,6 +129,16 @@ func TestConflictingDomains(t *testing.T) {
 		if tc.err == "" && err != nil || tc.err != "" && (err == nil || err.Error() != tc.err) {
 			t.Errorf("%v: got %v", tc.s, err)
 		}
+	}
+}
+
+// A responder (OCSP) that never answers is given up, which certmagic does with a proxy function only.
+func TestResponderTime(t *testing.T) {
+	i := &issuer{cache: certmagic.NewCache(certmagic.CacheOptions{GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return nil, nil }})}
+	defer i.cache.Stop()
+	cfg, err := i.newConfig(account{ca: "https://ca.example.org/directory", storage: t.TempDir()})
+	if err != nil || cfg.OCSP.HTTPProxy == nil || cfg.OCSP.DisableStapling {
+		t.Errorf("%+v, %v", cfg.OCSP, err)
 	}
 }
 

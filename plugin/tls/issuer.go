@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -205,8 +206,10 @@ func (i *issuer) newConfig(a account) (*certmagic.Config, error) {
 	}
 	cfg := certmagic.New(i.cache, certmagic.Config{
 		Storage: &storage{certmagic.FileStorage{Path: a.storage}, &i.locks},
-		OCSP:    certmagic.OCSPConfig{DisableStapling: false},
-		Logger:  zapLogger(),
+		// With a proxy function certmagic gives a responder half a minute; without one it waits for ever, and nothing is renewed
+		// meanwhile.
+		OCSP:   certmagic.OCSPConfig{HTTPProxy: http.ProxyFromEnvironment},
+		Logger: zapLogger(),
 	})
 	cfg.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(cfg, certmagic.ACMEIssuer{
 		CA: a.ca, Email: a.email, Agreed: true, TrustedRoots: roots, Resolver: a.resolver,
