@@ -111,8 +111,8 @@ type Config struct {
 	ViewName string
 	// TLSConfig is for the encrypted transports.
 	TLSConfig *tls.Config
-	// TLSIdentity tells what certificates TLSConfig has, in any form; "" tells nothing. Blocks with different
-	// ones cannot share a listener.
+	// TLSIdentity tells what certificates TLSConfig has, in any form, such as the names that they are for with blanks
+	// between these; "" tells nothing. Blocks with different ones cannot share a listener.
 	TLSIdentity string
 
 	// Limits of the transports; nil means the default, 0 none.

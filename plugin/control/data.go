@@ -228,7 +228,7 @@ func (a *api) certificates(*http.Request) (any, error) {
 			if c.TLSConfig == nil || !s.Serves(c) {
 				continue
 			}
-			for _, leaf := range leaves(c.TLSConfig, c.Zone) {
+			for _, leaf := range leaves(c) {
 				key := string(leaf.Raw)
 				known := bySerial[key]
 				if known == nil {
@@ -248,13 +248,16 @@ func (a *api) certificates(*http.Request) (any, error) {
 	return map[string]any{"certificates": all}, nil
 }
 
-// leaves is the certificates that a configuration shows to who asks for a name.
-func leaves(cfg *tls.Config, name string) (all []*x509.Certificate) {
-	certs := cfg.Certificates
-	if cfg.GetCertificate != nil {
-		hello := &tls.ClientHelloInfo{ServerName: strings.TrimSuffix(name, "."), SupportedVersions: []uint16{tls.VersionTLS13}}
-		if c, err := cfg.GetCertificate(hello); err == nil && c != nil {
-			certs = append(slices.Clone(certs), *c)
+// leaves is the certificates that a block's listeners show: to who asks for its zone, and to who asks for one of the names that
+// they are for, where it is known which these are, as with ACME.
+func leaves(c *dnsserver.Config) (all []*x509.Certificate) {
+	certs := slices.Clone(c.TLSConfig.Certificates)
+	if get := c.TLSConfig.GetCertificate; get != nil {
+		for _, name := range append(strings.Fields(c.TLSIdentity), strings.TrimSuffix(c.Zone, ".")) {
+			hello := &tls.ClientHelloInfo{ServerName: name, SupportedVersions: []uint16{tls.VersionTLS13}}
+			if cert, err := get(hello); err == nil && cert != nil {
+				certs = append(certs, *cert)
+			}
 		}
 	}
 	for _, c := range certs {
