@@ -45,7 +45,7 @@ type Azure struct {
 func New(_ context.Context, public *armdns.RecordSetsClient, private *armprivatedns.RecordSetsClient, keys map[string][]string, access map[string]string) (*Azure, error) {
 	h := new(Azure)
 	c := mirror.Config{
-		Plugin: pluginName, Refresh: refresh, Standing: true,
+		Plugin: pluginName, Refresh: refresh,
 		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 			group, zone, _ := strings.Cut(z.ID, separator)
 			if access[z.ID] == privateAccess {

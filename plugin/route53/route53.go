@@ -65,7 +65,7 @@ const firstTime = 30 * time.Second
 func New(ctx context.Context, client api, keys map[string][]string, refresh time.Duration) (*Route53, error) {
 	r := new(Route53)
 	c := mirror.Config{
-		Plugin: pluginName, Refresh: refresh, Standing: true,
+		Plugin: pluginName, Refresh: refresh,
 		Fetch: func(ctx context.Context, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 			return fetch(ctx, client, z, warn)
 		},

@@ -48,8 +48,6 @@ type Config struct {
 	Hosted  []Hosted
 	Fetch   Fetch
 	Refresh time.Duration
-	// Standing says that the provider's serials stay as they are when a zone changes.
-	Standing bool
 	// Next and Fall are asked at each query, so that they may be set later.
 	Next func() plugin.Handler
 	Fall func() fall.F

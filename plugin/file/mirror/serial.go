@@ -10,15 +10,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Some providers never raise the serial of a zone (Config.Standing). A secondary would take the first version that it gets
-// for the last one. So where a zone is transferred its serial is one of ours, the time of the change. One that the provider has
-// ahead of that is left: whoever numbers by days does so by hand.
+// Providers never raise the serial of a zone, or only for some ways of changing it. A secondary would take the first version
+// that it gets for the last one. So where a zone is transferred its serial is one of ours, the time of the change. One that the
+// provider has ahead of that is left: whoever numbers by days does so by hand.
 
 // number has the zones that are transferred numbered from now on.
 func (m *Mirror) number(transferred func(zone string) bool, now time.Time) error {
-	if !m.Standing {
-		return nil
-	}
 	for name, group := range m.byName {
 		if z := group[0]; transferred(name) { // of several the first one is
 			if err := z.number(now); err != nil {

@@ -18,18 +18,17 @@ func TestSerials(t *testing.T) {
 	const www = "www.example.org. 60 A 192.0.2.1"
 	start := time.Unix(1<<30, 0)
 	for _, tc := range []struct {
-		standing, transferred bool
-		provider              string
-		want                  [4]uint32 // at the start; as it was; changed; changed in the same second
+		transferred bool
+		provider    string
+		want        [4]uint32 // at the start; as it was; changed; changed in the same second
 	}{
-		{true, true, "1", [4]uint32{1 << 30, 1 << 30, 1<<30 + 100, 1<<30 + 101}},
-		{true, false, "1", [4]uint32{1, 1, 1, 1}},
-		{false, true, "1", [4]uint32{1, 1, 1, 1}},
-		{true, true, "2026010100", [4]uint32{2026010100, 2026010100, 2026010100, 2026010100}},
+		{true, "1", [4]uint32{1 << 30, 1 << 30, 1<<30 + 100, 1<<30 + 101}},
+		{false, "1", [4]uint32{1, 1, 1, 1}},
+		{true, "2026010100", [4]uint32{2026010100, 2026010100, 2026010100, 2026010100}},
 	} {
 		soa := "example.org. 300 IN SOA ns.example.org. host.example.org. " + tc.provider + " 2 3 4 5"
 		p := &provider{zones: map[string][]string{"z": {soa, www}}}
-		m, err := New(Config{Plugin: "mirrored", Hosted: []Hosted{{"example.org.", "z"}}, Fetch: p.fetch, Standing: tc.standing,
+		m, err := New(Config{Plugin: "mirrored", Hosted: []Hosted{{"example.org.", "z"}}, Fetch: p.fetch,
 			Next: func() plugin.Handler { return nil }, Fall: func() fall.F { return fall.F{} }})
 		if err != nil {
 			t.Fatal(err)
