@@ -115,8 +115,9 @@ func New(c Config) (*Mirror, error) {
 func (m *Mirror) Run(ctx context.Context) error {
 	m.hold()
 	for _, z := range m.zones {
-		if err := m.update(ctx, z, firstTime); err != nil {
-			return err // an API that never answers would be asked for each zone in turn
+		if err := m.update(ctx, z, firstTime); err != nil { // an API that never answers would be asked for each zone in turn
+			m.End()
+			return err
 		}
 	}
 	m.mu.Lock()

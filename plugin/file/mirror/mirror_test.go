@@ -278,6 +278,17 @@ func TestFirstFailure(t *testing.T) {
 	}
 }
 
+// A start that fails leaves nothing behind in the metrics: after a reload that failed they would tell of its zones for ever.
+func TestFailedStartIsNotTold(t *testing.T) {
+	p := &provider{zones: map[string][]string{"good": {soa}}} // the other one has no SOA record
+	if _, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "good"}, Hosted{"example.net.", "bad"}); err == nil || p.asked != 2 {
+		t.Fatalf("asked %d times: %v", p.asked, err)
+	}
+	if got := testutil.ToFloat64(lastSuccess.WithLabelValues("mirrored", "example.org.", "good")); got > 0 {
+		t.Errorf("a zone that no configuration has was read at %v", got)
+	}
+}
+
 // lines is what is logged.
 type lines struct {
 	mu   sync.Mutex
