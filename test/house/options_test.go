@@ -16,6 +16,7 @@ import (
 
 	_ "github.com/coredns/coredns/core/plugin" // their flags, if they have any
 	_ "github.com/coredns/coredns/coremain"
+	"github.com/coredns/coredns/plugin/pkg/corefile"
 )
 
 // TestFlags compares the table of flags with those of the program.
@@ -242,5 +243,89 @@ func TestDifferencesNameDirectives(t *testing.T) {
 	}
 	if told < 20 {
 		t.Errorf("only %d directives are told of", told)
+	}
+}
+
+// optionsOfCoreDNS is what directives of CoreDNS 1.14.7 have in their blocks.
+var optionsOfCoreDNS = map[string]string{
+	"acl":          "allow block filter drop",
+	"auto":         "directory reload",
+	"azure":        "access client environment fallthrough secret subscription tenant",
+	"bind":         "except",
+	"cache":        "denial disable keepttl prefetch serve_stale serve_stale_policy servfail success",
+	"chaos":        "",
+	"clouddns":     "credentials fallthrough",
+	"dns64":        "allow_ipv4 prefix translate_all",
+	"dnssec":       "cache_capacity key",
+	"dnstap":       "extra identity skipverify tls version",
+	"erratic":      "delay drop large truncate",
+	"errors":       "consolidate stacktrace",
+	"etcd":         "credentials endpoint fallthrough max-lease-ttl min-lease-ttl path tls",
+	"file":         "fallthrough reload reload_by_mtime",
+	"forward":      "doh_method except expire failfast_all_unhealthy_upstreams failover force_tcp health_check max_age max_concurrent max_connect_attempts max_fails max_idle_conns next next_on_nodata policy prefer_udp read_timeout resolver source_address tls tls_servername",
+	"geoip":        "edns-subnet",
+	"grpc":         "except fallthrough policy tls tls_servername",
+	"grpc_server":  "max_connections max_streams",
+	"header":       "query response",
+	"health":       "lameduck",
+	"hosts":        "fallthrough fallthrough_unsupported no_reverse reload ttl",
+	"https":        "max_connections",
+	"https3":       "max_connections max_streams",
+	"k8s_external": "apex fallthrough headless ttl",
+	"kubernetes":   "apiserver_burst apiserver_max_inflight apiserver_qps endpoint endpoint_pod_names fallthrough ignore kubeconfig labels multicluster namespace_labels namespaces noendpoints pods startup_timeout tls ttl zonal",
+	"loadbalance":  "prefer reload",
+	"local":        "localhost_prefix",
+	"log":          "class",
+	"loop":         "",
+	"prometheus":   "runtime_metrics tls",
+	"nomad":        "address filter token ttl",
+	"pprof":        "block",
+	"proxyproto":   "allow default udp_session_tracking",
+	"quic":         "max_streams worker_pool_size",
+	"ready":        "monitor",
+	"route53":      "aws_access_key aws_endpoint credentials fallthrough refresh",
+	"secondary":    "catalog fallthrough transfer",
+	"sign":         "directory key",
+	"template":     "additional answer authority ederror fallthrough match rcode",
+	"timeouts":     "idle maxtcpqueries read write",
+	"tls":          "acme ca ca_root client_auth email keylog resolver storage",
+	"trace":        "client_server datadog_analytics_rate every service zipkin_max_backlog_size zipkin_max_batch_interval zipkin_max_batch_size",
+	"transfer":     "source to",
+	"tsig":         "require require_opcode secret secrets",
+	"view":         "expr",
+}
+
+// TestDifferencesNameOptions looks for each option that a directive has beyond CoreDNS in the row of those.
+func TestDifferencesNameOptions(t *testing.T) {
+	told := map[string]map[string]bool{} // by directive
+	for _, row := range rowsOf(section(t, "docs/DIFFERENCES.md", "In addition")) {
+		for _, part := range strings.Split(row[1], ";") {
+			for _, m := range regexp.MustCompile(`\*([a-z0-9_]+)\*`).FindAllStringSubmatch(part, -1) {
+				if told[m[1]] == nil {
+					told[m[1]] = map[string]bool{}
+				}
+				for _, option := range quotedIn(part) {
+					told[m[1]][option] = true
+				}
+			}
+		}
+	}
+	looked := 0
+	for _, d := range corefile.Docs() {
+		theirs, common := optionsOfCoreDNS[d.Name]
+		if !common && told[d.Name] != nil { // a directive of ours
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^    ([a-z][a-z0-9_|-]*)`).FindAllStringSubmatch(d.Syntax, -1) {
+			for _, option := range strings.Split(m[1], "|") {
+				looked++
+				if !slices.Contains(strings.Fields(theirs), option) && !told[d.Name][option] {
+					t.Errorf("docs/DIFFERENCES.md does not tell of the option %s of %s", option, d.Name)
+				}
+			}
+		}
+	}
+	if looked < 150 {
+		t.Errorf("only %d options were looked at", looked)
 	}
 }
