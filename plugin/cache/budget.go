@@ -1,12 +1,8 @@
 package cache
 
 import (
-	"fmt"
-	"math"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -77,18 +73,4 @@ func (b *budget) largest() (s *store) {
 		}
 	}
 	return s
-}
-
-// units are the letters that may follow a number of octets.
-var units = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-// parseSize reads a number of octets, such as 512K, 64M or 1G.
-func parseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "KMGkmg")
-	unit, ok := units[strings.ToUpper(text[len(digits):])]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !ok || n < 0 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("invalid size %q: must be a number, with K, M or G behind it if it is in KiB, MiB or GiB", text)
-	}
-	return n * unit, nil
 }

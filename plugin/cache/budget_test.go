@@ -17,29 +17,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "4096": 4096, "512K": 512 << 10, "64m": 64 << 20, "2G": 2 << 30, "": -1, "M": -1, "-1": -1, "1MM": -1, "1T": -1, "99999999999G": -1, "1.5M": -1} {
-		got, err := parseSize(text)
-		if err != nil {
-			got = -1
-		}
-		if got != want {
-			t.Errorf("%q: got %d, %v", text, got, err)
-		}
-	}
-}
-
-func FuzzParseSize(f *testing.F) {
-	f.Add("64M")
-	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := parseSize(text); err == nil {
-			if again, err := parseSize(strconv.FormatInt(n, 10)); n < 0 || err != nil || again != n {
-				t.Fatalf("%q: %d, and again %d, %v", text, n, again, err)
-			}
-		}
-	})
-}
-
 // Stores that share a budget give way in turn: a new one gets its share, and a small one is left alone.
 func TestStoresShareTheBudget(t *testing.T) {
 	one := testEntry(1).size()

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -177,8 +178,8 @@ func setServfail(c *config, l *corefile.Line) error {
 const leastMemory = 1 << 20
 
 func setMemory(c *config, l *corefile.Line) (err error) {
-	if c.memory, err = parseSize(l.Args[0]); err != nil {
-		return fmt.Errorf("memory: %w", err)
+	if c.memory, err = corefile.ParseSize("memory", l.Args[0], 0, math.MaxInt64); err != nil {
+		return err
 	}
 	if c.memory < leastMemory {
 		return fmt.Errorf("memory must be at least 1M: %s", l.Args[0])

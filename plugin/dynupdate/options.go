@@ -90,7 +90,10 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Row("self", "KEY-PATTERN TYPE [TYPE...]", "keys may change the name that is their own", 2, -1, setSelf),
 		corefile.Row("net", "NETS...", "addresses that updates may come from", 1, -1, setNets),
 		size("max_records", "COUNT", "records of the zone", mostRecords, func(s *settings) *int { return &s.maxRecords }),
-		size("max_bytes", "BYTES", "octets of the zone's records in wire form", mostBytes, func(s *settings) *int { return &s.maxBytes }),
+		corefile.Row("max_bytes", "BYTES", "octets of the zone's records in wire form", 1, 1, func(s *settings, l *corefile.Line) (err error) {
+			s.maxBytes, err = octets(l.Name(), l.Args[0])
+			return err
+		}).Once(),
 		size("max_update_records", "COUNT", "prerequisites and updates of a request", mostRecords, func(s *settings) *int { return &s.maxUpdate }),
 		corefile.Enum("serial", []string{"increment", "unixtime", "date"}, "how serials are made", func(s *settings, word string) {
 			s.serial = map[string]serialPolicy{"increment": serialIncrement, "unixtime": serialUnixTime, "date": serialDate}[word]
@@ -246,8 +249,14 @@ func setJournal(s *settings, l *corefile.Line) (err error) {
 	if s.journal.count, err = corefile.ParseInt("journal", l.Args[0], 0, 1<<20); err != nil || len(l.Args) == 1 {
 		return err
 	}
-	s.journal.size, err = corefile.ParseInt("journal", l.Args[1], 1, mostBytes)
+	s.journal.size, err = octets("journal", l.Args[1])
 	return err
+}
+
+// octets reads how many octets something may have.
+func octets(what, text string) (int, error) {
+	n, err := corefile.ParseSize(what, text, 1, int64(mostBytes))
+	return int(n), err
 }
 
 func setTTL(s *settings, l *corefile.Line) error {

@@ -52,6 +52,8 @@ func TestSetup(t *testing.T) {
 		"{\nfile F\nallow key. * A *\n}":                                            "wildcard RR type must be the only type",
 		"{\nfile F\nallow key. * * A\n}":                                            "wildcard RR type must be the only type",
 		"{\nfile F\nallow key. * *\nmax_records 0\n}":                               "max_records must be between",
+		"{\nfile F\nallow key. * *\nmax_bytes 16M\njournal 100 4M\n}":               "",
+		"{\nfile F\nallow key. * *\njournal 100 0\n}":                               "journal must be between 1 and",
 		"{\nfile F\nallow key. * *\nmax_bytes x\n}":                                 "max_bytes",
 		"{\nfile F\nallow key. * *\nmax_update_records -1\n}":                       "max_update_records must be between",
 		"{\nfile F\nallow key. * *\nmax_records 5\nmax_records 6\n}":                "max_records",

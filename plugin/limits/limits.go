@@ -9,8 +9,6 @@ package limits
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -51,30 +49,17 @@ func number(name string, least, most int, help string, field func(*settings) **i
 // size is an option with a number of octets, at least so many, or 0 for no limit.
 func size(name string, least int, help string, field func(*settings) **int) corefile.Option[settings] {
 	return corefile.Row(name, "SIZE", help, 1, 1, func(s *settings, l *corefile.Line) error {
-		n, err := parseSize(l.Args[0])
+		octets, err := corefile.ParseSize(name, l.Args[0], 0, math.MaxInt)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
+		n := int(octets)
 		if n != 0 && n < least {
 			return fmt.Errorf("%s must be 0, for no limit, or at least %d: %d", name, least, n)
 		}
 		*field(s) = &n
 		return nil
 	}).Once()
-}
-
-// units are the letters that may follow a number.
-var units = map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-// parseSize reads a number of octets, such as 4096, 64K or 2M.
-func parseSize(text string) (int, error) {
-	digits := strings.TrimRight(text, "KMGkmg")
-	unit, ok := units[strings.ToUpper(text[len(digits):])]
-	n, err := strconv.Atoi(digits)
-	if err != nil || !ok || n < 0 || n > math.MaxInt/unit {
-		return 0, fmt.Errorf("invalid size %q: must be a number, with K, M or G behind it if it is in KiB, MiB or GiB", text)
-	}
-	return n * unit, nil
 }
 
 func setClient(s *settings, l *corefile.Line) error {

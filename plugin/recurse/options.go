@@ -2,9 +2,8 @@ package recurse
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -162,28 +161,11 @@ func setZones(s *settings, l *corefile.Line) error {
 }
 
 func setMemory(s *settings, l *corefile.Line) (err error) {
-	s.memory, err = size(l.Args[0])
+	s.memory, err = corefile.ParseSize("memory", l.Args[0], 0, math.MaxInt64)
 	if err == nil && s.memory < leastMemory {
 		err = fmt.Errorf("memory must be at least 4M, not %s", l.Args[0])
 	}
 	return err
-}
-
-// size reads octets: a number with a unit or without.
-func size(text string) (int64, error) {
-	digits, shift := strings.TrimRight(strings.ToUpper(text), "KMGB"), 0
-	switch unit := strings.TrimSuffix(strings.ToUpper(text)[len(digits):], "B"); unit {
-	case "":
-	case "K", "M", "G":
-		shift = 10 * (1 + strings.Index("KMG", unit))
-	default:
-		return 0, fmt.Errorf("invalid size %q: a number with K, M or G", text)
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 0 || n > 1<<(62-shift) {
-		return 0, fmt.Errorf("invalid size %q: a number with K, M or G", text)
-	}
-	return n << shift, nil
 }
 
 func setInfra(s *settings, l *corefile.Line) (err error) {

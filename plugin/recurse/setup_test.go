@@ -209,19 +209,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	for text, want := range map[string]int64{"5": 5, "4K": 4096, "4k": 4096, "16M": 16 << 20, "2G": 2 << 30, "2GB": 2 << 30} {
-		if got, err := size(text); err != nil || got != want {
-			t.Errorf("%s: %d %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "M", "-5", "1T", "99999999999G"} {
-		if got, err := size(text); err == nil {
-			t.Errorf("%q is %d", text, got)
-		}
-	}
-}
-
 // Each query to a stub's server asks whether that is this machine: without asking the system each time.
 func TestDeniedStubCostsNothing(t *testing.T) {
 	s := defaults()

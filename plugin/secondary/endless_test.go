@@ -113,6 +113,7 @@ func TestLimitsOfMemory(t *testing.T) {
 		"":                                   {Records: 4 << 20, Octets: 1 << 30},
 		"max_records 50000000":               {Records: 50_000_000, Octets: 1 << 30},
 		"max_octets 1000\nmax_records 20000": {Records: 20000, Octets: 1000},
+		"max_octets 2M":                      {Records: 4 << 20, Octets: 2 << 20},
 	} {
 		c := caddy.NewTestController("dns", "secondary example.org {\ntransfer from 192.0.2.1\n"+text+"\n}")
 		if err := setupWith(c, fetch.LimitsFor(4<<30)); err != nil {

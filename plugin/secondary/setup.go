@@ -60,7 +60,10 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		corefile.Flag("forward_updates", "pass UPDATE messages on to the primaries", func(s *settings) { s.source.updates = true }),
 		corefile.Flag("zonemd", "refuse zones that do not match their ZONEMD record", func(s *settings) { s.source.zonemd = true }),
 		corefile.Int("max_records", 1, math.MaxInt32, "records that a transfer may have", func(s *settings, n int) { s.source.limits.Records = n }),
-		corefile.Int("max_octets", 512, math.MaxInt, "octets that a transfer may have", func(s *settings, n int) { s.source.limits.Octets = int64(n) }),
+		corefile.Row("max_octets", "N", "octets that a transfer may have", 1, 1, func(s *settings, l *corefile.Line) (err error) {
+			s.source.limits.Octets, err = corefile.ParseSize("max_octets", l.Args[0], 512, math.MaxInt64)
+			return err
+		}),
 		corefile.Duration("max_time", time.Second, 24*time.Hour, "how long a transfer may take", func(s *settings, d time.Duration) { s.source.limits.Total = d }),
 		corefile.Fallthrough(func(s *settings, zones []string) {
 			s.fall.SetZonesFromArgs(zones)

@@ -2,6 +2,7 @@ package corefile
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -94,6 +95,24 @@ func ParseInt(what, text string, min, max int) (int, error) {
 		return 0, fmt.Errorf("%s: %w: must be a whole number between %d and %d", what, err, min, max)
 	}
 	if n < min || n > max {
+		return 0, fmt.Errorf("%s must be between %d and %d: %d", what, min, max, n)
+	}
+	return n, nil
+}
+
+// units are the letters that may follow a number of octets.
+var units = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+// ParseSize reads a number of octets within bounds, such as 4096, 64K, 2M or 1GB; what names it in errors.
+func ParseSize(what, text string, min, max int64) (int64, error) {
+	upper := strings.TrimSuffix(strings.ToUpper(text), "B")
+	digits := strings.TrimRight(upper, "KMG")
+	unit, ok := units[upper[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !ok || n < 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("%s: invalid size %q: must be a number, with K, M or G behind it if it is in KiB, MiB or GiB", what, text)
+	}
+	if n *= unit; n < min || n > max {
 		return 0, fmt.Errorf("%s must be between %d and %d: %d", what, min, max, n)
 	}
 	return n, nil

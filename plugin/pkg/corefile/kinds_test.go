@@ -3,7 +3,9 @@ package corefile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +176,33 @@ func TestNearest(t *testing.T) {
 			t.Errorf("from %q to %q: %d, want %d", tc.a, tc.b, got, tc.want)
 		}
 	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 1, "4096": 4096, "512K": 512 << 10, "64m": 64 << 20, "2G": 2 << 30, "2GB": 2 << 30, "4kb": 4096, "5B": 5,
+		"": -1, "M": -1, "B": -1, "-1": -1, "1MM": -1, "1BB": -1, "1BM": -1, "1T": -1, "99999999999G": -1, "1.5M": -1, "0": -1, "9G": -1,
+	} {
+		got, err := ParseSize("it", text, 1, 8<<30)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: got %d, %v", text, got, err)
+		}
+	}
+	if _, err := ParseSize("it", "9G", 1, 8<<30); err == nil || err.Error() != "it must be between 1 and 8589934592: 9663676416" {
+		t.Error(err)
+	}
+}
+
+func FuzzParseSize(f *testing.F) {
+	f.Add("64M")
+	f.Fuzz(func(t *testing.T, text string) {
+		if n, err := ParseSize("it", text, 0, math.MaxInt64); err == nil {
+			if again, err := ParseSize("it", strconv.FormatInt(n, 10), 0, math.MaxInt64); n < 0 || err != nil || again != n {
+				t.Fatalf("%q: %d, and again %d, %v", text, n, again, err)
+			}
+		}
+	})
 }
