@@ -95,19 +95,19 @@ func setup(c *caddy.Controller) error {
 }
 
 // hosts is the addresses of all rules, each once, as they are written in the Corefile or as the interface has them.
-// lookup gives an interface's addresses.
+// lookup gives an interface's addresses, and those of all for "".
 func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []string, err error) {
 	seen := map[netip.Addr]bool{}
 	for _, r := range rules {
 		not := map[netip.Addr]bool{}
-		excepted, err := expand(r.except, lookup)
+		excepted, err := expand(r.except, both, lookup)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range excepted {
 			not[netip.MustParseAddr(h)] = true
 		}
-		listed, err := expand(r.names, lookup)
+		listed, err := expand(r.names, r.family, lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -124,10 +124,15 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 	return all, nil
 }
 
-// expand is the addresses that names stand for; all are valid addresses.
-func expand(names []string, lookup func(string) ([]string, error)) (out []string, err error) {
+// expand is the addresses that names stand for; all are valid addresses. Of 0.0.0.0 and ::, where a socket takes what
+// comes over either family, only the addresses that there are can be told apart by their family.
+func expand(names []string, f family, lookup func(string) ([]string, error)) (out []string, err error) {
 	for _, name := range names {
-		if _, err := netip.ParseAddr(name); err == nil {
+		a, err := netip.ParseAddr(name)
+		switch {
+		case err == nil && a.IsUnspecified() && f != both:
+			name = "" // all interfaces
+		case err == nil:
 			out = append(out, name)
 			continue
 		}
@@ -158,15 +163,37 @@ func remedy(name string) string {
 	return corefile.Choice(name, names)
 }
 
-// interfaceAddrs is the addresses of an interface; link-local ones of IPv6 with the interface as their zone.
+// interfaceAddrs is the addresses of an interface, and those of all for "".
 func interfaceAddrs(name string) (out []string, err error) {
-	iface, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
+	if name != "" {
+		iface, err := net.InterfaceByName(name)
+		if err != nil {
+			return nil, fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
+		}
+		return addrsOf(iface)
 	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("interfaces: %w", err)
+	}
+	for i := range all {
+		if all[i].Flags&net.FlagUp == 0 {
+			continue
+		}
+		addrs, err := addrsOf(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, addrs...)
+	}
+	return out, nil
+}
+
+// addrsOf is the addresses of an interface; link-local ones of IPv6 with the interface as their zone.
+func addrsOf(iface *net.Interface) (out []string, err error) {
 	addrs, err := iface.Addrs()
 	if err != nil {
-		return nil, fmt.Errorf("addresses of interface %s: %w", name, err)
+		return nil, fmt.Errorf("addresses of interface %s: %w", iface.Name, err)
 	}
 	for _, a := range addrs {
 		p, err := netip.ParsePrefix(a.String())
@@ -175,7 +202,7 @@ func interfaceAddrs(name string) (out []string, err error) {
 		}
 		addr := p.Addr()
 		if addr.Is6() && addr.IsLinkLocalUnicast() {
-			addr = addr.WithZone(name)
+			addr = addr.WithZone(iface.Name)
 		}
 		out = append(out, addr.String())
 	}

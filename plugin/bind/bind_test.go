@@ -3,6 +3,7 @@ package bind
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +14,11 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// lookup knows an interface eth0.
+// lookup knows an interface eth0, and that of loopback among all.
 func lookup(name string) ([]string, error) {
+	if name == "" {
+		return []string{"127.0.0.1", "::1", "192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, nil
+	}
 	if name != "eth0" {
 		return nil, fmt.Errorf("not a valid IP address or interface name: %q", name)
 	}
@@ -46,6 +50,11 @@ func TestHosts(t *testing.T) {
 		{"bind eth0 {\nipv4\nipv6\n}", nil, "ipv4 and ipv6 exclude each other"},
 		{"bind 192.0.2.7 {\nipv6\n}", nil, "all addresses are excepted"},
 		{"bind eth0 {\nipv4 x\n}", nil, "Wrong argument count"},
+		{"bind 0.0.0.0", []string{"0.0.0.0"}, ""},
+		{"bind ::", []string{"::"}, ""},
+		{"bind 0.0.0.0 {\nexcept 127.0.0.1\n}", []string{"0.0.0.0"}, ""},
+		{"bind 0.0.0.0 {\nipv4\n}", []string{"127.0.0.1", "192.0.2.1"}, ""},
+		{"bind :: {\nipv6\nexcept ::1\n}", []string{"2001:db8::1", "fe80::1%eth0"}, ""},
 
 		{"bind", nil, "plugin/bind: Testfile:1 - Error during parsing: at least one address or interface name is expected"},
 		{"bind eth0 {\nexcept\n}", nil, "at least one address or interface must be given to except subdirective"},
@@ -90,6 +99,19 @@ func TestSetupAndInterfaces(t *testing.T) {
 	}
 	if err := setup(caddy.NewTestController("dns", "bind no-such-interface")); err == nil || !strings.HasPrefix(err.Error(), "plugin/bind: not a valid") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// A socket at 0.0.0.0 takes what comes over IPv6, too: with ipv4 there must be none.
+func TestOneFamily(t *testing.T) {
+	c := caddy.NewTestController("dns", "bind 0.0.0.0 {\nipv4\n}")
+	if err := setup(c); err != nil {
+		t.Skip("no address of IPv4:", err)
+	}
+	for _, h := range dnsserver.GetConfig(c).ListenHosts {
+		if a, err := netip.ParseAddr(h); err != nil || !a.Is4() || a.IsUnspecified() {
+			t.Errorf("%q, %v", h, err)
+		}
 	}
 }
 
