@@ -179,7 +179,8 @@ func (c *Config) AddPlugin(m plugin.Plugin) { c.Plugin = append(c.Plugin, m) }
 // AllowOpcode has the block take messages of an opcode beside QUERY and NOTIFY, which it takes anyway;
 // dns.OpcodeUpdate, say. It is called in setup. They come over UDP, TCP and TLS only, have one question and any
 // number of other records, and take the message lane. Where no block of a listener takes them, and in the blocks
-// that do not, they get NOTIMP, and no plugin sees them. What is no opcode changes nothing.
+// that do not, they get NOTIMP, and no plugin sees them; so they do over other transports. What is no opcode changes
+// nothing.
 func (c *Config) AllowOpcode(opcode int) {
 	if opcode >= 0 && opcode < 16 {
 		c.opcodes |= 1 << opcode

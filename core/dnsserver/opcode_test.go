@@ -42,8 +42,8 @@ func (o *opcodes) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetReply(r))
 }
 
-// An UPDATE comes to plugins of a block that takes it over UDP, TCP and TLS only. Other transports reject it by their
-// own means, and in every case it is no plugin's who did not ask for it.
+// An UPDATE comes to plugins of a block that takes it over UDP, TCP and TLS only. Over others it gets NOTIMP; if nobody takes
+// it, they reject it by their own means. In every case it is no plugin's who did not ask for it.
 func TestEachSchemeUpdates(t *testing.T) {
 	eachScheme(t, func(t *testing.T, scheme string) {
 		for _, allowed := range []bool{true, false} {
@@ -70,8 +70,10 @@ func TestEachSchemeUpdates(t *testing.T) {
 					t.Errorf("allowed: got %v, %v, the plugin saw %d", r, err, reached)
 				case !allowed && plain && (err != nil || r.Rcode != dns.RcodeNotImplemented):
 					t.Errorf("not allowed: got %v, %v", r, err)
-				case !plain && err == nil:
-					t.Errorf("allowed %v: got %v", allowed, r)
+				case !plain && allowed && (err != nil || r.Rcode != dns.RcodeNotImplemented || r.Opcode != dns.OpcodeUpdate || len(r.Question) != 1 || len(r.Ns) > 0):
+					t.Errorf("allowed elsewhere: got %v, %v", r, err)
+				case !plain && !allowed && err == nil:
+					t.Errorf("not allowed: got %v", r)
 				}
 			}
 			if r, err := clients.Connect(t, scheme, s.addr).Ask(query("www.")); err != nil || r.Rcode != dns.RcodeSuccess {
@@ -81,11 +83,9 @@ func TestEachSchemeUpdates(t *testing.T) {
 	})
 }
 
-// Over HTTPS an UPDATE is a bad request, and so is one that would fill memory.
+// Over HTTPS an UPDATE is a bad request where no block takes any, and so is one that would fill memory.
 func TestHTTPSRejects(t *testing.T) {
-	cfg := blockFor(t, "https", new(opcodes))
-	cfg.AllowOpcode(dns.OpcodeUpdate)
-	s := serving(t, cfg)
+	s := serving(t, blockFor(t, "https", new(opcodes)))
 	many := packed(t, query("www."))
 	for many[10], many[11] = 0x17, 0x3F; len(many)+11 <= 65533; {
 		many = append(many, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0)

@@ -361,3 +361,55 @@ func TestValidatorPanics(t *testing.T) {
 		}
 	}
 }
+
+// A message that is no proper query is counted, over each version of HTTP; an UPDATE gets NOTIMP where a block takes
+// some over other transports.
+func TestNoQuery(t *testing.T) {
+	for _, takes := range []bool{false, true} {
+		fresh := func() *service.Service {
+			s := serviceFor(t, coretest.Handler(coretest.Echo))
+			if takes {
+				s.Opcodes = 1 << dns.OpcodeUpdate
+			}
+			return s
+		}
+		overTCP, overQUIC := fresh(), fresh()
+		addr := serve(t, overTCP, tlsConfig(t)).addr
+		addr3, _ := serve3(t, overQUIC)
+		for version, c := range map[int]*clients.HTTPClient{
+			1: clients.DialHTTP(t, addr, http.MethodPost, 1), 2: clients.DialHTTP(t, addr, http.MethodPost, 2), 3: clients.DialHTTP3(t, addr3.addr, http.MethodPost),
+		} {
+			label := overTCP.Label
+			if version == 3 {
+				label = overQUIC.Label
+			}
+			cut := coretest.Packed(t, coretest.Query("www."))
+			cut = cut[:len(cut)-1]
+			for rcode, packet := range map[string][]byte{"FORMERR": cut, "NOTIMP": coretest.Packed(t, new(dns.Msg).SetUpdate("example.org."))} {
+				counted := func() float64 {
+					return testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(label, vars.Dropped, "", rcode, ""))
+				}
+				before := counted()
+				resp, err := c.Client.Post(c.URL+doh.Path, doh.MimeType, bytes.NewReader(packet))
+				if err != nil {
+					t.Fatalf("HTTP/%d: %v", version, err)
+				}
+				body, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				want := http.StatusBadRequest
+				if takes && rcode == "NOTIMP" {
+					want = http.StatusOK
+					if m := new(dns.Msg); m.Unpack(body) != nil || m.Rcode != dns.RcodeNotImplemented || m.Opcode != dns.OpcodeUpdate {
+						t.Errorf("HTTP/%d: %x", version, body)
+					}
+				}
+				if resp.StatusCode != want {
+					t.Errorf("HTTP/%d, %s: status %d, want %d", version, rcode, resp.StatusCode, want)
+				}
+				if n := counted() - before; n != 1 {
+					t.Errorf("HTTP/%d, %s: counted %v times", version, rcode, n)
+				}
+			}
+		}
+	}
+}

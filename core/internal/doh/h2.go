@@ -10,7 +10,6 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/http2"
 	"github.com/coredns/coredns/core/internal/service"
-	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -179,9 +178,8 @@ func (q *h2Query) ServeMessage(s *service.Service, packet []byte) {
 		return
 	}
 	w := &Writer{service: s, raddr: q.RemoteAddr(), laddr: q.LocalAddr(), request: r}
-	msg, err := dnsutil.UnpackRequest(packet)
-	if err == nil {
-		w.Verify(packet, msg)
+	msg, err := exec.Receive(s, w, packet, true)
+	if msg != nil {
 		s.ServeDNS(context.WithValue(ctx, RequestKey{}, r), w, msg)
 	}
 	q.respond(w.answer(err), true)

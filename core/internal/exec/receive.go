@@ -8,6 +8,7 @@ import (
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -15,30 +16,60 @@ import (
 	"github.com/miekg/dns"
 )
 
+// wayBack is that of one message.
+type wayBack interface {
+	dns.ResponseWriter
+	// Send sends a packed reply. b is not kept.
+	Send(b []byte) error
+	// Verify checks the signature of the query r, which came as packet.
+	Verify(packet []byte, r *dns.Msg)
+}
+
 // ServeMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
 // form, or led to the plugins. packet is not kept.
 func ServeMessage(ctx context.Context, s *service.Service, w *reply.Writer, packet []byte) {
-	if r := Receive(s, w, packet); r != nil {
+	if r, _ := Receive(s, w, packet, false); r != nil {
 		s.ServeDNS(ctx, w, r)
 	}
 }
 
-// Receive is the message of packet, nil if it is ignored or was turned down. It does not wait.
-func Receive(s *service.Service, w *reply.Writer, packet []byte) *dns.Msg {
+// Receive is the message of packet, nil if it is ignored or was turned down. It does not wait. With tells, the
+// transport tells its client of a message that is no proper query in a way of its own, which the error is for; but one
+// that plugins take over other transports, such as an UPDATE, gets NOTIMP.
+func Receive(s *service.Service, w wayBack, packet []byte, tells bool) (*dns.Msg, error) {
+	if tells {
+		return receive(s, w, packet)
+	}
 	switch rc, ok := acceptable(packet, s.Opcodes); {
 	case !ok:
-		return nil
+		return nil, nil
 	case rc != dns.RcodeSuccess:
 		turnDown(s, w, &dns.Msg{MsgHdr: wire.Header(packet)}, rc)
-		return nil
+		return nil, nil
 	}
 	r, err := wire.UnpackQuery(packet)
 	if err != nil {
 		turnDown(s, w, begin(r), dns.RcodeFormatError)
-		return nil
+		return nil, nil
 	}
 	w.Verify(packet, r)
-	return r
+	return r, nil
+}
+
+// receive is Receive for transports that tell.
+func receive(s *service.Service, w wayBack, packet []byte) (*dns.Msg, error) {
+	r, err := dnsutil.UnpackRequest(packet)
+	if err == nil {
+		w.Verify(packet, r)
+		return r, nil
+	}
+	if rc, ok := acceptable(packet, 0); ok && rc == dns.RcodeNotImplemented && s.Opcodes>>wire.Header(packet).Opcode&1 != 0 {
+		r, _ := wire.UnpackQuery(packet)
+		turnDown(s, w, begin(r), rc)
+		return nil, nil
+	}
+	countTurnedDown(s, w, packet)
+	return nil, err
 }
 
 // acceptable looks at a message's header. It reports false if the message deserves no
@@ -66,7 +97,7 @@ func acceptable(b []byte, opcodes uint16) (rcode int, ok bool) {
 
 // turnDown answers a message that is no proper query with its header, flags and all, and its question, if
 // that could be read. It is counted first.
-func turnDown(s *service.Service, w *reply.Writer, r *dns.Msg, rc int) {
+func turnDown(s *service.Service, w wayBack, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
 	m.Response, m.Zero, m.Rcode = true, false, rc
 	countDropped(s, w, r, rc, m.Len())

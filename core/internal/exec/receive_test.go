@@ -103,7 +103,7 @@ func TestReceiveOpcodes(t *testing.T) {
 			s.Opcodes = 1<<dns.OpcodeUpdate | 1<<15
 			out := new(sink)
 			got := ""
-			if r := Receive(s, writerTo(out), packet); r != nil {
+			if r, _ := Receive(s, writerTo(out), packet, false); r != nil {
 				got = "ok"
 			}
 			for _, b := range out.sent {
@@ -130,7 +130,7 @@ func TestTurnedDownIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := Receive(s, writerTo(new(sink)), b); r != nil {
+		if r, _ := Receive(s, writerTo(new(sink)), b, false); r != nil {
 			t.Errorf("got %v", r)
 		}
 		if n := counted(rcode) - before; n != 1 {
@@ -151,7 +151,7 @@ func TestReceiveVerifies(t *testing.T) {
 	for held, want := range map[string]error{secret: nil, "YW5vdGhlciBzZWNyZXQ=": dns.ErrSig} {
 		w := writerTo(new(sink))
 		w.Finish.Secrets = map[string]string{key: held}
-		if r := Receive(serviceOf(t, &decider{}), w, append([]byte(nil), b...)); r == nil || w.TsigStatus() != want {
+		if r, _ := Receive(serviceOf(t, &decider{}), w, append([]byte(nil), b...), false); r == nil || w.TsigStatus() != want {
 			t.Errorf("got %v, status %v, want %v", r, w.TsigStatus(), want)
 		}
 	}

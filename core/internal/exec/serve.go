@@ -6,39 +6,31 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
-	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-
-	"github.com/miekg/dns"
 )
 
 // QueryWriter is the way back of one query, for both lanes.
 type QueryWriter interface {
-	dns.ResponseWriter
+	wayBack
 	// Peer is who asks, as the wire lane wants to know it.
 	Peer() wire.Peer
-	// Send sends a reply of the wire lane. b is not kept.
-	Send(b []byte) error
-	// Verify checks the signature of the query r, which came as packet.
-	Verify(packet []byte, r *dns.Msg)
 }
 
 // Serve serves the message of a transport whose goroutine for it may wait: of HTTP, QUIC and gRPC. It begins in the
 // wire lane. The error is that packet is no proper query, which has been counted, and about which the transport tells
-// the client in its own way; or ErrCrowded. packet is not kept.
+// the client in its own way; or ErrCrowded. A message that a block takes over other transports only gets NOTIMP. packet
+// is not kept.
 func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) error {
 	if s.Wire {
 		if done, err := answerWire(ctx, s, w, packet); done {
 			return err
 		}
 	}
-	r, err := dnsutil.UnpackRequest(packet)
-	if err != nil {
-		countTurnedDown(s, w, packet)
+	r, err := Receive(s, w, packet, true)
+	if r == nil {
 		return err
 	}
-	w.Verify(packet, r)
 	if !Enter(ctx) {
 		s.Limited("waiting")
 		return ErrCrowded

@@ -90,7 +90,7 @@ func (l *loop) serveHeld() (leads bool) {
 		l.held[l.next] = heldMessage{}
 		l.next++
 		m.init(l.Transport)
-		r := exec.Receive(l.service, &m.Writer, m.packet)
+		r, _ := exec.Receive(l.service, &m.Writer, m.packet, false)
 		if r == nil {
 			continue
 		}
