@@ -319,12 +319,21 @@ func TestUpdateElsewhere(t *testing.T) {
 	}
 }
 
-// TestUpdateOverTLS: updates are taken over TLS, and a query over any transport sees them.
+// TestUpdateOverTLS: updates are taken over TLS, and a query over any transport sees them, also without a database.
 func TestUpdateOverTLS(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprintf("database %v", kept), func(t *testing.T) { testUpdateOverTLS(t, kept) })
+	}
+}
+
+func testUpdateOverTLS(t *testing.T, kept bool) {
 	dir := t.TempDir()
 	certificates(t, dir)
 	port, tlsPort := loopback.Port(), loopback.Port()
 	plain := dynamicCorefile(t, dir, port, "", "")
+	if !kept {
+		plain = strings.Replace(plain, "database "+filepath.Join(dir, "zone.db"), "", 1)
+	}
 	_, rest, _ := strings.Cut(plain, "{\n")
 	start(t, fmt.Sprintf("example.org:%d tls://example.org:%d {\ntls %s/cert.pem %[3]s/key.pem\n", port, tlsPort, dir)+rest)
 	m := insert(t, "new.example.org. 60 IN A 192.0.2.9")

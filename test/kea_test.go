@@ -32,7 +32,12 @@ type lease struct {
 
 // TestKea: the updater of Kea gives leases their names and addresses, takes them back, and leaves names alone that are
 // another client's (RFC 4703).
-func TestKea(t *testing.T) {
+func TestKea(t *testing.T) { testKea(t, "") }
+
+// TestKeaWithReverse: where the reverse zone is kept by the server, an updater that cares for both zones does no harm.
+func TestKeaWithReverse(t *testing.T) { testKea(t, "reverse_of example.org") }
+
+func testKea(t *testing.T, reverse string) {
 	path := zonetest.Program(t, "kea-dhcp-ddns", "kea-dhcp-ddns-server")
 	dir := t.TempDir()
 	port := loopback.Port()
@@ -55,8 +60,9 @@ func TestKea(t *testing.T) {
 		dynupdate 2.0.192.in-addr.arpa {
 			file %s/2.0.192.in-addr.arpa.
 			allow %s * PTR DHCID ANY
+			%s
 		}
-	}`, port, port, updateKey, updateSecret, dir, updateKey, dir, updateKey))
+	}`, port, port, updateKey, updateSecret, dir, updateKey, dir, updateKey, reverse))
 
 	listens := loopback.Port()
 	zone := func(name string) string {
@@ -98,6 +104,10 @@ func TestKea(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	mine, other := strings.Repeat("01", 35), strings.Repeat("02", 35)
+	left := "pc.example.org. " // of the address that is another one: who cares for it has said nothing yet
+	if reverse != "" {
+		left = ""
+	}
 	const myID = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	for _, step := range []struct {
 		what string
@@ -106,8 +116,8 @@ func TestKea(t *testing.T) {
 	}{
 		{"a lease", lease{0, true, true, "pc.example.org.", "192.0.2.7", mine, "20300101000000", 600, true}, "192.0.2.7 pc.example.org. " + myID},
 		{"another client of that name", lease{0, true, false, "pc.example.org.", "192.0.2.8", other, "20300101000000", 600, true}, "192.0.2.7 pc.example.org. " + myID},
-		{"the same client again", lease{0, true, false, "pc.example.org.", "192.0.2.9", mine, "20300101000000", 600, true}, "192.0.2.9 pc.example.org. " + myID},
-		{"the lease ends", lease{1, true, false, "pc.example.org.", "192.0.2.9", mine, "20300101000000", 600, true}, "pc.example.org."},
+		{"the same client again", lease{0, true, false, "pc.example.org.", "192.0.2.9", mine, "20300101000000", 600, true}, "192.0.2.9 " + left + myID},
+		{"the lease ends", lease{1, true, false, "pc.example.org.", "192.0.2.9", mine, "20300101000000", 600, true}, strings.TrimSpace(left)},
 		{"so does the address", lease{1, false, true, "pc.example.org.", "192.0.2.7", mine, "20300101000000", 600, true}, ""},
 	} {
 		b, err := json.Marshal(step.lease)

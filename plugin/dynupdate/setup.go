@@ -65,11 +65,7 @@ func setup(c *caddy.Controller) error {
 			continue
 		}
 		d := &DynUpdate{Zone: s.zone, settings: all[i]}
-		d.store, err = openStore(source{
-			zone: s.zone, database: s.database, seed: s.file, settle: all[i].settle, keep: s.journal,
-			claim: claimed(dnsserver.Instance(c), c.ServerBlockKeyIndex),
-		})
-		if err != nil {
+		if d.store, err = d.open(c); err != nil {
 			return plugin.Error(pluginName, err)
 		}
 		zones[s.zone] = d.store.served
@@ -89,6 +85,29 @@ func setup(c *caddy.Controller) error {
 		})
 	}
 	return nil
+}
+
+// inMemory is where a store without a database is kept for the other keys of its server block: directives are set up once
+// for each.
+type inMemory struct {
+	block int
+	zone  string
+}
+
+// open finds or makes the directive's store.
+func (d *DynUpdate) open(c *caddy.Controller) (*store, error) {
+	shared := inMemory{c.ServerBlockIndex, d.Zone}
+	if s, ok := c.Get(shared).(*store); ok && d.database == "" {
+		return s, nil
+	}
+	s, err := openStore(source{
+		zone: d.Zone, database: d.database, seed: d.file, settle: d.settle, keep: d.journal,
+		claim: claimed(dnsserver.Instance(c), c.ServerBlockKeyIndex),
+	})
+	if err == nil && d.database == "" {
+		c.Set(shared, s)
+	}
+	return s, err
 }
 
 // writableKey is where the zones of a configuration are kept that are written to.
