@@ -34,7 +34,7 @@ var rows = map[string]row{
 	"quicconn":   {core: "conn service", noPlugin: true},
 	"doh":        {core: "conn exec http2 quicconn reply service unsent", noPlugin: true},
 	"doq":        {core: "conn exec quicconn reply service unsent", other: "plugin/metrics/vars", noPlugin: true},
-	"grpcdns":    {core: "conn exec reply service", other: "pb", noPlugin: true},
+	"grpcdns":    {core: "conn exec reply service unsent", other: "pb", noPlugin: true},
 	"coretest":   {core: "chain reply service", other: "plugin plugin/test test/clients"},
 }
 

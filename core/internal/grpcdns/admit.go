@@ -43,6 +43,7 @@ type admittedConn struct {
 	slot     *conn.Slot
 	inflight service.Inflight
 	last     atomic.Int64 // when it had a query; see conn.Evictable
+	unread   unread
 }
 
 // IdleSince and Evict implement conn.Evictable.
@@ -58,8 +59,20 @@ func (c *admittedConn) End(*service.Service) {
 	c.inflight.Done()
 }
 
+// Hand says that the library gets a reply of n octets to send. It reports false if the process holds too many that
+// clients do not read.
+func (c *admittedConn) Hand(s *service.Service, n int) bool { return c.unread.hand(s, n, c.Evict) }
+
+// Write notes what the client takes.
+func (c *admittedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.unread.took(n)
+	return n, err
+}
+
 // Close gives the place back, too. It may be called more than once.
 func (c *admittedConn) Close() error {
+	c.unread.end()
 	c.slot.Leave()
 	return c.Conn.Close()
 }

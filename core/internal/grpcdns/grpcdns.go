@@ -100,6 +100,7 @@ func New(s *service.Service) *Transport {
 		grpc.MaxConcurrentStreams(streams), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: probe}), grpc.InTapHandle(t.limitReading),
 		grpc.ReadBufferSize(readSpace), grpc.SharedWriteBuffer(true), // idle connections take little
+		grpc.ForceServerCodecV2(newExact()), // and so do those whose clients do not read
 	}
 	if settings.header > 0 {
 		opts = append(opts, grpc.MaxHeaderListSize(uint32(settings.header)))

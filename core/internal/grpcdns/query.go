@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
 )
 
@@ -38,6 +39,9 @@ func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPa
 	}
 	err = exec.Serve(ctx, s, w, in.GetMsg())
 	switch {
+	case w.msg != nil && w.conn != nil && !w.conn.Hand(s, len(w.msg)):
+		s.Limited("in_flight_bytes")
+		return nil, status.Error(codes.ResourceExhausted, unsent.Err.Error())
 	case w.msg != nil:
 		return &pb.DnsPacket{Msg: w.msg}, nil
 	// RESOURCE_EXHAUSTED is for the client to try again; INVALID_ARGUMENT is not.
