@@ -17,9 +17,9 @@ type Batch struct {
 // Enter begins a batch, unless one goes on.
 func (b *Batch) Enter() {
 	if b.Loop == nil {
-		b.Run = NewRun()
 		b.Began = time.Now()
-		b.Loop = BorrowLoop()
+		b.Loop = BorrowLoop() // before the Run, see answerWire
+		b.Run = NewRun()
 	}
 }
 

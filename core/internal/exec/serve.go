@@ -42,13 +42,13 @@ func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte
 
 // answerWire answers packet in the wire lane, if it can be.
 func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) (done bool, err error) {
-	r := NewRun()
-	defer r.Free()
-	r.Deadline, _ = ctx.Deadline()
 	peer := w.Peer()
 	peer.Arrival = time.Now()
 
-	loop := BorrowLoop()
+	loop := BorrowLoop() // before the Run: of all who wait for a loop each would have one, with the memory of a reply
+	r := NewRun()
+	defer r.Free()
+	r.Deadline, _ = ctx.Deadline()
 	reply, out := r.Serve(s, packet, peer, loop, nil)
 	loop.Done(time.Since(peer.Arrival))
 	loop.Leave()

@@ -6,6 +6,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,5 +223,46 @@ func TestServePanics(t *testing.T) {
 			Serve(t.Context(), s, new(queryWriter), packet(t, "www.example.org."))
 		}()
 		nobodyWaits(t)
+	}
+}
+
+// patient tells when its query is about to be served.
+type patient struct {
+	queryWriter
+	arrived *sync.WaitGroup
+}
+
+func (p *patient) Peer() wire.Peer { p.arrived.Done(); return peer }
+
+// Who waits for a loop holds no Run, which has the memory of a reply, perhaps of a long one: there are many who wait
+// where replies are long.
+func TestNoRunWithoutLoop(t *testing.T) {
+	for _, l := range sharedLoops() {
+		l.Enter()
+	}
+	var made atomic.Int32
+	runs = sync.Pool{New: func() any {
+		made.Add(1)
+		return new(Run)
+	}}
+	defer func() { runs = sync.Pool{New: func() any { return new(Run) }} }()
+
+	const waiting = 50
+	s := serviceOf(t, &decider{wire: func(*wire.Reply, *wire.Query) ([]byte, wire.Outcome) { return nil, wire.Done }})
+	var arrived, served sync.WaitGroup
+	arrived.Add(waiting)
+	for range waiting {
+		served.Go(func() { Serve(t.Context(), s, &patient{arrived: &arrived}, packet(t, "www.")) })
+	}
+	arrived.Wait()
+	if n := made.Load(); n != 0 {
+		t.Errorf("%d who wait have %d Runs", waiting, n)
+	}
+	for _, l := range sharedLoops() {
+		l.Leave()
+	}
+	served.Wait()
+	if made.Load() == 0 {
+		t.Error("nobody was served with a Run")
 	}
 }
