@@ -31,7 +31,7 @@ var rows = map[string]row{
 	"udp":        {core: "exec reply reusegroup service", other: "plugin"},
 	"tcp":        {core: "conn exec reply service", noPlugin: true, noNet: true},
 	"http2":      {core: "conn unsent", noPlugin: true},
-	"quicconn":   {core: "conn service", noPlugin: true},
+	"quicconn":   {core: "conn service unsent", noPlugin: true},
 	"doh":        {core: "conn exec http2 quicconn reply service unsent", noPlugin: true},
 	"doq":        {core: "conn exec quicconn reply service unsent", other: "plugin/metrics/vars", noPlugin: true},
 	"grpcdns":    {core: "conn exec reply service unsent", other: "pb", noPlugin: true},

@@ -166,7 +166,7 @@ func (w *Writer) await() {
 // grow makes pending longer and tells the ledger.
 func (w *Writer) grow(n int) {
 	size := max(2*cap(w.pending), len(w.pending)+n, 512)
-	if w.ended || !unsent.Take(size-cap(w.pending)) {
+	if w.ended || !unsent.Take(w.charged, size-cap(w.pending)) {
 		if !w.ended {
 			w.seat.Now().Limited("in_flight_bytes")
 		}

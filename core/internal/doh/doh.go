@@ -96,7 +96,8 @@ type busyConnKey struct{}
 func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool) {
 	remote := remoteAddr(r, udp)
 	// Over HTTP/3 the library knows the address of the packets, which may be that of a proxy.
-	if c, ok := r.Context().Value(busyConnKey{}).(*quicconn.Conn); ok {
+	c, quic := r.Context().Value(busyConnKey{}).(*quicconn.Conn)
+	if quic {
 		remote = c.Client()
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Read)) // net/http limits the time by itself
 	}
@@ -111,12 +112,17 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	settings(s).count(s.Label, a.status)
-	// From here on the body waits for the client, whatever the library does with it.
-	if !unsent.Take(len(a.body)) {
+	// From here on the body waits for the client, whatever the library does with it. A connection of HTTP/1.1 has one
+	// response at a time.
+	hold, release := func(n int) bool { return unsent.Take(0, n) }, unsent.Give
+	if quic {
+		hold, release = c.Hold, c.Release
+	}
+	if !hold(len(a.body)) {
 		s.Limited("in_flight_bytes")
 		panic(http.ErrAbortHandler) // ends the stream, or the connection
 	}
-	defer unsent.Give(len(a.body))
+	defer release(len(a.body))
 	if r.ProtoMajor == 3 { // net/http limits the time by itself
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Write))
 	}

@@ -136,7 +136,7 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	s = c.Enter()
 	defer s.Inflight.Done()
 	state := c.ConnectionState().TLS
-	w := &Writer{service: s, localAddr: c.LocalAddr(), remoteAddr: c.Client(), stream: stream, timeout: s.Write, tls: &state}
+	w := &Writer{service: s, localAddr: c.LocalAddr(), remoteAddr: c.Client(), conn: c, stream: stream, timeout: s.Write, tls: &state}
 	w.transfer = isTransfer(packet)
 	switch err := exec.Serve(stream.Context(), s, w, packet); {
 	case errors.Is(err, exec.ErrCrowded):

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
@@ -25,6 +26,7 @@ type Writer struct {
 
 	service               *service.Service
 	localAddr, remoteAddr net.Addr
+	conn                  *quicconn.Conn
 	stream                *quic.Stream
 	tls                   *tls.ConnectionState
 	timeout               time.Duration
@@ -78,14 +80,14 @@ func (s sink) Send(b []byte) error {
 // Send writes one packed message with its length before it.
 func (w *Writer) Send(b []byte) error {
 	w.written = true
-	if w.service != nil {
+	if w.conn != nil {
 		// The octets count as unsent until the stream has taken them, which its window may delay.
-		if !unsent.Take(len(b)) {
+		if !w.conn.Hold(len(b)) {
 			w.service.Limited("in_flight_bytes")
 			w.stream.CancelWrite(streamInternal)
 			return unsent.Err
 		}
-		defer unsent.Give(len(b))
+		defer w.conn.Release(len(b))
 	}
 	if _, err := w.write(Frame(b)); err != nil {
 		return err

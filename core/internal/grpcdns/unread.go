@@ -29,14 +29,13 @@ type unread struct {
 // hand enters a reply of n octets that the library gets now. It reports false, and enters none, if the process holds
 // too many octets of such. A client that takes nothing for the time that s has for it is told to end by stalled.
 func (u *unread) hand(s *service.Service, n int, stalled func()) bool {
-	if !unsent.Take(n) {
-		return false
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		unsent.Give(n)
 		return true
+	}
+	if !unsent.Take(u.held, n) {
+		return false
 	}
 	u.due = max(u.due, u.written) + int64(n)
 	u.held += n

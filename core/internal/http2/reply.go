@@ -73,7 +73,7 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 	// What the window has no room for is kept for the client: within the limit of the connection, and within that of
 	// all.
 	most := c.Service().Unread
-	if most > 0 && c.waiting+len(rest) > most || !unsent.Take(len(rest)) {
+	if most > 0 && c.waiting+len(rest) > most || !unsent.Take(c.waiting, len(rest)) {
 		c.Service().Limited("unread_bytes")
 		// So that removeStream gives back nothing: rest was never counted.
 		st.state = atWork

@@ -20,6 +20,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -73,6 +74,7 @@ type Conn struct {
 	asked     atomic.Bool  // it has had a query
 	ending    atomic.Bool  // it takes no more; see drain
 	last      atomic.Int64 // when it had one; see conn.Evictable
+	unsent    atomic.Int64 // octets of replies that wait for the client
 }
 
 // Windows of QUIC connections: a stream brings one query, so there is no need for more.
@@ -259,6 +261,23 @@ func (c *Conn) Begin() bool {
 func (c *Conn) Vacate() {
 	c.last.Store(service.Now())
 	c.inflight.Done()
+}
+
+// Hold enters n octets of a reply that waits for the client, until Release. It reports false, and enters none, if the
+// process holds too many.
+func (c *Conn) Hold(n int) bool {
+	held := int(c.unsent.Add(int64(n))) - n
+	if !unsent.Take(held, n) {
+		c.unsent.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// Release takes out what Hold has entered.
+func (c *Conn) Release(n int) {
+	c.unsent.Add(int64(-n))
+	unsent.Give(n)
 }
 
 // Client is the address of the connection's client: a PROXY header may have told another one than that of the sender.
