@@ -2,7 +2,9 @@ package trace
 
 import (
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -137,13 +139,16 @@ func (s *settings) exporter() (exporter, error) {
 	switch s.kind {
 	case "zipkin":
 		if !isURL {
+			if a, err := netip.ParseAddr(endpoint); err == nil && a.Is6() {
+				endpoint = "[" + endpoint + "]"
+			}
 			endpoint = "http://" + endpoint + "/api/v2/spans"
 		}
 		return &zipkin{url: endpoint, service: s.service, client: client}, nil
 	case "datadog":
 		if !isURL {
-			if !strings.Contains(endpoint, ":") {
-				endpoint += ":8126"
+			if _, _, err := net.SplitHostPort(endpoint); err != nil {
+				endpoint = net.JoinHostPort(strings.Trim(endpoint, "[]"), "8126")
 			}
 			endpoint = "http://" + endpoint
 		}

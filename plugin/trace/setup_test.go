@@ -48,6 +48,11 @@ func TestEndpoints(t *testing.T) {
 		{"zipkin", "http://a/b/c", "http://a/b/c"},
 		{"datadog", "", "http://localhost:8126/v0.4/traces"},
 		{"datadog", "agent", "http://agent:8126/v0.4/traces"},
+		{"datadog", "[2001:db8::1]:99", "http://[2001:db8::1]:99/v0.4/traces"},
+		{"datadog", "[2001:db8::1]", "http://[2001:db8::1]:8126/v0.4/traces"},
+		{"datadog", "2001:db8::1", "http://[2001:db8::1]:8126/v0.4/traces"},
+		{"zipkin", "[2001:db8::1]:99", "http://[2001:db8::1]:99/api/v2/spans"},
+		{"zipkin", "2001:db8::1", "http://[2001:db8::1]/api/v2/spans"},
 		{"otlp", "https://a.example", "https://a.example/v1/traces"},
 		{"otlp", "http://a.example:4318/x", "http://a.example:4318/x"},
 	} {
