@@ -122,6 +122,20 @@ func TestServer(t *testing.T) {
 	}, []string{"www.example.org. A", "nope.example.org. A", "a.in.example. A"})
 }
 
+// The account may be told by the environment, as Azure's own tools have it told, so that it need not stand in the Corefile. What the
+// directive says goes before.
+func TestAccountOfEnvironment(t *testing.T) {
+	s, _ := provider(t)
+	for name, value := range map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "x", "AZURE_SUBSCRIPTION_ID": "other"} {
+		t.Setenv(name, value)
+	}
+	all := newSettings()
+	all.transport = s.Client()
+	if err := all.setup(caddy.NewTestController("dns", "azure g:example.org {\nsubscription s\nenvironment azurestackcloud\n}")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Without a secret the server is what the machine that it runs on is.
 func TestManagedIdentity(t *testing.T) {
 	s, _ := provider(t)

@@ -1,9 +1,11 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/coredns/coredns/plugin"
@@ -97,6 +99,7 @@ func (s *settings) setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, s); err != nil {
 		return err
 	}
+	s.complete()
 	public, private, err := s.clients()
 	if err != nil {
 		return plugin.Error(pluginName, err)
@@ -116,6 +119,14 @@ func (s *settings) setup(c *caddy.Controller) error {
 		return h
 	}, cancel)
 	return nil
+}
+
+// complete takes what no directive says from the variables of the environment that Azure's own tools read.
+func (s *settings) complete() {
+	s.tenant = cmp.Or(s.tenant, os.Getenv("AZURE_TENANT_ID"))
+	s.client = cmp.Or(s.client, os.Getenv("AZURE_CLIENT_ID"))
+	s.secret = cmp.Or(s.secret, os.Getenv("AZURE_CLIENT_SECRET"))
+	s.subscription = cmp.Or(s.subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
 }
 
 // clients are who asks for public and for private zones.
