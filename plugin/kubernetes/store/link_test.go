@@ -32,6 +32,31 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestAwayBesideRefusal takes an API away, and again, that always refuses one of the resources: each time the loss is logged, and the
+// return.
+func TestAwayBesideRefusal(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	denied := func() map[string]int { return map[string]int{"watch pods": 403, "list pods": 403} }
+	f.refuse = denied()
+	log := &lines{}
+	s := start(t, Config{Pods: true, Log: log}, f.client())
+	eventually(t, "refusal", func() bool { return s.has("web") && len(log.with("refuses to list pods")) > 0 })
+	for n := 1; n <= 2; n++ {
+		f.with(func() {
+			for _, r := range []string{"services", "namespaces", "pods"} {
+				f.refuse["watch "+r], f.refuse["list "+r] = 503, 503
+			}
+			f.epoch++
+		})
+		eventually(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) == n })
+		pods := f.seen("pods watch")
+		eventually(t, "a failure of each", func() bool { return f.seen("pods watch") > pods })
+		f.with(func() { f.refuse = denied() })
+		eventually(t, "return", func() bool { return len(log.with("is back after")) == n })
+	}
+}
+
 // TestNoAnswerAtFirst logs why nothing comes.
 func TestNoAnswerAtFirst(t *testing.T) {
 	f := newFakeAPI(t)

@@ -111,9 +111,10 @@ func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bo
 // word in the log: while it starts, it does not know yet what we may do.
 const patience = 4
 
-// complain logs that the server refuses to do what it was asked to.
+// complain logs that the server refuses to do what it was asked to. It is there, if it was not before.
 func (r *reflector) complain(verb string, err error) {
 	if !r.synced || r.backoff.tries >= patience {
+		r.answered()
 		r.link.refused(verb, r.resource.String(), err, time.Now())
 	}
 }
@@ -214,7 +215,7 @@ func (r *reflector) failed(verb string, err error) error {
 	return &requestError{verb, r.resource.String(), err}
 }
 
-// answered notes that a request was let in.
+// answered notes that the server is there.
 func (r *reflector) answered() {
 	r.link.ok(r.resource.String(), r.client.Host(), time.Now())
 }
