@@ -1,9 +1,13 @@
 package test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 )
@@ -38,5 +42,47 @@ func TestValidateRefusesAsAStart(t *testing.T) {
 				t.Errorf("got %v, a start fails with %v", err, want)
 			}
 		})
+	}
+}
+
+// Who only looks at a configuration asks nobody, and needs no credentials: neither a cloud's API nor etcd.
+func TestValidateAsksNobody(t *testing.T) {
+	var asked atomic.Int64
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			conn.Close()
+		}
+	}()
+	url := "http://" + listener.Addr().String()
+	cloud := filepath.Join(t.TempDir(), "cloud")
+	if err := os.WriteFile(cloud, []byte(strings.ReplaceAll(`{"activeDirectoryEndpoint": "URL", "resourceManagerEndpoint": "URL"}`, "URL", "https://"+listener.Addr().String())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AZURE_ENVIRONMENT_FILEPATH", cloud)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_REGION", "us-east-1")
+	for _, lines := range []string{
+		"route53 example.org:Z1 {\naws_access_key a b\naws_endpoint " + url + "\n}",
+		"clouddns example.org:project:zone {\ncredentials none\nendpoint " + url + "\n}",
+		"azure group:example.org {\ntenant t\nclient c\nsecret s\nsubscription s\nenvironment AZURESTACKCLOUD\n}",
+		"etcd example.org {\nendpoint " + url + "\nwatch\n}",
+	} {
+		if err := dnsserver.Validate(NewInput(".:0 {\nbind 127.0.0.1\n" + lines + "\nwhoami\n}")); err != nil {
+			t.Errorf("%s: %v", lines, err)
+		}
+		time.Sleep(50 * time.Millisecond) // a connection that is not to be
+		if n := asked.Swap(0); n > 0 {
+			t.Errorf("%s: %d connections", lines, n)
+		}
 	}
 }

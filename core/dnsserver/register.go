@@ -41,6 +41,7 @@ type dnsContext struct {
 	at       map[keyPos]*Config
 	blocks   []caddyfile.ServerBlock
 	once     bool      // for one question: see Once
+	looked   bool      // only looked at: see Validated
 	debug    bool      // a block wants debug lines
 	servers  []*Server // once they are made, in file order
 	ends     ends      // see OnEnd

@@ -53,6 +53,10 @@ func Validate(input caddy.Input) error {
 	return err
 }
 
+// Validated reports whether the configuration of c is only looked at, as Validate does. The setup of a plugin that
+// asks others, such as the API of a cloud, does not ask them then.
+func Validated(c *caddy.Controller) bool { return c.Context().(*dnsContext).looked }
+
 // captured is the last configuration that was made since setCapture, nil if there was none.
 func captured() *dnsContext {
 	capture.mu.Lock()
@@ -72,7 +76,7 @@ func newContext(i *caddy.Instance) caddy.Context {
 	capture.mu.Lock()
 	defer capture.mu.Unlock()
 	if capture.on {
-		capture.last, d.once = d, capture.once
+		capture.last, d.once, d.looked = d, capture.once, !capture.once
 		return d
 	}
 	restarting.Lock()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -103,6 +104,10 @@ func (s *settings) setup(c *caddy.Controller) error {
 	public, private, err := s.clients()
 	if err != nil {
 		return plugin.Error(pluginName, err)
+	}
+	if dnsserver.Validated(c) {
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &Azure{Next: next} })
+		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h, err := New(ctx, public, private, s.keys, s.access)

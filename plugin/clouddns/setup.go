@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -112,6 +113,10 @@ func setup(c *caddy.Controller) error {
 
 // install reads the zones of one directive and puts it into the chain.
 func (s *settings) install(c *caddy.Controller) error {
+	if dnsserver.Validated(c) {
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &CloudDNS{Next: next} })
+		return nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	client, err := s.client(ctx)
 	if err != nil {

@@ -124,7 +124,7 @@ func setup(c *caddy.Controller) error {
 		Endpoints: s.endpoints, TLS: s.tls, Username: s.username, Password: s.password, Logger: quietLogger(),
 		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 	}
-	if s.username == "" {
+	if s.username == "" && !dnsserver.Validated(c) { // a client connects at once
 		client, err := etcdcv3.New(config)
 		if err != nil {
 			return plugin.Error(pluginName, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -108,6 +109,10 @@ func setup(c *caddy.Controller) error {
 
 // install reads the zones of one directive and puts it into the chain.
 func (s *settings) install(c *caddy.Controller) error {
+	if dnsserver.Validated(c) {
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &Route53{Next: next} })
+		return nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	client, err := s.client(ctx)
 	if err != nil {
