@@ -180,7 +180,7 @@ func TestSetup(t *testing.T) {
 		{"errors {\nstacktrace\nconsolidate 1m ^exact$\n}", 1, true, ""},
 		{"errors {\nconsolidate 1m error\nconsolidate 5s \"format error\" info show_first\n}", 2, false, ""},
 
-		{"errors errors.txt", 0, false, "plugin/errors: Testfile:1 - Error during parsing: invalid log file: errors.txt"},
+		{"errors errors.txt", 0, false, "plugin/errors: Testfile:1 - Error during parsing: invalid log file: errors.txt: must be stdout, or left out"},
 		{"errors a b", 0, false, "Wrong argument count or unexpected line ending after 'b'"},
 		{"errors\nerrors", 0, false, "this plugin can only be used once per Server Block: 'errors' stands at Testfile:1 already"},
 		{"errors {\nfoo\n}", 0, false, "Testfile:2 - Syntax error: Unexpected token 'foo', expecting 'Unknown field foo' (allowed: stacktrace, details, consolidate)"},

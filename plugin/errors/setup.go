@@ -31,7 +31,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Unknown: "Syntax error: Unexpected token '%[1]s', expecting 'Unknown field %[1]s'",
 	Args: corefile.Args[settings]{Syntax: "[stdout]", Max: 1, Set: func(_ *settings, l *corefile.Line) error {
 		if len(l.Args) > 0 && l.Args[0] != "stdout" {
-			return l.Errf("invalid log file: %s", l.Args[0])
+			return l.Errf("invalid log file: %s: must be stdout, or left out", l.Args[0])
 		}
 		return nil
 	}},

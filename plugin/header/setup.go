@@ -42,7 +42,7 @@ func addRules(h *Header, l *corefile.Line) (bool, error) {
 func parseRules(words []string) (rules []Rule, err error) {
 	switch len(words) {
 	case 0:
-		return nil, errors.New("no flag action provided")
+		return nil, errors.New("no flag action provided, should be set or clear")
 	case 1:
 		return nil, errors.New("invalid length for flags, at least one should be provided")
 	}

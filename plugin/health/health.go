@@ -51,7 +51,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Options: corefile.Table[settings]{
 		corefile.Row("lameduck", "DURATION", "go on answering for so long before the process ends", 1, 1, func(s *settings, l *corefile.Line) (err error) {
 			if s.lameduck, err = time.ParseDuration(l.Args[0]); err != nil {
-				return l.Errf("unable to parse lameduck duration value: '%v' : %w", l.Args[0], err)
+				return l.Errf("unable to parse lameduck duration value: '%v' : %w: must be a duration such as 5s", l.Args[0], err)
 			}
 			return nil
 		}),

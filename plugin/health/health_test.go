@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		{"health foo", settings{}, "plugin/health: Testfile:1 - Error during parsing: address foo: missing port in address"},
 		{"health :nosuch", settings{}, `invalid port "nosuch" in ":nosuch": must be a number from 0 to 65535`},
 		{"health a b", settings{}, "Wrong argument count or unexpected line ending after 'b'"},
-		{"health {\nlameduck x\n}", settings{}, `unable to parse lameduck duration value: 'x' : time: invalid duration "x"`},
+		{"health {\nlameduck x\n}", settings{}, `unable to parse lameduck duration value: 'x' : time: invalid duration "x": must be a duration such as 5s`},
 		{"health {\nlameduck\n}", settings{}, "Wrong argument count"},
 		{"health {\nlamedudk 4\n}", settings{}, "Testfile:2 - Error during parsing: unknown property 'lamedudk'"},
 	} {

@@ -54,7 +54,7 @@ func TestSetupErrors(t *testing.T) {
 		"https3 {\nmax_streams -1\n}":                       "max_streams must be a non-negative integer: -1",
 		"https3 {\nmax_streams 1\nmax_streams 1\n}":         "max_streams already defined for this server block",
 		"https3 {\nmax_connections\n}":                      "Wrong argument count",
-		"https3 {\nmax_connections abc\n}":                  "plugin/https3: Testfile:2 - Error during parsing: invalid max_connections value 'abc'",
+		"https3 {\nmax_connections abc\n}":                  "plugin/https3: Testfile:2 - Error during parsing: invalid max_connections value 'abc': strconv.Atoi: parsing \"abc\": invalid syntax: must be a non-negative integer",
 		"https3 {\nmax_connections -1\n}":                   "max_connections must be a non-negative integer: -1",
 		"https3 {\nmax_connections 1\nmax_connections 1\n}": "max_connections already defined for this server block",
 	} {

@@ -48,7 +48,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			s.blockRate = 1
 			if len(l.Args) > 0 {
 				if s.blockRate, err = strconv.Atoi(l.Args[0]); err != nil {
-					return l.Errf("property 'block' invalid integer value '%v'", l.Args[0])
+					return l.Errf("property 'block' invalid integer value '%v': must be a number of nanoseconds", l.Args[0])
 				}
 			}
 			return nil

@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 		{"pprof :nosuch", settings{}, `invalid port "nosuch" in ":nosuch": must be a number from 0 to 65535`},
 		{"pprof {\na b\n}", settings{}, "unknown property 'a'"},
 		{"pprof {\nblock 20 30\n}", settings{}, "Wrong argument count"},
-		{"pprof {\nblock x\n}", settings{}, "Testfile:2 - Error during parsing: property 'block' invalid integer value 'x'"},
+		{"pprof {\nblock x\n}", settings{}, "Testfile:2 - Error during parsing: property 'block' invalid integer value 'x': must be a number of nanoseconds"},
 		{"pprof\npprof", settings{}, "this plugin can only be used once per Server Block: 'pprof' stands at Testfile:1 already"},
 	} {
 		s := settings{addr: defaultAddr}

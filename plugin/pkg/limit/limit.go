@@ -26,7 +26,7 @@ func Option[T any](name, help string, least int, field func(*T) **int) corefile.
 		}
 		n, err := strconv.Atoi(l.Args[0])
 		if err != nil {
-			return l.Errf("invalid %s value '%s': %w", name, l.Args[0], err)
+			return l.Errf("invalid %s value '%s': %w: must be a %s integer", name, l.Args[0], err, kind)
 		}
 		if n < least {
 			return l.Errf("%s must be a %s integer: %d", name, kind, n)
