@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/coredns/caddy"
@@ -132,7 +133,7 @@ func explainOnce(args []string) ([]byte, error) {
 		return nil, fmt.Errorf("%q is no domain name", args[0])
 	}
 	if len(args) == 2 {
-		t, ok := dns.StringToType[strings.ToUpper(args[1])]
+		t, ok := dnsutil.TypeOf(args[1])
 		if !ok {
 			return nil, fmt.Errorf("unknown type %q", args[1])
 		}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -26,12 +28,13 @@ type TrailStep struct {
 	Depth  int           `json:"depth"`           // 0 for the first plugin of the chain
 	Took   time.Duration `json:"tookNs"`          // with all that is behind it
 	Own    time.Duration `json:"ownNs"`           // without that
-	Rcode  string        `json:"rcode,omitempty"` // what it returned
+	Rcode  string        `json:"rcode,omitempty"` // of its reply, or what it returned; "-" if it wants no reply
 	Error  string        `json:"error,omitempty"`
-	Wrote  bool          `json:"wrote,omitempty"` // the reply, if nobody behind it did
+	Wrote  bool          `json:"wrote,omitempty"` // a reply, and not somebody behind it
 	Notes  []string      `json:"notes,omitempty"` // what it says of itself
 
-	parent int
+	parent  int
+	replied bool // a reply went by, of its own or from behind
 }
 
 // trailKey is the context key of a *Trail.
@@ -64,11 +67,22 @@ func Note(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// Lead notes the zone and the view of the block that the query was led to.
-func (t *Trail) Lead(zone, view string) {
+// Lead notes the zone and the view of the block that a query was led to. Of those that plugins ask on behalf of the one
+// that the Trail is about, the plugin that asks has a note of it.
+func (t *Trail) Lead(r *dns.Msg, zone, view string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.zone, t.view = zone, view
+	if t.at < 0 || len(r.Question) == 0 {
+		t.zone, t.view = zone, view
+		return
+	}
+	where := "block " + zone
+	if view != "" {
+		where += ", view " + view
+	}
+	q := r.Question[0]
+	s := &t.steps[t.at]
+	s.Notes = append(s.Notes, fmt.Sprintf("looks up %s %s in %s", q.Name, dns.Type(q.Qtype), where))
 }
 
 // Block is what Lead noted: "" if the query got to no block.
@@ -96,12 +110,18 @@ func (t *Trail) Serve(ctx context.Context, h Handler, w dns.ResponseWriter, r *d
 	t.at = i
 	t.mu.Unlock()
 	begin := time.Now()
-	rcode, err := h.ServeDNS(ctx, w, r)
+	rcode, err := h.ServeDNS(ctx, &trailWriter{Wrapped{w}, t, i}, r)
 	took := time.Since(begin)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := &t.steps[i]
-	s.Took, s.Own, s.Rcode = took, s.Own+took, rcodeText(rcode)
+	s.Took, s.Own = took, s.Own+took
+	switch {
+	case !ClientWrite(rcode):
+		s.Rcode = rcodeText(rcode)
+	case !s.replied:
+		s.Rcode = "-"
+	}
 	if err != nil {
 		s.Error = err.Error()
 	}
@@ -110,6 +130,43 @@ func (t *Trail) Serve(ctx context.Context, h Handler, w dns.ResponseWriter, r *d
 	}
 	t.at = parent
 	return rcode, err
+}
+
+// trailWriter notes what the plugin of a step writes.
+type trailWriter struct {
+	Wrapped
+	trail *Trail
+	step  int
+}
+
+// WriteMsg notes m, and passes it on.
+func (w *trailWriter) WriteMsg(m *dns.Msg) error {
+	w.trail.wrote(w.step, m.Rcode)
+	return w.ResponseWriter.WriteMsg(m)
+}
+
+// Write notes a reply in wire form, and passes it on.
+func (w *trailWriter) Write(b []byte) (int, error) {
+	if len(b) > 3 {
+		w.trail.wrote(w.step, int(b[3]&0xF))
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// TakeReply implements ReplyTaker.
+func (w *trailWriter) TakeReply(reply *wire.Reply, r *dns.Msg) (taken bool, err error) {
+	if taken, err = TakeReply(w.ResponseWriter, reply, r); taken {
+		w.trail.wrote(w.step, reply.Rcode())
+	}
+	return taken, err
+}
+
+// wrote notes a reply that the plugin of a step wrote, or passed on from behind it.
+func (t *Trail) wrote(step, rcode int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &t.steps[step]
+	s.replied, s.Rcode, s.Wrote = true, rcodeText(rcode), s.Wrote || t.at == step
 }
 
 func rcodeText(rcode int) string {

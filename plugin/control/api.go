@@ -16,6 +16,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
@@ -190,14 +191,8 @@ func typeOf(text string) (uint16, error) {
 	if text == "" {
 		return 0, nil
 	}
-	upper := strings.ToUpper(text)
-	if t, ok := dns.StringToType[upper]; ok {
+	if t, ok := dnsutil.TypeOf(text); ok {
 		return t, nil
-	}
-	if rest, ok := strings.CutPrefix(upper, "TYPE"); ok { // RFC 3597 §5
-		if n, err := strconv.ParseUint(rest, 10, 16); err == nil {
-			return uint16(n), nil
-		}
 	}
 	return 0, refusef("unknown type %q", text)
 }

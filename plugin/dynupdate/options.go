@@ -6,12 +6,12 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -199,17 +199,13 @@ func keyName(text string) (string, error) {
 // typesOf is the types that words stand for.
 func typesOf(words []string) (t typeSet, err error) {
 	for _, word := range words {
-		typ, ok := dns.StringToType[strings.ToUpper(word)]
-		if number, found := strings.CutPrefix(strings.ToUpper(word), "TYPE"); !ok && found {
-			n, err := strconv.ParseUint(number, 10, 16)
-			typ, ok = uint16(n), err == nil && n > 0
-		}
+		typ, ok := dnsutil.TypeOf(word)
 		switch {
 		case word == "*" && len(words) > 1:
 			return t, errors.New("wildcard RR type must be the only type")
 		case word == "*":
 			return typeSet{all: true}, nil
-		case !ok, typ != dns.TypeANY && isMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
+		case !ok, typ == 0, typ != dns.TypeANY && isMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
 			return t, fmt.Errorf("invalid RR type %q in allow rule", word)
 		}
 		t.types = append(t.types, typ)

@@ -256,6 +256,48 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// What a plugin did is the return code of what it wrote, and the block is that of the client's question, wherever an alias leads.
+func TestExplainTellsWhatWasWritten(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "Corefile"), "example.org {\nacl {\nblock type TXT\ndrop type MX\n}\nrewrite rcode exact none.example.org NXDOMAIN NOERROR\n"+
+		"template IN A alias.example.org {\nanswer \"{{ .Name }} 60 IN CNAME www.example.net.\"\n}\ntemplate ANY ANY none.example.org {\nrcode NXDOMAIN\n}\nwhoami\n}\n"+
+		"example.net {\ntemplate IN A {\nanswer \"{{ .Name }} 60 IN A 192.0.2.1\"\n}\n}\n")
+	for _, q := range []struct{ name, qtype, steps, note string }{
+		{"a.example.org", "TXT", "rewrite REFUSED, acl REFUSED wrote", ""},
+		{"a.example.org", "MX", "rewrite -, acl -", ""},
+		{"a.example.org", "TYPE65280", "rewrite NOERROR, acl NOERROR, template NOERROR, whoami NOERROR wrote", ""},
+		{"none.example.org", "A", "rewrite NOERROR, acl NXDOMAIN, template NXDOMAIN wrote", ""},
+		{"alias.example.org", "A", "rewrite NOERROR, acl NOERROR, template NOERROR wrote, template NOERROR wrote", "looks up www.example.net. A in block example.net."},
+	} {
+		out, errs, status := run(t, folder, "", "explain", "-once", "-json", q.name, q.qtype)
+		var got struct {
+			Zone  string
+			Steps []struct {
+				Plugin, Rcode string
+				Wrote         bool
+				Notes         []string
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || status != 0 {
+			t.Fatalf("%v: %v, status %d, %q", q, err, status, errs)
+		}
+		var steps, notes []string
+		for _, s := range got.Steps {
+			step := s.Plugin + " " + s.Rcode
+			if s.Wrote {
+				step += " wrote"
+			}
+			steps, notes = append(steps, step), append(notes, s.Notes...)
+		}
+		if got := strings.Join(steps, ", "); got != q.steps {
+			t.Errorf("%s %s: %s, want %s", q.name, q.qtype, got, q.steps)
+		}
+		if got.Zone != "example.org." || strings.Join(notes, "\n") != q.note {
+			t.Errorf("%s %s: block %s, notes %q", q.name, q.qtype, got.Zone, notes)
+		}
+	}
+}
+
 func withoutID(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

@@ -82,7 +82,7 @@ func (b *block) serve(ctx context.Context, q *queryContext, w dns.ResponseWriter
 	if q.path.Trail == nil {
 		return b.head.ServeDNS(ctx, w, r)
 	}
-	q.path.Trail.Lead(b.Zone, *b.View)
+	q.path.Trail.Lead(r, b.Zone, *b.View)
 	return q.path.Trail.Serve(ctx, b.head, w, r)
 }
 
