@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"time"
 
@@ -50,8 +48,8 @@ func mend(ctx context.Context, cfg *certmagic.Config, a account, domains []strin
 	_ = cfg.ManageAsync(ctx, all) // it logs what fails
 }
 
-// damage is why the files of a domain are of no use, nil if they are, or if one is not there: then certmagic obtains a
-// certificate by itself.
+// damage is why the files of a domain are of no use, nil if they are of some. One that is not there, certmagic obtains by itself;
+// one that cannot be read may be there again soon, or is for somebody to look after.
 func damage(a account, domain string) error {
 	storage, authority := &certmagic.FileStorage{Path: a.storage}, authorityOf(a)
 	var files [3][]byte
@@ -59,10 +57,8 @@ func damage(a account, domain string) error {
 		certmagic.StorageKeys.SiteCert(authority, domain), certmagic.StorageKeys.SitePrivateKey(authority, domain), certmagic.StorageKeys.SiteMeta(authority, domain),
 	} {
 		var err error
-		if files[n], err = storage.Load(context.Background(), key); errors.Is(err, fs.ErrNotExist) {
+		if files[n], err = storage.Load(context.Background(), key); err != nil {
 			return nil
-		} else if err != nil {
-			return err
 		}
 	}
 	if _, err := tls.X509KeyPair(files[0], files[1]); err != nil {
