@@ -182,15 +182,15 @@ func readQuery(s *service.Service, r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("length: %w", err)
 	}
 	n := int(binary.BigEndian.Uint16(length[:]))
-	switch {
-	case n == 0:
+	if n == 0 {
 		return nil, errors.New("length is zero")
-	case s.TooLong(n):
-		s.Limited("query_bytes")
-		return nil, service.ErrLong
 	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
+	b, err := s.ReadQuery(r, n)
+	switch {
+	case err == service.ErrLong:
+		s.Limited("query_bytes")
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("message: %w", err)
 	}
 	// Streams tell queries apart, so ids are 0: then equal queries are equal octets (RFC 9250 §4.2.1).

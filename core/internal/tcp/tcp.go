@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -267,9 +266,8 @@ func (p *protocol) rest(n int) ([]byte, error) {
 	}
 	p.QuickAck()
 	if 2+n > readSpace {
-		packet := make([]byte, 2+n)
-		_, err := io.ReadFull(p.r, packet)
-		return packet[2:], err
+		p.r.Discard(2)
+		return p.Service().ReadQuery(p.r, n)
 	}
 	if _, err := p.r.Peek(2 + n); err != nil {
 		return nil, err
