@@ -49,10 +49,14 @@ func (o observer) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return out
 	}
 	if o.state.counts {
+		code := w.Rcode()
+		if w.Dropped() {
+			code = noReply
+		}
 		if l := q.Loop(); l != nil {
-			o.state.tops.note(l, q.Lower(), q.Hash(), q.Client.Addr(), q.Type(), w.Rcode())
+			o.state.tops.note(l, q.Lower(), q.Hash(), q.Client.Addr(), q.Type(), code)
 		} else {
-			o.state.tops.noteElsewhere(q.Lower(), q.Client.Addr(), q.Type(), w.Rcode())
+			o.state.tops.noteElsewhere(q.Lower(), q.Client.Addr(), q.Type(), code)
 		}
 	}
 	if o.state.tails.any() {
@@ -87,7 +91,11 @@ func (o observer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	}
 	client := wire.PeerOf(w.RemoteAddr(), w.LocalAddr()).Client
 	if o.state.counts {
-		o.state.tops.noteElsewhere(name, client.Addr(), state.QType(), final)
+		code := final
+		if !written {
+			code = noReply
+		}
+		o.state.tops.noteElsewhere(name, client.Addr(), state.QType(), code)
 	}
 	if o.state.tails.any() {
 		o.state.tails.show(&seen{

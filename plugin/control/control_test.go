@@ -70,6 +70,8 @@ func (answering) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (
 	switch name := r.Question[0].Name; {
 	case strings.HasSuffix(name, "fail.test."):
 		return dns.RcodeServerFailure, errors.New("as asked")
+	case strings.HasSuffix(name, "drop.test."):
+		return dns.RcodeSuccess, nil
 	case strings.HasSuffix(name, "no.test."):
 		return dns.RcodeNameError, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeNameError))
 	}
@@ -83,6 +85,9 @@ func (answering) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 	case strings.HasSuffix(name, "fail.test."):
 		w.Fail(dns.RcodeServerFailure, errors.New("as asked"))
 		return wire.Done
+	case strings.HasSuffix(name, "drop.test."):
+		w.Drop()
+		return wire.Done
 	case strings.HasSuffix(name, "no.test."):
 		w.Begin(q)
 		w.SetRcode(dns.RcodeNameError)
@@ -94,7 +99,7 @@ func (answering) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 
 // Both lanes count the same, and only what was served.
 func TestLanesCountTheSame(t *testing.T) {
-	names := []string{"a.test.", "A.test.", "x.no.test.", "x.fail.test.", "b.test."}
+	names := []string{"a.test.", "A.test.", "x.no.test.", "x.fail.test.", "x.drop.test.", "b.test."}
 	count := func(serve func(o observer, name string)) string {
 		st := &state{counts: true}
 		for _, n := range names {
@@ -126,7 +131,8 @@ func TestLanesCountTheSame(t *testing.T) {
 	inMessages := count(func(o observer, name string) {
 		o.ServeDNS(context.Background(), &test.ResponseWriter{RemoteIP: "192.0.2.9"}, new(dns.Msg).SetQuestion(name, dns.TypeA))
 	})
-	const want = "a.test.++ b.test.+ x.no.test.+ x.fail.test.+ =====\nx.no.test.+ =\n192.0.2.9+++++ =====\nA+++++ =====\nNOERROR+++ NXDOMAIN+ SERVFAIL+ =====\n"
+	const want = "a.test.++ b.test.+ x.no.test.+ x.drop.test.+ x.fail.test.+ ======\nx.no.test.+ =\n192.0.2.9++++++ ======\n" +
+		"A++++++ ======\nNOERROR+++ NXDOMAIN+ SERVFAIL+ no reply+ ======\n"
 	if inWire != want {
 		t.Errorf("bytes: got\n%s", inWire)
 	}

@@ -191,7 +191,11 @@ func (t *tops) collect(what string) (counts map[string]uint64, total uint64, sho
 		t.look(func(all *top) {
 			total = all.queries
 			for code, n := range all.rcodes {
-				addCount(counts, rcode.ToString(code), n)
+				text := "no reply"
+				if code != noReply {
+					text = rcode.ToString(code)
+				}
+				addCount(counts, text, n)
 			}
 		})
 	}

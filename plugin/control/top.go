@@ -17,9 +17,12 @@ type top struct {
 	clients        *sketch
 	types          map[uint16]*uint64 // those of 64 and more; bounded by mostTypes
 	common         [64]uint64         // types below 64
-	rcodes         [24]uint64
+	rcodes         [noReply + 1]uint64
 	queries        uint64
 }
+
+// noReply stands among return codes for queries that got no reply, on purpose.
+const noReply = 24
 
 // Sizes of a top's sketches. A key of names is a name in wire form, the end of it if it is longer.
 const (
@@ -40,7 +43,7 @@ func newTop() *top {
 // size is the octets of memory that t takes at most.
 func (t *top) size() int { return t.names.size() + t.missing.size() + t.clients.size() + mostTypes*64 }
 
-// note counts a query: its lower name in wire form with the hash, who asked for what, and what came of it.
+// note counts a query: its lower name in wire form with the hash, who asked for what, and the reply's return code.
 func (t *top) note(name []byte, hash uint64, client [16]byte, qtype uint16, rcode int) {
 	t.queries++
 	t.names.add(hash, name)
@@ -86,7 +89,7 @@ func (t *top) reset() {
 	t.missing.reset()
 	t.clients.reset()
 	clear(t.types)
-	t.common, t.rcodes, t.queries = [64]uint64{}, [24]uint64{}, 0
+	t.common, t.rcodes, t.queries = [64]uint64{}, [noReply + 1]uint64{}, 0
 }
 
 // clientSeed makes the hashes of addresses differ from process to process.
