@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -172,5 +173,37 @@ func TestMetricsAreTold(t *testing.T) {
 	}
 	if len(defined) < 60 {
 		t.Errorf("only %d metrics were found", len(defined))
+	}
+}
+
+// label is a label of metadata that a plugin sets, as a whole or the begin of it.
+var label = regexp.MustCompile(`SetValueFunc\(\w+, "([a-z0-9-]+/[a-z0-9/-]*)"`)
+
+// TestLabelsAreTold looks for each label of metadata in the README of the plugin that sets it.
+func TestLabelsAreTold(t *testing.T) {
+	told := 0
+	sources(t, func(path string) {
+		parts := strings.Split(filepath.ToSlash(path), "/")
+		at := slices.Index(parts, "plugin")
+		if at < 0 || len(parts) < at+3 || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range label.FindAllStringSubmatch(string(source), -1) {
+			name := parts[at+1]
+			if name == "cache" { // it passes on those of others
+				continue
+			}
+			told++
+			if readme := "plugin/" + name + "/README.md"; !strings.Contains(page(t, readme), "`"+m[1]) {
+				t.Errorf("%s does not tell of the label %s", readme, m[1])
+			}
+		}
+	})
+	if told < 10 {
+		t.Errorf("only %d labels were found", told)
 	}
 }
