@@ -88,7 +88,7 @@ func (b *Block) doubts(order []string, add func(Word, string, ...any)) {
 
 // sources is the plugins that answer queries on their own account, so that it matters whether any get there.
 var sources = []string{"template", "hosts", "route53", "azure", "clouddns", "k8s_external", "kubernetes", "nomad", "file", "auto", "secondary", "etcd",
-	"forward", "grpc", "erratic", "whoami"}
+	"forward", "grpc", "recurse", "erratic", "whoami"}
 
 // asks reports whether a directive is of use only if queries get there.
 func asks(s *Stanza) bool { return slices.Contains(sources, s.Name.Text) }
@@ -99,11 +99,13 @@ func (s *Stanza) forwards() bool { return s.Name.Text == "forward" || s.Name.Tex
 func (s *Stanza) answersAll(zones []string) bool {
 	args := s.Args()
 	switch s.Name.Text {
-	case "whoami", "erratic":
+	case "whoami":
 		return true
+	case "recurse", "erratic":
+		return within(zones, args)
 	case "forward", "grpc":
 		// Options that hand some queries on leave some for those behind.
-		return len(args) > 0 && within(zones, args[:1]) && !s.Has("except") && !s.Has("next") && !s.Has("next_on_nodata") && !s.Has("max_concurrent")
+		return len(args) > 0 && within(zones, args[:1]) && !slices.ContainsFunc([]string{"except", "next", "next_on_nodata", "fallthrough", "max_concurrent"}, s.Has)
 	case "kubernetes", "etcd", "auto", "secondary":
 		return !s.Has("fallthrough") && within(zones, args)
 	case "file":

@@ -55,7 +55,7 @@ func FuzzOutline(f *testing.F) {
 		if bytes.Contains(text, []byte("/")) || bytes.Contains(text, []byte("*")) || bytes.Contains(text, []byte("..")) {
 			return // of no file outside of this folder
 		}
-		Doubts(Read("Corefile", text), []string{"forward", "whoami"})
+		Doubts(Read("Corefile", text), []string{"forward", "grpc", "recurse", "erratic", "whoami"})
 		for _, m := range []string{"Unknown directive 'c'", "Unexpected EOF", "File to import not found: t", "x"} {
 			err := ErrorAt(Word{File: "Corefile", Line: 2}, "%s", m)
 			if got := Explain(err, "Corefile", text, []string{"forward"}); got.Error()[:len(err.Error())] != err.Error() && !errors.As(got, new(*misled)) {
@@ -66,7 +66,7 @@ func FuzzOutline(f *testing.F) {
 }
 
 func TestDoubts(t *testing.T) {
-	order := []string{"bind", "template", "hosts", "kubernetes", "file", "forward", "grpc", "whoami", "view"}
+	order := []string{"bind", "template", "hosts", "kubernetes", "file", "forward", "grpc", "recurse", "erratic", "whoami", "view"}
 	for _, tc := range []struct {
 		name, in string
 		want     []string
@@ -75,6 +75,11 @@ func TestDoubts(t *testing.T) {
 		{"behind forward", ". {\nwhoami\nforward . 192.0.2.1\n}", []string{"Corefile:2 plugin/whoami: no query gets here: 'forward' at Corefile:3 answers all of them"}},
 		{"two of them", ". {\nforward . 192.0.2.1\nforward . 192.0.2.2\n}", []string{"Corefile:3 plugin/forward: no query gets here: 'forward' at Corefile:2 answers all of them"}},
 		{"other zones", "example.org example.net {\nforward example.org 192.0.2.1\nwhoami\n}", nil},
+		{"what grpc passes on", ". {\ngrpc . 192.0.2.1 {\nfallthrough\n}\nwhoami\n}", nil},
+		{"other zones than those of erratic", ". {\nerratic example.org\nwhoami\n}", nil},
+		{"behind erratic", "a.example.org {\nerratic example.org\nwhoami\n}", []string{"Corefile:3 plugin/whoami: no query gets here: 'erratic' at Corefile:2 answers all of them"}},
+		{"recurse behind forward", ". {\nforward . 192.0.2.1\nrecurse\n}", []string{"Corefile:3 plugin/recurse: no query gets here: 'forward' at Corefile:2 answers all of them"}},
+		{"recurse beside forward", ". {\nforward a.example 192.0.2.1\nrecurse\n}", nil},
 		{"all zones", "a.example.org {\nforward example.org 192.0.2.1\nwhoami\n}", []string{"Corefile:3 plugin/whoami: no query gets here: 'forward' at Corefile:2 answers all of them"}},
 		{"next", ". {\nforward . 192.0.2.1 {\nnext NXDOMAIN\n}\nforward . 192.0.2.2\n}", nil},
 		{"except", ". {\nforward . 192.0.2.1 {\nexcept a\n}\nwhoami\n}", nil},
