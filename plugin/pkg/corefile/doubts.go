@@ -106,7 +106,7 @@ func (s *Stanza) answersAll(zones []string) bool {
 	case "forward", "grpc":
 		// Options that hand some queries on leave some for those behind.
 		return len(args) > 0 && within(zones, args[:1]) && !slices.ContainsFunc([]string{"except", "next", "next_on_nodata", "fallthrough", "max_concurrent"}, s.Has)
-	case "kubernetes", "etcd", "auto", "secondary":
+	case "kubernetes", "etcd", "secondary": // not auto, which passes on what lies in none of its zones
 		return !s.Has("fallthrough") && within(zones, args)
 	case "file":
 		return len(args) > 0 && !s.Has("fallthrough") && within(zones, args[1:])

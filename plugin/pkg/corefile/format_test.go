@@ -66,7 +66,7 @@ func FuzzOutline(f *testing.F) {
 }
 
 func TestDoubts(t *testing.T) {
-	order := []string{"bind", "template", "hosts", "kubernetes", "file", "forward", "grpc", "recurse", "erratic", "whoami", "view"}
+	order := []string{"bind", "template", "hosts", "kubernetes", "file", "auto", "forward", "grpc", "recurse", "erratic", "whoami", "view"}
 	for _, tc := range []struct {
 		name, in string
 		want     []string
@@ -77,6 +77,7 @@ func TestDoubts(t *testing.T) {
 		{"other zones", "example.org example.net {\nforward example.org 192.0.2.1\nwhoami\n}", nil},
 		{"what grpc passes on", ". {\ngrpc . 192.0.2.1 {\nfallthrough\n}\nwhoami\n}", nil},
 		{"other zones than those of erratic", ". {\nerratic example.org\nwhoami\n}", nil},
+		{"zones of a folder, and all else", ". {\nauto {\ndirectory d\n}\nforward . 192.0.2.1\n}", nil},
 		{"behind erratic", "a.example.org {\nerratic example.org\nwhoami\n}", []string{"Corefile:3 plugin/whoami: no query gets here: 'erratic' at Corefile:2 answers all of them"}},
 		{"recurse behind forward", ". {\nforward . 192.0.2.1\nrecurse\n}", []string{"Corefile:3 plugin/recurse: no query gets here: 'forward' at Corefile:2 answers all of them"}},
 		{"recurse beside forward", ". {\nforward a.example 192.0.2.1\nrecurse\n}", nil},
