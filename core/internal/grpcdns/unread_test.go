@@ -11,8 +11,10 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding/gzip"
 	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/coredns/coredns/core/internal/coretest"
@@ -79,6 +81,21 @@ func TestUnread(t *testing.T) {
 		t.Errorf("counted %d, and the honest client has connected %d times", n, honest.Dials())
 	}
 	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
+}
+
+// Replies that the client would have compressed are counted as what they are.
+func TestUncompressed(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
+	of.Write = 100 * time.Millisecond
+	s := serve(t, of)
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
+	if _, err := c.Query(t.Context(), packet(t, "long."), grpc.UseCompressor(gzip.Name)); err != nil {
+		t.Fatal(err)
+	}
+	coretest.Eventually(t, "the reply is sent", func() bool { return unsent.Octets() == 0 })
+	if n := coretest.Limited(of, "write_time"); n != 0 {
+		t.Error("the client was taken for one that does not read")
+	}
 }
 
 // What there is no room for is an error that says to try again.
