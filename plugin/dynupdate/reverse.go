@@ -371,11 +371,27 @@ func (s *store) agree() error {
 	return errors.Join(errs...)
 }
 
+// agreeOrTell is agree for who has no use for its error.
+func (s *store) agreeOrTell() {
+	if err := s.agree(); err != nil && !errors.Is(err, errClosed) {
+		logger.Errorf("PTR records do not have all addresses as yet: %v", err)
+	}
+}
+
 // agreeLater is agree for who does not wait for it.
-func (s *store) agreeLater() {
-	go func() {
-		if err := s.agree(); err != nil && !errors.Is(err, errClosed) {
-			logger.Errorf("PTR records do not have all addresses as yet: %v", err)
+func (s *store) agreeLater() { go s.agreeOrTell() }
+
+// frees reports whether a change of a zone with PTR records takes CNAME records away, beside which there were none. s.mu
+// is held.
+func (s *store) frees(d *zone.Delta) bool {
+	if len(s.follows) == 0 {
+		return false
+	}
+	w := d.Walk()
+	for range d.Removed {
+		if r, _ := w.Next(); r.Type == dns.TypeCNAME {
+			return true
 		}
-	}()
+	}
+	return false
 }

@@ -226,6 +226,23 @@ func TestReverseRefused(t *testing.T) {
 	}
 }
 
+// TestReverseAfterAlias: addresses have the PTR records that a CNAME record kept away as soon as it is gone.
+func TestReverseAfterAlias(t *testing.T) {
+	for _, gone := range []string{"up ANY 30." + reverse4 + " 0 CNAME", "up ANY 30." + reverse4 + " 0 ANY", "up NONE 30." + reverse4 + " 0 CNAME 30.lower.example.net."} {
+		fwd := newBed(t, t.TempDir(), "")
+		rev := newReverse(t, t.TempDir(), reverse4, reverseSeed, "", fwd)
+		if reply := fwd.send(newUpdate(t, "up IN a.example.org. 60 A 192.0.2.30")); reply.Rcode != 0 || rev.pointers() != reverseRecords {
+			t.Fatalf("%v\n%s", reply, rev.pointers())
+		}
+		if reply := rev.send(forReverse(reverse4, newUpdate(t, gone))); reply.Rcode != 0 {
+			t.Fatalf("%s: %v", gone, reply)
+		}
+		if want := strings.Replace(reverseRecords, "CNAME 30.lower.example.net.", "PTR a.example.org.", 1); rev.pointers() != want {
+			t.Errorf("%s: there are\n%s\nwant\n%s", gone, rev.pointers(), want)
+		}
+	}
+}
+
 // eventually waits until something holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

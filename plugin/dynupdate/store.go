@@ -158,6 +158,9 @@ func (s *store) update(do edit, ok check) error {
 	}
 	if err == nil {
 		j.led.tell(s.zone)
+		if j.frees {
+			s.agreeOrTell()
+		}
 	}
 	return err
 }
@@ -198,6 +201,7 @@ type joined struct {
 	group   *group   // it becomes durable with, nil if there is nothing to wait for
 	changed []*store // what has changed already
 	led     following
+	frees   bool // there may be names that addresses have PTR records at from now on
 }
 
 // join is the part of update that is done one after the other. s.mu is held.
@@ -220,7 +224,7 @@ func (s *store) join(do edit, ok check) (j joined, err error) {
 	} else {
 		g.after = append(g.after, after...)
 	}
-	return joined{g, changed, led}, nil
+	return joined{g, changed, led, s.frees(p.delta)}, nil
 }
 
 // prepared is the version that an update makes, which nobody knows yet.
