@@ -353,6 +353,29 @@ func TestReverseAfterReload(t *testing.T) {
 	}
 }
 
+// TestReverseLeaves: a zone that leaves has no update of those that it followed fail.
+func TestReverseLeaves(t *testing.T) {
+	fwd := newBed(t, t.TempDir(), "")
+	rev := newReverse(t, t.TempDir(), reverse4, reverseSeed, "", fwd)
+	to, from := fwd.d.store, rev.d.store
+	to.mu.Lock() // an update is being made
+	left := make(chan struct{})
+	go func() { rev.stop(); close(left) }()
+	eventually(t, "it does not leave", func() bool {
+		from.mu.Lock()
+		defer from.mu.Unlock()
+		return len(from.users) == 0
+	})
+	if followed := len(to.followers) > 0; followed && from.closing() {
+		t.Errorf("it is closed, but follows as yet")
+	}
+	to.mu.Unlock()
+	<-left
+	if reply := fwd.send(newUpdate(t, "up IN a.example.org. 60 A 192.0.2.10")); reply.Rcode != 0 || !from.closing() {
+		t.Errorf("afterwards: %v", reply)
+	}
+}
+
 // TestReverseConcurrently: whatever comes at one time, the zones agree at the end, and the one that is signed is signed as it should be.
 func TestReverseConcurrently(t *testing.T) {
 	dirs := [...]string{t.TempDir(), t.TempDir()}

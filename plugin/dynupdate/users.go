@@ -112,13 +112,15 @@ func (s *store) release(by *DynUpdate) (renew bool) {
 		}
 		return renew
 	}
+	s.mu.Unlock()
+	s.follow(terms{}) // before it is closed: no update of those that it follows is to fail for it
+	s.mu.Lock()
 	s.isClosed = true
 	if s.unrenew != nil {
 		close(s.unrenew)
 		s.unrenew = nil
 	}
 	s.mu.Unlock()
-	s.follow(terms{})
 	shown.remove(s)
 	if stores.all[s.path] == s {
 		delete(stores.all, s.path)
