@@ -34,13 +34,6 @@ func (s *store) handOver() bool {
 	return true
 }
 
-// isHanded reports whether another process still has the database.
-func (s *store) isHanded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.handing != nil
-}
-
 // handedOver sees whether a process that did not let go of the database in time has done so meanwhile: it may have been
 // in lameduck mode, or busy with the end of long transfers. It reports whether the database is ours now.
 func (s *store) handedOver() bool {

@@ -247,22 +247,25 @@ func (all following) await() error {
 	return nil
 }
 
-// agree makes the PTR records of a follower those that the addresses of the zone make.
+// agree makes the PTR records of a follower those that the addresses of the zone make. While another process has the
+// database of either, there is nothing to do: it is done when it has let go of both.
 func (f *follower) agree(s *store) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("zone %s, of %s: %w", f.store.zone, s.zone, err)
 		}
 	}()
-	if err := s.awaitHandOver(); err != nil {
-		return err
-	}
 	s.mu.Lock()
-	if !slices.Contains(s.followers, *f) || s.isClosed {
+	if !slices.Contains(s.followers, *f) || s.isClosed || s.handing != nil {
 		s.mu.Unlock()
 		return nil
 	}
 	f.store.mu.Lock()
+	if f.store.handing != nil {
+		f.store.mu.Unlock()
+		s.mu.Unlock()
+		return nil
+	}
 	p, err := f.make(f.differences(s.tip))
 	if err != nil {
 		f.store.mu.Unlock()

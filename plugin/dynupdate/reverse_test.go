@@ -195,6 +195,27 @@ func TestReverseOfSeveral(t *testing.T) {
 	}
 }
 
+// TestReverseAtHandOver: that another process has one database as yet keeps the addresses of no other zone away.
+func TestReverseAtHandOver(t *testing.T) {
+	fwd := newBed(t, t.TempDir(), "")
+	sub, err := tryZone(t, t.TempDir(), "sub.example.org", "@ 60 SOA a. b. 1 2 3 4 5\n@ 60 NS a.\nhost 60 A 192.0.2.77\n", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fwd.d.store.handing = &group{done: make(chan struct{})}
+	rev := newReverse(t, t.TempDir(), reverse4, reverseSeed, "", fwd, sub)
+	if got := rev.pointers(); !strings.Contains(got, "77 PTR host.sub.example.org.") || strings.Contains(got, "ns1.example.org.") {
+		t.Errorf("before the end there are\n%s", got)
+	}
+	fwd.d.store.mu.Lock()
+	close(fwd.d.store.handing.done)
+	fwd.d.store.handing = nil
+	fwd.d.store.agreeLater()
+	fwd.d.store.mu.Unlock()
+	want := strings.Replace(reverseRecords, "55 PTR ns.sub.example.org.", "77 PTR host.sub.example.org.", 1)
+	eventually(t, "not all are made afterwards", func() bool { return rev.pointers() == want })
+}
+
 // TestReverseRefused: an address that the other zone cannot have a PTR record for does not come.
 func TestReverseRefused(t *testing.T) {
 	fwd := newBed(t, t.TempDir(), "")

@@ -32,9 +32,6 @@ func (s *store) enter(t terms) error {
 	stores.Lock()
 	s.follow(t)
 	stores.Unlock()
-	if s.isHanded() || slices.ContainsFunc(t.follows, (*store).isHanded) {
-		return nil // it is done when another process has let go of the database
-	}
 	return s.agree()
 }
 
