@@ -61,17 +61,22 @@ func TestCostOfAnswers(t *testing.T) {
 	}
 }
 
+// questions is queries for as many names.
+func questions(names int) (packets [][]byte) {
+	for i := range names {
+		p, _ := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA).Pack()
+		packets = append(packets, p)
+	}
+	return packets
+}
+
 // What a miss costs that the plugin below answers at once, in a cache that is full.
 func BenchmarkServeWireMiss(b *testing.B) {
 	const names = 1 << 18
 	c := New()
 	c.Next = promptly{}
 	c.success.capacity = names / 4
-	var packets [][]byte
-	for i := range names {
-		p, _ := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA).Pack()
-		packets = append(packets, p)
-	}
+	packets := questions(names)
 	var q wire.Query
 	var w wire.Reply
 	buf := make([]byte, 4096)
@@ -94,11 +99,7 @@ func BenchmarkServeWireMiss(b *testing.B) {
 // What it costs to fill a large cache by names that nobody asked for before, with what the collector has to do meanwhile.
 func BenchmarkFill(b *testing.B) {
 	const names = 1 << 19
-	var packets [][]byte
-	for i := range names {
-		p, _ := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA).Pack()
-		packets = append(packets, p)
-	}
+	packets := questions(names)
 	var q wire.Query
 	var w wire.Reply
 	buf := make([]byte, 4096)

@@ -11,7 +11,7 @@
 // Versions share what did not change (package zone, Change), so an update costs the same in a large zone as in a small
 // one. The decision is pure: it sees a version and a message, and makes a change or none. store.go knows what is
 // durable, database.go and frames.go what stands on disk, registry.go who uses which store, reverse.go what an update of
-// addresses does to a reverse zone.
+// addresses does to a reverse zone, follow.go when.
 //
 // Any number of goroutines may use a DynUpdate. Start at DynUpdate.ServeDNS and decision.run.
 package dynupdate

@@ -45,7 +45,7 @@ type store struct {
 	frozen    bool
 	now       func() time.Time // by which signatures are judged
 	onChange  map[*DynUpdate]func()
-	followers []follower // zones whose PTR records are made of this one's addresses; see reverse.go
+	followers []follower // zones whose PTR records are made of this one's addresses; see follow.go
 	follows   []*store   // zones whose addresses the PTR records here are made of
 	users     []terms    // in the order in which they came
 	kept      any        // the generation whose terms are kept
