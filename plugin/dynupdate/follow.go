@@ -1,10 +1,10 @@
 package dynupdate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -18,8 +18,8 @@ import (
 //	                 ▼                                           ▼
 //	               group ──waits for──▶ the followers' groups: these are durable first
 //
-// The lock of a store is taken before those of its followers, and these in the order of their zones. No zone has
-// both, so there is no circle.
+// The lock of a store is taken before those of its followers, and these in the order in which they were made. No
+// zone has both, so there is no circle.
 
 // led is what an update does to a follower.
 type led struct {
@@ -163,9 +163,7 @@ func (s *store) setFollower(by *store, settings *settings) {
 	all := slices.DeleteFunc(slices.Clone(s.followers), func(f follower) bool { return f.store == by })
 	if settings != nil {
 		all = append(all, follower{by, settings})
-		slices.SortFunc(all, func(a, b follower) int {
-			return 2*strings.Compare(a.store.zone, b.store.zone) + strings.Compare(a.store.path, b.store.path)
-		})
+		slices.SortFunc(all, func(a, b follower) int { return cmp.Compare(a.store.number, b.store.number) })
 	}
 	s.followers = all
 }

@@ -465,3 +465,20 @@ func TestReverseFound(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFollowersInOrder: whoever locks followers does so in one order, also of two zones of one name.
+func TestFollowersInOrder(t *testing.T) {
+	fwd, other := newBed(t, t.TempDir(), ""), newBed(t, t.TempDir(), "")
+	a := newReverse(t, t.TempDir(), reverse4, reverseSeed, "", fwd).d
+	b := newReverse(t, t.TempDir(), reverse4, reverseSeed, "", fwd).d
+	other.d.store.setFollower(b.store, &b.settings)
+	other.d.store.setFollower(a.store, &a.settings)
+	for i, f := range fwd.d.store.followers {
+		if g := other.d.store.followers[i]; g.store != f.store {
+			t.Fatalf("follower %d is another one", i)
+		}
+	}
+	if n := len(fwd.d.store.followers); n != 2 {
+		t.Errorf("%d followers", n)
+	}
+}

@@ -25,6 +25,8 @@ type store struct {
 	zone string // fully qualified and in lower case
 	path string // of the database, "" for none
 
+	number uint64 // of this store among all of the process, which orders locks
+
 	served *file.Zone // its versions are durable
 
 	// For who reads figures:
@@ -83,10 +85,13 @@ var (
 	errFrozen = errors.New("the zone is frozen")
 )
 
+// storesMade is how many stores the process has made.
+var storesMade atomic.Uint64
+
 // newStore is a store for a zone with a first version, which must be growing. db is nil if changes live in memory only.
 func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *database, keep journalLimits) *store {
 	s := &store{
-		zone: name, path: path, served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep, now: time.Now,
+		zone: name, path: path, number: storesMade.Add(1), served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep, now: time.Now,
 		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.replays.init()
