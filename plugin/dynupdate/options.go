@@ -310,7 +310,7 @@ func setReverse(s *settings, l *corefile.Line) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("reverse_of: invalid zone %q", l.Args[0])
-	case isReverse(name):
+	case wire.InReverse(name):
 		return fmt.Errorf("reverse_of: %q is a zone of reverse names: must be one that has the addresses", l.Args[0])
 	case slices.ContainsFunc(s.reverseOf, func(o []byte) bool { return string(o) == string(name) }):
 		return fmt.Errorf("reverse_of: zone %q stands twice", l.Args[0])
@@ -350,7 +350,7 @@ func checkSettings(s *settings) error {
 	switch {
 	case s.passes() && (s.file != "" || s.database != "" || s.signs() || len(s.reverseOf) > 0):
 		return errors.New("forward stands in place of file, database, sign and reverse_of: the zone is another server's")
-	case len(s.reverseOf) > 0 && !isReverse(s.origin):
+	case len(s.reverseOf) > 0 && !wire.InReverse(s.origin):
 		return fmt.Errorf("reverse_of: zone %q has no reverse names: must be in-addr.arpa or ip6.arpa, or below", s.zone)
 	case s.passes() && s.passKey.name == "" && (some || len(s.policy.rules) > 0):
 		return errors.New("forward without tsig passes all updates on as they are: rules need a key that they are signed with anew")

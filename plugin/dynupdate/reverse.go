@@ -3,7 +3,6 @@ package dynupdate
 import (
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -28,34 +27,6 @@ type pointer struct {
 	to  []byte
 	ttl uint32
 	add bool
-}
-
-// arpa is where the names of addresses are.
-var arpa = [...][]byte{wire.MustName("in-addr.arpa"), wire.MustName("ip6.arpa")}
-
-// isReverse reports whether a lower name is one of in-addr.arpa or ip6.arpa.
-func isReverse(name []byte) bool { return wire.Below(name, arpa[0]) || wire.Below(name, arpa[1]) }
-
-// reverseName is the name of the address that an A or AAAA record has.
-func reverseName(typ uint16, rdata []byte) (name []byte, ok bool) {
-	a, ok := netip.AddrFromSlice(rdata)
-	switch {
-	case !ok:
-		return nil, false
-	case typ == dns.TypeA && a.Is4():
-		for _, b := range slices.Backward(rdata) {
-			label := strconv.Itoa(int(b))
-			name = append(append(name, byte(len(label))), label...)
-		}
-		return append(name, arpa[0]...), true
-	case typ == dns.TypeAAAA && a.Is6():
-		const digits = "0123456789abcdef"
-		for _, b := range slices.Backward(rdata) {
-			name = append(name, 1, digits[b&0xF], 1, digits[b>>4])
-		}
-		return append(name, arpa[1]...), true
-	}
-	return nil, false
 }
 
 // owns reports whether the PTR records that point to a lower name are made of a zone's addresses. Of several zones the one
@@ -84,8 +55,12 @@ func (f *follower) pointer(origin []byte, r zone.Record) (p pointer, ok bool) {
 	if r.Type != dns.TypeA && r.Type != dns.TypeAAAA || strings.HasPrefix(string(r.Owner), "\x01*") {
 		return p, false
 	}
-	p.at, ok = reverseName(r.Type, r.RData)
-	if !ok || !wire.Below(p.at, f.settings.origin) || !f.settings.owns(origin, r.Owner) {
+	a, ok := netip.AddrFromSlice(r.RData)
+	if !ok || a.Is4() != (r.Type == dns.TypeA) {
+		return p, false
+	}
+	p.at = wire.ReverseName(a)
+	if !wire.Below(p.at, f.settings.origin) || !f.settings.owns(origin, r.Owner) {
 		return p, false
 	}
 	p.to, p.ttl, p.add = slices.Clone(r.Owner), r.TTL, true

@@ -72,7 +72,7 @@ func (a *answer) respond() result {
 		return refuse
 	case a.at == 0:
 		return a.apex()
-	case a.zone.reverse, typ == wire.TypePTR && isReverse(name):
+	case a.zone.reverse, typ == wire.TypePTR && wire.InReverse(name):
 		return a.reverse()
 	}
 	n := parse(name, a.at, a.zone.multicluster, a.zonal)

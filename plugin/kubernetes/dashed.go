@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"bytes"
 	"net/netip"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Addresses in labels have dashes in place of dots and colons: 10-0-0-1, 2001-db8--1.
@@ -42,7 +44,7 @@ func dashed4(label []byte) (netip.Addr, bool) {
 	var a [4]byte
 	for i := range a {
 		word, rest, _ := bytes.Cut(label, dash)
-		octet, ok := decimal(word)
+		octet, ok := wire.ParseOctet(word)
 		if !ok {
 			return netip.Addr{}, false
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -150,31 +149,6 @@ func FuzzDashedAddr(f *testing.F) {
 		text := appendDashed(nil, got)
 		if again, ok := dashedAddr(text); !ok || again != got || text[len(text)-1] == '-' || len(text) > maxDashed {
 			t.Fatalf("%q is %v, which is written %s", label, got, text)
-		}
-	})
-}
-
-func FuzzParseReverse(f *testing.F) {
-	for _, s := range []string{"1.0.0.10.in-addr.arpa.", "10.in-addr.arpa.", "in-addr.arpa.", "256.in-addr.arpa.", "1.ip6.arpa.", "ip6.arpa.", "a.b.c.ip6.arpa.",
-		"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.", "2.1.0.0.10.in-addr.arpa.", "00.in-addr.arpa."} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		name, err := wire.LowerName(text)
-		if err != nil {
-			return
-		}
-		p, ok := parseReverse(name)
-		want := dnsutil.ExtractAddressFromReverse(wire.Text(name))
-		switch {
-		case ok && p.IsSingleIP():
-			if got := p.Addr().Unmap().String(); got != want {
-				t.Fatalf("%q: got %s, want %s", text, got, want)
-			}
-		case want != "":
-			t.Fatalf("%q: got %v %t, want %s", text, p, ok, want)
-		case ok && p != p.Masked():
-			t.Fatalf("%q: got %v, which has bits of its own", text, p)
 		}
 	})
 }

@@ -21,10 +21,6 @@ type zone struct {
 	multicluster bool   // of imported services
 }
 
-var arpa = [...][]byte{wire.MustName("in-addr.arpa"), wire.MustName("ip6.arpa")}
-
-func isReverse(name []byte) bool { return wire.Below(name, arpa[0]) || wire.Below(name, arpa[1]) }
-
 // compiled returns the plan of k. It is made at the first query, and anew when somebody has put other zones in place.
 func (k *Kubernetes) compiled() *plan {
 	if k.shared == nil {
@@ -53,7 +49,7 @@ func (k *Kubernetes) compile() *plan {
 		if err != nil {
 			continue
 		}
-		z := &zone{name: name, reverse: isReverse(name)}
+		z := &zone{name: name, reverse: wire.InReverse(name)}
 		for _, mc := range k.multicluster {
 			z.multicluster = z.multicluster || mc == text
 		}

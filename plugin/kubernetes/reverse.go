@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"net/netip"
 
 	"github.com/coredns/coredns/plugin/kubernetes/store"
@@ -10,7 +9,7 @@ import (
 
 // reverse answers for a name below in-addr.arpa or ip6.arpa: PTR records at whole addresses, and nothing else.
 func (a *answer) reverse() result {
-	p, ok := parseReverse(a.q.Lower())
+	p, ok := wire.ParseReverse(a.q.Lower())
 	switch {
 	case !ok:
 		return nxDomain
@@ -105,67 +104,4 @@ func (o *owners) next(b []byte) (labels []byte, ok bool) {
 func exposed(s *store.Store, namespace string) bool {
 	var buf [wire.MaxLabel + 1]byte
 	return s.Exposed(append(buf[:0], namespace...))
-}
-
-// parseReverse reads a lower reverse name (RFC 1035 §3.5, RFC 3596 §2.5) as the addresses that it stands for: one,
-// or if it is not whole, all below it.
-func parseReverse(name []byte) (netip.Prefix, bool) {
-	l := labels{name: name}
-	switch {
-	case wire.Below(name, arpa[0]):
-		l.split(len(name) - len(arpa[0]))
-		return reverse4(&l)
-	case wire.Below(name, arpa[1]):
-		l.split(len(name) - len(arpa[1]))
-		return reverse6(&l)
-	}
-	return netip.Prefix{}, false
-}
-
-// reverse4 reads decimal labels, the last octet of the address first.
-func reverse4(l *labels) (netip.Prefix, bool) {
-	var a [4]byte
-	if l.n > len(a) {
-		return netip.Prefix{}, false
-	}
-	for i := range l.n {
-		octet, ok := decimal(l.label(l.n - 1 - i))
-		if !ok {
-			return netip.Prefix{}, false
-		}
-		a[i] = octet
-	}
-	return netip.PrefixFrom(netip.AddrFrom4(a), 8*l.n), true
-}
-
-// decimal reads an octet without leading zeros.
-func decimal(label []byte) (byte, bool) {
-	if len(label) == 0 || len(label) > 3 || label[0] == '0' && len(label) > 1 {
-		return 0, false
-	}
-	n := 0
-	for _, c := range label {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int(c-'0')
-	}
-	return byte(n), n <= 255
-}
-
-// reverse6 reads labels of one hexadecimal digit, the last one of the address first.
-func reverse6(l *labels) (netip.Prefix, bool) {
-	var a [16]byte
-	if l.n > 2*len(a) {
-		return netip.Prefix{}, false
-	}
-	for i := range l.n {
-		label := l.label(l.n - 1 - i)
-		digit := bytes.IndexByte(hexDigits, label[0])
-		if len(label) > 1 || digit < 0 {
-			return netip.Prefix{}, false
-		}
-		a[i/2] |= byte(digit) << (4 - 4*(i%2))
-	}
-	return netip.PrefixFrom(netip.AddrFrom16(a), 4*l.n), true
 }

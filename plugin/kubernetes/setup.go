@@ -96,7 +96,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 func setZones(s *settings, l *corefile.Line) error {
 	s.Zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
 	for _, z := range s.Zones {
-		if name, err := wire.LowerName(z); err == nil && !isReverse(name) {
+		if name, err := wire.LowerName(z); err == nil && !wire.InReverse(name) {
 			return nil
 		}
 	}
