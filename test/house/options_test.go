@@ -246,6 +246,20 @@ func TestDifferencesNameDirectives(t *testing.T) {
 	}
 }
 
+// TestReadmeNamesDirectives finds a directive that the table of plugins in the README lacks.
+func TestReadmeNamesDirectives(t *testing.T) {
+	readme := page(t, "README.md")
+	directives := regexp.MustCompile(`(?m)^([a-z0-9_]+):`).FindAllStringSubmatch(page(t, "plugin.cfg"), -1)
+	for _, m := range directives {
+		if !strings.Contains(readme, "*"+m[1]+"*") {
+			t.Errorf("README.md does not tell of *%s*", m[1])
+		}
+	}
+	if len(directives) < 50 {
+		t.Errorf("plugin.cfg has only %d directives", len(directives))
+	}
+}
+
 // optionsOfCoreDNS is what directives of CoreDNS 1.14.7 have in their blocks.
 var optionsOfCoreDNS = map[string]string{
 	"acl":          "allow block filter drop",
