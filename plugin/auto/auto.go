@@ -59,6 +59,15 @@ func (a Auto) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.
 // WireSelf implements plugin.WireHandler.
 func (a Auto) WireSelf() plugin.Handler { return a }
 
+// Large implements readahead.Table.
+func (a Auto) Large() bool {
+	x := a.index.Load()
+	return x != nil && x.Large()
+}
+
+// ReadAhead implements readahead.Table.
+func (a Auto) ReadAhead(q *wire.Query, step int) { a.index.Load().ReadAhead(q, step) }
+
 func (a *Auto) link() file.Link { return file.Link{Name: "auto", Next: a.Next, Fall: a.Fall} }
 
 // Transfer implements transfer.Transferer.

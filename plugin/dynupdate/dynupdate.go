@@ -80,6 +80,16 @@ func (d *DynUpdate) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 // WireSelf implements plugin.WireHandler.
 func (d *DynUpdate) WireSelf() plugin.Handler { return d }
 
+// Large implements readahead.Table.
+func (d *DynUpdate) Large() bool { return d.store != nil && d.store.served.Large() }
+
+// ReadAhead implements readahead.Table.
+func (d *DynUpdate) ReadAhead(q *wire.Query, step int) {
+	if z, _ := d.find(q); z != nil {
+		z.ReadAhead(q, step)
+	}
+}
+
 func (d *DynUpdate) link() file.Link { return file.Link{Name: pluginName, Next: d.Next} }
 
 // find tells whether a query is for the zone. Of several zones of the block, it is for the one with the longest name.

@@ -84,6 +84,23 @@ func (s Secondary) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 // WireSelf implements plugin.WireHandler.
 func (s Secondary) WireSelf() plugin.Handler { return s }
 
+// Large implements readahead.Table.
+func (s Secondary) Large() bool {
+	if s.roster == nil {
+		return s.File.Large()
+	}
+	return s.roster.index.Load().Large()
+}
+
+// ReadAhead implements readahead.Table.
+func (s Secondary) ReadAhead(q *wire.Query, step int) {
+	if s.roster == nil {
+		s.File.ReadAhead(q, step)
+		return
+	}
+	s.roster.index.Load().ReadAhead(q, step)
+}
+
 func (s *Secondary) link() file.Link {
 	return file.Link{Name: "secondary", Next: s.Next, Fall: s.Fall}
 }

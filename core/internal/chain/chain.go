@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/readahead"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -114,6 +115,7 @@ type block struct {
 	wire      plugin.WireHandler // head, if it serves the wire lane
 	ctx       *blockContext      // for the wire lane
 	left      atomic.Bool        // the wire lane, for good: see leaveWire
+	tables    []readahead.Table  // of the chain
 }
 
 // build makes the chain of from, from its end to its begin.
@@ -140,6 +142,7 @@ func (c *Chain) build(from Block) *block {
 	if h, ok := next.(plugin.WireHandler); ok && !b.collectsMessages() {
 		b.wire = h
 	}
+	b.tables = tablesOf(b.chain)
 	return b
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/plugin/pkg/readahead"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 
@@ -30,6 +31,7 @@ func (d *decider) ServeWire(w *wire.Reply, q *wire.Query) ([]byte, wire.Outcome)
 func (d *decider) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) {
 	d.message(ctx, w, r)
 }
+func (d *decider) LargeTables([]readahead.Table) []readahead.Table { return nil }
 
 // serviceOf is a Service of d, with a label of the test's own.
 func serviceOf(t testing.TB, d *decider) *service.Service {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/reply"
+	"github.com/coredns/coredns/plugin/pkg/readahead"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -28,6 +29,8 @@ type Decider interface {
 	ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome)
 	// ServeDNS decides r and writes replies to w.
 	ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
+	// LargeTables appends the tables that queries of the wire lane are looked up in, if they are large now.
+	LargeTables(to []readahead.Table) []readahead.Table
 }
 
 // Service is a server as its transports see it.

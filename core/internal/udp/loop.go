@@ -16,9 +16,9 @@ import (
 // loop is the reader of one socket. One goroutine at a time leads it; see exec.Lead.
 type loop struct {
 	*Transport
-	sock  batchSocket
-	wire  *eventloop.Loop
-	query wire.Query
+	sock batchSocket
+	wire *eventloop.Loop
+	queries
 	reply wire.Reply
 	until time.Time     // to go on reading, when draining
 	held  []heldMessage // of the batch, those that are served when it is over, without workers
@@ -37,7 +37,7 @@ const readErrorPause = time.Millisecond
 // begin opens the loop for plugins, before it is first led.
 func (l *loop) begin() {
 	l.wire = eventloop.New()
-	l.query.Plain = true
+	l.queries.init()
 	if l.takesWire() {
 		l.sock.watchUpstreams(l.wire)
 	}
@@ -87,19 +87,22 @@ func (l *loop) batch(n int) {
 	began := time.Now()
 	handed := 0
 	l.wire.Enter()
+	if l.takesWire() {
+		l.queries.begin(l.service, n, l.Proxy == nil)
+	}
 	for i := range n {
 		packet, ok := l.take(i, began)
 		if !ok {
 			continue
 		}
-		out := l.serve(i, packet, began)
+		q, out := l.serve(i, packet, began)
 		switch {
 		case out == wire.Done:
 		// Not at once: the wire lane's queries behind it in the batch go first.
 		case out == wire.Unpack && l.inline.Open():
 			l.hold(i, packet)
 		default:
-			exec.LaterOrDrop(l.source(i), l.service, packet, &l.query, out)
+			exec.LaterOrDrop(l.source(i), l.service, packet, q, out)
 			if out != wire.Park {
 				handed++
 			}
@@ -113,20 +116,24 @@ func (l *loop) batch(n int) {
 }
 
 // serve serves packet i in the wire lane, if it can be.
-func (l *loop) serve(i int, packet []byte, now time.Time) (out wire.Outcome) {
-	if !l.takesWire() || !l.query.Parse(packet) {
-		return wire.Unpack
+func (l *loop) serve(i int, packet []byte, now time.Time) (q *wire.Query, out wire.Outcome) {
+	if !l.takesWire() {
+		return &l.ring[0], wire.Unpack
 	}
-	l.query.Client, l.query.Local = l.client, l.local
-	l.query.Arrival = now
-	l.query.SetLoop(l.wire)
+	q, proper := l.query(i, packet, l.sock)
+	if !proper {
+		return q, wire.Unpack
+	}
+	q.Client, q.Local = l.client, l.local
+	q.Arrival = now
+	q.SetLoop(l.wire)
 	l.reply.Reset(l.sock.space())
 	// The reply is made where it is sent from.
-	b, out := l.service.ServeWire(&l.reply, &l.query)
+	b, out := l.service.ServeWire(&l.reply, q)
 	if b != nil {
 		l.sock.answer(i, b)
 	}
-	return out
+	return q, out
 }
 
 // take is packet i without the PROXY header that it may have, and notes whose it is. It reports false if the packet

@@ -1,0 +1,34 @@
+package cache
+
+import (
+	"unsafe"
+
+	"github.com/coredns/coredns/plugin/pkg/readahead"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
+// manyEntries is how many answers a store has that is large, with what finds them.
+const manyEntries = readahead.LargeSize / 256
+
+// Large implements readahead.Table.
+func (c *Cache) Large() bool {
+	c.prepare()
+	return c.positive.len() > manyEntries
+}
+
+// ReadAhead implements readahead.Table. Denials are few beside answers.
+func (c *Cache) ReadAhead(q *wire.Query, step int) {
+	k := c.questionOf(q)
+	c.positive.shard(k.hash).table.Load().readAhead(k.hash, step)
+}
+
+// readAhead fetches the slot that a search begins at, and then the entry that it finds.
+func (t *table) readAhead(hash uint64, step int) {
+	if step == 0 {
+		readahead.Line(unsafe.Pointer(&t.slots[t.first(hash)]))
+		return
+	}
+	if e := t.findHash(hash); e != nil {
+		readahead.Bytes(unsafe.Slice((*byte)(unsafe.Pointer(e)), unsafe.Sizeof(*e)))
+	}
+}

@@ -1,0 +1,52 @@
+package cache
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/readahead"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+var (
+	_ readahead.Table    = &Cache{}
+	_ plugin.WireHandler = &Cache{}
+)
+
+// TestReadAhead: a cache becomes large, and what is read ahead is the entry of the question, as far as its hash tells.
+func TestReadAhead(t *testing.T) {
+	c := New()
+	if c.Large() {
+		t.Error("an empty cache is large")
+	}
+	q := new(wire.Query)
+	ask := func(i int) *entry {
+		q.SetMsg(new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA), wire.Peer{})
+		k := c.questionOf(q)
+		return c.positive.shard(k.hash).table.Load().findHash(k.hash)
+	}
+	for i := range manyEntries + 1 {
+		q.SetMsg(new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.example.org.", i), dns.TypeA), wire.Peer{})
+		k := c.questionOf(q)
+		k.name = append([]byte(nil), k.name...)
+		c.positive.add(entryOf(k.key))
+	}
+	if !c.Large() {
+		t.Fatalf("a cache of %d answers is not large", c.positive.len())
+	}
+	for i := range manyEntries + 100 {
+		e := ask(i)
+		if (e != nil) != (i <= manyEntries) {
+			t.Fatalf("n%d: got %v", i, e)
+		}
+		for step := range readahead.Steps {
+			c.ReadAhead(q, step)
+		}
+		if e != nil && !e.is(&[]key{c.questionOf(q).key}[0]) {
+			t.Fatalf("n%d: the entry is of another question", i)
+		}
+	}
+}
