@@ -32,3 +32,13 @@ func (t *table) readAhead(hash uint64, step int) {
 		readahead.Bytes(unsafe.Slice((*byte)(unsafe.Pointer(e)), unsafe.Sizeof(*e)))
 	}
 }
+
+// readAhead fetches what the next evictions from a queue look at: one entry, and the slot of another.
+func (sh *shard) readAhead(q *queue) {
+	if sh.live < manyEntries/shards || q.n < 4 {
+		return
+	}
+	t := sh.table.Load()
+	t.readAhead(*q.at(3), 0)
+	t.readAhead(*q.at(1), 1)
+}

@@ -77,6 +77,7 @@ func (sh *shard) evictFrom(c cost, keep *entry) *entry {
 	for {
 		if n := l.small.n; n > 0 && (n*10 > l.live || l.main.n == 0) {
 			hash, _ := l.small.pop()
+			sh.readAhead(&l.small)
 			e := sh.queued(hash, c, false)
 			switch {
 			case e == nil:
@@ -91,6 +92,7 @@ func (sh *shard) evictFrom(c cost, keep *entry) *entry {
 			continue
 		}
 		hash, _ := l.main.pop()
+		sh.readAhead(&l.main)
 		e := sh.queued(hash, c, true)
 		if e == nil {
 			continue

@@ -123,3 +123,36 @@ func BenchmarkFill(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/names, "ns/name")
 }
+
+// BenchmarkFull is a miss in a cache that is full: another entry has to go.
+func BenchmarkFull(b *testing.B) {
+	const names = 1 << 19
+	packets := questions(names)
+	var q wire.Query
+	var w wire.Reply
+	buf := make([]byte, 4096)
+	ctx := context.Background()
+	c := New()
+	c.Next = promptly{}
+	c.prepare()
+	c.stores = &stores{positive: newStore(names/2, unbounded(), 0), negative: newStore(names, unbounded(), 1), owner: c}
+	ask := func(p []byte) {
+		q.Parse(p)
+		w.Reset(buf)
+		if c.ServeWire(ctx, &w, &q) != wire.Done {
+			b.Fatal("not answered")
+		}
+	}
+	for _, p := range packets {
+		ask(p)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		ask(packets[i%names])
+		i++
+	}
+	if n := c.positive.len(); n != names/2 {
+		b.Fatalf("%d are kept", n)
+	}
+}
