@@ -143,7 +143,7 @@ func (f *Finisher) FitMsg(m, req *dns.Msg, w dns.ResponseWriter, addr netip.Addr
 	state := request.Request{Req: req, W: w}
 	extended := m.Rcode > 0xF
 	if !state.SizeAndDo(m) && extended {
-		m.Rcode &= 0xF // there is no OPT record for the rest of it
+		m.Rcode = dns.RcodeServerFailure // half of it, without an OPT record, is another code
 		return
 	}
 	if addr.IsValid() {

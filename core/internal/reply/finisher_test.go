@@ -336,7 +336,7 @@ func TestNetworkIsForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// Who asked without EDNS gets what there is room for of an extended rcode.
+// Who asked without EDNS cannot be told an extended rcode; its lower half, which is 0 of BADVERS, would tell something else.
 func TestExtendedRcodeWithoutEDNS(t *testing.T) {
 	r := question(0, false)
 	m := answers(r, 0)
@@ -345,7 +345,7 @@ func TestExtendedRcodeWithoutEDNS(t *testing.T) {
 	if err := w.WriteFit(m, r); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.sent[0][3] & 0xF; got != 23&0xF {
+	if got := out.sent[0][3] & 0xF; got != dns.RcodeServerFailure {
 		t.Errorf("rcode %d", got)
 	}
 }
