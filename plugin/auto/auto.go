@@ -66,7 +66,9 @@ func (a Auto) Large() bool {
 }
 
 // ReadAhead implements readahead.Table.
-func (a Auto) ReadAhead(q *wire.Query, step int) { a.index.Load().ReadAhead(q, step) }
+func (a Auto) ReadAhead(q *wire.Query, left int, found any) any {
+	return a.index.Load().ReadAhead(q, left, found)
+}
 
 func (a *Auto) link() file.Link { return file.Link{Name: "auto", Next: a.Next, Fall: a.Fall} }
 

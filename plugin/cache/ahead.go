@@ -17,14 +17,17 @@ func (c *Cache) Large() bool {
 }
 
 // ReadAhead implements readahead.Table. Denials are few beside answers.
-func (c *Cache) ReadAhead(q *wire.Query, step int) {
-	k := c.questionOf(q)
-	c.positive.shard(k.hash).table.Load().readAhead(k.hash, step)
+func (c *Cache) ReadAhead(q *wire.Query, left int, _ any) any {
+	if left <= 2 {
+		k := c.questionOf(q)
+		c.positive.shard(k.hash).table.Load().readAhead(k.hash, left)
+	}
+	return nil
 }
 
-// readAhead fetches the slot that a search begins at, and then the entry that it finds.
-func (t *table) readAhead(hash uint64, step int) {
-	if step == 0 {
+// readAhead fetches the slot that a search begins at, if there is time until it begins, and else the entry that it finds.
+func (t *table) readAhead(hash uint64, left int) {
+	if left > 1 {
 		readahead.Line(unsafe.Pointer(&t.slots[t.first(hash)]))
 		return
 	}
@@ -39,6 +42,6 @@ func (sh *shard) readAhead(q *queue) {
 		return
 	}
 	t := sh.table.Load()
-	t.readAhead(*q.at(3), 0)
+	t.readAhead(*q.at(3), 2)
 	t.readAhead(*q.at(1), 1)
 }

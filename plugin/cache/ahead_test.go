@@ -42,8 +42,8 @@ func TestReadAhead(t *testing.T) {
 		if (e != nil) != (i <= manyEntries) {
 			t.Fatalf("n%d: got %v", i, e)
 		}
-		for step := range readahead.Steps {
-			c.ReadAhead(q, step)
+		for left := readahead.First; left > 0; left-- {
+			c.ReadAhead(q, left, nil)
 		}
 		if e != nil && !e.is(&[]key{c.questionOf(q).key}[0]) {
 			t.Fatalf("n%d: the entry is of another question", i)

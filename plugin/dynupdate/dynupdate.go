@@ -84,10 +84,11 @@ func (d *DynUpdate) WireSelf() plugin.Handler { return d }
 func (d *DynUpdate) Large() bool { return d.store != nil && d.store.served.Large() }
 
 // ReadAhead implements readahead.Table.
-func (d *DynUpdate) ReadAhead(q *wire.Query, step int) {
+func (d *DynUpdate) ReadAhead(q *wire.Query, left int, found any) any {
 	if z, _ := d.find(q); z != nil {
-		z.ReadAhead(q, step)
+		z.ReadAhead(q, left)
 	}
+	return nil
 }
 
 func (d *DynUpdate) link() file.Link { return file.Link{Name: pluginName, Next: d.Next} }

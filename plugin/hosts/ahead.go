@@ -14,19 +14,20 @@ func (h Hosts) Large() bool {
 }
 
 // ReadAhead implements readahead.Table. Names of wildcards, and addresses, are not read ahead.
-func (h Hosts) ReadAhead(q *wire.Query, step int) {
+func (h Hosts) ReadAhead(q *wire.Query, left int, _ any) any {
 	t, typ := h.file.Load(), q.Type()
-	if t != nil && t.entries > 0 && (typ == wire.TypeA || typ == wire.TypeAAAA) {
-		t.readAhead(q.Hash(), typ == wire.TypeAAAA, step)
+	if left <= 2 && t != nil && t.entries > 0 && (typ == wire.TypeA || typ == wire.TypeAAAA) {
+		t.readAhead(q.Hash(), typ == wire.TypeAAAA, left)
 	}
+	return nil
 }
 
 // entryAhead is the octets of an entry that are read ahead: all of most.
 const entryAhead = 64
 
-// readAhead fetches the slot that a search begins at, and then the entry that it finds.
-func (t *table) readAhead(hash uint64, is6 bool, step int) {
-	if step == 0 {
+// readAhead fetches the slot that a search begins at, if there is time until it begins, and else the entry that it finds.
+func (t *table) readAhead(hash uint64, is6 bool, left int) {
+	if left > 1 {
 		slot, _ := t.first(keyOf(hash, is6))
 		readahead.Line(unsafe.Pointer(&t.slots[slot]))
 		return

@@ -53,9 +53,9 @@ func TestReadAhead(t *testing.T) {
 		for _, name := range []string{"n1.example.org.", "nobody.example.org.", "."} {
 			q := new(wire.Query)
 			q.SetMsg(new(dns.Msg).SetQuestion(name, typ), wire.Peer{})
-			for step := range readahead.Steps {
-				h.ReadAhead(q, step)
-				(Hosts{Hostsfile: &Hostsfile{}}).ReadAhead(q, step)
+			for left := readahead.First; left > 0; left-- {
+				h.ReadAhead(q, left, nil)
+				(Hosts{Hostsfile: &Hostsfile{}}).ReadAhead(q, left, nil)
 			}
 		}
 	}

@@ -93,12 +93,11 @@ func (s Secondary) Large() bool {
 }
 
 // ReadAhead implements readahead.Table.
-func (s Secondary) ReadAhead(q *wire.Query, step int) {
+func (s Secondary) ReadAhead(q *wire.Query, left int, found any) any {
 	if s.roster == nil {
-		s.File.ReadAhead(q, step)
-		return
+		return s.File.ReadAhead(q, left, found)
 	}
-	s.roster.index.Load().ReadAhead(q, step)
+	return s.roster.index.Load().ReadAhead(q, left, found)
 }
 
 func (s *Secondary) link() file.Link {

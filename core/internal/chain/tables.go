@@ -12,16 +12,13 @@ func (c *Chain) LargeTables(to []readahead.Table) []readahead.Table {
 			continue
 		}
 		for _, t := range b.tables {
-			if len(to) < maxTables && t.Large() {
+			if len(to) < readahead.MostTables && t.Large() {
 				to = append(to, t)
 			}
 		}
 	}
 	return to
 }
-
-// maxTables is how many tables are told of a query: they are told of it whichever block it is for.
-const maxTables = 4
 
 // tablesOf is the tables of a chain.
 func tablesOf(handlers []plugin.Handler) (tables []readahead.Table) {

@@ -26,9 +26,9 @@ func (h *tableHandler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 func (h *tableHandler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	return plugin.NextWire(h.Name(), h.next, ctx, w, q)
 }
-func (h *tableHandler) WireSelf() plugin.Handler   { return h }
-func (h *tableHandler) Large() bool                { return h.large }
-func (h *tableHandler) ReadAhead(*wire.Query, int) {}
+func (h *tableHandler) WireSelf() plugin.Handler            { return h }
+func (h *tableHandler) Large() bool                         { return h.large }
+func (h *tableHandler) ReadAhead(*wire.Query, int, any) any { return nil }
 
 // tableHeir has the methods of a table from one that it embeds.
 type tableHeir struct{ *tableHandler }
@@ -62,14 +62,14 @@ func TestLargeTables(t *testing.T) {
 	if got := c.LargeTables(nil); !slices.Equal(got, []readahead.Table{large, small}) {
 		t.Errorf("got %v when another one had become large", got)
 	}
-	many := make([]plugin.Plugin, maxTables+2)
+	many := make([]plugin.Plugin, readahead.MostTables+2)
 	for i := range many {
 		many[i] = set(&tableHandler{large: true})
 	}
 	if c, err = Build(Options{Finish: new(reply.Finisher)}, []Block{block(".", many...)}); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(c.LargeTables(nil)); got != maxTables {
+	if got := len(c.LargeTables(nil)); got != readahead.MostTables {
 		t.Errorf("got %d tables", got)
 	}
 	c.blocks[0].leaveWire()

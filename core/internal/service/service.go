@@ -29,7 +29,8 @@ type Decider interface {
 	ServeWire(w *wire.Reply, q *wire.Query) (reply []byte, out wire.Outcome)
 	// ServeDNS decides r and writes replies to w.
 	ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
-	// LargeTables appends the tables that queries of the wire lane are looked up in, if they are large now.
+	// LargeTables appends the tables that queries of the wire lane are looked up in, if they are large now:
+	// readahead.MostTables of them at most.
 	LargeTables(to []readahead.Table) []readahead.Table
 }
 

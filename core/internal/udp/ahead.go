@@ -9,16 +9,21 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// queries parses the packets of a batch. Large tables are told of a query while the two before it are served; see
-// package readahead.
+// queries parses the packets of a batch. Large tables are told of those that are served next; see package readahead.
 type queries struct {
 	tables  []readahead.Table // that are large
 	batches int               // until these are looked for again
 	packets int               // of this batch, if they are read ahead; else 0
-	next    int               // packet to be parsed
+	next    int               // how far that is: packet next is to be parsed, and those before it were told of
 
-	ring   [4]wire.Query // packet i is in i modulo 4
-	proper [4]bool       // what Parse said
+	ring [8]ahead // packet i is in i modulo 8
+}
+
+// ahead is a query before it is served.
+type ahead struct {
+	wire.Query
+	proper bool // what Parse said
+	found  [readahead.MostTables]any
 }
 
 // lookAfter is the batches after which a loop looks again which tables are large.
@@ -29,6 +34,9 @@ func (r *queries) init() {
 		r.ring[i].Plain = true
 	}
 }
+
+// at is where packet i is.
+func (r *queries) at(i int) *ahead { return &r.ring[i%len(r.ring)] }
 
 // begin begins a batch of n packets. They are not read ahead where they are parsed in other forms than they came in.
 func (r *queries) begin(s *service.Service, n int, asTheyCame bool) {
@@ -45,37 +53,43 @@ func (r *queries) begin(s *service.Service, n int, asTheyCame bool) {
 // query is packet i, parsed, and whether it is one for the wire lane.
 func (r *queries) query(i int, packet []byte, sock batchSocket) (q *wire.Query, proper bool) {
 	if r.packets == 0 {
-		return &r.ring[0], r.ring[0].Parse(packet)
+		return &r.ring[0].Query, r.ring[0].Parse(packet)
 	}
-	for r.next < r.packets && r.next <= i+readahead.Steps {
-		r.parseNext(sock)
-	}
-	return &r.ring[i%len(r.ring)], r.proper[i%len(r.ring)]
+	r.readAhead(i+readahead.First, sock)
+	return &r.at(i).Query, r.at(i).proper
 }
 
-// parseNext parses the next packet. For the tables it is in its first step now, and the one before it in the second.
-func (r *queries) parseNext(sock batchSocket) {
-	q, proper := &r.ring[r.next%len(r.ring)], &r.proper[r.next%len(r.ring)]
-	*proper = q.Parse(sock.packet(r.next))
-	r.tell(r.next, 0)
-	r.tell(r.next-1, 1)
-	if r.next++; r.next == r.packets {
-		r.tell(r.packets-1, 1)
-	}
-}
-
-// tell tells the tables of packet i, if that is a query.
-func (r *queries) tell(i, step int) {
-	if i < 0 || !r.proper[i%len(r.ring)] {
-		return
-	}
+// readAhead goes on to packet last, or beyond the end of the batch, for those before it.
+func (r *queries) readAhead(last int, sock batchSocket) {
 	defer func() {
 		if v := recover(); v != nil {
 			log.Errorf("Recovered from panic in reading ahead, which ends: %v", v)
 			r.tables, r.batches = nil, math.MaxInt
+			for ; r.next < r.packets && r.next <= last; r.next++ {
+				r.parse(sock)
+			}
 		}
 	}()
-	for _, t := range r.tables {
-		t.ReadAhead(&r.ring[i%len(r.ring)], step)
+	for ; r.next <= last; r.next++ {
+		if r.next < r.packets {
+			r.parse(sock)
+		}
+		for left := readahead.First; left > 0; left-- {
+			if i := r.next - readahead.First + left; i >= 0 && i < r.packets && r.at(i).proper {
+				r.tell(r.at(i), left)
+			}
+		}
+	}
+}
+
+func (r *queries) parse(sock batchSocket) {
+	a := r.at(r.next)
+	a.proper = a.Parse(sock.packet(r.next))
+	clear(a.found[:])
+}
+
+func (r *queries) tell(a *ahead, left int) {
+	for i, t := range r.tables {
+		a.found[i] = t.ReadAhead(&a.Query, left, a.found[i])
 	}
 }

@@ -3,6 +3,7 @@ package udp
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/core/internal/coretest"
@@ -27,11 +28,16 @@ func (n *noted) LargeTables(to []readahead.Table) []readahead.Table {
 	return to
 }
 func (n *noted) Large() bool { return n.large }
-func (n *noted) ReadAhead(q *wire.Query, step int) {
-	n.told = append(n.told, fmt.Sprintf("%s %d", wire.Text(q.Lower()), step))
+func (n *noted) ReadAhead(q *wire.Query, left int, found any) any {
+	n.told = append(n.told, fmt.Sprintf("%s %d", wire.Text(q.Lower()), left))
 	if n.panic {
 		panic("table")
 	}
+	// It gets back what it has found for this query.
+	if want := fmt.Sprintf("%s %d", wire.Text(q.Lower()), left+1); left < readahead.First && found != want || left == readahead.First && found != nil {
+		n.told = append(n.told, fmt.Sprintf("found %v", found))
+	}
+	return n.told[len(n.told)-1]
 }
 
 // packets is a batch.
@@ -72,15 +78,16 @@ func (n *noted) batch(t *testing.T, r *queries, asTheyCame bool, names ...string
 	}
 }
 
-// TestReadAhead: a table is told of each query in two steps, the second one before the query before it is served.
+// TestReadAhead: a table is told of each query step by step, the last one before the query before it is served.
 func TestReadAhead(t *testing.T) {
 	if !readahead.Works {
 		t.Skip("nothing is read ahead on this processor: run it on amd64 or arm64")
 	}
 	n, r := &noted{large: true}, new(queries)
-	n.batch(t, r, true, "a.", "b.", "c.", "d.", "", "e.")
-	want := []string{"a. 0", "b. 0", "a. 1", "c. 0", "b. 1", "served 0", "d. 0", "c. 1", "served 1", "d. 1", "served 2",
-		"e. 0", "e. 1", "served 3", "served 4", "served 5"}
+	n.batch(t, r, true, "a.", "b.", "c.", "d.", "", "e.", "f.", "g.")
+	want := strings.Split("a. 5,b. 5,a. 4,c. 5,b. 4,a. 3,d. 5,c. 4,b. 3,a. 2,d. 4,c. 3,b. 2,a. 1,e. 5,d. 3,c. 2,b. 1,served 0,"+
+		"f. 5,e. 4,d. 2,c. 1,served 1,g. 5,f. 4,e. 3,d. 1,served 2,g. 4,f. 3,e. 2,served 3,g. 3,f. 2,e. 1,served 4,"+
+		"g. 2,f. 1,served 5,g. 1,served 6,served 7", ",")
 	if !slices.Equal(n.told, want) {
 		t.Errorf("got  %q\nwant %q", n.told, want)
 	}
@@ -109,7 +116,7 @@ func TestReadAheadLooks(t *testing.T) {
 		t.Fatalf("%d looks, told %d times", n.looks, len(n.told))
 	}
 	n.large, n.told = true, nil
-	if n.batch(t, r, true, "a.", "b."); len(n.told) != 2+2*2 {
+	if n.batch(t, r, true, "a.", "b."); len(n.told) != 2+2*readahead.First {
 		t.Errorf("got %q", n.told)
 	}
 }

@@ -118,7 +118,7 @@ func (l *loop) batch(n int) {
 // serve serves packet i in the wire lane, if it can be.
 func (l *loop) serve(i int, packet []byte, now time.Time) (q *wire.Query, out wire.Outcome) {
 	if !l.takesWire() {
-		return &l.ring[0], wire.Unpack
+		return &l.ring[0].Query, wire.Unpack
 	}
 	q, proper := l.query(i, packet, l.sock)
 	if !proper {

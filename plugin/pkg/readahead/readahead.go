@@ -1,11 +1,14 @@
 // Package readahead has the processor fetch memory that is going to be looked at. What is in none of its caches
 // takes as long to come as half of an answer does to make.
 //
-// Who serves a batch of queries tells a Table of those that come next, while it serves others:
+// Who serves a batch of queries tells a Table of those that come next, while it serves others. With many zones:
 //
-//	query n+2   ReadAhead, step 0: where its search begins
-//	query n+1   ReadAhead, step 1: what the search has led to, as that is there now
-//	query n     served
+//	left 5   where the search for the zone begins
+//	left 4   the zone that this has led to
+//	left 3   its present version
+//	left 2   where the search for the name begins
+//	left 1   what that has led to
+//	left 0   the query is served
 //
 // Start at Table.
 package readahead
@@ -21,14 +24,18 @@ type Table interface {
 	// Large reports whether that memory is more than fits into the processor's caches; else reading ahead costs more
 	// than it saves. It is asked every few hundred queries.
 	Large() bool
-	// ReadAhead has the processor fetch what ServeWire is likely to look at in a step, counted from 0, of looking up q.
-	// It is called for most queries of a batch, before ServeWire. It has no effect but that, and q is not kept; whose q
-	// is, and when it came, is not known yet.
-	ReadAhead(q *wire.Query, step int)
+	// ReadAhead has the processor fetch what ServeWire is likely to look at. It is called for most queries of a batch,
+	// when so many others are left to be served before q, from First down to 1. By then what was fetched last is there.
+	// found is what ReadAhead returned for q the last time, nil at first. It has no effect but that, and q is not kept;
+	// whose q is, and when it came, is not known yet.
+	ReadAhead(q *wire.Query, left int, found any) any
 }
 
-// Steps is how many steps a Table is called for.
-const Steps = 2
+// First is how many others are left when a Table is told of a query.
+const First = 5
+
+// MostTables is how many tables are told of a query: they are told of it whichever block it is for.
+const MostTables = 4
 
 // LargeSize is the octets from which on a table is large: what a core has of caches for itself, more or less.
 const LargeSize = 2 << 20

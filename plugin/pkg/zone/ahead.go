@@ -12,14 +12,24 @@ func (z *Zone) Large() bool { return z.Size() > readahead.LargeSize }
 // nodeAhead is the octets of a node that are read ahead: all of most nodes.
 const nodeAhead = 128
 
-// ReadAhead has the processor fetch what looking up a name with a hash begins with; see readahead.Table.
-func (z *Zone) ReadAhead(hash uint64, step int) {
+// Fetch has the processor fetch what leads to the names of z.
+func (z *Zone) Fetch() {
+	readahead.Bytes(unsafe.Slice((*byte)(unsafe.Pointer(z)), versionAhead))
+}
+
+// versionAhead is the octets of a Zone that each query looks at.
+const versionAhead = unsafe.Offsetof(Zone{}.nodes)
+
+// ReadAhead has the processor fetch what looking up a name with a hash begins with, when so many queries are left
+// before it; see readahead.Table.
+func (z *Zone) ReadAhead(hash uint64, left int) {
 	switch {
-	case step > 0:
+	case left == 1:
 		if place := z.candidate(hash); place != 0 {
 			n := z.at(place)
 			readahead.Bytes(n[:min(len(n), nodeAhead)])
 		}
+	case left > 2:
 	case z.grown != nil:
 		h := uint32(hash >> 32)
 		readahead.Line(unsafe.Pointer(&z.grown.names.of(h).slots[home(h)]))
