@@ -136,8 +136,8 @@ func TestLanesAgree(t *testing.T) {
 			if question.Id = want.Id; question.String() != want.String() {
 				t.Errorf("%s: the upstream saw\n%v\nand in the wire lane\n%v", name, want, question)
 			}
-			if size == 0 {
-				m.Rcode &= 0xF // the server sees to that
+			if size == 0 && m.Rcode > 0xF {
+				m.Rcode = dns.RcodeServerFailure // the server sees to that
 			}
 			m.Extra, got.Extra = withoutOPT(m.Extra), withoutOPT(got.Extra)
 			if m.String() != got.String() {

@@ -32,7 +32,7 @@ func (w *Reply) AppendFinished(b []byte, q *Query, size uint16) []byte {
 	}
 	e := endOf(q, size)
 	opt := w.cutTo(&e)
-	w.header(e.ID, e.Flags)
+	w.headerFor(&e)
 	from := len(b)
 	b = append(b, w.buf...)
 	if opt > 0 {
@@ -55,6 +55,14 @@ func (w *Reply) appendOPT(b []byte, e *End) []byte {
 	return b
 }
 
+// headerFor is header for a client. Without an OPT record half of an extended return code would be another one.
+func (w *Reply) headerFor(e *End) {
+	w.header(e.ID, e.Flags)
+	if w.extRcode != 0 && !e.OPT {
+		w.buf[3] = w.buf[3]&^rcodeMask | ServFail
+	}
+}
+
 // End ends the message: it is cut to its limit, and gets its OPT record and header.
 // The result lies in the buffer that Reset was given, unless it did not fit there.
 // It is nil if w holds no message.
@@ -63,7 +71,7 @@ func (w *Reply) End(e End) []byte {
 		return nil
 	}
 	opt := w.cutTo(&e)
-	w.header(e.ID, e.Flags)
+	w.headerFor(&e)
 	if opt > 0 {
 		w.buf = w.appendOPT(w.buf, &e)
 		binary.BigEndian.PutUint16(w.buf[10:], w.count[Additional]+1)
