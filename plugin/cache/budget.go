@@ -2,7 +2,6 @@ package cache
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -17,11 +16,11 @@ type budget struct {
 	used  atomic.Int64
 
 	mu     sync.Mutex
-	stores []weak.Pointer[store] // guarded by mu; weak, as nobody says when a Cache that was not made by setup is not used any more
+	stores map[weak.Pointer[store]]struct{} // guarded by mu; weak, as nobody says when a Cache that was not made by setup is not used any more
 }
 
 func newBudget(limit int64) *budget {
-	b := new(budget)
+	b := &budget{stores: map[weak.Pointer[store]]struct{}{}}
 	b.limit.Store(limit)
 	return b
 }
@@ -45,18 +44,23 @@ func (b *budget) set(memory int64) { b.limit.Store(live(memory)) }
 
 // join makes s one of the stores that give way.
 func (b *budget) join(s *store) {
-	runtime.AddCleanup(s, func(octets *atomic.Int64) { b.used.Add(-octets.Swap(0)) }, s.octets)
+	p := weak.Make(s)
+	runtime.AddCleanup(s, func(octets *atomic.Int64) {
+		b.used.Add(-octets.Swap(0))
+		b.forget(p)
+	}, s.octets)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stores = slices.DeleteFunc(b.stores, func(p weak.Pointer[store]) bool { return p.Value() == nil })
-	b.stores = append(b.stores, weak.Make(s))
+	b.stores[p] = struct{}{}
 }
 
 // leave ends that.
-func (b *budget) leave(s *store) {
+func (b *budget) leave(s *store) { b.forget(weak.Make(s)) }
+
+func (b *budget) forget(p weak.Pointer[store]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stores = slices.DeleteFunc(b.stores, func(p weak.Pointer[store]) bool { return p.Value() == s })
+	delete(b.stores, p)
 }
 
 // over reports whether more is used than may be.
@@ -67,7 +71,7 @@ func (b *budget) largest() (s *store) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	most := int64(-1)
-	for _, p := range b.stores {
+	for p := range b.stores {
 		if o := p.Value(); o != nil && o.octets.Load() > most {
 			s, most = o, o.octets.Load()
 		}

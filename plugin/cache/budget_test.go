@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,31 @@ func TestForgottenStoresAreNotCounted(t *testing.T) {
 	b := newBudget(1 << 30)
 	newStore(100, b, 0).add(testEntry(1))
 	eventually(t, "a collection", func() bool { runtime.GC(); return b.used.Load() == 0 && b.largest() == nil })
+}
+
+// A Corefile may have ten thousand blocks with a cache: each comes and goes without a look at all others.
+func TestManyStoresJoinAndLeave(t *testing.T) {
+	beside := func(others int) time.Duration {
+		b, all := newBudget(1<<30), make([]*store, others)
+		for i := range all {
+			all[i] = &store{octets: new(atomic.Int64)}
+			b.join(all[i])
+		}
+		best := time.Hour
+		for range 10 {
+			s, begin := &store{octets: new(atomic.Int64)}, time.Now()
+			for range 100 {
+				b.join(s)
+				b.leave(s)
+			}
+			best = min(best, time.Since(begin))
+		}
+		runtime.KeepAlive(all)
+		return best
+	}
+	if few, many := beside(10), beside(10_000); many > 20*few {
+		t.Errorf("to join and leave takes %v beside few stores, and %v beside many", few, many)
+	}
 }
 
 // scan asks c for n popular names that draw tells, and for once others between two of them that are asked for this one time. It returns the share of hits among
