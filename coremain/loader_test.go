@@ -1,6 +1,8 @@
 package coremain
 
 import (
+	"bytes"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +31,26 @@ func TestEmptiedCorefile(t *testing.T) {
 		input, err := loadFile(path, serverType)
 		if step.want == "" && (err != nil || string(input.Body()) != step.text) || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
 			t.Errorf("%q: %v", step.text, err)
+		}
+	}
+}
+
+// What the parser warns of is told once, when the configuration is set up.
+func TestLoadingWarnsOfNothing(t *testing.T) {
+	emptied = blocksSeen{}
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	t.Cleanup(func() {
+		log.SetOutput(os.Stderr)
+		emptied = blocksSeen{}
+	})
+	path := filepath.Join(t.TempDir(), "Corefile")
+	for _, text := range []string{"import no.*\n. {\nwhoami\n}\n", ". {\nimport no.*\nwhoami\n}\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadFile(path, serverType); err != nil || logged.Len() > 0 {
+			t.Errorf("%q: %v, logged %q", text, err, &logged)
 		}
 	}
 }

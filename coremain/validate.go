@@ -15,7 +15,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
-	"github.com/coredns/caddy/caddyfile"
 )
 
 // runValidate is the program with -validate: it prints what is doubtful in a configuration, and fails if that
@@ -66,7 +65,7 @@ func (f finding) String() string {
 // check looks at a configuration as far as that can be done without starting it.
 func check(input caddy.Input) report {
 	r := report{File: input.Path(), Warnings: []finding{}}
-	if r.err = hasBlock(input); r.err == nil {
+	if r.err = written(input); r.err == nil {
 		doubts := &warnings{others: log.Writer()}
 		log.SetOutput(doubts)
 		r.err = explained(dnsserver.Validate(input), input)
@@ -110,14 +109,14 @@ func foreign(o *corefile.Outline) (names []string) {
 	return names
 }
 
-// hasBlock returns an error if nobody has written what input holds: without a Corefile, or with one that has no
+// written returns an error if nobody has written what input holds: without a Corefile, or with one that has no
 // server block, the built-in configuration is served.
-func hasBlock(input caddy.Input) error {
+func written(input caddy.Input) error {
 	if builtIn(input) {
 		return errors.New("there is no " + defaultFile + " here: name the file to check by -conf")
 	}
-	blocks, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), nil)
-	if err == nil && len(blocks) == 0 {
+	found, err := hasBlock(input.Path(), input.Body())
+	if err == nil && !found {
 		err = fmt.Errorf("%s has no server block", input.Path())
 	}
 	return explained(err, input)
