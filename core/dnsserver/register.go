@@ -270,6 +270,14 @@ func (d *dnsContext) checkOverlaps() error {
 	return nil
 }
 
+// portOfFlag says where the port of a key that names none comes from.
+func (c *Config) portOfFlag() string {
+	if c.Port != Port || c.Transport != transport.DNS || strings.HasSuffix(c.word.Text, ":"+Port) {
+		return ""
+	}
+	return "; this one is that of the flag -" + serverType + ".port, as the key names none"
+}
+
 // group sorts the configs by the address of their listener, in file order.
 func (d *dnsContext) group() (groups map[string][]*Config, order []string, err error) {
 	groups = map[string][]*Config{}
@@ -277,7 +285,7 @@ func (d *dnsContext) group() (groups map[string][]*Config, order []string, err e
 		mine := map[string]bool{}
 		for _, h := range c.ListenHosts {
 			if _, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(h, c.Port)); err != nil {
-				return nil, nil, corefile.ErrorAt(c.word, "%w (a port is a number from 0 to 65535)", err)
+				return nil, nil, corefile.ErrorAt(c.word, "%w (a port is a number from 0 to 65535%s)", err, c.portOfFlag())
 			}
 			addr := zoneAddr{Transport: c.Transport, Port: c.Port, Address: strings.ToLower(h)}.listener()
 			if mine[addr] {

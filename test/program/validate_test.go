@@ -106,3 +106,18 @@ func TestStrictWithoutValidate(t *testing.T) {
 		t.Errorf("status %d, %q", status, errs)
 	}
 }
+
+// A port that is none is that of the flag where a key names no port.
+func TestPortOfFlag(t *testing.T) {
+	folder := t.TempDir()
+	for corefile, want := range map[string]string{
+		". {\nwhoami\n}\n":             "Corefile:1 - Error during parsing: address 99999: invalid port (a port is a number from 0 to 65535; this one is that of the flag -dns.port, as the key names none)\n",
+		".:99999 {\nwhoami\n}\n":       "Corefile:1 - Error during parsing: address 99999: invalid port (a port is a number from 0 to 65535)\n",
+		"tls://.:99999 {\nwhoami\n}\n": "Corefile:1 - Error during parsing: address 99999: invalid port (a port is a number from 0 to 65535)\n",
+	} {
+		write(t, filepath.Join(folder, "Corefile"), corefile)
+		if _, errs, status := run(t, folder, "", "-p", "99999"); status != 1 || errs != want {
+			t.Errorf("%q: status %d, %q", corefile, status, errs)
+		}
+	}
+}
