@@ -35,14 +35,14 @@ type account struct {
 	storage  string // folder
 }
 
-var errNoDomain = errors.New("ACME requires at least one domain")
+var errNoDomain = errors.New("ACME requires at least one domain: name it by the option acme, or give files by tls CERT KEY [CA]")
 
 // acmeOption is an option of directives without files.
 func acmeOption(name, syntax, help string, max int, set func(a *acmeSettings, args []string) error) corefile.Option[settings] {
 	return corefile.Row(name, syntax, help, 0, -1, func(s *settings, l *corefile.Line) error {
 		switch {
 		case len(s.files) > 0:
-			return l.Errf("unknown option '%s': it is not for certificates from files", name)
+			return l.Errf("unknown option '%s': it is not for certificates from files (allowed: client_auth, keylog)", name)
 		case len(l.Args) == 0 || max > 0 && len(l.Args) > max:
 			return l.CountErr()
 		case slices.Contains(s.given, name):

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -46,7 +47,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if len(s.files) > 0 {
 			return false, nil
 		}
-		return true, unknownACME(l)
+		return true, unknownACME(l, "")
 	},
 	Check: func(s *settings) error {
 		if len(s.files) == 0 && len(s.acme.domains) == 0 {
@@ -60,7 +61,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 func fileOption(name, syntax, help string, set func(s *settings, l *corefile.Line) error) corefile.Option[settings] {
 	return corefile.Row(name, syntax, help, 0, -1, func(s *settings, l *corefile.Line) error {
 		if len(s.files) == 0 {
-			return unknownACME(l)
+			return unknownACME(l, ": it is for certificates from files, tls CERT KEY [CA]")
 		}
 		if len(l.Args) != 1 {
 			return l.CountErr()
@@ -69,7 +70,17 @@ func fileOption(name, syntax, help string, set func(s *settings, l *corefile.Lin
 	})
 }
 
-func unknownACME(l *corefile.Line) error { return l.Errf("unknown ACME option %q", l.Name()) }
+// unknownACME is the error of an option that directives without files do not have.
+func unknownACME(l *corefile.Line, why string) error {
+	names := make([]string, 0, len(acmeOptions))
+	for _, o := range acmeOptions {
+		names = append(names, o.Name)
+	}
+	if near := corefile.Nearest(l.Name(), names); near != "" && why == "" {
+		why = fmt.Sprintf(": did you mean '%s'?", near)
+	}
+	return l.Errf("unknown ACME option %q%s (allowed: %s)", l.Name(), why, strings.Join(names, ", "))
+}
 
 func setClientAuth(s *settings, l *corefile.Line) error {
 	auth, ok := clientAuth[l.Args[0]]
