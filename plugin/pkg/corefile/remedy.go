@@ -50,10 +50,8 @@ func strayBrace(w Word) error {
 	return ErrorAt(w, "unexpected '}': no block is open; is one '}' too many above?")
 }
 
-// placed finds place and text behind whatever plugins and caddy put before them, such as "plugin/cache: " or "error
-// inspecting server blocks: ".
-//
-// placed finds the place and the message of an error of the parser, or of setup.
+// placed finds place and text of an error of the parser, or of setup, behind whatever plugins and caddy put before them,
+// such as "plugin/cache: " or "error inspecting server blocks: ".
 var placed = regexp.MustCompile(`(?s)(\S+):(\d+) - (?:Error during parsing|Syntax error): (.*)`)
 
 // Explain adds to an error what to do about it, as far as the Corefile at path, with the text body, tells. err is why
@@ -104,6 +102,8 @@ func (e *explainer) remedy() string {
 		return ": '}' stands at the begin of a line of its own, also that of a block with one directive"
 	case strings.HasPrefix(m, "File to import not found: "):
 		return e.imported(strings.TrimPrefix(m, "File to import not found: "))
+	case strings.HasPrefix(m, "Wrong event name or event not supported: "): // of the directive on, which is caddy's
+		return " (allowed: startup, shutdown, certrenew)"
 	case strings.HasPrefix(m, "Import takes only one argument"):
 		return ": a snippet takes no arguments, so {args[0]} and the like have no meaning; {$NAME} is the environment variable NAME"
 	case strings.HasSuffix(m, "after 'import'"):
@@ -147,6 +147,9 @@ var renamed = map[string]string{"metrics": "prometheus", "proxy": "forward", "re
 
 // directive is about a directive of a name that there is not.
 func (e *explainer) directive(name string) string {
+	if strings.Contains(name, "\n") {
+		return fmt.Sprintf(": the quote that begins at %s goes on over lines: is its end missing?", placeOf(e.file, e.line))
+	}
 	if hints := e.hints(e.before()); len(hints) > 0 {
 		return ": the line before may be why: " + strings.Join(hints, "; ")
 	}
