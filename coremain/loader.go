@@ -38,13 +38,23 @@ func loadFile(path, serverType string) (caddy.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := corefile.CheckImports(path, text); err != nil {
+	outline, err := readable(path, text)
+	if err != nil {
 		return nil, err
 	}
-	if err := emptied.check(path, text); err != nil {
+	if err := emptied.check(path, text, outline); err != nil {
 		return nil, err
 	}
 	return caddy.CaddyfileInput{Contents: text, Filepath: path, ServerTypeName: serverType}, nil
+}
+
+// readable is an error if the parser would not come to an end with a Corefile, or not soon.
+func readable(path string, text []byte) (*corefile.Outline, error) {
+	if err := corefile.CheckImports(path, text); err != nil {
+		return nil, err
+	}
+	outline := corefile.Read(path, text)
+	return outline, outline.CheckVariables()
 }
 
 // emptied is for the program's Corefile.
@@ -57,34 +67,23 @@ type blocksSeen struct {
 	some bool // there was one, guarded by mu
 }
 
-// check is an error if there are no server blocks any more. What else is wrong is told when they are set up.
-func (b *blocksSeen) check(path string, text []byte) error {
+// check is an error if there are no server blocks any more. What else is wrong is told when they are set up. The parser
+// is asked only where the outline has no block: it logs warnings, which are told when the configuration is set up, and
+// takes seconds where thousands of blocks import a snippet.
+func (b *blocksSeen) check(path string, text []byte, outline *corefile.Outline) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seesBlock(path, text) {
+	if len(outline.Blocks) > 0 {
 		b.some = true
 		return nil
 	}
 	if !b.some {
 		return nil
 	}
-	if found, err := hasBlock(path, text); err == nil && !found {
+	if blocks, err := caddyfile.Parse(path, bytes.NewReader(text), nil); err == nil && len(blocks) == 0 {
 		return fmt.Errorf("%s has no server block any more", path)
 	}
 	return nil
-}
-
-// seesBlock reports whether a Corefile has a server block at a glance. The parser is not asked: it logs warnings, which are
-// told when the configuration is set up, and takes seconds where thousands of blocks import a snippet.
-func seesBlock(path string, text []byte) bool { return len(corefile.Read(path, text).Blocks) > 0 }
-
-// hasBlock reports whether it has one. The parser is asked where none is seen.
-func hasBlock(path string, text []byte) (bool, error) {
-	if seesBlock(path, text) {
-		return true, nil
-	}
-	blocks, err := caddyfile.Parse(path, bytes.NewReader(text), nil)
-	return len(blocks) > 0, err
 }
 
 // stdin is read once; a reload gets the same text again.
@@ -96,7 +95,12 @@ var stdin struct {
 
 // standardInput is what can be read from standard input, or nothing if that is a terminal.
 func standardInput(serverType string) (caddy.Input, error) {
-	stdin.once.Do(func() { stdin.input, stdin.err = caddy.CaddyfileFromPipe(os.Stdin, serverType) })
+	stdin.once.Do(func() {
+		stdin.input, stdin.err = caddy.CaddyfileFromPipe(os.Stdin, serverType)
+		if in := stdin.input; in != nil && stdin.err == nil {
+			_, stdin.err = readable(in.Path(), in.Body())
+		}
+	})
 	return stdin.input, stdin.err
 }
 

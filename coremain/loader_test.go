@@ -54,3 +54,17 @@ func TestLoadingWarnsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// A variable whose value names itself is refused: the parser would put it in place for ever.
+func TestLoadingEnds(t *testing.T) {
+	emptied = blocksSeen{}
+	t.Cleanup(func() { emptied = blocksSeen{} })
+	t.Setenv("LOADING_ZONE", "{$LOADING_ZONE}.")
+	path := filepath.Join(t.TempDir(), "Corefile")
+	if err := os.WriteFile(path, []byte("# zones\n{$LOADING_ZONE} {\nwhoami\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadFile(path, serverType); err == nil || !strings.Contains(err.Error(), path+":2 - Error during parsing: the values of environment variables lead back") {
+		t.Error(err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/caddy/caddyfile"
 )
 
 // runValidate is the program with -validate: it prints what is doubtful in a configuration, and fails if that
@@ -115,8 +116,11 @@ func written(input caddy.Input) error {
 	if builtIn(input) {
 		return errors.New("there is no " + defaultFile + " here: name the file to check by -conf")
 	}
-	found, err := hasBlock(input.Path(), input.Body())
-	if err == nil && !found {
+	if len(corefile.Read(input.Path(), input.Body()).Blocks) > 0 {
+		return nil
+	}
+	blocks, err := caddyfile.Parse(input.Path(), bytes.NewReader(input.Body()), nil)
+	if err == nil && len(blocks) == 0 {
 		err = fmt.Errorf("%s has no server block", input.Path())
 	}
 	return explained(err, input)

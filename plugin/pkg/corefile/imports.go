@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -87,19 +86,10 @@ func imports(name string, body []byte) (patterns []Word) {
 			inSnippet = true
 		case first && v == "import" && !inSnippet && d.NextArg():
 			line = d.Line()
-			if arg := expandEnv(d.Val()); !slices.Contains(snippets, arg) {
+			if arg, _ := expandEnv(d.Val()); !slices.Contains(snippets, arg) {
 				patterns = append(patterns, Word{Text: arg, Raw: d.Val(), File: name, Line: d.Line()})
 			}
 		}
 	}
 	return patterns
-}
-
-var envReference = regexp.MustCompile(`\{\$[^}]+\}|\{%[^%]+%\}`)
-
-// expandEnv puts the environment in place of {$NAME} and {%NAME%}.
-func expandEnv(s string) string {
-	return envReference.ReplaceAllStringFunc(s, func(ref string) string {
-		return os.Getenv(strings.Trim(ref, "{}$%"))
-	})
 }

@@ -2,7 +2,6 @@ package corefile
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +101,8 @@ func (o *Outline) On(file string, line int) (all []Word) {
 func words(path string, body []byte) (all []Word) {
 	d := caddyfile.NewDispenser(path, bytes.NewReader(body))
 	for d.Next() {
-		all = append(all, Word{Text: expandEnv(d.Val()), Raw: d.Val(), File: path, Line: d.Line()})
+		text, _ := expandEnv(d.Val())
+		all = append(all, Word{Text: text, Raw: d.Val(), File: path, Line: d.Line()})
 	}
 	return all
 }
@@ -289,15 +289,4 @@ func (r *outliner) directive() Stanza {
 	}
 	r.out.Open = append(r.out.Open, open...)
 	return s
-}
-
-// unset is the environment variables that a text names and that are not set.
-func unset(raw string) (names []string) {
-	for _, ref := range envReference.FindAllString(raw, -1) {
-		name := strings.Trim(ref, "{}$%")
-		if _, ok := os.LookupEnv(name); !ok {
-			names = append(names, fmt.Sprintf("%s (the environment variable %s is not set)", ref, name))
-		}
-	}
-	return names
 }

@@ -50,8 +50,8 @@ func strayBrace(w Word) error {
 	return ErrorAt(w, "unexpected '}': no block is open; is one '}' too many above?")
 }
 
-// placed finds place and text of an error of the parser, or of setup, behind whatever plugins and caddy put before them,
-// such as "plugin/cache: " or "error inspecting server blocks: ".
+// placed finds place and text of an error of the parser, or of setup, behind whatever plugins and caddy put before
+// them, such as "plugin/cache: " or "error inspecting server blocks: ".
 var placed = regexp.MustCompile(`(?s)(\S+):(\d+) - (?:Error during parsing|Syntax error): (.*)`)
 
 // Explain adds to an error what to do about it, as far as the Corefile at path, with the text body, tells. err is why
