@@ -49,11 +49,15 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 	again := o
 	for r := set.Records(); len(r) > 0; r = r.Next() {
 		data, fix := r.data()
-		if len(fix) > 0 && a.pointer == 0 {
+		pointer := a.pointer
+		if pointer == 0 && o.Pointer == 0 && !wire.Movable(typ) {
+			pointer = a.originAt(len(a.w.Bytes()), o) // names in the RDATA may point to the record's own owner
+		}
+		if len(fix) > 0 && pointer == 0 {
 			a.rdataBuf = r.AppendRData(a.rdataBuf[:0], a.z.origin)
 			data, fix = a.rdataBuf, nil
 		}
-		if !a.w.Relative(s, again, typ, r.TTL(), data, fix, a.pointer, r.plain()) {
+		if !a.w.Relative(s, again, typ, r.TTL(), data, fix, pointer, r.plain()) {
 			return o
 		}
 		if !wire.Movable(typ) {
@@ -69,10 +73,18 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 // point to.
 func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
 	if a.pointer == 0 && o.Pointer == 0 {
-		if origin, ok := wire.OwnerAt(int(rec.Off)+o.Len-len(a.z.origin), len(a.z.origin)); ok {
-			a.pointer = origin.Pointer
-		}
+		a.pointer = a.originAt(int(rec.Off), o)
 	}
+}
+
+// originAt is a pointer to the origin in the owner o of a record that begins at off, 0 if no pointer reaches so far. o is
+// written in full.
+func (a *Answerer) originAt(off int, o wire.Owner) uint16 {
+	origin, ok := wire.OwnerAt(off+o.Len-len(a.z.origin), len(a.z.origin))
+	if !ok {
+		return 0
+	}
+	return origin.Pointer
 }
 
 // putProofs writes the NSEC or NSEC3 records that were noted.

@@ -1,0 +1,46 @@
+package zone
+
+import (
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// A resolver may mix the cases of a question to know its replies. They get no longer by more than one name: the first
+// that is written in the zone's own case, to which others point.
+func TestMixedCaseIsCompressed(t *testing.T) {
+	z := build(t, "example.org.", apex+"www A 192.0.2.7\nalias CNAME www\nsub NS ns.sub\nns.sub A 192.0.2.8\nmail MX 1 ns1\n")
+	length := func(name string, typ uint16) int {
+		m := new(dns.Msg).SetQuestion(name, typ)
+		p, err := m.Pack()
+		var q wire.Query
+		if err != nil || !q.Parse(p) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var w wire.Reply
+		w.Reset(make([]byte, 0, 4096))
+		var a Answerer
+		a.Answer(z, &w, &q)
+		reply := w.Finish(&q, 4096)
+		if err := m.Unpack(reply); err != nil || len(m.Answer)+len(m.Ns) == 0 {
+			t.Fatalf("%s: %v\n%v", name, err, m)
+		}
+		return len(reply)
+	}
+	const origin = len("\x07example\x03org\x00")
+	for _, tc := range []struct {
+		plain, mixed string
+		typ          uint16
+	}{
+		{"none.example.org.", "none.eXample.org.", dns.TypeA}, // the owner of the SOA record, and two names in it
+		{"www.example.org.", "wWw.example.oRg.", dns.TypeAAAA},
+		{"example.org.", "Example.org.", dns.TypeTXT},
+		{"x.sub.example.org.", "x.sub.EXAMPLE.org.", dns.TypeA},
+	} {
+		if plain, mixed := length(tc.plain, tc.typ), length(tc.mixed, tc.typ); mixed > plain+origin {
+			t.Errorf("%s: %d octets, %d with %s", tc.mixed, mixed, plain, tc.plain)
+		}
+	}
+}
