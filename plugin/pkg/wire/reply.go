@@ -79,6 +79,9 @@ func (w *Reply) Reset(buf []byte) {
 // as a resolver does that mixes cases to know its replies (draft-vixie-dnsext-dns0x20), until the next Reset.
 func (w *Reply) FoldOwners() { w.fold = true }
 
+// FoldsOwners reports whether owners follow the question: who adds records by Relative sees to it.
+func (w *Reply) FoldsOwners() bool { return w.fold }
+
 // Begin starts a message that answers q: rcode 0, no flags, q's question.
 // What w held before is gone, but for its options.
 func (w *Reply) Begin(q *Query) { w.begin(q.Name(), q.qtype, q.qclass) }

@@ -44,3 +44,31 @@ func TestMixedCaseIsCompressed(t *testing.T) {
 		}
 	}
 }
+
+// Where owners are to follow the question, as below a cache, they point to it whatever its case is.
+func TestOwnersFollowTheQuestion(t *testing.T) {
+	z := build(t, "example.org.", apex+"www A 192.0.2.7\nalias CNAME www\n*.star A 192.0.2.8\n")
+	for _, name := range []string{"wWw.eXample.org.", "www.example.ORG.", "aLias.example.org.", "Example.org.", "x.Star.example.org."} {
+		for _, typ := range []uint16{dns.TypeA, dns.TypeNS, dns.TypeTXT} {
+			m := new(dns.Msg).SetQuestion(name, typ)
+			p, err := m.Pack()
+			var q wire.Query
+			if err != nil || !q.Parse(p) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var w wire.Reply
+			w.Reset(make([]byte, 0, 4096))
+			w.FoldOwners()
+			var a Answerer
+			a.Answer(z, &w, &q)
+			if err := m.Unpack(w.Finish(&q, 4096)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, rr := range append(m.Answer, m.Ns...) {
+				if owner := rr.Header().Name; dns.CanonicalName(owner) == dns.CanonicalName(name) && owner != name {
+					t.Errorf("%s %s: %v", name, dns.Type(typ), rr)
+				}
+			}
+		}
+	}
+}

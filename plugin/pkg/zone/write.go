@@ -9,7 +9,9 @@ func (a *Answerer) owner() wire.Owner { return a.ownerOf(a.name) }
 
 // ownerOf is a lower name in the zone as an owner.
 func (a *Answerer) ownerOf(name []byte) wire.Owner {
-	if o := a.w.QuestionOwner(); string(name) == string(a.w.Bytes()[wire.HeaderLen:wire.HeaderLen+o.Len]) {
+	o := a.w.QuestionOwner()
+	q := a.w.Bytes()[wire.HeaderLen : wire.HeaderLen+o.Len]
+	if string(name) == string(q) || a.w.FoldsOwners() && wire.EqualFold(name, q) {
 		return o
 	}
 	return a.relative(name[:len(name)-len(a.z.origin)])
@@ -20,8 +22,11 @@ func (a *Answerer) nodeOwner(n Node) wire.Owner {
 	o := a.w.QuestionOwner()
 	p := n.prefix()
 	q := a.w.Bytes()[wire.HeaderLen : wire.HeaderLen+o.Len]
-	if a.asked && len(p)+len(a.z.origin) == len(q) && string(q[:len(p)]) == string(p) {
-		return o
+	if len(p)+len(a.z.origin) == len(q) {
+		same := a.asked && string(q[:len(p)]) == string(p)
+		if same || a.w.FoldsOwners() && wire.EqualFold(q[:len(p)], p) && wire.EqualFold(q[len(p):], a.z.origin) {
+			return o
+		}
 	}
 	return a.relative(p)
 }
@@ -77,8 +82,8 @@ func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
 	}
 }
 
-// originAt is a pointer to the origin in the owner o of a record that begins at off, 0 if no pointer reaches so far. o is
-// written in full.
+// originAt is a pointer to the origin in the owner o, written in full, of a record that begins at off. It is 0 if no
+// pointer reaches so far.
 func (a *Answerer) originAt(off int, o wire.Owner) uint16 {
 	origin, ok := wire.OwnerAt(off+o.Len-len(a.z.origin), len(a.z.origin))
 	if !ok {
