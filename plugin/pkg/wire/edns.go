@@ -100,7 +100,7 @@ func scanOptions(b []byte) (set OptionSet, ok bool) {
 			}
 			set |= HasECS
 		case OptionExpire:
-			if n != 0 && n < 4 {
+			if n != 0 && n != 4 { // of a longer one, four octets are taken
 				return 0, false
 			}
 			set |= HasExpire

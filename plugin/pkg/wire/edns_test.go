@@ -51,7 +51,8 @@ func TestOptionsOfQueries(t *testing.T) {
 		{"expire of four octets", option(OptionExpire, zeros(4)), HasExpire},
 		{"expire of three octets", option(OptionExpire, zeros(3)), 0},
 		{"expire of one octet", option(OptionExpire, zeros(1)), 0},
-		{"cookie", option(OptionCookie, zeros(8)), HasCookie}, // RFC 7873 §4
+		{"expire of seven octets", option(OptionExpire, zeros(7)), 0}, // of which the message lane takes four
+		{"cookie", option(OptionCookie, zeros(8)), HasCookie},         // RFC 7873 §4
 		{"cookie of seven octets", option(OptionCookie, zeros(7)), 0},
 		{"keepalive", option(OptionKeepalive, ""), HasKeepalive}, // RFC 7828 §3.1
 		{"keepalive of a time", option(OptionKeepalive, zeros(2)), HasKeepalive},
