@@ -102,12 +102,8 @@ func (p *record) wellFormed() bool {
 	return false
 }
 
-// hasData reports whether a record has data, or is of a type that may have none. An unknown one may: its data are any
-// octets (RFC 3597 §5).
-func (p *record) hasData() bool {
-	_, known := dns.TypeToRR[p.typ]
-	return len(p.rdata) > 0 || !known || p.typ == dns.TypeNULL || p.typ == dns.TypeAPL
-}
+// hasData reports whether a record has data, or is of a type that may have none.
+func (p *record) hasData() bool { return len(p.rdata) > 0 || wire.MayBeEmpty(p.typ) }
 
 // gather adds a record to the set that it is of.
 func gather(sets []exact, p record) []exact {

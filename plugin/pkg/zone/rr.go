@@ -59,13 +59,20 @@ func (r Record) RR() (dns.RR, error) {
 // would be read as others, are in the form for all types (RFC 3597 §5).
 func (r Record) Text() (string, error) {
 	rr, err := r.RR()
-	if err != nil {
+	if err != nil && r.Type != dns.TypeAMTRELAY { // which miekg/dns does not read where discovery is optional
 		return "", err
+	}
+	if err != nil {
+		return r.generic(), nil
 	}
 	if text := rr.String(); slices.Contains(written[:], r.Type) || r.isReadFrom(text) {
 		return text, nil
 	}
-	return fmt.Sprintf("%s\t%d\tIN\t%s\t\\# %d %x", wire.Text(r.Owner), r.TTL, typeText(r.Type), len(r.RData), r.RData), nil
+	return r.generic(), nil
+}
+
+func (r Record) generic() string {
+	return fmt.Sprintf("%s\t%d\tIN\t%s\t\\# %d %x", wire.Text(r.Owner), r.TTL, typeText(r.Type), len(r.RData), r.RData)
 }
 
 // written is types that zones are full of, and that always have a text.

@@ -23,6 +23,7 @@ import (
 //	T  a type                    d  a date of a signature             S  a string
 //	x  the rest in hex           6  the rest in base64                m  the rest as a bitmap of types
 //	h  a salt                    H  a hash in base32hex          g  64 bits, as half an IPv6 address
+//	a  an algorithm of DNSSEC
 type format struct {
 	kinds  string
 	fields string // what they mean, for who forgot one
@@ -38,11 +39,11 @@ var formats = map[uint16]format{
 	dns.TypeMX:         {"un", "PREFERENCE HOST", true},
 	dns.TypeSRV:        {"uuun", "PRIORITY WEIGHT PORT TARGET", true},
 	dns.TypeSOA:        {"nnstttt", "PRIMARY CONTACT SERIAL REFRESH RETRY EXPIRE MINIMUM", true},
-	dns.TypeDS:         {kinds: "ubbx"},
-	dns.TypeCDS:        {kinds: "ubbx"},
-	dns.TypeDNSKEY:     {kinds: "ubb6"},
-	dns.TypeCDNSKEY:    {kinds: "ubb6"},
-	dns.TypeRRSIG:      {kinds: "Tbbsddun6"},
+	dns.TypeDS:         {kinds: "uabx"},
+	dns.TypeCDS:        {kinds: "uabx"},
+	dns.TypeDNSKEY:     {kinds: "uba6"},
+	dns.TypeCDNSKEY:    {kinds: "uba6"},
+	dns.TypeRRSIG:      {kinds: "Tabsddun6"},
 	dns.TypeNSEC:       {kinds: "nm"},
 	dns.TypeNSEC3:      {kinds: "bbuhHm"},
 	dns.TypeNSEC3PARAM: {kinds: "bbuh"},
@@ -160,6 +161,11 @@ func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 			return b, badNumber(text, math.MaxUint8)
 		}
 		return append(b, byte(n)), nil
+	case 'a':
+		if n, ok := dns.StringToAlgorithm[string(bytes.ToUpper(text))]; ok { // RFC 4034 §2.2
+			return append(b, n), nil
+		}
+		return appendField(b, 'b', w, origin)
 	case 'u':
 		n, ok := parseNumber(text, math.MaxUint16)
 		if !ok {

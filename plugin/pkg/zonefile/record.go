@@ -17,6 +17,7 @@ import (
 var (
 	errNoOwner = errors.New("no owner: the first record needs one")
 	errNoTTL   = errors.New("missing TTL with no previous value: the record needs one, or $TTL before it")
+	errNoData  = errors.New("no data")
 	errNoType  = errors.New("no type: must be [OWNER] [TTL] [CLASS] TYPE DATA")
 )
 
@@ -115,6 +116,8 @@ func (p *Parser) rdata(words []word) (err error) {
 	}
 	f, known := formats[r.Type]
 	switch {
+	case r.Type == dns.TypeAMTRELAY:
+		b, err = appendRelay(b, words, origin)
 	case slices.ContainsFunc(words, word.hasQuote):
 		b, err = p.other(b, words) // which parts it there, as in key="a b", or not, as the type wants it
 	case r.Type == dns.TypeA || r.Type == dns.TypeAAAA:
@@ -144,8 +147,13 @@ func (p *Parser) checkData(data []byte) error {
 	r := &p.record
 	head := []byte{0, byte(r.Type >> 8), byte(r.Type), byte(r.Class >> 8), byte(r.Class), 0, 0, 0, 0, byte(len(data) >> 8), byte(len(data))}
 	rr, _, err := dns.UnpackRR(append(head, data...), 0)
-	if err == nil && len(data) > 0 && dns.Len(rr) < len(head) {
-		err = errors.New("bad data")
+	switch {
+	case r.Type == dns.TypeAMTRELAY:
+		return checkRelay(data)
+	case err == nil && len(data) == 0 && !wire.MayBeEmpty(r.Type):
+		return errNoData
+	case err == nil && len(data) > 0 && dns.Len(rr) < len(head):
+		return errors.New("bad data")
 	}
 	return err
 }
@@ -153,7 +161,10 @@ func (p *Parser) checkData(data []byte) error {
 // other has one record read by miekg/dns, in the form in which it came.
 func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 	if len(words) == 0 && p.record.Type != dns.TypeAPL { // which would be read as a record of an update
-		return b, errors.New("no data")
+		return b, errNoData
+	}
+	if p.record.Type == dns.TypeLOC {
+		words = inFull(words)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, ". 0 %s %s", dns.Class(p.record.Class), dns.Type(p.record.Type))
@@ -181,7 +192,7 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 			}
 			return b, err
 		}
-		return b, errors.New("no data")
+		return b, errNoData
 	}
 	buf := make([]byte, dns.Len(rr)+16)
 	n, err := dns.PackRR(rr, buf, 0, nil, false)

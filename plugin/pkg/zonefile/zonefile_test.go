@@ -339,7 +339,7 @@ func TestTextIsRead(t *testing.T) {
 		{dns.TypeLOC, "00 12 16 13 ffffffff ffffffff 00989680"}, {dns.TypeLOC, "00 ff ff ff 80000000 80000000 00989680"},
 		{dns.TypeLOC, "01 12 16 13 80000000 80000000 00989680"},
 		{dns.TypeX25, "03 286129"}, {dns.TypeX25, "02 2861"}, {dns.TypeGPOS, "01 78 01 78 01 28"}, {dns.TypeHIP, "00 02 0000"},
-		{dns.TypeTXT, "03 22285c"}, {dns.TypeHINFO, "02 2822 01 3b"}, {dns.TypeURI, "0001 0002 2228"}, {dns.TypeNULL, ""}, {65300, "00"},
+		{dns.TypeTXT, "03 22285c"}, {dns.TypeHINFO, "02 2822 01 3b"}, {dns.TypeURI, "0001 0002 2228"}, {dns.TypeAMTRELAY, "0a81 cb00710f"}, {dns.TypeNULL, ""}, {65300, "00"},
 	} {
 		data, err := hex.DecodeString(strings.ReplaceAll(tc.data, " ", ""))
 		if err != nil {
@@ -372,6 +372,9 @@ func FuzzZoneFile(f *testing.F) {
 				return // its TTLs differ on purpose
 			}
 		}
+		if misread.Match(text) {
+			return // by miekg/dns; see TestMisread
+		}
 		p := New(bytes.NewReader(text), "db", wire.MustName("example.org"))
 		var ours []string
 		var err error
@@ -398,6 +401,9 @@ func FuzzZoneFile(f *testing.F) {
 		}
 	})
 }
+
+// misread is the types that miekg/dns does not read as their RFCs have them.
+var misread = regexp.MustCompile(`(?i)LOC|AMTRELAY|TYPE0*(29|260)`)
 
 var quoteInWord = regexp.MustCompile(`[^\s"]"`)
 

@@ -41,3 +41,19 @@ func TestCutData(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyData: a record without data is none, unless its type lets it be (RFC 3597 §5); others would be served it.
+func TestEmptyData(t *testing.T) {
+	for typ, ok := range map[uint16]bool{
+		dns.TypeTXT: false, dns.TypeA: false, dns.TypeCAA: false, dns.TypeDS: false, dns.TypeLOC: false, dns.TypeHTTPS: false,
+		dns.TypeAPL: true, dns.TypeNULL: true, 65280: true,
+	} {
+		if err := check(zone.Record{Owner: origin, Type: typ}); (err == nil) != ok {
+			t.Errorf("%s: %v", dns.Type(typ), err)
+		}
+	}
+	relay := zone.Record{Owner: origin, Type: dns.TypeAMTRELAY, RData: []byte{10, 0x81, 192, 0, 2, 1}} // RFC 8777 §4.2.2
+	if err := check(relay); err != nil {
+		t.Error(err)
+	}
+}
