@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -147,20 +148,33 @@ func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 // then nothing else would tell, for the zone is signed all the same.
 
 // For is the keys of a zone. origin is fully qualified and in lower case. warn is told of keys whose files name another
-// zone. An error tells which folder cannot be read, or has no keys of the zone.
+// zone. One that is named twice, or lies in a folder, too, is one. An error tells which folder cannot be read, or has no
+// keys of the zone.
 func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pair, error) {
 	for _, p := range s.pairs {
 		if owner := dns.CanonicalName(p.Public.Hdr.Name); owner != origin {
 			warn("Key %d of %s is to sign %s", p.KeyTag, owner, origin)
 		}
 	}
-	pairs := s.pairs[:len(s.pairs):len(s.pairs)]
+	all := s.pairs[:len(s.pairs):len(s.pairs)]
 	for _, dir := range s.folders {
 		more, err := readFolder(dir, origin)
 		if err != nil {
 			return nil, err
 		}
-		pairs = append(pairs, more...)
+		all = append(all, more...)
+	}
+	var pairs []Pair
+	for _, p := range all {
+		if !slices.ContainsFunc(pairs, p.same) {
+			pairs = append(pairs, p)
+		}
 	}
 	return pairs, nil
+}
+
+// same reports whether the keys have the same DNSKEY record, whatever its owner and TTL.
+func (p Pair) same(q Pair) bool {
+	a, b := p.Public, q.Public
+	return a.Flags == b.Flags && a.Protocol == b.Protocol && a.Algorithm == b.Algorithm && a.PublicKey == b.PublicKey
 }

@@ -47,3 +47,23 @@ func TestKeysOfOtherZones(t *testing.T) {
 		}
 	}
 }
+
+// A key that is named twice, with or without extension, and lies in the folder, too, is one: it would sign all twice,
+// and a zone that is signed by it would never be as it should be.
+func TestKeyNamedTwice(t *testing.T) {
+	dir := t.TempDir()
+	name := write(t, dir, "example.org.")
+	write(t, dir, "example.org.")
+	var s Source
+	for _, n := range []string{name, name + ".key"} {
+		if err := s.Add("file", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Add("directory", dir); err != nil {
+		t.Fatal(err)
+	}
+	if pairs, err := s.For("example.org.", t.Errorf); err != nil || len(pairs) != 2 {
+		t.Errorf("%d keys, %v", len(pairs), err)
+	}
+}
