@@ -331,3 +331,34 @@ func TestNewDelta(t *testing.T) {
 		}
 	}
 }
+
+// TestSignedTwice: a signature that is given twice is one record, and a delta that removes it can be applied.
+func TestSignedTwice(t *testing.T) {
+	soa := wireOf(t, "example.org. 60 IN SOA ns. host. 1 2 3 4 5")
+	sig := wireOf(t, "example.org. 60 IN RRSIG SOA 15 2 60 20300101000000 20200101000000 1 example.org. AAAA").RData
+	first, err := rebuilt(t, map[string]Record{"soa": soa}).Growing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(z *Zone, sigs ...[]byte) (*Zone, *Delta) {
+		t.Helper()
+		c := z.Change()
+		if err := c.At(z.origin).Sign(soa.Type, sigs); err != nil {
+			t.Fatal(err)
+		}
+		next, d, err := c.Zone()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next, d
+	}
+	signed, _ := change(first, sig, sig)
+	if n := signed.Records(); n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
+	_, gone := change(signed)
+	again, _ := change(first, sig)
+	if err := again.Change().Apply(gone); err != nil {
+		t.Error(err)
+	}
+}

@@ -261,7 +261,8 @@ func (s *Site) RemoveType(typ uint16) bool {
 	return n > 0
 }
 
-// Sign makes sigs, the RDATA of RRSIG records, the signatures of a type, in place of those that were there.
+// Sign makes sigs, the RDATA of RRSIG records, the signatures of a type, in place of those that were there. One that
+// comes twice is one, as what a delta removes is removed once.
 func (s *Site) Sign(typ uint16, sigs [][]byte) error {
 	set := s.set(typ)
 	if set == nil || len(set.recs) == 0 {
@@ -273,7 +274,9 @@ func (s *Site) Sign(typ uint16, sigs [][]byte) error {
 		if err != nil {
 			return err
 		}
-		set.sigs = append(set.sigs, rec)
+		if !slices.ContainsFunc(set.sigs, func(r Records) bool { return bytes.Equal(r, rec) }) {
+			set.sigs = append(set.sigs, rec)
+		}
 	}
 	return nil
 }
