@@ -2,6 +2,7 @@ package dnssec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -79,7 +80,10 @@ func addKeys(s *settings, l *corefile.Line) error {
 		if err != nil {
 			return err
 		}
-		s.keys = append(s.keys, k)
+		// A key that is named twice, as by both of its files, would sign all twice.
+		if !slices.ContainsFunc(s.keys, func(o *DNSKEY) bool { return dns.IsDuplicate(o.K, k.K) }) {
+			s.keys = append(s.keys, k)
+		}
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func TestSetup(t *testing.T) {
 		{"dnssec 10.0.0.0/8", "10.in-addr.arpa.", 0, false, ""},
 		{"dnssec example.org {\ncache_capacity 100\n}", "example.org.", 0, false, ""},
 		{"dnssec example.org {\nkey file good\n}", "example.org.", 1, false, ""},
-		{"dnssec example.org {\nkey file good.key good.private\nkey file " + dir + "/good\ndenial compact\n}", "example.org.", 3, true, ""},
+		{"dnssec example.org {\nkey file good.key good.private\nkey file " + dir + "/good\ndenial compact\n}", "example.org.", 1, true, ""}, // one key
+		{"dnssec example.org cluster.local {\nkey file good cluster good\n}", "example.org. cluster.local.", 2, false, ""},
 		{"dnssec a.example.org {\nkey file good\ndenial blacklies\n}", "a.example.org.", 1, false, ""},
 		{"dnssec example.org cluster.local {\nkey file cluster\n}", "example.org. cluster.local.", 1, false, ""},
 		{"dnssec example.org {\nkey file cluster\n}", "", 0, false, "key cluster.local. (keyid: 39719) can not sign any of the zones"},
