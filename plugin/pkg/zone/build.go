@@ -107,14 +107,14 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 		return nil
 	}
 	if !wire.Below(name, b.origin) {
-		b.warn("record %s is not in zone %s: left out", wire.Text(owner), wire.Text(b.origin))
+		b.warn("%srecord %s is not in zone %s: left out", b.places.next(), wire.Text(owner), wire.Text(b.origin))
 		return nil
 	}
 	switch {
 	case (typ == typeNSEC3 || typ == typeNSEC3PARAM) && !b.nsec3:
 		return fmt.Errorf("%w, dropping RR: %s for zone: %s", ErrNSEC3, wire.Text(owner), wire.Text(b.origin))
 	case typ == wire.TypeSOA && len(name) != len(b.origin):
-		b.warn("SOA record of %s is not at the apex of zone %s: left out", wire.Text(owner), wire.Text(b.origin))
+		b.warn("%sSOA record of %s is not at the apex of zone %s: left out", b.places.next(), wire.Text(owner), wire.Text(b.origin))
 		return nil
 	}
 	r := draftRecord{next: -1, typ: typ, ttl: ttl}

@@ -59,8 +59,8 @@ type run struct {
 	file  string
 }
 
-// At tells where the records begin that are added from now on: in which line of which file. Warnings about RRsets name
-// it. It is called before the first record, or never.
+// At tells where the records begin that are added from now on: in which line of which file. Warnings about records and
+// RRsets name it. It is called before the first record, or never.
 func (b *Builder) At(file string, line int) {
 	p := &b.places
 	if n := len(p.runs); n == 0 || p.runs[n-1].file != file {
@@ -74,6 +74,14 @@ func (p *places) add() {
 	if len(p.runs) > 0 {
 		p.lines.add(p.line)
 	}
+}
+
+// next is the place of the next record as of has it.
+func (p *places) next() string {
+	if len(p.runs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: ", p.runs[len(p.runs)-1].file, p.line)
 }
 
 // of is the place of a record as "FILE:LINE: ", "" if it is not known.
