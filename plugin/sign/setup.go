@@ -3,6 +3,7 @@ package sign
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -113,7 +114,29 @@ func parse(c *caddy.Controller) (*Sign, error) {
 		if err != nil {
 			return nil, plugin.Error(pluginName, err)
 		}
-		s.signers = append(s.signers, signers...)
+		for _, signer := range signers {
+			if isFirst(c, signer) {
+				s.signers = append(s.signers, signer)
+			}
+		}
 	}
 	return s, nil
+}
+
+// written is where the Signers of a configuration that write a file are kept.
+type written struct{ file string }
+
+// isFirst reports whether no other Signer of the configuration does the same: directives are set up once for each key of
+// their server block, and zones may be named twice. It warns of one that writes the same file with something else.
+func isFirst(c *caddy.Controller, s *Signer) bool {
+	file := written{s.signedFile()}
+	others, _ := c.Get(file).([]*Signer)
+	if slices.ContainsFunc(others, s.does) {
+		return false
+	}
+	if len(others) > 0 {
+		log.Warningf("Signed file %q is written by two directives, from %q and from %q, or with other keys or options: the last one counts", file.file, others[0].dbfile, s.dbfile)
+	}
+	c.Set(file, append(others, s))
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/caddy/caddyfile"
 	"github.com/miekg/dns"
 )
 
@@ -30,7 +31,7 @@ func TestSetup(t *testing.T) {
 	}{
 		{"sign db.x {" + key + "}", "example.com. DIR/db.x /var/lib/coredns 1", ""},
 		{"sign db.x a.example.org b.example.org {" + key + "directory out\n}", "a.example.org. DIR/db.x DIR/out 1; b.example.org. DIR/db.x DIR/out 1", ""},
-		{"sign /db.x example.org {" + key + "key file " + csk + ".key " + csk + ".private\ndirectory /out\n}", "example.org. /db.x /out 3", ""},
+		{"sign /db.x example.org {" + key + "key file " + csk + ".key " + csk + ".private\ndirectory /out\n}", "example.org. /db.x /out 1", ""}, // one key
 		{"sign db.x example.org {\nkey directory .\n}", "example.org. DIR/db.x /var/lib/coredns 1", ""},
 		{"sign db.x example.org {" + key + "nsec3\nzonemd\n}\nsign db.y example.net {" + key + "}", "example.org. DIR/db.x /var/lib/coredns 1 nsec3 zonemd; example.net. DIR/db.y /var/lib/coredns 1", ""},
 		{"sign", "", "Wrong argument count"},
@@ -69,6 +70,26 @@ func TestSetup(t *testing.T) {
 		}
 		if strings.Join(got, "; ") != tc.want {
 			t.Errorf("%q: got %s, want %s", tc.input, strings.Join(got, "; "), tc.want)
+		}
+	}
+}
+
+// TestOneSignerForEachFile: a zone that is named twice, or a block with several keys, for each of which its directives
+// are set up, has one signer; two would write the same file, each with signatures of its own.
+func TestOneSignerForEachFile(t *testing.T) {
+	dir := t.TempDir()
+	csk := filepath.Base(keysIn(t, dir, "example.org.", dns.ED25519, 256, 257))
+	const inputs = "sign db.x example.org EXAMPLE.org {\nkey file KEY\n}\nsign db.x example.org {\nkey file KEY\nkey file KEY\n}"
+	input := strings.ReplaceAll(inputs, "KEY", csk)
+	c := caddy.NewTestController("dns", input)
+	dnsserver.GetConfig(c).Root = dir
+	for i, tc := range []struct {
+		input string
+		want  int
+	}{{input, 1}, {input, 0}, {strings.ReplaceAll(input, "db.x", "db.y"), 1}} {
+		c.Dispenser = caddyfile.NewDispenser("Testfile", strings.NewReader(tc.input))
+		if s, err := parse(c); err != nil || len(s.signers) != tc.want {
+			t.Errorf("%d: %d signers, %v, want %d", i, len(s.signers), err, tc.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,12 @@ func newSigner(origin, dbfile, directory string, keys []zonekeys.Pair) *Signer {
 
 // signedFile is the name of the file that is written.
 func (s *Signer) signedFile() string { return filepath.Join(s.directory, "db."+s.origin+"signed") }
+
+// does reports whether another Signer makes the same file of the same zone.
+func (s *Signer) does(o *Signer) bool {
+	return s.origin == o.origin && s.dbfile == o.dbfile && s.directory == o.directory && s.nsec3 == o.nsec3 && s.zonemd == o.zonemd &&
+		slices.EqualFunc(s.keys, o.keys, zonekeys.Pair.Same)
+}
 
 // tags is the key tags, for log lines.
 func (s *Signer) tags() string {

@@ -166,15 +166,15 @@ func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pa
 	}
 	var pairs []Pair
 	for _, p := range all {
-		if !slices.ContainsFunc(pairs, p.same) {
+		if !slices.ContainsFunc(pairs, p.Same) {
 			pairs = append(pairs, p)
 		}
 	}
 	return pairs, nil
 }
 
-// same reports whether the keys have the same DNSKEY record, whatever its owner and TTL.
-func (p Pair) same(q Pair) bool {
+// Same reports whether two keys have the same DNSKEY record, whatever its owner and TTL.
+func (p Pair) Same(q Pair) bool {
 	a, b := p.Public, q.Public
 	return a.Flags == b.Flags && a.Protocol == b.Protocol && a.Algorithm == b.Algorithm && a.PublicKey == b.PublicKey
 }
