@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,14 +105,19 @@ func ascii(s string) bool {
 }
 
 // ZonesFromArgs is OriginsFromArgsOrServerBlock for who refuses an argument that is no zone: if it is left out,
-// nothing tells that the rest does not do what was meant.
+// nothing tells that the rest does not do what was meant. Each zone is there once, also if several keys have it.
 func ZonesFromArgs(args, serverblock []string) ([]string, error) {
 	for _, a := range args {
 		if Host(a).NormalizeExact() == nil {
 			return nil, fmt.Errorf("invalid zone %q", a)
 		}
 	}
-	return OriginsFromArgsOrServerBlock(args, serverblock), nil
+	seen := map[string]bool{}
+	return slices.DeleteFunc(OriginsFromArgsOrServerBlock(args, serverblock), func(zone string) bool {
+		again := seen[zone]
+		seen[zone] = true
+		return again
+	}), nil
 }
 
 // OriginsFromArgsOrServerBlock is the zones of args, normalized, or without args those of the server block's keys. An

@@ -134,3 +134,16 @@ func FuzzSplitHostPort(f *testing.F) {
 		}
 	})
 }
+
+// A zone that several keys have is there once: it is not to be read, fetched or signed for each of them.
+func TestZonesOfSeveralKeys(t *testing.T) {
+	keys := []string{"dns://example.org.:53", "tls://Example.org.:853", "dns://example.net.:53", "https://example.org.:443"}
+	for _, tc := range []struct{ args, want []string }{
+		{nil, []string{"example.org.", "example.net."}},
+		{[]string{"b.example", "a.example", "B.example.", "10.0.0.0/23", "10.0.1.0/24"}, []string{"b.example.", "a.example.", "0.0.10.in-addr.arpa.", "1.0.10.in-addr.arpa."}},
+	} {
+		if got, err := plugin.ZonesFromArgs(tc.args, keys); err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%q: got %q, %v, want %q", tc.args, got, err, tc.want)
+		}
+	}
+}
