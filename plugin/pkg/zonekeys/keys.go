@@ -148,8 +148,8 @@ func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 // then nothing else would tell, for the zone is signed all the same.
 
 // For is the keys of a zone. origin is fully qualified and in lower case. warn is told of keys whose files name another
-// zone. One that is named twice, or lies in a folder, too, is one. An error tells which folder cannot be read, or has no
-// keys of the zone.
+// zone. One that is named twice, or lies in a folder, too, is one. An error tells which folder cannot be read, or has
+// no keys of the zone.
 func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pair, error) {
 	for _, p := range s.pairs {
 		if owner := dns.CanonicalName(p.Public.Hdr.Name); owner != origin {
