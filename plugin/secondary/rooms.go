@@ -21,6 +21,10 @@ type rooms struct {
 
 	transfers, checks chan struct{}
 
+	// filing is held while a file takes the place of another one, and while one is removed: what a replica that is gone
+	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
+	filing sync.Mutex
+
 	mu    sync.Mutex
 	until map[string]time.Time // a primary is left alone
 }

@@ -101,13 +101,13 @@ func (r *replica) keep(changed bool) {
 	} else {
 		r.note, r.useless = note, false
 	}
-	if r.gone.Load() { // meanwhile
-		r.forget()
-	}
 }
 
-// errOlder ends storing what is older than what is stored.
-var errOlder = errors.New("a newer version is stored")
+// Errors that end storing.
+var (
+	errOlder = errors.New("a newer version is stored") // by the other process
+	errGone  = errors.New("the zone is kept no more")  // meanwhile; another replica may store one of its name
+)
 
 // store writes the zone to its file, all of it or nothing.
 func (r *replica) store(path, note string) error {
@@ -121,10 +121,19 @@ func (r *replica) store(path, note string) error {
 		}
 		return v.WriteText(f)
 	}
-	var unlock func()
-	err := zonefile.Replace(path, unfinished, write, func(string) (err error) {
-		if unlock, err = lockDir(filepath.Dir(path)); err != nil {
+	unlock := func() {}
+	err := zonefile.Replace(path, unfinished, write, func(string) error {
+		unlockDir, err := lockDir(filepath.Dir(path))
+		if err != nil {
 			return err
+		}
+		r.rooms.filing.Lock()
+		unlock = func() {
+			r.rooms.filing.Unlock()
+			unlockDir()
+		}
+		if r.gone.Load() {
+			return errGone
 		}
 		head := readHead(path)
 		if older := head.serial - v.Serial(); !r.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
@@ -132,11 +141,9 @@ func (r *replica) store(path, note string) error {
 		}
 		return nil
 	})
-	if unlock != nil {
-		unlock()
-	}
-	if errors.Is(err, errOlder) {
-		return nil // it is the other process' now
+	unlock()
+	if errors.Is(err, errOlder) || errors.Is(err, errGone) {
+		return nil // it is another one's now
 	}
 	return err
 }
@@ -164,8 +171,10 @@ func tidy(dir string, now time.Time) {
 	}
 }
 
-// forget removes what is stored.
+// forget removes what is stored by a replica that is gone.
 func (r *replica) forget() {
+	r.rooms.filing.Lock()
+	defer r.rooms.filing.Unlock()
 	if path := r.path(); path != "" {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			slog.Warningf("Zone %s: %v", r.name(), err)

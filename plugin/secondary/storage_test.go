@@ -124,7 +124,7 @@ func TestStoredIsNewer(t *testing.T) {
 	path := filepath.Join(dir, "db.example.org")
 	from := &source{storage: dir, primaries: []string{"192.0.2.1:53"}}
 	version := func(serial uint32) *replica {
-		r := newReplica("example.org.", from, nil)
+		r := newReplica("example.org.", from, newRooms())
 		parsed, err := file.Parse(strings.NewReader(text(serial, slow)), "example.org.", "db", -1)
 		if err != nil {
 			t.Fatal(err)
@@ -172,5 +172,51 @@ func TestUnfinished(t *testing.T) {
 	}
 	if got := strings.Join(left, " "); err != nil || got != ".db.7.new .db.example.org.swp db.example.org db.example.org.20261125 notes.new" {
 		t.Errorf("left are %s (%v)", got, err)
+	}
+}
+
+// TestDismissedWhileStoring: what a replica is storing when its catalog drops the zone is not left behind, and leaves alone
+// what the next replica of that name has stored meanwhile.
+func TestDismissedWhileStoring(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("@ 300 SOA ns h 7 7200 3600 10000 60\n@ 300 NS ns\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&text, "h%d 300 A 192.0.2.7\n", i)
+	}
+	path := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	z := file.NewZone("example.org.", path)
+	if err := z.Load(); err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []string{"", "what the next one has stored"} {
+		dir := t.TempDir()
+		r := newReplica("example.org.", &source{storage: dir}, newRooms())
+		r.zone.Replace(z.Current())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.keep(true)
+		}()
+		until(t, "writing", func() bool {
+			files, _ := filepath.Glob(filepath.Join(dir, unfinished))
+			return len(files) == 1
+		})
+		r.gone.Store(true)
+		r.forget()
+		if next != "" {
+			if err := os.WriteFile(r.path(), []byte(next), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-done
+		if got, _ := os.ReadFile(r.path()); string(got) != next {
+			t.Errorf("%.40q is stored, want %q", got, next)
+		}
+		if files, _ := os.ReadDir(dir); len(files) > 1 || next == "" && len(files) > 0 {
+			t.Errorf("left are %v", files)
+		}
 	}
 }
