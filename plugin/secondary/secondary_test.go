@@ -686,6 +686,8 @@ func TestSetup(t *testing.T) {
 		{"secondary {\ntransfer from *\n}", "can't use '*' in transfer from"},
 		{"secondary {\ntransfer from\n}", "Wrong argument count"},
 		{"secondary {\ntransfer from ns.example.org\n}", "must specify an IP address: `ns.example.org'"},
+		{"secondary {\ntransfer from 192.0.2.1:99999\n}", `invalid port "99999" in "192.0.2.1:99999": must be a number from 1 to 65535`},
+		{"secondary {\ntransfer from tls://[2001:db8::1]:dot\n}", `invalid port "dot" in "[2001:db8::1]:dot": must be a number from 1 to 65535`},
 		{"secondary {\ntransfer to 192.0.2.1\n}", "unknown property to"},
 		{"secondary {\ntransferr from 192.0.2.1\n}", "unknown property 'transferr'"},
 		{"secondary {\ntransfer from 192.0.2.1\ncatalog :\n}", `invalid catalog member zone ":"`},

@@ -102,6 +102,9 @@ func setPrimaries(s *settings, l *corefile.Line) error {
 			text, port = strings.TrimPrefix(text, transport.TLS+"://"), transport.TLSPort
 		}
 		addr, err := parse.HostPort(text, port)
+		if err == nil {
+			err = parse.Endpoint(addr)
+		}
 		if err != nil {
 			return err
 		}
