@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -235,7 +234,7 @@ func setNets(s *settings, l *corefile.Line) error {
 		if err != nil {
 			return fmt.Errorf("net %q: must be an address or a network in CIDR notation: %w", text, err)
 		}
-		s.policy.nets = append(s.policy.nets, netip.PrefixFrom(n.Addr().Unmap(), n.Bits()).Masked())
+		s.policy.nets = append(s.policy.nets, n.Masked())
 	}
 	return nil
 }

@@ -121,8 +121,9 @@ func TestPassedOn(t *testing.T) {
 
 // TestNet: an address outside of the networks is refused, whoever signs.
 func TestNet(t *testing.T) {
-	b := newBed(t, t.TempDir(), "net 192.0.2.0/24 2001:db8::/32\nnet 198.51.100.7")
-	for from, rcode := range map[string]int{"192.0.2.1": 0, "198.51.100.7": 0, "198.51.100.8": dns.RcodeRefused, "2001:db8::1": 0, "2001:db9::1": dns.RcodeRefused, "::ffff:192.0.2.9": 0} {
+	b := newBed(t, t.TempDir(), "net 192.0.2.0/24 2001:db8::/32\nnet 198.51.100.7 ::ffff:203.0.113.7\nnet ::ffff:203.0.113.32/124")
+	for from, rcode := range map[string]int{"192.0.2.1": 0, "198.51.100.7": 0, "198.51.100.8": dns.RcodeRefused, "2001:db8::1": 0, "2001:db9::1": dns.RcodeRefused, "::ffff:192.0.2.9": 0,
+		"203.0.113.7": 0, "203.0.113.8": dns.RcodeRefused, "203.0.113.47": 0, "203.0.113.48": dns.RcodeRefused} {
 		b.from = from
 		if reply := b.send(newUpdate(t, "up IN a.example.org. 60 A 192.0.2.9")); reply.Rcode != rcode {
 			t.Errorf("%s: %s", from, dns.RcodeToString[reply.Rcode])

@@ -131,10 +131,19 @@ func ParseDuration(what, text string, min, max time.Duration) (time.Duration, er
 }
 
 // ParseSource reads an address, or a network in CIDR notation; an address stands
-// for the network that holds nothing else.
+// for the network that holds nothing else. IPv4 addresses that are written as IPv6
+// ones (RFC 4291 §2.5.5.2) are IPv4 addresses, as those of clients are.
 func ParseSource(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
+		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
-	return netip.ParsePrefix(text)
+	p, err := netip.ParsePrefix(text)
+	if a := p.Addr(); err == nil && a.Is4In6() && p.Bits() >= mappedBits {
+		return netip.PrefixFrom(a.Unmap(), p.Bits()-mappedBits), nil
+	}
+	return p, err
 }
+
+// mappedBits is what stands before the IPv4 address in such a one.
+const mappedBits = 128 - 32

@@ -137,7 +137,8 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	for text, want := range map[string]string{"192.0.2.1": "192.0.2.1/32", "2001:db8::1": "2001:db8::1/128", "192.0.2.0/24": "192.0.2.0/24", "192.0.2.0/33": "", "host": "", "": ""} {
+	for text, want := range map[string]string{"192.0.2.1": "192.0.2.1/32", "2001:db8::1": "2001:db8::1/128", "192.0.2.0/24": "192.0.2.0/24", "192.0.2.0/33": "", "host": "", "": "",
+		"::ffff:192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.0/120": "192.0.2.0/24", "::ffff:0:0/96": "0.0.0.0/0", "::/0": "::/0"} {
 		p, err := ParseSource(text)
 		if err == nil && p.String() != want || (err != nil) != (want == "") || err == nil && !p.Contains(p.Addr()) || err != nil && p != (netip.Prefix{}) {
 			t.Errorf("%q: %v %v, want %s", text, p, err, want)
