@@ -121,3 +121,15 @@ func gaugeOf(port int, name string) string {
 	value, _ := test.MetricValueLabel(name, "example.org.", test.Scrape(fmt.Sprintf("http://127.0.0.1:%d/metrics", port)))
 	return value
 }
+
+// TestUpdateKeysThatAreMissing: the log tells at the start which keys of rules nobody has, as a slip in a name is seen
+// by nobody else.
+func TestUpdateKeysThatAreMissing(t *testing.T) {
+	out := captureLog(t)
+	dynamic(t, t.TempDir(), "", "allow Missing.example. a.example.org TXT\nallow missing.example. * A\nallow_below other. @ TXT\nself host.example.org. A\nself *.dyn.example.org. A\ndeny none. * A")
+	for key, n := range map[string]int{"missing.example.": 1, "host.example.org.": 1, "other.": 0, updateKey: 0, "none.": 0, "*.dyn.example.org.": 0} {
+		if text := fmt.Sprintf("Zone example.org.: the tsig plugin has no key %q, so nobody can sign updates with it\n", key); strings.Count(out.String(), text) != n {
+			t.Errorf("%q is not there %d times in\n%s", text, n, out)
+		}
+	}
+}

@@ -70,6 +70,16 @@ func (p *policy) knows(key string) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.isKey(key) })
 }
 
+// without is the keys that rules give something, but that do not exist: has tells of those that do. Patterns are left out.
+func (p *policy) without(has func(key string) bool) (keys []string) {
+	for _, r := range p.rules {
+		if !r.deny && !(r.self && strings.HasPrefix(r.key, "*.")) && !has(r.key) && !slices.Contains(keys, r.key) {
+			keys = append(keys, r.key)
+		}
+	}
+	return keys
+}
+
 // allows reports whether a key may change records of a type at a lower name; dns.TypeANY is to delete them all, and has
 // tells of which types there are some. With deny lines the first line that fits decides, else any line that allows it.
 // Who may not delete records of a type may not do so together with all others either.

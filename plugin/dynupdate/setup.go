@@ -177,6 +177,9 @@ func (d *DynUpdate) hook(c *caddy.Controller, cfg *dnsserver.Config) {
 		if d.database == "" {
 			logger.Warningf("Zone %s has no database: its changes are lost with a restart, and with a reload", d.Zone)
 		}
+		for _, key := range d.policy.without(func(key string) bool { _, ok := cfg.TsigKey(key); return ok }) {
+			logger.Warningf("Zone %s: the tsig plugin has no key %q, so nobody can sign updates with it", d.Zone, key)
+		}
 		d.Xfer, _ = cfg.Handler("transfer").(*transfer.Transfer)
 		d.store.listen(d)
 		d.Xfer.NotifyLater(d.Zone)
