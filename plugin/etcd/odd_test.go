@@ -150,6 +150,36 @@ func TestTransferOfAliases(t *testing.T) {
 	}
 }
 
+// A secondary of a reverse zone answers for names of addresses as its primary does: with PTR records, and no aliases.
+func TestTransferOfReverseZone(t *testing.T) {
+	s := start(t)
+	e := &Etcd{Zones: []string{"2.0.192.in-addr.arpa."}, PathPrefix: "reverse", Upstream: upstream.New(), Client: s.Client}
+	for key, value := range map[string]string{"1": `{"host":"a.example.org"}`, "2": `{"host":"b.example.org","text":"words"}`, "3": `{"text":"alone"}`} {
+		if _, err := s.Client.Put(t.Context(), "/reverse/arpa/in-addr/192/0/2/"+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ch, err := e.Transfer("2.0.192.in-addr.arpa.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for records := range ch {
+		for _, rr := range records {
+			if rr.Header().Rrtype != dns.TypeSOA {
+				got = append(got, strings.Join(strings.Fields(rr.String()), " "))
+			}
+		}
+	}
+	want := []string{
+		"1.2.0.192.in-addr.arpa. 300 IN PTR a.example.org.", "2.2.0.192.in-addr.arpa. 300 IN PTR b.example.org.",
+		`2.2.0.192.in-addr.arpa. 300 IN TXT "words"`, `3.2.0.192.in-addr.arpa. 300 IN TXT "alone"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestTransferWhileChanging sees that a zone which is transferred has all that was written up to its serial: a secondary would
 // not ask again for what it lacks.
 func TestTransferWhileChanging(t *testing.T) {

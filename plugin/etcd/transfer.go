@@ -90,16 +90,19 @@ func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 	if _, err := wire.AppendName(nil, owner); err != nil || dns.IsSubDomain(dnsutil.Join("ns.dns", zone), owner) {
 		return nil
 	}
-	switch typ, ip := s.HostType(); {
+	typ, ip := s.HostType()
+	switch {
 	case typ == dns.TypeA:
 		all = append(all, s.NewA(owner, ip))
 	case typ == dns.TypeAAAA:
 		all = append(all, s.NewAAAA(owner, ip))
+	case s.Host != "" && dnsutil.IsReverse(owner) > 0: // a secondary is asked for the names of addresses, too
+		all = append(all, s.NewPTR(owner, s.Host))
 	case typ == dns.TypeCNAME && s.Port == 0 && !s.Mail && s.Text == "":
 		return []dns.RR{s.NewCNAME(owner, dns.Fqdn(s.Host))}
 	}
 	target := owner
-	if typ, _ := s.HostType(); typ == dns.TypeCNAME {
+	if typ == dns.TypeCNAME {
 		target = dns.Fqdn(s.Host)
 	}
 	if s.Port > 0 {
