@@ -17,7 +17,6 @@ import (
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/miekg/dns"
@@ -84,7 +83,7 @@ func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zo
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
+			return nil, fmt.Errorf("listing record sets: %w", shortly(err))
 		}
 		if page.Value == nil {
 			return nil, errNoPage
@@ -102,7 +101,7 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 	for pager := client.NewListPager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing record sets: %w", inOneLine(err))
+			return nil, fmt.Errorf("listing record sets: %w", shortly(err))
 		}
 		if page.Value == nil {
 			return nil, errNoPage
@@ -118,15 +117,3 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 
 // errNoPage is for what is no page of the API: the library takes an empty body for a list that ends.
 var errNoPage = errors.New("listing record sets: the answer has no list")
-
-// inOneLine is err, of which the library makes a page with the whole reply if it is what the API said.
-func inOneLine(err error) error {
-	var said *azcore.ResponseError
-	if !errors.As(err, &said) {
-		return err
-	}
-	if said.ErrorCode == "" {
-		return fmt.Errorf("HTTP status %d", said.StatusCode)
-	}
-	return fmt.Errorf("HTTP status %d: %s", said.StatusCode, said.ErrorCode)
-}

@@ -240,3 +240,29 @@ func TestReadme(t *testing.T) {
 		t.Errorf("%v: the README has\n%s\nwant\n%s", err, text, directive.Doc().Syntax)
 	}
 }
+
+// A secret that has expired is told of in one line, at the start and later, and not with the whole reply.
+func TestNoToken(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":"invalid_client","error_description":"AADSTS7000222: The secret is expired.\r\nTrace ID: 1"}`: ": invalid_client: AADSTS7000222: The secret is expired.; Trace ID: 1",
+		"<html>\n<body>by the proxy": "",
+	} {
+		var s *httptest.Server
+		s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "openid-configuration") {
+				fmt.Fprintf(w, `{"token_endpoint":"%[1]s/token","authorization_endpoint":"%[1]s/authorize","issuer":"%[1]s/t/v2.0"}`, s.URL)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(s.Close)
+		all := newSettings()
+		all.transport, all.cloud, all.own = s.Client(), configuration(s.URL+"/", s.URL+"/", s.URL+"/"), true
+		err := all.setup(caddy.NewTestController("dns", "azure g:example.org {\ntenant t\nclient c\nsecret x\nsubscription s\n}"))
+		want = "plugin/azure: example.org. (g/example.org): listing record sets: no token from " + s.Listener.Addr().String() + ": HTTP status 401" + want
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func New(ctx context.Context, client api, keys map[string][]string, up *upstream
 	for _, name := range names {
 		for _, id := range keys[name] {
 			if err := exists(ctx, client, id); err != nil {
-				return nil, fmt.Errorf("zone %s: %w", id, err)
+				return nil, fmt.Errorf("zone %s: %w", id, mirror.Brief(err))
 			}
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
 		}

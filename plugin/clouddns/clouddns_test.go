@@ -194,6 +194,19 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// A page of a proxy is told of in one line.
+func TestStartFailsInOneLine(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "<html>\n<body>by the proxy")
+	}))
+	t.Cleanup(s.Close)
+	err := setup(caddy.NewTestController("dns", "clouddns example.org.:p:z {\ncredentials none\nendpoint "+s.URL+"\n}"))
+	if err == nil || !strings.HasSuffix(err.Error(), "403 with body: <html>; <body>by the proxy") {
+		t.Errorf("%q", err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -80,7 +80,7 @@ func New(ctx context.Context, client api, keys map[string][]string, refresh time
 	for _, name := range names {
 		for _, id := range keys[name] {
 			if err := exists(ctx, client, name, id); err != nil {
-				return nil, err
+				return nil, mirror.Brief(err)
 			}
 			c.Hosted = append(c.Hosted, mirror.Hosted{Zone: plugin.Name(name).Normalize(), ID: id})
 		}

@@ -191,7 +191,7 @@ func (m *Mirror) update(ctx context.Context, z *hosted, atMost time.Duration) er
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	if err := m.read(ctx, z); err != nil {
-		return fmt.Errorf("%s (%s): %w", z.Zone, z.ID, err)
+		return fmt.Errorf("%s (%s): %w", z.Zone, z.ID, Brief(err))
 	}
 	lastSuccess.WithLabelValues(m.Plugin, z.Zone, z.ID).SetToCurrentTime()
 	return nil
