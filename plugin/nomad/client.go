@@ -152,11 +152,14 @@ func (a *agent) get(ctx context.Context, path string, query url.Values, out any)
 		return 0, nil
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 256))
-		return 0, fmt.Errorf("%s%s: %s: %s", a.shown, path, resp.Status, strings.TrimSpace(string(text)))
+		return 0, fmt.Errorf("%s%s: %s: %s", a.shown, path, resp.Status, strings.Join(strings.Fields(string(text)), " "))
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+	body := io.LimitReader(resp.Body, maxAnswer)
+	if err := json.NewDecoder(body).Decode(out); err != nil {
 		return 0, fmt.Errorf("%s%s: %w", a.shown, path, err)
 	}
+	// A connection whose answer was not read to its end serves no other.
+	_, _ = io.Copy(io.Discard, body)
 	index, _ = strconv.ParseUint(resp.Header.Get("X-Nomad-Index"), 10, 64) // none is 0
 	return index, nil
 }

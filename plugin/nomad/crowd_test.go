@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,10 +17,11 @@ import (
 
 // crowd is an agent that has any service, and counts what it costs to ask it.
 type crowd struct {
-	now, most       atomic.Int64 // open connections: now, and at most
+	now, most, all  atomic.Int64 // open connections: now, and at most; and all there were
 	first, blocking atomic.Int64 // queries without an index, and with one
 
 	pause   time.Duration // before an answer to a query without an index
+	slow    bool          // the end of an answer comes later than the rest
 	forgets bool          // answers to queries with an index come at once, and have none
 }
 
@@ -37,6 +39,10 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `[`)
 	w.(http.Flusher).Flush() // an answer in chunks, as long ones are
 	fmt.Fprint(w, `{"Address":"192.0.2.1","Port":1}]`+"\n")
+	if c.slow {
+		w.(http.Flusher).Flush()
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 func newCrowd(t *testing.T, c *crowd) string {
@@ -45,6 +51,7 @@ func newCrowd(t *testing.T, c *crowd) string {
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
+			c.all.Add(1)
 			n := c.now.Add(1)
 			for old := c.most.Load(); n > old && !c.most.CompareAndSwap(old, n); old = c.most.Load() {
 			}
@@ -113,6 +120,25 @@ func TestSharedRequestOutlivesQuery(t *testing.T) {
 	}
 	if err := <-gone; err == nil {
 		t.Error("who gave up has an answer")
+	}
+}
+
+// A connection is used again also if the end of an answer comes late.
+func TestConnectionIsUsedAgain(t *testing.T) {
+	c := &crowd{slow: true}
+	a, err := newAgent(newCrowd(t, c), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.http.CloseIdleConnections)
+	for range 3 {
+		var all []instance
+		if _, err := a.get(t.Context(), "/v1/service/x", url.Values{}, &all); err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+	}
+	if n := c.all.Load(); n != 1 {
+		t.Errorf("three queries in turn made %d connections", n)
 	}
 }
 

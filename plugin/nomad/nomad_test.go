@@ -56,7 +56,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	down, hasty, changed, index := a.down, a.hasty, a.changed, a.index
 	a.mu.Unlock()
 	if down {
-		http.Error(w, "as it should", http.StatusInternalServerError)
+		http.Error(w, "as it\nshould", http.StatusInternalServerError)
 		return
 	}
 	if r.URL.Path == "/v1/agent/self" {
