@@ -1,6 +1,10 @@
 package coremain
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // TestCtlUsage: the error tells what may stand where something else stands, or nothing.
 func TestCtlUsage(t *testing.T) {
@@ -17,5 +21,21 @@ func TestCtlUsage(t *testing.T) {
 		if err := ctlUsage(tc.args); err.Error() != tc.want {
 			t.Errorf("%v: %v, want %s", tc.args, err, tc.want)
 		}
+	}
+}
+
+// Large limits are told in full.
+func TestShowLimits(t *testing.T) {
+	var out strings.Builder
+	if err := showLimits(&out, []byte(`{"listeners":{"dns://:53":{"in_flight_bytes":1073741824,"queries":-1,"read":1.5}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{"LISTENER LIMIT VALUE", "dns://:53 in_flight_bytes 1073741824", "dns://:53 queries -1", "dns://:53 read 1.5"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

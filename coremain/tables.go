@@ -318,7 +318,7 @@ func showConnections(out io.Writer, reply []byte) error {
 func showLimits(out io.Writer, reply []byte) error {
 	v, err := read[struct {
 		Memory    int64
-		Listeners map[string]map[string]float64
+		Listeners map[string]map[string]json.Number
 	}](reply)
 	if err != nil {
 		return err
