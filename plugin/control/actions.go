@@ -70,7 +70,10 @@ func questionOf(get func(string) string) (q dnsserver.Question, err error) {
 	if _, ok := dns.IsDomainName(get("name")); !ok || get("name") == "" {
 		return q, refusef("name must be a domain name: %q", get("name"))
 	}
-	q.Name, q.Transport, q.DO = dns.Fqdn(get("name")), strings.ToLower(get("transport")), get("do") == "true"
+	q.Name, q.Transport = dns.Fqdn(get("name")), strings.ToLower(get("transport"))
+	if q.DO, err = truth(get, "do"); err != nil {
+		return q, err
+	}
 	if q.Type, err = typeOf(get("type")); err != nil {
 		return q, err
 	}

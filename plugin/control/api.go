@@ -220,6 +220,18 @@ func number(r *http.Request, name string, def, most int) (int, error) {
 	return n, nil
 }
 
+// truth reads a parameter that is true or false; false is that of a request without it.
+func truth(get func(string) string, name string) (bool, error) {
+	switch text := get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, refusef("%s must be true or false: %q", name, text)
+	}
+}
+
 // oneOf reads a parameter that is one of words; the first is that of a request without it.
 func oneOf(r *http.Request, name string, words ...string) (string, error) {
 	text := r.FormValue(name)

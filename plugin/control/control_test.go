@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -237,7 +238,7 @@ func TestMatcher(t *testing.T) {
 			t.Errorf("%s: %v, %t", tc.in, err, m.fits(s))
 		}
 	}
-	for _, wrong := range []string{"name=a..b", "type=NONE1", "rcode=x", "client=y", "slower=1"} {
+	for _, wrong := range []string{"name=a..b", "type=NONE1", "rcode=x", "client=y", "slower=1", "failed=maybe"} {
 		key, value, _ := strings.Cut(wrong, "=")
 		if _, err := newMatcher(func(k string) string {
 			if k == key {
@@ -247,6 +248,14 @@ func TestMatcher(t *testing.T) {
 		}); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
+	}
+}
+
+// A client with a link-local address is one of a network, too.
+func TestMatcherLinkLocal(t *testing.T) {
+	m := matcher{rcode: -1, client: netip.MustParsePrefix("fe80::/10")}
+	if !m.fits(&seen{client: netip.MustParseAddrPort("[fe80::1%eth0]:53")}) {
+		t.Error("not shown")
 	}
 }
 
@@ -265,5 +274,28 @@ func BenchmarkServeWire(b *testing.B) {
 				o.ServeWire(context.Background(), w, q)
 			}
 		})
+	}
+}
+
+// What is neither true nor false, and no name of a zone, is refused.
+func TestRefused(t *testing.T) {
+	a := new(api)
+	for _, tc := range []struct {
+		query string
+		serve func(*http.Request) (any, error)
+		want  string
+	}{
+		{"all=yes", a.cache, `all must be true or false: "yes"`},
+		{"all=yes", a.flush, `all must be true or false: "yes"`},
+		{"name=a.test&do=1", a.explain, `do must be true or false: "1"`},
+		{"name=a..b", a.zones, `name must be a zone: "a..b"`},
+	} {
+		r, err := http.NewRequest(http.MethodPost, "http://control/?"+tc.query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tc.serve(r); err == nil || err.Error() != tc.want {
+			t.Errorf("%s: %v, want %s", tc.query, err, tc.want)
+		}
 	}
 }

@@ -28,7 +28,11 @@ func (a *api) caches() (all []status.Cache) {
 
 // match reads the parameters name, zone, all and type. It reports false if none of the first three is there.
 func match(r *http.Request) (m status.Match, ok bool, err error) {
-	name, zone, all := r.FormValue("name"), r.FormValue("zone"), r.FormValue("all") == "true"
+	name, zone := r.FormValue("name"), r.FormValue("zone")
+	all, err := truth(r.FormValue, "all")
+	if err != nil {
+		return m, false, err
+	}
 	if name != "" && zone != "" || all && name+zone != "" {
 		return m, false, refusef("name, zone and all exclude each other")
 	}

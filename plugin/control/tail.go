@@ -160,7 +160,7 @@ func (m *matcher) fits(s *seen) bool {
 	return (m.zone == nil || wire.Below(s.name, m.zone)) &&
 		(m.qtype == 0 || m.qtype == s.qtype) &&
 		(m.rcode < 0 || m.rcode == s.rcode && !s.dropped) &&
-		(!m.client.IsValid() || m.client.Contains(s.client.Addr().Unmap())) &&
+		(!m.client.IsValid() || m.client.Contains(s.client.Addr().Unmap().WithZone(""))) &&
 		s.took >= m.slower &&
 		(!m.failed || s.err != nil || s.rcode == dns.RcodeServerFailure)
 }
@@ -193,8 +193,8 @@ func newMatcher(get func(string) string) (m matcher, err error) {
 			return m, fmt.Errorf("slower %q is no duration such as 100ms", text)
 		}
 	}
-	m.failed = get("failed") == "true"
-	return m, nil
+	m.failed, err = truth(get, "failed")
+	return m, err
 }
 
 func prefixOf(text string) (netip.Prefix, error) {

@@ -15,6 +15,9 @@ import (
 func (a *api) zones(r *http.Request) (any, error) {
 	only := ""
 	if text := r.FormValue("name"); text != "" {
+		if _, err := nameParameter(r, "a zone"); err != nil {
+			return nil, err
+		}
 		only = dns.CanonicalName(text)
 	}
 	return map[string]any{"zones": a.allZones(only)}, nil
