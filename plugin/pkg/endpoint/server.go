@@ -54,6 +54,12 @@ func newServer(addr, webConfig string) (*server, error) {
 
 func (s *server) addr() net.Addr { return s.listener.Addr() }
 
+// lost reports whether nobody can come to s any more: somebody has taken the file of its socket away.
+func (s *server) lost() bool {
+	u, ok := s.listener.(*unixListener)
+	return ok && u.lost()
+}
+
 // start begins to serve; stop ends it.
 func (s *server) start() {
 	go func() {

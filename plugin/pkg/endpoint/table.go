@@ -66,7 +66,7 @@ func (t *table) join(l *Lease) (joined bool, err error) {
 		return true, nil
 	}
 	for _, s := range t.servers {
-		if s.key != (key{l.spec.Addr, l.spec.WebConfig}) {
+		if s.key != (key{l.spec.Addr, l.spec.WebConfig}) || s.lost() {
 			continue
 		}
 		inherited := slices.ContainsFunc(t.replaced, s.held)

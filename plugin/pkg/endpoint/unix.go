@@ -76,6 +76,12 @@ type unixListener struct {
 	file os.FileInfo // as it was made
 }
 
+// lost reports whether the file has gone.
+func (u *unixListener) lost() bool {
+	_, err := os.Lstat(u.path)
+	return os.IsNotExist(err)
+}
+
 // Close ends the socket.
 func (u *unixListener) Close() error {
 	if now, err := os.Lstat(u.path); err == nil && os.SameFile(now, u.file) {

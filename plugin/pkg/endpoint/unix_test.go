@@ -29,6 +29,24 @@ func saysOver(text string) map[string]http.Handler {
 	return map[string]http.Handler{"/": says(text)}
 }
 
+// A socket whose file was taken away, as by who cleans a folder, is there again after a reload.
+func TestUnixSocketIsMadeAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	first, second := New("first", Spec{Addr: "unix://" + path, Handlers: saysOver("one")}), New("second", Spec{Addr: "unix://" + path, Handlers: saysOver("two")})
+	must(t, first.Open())
+	must(t, os.Remove(path))
+	first.Restarting()
+	must(t, second.Open())
+	first.Shutdown()
+	if got := over(path); got != "two" {
+		t.Errorf("after the reload: %s", got)
+	}
+	second.Close()
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
 // A unix socket is the user's own, passes over in a reload, and goes with its last lease.
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
