@@ -80,13 +80,14 @@ func (h *Azure) Name() string { return pluginName }
 func (h *Azure) WireSelf() plugin.Handler { return h }
 
 func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
+	var list pages
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing record sets: %w", shortly(err))
 		}
-		if page.Value == nil {
-			return nil, errNoPage
+		if err := list.check(page.Value != nil, page.NextLink); err != nil {
+			return nil, err
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
@@ -98,13 +99,14 @@ func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zo
 }
 
 func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
+	var list pages
 	for pager := client.NewListPager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing record sets: %w", shortly(err))
 		}
-		if page.Value == nil {
-			return nil, errNoPage
+		if err := list.check(page.Value != nil, page.NextLink); err != nil {
+			return nil, err
 		}
 		for _, s := range page.Value {
 			if s != nil && s.Properties != nil {
@@ -115,5 +117,25 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 	return all, nil
 }
 
-// errNoPage is for what is no page of the API: the library takes an empty body for a list that ends.
-var errNoPage = errors.New("listing record sets: the answer has no list")
+var (
+	// errNoPage is for what is no page of the API: the library takes an empty body for a list that ends.
+	errNoPage = errors.New("listing record sets: the answer has no list")
+	// errEndless is for a page that leads to itself.
+	errEndless = errors.New("listing record sets: the list does not end")
+)
+
+// pages is those of a list.
+type pages struct{ next string } // where the last one leads to
+
+// check takes the next page in, whose link leads to the one behind it.
+func (p *pages) check(hasList bool, link *string) error {
+	switch next := or(link); {
+	case !hasList:
+		return errNoPage
+	case next != "" && next == p.next:
+		return errEndless
+	default:
+		p.next = next
+		return nil
+	}
+}

@@ -176,9 +176,9 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A page that something on the way made is not the end of the list: the zone stays as it was.
+// A page that something on the way made is not the end of the list, nor is one that leads to itself: the zone stays as it was.
 func TestPagesThatAreNone(t *testing.T) {
-	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`} {
+	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`, `{"nextLink":"SELF","value":[]}`} {
 		var s *httptest.Server
 		s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -190,7 +190,7 @@ func TestPagesThatAreNone(t *testing.T) {
 			case r.FormValue("page") == "":
 				fmt.Fprintf(w, `{"nextLink":"%s%s?page=2","value":[{"properties":{"fqdn":"example.org.","TTL":300,"SOARecord":{"host":"a","email":"b"}}}]}`, s.URL, r.URL.Path)
 			default:
-				fmt.Fprint(w, second)
+				fmt.Fprint(w, strings.Replace(second, "SELF", s.URL+r.URL.Path+"?page=2", 1))
 			}
 		}))
 		t.Cleanup(s.Close)

@@ -54,18 +54,27 @@ func newService(s *gcp.Service) service {
 	}
 }
 
-// errNoPage is for what is no page of the API, which says of what kind it is, if only that.
-var errNoPage = errors.New("the answer has no list of record sets")
+var (
+	// errNoPage is for what is no page of the API, which says of what kind it is, if only that.
+	errNoPage = errors.New("the answer has no list of record sets")
+	// errEndless is for a page that leads to itself.
+	errEndless = errors.New("the list of record sets does not end")
+)
 
 func (s service) zoneExists(ctx context.Context, project, zone string) error {
 	return s.zone(ctx, project, zone)
 }
 
 func (s service) sets(ctx context.Context, project, zone string, f func([]*gcp.ResourceRecordSet) error) error {
+	last := ""
 	return s.lists(ctx, project, zone, func(page *gcp.ResourceRecordSetsListResponse) error {
-		if page == nil || page.Rrsets == nil && page.Kind == "" {
+		switch {
+		case page == nil || page.Rrsets == nil && page.Kind == "":
 			return errNoPage
+		case page.NextPageToken != "" && page.NextPageToken == last:
+			return errEndless
 		}
+		last = page.NextPageToken
 		return f(page.Rrsets)
 	})
 }

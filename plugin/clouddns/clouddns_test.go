@@ -142,7 +142,7 @@ func TestServiceAccount(t *testing.T) {
 
 // A page that something on the way made is not the end of the list: the zone stays as it was. An empty one of the API has its kind.
 func TestPagesThatAreNone(t *testing.T) {
-	for second, want := range map[string]bool{"": false, "{}": false, "null": false, `{"kind":"dns#resourceRecordSetsListResponse"}`: true, `{"rrsets":[null,{},{"routingPolicy":{"wrr":{"items":[null]}}},{"routingPolicy":{"geo":{"items":[null]}}}]}`: true} {
+	for second, want := range map[string]bool{"": false, "{}": false, "null": false, `{"nextPageToken":"more","rrsets":[]}`: false, `{"kind":"dns#resourceRecordSetsListResponse"}`: true, `{"rrsets":[null,{},{"routingPolicy":{"wrr":{"items":[null]}}},{"routingPolicy":{"geo":{"items":[null]}}}]}`: true} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if r.FormValue("pageToken") == "" {

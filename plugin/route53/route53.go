@@ -132,6 +132,10 @@ func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (
 		if !out.IsTruncated {
 			return records(all, z.ID, warn), nil
 		}
+		if aws.ToString(out.NextRecordName) == aws.ToString(in.StartRecordName) && out.NextRecordType == in.StartRecordType &&
+			aws.ToString(out.NextRecordIdentifier) == aws.ToString(in.StartRecordIdentifier) {
+			return nil, errEndless // the page leads to itself
+		}
 		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
 	}
 	return nil, errEndless

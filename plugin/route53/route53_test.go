@@ -301,6 +301,7 @@ func TestPagesThatAreNone(t *testing.T) {
 		"", " \n", "<html><body>Please log in</body></html>", "{}",
 		fmt.Sprintf(`<ListResourceRecordSetsResponse%s><ResourceRecordSets></ResourceRecordSets>`, ns),
 		fmt.Sprintf(`<ListResourceRecordSetsResponse%s></ListResourceRecordSetsResponse>`, ns),
+		first, // which leads to itself
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.FormValue("name") == "" {
