@@ -99,6 +99,7 @@ func (d *dialer) dial() (*stream, error) {
 func (d *dialer) run(s *stream) {
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
+	defer d.abandon(d.logger)
 	again := func() {
 		if s != nil {
 			s.Close()
@@ -114,6 +115,11 @@ func (d *dialer) run(s *stream) {
 		case <-begun:
 			if d.gather(d.quit); d.write(s) != nil {
 				again()
+			}
+			select {
+			case <-report.C: // whose turn may not come while frames wait
+				d.report(d.logger)
+			default:
 			}
 		case <-report.C:
 			d.report(d.logger)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,7 +163,11 @@ func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
 	for {
 		select {
 		case <-p.begun:
-			if p.gather(p.quit); p.write(p.conn) != nil {
+			p.gather(p.quit)
+			if err := p.write(p.conn); err != nil {
+				if errors.Is(err, os.ErrDeadlineExceeded) { // he hangs; who has gone wants no more
+					p.abandon(l)
+				}
 				return
 			}
 		case <-report.C:
@@ -171,6 +176,7 @@ func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
 			if p.write(p.conn) == nil {
 				w.Close()
 			}
+			p.abandon(l)
 			return
 		}
 	}

@@ -130,6 +130,15 @@ func (q *queue) report(l WarnLogger) {
 	}
 }
 
+// abandon drops what waits, as nobody will take it, and warns of all that was dropped.
+func (q *queue) abandon(l WarnLogger) {
+	q.mu.Lock()
+	q.dropped.Add(uint64(q.waiting))
+	q.pending, q.waiting = nil, 0
+	q.mu.Unlock()
+	q.report(l)
+}
+
 // handshake opens a stream of frames to the other side of conn. Data frames are written to conn itself: the Writer
 // keeps nothing back.
 func handshake(conn net.Conn) (*framestream.Writer, error) {

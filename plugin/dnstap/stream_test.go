@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,6 +98,21 @@ func (w *warnings) Warningf(format string, v ...any) {
 	w.mu.Lock()
 	w.all = append(w.all, fmt.Sprintf(format, v...))
 	w.mu.Unlock()
+}
+
+// lost is how many frames were told of as dropped.
+func (w *warnings) lost(t *testing.T) (sum int) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, text := range w.all {
+		n, err := strconv.Atoi(strings.TrimPrefix(text, "Dropped dnstap messages: "))
+		if err != nil {
+			t.Error(err)
+		}
+		sum += n
+	}
+	return sum
 }
 
 func ask(h *Dnstap, n int) {
@@ -229,7 +246,8 @@ func TestHub(t *testing.T) {
 // A peer that does not read holds nobody up.
 func TestSlowPeer(t *testing.T) {
 	addr := filepath.Join(t.TempDir(), "tap.sock")
-	h, err := openHub("one", "unix", addr, nil, "", new(warnings))
+	warned := new(warnings)
+	h, err := openHub("one", "unix", addr, nil, "", warned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +273,12 @@ func TestSlowPeer(t *testing.T) {
 	}
 	if (*h.peers.Load())[0].dropped.Load() == 0 {
 		t.Error("nothing was dropped: the peer was none that does not read")
+	}
+	for end := time.Now().Add(2 * handshakeTime); len(*h.peers.Load()) > 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if lost := warned.lost(t); lost < queueUnit {
+		t.Errorf("when the peer was given up, %d frames were told of as lost", lost)
 	}
 }
 
@@ -316,7 +340,8 @@ func TestCollectorThatStopsReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d := &dialer{queue: newQueue(1), network: "unix", addr: addr, logger: new(warnings)}
+	warned := new(warnings)
+	d := &dialer{queue: newQueue(1), network: "unix", addr: addr, logger: warned}
 	d.start()
 	conn, err := l.Accept()
 	if err != nil {
@@ -334,5 +359,8 @@ func TestCollectorThatStopsReading(t *testing.T) {
 	d.stop()
 	if took := time.Since(began); took > handshakeTime {
 		t.Errorf("the end took %v", took)
+	}
+	if lost := warned.lost(t); lost < queueUnit/2 {
+		t.Errorf("%d frames were told of as lost", lost)
 	}
 }
