@@ -34,7 +34,8 @@ type catalogue struct {
 // entry is one service that is followed.
 type entry struct {
 	instances atomic.Pointer[[]instance]
-	used      atomic.Int64 // when it was asked for last, in nanoseconds of Unix time
+	used      atomic.Int64  // when it was asked for last, in nanoseconds of Unix time
+	index     atomic.Uint64 // at which it was as instances are, or later
 }
 
 // inquiry is a question about a service, for whose answer all queries for it wait. The answer is there when done is closed.
@@ -112,7 +113,7 @@ func (c *catalogue) fulfil(k key, r *inquiry) {
 	var index uint64
 	r.all, index, r.err = c.ask(c.ctx, k, 0)
 	if r.err == nil && len(r.all) > 0 && index > 0 {
-		c.follow(k, r.all, index)
+		c.follow(k, r.all, index, time.Now().UnixNano())
 	}
 	c.mu.Lock()
 	delete(c.pending, k)
@@ -139,13 +140,18 @@ func (c *catalogue) ask(ctx context.Context, k key, index uint64) (all []instanc
 		}
 		all[i].addr = addr.Unmap()
 	}
-	for old := c.index.Load(); next > old && !c.index.CompareAndSwap(old, next); old = c.index.Load() {
-	}
+	c.see(next)
 	return all, next, err
 }
 
-// follow keeps a service up to date from now on, unless there are too many.
-func (c *catalogue) follow(k key, all []instance, index uint64) {
+// see takes note of an index.
+func (c *catalogue) see(index uint64) {
+	for old := c.index.Load(); index > old && !c.index.CompareAndSwap(old, index); old = c.index.Load() {
+	}
+}
+
+// follow keeps a service up to date from now on, unless there are too many. It was as given at an index, and asked for last at a time.
+func (c *catalogue) follow(k key, all []instance, index uint64, used int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped || c.entries[k] != nil || len(c.entries) >= maxFollowed {
@@ -153,10 +159,11 @@ func (c *catalogue) follow(k key, all []instance, index uint64) {
 	}
 	e := new(entry)
 	e.instances.Store(&all)
-	e.used.Store(time.Now().UnixNano())
+	e.index.Store(index)
+	e.used.Store(used)
 	c.entries[k] = e
 	c.running.Go(func() {
-		c.run(k, e, index)
+		c.run(k, e)
 		c.mu.Lock()
 		delete(c.entries, k)
 		c.mu.Unlock()
@@ -172,10 +179,10 @@ func (c *catalogue) pause() {
 }
 
 // run follows a service until it is gone, or nobody asks for it any more. While no agent answers, it stays as it was.
-func (c *catalogue) run(k key, e *entry, index uint64) {
+func (c *catalogue) run(k key, e *entry) {
 	lost := false
 	for time.Since(time.Unix(0, e.used.Load())) < c.unused {
-		asked := time.Now()
+		asked, index := time.Now(), e.index.Load()
 		all, next, err := c.ask(c.ctx, k, index)
 		switch {
 		case c.ctx.Err() != nil:
@@ -201,6 +208,6 @@ func (c *catalogue) run(k key, e *entry, index uint64) {
 		if next < index {
 			next = 0 // the agents began anew
 		}
-		index = max(next, 1)
+		e.index.Store(max(next, 1))
 	}
 }

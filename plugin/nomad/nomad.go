@@ -41,6 +41,7 @@ type Nomad struct {
 	filter  string // an expression that instances must fulfil
 	agents  *agents
 	catalog *catalogue
+	kin     string // see inherit
 
 	met        spaces  // namespaces that are known to exist
 	unanswered log.Few // lines about services that no agent told of
