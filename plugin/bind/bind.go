@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -98,6 +99,7 @@ func setup(c *caddy.Controller) error {
 // lookup gives an interface's addresses, and those of all for "".
 func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []string, err error) {
 	seen := map[netip.Addr]bool{}
+	var bare []string // interfaces without an address
 	for _, r := range rules {
 		not := map[netip.Addr]bool{}
 		excepted, err := expand(r.except, both, lookup)
@@ -111,6 +113,9 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 		if err != nil {
 			return nil, err
 		}
+		if len(listed) == 0 {
+			bare = append(bare, r.names...)
+		}
 		for _, h := range listed {
 			if a := netip.MustParseAddr(h); !not[a] && !seen[a] && r.family.has(a) {
 				seen[a] = true
@@ -118,10 +123,14 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 			}
 		}
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case len(bare) > 0:
+		return nil, fmt.Errorf("there is nothing to listen on: no address on %s", strings.Join(bare, ", "))
+	default:
 		return nil, errNothing
 	}
-	return all, nil
 }
 
 // expand is the addresses that names stand for; all are valid addresses. Of 0.0.0.0 and ::, where a socket takes what

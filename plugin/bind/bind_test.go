@@ -19,6 +19,9 @@ func lookup(name string) ([]string, error) {
 	if name == "" {
 		return []string{"127.0.0.1", "::1", "192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, nil
 	}
+	if name == "down0" {
+		return nil, nil
+	}
 	if name != "eth0" {
 		return nil, fmt.Errorf("not a valid IP address or interface name: %q", name)
 	}
@@ -62,6 +65,8 @@ func TestHosts(t *testing.T) {
 		{"bind 192.0.2.300", nil, `not a valid IP address or interface name: "192.0.2.300"`},
 		{"bind eth0 {\nexcept eth1\n}", nil, `not a valid IP address or interface name: "eth1"`},
 		{"bind eth0 {\nexcept eth0\n}", nil, "all addresses are excepted"},
+		{"bind down0", nil, "there is nothing to listen on: no address on down0"},
+		{"bind down0\nbind 192.0.2.7", []string{"192.0.2.7"}, ""},
 	} {
 		rules, err := directive.ParseEach(caddy.NewTestController("dns", tc.input), rule{})
 		var got []string
