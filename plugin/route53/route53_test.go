@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	golog "log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -319,5 +320,24 @@ func TestPagesThatAreNone(t *testing.T) {
 		if all, err := fetch(t.Context(), c, mirror.Hosted{Zone: "example.org.", ID: "Z1"}, t.Logf); err == nil {
 			t.Errorf("%q: %d records", page, len(all))
 		}
+	}
+}
+
+// What the SDK logs is a line of the server's log.
+func TestLinesOfTheSDK(t *testing.T) {
+	environment(t, new(provider))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(s.Close)
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", s.URL)
+	var out strings.Builder
+	golog.SetOutput(&out)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	if _, err := new(settings).client(t.Context()); err == nil {
+		t.Error("there is a region")
+	}
+	if want := "[WARNING] plugin/route53: falling back to IMDSv1"; !strings.Contains(out.String(), want) {
+		t.Errorf("logged %q, want %q", out.String(), want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/smithy-go/logging"
 	"github.com/coredns/caddy"
 )
 
@@ -136,12 +137,21 @@ func (s *settings) install(c *caddy.Controller) error {
 	return nil
 }
 
+// logLine makes a line of the SDK's log, which else goes to standard error in a form of its own, one of the server's.
+func logLine(class logging.Classification, format string, v ...any) {
+	if class == logging.Warn {
+		logger.Warningf(format, v...)
+		return
+	}
+	logger.Debugf(format, v...)
+}
+
 // regionTime is how long the instance's own service is asked for the region.
 const regionTime = 5 * time.Second
 
 // client is who asks Route 53, as the directive and AWS's own configuration have it.
 func (s *settings) client(ctx context.Context) (api, error) {
-	var opts []func(*config.LoadOptions) error
+	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.LoggerFunc(logLine))}
 	if s.key != "" {
 		opts = append(opts, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(s.key, s.secret, "")))
 	}
