@@ -185,7 +185,9 @@ func (s *agents) get(ctx context.Context, each time.Duration, path string, query
 		index, err = s.all[at].get(one, path, query, out)
 		cancel()
 		if err == nil {
-			s.current.Store(int64(at))
+			if i > 0 { // else it may have answered to what was asked before it failed others
+				s.current.Store(int64(at))
+			}
 			s.answered.Store(true)
 			return index, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -292,6 +293,37 @@ func TestSilentAgent(t *testing.T) {
 	}
 	if asked.Load() != 1 {
 		t.Errorf("the silent agent was asked %d times", asked.Load())
+	}
+}
+
+// The answer to a blocking query, which was asked long ago, does not lead back to an agent that fails by now.
+func TestLateAnswer(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/blocking" {
+			http.Error(w, "as it should", http.StatusInternalServerError)
+			return
+		}
+		close(asked)
+		<-release
+		w.Write([]byte("{}"))
+	}))
+	t.Cleanup(failing.Close)
+	_, url := newAPI(t)
+	n := serving(t, failing.URL, url)
+	var self struct{}
+	late := make(chan error)
+	go func() {
+		_, err := n.agents.get(context.Background(), time.Minute, "/blocking", neturl.Values{}, &self)
+		late <- err
+	}()
+	<-asked
+	if err := n.agents.probe(context.Background()); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	if err := <-late; err != nil || n.agents.current.Load() != 1 {
+		t.Errorf("%v; agent %d is asked", err, n.agents.current.Load())
 	}
 }
 
