@@ -21,7 +21,7 @@ type hub struct {
 	owner    any // the instance that asked for it last; guarded by hubs
 	network  string
 	addr     string
-	listener net.Listener
+	listener net.Listener               // guarded by mu
 	tls      atomic.Pointer[tls.Config] // for the next peer; nil for plain connections
 	logger   WarnLogger
 	peers    atomic.Pointer[[]*peer]
@@ -64,6 +64,7 @@ func openHub(owner any, network, addr string, cfg *tls.Config, identity string, 
 		h.owner = owner
 		h.tls.Store(cfg) // its files may have been renewed
 		hubs.use[h]++
+		h.renew()
 		return h, nil
 	}
 	listener, err := listen(network, addr, caddy.IsUpgrade() || listens(network, addr))
@@ -78,8 +79,29 @@ func openHub(owner any, network, addr string, cfg *tls.Config, identity string, 
 	h.tls.Store(cfg)
 	h.peers.Store(new([]*peer))
 	hubs.all[key], hubs.use[h] = h, 1
-	h.running.Go(h.accept)
+	listener = h.listener
+	h.running.Go(func() { h.accept(listener) })
 	return h, nil
+}
+
+// renew listens again if the file of the socket was taken away: nobody could connect any more.
+func (h *hub) renew() {
+	if h.network != "unix" {
+		return
+	}
+	if _, err := os.Lstat(h.addr); !os.IsNotExist(err) {
+		return
+	}
+	l, err := listen(h.network, h.addr, false)
+	if err != nil {
+		h.logger.Warningf("Listening again on %s: %v", h.addr, err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listener.Close()
+	h.listener = l
+	h.running.Go(func() { h.accept(l) })
 }
 
 // config is what a peer is told in the handshake.
@@ -117,9 +139,9 @@ func (h *hub) take(frames []byte, n int) {
 	}
 }
 
-func (h *hub) accept() {
+func (h *hub) accept(l net.Listener) {
 	for {
-		conn, err := h.listener.Accept()
+		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
@@ -45,6 +46,40 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("%s: somebody listens at the end", network)
 		}
 	}
+}
+
+// A socket whose file was taken away is there again after a reload; who was connected stays so.
+func TestSocketIsMadeAgain(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "tap.sock")
+	h, err := openHub("one", "unix", addr, nil, "", new(warnings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.release()
+	connect := func(peers int) {
+		t.Helper()
+		conn, err := net.Dial("unix", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		go new(reader).read(conn)
+		for end := time.Now().Add(5 * time.Second); len(*h.peers.Load()) < peers; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d peers", len(*h.peers.Load()))
+			}
+		}
+	}
+	connect(1)
+	if err := os.Remove(addr); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openHub("two", "unix", addr, nil, "", new(warnings))
+	if err != nil || again != h {
+		t.Fatal(err)
+	}
+	defer again.release()
+	connect(2)
 }
 
 // In a reload a hub with other certificates listens where the one before it does.
