@@ -113,7 +113,7 @@ func (c *catalogue) fulfil(k key, r *inquiry) {
 	var index uint64
 	r.all, index, r.err = c.ask(c.ctx, k, 0)
 	if r.err == nil && len(r.all) > 0 && index > 0 {
-		c.follow(k, r.all, index, time.Now().UnixNano())
+		c.follow(k, newEntry(r.all, index, time.Now().UnixNano()), false)
 	}
 	c.mu.Lock()
 	delete(c.pending, k)
@@ -150,19 +150,27 @@ func (c *catalogue) see(index uint64) {
 	}
 }
 
-// follow keeps a service up to date from now on, unless there are too many. It was as given at an index, and asked for last at a time.
-func (c *catalogue) follow(k key, all []instance, index uint64, used int64) {
+// newEntry is a service as it was at an index, that was asked for last at a time.
+func newEntry(all []instance, index uint64, used int64) *entry {
+	e := new(entry)
+	e.instances.Store(&all)
+	e.index.Store(index)
+	e.used.Store(used)
+	return e
+}
+
+// follow keeps a service up to date from now on, or after a pause, unless there are too many.
+func (c *catalogue) follow(k key, e *entry, later bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped || c.entries[k] != nil || len(c.entries) >= maxFollowed {
 		return
 	}
-	e := new(entry)
-	e.instances.Store(&all)
-	e.index.Store(index)
-	e.used.Store(used)
 	c.entries[k] = e
 	c.running.Go(func() {
+		if later {
+			c.pause()
+		}
 		c.run(k, e)
 		c.mu.Lock()
 		delete(c.entries, k)

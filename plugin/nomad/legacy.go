@@ -45,18 +45,19 @@ func (n *Nomad) inherit() {
 	old := offers.all[i]
 	offers.all = slices.Delete(offers.all, i, i+1)
 	n.catalog.adopt(old.catalog)
+	n.agents.current.Store(old.agents.current.Load())
 	if old.agents.answered.Load() {
 		n.agents.answered.Store(true)
 	}
 }
 
-// adopt follows the services that old follows, as far as they are known there.
+// adopt follows the services that old follows, after a pause in which old ends: agents would have twice the connections else.
 func (c *catalogue) adopt(old *catalogue) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	c.see(old.index.Load())
 	for k, e := range old.entries {
 		index := e.index.Load() // before the instances, which may be newer
-		c.follow(k, *e.instances.Load(), index, e.used.Load())
+		c.follow(k, newEntry(*e.instances.Load(), index, e.used.Load()), true)
 	}
 }
