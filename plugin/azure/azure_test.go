@@ -176,7 +176,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A page that something on the way made is not the end of the list, nor is one that leads to itself: the zone stays as it was.
+// A page that something on the way made is not the end of the list, nor is one that leads to itself: the zone stays as
+// it was.
 func TestPagesThatAreNone(t *testing.T) {
 	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`, `{"nextLink":"SELF","value":[]}`} {
 		var s *httptest.Server

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// What is known of services survives a reload: a configuration that asks the same agents for the same goes on with what the one
-// before it knows. Else services that were known a moment ago would be gone while the agents are away.
+// What is known of services survives a reload: a configuration that asks the same agents for the same goes on with what
+// the one before it knows. Else services that were known a moment ago would be gone while the agents are away.
 //
 //	old: OnRestart, offers ──▶ new: OnStartup, inherits ──▶ old: OnShutdown, withdraws
 
@@ -51,7 +51,8 @@ func (n *Nomad) inherit() {
 	}
 }
 
-// adopt follows the services that old follows, after a pause in which old ends: agents would have twice the connections else.
+// adopt follows the services that old follows, after a pause in which old ends: agents would have twice the
+// connections else.
 func (c *catalogue) adopt(old *catalogue) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
