@@ -6,7 +6,9 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/coredns/caddy"
@@ -39,6 +41,12 @@ func (f *Front) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 func (f *Front) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	return f.mirror.Transfer(zone, serial)
 }
+
+// Version implements transfer.Source.
+func (f *Front) Version(name string) (*zone.Zone, error) { return f.mirror.Version(name) }
+
+// ZoneStatus implements status.Zones.
+func (f *Front) ZoneStatus() []status.Zone { return f.mirror.ZoneStatus() }
 
 // TransferSerials implements transfer.Changing.
 func (f *Front) TransferSerials() map[string]uint32 { return f.mirror.TransferSerials() }

@@ -64,6 +64,7 @@ type Mirror struct {
 	begun  bool // Run was called, and End was not; guarded by mu
 	mu     sync.Mutex
 	done   sync.WaitGroup
+	due    atomic.Int64 // when the zones are read next, in nanoseconds of Unix time; 0 before Run
 
 	readTime time.Duration // how long a zone may take after the first time
 }
@@ -154,7 +155,9 @@ func (m *Mirror) End() {
 func (m *Mirror) run(ctx context.Context) {
 	pause := m.Refresh
 	for {
-		timer := time.NewTimer(pause + rand.N(pause/10+1)) // so that not all servers ask at once
+		pause += rand.N(pause/10 + 1) // so that not all servers ask at once
+		m.due.Store(time.Now().Add(pause).UnixNano())
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
