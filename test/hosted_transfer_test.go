@@ -11,8 +11,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestHostedZoneIsTransferred changes a zone at Route 53, whose serials never rise: a secondary has the change all the same, and without
-// one the serial stays as it is.
+// TestHostedZoneIsTransferred changes a zone at Route 53, whose serials never rise: a secondary has the change all the
+// same, as what changed or as the whole zone, and without a secondary the serial stays as it is.
 func TestHostedZoneIsTransferred(t *testing.T) {
 	awsAccount(t, t.TempDir())
 	var zone atomic.Value
@@ -22,7 +22,7 @@ func TestHostedZoneIsTransferred(t *testing.T) {
 	zone.Store(records("192.0.2.1"))
 	url := changingRoute53API(t, func() string { return zone.Load().(string) })
 	port := loopback.Port()
-	_, primary, _ := start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nroute53 example.org:Z1 {\naws_endpoint %s\nrefresh 1\n}\ntransfer {\nto 127.0.0.1:%d\n}\n}", loopback.Port(), url, port))
+	_, primary, primaryTCP := start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nroute53 example.org:Z1 {\naws_endpoint %s\nrefresh 1\n}\ntransfer {\nto 127.0.0.1:%d\n}\n}", loopback.Port(), url, port))
 	_, plain, _ := start(t, "example.org:0 {\nbind 127.0.0.1\nroute53 example.org:Z1 {\naws_endpoint "+url+"\nrefresh 1\n}\n}")
 	_, secondary, _ := start(t, fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\nsecondary {\ntransfer from %s\n}\n}", port, primary))
 	ask := func(addr, name string, typ uint16) *dns.Msg {
@@ -51,6 +51,11 @@ func TestHostedZoneIsTransferred(t *testing.T) {
 	}
 	if now, has := serial(primary), serial(secondary); int32(now-first) <= 0 || now != has {
 		t.Errorf("serials: first %d, at last %d, that of the secondary %d", first, now, has)
+	}
+	r := new(dns.Msg).SetIxfr("example.org.", first, ".", ".")
+	m, _, err := (&dns.Client{Net: "tcp"}).Exchange(r, primaryTCP)
+	if err != nil || len(m.Answer) != 6 || m.Answer[1].(*dns.SOA).Serial != first {
+		t.Errorf("what changed since the first version: %v\n%v", err, m)
 	}
 	if n := serial(plain); n != 1 {
 		t.Errorf("a zone that nobody may transfer has serial %d, not that of the provider", n)

@@ -48,16 +48,13 @@ func (f *Front) Version(name string) (*zone.Zone, error) { return f.mirror.Versi
 // ZoneStatus implements status.Zones.
 func (f *Front) ZoneStatus() []status.Zone { return f.mirror.ZoneStatus() }
 
-// TransferSerials implements transfer.Changing.
-func (f *Front) TransferSerials() map[string]uint32 { return f.mirror.TransferSerials() }
-
 // Install puts the plugin into the chain by link. At the instance's end, stop ends the context that Run was given.
 func (f *Front) Install(c *caddy.Controller, link plugin.Plugin, stop context.CancelFunc) {
 	cfg := dnsserver.GetConfig(c)
 	cfg.AddPlugin(link)
 	c.OnStartup(func() error {
 		if x, ok := cfg.Handler("transfer").(*transfer.Transfer); ok {
-			return f.mirror.number(x.Has, time.Now())
+			return f.mirror.announce(x, time.Now())
 		}
 		return nil
 	})

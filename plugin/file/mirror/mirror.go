@@ -337,14 +337,3 @@ func (m *Mirror) Version(name string) (*zone.Zone, error) {
 	}
 	return group[0].zone.Sendable()
 }
-
-// TransferSerials implements transfer.Changing.
-func (m *Mirror) TransferSerials() map[string]uint32 {
-	all := map[string]uint32{}
-	for name, group := range m.byName {
-		if v := group[0].zone.Current(); v != nil {
-			all[name] = v.Serial()
-		}
-	}
-	return all
-}

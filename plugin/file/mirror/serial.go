@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/miekg/dns"
 )
@@ -13,6 +14,17 @@ import (
 // Providers never raise the serial of a zone, or only for some ways of changing it. A secondary would take the first version
 // that it gets for the last one. So where a zone is transferred its serial is one of ours, the time of the change. One that the
 // provider has ahead of that is left: whoever numbers by days does so by hand.
+
+// announce has the zones that x transfers numbered, and x told of all that changes in them, from now on.
+func (m *Mirror) announce(x *transfer.Transfer, now time.Time) error {
+	if err := m.number(x.Has, now); err != nil {
+		return err
+	}
+	for _, group := range m.byName {
+		group[0].zone.Announce(x)
+	}
+	return nil
+}
 
 // number has the zones that are transferred numbered from now on.
 func (m *Mirror) number(transferred func(zone string) bool, now time.Time) error {
