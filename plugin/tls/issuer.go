@@ -170,6 +170,7 @@ func (i *issuer) start() error {
 		}
 		errs = append(errs, err)
 	}
+	go i.showEnds(ctx)
 	return errors.Join(errs...)
 }
 

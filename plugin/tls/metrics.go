@@ -26,7 +26,7 @@ var (
 	}, []string{"certificate"}))
 )
 
-// showEnd makes cert the certificate that is in use of a file.
-func showEnd(path string, cert *x509.Certificate) {
-	notAfter.WithLabelValues(path).Set(float64(cert.NotAfter.Unix()))
+// showEnd makes cert the certificate that is in use of a file, or for a domain.
+func showEnd(of string, cert *x509.Certificate) {
+	notAfter.WithLabelValues(of).Set(float64(cert.NotAfter.Unix()))
 }

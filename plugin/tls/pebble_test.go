@@ -26,6 +26,7 @@ import (
 	"github.com/letsencrypt/pebble/v2/db"
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // pebble is an authority for tests, that of Let's Encrypt. It looks names up at the server that it is told.
@@ -180,17 +181,31 @@ func TestPebble(t *testing.T) {
 // TestPebbleRenews has certificates that are valid for a few seconds: they are renewed while the server goes on.
 func TestPebbleRenews(t *testing.T) {
 	captureLog(t)
-	renewInterval = time.Second
-	defer func() { renewInterval = 0 }()
+	renewInterval, endsInterval = time.Second, 100*time.Millisecond
+	defer func() { renewInterval, endsInterval = 0, 10*time.Second }()
 	p := newPebble(t)
 	i, dot := acmeServer(t, p, t.TempDir())
 	defer end(t, i)
 	p.begin(t, 10)
 	first := eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+	endShown(t, "dns.example.org", first)
 	second := eventually(t, dot, "dns.example.org", "dns.example.org", first)
 	if second.NotAfter.Before(first.NotAfter) { // its unit is the second
 		t.Errorf("valid until %v, then until %v", first.NotAfter, second.NotAfter)
 	}
+	endShown(t, "dns.example.org", second)
+}
+
+// endShown waits until metrics tell of the end of a certificate for a domain, or of a later one.
+func endShown(t *testing.T, domain string, cert *x509.Certificate) {
+	t.Helper()
+	var got float64
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if got = testutil.ToFloat64(notAfter.WithLabelValues(domain)); got >= float64(cert.NotAfter.Unix()) {
+			return
+		}
+	}
+	t.Errorf("%s is told to end at %v, not at %v", domain, got, cert.NotAfter.Unix())
 }
 
 // TestPebbleStorage has a storage that cannot be written when the server starts: there is a certificate soon after it can.
