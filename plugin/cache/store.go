@@ -27,7 +27,7 @@ const (
 func newStore(capacity int, b *budget, class int) *store {
 	s := &store{capacity: int64(max(capacity, minCapacity)), budget: b, octets: new(atomic.Int64), class: class}
 	for i := range s.shards {
-		s.shards[i].table.Store(newTable(16))
+		s.shards[i].table.Store(noEntries)
 	}
 	b.join(s)
 	return s
@@ -153,7 +153,7 @@ func (s *store) clear() {
 		for e := range sh.table.Load().all {
 			s.exchange(nil, e)
 		}
-		sh.table.Store(newTable(16))
+		sh.table.Store(noEntries)
 		sh.live, sh.taken, sh.classes, sh.closed = 0, 0, [costs]costClass{}, true
 		sh.mu.Unlock()
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -385,5 +386,26 @@ func TestStoresConcurrently(t *testing.T) {
 	}
 	if all[1].clear(); all[1].len() != 0 || b.used.Load() != 0 || b.largest() != nil {
 		t.Errorf("%d entries and %d octets at the end", all[1].len(), b.used.Load())
+	}
+}
+
+// TestEmptyStores: stores that hold nothing share a table, which stays empty, and one needs little memory.
+func TestEmptyStores(t *testing.T) {
+	b := unbounded()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		newStore(2000, b, 0)
+	}
+	runtime.ReadMemStats(&after)
+	if octets := (after.TotalAlloc - before.TotalAlloc) / 100; octets > 30_000 {
+		t.Errorf("an empty store takes %d octets", octets)
+	}
+	first, second := newStore(2000, b, 0), newStore(2000, b, 0)
+	for i := range 200 {
+		first.add(testEntry(i))
+	}
+	if first.len() != 200 || second.len() != 0 || second.has(testEntry(3)) != nil || noEntries.slots[0].entry.Load() != nil {
+		t.Errorf("%d and %d entries", first.len(), second.len())
 	}
 }

@@ -16,6 +16,9 @@ type slot struct {
 // removed marks a slot whose entry went.
 var removed = &entry{}
 
+// noEntries is the table of all shards that have had no entry yet. It has no room: a shard makes its own first.
+var noEntries = newTable(1)
+
 func newTable(size int) *table { return &table{slots: make([]slot, size)} }
 
 // tagOf is what stands for a hash. The low bits chose the shard, and are the same for all.
