@@ -40,12 +40,15 @@ func (r *queries) at(i int) *ahead { return &r.ring[i%len(r.ring)] }
 
 // begin begins a batch of n packets. They are not read ahead where they are parsed in other forms than they came in.
 func (r *queries) begin(s *service.Service, n int, asTheyCame bool) {
-	if r.batches--; r.batches < 0 && readahead.Works {
+	r.packets, r.next = 0, 0
+	if n == 1 || !asTheyCame || !readahead.Works {
+		return
+	}
+	if r.batches--; r.batches < 0 {
 		r.batches = lookAfter
 		r.tables = s.LargeTables(r.tables[:0])
 	}
-	r.packets, r.next = 0, 0
-	if len(r.tables) > 0 && n > 1 && asTheyCame {
+	if len(r.tables) > 0 {
 		r.packets = n
 	}
 }

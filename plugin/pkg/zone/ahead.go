@@ -7,7 +7,10 @@ import (
 )
 
 // Large reports whether the zone is so large that reading ahead pays; see package readahead.
-func (z *Zone) Large() bool { return z.Size() > readahead.LargeSize }
+func (z *Zone) Large() bool { return z.nodes > readahead.LargeSize/nameSize }
+
+// nameSize is the octets that a name takes at least, with what leads to it.
+const nameSize = 64
 
 // nodeAhead is the octets of a node that are read ahead: all of most nodes.
 const nodeAhead = 128
