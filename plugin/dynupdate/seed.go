@@ -35,6 +35,7 @@ func parseSeed(r io.Reader, path, name string) (*zone.Zone, error) {
 		return nil, err
 	}
 	b := zone.NewBuilder(origin, func(format string, args ...any) { logger.Warningf("File %q: "+format, append([]any{path}, args...)...) })
+	b.FoldCase()
 	p := zonefile.New(r, path, origin)
 	soas := 0
 	for {

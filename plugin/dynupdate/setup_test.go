@@ -101,6 +101,15 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// TestSeedFoldsCase: records of the file that differ in the case of names only are one, as they are to every update: else
+// a database in which one was removed for the other could not be read any more.
+func TestSeedFoldsCase(t *testing.T) {
+	v, err := parseSeed(strings.NewReader("@ 60 SOA a b 1 2 3 4 5\np 60 PTR Foo.example.net.\np 60 PTR foo.example.net.\n"), "db", "example.org.")
+	if err != nil || v.Records() != 2 {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
 // TestFailedConfiguration: what was read for a configuration that failed is read anew for the next one; two blocks of
 // one configuration share it.
 func TestFailedConfiguration(t *testing.T) {

@@ -72,6 +72,7 @@ func readForeign(path, name string, origin []byte) (v *zone.Zone, err error) {
 // foreignZone is the zone of records in wire form.
 func foreignZone(b, origin []byte) (*zone.Zone, error) {
 	builder := zone.NewBuilder(origin, func(string, ...any) {})
+	builder.FoldCase()
 	for off := 0; off < len(b); {
 		rr, next, err := dns.UnpackRR(b, off)
 		if err != nil {

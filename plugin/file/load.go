@@ -78,6 +78,8 @@ func (l *loader) load(r io.Reader, open func(path string) (io.ReadCloser, error)
 	}
 	if l.asIs {
 		b.KeepCase()
+	} else {
+		b.FoldCase()
 	}
 	p := zonefile.New(r, l.file, l.origin)
 	if open != nil {

@@ -93,6 +93,7 @@ func read(f io.Reader, origin, name string, serial *uint32, open func(path strin
 		return nil, nil, fmt.Errorf("zone %s: %w", origin, err)
 	}
 	b := zone.NewBuilder(apex, func(format string, args ...any) { log.Warningf("File %q: %s", name, fmt.Sprintf(format, args...)) })
+	b.FoldCase()
 	var soa *dns.SOA
 	p := zonefile.New(f, name, apex)
 	if open != nil {

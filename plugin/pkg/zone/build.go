@@ -18,6 +18,7 @@ type Builder struct {
 	nsec3  bool    // NSEC3 records are taken
 	digest bool    // there is a ZONEMD record at the apex
 	asIs   bool    // targets keep their case; see KeepCase
+	folds  bool    // see FoldCase
 	adopts bool    // a SOA record of another owner is taken for that of the apex, if there is none
 	stray  *Record // the last such, nil if there is none
 
@@ -90,6 +91,11 @@ func (b *Builder) AllowNSEC3() { b.nsec3 = true }
 // KeepCase leaves the targets of SVCB and HTTPS records as they come, also where they are not signed: what is signed is
 // the octets (RFC 4034 §6.2 does not list these types), and signatures may come later, alone.
 func (b *Builder) KeepCase() { b.asIs = true }
+
+// FoldCase makes one record of those that differ in the case of names in their data only (RFC 4343 §3). A Change takes
+// one of them for the other, so who makes changes needs it. What others change, record by record, has to be as they
+// have it, and some have both.
+func (b *Builder) FoldCase() { b.folds = true }
 
 // AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no
 // other comes.

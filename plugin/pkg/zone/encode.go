@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -262,15 +261,16 @@ func (b *Builder) encodeSet(out []byte, recs []int32) []byte {
 	for k, i := range recs {
 		r := b.recs.at(i)
 		data := b.record(r)
-		again := seen[string(data)]
+		again := false
+		if seen != nil {
+			key := string(b.comparable(typ, data))
+			again, seen[key] = seen[key], true
+		}
 		for j := 0; seen == nil && j < k && !again; j++ {
-			again = bytes.Equal(b.record(b.recs.at(recs[j])), data)
+			again = b.same(typ, b.record(b.recs.at(recs[j])), data)
 		}
 		if again {
 			continue
-		}
-		if seen != nil {
-			seen[string(data)] = true
 		}
 		out = binary.BigEndian.AppendUint32(out, r.ttl)
 		out = append(out, data...)
