@@ -26,8 +26,8 @@ TARGETS     ?= linux/amd64 linux/arm64 linux/arm linux/riscv64 linux/ppc64le lin
 PACKAGES    ?= amd64 arm64
 VERSION     ?= $(or $(patsubst v%,%,$(GITTAG)),$(shell sed -n 's/.*CoreVersion = "\(.*\)"/\1/p' coremain/version.go)-dev)
 
-# Packages that no query's way leads through, and dynupdate, which leaves queries to others. Nothing of theirs is inlined, which
-# makes the server 4 % smaller.
+# Packages that no query's way leads through, but for dynupdate, which leaves queries to others, and protobuf, which takes
+# 40 ns more of a query over gRPC. Nothing of theirs is inlined, which makes the server 4 % smaller.
 COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD cloud.google.com google.golang.org/api \
         github.com/googleapis github.com/google go.etcd.io github.com/gogo github.com/grpc-ecosystem k8s.io sigs.k8s.io \
         github.com/json-iterator github.com/fxamacker github.com/caddyserver github.com/mholt github.com/golang-jwt \
@@ -46,9 +46,11 @@ COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD clou
         $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
         plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
         plugin/pkg/parse plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/control plugin/pkg/catalog \
-        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot plugin/pkg/systemd plugin/pkg/keyring plugin/pkg/zonekeys plugin/dynupdate) \
+        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot plugin/pkg/systemd plugin/pkg/keyring plugin/pkg/zonekeys plugin/dynupdate plugin/transfer \
+        plugin/etcd plugin/etcd/msg plugin/kubernetes/client plugin/kubernetes/object) \
         golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
-        crypto/hpke flag os/user os/signal path/filepath runtime/trace net/http/httputil encoding/pem
+        crypto/hpke flag os/user os/signal path/filepath runtime/trace net/http/httputil encoding/pem vendor/golang.org/x/net/dns/dnsmessage compress/flate compress/gzip \
+        net/mail net/textproto google.golang.org/protobuf/internal/impl google.golang.org/protobuf/proto google.golang.org/protobuf/internal/order google.golang.org/protobuf/internal/strs
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
