@@ -28,7 +28,6 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	if err != nil {
 		return nil, err
 	}
-	services := e.services(ctx, kvs, nil, dns.TypeTXT)
 	soa, err := plugin.SOA(ctx, e, zone, state, plugin.Options{})
 	if err != nil {
 		return nil, err
@@ -41,6 +40,7 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 		if serial != 0 && serial >= at {
 			return
 		}
+		services := e.services(ctx, kvs, nil, dns.TypeTXT)
 		if servers, addresses, err := plugin.NS(ctx, e, zone, state, plugin.Options{}); err == nil {
 			out <- append(servers, addresses...)
 		}

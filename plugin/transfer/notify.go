@@ -93,26 +93,56 @@ func (t *Transfer) tellOne(ctx context.Context, s *stanza, zone string, to targe
 	}
 }
 
-// notification is what tells of a zone. It has the SOA record, if a Source has the zone (RFC 1996 §3.7): a secondary that is
-// being sent the version before knows then that there is another one behind it; some forget a notification without it.
+// notification is what tells of a zone. It has the SOA record, if that can be told without the whole zone (RFC 1996 §3.7): a
+// secondary that is being sent the version before knows then that there is another one behind it; some forget a notification
+// without it.
 func (t *Transfer) notification(zone string) *dns.Msg {
 	m := new(dns.Msg).SetNotify(zone)
 	m.Authoritative = true
 	for _, from := range t.Transferers {
-		source, ok := from.(Source)
-		if !ok {
-			continue
+		switch from := from.(type) {
+		case Source:
+			m.Answer = soaOf(from, zone)
+		case Changing:
+			m.Answer = soaAt(from, zone)
 		}
-		if v, err := source.Version(zone); err == nil {
-			for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(dns.TypeSOA)) {
-				if rr, err := rec.RR(); err == nil {
-					m.Answer = []dns.RR{rr}
-				}
-			}
+		if len(m.Answer) > 0 {
 			break
 		}
 	}
 	return m
+}
+
+// soaOf is the SOA record of a Source's zone, nothing if it has no such zone.
+func soaOf(from Source, zone string) (soa []dns.RR) {
+	v, err := from.Version(zone)
+	if err != nil {
+		return nil
+	}
+	for rec := range v.RecordsOf(v.Origin(), v.Apex().Set(dns.TypeSOA)) {
+		if rr, err := rec.RR(); err == nil {
+			soa = []dns.RR{rr}
+		}
+	}
+	return soa
+}
+
+// soaAt is the SOA record of a zone whose serials are looked at: all that there is to send to who has the last one.
+func soaAt(from Changing, zone string) (soa []dns.RR) {
+	serial := from.TransferSerials()[zone]
+	if serial == 0 { // which would be the whole zone
+		return nil
+	}
+	ch, err := from.Transfer(zone, serial)
+	if err != nil {
+		return nil
+	}
+	for records := range ch {
+		if soa == nil && len(records) > 0 && records[0].Header().Rrtype == dns.TypeSOA {
+			soa = records[:1:1]
+		}
+	}
+	return soa
 }
 
 // notify sends m to one secondary until it answers, with the rcode returned.

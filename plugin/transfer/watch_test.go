@@ -12,12 +12,41 @@ import (
 // moving is a Transferer whose zone changes by itself.
 type moving struct{ serial atomic.Uint32 }
 
-func (m *moving) Transfer(string, uint32) (<-chan []dns.RR, error) { return nil, ErrNotAuthoritative }
+func (m *moving) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
+	now := m.serial.Load()
+	if zone != "example.org." || now == 0 {
+		return nil, ErrNotAuthoritative
+	}
+	ch := make(chan []dns.RR, 1)
+	ch <- []dns.RR{&dns.SOA{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET}, Ns: "a.", Mbox: "b.", Serial: now}}
+	if serial != now {
+		ch <- nil // which would never be taken: the whole zone is not asked for
+	}
+	close(ch)
+	return ch, nil
+}
+
 func (m *moving) TransferSerials() map[string]uint32 {
 	if n := m.serial.Load(); n > 0 {
 		return map[string]uint32{"example.org.": n}
 	}
 	return nil
+}
+
+// What tells of a zone whose serials are looked at has the SOA record, too, if it is known.
+func TestNotificationOfChanging(t *testing.T) {
+	m := new(moving)
+	x := &Transfer{Transferers: []Transferer{m}}
+	if n := x.notification("example.org."); len(n.Answer) != 0 {
+		t.Error(n)
+	}
+	m.serial.Store(7)
+	if n := x.notification("example.org."); len(n.Answer) != 1 || n.Answer[0].(*dns.SOA).Serial != 7 {
+		t.Error(n)
+	}
+	if n := x.notification("example.net."); len(n.Answer) != 0 {
+		t.Error(n)
+	}
 }
 
 func TestWatch(t *testing.T) {
