@@ -3,7 +3,12 @@ package test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/etcd/etcdtest"
@@ -33,6 +38,26 @@ func TestEtcdAnswersWhatIsWritten(t *testing.T) {
 		if got, want := brief(ask(t, "udp", udp, question("web.skydns.test.", dns.TypeA))), "NOERROR aa | web.skydns.test. 300 A "+addr+" | "; got != want {
 			t.Fatalf("after %d changes: %s", i, got)
 		}
+	}
+}
+
+// A zone of etcd is exported as a master file.
+func TestEtcdZoneIsExported(t *testing.T) {
+	s := etcdtest.Start(t, zap.NewNop())
+	put(t, s, "a.web.skydns.test", `{"host":"192.0.2.1"}`)
+	socket := filepath.Join(t.TempDir(), "control.sock")
+	start(t, ".:0 {\nbind 127.0.0.1\ncontrol "+socket+"\netcd skydns.test {\nendpoint "+s.URL+"\n}\n}")
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	t.Cleanup(client.CloseIdleConnections)
+	reply, err := client.Get("http://localhost/v1/zones/export?name=skydns.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], "SOA") || lines[1] != "a.web.skydns.test.\t300\tIN\tA\t192.0.2.1" {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -1,10 +1,14 @@
 package control
 
 import (
+	"bufio"
+	"cmp"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -78,19 +82,53 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, h := range a.handlers() {
-		source, ok := h.(zone.Versions)
-		if !ok {
-			continue
-		}
-		v, err := source.Version(name)
-		if err != nil {
+		write := writerOf(h, name)
+		if write == nil {
 			continue
 		}
 		w.Header().Set("Content-Type", "text/dns") // RFC 4027
-		if v.WriteText(w) != nil {
+		if write(w) != nil {
 			panic(http.ErrAbortHandler) // so that nobody takes a part for the whole
 		}
 		return
 	}
 	reply(w, nil, &refusal{http.StatusNotFound, "there is no zone " + name + ", or it has no data that may be sent"})
+}
+
+// transferable is a plugin that has zones to transfer, as package transfer has it.
+type transferable interface {
+	Transfer(zone string, serial uint32) (<-chan []dns.RR, error)
+}
+
+// writerOf writes a zone of h as a master file; it is nil if h has no such zone, or none that may be sent.
+func writerOf(h plugin.Handler, name string) func(io.Writer) error {
+	switch source := h.(type) {
+	case zone.Versions:
+		if v, err := source.Version(name); err == nil {
+			return v.WriteText
+		}
+	case transferable:
+		if records, err := source.Transfer(name, 0); err == nil {
+			return func(w io.Writer) error { return writeRecords(w, records) }
+		}
+	}
+	return nil
+}
+
+// writeRecords writes a transfer without the SOA record at its end. It is read to its end in any case.
+func writeRecords(w io.Writer, records <-chan []dns.RR) (err error) {
+	out, soas := bufio.NewWriter(w), 0
+	for some := range records {
+		for _, rr := range some {
+			if rr.Header().Rrtype == dns.TypeSOA {
+				if soas++; soas > 1 {
+					continue
+				}
+			}
+			if err == nil {
+				_, err = out.WriteString(rr.String() + "\n")
+			}
+		}
+	}
+	return cmp.Or(err, out.Flush())
 }
