@@ -89,7 +89,10 @@ func setup(c *caddy.Controller) error {
 		}
 	}
 	a := &api{state: st, socket: socket, controller: c}
-	endpoint.Manage(c, endpoint.Spec{Addr: "unix://" + socket, Handlers: map[string]http.Handler{"/": a.handler()}, Long: true})
+	endpoint.Manage(c, endpoint.Spec{
+		Addr: "unix://" + socket, Handlers: map[string]http.Handler{"/": a.handler()}, Long: true,
+		BeforeClose: st.tails.end, // the endpoint waits for its requests
+	})
 	if s.page != "" {
 		endpoint.Manage(c, endpoint.Spec{Addr: s.page, Handlers: a.pageHandlers()})
 	}

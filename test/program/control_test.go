@@ -383,6 +383,24 @@ func TestControlReloadsAway(t *testing.T) {
 	s.ask("udp", "www.example.org.", dns.TypeTXT)
 }
 
+// Who watches queries does not hold up the end.
+func TestControlTailEnds(t *testing.T) {
+	s := serve(t, ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\n")
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", filepath.Join(s.folder, "ctl.sock"))
+	}}}
+	reply, err := client.Get("http://localhost/v1/tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	began := time.Now()
+	s.must("drain")
+	if err := <-s.ended; err != nil || time.Since(began) > 3*time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
+	}
+}
+
 // A tail shows the queries that fit, as they are answered.
 func TestControlTail(t *testing.T) {
 	s := serve(t, ".:PORT {\nbind 127.0.0.1\ncontrol ctl.sock\nwhoami\n}\nbad.example:PORT {\nbind 127.0.0.1\nforward . "+loopback.Addr()+"\n}\n")
