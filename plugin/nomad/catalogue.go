@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
 // key is a service in a namespace.
@@ -21,6 +23,7 @@ type catalogue struct {
 	unused time.Duration // after which a service is forgotten
 
 	index atomic.Uint64 // the greatest one that was seen
+	odd   log.Few       // lines about addresses that are none
 
 	mu      sync.Mutex
 	entries map[key]*entry
@@ -135,7 +138,7 @@ func (c *catalogue) ask(ctx context.Context, k key, index uint64) (all []instanc
 	next, err = c.agents.get(ctx, each, "/v1/service/"+url.PathEscape(k.service), query, &all)
 	for i := range all {
 		addr, bad := netip.ParseAddr(all[i].Address)
-		if bad != nil {
+		if bad != nil && c.odd.May() {
 			logger.Warningf("Service %s in %s: error parsing IP address: %v", k.service, k.namespace, bad)
 		}
 		all[i].addr = addr.Unmap()
