@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+
 	"github.com/coredns/caddy"
 	framestream "github.com/farsightsec/golang-framestream"
 )
@@ -24,6 +26,7 @@ type hub struct {
 	listener net.Listener               // guarded by mu
 	tls      atomic.Pointer[tls.Config] // for the next peer; nil for plain connections
 	logger   WarnLogger
+	strange  log.Few // lines about peers that are no collectors
 	peers    atomic.Pointer[[]*peer]
 
 	mu      sync.Mutex // writers of peers
@@ -167,7 +170,9 @@ func (h *hub) serve(conn net.Conn) {
 	defer context.AfterFunc(h.over, func() { conn.Close() })()
 	w, err := handshake(conn)
 	if err != nil {
-		h.logger.Warningf("Peer %s: %v", conn.RemoteAddr(), err)
+		if h.strange.May() {
+			h.logger.Warningf("Peer %s: %v", conn.RemoteAddr(), err)
+		}
 		return
 	}
 	p := &peer{queue: newQueue(1), conn: conn, quit: make(chan struct{})}

@@ -48,6 +48,28 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// Who connects and is no collector does not fill the log.
+func TestStrangePeers(t *testing.T) {
+	addr, warned := filepath.Join(t.TempDir(), "tap.sock"), new(warnings)
+	h, err := openHub("one", "unix", addr, nil, "", warned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 100 {
+		conn, err := net.Dial("unix", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	h.release() // when all have been served
+	seconds := int(time.Since(began)/time.Second) + 2
+	if n := len(warned.all); n == 0 || n > 10*seconds {
+		t.Errorf("%d lines", n)
+	}
+}
+
 // A socket whose file was taken away is there again after a reload; who was connected stays so.
 func TestSocketIsMadeAgain(t *testing.T) {
 	addr := filepath.Join(t.TempDir(), "tap.sock")
