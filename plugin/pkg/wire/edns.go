@@ -124,18 +124,19 @@ func scanOptions(b []byte) (set OptionSet, ok bool) {
 	return set, true
 }
 
-// validECS checks a client subnet option (RFC 7871 §6): family and prefix lengths.
+// validECS checks a client subnet option (RFC 7871 §6): family, prefix lengths, and that the address is as long as the
+// source's prefix. What has another length, the message lane brings into shape, or refuses.
 func validECS(b []byte) bool {
-	if len(b) < 4 {
+	if len(b) < 4 || len(b) != 4+(int(b[2])+7)/8 {
 		return false
 	}
 	switch binary.BigEndian.Uint16(b) {
 	case 0:
 		return b[2] == 0
 	case 1:
-		return b[2] <= 32 && b[3] <= 32 && len(b) <= 4+4
+		return b[2] <= 32 && b[3] <= 32
 	case 2:
-		return b[2] <= 128 && b[3] <= 128 && len(b) <= 4+16
+		return b[2] <= 128 && b[3] <= 128
 	}
 	return false
 }

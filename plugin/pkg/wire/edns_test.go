@@ -45,6 +45,8 @@ func TestOptionsOfQueries(t *testing.T) {
 		{"IPv6 subnet of 129 bits", option(OptionECS, "\x00\x02\x81\x00"+zeros(16)), 0},
 		{"IPv6 scope of 129 bits", option(OptionECS, "\x00\x02\x80\x81"+zeros(16)), 0},
 		{"IPv6 subnet of 17 octets", option(OptionECS, "\x00\x02\x80\x00"+zeros(17)), 0},
+		{"subnet of 24 bits in four octets", option(OptionECS, "\x00\x01\x18\x00\xC0\x00\x02\x01"), 0}, // of which the message lane takes three
+		{"IPv6 subnet of 84 bits in seven octets", option(OptionECS, "\x00\x02\x54\x00"+zeros(7)), 0},
 		{"subnet of family 3", option(OptionECS, "\x00\x03\x00\x00"), 0},
 		{"subnet of three octets", option(OptionECS, "\x00\x01\x00"), 0},
 		{"expire", option(OptionExpire, ""), HasExpire}, // RFC 7314 §2
