@@ -49,7 +49,10 @@ func (x *Index) ReadAhead(q *wire.Query, left int, found any) any {
 			})
 		}
 	case 4:
-		if z := x.candidate(q.Lower()); z != nil && len(x.slots) > fewZones {
+		if len(x.slots) <= fewZones {
+			return nil
+		}
+		if z := x.candidate(q.Lower()); z != nil {
 			readahead.Bytes(unsafe.Slice((*byte)(unsafe.Pointer(z)), zoneAhead))
 			return z
 		}

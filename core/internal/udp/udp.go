@@ -8,7 +8,7 @@
 // On Linux a socket reads and writes by recvmmsg and sendmmsg (batched_linux.go), and reads the sockets of
 // upstreams by turns with its own (upstreams_linux.go); elsewhere, and for what is no plain UDP socket, one packet
 // at a time (portable.go). What comes on network interfaces is read past the kernel if that is asked for
-// (direct_linux.go). Start at loop.batch.
+// (direct_linux.go). Of a batch, large tables are told before it is their turn (ahead.go). Start at loop.batch.
 package udp
 
 import (
