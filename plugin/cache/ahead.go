@@ -13,14 +13,29 @@ const manyEntries = readahead.LargeSize / 256
 // Large implements readahead.Table.
 func (c *Cache) Large() bool {
 	c.prepare()
-	return c.positive.len() > manyEntries
+	positive, negative := c.positive.isLarge(), c.negative.isLarge()
+	return positive || negative
 }
 
-// ReadAhead implements readahead.Table. Denials are few beside answers.
+// isLarge tells ReadAhead, too.
+func (s *store) isLarge() bool {
+	many := s.len() > manyEntries
+	if many != s.large.Load() {
+		s.large.Store(many)
+	}
+	return many
+}
+
+// ReadAhead implements readahead.Table.
 func (c *Cache) ReadAhead(q *wire.Query, left int, _ any) any {
-	if left <= 2 {
-		k := c.questionOf(q)
-		c.positive.shard(k.hash).table.Load().readAhead(k.hash, left)
+	if left > 2 {
+		return nil
+	}
+	k := c.questionOf(q)
+	for _, s := range [...]*store{c.positive, c.negative} {
+		if s.large.Load() {
+			s.shard(k.hash).table.Load().readAhead(k.hash, left)
+		}
 	}
 	return nil
 }

@@ -34,8 +34,16 @@ func TestReadAhead(t *testing.T) {
 		k.name = append([]byte(nil), k.name...)
 		c.positive.add(entryOf(k.key))
 	}
-	if !c.Large() {
+	if !c.Large() || !c.positive.large.Load() || c.negative.large.Load() {
 		t.Fatalf("a cache of %d answers is not large", c.positive.len())
+	}
+	denials := New()
+	denials.prepare()
+	for i := range manyEntries + 1 {
+		denials.negative.add(testEntry(i))
+	}
+	if !denials.Large() || denials.positive.large.Load() {
+		t.Errorf("a cache of %d denials is not large", denials.negative.len())
 	}
 	for i := range manyEntries + 100 {
 		e := ask(i)

@@ -16,6 +16,7 @@ type store struct {
 	octets   *atomic.Int64          // of the budget, that its entries use
 	counts   atomic.Pointer[counts] // where evictions are counted; nil until something was kept
 	class    int                    // in counts
+	large    atomic.Bool            // it was, when somebody looked; see isLarge
 	shards   [shards]shard
 }
 
