@@ -163,7 +163,7 @@ func TestNearest(t *testing.T) {
 	words := []string{"success", "denial", "prefetch", "ttl", "servfail"}
 	for given, want := range map[string]string{
 		"sucess": "success", "sucecss": "success", "denails": "denial", "prefect": "prefetch", "tll": "ttl", "tl": "ttl", "servfial": "servfail", "success": "success",
-		"x": "", "abc": "", "": "", "prefix": "", "serve": "",
+		"x": "", "abc": "", "": "", "prefix": "", "serve": "", "all": "", "fail": "",
 	} {
 		if got := nearest(given, words); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)

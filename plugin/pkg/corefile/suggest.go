@@ -3,7 +3,7 @@ package corefile
 // nearest is the word that differs from given by the fewest typing errors, if
 // those are few enough to be a slip; else "".
 func nearest(given string, words []string) string {
-	best, found := len(given)/3+1, ""
+	best, found := (len(given)+2)/3, "" // one letter of three
 	for _, w := range words {
 		if d := distance(given, w); d <= best && d < len(given) {
 			best, found = d-1, w
