@@ -18,7 +18,13 @@ var (
 
 // TestReadAhead: a cache becomes large, and what is read ahead is the entry of the question, as far as its hash tells.
 func TestReadAhead(t *testing.T) {
-	c := New()
+	stored := func() *Cache {
+		c, b := New(), unbounded()
+		c.prepare()
+		c.stores = &stores{positive: newStore(2*manyEntries, b, 0), negative: newStore(2*manyEntries, b, 1), owner: c}
+		return c
+	}
+	c := stored()
 	if c.Large() {
 		t.Error("an empty cache is large")
 	}
@@ -37,8 +43,7 @@ func TestReadAhead(t *testing.T) {
 	if !c.Large() || !c.positive.large.Load() || c.negative.large.Load() {
 		t.Fatalf("a cache of %d answers is not large", c.positive.len())
 	}
-	denials := New()
-	denials.prepare()
+	denials := stored()
 	for i := range manyEntries + 1 {
 		denials.negative.add(testEntry(i))
 	}
