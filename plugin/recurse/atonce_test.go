@@ -110,7 +110,7 @@ func TestKeptAliasIsFollowed(t *testing.T) {
 		if !q.Parse(packet) {
 			t.Fatal("the query is none for the lane")
 		}
-		if got := r.atOnce(&w, &q); got != c.want {
+		if got := r.atOnce(&w, &q, nil); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -3,6 +3,7 @@ package recurse
 import (
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -43,7 +44,7 @@ func refuse(w *wire.Reply, code uint16, text string) {
 // kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.
 func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
 	k := r.keyOf(q)
-	switch found, _ := r.known(w, q, &k); {
+	switch found, _ := r.known(w, q, &k, nil); {
 	case found == answered:
 	case r.snoop:
 		r.refer(w, q, r.now())
@@ -64,13 +65,14 @@ const (
 	answered
 )
 
-// atOnce answers with what is kept, or follows from it, if it can. Near its end it is fetched again.
-func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query) finding {
+// atOnce answers with what is kept, or follows from it, if it can. Near its end it is fetched again. s is what a
+// validator wants traced, nil if none does.
+func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query, s *advice.Source) finding {
 	k := r.keyOf(q)
 	if k.subnet != "" {
 		return unlooked
 	}
-	found, due := r.known(w, q, &k)
+	found, due := r.known(w, q, &k, s)
 	if due && r.prefetch {
 		r.again(k)
 	}
@@ -80,10 +82,10 @@ func (r *Recurse) atOnce(w *wire.Reply, q *wire.Query) finding {
 var lookups = sync.Pool{New: func() any { return new(iterate.Kept) }}
 
 // known answers with what is kept, or follows from it, if it can; due says that its end is near.
-func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey) (found finding, due bool) {
+func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey, s *advice.Source) (found finding, due bool) {
 	l := lookups.Get().(*iterate.Kept)
 	defer lookups.Put(l)
-	res, ok := l.Answer(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, r.now())
+	res, ok := l.Answer(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, s, r.now())
 	switch {
 	case ok:
 		r.counts.kept(res)

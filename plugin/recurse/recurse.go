@@ -63,7 +63,7 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	j, _ := q.Awaited().(*job)
 	found := unlooked
 	if j == nil {
-		if found = r.atOnce(w, q); found == answered {
+		if found = r.atOnce(w, q, nil); found == answered {
 			return wire.Done
 		}
 	}
@@ -104,7 +104,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	source := advice.Of(ctx)
 	found := unlooked
 	if !source.Again() {
-		if found = r.atOnce(&a.Reply, q); found == answered {
+		if found = r.atOnce(&a.Reply, q, source); found == answered {
 			tell(ctx, nothingAsked)
 			return write()
 		}

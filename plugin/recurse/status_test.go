@@ -25,11 +25,11 @@ func TestFlushedNamesAreNotDenied(t *testing.T) {
 	r.Learn(nil, gone, true, secureOf(zone, signed(t, 2, "example.org. 300 IN SOA a. b. 1 2 3 4 300"), signed(t, 2, "example.org. 300 IN NSEC g.example.org. SOA NS RRSIG NSEC")))
 	for _, name := range []string{"b.example.org.", "a.gone.example.org."} {
 		k, kept := iterate.Question{Name: rrset.MustName(name), Type: wire.TypeA}, new(iterate.Kept)
-		if _, ok := kept.Answer(&r.conf, k, now); !ok {
+		if _, ok := kept.Answer(&r.conf, k, nil, now); !ok {
 			t.Errorf("%s is not denied", name)
 		}
 		r.CacheFlush(status.Match{Name: []byte(k.Name)})
-		if res, ok := kept.Answer(&r.conf, k, now); ok {
+		if res, ok := kept.Answer(&r.conf, k, nil, now); ok {
 			t.Errorf("%s is denied after it was flushed: %+v", name, res)
 		}
 	}

@@ -124,6 +124,9 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	if i.ctx.Err() != nil {
 		return nil, nil
 	}
+	if i.sources[q] == nil {
+		i.sources[q] = &advice.Source{Proof: true}
+	}
 	defer func(client context.Context) { i.ctx = client }(i.ctx)
 	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query
 	reply, _, _ := i.ask(q, fetching(q))

@@ -30,6 +30,9 @@ type Teller struct {
 // Source is who told what a reply says. Any number of goroutines may use it: a resolver may go on with a query that
 // nobody waits for any more.
 type Source struct {
+	// Proof says that a validator asks for its own sake: a denial that has no SOA record proves as much. It does not change.
+	Proof bool
+
 	mu      sync.Mutex
 	tellers []Teller
 	doubted []Teller
@@ -100,6 +103,9 @@ func (s *Source) Doubt(name string) {
 
 // same reports whether two names are, or one stands for all.
 func same(a, b string) bool { return a == b || a == "" || b == "" }
+
+// Proves reports whether a validator asks for its own sake; nil does not.
+func (s *Source) Proves() bool { return s != nil && s.Proof }
 
 // Doubts reports whether what is kept of a name is passed over; nil doubts nothing.
 func (s *Source) Doubts(name string) bool {
