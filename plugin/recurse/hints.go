@@ -110,11 +110,11 @@ func setStub(s *settings, l *corefile.Line) error {
 		} else {
 			hp, err := parse.HostPort(a, "53")
 			if err != nil {
-				return fmt.Errorf("stub zone %q: %q is not an IP address", l.Args[0], a)
+				return fmt.Errorf("stub zone %q: %q is not an IP address, with or without a port", l.Args[0], a)
 			}
 			ap, err := netip.ParseAddrPort(hp)
-			if err != nil {
-				return fmt.Errorf("stub zone %q: %q is not an IP address", l.Args[0], a)
+			if err != nil || ap.Port() == 0 {
+				return fmt.Errorf("stub zone %q: %q is not an IP address, with or without a port", l.Args[0], a)
 			}
 			h.Addrs, h.Port = []netip.Addr{ap.Addr().Unmap()}, ap.Port()
 		}

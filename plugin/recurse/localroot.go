@@ -23,12 +23,13 @@ func setLocalRoot(s *settings, l *corefile.Line) error {
 	switch l.Args[0] {
 	case "transfer":
 		for _, a := range l.Args[1:] {
+			var ap netip.AddrPort
 			hp, err := parse.HostPort(a, "53")
 			if err == nil {
-				_, err = netip.ParseAddrPort(hp)
+				ap, err = netip.ParseAddrPort(hp)
 			}
-			if err != nil {
-				return fmt.Errorf("local_root: %q is not an IP address", a)
+			if err != nil || ap.Port() == 0 {
+				return fmt.Errorf("local_root: %q is not an IP address, with or without a port", a)
 			}
 			s.roots = append(s.roots, localroot.Transfer(hp))
 		}

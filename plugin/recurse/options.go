@@ -211,6 +211,9 @@ func setPrivate(s *settings, l *corefile.Line) (err error) {
 	args := l.Args
 	for i, a := range args {
 		if a == "except" {
+			if i == 0 || i == len(args)-1 {
+				return l.CountErr()
+			}
 			if s.notPrivate, err = names(args[i+1:]); err != nil {
 				return err
 			}

@@ -128,6 +128,10 @@ func tell(ctx context.Context, res *iterate.Result) {
 	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(res.Zone) })
 	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(res.Server) })
 	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(res.Queries) })
+	if res.Queries == 0 {
+		plugin.Note(ctx, "no queries")
+		return
+	}
 	plugin.Note(ctx, "%d queries, the last one to %s of %s", res.Queries, serverText(res.Server), zoneText(res.Zone))
 }
 

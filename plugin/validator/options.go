@@ -151,6 +151,12 @@ func (s *settings) file(path string) string {
 	return path
 }
 
+// What was copied in part speaks for no key: all below it would be bogus.
+var (
+	digestOctets = map[uint8]int{dns.SHA1: 20, dns.SHA256: 32, dns.SHA384: 48}
+	keyOctets    = map[uint8]int{dns.ECDSAP256SHA256: 64, dns.ECDSAP384SHA384: 96, dns.ED25519: 32, dns.ED448: 57}
+)
+
 // anchor takes a record that is believed.
 func (s *settings) anchor(rr dns.RR) error {
 	name, err := rrset.Name(rr.Header().Name)
@@ -172,10 +178,16 @@ func (s *settings) anchor(rr dns.RR) error {
 	algorithm := uint8(0)
 	switch k := rr.(type) {
 	case *dns.DS:
+		if want, known := digestOctets[k.DigestType]; known && len(k.Digest) != 2*want {
+			return fmt.Errorf("a digest of type %d has %d octets, not %d", k.DigestType, want, len(k.Digest)/2)
+		}
 		a.DS, algorithm = append(a.DS, rdata), k.Algorithm
 	case *dns.DNSKEY:
 		if k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || k.Protocol != 3 {
 			return fmt.Errorf("the key is revoked, or none of a zone")
+		}
+		if want, known := keyOctets[k.Algorithm]; known && len(rdata) != 4+want {
+			return fmt.Errorf("a key of algorithm %d has %d octets, not %d", k.Algorithm, want, len(rdata)-4)
 		}
 		a.Keys, algorithm = append(a.Keys, rdata), k.Algorithm
 	default:

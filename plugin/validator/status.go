@@ -48,8 +48,8 @@ func (v *Validator) AnchorStatus() (keys []status.Anchor, negative []status.Nega
 
 // AddNegative implements status.Anchors.
 func (v *Validator) AddNegative(name []byte, d time.Duration) error {
-	if d <= 0 || d > longestNTA {
-		return fmt.Errorf("a negative trust anchor lasts 168h at most, not %s", d)
+	if d < time.Second || d > longestNTA {
+		return fmt.Errorf("a negative trust anchor lasts between 1s and 168h, not %s", d)
 	}
 	return v.negatives.set(string(name), clock.Now().Add(d), true)
 }
