@@ -115,9 +115,22 @@ func (s *specials) find(name []byte, typ uint16) (zone, rdata string, absent boo
 	}
 }
 
+// told is the type of the record that a question for a type of a lower-case name is answered with: for ANY, one that is
+// there (RFC 8482 §4.1).
+func (s *specials) told(name []byte, typ uint16) uint16 {
+	switch {
+	case typ != rrset.TypeANY:
+		return typ
+	case s.zone(name) == localhost:
+		return wire.TypeA
+	}
+	return wire.TypeSOA
+}
+
 // answer answers q if its name is in one of the zones.
 func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
-	zone, rdata, absent := s.find(q.Lower(), q.Type())
+	typ := s.told(q.Lower(), q.Type())
+	zone, rdata, absent := s.find(q.Lower(), typ)
 	if zone == "" {
 		return false
 	}
@@ -125,7 +138,7 @@ func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 	w.SetFlag(wire.FlagRA, true)
 	w.SetWriter(pluginName)
 	if rdata != "" {
-		return w.Record(wire.Answer, q.Name(), q.Type(), wire.ClassIN, specialTTL, []byte(rdata))
+		return w.Record(wire.Answer, q.Name(), typ, wire.ClassIN, specialTTL, []byte(rdata))
 	}
 	if absent {
 		w.SetRcode(wire.NXDomain)
@@ -135,6 +148,7 @@ func (s *specials) answer(w *wire.Reply, q *wire.Query) bool {
 
 // entry is iterate.Config.Inside: where an alias leads into one of the zones, it leads to what is answered here.
 func (s *specials) entry(name string, typ uint16) *store.Entry {
+	typ = s.told([]byte(name), typ)
 	zone, rdata, absent := s.find([]byte(name), typ)
 	if zone == "" {
 		return nil

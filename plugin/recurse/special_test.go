@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
 )
@@ -140,5 +142,28 @@ example.com. NS ns.local.
 				t.Errorf("%s was asked for", name)
 			}
 		}
+	}
+}
+
+// Who asks for ANY is told one RRset that is there (RFC 8482), and no denial of what there is.
+func TestAnyOfSpecialNames(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("any")}
+	r.specials = newSpecials([]string{rrset.MustName("corp.home.arpa.")})
+	for name, want := range map[string]string{
+		"localhost.": "NOERROR A", "a.localhost.": "NOERROR A", "home.arpa.": "NOERROR SOA", "x.onion.": "NXDOMAIN", "1.0.0.10.in-addr.arpa.": "NXDOMAIN",
+	} {
+		w := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, _ = r.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion(name, dns.TypeANY))
+		got := dns.RcodeToString[w.Msg.Rcode]
+		for _, rr := range w.Msg.Answer {
+			got += " " + dns.TypeToString[rr.Header().Rrtype]
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if e := r.specials.entry(rrset.MustName("localhost."), dns.TypeANY); e.Set == nil || e.Set.Type != dns.TypeA {
+		t.Errorf("an alias leads to %+v", e)
 	}
 }
