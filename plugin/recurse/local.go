@@ -115,9 +115,13 @@ func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
 	for _, h := range d.Hosts {
 		w.Target(wire.Authority, []byte(d.Zone), wire.TypeNS, ttl, []byte(h.Name))
 	}
-	if d.DS != nil {
-		a := appender{w: w, do: q.DO(), lower: q.Lower(), asked: q.Name()}
-		a.set(wire.Authority, d.DS.WithTTL(min(d.DS.TTL, ttl)), true)
+	if q.DO() { // the DS RRset, or that there is none (RFC 4035 §3.1.4.1)
+		a := appender{w: w, do: true, lower: q.Lower(), asked: q.Name()}
+		for _, s := range append([]*rrset.Set{d.DS}, d.Denials...) {
+			if s != nil {
+				a.set(wire.Authority, s.WithTTL(min(s.TTL, ttl)), true)
+			}
+		}
 	}
 	for _, h := range d.Hosts {
 		for _, a := range h.Addrs {

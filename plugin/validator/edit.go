@@ -63,6 +63,8 @@ func (e *editor) keep(i int) bool {
 		return false // it was for the way between the server below and this one
 	case !e.proofs && proves(r.Type) && (more || r.Type != e.qtype && e.qtype != dns.TypeANY):
 		return false
+	case !e.proofs && r.Type == dns.TypeDS && r.Sec == wire.Authority:
+		return false // it belongs to a referral
 	case !e.secure && len(e.verdict.Unproven) == 0:
 		return true
 	}

@@ -117,6 +117,22 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// A referral's DS records are for who asks for DNSSEC records, as its proofs are (RFC 4035 §3.1.4.1).
+func TestReferralsWithoutDNSSEC(t *testing.T) {
+	v, s := lab(t, "")
+	ds := test.DS("sub.test. 300 IN DS 1 13 2 0011223344556677889900112233445566778899001122334455667788990011")
+	s.replies["www.sub.test.A"] = &dns.Msg{Ns: []dns.RR{test.NS("sub.test. 300 IN NS ns.example."), ds}}
+	for records, change := range map[int]func(*dns.Msg){1: func(*dns.Msg) {}, 2: do} {
+		m, _, err := ask(t, v, "www.sub.test.", func(m *dns.Msg) {
+			change(m)
+			m.RecursionDesired = false
+		})
+		if err != nil || len(m.Ns) != records {
+			t.Errorf("want %d records: %v, %v", records, m, err)
+		}
+	}
+}
+
 // told is an exchange that has ended, by what a server has said.
 type told struct {
 	eventloop.Ending
