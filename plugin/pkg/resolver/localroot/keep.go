@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -78,7 +79,7 @@ func (c *Copy) wait(random func(time.Duration) time.Duration) (d time.Duration) 
 // look asks the sources in their order, and uses the first good version.
 func (c *Copy) look(ctx context.Context) {
 	old, k := c.live(), &c.keeping
-	var all error
+	var all []string
 	k.cheap = false
 	for _, s := range c.Sources {
 		k.cheap = k.cheap || s.Near()
@@ -106,10 +107,10 @@ func (c *Copy) look(ctx context.Context) {
 		if v != nil && v == old {
 			c.drop()
 		}
-		all = errors.Join(all, fmt.Errorf("%s: %w", s, err))
+		all = append(all, fmt.Sprintf("%s: %v", s, err))
 	}
 	k.failed++
-	if why := all.Error(); why != k.why {
+	if why := strings.Join(all, "; "); why != k.why {
 		k.why = why
 		c.Log.Warningf("Local root zone: %s", why)
 	}

@@ -91,6 +91,11 @@ func TestCopy(t *testing.T) {
 	if w.lookAgain(); w.log.n != 1 || w.wait(nil) != 20*time.Second {
 		t.Errorf("the same failure is told %d times, and tried again in %s", w.log.n, w.wait(nil))
 	}
+	if two := newWorld(&File{Path: path}, &File{Path: path + "2"}); true {
+		if two.lookAgain(); two.log.n != 1 || strings.Count(two.log.last, "no such file") != 2 || strings.Contains(two.log.last, "\n") {
+			t.Errorf("without either file: %q", two.log.last)
+		}
+	}
 	put(t, path, digested(t, rootText(1)), w.now)
 	w.lookAgain()
 	m := w.Reply("\x03www\x07example\x03org\x00", wire.TypeA)
