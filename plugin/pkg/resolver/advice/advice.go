@@ -30,7 +30,8 @@ type Teller struct {
 // Source is who told what a reply says. Any number of goroutines may use it: a resolver may go on with a query that
 // nobody waits for any more.
 type Source struct {
-	// Proof says that a validator asks for its own sake: a denial that has no SOA record proves as much. It does not change.
+	// Proof says that a validator asks for its own sake: a denial that has no SOA record proves as much. It does not
+	// change.
 	Proof bool
 
 	mu      sync.Mutex
