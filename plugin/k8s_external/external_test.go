@@ -283,7 +283,10 @@ func TestDirective(t *testing.T) {
 		"k8s_external {\nttl x\n}":       "strconv.Atoi",
 		"k8s_external {\nheadless on\n}": "usage: headless",
 		"k8s_external {\napex\n}":        "usage: apex APEX",
-		"k8s_external {\nzone x\n}":      "unknown property 'zone'",
+
+		"k8s_external example.org {\napex a..b\n}":                            `apex "a..b" makes no name below example.org.`,
+		"k8s_external example.org {\napex " + strings.Repeat("a", 64) + "\n}": "a label has 1 to 63 octets",
+		"k8s_external {\nzone x\n}":                                           "unknown property 'zone'",
 	} {
 		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

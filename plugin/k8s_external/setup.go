@@ -9,8 +9,10 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 
 	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
 )
 
 func init() { plugin.Register(pluginName, setup) }
@@ -36,7 +38,18 @@ var directive = corefile.Define(corefile.Directive[External]{
 		corefile.Flag("headless", "publish endpoints of headless services, too", func(e *External) { e.headless = true }),
 		corefile.Fallthrough(func(e *External, zones []string) { e.Fall.SetZonesFromArgs(zones) }),
 	},
+	Check: (*External).check,
 })
+
+// check refuses an apex that makes no names: no reply could have a SOA record.
+func (e *External) check() error {
+	for _, z := range e.Zones {
+		if _, ok := dns.IsDomainName(dnsutil.Join(hostmaster, e.apex, z)); !ok {
+			return fmt.Errorf("apex %q makes no name below %s: a label has 1 to 63 octets, a name 255 at most", e.apex, z)
+		}
+	}
+	return nil
+}
 
 func setup(c *caddy.Controller) error {
 	e := New()
