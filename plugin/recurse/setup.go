@@ -130,7 +130,7 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	if s.aggressive != "off" {
 		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")
-		r.conf.Synthesize = r.synthesize
+		r.conf.Synthesize, r.conf.SOA = r.synthesize, r.soa
 	}
 	if s.special {
 		except := append([]string(nil), s.notSpecial...)

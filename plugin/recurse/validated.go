@@ -6,6 +6,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -91,4 +92,9 @@ func (r *resolver) synthesize(name string, typ uint16, now store.Time) *store.In
 		r.counts.synthesized(e.Kind)
 	}
 	return e
+}
+
+// soa is iterate.Config.SOA.
+func (r *resolver) soa(denial *rrset.Set, now store.Time) *rrset.Set {
+	return r.denials.SOA(validate.SignerOf(denial), now)
 }

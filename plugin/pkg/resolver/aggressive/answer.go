@@ -77,6 +77,18 @@ func (s *Store) Answer(name string, typ uint16, now store.Time) *store.Inferred 
 	}
 }
 
+// SOA is the SOA record of a zone, with what is left of its TTL as one that denies (RFC 2308 §5); nil if it is not
+// known.
+func (s *Store) SOA(apex string, now store.Time) *rrset.Set {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	z := s.zones[apex]
+	if z == nil || z.soa.set == nil || z.soa.until <= now {
+		return nil
+	}
+	return z.soa.set.WithTTL(min(z.soa.until.Left(now), rrset.SOAMinimum(z.soa.set.First())))
+}
+
 // entry is a proof as a resolver keeps denials, and answers by wildcards.
 func (z *zone) entry(apex, name string, p *proof, now store.Time) *store.Inferred {
 	e := &store.Inferred{Entry: store.Entry{Kind: p.kind, Rank: store.SecureData, Status: store.Secure, Zone: apex}}

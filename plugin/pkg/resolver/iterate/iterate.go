@@ -82,6 +82,9 @@ type Config struct {
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred
+	// SOA is the SOA record of the zone that has signed a denial, if one is known that was validated, with what is left
+	// of its TTL as one that denies; else nil. It may be nil.
+	SOA func(denial *rrset.Set, now store.Time) *rrset.Set
 	// Inside is what is said here of a name that nobody else is asked for (RFC 6303, 6761), with its TTL; nil if it is
 	// none of these. No Run is for such a name, but aliases lead there. It may be nil.
 	Inside func(name string, typ uint16) *store.Entry

@@ -117,7 +117,7 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 // the delegation is there most often. Records without signatures are not handed out:
 // they would prove nothing, and the parent may have them signed. A referral has no SOA
 // record, and clients take a denial without one for a referral (RFC 2308 §2.2) or for
-// malformed: the parent is asked for theirs.
+// malformed: unless the SOA record is known, the parent is asked for theirs.
 
 // referred is what a referral said of the DS RRset of a zone, or of its absence: it is
 // the parent's own data (RFC 4035 §3.1.4.1), so it need not be asked for again.
@@ -130,8 +130,16 @@ func (t *task) referred(name string) *store.Entry {
 	switch {
 	case d.DS != nil && d.DS.Sigs > 0:
 		e.Kind, e.Set, e.TTL = store.Positive, d.DS, d.DS.TTL
-	case d.DS == nil && len(d.Denials) > 0 && d.Denials[0].Sigs > 0 && t.run.source.Proves():
+	case d.DS == nil && len(d.Denials) > 0 && d.Denials[0].Sigs > 0:
 		e.Kind, e.Denials, e.TTL = store.NoData, d.Denials, d.Denials[0].TTL
+		if soa := t.run.conf.SOA; soa != nil {
+			e.SOA = soa(d.Denials[0], now)
+		}
+		if e.SOA != nil {
+			e.TTL = min(e.TTL, e.SOA.TTL)
+		} else if !t.run.source.Proves() {
+			return nil
+		}
 	default:
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -40,6 +41,17 @@ func TestReferredDenialOfDS(t *testing.T) {
 	if r, ok := new(Kept).Answer(w.conf, ds, &advice.Source{}, w.now); ok {
 		t.Errorf("a client is told %s", r.text())
 	}
+	soa := &rrset.Set{Name: rrset.MustName("org."), Type: wire.TypeSOA, TTL: 60}
+	w.conf.SOA = func(denial *rrset.Set, _ store.Time) *rrset.Set {
+		if denial.Name != ds.Name || denial.Type != rrset.TypeNSEC {
+			t.Errorf("asked for the SOA record by %s", denial.Name)
+		}
+		return soa
+	}
+	if r, ok := new(Kept).Answer(w.conf, ds, nil, w.now); !ok || !has(r, "example.org.", rrset.TypeNSEC) || !has(r, "org.", wire.TypeSOA) {
+		t.Errorf("with a known SOA record a client is told %v", r)
+	}
+	w.conf.SOA = nil
 	for _, queries := range []int{1, 0} {
 		r := w.want("example.org.", "DS", "NOERROR")
 		if n := w.queries(""); n != queries || !has(r, "example.org.", rrset.TypeNSEC) || !has(r, "org.", wire.TypeSOA) {
