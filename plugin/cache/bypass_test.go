@@ -67,3 +67,27 @@ func TestOtherOpcodesPassBy(t *testing.T) {
 		}
 	}
 }
+
+// What another server signs for one client is nobody else's, and what the client gets of it is unchanged: signed queries pass by. A
+// signature that nobody asked for is not kept, either.
+func TestSignedRepliesPassBy(t *testing.T) {
+	w := newWorld(t, nil)
+	var last *dns.Msg
+	w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+		last = new(dns.Msg).SetReply(r)
+		last.Answer = []dns.RR{test.A(aRecord)}
+		last.Extra = []dns.RR{&dns.TSIG{Hdr: dns.RR_Header{Name: "key.", Rrtype: dns.TypeTSIG, Class: dns.ClassANY}, Algorithm: dns.HmacSHA256, MACSize: 2, MAC: "abcd"}}
+		return 0, rw.WriteMsg(last)
+	})
+	sign := func(m *dns.Msg) { m.SetTsig("key.", dns.HmacSHA256, 300, 0) }
+	for n, change := range []func(*dns.Msg){sign, sign, nil, nil} {
+		m, _ := w.ask("example.org.", dns.TypeA, change)
+		if asked := w.asked.Load(); asked != int64(n+1) || m == nil || m.IsTsig() == nil || m.String() != last.String() {
+			t.Errorf("query %d: asked %d times, got %v", n, asked, m)
+		}
+	}
+	w.says(0, aRecord)
+	if m, _ := w.ask("example.org.", dns.TypeA, nil); m.IsTsig() != nil {
+		t.Error("a signature was kept")
+	}
+}

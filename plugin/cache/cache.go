@@ -92,7 +92,7 @@ func (c *Cache) Name() string { return "cache" }
 // ServeDNS implements plugin.Handler.
 func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	c.prepare()
-	if r.Opcode != dns.OpcodeQuery {
+	if r.Opcode != dns.OpcodeQuery || r.IsTsig() != nil { // nobody can sign again what is kept
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
 	adapter, err := plugin.NewWireAdapter(w, r)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // verdict is what the cache makes of a reply.
@@ -61,7 +63,7 @@ func (s *settings) classify(w *wire.Reply, f facts) verdict {
 	default:
 		return v
 	}
-	if f.truncated || f.clientScope {
+	if f.truncated || f.clientScope || hasType(w, wire.Additional, dns.TypeTSIG) { // a signature holds for one reply
 		return v
 	}
 	v.treat = true
