@@ -26,9 +26,9 @@ type handler struct{ Next plugin.Handler }
 // Name is the plugin's name.
 func (h handler) Name() string { return pluginName }
 
-// ServeDNS passes the query on, and shortens its reply. Zone transfers are left alone.
+// ServeDNS passes the query on, and shortens its reply. Zone transfers are left alone, and so is what another server signs.
 func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if len(r.Question) == 0 || isTransfer(r.Question[0].Qtype) {
+	if len(r.Question) == 0 || isTransfer(r.Question[0].Qtype) || r.IsTsig() != nil {
 		return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 	}
 	rcode, wrote, err := plugin.EditReplies(h, h.Next, ctx, w, r)
