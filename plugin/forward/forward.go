@@ -15,6 +15,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -162,9 +163,21 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if err := m.Unpack(t.reply); err != nil {
 		return dns.RcodeServerFailure, err
 	}
+	if m.IsTsig() != nil {
+		m.Compress = compressed(m, t.reply)
+	}
 	toClient(m, r)
 	w.WriteMsg(m)
 	return dns.RcodeSuccess, nil
+}
+
+// compressed reports whether m, whose packet was reply, becomes that packet again if its names are compressed. A signature covers
+// the octets (RFC 8945 §4.3.3).
+func compressed(m *dns.Msg, reply []byte) bool {
+	c := *m
+	c.Compress = true
+	b, err := c.Pack()
+	return err == nil && bytes.Equal(b, reply)
 }
 
 // toClient makes m, an upstream's reply to the question of r, a reply to r: what a reply repeats of its query is as the

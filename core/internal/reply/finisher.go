@@ -138,8 +138,11 @@ func namesNetwork(asked *dns.OPT) bool {
 
 // FitMsg makes m the reply to req that the client at the other end of w gets: with an OPT record if it sent one,
 // with its cookie unless addr is invalid, and cut to its size unless replies are of any size there. m is changed; a
-// signed one is not cut.
+// signed one is not cut, and what another server has signed stays as it is (RFC 8945 §5.5).
 func (f *Finisher) FitMsg(m, req *dns.Msg, w dns.ResponseWriter, addr netip.Addr) {
+	if signedElsewhere(m.IsTsig()) {
+		return
+	}
 	state := request.Request{Req: req, W: w}
 	extended := m.Rcode > 0xF
 	if !state.SizeAndDo(m) && extended {

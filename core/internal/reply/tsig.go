@@ -49,10 +49,14 @@ func (f *Finisher) secretOf(name string) (string, bool) {
 	return "", false
 }
 
-// Pack packs m as it is, signed if it has a TSIG record.
+// signedElsewhere reports whether t, a reply's TSIG record or nil, is another server's: one that is still to be signed
+// here has no MAC.
+func signedElsewhere(t *dns.TSIG) bool { return t != nil && t.MAC != "" }
+
+// Pack packs m as it is, signed if it has a TSIG record. One of another server stays where the key is unknown.
 func (s *Signature) Pack(m *dns.Msg) ([]byte, error) {
 	t := m.IsTsig()
-	if t == nil || !s.checked {
+	if t == nil || !s.checked || s.secret == "" && signedElsewhere(t) {
 		return m.Pack()
 	}
 	b, mac, err := dns.TsigGenerate(m, s.secret, s.mac, s.timersOnly)

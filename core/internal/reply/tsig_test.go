@@ -108,3 +108,37 @@ func TestSignedMessages(t *testing.T) {
 		t.Errorf("an unknown algorithm: %v, sent %d", err, len(out.sent))
 	}
 }
+
+// What another server has signed goes on as it came, where nobody looks at signatures and where the key is unknown: with its cookie and
+// its size, and to clients without EDNS, too.
+func TestSignedElsewhere(t *testing.T) {
+	for name, f := range map[string]*Finisher{"nobody looks": {Cookies: ring}, "unknown": {Cookies: ring, Secrets: map[string]string{"other.": tsigSecret}}} {
+		for _, size := range []uint16{0, 512, 4096} {
+			r, b, mac := signed(t, tsigKey, tsigSecret, time.Now())
+			if r.Extra = r.Extra[1:]; size > 0 {
+				r.Extra = append(question(size, true, cookieOption(clientCookie)).Extra, r.Extra...)
+			}
+			m := answers(r, 40)
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{cookieOption(clientCookie + "0123456789abcdef")}
+			m.Compress = true
+			m.SetTsig(tsigKey, dns.HmacSHA256, 300, time.Now().Unix())
+			sent, _, err := dns.TsigGenerate(m, tsigSecret, mac, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := new(dns.Msg)
+			if err := got.Unpack(sent); err != nil {
+				t.Fatal(err)
+			}
+			got.Compress = true
+			w, out := writerFor(f, "udp")
+			w.Verify(b, r)
+			if err := w.WriteFit(got, r); err != nil || len(out.sent) != 1 {
+				t.Errorf("%s, %d: %v, sent %d", name, size, err, len(out.sent))
+			} else if err := dns.TsigVerify(out.sent[0], tsigSecret, mac, false); err != nil {
+				t.Errorf("%s, %d: %v", name, size, err)
+			}
+		}
+	}
+}
