@@ -70,28 +70,41 @@ func questions(names int) (packets [][]byte) {
 	return packets
 }
 
+// asker asks a cache in the wire lane, in memory that is used again.
+type asker struct {
+	*Cache
+	q   wire.Query
+	w   wire.Reply
+	buf []byte
+}
+
+// newAsker is an asker of an empty cache for so many answers, above a plugin that answers at once.
+func newAsker(capacity int) *asker {
+	c, budget := New(), unbounded()
+	c.Next = promptly{}
+	c.prepare()
+	c.stores = &stores{positive: newStore(capacity, budget, 0), negative: newStore(capacity, budget, 1), owner: c}
+	return &asker{Cache: c, buf: make([]byte, 4096)}
+}
+
+func (a *asker) ask(b *testing.B, packet []byte) {
+	a.q.Parse(packet)
+	a.w.Reset(a.buf)
+	if a.ServeWire(context.Background(), &a.w, &a.q) != wire.Done {
+		b.Fatal("not answered")
+	}
+}
+
 // What a miss costs that the plugin below answers at once, in a cache that is full.
 func BenchmarkServeWireMiss(b *testing.B) {
 	const names = 1 << 18
-	c := New()
-	c.Next = promptly{}
-	c.success.capacity = names / 4
-	packets := questions(names)
-	var q wire.Query
-	var w wire.Reply
-	buf := make([]byte, 4096)
-	ctx := context.Background()
-	i := 0
+	packets, a, i := questions(names), newAsker(names/4), 0
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Parse(packets[i%names])
+		a.ask(b, packets[i%names])
 		i++
-		w.Reset(buf)
-		if c.ServeWire(ctx, &w, &q) != wire.Done {
-			b.Fatal("not answered")
-		}
 	}
-	if c.negative.len()+c.positive.len() == 0 {
+	if a.negative.len()+a.positive.len() == 0 {
 		b.Fatal("nothing is kept")
 	}
 }
@@ -100,59 +113,33 @@ func BenchmarkServeWireMiss(b *testing.B) {
 func BenchmarkFill(b *testing.B) {
 	const names = 1 << 19
 	packets := questions(names)
-	var q wire.Query
-	var w wire.Reply
-	buf := make([]byte, 4096)
-	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		c := New()
-		c.Next = promptly{}
-		c.prepare()
-		c.stores = &stores{positive: newStore(2*names, unbounded(), 0), negative: newStore(names, unbounded(), 1), owner: c}
+		a := newAsker(2 * names)
 		for _, p := range packets {
-			q.Parse(p)
-			w.Reset(buf)
-			if c.ServeWire(ctx, &w, &q) != wire.Done {
-				b.Fatal("not answered")
-			}
+			a.ask(b, p)
 		}
-		if n := c.positive.len(); n != names {
+		if n := a.positive.len(); n != names {
 			b.Fatalf("%d of %d are kept", n, names)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/names, "ns/name")
 }
 
-// BenchmarkFull is a miss in a cache that is full: another entry has to go.
+// BenchmarkFull is a query to a cache that is full, and too large for the processor's caches. Half of them miss, so that
+// another entry has to go.
 func BenchmarkFull(b *testing.B) {
 	const names = 1 << 19
-	packets := questions(names)
-	var q wire.Query
-	var w wire.Reply
-	buf := make([]byte, 4096)
-	ctx := context.Background()
-	c := New()
-	c.Next = promptly{}
-	c.prepare()
-	c.stores = &stores{positive: newStore(names/2, unbounded(), 0), negative: newStore(names, unbounded(), 1), owner: c}
-	ask := func(p []byte) {
-		q.Parse(p)
-		w.Reset(buf)
-		if c.ServeWire(ctx, &w, &q) != wire.Done {
-			b.Fatal("not answered")
-		}
-	}
+	packets, a, i := questions(names), newAsker(names/2), 0
 	for _, p := range packets {
-		ask(p)
+		a.ask(b, p)
 	}
 	b.ReportAllocs()
-	i := 0
 	for b.Loop() {
-		ask(packets[i%names])
+		a.ask(b, packets[i%names])
 		i++
 	}
-	if n := c.positive.len(); n != names/2 {
+	if n := a.positive.len(); n != names/2 {
 		b.Fatalf("%d are kept", n)
 	}
 }
