@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/coredns/caddy"
-
-	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // Serving, if not nil, is called when all servers of a configuration listen: of the first one, and of each that a
@@ -17,11 +17,17 @@ import (
 // they start.
 var Serving func(*caddy.Instance)
 
-// announce calls Serving, once.
+// announce says that all servers of the configuration listen, once.
 func (g *generation) announce() {
-	if g != nil && Serving != nil {
-		g.announced.Do(func() { Serving(g.instance) })
+	if g == nil {
+		return
 	}
+	g.announced.Do(func() {
+		memory.Settle()
+		if Serving != nil {
+			Serving(g.instance)
+		}
+	})
 }
 
 // Listens is closed when all servers of c's configuration have the sockets that they serve. It is for startup

@@ -26,6 +26,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/kubernetes/client"
 	"github.com/coredns/coredns/plugin/kubernetes/client/lean"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 )
 
 // Config says what is kept of which objects.
@@ -156,6 +157,7 @@ func (s *Store) Start() {
 		case <-s.synced:
 			// Reading the lists left behind several times what is kept of them.
 			debug.FreeOSMemory()
+			memory.Settle()
 		case <-ctx.Done():
 		}
 	})
