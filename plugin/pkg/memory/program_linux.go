@@ -37,8 +37,8 @@ type part struct {
 }
 
 // unwritten is where the file lies whose text pc is of, without what may be written or was: a loader has relocated it,
-// or a debugger set a breakpoint. What is mapped is told in the form of /proc/self/smaps, which is read up to the end of
-// the file: the system has to look at all pages for the rest.
+// or a debugger set a breakpoint. What is mapped is told in the form of /proc/self/smaps. That is read up to the end
+// of the file: the system has to look at all pages for the rest.
 func unwritten(smaps io.Reader, pc uintptr) []span {
 	var (
 		parts   []part // of one file
