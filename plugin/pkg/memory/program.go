@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// calm is how long after a start the pages of the program are given back: what a start leaves to others is over by
-// then.
+// calm is how long after a start the pages of the program are given back once more: what a start leaves to others is
+// over by then.
 const calm = time.Second
 
 var settling struct {
@@ -15,12 +15,13 @@ var settling struct {
 }
 
 // Settle says that the process has started, or has read its configuration again. It goes on with less of its program
-// than that took, so a second after the last call the system takes back those pages of it that are in memory, two
-// thirds of what a server without zones has there. They stay in the system's cache of files: those that are used come
-// back when they are looked at, some microseconds for 64 KiB. Elsewhere than on Linux nothing happens.
+// than that took, so the system takes back those pages of it that are in memory, two thirds of what a server without
+// zones has there; and once more a second after the last call. They stay in the system's cache of files: those that
+// are used come back when they are looked at, some microseconds for 64 KiB. Elsewhere than on Linux nothing happens.
 func Settle() {
 	settling.Lock()
 	defer settling.Unlock()
+	releaseProgram()
 	if settling.timer == nil {
 		settling.timer = time.AfterFunc(calm, releaseProgram)
 		return
