@@ -26,31 +26,8 @@ TARGETS     ?= linux/amd64 linux/arm64 linux/arm linux/riscv64 linux/ppc64le lin
 PACKAGES    ?= amd64 arm64
 VERSION     ?= $(or $(patsubst v%,%,$(GITTAG)),$(shell sed -n 's/.*CoreVersion = "\(.*\)"/\1/p' coremain/version.go)-dev)
 
-# Packages that no query's way leads through, but for dynupdate, which leaves queries to others, and protobuf, which takes
-# 40 ns more of a query over gRPC. Nothing of theirs is inlined, which makes the server 4 % smaller.
-COLD := $(addsuffix /...,github.com/aws github.com/Azure github.com/AzureAD cloud.google.com google.golang.org/api \
-        github.com/googleapis github.com/google go.etcd.io github.com/gogo github.com/grpc-ecosystem k8s.io sigs.k8s.io \
-        github.com/json-iterator github.com/fxamacker github.com/caddyserver github.com/mholt github.com/golang-jwt \
-        golang.org/x/oauth2 go.opentelemetry.io go.uber.org go.yaml.in go github.com/expr-lang/expr/checker \
-        github.com/expr-lang/expr/parser github.com/expr-lang/expr/compiler github.com/expr-lang/expr/optimizer \
-        github.com/expr-lang/expr/builtin github.com/expr-lang/expr/ast google.golang.org/protobuf/encoding \
-        google.golang.org/protobuf/types google.golang.org/protobuf/reflect \
-        golang.org/x/text google.golang.org/protobuf/internal/filedesc google.golang.org/genproto \
-        github.com/cloudflare github.com/prometheus/common github.com/prometheus/procfs github.com/hashicorp github.com/davecgh \
-        github.com/modern-go github.com/go-logr github.com/golang gopkg.in github.com/klauspost/cpuid github.com/coredns/caddy \
-        github.com/quic-go/quic-go/qlog $(addprefix google.golang.org/grpc/,balancer resolver internal/channelz internal/resolver \
-        internal/balancer internal/serviceconfig internal/binarylog)) \
-        text/template text/template/parse regexp/syntax log/slog runtime/pprof encoding/gob encoding/xml html/template net/rpc \
-        net/http/pprof internal/profile encoding/asn1 encoding/json text/tabwriter golang.org/x/net/trace crypto/x509 \
-        mime os/exec math/big html expvar github.com/coredns/coredns/plugin/pkg/corefile github.com/coredns/coredns/coremain \
-        $(addprefix github.com/coredns/coredns/,core/custom plugin/xdp plugin/azure plugin/route53 plugin/clouddns plugin/auto plugin/tls plugin/sign \
-        plugin/secondary plugin/file/mirror plugin/reload plugin/health plugin/ready plugin/pprof plugin/pkg/webconfig plugin/pkg/endpoint \
-        plugin/pkg/parse plugin/trace plugin/nomad plugin/timeouts plugin/bind plugin/root plugin/control plugin/pkg/catalog \
-        plugin/pkg/zone/fetch plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot plugin/pkg/systemd plugin/pkg/keyring plugin/pkg/zonekeys plugin/dynupdate plugin/transfer \
-        plugin/etcd plugin/etcd/msg plugin/kubernetes/client plugin/kubernetes/object) \
-        golang.org/x/net/idna vendor/golang.org/x/net/idna vendor/golang.org/x/text/unicode/norm vendor/golang.org/x/text/unicode/bidi \
-        crypto/hpke flag os/user os/signal path/filepath runtime/trace net/http/httputil encoding/pem vendor/golang.org/x/net/dns/dnsmessage compress/flate compress/gzip \
-        net/mail net/textproto google.golang.org/protobuf/internal/impl google.golang.org/protobuf/proto google.golang.org/protobuf/internal/order google.golang.org/protobuf/internal/strs
+# COLD is the packages of which nothing is inlined.
+include cold.mk
 
 MAIN      := github.com/coredns/coredns/coremain
 LDFLAGS   := $(STRIP_FLAGS) -X $(MAIN).GitCommit=$(GITCOMMIT) -X $(MAIN).gitTag=$(GITTAG)
@@ -70,7 +47,8 @@ all: coredns
 build: coredns ## the same as coredns
 
 coredns: $(CHECKS) ## the server, ./coredns
-	CGO_ENABLED=$(CGO_ENABLED) $(SYSTEM) $(GO) build $(BUILDOPTS) -tags '$(GOTAGS)' -ldflags '$(LDFLAGS)' -o $(BINARY) .
+	@echo "$(GO) build -o $(BINARY)"
+	@CGO_ENABLED=$(CGO_ENABLED) $(SYSTEM) $(GO) build $(BUILDOPTS) -tags '$(GOTAGS)' -ldflags '$(LDFLAGS)' -o $(BINARY) .
 
 image: ## a container image with the server, coredns
 	docker build -t coredns --build-arg GITCOMMIT=$(GITCOMMIT) --build-arg GITTAG=$(GITTAG) .
