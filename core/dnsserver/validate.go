@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 
 	"github.com/coredns/caddy"
 )
@@ -79,6 +80,7 @@ func newContext(i *caddy.Instance) caddy.Context {
 		capture.last, d.once, d.looked = d, capture.once, !capture.once
 		return d
 	}
+	memory.Trim()
 	restarting.Lock()
 	defer restarting.Unlock()
 	if r := restarting.all[lineage(i)]; r != nil {

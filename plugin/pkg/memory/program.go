@@ -14,16 +14,21 @@ var settling struct {
 	timer *time.Timer
 }
 
+// Trim has the system take back what is in memory of the program. It stays in the system's cache of files: what is used
+// comes back when it is looked at, some microseconds for 64 KiB. Elsewhere than on Linux nothing happens.
+//
+// It pays before much memory is needed by a start, as what the program did before is over then; see Settle.
+func Trim() { releaseProgram() }
+
 // Settle says that the process has started, or has read its configuration again. It goes on with less of its program
-// than that took, so the system takes back those pages of it that are in memory, two thirds of what a server without
-// zones has there; and once more a second after the last call. They stay in the system's cache of files: those that
-// are used come back when they are looked at, some microseconds for 64 KiB. Elsewhere than on Linux nothing happens.
+// than that took, two thirds of it in a server without zones, so there is a Trim now, and one a second after the last
+// call.
 func Settle() {
 	settling.Lock()
 	defer settling.Unlock()
-	releaseProgram()
+	Trim()
 	if settling.timer == nil {
-		settling.timer = time.AfterFunc(calm, releaseProgram)
+		settling.timer = time.AfterFunc(calm, Trim)
 		return
 	}
 	settling.timer.Reset(calm)
