@@ -26,6 +26,12 @@ type Link struct {
 // answerers holds what answering needs; it is some kilobytes.
 var answerers = sync.Pool{New: func() any { return new(zone.Answerer) }}
 
+// free gives an Answerer back.
+func free(a *zone.Answerer) {
+	a.Release()
+	answerers.Put(a)
+}
+
 // dropped is the lines about notifications for zones that have no primary.
 var dropped log.Few
 
@@ -56,7 +62,7 @@ func (l Link) ServeDNS(ctx context.Context, adapter *plugin.WireAdapter, z *Zone
 		adapter.Query.Peer.Limit = wire.MaxMessage
 	}
 	a := answerers.Get().(*zone.Answerer)
-	defer answerers.Put(a)
+	defer free(a)
 	result := a.Answer(version, &adapter.Reply, &adapter.Query)
 	if result == zone.External {
 		result = z.follow(ctx, a, &adapter.Reply, adapter.Query.Type(), request.Request{Req: r, W: w})
@@ -87,7 +93,7 @@ func (l Link) ServeWire(ctx context.Context, z *Zone, known bool, w *wire.Reply,
 	}
 	a := answerers.Get().(*zone.Answerer)
 	result := a.Answer(version, w, q)
-	answerers.Put(a)
+	free(a)
 	if result == zone.External {
 		return wire.Unpack
 	}

@@ -43,7 +43,7 @@ func (z *Zone) Lookup(ctx context.Context, state request.Request, qname string) 
 		return nil, nil, nil, NameError
 	}
 	a := answerers.Get().(*zone.Answerer)
-	defer answerers.Put(a)
+	defer free(a)
 	var w wire.Reply
 	w.Reset(make([]byte, 0, 1024))
 	r := a.Answer(v, &w, &q)

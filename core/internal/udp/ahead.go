@@ -95,4 +95,7 @@ func (r *queries) tell(a *ahead, left int) {
 	for i, t := range r.tables {
 		a.found[i] = t.ReadAhead(&a.Query, left, a.found[i])
 	}
+	if left == 1 {
+		clear(a.found[:]) // lest what a table replaces meanwhile stays until the next batch
+	}
 }

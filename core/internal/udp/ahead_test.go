@@ -91,6 +91,11 @@ func TestReadAhead(t *testing.T) {
 	if !slices.Equal(n.told, want) {
 		t.Errorf("got  %q\nwant %q", n.told, want)
 	}
+	for i := range r.ring {
+		if found := r.ring[i].found; found != [readahead.MostTables]any{} {
+			t.Errorf("after the batch %v is still known", found)
+		}
+	}
 	for _, tc := range []struct {
 		name       string
 		asTheyCame bool

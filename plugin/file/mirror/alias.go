@@ -75,7 +75,10 @@ func (z *hosted) alias(q *wire.Query, r *dns.Msg) (way []dns.RR, found bool) {
 		return nil, false
 	}
 	p := probes.Get().(*probe)
-	defer probes.Put(p)
+	defer func() {
+		p.Release()
+		probes.Put(p)
+	}()
 	typ, mark := q.Type(), q.Mark()
 	defer q.Restore(mark)
 	if way, found = p.find(v, q, private, r); !found || r == nil {
