@@ -67,8 +67,8 @@ func (a *Answerer) Wildcard() []byte {
 	return a.wildcard.name(a.z)
 }
 
-// Release lets go of the zone, but for the pieces of it that the last answer had nodes in: an Answerer that waits for its
-// next question does not keep a version in memory that was replaced meanwhile.
+// Release lets go of the zone, but for the pieces of it that the last answer had nodes in: an Answerer that waits for
+// its next question does not keep a version in memory that was replaced meanwhile.
 func (a *Answerer) Release() { a.z = nil }
 
 // Answer answers q, whose name is in z, into w. The reply is complete, with AA and its
