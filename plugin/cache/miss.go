@@ -263,6 +263,9 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	} else {
 		c.file(c.negative, e, now)
 	}
+	if k.nets {
+		c.outdate(e, k)
+	}
 	if c.flushedAfter(what.since) { // meanwhile: the flush may not have seen it
 		c.positive.strike(e)
 		c.negative.strike(e)

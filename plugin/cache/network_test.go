@@ -176,6 +176,58 @@ func TestDenialsOfNetworks(t *testing.T) {
 	}
 }
 
+// What an upstream says for more clients than before takes the place of what it said for few of them, once that has ended: it is not
+// given as an old answer again and again, nor asked for.
+func TestWiderAnswersOfNetworks(t *testing.T) {
+	const asked, other = "192.0.2.7/32", "198.51.100.0/24"
+	for name, tc := range map[string]struct {
+		scope  int // of what comes when the first answer, for a /24, has ended
+		denial bool
+		want   [2]int64 // queries to the plugin below until asked has been answered thrice more, and other, too
+	}{
+		"for all":           {0, false, [2]int64{2, 2}},
+		"wider":             {16, false, [2]int64{2, 3}},
+		"denied for all":    {0, true, [2]int64{2, 2}},
+		"denied, and wider": {16, true, [2]int64{2, 3}},
+	} {
+		for _, verify := range []bool{true, false} {
+			w := newWorld(t, func(s *settings) { s.stale, s.verify = time.Hour, verify })
+			var scope atomic.Int32
+			scope.Store(24)
+			w.tailors(&scope)
+			w.ask("www.example.org.", dns.TypeA, from(asked))
+			scope.Store(int32(tc.scope))
+			if tc.denial {
+				w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+					m := new(dns.Msg).SetRcode(r, dns.RcodeNameError)
+					m.Ns = []dns.RR{test.SOA(soa900[3:])}
+					m.SetEdns0(1232, false)
+					o := *r.IsEdns0().Option[0].(*dns.EDNS0_SUBNET)
+					o.SourceScope = uint8(tc.scope)
+					m.IsEdns0().Option = []dns.EDNS0{&o}
+					return 0, rw.WriteMsg(m)
+				})
+			}
+			w.clock.Store(400)
+			var m *dns.Msg
+			for range 3 {
+				m, _ = w.ask("www.example.org.", dns.TypeA, from(asked))
+				eventually(t, "the end of the refresh", func() bool { return len(w.c.refreshes) == 0 })
+			}
+			if got := w.asked.Load(); got != tc.want[0] {
+				t.Errorf("%s, verify %v: %d queries, want %d", name, verify, got, tc.want[0])
+			}
+			if old := len(m.Answer) > 0 && m.Answer[0].(*dns.A).A.To4()[3] == 1; old {
+				t.Errorf("%s, verify %v: the old answer is given when a new one is there", name, verify)
+			}
+			w.ask("www.example.org.", dns.TypeA, from(other))
+			if got := w.asked.Load(); got != tc.want[1] {
+				t.Errorf("%s, verify %v: %d queries with those of others, want %d", name, verify, got, tc.want[1])
+			}
+		}
+	}
+}
+
 // However many networks ask for one name, a few answers are kept for them, the last ones.
 func TestNetworksAreBounded(t *testing.T) {
 	w := newWorld(t, nil)

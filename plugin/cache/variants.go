@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -126,6 +127,23 @@ func (c *Cache) file(s *store, e *entry, now time.Time) {
 		}
 		return old.with(e, func(v *entry) bool { return !c.useful(v, now) })
 	})
+}
+
+// outdate takes out the variants that e, just kept for k, is given in place of from now on: those that whoever asked would have got,
+// and that are for no more clients than e. Their longer prefixes would hide e as long as serve_stale lets them. As elsewhere an
+// error is given in place of nothing, nor what does not answer if positive answers are preferred, but for denials by a denial.
+func (c *Cache) outdate(e *entry, k *question) {
+	isError, good := e.kind == kind(response.ServerError), e.answers || !c.preferPositive
+	outdated := func(v *entry) bool {
+		return v != e && v.suits(&k.net) && (e.forAll || v.network().bits >= e.network().bits)
+	}
+	for _, s := range []*store{c.positive, c.negative} {
+		denies := s == c.negative && !positive(response.Type(e.kind))
+		if isError || !good && !denies || len(s.get(&k.key).variants()) == 0 {
+			continue
+		}
+		s.put(&k.key, func(old *entry) *entry { return old.without(outdated) })
+	}
 }
 
 // strike takes what is where e belongs out of s.
