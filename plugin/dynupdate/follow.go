@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
@@ -193,7 +194,7 @@ func (s *store) agree() error {
 // agreeOrTell is agree for who has no use for its error.
 func (s *store) agreeOrTell() {
 	if err := s.agree(); err != nil && !errors.Is(err, errClosed) {
-		logger.Errorf("PTR records do not have all addresses as yet: %v", err)
+		logger.Errorf("PTR records do not have all addresses as yet: %s", log.OneLine(err))
 	}
 }
 

@@ -85,7 +85,7 @@ func (f *fault) String() string {
 	if name == "" {
 		name = "."
 	}
-	return fmt.Sprintf("%d %s %s: %s%s", f.rcode, dns.CanonicalName(name), dns.Type(f.qtype), f.err, f.attempt())
+	return fmt.Sprintf("%d %s %s: %s%s", f.rcode, dns.CanonicalName(name), dns.Type(f.qtype), log.OneLine(f.err), f.attempt())
 }
 
 // attempt is what the error tells of attempts to reach an upstream, in parentheses; "" if it tells nothing.
@@ -103,7 +103,7 @@ func (f *fault) attempt() string {
 
 // report logs f, or lets the first pattern that fits its error count it.
 func (h *handler) report(f *fault) {
-	text := f.err.Error()
+	text := log.OneLine(f.err)
 	for _, p := range h.patterns {
 		if !p.expr.MatchString(text) {
 			continue

@@ -57,6 +57,7 @@ func fail(text string) test.Handler {
 func TestServeDNS(t *testing.T) {
 	out := capture(t)
 	boom := errors.New("boom")
+	both := errors.Join(boom, errors.New("bang"))
 	renames := test.HandlerFunc(func(_ context.Context, _ dns.ResponseWriter, r *dns.Msg) (int, error) {
 		r.Question[0] = dns.Question{Name: "other.", Qtype: dns.TypeMX, Qclass: dns.ClassINET}
 		return dns.RcodeNameError, boom
@@ -71,6 +72,7 @@ func TestServeDNS(t *testing.T) {
 		{test.NextHandler(dns.RcodeServerFailure, nil), dns.RcodeServerFailure, nil, ""},
 		{test.NextHandler(dns.RcodeNotAuth, boom), dns.RcodeNotAuth, boom, "[ERROR] plugin/errors: 9 www.example.org. A: boom\n"},
 		{renames, dns.RcodeNameError, boom, "[ERROR] plugin/errors: 3 www.example.org. A: boom\n"},
+		{test.NextHandler(dns.RcodeServerFailure, both), dns.RcodeServerFailure, both, "[ERROR] plugin/errors: 2 www.example.org. A: boom; bang\n"},
 	} {
 		h := &handler{Next: tc.next}
 		rcode, err := h.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("WWW.example.org.", dns.TypeA))

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -116,10 +115,13 @@ func lookupAt(ctx context.Context, each time.Duration, server, host string) (f f
 	if f.no4 || f.no6 {
 		f.ttl = 0
 	}
-	if len(errs) == 0 {
-		errs = append(errs, fmt.Errorf("%s: no addresses", server))
+	switch len(errs) {
+	case 0:
+		return f, fmt.Errorf("%s: no addresses", server)
+	case 1:
+		return f, errs[0]
 	}
-	return f, errors.Join(errs...)
+	return f, fmt.Errorf("%w; %w", errs[0], errs[1]) // in one line, unlike errors.Join
 }
 
 // take adds the addresses of an answer.

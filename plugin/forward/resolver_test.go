@@ -57,3 +57,12 @@ func TestSilentResolvers(t *testing.T) {
 		t.Error(f, err)
 	}
 }
+
+// That neither kind of addresses could be asked for is one line, as all errors at a start and all lines of the log.
+func TestErrorOfResolver(t *testing.T) {
+	broken := upstream(t, func(w dns.ResponseWriter, r *dns.Msg) { w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeServerFailure)) })
+	_, err := lookupInTime(t, serverResolver{broken})
+	if want := broken + ": SERVFAIL; " + broken + ": SERVFAIL"; err == nil || err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,7 +166,7 @@ func (m *Mirror) run(ctx context.Context) {
 		}
 		pause = m.Refresh
 		if err := m.updateAll(ctx); err != nil && ctx.Err() == nil {
-			m.logger.Errorf("Failed to update zones %v: %s", m.names(), strings.ReplaceAll(err.Error(), "\n", "; "))
+			m.logger.Errorf("Failed to update zones %v: %s", m.names(), log.OneLine(err))
 			pause *= 2 // they may want to be left alone
 		}
 	}
