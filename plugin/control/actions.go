@@ -123,7 +123,7 @@ func (a *api) reload(r *http.Request) (any, error) {
 
 // reload reads the Corefile again, and has the instance replaced.
 func reload(i *caddy.Instance) error {
-	input, err := caddy.LoadCaddyfile(i.Caddyfile().ServerType())
+	input, err := dnsserver.Reread(i)
 	if err != nil {
 		return err
 	}

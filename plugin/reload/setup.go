@@ -128,7 +128,7 @@ func (p *plan) begin(i *caddy.Instance) error {
 	logger.Infof("Running configuration SHA512 = %s", now)
 	showVersion(p, now)
 	w := &watcher{
-		load: func() (caddy.Input, error) { return caddy.LoadCaddyfile(i.Caddyfile().ServerType()) },
+		load: func() (caddy.Input, error) { return dnsserver.Reread(i) },
 		restart: func(input caddy.Input) error {
 			_, err := i.Restart(input)
 			if errors.Is(err, dnsserver.ErrReplaced) {
