@@ -10,10 +10,11 @@ import (
 // errNoLoader says that a Corefile cannot be read again.
 var errNoLoader = errors.New("no loader of this program has one")
 
-// Reread is the configuration that may take the place of i's: what the program's loaders find now (caddy.RegisterCaddyfileLoader).
+// Reread is the configuration that may take the place of i's: what the program's loaders find now
+// (caddy.RegisterCaddyfileLoader).
 //
-// It is an error if they find nothing, as in a program that has none and gave its text to caddy.Start. Caddy has the built-in
-// configuration then, which nobody wants in the place of another one.
+// It is an error if they find nothing, as in a program that has none and gave its text to caddy.Start. Caddy has the
+// built-in configuration then, which nobody wants in the place of another one.
 func Reread(i *caddy.Instance) (caddy.Input, error) { return reread(i.Caddyfile()) }
 
 func reread(running caddy.Input) (caddy.Input, error) {
