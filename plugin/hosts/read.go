@@ -31,9 +31,15 @@ func newBuilder(inOrigins func([]byte) bool, noReverse bool, old *table) *builde
 // lineBuffer is the octets of a line up to which it is read where it stands.
 const lineBuffer = 64 << 10
 
-// read takes in all lines of r, of any length.
+// byteOrderMark is what some editors put before UTF-8 text. It would hide the address of the first line.
+const byteOrderMark = "\uFEFF"
+
+// read takes in all lines of r, of any length. A byte order mark before them is left out.
 func (b *builder) read(r io.Reader) error {
 	lines := bufio.NewReaderSize(r, lineBuffer)
+	if start, _ := lines.Peek(len(byteOrderMark)); string(start) == byteOrderMark {
+		lines.Discard(len(start)) // they are in the buffer
+	}
 	var long []byte
 	for {
 		line, err := lines.ReadSlice('\n')

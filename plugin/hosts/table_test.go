@@ -155,6 +155,24 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// What an editor puts before the text does not hide the first line; anywhere else it is a part of a word as any other.
+func TestByteOrderMark(t *testing.T) {
+	for text, want := range map[string]string{
+		"\uFEFF192.0.2.1 one.example.org\n192.0.2.2 two.example.org": "[192.0.2.1] [192.0.2.2]",
+		"\uFEFF# comment\r\n192.0.2.1 one.example.org\r\n":           "[192.0.2.1] []",
+		"\uFEFF\uFEFF192.0.2.1 one.example.org":                      "[] []",
+		"192.0.2.1 one.example.org\n\uFEFF192.0.2.2 two.example.org": "[192.0.2.1] []",
+		"\uFEFF": "[] []",
+		"\xEF":   "[] []",
+		"":       "[] []",
+	} {
+		tab := made(t, text, nil)
+		if got := fmt.Sprint(addresses(tab, "one.example.org.", wire.TypeA), addresses(tab, "two.example.org.", wire.TypeA)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // Words become names as they do everywhere in the server.
 func FuzzWord(f *testing.F) {
 	for _, s := range []string{"www.Example.ORG", "www.example.org.", ".", "a..b", `a\.b`, `a\`, `\065.org`, "\xc3\x89.org", strings.Repeat("a", 64), strings.Repeat("ab.", 90)} {
