@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,6 +105,11 @@ func setZones(s *settings, l *corefile.Line) error {
 }
 
 func setEndpoint(s *settings, l *corefile.Line) error {
+	// What has no scheme is a host of http, as the client reads it.
+	u, err := url.Parse(l.Args[0])
+	if err == nil && u.Host != "" && u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("the scheme of endpoint %q must be http or https", l.Args[0])
+	}
 	s.APIServerList = l.Args
 	if len(l.Args) > 1 {
 		logger.Warningf("Multiple endpoints have been deprecated, only the first specified endpoint '%s' is used", l.Args[0])
