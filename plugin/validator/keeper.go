@@ -64,6 +64,7 @@ func (k *keeper) start() error {
 		return err
 	}
 	enter(k.text, k.Validator)
+	k.negatives.turned = k.turned // what a cache has taken over was told with those that hold so far
 	k.publish()
 	var ctx context.Context
 	ctx, k.cancel = context.WithCancel(context.Background())
@@ -203,6 +204,7 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 	case changed:
 		logger.Infof("Negative trust anchors: %s was read anew", k.negatives.path)
 	}
+	k.endOver(now)
 	k.counts.show(k.negatives.get(), now)
 	if !k.used.Load() {
 		return
@@ -214,7 +216,7 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 			}
 		}
 	}
-	k.endNegatives(ctx, now)
+	k.endMended(ctx, now)
 }
 
 // longestPause is the longest time between two looks at a zone's keys; a clock that was set back does not lengthen it.

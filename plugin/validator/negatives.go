@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/miekg/dns"
 )
@@ -17,11 +18,27 @@ import (
 // mended is how often it is looked whether a name below a negative trust anchor validates again.
 const mended = 5 * time.Minute
 
-// endNegatives takes negative trust anchors away that are over, or not needed any more (RFC 7646 §4).
-func (k *keeper) endNegatives(ctx context.Context, now time.Time) {
+// turned has what is kept of names at and below these forgotten by all of the block that keep something: whether they are
+// validated has changed, and so has what clients are to get (RFC 7646 §2). Caches stand above, and come last: what they
+// were told before that they do not keep.
+func (v *Validator) turned(names []string) {
+	for _, h := range slices.Backward(v.block()) {
+		f, ok := h.(status.Flusher)
+		for i := 0; ok && i < len(names); i++ {
+			f.CacheFlush(status.Match{Name: []byte(names[i]), Below: true})
+		}
+	}
+}
+
+// endOver takes negative trust anchors away whose time is over. It asks nobody.
+func (k *keeper) endOver(now time.Time) {
 	for _, name := range k.negatives.ended(now) {
 		k.drop(name, "its time is over")
 	}
+}
+
+// endMended takes negative trust anchors away that are not needed any more (RFC 7646 §4).
+func (k *keeper) endMended(ctx context.Context, now time.Time) {
 	if now.Before(k.again) && k.again.Sub(now) <= mended {
 		return
 	}

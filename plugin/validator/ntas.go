@@ -18,11 +18,13 @@ import (
 
 // ntas are the negative trust anchors that hold (RFC 7646), with their ends. Any number of goroutines may use them.
 type ntas struct {
-	path string // of the file that those added at run time are kept in; may be empty
+	path   string               // of the file that those added at run time are kept in; may be empty
+	turned func(names []string) // is told of those that hold from now on, and no more; nil until the server begins
 
-	mu  sync.Mutex // writers of all
-	all atomic.Pointer[map[string]time.Time]
-	own map[string]bool // those that belong into the file; guarded by mu
+	mu    sync.Mutex // writers of all
+	all   atomic.Pointer[map[string]time.Time]
+	own   map[string]bool // those that belong into the file; guarded by mu
+	fresh []string        // what turned has not been told of; guarded by mu
 
 	seen *stamp.Stamp // of the file, when it was read or written last; guarded by mu
 }
@@ -47,8 +49,36 @@ func (n *ntas) holds(name string, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
+// publish has m hold from now on. mu is held; who has it calls tell when it is free.
+func (n *ntas) publish(m map[string]time.Time) {
+	before, now := n.get(), clock.Now()
+	n.all.Store(&m)
+	for name := range before {
+		if _, holds := m[name]; !holds {
+			n.fresh = append(n.fresh, name)
+		}
+	}
+	for name := range m {
+		if until, held := before[name]; !held || !now.Before(until) {
+			n.fresh = append(n.fresh, name)
+		}
+	}
+}
+
+// tell tells turned what has changed. mu is free: whoever asks meanwhile finds those that hold now.
+func (n *ntas) tell() {
+	n.mu.Lock()
+	names := n.fresh
+	n.fresh = nil
+	n.mu.Unlock()
+	if len(names) > 0 && n.turned != nil {
+		n.turned(names)
+	}
+}
+
 // set adds one, or with a zero time takes one away. With keep it belongs into the file.
 func (n *ntas) set(name string, until time.Time, keep bool) error {
+	defer n.tell()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changed := keep || n.own[name]
@@ -71,7 +101,7 @@ func (n *ntas) set(name string, until time.Time, keep bool) error {
 		m[name] = until
 		n.own[name] = n.own[name] || keep
 	}
-	n.all.Store(&m)
+	n.publish(m)
 	if n.path == "" || !changed {
 		return nil
 	}
@@ -96,6 +126,7 @@ func (n *ntas) write(m map[string]time.Time) error {
 // What has ended is left out, and what was in the file and is no more is taken away. changed says that the file was
 // read. After an error all is as before.
 func (n *ntas) load(now time.Time) (changed bool, err error) {
+	defer n.tell()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.read(now)
@@ -132,7 +163,7 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	for name, until := range told {
 		m[name], n.own[name] = until, true
 	}
-	n.all.Store(&m)
+	n.publish(m)
 	return true, nil
 }
 

@@ -37,6 +37,7 @@ func setup(c *caddy.Controller) error {
 		}
 	})
 	dnsserver.Check(c, v.readable)
+	v.block = cfg.Block().Chain
 	c.OnStartup(func() error {
 		v.heed(cfg.Handler("recurse"))
 		s.warnEra()
@@ -75,6 +76,7 @@ func newValidator(s *settings) *Validator {
 		v.counts.check(algorithm, good)
 		pause()
 	}
+	v.block = func() []plugin.Handler { return []plugin.Handler{v} }
 	v.negatives.path = s.ntaFile
 	v.trusts(&trust{anchors: s.anchors})
 	v.keeper = newKeeper(v)

@@ -1,9 +1,15 @@
 package validator
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/status"
 
@@ -32,6 +38,65 @@ func TestFlush(t *testing.T) {
 			t.Errorf("%+v: the failure is kept: %v", c.m, fail)
 		}
 	}
+}
+
+// answers is a plugin of the block that keeps answers.
+type answers struct {
+	plugin.Handler
+	flushed []string
+}
+
+func (a *answers) CacheFlush(m status.Match) int {
+	if text := rrset.Text(string(m.Name)); m.Below && m.Type == 0 {
+		a.flushed = append(a.flushed, text)
+	}
+	return 0
+}
+
+// When a negative trust anchor begins or ends, what caches of the block keep below it is not what clients are to get any
+// more (RFC 7646 §2): whoever began or ended it, and if nobody has asked anything since a reload, too.
+func TestNegativesFlush(t *testing.T) {
+	v, _ := lab(t, "nta_file "+filepath.Join(t.TempDir(), "ntas"))
+	cache := &answers{}
+	v.block = func() []plugin.Handler { return []plugin.Handler{cache, v} }
+	if err := v.keeper.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.keeper.stop)
+	bad, now := rrset.MustName("bad.example."), clock.Now()
+	flushes := func(what, want string) {
+		t.Helper()
+		if got := strings.Join(cache.flushed, " "); got != want {
+			t.Errorf("%s: flushed %q, want %q", what, got, want)
+		}
+		cache.flushed = nil
+	}
+	add := func(d time.Duration) {
+		t.Helper()
+		if err := v.AddNegative([]byte(bad), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(time.Minute)
+	flushes("added", "bad.example.")
+	add(time.Hour)
+	flushes("made longer", "")
+	if _, err := v.DropNegative([]byte(bad)); err != nil {
+		t.Fatal(err)
+	}
+	flushes("dropped", "bad.example.")
+	add(time.Minute)
+	flushes("added again", "bad.example.")
+	v.keeper.look(t.Context(), now.Add(2*time.Minute))
+	flushes("over", "bad.example.")
+	if err := os.WriteFile(v.ntaFile, []byte(fmt.Sprintf("www.example. %d\n", now.Add(time.Hour).Unix())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v.keeper.look(t.Context(), now)
+	flushes("written into the file", "www.example.")
+	v.keeper.use()
+	v.keeper.endMended(t.Context(), now) // it asks for the zone's SOA record, which there is none of
+	flushes("not mended", "")
 }
 
 // A negative trust anchor can be added and taken away while the server runs.

@@ -43,8 +43,9 @@ var logger = log.NewWithPlugin(pluginName)
 // Validator is the handler of one server block.
 type Validator struct {
 	Next    plugin.Handler
-	learner advice.Learner // the resolver below, nil if there is none
-	insider advice.Insider // the same
+	learner advice.Learner          // the resolver below, nil if there is none
+	insider advice.Insider          // the same
+	block   func() []plugin.Handler // those of the server block
 
 	prefetches func() bool // reports whether the resolver below does; may be nil
 	text       string      // by which it is told from others; see dnsserver.Identity
