@@ -47,6 +47,7 @@ type settings struct {
 	allow          []netip.Prefix
 	private        []netip.Prefix
 	notPrivate     []string
+	screened       []string // zones whose names' answers a validator above screens; set at the start
 	prefetch       bool
 	subnets        []string // zones
 	snoop          bool

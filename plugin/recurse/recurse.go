@@ -39,7 +39,8 @@ type Recurse struct {
 	Next  plugin.Handler
 	zones []string // wire form, lower case
 	*resolver
-	details bool // errors tell which server failed last
+	details bool                          // errors tell which server failed last
+	guarded func(string, netip.Addr) bool // addresses that clients do not get for a name; nil is none
 }
 
 // Name is the plugin's name.

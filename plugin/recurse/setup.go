@@ -2,12 +2,14 @@ package recurse
 
 import (
 	"runtime"
+	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/aggressive"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -28,6 +30,9 @@ func setup(c *caddy.Controller) error {
 	s.listeners = listenersOf(labels)
 	text := s.identity(dnsserver.Identity(c, pluginName))
 	r := &Recurse{zones: s.zones}
+	if len(s.private) > 0 {
+		r.guarded = s.guarded
+	}
 	metrics.FromZero(c, func(server string) {
 		if label == "" {
 			label = server
@@ -36,6 +41,11 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		warn(cfg, &s)
 		agree(cfg, &s)
+		text := text
+		if v, ok := cfg.Handler("validator").(advice.Screener); ok && r.guarded != nil {
+			s.screened = v.Screens()
+			text += "\nscreened: " + strings.Join(s.screened, " ") // others do not screen what it resolves
+		}
 		r.details = plugin.TellsDetails(cfg.Handler("errors"))
 		r.resolver = take(text, func() *resolver {
 			made := s.resolver(label)
@@ -126,7 +136,7 @@ func (s *settings) resolver(label string) *resolver {
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	r.conf.Shared.Strange = r.strange
 	if len(s.private) > 0 {
-		r.conf.Private = s.guarded
+		r.conf.Private, r.conf.Screened = s.guarded, s.screened
 	}
 	if s.aggressive != "off" {
 		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")

@@ -1,6 +1,7 @@
 package recurse
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -17,6 +18,7 @@ var (
 	_ advice.Learner = (*Recurse)(nil)
 	_ advice.Patient = (*Recurse)(nil)
 	_ advice.Insider = (*Recurse)(nil)
+	_ advice.Guard   = (*Recurse)(nil)
 	_ advice.Witness = (*job)(nil)
 )
 
@@ -61,6 +63,11 @@ func (r *Recurse) Prefetches() bool { return r.prefetch }
 
 // Inside implements advice.Insider.
 func (r *Recurse) Inside(zone string) bool { return r.specials.zones[zone] }
+
+// Guarded implements advice.Guard.
+func (r *Recurse) Guarded(name string, a netip.Addr) bool {
+	return r.guarded != nil && r.guarded(name, a)
+}
 
 // Learn implements advice.Learner.
 func (r *Recurse) Learn(by any, name string, nxDomain bool, all []advice.Secure) {

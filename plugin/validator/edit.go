@@ -26,23 +26,6 @@ func (v *Validator) edit(w *wire.Reply, q *wire.Query, verdict *validate.Verdict
 	e.options(q)
 }
 
-// unchecked edits replies to queries with CD. AD says what was found out here, which is nothing, and not what a server
-// below says (RFC 4035 §3.2.3).
-type unchecked struct{ *Validator }
-
-// Edit implements plugin.Editor.
-func (unchecked) Edit(w *wire.Reply, _ *wire.Query) { w.SetFlag(wire.FlagAD, false) }
-
-// EditMsg implements plugin.Editor.
-func (unchecked) EditMsg(m, _ *dns.Msg) *dns.Msg {
-	if !m.AuthenticatedData {
-		return m
-	}
-	c := *m
-	c.AuthenticatedData = false
-	return &c
-}
-
 // editor edits the records of one reply.
 type editor struct {
 	w       *wire.Reply

@@ -60,6 +60,9 @@ func (v *Validator) heed(below plugin.Handler) {
 	if h, ok := below.(advice.Insider); ok {
 		v.insider = h
 	}
+	if h, ok := below.(advice.Guard); ok {
+		v.guard = h
+	}
 	if h, ok := below.(advice.Patient); ok {
 		v.patience = h.Patience
 	}

@@ -44,6 +44,7 @@ var logger = log.NewWithPlugin(pluginName)
 type Validator struct {
 	Next    plugin.Handler
 	learner advice.Learner          // the resolver below, nil if there is none
+	guard   advice.Guard            // the same
 	insider advice.Insider          // the same
 	block   func() []plugin.Handler // those of the server block
 
@@ -151,6 +152,7 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 		return
 	}
 	v.edit(w, q, verdict)
+	v.screen(w, q)
 }
 
 // described is a verdict in words.

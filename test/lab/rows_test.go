@@ -249,6 +249,11 @@ func (l *signedLab) others(t *testing.T) {
 	}
 	port := 5410
 	for what, c := range map[string]struct{ block, name, want string }{
+		"a private address":                   {l.validator("") + l.recurse("private_addresses 192.0.2.0/24"), "www." + good, "NOERROR 0 17"},
+		"a private address, cached":           {" cache\n" + l.validator("") + l.recurse("private_addresses 192.0.2.0/24"), "www." + good, "NOERROR 0 17"},
+		"a private address of an alias":       {l.validator("") + l.recurse("private_addresses 192.0.2.0/24"), "alias." + good, "NOERROR 0 17"},
+		"a private address that is excepted":  {l.validator("") + l.recurse("private_addresses 192.0.2.0/24 except "+good), "www." + good, "NOERROR 1"},
+		"a private address, not validated":    {strings.Replace(l.validator(""), "validator", "validator other.test", 1) + l.recurse("private_addresses 192.0.2.0/24"), "www." + good, "NOERROR 0 17"},
 		"NTA":                                 {l.validator("nta "+broken) + l.recurse(""), "www." + broken, "NOERROR 0 33"},
 		"permissive":                          {l.validator("permissive") + l.recurse(""), "www." + broken, "NOERROR 0 6"},
 		"40 days later":                       {l.validator(fmt.Sprint("validation_time ", time.Now().Add(40*24*time.Hour).Unix())) + l.recurse(""), "www." + good, "SERVFAIL 0 7"},

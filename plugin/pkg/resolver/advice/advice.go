@@ -185,6 +185,19 @@ type Insider interface {
 	Inside(zone string) bool
 }
 
+// Guard is a resolver that keeps some addresses out of answers.
+type Guard interface {
+	// Guarded reports whether an address of a name is one of them.
+	Guarded(name string, a netip.Addr) bool
+}
+
+// Screener is a validator that takes the addresses of a Guard below it out of answers: from what is left of a signed
+// RRset nothing could be proven.
+type Screener interface {
+	// Screens is the zones for whose names it does so.
+	Screens() (zones []string)
+}
+
 // Examiner is a validator that judges replies which lie there already: it asks nobody.
 type Examiner interface {
 	// Examine judges the replies to all questions: an answer or a denial. The error tells the first that is not secure,

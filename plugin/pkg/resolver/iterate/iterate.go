@@ -77,8 +77,11 @@ type Config struct {
 	// Own tells it of those at which this server listens: it would only ask itself. Nil is none of them.
 	Own     func(netip.AddrPort) bool
 	Private func(string, netip.Addr) bool // addresses that are taken out of answers for a name; nil is none
-	Peer    func(netip.AddrPort) any      // what a new store.Server gets as its Peer
-	Proves  func(peer any) bool           // replies over UDP have a cookie; nil is always
+	// Screened are zones: from answers to questions for names in them whoever asks takes private addresses out himself,
+	// when they are validated.
+	Screened []string
+	Peer     func(netip.AddrPort) any // what a new store.Server gets as its Peer
+	Proves   func(peer any) bool      // replies over UDP have a cookie; nil is always
 	// Synthesize is a denial, or what a wildcard stands for, that follows from what was validated for other names (RFC
 	// 8198), nil if none does. It may be nil.
 	Synthesize func(name string, typ uint16, now store.Time) *store.Inferred

@@ -1,6 +1,8 @@
 package iterate
 
 import (
+	"slices"
+
 	"fmt"
 	"net/netip"
 
@@ -217,6 +219,19 @@ func (t *task) takeAnswer(rd *reading) {
 	if t.give(append([]*rrset.Set{set}, rd.more...)...) {
 		t.prove(rd.denials)
 	}
+}
+
+// allowed is set without private addresses, nil if none is left.
+func (t *task) allowed(set *rrset.Set) *rrset.Set {
+	if c := t.run.conf; c.Private != nil && !c.screened(t.q.Name) {
+		return set.WithoutAddresses(c.Private)
+	}
+	return set
+}
+
+// screened reports whether answers to questions for a name are screened by somebody else.
+func (c *Config) screened(name string) bool {
+	return slices.ContainsFunc(c.Screened, func(zone string) bool { return rrset.Below(name, zone) })
 }
 
 // give ends the task with RRsets, and reports false if nothing is left of them without private addresses.

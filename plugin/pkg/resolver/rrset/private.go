@@ -1,30 +1,35 @@
-package iterate
+package rrset
 
 import (
-	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"net/netip"
+
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file takes private addresses out of answers.
+// This file takes private addresses out of RRsets: addresses of one's own network, into which names of the world are not
+// to lead (DNS rebinding). Which they are is for the caller to say.
 
-// allowed is set without private addresses, nil if none is left.
-func (t *task) allowed(set *rrset.Set) *rrset.Set {
-	if t.run.conf.Private == nil {
-		return set
-	}
-	private := func(a string) bool { return t.run.conf.Private(set.Name, rrset.Address(a)) }
-	switch set.Type {
+// Addressed reports whether records of a type have addresses, or hints of them, in them.
+func Addressed(typ uint16) bool {
+	return typ == wire.TypeA || typ == wire.TypeAAAA || typ == typeSVCB || typ == typeHTTPS
+}
+
+// WithoutAddresses is s without addresses that are private for its name, s itself if there is none, nil if nothing is
+// left.
+func (s *Set) WithoutAddresses(private func(name string, a netip.Addr) bool) *Set {
+	is := func(a string) bool { return private(s.Name, Address(a)) }
+	switch s.Type {
 	case wire.TypeA, wire.TypeAAAA:
-		return set.Edited(func(rdata string) string {
-			if private(rdata) {
+		return s.Edited(func(rdata string) string {
+			if is(rdata) {
 				return ""
 			}
 			return rdata
 		})
 	case typeSVCB, typeHTTPS:
-		return set.Edited(func(rdata string) string { return unhinted(rdata, private) })
+		return s.Edited(func(rdata string) string { return unhinted(rdata, is) })
 	}
-	return set
+	return s
 }
 
 const (
