@@ -6,8 +6,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// This file takes private addresses out of RRsets: addresses of one's own network, into which names of the world are not
-// to lead (DNS rebinding). Which they are is for the caller to say.
+// This file takes private addresses out of RRsets: those of one's own network, into
+// which names of the world are not to lead (DNS rebinding). Which they are is for the
+// caller to say.
 
 // Addressed reports whether records of a type have addresses, or hints of them, in them.
 func Addressed(typ uint16) bool {
