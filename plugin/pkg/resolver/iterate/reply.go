@@ -1,10 +1,9 @@
 package iterate
 
 import (
-	"slices"
-
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
