@@ -175,9 +175,10 @@ type agents struct {
 
 var errNoAgent = errors.New("no agent")
 
-// get asks the current agent, and the others if it fails or takes longer than each of them may.
+// get asks the current agent, and the others if it fails or takes longer than each of them may. The error tells of each that
+// was asked: that another one is down is not why the first refused.
 func (s *agents) get(ctx context.Context, each time.Duration, path string, query url.Values, out any) (index uint64, err error) {
-	err = errNoAgent
+	failures := errNoAgent
 	first := int(s.current.Load())
 	for i := range s.all {
 		at := (first + i) % len(s.all)
@@ -191,11 +192,16 @@ func (s *agents) get(ctx context.Context, each time.Duration, path string, query
 			s.answered.Store(true)
 			return index, nil
 		}
+		if i == 0 {
+			failures = err
+		} else {
+			failures = fmt.Errorf("%w; %w", failures, err)
+		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return 0, err
+	return 0, failures
 }
 
 func (s *agents) ready() bool { return len(s.all) == 1 || s.answered.Load() }

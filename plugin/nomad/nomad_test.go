@@ -276,6 +276,21 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// Why the current agent failed is told also if another one fails in another way.
+func TestFailureOfEach(t *testing.T) {
+	golog.SetOutput(new(lines))
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	bad, badURL := newAPI(t)
+	bad.down = true
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	n := serving(t, badURL, gone.URL)
+	_, err := ask(n, "redis.default.service.nomad.", dns.TypeA)
+	if err == nil || !strings.Contains(err.Error(), "500 Internal Server Error: as it should; ") || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("%v", err)
+	}
+}
+
 // An agent that takes questions and never answers is left for another one, also by the queries that come later.
 func TestSilentAgent(t *testing.T) {
 	var asked atomic.Int64
