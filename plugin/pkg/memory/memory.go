@@ -1,5 +1,5 @@
 // Package memory tells how many bytes of memory the process may use, and how many of what is limited by default
-// that makes.
+// that makes. And it gives back what the program itself takes of it: see Settle.
 //
 //	debug.SetMemoryLimit ─┐
 //	control groups       ─┴─ the least ──▶ Limit ──▶ Waiting, Connections, Unsent; and what plugins keep

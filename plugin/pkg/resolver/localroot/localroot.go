@@ -89,7 +89,10 @@ var askings = sync.Pool{New: func() any { return &asking{room: make([]byte, 4096
 // is believed of it is decided in one place.
 func reply(z *zone.Zone, name string, typ uint16) *rrset.Message {
 	a := askings.Get().(*asking)
-	defer askings.Put(a)
+	defer func() {
+		a.answerer.Release()
+		askings.Put(a)
+	}()
 	b := append(a.packet[:0], 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1)
 	b = append(b, name...)
 	b = binary.BigEndian.AppendUint16(b, typ)
