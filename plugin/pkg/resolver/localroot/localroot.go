@@ -85,14 +85,17 @@ type asking struct {
 
 var askings = sync.Pool{New: func() any { return &asking{room: make([]byte, 4096)} }}
 
+// free gives a back. It keeps no version of the zone in memory until it is used again.
+func (a *asking) free() {
+	a.answerer.Release()
+	askings.Put(a)
+}
+
 // reply is Reply for a zone. The answer goes the same way as one from the network, by octets: so what
 // is believed of it is decided in one place.
 func reply(z *zone.Zone, name string, typ uint16) *rrset.Message {
 	a := askings.Get().(*asking)
-	defer func() {
-		a.answerer.Release()
-		askings.Put(a)
-	}()
+	defer a.free()
 	b := append(a.packet[:0], 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1)
 	b = append(b, name...)
 	b = binary.BigEndian.AppendUint16(b, typ)
