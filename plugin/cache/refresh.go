@@ -83,20 +83,11 @@ func (c *Cache) beginRefresh(e *entry, n *counts) bool {
 	}
 }
 
-// superseded reports whether what e was fetched again for has come since a query found e: what is given in its place now. An
-// error, which old entries go before, is not that, nor is what has ended, too.
+// superseded reports whether what e was fetched again for has come since a query found e: what who asked for e is given in its place
+// now, were it for more clients. An error, which old entries go before, is not that, nor is what has ended, too.
 func (c *Cache) superseded(e *entry) bool {
-	k, n := e.key(), e.network()
-	for _, s := range []*store{c.positive, c.negative} {
-		newer := s.former(&k, n)
-		if newer == nil || newer.stored <= e.stored || newer.kind == kind(response.ServerError) || !newer.answers && c.preferPositive {
-			continue
-		}
-		if c.usable(newer, c.now()) {
-			return true
-		}
-	}
-	return false
+	newer := c.lookup(&question{key: e.key(), net: e.network()}, c.now())
+	return newer != nil && newer.stored > e.stored && newer.kind != kind(response.ServerError)
 }
 
 // endRefresh ends that. ok says whether what came may take e's place.
