@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,8 +64,11 @@ func TestEmbed(t *testing.T) {
 	if _, err := os.Stat(mark); err != nil {
 		t.Error(err)
 	}
-	if text, err := os.ReadFile(pid); up && (err != nil || strings.TrimSpace(string(text)) == "") {
-		t.Errorf("pid file: %q, %v", text, err)
+	if up { // the file is written when the servers have begun to answer
+		eventually(t, "the number of the process in its file", func() bool {
+			text, _ := os.ReadFile(pid)
+			return strings.TrimSpace(string(text)) == strconv.Itoa(program.Process.Pid)
+		})
 	}
 	for _, next := range []string{"192.0.2.2", "192.0.2.3"} {
 		if !up {
