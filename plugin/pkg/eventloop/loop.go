@@ -168,23 +168,47 @@ func (p *PerLoop[T]) add(id int) *T {
 	return all[id]
 }
 
-// Each calls f with each T while nothing is served on its loop.
+// Each calls f with each T while nothing is served on its loop. f opens and closes no loop.
 func (p *PerLoop[T]) Each(f func(*T)) {
 	all := p.all.Load()
 	if all == nil {
 		return
 	}
-	loops.mu.Lock() // no loop opens or closes meanwhile
-	defer loops.mu.Unlock()
 	for id, v := range *all {
-		switch l := loops.open[id]; {
-		case v == nil:
-		case l == nil:
-			f(v)
-		default:
-			l.mu.Lock()
-			f(v)
-			l.mu.Unlock()
+		if v != nil {
+			between(id, func() { f(v) })
 		}
 	}
+}
+
+// A batch may open a loop. So a batch is never waited for while loops cannot open, only the other way round.
+
+// between calls f between two batches of the loop that has an id, if there is one, and while no other one can get the id.
+func between(id int, f func()) {
+	for {
+		loops.mu.Lock()
+		l := loops.open[id]
+		if l == nil {
+			defer loops.mu.Unlock()
+			f()
+			return
+		}
+		loops.mu.Unlock()
+		if l.during(id, f) {
+			return
+		}
+	}
+}
+
+// during calls f between two batches of l, and reports false if l has lost its id before.
+func (l *Loop) during(id int, f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	loops.mu.Lock()
+	defer loops.mu.Unlock()
+	if loops.open[id] != l {
+		return false
+	}
+	f()
+	return true
 }

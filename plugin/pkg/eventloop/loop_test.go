@@ -58,6 +58,43 @@ func TestLoops(t *testing.T) {
 	}
 }
 
+// A batch may be the first to need a loop of those that serve now and then, while somebody reads what is kept for each loop.
+func TestLoopOpenedInABatch(t *testing.T) {
+	var counts PerLoop[tally]
+	first, last := New(), New()
+	defer first.Close()
+	defer last.Close()
+	if first.id > last.id {
+		first, last = last, first
+	}
+	counts.Get(first)
+	counts.Get(last)
+
+	last.Enter()
+	reading, read := make(chan struct{}, 2), make(chan struct{})
+	go func() {
+		defer close(read)
+		counts.Each(func(*tally) { reading <- struct{}{} })
+	}()
+	<-reading
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		New().Close()
+	}()
+	select {
+	case <-opened:
+	case <-time.After(10 * time.Second):
+		t.Error("no loop opens until the batch is over")
+	}
+	if len(reading) > 0 {
+		t.Error("read in the middle of a batch")
+	}
+	last.Leave()
+	<-read
+	<-opened
+}
+
 func TestLaneIDs(t *testing.T) {
 	a, b := New(), New()
 	if a.id == b.id {
