@@ -131,10 +131,15 @@ func (w *Waiting) run() {
 	w.again(nil)
 }
 
-// Resume serves the query when what it was parked on has ended.
+// Resume serves the query when what it was parked on has ended. Who has ended it may be in a loop, so a free one is taken and none
+// waited for.
 func (w *Waiting) Resume() {
 	parked.Add(-1)
-	w.again(BorrowLoop())
+	if loop, entered := freeLoop(); entered {
+		w.again(loop)
+		return
+	}
+	w.toWorker()
 }
 
 // ResumeIn serves the query in the caller's batch, if its reply can wait for the end of that.

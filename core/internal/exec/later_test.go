@@ -185,6 +185,28 @@ func becomes(t *testing.T, c *script, later laterFunc, scratch *Waiting, runs, w
 	}
 }
 
+// Who ends an exchange may be in one of the shared loops, and others in all the rest, who end exchanges, too.
+func TestResumeWithoutAFreeLoop(t *testing.T) {
+	c := newScript(t, "pd")
+	s := serviceOf(t, &decider{wire: c.run})
+	from, r, b := newSource(), NewRun(), packet(t, "www.example.org.")
+	Later(from, s, b, &r.Query, firstRun(s, r, b))
+	r.Free()
+	lent := make([]*eventloop.Loop, len(sharedLoops()))
+	for i := range lent {
+		lent[i] = BorrowLoop()
+	}
+	(<-c.exchanges[0].parked).Resume()
+	<-from.over
+	for _, l := range lent {
+		l.Leave()
+	}
+	if got, want := from.told(), "begin; reply www, may wait: true; end"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	nobodyWaits(t)
+}
+
 // batchSource sends replies when a batch is over.
 type batchSource struct{ *source }
 

@@ -62,16 +62,24 @@ var sharedLoops = sync.OnceValue(func() []*eventloop.Loop {
 
 var nextLoop atomic.Uint32
 
-// BorrowLoop enters one of the shared loops.
+// BorrowLoop enters one of the shared loops, and waits for one if all are in use. Who is in a loop does not call it: two such would
+// wait for each other's.
 func BorrowLoop() *eventloop.Loop {
+	l, entered := freeLoop()
+	if !entered {
+		l.Enter()
+	}
+	return l
+}
+
+// freeLoop enters one of the shared loops that nobody is in. If there is none, it returns any, which is not entered.
+func freeLoop() (l *eventloop.Loop, entered bool) {
 	loops := sharedLoops()
 	first := int(nextLoop.Add(1))
 	for i := range loops {
 		if l := loops[(first+i)%len(loops)]; l.TryEnter() {
-			return l
+			return l, true
 		}
 	}
-	l := loops[first%len(loops)]
-	l.Enter()
-	return l
+	return loops[first%len(loops)], false
 }
