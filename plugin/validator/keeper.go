@@ -213,6 +213,8 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 		for _, z := range k.zones {
 			if !z.Next.After(now) || z.Next.Sub(now) > longestPause {
 				k.refresh(ctx, z, now)
+			} else if !k.lost[z.Name].IsZero() {
+				k.regain(ctx, z, now)
 			}
 		}
 	}
@@ -265,6 +267,16 @@ func (k *keeper) refresh(ctx context.Context, z *autotrust.Zone, now time.Time) 
 	}
 	if k.signal {
 		k.tellTags(ctx, z.Name)
+	}
+}
+
+// A zone whose keys were not believed for a moment is not looked at again for an hour or more: RFC 5011 §2.3 forbids it. What
+// clients ask for is validated as soon as its keys are right again, and so is what is asked for here.
+
+// regain looks whether a zone is believed again of which no key was.
+func (k *keeper) regain(ctx context.Context, z *autotrust.Zone, now time.Time) {
+	if verdict, m := k.own(ctx, validate.Question{Name: z.Name, Type: dns.TypeSOA}); m != nil {
+		k.tell(z, verdict, true, now)
 	}
 }
 

@@ -255,3 +255,28 @@ func TestNegativeEnds(t *testing.T) {
 }
 
 var _ validate.Memory = (*skeptic)(nil)
+
+// A zone none of whose keys is believed keeps the server from being ready until it is mended, and not until its keys are due to be
+// looked at again, which they are after an hour at the earliest.
+func TestReadyOnceMended(t *testing.T) {
+	z := &rolling{t: t, now: time.Now(), priv: map[string]crypto.Signer{}}
+	right := z.add(257)
+	wrong := z.add(257)
+	z.remove(right)
+	v := z.begun(strings.ReplaceAll(right.ToDS(dns.SHA256).String(), "\t", " "), "")
+	v.keeper.look(context.Background(), z.now)
+	if v.Ready() {
+		t.Fatal("no key is believed, and the server is ready")
+	}
+	v.keeper.look(context.Background(), z.now.Add(time.Minute))
+	if v.Ready() {
+		t.Fatal("no key is believed still, and the server is ready")
+	}
+	z.remove(wrong)
+	z.keys = append(z.keys, right)
+	v.memory.forget() // bogus_ttl is over
+	v.keeper.look(context.Background(), z.now.Add(2*time.Minute))
+	if !v.Ready() {
+		t.Error("the key is there again, and the server is not ready")
+	}
+}
