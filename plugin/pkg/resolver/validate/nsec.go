@@ -75,7 +75,7 @@ func (n *nsec) encloser(name string) string {
 }
 
 // nodataNSEC is nodata by NSEC: the name itself (RFC 4035 §5.4), as an empty
-// non-terminal, or by a wildcard.
+// non-terminal, or by a wildcard, which may be one, too (RFC 4592 §2.2.2).
 func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 	for i := range d.nsec {
 		n := &d.nsec[i]
@@ -93,7 +93,8 @@ func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 		}
 		star := wildcardOf(n.encloser(name))
 		for j := range d.nsec {
-			if w := &d.nsec[j]; w.owner == star && w.lacks(typ) && !w.parental() {
+			w := &d.nsec[j]
+			if w.owner == star && w.lacks(typ) && !w.parental() || w.covers(star) && rrset.Below(w.next, star) {
 				return proven
 			}
 		}

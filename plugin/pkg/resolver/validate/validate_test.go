@@ -208,6 +208,8 @@ func TestDenialByNSEC(t *testing.T) {
 		{"last", "z.example.", dns.TypeA, 3, []string{"y.example. 300 IN NSEC example. A RRSIG NSEC", "example. 300 IN NSEC a.example. SOA NS RRSIG NSEC"}, Secure, 3},
 		{"next outside", "z.example.", dns.TypeA, 3, []string{"y.example. 300 IN NSEC zz. A RRSIG NSEC", "example. 300 IN NSEC a.example. SOA NS RRSIG NSEC"}, Bogus, 3},
 		{"wildcard nodata", "b.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC", "*.example. 300 IN NSEC a.example. A RRSIG NSEC"}, Secure, 0},
+		{"empty wildcard", "b.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC", "example. 300 IN NSEC x.*.example. SOA NS RRSIG NSEC"}, Secure, 0},
+		{"empty wildcard, not covered", "b.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC", "*.example. 300 IN NSEC x.*.example. MX RRSIG NSEC"}, Bogus, 0},
 		{"wildcard has it", "b.example.", dns.TypeA, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC", "*.example. 300 IN NSEC a.example. A RRSIG NSEC"}, Bogus, 0},
 		{"compact", "b.example.", dns.TypeA, 3, []string{"b.example. 300 IN NSEC \\000.b.example. RRSIG NSEC TYPE128"}, Secure, 3},
 		{"black lie", "b.example.", dns.TypeA, 0, []string{"b.example. 300 IN NSEC \\000.b.example. RRSIG NSEC"}, Secure, 0},
