@@ -113,6 +113,10 @@ func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 			e.askStream(x, 0)
 		}
 	case 2:
+		if x.To != nil { // another Proxy than its maker may have asked over UDP
+			e = &x.To.maker.engine
+			x.engine = e
+		}
 		e.askStream(x, 0)
 	default:
 		e.end(x, errBadCookie)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -206,5 +207,47 @@ func TestBadCookie(t *testing.T) {
 				t.Errorf("%+v %v", facts, err)
 			}
 		})
+	}
+}
+
+// A server that takes no cookie of its own, asked over UDP by another Proxy than the one that made the Peer, is asked over
+// TCP by the latter: the connections are its engine's, and no engine keeps an exchange that is over.
+func TestBadCookieAtAnotherProxy(t *testing.T) {
+	conn, l, err := loopback.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := func(q []byte) []byte { return withCookie(t, q, dns.RcodeBadCookie, cookieOf(t, q)[:16]+serverCookie) }
+	addr := serveDatagrams(t, conn.(*net.UDPConn), func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(bad(q)) })
+	serveConns(t, l, func(c net.Conn) {
+		for {
+			q, err := readFrame(c)
+			if err != nil {
+				return
+			}
+			if _, err = c.Write(frame(bad(q))); err != nil {
+				return
+			}
+		}
+	})
+	maker, other := NewOpen("test"), NewOpen("test")
+	defer maker.Stop()
+	defer other.Stop()
+	to := maker.NewPeer(netip.MustParseAddrPort(addr))
+	for i, p := range []*Proxy{maker, other, other, maker} {
+		c := &call{done: make(chan struct{}, 1)}
+		query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
+		c.x = Exchange{Query: query, To: to, Cookie: true, MixCase: true, Timeout: 10 * time.Second, Owner: c}
+		p.Begin(&c.x)
+		if <-c.done; !errors.Is(c.x.Err, errBadCookie) || c.x.Proto != "tcp" {
+			t.Errorf("%d: %v over %s", i, c.x.Err, c.x.Proto)
+		}
+		for _, p := range []*Proxy{maker, other} {
+			p.engine.mu.Lock()
+			if n := p.engine.wheel.n; n != 0 {
+				t.Errorf("%d: %d exchanges wait in an engine", i, n)
+			}
+			p.engine.mu.Unlock()
+		}
 	}
 }

@@ -137,7 +137,8 @@ func asks(b []byte) bool {
 }
 
 // Cancel ends x soon, with cause as its error, unless it ends otherwise before. Owner is told as ever. Only who
-// began x may call it, and only while it has not taken note of the end.
+// began x may call it, and only while it has not taken note of the end. x names no Peer: such an exchange may go on in
+// another engine, see refusedCookie.
 func (p *Proxy) Cancel(x *Exchange, cause error) {
 	e := x.engine
 	e.mu.Lock()

@@ -24,10 +24,11 @@ import (
 // Over TCP a Peer is asked by the Proxy that made it. Over UDP any Proxy of NewOpen will do: who asks much has
 // several, and waits less for their locks.
 type Peer struct {
+	maker   *Proxy
 	addr    netip.AddrPort
 	source  netip.AddrPort // addr as the system tells it of datagrams
 	cookies cookies
-	streams streamPool // guarded by the engine's lock
+	streams streamPool // guarded by the lock of the maker's engine
 }
 
 // ErrForged means that datagrams with wrong ids came to the port that one query had for itself: somebody guesses. The
@@ -54,7 +55,7 @@ func NewOpenTLS(name string, cfg *tls.Config) *Proxy {
 
 // NewPeer is the server at addr, which the Proxy's exchanges may name.
 func (p *Proxy) NewPeer(addr netip.AddrPort) *Peer {
-	to := &Peer{addr: addr, source: asTold(addr)}
+	to := &Peer{maker: p, addr: addr, source: asTold(addr)}
 	cryptorand.Read(to.cookies.client[:]) // never fails
 	return to
 }
