@@ -3,10 +3,14 @@ package recurse
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 )
@@ -41,6 +45,19 @@ func TestDetails(t *testing.T) {
 		var e *explained
 		if !errors.As(err, &e) || e.code != 22 || err.Error() != "why" {
 			t.Errorf("the client is told %v", err)
+		}
+	}
+}
+
+// What clients are told of a server that spoke, and was of no use, is more than that the network failed.
+func TestWhy(t *testing.T) {
+	closed := &net.OpError{Op: "read", Net: "tcp", Err: io.EOF}
+	for want, err := range map[string]error{
+		"it closed the connection": closed, "it refuses its own cookies": proxy.ErrBadCookie, "connection refused": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"forged replies": proxy.ErrForged, "network error": errors.New("other"),
+	} {
+		if got := why(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -275,6 +276,10 @@ func why(err error) string {
 		return "the reply does not match the query"
 	case errors.Is(err, proxy.ErrForged):
 		return "forged replies"
+	case errors.Is(err, proxy.ErrBadCookie):
+		return "it refuses its own cookies"
+	case errors.Is(err, io.EOF), errors.Is(err, proxy.ErrCachedClosed):
+		return "it closed the connection"
 	}
 	return "network error"
 }

@@ -26,8 +26,8 @@ const (
 	maxServerCookie = 32
 )
 
-// errBadCookie is the error of an upstream that takes no cookie of its own.
-var errBadCookie = errors.New("proxy: the upstream refuses its own cookies")
+// ErrBadCookie is the error of an upstream that takes no cookie of its own.
+var ErrBadCookie = errors.New("proxy: the upstream refuses its own cookies")
 
 // shown is a query with cookies.
 type shown struct {
@@ -66,12 +66,13 @@ func (c *cookies) show(x *Exchange) {
 	s.query, x.Query = b, b
 }
 
-// known reports whether b, a reply to s with an OPT record at opt, comes from who was shown the cookies (RFC 7873
-// §5.3), and keeps the server cookie that it has.
-func (c *cookies) known(s *shown, b []byte, opt int) bool {
+// known reports whether b, a reply to x with an OPT record at opt, comes from who was shown the cookies (RFC 7873
+// §5.3), and keeps the server cookie that it has. Over TCP none is needed, as some servers give them over UDP only; a
+// query whose reply lacks one goes there.
+func (c *cookies) known(x *Exchange, b []byte, opt int) bool {
 	data, ok := option(b, opt, wire.OptionCookie)
 	if !ok {
-		return !s.expects
+		return !x.shown.expects || x.Proto == "tcp"
 	}
 	if len(data) < clientCookieLen || !bytes.Equal(data[:clientCookieLen], c.client[:]) {
 		return false
@@ -119,7 +120,7 @@ func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
 		}
 		e.askStream(x, 0)
 	default:
-		e.end(x, errBadCookie)
+		e.end(x, ErrBadCookie)
 	}
 	return true
 }

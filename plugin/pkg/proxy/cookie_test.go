@@ -203,10 +203,40 @@ func TestBadCookie(t *testing.T) {
 			if !slices.Equal(seen, want) {
 				t.Errorf("the upstream saw %q, want %q", seen, want)
 			}
-			if stubborn != errors.Is(err, errBadCookie) || !stubborn && (err != nil || facts.Rcode != 0) {
+			if stubborn != errors.Is(err, ErrBadCookie) || !stubborn && (err != nil || facts.Rcode != 0) {
 				t.Errorf("%+v %v", facts, err)
 			}
 		})
+	}
+}
+
+// An upstream that gives cookies over UDP alone is heard over TCP all the same.
+func TestCookieOverUDPOnly(t *testing.T) {
+	conn, l, err := loopback.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serveDatagrams(t, conn.(*net.UDPConn), func(q []byte, _ *net.UDPAddr, send func([]byte)) {
+		send(withCookie(t, q, 0, cookieOf(t, q)[:16]+serverCookie))
+	})
+	serveConns(t, l, func(conn net.Conn) {
+		for {
+			q, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			conn.Write(frame(withCookie(t, q, dns.RcodeNameError, "")))
+		}
+	})
+	p := proxyTo(t, addr, transport.DNS)
+	for i, stream := range []bool{false, true, false} {
+		c := &call{done: make(chan struct{}, 1)}
+		query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
+		c.x = Exchange{Query: query, Cookie: true, Stream: stream, Owner: c}
+		p.Begin(&c.x)
+		if <-c.done; c.x.Err != nil || (c.x.Facts.Rcode == dns.RcodeNameError) != stream {
+			t.Errorf("%d: %v, rcode %d over %s", i, c.x.Err, c.x.Facts.Rcode, c.x.Proto)
+		}
 	}
 }
 
@@ -239,7 +269,7 @@ func TestBadCookieAtAnotherProxy(t *testing.T) {
 		query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 		c.x = Exchange{Query: query, To: to, Cookie: true, MixCase: true, Timeout: 10 * time.Second, Owner: c}
 		p.Begin(&c.x)
-		if <-c.done; !errors.Is(c.x.Err, errBadCookie) || c.x.Proto != "tcp" {
+		if <-c.done; !errors.Is(c.x.Err, ErrBadCookie) || c.x.Proto != "tcp" {
 			t.Errorf("%d: %v over %s", i, c.x.Err, c.x.Proto)
 		}
 		for _, p := range []*Proxy{maker, other} {

@@ -122,7 +122,7 @@ func (in *incoming) mismatch(b []byte, v verdict, x *Exchange) verdict {
 		x.Doubted++
 		return otherCase
 	}
-	if x.shown != nil && v != cutShort && !x.proxy.cookiesOf(x).known(x.shown, b, int(in.opt)) {
+	if x.shown != nil && v != cutShort && !x.proxy.cookiesOf(x).known(x, b, int(in.opt)) {
 		x.shown.spurned = true
 		x.Doubted++
 		return otherCookie
