@@ -21,7 +21,7 @@ func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	case q.Type() == wire.TypeAXFR || q.Type() == wire.TypeIXFR || q.Type() == 249 || q.Type() == 250:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "type not served")
 	case invalid(q.Type()):
-		w.Fail(wire.FormErr, &explained{dns.ExtendedErrorCodeInvalidQueryType, "type is for no question"})
+		w.Fail(wire.FormErr, &explained{code: dns.ExtendedErrorCodeInvalidQueryType, text: "type is for no question"})
 	case r.specials.answer(w, q):
 	case !q.RD():
 		r.kept(w, q)
@@ -38,7 +38,7 @@ func invalid(typ uint16) bool {
 }
 
 func refuse(w *wire.Reply, code uint16, text string) {
-	w.Fail(wire.Refused, &explained{code, text})
+	w.Fail(wire.Refused, &explained{code: code, text: text})
 }
 
 // kept answers from the stores alone: with what is kept, else with the closest delegation for who may see it.

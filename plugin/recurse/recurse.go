@@ -186,6 +186,7 @@ func (r *Recurse) crowded(w *wire.Reply, q *wire.Query, limit string) {
 type explained struct {
 	code uint16
 	text string
+	kept bool
 }
 
 // Error is the text for the log.
@@ -193,6 +194,9 @@ func (e *explained) Error() string { return e.text }
 
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, clip(e.text) }
+
+// Repeats implements edns.Repeater.
+func (e *explained) Repeats() bool { return e.kept }
 
 // Resolves implements edns.Resolver.
 func (e *explained) Resolves() {}

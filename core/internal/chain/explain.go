@@ -1,8 +1,6 @@
 package chain
 
 import (
-	"errors"
-
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -13,10 +11,10 @@ import (
 // both are there.
 func explain(m *dns.Msg, err error) {
 	m.RecursionAvailable = edns.Resolves(err)
-	var e edns.Explainer
-	if opt := m.IsEdns0(); opt != nil && errors.As(err, &e) {
-		code, text := e.ExtendedError()
-		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+	if opt := m.IsEdns0(); opt != nil {
+		edns.EachExplanation(err, func(code uint16, text string) {
+			opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+		})
 	}
 }
 
@@ -26,8 +24,5 @@ func explainWire(w *wire.Reply, err error) {
 		return
 	}
 	w.SetFlag(wire.FlagRA, edns.Resolves(err))
-	var e edns.Explainer
-	if errors.As(err, &e) {
-		w.AddEDE(e.ExtendedError())
-	}
+	edns.EachExplanation(err, w.AddEDE)
 }

@@ -25,6 +25,25 @@ func Explanation(err error) (code uint16, text string, ok bool) {
 	return code, text, true
 }
 
+// Repeater is an error that may have been found for an earlier query, and kept since then (RFC 9520).
+type Repeater interface {
+	error
+	// Repeats reports whether it was.
+	Repeats() bool
+}
+
+// EachExplanation calls add with each extended error that err, or what it wraps, has for the client: why its query
+// failed, and that this was found out before.
+func EachExplanation(err error, add func(code uint16, text string)) {
+	if code, text, ok := Explanation(err); ok {
+		add(code, text)
+	}
+	var r Repeater
+	if errors.As(err, &r) && r.Repeats() {
+		add(dns.ExtendedErrorCodeCachedError, "")
+	}
+}
+
 // Resolver is an error of a plugin that resolves names for its clients. The error reply that is made of it says so, by
 // RA (RFC 1035 §4.1.1).
 type Resolver interface {
@@ -44,10 +63,14 @@ func Resolves(err error) bool {
 func ErrorReply(r *dns.Msg, rcode int, err error) *dns.Msg {
 	m := new(dns.Msg).SetRcode(r, rcode)
 	m.RecursionAvailable = Resolves(err)
-	code, text, ok := Explanation(err)
-	if opt := r.IsEdns0(); ok && opt != nil {
-		m.SetEdns0(opt.UDPSize(), opt.Do())
-		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: code, ExtraText: text}}
+	if opt := r.IsEdns0(); opt != nil {
+		EachExplanation(err, func(code uint16, text string) {
+			if m.IsEdns0() == nil {
+				m.SetEdns0(opt.UDPSize(), opt.Do())
+			}
+			o := m.IsEdns0()
+			o.Option = append(o.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
+		})
 	}
 	return m
 }

@@ -171,6 +171,7 @@ type Result struct {
 	Code      uint16       // extended error, with Told
 	Text      string
 	Told      bool
+	Repeated  bool   // it failed for an earlier question, and that was kept (RFC 9520)
 	Zone      string // whose server answered last
 	Server    netip.AddrPort
 	Queries   int
@@ -296,7 +297,7 @@ func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
-		Code: t.code, Text: t.text, Told: t.told, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
+		Code: t.code, Text: t.text, Told: t.told, Repeated: t.repeated, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 		Scope: r.result.Scope, Missed: r.result.Missed, Tellers: r.result.Tellers,
 	}
 	if len(t.chain) == 0 && t.code == codeSynthesized { // what was filtered is less than what was secure

@@ -267,11 +267,12 @@ func TestProbes(t *testing.T) {
 func TestAllSilent(t *testing.T) {
 	w := small(t)
 	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
-	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
+	if r := w.want("www.example.org.", "A", "SERVFAIL; EDE 22"); r.Repeated {
+		t.Error("the first failure is said to be an older one")
+	}
 	w.asked = nil
-	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
-	if len(w.asked) != 0 {
-		t.Errorf("a failure is kept, and yet there are queries: %v", w.asked)
+	if r := w.want("www.example.org.", "A", "SERVFAIL; EDE 22"); len(w.asked) != 0 || !r.Repeated {
+		t.Errorf("a failure is kept, and yet there are queries: %v, told so: %v", w.asked, r.Repeated)
 	}
 	w.now += 6 * store.Second
 	w.serve("10.0.2.1", exampleZone)

@@ -20,7 +20,7 @@ func (t *task) look() {
 		return
 	}
 	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
-		t.code, t.text, t.told = f.Code, f.Text, true
+		t.code, t.text, t.told, t.repeated = f.Code, f.Text, true, true
 		t.finish(rcodeServFail)
 		return
 	}

@@ -17,7 +17,6 @@ const (
 
 	codeOther    = 0
 	codeFiltered = 17
-	codeKept     = 13
 	codeNoReach  = 22
 	codeNetwork  = 23
 	codeInvalid  = 24
@@ -70,6 +69,7 @@ type task struct {
 	code      uint16
 	text      string
 	told      bool
+	repeated  bool // see Result
 	due       bool // see Result
 	by        any  // see Result
 	server    netip.AddrPort

@@ -1,0 +1,44 @@
+package edns_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/edns"
+
+	"github.com/miekg/dns"
+)
+
+// told is an error with an extended one, which may be an old one.
+type told struct{ old bool }
+
+func (t told) Error() string                   { return "told" }
+func (t told) ExtendedError() (uint16, string) { return 22, "why" }
+func (t told) Repeats() bool                   { return t.old }
+
+// An error reply tells why, and that this was found out before; clients without EDNS are told nothing.
+func TestErrorReply(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		edns bool
+		want string
+	}{
+		{told{}, true, "22 why,"}, {fmt.Errorf("wrapped: %w", told{true}), true, "22 why,13 ,"}, {told{true}, false, ""}, {errors.New("x"), true, ""},
+	} {
+		q := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+		if c.edns {
+			q.SetEdns0(1232, false)
+		}
+		got := ""
+		if opt := edns.ErrorReply(q, dns.RcodeServerFailure, c.err).IsEdns0(); opt != nil {
+			for _, o := range opt.Option {
+				e := o.(*dns.EDNS0_EDE)
+				got += fmt.Sprintf("%d %s,", e.InfoCode, e.ExtraText)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v, EDNS %v: %q, want %q", c.err, c.edns, got, c.want)
+		}
+	}
+}
