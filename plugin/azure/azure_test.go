@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/test"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
@@ -265,5 +267,16 @@ func TestNoToken(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
+	}
+}
+
+// The API has values as they are; in the records of github.com/miekg/dns a backslash begins an escape.
+func TestValueOfCAA(t *testing.T) {
+	tag, value := "iodef", `a "b" \c`
+	all := records(&armdns.RecordSetProperties{CaaRecords: []*armdns.CaaRecord{{Tag: &tag, Value: &value}}}, t.Logf)
+	b := make([]byte, 64)
+	n, err := dns.PackRR(all[0], b, 0, nil, false)
+	if err != nil || !bytes.HasSuffix(b[:n], []byte(value)) {
+		t.Errorf("%q, %v", b[:n], err)
 	}
 }

@@ -70,7 +70,7 @@ func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 	}
 	for _, r := range p.CaaRecords {
 		caa := or(r)
-		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: or(caa.Value)})
+		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: escaped(or(caa.Value))})
 	}
 	if r := p.CnameRecord; r != nil && or(r.Cname) != "" { // one without is a set that is empty
 		all = append(all, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
