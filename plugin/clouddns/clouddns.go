@@ -201,23 +201,39 @@ func aliases(owner string, targets []string, warn mirror.Warn) (all []dns.RR) {
 	return all
 }
 
-// policyData is the data of a routing policy's first choice.
+// policyData is the data of a routing policy's first choice. Of data with a backup that is the primary's.
 func policyData(p *gcp.RRSetRoutingPolicy) []string {
 	switch {
 	case p == nil:
 	case p.Wrr != nil && len(p.Wrr.Items) > 0 && p.Wrr.Items[0] != nil:
-		return p.Wrr.Items[0].Rrdatas
+		return choice(p.Wrr.Items[0].Rrdatas, p.Wrr.Items[0].HealthCheckedTargets)
 	case p.Geo != nil:
 		return geoData(p.Geo)
-	case p.PrimaryBackup != nil && p.PrimaryBackup.BackupGeoTargets != nil:
+	case p.PrimaryBackup != nil:
+		if data := choice(nil, p.PrimaryBackup.PrimaryTargets); len(data) > 0 {
+			return data
+		}
 		return geoData(p.PrimaryBackup.BackupGeoTargets)
 	}
 	return nil
 }
 
 func geoData(p *gcp.RRSetRoutingPolicyGeoPolicy) []string {
-	if len(p.Items) > 0 && p.Items[0] != nil {
-		return p.Items[0].Rrdatas
+	if p != nil && len(p.Items) > 0 && p.Items[0] != nil {
+		return choice(p.Items[0].Rrdatas, p.Items[0].HealthCheckedTargets)
 	}
 	return nil
+}
+
+// choice is data with the targets beside it, which Cloud DNS leaves out while they are not healthy. We cannot ask how they are.
+func choice(data []string, targets *gcp.RRSetRoutingPolicyHealthCheckTargets) []string {
+	if targets == nil {
+		return data
+	}
+	for _, b := range targets.InternalLoadBalancers {
+		if b != nil {
+			data = append(data, b.IpAddress)
+		}
+	}
+	return append(data, targets.ExternalEndpoints...)
 }

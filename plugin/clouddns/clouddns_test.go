@@ -49,6 +49,13 @@ func provider(t *testing.T) string {
 				{"name":"example.org.","type":"ALIAS","ttl":60,"rrdatas":["www.example.org."]},
 				{"name":"bad.example.org.","type":"ALIAS","ttl":60,"rrdatas":["a..b."]},
 				{"name":"backup.example.org.","type":"A","ttl":60,"routingPolicy":{"primaryBackup":{"backupGeoTargets":{"items":[{"location":"eu","rrdatas":["192.0.2.10"]}]}}}},
+				{"name":"failover.example.org.","type":"A","ttl":60,"routingPolicy":{"primaryBackup":{
+					"primaryTargets":{"internalLoadBalancers":[{"ipAddress":"192.0.2.11"}],"externalEndpoints":["192.0.2.12"]},
+					"backupGeoTargets":{"items":[{"location":"eu","rrdatas":["192.0.2.13"]}]}}}},
+				{"name":"checked.example.org.","type":"A","ttl":60,"routingPolicy":{"geo":{"items":[
+					{"location":"eu","rrdatas":["192.0.2.14"],"healthCheckedTargets":{"internalLoadBalancers":[null,{"ipAddress":"192.0.2.15"}]}}]}}},
+				{"name":"balanced.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[
+					{"weight":0.5,"healthCheckedTargets":{"externalEndpoints":["192.0.2.16"]}},{"weight":1,"rrdatas":["192.0.2.17"]}]}}},
 				{"name":"near.example.org.","type":"A","ttl":60,"routingPolicy":{"geo":{"items":[{"location":"eu","rrdatas":["192.0.2.7"]},{"location":"us","rrdatas":["192.0.2.8"]}]}}},
 				{"name":"weighted.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[{"weight":1,"rrdatas":["192.0.2.9"]}]}}},
 				{"name":"text.example.org.","type":"TXT","ttl":60,"rrdatas":["\"a b\" \"c\""]}]}`)
@@ -76,6 +83,9 @@ func TestServer(t *testing.T) {
 		"near.example.org. A":     "NOERROR 192.0.2.7",
 		"weighted.example.org. A": "NOERROR 192.0.2.9",
 		"backup.example.org. A":   "NOERROR 192.0.2.10",
+		"failover.example.org. A": "NOERROR 192.0.2.11 192.0.2.12",
+		"checked.example.org. A":  "NOERROR 192.0.2.14 192.0.2.15",
+		"balanced.example.org. A": "NOERROR 192.0.2.16",
 		"odd.example.org. A":      "NOERROR 192.0.2.3",
 		"text.example.org. TXT":   `NOERROR "a b" "c"`,
 		"nope.example.org. A":     "NXDOMAIN",
