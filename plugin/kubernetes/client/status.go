@@ -76,7 +76,7 @@ func decodeStatus(b []byte) (*metav1.Status, error) {
 func statusError(b []byte) error {
 	st, err := decodeStatus(b)
 	if err != nil {
-		return err
+		return noEvent(err)
 	}
 	return &apierrors.StatusError{ErrStatus: *st}
 }

@@ -48,13 +48,16 @@ const (
 
 var errTooLarge = errors.New("object too large")
 
+// ErrNoEvent tells that a watch has something else than events, such as a list. What it was to tell is not known then.
+var ErrNoEvent = errors.New("no event")
+
 func newWatch(body io.ReadCloser) *Watch {
 	return &Watch{body: body, r: bufio.NewReaderSize(body, readBuffer)}
 }
 
 // Next waits for the next event. It returns io.EOF when the server has ended the watch as it does
 // from time to time, a StatusError of k8s.io/apimachinery/pkg/api/errors when the server
-// sends one, and other errors for a broken connection or stream. After an error the watch is over.
+// sends one, ErrNoEvent for what is none, and other errors for a broken connection. After an error the watch is over.
 func (w *Watch) Next() (Event, error) {
 	if !w.begun {
 		first, err := w.r.Peek(1)
@@ -77,6 +80,11 @@ func (w *Watch) nextText() (Event, error) {
 		Object json.RawMessage
 	}
 	if err := w.text.Decode(&e); err != nil {
+		var syntax *json.SyntaxError
+		var typ *json.UnmarshalTypeError
+		if errors.As(err, &syntax) || errors.As(err, &typ) {
+			err = noEvent(err)
+		}
 		return Event{}, err
 	}
 	t, err := eventType([]byte(e.Type), e.Object)
@@ -93,7 +101,7 @@ func (w *Watch) nextFrame() (Event, error) {
 	}
 	n := binary.BigEndian.Uint32(w.head[:])
 	if n > maxObject {
-		return Event{}, fmt.Errorf("watch event of %d bytes: %w", n, errTooLarge)
+		return Event{}, noEvent(fmt.Errorf("watch event of %d bytes: %w", n, errTooLarge))
 	}
 	w.frame = resize(w.frame, int(n))
 	if _, err := io.ReadFull(w.r, w.frame); err != nil {
@@ -101,7 +109,7 @@ func (w *Watch) nextFrame() (Event, error) {
 	}
 	typ, enveloped, err := lean.Event(w.frame)
 	if err != nil {
-		return Event{}, err
+		return Event{}, noEvent(err)
 	}
 	t, err := eventType(typ, enveloped)
 	if err != nil {
@@ -109,7 +117,7 @@ func (w *Watch) nextFrame() (Event, error) {
 	}
 	_, object, err := lean.Unwrap(enveloped)
 	if err != nil {
-		return Event{}, fmt.Errorf("watch event: %w", err)
+		return Event{}, noEvent(err)
 	}
 	return Event{Type: t, Object: object, Encoding: lean.Protobuf}, nil
 }
@@ -128,8 +136,10 @@ func eventType(typ, object []byte) (EventType, error) {
 	case "ERROR":
 		return 0, statusError(object)
 	}
-	return 0, fmt.Errorf("watch event of unknown type %q", typ)
+	return 0, noEvent(fmt.Errorf("watch event of unknown type %q", typ))
 }
+
+func noEvent(err error) error { return fmt.Errorf("%w: %w", ErrNoEvent, err) }
 
 // Close ends the watch.
 func (w *Watch) Close() error { return w.body.Close() }

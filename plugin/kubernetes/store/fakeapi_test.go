@@ -43,6 +43,8 @@ type fakeAPI struct {
 
 	protobuf    bool           // answer in protobuf
 	noStreaming bool           // refuse sendInitialEvents with 422
+	failing     bool           // fail in sendInitialEvents with 500
+	onlyLists   bool           // answer watches as lists
 	deaf        bool           // answer watches with initial events by silence
 	refuse      map[string]int // by "verb resource": status code
 	eofNow      bool           // end watches at once
@@ -157,6 +159,10 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	if verb == "watch" && q.Get("sendInitialEvents") == "true" && f.noStreaming {
 		code = http.StatusUnprocessableEntity
 	}
+	if verb == "watch" && q.Get("sendInitialEvents") == "true" && f.failing {
+		code = http.StatusInternalServerError
+	}
+	onlyLists := f.onlyLists
 	if v, err := strconv.Atoi(q.Get("resourceVersion")); err == nil && verb == "watch" && v < f.oldest {
 		code = http.StatusGone
 	}
@@ -164,7 +170,7 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case code != 0:
 		f.status(w, code, verb, resource)
-	case verb == "watch":
+	case verb == "watch" && !onlyLists:
 		f.watch(w, r, resource)
 	default:
 		f.list(w, r, resource)
@@ -174,7 +180,7 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 func (f *fakeAPI) status(w http.ResponseWriter, code int, verb, resource string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 410: metav1.StatusReasonExpired, 422: metav1.StatusReasonInvalid}[code]
+	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 410: metav1.StatusReasonExpired, 500: metav1.StatusReasonInternalError, 422: metav1.StatusReasonInvalid}[code]
 	json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reason,
 		Message: fmt.Sprintf("%s of %s: code %d", verb, resource, code),

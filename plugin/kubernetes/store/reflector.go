@@ -39,7 +39,7 @@ type writer interface {
 // First it asks for a watch that begins with all there is; where the server does not know that, it
 // lists in pages and then watches. From then on it only resumes, at the version it has come
 // to, whatever happens to the connection. If the server no longer knows what came after that
-// version, or is behind it, there is a gap: all is read again as at first, into what is known already. So
+// version, is behind it, or tells what is no event, there is a gap: all is read again as at first, into what is known already. So
 // no object disappears but by the API's word. Client-go's reflector would gather a second copy of everything
 // before it replaces the first; here objects go straight to where they stay.
 type reflector struct {
@@ -93,6 +93,11 @@ func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bo
 		r.store.stats.gaps.Add(1)
 		r.store.config.Log.Infof("changes of %s may have been missed, reading all again: %v", name, cause(err))
 		return lasted < quick
+	case noWatch:
+		r.version = ""
+		r.backoff.full() // all that was read will be read again
+		r.link.refused("watch", name, err, time.Now())
+		return true
 	case away:
 		r.link.failed(name, host, err, time.Now())
 		return true
@@ -135,8 +140,8 @@ func (r *reflector) pass(ctx context.Context) error {
 	switch v := judge(err, true); {
 	case v == refused && forbidden(err):
 		r.complain("watch", err)
-	case v == refused, v == ended, errors.Is(err, errSilent):
-		// It does not know watches that begin with all there is.
+	case v == refused, v == ended, v == noWatch, errors.Is(err, errSilent), v == away && failing(err):
+		// It does not know watches that begin with all there is, or fails in them.
 	default:
 		return err
 	}

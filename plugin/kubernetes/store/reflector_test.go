@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/kubernetes/client"
+
 	api "k8s.io/api/core/v1"
 )
 
@@ -281,6 +283,44 @@ func TestSilent(t *testing.T) {
 	awaitSync(t, s)
 	f.put(clusterIP("web", "192.0.2.2"))
 	eventually(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
+}
+
+// TestFails reads lists where a watch with all there is fails, and follows changes with a plain one.
+func TestFails(t *testing.T) {
+	f := newFakeAPI(t)
+	f.failing = true
+	f.put(clusterIP("web", "192.0.2.1"))
+	s := start(t, everythingLocal(), f.client())
+	awaitSync(t, s)
+	f.put(clusterIP("new", "192.0.2.2"))
+	eventually(t, "the change", func() bool { return s.has("web") && s.has("new") })
+}
+
+// TestOnlyLists lives by lists where watches are none, says so once, and does not ask for them all the time.
+func TestOnlyLists(t *testing.T) {
+	f := newFakeAPI(t)
+	f.onlyLists = true
+	f.put(clusterIP("web", "192.0.2.1"))
+	l := new(lines)
+	config := everythingLocal()
+	config.Log = l
+	s := start(t, config, f.client())
+	awaitSync(t, s)
+	const line = "ERROR the Kubernetes API refuses to watch services: no event: watch event of unknown type"
+	eventually(t, "the line", func() bool { return len(l.with(line)) == 1 })
+	if n := f.seen("services list"); !s.has("web") || n != 1 {
+		t.Errorf("%d lists", n)
+	}
+}
+
+// TestReadsAgain finds what changed when a watch tells something else than events.
+func TestReadsAgain(t *testing.T) {
+	f := newFakeAPI(t)
+	r := newReflector(watched{resource: client.Services}, f.client(), newLink(new(lines)), nil)
+	r.version = "7"
+	if wait := r.settle(fmt.Errorf("around: %w", client.ErrNoEvent), true, time.Hour); !wait || r.version != "" || r.backoff.next(0) != maxWait {
+		t.Errorf("version %q, wait %v", r.version, wait)
+	}
 }
 
 // TestGoneMeanwhile has an object deleted between what a watch told and the list that is asked for in its place.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"time"
+
+	"github.com/coredns/coredns/plugin/kubernetes/client"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +22,7 @@ const (
 	away                   // no answer, or none but "not now": try again, later and later
 	refused                // the server will not do this: say so, and try again
 	gap                    // changes may have been missed: read everything again
+	noWatch                // what should be a watch is none: the same, but not too often
 )
 
 var (
@@ -32,6 +36,8 @@ func judge(err error, request bool) verdict {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
 		return ended
+	case errors.Is(err, client.ErrNoEvent):
+		return noWatch
 	case errors.Is(err, errBack):
 		return gap
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), tooLargeVersion(err):
@@ -47,6 +53,12 @@ func judge(err error, request bool) verdict {
 	return broken
 }
 
+// failing tells that the server is there, and fails in what it was asked for.
+func failing(err error) bool {
+	var status *apierrors.StatusError
+	return errors.As(err, &status) && (status.ErrStatus.Code == http.StatusInternalServerError || status.ErrStatus.Code == http.StatusNotImplemented)
+}
+
 // tooLargeVersion tells that the server is behind what we know, perhaps because it was restored from a copy.
 func tooLargeVersion(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
@@ -55,6 +67,7 @@ func tooLargeVersion(err error) bool {
 const (
 	firstWait = 200 * time.Millisecond
 	maxWait   = 10 * time.Second
+	lastTry   = 6 // from which on the wait does not grow
 )
 
 // backoff says how long to wait before the next request.
@@ -64,7 +77,7 @@ type backoff struct{ tries int }
 // more, so that not all servers come at once. jitter is in [0, 1).
 func (b *backoff) next(jitter float64) time.Duration {
 	d := maxWait
-	if b.tries < 6 {
+	if b.tries < lastTry {
 		d = min(firstWait<<b.tries, maxWait)
 	}
 	b.tries++
@@ -72,6 +85,9 @@ func (b *backoff) next(jitter float64) time.Duration {
 }
 
 func (b *backoff) reset() { b.tries = 0 }
+
+// full makes the next wait a long one.
+func (b *backoff) full() { b.tries = lastTry }
 
 // watchTime returns for how long a watch is asked for: 5 to 10 minutes, so that they do not all end at once.
 func watchTime() time.Duration {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/kubernetes/client"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +31,7 @@ func TestJudge(t *testing.T) {
 		{fmt.Errorf("around: %w", apierrors.NewTooManyRequests("later", 1)), true, away},
 		{apierrors.NewInternalError(errors.New("x")), false, away},
 		{errBack, false, gap},
+		{fmt.Errorf("around: %w", client.ErrNoEvent), false, noWatch},
 		{&requestError{"watch", "services", apierrors.NewNotFound(gr, "")}, true, refused},
 	} {
 		if got := judge(tc.err, tc.request); got != tc.want {
