@@ -258,12 +258,12 @@ func TestEachStops(t *testing.T) {
 }
 
 func TestNoList(t *testing.T) {
-	for _, body := range []string{"", "hello", "k8s", "k8s\x00", "k8s\x00\x12\x7f", "k8s\x00\x12\x02\x12\x7f", `{"items":`, `{"items":3}`, `{"items":[`} {
+	for _, body := range []string{"", "\n", "hello", "k8s", "k8s\x00", "k8s\x00\x12\x7f", "k8s\x00\x12\x02\x12\x7f", `{"items":`, `{"items":3}`, `{"items":[`} {
 		if _, err := readList(strings.NewReader(body), func([]byte, lean.Encoding) error { return nil }); err == nil {
 			t.Errorf("%q was accepted", body)
 		}
 	}
-	if meta, err := readList(strings.NewReader(`{"items":null,"metadata":{"resourceVersion":"1"}}`), nil); err != nil || meta.ResourceVersion != "1" {
+	if meta, err := readList(strings.NewReader("\r\n\t "+`{"items":null,"metadata":{"resourceVersion":"1"}}`), nil); err != nil || meta.ResourceVersion != "1" {
 		t.Errorf("an empty list: %+v, %v", meta, err)
 	}
 }

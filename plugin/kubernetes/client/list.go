@@ -26,6 +26,10 @@ func readList(body io.Reader, each Each) (ListMeta, error) {
 	r := bufio.NewReaderSize(body, readBuffer)
 	defer drain(r)
 	first, err := r.Peek(1)
+	for err == nil && first[0] <= ' ' { // white space before JSON
+		r.Discard(1)
+		first, err = r.Peek(1)
+	}
 	switch {
 	case err != nil:
 		return ListMeta{}, unexpectedEOF(err)
