@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	golog "log"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,4 +327,52 @@ func TestNobodyThere(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// TestWhyNoConnection: a query whose time is over does not know why, so the client tells the log, once a minute.
+func TestWhyNoConnection(t *testing.T) {
+	out := new(lines)
+	golog.SetOutput(out)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + loopback.Addr()}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "No connection: "); {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		client.Get(ctx, "a")
+		cancel()
+		if time.Now().After(deadline) {
+			t.Fatal("no line")
+		}
+	}
+	if text := out.String(); !strings.Contains(text, "[WARNING] plugin/etcd: No connection: ") || !strings.Contains(text, "connection refused") {
+		t.Errorf("%s", text)
+	}
+	before := out.String()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if client.Get(ctx, "a"); out.String() != before {
+		t.Errorf("%s", out.String())
+	}
+}
+
+// lines is a log in memory.
+type lines struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, b...)
+	return len(b), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
 }
