@@ -80,9 +80,7 @@ func (w *Watch) nextText() (Event, error) {
 		Object json.RawMessage
 	}
 	if err := w.text.Decode(&e); err != nil {
-		var syntax *json.SyntaxError
-		var typ *json.UnmarshalTypeError
-		if errors.As(err, &syntax) || errors.As(err, &typ) {
+		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			err = noEvent(err)
 		}
 		return Event{}, err
