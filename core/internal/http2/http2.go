@@ -75,6 +75,7 @@ type Conn struct {
 
 	mu      sync.Mutex
 	begun   bool // our preface was sent
+	shrunk  bool // the client has made its dynamic table smaller, and our next header says so
 	streams map[uint32]*stream
 	queue   []*stream   // those whose replies wait for the client's window, in their order
 	waiting int         // octets of these replies
@@ -99,7 +100,8 @@ const (
 	ackAfter      = 32 << 10  // octets after which the client is told that they are consumed
 	frameSize     = 16384     // the longest frame that everybody takes
 	maxWindow     = 1<<31 - 1
-	maxHeads      = 32 // frames of one header
+	tableSize     = 4096 // of dynamic tables, before anybody has said another one
+	maxHeads      = 32   // frames of one header
 	readSpace     = 4096
 
 	// maxIdles is the frames that may come without a request: a client that sends more is up to nothing good.
@@ -115,7 +117,7 @@ func New(c *conn.Conn) *Conn {
 	h.framer = http2.NewFramer(nil, h.r)
 	h.framer.SetReuseFrames()
 	h.framer.SetMaxReadFrameSize(frameSize)
-	h.dec = hpack.NewDecoder(4096, h.head.field)
+	h.dec = hpack.NewDecoder(tableSize, h.head.field)
 	h.head.limit = c.Service().HeaderBytes
 	if h.head.limit > 0 {
 		h.dec.SetMaxStringLength(2 * h.head.limit) // so that most that is too long can be answered
@@ -293,8 +295,11 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 		if err := s.Valid(); err != nil {
 			return err
 		}
-		if s.ID == http2.SettingInitialWindowSize {
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
 			return c.resize(int64(s.Val))
+		case http2.SettingHeaderTableSize:
+			c.shrunk = c.shrunk || s.Val < tableSize
 		}
 		return nil
 	})

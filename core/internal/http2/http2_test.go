@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
@@ -266,6 +267,38 @@ func TestSettings(t *testing.T) {
 			t.Errorf("got %v", f)
 		}
 	}
+}
+
+// The first header behind settings that make the client's dynamic table smaller says that ours is empty (RFC 7541 §4.2),
+// and no other one. Clients such as those of nghttp2 end the connection otherwise.
+func TestSmallerHeaderTable(t *testing.T) {
+	id := http2.SettingHeaderTableSize
+	p := coretest.ConnectH2(t, serve(t, newSite(), nil).addr, http2.Setting{ID: id, Val: 0})
+	p.Framer.ReadMetaHeaders = nil
+	says := func(what string, want bool) {
+		t.Helper()
+		f, ok := p.Until().(*http2.HeadersFrame)
+		if !ok || f.HeaderBlockFragment()[0] == 0x20 != want {
+			t.Errorf("%s: got %v", what, f)
+		}
+		if _, err := hpack.NewDecoder(4096, nil).DecodeFull(f.HeaderBlockFragment()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	ask := func(stream uint32, what string, want bool) {
+		t.Helper()
+		p.Open(stream, true, getting("/0")...)
+		says(what, want)
+	}
+	ask(1, "a table of 0 octets", true)
+	ask(3, "said before", false)
+	p.Framer.WriteSettings(http2.Setting{ID: id, Val: 4096})
+	ask(5, "the default", false)
+	p.Framer.WriteSettings(http2.Setting{ID: id, Val: 4095}, http2.Setting{ID: id, Val: 8192})
+	p.Open(7, false, append(posting("/"), "expect", "100-continue")...)
+	says("smaller, then greater", true)
+	p.Framer.WriteData(7, true, nil)
+	says("behind status 100", false)
 }
 
 // A server that stops before the client has said a word begins as every server does (RFC 9113 §3.4), and answers what

@@ -53,7 +53,7 @@ func (c *Conn) Reply(id uint32, a Response, mayWait bool) {
 // put puts a response behind what is to be written, as far as the client's windows allow; the rest waits. st is the
 // stream, nil if it has been opened by nobody. It reports whether there is enough to be written now. mu is held.
 func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
-	b := appendResponse(c.buf[:0], id, a)
+	b := c.appendResponse(c.buf[:0], id, a)
 	fresh := st == nil
 	if fresh {
 		st = &stream{id: id, window: c.initial}
@@ -110,14 +110,14 @@ func (c *Conn) appendData(b []byte, st *stream, body []byte) (out, rest []byte) 
 }
 
 // appendResponse appends a HEADERS frame for a. Its fields are those of HPACK's static table (RFC 7541 appendix A)
-// with values in full, so that no state is shared with the client.
-func appendResponse(b []byte, id uint32, a Response) []byte {
+// with values in full, so that no state is shared with the client. mu is held.
+func (c *Conn) appendResponse(b []byte, id uint32, a Response) []byte {
 	begin := len(b)
 	flags := http2.FlagHeadersEndHeaders
 	if a.NoBody || len(a.Body) == 0 { // no DATA frame ends the stream
 		flags |= http2.FlagHeadersEndStream
 	}
-	b = appendFrameHead(b, 0, http2.FrameHeaders, flags, id)
+	b = c.appendHeaderHead(b, flags, id)
 	// Indexed fields of the static table: ":status" with these values stands at 8, 12, 13 and 14.
 	switch a.Status {
 	case http.StatusOK:
@@ -146,10 +146,23 @@ func appendResponse(b []byte, id uint32, a Response) []byte {
 	return setFrameLength(b, begin)
 }
 
-// appendContinue appends a HEADERS frame that asks for the body: status 100, and nothing else (RFC 9113 §8.1).
-func appendContinue(b []byte, id uint32) []byte {
-	b = appendFrameHead(b, 5, http2.FrameHeaders, http2.FlagHeadersEndHeaders, id)
-	return append(b, 8, 3, '1', '0', '0') // a literal, as in appendResponse
+// appendContinue appends a HEADERS frame that asks for the body: status 100, and nothing else (RFC 9113 §8.1). mu is
+// held.
+func (c *Conn) appendContinue(b []byte, id uint32) []byte {
+	begin := len(b)
+	b = c.appendHeaderHead(b, http2.FlagHeadersEndHeaders, id)
+	return setFrameLength(append(b, 8, 3, '1', '0', '0'), begin) // a literal, as in appendResponse
+}
+
+// appendHeaderHead appends the begin of a HEADERS frame. Where the client has made its dynamic table smaller, the first
+// header behind that has to begin with a size of ours that fits (RFC 7541 §4.2): 0, as we put nothing into it.
+func (c *Conn) appendHeaderHead(b []byte, flags http2.Flags, id uint32) []byte {
+	b = appendFrameHead(b, 0, http2.FrameHeaders, flags, id)
+	if c.shrunk {
+		c.shrunk = false
+		b = append(b, 0x20)
+	}
+	return b
 }
 
 // Fields of the static table.

@@ -42,7 +42,7 @@ func TestResponseFields(t *testing.T) {
 		{Status: 431, ContentType: "text/plain; charset=utf-8", MaxAge: -1, Body: []byte("no\n")},
 		{Status: 503, ContentType: "text/plain; charset=utf-8", MaxAge: -1, Body: []byte("no\n"), NoBody: true},
 	} {
-		got := fieldsOf(t, appendResponse(nil, 5, a), 5, a.NoBody || len(a.Body) == 0)
+		got := fieldsOf(t, new(Conn).appendResponse(nil, 5, a), 5, a.NoBody || len(a.Body) == 0)
 		date, err := time.Parse(time.RFC1123, got["date"])
 		if err != nil || time.Since(date).Abs() > time.Minute {
 			t.Errorf("%d: date %q", a.Status, got["date"])
@@ -135,10 +135,11 @@ func TestFrames(t *testing.T) {
 // Making a response costs no memory.
 func TestResponseDoesNotAllocate(t *testing.T) {
 	a, buf := Response{Status: 200, ContentType: "application/dns-message", MaxAge: 300, Body: make([]byte, 50)}, make([]byte, 0, 1024)
+	c := new(Conn)
 	httpDate() // once a second it does
 	least := 1.0
 	for range 5 { // a new second may begin
-		least = min(least, testing.AllocsPerRun(100, func() { appendResponse(buf, 1, a) }))
+		least = min(least, testing.AllocsPerRun(100, func() { c.appendResponse(buf, 1, a) }))
 	}
 	if least >= 1 {
 		t.Errorf("%v allocations", least)
@@ -147,8 +148,9 @@ func TestResponseDoesNotAllocate(t *testing.T) {
 
 func BenchmarkResponse(b *testing.B) {
 	a, buf := Response{Status: 200, ContentType: "application/dns-message", MaxAge: 300, Body: make([]byte, 50)}, make([]byte, 0, 1024)
+	c := new(Conn)
 	b.ReportAllocs()
 	for b.Loop() {
-		appendResponse(buf, 1, a)
+		c.appendResponse(buf, 1, a)
 	}
 }

@@ -187,7 +187,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 		c.mu.Lock()
 		c.openStream(id, c.head.keep(), reading).length = c.head.length
 		if c.head.expects {
-			c.buf = appendContinue(c.buf[:0], id)
+			c.buf = c.appendContinue(c.buf[:0], id)
 			c.Out.Add(nil, c.buf)
 		}
 		c.mu.Unlock()
