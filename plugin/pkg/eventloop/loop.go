@@ -183,7 +183,7 @@ func (p *PerLoop[T]) Each(f func(*T)) {
 
 // A batch may open a loop. So a batch is never waited for while loops cannot open, only the other way round.
 
-// between calls f between two batches of the loop that has an id, if there is one, and while no other one can get the id.
+// between calls f between two batches of the loop that has an id, if there is one. Meanwhile no other one gets the id.
 func between(id int, f func()) {
 	for {
 		loops.mu.Lock()
