@@ -205,8 +205,8 @@ func aliases(owner string, targets []string, warn mirror.Warn) (all []dns.RR) {
 func policyData(p *gcp.RRSetRoutingPolicy) []string {
 	switch {
 	case p == nil:
-	case p.Wrr != nil && len(p.Wrr.Items) > 0 && p.Wrr.Items[0] != nil:
-		return choice(p.Wrr.Items[0].Rrdatas, p.Wrr.Items[0].HealthCheckedTargets)
+	case p.Wrr != nil:
+		return weightedData(p.Wrr.Items)
 	case p.Geo != nil:
 		return geoData(p.Geo)
 	case p.PrimaryBackup != nil:
@@ -216,6 +216,20 @@ func policyData(p *gcp.RRSetRoutingPolicy) []string {
 		return geoData(p.PrimaryBackup.BackupGeoTargets)
 	}
 	return nil
+}
+
+// weightedData is that of the first choice that has a weight: who sets none has taken it out of use. If none has any, it is the first.
+func weightedData(items []*gcp.RRSetRoutingPolicyWrrPolicyWrrPolicyItem) []string {
+	var first *gcp.RRSetRoutingPolicyWrrPolicyWrrPolicyItem
+	for _, i := range items {
+		if first == nil || i != nil && first.Weight == 0 && i.Weight > 0 {
+			first = i
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return choice(first.Rrdatas, first.HealthCheckedTargets)
 }
 
 func geoData(p *gcp.RRSetRoutingPolicyGeoPolicy) []string {

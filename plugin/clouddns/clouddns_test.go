@@ -56,6 +56,9 @@ func provider(t *testing.T) string {
 					{"location":"eu","rrdatas":["192.0.2.14"],"healthCheckedTargets":{"internalLoadBalancers":[null,{"ipAddress":"192.0.2.15"}]}}]}}},
 				{"name":"balanced.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[
 					{"weight":0.5,"healthCheckedTargets":{"externalEndpoints":["192.0.2.16"]}},{"weight":1,"rrdatas":["192.0.2.17"]}]}}},
+				{"name":"drained.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[
+					{"weight":0,"rrdatas":["192.0.2.18"]},{"weight":0.5,"rrdatas":["192.0.2.19"]},{"weight":1,"rrdatas":["192.0.2.20"]}]}}},
+				{"name":"weightless.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[{"rrdatas":["192.0.2.21"]},{"rrdatas":["192.0.2.22"]}]}}},
 				{"name":"near.example.org.","type":"A","ttl":60,"routingPolicy":{"geo":{"items":[{"location":"eu","rrdatas":["192.0.2.7"]},{"location":"us","rrdatas":["192.0.2.8"]}]}}},
 				{"name":"weighted.example.org.","type":"A","ttl":60,"routingPolicy":{"wrr":{"items":[{"weight":1,"rrdatas":["192.0.2.9"]}]}}},
 				{"name":"text.example.org.","type":"TXT","ttl":60,"rrdatas":["\"a b\" \"c\""]}]}`)
@@ -78,19 +81,21 @@ func TestServer(t *testing.T) {
 		t.Error("not ready")
 	}
 	mirrortest.Answers(t, h, map[string]string{
-		"www.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2",
-		"alias.example.org. A":    "NOERROR 192.0.2.1 192.0.2.2 www.example.org.",
-		"near.example.org. A":     "NOERROR 192.0.2.7",
-		"weighted.example.org. A": "NOERROR 192.0.2.9",
-		"backup.example.org. A":   "NOERROR 192.0.2.10",
-		"failover.example.org. A": "NOERROR 192.0.2.11 192.0.2.12",
-		"checked.example.org. A":  "NOERROR 192.0.2.14 192.0.2.15",
-		"balanced.example.org. A": "NOERROR 192.0.2.16",
-		"odd.example.org. A":      "NOERROR 192.0.2.3",
-		"text.example.org. TXT":   `NOERROR "a b" "c"`,
-		"nope.example.org. A":     "NXDOMAIN",
-		"x.fall.example.org. A":   "nothing",
-		"www.example.com. A":      "nothing",
+		"www.example.org. A":        "NOERROR 192.0.2.1 192.0.2.2",
+		"alias.example.org. A":      "NOERROR 192.0.2.1 192.0.2.2 www.example.org.",
+		"near.example.org. A":       "NOERROR 192.0.2.7",
+		"weighted.example.org. A":   "NOERROR 192.0.2.9",
+		"backup.example.org. A":     "NOERROR 192.0.2.10",
+		"failover.example.org. A":   "NOERROR 192.0.2.11 192.0.2.12",
+		"checked.example.org. A":    "NOERROR 192.0.2.14 192.0.2.15",
+		"drained.example.org. A":    "NOERROR 192.0.2.19",
+		"weightless.example.org. A": "NOERROR 192.0.2.21",
+		"balanced.example.org. A":   "NOERROR 192.0.2.16",
+		"odd.example.org. A":        "NOERROR 192.0.2.3",
+		"text.example.org. TXT":     `NOERROR "a b" "c"`,
+		"nope.example.org. A":       "NXDOMAIN",
+		"x.fall.example.org. A":     "nothing",
+		"www.example.com. A":        "nothing",
 	})
 	mirrortest.Served(t, dnsserver.GetConfig(c), map[string]string{
 		"example.org. A":          "NOERROR 192.0.2.1 192.0.2.2",
