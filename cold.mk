@@ -38,12 +38,12 @@ COLD_STANDARD := \
 # Of this module.
 COLD_OURS := \
 	core/custom coremain plugin/auto plugin/azure plugin/bind plugin/clouddns plugin/control \
-	plugin/dynupdate plugin/etcd plugin/etcd/msg plugin/file/mirror plugin/health \
-	plugin/kubernetes/client plugin/kubernetes/object plugin/nomad plugin/pkg/catalog \
-	plugin/pkg/corefile plugin/pkg/endpoint plugin/pkg/keyring plugin/pkg/parse \
-	plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot plugin/pkg/systemd plugin/pkg/webconfig \
-	plugin/pkg/zone/fetch plugin/pkg/zonekeys plugin/pprof plugin/ready plugin/reload plugin/root \
-	plugin/route53 plugin/secondary plugin/sign plugin/timeouts plugin/tls plugin/trace plugin/transfer \
-	plugin/xdp
+	plugin/dynupdate plugin/etcd plugin/etcd/msg plugin/file/mirror plugin/grpc_server plugin/health \
+	plugin/https plugin/https3 plugin/kubernetes/client plugin/kubernetes/object plugin/limits \
+	plugin/multisocket plugin/nomad plugin/pkg/catalog plugin/pkg/corefile plugin/pkg/endpoint \
+	plugin/pkg/keyring plugin/pkg/parse plugin/pkg/resolver/autotrust plugin/pkg/resolver/localroot \
+	plugin/pkg/systemd plugin/pkg/webconfig plugin/pkg/zone/fetch plugin/pkg/zonekeys plugin/pprof \
+	plugin/proxyproto plugin/quic plugin/ready plugin/reload plugin/root plugin/route53 \
+	plugin/secondary plugin/sign plugin/timeouts plugin/tls plugin/trace plugin/transfer plugin/xdp
 
 COLD := $(addsuffix /...,$(COLD_TREES)) $(COLD_OTHERS) $(COLD_STANDARD) $(addprefix github.com/coredns/coredns/,$(COLD_OURS))

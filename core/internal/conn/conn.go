@@ -88,6 +88,7 @@ func newConn(l *Listener, nc net.Conn, config *tls.Config) *Conn {
 		c.low.ahead = true
 		c.tls = tls.Server(c.low, config)
 		c.Upper = c.tls
+		c.Out.low = c.low
 	}
 	c.Out.init(c.Upper, &l.Seat, c.Abort)
 	c.last.Store(service.Now())

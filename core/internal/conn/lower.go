@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
@@ -20,6 +21,9 @@ type lowerConn struct {
 	ahead bool             // is read, for who reads in small pieces
 	buf   *[readSpace]byte // what was read ahead; nil if it is nothing
 	r, w  int
+
+	holds atomic.Bool // what is written is held, to be sent with what is written next; see Writer.writePiece
+	held  []byte      // guarded by the lock that TLS writes under
 }
 
 func (l *lowerConn) Read(p []byte) (int, error) {
@@ -68,6 +72,20 @@ func (l *lowerConn) came(n int) {
 func (l *lowerConn) quickAck(on bool) {
 	l.acks = on
 	nonblock.QuickAck(l.Conn, on)
+}
+
+func (l *lowerConn) Write(p []byte) (int, error) {
+	holds := l.holds.Load()
+	if !holds && len(l.held) == 0 {
+		return l.Conn.Write(p)
+	}
+	l.held = append(l.held, p...)
+	if holds && len(l.held) < readSpace {
+		return len(p), nil
+	}
+	_, err := l.Conn.Write(l.held)
+	l.held = l.held[:0]
+	return len(p), err
 }
 
 // Close closes the connection.

@@ -110,4 +110,7 @@ func (w *Writer) dropBuffers() {
 	w.drop(w.pending)
 	w.drop(w.spare)
 	w.pending, w.spare = nil, nil
+	if w.low != nil {
+		w.low.held = nil // of what was written last
+	}
 }

@@ -17,7 +17,13 @@ import (
 // Writer writes to a connection. What comes while one piece is being written goes out together in the next write. Any
 // goroutine may use it.
 type Writer struct {
+	// Cut is where the first message of what is written ends. With TLS each message begins a record then: some
+	// clients, such as dnsdist 1.7 and dnsperf 2.10, take one message of a record, and no other one before more
+	// comes. It is set at the begin; nil is for what has no messages.
+	Cut func(b []byte) int
+
 	conn    net.Conn      // what is written to: with TLS that of crypto/tls
+	low     *lowerConn    // below TLS; nil without
 	cut     func()        // ends the connection, as it cannot be written to
 	seat    *service.Seat // whose server counts what limits do
 	timeout time.Duration // for the client to take one piece
@@ -199,7 +205,7 @@ func (w *Writer) writeAll() {
 		w.pending, w.spare = w.spare[:0], nil
 		w.mu.Unlock()
 		w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
-		_, err := w.conn.Write(out)
+		err := w.writePiece(out)
 		w.mu.Lock()
 		if err != nil {
 			w.fail(err)
@@ -213,6 +219,23 @@ func (w *Writer) writeAll() {
 		w.drop(w.pending)
 		w.pending = nil
 	}
+}
+
+// writePiece writes b. Records of messages are held below TLS until the last one, so that they go out together.
+func (w *Writer) writePiece(b []byte) error {
+	for w.Cut != nil && w.low != nil {
+		n := w.Cut(b)
+		w.low.holds.Store(n < len(b))
+		if n == len(b) {
+			break
+		}
+		if _, err := w.conn.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	_, err := w.conn.Write(b)
+	return err
 }
 
 // keep keeps the buffer that was written, unless it is a long one that was needed once.

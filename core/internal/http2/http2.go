@@ -112,6 +112,7 @@ const (
 // New speaks HTTP/2 on c.
 func New(c *conn.Conn) *Conn {
 	h := &Conn{Conn: c, streams: map[uint32]*stream{}, window: defaultWindow, initial: defaultWindow, receive: connWindow}
+	c.Out.Cut = responseEnd
 	h.r = bufio.NewReaderSize(c.Upper, readSpace)
 	// The framer only reads: frames of ours are appended to buf by hand, which costs no allocation.
 	h.framer = http2.NewFramer(nil, h.r)

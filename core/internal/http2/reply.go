@@ -211,6 +211,14 @@ func appendFrameHead(b []byte, length int, kind http2.FrameType, flags http2.Fla
 	return binary.BigEndian.AppendUint32(b, id)
 }
 
+// responseEnd is where the first response of b, which is whole frames, ends: before the next header.
+func responseEnd(b []byte) (n int) {
+	for n == 0 || n < len(b) && b[n+3] != byte(http2.FrameHeaders) {
+		n += frameHeadLen + int(binary.BigEndian.Uint32(b[n:])>>8)
+	}
+	return n
+}
+
 // setFrameLength sets the length of a frame that begins at begin and ends where b does.
 func setFrameLength(b []byte, begin int) []byte {
 	n := len(b) - begin - frameHeadLen

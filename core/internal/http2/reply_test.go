@@ -3,6 +3,7 @@ package http2
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -152,5 +153,41 @@ func BenchmarkResponse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.appendResponse(buf, 1, a)
+	}
+}
+
+// Responses that go out together have TLS records of their own.
+func TestRecordEach(t *testing.T) {
+	p := coretest.ConnectH2(t, serve(t, newSite(), nil).addr)
+	var all bytes.Buffer
+	f := http2.NewFramer(&all, nil)
+	const n = 20
+	for i := range n {
+		f.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: uint32(2*i + 1), BlockFragment: p.Header(getting("/5")...), EndHeaders: true, EndStream: true,
+		})
+	}
+	p.Conn.Write(all.Bytes())
+	for i := range n {
+		b := make([]byte, 1<<16)
+		k, err := p.Conn.Read(b) // of one record
+		if err != nil || k < 4 || b[3] != byte(http2.FrameHeaders) || responseEnd(b[:k]) != k {
+			t.Fatalf("record %d: %d octets, %v, % x", i, k, err, b[:k])
+		}
+	}
+}
+
+// A response ends where the next header begins: other frames go with what they stand behind.
+func TestResponseEnd(t *testing.T) {
+	c := new(Conn)
+	one := appendFrameHead(appendFrameHead(c.appendResponse(nil, 1, Response{Status: 200, Body: []byte("x")}), 0, http2.FrameData, 0, 1),
+		0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	for _, b := range [][]byte{one, slices.Concat(one, one), c.appendContinue(slices.Clone(one), 3)} {
+		if n := responseEnd(b); n != len(one) {
+			t.Errorf("%d octets of %d, want %d", n, len(b), len(one))
+		}
+	}
+	if b := appendFrameHead(nil, 0, http2.FrameSettings, 0, 0); responseEnd(append(b, one...)) != len(b) {
+		t.Error("a header does not begin a record")
 	}
 }

@@ -47,7 +47,13 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSp
 // Handler speaks DNS on connections.
 var Handler = conn.Handler{New: newProtocol, Turn: serveLight, Resume: resume}
 
-func newProtocol(c *conn.Conn) conn.Protocol { return &protocol{Conn: c} }
+func newProtocol(c *conn.Conn) conn.Protocol {
+	c.Out.Cut = frameEnd
+	return &protocol{Conn: c}
+}
+
+// frameEnd is where the first message of b ends.
+func frameEnd(b []byte) int { return 2 + int(binary.BigEndian.Uint16(b)) }
 
 // Drain implements conn.Protocol.
 func (p *protocol) Drain() { p.DrainRead() }
@@ -213,7 +219,7 @@ func (p *protocol) hasFrame() bool {
 // frame is the message that has come whole. It is good until the next read.
 func frame(r *bufio.Reader) []byte {
 	head, _ := r.Peek(2)
-	n := 2 + int(binary.BigEndian.Uint16(head))
+	n := frameEnd(head)
 	b, _ := r.Peek(n)
 	r.Discard(n)
 	return b[2:]

@@ -123,23 +123,70 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// What has come in one piece is answered in one.
+// What has come in one piece is answered in one; with TLS in a record for each reply.
 func TestRepliesGoTogether(t *testing.T) {
 	for how, config := range encryptions(t) {
-		s := serve(t, new(coretest.Lane), config, nil)
+		writes := new(atomic.Int64)
+		spoken := Handler
+		spoken.TLS = config
+		s := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), counted{coretest.ListenTCP(t), writes}, spoken)
 		c := coretest.Dial(t, s.addr)
 		if config != nil {
 			c = tls.Client(c, clients.Trusting)
 		}
-		if _, err := c.Write([]byte(strings.Repeat(string(coretest.Frame(t, "www.")), 20))); err != nil {
+		ask := func(name string, n int) {
+			if _, err := c.Write([]byte(strings.Repeat(string(coretest.Frame(t, name)), n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask("www.", 1)
+		if _, err := clients.ReadFrame(c); err != nil { // what a connection begins with has been written
 			t.Fatal(err)
 		}
-		b := make([]byte, 1<<16)
-		n, err := c.Read(b)
-		if want := 20 * (2 + 37); err != nil || n != want {
-			t.Errorf("%s: %d octets in the first piece, %v, want %d", how, n, err, want)
+		before := writes.Load()
+		ask("www.", 20)
+		pieces, want := 1, 20*(2+37)
+		if config != nil {
+			pieces, want = 20, 2+37
+		}
+		for i := range pieces {
+			b := make([]byte, 1<<16)
+			if n, err := c.Read(b); err != nil || n != want {
+				t.Errorf("%s: %d octets in piece %d, %v, want %d", how, n, i, err, want)
+			}
+		}
+		if n := writes.Load() - before; n != 1 {
+			t.Errorf("%s: %d pieces are written", how, n)
+		}
+		ask("long.", 20) // more than is held for one piece
+		for range 20 {
+			b, err := clients.ReadFrame(c)
+			if m := new(dns.Msg); err != nil || m.Unpack(b) != nil || len(m.Answer) != 200 {
+				t.Fatalf("%s: got %v, %v", how, m, err)
+			}
 		}
 	}
+}
+
+// counted counts the writes of the connections of a listener.
+type counted struct {
+	net.Listener
+	writes *atomic.Int64
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countedConn{c, l.writes}, err
+}
+
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
 }
 
 // A query that need not wait is answered before others of its connection that do.
