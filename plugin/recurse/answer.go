@@ -38,7 +38,10 @@ func (r *Recurse) answer(w *wire.Reply, q *wire.Query, res *iterate.Result) {
 // explain is the error of a Result: it tells the client why and, if *errors* is to tell that, which server failed last.
 // If none did though some were asked, as with aliases in a circle, there is nothing to tell.
 func (r *Recurse) explain(res *iterate.Result) error {
-	err := &explained{res.Code, res.Text, res.Repeated}
+	err := &explained{code: res.Code, text: res.Text}
+	if res.Repeated {
+		err.more = repeated
+	}
 	switch m := res.Missed; {
 	case !r.details || m.N == 0 && res.Queries > 0:
 		return err

@@ -186,8 +186,11 @@ func (r *Recurse) crowded(w *wire.Reply, q *wire.Query, limit string) {
 type explained struct {
 	code uint16
 	text string
-	kept bool
+	more error // nil, or what the client is told beside it
 }
+
+// repeated is told beside a failure that was found for an earlier query (RFC 9520).
+var repeated error = &explained{code: dns.ExtendedErrorCodeCachedError}
 
 // Error is the text for the log.
 func (e *explained) Error() string { return e.text }
@@ -195,8 +198,8 @@ func (e *explained) Error() string { return e.text }
 // ExtendedError is the info code and the extra text of the client's EDE option.
 func (e *explained) ExtendedError() (code uint16, text string) { return e.code, clip(e.text) }
 
-// Repeats implements edns.Repeater.
-func (e *explained) Repeats() bool { return e.kept }
+// Unwrap is what the client is told beside it.
+func (e *explained) Unwrap() error { return e.more }
 
 // Resolves implements edns.Resolver.
 func (e *explained) Resolves() {}

@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"errors"
+
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -12,9 +14,7 @@ import (
 func explain(m *dns.Msg, err error) {
 	m.RecursionAvailable = edns.Resolves(err)
 	if opt := m.IsEdns0(); opt != nil {
-		edns.EachExplanation(err, func(code uint16, text string) {
-			opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
-		})
+		edns.Explain(opt, err)
 	}
 }
 
@@ -24,5 +24,7 @@ func explainWire(w *wire.Reply, err error) {
 		return
 	}
 	w.SetFlag(wire.FlagRA, edns.Resolves(err))
-	edns.EachExplanation(err, w.AddEDE)
+	for e := edns.Explainer(nil); errors.As(err, &e); err = errors.Unwrap(e) {
+		w.AddEDE(e.ExtendedError())
+	}
 }

@@ -25,22 +25,12 @@ func Explanation(err error) (code uint16, text string, ok bool) {
 	return code, text, true
 }
 
-// Repeater is an error that may have been found for an earlier query, and kept since then (RFC 9520).
-type Repeater interface {
-	error
-	// Repeats reports whether it was.
-	Repeats() bool
-}
-
-// EachExplanation calls add with each extended error that err, or what it wraps, has for the client: why its query
-// failed, and that this was found out before.
-func EachExplanation(err error, add func(code uint16, text string)) {
-	if code, text, ok := Explanation(err); ok {
-		add(code, text)
-	}
-	var r Repeater
-	if errors.As(err, &r) && r.Repeats() {
-		add(dns.ExtendedErrorCodeCachedError, "")
+// Explain adds to opt all extended errors that err has for the client: its own, and those of the Explainers that it
+// wraps.
+func Explain(opt *dns.OPT, err error) {
+	for e := Explainer(nil); errors.As(err, &e); err = errors.Unwrap(e) {
+		code, text := e.ExtendedError()
+		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
 	}
 }
 
@@ -63,14 +53,9 @@ func Resolves(err error) bool {
 func ErrorReply(r *dns.Msg, rcode int, err error) *dns.Msg {
 	m := new(dns.Msg).SetRcode(r, rcode)
 	m.RecursionAvailable = Resolves(err)
-	if opt := r.IsEdns0(); opt != nil {
-		EachExplanation(err, func(code uint16, text string) {
-			if m.IsEdns0() == nil {
-				m.SetEdns0(opt.UDPSize(), opt.Do())
-			}
-			o := m.IsEdns0()
-			o.Option = append(o.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
-		})
+	if opt := r.IsEdns0(); opt != nil && errors.As(err, new(Explainer)) {
+		m.SetEdns0(opt.UDPSize(), opt.Do())
+		Explain(m.IsEdns0(), err)
 	}
 	return m
 }

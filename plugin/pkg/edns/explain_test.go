@@ -10,21 +10,25 @@ import (
 	"github.com/miekg/dns"
 )
 
-// told is an error with an extended one, which may be an old one.
-type told struct{ old bool }
+// told is an error with an extended one, which may wrap another.
+type told struct {
+	error
+	code uint16
+}
 
 func (t told) Error() string                   { return "told" }
-func (t told) ExtendedError() (uint16, string) { return 22, "why" }
-func (t told) Repeats() bool                   { return t.old }
+func (t told) ExtendedError() (uint16, string) { return t.code, "why" }
+func (t told) Unwrap() error                   { return t.error }
 
-// An error reply tells why, and that this was found out before; clients without EDNS are told nothing.
+// An error reply has all that an error tells; clients without EDNS are told nothing.
 func TestErrorReply(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		edns bool
 		want string
 	}{
-		{told{}, true, "22 why,"}, {fmt.Errorf("wrapped: %w", told{true}), true, "22 why,13 ,"}, {told{true}, false, ""}, {errors.New("x"), true, ""},
+		{told{nil, 22}, true, "22 why,"}, {fmt.Errorf("wrapped: %w", told{told{nil, 13}, 22}), true, "22 why,13 why,"},
+		{told{told{nil, 13}, 22}, false, ""}, {told{errors.New("x"), 22}, true, "22 why,"}, {errors.New("x"), true, ""},
 	} {
 		q := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
 		if c.edns {
