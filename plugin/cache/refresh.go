@@ -83,8 +83,8 @@ func (c *Cache) beginRefresh(e *entry, n *counts) bool {
 	}
 }
 
-// superseded reports whether what e was fetched again for has come since a query found e: what who asked for e is given in its place
-// now, were it for more clients. An error, which old entries go before, is not that, nor is what has ended, too.
+// superseded reports whether what e was fetched again for has come since a query found e: what who asked for e is given
+// in its place now, were it for more clients. An error, which old entries go before, is not that, nor is what has ended.
 func (c *Cache) superseded(e *entry) bool {
 	newer := c.lookup(&question{key: e.key(), net: e.network()}, c.now())
 	return newer != nil && newer.stored > e.stored && newer.kind != kind(response.ServerError)
