@@ -131,8 +131,8 @@ func (w *Waiting) run() {
 	w.again(nil)
 }
 
-// Resume serves the query when what it was parked on has ended. Who has ended it may be in a loop, so a free one is taken
-// and none waited for.
+// Resume serves the query when what it was parked on has ended. Who has ended it may be in a loop, so a free one is
+// taken and none waited for.
 func (w *Waiting) Resume() {
 	parked.Add(-1)
 	if loop, entered := freeLoop(); entered {

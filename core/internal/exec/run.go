@@ -62,8 +62,8 @@ var sharedLoops = sync.OnceValue(func() []*eventloop.Loop {
 
 var nextLoop atomic.Uint32
 
-// BorrowLoop enters one of the shared loops, and waits for one if all are in use. Who is in a loop does not call it: two
-// such would wait for each other's.
+// BorrowLoop enters one of the shared loops, and waits for one if all are in use. Who is in a loop does not call it:
+// two such would wait for each other's.
 func BorrowLoop() *eventloop.Loop {
 	l, entered := freeLoop()
 	if !entered {
