@@ -226,7 +226,7 @@ func (w *Writer) writePiece(b []byte) error {
 	for w.Cut != nil && w.low != nil {
 		n := w.Cut(b)
 		w.low.holds.Store(n < len(b))
-		if n == len(b) {
+		if n >= len(b) {
 			break
 		}
 		if _, err := w.conn.Write(b[:n]); err != nil {
