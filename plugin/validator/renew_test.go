@@ -6,6 +6,7 @@ import (
 	"io"
 	golog "log"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,17 +70,19 @@ func TestKeysAreRenewed(t *testing.T) {
 		v := z.begun(anchor, "")
 		upstream := &stripping{Handler: z, only: dns.TypeDNSKEY}
 		v.Next = upstream
+		var fetches sync.WaitGroup
 		if prefetches {
 			r := &renewer{Validator: v, ctx: t.Context(), places: make(chan struct{}, renewals)}
-			v.memory.renew = func(zone string) { // and wait for it
+			v.memory.renew = func(zone string) {
 				r.places <- struct{}{}
-				r.fetch(zone)
+				fetches.Go(func() { r.fetch(zone) })
 			}
 		}
 		at := func(when time.Duration, asked, secure bool) {
 			t.Helper()
 			v.fixed = z.now.Add(when)
 			m, _, err := ask(t, v, "www.example.", do)
+			fetches.Wait()
 			if got := err == nil && m.AuthenticatedData; got != secure {
 				t.Errorf("prefetch %v, after %v: secure is %v: %v", prefetches, when, got, err)
 			}
