@@ -149,10 +149,16 @@ func TestSignalsWhileStarting(t *testing.T) {
 			t.Errorf("%v: ended with %v, %v", signals, state, err)
 		}
 		if last == syscall.SIGUSR2 { // the successor goes on
-			text, _ := os.ReadFile(corefile + ".pid")
-			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err != nil || pid == program.Process.Pid || syscall.Kill(pid, syscall.SIGTERM) != nil {
-				t.Errorf("no successor: %q, %v", text, err)
+			pid := program.Process.Pid
+			for deadline := time.Now().Add(20 * time.Second); pid == program.Process.Pid || pid == 0; { // it writes its number a little later
+				text, _ := os.ReadFile(corefile + ".pid")
+				time.Sleep(time.Millisecond)
+				if pid, _ = strconv.Atoi(strings.TrimSpace(string(text))); time.Now().After(deadline) {
+					t.Fatalf("no successor: %q", text)
+				}
+			}
+			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+				t.Errorf("no successor %d: %v", pid, err)
 			}
 		}
 		io.Copy(io.Discard, lines) // until all have ended
