@@ -162,7 +162,7 @@ func appendReply(b []byte, ctx context.Context, w *wire.Reply, q *wire.Query) []
 		failed.Begin(q)
 		failed.SetRcode(w.Rcode())
 		failed.SetFlag(wire.FlagRA, edns.Resolves(w.Err()))
-		if code, text, ok := edns.Explanation(w.Err()); ok {
+		for code, text := range edns.Explanations(w.Err()) {
 			failed.AddEDE(code, text)
 		}
 		w = failed

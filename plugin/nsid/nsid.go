@@ -109,9 +109,7 @@ func (w *ResponseWriter) WriteMsg(res *dns.Msg) error {
 		m.Extra = append(m.Extra, rr)
 	}
 	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: hex.EncodeToString([]byte(w.Data))})
-	if code, text, ok := edns.Explanation(w.why); ok {
-		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
-	}
+	edns.Explain(opt, w.why)
 	m.Extra = append(m.Extra, opt)
 	if n := len(m.Extra); n > 1 && m.Extra[n-2].Header().Rrtype == dns.TypeTSIG {
 		m.Extra[n-2], m.Extra[n-1] = m.Extra[n-1], m.Extra[n-2] // a signature stands last (RFC 8945 §5.1)

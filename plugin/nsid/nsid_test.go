@@ -136,7 +136,7 @@ func TestUnwrittenAndExplained(t *testing.T) {
 		t.Fatal(rc, err, rec.Msg)
 	}
 	o := rec.Msg.IsEdns0().Option
-	if len(o) != 2 || o[1].Option() != dns.EDNS0EDE || o[1].String() != "22 (No Reachable Authority): (gone)" {
+	if len(o) != 3 || o[1].Option() != dns.EDNS0EDE || o[1].String() != "22 (No Reachable Authority): (gone)" || o[2].String() != "13 (Cached Error): ()" {
 		t.Errorf("got %v", o)
 	}
 	if !rec.Msg.RecursionAvailable {
@@ -154,9 +154,16 @@ type gone struct{}
 
 func (gone) Error() string { return "gone" }
 func (gone) Resolves()     {}
+func (gone) Unwrap() error { return before{} }
 func (gone) ExtendedError() (uint16, string) {
 	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
 }
+
+// before is told beside it.
+type before struct{}
+
+func (before) Error() string                   { return "known" }
+func (before) ExtendedError() (uint16, string) { return dns.ExtendedErrorCodeCachedError, "" }
 
 func TestUnwrittenWithoutAsking(t *testing.T) {
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})

@@ -34,6 +34,13 @@ func (unreachable) Error() string { return "no answer" }
 func (unreachable) ExtendedError() (uint16, string) {
 	return dns.ExtendedErrorCodeNoReachableAuthority, "gone"
 }
+func (unreachable) Unwrap() error { return before{} }
+
+// before is told beside it.
+type before struct{}
+
+func (before) Error() string                   { return "known" }
+func (before) ExtendedError() (uint16, string) { return dns.ExtendedErrorCodeCachedError, "" }
 
 func (s source) Name() string             { return "source" }
 func (s source) WireSelf() plugin.Handler { return s }

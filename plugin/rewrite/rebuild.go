@@ -22,9 +22,11 @@ func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
 		w.SetRcode(rcode)
 		w.SetFlag(wire.FlagRA, edns.Resolves(err))
 		w.SetErrAs(dns.RcodeSuccess, err)
-		if code, text, ok := edns.Explanation(err); ok && q.EDNS().Present {
-			w.AddEDE(code, text)
-			w.CountOPT()
+		if q.EDNS().Present {
+			for code, text := range edns.Explanations(err) {
+				w.AddEDE(code, text)
+				w.CountOPT()
+			}
 		}
 	case !w.Holds():
 		return

@@ -288,7 +288,7 @@ func TestCNAMELoop(t *testing.T) {
 
 // An error reply that goes by the rules tells why, as the server's own would.
 func TestErrorsAreExplained(t *testing.T) {
-	const why = "\noption 15 22 (No Reachable Authority): (gone)"
+	const why = "\noption 15 22 (No Reachable Authority): (gone)\noption 15 13 (Cached Error): ()"
 	for _, rule := range []string{"name www.example.org www.example.net", "rcode exact www.example.org SERVFAIL SERVFAIL", "ttl exact www.example.org 5"} {
 		for size, want := range map[uint16]string{0: "", 1232: why} {
 			got, unpacked := agree(t, "rewrite "+rule, func(string, uint16) *dns.Msg { return nil }, withOptions(size, false))

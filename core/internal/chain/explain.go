@@ -1,8 +1,6 @@
 package chain
 
 import (
-	"errors"
-
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -24,7 +22,7 @@ func explainWire(w *wire.Reply, err error) {
 		return
 	}
 	w.SetFlag(wire.FlagRA, edns.Resolves(err))
-	for e := edns.Explainer(nil); errors.As(err, &e); err = errors.Unwrap(e) {
-		w.AddEDE(e.ExtendedError())
+	for code, text := range edns.Explanations(err) {
+		w.AddEDE(code, text)
 	}
 }

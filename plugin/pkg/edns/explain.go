@@ -2,6 +2,7 @@ package edns
 
 import (
 	"errors"
+	"iter"
 
 	"github.com/miekg/dns"
 )
@@ -14,22 +15,19 @@ type Explainer interface {
 	ExtendedError() (code uint16, text string)
 }
 
-// Explanation is the extended error that err, or what it wraps, has for the client, for plugins that write the error
-// reply themselves. ok is false if there is none.
-func Explanation(err error) (code uint16, text string, ok bool) {
-	var e Explainer
-	if !errors.As(err, &e) {
-		return 0, "", false
+// Explanations are the extended errors that err has for the client, info codes and extra texts: its own, and those of
+// the Explainers that it wraps. Who writes an error reply himself tells all of them.
+func Explanations(err error) iter.Seq2[uint16, string] {
+	return func(yield func(uint16, string) bool) {
+		for e := Explainer(nil); errors.As(err, &e) && yield(e.ExtendedError()); {
+			err = errors.Unwrap(e)
+		}
 	}
-	code, text = e.ExtendedError()
-	return code, text, true
 }
 
-// Explain adds to opt all extended errors that err has for the client: its own, and those of the Explainers that it
-// wraps.
+// Explain adds to opt what err has for the client.
 func Explain(opt *dns.OPT, err error) {
-	for e := Explainer(nil); errors.As(err, &e); err = errors.Unwrap(e) {
-		code, text := e.ExtendedError()
+	for code, text := range Explanations(err) {
 		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
 	}
 }
