@@ -2,7 +2,7 @@ package acl
 
 import (
 	"net/netip"
-	"slices"
+	"sort"
 )
 
 // sources is a set of addresses. It never changes once it is built.
@@ -20,7 +20,7 @@ func newSources(networks []netip.Prefix) sources {
 	for i, n := range networks {
 		spans[i] = spanOf(n)
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	sort.Slice(spans, func(i, j int) bool { return spans[i].from.Less(spans[j].from) })
 	merged := spans[:0]
 	for _, s := range spans {
 		if n := len(merged); n > 0 && s.from.Compare(merged[n-1].to) <= 0 {

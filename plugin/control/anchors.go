@@ -2,8 +2,7 @@ package control
 
 import (
 	"net/http"
-	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/status"
@@ -26,13 +25,13 @@ func (a *api) anchors(*http.Request) (any, error) {
 		k, n := v.AnchorStatus()
 		keys, negative = append(keys, k...), append(negative, n...)
 	}
-	slices.SortFunc(keys, func(x, y status.Anchor) int {
-		if c := strings.Compare(x.Zone, y.Zone); c != 0 {
-			return c
+	sort.Slice(keys, func(i, j int) bool {
+		if keys[i].Zone != keys[j].Zone {
+			return keys[i].Zone < keys[j].Zone
 		}
-		return int(x.Tag) - int(y.Tag)
+		return keys[i].Tag < keys[j].Tag
 	})
-	slices.SortFunc(negative, func(x, y status.NegativeAnchor) int { return strings.Compare(x.Name, y.Name) })
+	sort.Slice(negative, func(i, j int) bool { return negative[i].Name < negative[j].Name })
 	return map[string]any{"anchors": keys, "negative": negative}, nil
 }
 

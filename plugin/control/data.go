@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (a *api) cache(r *http.Request) (any, error) {
 			return !more
 		})
 	}
-	slices.SortFunc(all, func(x, y status.CacheEntry) int { return strings.Compare(x.Name+" "+x.Type, y.Name+" "+y.Type) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name+" "+all[i].Type < all[j].Name+" "+all[j].Type })
 	return map[string]any{"entries": all, "more": more}, nil
 }
 
@@ -124,7 +125,7 @@ func (a *api) transfers(*http.Request) (any, error) {
 			all = append(all, t.TransferStatus()...)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y status.Transfer) int { return y.Time.Compare(x.Time) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Time.After(all[j].Time) })
 	return map[string]any{"transfers": all}, nil
 }
 

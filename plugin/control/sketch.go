@@ -3,7 +3,7 @@ package control
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
+	"sort"
 )
 
 // sketch counts which keys come most often, in memory of a fixed size. It is a space-saving table with two changes that
@@ -118,14 +118,11 @@ func most(all map[string]uint64, n int) []counted {
 	for k, c := range all {
 		out = append(out, counted{k, c})
 	}
-	slices.SortFunc(out, func(a, b counted) int {
-		switch {
-		case a.count > b.count:
-			return -1
-		case a.count < b.count:
-			return 1
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].count != out[j].count {
+			return out[i].count > out[j].count
 		}
-		return strings.Compare(a.key, b.key)
+		return out[i].key < out[j].key
 	})
 	return out[:min(n, len(out))]
 }

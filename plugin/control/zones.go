@@ -5,8 +5,7 @@ import (
 	"cmp"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
+	"sort"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/status"
@@ -39,7 +38,7 @@ func (a *api) allZones(only string) []status.Zone {
 			}
 		}
 	}
-	slices.SortFunc(all, func(x, y status.Zone) int { return strings.Compare(x.Name, y.Name) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all
 }
 

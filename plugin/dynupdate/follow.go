@@ -1,10 +1,10 @@
 package dynupdate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -164,7 +164,7 @@ func (s *store) setFollower(by *store, settings *settings) {
 	all := slices.DeleteFunc(slices.Clone(s.followers), func(f follower) bool { return f.store == by })
 	if settings != nil {
 		all = append(all, follower{by, settings})
-		slices.SortFunc(all, func(a, b follower) int { return cmp.Compare(a.store.number, b.store.number) })
+		sort.Slice(all, func(i, j int) bool { return all[i].store.number < all[j].store.number })
 	}
 	s.followers = all
 }

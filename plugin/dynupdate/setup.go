@@ -3,6 +3,7 @@ package dynupdate
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
@@ -53,7 +54,7 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	// The zone with the longest name is asked first.
-	slices.SortStableFunc(all, func(a, b settings) int { return len(b.origin) - len(a.origin) })
+	sort.SliceStable(all, func(i, j int) bool { return len(all[i].origin) > len(all[j].origin) })
 	zones, stands := map[string]*file.Zone{}, map[string]bool{}
 	var ds []*DynUpdate
 	for i, s := range all {

@@ -3,7 +3,7 @@ package recurse
 import (
 	"net/netip"
 	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -74,7 +74,7 @@ func (r *Recurse) ServerStatus(a netip.Addr) (all []status.Server) {
 			all = append(all, serverStatus(v, now))
 		}
 	})
-	slices.SortFunc(all, func(x, y status.Server) int { return strings.Compare(x.Address, y.Address) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Address < all[j].Address })
 	return all
 }
 

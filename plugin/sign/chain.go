@@ -2,6 +2,7 @@ package sign
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -81,7 +82,7 @@ func (s *Signer) nsec3s(z *zone.Zone, ttl uint32) []dns.RR {
 	for _, l := range s.links(z) {
 		all = append(all, hashed{dns.HashName(l.name, dns.SHA1, 0, ""), l})
 	}
-	slices.SortFunc(all, func(a, b hashed) int { return strings.Compare(a.hash, b.hash) })
+	sort.Slice(all, func(i, j int) bool { return all[i].hash < all[j].hash })
 	records := []dns.RR{&dns.NSEC3PARAM{Hdr: dns.RR_Header{Name: s.origin, Rrtype: dns.TypeNSEC3PARAM, Class: dns.ClassINET}, Hash: dns.SHA1}}
 	for i, h := range all {
 		types := h.types
