@@ -3,12 +3,14 @@ package azure
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -164,6 +166,28 @@ func TestManagedIdentity(t *testing.T) {
 	}
 	h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
 	mirrortest.Answers(t, h, map[string]string{"www.example.org. A": "NOERROR 192.0.2.1"})
+}
+
+// refused is a transport to where nobody listens.
+type refused struct{ asked atomic.Int64 }
+
+func (r *refused) Do(*http.Request) (*http.Response, error) {
+	r.asked.Add(1)
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+// A machine that has no identity is told at once, and why, not after a minute of trying.
+func TestNoIdentity(t *testing.T) {
+	var at refused
+	all := newSettings()
+	all.transport = &at
+	err := all.setup(caddy.NewTestController("dns", "azure g:example.org {\nsubscription s\n}"))
+	if err == nil || !strings.Contains(err.Error(), "listing record sets: ManagedIdentityCredential: dial tcp: connect: connection refused") {
+		t.Error(err)
+	}
+	if n := at.asked.Load(); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
 }
 
 func TestStartFails(t *testing.T) {

@@ -13,11 +13,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/coredns/caddy"
@@ -151,18 +149,4 @@ func (s *settings) clients() (*armdns.RecordSetsClient, *armprivatedns.RecordSet
 	}
 	private, err := armprivatedns.NewRecordSetsClient(s.subscription, credential, arms)
 	return public, private, err
-}
-
-// credential is how the server shows who it is: by a secret, or as the machine that it runs on.
-func (s *settings) credential(options policy.ClientOptions) (azcore.TokenCredential, error) {
-	if s.secret != "" {
-		return azidentity.NewClientSecretCredential(s.tenant, s.client, s.secret, &azidentity.ClientSecretCredentialOptions{
-			ClientOptions: options, DisableInstanceDiscovery: s.own,
-		})
-	}
-	o := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}
-	if s.client != "" {
-		o.ID = azidentity.ClientID(s.client)
-	}
-	return azidentity.NewManagedIdentityCredential(o)
 }
