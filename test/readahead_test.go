@@ -49,7 +49,7 @@ func TestBurstsToLargeTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer CoreDNSServerStop(i)
+	defer (&running{instance: i}).end()
 	conn, err := net.Dial("udp", udp)
 	if err != nil {
 		t.Fatal(err)
