@@ -35,8 +35,8 @@ func randomKey(tb testing.TB) *ecdsa.PrivateKey {
 	return k
 }
 
-// hot is a key with a table.
-func hot(tb testing.TB, public *ecdsa.PublicKey) *Key {
+// hot is a key that got a table. The keys in meanwhile are used as often.
+func hot(tb testing.TB, public *ecdsa.PublicKey, meanwhile ...*Key) *Key {
 	tb.Helper()
 	k, ok := New(public)
 	if !ok {
@@ -45,6 +45,9 @@ func hot(tb testing.TB, public *ecdsa.PublicKey) *Key {
 	for range 2 * mostTables / triedAtAll * enoughUses {
 		if k.multiples() != nil {
 			return k
+		}
+		for _, other := range meanwhile {
+			other.multiples()
 		}
 	}
 	tb.Fatal("it gets no table")
@@ -205,7 +208,7 @@ func TestTables(t *testing.T) {
 		t.Fatal("it has no table")
 	}
 	for i := range 20 * mostTables {
-		hot(t, &private.PublicKey)
+		hot(t, &private.PublicKey, k)
 		if !k.Holds(sum[:], rs, ss) {
 			t.Fatalf("it has lost its table to another one after %d", i)
 		}
