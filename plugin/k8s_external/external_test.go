@@ -188,9 +188,9 @@ func TestTransfer(t *testing.T) {
 	if _, err := e.Transfer("shop.example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) {
 		t.Error(err)
 	}
-	collect := func(serial uint32) (all []string) {
+	collect := func(zone string, serial uint32) (all []string) {
 		t.Helper()
-		ch, err := e.Transfer("example.org.", serial)
+		ch, err := e.Transfer(zone, serial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,10 +201,10 @@ func TestTransfer(t *testing.T) {
 		}
 		return all
 	}
-	if got := collect(17); len(got) != 1 {
+	if got := collect("example.org.", 17); len(got) != 1 {
 		t.Errorf("a client that has the zone: %q", got)
 	}
-	got := collect(0)
+	got := collect("example.org.", 0)
 	if len(got) < 3 || got[0] != got[len(got)-1] || !strings.Contains(got[0], "SOA") {
 		t.Fatalf("%q", got)
 	}
@@ -226,6 +226,11 @@ func TestTransfer(t *testing.T) {
 	slices.Sort(got[1:])
 	if len(slices.Compact(got[1:])) != len(got)-1 {
 		t.Errorf("a record stands twice: %q", got)
+	}
+	// A reverse zone has what PTR queries are answered with.
+	got = collect("in-addr.arpa.", 0)
+	if got = got[4 : len(got)-1]; !slices.Equal(got, []string{"10.2.0.192.in-addr.arpa. 5 IN PTR cart.shop.example.org."}) {
+		t.Errorf("the reverse zone has %q", got)
 	}
 }
 

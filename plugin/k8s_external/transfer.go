@@ -56,6 +56,9 @@ func (e *External) TransferSerials() map[string]uint32 {
 
 // records is all records of services, each once.
 func (e *External) records(zone string) []dns.RR {
+	if dnsutil.IsReverse("."+zone) != 0 {
+		return e.pointers(zone)
+	}
 	services, headless := e.source.ExternalServices(zone, e.headless)
 	set := records{met: map[string]bool{}}
 	owners := map[string][]msg.Service{}
@@ -75,6 +78,18 @@ func (e *External) records(zone string) []dns.RR {
 			set.addresses(msg.Domain(s.Key), []msg.Service{s})
 		}
 		set.services(dns.Fqdn(owner), ends, func(s msg.Service) string { return msg.Domain(s.Key) })
+	}
+	return set.all
+}
+
+// pointers is the PTR records of a reverse zone. As in answers, they lead into the first zone, and endpoints have none.
+func (e *External) pointers(zone string) []dns.RR {
+	services, _ := e.source.ExternalServices(e.Zones[0], false)
+	set := records{met: map[string]bool{}}
+	for _, s := range services {
+		if owner, err := dns.ReverseAddr(s.Host); err == nil && dns.IsSubDomain(zone, owner) {
+			set.add(&dns.PTR{Hdr: e.header(owner, dns.TypePTR), Ptr: msg.Domain(s.Key)})
+		}
 	}
 	return set.all
 }
