@@ -189,10 +189,14 @@ func (c *conversion) ends() (all []msg.Service, err error) {
 	for e.next() {
 		end := e.slice.Endpoint(e.i)
 		owner := []string{endpointText(&end, c.podNames)}
-		if _, cluster := e.slice.Import(); c.zone.multicluster && cluster != "" {
+		_, cluster := e.slice.Import()
+		if c.zone.multicluster && cluster != "" {
 			owner = append(owner, cluster)
 		}
 		for _, port := range c.numbers(e.slice.Ports()) {
+			if c.zone.multicluster && cluster == "" {
+				port = -1 // no SRV record leads to it
+			}
 			all = append(all, c.service(end.Addr.String(), port, c.owner(owner...)))
 		}
 	}

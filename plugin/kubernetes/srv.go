@@ -150,14 +150,17 @@ func (a *answer) hasAddress(target []byte, addr netip.Addr) bool {
 	return false
 }
 
-// targetOf appends the name of the endpoint at hand to b; nil if it is too long for a name.
+// targetOf appends the name of the endpoint at hand to b; nil if it is too long for a name, or if the endpoint has none,
+// which is so for one that was imported without the name of its cluster (RFC 2782: a target has an address).
 func (a *answer) targetOf(b []byte, n *name, e *endpoints) []byte {
 	end := e.slice.Endpoint(e.i)
 	b = appendLabel(b, &end, e.podNames)
 	if a.zone.multicluster {
-		if _, cluster := e.slice.Import(); cluster != "" {
-			b = append(append(b, byte(len(cluster))), cluster...)
+		_, cluster := e.slice.Import()
+		if cluster == "" {
+			return nil
 		}
+		b = append(append(b, byte(len(cluster))), cluster...)
 	}
 	return appendService(b, n.service, n.namespace, a.spelled())
 }
