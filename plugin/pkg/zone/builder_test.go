@@ -98,6 +98,15 @@ func TestBadRecords(t *testing.T) {
 	if err := b.AddRR(&dns.A{Hdr: dns.RR_Header{Name: "a..b.", Rrtype: dns.TypeA, Class: 1}, A: []byte{1, 2, 3, 4}}); err == nil || !strings.Contains(err.Error(), "a..b. A") {
 		t.Errorf("an owner that is no name: %v", err)
 	}
+	for text, refused := range map[string]bool{"x.example.org. TXT ": true, "x.example.org. A": true, "x.example.org. HINFO": false, "x.example.org. APL": false} {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.AddRR(rr); (err != nil) != refused {
+			t.Errorf("%s, without data: %v", text, err)
+		}
+	}
 	if rr, err := (Record{wire.MustName("x.example.org"), wire.TypeA, 1, []byte{1}}).RR(); err == nil || !strings.Contains(err.Error(), "x.example.org. A") {
 		t.Errorf("RDATA of one octet is %v, %v", rr, err)
 	}

@@ -26,7 +26,8 @@ func (e *Edit) RemoveRR(rr dns.RR) error {
 	return packed(rr, func(r Record) error { return e.Remove(r.Owner, r.Type, r.RData) })
 }
 
-// packed calls f with a record in wire form, which holds until f returns.
+// packed calls f with a record in wire form, which holds until f returns. miekg/dns has records without data for updates, and reads
+// some from text: nobody reads a message with one.
 func packed(rr dns.RR, f func(Record) error) error {
 	h := rr.Header()
 	var room [1024]byte
@@ -41,6 +42,9 @@ func packed(rr dns.RR, f func(Record) error) error {
 	owner := wire.NameLen(buf[:n])
 	if owner == 0 || n < owner+10 {
 		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], wire.ErrName)
+	}
+	if n == owner+10 && !wire.MayBeEmpty(h.Rrtype) {
+		return fmt.Errorf("record %s %s: no data", h.Name, dns.TypeToString[h.Rrtype])
 	}
 	return f(Record{buf[:owner], h.Rrtype, h.Ttl, buf[owner+10 : n]})
 }
