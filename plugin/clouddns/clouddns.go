@@ -169,7 +169,7 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 		return aliases(s.Name, data, warn)
 	}
 	for _, d := range data {
-		if s.Type == "CNAME" || s.Type == "PTR" {
+		if d != "" && (s.Type == "CNAME" || s.Type == "PTR") { // of nothing it would make the root
 			d = dns.Fqdn(d)
 		}
 		text := fmt.Sprintf("%s %d IN %s %s", s.Name, s.Ttl, s.Type, d)

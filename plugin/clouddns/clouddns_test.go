@@ -45,6 +45,7 @@ func provider(t *testing.T) string {
 			fmt.Fprint(w, `{"rrsets":[
 				{"name":"www.example.org.","type":"A","ttl":60,"rrdatas":["192.0.2.1","192.0.2.2"]},
 				{"name":"alias.example.org.","type":"CNAME","ttl":60,"rrdatas":["www.example.org"]},
+				{"name":"empty.example.org.","type":"CNAME","ttl":60,"rrdatas":[""]},
 				{"name":"child.example.org.","type":"CNAME","ttl":60,"rrdatas":["app.dyn.example.org"]},
 				{"name":"example.org.","type":"ALIAS","ttl":60,"rrdatas":["www.example.org."]},
 				{"name":"bad.example.org.","type":"ALIAS","ttl":60,"rrdatas":["a..b."]},
@@ -94,6 +95,7 @@ func TestServer(t *testing.T) {
 		"odd.example.org. A":        "NOERROR 192.0.2.3",
 		"text.example.org. TXT":     `NOERROR "a b" "c"`,
 		"nope.example.org. A":       "NXDOMAIN",
+		"empty.example.org. CNAME":  "NXDOMAIN",
 		"x.fall.example.org. A":     "nothing",
 		"www.example.com. A":        "nothing",
 	})
