@@ -27,7 +27,7 @@ var errSameSerial = errors.New("no change in SOA serial")
 // Load reads the zone's file, whatever its serial, and answers from it from now on. If there is an error, all stays
 // as it was; it is a *fs.PathError as it came from os.Open if the file itself could not be opened.
 func (z *Zone) Load() error {
-	v, seen, err := z.read(context.Background(), -1)
+	v, seen, err := z.read(context.Background(), -1, os.Open)
 	z.seen = seen
 	if err != nil {
 		return err
@@ -37,13 +37,14 @@ func (z *Zone) Load() error {
 }
 
 // read reads the zone's file. serial is the one that the file must not have, -1 for none: then reading ends with
-// errSameSerial. What was seen of the file is returned in any case.
-func (z *Zone) read(ctx context.Context, serial int64) (v *zone.Zone, seen reading, err error) {
+// errSameSerial. open opens the file, and those that it includes. What was seen of the file is returned in any case.
+func (z *Zone) read(ctx context.Context, serial int64, open func(path string) (*os.File, error)) (v *zone.Zone, seen reading, err error) {
 	path := z.File()
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, reading{}, err
 	}
+	seen.opens = open
 	in := seen.add(path, f)
 	l := loader{ctx: ctx, origin: z.name, file: path, serial: serial, nsec3: z.NSEC3, digest: z.ZONEMD, asIs: z.KeepCase}
 	v, err = l.load(in, seen.open)

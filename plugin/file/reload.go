@@ -71,7 +71,7 @@ func (z *Zone) readNew(ctx context.Context, path string) (changed bool, err erro
 	if v := z.store.Load(); v != nil && !z.ReloadByMtime && !grown {
 		serial = int64(v.Serial())
 	}
-	v, seen, err := z.read(ctx, serial)
+	v, seen, err := z.read(ctx, serial, openFile)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

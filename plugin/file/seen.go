@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type reading struct {
 	files   []*input // the file, and what it includes
 	trouble string   // what was logged because of it
 	cut     []*input // of the version that is served, what was perhaps not all there when it was read
+	opens   func(path string) (*os.File, error)
 }
 
 // input is one file as it was when it was read.
@@ -52,9 +54,20 @@ func (r *reading) add(path string, f *os.File) *input {
 	return in
 }
 
+var errPipe = errors.New("is a pipe, which is read at the start only")
+
+// openFile opens a file that is looked at again and again. Of a pipe whoever writes to it would be waited for, and with us all other zones,
+// and the end of the server.
+func openFile(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errPipe}
+	}
+	return os.Open(path)
+}
+
 // open is for what a file includes.
 func (r *reading) open(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+	f, err := r.opens(path)
 	if err != nil {
 		r.files = append(r.files, &input{path: path}) // it may come
 		return nil, err
@@ -114,7 +127,7 @@ func (r *reading) grown(path string) bool {
 }
 
 func (in *input) grown() bool {
-	f, err := os.Open(in.path)
+	f, err := openFile(in.path)
 	if err != nil {
 		return false
 	}
@@ -138,7 +151,7 @@ func (r *reading) same(path string) bool {
 	}
 	var now reading
 	for _, in := range r.files {
-		f, err := os.Open(in.path)
+		f, err := openFile(in.path)
 		if err != nil {
 			return false
 		}
