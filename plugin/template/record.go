@@ -2,12 +2,15 @@ package template
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	gotemplate "text/template"
 	"text/template/parse"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -56,7 +59,7 @@ func (r *record) fix() {
 		}
 		text = append(text, t.Text...)
 	}
-	rr, err := dns.NewRR(strings.TrimSpace(string(text)))
+	rr, err := read(string(text))
 	switch {
 	case err != nil:
 		r.never = err
@@ -78,8 +81,19 @@ func (r *record) render(d *data) (rr dns.RR, rendered bool, err error) {
 	if err := r.text.Execute(&b, d); err != nil {
 		return nil, false, err
 	}
-	rr, err = dns.NewRR(strings.TrimSpace(b.String()))
+	rr, err = read(b.String())
 	return rr, true, err
+}
+
+var errNoData = errors.New("no data")
+
+// read reads a record. One without data, as miekg/dns has them for updates, is none: clients take a reply with one for broken.
+func read(text string) (dns.RR, error) {
+	rr, err := dns.NewRR(strings.TrimSpace(text))
+	if err == nil && rr != nil && dns.Len(rr) == dns.Len(&dns.ANY{Hdr: *rr.Header()}) && !wire.MayBeEmpty(rr.Header().Rrtype) {
+		return nil, errNoData
+	}
+	return rr, err
 }
 
 // questionOnly reports whether all that the text looks at follows from the directive and the question.

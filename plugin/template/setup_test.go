@@ -69,6 +69,7 @@ func TestNeverRecords(t *testing.T) {
 		"template IN A {\n match a\n additional \"a. 60 IN A x\" \"b. 60 IN A 192.0.2.1\"\n}": `Testfile:3: additional "a. 60 IN A x" is never a record`,
 		"template IN A {\n authority nonsense\n}":                                             `Testfile:2: authority "nonsense" is never a record`,
 		"template IN A {\n answer \"{{ .Name }}\"\n}":                                         "must be NAME [TTL] [CLASS] TYPE RDATA",
+		"template IN TXT {\n answer \"{{ .Name }} 60 IN TXT\"\n}":                             `Testfile:2: answer "{{ .Name }} 60 IN TXT" is never a record, and gives SERVFAIL: no data`,
 		// What may be one, or nothing.
 		"template IN A {\n answer \"{{ .Name }} 60 IN A {{ .Zone }}\" \"{{ .Group.owner }} nonsense\" \"{{ .Name }}nonsense\"\n}": "",
 		"template IN A {\n answer \"\" \"  a. 60 A 192.0.2.1  \" \"; a comment\" \"{{ if .Var }}nonsense{{ end }}\"\n}":           "",

@@ -10,6 +10,7 @@ package template
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
@@ -121,7 +122,8 @@ func (t *template) explain(m *dns.Msg) {
 }
 
 // follow appends what the answer's CNAME records lead to. A target that cannot be looked up is left out: the
-// client may ask for it. So is one that is come to over too many others, as where aliases lead in a circle.
+// client may ask for it. So is one that is come to over too many others. Where aliases lead in a circle, each stands
+// once (RFC 2181 §5).
 func (t *template) follow(ctx context.Context, state *request.Request, m *dns.Msg) {
 	ctx, ok := upstream.Again(ctx, upstream.MaxLoops)
 	if !ok {
@@ -137,6 +139,10 @@ func (t *template) follow(ctx context.Context, state *request.Request, m *dns.Ms
 			continue
 		}
 		m.Truncated = m.Truncated || up.Truncated
-		m.Answer = append(m.Answer, up.Answer...)
+		for _, rr := range up.Answer {
+			if !slices.ContainsFunc(m.Answer, func(has dns.RR) bool { return dns.IsDuplicate(has, rr) }) {
+				m.Answer = append(m.Answer, rr)
+			}
+		}
 	}
 }
