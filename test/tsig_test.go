@@ -65,6 +65,36 @@ func TestTsigOfForwardedQueries(t *testing.T) {
 	}
 }
 
+// What the server replies before any plugin is asked is signed as the query is (RFC 8945 §5.3): a client that signs takes nothing else.
+func TestTsigOfRefusals(t *testing.T) {
+	_, udp, tcp := start(t, "example.org:0 {\nbind 127.0.0.1\ntsig . {\nsecret key. "+tsigSecret+"\n}\nwhoami\n}")
+	for name, tc := range map[string]struct {
+		edit  func(*dns.Msg)
+		rcode int
+	}{
+		"EDNS version": {func(r *dns.Msg) { r.SetEdns0(1232, false).IsEdns0().SetVersion(1) }, dns.RcodeBadVers},
+		"other zone":   {func(r *dns.Msg) { r.Question[0].Name = "example.net." }, dns.RcodeRefused},
+		"other class":  {func(r *dns.Msg) { r.SetEdns0(1232, true); r.Question[0].Qclass = dns.ClassCHAOS }, dns.RcodeRefused},
+	} {
+		for network, addr := range map[string]string{"udp": udp, "tcp": tcp} {
+			for secret, signed := range map[string]bool{tsigSecret: true, "AAAA": false} {
+				r := question("example.org.", dns.TypeA)
+				tc.edit(r)
+				packet, mac, err := dns.TsigGenerate(r.SetTsig("key.", dns.HmacSHA256, 300, time.Now().Unix()), secret, "", false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, m := exchange(t, network, addr, packet), new(dns.Msg)
+				if err := m.Unpack(b); err != nil || m.Rcode != tc.rcode || (m.IsTsig() != nil) != signed {
+					t.Errorf("%s over %s, signed well %v: %v\n%v", name, network, signed, err, m)
+				} else if signed && dns.TsigVerify(b, secret, mac, false) != nil {
+					t.Errorf("%s over %s: a bad signature", name, network)
+				}
+			}
+		}
+	}
+}
+
 // Without a secret no signature is good, whoever signs.
 func TestTsigWithoutSecrets(t *testing.T) {
 	_, udp, tcp := start(t, ".:0 {\nbind 127.0.0.1\ntsig . {\nrequire all\n}\nwhoami\n}")

@@ -50,6 +50,7 @@ func (c *Chain) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 	if m, err := edns.Version(r); err != nil {
 		c.report(w, r, dns.RcodeBadVers, m)
+		c.Finish.Sign(m, r, w)
 		w.WriteMsg(m)
 		return
 	}
@@ -129,6 +130,7 @@ func (c *Chain) refuse(w *chainWriter, r *dns.Msg, rc int) {
 	}
 	m := errorReply(r, rc, nil)
 	c.report(w, r, rc, m)
+	c.Finish.Sign(m, r, w)
 	w.WriteMsg(m)
 }
 
