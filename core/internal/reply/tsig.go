@@ -53,8 +53,8 @@ func (f *Finisher) secretOf(name string) (string, bool) {
 // fudge is how many seconds the clocks of both sides may differ (RFC 8945 §10).
 const fudge = 300
 
-// Sign has m signed, which the server itself replies to r by w, if r was signed well (RFC 8945 §5.3). The replies of plugins are
-// signed by plugin tsig. f may be nil.
+// Sign has m signed, which the server itself replies to r by w, if r was signed well (RFC 8945 §5.3). The replies of
+// plugins are signed by plugin tsig. f may be nil.
 func (f *Finisher) Sign(m, r *dns.Msg, w dns.ResponseWriter) {
 	t := r.IsTsig()
 	if t == nil || f == nil || f.Secrets == nil {

@@ -26,8 +26,8 @@ func (e *Edit) RemoveRR(rr dns.RR) error {
 	return packed(rr, func(r Record) error { return e.Remove(r.Owner, r.Type, r.RData) })
 }
 
-// packed calls f with a record in wire form, which holds until f returns. miekg/dns has records without data for updates, and reads
-// some from text: nobody reads a message with one.
+// packed calls f with a record in wire form, which holds until f returns. miekg/dns has records without data for
+// updates, and reads some from text: nobody reads a message with one.
 func packed(rr dns.RR, f func(Record) error) error {
 	h := rr.Header()
 	var room [1024]byte
