@@ -35,7 +35,7 @@ type files struct {
 type loaded struct {
 	cert   tls.Certificate
 	cas    *x509.CertPool // nil for those of the system
-	config *tls.Config    // with these CAs; of use only if CAs have changed since the server started
+	config *tls.Config    // with these CAs; that of the first ones is what the server's is made of
 }
 
 // newFiles reads the files, which are two or three.
@@ -75,7 +75,7 @@ func (f *files) load() (*loaded, error) {
 func (f *files) config() *tls.Config {
 	c := f.first.config.Clone()
 	if len(f.paths) > 2 && f.auth != tls.NoClientCert {
-		c.GetConfigForClient = f.configForClient
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.withNewCAs(c), nil }
 	}
 	return c
 }
@@ -85,13 +85,16 @@ func (f *files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &f.live.Load().cert, nil
 }
 
-// configForClient is the GetConfigForClient of the configuration. As long as the CAs are those of the start, the
-// configuration itself will do.
-func (f *files) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
-	if l := f.live.Load(); !l.cas.Equal(f.first.cas) {
-		return l.config, nil
+// withNewCAs is c, with all that its owner has set, and the CAs that were read last. It is nil as long as these are
+// those of the start: c itself will do.
+func (f *files) withNewCAs(c *tls.Config) *tls.Config {
+	l := f.live.Load()
+	if l.cas.Equal(f.first.cas) {
+		return nil
 	}
-	return nil, nil
+	c = c.Clone()
+	c.ClientCAs, c.GetConfigForClient = l.cas, nil
+	return c
 }
 
 // start watches the files until stop.

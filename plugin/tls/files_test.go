@@ -262,11 +262,17 @@ func TestClientCAsFollowTheirFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := listener(t, f.config())
+	config, secrets := f.config(), new(lockedBuffer)
+	config.KeyLogWriter = secrets // as setup does it
+	addr := listener(t, config)
 	let := func(cert *tls.Certificate, want bool) {
 		t.Helper()
+		before := len(secrets.String())
 		if _, err := greeted(t, addr, cert); (err == nil) != want {
 			t.Errorf("got %v, want to get in: %t", err, want)
+		}
+		if len(secrets.String()) == before {
+			t.Error("nothing was added to the key log")
 		}
 	}
 	let(old, true)
