@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
 // How far a TLS handshake is.
@@ -39,6 +40,7 @@ func (c *Conn) handshake() bool {
 		c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
 	}
 	if err := c.tls.HandshakeContext(context.Background()); err != nil {
+		log.Debugf("TLS handshake error from %s: %s", c.RemoteAddr(), err)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			s.Limited("handshake_time")
 		}

@@ -2,12 +2,16 @@ package conn
 
 import (
 	"crypto/tls"
+	golog "log"
 	"net"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -55,6 +59,31 @@ func TestStopWithinHandshake(t *testing.T) {
 		t.Errorf("the slow client got %s", got)
 	}
 	ended()
+}
+
+// Why a client was refused is in the log of those who debug: the client does not always get to see it.
+func TestFailedHandshakeIsLogged(t *testing.T) {
+	config := coretest.Certificate(t, "lines")
+	config.ClientAuth = tls.RequireAnyClientCert
+	var logged strings.Builder
+	golog.SetOutput(&logged)
+	log.D.Set()
+	defer func() {
+		golog.SetOutput(os.Stderr)
+		log.D.Clear()
+	}()
+	_, addr, end := serveLines(t, lineService(t), newLineServer(), config, nil)
+	nc := coretest.Dial(t, addr)
+	offer := clients.Trusting.Clone()
+	offer.NextProtos = []string{"lines"}
+	c := tls.Client(nc, offer)
+	c.Read(make([]byte, 1)) // with TLS 1.3 the client learns that it is refused behind its handshake
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if want := "TLS handshake error from " + nc.LocalAddr().String() + ": tls: client didn't provide a certificate"; !strings.Contains(logged.String(), want) {
+		t.Errorf("the log has %q, not %q", logged.String(), want)
+	}
 }
 
 // deadlines is a connection that notes until when is read.
