@@ -276,6 +276,10 @@ func TestServeWire(t *testing.T) {
 			if m.GetQueryTimeSec() != 17 || m.GetQueryPort() != 4711 || m.GetResponsePort() != 53 || m.GetSocketProtocol() != tap.SocketProtocol_TCP {
 				t.Errorf("%s: %d: %v", name, i, m)
 			}
+			// A proxy may tell a client of the other family than its own, and ours.
+			if m.GetSocketFamily() != tap.SocketFamily_INET || len(m.QueryAddress) != 4 {
+				t.Errorf("%s: %d: the client is %v of %v", name, i, m.QueryAddress, m.GetSocketFamily())
+			}
 		}
 		if tc.want > 0 && string(sink.all[0].Message.QueryMessage) != string(b) {
 			t.Errorf("%s: query %x", name, sink.all[0].Message.QueryMessage)

@@ -130,8 +130,8 @@ func newEvent(typ tap.Message_Type, q *wire.Query, began time.Time) *event {
 		e.protocol = tap.SocketProtocol_TCP
 	}
 	e.SocketFamily, e.QueryAddress, e.ResponseAddress, e.QueryPort, e.ResponsePort = nil, nil, nil, nil, nil
-	e.QueryAddress, e.QueryPort = e.address(q.Client, &e.client, &e.port)
 	e.ResponseAddress, e.ResponsePort = e.address(q.Local, &e.server, &e.serverPort)
+	e.QueryAddress, e.QueryPort = e.address(q.Client, &e.client, &e.port) // last: the family is the client's
 	e.QueryMessage, e.ResponseMessage, e.ResponseTimeSec, e.ResponseTimeNsec = nil, nil, nil, nil
 	return e
 }
