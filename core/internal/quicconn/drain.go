@@ -21,10 +21,38 @@ const (
 	arrivalPause = time.Millisecond
 )
 
+// pauses is how many pauses of arrivalPause are left to wait for. Time that is so counted stands still while the
+// process does not run, on a machine that is too busy: what has come meanwhile has not been looked at.
+type pauses int
+
+func pausesFor(d time.Duration) pauses { return pauses(d / arrivalPause) }
+
+// pause waits for one arrivalPause. It reports false if none are left, or ctx is over.
+func (p *pauses) pause(ctx context.Context) bool {
+	if *p <= 0 {
+		return false
+	}
+	*p--
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(arrivalPause):
+		return true
+	}
+}
+
+// pause waits so long. It reports false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	p := pausesFor(d)
+	for p.pause(ctx) {
+	}
+	return ctx.Err() == nil
+}
+
 // arrival is a connection from its first datagram to its end. Stop looks whether its client is still to be waited for.
 type arrival struct {
-	conn   atomic.Pointer[Conn] // nil until the library has read what the client says first
-	shaken time.Time            // when Stop saw that the handshake is over
+	conn  atomic.Pointer[Conn] // nil until the library has read what the client says first
+	query pauses               // what is left for its query, when the handshake is over
 }
 
 // arrivalKey holds the arrival of a connection, in its context.
@@ -32,7 +60,7 @@ type arrivalKey struct{}
 
 // arrive notes a connection that begins, until its context ends.
 func (t *Transport) arrive(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-	a := new(arrival)
+	a := &arrival{query: pausesFor(service.DrainTime)}
 	t.mu.Lock()
 	t.arrivals[a] = struct{}{}
 	t.mu.Unlock()
@@ -53,11 +81,11 @@ func (c *Conn) accepted() {
 }
 
 // unheard reports whether the library has not heard all of the client's first words.
-func (a *arrival) unheard(time.Time) bool { return a.conn.Load() == nil }
+func (a *arrival) unheard() bool { return a.conn.Load() == nil }
 
 // unasked reports whether the client is still to ask: it connects, or has done that so shortly ago that its query may
-// be on its way.
-func (a *arrival) unasked(now time.Time) bool {
+// be on its way. It is called once in an arrivalPause.
+func (a *arrival) unasked() bool {
 	c := a.conn.Load()
 	if c == nil || c.asked.Load() {
 		return c == nil
@@ -67,38 +95,25 @@ func (a *arrival) unasked(now time.Time) bool {
 	default:
 		return true
 	}
-	if a.shaken.IsZero() {
-		a.shaken = now
-	}
-	return now.Sub(a.shaken) < service.DrainTime
+	a.query--
+	return a.query > 0
 }
 
-// await waits until nobody is left, or ctx ends.
-func (t *Transport) await(ctx context.Context, left func(*arrival, time.Time) bool) {
-	for t.anyone(left) && pause(ctx, arrivalPause) {
+// await waits until nobody is left, no pauses are left, or ctx is over.
+func (t *Transport) await(ctx context.Context, p *pauses, left func(*arrival) bool) {
+	for t.anyone(left) && p.pause(ctx) {
 	}
 }
 
-func (t *Transport) anyone(left func(*arrival, time.Time) bool) (any bool) {
-	now := time.Now()
+func (t *Transport) anyone(left func(*arrival) bool) (any bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for a := range t.arrivals {
-		if left(a, now) {
-			any = true // but all are looked at: when their handshake was over is noted
+		if left(a) {
+			any = true // but all are looked at: for those whose handshake is over one less is left
 		}
 	}
 	return any
-}
-
-// pause waits so long. It reports false if ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // Stop takes no more connections, waits until the queries of those that there are are answered, and closes all.
@@ -112,24 +127,26 @@ func (t *Transport) Stop(ctx context.Context) error {
 func (t *Transport) Settle(ctx context.Context) {
 	t.stopping.Store(true)
 	t.admission.Close()
-	arriving, cancel := context.WithTimeout(ctx, arrivalTime)
-	defer cancel()
-	pause(arriving, service.DrainTime)
-	t.closeDoor(arriving)
-	t.await(arriving, (*arrival).unasked)
+	p := pausesFor(arrivalTime)
+	pause(ctx, service.DrainTime)
+	t.closeDoor(ctx, &p)
+	t.await(ctx, &p, (*arrival).unasked)
 }
 
 // closeDoor closes the listener. The library refuses who has not been heard then. So that is done in a moment in which
-// there is nobody like that, and whoever comes waits before the door; ctx bounds how long such a moment is waited for.
+// there is nobody like that, and whoever comes waits before the door; p bounds how long such a moment is waited for.
 // Whoever begins later is not heard, and tries again.
-func (t *Transport) closeDoor(ctx context.Context) {
+func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
 	for {
 		entering := t.door.hold()
-		if !entering && !t.anyone((*arrival).unheard) || ctx.Err() != nil {
+		if !entering && !t.anyone((*arrival).unheard) {
 			break
 		}
 		t.door.open()
-		pause(ctx, arrivalPause)
+		if !p.pause(ctx) {
+			t.door.hold()
+			break
+		}
 	}
 	// The listener is closed when the goroutine that hears clients has ended, which may be waiting before the door.
 	time.AfterFunc(arrivalPause, t.door.close)

@@ -69,6 +69,46 @@ func TestStopWithinHandshake(t *testing.T) {
 	}
 }
 
+// Time in which the process did not run does not count: nobody has looked at what has come meanwhile.
+func TestPausesStandStill(t *testing.T) {
+	s, e := serviceFor(t), newEcho()
+	q, _ := serve(t, s, e)
+	c := dial(t, addrOf(q))
+	var a *arrival
+	coretest.Eventually(t, "the handshake is over", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for a = range q.arrivals {
+			own := a.conn.Load()
+			return own != nil && isClosed(own.HandshakeComplete())
+		}
+		return false
+	})
+	for range 2 {
+		if !a.unasked() {
+			t.Fatal("the client is not waited for any more")
+		}
+		time.Sleep(2 * service.DrainTime) // as a process that is stopped does
+	}
+	looks := 2
+	for a.unasked() {
+		looks++
+	}
+	if looks != int(service.DrainTime/arrivalPause)-1 {
+		t.Errorf("it is waited for %d pauses", looks)
+	}
+	c.CloseWithError(0, "")
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // So does one whose first words have come only in part.
 func TestStopWithinClientHello(t *testing.T) {
 	s, e := serviceFor(t), newEcho()
