@@ -254,6 +254,8 @@ func TestH2Unread(t *testing.T) {
 func TestHTTP1Stopping(t *testing.T) {
 	g := coretest.NewGate(t)
 	s := serve(t, serviceFor(t, g), tlsConfig(t))
+	closing := make(chan struct{})
+	s.http1.server.RegisterOnShutdown(func() { close(closing) })
 	c := clients.DialHTTP(t, s.addr, "", 1)
 	got := make(chan error, 1)
 	go func() {
@@ -269,6 +271,7 @@ func TestHTTP1Stopping(t *testing.T) {
 	}()
 	g.Holds(t, 1)
 	ended := coretest.Stopping(t, s.end)
+	<-closing
 	g.Open()
 	ended()
 	if err := <-got; err != nil {

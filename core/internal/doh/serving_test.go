@@ -25,8 +25,9 @@ import (
 // served is what serves DNS over HTTP in a test.
 type served struct {
 	*service.Service
-	addr string
-	end  func() error // stops it, and waits for that
+	addr  string
+	end   func() error // stops it, and waits for that
+	http1 *HTTP1       // nil for HTTP/3
 }
 
 // serviceFor is a Service of DNS over HTTP with that handler.
@@ -52,7 +53,7 @@ func serve(t testing.TB, s *service.Service, config *tls.Config) *served {
 	l.Beside = h
 	l.ListenOn(from)
 	end := coretest.Serving(t, l, func() error { return l.Serve(from, Handler(config, h)) })
-	return &served{s, from.Addr().String(), end}
+	return &served{s, from.Addr().String(), end, h}
 }
 
 // codes3 are those of HTTP/3.
@@ -79,7 +80,7 @@ func serve3(t testing.TB, s *service.Service) (*served, *HTTP3) {
 	}
 	h := NewHTTP3(q, HeaderSpace(s.HeaderBytes, leastHeader), s.Idle, &settings.Configs)
 	end := coretest.Serving(t, h, func() error { return h.Serve(s, h.ServeConn) })
-	return &served{s, p.LocalAddr().String(), end}, h
+	return &served{s, p.LocalAddr().String(), end, nil}, h
 }
 
 // responses is how often s has responded with a status.
