@@ -12,6 +12,9 @@ var (
 	ErrName  = errors.New("name is longer than 255 octets")
 )
 
+// ErrEscape is the error of an escape \DDD that no octet has: more than 255 (RFC 1035 §5.1).
+var ErrEscape = errors.New(`escape is more than \255`)
+
 // Root is the root's name.
 var Root = []byte{0}
 
@@ -49,7 +52,11 @@ func AppendName[T string | []byte](b []byte, s T) ([]byte, error) {
 		}
 		c := s[i]
 		if i+2 < len(s) && digit(c) && digit(s[i+1]) && digit(s[i+2]) {
-			c = (c-'0')*100 + (s[i+1]-'0')*10 + (s[i+2] - '0')
+			n := int(c-'0')*100 + int(s[i+1]-'0')*10 + int(s[i+2]-'0')
+			if n > 255 {
+				return b[:start], ErrEscape
+			}
+			c = byte(n)
 			i += 2
 		}
 		b = append(b, c)

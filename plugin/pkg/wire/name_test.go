@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 		{"", "."}, {".", "."}, {"example.org", "example.org."}, {"Example.ORG.", "Example.ORG."},
 		{`a\.b.example.org.`, `a\.b.example.org.`}, {`a\046b.`, `a\.b.`}, {`\000\255.`, `\000\255.`},
 		{`a\ b.`, `a\ b.`}, {"..", ""}, {".a", ""}, {"a..b", ""}, {long + ".", long + "."}, {long + "a.", ""},
-		{long + "." + long + "." + long + "." + long, ""}, {`a\`, ""}, {`a\25`, "a25."},
+		{long + "." + long + "." + long + "." + long, ""}, {`a\`, ""}, {`a\25`, "a25."}, {`\256.x`, ""}, {`a\300b.x.`, ""}, {`\999`, ""},
 	} {
 		b, err := AppendName(nil, tc.in)
 		if got := ""; err == nil {
