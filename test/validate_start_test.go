@@ -45,6 +45,27 @@ func TestValidateRefusesAsAStart(t *testing.T) {
 	}
 }
 
+// The states of different anchors do not fit into one file: the block that writes last would leave the other's out. Blocks
+// with the same anchors may share one.
+func TestOneStateForOneSetOfAnchors(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	const other = "\nanchor \"example.org. IN DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\""
+	text := func(state, more string) string {
+		return ".:0 {\nbind 127.0.0.1\nvalidator {\nstate " + state + "\n}\nwhoami\n}\n" +
+			"example.org:0 {\nbind 127.0.0.1\nvalidator {\nstate " + filepath.Dir(state) + "/./" + filepath.Base(state) + more + "\n}\nwhoami\n}\n"
+	}
+	want := "state \"" + state + "\" is that of other anchors in another server block: each needs a file of its own"
+	if err := dnsserver.Validate(NewInput(text(state, other))); err == nil || !strings.Contains(err.Error(), ":3: "+want) {
+		t.Errorf("different anchors: %v", err)
+	}
+	if err := dnsserver.Validate(NewInput(text(state, ""))); err != nil {
+		t.Errorf("the same anchors: %v", err)
+	}
+	if err := dnsserver.Validate(NewInput(strings.Replace(text(state, other), "/./", "/./other-", 1))); err != nil {
+		t.Errorf("a file for each: %v", err)
+	}
+}
+
 // Who only looks at a configuration asks nobody, and needs no credentials: neither a cloud's API nor etcd.
 func TestValidateAsksNobody(t *testing.T) {
 	var asked atomic.Int64

@@ -148,7 +148,7 @@ func (s *settings) file(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.root, path)
 	}
-	return path
+	return filepath.Clean(path)
 }
 
 // What was copied in part speaks for no key: all below it would be bogus.

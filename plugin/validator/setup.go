@@ -1,7 +1,9 @@
 package validator
 
 import (
+	"fmt"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -36,7 +38,7 @@ func setup(c *caddy.Controller) error {
 			v.counts.server = server
 		}
 	})
-	dnsserver.Check(c, v.readable)
+	dnsserver.Check(c, func() error { return v.usable(dnsserver.Configs(c)) })
 	v.block = cfg.Block().Chain
 	c.OnStartup(func() error {
 		v.heed(cfg.Handler("recurse"))
@@ -86,16 +88,27 @@ func newValidator(s *settings) *Validator {
 	return v
 }
 
-// readable reads the files, so that one that is of no use is found before anything begins.
-func (v *Validator) readable() error {
+// usable reads the files, so that one that is of no use is found before anything begins. all is the server blocks.
+func (v *Validator) usable(all []*dnsserver.Config) error {
 	_, err := v.negatives.load(clock.Now())
 	if err == nil {
 		_, err = v.keeper.read()
+	}
+	for _, cfg := range all {
+		if o, ok := cfg.Handler(pluginName).(*Validator); ok && err == nil && v.overwrites(o) {
+			err = fmt.Errorf("state %q is that of other anchors in another server block: each needs a file of its own", v.state)
+		}
 	}
 	if err != nil {
 		return plugin.Error(pluginName, err)
 	}
 	return nil
+}
+
+// overwrites reports whether v and o would write the states of different anchors into one file, where the last one counts.
+// Those of the same anchors come to the same.
+func (v *Validator) overwrites(o *Validator) bool {
+	return v.state != "" && v.state == o.state && !reflect.DeepEqual(v.anchors, o.anchors)
 }
 
 // start begins with what needs time and files.
