@@ -32,7 +32,7 @@ func (c *rootCopy) Reply(name string, typ uint16) *rrset.Message {
 	return m
 }
 
-// With a copy of the root zone none of the root's servers is asked, but for the root itself, and when the copy has
+// With a copy of the root zone none of the root's servers is asked, but for the root itself without its keys, and when the copy has
 // gone, has no answer, or is doubted (RFC 8806).
 func TestLocalRootIsAskedFirst(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -44,11 +44,12 @@ func TestLocalRootIsAskedFirst(t *testing.T) {
 		"denial":    {"www.no.", "A", "NXDOMAIN", nil, 0},
 		"DS":        {"org.", "DS", "NOERROR", nil, 0},
 		"the root":  {".", "NS", "NOERROR; . NS a.root.", nil, 1},
+		"its keys":  {".", "DNSKEY", "NOERROR; . DNSKEY ", nil, 0},
 		"gone":      {"www.no.", "A", "NXDOMAIN", func(c *rootCopy) { c.gone = true }, 3},
 		"no answer": {"www.no.", "A", "NXDOMAIN", func(c *rootCopy) { c.silent = true }, 2},
 	} {
 		w := small(t)
-		root := &rootCopy{authority: &authority{[]*zoneText{parseZone(t, rootZone)}}}
+		root := &rootCopy{authority: &authority{[]*zoneText{parseZone(t, rootZone+". 86400 IN DNSKEY 257 3 13 AAAA\n")}}}
 		if c.change != nil {
 			c.change(root)
 		}
