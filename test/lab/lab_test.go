@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -72,11 +73,7 @@ func TestExtendedErrors(t *testing.T) {
 		default:
 			continue
 		}
-		again := want
-		if q.Fault == AllLame { // of the others the aliases are kept, and run in a circle anew
-			again = "[22 13]"
-		}
-		for _, want := range []string{want, again} {
+		for _, want := range []string{want, strings.TrimSuffix(want, "]") + " 13]"} {
 			if a, err := Ask(resolver, q.Name, q.Type); err != nil || fmt.Sprint(a.EDE) != want {
 				t.Errorf("%s: %v %v, want %s", q.Name, a, err, want)
 			}

@@ -307,6 +307,9 @@ func (r *Run) finish() {
 		r.result.Answer, r.result.Authority = nil, nil
 		if r.spent.queries > 0 && !r.source.Again() { // who doubts has an answer
 			r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
+		} else if _, kept := r.conf.Stores.Failures.Get(t.q.Name, t.q.Type, r.now); kept && r.spent.queries == 0 {
+			// and so are the aliases that led here
+			r.result.Repeated = true
 		}
 	} else if r.spent.queries > 0 {
 		r.conf.Stores.Failures.Forget(t.q.Name, t.q.Type)

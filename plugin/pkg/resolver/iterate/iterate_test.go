@@ -279,6 +279,22 @@ func TestAllSilent(t *testing.T) {
 	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
 }
 
+// Aliases in a circle, or too many, are kept, and so is the failure: as long as it is, the next one is told that it is an
+// older one.
+func TestKeptCircleOfAliases(t *testing.T) {
+	w := small(t)
+	for i, repeated := range []bool{false, true, true, false} {
+		if i == 3 {
+			w.now += 6 * store.Second
+		}
+		w.asked = nil
+		r := w.want("loop.example.org.", "A", "SERVFAIL; EDE 0")
+		if r.Repeated != repeated || i > 0 && len(w.asked) > 0 {
+			t.Errorf("query %d: told that it is an older failure: %v, want %v; %d queries", i, r.Repeated, repeated, len(w.asked))
+		}
+	}
+}
+
 // A server that does not know EDNS is asked without, and that is remembered; one that has shown it once is not (R13).
 func TestWithoutEDNS(t *testing.T) {
 	w := small(t)
