@@ -18,7 +18,6 @@ import (
 const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
 	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
-	finalWait  = time.Second            // least time for the reply to the last query
 	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
 )
 
@@ -152,7 +151,7 @@ type candidate struct {
 }
 
 // Who has nobody else to ask gains nothing by giving up soon: a server that is near may be busy for longer than its
-// round trip time tells.
+// round trip time tells, and one that never replied may be far (store.Server.Patience).
 
 // lastOf reports whether no other server than s may be asked once more.
 func (t *task) lastOf(all []*store.Server, s *store.Server) bool {
@@ -238,7 +237,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
 	if t.here.final {
-		wait = max(wait, finalWait)
+		wait = max(wait, s.Patience())
 	}
 	if tcp {
 		wait = max(wait, 3*time.Second)

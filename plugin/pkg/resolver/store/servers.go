@@ -58,8 +58,9 @@ const (
 	unknownWait = 400 * time.Millisecond
 	minWait     = 50 * time.Millisecond
 	maxWait     = 3 * time.Second
-	deadAfter   = 4  // time-outs in a row
-	offAfter    = 64 // time-outs in a row
+	finalWait   = time.Second // for the reply to the last query to a server whose round trip time is known
+	deadAfter   = 4           // time-outs in a row
+	offAfter    = 64          // time-outs in a row
 	deadSpan    = Second * 8 / 10
 	offSpan     = 60 * Second // in which these were, at least: many queries under way may be lost in one moment
 	deadProbe   = Second
@@ -114,6 +115,17 @@ func (v *Server) Wait() time.Duration {
 		d = max(v.srtt+4*v.rttvar, minWait)
 	}
 	return min(d<<min(v.backoff, 6), maxWait)
+}
+
+// Patience is how long a reply to the last query is waited for at least. Of a server that never replied the longest
+// round trip time counts: else it would be known to nobody.
+func (v *Server) Patience() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.srtt == 0 {
+		return maxWait
+	}
+	return finalWait
 }
 
 // RTT is the smoothed round trip time, as servers are compared: one that is unknown stands at the end of the
