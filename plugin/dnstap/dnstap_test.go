@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"testing"
@@ -176,8 +177,32 @@ func (unreachable) ExtendedError() (uint16, string) {
 }
 func (unreachable) Resolves() {}
 
+// known is one that was found out for an earlier query.
+type known struct{ unreachable }
+
+func (known) Unwrap() error { return again{} }
+
+type again struct{ unreachable }
+
+func (again) ExtendedError() (uint16, string) { return dns.ExtendedErrorCodeCachedError, "" }
+
 // An error reply that the server makes is told with what its error has for the client, in both lanes.
 func TestErrorIsToldAsSent(t *testing.T) {
+	for _, tc := range []struct {
+		why  error
+		want string
+	}{
+		{unreachable{}, "[22 (No Reachable Authority): (gone)]"},
+		{known{}, "[22 (No Reachable Authority): (gone) 13 (Cached Error): ()]"},
+		{fmt.Errorf("plugin/a: %w", known{}), "[22 (No Reachable Authority): (gone) 13 (Cached Error): ()]"},
+	} {
+		toldAsSent(t, tc.why, tc.want)
+	}
+}
+
+// toldAsSent wants the extended errors of an error to be told, in both lanes.
+func toldAsSent(t *testing.T, why error, want string) {
+	t.Helper()
 	r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).SetEdns0(1232, true)
 	packet, _ := r.Pack()
 	var q wire.Query
@@ -190,15 +215,15 @@ func TestErrorIsToldAsSent(t *testing.T) {
 	} {
 		sink := new(frames)
 		ask(&Dnstap{Next: &source{
-			Handler: test.NextHandler(dns.RcodeServerFailure, unreachable{}), out: wire.Done, fail: true, why: unreachable{},
+			Handler: test.NextHandler(dns.RcodeServerFailure, why), out: wire.Done, fail: true, why: why,
 		}, IncludeRawMessage: true, sink: sink})
 		var told dns.Msg
 		if err := told.Unpack(sink.all[1].Message.ResponseMessage); err != nil {
 			t.Fatal(err)
 		}
 		opt := told.IsEdns0()
-		if told.Rcode != dns.RcodeServerFailure || !told.RecursionAvailable || opt == nil || len(opt.Option) != 1 || opt.Option[0].String() != "22 (No Reachable Authority): (gone)" {
-			t.Errorf("%s lane: told %v", lane, &told)
+		if told.Rcode != dns.RcodeServerFailure || !told.RecursionAvailable || opt == nil || fmt.Sprint(opt.Option) != want {
+			t.Errorf("%s lane: told %v, want %s", lane, &told, want)
 		}
 	}
 }
