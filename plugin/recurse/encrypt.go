@@ -12,6 +12,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // This file asks servers over TLS that can be asked so (RFC 9539), where the operator wants that. Nobody vouches for
@@ -50,7 +53,8 @@ func (e *encryption) stop() {
 
 // tlsSide is what is known of a server over TLS.
 type tlsSide struct {
-	to *proxy.Peer
+	to     *proxy.Peer
+	misses atomic.Int32 // one after the other, though it is connected
 
 	mu      sync.Mutex
 	good    bool
@@ -92,6 +96,7 @@ func (r *resolver) secures(f *flight, p *peer) bool {
 func (s *tlsSide) learned(good bool, now store.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.misses.Store(0)
 	s.good, s.probing, s.until = good, false, now+insecureFor
 	if good {
 		s.until = now + secureFor
@@ -116,9 +121,25 @@ func (r *resolver) probeFor(f *flight, s *tlsSide) *probe {
 
 // EndExchange implements proxy.Ender.
 func (p *probe) EndExchange(x *proxy.Exchange) {
+	good := served(x)
 	p.encryption.probes.Add(-1)
-	p.side.learned(x.Err == nil, p.now())
-	p.counts.encrypted(map[bool]string{true: "probed", false: "unable"}[x.Err == nil])
+	p.side.learned(good, p.now())
+	p.counts.encrypted(map[bool]string{true: "probed", false: "unable"}[good])
+}
+
+// What listens at port 853 need not be the server of port 53: it may be another one, which refuses the zone, or one in
+// front of it, which does not reach it. Its errors tell nothing of the zone, and neither does what a resolver says.
+
+// served reports whether the end of an exchange over TLS is the whole reply of an authority, and no error.
+func served(x *proxy.Exchange) bool {
+	if x.Err != nil || x.Facts.TC {
+		return false
+	}
+	switch x.Reply[3] & 0xF {
+	case wire.Success, wire.NXDomain, dns.RcodeYXDomain:
+		return x.Reply[3]&(wire.FlagRA&0xFF) == 0 || x.Reply[2]&(wire.FlagAA>>8) != 0
+	}
+	return false
 }
 
 // Bounds of how long a query may take over TLS before it is asked in the clear.
@@ -135,11 +156,16 @@ func (f *flight) beginSecure(p *peer, loop *eventloop.Loop) {
 	f.encryption.proxy.BeginIn(&f.x, loop)
 }
 
+// mostMisses is how often in a row a server that is connected may have no reply over TLS that is of use.
+const mostMisses = 4
+
 // inClear begins the exchange anew without TLS, after an error. A server whose connection is lost, or does not come
-// about, is not asked over TLS for a while.
+// about, is not asked over TLS for a while; neither is one that is connected, but of no use time after time.
 func (f *flight) inClear(x *proxy.Exchange) {
-	if !errors.Is(x.Err, os.ErrDeadlineExceeded) || x.Local == nil {
-		f.server.Peer.(*peer).secure.learned(false, f.now())
+	side := &f.server.Peer.(*peer).secure
+	lost := x.Err != nil && (!errors.Is(x.Err, os.ErrDeadlineExceeded) || x.Local == nil)
+	if lost || side.misses.Add(1) >= mostMisses {
+		side.learned(false, f.now())
 	}
 	f.counts.encrypted("failed")
 	f.secure = false

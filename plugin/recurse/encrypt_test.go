@@ -25,7 +25,8 @@ type over struct {
 	secure net.Listener
 	port   uint16
 	tls    atomic.Int32
-	mute   atomic.Bool // over TLS
+	mute   atomic.Bool                    // over TLS
+	odd    atomic.Pointer[func(*dns.Msg)] // changes replies over TLS
 }
 
 func startOver(t *testing.T, certificate bool) *over {
@@ -57,6 +58,9 @@ func startOver(t *testing.T, certificate bool) *over {
 		m := new(dns.Msg).SetReply(q)
 		m.Authoritative = true
 		m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: 1, Ttl: 60}, A: net.IPv4(192, 0, 2, 1)})
+		if change := o.odd.Load(); change != nil {
+			(*change)(m)
+		}
 		_ = w.WriteMsg(m)
 	})}
 	go func() { _ = s.ActivateAndServe() }()
@@ -122,5 +126,67 @@ func TestEncryption(t *testing.T) {
 				t.Error("three days later it is not asked in the clear")
 			}
 		})
+	}
+}
+
+// What listens at the port of TLS may be another server: its errors, and what a resolver says there, are asked once more
+// in the clear. One that has nothing else to say, from the first query on or time after time, is not asked over TLS any
+// more.
+func TestOddOverTLS(t *testing.T) {
+	for what, change := range map[string]func(m *dns.Msg){
+		"SERVFAIL": func(m *dns.Msg) { m.Answer, m.Rcode = nil, dns.RcodeServerFailure },
+		"REFUSED":  func(m *dns.Msg) { m.Answer, m.Rcode = nil, dns.RcodeRefused },
+		"resolver": func(m *dns.Msg) { m.Authoritative, m.RecursionAvailable = false, true },
+		"cut":      func(m *dns.Msg) { m.Answer, m.Truncated = nil, true },
+		"mute":     nil,
+	} {
+		for _, since := range []int{0, 1} { // queries over TLS
+			t.Run(fmt.Sprint(what, " after ", since), func(t *testing.T) {
+				o := startOver(t, true)
+				begin := func() {
+					o.mute.Store(change == nil)
+					o.odd.Store(&change)
+				}
+				if since == 0 {
+					begin()
+				}
+				r := o.resolver(t, func(s *settings) { s.encrypt, s.timeout, s.minimise = true, 5*time.Second, iterate.Off })
+				r.encryption.port = o.port
+				ask := func(name string) *tlsSide {
+					t.Helper()
+					j, _ := r.beginFor(queryFrom(t, "192.0.2.1", name), nil, nil, unlooked)
+					if err := j.wait(context.Background()); err != nil || len(j.result.Answer) != 1 {
+						t.Fatalf("%s: %+v %v", name, j.result, err)
+					}
+					return &r.conf.Stores.Servers.Get(netip.AddrPortFrom(o.at.Addr(), o.at.Port()), nil).Peer.(*peer).secure
+				}
+				side := ask("first.example.org.")
+				state := func() (good, probing bool) {
+					side.mu.Lock()
+					defer side.mu.Unlock()
+					return side.good, side.probing
+				}
+				for range 1000 {
+					if _, probing := state(); !probing {
+						break
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if good, _ := state(); good != (since > 0) {
+					t.Fatalf("after the probe: good %v", good)
+				}
+				if since == 0 {
+					return
+				}
+				begin()
+				for i := range mostMisses {
+					name := fmt.Sprintf("n%d.example.org.", i)
+					ask(name)
+					if good, _ := state(); good != (i < mostMisses-1) || o.count(name) != 1 {
+						t.Errorf("%s: good %v, %d times in the clear", name, good, o.count(name))
+					}
+				}
+			})
+		}
 	}
 }

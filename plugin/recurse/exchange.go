@@ -194,9 +194,12 @@ const (
 
 // EndExchange implements proxy.Ender: it tells all jobs that joined.
 func (f *flight) EndExchange(x *proxy.Exchange) {
-	if f.secure && x.Err != nil {
-		f.inClear(x)
-		return
+	if f.secure {
+		if !served(x) {
+			f.inClear(x)
+			return
+		}
+		f.server.Peer.(*peer).secure.misses.Store(0)
 	}
 	if errors.Is(x.Err, proxy.ErrBusy) && f.again() {
 		return
