@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -188,6 +189,23 @@ func TestPeerDoubted(t *testing.T) {
 	defer p.Stop()
 	if c := askOnce(p, p.NewPeer(addr), false); c.x.Err == nil || c.x.Doubted != 1 {
 		t.Errorf("%v, doubted %d", c.x.Err, c.x.Doubted)
+	}
+}
+
+// What has another opcode is no reply, whatever else it has of one (RFC 1035 §4.1.1).
+func TestPeerOtherOpcode(t *testing.T) {
+	addr, _ := peerServer(t, func(q []byte) [][]byte {
+		notify := echoed(q)
+		notify[2] |= dns.OpcodeNotify << 3
+		return [][]byte{notify, echoed(q)}
+	})
+	p := NewOpen("test")
+	ignored := ""
+	p.OnIgnored(func(reason string, n int) { ignored += fmt.Sprint(n, " ", reason) })
+	c := askOnce(p, p.NewPeer(addr), false)
+	p.Stop()
+	if c.x.Err != nil || ignored != "1 not_reply" {
+		t.Errorf("%v, ignored %q", c.x.Err, ignored)
 	}
 }
 

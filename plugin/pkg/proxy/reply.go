@@ -111,10 +111,16 @@ func (in *incoming) answers(b, query []byte) bool {
 		string(b[end:in.qend]) == string(query[end:in.qend])
 }
 
+// opcodeBits are those of the opcode, in its octet of the header. Queries to a Peer have none of them set.
+const opcodeBits = 0x78
+
 // mismatch is what makes b, of verdict v up to bare, no reply to x, and proper if nothing does. What is cut short has
 // lost its cookie; it only makes the client ask over TCP. What is bare has no question, nor letters. The engine's lock
 // is held.
 func (in *incoming) mismatch(b []byte, v verdict, x *Exchange) verdict {
+	if x.To != nil && b[2]&opcodeBits != 0 {
+		return notReply
+	}
 	if v != bare && !in.answers(b, x.Query) {
 		return otherQuestion
 	}
