@@ -186,10 +186,12 @@ func showZones(out io.Writer, reply []byte) error {
 			state = "missing"
 		case z.Frozen:
 			state = "frozen"
+		case z.Failure != "":
+			state = "failing"
 		}
-		rows = append(rows, []any{z.Name, z.Plugin, state, z.Serial, z.Records, ago(z.Since), until(z.Refresh), until(z.Expires), orDash(z.Source)})
+		rows = append(rows, []any{z.Name, z.Plugin, state, z.Serial, z.Records, ago(z.Since), until(z.Refresh), until(z.Expires), orDash(z.Source), orDash(z.Failure)})
 	}
-	return table(out, "ZONE PLUGIN STATE SERIAL RECORDS AGE REFRESH EXPIRES SOURCE", rows)
+	return table(out, "ZONE PLUGIN STATE SERIAL RECORDS AGE REFRESH EXPIRES SOURCE FAILURE", rows)
 }
 
 func showTransfers(out io.Writer, reply []byte) error {

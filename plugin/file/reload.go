@@ -83,14 +83,14 @@ func (z *Zone) readNew(ctx context.Context, path string) (changed bool, err erro
 	switch {
 	case err == nil:
 	case errors.Is(err, errSameSerial):
-		z.seen.trouble = ""
+		z.good()
 		return false, nil
 	case len(seen.files) == 0:
 		return false, z.trouble("Failed to open zone %q in %q: %w", z.origin, path, err)
 	default:
 		return false, z.trouble("Parsing zone %q: %w", z.origin, err)
 	}
-	z.seen.trouble = ""
+	z.good()
 	if old := z.store.Load(); grown && old != nil && old.Serial() == v.Serial() {
 		flog.Warningf("Zone %q in %q: more has come of the file with %d SOA serial; secondaries may have less", z.origin, path, v.Serial())
 	}
@@ -101,11 +101,18 @@ func (z *Zone) readNew(ctx context.Context, path string) (changed bool, err erro
 // trouble is what is wrong with the file, nil if that is what it was the last time.
 func (z *Zone) trouble(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
+	z.Looked(err)
 	if err.Error() == z.seen.trouble {
 		return nil
 	}
 	z.seen.trouble = err.Error()
 	return err
+}
+
+// good says that nothing is wrong with it.
+func (z *Zone) good() {
+	z.seen.trouble = ""
+	z.Looked(nil)
 }
 
 // Reload starts to look at the zone's file as often as ReloadInterval says, until OnShutdown. t, which may be nil, is told of

@@ -66,6 +66,40 @@ func TestIncluded(t *testing.T) {
 	}
 }
 
+// TestFailureIsShown: why a file is not taken is shown as long as that is so, and since when.
+func TestFailureIsShown(t *testing.T) {
+	capture(t)
+	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
+	if s := z.Status("file"); s.Failure != "" || !s.Failing.IsZero() {
+		t.Errorf("a good file: %+v", s)
+	}
+	var since time.Time
+	for _, tc := range []struct{ text, want string }{
+		{"", "Parsing zone \"example.org.\": "},
+		{"a A 1.2.3\n", "Parsing zone \"example.org.\": "},
+		{"none", "Failed to stat zone \"example.org.\" in "},
+		{"none", "Failed to stat zone \"example.org.\" in "},
+	} {
+		if settle(t, path, tc.text); tc.text == "none" {
+			os.Remove(path)
+		}
+		z.Refresh(t.Context())
+		s := z.Status("file")
+		if !strings.HasPrefix(s.Failure, tc.want) || s.Failing.IsZero() || !since.IsZero() && s.Failing != since || !s.Loaded || s.Serial != 1 {
+			t.Errorf("%q: %+v, want %q", tc.text, s, tc.want)
+		}
+		since = s.Failing
+	}
+	for _, serial := range []uint32{1, 2} {
+		settle(t, path, fmt.Sprintf(exampleOrg, serial))
+		z.Refresh(t.Context())
+		if s := z.Status("file"); s.Failure != "" || !s.Failing.IsZero() || s.Serial != serial {
+			t.Errorf("a good file again, of serial %d: %+v", serial, s)
+		}
+		z.Looked(errors.New("x"))
+	}
+}
+
 // TestTouched: another time is no other content.
 func TestTouched(t *testing.T) {
 	capture(t)

@@ -6,6 +6,10 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/status"
 )
 
+// Looked says how the last look at where the zone comes from ended, for Status: with err, or nil if all is well. A zone
+// with a file says it itself.
+func (z *Zone) Looked(err error) { z.failure.Note(err) }
+
 // Status is what there is to tell of the zone; name is that of the plugin that serves it.
 func (z *Zone) Status(name string) status.Zone {
 	v, expired := z.version()
@@ -13,6 +17,7 @@ func (z *Zone) Status(name string) status.Zone {
 	if v != nil {
 		s.Serial, s.Records = v.Serial(), v.Records()
 	}
+	z.failure.Show(&s)
 	z.RLock()
 	every := z.ReloadInterval
 	z.RUnlock()

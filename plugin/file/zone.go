@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/file/tree"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -52,6 +53,7 @@ type Zone struct {
 	settles stamp.Settling
 	compile compiler
 	ending  func() // ends what Reload started; guarded by the RWMutex
+	failure status.Failure
 }
 
 // Apex is the records of the zone's name that others need all the time.

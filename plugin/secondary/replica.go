@@ -178,10 +178,12 @@ func (r *replica) look(ctx context.Context, from string) {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errInherited):
 	case err == nil:
+		r.zone.Looked(nil)
 		r.plan.Good(r.zone.Current(), time.Now())
 		r.zone.SetExpired(false)
 		r.keep(false)
 	default:
+		r.zone.Looked(err)
 		switch {
 		case from != "" && isTransfer(err):
 			slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
@@ -205,11 +207,15 @@ func (r *replica) first(ctx context.Context) {
 		if !errors.Is(err, fetch.ErrConnect) {
 			err = r.fetch(ctx, primary, nil)
 		}
+		if err == nil {
+			r.zone.Looked(nil)
+		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
 			return
 		}
 		r.failed(primary, err)
 	}
+	r.zone.Looked(err)
 	r.plan.Failed()
 	slog.Warningf("All '%s' masters failed to transfer, retrying in %s: %v", r.name(), r.plan.Wait(rand.N[time.Duration]), err)
 }

@@ -306,8 +306,10 @@ func TestLife(t *testing.T) {
 		t.Errorf("a notification for a zone that is not there: %d", got)
 	}
 	until(t, "the first failure", func() bool { return strings.Contains(out.String(), "masters failed to transfer") })
+	until(t, "the failure is shown", func() bool { return s.ZoneStatus()[0].Failure != "" })
 	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
 	becomes(t, s, "a.example.org.", "192.0.2.7")
+	until(t, "no failure is shown", func() bool { return s.ZoneStatus()[0].Failure == "" })
 	for name, want := range map[string]string{"x.example.org.": "NXDOMAIN", "x.sub.example.org.": "NOTZONE", "example.net.": "NOTZONE"} {
 		if got := ask(t, s, name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
@@ -350,6 +352,9 @@ func TestLife(t *testing.T) {
 	until(t, "the failed transfer", func() bool {
 		return strings.Contains(out.String(), "[WARNING] plugin/secondary: Notify from 127.0.0.1 for example.org.: transfer failed: ")
 	})
+	if z := s.ZoneStatus()[0]; !strings.Contains(z.Failure, "REFUSED") || z.Failing.IsZero() || z.Serial != 2 {
+		t.Errorf("shown is %+v", z)
+	}
 
 	p.down.Store(true)
 	none.down.Store(true)

@@ -192,8 +192,13 @@ func (m *Mirror) updateAll(ctx context.Context) error {
 func (m *Mirror) update(ctx context.Context, z *hosted, atMost time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	if err := m.read(ctx, z); err != nil {
-		return fmt.Errorf("%s (%s): %w", z.Zone, z.ID, Brief(err))
+	err := m.read(ctx, z)
+	if err != nil {
+		err = Brief(err)
+	}
+	z.zone.Looked(err)
+	if err != nil {
+		return fmt.Errorf("%s (%s): %w", z.Zone, z.ID, err)
 	}
 	lastSuccess.WithLabelValues(m.Plugin, z.Zone, z.ID).SetToCurrentTime()
 	return nil

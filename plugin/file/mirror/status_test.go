@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -40,4 +41,15 @@ func TestZoneStatus(t *testing.T) {
 	if _, err := f.Version("www.example.org."); err == nil {
 		t.Error("a name in a zone is one")
 	}
+	p.mu.Lock()
+	p.err = errors.New("no\ntoken")
+	p.mu.Unlock()
+	eventually(t, "the failure is shown", func() bool {
+		s := f.ZoneStatus()[0]
+		return s.Failure == "no; token" && s.Failing.After(began) && s.Loaded
+	})
+	p.mu.Lock()
+	p.err = nil
+	p.mu.Unlock()
+	eventually(t, "all is well again", func() bool { return f.ZoneStatus()[0].Failure == "" })
 }

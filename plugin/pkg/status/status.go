@@ -28,6 +28,8 @@ type Zone struct {
 	Since   time.Time `json:"since,omitzero"`    // when this version came
 	Refresh time.Time `json:"refresh,omitzero"`  // when its source is looked at next
 	Expires time.Time `json:"expires,omitzero"`  // when it expires unless its primary is reached before
+	Failure string    `json:"failure,omitempty"` // why it could not be read or fetched the last time
+	Failing time.Time `json:"failing,omitzero"`  // since when it could not
 }
 
 // Freezer is a plugin that serves zones which clients change.
