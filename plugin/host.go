@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/cidr"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -82,7 +83,7 @@ func SplitHostPort(s string) (hosts []string, port string, err error) {
 	if len(host) > 255 {
 		return nil, "", fmt.Errorf("specified zone is too long: %d > 255", len(host))
 	}
-	if _, ok := dns.IsDomainName(host); !ok || host == "" {
+	if _, ok := dns.IsDomainName(host); !ok || host == "" || !packs(host) {
 		return nil, "", fmt.Errorf("zone is not a valid domain name: %s", host)
 	}
 	_, network, err := net.ParseCIDR(host)
@@ -138,4 +139,10 @@ func OriginsFromArgsOrServerBlock(args, serverblock []string) []string {
 		}
 	}
 	return zones
+}
+
+// packs reports whether a name has a wire form: dns.IsDomainName lets escapes pass that no octet has.
+func packs(name string) bool {
+	_, err := wire.AppendName(nil, name)
+	return err == nil
 }

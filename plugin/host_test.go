@@ -40,6 +40,8 @@ func TestSplitHostPort(t *testing.T) {
 		{":53", nil, "", "zone is not a valid domain name: "},
 		{"", nil, "", "zone is not a valid domain name: "},
 		{"a..b", nil, "", "zone is not a valid domain name: a..b"},
+		{`\300.b`, nil, "", `zone is not a valid domain name: \300.b`},
+		{`\254.b:1053`, []string{`\254.b`}, "1053", ""},
 		{long, nil, "", fmt.Sprintf("specified zone is too long: %d > 255", len(long))},
 		{"::/0", nil, "", "invalid CIDR ::/0"},
 		{"0::/16", nil, "", "invalid CIDR 0::/16"},
