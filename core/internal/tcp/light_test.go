@@ -41,33 +41,35 @@ func inGoroutines() int {
 func TestLightHasNoGoroutine(t *testing.T) {
 	needsLight(t)
 	s := serve(t, new(coretest.Lane), nil, nil)
+	ask := func(c *clients.FrameClient, name string) {
+		t.Helper()
+		if r, err := c.Ask(coretest.Query(name)); err != nil || len(r.Answer) != 1 {
+			t.Fatalf("%s: got %v, %v", name, r, err)
+		}
+	}
 	var all [20]*clients.FrameClient
 	for i := range all {
 		all[i] = connect(t, s, nil)
 	}
-	ask := func(name string) {
-		t.Helper()
-		for _, c := range all {
-			if r, err := c.Ask(coretest.Query(name)); err != nil || len(r.Answer) != 1 {
-				t.Fatalf("%s: got %v, %v", name, r, err)
-			}
-		}
-	}
 	for range 3 {
-		ask("www.")
+		for _, c := range all {
+			ask(c, "www.")
+		}
 		if n := inGoroutines(); n != 0 {
 			t.Errorf("%d have a goroutine", n)
 		}
 	}
-	for _, name := range []string{"unpack.", "park.", "block."} {
-		n := 0
-		for try := 0; try < 20 && n != len(all); try++ { // on a busy machine the first have none again when the last is asked
-			ask(name)
+	for i, name := range []string{"unpack.", "park.", "block."} {
+		n, c := 0, all[i]
+		for try := 0; try < 20 && n != 1; try++ { // on a busy machine it has none again when that is looked at
+			ask(c, name)
 			n = inGoroutines()
 		}
-		if n != len(all) {
+		if n != 1 {
 			t.Errorf("%d have a goroutine after %s", n, name)
 		}
+		c.Close()
+		coretest.Eventually(t, "its goroutine ends", func() bool { return inGoroutines() == 0 })
 	}
 }
 
