@@ -51,7 +51,7 @@ func TestPipe(t *testing.T) {
 			os.Rename(part+".kept", part)
 		}
 	}
-	if n := strings.Count(out.String(), "is a pipe"); n != 4 {
+	if n := strings.Count(out.String(), "a pipe is read"); n != 4 {
 		t.Errorf("told %d times: %s", n, out)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -54,13 +53,13 @@ func (r *reading) add(path string, f *os.File) *input {
 	return in
 }
 
-var errPipe = errors.New("is a pipe, which is read at the start only")
+var errPipe = errors.New("a pipe is read at the start only")
 
 // openFile opens a file that is looked at again and again. Of a pipe whoever writes to it would be waited for, and with us all other zones,
 // and the end of the server.
 func openFile(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errPipe}
+	if stamp.IsPipe(path) {
+		return nil, errPipe
 	}
 	return os.Open(path)
 }

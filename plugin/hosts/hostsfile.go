@@ -129,14 +129,16 @@ func (h *Hostsfile) readHosts() {
 	hostsReloadTime.Set(float64(h.seen.Changed().UnixNano()) / 1e9)
 }
 
-// watch reads the file again when it was changed, until stop is closed.
+// watch reads the file again when it was changed, until stop is closed. A pipe in its place is as if it was gone.
 func (h *Hostsfile) watch(stop <-chan struct{}) {
 	ticker := time.NewTicker(h.reload)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			h.readHosts()
+			if !stamp.IsPipe(h.path) { // nothing would end that
+				h.readHosts()
+			}
 		case <-stop:
 			return
 		}

@@ -29,5 +29,11 @@ func At(path string) Stamp {
 	return Of(info)
 }
 
+// IsPipe reports whether a path leads to a pipe. Who opens one waits for a writer, which may never come.
+func IsPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
 // Changed is when the file was changed.
 func (s Stamp) Changed() time.Time { return time.Unix(0, s.mtime) }
