@@ -86,9 +86,9 @@ func (e *External) records(zone string) []dns.RR {
 func (e *External) pointers(zone string) []dns.RR {
 	services, _ := e.source.ExternalServices(e.Zones[0], false)
 	set := records{met: map[string]bool{}}
-	for _, s := range services {
+	for _, s := range e.own(services) {
 		if owner, err := dns.ReverseAddr(s.Host); err == nil && dns.IsSubDomain(zone, owner) {
-			set.add(&dns.PTR{Hdr: e.header(owner, dns.TypePTR), Ptr: msg.Domain(s.Key)})
+			set.add(s.NewPTR(owner, msg.Domain(s.Key)))
 		}
 	}
 	return set.all

@@ -2,6 +2,7 @@ package zone
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,6 +27,8 @@ func (e *Edit) RemoveRR(rr dns.RR) error {
 	return packed(rr, func(r Record) error { return e.Remove(r.Owner, r.Type, r.RData) })
 }
 
+var errNoData = errors.New("no data")
+
 // packed calls f with a record in wire form, which holds until f returns. miekg/dns has records without data for
 // updates, and reads some from text: nobody reads a message with one.
 func packed(rr dns.RR, f func(Record) error) error {
@@ -44,7 +47,7 @@ func packed(rr dns.RR, f func(Record) error) error {
 		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], wire.ErrName)
 	}
 	if n == owner+10 && !wire.MayBeEmpty(h.Rrtype) {
-		return fmt.Errorf("record %s %s: no data", h.Name, dns.TypeToString[h.Rrtype])
+		return errNoData
 	}
 	return f(Record{buf[:owner], h.Rrtype, h.Ttl, buf[owner+10 : n]})
 }
