@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
@@ -122,8 +121,7 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if m.IsTsig() != nil {
 		m.Extra = m.Extra[:len(m.Extra)-1]
 	}
-	const fudge = 300 // seconds (RFC 8945 §10)
-	m.SetTsig(p.passKey.name, cmp.Or(p.passKey.algorithm, key.Algorithm, keyring.DefaultAlgorithm), fudge, time.Now().Unix())
+	keyring.Sign(m, p.passKey.name, cmp.Or(p.passKey.algorithm, key.Algorithm, keyring.DefaultAlgorithm))
 	packet, mac, err := dns.TsigGenerate(m, key.Secret, "", false)
 	if err != nil {
 		return dns.RcodeServerFailure, err

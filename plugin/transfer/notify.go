@@ -161,7 +161,7 @@ func (s *stanza) notify(ctx context.Context, m *dns.Msg, to netip.AddrPort, find
 		try := m.Copy()
 		try.Id = dns.Id()
 		if s.key.name != "" {
-			try.SetTsig(s.key.name, algorithm, 300, time.Now().Unix())
+			keyring.Sign(try, s.key.name, algorithm)
 		}
 		var reply *dns.Msg
 		if reply, err = exchange(ctx, &c, try, to.String(), timeout); err == nil {

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
 )
-
-// fudge is how many seconds the clocks of both sides may differ, as RFC 8945 §10 recommends.
-const fudge = 300
 
 // signer writes replies that are to be signed: it adds the TSIG record, which the listener's writer fills in
 // with the MAC when it has packed the message.
@@ -29,7 +27,7 @@ func (s *signer) WriteMsg(m *dns.Msg) error {
 	signed.Extra = append([]dns.RR(nil), m.Extra...)
 	state := request.Request{Req: s.query, W: s.ResponseWriter}
 	state.SizeAndDo(&signed) // the OPT record comes before the signature
-	signed.SetTsig(s.sig.Hdr.Name, s.sig.Algorithm, fudge, time.Now().Unix())
+	keyring.Sign(&signed, s.sig.Hdr.Name, s.sig.Algorithm)
 	err := s.ResponseWriter.WriteMsg(&signed)
 	if t := state.QType(); t == dns.TypeAXFR || t == dns.TypeIXFR {
 		s.TsigTimersOnly(true) // from the second message of a transfer on (RFC 8945 §5.3.1)
@@ -56,7 +54,7 @@ func (s *signer) Write(b []byte) (int, error) {
 func complaint(id uint16, sig *dns.TSIG, v verdict) *dns.TSIG {
 	c := &dns.TSIG{
 		Hdr:       dns.RR_Header{Name: sig.Hdr.Name, Rrtype: dns.TypeTSIG, Class: dns.ClassANY},
-		Algorithm: sig.Algorithm, Fudge: fudge, OrigId: id, Error: v.errorOf(),
+		Algorithm: sig.Algorithm, Fudge: keyring.Fudge, OrigId: id, Error: v.errorOf(),
 	}
 	if v == badTime {
 		now := uint64(time.Now().Unix())

@@ -2,7 +2,8 @@ package reply
 
 import (
 	"encoding/binary"
-	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 
 	"github.com/miekg/dns"
 )
@@ -50,19 +51,14 @@ func (f *Finisher) secretOf(name string) (string, bool) {
 	return "", false
 }
 
-// fudge is how many seconds the clocks of both sides may differ (RFC 8945 §10).
-const fudge = 300
-
 // Sign has m signed, which the server itself replies to r by w, if r was signed well (RFC 8945 §5.3). The replies of
 // plugins are signed by plugin tsig. f may be nil.
 func (f *Finisher) Sign(m, r *dns.Msg, w dns.ResponseWriter) {
 	t := r.IsTsig()
-	if t == nil || f == nil || f.Secrets == nil {
+	if t == nil || f == nil || f.Secrets == nil || w.TsigStatus() != nil {
 		return
 	}
-	if _, ok := f.secretOf(dns.CanonicalName(t.Hdr.Name)); ok && w.TsigStatus() == nil {
-		m.SetTsig(t.Hdr.Name, t.Algorithm, fudge, time.Now().Unix())
-	}
+	keyring.Sign(m, t.Hdr.Name, t.Algorithm)
 }
 
 // signedElsewhere reports whether t, a reply's TSIG record or nil, is another server's: one that is still to be signed

@@ -2,13 +2,14 @@
 //
 //	files ──plugin tsig──Set──▶ Ring ──Key──▶ listeners, secondaries, notifications
 //
-// Who uses a key asks for it each time, and keeps it for one exchange only. The package reads no files and checks no
-// signatures. A Ring may be used by any number of goroutines; a nil one has no keys. Start at Ring.
+// Who uses a key asks for it each time, and keeps it for one exchange only. The package reads no files, and makes and
+// checks no signatures. A Ring may be used by any number of goroutines; a nil one has no keys. Start at Ring.
 package keyring
 
 import (
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -39,6 +40,12 @@ func (r *Ring) Key(name string) (Key, bool) {
 
 // Set makes keys those of the ring, which keeps the map.
 func (r *Ring) Set(keys map[string]Key) { r.keys.Store(&keys) }
+
+// Fudge is how many seconds the clocks of both sides may differ, as RFC 8945 §10 recommends.
+const Fudge = 300
+
+// Sign adds the record by which m is signed now, with the key of a name, when it is packed.
+func Sign(m *dns.Msg, name, algorithm string) { m.SetTsig(name, algorithm, Fudge, time.Now().Unix()) }
 
 // DefaultAlgorithm is that of keys that do not tell theirs.
 const DefaultAlgorithm = dns.HmacSHA256
