@@ -63,11 +63,14 @@ func start(t testing.TB, corefile string) *caddy.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		i.ShutdownCallbacks()
-		i.Stop()
-	})
+	t.Cleanup(func() { end(i) })
 	return i
+}
+
+// end ends a server with all that its plugins have, such as the program on the interface.
+func end(i *caddy.Instance) {
+	i.ShutdownCallbacks()
+	i.Stop()
 }
 
 // question asks for a name of the zone, with a buffer for long answers.
@@ -199,7 +202,7 @@ func TestLeavesTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer next.Stop()
+	defer end(next)
 	c := dial(t, "udp", server4+":"+port)
 	if received, _ := counted(t, func() { exchange(t, c, question("www.example.", dns.TypeA)) }); received != 0 {
 		t.Error("read past the kernel still")
@@ -231,7 +234,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { i.Stop() }()
+	defer func() { end(i) }()
 	var asked, lost atomic.Int64
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
