@@ -87,7 +87,8 @@ func (r *record) render(d *data) (rr dns.RR, rendered bool, err error) {
 
 var errNoData = errors.New("no data")
 
-// read reads a record. One without data, as miekg/dns has them for updates, is none: clients take a reply with one for broken.
+// read reads a record. One without data, as miekg/dns has them for updates, is none: clients take a reply with one for
+// broken.
 func read(text string) (dns.RR, error) {
 	rr, err := dns.NewRR(strings.TrimSpace(text))
 	if err == nil && rr != nil && dns.Len(rr) == dns.Len(&dns.ANY{Hdr: *rr.Header()}) && !wire.MayBeEmpty(rr.Header().Rrtype) {

@@ -32,8 +32,8 @@ func (c *rootCopy) Reply(name string, typ uint16) *rrset.Message {
 	return m
 }
 
-// With a copy of the root zone none of the root's servers is asked, but for the root itself without its keys, and when the copy has
-// gone, has no answer, or is doubted (RFC 8806).
+// With a copy of the root zone none of the root's servers is asked, but for records of the root itself other than its
+// keys, and when the copy has gone, has no answer, or is doubted (RFC 8806).
 func TestLocalRootIsAskedFirst(t *testing.T) {
 	for what, c := range map[string]struct {
 		name, typ, want string
