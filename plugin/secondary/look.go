@@ -1,0 +1,214 @@
+package secondary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/status"
+	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
+)
+
+// This file asks the primaries: what their serials are, and for a newer version.
+
+// look asks the primaries, one after the other, until one answers, and fetches what is newer. from is who notified us,
+// "" if it is simply time.
+func (r *replica) look(ctx context.Context, from string) {
+	if r.zone.Current() == nil || r.borrowed.Load() {
+		r.first(ctx)
+		return
+	}
+	err := r.refresh(ctx, from)
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errInherited):
+	case err == nil:
+		r.zone.Looked(nil)
+		r.plan.Good(r.zone.Current(), time.Now())
+		r.zone.SetExpired(false)
+		r.keep(false)
+	default:
+		r.zone.Looked(err)
+		switch {
+		case from != "" && isTransfer(err):
+			slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
+		case from != "":
+			slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
+		case r.plan.Retrying():
+			slog.Warningf("Failed retry check %v", err)
+		default:
+			slog.Warningf("Failed refresh check %v", err)
+		}
+		r.plan.Failed()
+	}
+}
+
+// first fetches the zone that we do not have yet, or not from these primaries.
+func (r *replica) first(ctx context.Context) {
+	var err error
+	for _, primary := range r.source.primaries {
+		// First a query: who does not answer must not hold a room that other zones need.
+		_, err = r.serial(ctx, primary)
+		if !errors.Is(err, fetch.ErrConnect) {
+			err = r.fetch(ctx, primary, nil)
+		}
+		if err == nil {
+			r.zone.Looked(nil)
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
+			return
+		}
+		r.failed(primary, err)
+	}
+	r.zone.Looked(err)
+	r.plan.Failed()
+	slog.Warningf("All '%s' masters failed to transfer, retrying in %s: %v", r.name(), r.plan.Wait(rand.N[time.Duration]), err)
+}
+
+func (r *replica) failed(primary string, err error) {
+	if errors.Is(err, fetch.ErrConnect) {
+		plog.Errorf("Failed to setup transfer `%s' with `%q': %v", r.name(), primary, err)
+		return
+	}
+	plog.Errorf("Failed to transfer `%s' from %q: %v", r.name(), primary, err)
+}
+
+// refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
+// those with a newer version gave it.
+//
+// They are asked in their order, until one has our version, or a newer one; those that notified us first, and all of these:
+// one may have what others have not got yet.
+func (r *replica) refresh(ctx context.Context, from string) error {
+	err := errors.New("there is no primary")
+	primaries, told := r.order(r.told.take())
+	ours := r.zone.Current().Serial()
+	var same, older bool
+	var behind string // the first one that is
+	var its uint32
+	for i, primary := range primaries {
+		if same && i >= told {
+			break
+		}
+		serial, failed := r.serial(ctx, primary)
+		switch {
+		case failed != nil:
+			err = fmt.Errorf("SOA query for %s to %s: %w", r.name(), primary, failed)
+			continue
+		case serial == ours:
+			same = true
+			continue
+		case serial-ours >= 1<<31: // RFC 1982
+			if !older {
+				older, behind, its = true, primary, serial
+			}
+			continue
+		}
+		if err = r.fetch(ctx, primary, r.zone.Current()); err == nil || errors.Is(err, fetch.ErrCurrent) {
+			return nil
+		}
+		if ctx.Err() != nil || errors.Is(err, errInherited) {
+			return err
+		}
+		r.failed(primary, err)
+		err = transferError{err}
+	}
+	if !same && !older {
+		return err
+	}
+	// What has expired is served no more, so there is nothing to go back behind.
+	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
+		r.useless = true
+		if err = r.fetch(ctx, behind, nil); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
+			r.failed(behind, err)
+			err = transferError{err}
+		}
+		return err
+	}
+	if r.wentBack(behind, its, ours, older && !same); from != "" {
+		slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
+	}
+	return nil
+}
+
+// order is the primaries as they are to be asked: those at some addresses first, which are so many.
+func (r *replica) order(at []netip.Addr) (primaries []string, first int) {
+	for _, p := range r.source.primaries {
+		if isAt(p, at) {
+			primaries = slices.Insert(primaries, first, p)
+			first++
+		} else {
+			primaries = append(primaries, p)
+		}
+	}
+	return primaries, first
+}
+
+// wentBack warns of a primary with an older version than ours, once, if no other one has ours: what it has is not fetched until
+// its serial is newer than ours, and nobody else would tell.
+func (r *replica) wentBack(primary string, serial, ours uint32, alone bool) {
+	was := r.behind
+	if r.behind = ""; !alone {
+		return
+	}
+	if r.behind = fmt.Sprintf("%s has serial %d, and we have %d", primary, serial, ours); r.behind != was {
+		slog.Warningf("Zone %s is not fetched: %s, which is newer", r.name(), r.behind)
+	}
+}
+
+func (r *replica) client(primary string) *fetch.Client {
+	c := &fetch.Client{Primary: primary, Key: r.source.currentKey(), Limits: r.source.limits}
+	if r.source.secure[primary] {
+		c.TLS = r.source.tls
+	}
+	return c
+}
+
+// serial asks one primary for its serial.
+func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
+	if r.rooms.isSilent(primary, time.Now()) {
+		return 0, fmt.Errorf("%w: %s did not answer a moment ago", fetch.ErrConnect, primary)
+	}
+	leave, err := enter(ctx, r.rooms.checks)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	serial, err := r.client(primary).Serial(ctx, r.origin())
+	var timeout net.Error
+	if errors.Is(err, fetch.ErrConnect) && errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
+		r.rooms.silent(primary, time.Now())
+	}
+	return serial, err
+}
+
+// fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing.
+func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) error {
+	leave, err := enter(ctx, r.rooms.transfers)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v, err := r.client(primary).Zone(ctx, r.origin(), old, func(format string, args ...any) {
+		slog.Warningf("Zone %s from %s: %s", r.name(), primary, fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		return err
+	}
+	if r.source.zonemd {
+		if err := v.VerifyDigest(); err != nil && !errors.Is(err, zone.ErrNoDigest) {
+			return err
+		}
+	}
+	if err := r.serve(v, time.Now()); err != nil {
+		return err
+	}
+	r.rooms.got.Add(status.Transfer{Zone: r.name(), Direction: "in", Peer: primary, Serial: v.Serial()})
+	plog.Infof("Transferred: %s from %s", r.name(), primary)
+	r.keep(true)
+	return nil
+}
