@@ -13,12 +13,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/cache"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/caddyserver/certmagic"
 	"github.com/coredns/caddy"
@@ -39,13 +41,7 @@ type pebble struct {
 
 func newPebble(t *testing.T) *pebble {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	p := &pebble{ready: make(chan http.Handler, 1)}
-	_, p.port, _ = net.SplitHostPort(l.Addr().String())
+	p := &pebble{port: strconv.Itoa(loopback.Port()), ready: make(chan http.Handler, 1)}
 	p.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := <-p.ready
 		p.ready <- h
