@@ -61,6 +61,11 @@ func TestOneStateForOneSetOfAnchors(t *testing.T) {
 	if err := dnsserver.Validate(NewInput(text(state, ""))); err != nil {
 		t.Errorf("the same anchors: %v", err)
 	}
+	first, second := other, strings.Replace(other, "DS 1 ", "DS 2 ", 1)
+	twice := strings.Replace(text(state, first+second), "validator {", "validator {"+second+first, 1)
+	if err := dnsserver.Validate(NewInput(twice)); err != nil {
+		t.Errorf("the same anchors in another order: %v", err)
+	}
 	if err := dnsserver.Validate(NewInput(strings.Replace(text(state, other), "/./", "/./other-", 1))); err != nil {
 		t.Errorf("a file for each: %v", err)
 	}
