@@ -45,7 +45,7 @@ func TestEtcdAnswersWhatIsWritten(t *testing.T) {
 func TestEtcdZoneIsExported(t *testing.T) {
 	s := etcdtest.Start(t, zap.NewNop())
 	put(t, s, "a.web.skydns.test", `{"host":"192.0.2.1"}`)
-	socket := filepath.Join(t.TempDir(), "control.sock")
+	socket := filepath.Join(loopback.Folder(t), "control.sock")
 	start(t, ".:0 {\nbind 127.0.0.1\ncontrol "+socket+"\netcd skydns.test {\nendpoint "+s.URL+"\n}\n}")
 	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
 	t.Cleanup(client.CloseIdleConnections)

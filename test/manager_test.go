@@ -34,7 +34,7 @@ type manager struct {
 
 func newManager(t *testing.T) *manager {
 	t.Helper()
-	m := &manager{dir: t.TempDir(), addr: loopback.Addr()}
+	m := &manager{dir: loopback.Folder(t), addr: loopback.Addr()}
 	name := filepath.Join(m.dir, "notify")
 	var err error
 	if m.notify, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"}); err != nil {

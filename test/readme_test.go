@@ -86,8 +86,8 @@ var corefileBlock = regexp.MustCompile("(?s)```corefile\n(.*?)```")
 var needsMore = map[string]bool{"azure": true, "clouddns": true, "route53": true, "sign": true, "xdp": true}
 
 // TestReadmeExamples starts a server with each Corefile that a README shows. Ports that it does not name
-// are any port, and files that it names lie in testdata/readme. An example whose port another program has,
-// which is told, may not start.
+// are any port, and files that it names lie in testdata/readme. An example may not start,
+// which is told, if its port is another program's, or one for which the system wants more rights.
 func TestReadmeExamples(t *testing.T) {
 	port := dnsserver.Port
 	dnsserver.Port = "0"
@@ -108,8 +108,8 @@ func TestReadmeExamples(t *testing.T) {
 		for _, b := range blocks {
 			i, err := CoreDNSServer(string(b[1]))
 			if err != nil {
-				if m := inUse.FindStringSubmatch(err.Error()); m != nil && elsewhere[m[1]] {
-					t.Logf("not started, as another program has port %s; end it to have this tested: %s\n%s", m[1], file, b[1])
+				if m := noPort.FindStringSubmatch(err.Error()); m != nil && elsewhere[m[1]] {
+					t.Logf("not started, as port %s cannot be had: end who has it, or run this as root: %s\n%s", m[1], file, b[1])
 					continue
 				}
 				t.Errorf("%s: %v\n%s", file, err, b[1])
@@ -124,11 +124,11 @@ func TestReadmeExamples(t *testing.T) {
 }
 
 var (
-	inUse     = regexp.MustCompile(`:(\d+): bind: address already in use`)
+	noPort    = regexp.MustCompile(`:(\d+): bind: (?:address already in use|permission denied)`)
 	namesPort = regexp.MustCompile(`:(\d+)\b`)
 )
 
-// takenPorts are those of the examples in files, or that their plugins have by default, which cannot be had here. It is called
+// takenPorts are those of the examples in files, or that their plugins have by default, which cannot be had here: others have them, or rights are missing. It is called
 // before a server of the test has any.
 func takenPorts(t *testing.T, files []string) map[string]bool {
 	t.Helper()
@@ -153,7 +153,7 @@ func takenPorts(t *testing.T, files []string) map[string]bool {
 				datagrams.Close()
 			}
 		}
-		ports[port] = errors.Is(err, syscall.EADDRINUSE)
+		ports[port] = errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 	}
 	return ports
 }

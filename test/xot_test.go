@@ -192,7 +192,7 @@ func certificates(t *testing.T, dir string) {
 
 // newXot is a setup with certificates, and a zone in the file db with the serial 1.
 func newXot(t *testing.T) *xotSetup {
-	s := &xotSetup{dir: t.TempDir(), port: loopback.Port(), tls: loopback.Port(), secondary: loopback.Port()}
+	s := &xotSetup{dir: loopback.Folder(t), port: loopback.Port(), tls: loopback.Port(), secondary: loopback.Port()}
 	certificates(t, s.dir)
 	s.change(t, 1)
 	return s

@@ -100,7 +100,7 @@ func TestRealServers(t *testing.T) {
 	for name, p := range peers {
 		t.Run(name, func(t *testing.T) {
 			path := zonetest.Program(t, name, p.debian)
-			dir, port := t.TempDir(), loopback.Port()
+			dir, port := loopback.Folder(t), loopback.Port()
 			write(t, filepath.Join(dir, "zone"), "$ORIGIN example.org.\n$TTL 300\n@ SOA ns hostmaster 1 7200 3600 1209600 300\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.1\n")
 			conf := filepath.Join(dir, "conf")
 			if err := os.WriteFile(conf, fmt.Appendf(nil, p.conf, port, dir, secretA), 0o600); err != nil {

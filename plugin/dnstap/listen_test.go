@@ -19,7 +19,7 @@ import (
 
 // Who takes over listens beside the one before, and stays when that ends; nobody else does.
 func TestTakeOver(t *testing.T) {
-	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "tap.sock")} {
+	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(loopback.Folder(t), "tap.sock")} {
 		first, err := listen(network, addr, false)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestTakeOver(t *testing.T) {
 
 // Who connects and is no collector does not fill the log.
 func TestStrangePeers(t *testing.T) {
-	addr, warned := filepath.Join(t.TempDir(), "tap.sock"), new(warnings)
+	addr, warned := filepath.Join(loopback.Folder(t), "tap.sock"), new(warnings)
 	h, err := openHub("one", "unix", addr, nil, "", warned)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestStrangePeers(t *testing.T) {
 
 // A socket whose file was taken away is there again after a reload; who was connected stays so.
 func TestSocketIsMadeAgain(t *testing.T) {
-	addr := filepath.Join(t.TempDir(), "tap.sock")
+	addr := filepath.Join(loopback.Folder(t), "tap.sock")
 	h, err := openHub("one", "unix", addr, nil, "", new(warnings))
 	if err != nil {
 		t.Fatal(err)

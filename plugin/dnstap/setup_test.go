@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
 )
@@ -63,7 +64,7 @@ func TestErrors(t *testing.T) {
 
 // Several are chained in their order; one without its peer starts all the same, and a listener listens.
 func TestSetup(t *testing.T) {
-	dir := t.TempDir()
+	dir := loopback.Folder(t)
 	c := caddy.NewTestController("dns", "dnstap "+filepath.Join(dir, "nobody")+" full\ndnstap listen "+filepath.Join(dir, "tap.sock")+" {\nidentity I\n}")
 	if err := setup(c); err != nil {
 		t.Fatal(err)

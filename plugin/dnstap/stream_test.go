@@ -124,7 +124,7 @@ func ask(h *Dnstap, n int) {
 // All frames arrive, in their order; those that wait at the end, too.
 func TestDial(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
-		addr := filepath.Join(t.TempDir(), "tap.sock")
+		addr := filepath.Join(loopback.Folder(t), "tap.sock")
 		if network == "tcp" {
 			addr = loopback.Addr()
 		}
@@ -194,7 +194,7 @@ func TestDropped(t *testing.T) {
 // Several peers connect; each gets all frames. A socket that was left in the file system is no obstacle, and a second user
 // shares the listener.
 func TestHub(t *testing.T) {
-	addr := filepath.Join(t.TempDir(), "tap.sock")
+	addr := filepath.Join(loopback.Folder(t), "tap.sock")
 	l, err := net.Listen("unix", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestHub(t *testing.T) {
 
 // A peer that does not read holds nobody up.
 func TestSlowPeer(t *testing.T) {
-	addr := filepath.Join(t.TempDir(), "tap.sock")
+	addr := filepath.Join(loopback.Folder(t), "tap.sock")
 	warned := new(warnings)
 	h, err := openHub("one", "unix", addr, nil, "", warned)
 	if err != nil {
@@ -334,7 +334,7 @@ func TestSilentCollector(t *testing.T) {
 
 // One that takes no frames any more does not, either.
 func TestCollectorThatStopsReading(t *testing.T) {
-	addr := filepath.Join(t.TempDir(), "tap.sock")
+	addr := filepath.Join(loopback.Folder(t), "tap.sock")
 	l, err := net.Listen("unix", addr)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 // knotd serves zones by their files.
 func knotd(t testing.TB, files map[string]string) (addr string) {
 	t.Helper()
-	path, dir, port := zonetest.Program(t, "knotd", "knot"), t.TempDir(), loopback.Port()
+	path, dir, port := zonetest.Program(t, "knotd", "knot"), loopback.Folder(t), loopback.Port()
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "server:\n  rundir: %q\n  listen: 127.0.0.1@%d\ndatabase:\n  storage: %q\nlog:\n  - target: stderr\n    any: warning\nzone:\n", dir, port, dir)
 	for name, file := range files {

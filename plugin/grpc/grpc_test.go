@@ -103,7 +103,7 @@ func ask(g *GRPC, name string) (*dns.Msg, int, error) {
 }
 
 func TestReplyIsPassedOn(t *testing.T) {
-	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "g.sock")} {
+	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(loopback.Folder(t), "g.sock")} {
 		s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
 		g := asking(t, serve(t, network, addr, s))
 		m, rcode, err := ask(g, "www.example.org.")

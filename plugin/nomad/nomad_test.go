@@ -22,6 +22,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -344,7 +345,7 @@ func TestLateAnswer(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	a, _ := newAPI(t)
-	path := filepath.Join(t.TempDir(), "n.sock")
+	path := filepath.Join(loopback.Folder(t), "n.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type server struct {
 // serve starts the program. In the Corefile, PORT is its port.
 func serve(t *testing.T, corefile string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, folder: t.TempDir(), addr: loopback.Addr(), ended: make(chan error, 1)}
+	s := &server{t: t, folder: loopback.Folder(t), addr: loopback.Addr(), ended: make(chan error, 1)}
 	s.write(corefile)
 	s.process = exec.Command(os.Args[0])
 	s.process.Dir, s.process.Env = s.folder, append(os.Environ(), asProgram+"="+strings.Join(append([]string{"-conf", "Corefile"}, args...), "\n"))

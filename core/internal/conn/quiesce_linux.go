@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"time"
@@ -14,7 +15,8 @@ const quiesceTime = 50 * time.Millisecond
 
 // Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing
 // it would reset those in its backlog. A client that comes meanwhile is not answered. It tries again after a
-// second, and gets to who listens then.
+// second, and gets to who listens then. Some systems want CAP_NET_ADMIN for that, newer ones of Linux among them: without
+// it nothing is done.
 func Quiesce(l net.Listener) {
 	if p, ok := l.(*proxyListener); ok {
 		l = p.Listener
@@ -23,10 +25,13 @@ func Quiesce(l net.Listener) {
 	if !ok {
 		return
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return
+	if raw, err := c.SyscallConn(); err == nil && refuseSYN(raw) == nil {
+		time.Sleep(quiesceTime)
 	}
+}
+
+// refuseSYN has the system drop what begins a connection to a socket.
+func refuseSYN(raw syscall.RawConn) (err error) {
 	// Drop segments with SYN and without ACK (RFC 9293 §3.1); filters of TCP sockets begin at the TCP header.
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 13},
@@ -39,7 +44,5 @@ func Quiesce(l net.Listener) {
 		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 	})
-	if cerr == nil && err == nil {
-		time.Sleep(quiesceTime)
-	}
+	return errors.Join(cerr, err)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
 
 // over is what GET / says over a unix socket.
@@ -31,7 +33,7 @@ func saysOver(text string) map[string]http.Handler {
 
 // A socket whose file was taken away, as by who cleans a folder, is there again after a reload.
 func TestUnixSocketIsMadeAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(loopback.Folder(t), "s")
 	first, second := New("first", Spec{Addr: "unix://" + path, Handlers: saysOver("one")}), New("second", Spec{Addr: "unix://" + path, Handlers: saysOver("two")})
 	must(t, first.Open())
 	must(t, os.Remove(path))
@@ -49,7 +51,7 @@ func TestUnixSocketIsMadeAgain(t *testing.T) {
 
 // A unix socket is the user's own, passes over in a reload, and goes with its last lease.
 func TestUnixSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(loopback.Folder(t), "s")
 	first, second := New("first", Spec{Addr: "unix://" + path, Handlers: saysOver("one")}), New("second", Spec{Addr: "unix://" + path, Handlers: saysOver("two")})
 	if err := first.Open(); err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func TestUnixSocket(t *testing.T) {
 
 // What a process that has ended left is replaced; who lives, and what is no socket, is left alone.
 func TestUnixSocketTaken(t *testing.T) {
-	folder := t.TempDir()
+	folder := loopback.Folder(t)
 	stale := filepath.Join(folder, "stale")
 	ln, err := net.Listen("unix", stale)
 	if err != nil {

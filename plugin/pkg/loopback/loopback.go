@@ -1,5 +1,5 @@
 // Package loopback finds ports of 127.0.0.1 for tests and benchmarks: for servers that listen over UDP and TCP on one
-// port, for programs that are told their port, and for addresses where nobody is to listen.
+// port, for programs that are told their port, and for addresses where nobody is to listen. Folder is for unix sockets.
 //
 // The system gives the ports of its own range to every socket that asks for any, connecting ones included; one that
 // it chose and that was closed may be somebody's before it is bound again. So the ports of this package lie below

@@ -36,7 +36,7 @@ func Serve(t testing.TB, name string, s Setup) (addr string, reload func()) {
 	t.Helper()
 	c := configs[name]
 	path := Program(t, name, c.debian)
-	s.Dir = t.TempDir()
+	s.Dir = loopback.Folder(t)
 	if s.Port == 0 {
 		s.Port = loopback.Port()
 	}
