@@ -15,8 +15,8 @@ const quiesceTime = 50 * time.Millisecond
 
 // Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing
 // it would reset those in its backlog. A client that comes meanwhile is not answered. It tries again after a
-// second, and gets to who listens then. Some systems want CAP_NET_ADMIN for that, newer ones of Linux among them: without
-// it nothing is done.
+// second, and gets to who listens then. Some systems want CAP_NET_ADMIN for that, newer ones of Linux among them:
+// without it nothing is done.
 func Quiesce(l net.Listener) {
 	if p, ok := l.(*proxyListener); ok {
 		l = p.Listener
