@@ -15,8 +15,7 @@ const quiesceTime = 50 * time.Millisecond
 
 // Quiesce makes a listener, which is served on, take no more clients than those that have begun to connect: closing
 // it would reset those in its backlog. A client that comes meanwhile is not answered. It tries again after a
-// second, and gets to who listens then. Some systems want CAP_NET_ADMIN for that, newer ones of Linux among them:
-// without it nothing is done.
+// second, and gets to who listens then.
 func Quiesce(l net.Listener) {
 	if p, ok := l.(*proxyListener); ok {
 		l = p.Listener
@@ -25,7 +24,14 @@ func Quiesce(l net.Listener) {
 	if !ok {
 		return
 	}
-	if raw, err := c.SyscallConn(); err == nil && refuseSYN(raw) == nil {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	if err = refuseSYN(raw); err != nil { // newer systems want CAP_NET_ADMIN for that
+		err = leaveInterfaces(raw)
+	}
+	if err == nil {
 		time.Sleep(quiesceTime)
 	}
 }
@@ -43,6 +49,18 @@ func refuseSYN(raw syscall.RawConn) (err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	})
+	return errors.Join(cerr, err)
+}
+
+// nowhere is the index of a network interface that there is not.
+const nowhere = 1 << 30
+
+// leaveInterfaces has a socket listen where nothing comes from. What begins a connection is dropped if the system chooses
+// it among several at the address, and refused if it is the only one.
+func leaveInterfaces(raw syscall.RawConn) (err error) {
+	cerr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, nowhere)
 	})
 	return errors.Join(cerr, err)
 }
