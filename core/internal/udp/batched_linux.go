@@ -227,10 +227,10 @@ func (s *batchedSocket) stackRest() {
 // and the group of the address goes on without it (udp(7); since Linux 5.0 also where a program chooses the
 // socket).
 func (s *batchedSocket) leave() {
-	peer := s.own.Addr()
+	peer, self4 := s.own.Addr(), netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if s.wild {
 		if peer = netip.IPv6Loopback(); s.is4 {
-			peer = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			peer = self4
 		}
 	}
 	var to unix.Sockaddr
@@ -243,7 +243,11 @@ func (s *batchedSocket) leave() {
 		}
 		to = to6
 	}
-	_ = s.raw.Control(func(fd uintptr) { _ = unix.Connect(int(fd), to) }) // else it is as if others shared the socket
+	_ = s.raw.Control(func(fd uintptr) {
+		if err := unix.Connect(int(fd), to); err != nil && s.wild && !s.is4 { // the machine has IPv4 only
+			_ = unix.Connect(int(fd), &unix.SockaddrInet6{Port: nobodysPort, Addr: self4.As16()})
+		} // else it is as if others shared the socket
+	})
 }
 
 // nobodysPort is a port from which no DNS client asks.

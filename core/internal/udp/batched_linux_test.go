@@ -29,6 +29,9 @@ func TestReplySource(t *testing.T) {
 			switch {
 			case bind.network == "udp4" && to == "::1", bind.network == "udp6" && to != "::1", strings.HasPrefix(bind.addr, "127") && to != "127.0.0.3":
 				continue
+			case to == "::1" && !hasIPv6():
+				t.Logf("not asked at %s: no IPv6 on loopback, sysctl net.ipv6.conf.lo.disable_ipv6=0", to)
+				continue
 			}
 			// A connected socket hears of no other address.
 			for _, name := range []string{"local.", "block.", "unpack."} {
@@ -43,6 +46,15 @@ func TestReplySource(t *testing.T) {
 			}
 		}
 	}
+}
+
+func hasIPv6() bool {
+	p, err := net.ListenPacket("udp6", "[::1]:0")
+	if err != nil {
+		return false
+	}
+	p.Close()
+	return true
 }
 
 // Queries of all lengths are read whole.
