@@ -2,8 +2,10 @@ package afxdp
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 )
 
@@ -14,6 +16,10 @@ func TestBound(t *testing.T) {
 		want   bool
 	}{{"127.0.0.71:0", true}, {"[::1]:0", true}, {":0", false}, {"0.0.0.0:0", false}} {
 		c, err := net.ListenPacket("udp", tc.listen)
+		if tc.listen[0] == '[' && errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Logf("%s not asked for: no IPv6 on loopback, sysctl net.ipv6.conf.lo.disable_ipv6=0", tc.listen)
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
