@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -144,6 +145,10 @@ func (w *ResponseWriter) take(m *dns.Msg) *dns.Msg {
 		if same, err := adapter.Reply.Msg(w.client); err == nil {
 			out.Answer, out.Ns, out.Extra = same.Answer, same.Ns, same.Extra
 		}
+	} else if w.verdict.kind != response.Meta { // whose records a secondary keeps as they are
+		for _, rrs := range [...]*[]dns.RR{&out.Answer, &out.Ns, &out.Extra} {
+			*rrs = folded(*rrs, w.client.Question[0].Name)
+		}
 	}
 	if whom, fits := w.questionOf(&adapter.Query).net.scopeOf(ecsOf(opt)); fits {
 		addScope(&adapter.Reply, &adapter.Query, whom)
@@ -197,6 +202,23 @@ func ecsOf(opt *dns.OPT) (data []byte, ok bool) {
 		return append(data, ecs.Address...), true
 	}
 	return nil, false
+}
+
+// folded is rrs as wire.Reply.FoldOwners has them: owners that differ from name in case only are name. Neither rrs nor its
+// records are changed.
+func folded(rrs []dns.RR, name string) []dns.RR {
+	out := rrs
+	for i, rr := range rrs {
+		if owner := rr.Header().Name; owner == name || !strings.EqualFold(owner, name) {
+			continue
+		}
+		if &out[0] == &rrs[0] {
+			out = slices.Clone(rrs)
+		}
+		out[i] = dns.Copy(rr)
+		out[i].Header().Name = name
+	}
+	return out
 }
 
 func withoutOPT(rrs []dns.RR) []dns.RR {
