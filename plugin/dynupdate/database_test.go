@@ -385,6 +385,11 @@ func TestOpen(t *testing.T) {
 	other := filepath.Join(dir, "other")
 	os.WriteFile(other, []byte("this is text, and long enough to be something"), 0o600)
 	refused("database "+other, "is not one of dynupdate")
+	os.WriteFile(other, nil, 0o600) // what was in it is lost: the seed would hide that
+	refused("database "+other, "is not one of dynupdate")
+	if info, err := os.Stat(other); err != nil || info.Size() != 0 {
+		t.Errorf("the empty file is written: %v, %v", info, err)
+	}
 	origin, _ := wire.LowerName("example.net.")
 	v, err := parseSeed(strings.NewReader("@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns.example."), "db", "example.net.")
 	if err != nil || string(v.Origin()) != string(origin) {

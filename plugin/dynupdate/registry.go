@@ -161,7 +161,7 @@ func readStore(path string, src source) (*store, error) {
 		return nil, fmt.Errorf("invalid zone %q", src.zone)
 	}
 	d := &database{path: path, origin: origin, id: newID()}
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		v, err := readSeed(src.seed, src.zone)
 		if err != nil {
 			return nil, err
