@@ -106,7 +106,8 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if qtype != dns.TypeAXFR && qtype != dns.TypeIXFR {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
 	}
-	udp := state.Proto() == "udp"
+	// A stream of QUIC carries a transfer, too (RFC 9250 §1).
+	udp := state.Proto() == "udp" && !plugin.OverQUIC(ctx)
 	if udp && qtype == dns.TypeAXFR { // RFC 5936 §4.2
 		return dns.RcodeRefused, nil
 	}
