@@ -53,13 +53,11 @@ func (r *reading) add(path string, f *os.File) *input {
 	return in
 }
 
-var errPipe = errors.New("a pipe is read at the start only")
-
 // openFile opens a file that is looked at again and again. Of a pipe whoever writes to it would be waited for, and all
 // other zones and the end of the server would wait with us.
 func openFile(path string) (*os.File, error) {
-	if stamp.IsPipe(path) {
-		return nil, errPipe
+	if err := stamp.NoPipe(path); err != nil {
+		return nil, err
 	}
 	return os.Open(path)
 }

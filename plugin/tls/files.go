@@ -138,7 +138,11 @@ func (f *files) refresh() {
 		return
 	}
 	f.stamps = stamps
-	l, err := f.load()
+	var l *loaded
+	err := stamp.NoPipe(f.paths...)
+	if err == nil {
+		l, err = f.load()
+	}
 	f.broken = err != nil
 	switch {
 	case err != nil && changed:

@@ -38,6 +38,14 @@ func (f *keyFile) read() error {
 	return nil
 }
 
+// again reads the file while the server runs.
+func (f *keyFile) again() error {
+	if err := stamp.NoPipe(f.path); err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	return f.read()
+}
+
 // changed reports whether the file is another one than was read.
 func (f *keyFile) changed() bool {
 	is := stamp.At(f.path)
@@ -96,7 +104,7 @@ func (k *keeper) look() {
 			f.told = ""
 			continue
 		}
-		if err := f.read(); err != nil {
+		if err := f.again(); err != nil {
 			if err.Error() != f.told {
 				logger.Errorf("Keys stay as they are: %v", err)
 			}

@@ -2,6 +2,7 @@
 package stamp
 
 import (
+	"errors"
 	"os"
 	"time"
 )
@@ -33,6 +34,22 @@ func At(path string) Stamp {
 func IsPipe(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
+var errPipe = errors.New("a pipe is read at the start only")
+
+// NoPipe is an error if one of paths leads to a pipe. Who looks at files again and again asks this before each is
+// opened: else whoever writes to the pipe would be waited for, and the end of the server would wait as well. It is not
+// inlined: nobody is in a hurry, and its callers are many.
+//
+//go:noinline
+func NoPipe(paths ...string) error {
+	for _, p := range paths {
+		if IsPipe(p) {
+			return &os.PathError{Op: "open", Path: p, Err: errPipe}
+		}
+	}
+	return nil
 }
 
 // Changed is when the file was changed.

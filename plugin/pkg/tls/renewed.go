@@ -51,7 +51,11 @@ func (r *renewed) current() *tls.Certificate {
 		return r.cert
 	}
 	r.stamps = stamps
-	cert, err := tls.LoadX509KeyPair(r.certPath, r.keyPath)
+	var cert tls.Certificate
+	err := stamp.NoPipe(r.certPath, r.keyPath)
+	if err == nil {
+		cert, err = tls.LoadX509KeyPair(r.certPath, r.keyPath)
+	}
 	if r.broken = err != nil; !r.broken {
 		r.cert = &cert
 	} else if changed {
