@@ -206,14 +206,16 @@ func ask(ctx context.Context, c *dns.Client, m *dns.Msg, to string) (*dns.Msg, e
 // notifiers is a notifier for each secondary: one that does not answer, which takes ten seconds a zone, holds up no other.
 type notifiers map[target]*notifier
 
-func (t *Transfer) newNotifiers() notifiers {
+// newNotifiers starts them. Nobody is told before listens is closed, if it is not nil: a secondary that has no zone yet
+// comes at once, and does not come again soon if nobody is there.
+func (t *Transfer) newNotifiers(listens <-chan struct{}) notifiers {
 	all := notifiers{}
 	for _, s := range t.stanzas {
 		for _, to := range s.to {
 			if to.any || all[to] != nil {
 				continue
 			}
-			all[to] = newNotifier(func(ctx context.Context, zone string) {
+			all[to] = newNotifier(listens, func(ctx context.Context, zone string) {
 				t.tellOne(ctx, t.stanzaOf(zone), zone, to, func(err error) {
 					switch {
 					case err == nil:
@@ -252,10 +254,10 @@ type notifier struct {
 	done   sync.WaitGroup
 }
 
-func newNotifier(tell func(ctx context.Context, zone string)) *notifier {
+func newNotifier(listens <-chan struct{}, tell func(ctx context.Context, zone string)) *notifier {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{tell: tell, queued: map[string]bool{}, wake: make(chan struct{}, 1), cancel: cancel}
-	n.done.Go(func() { n.run(ctx) })
+	n.done.Go(func() { n.run(ctx, listens) })
 	return n
 }
 
@@ -285,7 +287,14 @@ func (n *notifier) next() (zone string) {
 	return zone
 }
 
-func (n *notifier) run(ctx context.Context) {
+func (n *notifier) run(ctx context.Context, listens <-chan struct{}) {
+	if listens != nil {
+		select {
+		case <-listens:
+		case <-ctx.Done():
+			return
+		}
+	}
 	room := make(chan struct{}, maxNotifying)
 	for {
 		select {

@@ -113,7 +113,7 @@ func setup(c *caddy.Controller) error {
 			}
 		}
 		t.inherit()
-		t.notify = t.newNotifiers()
+		t.notify = t.newNotifiers(dnsserver.Listens(c))
 		ctx, cancel := context.WithCancel(context.Background())
 		var watching sync.WaitGroup
 		watching.Go(func() { t.watch(ctx, lookEvery, t.NotifyLater) })

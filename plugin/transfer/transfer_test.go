@@ -648,7 +648,7 @@ func TestChangedNotifies(t *testing.T) {
 	quickly(t)
 	addr, got := secondary(t, nil, 0, dns.RcodeServerFailure)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
-	x.notify = x.newNotifiers()
+	x.notify = x.newNotifiers(nil)
 	v := version(t, 1)
 	x.Changed("example.org.", nil, v)
 	until(t, func() bool { return len(got()) == 1 })
@@ -662,7 +662,7 @@ func TestChangedNotifies(t *testing.T) {
 	block := make(chan struct{})
 	var mu sync.Mutex
 	told := map[string]int{}
-	n := newNotifier(func(_ context.Context, zone string) {
+	n := newNotifier(nil, func(_ context.Context, zone string) {
 		<-block
 		mu.Lock()
 		defer mu.Unlock()
@@ -687,7 +687,7 @@ func TestNotifyOfMany(t *testing.T) {
 	good, got := secondary(t, nil, 0)
 	silent, atSilent := secondary(t, nil, -1)
 	x := setupOf(t, "transfer . {\nto "+silent+" "+good+"\n}")
-	x.notify = x.newNotifiers()
+	x.notify = x.newNotifiers(nil)
 	defer func() { x.notify.stop() }()
 	const zones = 5 * maxNotifying
 	begun := time.Now()
@@ -712,7 +712,7 @@ func TestNotifyFailing(t *testing.T) {
 	defer log.D.Clear()
 	addr, got := secondary(t, nil, -1)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
-	x.notify = x.newNotifiers()
+	x.notify = x.newNotifiers(nil)
 	defer func() { x.notify.stop() }()
 	until(t, func() bool {
 		x.NotifyLater("example.org.")
@@ -728,7 +728,7 @@ func TestNotifyEnds(t *testing.T) {
 	capture(t)
 	addr, got := secondary(t, nil, -1)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
-	x.notify = x.newNotifiers()
+	x.notify = x.newNotifiers(nil)
 	x.NotifyLater("example.org.")
 	until(t, func() bool { return len(got()) > 0 })
 	begin := time.Now()
