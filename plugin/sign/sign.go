@@ -85,7 +85,7 @@ func (s *Signer) follow(ctx context.Context, now time.Time) (again time.Duration
 		if i == 0 && is == (stamp.Stamp{}) {
 			return 0
 		}
-		if is == was.stamp {
+		if is == was.stamp || stamp.IsPipe(was.path) { // a pipe in its place is as if it was gone
 			continue
 		}
 		if again = s.settles.Wait(is.Changed(), now, watchEvery); again == 0 {

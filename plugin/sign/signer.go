@@ -103,6 +103,11 @@ func fillApex(z *file.Zone) error {
 
 // sign is Sign that can be given up.
 func (s *Signer) sign(ctx context.Context, now time.Time) (*zone.Zone, error) {
+	for _, was := range s.from { // none at the start, where a pipe may be read
+		if err := stamp.NoPipe(was.path); err != nil {
+			return nil, err
+		}
+	}
 	var from sources
 	b, soa, err := readFile(s.dbfile, s.origin, now, &from)
 	s.from = from

@@ -141,7 +141,13 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	if n.seen != nil && *n.seen == seen {
 		return false, nil
 	}
+	first := n.seen == nil
 	n.seen = &seen
+	if !first {
+		if err := stamp.NoPipe(n.path); err != nil {
+			return false, err
+		}
+	}
 	b, err := os.ReadFile(n.path)
 	if err != nil && !os.IsNotExist(err) {
 		return false, err

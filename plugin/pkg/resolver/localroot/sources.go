@@ -115,6 +115,11 @@ type File struct {
 
 // Fetch implements Source.
 func (s *File) Fetch(ctx context.Context, old *zone.Zone) (*zone.Zone, time.Time, error) {
+	if s.last != nil { // not at the start
+		if err := stamp.NoPipe(s.Path); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
 	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, time.Time{}, err
