@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/cookie"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
 var logger = log.NewWithPlugin(pluginName)
@@ -40,7 +41,11 @@ func openSecrets(path string) (*secretFile, error) {
 
 // look reads the file again. What was in force stays so if the file has faults, which are complained of once.
 func (f *secretFile) look() {
-	text, err := os.ReadFile(f.path)
+	var text []byte
+	err := stamp.NoPipe(f.path)
+	if err == nil {
+		text, err = os.ReadFile(f.path)
+	}
 	if err == nil && bytes.Equal(text, f.last) {
 		f.err = ""
 		return

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -36,6 +37,11 @@ var errOpen = errors.New("weight file open error")
 
 // load reads the file if it is not what was read last, and reports whether it was. What was known stays on an error.
 func (f *weightFile) load() (bool, error) {
+	if f.seen { // a pipe is read at the start only
+		if err := stamp.NoPipe(f.path); err != nil {
+			return false, fmt.Errorf("%w: %w", errOpen, err)
+		}
+	}
 	text, err := os.ReadFile(f.path)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errOpen, err)
