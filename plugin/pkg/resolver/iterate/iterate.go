@@ -306,15 +306,28 @@ func (r *Run) finish() {
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil
 		if r.spent.queries > 0 && !r.source.Again() { // who doubts has an answer
-			r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
+			r.failed()
 		} else if _, kept := r.conf.Stores.Failures.Get(t.q.Name, t.q.Type, r.now); kept && r.spent.queries == 0 {
 			// and so are the aliases that led here
 			r.result.Repeated = true
 		}
 	} else if r.spent.queries > 0 {
 		r.conf.Stores.Failures.Forget(t.q.Name, t.q.Type)
+		if t.name != t.q.Name {
+			r.conf.Stores.Failures.Forget(t.name, t.q.Type)
+		}
 	}
 	r.do(Action{Kind: Finish})
+}
+
+// failed keeps that the question failed (RFC 9520), and the name to which its aliases have led, so that it is not tried
+// again by way of others: unless that was kept already, which does not prolong it, or the chain itself is to blame.
+func (r *Run) failed() {
+	t, kept := r.root, &r.conf.Stores.Failures
+	kept.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
+	if t.name != t.q.Name && t.code != codeOther && !t.repeated {
+		kept.Note(t.name, t.q.Type, t.code, t.text, r.now)
+	}
 }
 
 // roll is a random number below n.

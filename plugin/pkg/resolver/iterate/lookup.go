@@ -19,7 +19,7 @@ func (t *task) look() {
 	} else if t.above == "" && !t.scoped() && t.had() {
 		return
 	}
-	if f, ok := t.run.conf.Stores.Failures.Get(t.name, t.q.Type, t.run.now); ok && !t.fresh() && t.above == "" {
+	if f, ok := t.failure(); ok && !t.fresh() && t.above == "" {
 		t.code, t.text, t.told, t.repeated = f.Code, f.Text, true, true
 		t.finish(rcodeServFail)
 		return
@@ -27,6 +27,16 @@ func (t *task) look() {
 	t.stage = descending
 	t.cut, t.here = nil, visit{}
 	t.min = minimiser{full: t.run.conf.Minimise == Off}
+}
+
+// failure is that of the name, if it is kept. A question of which all that was found so far was kept, such as an alias,
+// may have failed as a whole, beyond that.
+func (t *task) failure() (f store.Failure, ok bool) {
+	kept := &t.run.conf.Stores.Failures
+	if f, ok = kept.Get(t.name, t.q.Type, t.run.now); !ok && t.run.spent.queries == 0 {
+		f, ok = kept.Get(t.q.Name, t.q.Type, t.run.now)
+	}
+	return f, ok
 }
 
 // had answers from what is kept and what follows from it, in turns as aliases lead, and reports whether the task is
