@@ -147,8 +147,12 @@ func (v *Validator) conclude(w *wire.Reply, q *wire.Query, asked validate.Questi
 		let.Code, let.Told = dns.ExtendedErrorCodeDNSBogus, true
 		verdict = &let
 	}
-	if v.sentinel && v.denies(asked, verdict) {
-		withhold(w, nil)
+	if v.sentinel && v.denies(asked, verdict) { // that is no failure, and needs no line in the log
+		w.DropOPT()
+		w.Begin(q)
+		w.SetRcode(wire.ServFail)
+		w.SetFlag(wire.FlagRA, true)
+		w.SetNonAuthoritative(true)
 		return
 	}
 	v.edit(w, q, verdict)
