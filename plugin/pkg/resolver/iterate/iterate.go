@@ -30,6 +30,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Minimise is how names are minimised.
@@ -296,7 +297,7 @@ func (r *Run) do(a Action) { r.actions = append(r.actions, a) }
 func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
-		Rcode: t.rcode, Answer: append(t.chain, t.sets...), Authority: t.authority,
+		Rcode: t.rcode, Answer: append(once(t.chain), t.sets...), Authority: t.authority,
 		Code: t.code, Text: t.text, Told: t.told, Repeated: t.repeated, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 		Scope: r.result.Scope, Missed: r.result.Missed, Tellers: r.result.Tellers,
 	}
@@ -318,6 +319,18 @@ func (r *Run) finish() {
 		}
 	}
 	r.do(Action{Kind: Finish})
+}
+
+// once is a chain of aliases with each DNAME once, though it may lead on more often: no set has a record twice (RFC
+// 2181 §5). The chain is used up.
+func once(chain []*rrset.Set) []*rrset.Set {
+	kept := chain[:0]
+	for _, s := range chain {
+		if s.Type != wire.TypeDNAME || find(kept, s.Name, s.Type) == nil {
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }
 
 // failed keeps that the question failed (RFC 9520), and the name to which its aliases have led, so that it is not tried

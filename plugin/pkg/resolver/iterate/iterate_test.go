@@ -77,6 +77,8 @@ func TestDNAME(t *testing.T) {
 			m.Ns = append(m.Ns, rr(t, "example.org. 60 IN SOA a. b. 1 2 3 4 5"))
 		case dns.IsSubDomain("d.example.org.", name): // and a CNAME that the DNAME does not make
 			m.Answer = append(m.Answer, rr(t, "d.example.org. 60 IN DNAME e.example.org."), rr(t, name+" 60 IN CNAME evil.example.org."))
+		case name == "x.d.e.example.org.":
+			m.Answer = append(m.Answer, rr(t, name+" 60 IN CNAME x.d.example.org."))
 		case name == "x.e.example.org.":
 			m.Answer = append(m.Answer, rr(t, name+" 60 IN A 192.0.2.7"))
 		default:
@@ -91,6 +93,10 @@ func TestDNAME(t *testing.T) {
 	w.want("x.d.example.org.", "A", want)
 	if len(w.asked) != 0 {
 		t.Errorf("the DNAME was kept, and is asked for again: %v", w.asked)
+	}
+	// A DNAME that leads on twice is there once, whether a server tells of it or it is kept.
+	for range 2 {
+		w.want("x.d.d.example.org.", "A", "NOERROR; d.example.org. DNAME e.example.org.; x.d.d.example.org. CNAME x.d.e.example.org.; x.d.e.example.org. CNAME x.d.example.org.; x.d.example.org. CNAME x.e.example.org.; x.e.example.org. A 192.0.2.7")
 	}
 	long := strings.Repeat("a23456789012345678901234567890123456789012345678901234567890.", 3)
 	w.servers[addr("10.0.2.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
