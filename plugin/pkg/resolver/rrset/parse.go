@@ -195,7 +195,7 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 		ttl = 1<<31 - 1
 	}
 	if sig {
-		if d.nsigs < MaxSigs {
+		if d.nsigs < MaxSigs && !held(d.sig, rdata) {
 			d.nsigs++
 			d.sig = appendData(d.sig, rdata)
 		}

@@ -68,6 +68,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A signature that stands there twice is one, and takes no place of others.
+func TestSignaturesTwice(t *testing.T) {
+	m, err := Parse(pack(t, true, "www.example.org. 300 IN A 192.0.2.1\n"+strings.Repeat("www.example.org. 300 IN"+sig, MaxSigs)+"www.example.org. 300 IN"+strings.Replace(sig, "AAAA", "BBBB", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := m.Section[Answer][0]; s.Sigs != 2 {
+		t.Errorf("%d signatures, want 2", s.Sigs)
+	}
+}
+
 func TestParseLimits(t *testing.T) {
 	var many, wide strings.Builder
 	for i := range MaxRecords + 1 {
@@ -198,8 +209,8 @@ func TestSignaturesApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Answer, m.Extra = []dns.RR{a, sig(1)}, []dns.RR{sig(2)}
-	for range MaxSigs {
-		m.Ns = append(m.Ns, sig(3))
+	for i := range MaxSigs {
+		m.Ns = append(m.Ns, sig(uint16(3+i)))
 	}
 	b, err := m.Pack()
 	if err != nil {
