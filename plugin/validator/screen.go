@@ -39,7 +39,7 @@ func (v *Validator) screen(w *wire.Reply, q *wire.Query) {
 	if left == m {
 		return
 	}
-	network, resolved := subnets(w.Options()), w.NonAuthoritative()
+	options, resolved := slices.Clone(w.Options()), w.NonAuthoritative()
 	w.Reset(nil)
 	if err := w.SetMsg(left); err != nil {
 		w.Fail(wire.ServFail, err)
@@ -47,28 +47,21 @@ func (v *Validator) screen(w *wire.Reply, q *wire.Query) {
 	}
 	w.SetNonAuthoritative(resolved)
 	w.SetWriter(pluginName)
-	w.AddEDE(dns.ExtendedErrorCodeFiltered, filtered)
-	for _, o := range network {
-		w.AddOption(wire.OptionECS, o)
-	}
-	if q.EDNS().Present {
-		w.CountOPT()
-	}
-}
-
-// subnets is for which networks a reply with these options is (RFC 7871).
-func subnets(options []byte) (all [][]byte) {
+	// What else was told of the reply still holds: why it is insecure, and for which network it is (RFC 7871).
 	for len(options) >= 4 {
-		end := 4 + int(binary.BigEndian.Uint16(options[2:]))
+		code, end := binary.BigEndian.Uint16(options), 4+int(binary.BigEndian.Uint16(options[2:]))
 		if end > len(options) {
 			break
 		}
-		if binary.BigEndian.Uint16(options) == wire.OptionECS {
-			all = append(all, slices.Clone(options[4:end]))
+		if code == wire.OptionEDE || code == wire.OptionECS {
+			w.AddOption(code, options[4:end])
 		}
 		options = options[end:]
 	}
-	return all
+	w.AddEDE(dns.ExtendedErrorCodeFiltered, filtered)
+	if q.EDNS().Present {
+		w.CountOPT()
+	}
 }
 
 // screened is m without them, m itself if there is none. RRsets that are not whole any more have no signatures, the message

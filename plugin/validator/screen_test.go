@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/test"
@@ -43,6 +44,15 @@ func TestScreened(t *testing.T) {
 	}
 	if m, _, err := ask(t, v, "alias.example.", do); err != nil || m.AuthenticatedData || len(m.Answer) != 2 || m.Answer[0].Header().Rrtype != dns.TypeCNAME {
 		t.Errorf("alias: %v %v", m, err)
+	}
+	if err := v.negatives.set("\x07example\x00", time.Now().Add(time.Hour), false); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := ask(t, v, "www.example.", do); err != nil || !explains(m, dns.ExtendedErrorCodeFiltered) || !explains(m, 33) {
+		t.Errorf("below a negative trust anchor: %v %v; want both extended errors", m, err)
+	}
+	if err := v.negatives.set("\x07example\x00", time.Time{}, false); err != nil {
+		t.Fatal(err)
 	}
 	v.guard = nil
 	if m, _, err := ask(t, v, "www.example.", do); err != nil || !m.AuthenticatedData || len(m.Answer) != 2 {
