@@ -143,7 +143,7 @@ func signed(tb testing.TB, labels byte, text string) *rrset.Set {
 	}
 	m := new(dns.Msg).SetQuestion(rr.Header().Name, rr.Header().Rrtype)
 	m.Answer = []dns.RR{rr, &dns.RRSIG{
-		Hdr: dns.RR_Header{Name: rr.Header().Name, Rrtype: dns.TypeRRSIG, Class: dns.ClassINET, Ttl: 300}, TypeCovered: rr.Header().Rrtype,
+		Hdr: dns.RR_Header{Name: rr.Header().Name, Rrtype: dns.TypeRRSIG, Class: dns.ClassINET, Ttl: 300}, TypeCovered: rr.Header().Rrtype, OrigTtl: 300,
 		Algorithm: 13, Labels: labels, SignerName: "example.org.", Signature: strings.Repeat("AAAA", 21) + "AA==",
 	}}
 	b, err := m.Pack()

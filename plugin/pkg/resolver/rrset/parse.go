@@ -199,6 +199,9 @@ func (d *draft) add(sig bool, ttl uint32, rdata []byte) error {
 			d.nsigs++
 			d.sig = appendData(d.sig, rdata)
 		}
+		// Only the original TTL is signed: with a longer one, what is signed would be kept for longer than its zone
+		// wants (RFC 4035 §5.3.3).
+		d.ttl = min(d.ttl, binary.BigEndian.Uint32(rdata[4:]))
 		if d.n == 0 {
 			d.ttl = min(d.ttl, ttl)
 		}

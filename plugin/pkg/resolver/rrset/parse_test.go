@@ -79,6 +79,17 @@ func TestSignaturesTwice(t *testing.T) {
 	}
 }
 
+// No RRset lives longer than its signatures say that it was meant to, in whatever order they stand (RFC 4035 §5.3.3).
+func TestOriginalTTL(t *testing.T) {
+	a, s := "www.example.org. 5000 IN A 192.0.2.1\n", "www.example.org. 5000 IN"+sig
+	for what, sections := range map[string][]string{"after": {a + s}, "before": {s + a}, "in another section": {a, "", s}} {
+		m, err := Parse(pack(t, true, sections...))
+		if err != nil || len(m.Section[Answer]) != 1 || m.Section[Answer][0].TTL != 300 {
+			t.Errorf("signature %s: %v, %+v", what, err, m.Section[Answer])
+		}
+	}
+}
+
 func TestParseLimits(t *testing.T) {
 	var many, wide strings.Builder
 	for i := range MaxRecords + 1 {
