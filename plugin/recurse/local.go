@@ -115,11 +115,11 @@ func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
 	for _, h := range d.Hosts {
 		w.Target(wire.Authority, []byte(d.Zone), wire.TypeNS, ttl, []byte(h.Name))
 	}
-	if q.DO() { // the DS RRset, or that there is none (RFC 4035 §3.1.4.1)
+	if left := min(ttl, d.Holds.Left(now)); q.DO() && left > 0 { // the DS RRset, or that there is none (RFC 4035 §3.1.4.1)
 		a := appender{w: w, do: true, lower: q.Lower(), asked: q.Name()}
 		for _, s := range append([]*rrset.Set{d.DS}, d.Denials...) {
 			if s != nil {
-				a.set(wire.Authority, s.WithTTL(min(s.TTL, ttl)), true)
+				a.set(wire.Authority, s.WithTTL(min(s.TTL, left)), true)
 			}
 		}
 	}

@@ -31,19 +31,23 @@ func TestNothingAsked(t *testing.T) {
 }
 
 // With a referral go the zone's DS records, or the proof that there are none, to who asks for DNSSEC records, and to
-// nobody else (RFC 4035 §3.1.4.1).
+// nobody else (RFC 4035 §3.1.4.1), as long as they hold.
 func TestReferralsAreProven(t *testing.T) {
 	s := defaults()
 	s.snoop = true
 	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("referred")}
 	now, host := r.now(), []store.Host{{Name: rrset.MustName("ns.example.net.")}}
 	for _, d := range []*store.Delegation{
-		{Zone: rrset.MustName("signed.org."), DS: signed(t, 2, "signed.org. 60 IN DS 1 13 2 00"), Hosts: host, Expires: now.After(60)},
-		{Zone: rrset.MustName("unsigned.org."), Denials: []*rrset.Set{signed(t, 2, "unsigned.org. 60 IN NSEC x.org. NS")}, Hosts: host, Expires: now.After(60)},
+		{Zone: rrset.MustName("signed.org."), DS: signed(t, 2, "signed.org. 60 IN DS 1 13 2 00"), Hosts: host, Expires: now.After(60), Holds: now.After(60)},
+		{
+			Zone: rrset.MustName("unsigned.org."), Denials: []*rrset.Set{signed(t, 2, "unsigned.org. 60 IN NSEC x.org. NS")}, Hosts: host, Expires: now.After(60),
+			Holds: now.After(60),
+		},
+		{Zone: rrset.MustName("over.org."), DS: signed(t, 2, "over.org. 60 IN DS 1 13 2 00"), Hosts: host, Expires: now.After(60), Holds: now},
 	} {
 		r.conf.Stores.Delegations.Put(d, now)
 	}
-	for name, want := range map[string]string{"www.signed.org.": "NS DS RRSIG", "www.unsigned.org.": "NS NSEC RRSIG"} {
+	for name, want := range map[string]string{"www.signed.org.": "NS DS RRSIG", "www.unsigned.org.": "NS NSEC RRSIG", "www.over.org.": "NS"} {
 		for _, do := range []bool{true, false} {
 			m := new(dns.Msg).SetQuestion(name, dns.TypeA)
 			m.SetEdns0(1232, do)

@@ -191,6 +191,13 @@ func (t *task) refer(rd *reading) *store.Delegation {
 	if !t.cut.Fixed && t.cut.Expires < d.Expires {
 		d.Expires = t.cut.Expires
 	}
+	d.Holds = d.Expires
+	if d.DS != nil {
+		d.Holds = min(d.Holds, r.now.After(r.ttl(d.DS.TTL)))
+	}
+	for _, s := range d.Denials {
+		d.Holds = min(d.Holds, r.now.After(min(r.ttl(s.TTL), r.conf.MaxNeg)))
+	}
 	rd.ns.Each(func(rdata string) bool {
 		d.Hosts = append(d.Hosts, store.Host{Name: rrset.Target(rdata)})
 		return len(d.Hosts) < maxHosts

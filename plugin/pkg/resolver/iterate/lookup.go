@@ -136,7 +136,7 @@ func (t *task) referred(name string) *store.Entry {
 	if d == nil || d.Fixed {
 		return nil
 	}
-	e := &store.Entry{Rank: store.AuthorityData, Zone: rrset.Parent(name), Expires: d.Expires}
+	e := &store.Entry{Rank: store.AuthorityData, Zone: rrset.Parent(name), Expires: min(d.Expires, d.Holds)}
 	switch {
 	case d.DS != nil && d.DS.Sigs > 0:
 		e.Kind, e.Set, e.TTL = store.Positive, d.DS, d.DS.TTL
@@ -153,7 +153,7 @@ func (t *task) referred(name string) *store.Entry {
 	default:
 		return nil
 	}
-	e.TTL = min(e.TTL, d.Expires.Left(now)) // it ends with the delegation, however much longer it was meant to live
+	e.TTL = min(e.TTL, e.Expires.Left(now)) // it ends with the delegation, however much longer it was meant to live
 	if e.Left(now) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -58,4 +59,54 @@ func TestReferredDenialOfDS(t *testing.T) {
 			t.Errorf("after %d queries: %v", n, r.Authority)
 		}
 	}
+}
+
+// What a referral said of DS records ends with their own TTL, or that of their denial, be the delegation meant to live
+// longer: a zone that changes its keys, or is signed from now on, has waited for that, and no longer.
+func TestReferredDSEnds(t *testing.T) {
+	const sigs = " 300 IN RRSIG %s 13 2 300 20400101000000 20200101000000 1 org. AA=="
+	for what, records := range map[string][]string{
+		"DS":       {"example.org. 300 IN DS 1 13 2 00", strings.Replace("example.org."+sigs, "%s", "DS", 1)},
+		"a denial": {"example.org. 300 IN NSEC z.org. NS RRSIG NSEC", strings.Replace("example.org."+sigs, "%s", "NSEC", 1)},
+	} {
+		w := small(t)
+		org := authority{[]*zoneText{parseZone(t, orgZone)}}
+		w.servers[addr("10.0.1.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+			m := org.answer(q, tcp)
+			if q.Question[0].Qtype == dns.TypeDS {
+				m.Authoritative, m.Ns, m.Extra = true, nil, nil
+				m.Answer = []dns.RR{rr(t, "example.org. 300 IN DS 2 13 2 00")}
+				return m
+			}
+			for _, text := range records {
+				m.Ns = append(m.Ns, rr(t, text))
+			}
+			return m
+		}
+		w.resolve("www.example.org.", "A")
+		ds := Question{rrset.MustName("example.org."), rrset.TypeDS}
+		for i, left := range []uint32{300, 100, 0} {
+			r, ok := new(Kept).Answer(w.conf, ds, &advice.Source{Proof: true}, w.now)
+			if ok != (left > 0) {
+				t.Fatalf("%s, look %d: kept: %v", what, i, ok)
+			}
+			for _, s := range append(r.records(), nil) {
+				if s != nil && s.TTL != left {
+					t.Errorf("%s, look %d: a TTL of %d, want %d", what, i, s.TTL, left)
+				}
+			}
+			w.now += 200 * store.Second
+		}
+		if r := w.resolve("example.org.", "DS"); len(r.Answer) != 1 || r.Answer[0].First()[:2] != "\x00\x02" {
+			t.Errorf("%s: after that there is %s", what, r.text())
+		}
+	}
+}
+
+// records are all RRsets of a Result, none if it is nil.
+func (r *Result) records() []*rrset.Set {
+	if r == nil {
+		return nil
+	}
+	return append(r.Answer, r.Authority...)
 }
