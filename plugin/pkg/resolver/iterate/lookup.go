@@ -66,7 +66,7 @@ func (t *task) kept() bool {
 			return true
 		}
 		set := e.Set.WithTTL(e.Left(t.run.now))
-		t.prove(e.Denials)
+		t.proveLeft(e)
 		t.use(set)
 	}
 	return t.done
@@ -199,9 +199,7 @@ func (t *task) deny(e *store.Entry) {
 	if e.SOA != nil {
 		t.authority = append(t.authority, e.SOA.WithTTL(e.Left(t.run.now)))
 	}
-	for _, d := range e.Denials {
-		t.prove([]*rrset.Set{d.WithTTL(min(d.TTL, e.Left(t.run.now)))})
-	}
+	t.proveLeft(e)
 	if e.Kind == store.NXDomain {
 		t.finish(rcodeNXDomain)
 	} else {
@@ -219,6 +217,13 @@ func (t *task) prove(denials []*rrset.Set) {
 		if find(t.authority, d.Name, d.Type) == nil {
 			t.authority = append(t.authority, d)
 		}
+	}
+}
+
+// proveLeft is prove for the denials of an entry, with what is left of their TTLs.
+func (t *task) proveLeft(e *store.Entry) {
+	for _, d := range e.Denials {
+		t.prove([]*rrset.Set{d.WithTTL(min(d.TTL, e.Left(t.run.now)))})
 	}
 }
 

@@ -162,7 +162,11 @@ func (t *task) take(rd *reading, s *store.Server) {
 // keepSet keeps an RRset of an answer, and returns it as it is told.
 func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 	r := t.run
-	s = s.WithTTL(r.ttl(s.TTL))
+	ttl := r.ttl(s.TTL)
+	for _, d := range denials { // it is kept no longer than what proves it
+		ttl = min(ttl, r.ttl(d.TTL))
+	}
+	s = s.WithTTL(ttl)
 	if t.above != "" || t.tailored { // glue, or not for all
 		return s
 	}
