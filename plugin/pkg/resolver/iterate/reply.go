@@ -314,6 +314,9 @@ func (t *task) takeDenial(rd *reading) {
 	}
 	if rd.soa != nil && t.above == "" && !t.tailored { // without, it is passed on and not kept (RFC 2308 §5)
 		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)
+		for _, d := range rd.denials {
+			e.TTL = min(e.TTL, d.TTL)
+		}
 		e.TTL = max(e.TTL, min(r.conf.MinTTL, r.conf.MaxNeg))
 		e.Expires = r.now.After(e.TTL)
 		r.conf.Stores.RRsets.Put(q.Name, q.Type, e, r.now)

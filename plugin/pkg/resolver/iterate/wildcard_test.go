@@ -38,3 +38,24 @@ func TestWildcardEndsWithItsProof(t *testing.T) {
 		w.now += 25 * store.Second
 	}
 }
+
+// Nor is a denial kept for longer than the least of its records.
+func TestDenialEndsWithItsProof(t *testing.T) {
+	w := small(t)
+	example := authority{[]*zoneText{parseZone(t, exampleZone)}}
+	answer := func(q *dns.Msg, tcp bool) *dns.Msg {
+		m := example.answer(q, tcp)
+		if q.Question[0].Qtype == dns.TypeMX {
+			m.Ns = append(m.Ns, rr(t, "www.example.org. 60 IN NSEC z.example.org. A RRSIG NSEC"), rr(t, "www.example.org. 60 IN RRSIG NSEC 13 3 60 20400101000000 20200101000000 1 example.org. AA=="))
+		}
+		return m
+	}
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = answer, answer
+	for i, left := range []uint32{60, 20, 60} {
+		r := w.resolve("www.example.org.", "MX")
+		if len(r.Authority) != 2 || r.Authority[0].TTL != left || r.Authority[1].TTL != left {
+			t.Errorf("look %d: %d RRsets, %+v; want TTLs of %d", i, len(r.Authority), r.Authority, left)
+		}
+		w.now += 40 * store.Second
+	}
+}
