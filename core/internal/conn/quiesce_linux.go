@@ -56,8 +56,8 @@ func refuseSYN(raw syscall.RawConn) (err error) {
 // nowhere is the index of a network interface that there is not.
 const nowhere = 1 << 30
 
-// leaveInterfaces has a socket listen where nothing comes from. What begins a connection is dropped if the system chooses
-// it among several at the address, and refused if it is the only one.
+// leaveInterfaces has a socket listen where nothing comes from. What begins a connection is dropped if the system
+// chooses it among several at the address, and refused if it is the only one.
 func leaveInterfaces(raw syscall.RawConn) (err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, nowhere)
