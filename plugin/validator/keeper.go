@@ -28,7 +28,6 @@ type keeper struct {
 	*Validator
 	path  string // of the state; may be empty
 	zones []*autotrust.Zone
-	again time.Time // when negative anchors are looked at again
 	lost  map[string]time.Time
 
 	used    atomic.Bool

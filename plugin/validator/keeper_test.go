@@ -237,7 +237,11 @@ func TestNegativeEnds(t *testing.T) {
 	if err := v.negatives.set(name, later, false); err != nil {
 		t.Fatal(err)
 	}
-	v.keeper.look(context.Background(), z.now)
+	v.keeper.look(context.Background(), z.now.Add(mended-time.Minute))
+	if !v.negatives.holds(name, z.now) {
+		t.Error("it ended before its name was to be looked at")
+	}
+	v.keeper.look(context.Background(), z.now.Add(mended+time.Minute))
 	if v.negatives.holds(name, z.now) {
 		t.Error("the name validates again, and it is still there")
 	}

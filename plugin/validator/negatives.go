@@ -15,7 +15,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// mended is how often it is looked whether a name below a negative trust anchor validates again.
+// mended is how often it is looked whether the name of a negative trust anchor validates again, for the first time as long
+// after it began: it may be there for what is broken below a name that is not.
 const mended = 5 * time.Minute
 
 // turned has what is kept of names at and below these forgotten by all of the block that keep something: whether they are
@@ -39,11 +40,7 @@ func (k *keeper) endOver(now time.Time) {
 
 // endMended takes negative trust anchors away that are not needed any more (RFC 7646 §4).
 func (k *keeper) endMended(ctx context.Context, now time.Time) {
-	if now.Before(k.again) && k.again.Sub(now) <= mended {
-		return
-	}
-	k.again = now.Add(mended)
-	for name := range k.negatives.get() {
+	for _, name := range k.negatives.due(now) {
 		if ctx.Err() != nil {
 			return
 		}

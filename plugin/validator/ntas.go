@@ -26,6 +26,8 @@ type ntas struct {
 	own   map[string]bool // those that belong into the file; guarded by mu
 	fresh []string        // what turned has not been told of; guarded by mu
 
+	looks map[string]time.Time // when it is looked whether a name validates again; guarded by mu
+
 	seen *stamp.Stamp // of the file, when it was read or written last; guarded by mu
 }
 
@@ -56,13 +58,37 @@ func (n *ntas) publish(m map[string]time.Time) {
 	for name := range before {
 		if _, holds := m[name]; !holds {
 			n.fresh = append(n.fresh, name)
+			delete(n.looks, name)
 		}
 	}
 	for name := range m {
 		if until, held := before[name]; !held || !now.Before(until) {
 			n.fresh = append(n.fresh, name)
+			n.lookAt(name, now.Add(mended))
 		}
 	}
+}
+
+// lookAt notes when it is looked next whether a name validates again. mu is held.
+func (n *ntas) lookAt(name string, at time.Time) {
+	if n.looks == nil {
+		n.looks = map[string]time.Time{}
+	}
+	n.looks[name] = at
+}
+
+// due are the names of which it is to be looked now whether they validate again. A clock that was set back does not put
+// that off.
+func (n *ntas) due(now time.Time) (names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, at := range n.looks {
+		if !now.Before(at) || at.Sub(now) > mended {
+			names = append(names, name)
+			n.lookAt(name, now.Add(mended))
+		}
+	}
+	return names
 }
 
 // tell tells turned what has changed. mu is free: whoever asks meanwhile finds those that hold now.

@@ -95,7 +95,7 @@ func TestNegativesFlush(t *testing.T) {
 	v.keeper.look(t.Context(), now)
 	flushes("written into the file", "www.example.")
 	v.keeper.use()
-	v.keeper.endMended(t.Context(), now) // it asks for the zone's SOA record, which there is none of
+	v.keeper.endMended(t.Context(), now.Add(mended+time.Minute)) // it asks for the zone's SOA record, which there is none of
 	flushes("not mended", "")
 }
 
