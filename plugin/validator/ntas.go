@@ -78,12 +78,12 @@ func (n *ntas) lookAt(name string, at time.Time) {
 }
 
 // due are the names of which it is to be looked now whether they validate again. A clock that was set back does not put
-// that off.
+// that off by much; now may be a little older than what has just begun.
 func (n *ntas) due(now time.Time) (names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for name, at := range n.looks {
-		if !now.Before(at) || at.Sub(now) > mended {
+		if !now.Before(at) || at.Sub(now) > 2*mended {
 			names = append(names, name)
 			n.lookAt(name, now.Add(mended))
 		}
