@@ -99,6 +99,7 @@ func TestAnswers(t *testing.T) {
 		"alias.skydns.test":           `{"host":"twice.skydns.test"}`,
 		"loop.skydns.test":            `{"host":"loop.skydns.test"}`,
 		"text.skydns.test":            `{"text":"some words"}`,
+		"both.skydns.test":            `{"host":"192.0.2.10","text":"some words"}`,
 		"a.mail.skydns.test":          `{"host":"192.0.2.25","mail":true,"priority":5}`,
 		"a.broken.skydns.test":        `{"host":`,
 		"b.broken.skydns.test":        `{"host":"192.0.2.77"}`,
@@ -130,6 +131,11 @@ func TestAnswers(t *testing.T) {
 		{"loop.skydns.test.", dns.TypeA, soa},
 		{"text.skydns.test.", dns.TypeTXT, `NOERROR text.skydns.test. 300 IN TXT "some words"`},
 		{"text.skydns.test.", dns.TypeA, soa},
+		{"both.skydns.test.", dns.TypeTXT, soa},
+		{"web.skydns.test.", dns.TypeCNAME, soa}, // there are names below these
+		{"2.0.192.in-addr.arpa.", dns.TypePTR, soa},
+		{"nope.skydns.test.", dns.TypeCNAME, "NXDOMAIN SOA"},
+		{"2.2.0.192.in-addr.arpa.", dns.TypePTR, "NXDOMAIN SOA"},
 		{"mail.skydns.test.", dns.TypeMX, "NOERROR a.mail.skydns.test. 300 IN A 192.0.2.25; mail.skydns.test. 300 IN MX 5 a.mail.skydns.test."},
 		{"broken.skydns.test.", dns.TypeA, "NOERROR broken.skydns.test. 300 IN A 192.0.2.77"},
 		{"groups.skydns.test.", dns.TypeA, "NOERROR groups.skydns.test. 300 IN A 192.0.2.41; groups.skydns.test. 300 IN A 192.0.2.43"},
@@ -207,6 +213,10 @@ func transferred(t *testing.T, e *Etcd) {
 		if !slices.Contains(all, want) {
 			t.Errorf("there is no %q in\n%s", want, strings.Join(all, "\n"))
 		}
+	}
+	// What a secondary answers is what is answered here.
+	if i := slices.IndexFunc(all, func(s string) bool { return strings.HasPrefix(s, "both.") && strings.Contains(s, "TXT") }); i >= 0 {
+		t.Errorf("the text of a service with an address was transferred: %s", all[i])
 	}
 }
 

@@ -77,6 +77,10 @@ func (e *Etcd) answer(ctx context.Context, zone string, state request.Request, o
 	default: // is there anything?
 		_, _, err = plugin.A(ctx, e, zone, state, nil, opt)
 	}
+	if typ := state.QType(); e.IsNameError(err) && (typ == dns.TypeCNAME || typ == dns.TypePTR) {
+		// These are looked for at the name alone. One that only has services below it exists, too (RFC 8020).
+		_, err = e.Records(ctx, state, false)
+	}
 	return a, err
 }
 

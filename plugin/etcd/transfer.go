@@ -115,7 +115,7 @@ func (e *Etcd) recordsOf(s *msg.Service, zone string) (all []dns.RR) {
 		mx.Mx = target
 		all = append(all, mx)
 	}
-	if s.Text != "" {
+	if typ == dns.TypeTXT { // beside an address, a text is no record
 		all = append(all, s.NewTXT(owner))
 	}
 	return all
