@@ -243,6 +243,7 @@ func TestErrors(t *testing.T) {
 		"clouddns a:p:z {\ncredentials " + file("a", "{}"):           "missing `type` field in credential",
 		"clouddns a:p:z {\ncredentials " + file("b", `{"type":"x"}`): `unknown credential type: x`,
 		"clouddns a:p:z {\nwat\n}":                                   `unknown property "wat"`,
+		"clouddns a:p:z {\nupstream a\nwat\n}":                       `unknown property "wat"`, // upstream is of old and does nothing
 	} {
 		if !strings.HasSuffix(text, "}") && strings.Contains(text, "{") {
 			text += "\n}"

@@ -62,6 +62,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		corefile.String("endpoint", "URL", "where the API is", func(s *settings, v string) { s.endpoint = v }),
 		corefile.Fallthrough(func(s *settings, zones []string) { s.fall.SetZonesFromArgs(zones) }),
+		corefile.Ignored[settings]("upstream"),
 	},
 })
 

@@ -226,6 +226,7 @@ func TestErrors(t *testing.T) {
 		"route53 example.org:1 {\nrefresh -1m\n}":       "refresh interval must be greater than 0",
 		"route53 example.org:1 {\naws_endpoint\n}":      "usage: aws_endpoint",
 		"route53 example.org:1 {\nwat\n}":               `unknown property "wat"`,
+		"route53 example.org:1 {\nupstream a\nwat\n}":   `unknown property "wat"`, // upstream is of old and does nothing
 	} {
 		if err := setup(caddy.NewTestController("dns", text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -92,6 +92,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			}
 			return nil
 		}),
+		corefile.Ignored[settings]("upstream"),
 	},
 })
 
