@@ -6,7 +6,6 @@
 package reuseport
 
 import (
-	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -14,50 +13,41 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
-// shared opens sockets with the option, single ones without it.
-var shared, single = net.ListenConfig{Control: control, KeepAlive: keepAlive}, net.ListenConfig{KeepAlive: keepAlive}
-
-// Listeners of Multipath TCP, which Go takes by default, know only a part of the options.
-func init() {
-	shared.SetMultipathTCP(false)
-	single.SetMultipathTCP(false)
-}
-
 // Listen is net.Listen with the option SO_REUSEPORT.
 func Listen(network, addr string) (net.Listener, error) {
-	return shared.Listen(context.Background(), network, addr)
+	return shared.listen(network, addr)
 }
 
 // ListenPacket is net.ListenPacket with the option SO_REUSEPORT. If the system is to choose the port, it chooses one
 // that nobody has: with the option from the start, Linux may choose that of another socket that has it.
 func ListenPacket(network, addr string) (net.PacketConn, error) {
 	if _, port, err := net.SplitHostPort(addr); err == nil && (port == "0" || port == "") {
-		p, err := single.ListenPacket(context.Background(), network, addr)
+		p, err := single.listenPacket(network, addr)
 		if err != nil {
 			return nil, err
 		}
 		return Share(p, addr), nil
 	}
-	return shared.ListenPacket(context.Background(), network, addr)
+	return shared.listenPacket(network, addr)
 }
 
 // ListenAlone is Listen; others tells whether somebody listens at addr already, with that option. A socket that is
 // there has been bound by nobody before: where one was bound to find that out, what came meanwhile would be lost with
 // it. Sockets that are opened later may share the address.
 func ListenAlone(network, addr string) (l net.Listener, others bool, err error) {
-	return alone(network, addr, single.Listen, Listen)
+	return alone(network, addr, single.listen, Listen)
 }
 
 // ListenPacketAlone is ListenPacket with what ListenAlone tells.
 func ListenPacketAlone(network, addr string) (p net.PacketConn, others bool, err error) {
-	return alone(network, addr, single.ListenPacket, ListenPacket)
+	return alone(network, addr, single.listenPacket, ListenPacket)
 }
 
 // alone opens a socket that shares its address only from then on, or if that is not possible, one that does at once.
 func alone[S any](
-	network, addr string, open func(context.Context, string, string) (S, error), openShared func(network, addr string) (S, error),
+	network, addr string, open, openShared func(network, addr string) (S, error),
 ) (socket S, others bool, err error) {
-	if socket, err = open(context.Background(), network, addr); err == nil {
+	if socket, err = open(network, addr); err == nil {
 		return Share(socket, addr), false, nil
 	}
 	others = errors.Is(err, syscall.EADDRINUSE)

@@ -29,6 +29,12 @@ func share(network, addr string, c syscall.RawConn) error {
 	return err
 }
 
+// takeBoth has a socket of IPv6 take what comes by IPv4, too.
+func takeBoth(_, _ string, c syscall.RawConn) (err error) {
+	_ = c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0) })
+	return err
+}
+
 // keepAlive has package net leave accepted connections alone: they have the listener's options.
 const keepAlive = -1
 
