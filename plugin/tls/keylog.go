@@ -11,8 +11,9 @@ import (
 type keyLog struct {
 	path string
 
-	mu   sync.Mutex
-	file *os.File // nil while it is not open
+	mu     sync.Mutex
+	file   *os.File // nil while it is not open
+	failed bool     // the last line could not be written
 }
 
 func (k *keyLog) open() error {
@@ -39,11 +40,17 @@ func (k *keyLog) close() error {
 }
 
 // Write appends one line. While the file is not open it is lost: a connection that outlives its server's reload goes on.
+// Nor does one fail for a line that cannot be written, as package tls would have it: the disk may be full for long.
 func (k *keyLog) Write(line []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.file == nil {
 		return len(line), nil
 	}
-	return k.file.Write(line)
+	_, err := k.file.Write(line)
+	if err != nil && !k.failed {
+		logger.Warningf("TLS Key Log is incomplete: %s", err)
+	}
+	k.failed = err != nil
+	return len(line), nil
 }
