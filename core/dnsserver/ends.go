@@ -13,7 +13,10 @@ import (
 // started.
 //
 // Ends are called after all OnShutdown, the last one first. What has started may use what was set up before.
-func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).ends.add(end) }
+func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).OnEnd(end) }
+
+// OnEnd is what the function OnEnd calls; package endpoint does, too.
+func (d *dnsContext) OnEnd(end func() error) { d.ends.add(end) }
 
 // OnEnding has begin called once when the configuration of c begins to end, however that comes about: before all
 // OnShutdown and OnEnd. It must not wait. What takes time begins so for all at one time, and OnShutdown waits for it.

@@ -79,5 +79,6 @@ func setup(c *caddy.Controller) error {
 	c.OnRestartFailed(m.lease.RestartFailed)
 	c.OnShutdown(m.lease.Shutdown)
 	c.OnFinalShutdown(m.OnFinalShutdown)
+	m.lease.CloseWith(c)
 	return nil
 }

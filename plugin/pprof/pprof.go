@@ -78,6 +78,7 @@ func setup(c *caddy.Controller) error {
 	c.OnRestartFailed(lease.RestartFailed)
 	c.OnShutdown(lease.Shutdown)
 	c.OnFinalShutdown(lease.FinalShutdown)
+	lease.CloseWith(c)
 	return nil
 }
 

@@ -57,6 +57,7 @@ func Manage(c *caddy.Controller, spec Spec) *Lease {
 	c.OnRestartFailed(l.RestartFailed)
 	c.OnShutdown(l.Shutdown)
 	c.OnFinalShutdown(l.FinalShutdown)
+	l.CloseWith(c)
 	return l
 }
 
@@ -120,6 +121,14 @@ func (l *Lease) FinalShutdown() error {
 	}
 	l.Close()
 	return nil
+}
+
+// CloseWith ends the lease with the configuration of c, for one that fails to start: where that was to take the place
+// of one without endpoints, nobody would end it.
+func (l *Lease) CloseWith(c *caddy.Controller) {
+	if d, ok := c.Context().(interface{ OnEnd(end func() error) }); ok {
+		d.OnEnd(func() error { l.Close(); return nil })
+	}
 }
 
 // Close ends the lease.
