@@ -258,6 +258,28 @@ func TestNegativeEnds(t *testing.T) {
 	}
 }
 
+// A negative trust anchor that could not be stored does not hold, and does not come into the file with the next.
+func TestNegativeIsStored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ntas")
+	n := &ntas{path: filepath.Join(dir, "file")}
+	one, other, now := rrset.MustName("one."), rrset.MustName("other."), time.Now()
+	if err := n.set(one, now.Add(time.Hour), true); err == nil {
+		t.Fatal("stored in a folder that is not there")
+	}
+	if n.holds(one, now) {
+		t.Error("it holds, and its caller was told that it failed")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.set(other, now.Add(time.Hour), true); err != nil || !n.holds(other, now) {
+		t.Fatalf("with the folder: %v", err)
+	}
+	if b, err := os.ReadFile(n.path); err != nil || !strings.HasPrefix(string(b), "other. ") || strings.Contains(string(b), "one.") {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+}
+
 var _ validate.Memory = (*skeptic)(nil)
 
 // A zone none of whose keys is believed keeps the server from being ready until it is mended, and not until its keys are due to be

@@ -125,17 +125,27 @@ func (n *ntas) set(name string, until time.Time, keep bool) error {
 		delete(n.own, name)
 	} else {
 		m[name] = until
-		n.own[name] = n.own[name] || keep
+		had := n.own[name]
+		n.own[name] = had || keep
+		if changed {
+			if err := n.write(m); err != nil { // who adds one that is not stored is told that there is none
+				n.own[name] = had
+				return err
+			}
+		}
 	}
 	n.publish(m)
-	if n.path == "" || !changed {
-		return nil
+	if until.IsZero() && changed {
+		return n.write(m)
 	}
-	return n.write(m)
+	return nil
 }
 
-// write writes the file: a name and its end a line, in seconds since 1970. mu is held.
+// write writes the file, if there is one: a name and its end a line, in seconds since 1970. mu is held.
 func (n *ntas) write(m map[string]time.Time) error {
+	if n.path == "" {
+		return nil
+	}
 	var b strings.Builder
 	for name, until := range m {
 		if n.own[name] {
