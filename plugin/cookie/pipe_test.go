@@ -1,13 +1,12 @@
-//go:build unix
-
 package cookie
 
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // A pipe in the place of the secrets, to which nobody writes, does not hold the end of the server.
@@ -20,23 +19,13 @@ func TestPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(path)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip(err)
-	}
+	stamptest.Pipe(t, path)
 	w := &watcher{file: f, every: time.Millisecond}
 	w.start()
 	time.Sleep(50 * time.Millisecond)
-	done := make(chan struct{})
-	go func() {
+	stamptest.Prompt(t, func() {
 		w.stop()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for who writes to the pipe")
-	}
+	})
 	if f.err == "" {
 		t.Error("nobody is told")
 	}

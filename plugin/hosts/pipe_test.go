@@ -1,13 +1,12 @@
-//go:build unix
-
 package hosts
 
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // TestPipe: a pipe in the place of the file, to which nobody writes, does not hold the end of the server.
@@ -18,22 +17,10 @@ func TestPipe(t *testing.T) {
 	}
 	h := &Hostsfile{path: path, reload: time.Millisecond}
 	h.readHosts()
-	os.Remove(path)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip(err)
-	}
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		h.watch(stop)
-		close(done)
-	}()
-	time.Sleep(50 * time.Millisecond)
-	close(stop)
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Error("it waits for who writes to the pipe")
-	}
+	stamptest.Pipe(t, path)
+	stop := make(chan struct{})
+	time.AfterFunc(50*time.Millisecond, func() { close(stop) })
+	stamptest.Prompt(t, func() { h.watch(stop) })
 	if got := h.LookupStaticHostV4("a.example.org."); len(got) != 1 {
 		t.Errorf("what was read is gone: %v", got)
 	}

@@ -1,13 +1,12 @@
-//go:build unix
-
 package loadbalance
 
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // A pipe in the place of the weights, to which nobody writes, does not hold who looks at them; what was known stays.
@@ -21,21 +20,10 @@ func TestPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := f.current.Load()
-	os.Remove(path)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := f.load()
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if err == nil || f.current.Load() != known {
+	stamptest.Pipe(t, path)
+	stamptest.Prompt(t, func() {
+		if _, err := f.load(); err == nil || f.current.Load() != known {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for who writes to the pipe")
-	}
+	})
 }

@@ -1,13 +1,11 @@
-//go:build unix
-
 package sign
 
 import (
-	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // A pipe in the place of the zone file, or of one that it includes, to which nobody writes, does not hold the end of the
@@ -23,21 +21,11 @@ func TestPipe(t *testing.T) {
 		if name != "" {
 			path = hosts
 		}
-		os.Remove(path)
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Skip(err)
-		}
-		done := make(chan struct{})
-		go func() {
+		stamptest.Pipe(t, path)
+		stamptest.Prompt(t, func() {
 			s.follow(t.Context(), soon())
 			s.renew(t.Context(), soon(), "it is time")
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatal("it waits for who writes to the pipe")
-		}
+		})
 		if signedNow(t, s) != before {
 			t.Error("the signed file is another one")
 		}

@@ -1,14 +1,12 @@
-//go:build unix
-
 package tls
 
 import (
 	"crypto/tls"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // TestPipe: a pipe in the place of a certificate, its key or the CAs, to which nobody writes, does not hold the end of the
@@ -21,22 +19,12 @@ func TestPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := f.live.Load()
-		os.Remove(f.paths[i])
-		if err := syscall.Mkfifo(f.paths[i], 0o600); err != nil {
-			t.Skip(err)
-		}
+		stamptest.Pipe(t, f.paths[i])
 		f.start(time.Millisecond)
 		time.Sleep(50 * time.Millisecond)
-		done := make(chan struct{})
-		go func() {
+		stamptest.Prompt(t, func() {
 			f.stop()
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatal("it waits for who writes to the pipe")
-		}
+		})
 		if f.live.Load() != was {
 			t.Error("the certificate is another one")
 		}

@@ -1,15 +1,12 @@
-//go:build unix
-
 package tsig
 
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // TestPipe: a pipe in the place of a file, to which nobody writes, holds up neither the keys of other files nor the end of
@@ -28,23 +25,13 @@ func TestPipe(t *testing.T) {
 		files = append(files, f)
 	}
 	k := newKeeper(files, ring)
-	os.Remove(files[0].path)
-	if err := syscall.Mkfifo(files[0].path, 0o600); err != nil {
-		t.Skip(err)
-	}
+	stamptest.Pipe(t, files[0].path)
 	if err := os.WriteFile(files[1].path, []byte("key c { secret BBBB; };"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
+	stamptest.Prompt(t, func() {
 		k.look()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for who writes to the pipe")
-	}
+	})
 	for name, want := range map[string]bool{"a.": true, "b.": false, "c.": true} {
 		if _, got := ring.Key(name); got != want {
 			t.Errorf("%s: %v", name, got)

@@ -1,14 +1,10 @@
-//go:build unix
-
 package tls_test
 
 import (
-	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 	"github.com/coredns/coredns/plugin/pkg/tls"
 )
 
@@ -23,18 +19,10 @@ func TestPipeForClientCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(filepath.Join(dir, "key.pem"))
-	if err := syscall.Mkfifo(filepath.Join(dir, "key.pem"), 0o600); err != nil {
-		t.Skip(err)
-	}
-	done := make(chan []byte, 1)
-	go func() { done <- shown(t, config, serves, serves.RootCAs) }()
-	select {
-	case got := <-done:
-		if string(got) != string(serves.Certificates[0].Certificate[0]) {
+	stamptest.Pipe(t, filepath.Join(dir, "key.pem"))
+	stamptest.Prompt(t, func() {
+		if got := shown(t, config, serves, serves.RootCAs); string(got) != string(serves.Certificates[0].Certificate[0]) {
 			t.Error("the certificate is not shown any more")
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for who writes to the pipe")
-	}
+	})
 }
