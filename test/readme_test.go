@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
 )
@@ -112,7 +113,7 @@ func TestReadmeExamples(t *testing.T) {
 					t.Logf("not started, as port %s cannot be had: end who has it, or run this as root: %s\n%s", m[1], file, b[1])
 					continue
 				}
-				if noIPv6.MatchString(err.Error()) && !hasIPv6() {
+				if noIPv6.MatchString(err.Error()) && !loopback.HasIPv6() {
 					t.Logf("not started, as ::1 is not there: sysctl net.ipv6.conf.lo.disable_ipv6=0: %s\n%s", file, b[1])
 					continue
 				}
@@ -132,15 +133,6 @@ var (
 	noIPv6    = regexp.MustCompile(`cannot assign requested address|all addresses are excepted`)
 	namesPort = regexp.MustCompile(`:(\d+)\b`)
 )
-
-func hasIPv6() bool {
-	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		return false
-	}
-	l.Close()
-	return true
-}
 
 // takenPorts are those of the examples in files, or that their plugins have by default, which cannot be had here: others have them, or rights are missing. It is called
 // before a server of the test has any.

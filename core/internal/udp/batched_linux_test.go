@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -29,7 +30,7 @@ func TestReplySource(t *testing.T) {
 			switch {
 			case bind.network == "udp4" && to == "::1", bind.network == "udp6" && to != "::1", strings.HasPrefix(bind.addr, "127") && to != "127.0.0.3":
 				continue
-			case to == "::1" && !hasIPv6():
+			case to == "::1" && !loopback.HasIPv6():
 				t.Logf("not asked at %s: no IPv6 on loopback, sysctl net.ipv6.conf.lo.disable_ipv6=0", to)
 				continue
 			}
@@ -46,15 +47,6 @@ func TestReplySource(t *testing.T) {
 			}
 		}
 	}
-}
-
-func hasIPv6() bool {
-	p, err := net.ListenPacket("udp6", "[::1]:0")
-	if err != nil {
-		return false
-	}
-	p.Close()
-	return true
 }
 
 // Queries of all lengths are read whole.

@@ -96,3 +96,13 @@ func To(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return net.JoinHostPort(host, port)
 }
+
+// HasIPv6 reports whether this machine has ::1.
+func HasIPv6() bool {
+	p, err := net.ListenPacket("udp6", "[::1]:0")
+	if err != nil {
+		return false
+	}
+	_ = p.Close()
+	return true
+}
