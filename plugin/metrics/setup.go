@@ -75,10 +75,6 @@ func setup(c *caddy.Controller) error {
 		}
 		return nil
 	})
-	c.OnRestart(m.OnRestart)
-	c.OnRestartFailed(m.lease.RestartFailed)
-	c.OnShutdown(m.lease.Shutdown)
-	c.OnFinalShutdown(m.OnFinalShutdown)
-	m.lease.CloseWith(c)
+	m.lease.Follow(c)
 	return nil
 }

@@ -74,11 +74,7 @@ func setup(c *caddy.Controller) error {
 		}
 		return err
 	})
-	c.OnRestart(lease.Restarting)
-	c.OnRestartFailed(lease.RestartFailed)
-	c.OnShutdown(lease.Shutdown)
-	c.OnFinalShutdown(lease.FinalShutdown)
-	lease.CloseWith(c)
+	lease.Follow(c)
 	return nil
 }
 

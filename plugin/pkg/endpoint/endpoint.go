@@ -53,12 +53,21 @@ type Spec struct {
 func Manage(c *caddy.Controller, spec Spec) *Lease {
 	l := New(c.Context(), spec)
 	c.OnStartup(l.Open)
+	l.Follow(c)
+	return l
+}
+
+// Follow has the lease pass over in a reload and close at the end, as Manage does; who calls it opens the lease. One
+// of a configuration that fails to start ends with that, too: where it was to take the place of one without
+// endpoints, nobody else would end it.
+func (l *Lease) Follow(c *caddy.Controller) {
 	c.OnRestart(l.Restarting)
 	c.OnRestartFailed(l.RestartFailed)
 	c.OnShutdown(l.Shutdown)
 	c.OnFinalShutdown(l.FinalShutdown)
-	l.CloseWith(c)
-	return l
+	if d, ok := c.Context().(interface{ OnEnd(end func() error) }); ok {
+		d.OnEnd(func() error { l.Close(); return nil })
+	}
 }
 
 // Lease is a plugin's part in a server. Manage calls its methods where caddy wants them called.
@@ -121,14 +130,6 @@ func (l *Lease) FinalShutdown() error {
 	}
 	l.Close()
 	return nil
-}
-
-// CloseWith ends the lease with the configuration of c, for one that fails to start: where that was to take the place
-// of one without endpoints, nobody would end it.
-func (l *Lease) CloseWith(c *caddy.Controller) {
-	if d, ok := c.Context().(interface{ OnEnd(end func() error) }); ok {
-		d.OnEnd(func() error { l.Close(); return nil })
-	}
 }
 
 // Close ends the lease.
