@@ -33,7 +33,7 @@ func (t *task) look() {
 // may have failed as a whole, beyond that.
 func (t *task) failure() (f store.Failure, ok bool) {
 	kept := &t.run.conf.Stores.Failures
-	if f, ok = kept.Get(t.name, t.q.Type, t.run.now); !ok && t.run.spent.queries == 0 {
+	if f, ok = kept.Get(t.name, t.q.Type, t.run.now); !ok && t.run.spent.queries == 0 && t.name != t.q.Name {
 		f, ok = kept.Get(t.q.Name, t.q.Type, t.run.now)
 	}
 	return f, ok
