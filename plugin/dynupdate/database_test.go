@@ -417,6 +417,17 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A record of another class than IN does not come into the zone (RFC 1035 §5.2).
+func TestSeedClass(t *testing.T) {
+	v, err := parseSeed(strings.NewReader("@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nx CH TXT y\ny TXT z\n"), "db", "example.org.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := v.Records(); n != 3 {
+		t.Errorf("%d records", n)
+	}
+}
+
 // foreign makes a database as CoreDNS has it.
 func foreign(t *testing.T, path, origin string, rrs ...string) {
 	t.Helper()

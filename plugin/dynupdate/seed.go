@@ -27,7 +27,7 @@ func readSeed(path, name string) (*zone.Zone, error) {
 	return v, nil
 }
 
-// parseSeed reads a master file: one SOA record, of class IN only. Records outside of the zone are left out, with a
+// parseSeed reads a master file: one SOA record, of class IN only. What does not belong into the zone is left out, with a
 // warning.
 func parseSeed(r io.Reader, path, name string) (*zone.Zone, error) {
 	origin, err := wire.LowerName(name)
@@ -46,13 +46,13 @@ func parseSeed(r io.Reader, path, name string) (*zone.Zone, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Class != dns.ClassINET {
+		b.At(p.Entry())
+		if !b.Class(rec.Owner, rec.Class) {
 			continue
 		}
 		if rec.Type == dns.TypeSOA {
 			soas++
 		}
-		b.At(p.Entry())
 		if err := b.Add(rec.Owner, rec.Type, rec.TTL, rec.RData); err != nil {
 			file, line := p.Line()
 			return nil, fmt.Errorf("%w (%s:%d)", err, file, line)

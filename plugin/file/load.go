@@ -12,8 +12,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
-
-	"github.com/miekg/dns"
 )
 
 const (
@@ -140,13 +138,13 @@ func (l *loader) records(p *zonefile.Parser, b *zone.Builder) error {
 		if err != nil {
 			return parseError(l.file, wire.Text(l.origin), err)
 		}
-		if rec.Class != dns.ClassINET {
+		b.At(p.Entry())
+		if !b.Class(rec.Owner, rec.Class) {
 			continue
 		}
 		if rec.Type == wire.TypeSOA && l.serial >= 0 && wire.EqualFold(rec.Owner, l.origin) && soaSerial(rec.RData) == l.serial {
 			return errSameSerial
 		}
-		b.At(p.Entry())
 		if err := b.Add(rec.Owner, rec.Type, rec.TTL, rec.RData); err != nil {
 			file, line := p.Line()
 			return fmt.Errorf("%w (%s:%d)", err, file, line)

@@ -81,7 +81,7 @@ func TestPlacesOfRecordsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	path, more := filepath.Join(dir, "db"), filepath.Join(dir, "more")
 	for name, text := range map[string]string{
-		path: "@ 300 SOA ns hostmaster 1 7200 3600 1209600 300\n@ 300 NS ns\n$INCLUDE more\n\nexample.net. 300 A 192.0.2.1\n",
+		path: "@ 300 SOA ns hostmaster 1 7200 3600 1209600 300\n@ 300 NS ns\n$INCLUDE more\n\nexample.net. 300 A 192.0.2.1\nx CH TXT y\n",
 		more: "; nothing\nwww.example.net. 300 A (\n 192.0.2.1 )\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -92,8 +92,11 @@ func TestPlacesOfRecordsLeftOut(t *testing.T) {
 	if err := NewZone("example.org.", path).Load(); err != nil {
 		t.Fatal(err)
 	}
-	for place, name := range map[string]string{path + ":5": "example.net.", more + ":2": "www.example.net."} {
-		if want := fmt.Sprintf("File %q: %s: record %s is not in zone example.org.: left out\n", path, place, name); !strings.Contains(out.String(), want) {
+	for place, is := range map[string]string{
+		path + ":5": "example.net. is not in zone example.org.", more + ":2": "www.example.net. is not in zone example.org.",
+		path + ":6": "x.example.org. has class CH, not IN",
+	} {
+		if want := fmt.Sprintf("File %q: %s: record %s: left out\n", path, place, is); !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}

@@ -111,7 +111,8 @@ func read(f io.Reader, origin, name string, serial *uint32, open func(path strin
 		case made(rec.Type):
 			continue
 		case rec.Class != dns.ClassINET:
-			return nil, nil, fmt.Errorf("file %q: record of class %d", name, rec.Class)
+			file, line := p.Entry()
+			return nil, nil, fmt.Errorf("file %q, line %d: record %s of class %s, want IN", file, line, wire.Text(rec.Owner), dns.Class(rec.Class))
 		}
 		rdata := rec.RData
 		if rec.Type == dns.TypeSOA && wire.EqualFold(rec.Owner, apex) {

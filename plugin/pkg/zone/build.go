@@ -8,6 +8,8 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // Builder gathers the records of a zone. It keeps them packed, so it needs little more memory than
@@ -100,6 +102,15 @@ func (b *Builder) FoldCase() { b.folds = true }
 // AdoptSOA makes Add keep the last SOA record whose owner is not the apex. It counts as that of the apex if no
 // other comes.
 func (b *Builder) AdoptSOA() { b.adopts = true }
+
+// Class tells whether a record may be added by its class. One of another class than IN is left out (RFC 1035 §5.2),
+// with a warning.
+func (b *Builder) Class(owner []byte, class uint16) bool {
+	if class != wire.ClassIN {
+		b.warn("%srecord %s has class %s, not IN: left out", b.places.next(), wire.Text(owner), dns.Class(class))
+	}
+	return class == wire.ClassIN
+}
 
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record
 // whose owner is not in the zone is left out, and one that is there already.
