@@ -2,215 +2,20 @@ package throttle
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/cookie"
-	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
-	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-	"github.com/coredns/coredns/plugin/test"
 
-	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
-
-var errFailed = errors.New("failed")
-
-// source replies by the first label: what kind of reply it is to be.
-type source struct{ served *int }
-
-func (s source) Name() string             { return "source" }
-func (s source) WireSelf() plugin.Handler { return s }
-
-func message(name string, qtype uint16) *dns.Msg {
-	m := new(dns.Msg).SetQuestion(name, qtype)
-	m.Response = true
-	label, zone, _ := strings.Cut(name, ".")
-	if zone == "" {
-		zone = "."
-	}
-	soa := []dns.RR{test.SOA(zone + " 60 IN SOA a. b. 1 2 3 4 5")}
-	switch {
-	case strings.HasPrefix(label, "nx"):
-		m.Rcode, m.Ns = dns.RcodeNameError, soa
-	case strings.HasPrefix(label, "nodata"):
-		m.Ns = soa
-	case strings.HasPrefix(label, "referral"):
-		m.Ns = []dns.RR{test.NS("sub." + zone + " 60 IN NS ns." + zone)}
-	case strings.HasPrefix(label, "refused"):
-		m.Rcode = dns.RcodeRefused
-	case strings.HasPrefix(label, "fail"), strings.HasPrefix(label, "drop"):
-		return nil
-	case strings.HasPrefix(label, "empty"):
-	default:
-		m.Answer = []dns.RR{test.A(name + " 60 IN A 192.0.2.1")}
-	}
-	return m
-}
-
-func (s source) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	*s.served++
-	m := message(r.Question[0].Name, r.Question[0].Qtype)
-	if m == nil && strings.HasPrefix(r.Question[0].Name, "drop") {
-		return dns.RcodeSuccess, nil
-	}
-	if m == nil {
-		return dns.RcodeServerFailure, errFailed
-	}
-	m.Id = r.Id
-	return dns.RcodeSuccess, w.WriteMsg(m)
-}
-
-func (s source) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	*s.served++
-	m := message(wire.Text(q.Name()), q.Type())
-	switch {
-	case m == nil && strings.HasPrefix(wire.Text(q.Name()), "drop"):
-		w.Drop()
-	case m == nil:
-		w.Fail(wire.ServFail, errFailed)
-	default:
-		if err := w.SetMsg(m); err != nil {
-			panic(err)
-		}
-	}
-	return wire.Done
-}
-
-// server is a Throttle and a clock of its own.
-type server struct {
-	*Throttle
-	served int
-	time   time.Time
-	wire   bool   // queries come in the wire lane
-	cookie string // what clients show, in hexadecimal; "" if nothing
-}
-
-// cookies is a server with a secret of cookies.
-var cookies = sync.OnceValue(func() *dnsserver.Server {
-	s, err := dnsserver.NewServer("dns://127.0.0.1:0", []*dnsserver.Config{{Zone: ".", Cookies: dnsserver.Cookies{Ring: ring}}})
-	if err != nil {
-		panic(err)
-	}
-	return s
-})
-
-var ring = cookie.NewRing(cookie.Keys{{1, 2, 3}})
-
-// cookieFor is a good cookie for a client.
-func cookieFor(client string) string {
-	_, c := ring.Judge([]byte("12345678"), netip.MustParseAddr(client), uint32(time.Now().Unix()))
-	return hex.EncodeToString(c[:])
-}
-
-func serving(t testing.TB, options string, wireLane bool) *server {
-	t.Helper()
-	c := caddy.NewTestController("dns", "throttle {\n"+options+"\n}")
-	if err := setup(c); err != nil {
-		t.Fatal(err)
-	}
-	s := &server{time: time.Unix(1_700_000_000, 0), wire: wireLane}
-	s.Throttle = dnsserver.GetConfig(c).Plugin[0](source{&s.served}).(*Throttle)
-	s.now = func() time.Time { return s.time }
-	return s
-}
-
-// ask is what a client gets, in one word.
-func (s *server) ask(t testing.TB, client, network, name string) string {
-	t.Helper()
-	r := new(dns.Msg).SetQuestion(name, dns.TypeA)
-	if s.cookie != "" {
-		r.SetEdns0(1232, false)
-		r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: s.cookie}}
-	}
-	ctx := context.WithValue(t.Context(), dnsserver.Key{}, cookies())
-	addr := netip.MustParseAddrPort(netip.AddrPortFrom(netip.MustParseAddr(client), 4711).String())
-	var m *dns.Msg
-	if s.wire {
-		packet, err := r.Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var q wire.Query
-		var w wire.Reply
-		if !q.Parse(packet) {
-			t.Fatal("not eligible")
-		}
-		q.Client, q.Arrival = addr, s.time
-		if network == "tcp" {
-			q.Proto, q.Peer.Limit = wire.TCP, wire.MaxMessage
-		}
-		if option, ok := q.EDNS().Option(wire.OptionCookie); ok {
-			q.SetCookie(ring.Judge(option, addr.Addr(), uint32(time.Now().Unix())))
-		}
-		w.Reset(nil)
-		if out := s.ServeWire(ctx, &w, &q); out != wire.Done {
-			t.Fatalf("%s: %v", name, out)
-		}
-		switch {
-		case w.Failed():
-			m = new(dns.Msg).SetRcode(r, w.Rcode())
-		case w.Holds():
-			if m, err = w.Msg(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-	} else {
-		w := &peer{remote: net.UDPAddrFromAddrPort(addr)}
-		if network == "tcp" {
-			w.remote = net.TCPAddrFromAddrPort(addr)
-		}
-		rec := dnstest.NewRecorder(w)
-		rc, _ := s.ServeDNS(ctx, rec, r)
-		if m = rec.Msg; !plugin.ClientWrite(rc) {
-			m = new(dns.Msg).SetRcode(r, rc)
-		}
-	}
-	switch {
-	case m == nil:
-		return "nothing"
-	case m.Truncated:
-		if len(m.Answer)+len(m.Ns) > 0 || m.Rcode != 0 || m.Question[0].Name != name {
-			t.Errorf("%s: got %v", name, m)
-		}
-		return "tc"
-	}
-	return dns.RcodeToString[m.Rcode]
-}
-
-type peer struct {
-	test.ResponseWriter
-	remote net.Addr
-}
-
-func (c *peer) RemoteAddr() net.Addr { return c.remote }
-
-// times asks n times and counts what comes.
-func (s *server) times(t testing.TB, n int, client, network string, name func(i int) string) map[string]int {
-	t.Helper()
-	got := map[string]int{}
-	for i := range n {
-		got[s.ask(t, client, network, name(i))]++
-	}
-	return got
-}
-
-func same(name string) func(int) string { return func(int) string { return name } }
-func each(format string) func(int) string {
-	return func(i int) string { return fmt.Sprintf(format, i) }
-}
 
 func TestReplies(t *testing.T) {
 	for _, lane := range []bool{false, true} {
@@ -452,75 +257,6 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// Queries that wait for others count from then on, so that a burst of them does not go through, and are answered when
-// what they wait for has ended, however many have come meanwhile.
-func TestParked(t *testing.T) {
-	for options, want := range map[string]int{"queries 10\nslip 0": 10, "queries 10\nobserve": 30} {
-		s := serving(t, options, true)
-		c := exceeded.WithLabelValues("", "queries", "observe")
-		before, parked := testutil.ToFloat64(c), 0
-		run := func(awaited eventloop.Exchange, next plugin.Handler) wire.Outcome {
-			packet, _ := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
-			var q wire.Query
-			q.Parse(packet)
-			q.Client, q.Arrival = netip.MustParseAddrPort("192.0.2.1:53"), s.time
-			q.Await(awaited)
-			var w wire.Reply
-			w.Reset(nil)
-			s.Next = next
-			return s.ServeWire(t.Context(), &w, &q)
-		}
-		for range 30 {
-			if run(nil, outcome(wire.Park)) == wire.Park {
-				parked++
-			}
-		}
-		if counted := testutil.ToFloat64(c) - before; parked != want || counted != float64(want-10) {
-			t.Errorf("%q: %d of 30 wait for others, want %d; %v are counted", options, parked, want, counted)
-		}
-		had := s.served
-		for range parked {
-			run(new(ended), source{&s.served})
-		}
-		if got := s.served - had; got != parked {
-			t.Errorf("%q: %d of %d are answered", options, got, parked)
-		}
-	}
-}
-
-// ended is an exchange that has ended.
-type ended struct{ eventloop.Exchange }
-
-type outcome wire.Outcome
-
-func (o outcome) Name() string             { return "outcome" }
-func (o outcome) WireSelf() plugin.Handler { return o }
-func (o outcome) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
-	return 0, nil
-}
-func (o outcome) ServeWire(context.Context, *wire.Reply, *wire.Query) wire.Outcome {
-	return wire.Outcome(o)
-}
-
-// Errors go up to be logged, also if nothing is sent.
-func TestErrorsGoUp(t *testing.T) {
-	s := serving(t, "errors 1\nslip 0", false)
-	for range 3 {
-		if _, err := s.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("fail.example.org.", dns.TypeA)); err != errFailed {
-			t.Errorf("message lane: got %v", err)
-		}
-		packet, _ := new(dns.Msg).SetQuestion("fail.example.org.", dns.TypeA).Pack()
-		var q wire.Query
-		var w wire.Reply
-		q.Parse(packet)
-		q.Client = netip.MustParseAddrPort("192.0.2.1:53")
-		w.Reset(nil)
-		if s.ServeWire(t.Context(), &w, &q); w.Err() != errFailed {
-			t.Errorf("wire lane: got %v", w.Err())
-		}
-	}
-}
-
 // Encrypted transports have clients that are who they say, also where they are datagrams.
 func TestTransports(t *testing.T) {
 	for addr, want := range map[string]bool{"dns://127.0.0.1:0": true, "quic://127.0.0.1:0": false, "https3://127.0.0.1:0": false} {
@@ -532,38 +268,6 @@ func TestTransports(t *testing.T) {
 		if got := newState(defaults()).asker(ctx, &wire.Peer{}, wire.CookieNone).forgeable; got != want {
 			t.Errorf("%s: forgeable %v", addr, got)
 		}
-	}
-}
-
-func TestSetup(t *testing.T) {
-	for _, tc := range []struct{ input, err string }{
-		{"throttle", ""},
-		{"throttle {\nresponses 0\ndenials 100000\nerrors 5\nqueries 5 7\nslip 10\nwindow 1h\nprefix 8 128\nexempt 192.0.2.1 2001:db8::/32\nobserve\n}", ""},
-		{"throttle 5", "plugin/throttle: Testfile:1 - Error during parsing: Wrong argument count"},
-		{"throttle\nthrottle", "this plugin can only be used once per Server Block"},
-		{"throttle {\nresponses -1\n}", "responses must be between 0 and 100000: -1"},
-		{"throttle {\nqueries 0\n}", "queries must be between 1 and 100000: 0"},
-		{"throttle {\nqueries 5 x\n}", "strconv.Atoi"},
-		{"throttle {\nslip 11\n}", "slip must be between 0 and 10: 11"},
-		{"throttle {\nwindow 0s\n}", "window must be between 1s and 1h0m0s: 0s"},
-		{"throttle {\nprefix 24\n}", "Wrong argument count"},
-		{"throttle {\nprefix 33 56\n}", "prefix must be between 8 and 32: 33"},
-		{"throttle {\nprefix 24 129\n}", "prefix must be between 16 and 128: 129"},
-		{"throttle {\nexempt here\n}", "exempt: "},
-		{"throttle {\nrate 5\n}", "unknown property 'rate'"},
-	} {
-		c := caddy.NewTestController("dns", tc.input)
-		err := setup(c)
-		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-			t.Errorf("%q: got error %v, want %q", tc.input, err, tc.err)
-		}
-	}
-}
-
-func TestReadme(t *testing.T) {
-	got, err := corefile.ReadmeSyntax("README.md")
-	if err != nil || got != directive.Doc().Syntax {
-		t.Errorf("README says %q (%v), the table %q", got, err, directive.Doc().Syntax)
 	}
 }
 
@@ -614,6 +318,7 @@ func BenchmarkServeWire(b *testing.B) {
 type answers struct{ outcome }
 
 func (a answers) WireSelf() plugin.Handler { return a }
+
 func (answers) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
 	w.Begin(q)
 	w.Addr(wire.Answer, q.Name(), 60, netip.AddrFrom4([4]byte{192, 0, 2, 1}))
