@@ -1,14 +1,13 @@
 package plugin_test
 
 import (
-	"bytes"
 	"fmt"
-	golog "log"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 func TestSplitHostPort(t *testing.T) {
@@ -85,10 +84,7 @@ func TestNormalizeExact(t *testing.T) {
 }
 
 func TestDeprecatedNormalize(t *testing.T) {
-	var out bytes.Buffer
-	was := golog.Writer()
-	golog.SetOutput(&out)
-	defer golog.SetOutput(was)
+	out := logtest.Capture(t)
 
 	if got := plugin.Host("10.1.0.0/23").Normalize(); got != "0.1.10.in-addr.arpa." {
 		t.Errorf("got %q", got)

@@ -15,7 +15,7 @@ func TestAutopathWithoutItsPlugin(t *testing.T) {
 		t.Errorf("got %v", m)
 	}
 	const want = "[WARNING] plugin/autopath: Corefile:3: kubernetes is not in this server block"
-	l.waitFor(t, want)
+	l.Await(t, want)
 	if n := strings.Count(l.String(), "plugin/autopath"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, l)
 	}

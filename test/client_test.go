@@ -1,17 +1,15 @@
 package test
 
 import (
-	"bytes"
 	"io"
-	"log"
 	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+
 	"github.com/miekg/dns"
 )
 
@@ -49,50 +47,11 @@ func ask(t *testing.T, network, addr string, m *dns.Msg) *dns.Msg {
 
 func question(name string, typ uint16) *dns.Msg { return new(dns.Msg).SetQuestion(name, typ) }
 
-// logged is what servers log during a test.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
 // captureLog redirects Go's log for the rest of the test. Servers must have been started by this package before or be so after.
-func captureLog(t *testing.T) *logged {
+func captureLog(t *testing.T) *logtest.Output {
 	t.Helper()
 	quiet()
-	l, flags := new(logged), log.Flags()
-	log.SetOutput(l)
-	log.SetFlags(0)
-	t.Cleanup(func() { log.SetOutput(io.Discard); log.SetFlags(flags) })
-	return l
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// waitFor waits until text was logged.
-func (l *logged) waitFor(t *testing.T, text string) {
-	t.Helper()
-	eventually(t, "log "+text, func() bool { return strings.Contains(l.String(), text) })
-}
-
-// eventually waits until f is true, ten seconds at most.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Errorf("in vain waited for: %s", what)
+	return logtest.Capture(t)
 }
 
 // get is what a new connection gets from an HTTP endpoint: status and text, or "no answer".

@@ -39,7 +39,7 @@ func TestDetailsOfErrors(t *testing.T) {
 				if err != nil || reply.Rcode != dns.RcodeServerFailure {
 					t.Fatalf("got %v, %v", reply, err)
 				}
-				out.waitFor(t, "2 www.example.org. A: ")
+				out.Await(t, "2 www.example.org. A: ")
 				if !regexp.MustCompile(`2 www\.example\.org\. A: .*` + tc.want).MatchString(out.String()) {
 					t.Errorf("logged %q, want %s", out, tc.want)
 				}

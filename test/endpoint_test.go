@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -162,7 +163,7 @@ func TestLameduck(t *testing.T) {
 	begin := time.Now()
 	ended := make(chan struct{})
 	go func() { i.ShutdownCallbacks(); close(ended) }()
-	eventually(t, "ready to close", func() bool { return get("http://"+ready+"/ready") == "no answer" })
+	eventually.Holds(t, "ready to close", func() bool { return get("http://"+ready+"/ready") == "no answer" })
 	if got := get("http://" + health + "/health"); got != "200 OK" {
 		t.Errorf("health: %s", got)
 	}

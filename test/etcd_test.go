@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/etcd/etcdtest"
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -136,8 +137,8 @@ func TestEtcdReloadWhileAway(t *testing.T) {
 	udp = loopback.To(udp)
 	web := func() string { return brief(ask(t, "udp", udp, question("web.skydns.test.", dns.TypeA))) }
 	const first = "NOERROR aa | web.skydns.test. 300 A 192.0.2.1 | "
-	eventually(t, "the first answer", func() bool { return web() == first })
-	eventually(t, "the copy", func() bool { return etcdKeys(t, "/skydns/") == 1 }) // the answer may be etcd's own
+	eventually.Holds(t, "the first answer", func() bool { return web() == first })
+	eventually.Holds(t, "the copy", func() bool { return etcdKeys(t, "/skydns/") == 1 }) // the answer may be etcd's own
 	serial := brief(ask(t, "udp", udp, question("skydns.test.", dns.TypeSOA)))
 	s.Kill()
 	for n := 1; n < 4; n++ {
@@ -155,5 +156,5 @@ func TestEtcdReloadWhileAway(t *testing.T) {
 	}
 	s.Run()
 	put(t, s, "a.web.skydns.test", `{"host":"192.0.2.2"}`)
-	eventually(t, "the change", func() bool { return web() == "NOERROR aa | web.skydns.test. 300 A 192.0.2.2 | " })
+	eventually.Holds(t, "the change", func() bool { return web() == "NOERROR aa | web.skydns.test. 300 A 192.0.2.2 | " })
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -64,7 +65,7 @@ func TestErrorsOfRewrittenFailures(t *testing.T) {
 		for name, want := range map[string]string{"x.a.test.": "0", "y.a.test.": "0", "z.a.test.": "2"} {
 			ask(t, "udp", udp, question(name, dns.TypeA))
 			line := "plugin/errors: " + want + " " + name + " A: "
-			eventually(t, "logged: "+line, func() bool { return strings.Contains(out.String(), line) })
+			eventually.Holds(t, "logged: "+line, func() bool { return strings.Contains(out.String(), line) })
 		}
 	})
 }

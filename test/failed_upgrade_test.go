@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
 
@@ -46,7 +47,7 @@ func failUpgrade(t *testing.T, reloads int, proxy string) {
 		t.Fatal(err)
 	}
 	syscall.Kill(p.pid, syscall.SIGUSR2)
-	eventually(t, "the other program has failed", func() bool { return strings.Contains(p.out.String(), "child failed to initialize") })
+	eventually.Holds(t, "the other program has failed", func() bool { return strings.Contains(p.out.String(), "child failed to initialize") })
 	q := question("www.example.org.", dns.TypeA)
 	for range 2 {
 		for _, network := range []string{"udp", "tcp"} {

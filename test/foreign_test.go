@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/forward"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/request"
 
 	"github.com/coredns/caddy"
@@ -190,7 +191,7 @@ func TestForeignKeeps(t *testing.T) {
 			m.Id = uint16(1000 + i)
 			conn.WriteMsg(m)
 		}
-		eventually(t, "all are kept", func() bool {
+		eventually.Holds(t, "all are kept", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(all) == n

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
 
@@ -122,7 +123,7 @@ func (l *traffic) begin(kind string, n, rate int, client func() (ask func(n int)
 func (l *traffic) end(t *testing.T) {
 	t.Helper()
 	for kind, c := range l.kinds {
-		eventually(t, kind+" queries", func() bool { return c.asked.Load() >= 10 })
+		eventually.Holds(t, kind+" queries", func() bool { return c.asked.Load() >= 10 })
 	}
 	close(l.stop)
 	l.wg.Wait()
@@ -267,7 +268,7 @@ func TestReloadAfterUpgrade(t *testing.T) {
 	for i, addr := range []string{"192.0.2.2", "192.0.2.3"} {
 		p = p.upgrade(t)
 		const last = "compatible with" // of the lines of a start
-		eventually(t, "the other program has started", func() bool { return strings.Count(p.out.String(), last) == i+2 })
+		eventually.Holds(t, "the other program has started", func() bool { return strings.Count(p.out.String(), last) == i+2 })
 		corefile(addr)
 		p.reload(t)
 		c := clients.UDPClient{Addr: fmt.Sprintf("127.0.0.1:%d", port)}

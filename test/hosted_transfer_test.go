@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -40,11 +41,11 @@ func TestHostedZoneIsTransferred(t *testing.T) {
 		return m.Answer[0].(*dns.SOA).Serial
 	}
 	first := serial(primary)
-	eventually(t, "the secondary has the zone", func() bool { return serial(secondary) == first })
+	eventually.Holds(t, "the secondary has the zone", func() bool { return serial(secondary) == first })
 	for _, addr := range []string{"192.0.2.2", "192.0.2.3"} {
 		zone.Store(records(addr))
 		for name, at := range map[string]string{"primary": primary, "secondary": secondary} {
-			eventually(t, "the "+name+" has "+addr, func() bool {
+			eventually.Holds(t, "the "+name+" has "+addr, func() bool {
 				return strings.Contains(brief(ask(at, "www.example.org.", dns.TypeA)), "www.example.org. 60 A "+addr)
 			})
 		}

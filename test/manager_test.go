@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -29,7 +30,7 @@ type manager struct {
 	addr     string
 	dir      string
 	corefile string
-	out      *logged // of the program
+	out      *logtest.Output // of the program
 }
 
 func newManager(t *testing.T) *manager {
@@ -158,7 +159,7 @@ func TestServiceManager(t *testing.T) {
 	}
 
 	// A signal that comes at the end of the start may be taken twice. The version is told after that.
-	p.out.waitFor(t, "compatible with")
+	p.out.Await(t, "compatible with")
 	m.write(t, "\tnsid a\n")
 	syscall.Kill(p.pid, syscall.SIGUSR1)
 	m.hears(t, "RELOADING=1\nMONOTONIC_USEC=")
@@ -192,7 +193,7 @@ func TestServiceManagerUnusedSocket(t *testing.T) {
 	m.write(t, "")
 	p := m.run(t)
 	m.hears(t, "READY=1\n")
-	p.out.waitFor(t, "[WARNING] No server block listens on udp 127.0.0.1:")
-	p.out.waitFor(t, "[WARNING] No server block listens on tcp 127.0.0.1:")
+	p.out.Await(t, "[WARNING] No server block listens on udp 127.0.0.1:")
+	p.out.Await(t, "[WARNING] No server block listens on tcp 127.0.0.1:")
 	m.answers(t)
 }

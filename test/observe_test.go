@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/test"
@@ -135,7 +136,7 @@ func TestLogLines(t *testing.T) {
 		at + `"A IN www\.example\.org\. udp 33 false 512" NOERROR qr,aa,tc,rd 963 0\.\d+s 127\.0\.0\.1 success NOERROR$`,
 	} {
 		logged := regexp.MustCompile(line)
-		eventually(t, "log "+line, func() bool { return logged.MatchString(out.String()) }) // soon after the reply
+		eventually.Holds(t, "log "+line, func() bool { return logged.MatchString(out.String()) }) // soon after the reply
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/coremain"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // asProgram is the variable of the environment that makes the test binary the program; its value is the folder of its Corefile.
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 // program is the server as a process of its own.
 type program struct {
 	dir string
-	out *logged
+	out *logtest.Output
 	pid int
 	cmd *exec.Cmd // nil for one that another program has begun
 }
@@ -52,7 +54,7 @@ func runProgram(t *testing.T, dir string) *program {
 // runCommand is runProgram by a command that becomes the program.
 func runCommand(t *testing.T, dir string, cmd *exec.Cmd) *program {
 	t.Helper()
-	p := &program{dir: dir, out: new(logged), cmd: cmd}
+	p := &program{dir: dir, out: new(logtest.Output), cmd: cmd}
 	os.Remove(filepath.Join(dir, "pid"))
 	p.cmd.Env = append(append(os.Environ(), asProgram+"="+dir), p.cmd.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
@@ -68,7 +70,7 @@ func runCommand(t *testing.T, dir string, cmd *exec.Cmd) *program {
 // await waits until the program with that process id has written it, which it does when it serves.
 func (p *program) await(t *testing.T, pid string) {
 	t.Helper()
-	eventually(t, "the program serves: "+p.out.String(), func() bool {
+	eventually.Holds(t, "the program serves: "+p.out.String(), func() bool {
 		text, _ := os.ReadFile(filepath.Join(p.dir, "pid"))
 		return strings.TrimSpace(string(text)) == pid
 	})
@@ -89,7 +91,7 @@ func (p *program) gone(t *testing.T) {
 		}
 		return
 	}
-	eventually(t, "the program has ended", func() bool {
+	eventually.Holds(t, "the program has ended", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
@@ -101,7 +103,7 @@ func (p *program) reload(t *testing.T) {
 	const line = "[INFO] Reloading complete\n"
 	before := strings.Count(p.out.String(), line)
 	syscall.Kill(p.pid, syscall.SIGUSR1)
-	eventually(t, "the program has reloaded", func() bool { return strings.Count(p.out.String(), line) > before })
+	eventually.Holds(t, "the program has reloaded", func() bool { return strings.Count(p.out.String(), line) > before })
 }
 
 // upgrade has the program begin another one in its place, and returns that when the first has ended.
@@ -109,7 +111,7 @@ func (p *program) upgrade(t *testing.T) *program {
 	t.Helper()
 	syscall.Kill(p.pid, syscall.SIGUSR2)
 	next := &program{dir: p.dir, out: p.out}
-	eventually(t, "another program serves", func() bool {
+	eventually.Holds(t, "another program serves", func() bool {
 		text, _ := os.ReadFile(filepath.Join(p.dir, "pid"))
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		next.pid = pid

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/test/clients"
@@ -102,7 +103,7 @@ func TestReloadsOfOtherSockets(t *testing.T) {
 		}
 		for n := range 20 {
 			before := asked.Load()
-			eventually(t, "some are asked", func() bool { return asked.Load() >= before+200 })
+			eventually.Holds(t, "some are asked", func() bool { return asked.Load() >= before+200 })
 			if r.instance, err = r.instance.Restart(NewInput(corefile(n + 1))); err != nil {
 				t.Fatal(err)
 			}
@@ -165,8 +166,8 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 		}
 		r.instance = next
 	}
-	eventually(t, fmt.Sprintf("not many more files than %d before", files), func() bool { return openFiles(t) < files+10 })
-	eventually(t, fmt.Sprintf("not many more goroutines than %d before", goroutines), func() bool { return runtime.NumGoroutine() < goroutines+10 })
+	eventually.Holds(t, fmt.Sprintf("not many more files than %d before", files), func() bool { return openFiles(t) < files+10 })
+	eventually.Holds(t, fmt.Sprintf("not many more goroutines than %d before", goroutines), func() bool { return runtime.NumGoroutine() < goroutines+10 })
 	if got := get("http://" + addr + "/health"); got != "200 OK" {
 		t.Errorf("health: %s", got)
 	}
@@ -214,7 +215,7 @@ func TestReloadPlugin(t *testing.T) {
 			(&running{i}).end()
 		}
 	}()
-	out.waitFor(t, "[INFO] plugin/reload: Running configuration SHA512 = ")
+	out.Await(t, "[INFO] plugin/reload: Running configuration SHA512 = ")
 	hash := func() string {
 		_, labels := test.MetricValue("coredns_reload_version_info", test.Scrape("http://"+metrics+"/metrics"))
 		return labels["value"]
@@ -222,7 +223,7 @@ func TestReloadPlugin(t *testing.T) {
 	first := hash()
 
 	write("no-such-plugin")
-	out.waitFor(t, "[ERROR] plugin/reload: Corefile changed but reload failed: ")
+	out.Await(t, "[ERROR] plugin/reload: Corefile changed but reload failed: ")
 	if strings.Contains(out.String(), "[INFO] Reloading") {
 		t.Error("a typing error began a reload")
 	}
@@ -230,14 +231,14 @@ func TestReloadPlugin(t *testing.T) {
 		t.Errorf("version_info tells what does not run: %s, not %s", got, first)
 	}
 	write("erratic {\ndrop 0\n}")
-	out.waitFor(t, "[INFO] Reloading complete")
+	out.Await(t, "[INFO] Reloading complete")
 	udp, _ := CoreDNSServerPorts(caddy.Instances()[0], 0)
 	if m := ask(t, "udp", udp, question("example.org.", dns.TypeA)); m == nil || len(m.Answer) != 1 {
 		t.Errorf("got %v", m)
 	}
-	eventually(t, "another version_info", func() bool { h := hash(); return h != "" && h != first })
+	eventually.Holds(t, "another version_info", func() bool { h := hash(); return h != "" && h != first })
 	write("chaos")
-	eventually(t, "a second reload", func() bool { return strings.Count(out.String(), "[INFO] Reloading complete") == 2 })
+	eventually.Holds(t, "a second reload", func() bool { return strings.Count(out.String(), "[INFO] Reloading complete") == 2 })
 }
 
 // A loop that a reload brings about is found, though the servers before still answer when the plugins start.
@@ -256,5 +257,5 @@ func TestReloadIntoLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.instance = next
-	l.waitFor(t, "plugin/loop: Loop (")
+	l.Await(t, "plugin/loop: Loop (")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -51,7 +52,7 @@ func TestUpgradeOfSecondary(t *testing.T) {
 		return brief(m)
 	}
 	const want = "NOERROR aa | www.example.org. 300 A 192.0.2.1 | "
-	eventually(t, "the zone is there", func() bool { return www() == want })
+	eventually.Holds(t, "the zone is there", func() bool { return www() == want })
 
 	stop, asked := make(chan struct{}), make(chan map[string]int)
 	go func() {

@@ -1,12 +1,9 @@
 package acl
 
 import (
-	"bytes"
 	"context"
-	golog "log"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -270,10 +268,7 @@ type nobody struct{ test.ResponseWriter }
 func (*nobody) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "@socket", Net: "unix"} }
 
 func TestUnknownSource(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	golog.SetFlags(0)
-	defer func() { golog.SetOutput(os.Stderr); golog.SetFlags(golog.LstdFlags) }()
+	out := logtest.Capture(t)
 	asked := 0
 	a := serving(t, "acl example.org {\nallow net 192.0.2.0/24\n}", source{&asked})
 	query := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)

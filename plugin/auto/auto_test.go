@@ -1,10 +1,8 @@
 package auto
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	golog "log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +17,8 @@ import (
 	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/plugin/transfer"
@@ -28,34 +28,6 @@ import (
 )
 
 const zoneText = "$TTL 300\n@ SOA ns hostmaster %d 7200 3600 1209600 300\n@ NS ns\nns A 192.0.2.%d\n"
-
-// output is what is logged during a test.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-// take is what was logged since the last take.
-func (o *output) take() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.b.String()
-	o.b.Reset()
-	return s
-}
-
-func capture(t *testing.T) *output {
-	o := new(output)
-	golog.SetOutput(o)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return o
-}
 
 // put writes a zone of that serial; its address ends in the serial.
 func put(t *testing.T, path string, serial int) {
@@ -154,7 +126,7 @@ func describe(rcode int, m *dns.Msg) string {
 
 // TestLooks tells the story of a folder.
 func TestLooks(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "db.One.example"), filepath.Join(dir, "deep", "db.two.example")
 	put(t, one, 1)
@@ -171,7 +143,7 @@ func TestLooks(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		got := out.take()
+		got := out.Take()
 		for _, l := range logs {
 			if !strings.Contains(got, l) {
 				t.Errorf("%s: logged %q, want %s", what, got, l)
@@ -216,7 +188,7 @@ func TestLooks(t *testing.T) {
 
 // TestUnreadable: zones whose folder cannot be read any more stay.
 func TestUnreadable(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	a := handler(t, "auto {\ndirectory "+t.TempDir()+"\n}")
 	z := file.NewZone("example.org", filepath.Join("dir", "sub", "db.example.org"))
 	l := listing{unread: []string{filepath.Join("dir", "sub")}}
@@ -239,7 +211,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestTemplate(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "org-example.zone"), 1)
 	put(t, filepath.Join(dir, "net-example.zone"), 2)
@@ -257,7 +229,7 @@ func TestTemplate(t *testing.T) {
 
 // TestSeveralFolders: a zone that stands in two of them is served from the first.
 func TestSeveralFolders(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	first, second := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(first, "db.one.example"), 1)
 	put(t, filepath.Join(second, "db.one.example"), 2)
@@ -266,7 +238,7 @@ func TestSeveralFolders(t *testing.T) {
 	if got := ask(t, a, "ns.one.example.") + " " + ask(t, a, "ns.two.example."); got != "192.0.2.1 192.0.2.2" {
 		t.Errorf("got %s", got)
 	}
-	if got := out.take(); !strings.Contains(got, `Multiple zone files match origin "one.example."`) {
+	if got := out.Take(); !strings.Contains(got, `Multiple zone files match origin "one.example."`) {
 		t.Errorf("logged %q", got)
 	}
 	os.Remove(filepath.Join(first, "db.one.example"))
@@ -278,7 +250,7 @@ func TestSeveralFolders(t *testing.T) {
 
 // A file that comes to several folders at once is served from one, and from the other when it goes there.
 func TestSeveralFoldersAtOnce(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	one, two := t.TempDir(), t.TempDir()
 	a := handler(t, "auto {\ndirectory "+one+"\n}\nauto {\ndirectory "+two+"\n}")
 	for round := range 100 {
@@ -311,7 +283,7 @@ func TestSeveralFoldersAtOnce(t *testing.T) {
 
 // TestLife starts the plugin in a server block with its friends, and ends it.
 func TestLife(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "db.one.example"), 1)
 	a := handler(t, "auto {\ndirectory "+dir+"\nreload 5ms\n}")
@@ -319,7 +291,7 @@ func TestLife(t *testing.T) {
 	a.friends.transfer = new(transfer.Transfer)
 	w := a.watch()
 	put(t, filepath.Join(dir, "db.two.example"), 2)
-	until(t, "the new zone", func() bool { return a.Zones.Zones("two.example.") != nil })
+	eventually.Holds(t, "the new zone", func() bool { return a.Zones.Zones("two.example.") != nil })
 	if got := a.friends.metrics.ZoneNames(); !slices.Equal(got, []string{"two.example."}) {
 		t.Errorf("zones of metrics: %v", got)
 	}
@@ -327,8 +299,8 @@ func TestLife(t *testing.T) {
 		t.Errorf("no transfer of it: %v", err)
 	}
 	os.Remove(filepath.Join(dir, "db.two.example"))
-	until(t, "its end", func() bool { return a.Zones.Zones("two.example.") == nil })
-	until(t, "its end in metrics", func() bool { return len(a.friends.metrics.ZoneNames()) == 0 })
+	eventually.Holds(t, "its end", func() bool { return a.Zones.Zones("two.example.") == nil })
+	eventually.Holds(t, "its end in metrics", func() bool { return len(a.friends.metrics.ZoneNames()) == 0 })
 	if _, err := a.Version("two.example."); err != transfer.ErrNotAuthoritative {
 		t.Errorf("a transfer of what is gone: %v", err)
 	}
@@ -340,25 +312,16 @@ func TestLife(t *testing.T) {
 	}
 	w.stop()
 	put(t, filepath.Join(dir, "db.three.example"), 3)
-	out.take()
+	out.Take()
 	time.Sleep(20 * time.Millisecond)
-	if got := out.take(); got != "" || a.Zones.Zones("three.example.") != nil {
+	if got := out.Take(); got != "" || a.Zones.Zones("three.example.") != nil {
 		t.Errorf("a look after the end: %q", got)
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come", what)
-		}
 	}
 }
 
 // TestAddRemove is what programs do that have zones of their own.
 func TestAddRemove(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "db")
 	put(t, path, 1)
@@ -373,7 +336,7 @@ func TestAddRemove(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	put(t, path, 2)
-	until(t, "the change", func() bool { return asBytes(t, a, "ns.one.example.") == "192.0.2.2" })
+	eventually.Holds(t, "the change", func() bool { return asBytes(t, a, "ns.one.example.") == "192.0.2.2" })
 	a.Remove("one.example.")
 	a.Remove("one.example.")
 	if got := ask(t, a, "ns.one.example."); got != "next" {
@@ -383,7 +346,7 @@ func TestAddRemove(t *testing.T) {
 
 // TestQueriesDuringLooks: the race detector looks on.
 func TestQueriesDuringLooks(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "db.one.example"), 1)
 	a := handler(t, "auto {\ndirectory "+dir+"\n}")
@@ -436,12 +399,12 @@ func TestSetup(t *testing.T) {
 		{"auto {\ndirectory " + dir + "\nreload x\n}", "invalid duration"},
 		{"auto {\ndirectory " + dir + "\nno_reload\n}", "unknown property 'no_reload'"},
 	} {
-		out := capture(t)
+		out := logtest.Capture(t)
 		err := setup(caddy.NewTestController("dns", tc.input))
 		if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "plugin/auto: ")) {
 			t.Errorf("%q: got %v, want %s", tc.input, err, tc.want)
 		}
-		if got := out.take(); strings.Contains(got, "Directory does not exist: "+dir+"/nope") != strings.Contains(tc.input, "nope") {
+		if got := out.Take(); strings.Contains(got, "Directory does not exist: "+dir+"/nope") != strings.Contains(tc.input, "nope") {
 			t.Errorf("%q: logged %q", tc.input, got)
 		}
 	}
@@ -455,8 +418,7 @@ func TestReadmeSyntax(t *testing.T) {
 }
 
 func BenchmarkServeWire(b *testing.B) {
-	golog.SetOutput(new(output))
-	defer golog.SetOutput(os.Stderr)
+	logtest.Capture(b)
 	zones := newZones([]string{"."})
 	changes := map[string]*file.Zone{}
 	for i := range 1000 {
@@ -489,7 +451,7 @@ func BenchmarkServeWire(b *testing.B) {
 
 // A file that may still be written is left for a moment, and the next look comes then.
 func TestFreshFiles(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	a := handler(t, "auto {\ndirectory "+t.TempDir()+"\n}")
 	f := a.folders[0]
 	path := filepath.Join(f.path, "db.example.org")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -51,7 +52,7 @@ func TestStoresShareTheBudget(t *testing.T) {
 func TestForgottenStoresAreNotCounted(t *testing.T) {
 	b := newBudget(1 << 30)
 	newStore(100, b, 0).add(testEntry(1))
-	eventually(t, "a collection", func() bool { runtime.GC(); return b.used.Load() == 0 && b.largest() == nil })
+	eventually.Holds(t, "a collection", func() bool { runtime.GC(); return b.used.Load() == 0 && b.largest() == nil })
 }
 
 // A Corefile may have ten thousand blocks with a cache: each comes and goes without a look at all others.

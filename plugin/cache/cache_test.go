@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -341,18 +342,6 @@ func TestKeepTTL(t *testing.T) {
 	}
 }
 
-// eventually waits for something that happens in the background.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for range 400 {
-		if f() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Errorf("%s: did not come", what)
-}
-
 func TestPrefetch(t *testing.T) {
 	w := newWorld(t, func(s *settings) { s.prefetch, s.percentage = 2, 10 })
 	w.oneLane = true // else each hit would be two
@@ -367,8 +356,8 @@ func TestPrefetch(t *testing.T) {
 	if _, ttl := w.count("example.org.", dns.TypeA); ttl != 20 {
 		t.Errorf("TTL %d", ttl)
 	}
-	eventually(t, "prefetch", func() bool { return w.asked.Load() == 2 })
-	eventually(t, "new entry", func() bool { _, ttl := w.count("example.org.", dns.TypeA); return ttl == 300 })
+	eventually.Holds(t, "prefetch", func() bool { return w.asked.Load() == 2 })
+	eventually.Holds(t, "new entry", func() bool { _, ttl := w.count("example.org.", dns.TypeA); return ttl == 300 })
 }
 
 func TestServeStaleImmediate(t *testing.T) {
@@ -380,7 +369,7 @@ func TestServeStaleImmediate(t *testing.T) {
 	if _, ttl := w.count("example.org.", dns.TypeA); ttl != 7 {
 		t.Errorf("TTL %d", ttl)
 	}
-	eventually(t, "refresh", func() bool { return w.asked.Load() >= 2 })
+	eventually.Holds(t, "refresh", func() bool { return w.asked.Load() >= 2 })
 	w.clock.Store(300 + 3600)
 	if m, rc := w.ask("example.org.", dns.TypeA, nil); m != nil || rc != dns.RcodeServerFailure {
 		t.Errorf("an hour after its end: %v %d", m, rc)
@@ -437,7 +426,7 @@ func TestVerifyGivesUp(t *testing.T) {
 		t.Errorf("got %v", m)
 	}
 	close(release) // what comes late is kept all the same
-	eventually(t, "late answer", func() bool {
+	eventually.Holds(t, "late answer", func() bool {
 		m, _ := w.ask("example.org.", dns.TypeA, nil)
 		return m.Answer[0].(*dns.A).A.String() == "192.0.2.99"
 	})
@@ -467,15 +456,15 @@ func TestPreferPositive(t *testing.T) {
 	w.clock.Store(400)
 	w.says(dns.RcodeNameError, soa900)
 	w.count("example.org.", dns.TypeA) // stale; the refresh gets a denial
-	eventually(t, "the denial", func() bool { return w.c.negative.len() == 1 })
+	eventually.Holds(t, "the denial", func() bool { return w.c.negative.len() == 1 })
 	if m, _ := w.ask("example.org.", dns.TypeA, nil); m.Rcode != 0 || len(m.Answer) != 1 {
 		t.Errorf("got %v", m)
 	}
 	// An empty answer does not push out the good one.
-	eventually(t, "the end of refreshes", func() bool { return !w.kept().fetch.running.Load() })
+	eventually.Holds(t, "the end of refreshes", func() bool { return !w.kept().fetch.running.Load() })
 	w.says(0)
 	w.c.refresh(context.Background(), &noClient{}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(context.Background()))
-	eventually(t, "the empty answer", func() bool { return !w.kept().answers })
+	eventually.Holds(t, "the empty answer", func() bool { return !w.kept().answers })
 	if m, _ := w.ask("example.org.", dns.TypeA, nil); m.Rcode != 0 || len(m.Answer) != 1 {
 		t.Errorf("got %v", m)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -164,7 +165,7 @@ func TestStalePreset(t *testing.T) {
 		if m == nil || edesOf(m) != want || append(m.Answer, m.Ns...)[0].Header().Ttl != 30 {
 			t.Errorf("got %v", m)
 		}
-		eventually(t, "the failure", func() bool { return w.onlyWire(new(dns.Msg).SetQuestion("example.org.", dns.TypeA)) != nil })
+		eventually.Holds(t, "the failure", func() bool { return w.onlyWire(new(dns.Msg).SetQuestion("example.org.", dns.TypeA)) != nil })
 		asked := w.asked.Load()
 		q := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
 		from()(q)

@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -292,7 +293,7 @@ func TestRefreshOnTheWire(t *testing.T) {
 	if out := w.c.ServeWire(context.Background(), &r, q); out != wire.Done || r.Count(wire.Answer) != 1 || r.TTL(0) != 0 {
 		t.Fatal(out, r.Count(wire.Answer))
 	}
-	eventually(t, "the refresh", func() bool {
+	eventually.Holds(t, "the refresh", func() bool {
 		r.Reset(nil)
 		return w.c.ServeWire(context.Background(), &r, query(t, "www.example.org.", nil)) == wire.Done && r.RData(0)[3] == 2
 	})

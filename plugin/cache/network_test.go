@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -218,7 +219,7 @@ func TestWiderAnswersOfNetworks(t *testing.T) {
 			w.oneLane = true // while a refresh runs, the lanes give what is there when each of them looks
 			for range 3 {
 				w.ask("www.example.org.", dns.TypeA, from(asked))
-				eventually(t, "the end of the refresh", func() bool { return len(w.c.refreshes) == 0 })
+				eventually.Holds(t, "the end of the refresh", func() bool { return len(w.c.refreshes) == 0 })
 			}
 			w.oneLane = false
 			m, _ = w.ask("www.example.org.", dns.TypeA, from(asked))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -79,7 +80,7 @@ func TestRefreshIsForTheClient(t *testing.T) {
 			t.Errorf("asked from %s, want %s", got, want)
 		}
 	}
-	eventually(t, "the end of the refresh", func() bool { return !w.kept().fetch.running.Load() })
+	eventually.Holds(t, "the end of the refresh", func() bool { return !w.kept().fetch.running.Load() })
 }
 
 // A panic below ends a verification: the next one may begin.
@@ -111,7 +112,7 @@ func TestRefreshAfterError(t *testing.T) {
 		if m, _ := w.ask("example.org.", dns.TypeA, nil); m == nil || m.Rcode != 0 {
 			t.Fatalf("got %v", m)
 		}
-		eventually(t, "the end of a fetch", func() bool { return w.asked.Load() == 2+i && !w.kept().fetch.running.Load() })
+		eventually.Holds(t, "the end of a fetch", func() bool { return w.asked.Load() == 2+i && !w.kept().fetch.running.Load() })
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -73,7 +75,7 @@ func TestSweeper(t *testing.T) {
 	w.count("example.org.", dns.TypeA)
 	w.clock.Store(300)
 	w.c.startSweeping(time.Millisecond)
-	eventually(t, "the sweep", func() bool { return w.c.positive.len() == 0 })
+	eventually.Holds(t, "the sweep", func() bool { return w.c.positive.len() == 0 })
 	w.c.stopSweeping()
 	w.c.stopSweeping()
 }

@@ -10,6 +10,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/bind"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -71,18 +72,14 @@ func TestReloads(t *testing.T) {
 }
 
 func TestHexdump(t *testing.T) {
-	var out bytes.Buffer
-	was := golog.Writer()
-	golog.SetOutput(&out)
-	flags := golog.Flags()
-	golog.SetFlags(0)
-	defer func() { golog.SetOutput(was); golog.SetFlags(flags); log.D.Clear() }()
+	out := logtest.Capture(t)
+	defer log.D.Clear()
 
 	m := new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
 	m.Id = 0xdcbd
 	Hexdump(m, "a", 1)
 	Hexdumpf(m, "%d", 2)
-	if out.Len() > 0 {
+	if out.String() != "" {
 		t.Errorf("debug lines are off, but %q", out.String())
 	}
 	log.D.Set()
@@ -99,7 +96,7 @@ func TestHexdump(t *testing.T) {
 		{func() { Hexdump(broken, "text") }, "[DEBUG] text\n"},
 		{func() { Hexdump(nil, "text") }, "[DEBUG] text\n"},
 	} {
-		out.Reset()
+		out.Take()
 		if tc.write(); out.String() != tc.want {
 			t.Errorf("got\n%swant\n%s", out.String(), tc.want)
 		}

@@ -1,13 +1,11 @@
 package dynupdate
 
 import (
-	"bytes"
-	golog "log"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/tsig"
 
 	"github.com/miekg/dns"
@@ -15,9 +13,7 @@ import (
 
 // TestPasserTells: what is refused before it is passed on is told to the client and in the log, as where the zone is.
 func TestPasserTells(t *testing.T) {
-	var logged bytes.Buffer
-	golog.SetOutput(&logged)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	logged := logtest.Capture(t)
 	p := &passer{settings: defaults(), findKey: func(string) (keyring.Key, bool) { return keyring.Key{}, false }}
 	p.zone, p.passKey.name = "example.org.", "up."
 	p.policy.rules = []rule{{key: "web.", name: []byte("\x03www\x07example\x03org\x00"), types: typeSet{types: []uint16{dns.TypeA}}}}
@@ -27,7 +23,7 @@ func TestPasserTells(t *testing.T) {
 		{"other.", "no permission for this key", "UPDATE example.org. by other. from 192.0.2.1: REFUSED: no permission for this key"},
 		{"", "no signature", ""},
 	} {
-		logged.Reset()
+		logged.Take()
 		b.key = tc.key
 		m := newUpdate(t, "up IN www.example.org. 60 TXT no")
 		m.SetEdns0(1232, false)
@@ -40,14 +36,14 @@ func TestPasserTells(t *testing.T) {
 		if e, ok := opt.Option[0].(*dns.EDNS0_EDE); !ok || e.InfoCode != dns.ExtendedErrorCodeProhibited || e.ExtraText != tc.note {
 			t.Errorf("by %q: %v", tc.key, opt)
 		}
-		if !strings.Contains(logged.String(), tc.line) || tc.line == "" && logged.Len() > 0 {
-			t.Errorf("by %q: logged %q", tc.key, &logged)
+		if !strings.Contains(logged.String(), tc.line) || tc.line == "" && logged.String() != "" {
+			t.Errorf("by %q: logged %q", tc.key, logged)
 		}
 	}
 	p.quiet = true
-	logged.Reset()
+	logged.Take()
 	b.key = "web."
-	if b.send(newUpdate(t, "up IN www.example.org. 60 TXT no")); logged.Len() > 0 {
-		t.Errorf("with log off: %s", &logged)
+	if b.send(newUpdate(t, "up IN www.example.org. 60 TXT no")); logged.String() != "" {
+		t.Errorf("with log off: %s", logged)
 	}
 }

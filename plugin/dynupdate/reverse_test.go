@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 )
 
@@ -213,7 +215,7 @@ func TestReverseAtHandOver(t *testing.T) {
 	fwd.d.store.agreeLater()
 	fwd.d.store.mu.Unlock()
 	want := strings.Replace(reverseRecords, "55 PTR ns.sub.example.org.", "77 PTR host.sub.example.org.", 1)
-	eventually(t, "not all are made afterwards", func() bool { return rev.pointers() == want })
+	eventually.Holds(t, "all are made afterwards", func() bool { return rev.pointers() == want })
 }
 
 // TestReverseRefused: an address that the other zone cannot have a PTR record for does not come.
@@ -264,16 +266,6 @@ func TestReverseAfterAlias(t *testing.T) {
 	}
 }
 
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // TestReverseFailing: what one of two databases does not take has not happened in either.
 func TestReverseFailing(t *testing.T) {
 	var bad [2]atomic.Bool
@@ -300,7 +292,7 @@ func TestReverseFailing(t *testing.T) {
 		if reply := fwd.send(add); reply.Rcode != dns.RcodeServerFailure || fwd.text() != before {
 			t.Fatalf("%d: %v, %v", i, reply, difference(before, fwd.text()))
 		}
-		eventually(t, "what did not happen stays in the other zone", func() bool { return len(difference(pointers, rev.text())) == 0 })
+		eventually.Holds(t, "what did not happen leaves the other zone", func() bool { return len(difference(pointers, rev.text())) == 0 })
 		if i == 1 && !fwd.d.Ready() {
 			t.Errorf("the zone with the addresses takes no updates, as the other one does not")
 		}
@@ -308,7 +300,7 @@ func TestReverseFailing(t *testing.T) {
 			t.Errorf("%d: an address elsewhere: %v", i, reply)
 		}
 		bad[i].Store(false)
-		eventually(t, "it does not recover", func() bool { return fwd.d.Ready() && rev.d.Ready() })
+		eventually.Holds(t, "it recovers", func() bool { return fwd.d.Ready() && rev.d.Ready() })
 		if reply := fwd.send(add); reply.Rcode != 0 { // the same request again
 			t.Fatalf("%d: %v", i, reply)
 		}
@@ -358,7 +350,7 @@ func TestReverseAfterReload(t *testing.T) {
 	failed.stop()
 	after := newReverse(t, dirs[1], reverse4, reverseSeed, database(1), fwd)
 	before.stop()
-	eventually(t, "the PTR records are not made", func() bool { return after.pointers() == reverseRecords })
+	eventually.Holds(t, "the PTR records", func() bool { return after.pointers() == reverseRecords })
 	fwd.send(newUpdate(t, "up IN a.example.org. 60 A 192.0.2.10"))
 	if !strings.Contains(after.pointers(), "10 PTR a.example.org.") {
 		t.Errorf("an address that came has none: %s", after.pointers())
@@ -382,7 +374,7 @@ func TestReverseLeaves(t *testing.T) {
 	to.mu.Lock() // an update is being made
 	left := make(chan struct{})
 	go func() { rev.stop(); close(left) }()
-	eventually(t, "it does not leave", func() bool {
+	eventually.Holds(t, "it leaves", func() bool {
 		from.mu.Lock()
 		defer from.mu.Unlock()
 		return len(from.users) == 0

@@ -1,10 +1,8 @@
 package errors
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	golog "log"
 	"regexp"
 	"strings"
 	"sync"
@@ -13,49 +11,19 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
 
-// capture redirects the log for the rest of the test.
-func capture(t *testing.T) *output {
-	t.Helper()
-	out := new(output)
-	was, flags := golog.Writer(), golog.Flags()
-	golog.SetOutput(out)
-	golog.SetFlags(0)
-	t.Cleanup(func() { golog.SetOutput(was); golog.SetFlags(flags) })
-	return out
-}
-
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-// take is what was logged since the last call.
-func (o *output) take() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.b.String()
-	o.b.Reset()
-	return s
-}
-
 func fail(text string) test.Handler {
 	return test.NextHandler(dns.RcodeServerFailure, errors.New(text))
 }
 
 func TestServeDNS(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	boom := errors.New("boom")
 	both := errors.Join(boom, errors.New("bang"))
 	renames := test.HandlerFunc(func(_ context.Context, _ dns.ResponseWriter, r *dns.Msg) (int, error) {
@@ -79,22 +47,22 @@ func TestServeDNS(t *testing.T) {
 		if rcode != tc.rcode || err != tc.err {
 			t.Errorf("got %d, %v, want %d, %v", rcode, err, tc.rcode, tc.err)
 		}
-		if got := out.take(); got != tc.want {
+		if got := out.Take(); got != tc.want {
 			t.Errorf("logged %q, want %q", got, tc.want)
 		}
 	}
 	(&handler{Next: fail("x")}).ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg))
-	if got := out.take(); got != "[ERROR] plugin/errors: 2 . TYPE0: x\n" && got != "[ERROR] plugin/errors: 2 . None: x\n" {
+	if got := out.Take(); got != "[ERROR] plugin/errors: 2 . TYPE0: x\n" && got != "[ERROR] plugin/errors: 2 . None: x\n" {
 		t.Errorf("no question: logged %q", got)
 	}
 	(&handler{}).ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA))
-	if got := out.take(); got != "[ERROR] plugin/errors: 2 example.org. A: plugin/errors: no next plugin found\n" {
+	if got := out.Take(); got != "[ERROR] plugin/errors: 2 example.org. A: plugin/errors: no next plugin found\n" {
 		t.Errorf("no next plugin: logged %q", got)
 	}
 }
 
 func TestConsolidate(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	h := &handler{patterns: []*pattern{
 		{expr: regexp.MustCompile("^a"), period: time.Hour, log: logger.Warningf},
 		{expr: regexp.MustCompile("^ab|^b"), period: 5 * time.Minute, log: logger.Infof, showFirst: true},
@@ -110,28 +78,28 @@ func TestConsolidate(t *testing.T) {
 	want := "[INFO] plugin/errors: 2 example.org. A: b1\n" +
 		"[ERROR] plugin/errors: 2 example.org. A: c\n" +
 		"[ERROR] plugin/errors: 2 example.org. A: d\n"
-	if got := out.take(); got != want {
+	if got := out.Take(); got != want {
 		t.Errorf("logged\n%swant\n%s", got, want)
 	}
 	h.stop()
 	want = "[WARNING] plugin/errors: 3 errors like '^a' occurred in last 1h0m0s\n" +
 		"[INFO] plugin/errors: 2 errors like '^ab|^b' occurred in last 5m0s\n" // c remained the only one
-	if got := out.take(); got != want {
+	if got := out.Take(); got != want {
 		t.Errorf("logged at the end\n%swant\n%s", got, want)
 	}
 	send("a", "b")
 	want = "[ERROR] plugin/errors: 2 example.org. A: a\n[ERROR] plugin/errors: 2 example.org. A: b\n"
-	if got := out.take(); got != want {
+	if got := out.Take(); got != want {
 		t.Errorf("logged after the end\n%swant\n%s", got, want)
 	}
 	h.stop()
-	if got := out.take(); got != "" {
+	if got := out.Take(); got != "" {
 		t.Errorf("the second end logged %q", got)
 	}
 }
 
 func TestPeriods(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	const period = 200 * time.Millisecond
 	p := &pattern{expr: regexp.MustCompile("x"), period: period, log: logger.Errorf}
 	for range 2 {
@@ -141,18 +109,18 @@ func TestPeriods(t *testing.T) {
 		if first, _ := p.count(); first {
 			t.Error("the second is taken for the first")
 		}
-		if got := out.take(); got != "" {
+		if got := out.Take(); got != "" {
 			t.Errorf("logged %q before the end", got)
 		}
 		time.Sleep(2 * period)
-		if got := out.take(); got != "[ERROR] plugin/errors: 2 errors like 'x' occurred in last 200ms\n" {
+		if got := out.Take(); got != "[ERROR] plugin/errors: 2 errors like 'x' occurred in last 200ms\n" {
 			t.Errorf("logged %q", got)
 		}
 	}
 }
 
 func TestCountFromManyGoroutines(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := &pattern{expr: regexp.MustCompile("x"), period: time.Hour, log: logger.Errorf}
 	var wg sync.WaitGroup
 	for range 8 {
@@ -164,7 +132,7 @@ func TestCountFromManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	p.stop()
-	if got := out.take(); !strings.HasPrefix(got, "[ERROR] plugin/errors: 800 errors") {
+	if got := out.Take(); !strings.HasPrefix(got, "[ERROR] plugin/errors: 800 errors") {
 		t.Errorf("logged %q", got)
 	}
 }
@@ -220,7 +188,7 @@ func TestSetup(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	for level, want := range map[string]string{"": "[ERROR]", "error": "[ERROR]", "warning": "[WARNING]", "info": "[INFO]"} {
 		args := []string{"1m", "x"}
 		if level != "" {
@@ -231,7 +199,7 @@ func TestLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.log("text")
-		if got := out.take(); !strings.HasPrefix(got, want) {
+		if got := out.Take(); !strings.HasPrefix(got, want) {
 			t.Errorf("level %q: logged %q", level, got)
 		}
 	}

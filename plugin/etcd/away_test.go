@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,12 +47,12 @@ func TestWatchUp(t *testing.T) {
 	up := func(want float64) func() bool {
 		return func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(msg.Path("", "skydns")+"/")) == want }
 	}
-	eventually(t, "the copy", e.Ready)
-	eventually(t, "1", up(1))
+	eventually.Holds(t, "the copy", e.Ready)
+	eventually.Holds(t, "1", up(1))
 	s.Kill()
-	eventually(t, "0", up(0))
+	eventually.Holds(t, "0", up(0))
 	s.Run()
-	eventually(t, "1 again", up(1))
+	eventually.Holds(t, "1 again", up(1))
 	e.view.stop()
 	for name, gauge := range map[string]prometheus.Collector{"whether they are followed": viewUp, "keys": viewKeys} {
 		if n := testutil.CollectAndCount(gauge); n != 0 {
@@ -69,8 +70,8 @@ func TestWatchUpBeforeWatch(t *testing.T) {
 	viewUp.WithLabelValues(e.view.prefix).Set(1)
 	e.view.start()
 	t.Cleanup(e.view.stop)
-	eventually(t, "the copy", e.view.settled)
-	eventually(t, "0", func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(e.view.prefix)) == 0 })
+	eventually.Holds(t, "the copy", e.view.settled)
+	eventually.Holds(t, "0", func() bool { return testutil.ToFloat64(viewUp.WithLabelValues(e.view.prefix)) == 0 })
 }
 
 // member stands for a member of etcd, to which it hands connections on until it hangs.

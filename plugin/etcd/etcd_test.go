@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	golog "log"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/etcdtest"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/coredns/coredns/plugin/test"
@@ -35,16 +34,6 @@ func start(t *testing.T) *server {
 	return &server{etcdtest.Start(t, quietLogger()), t}
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("in vain waited for %s", what)
-}
-
 func (s *server) put(name, value string, opts ...etcdcv3.OpOption) {
 	s.t.Helper()
 	if _, err := s.Client.Put(context.Background(), msg.Path(name, "skydns"), value, opts...); err != nil {
@@ -59,7 +48,7 @@ func (s *server) plugin(viewSize int64) *Etcd {
 		e.view = newView(e.client, "/skydns", viewSize, e.lastRev.see)
 		e.view.start()
 		s.t.Cleanup(e.view.stop)
-		eventually(s.t, "the copy", e.Ready)
+		eventually.Holds(s.t, "the copy", e.Ready)
 	}
 	return e
 }
@@ -229,11 +218,11 @@ func TestViewFollows(t *testing.T) {
 		return func() bool { m, _ := ask(e, "web.skydns.test.", dns.TypeA); return text(m) == want }
 	}
 	one := "NOERROR web.skydns.test. 300 IN A 192.0.2.1"
-	eventually(t, "the first", has(one))
+	eventually.Holds(t, "the first", has(one))
 	serial := e.Serial(requestOf("web.skydns.test."))
 	began := time.Now()
 	s.put("b.web.skydns.test", `{"host":"192.0.2.2"}`)
-	eventually(t, "the second", has(one+"; web.skydns.test. 300 IN A 192.0.2.2"))
+	eventually.Holds(t, "the second", has(one+"; web.skydns.test. 300 IN A 192.0.2.2"))
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("a change took %v", took)
 	}
@@ -243,7 +232,7 @@ func TestViewFollows(t *testing.T) {
 	if _, err := s.Client.Delete(context.Background(), msg.Path("b.web.skydns.test", "skydns")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the second", has(one))
+	eventually.Holds(t, "the end of the second", has(one))
 
 	s.Kill()
 	for range 20 {
@@ -253,7 +242,7 @@ func TestViewFollows(t *testing.T) {
 	}
 	s.Run()
 	s.put("c.web.skydns.test", `{"host":"192.0.2.3"}`)
-	eventually(t, "a change after etcd came back", has(one+"; web.skydns.test. 300 IN A 192.0.2.3"))
+	eventually.Holds(t, "a change after etcd came back", has(one+"; web.skydns.test. 300 IN A 192.0.2.3"))
 }
 
 // An etcd that has begun anew, and is behind what was read of it, is read again.
@@ -267,11 +256,11 @@ func TestViewOfAnotherEtcd(t *testing.T) {
 	e.view.check = 20 * time.Millisecond
 	e.view.start()
 	t.Cleanup(e.view.stop)
-	eventually(t, "the copy", e.Ready)
+	eventually.Holds(t, "the copy", e.Ready)
 	s.Wipe()
 	s.Run()
 	s.put("a.web.skydns.test", `{"host":"192.0.2.9"}`)
-	eventually(t, "what the other one has", func() bool {
+	eventually.Holds(t, "what the other one has", func() bool {
 		m, _ := ask(e, "web.skydns.test.", dns.TypeA)
 		return text(m) == "NOERROR web.skydns.test. 300 IN A 192.0.2.9"
 	})
@@ -341,9 +330,7 @@ func TestNobodyThere(t *testing.T) {
 
 // TestWhyNoConnection: a query whose time is over does not know why, so the client tells the log, once a minute.
 func TestWhyNoConnection(t *testing.T) {
-	out := new(lines)
-	golog.SetOutput(out)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + loopback.Addr()}, Logger: quietLogger()})
 	if err != nil {
 		t.Fatal(err)
@@ -366,23 +353,4 @@ func TestWhyNoConnection(t *testing.T) {
 	if client.Get(ctx, "a"); out.String() != before {
 		t.Errorf("%s", out.String())
 	}
-}
-
-// lines is a log in memory.
-type lines struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, b...)
-	return len(b), nil
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -37,12 +38,12 @@ func TestTokenEnds(t *testing.T) {
 		m, _ := ask(e, "web.skydns.test.", dns.TypeA)
 		return text(m) == "NOERROR web.skydns.test. 300 IN A 192.0.2.1"
 	}
-	eventually(t, "an answer", answers)
+	eventually.Holds(t, "an answer", answers)
 	time.Sleep(3 * time.Second) // etcdtest's tokens are good for one, if nobody asks
-	eventually(t, "an answer with a new token", answers)
+	eventually.Holds(t, "an answer with a new token", answers)
 	s.Kill()
 	s.Run()
-	eventually(t, "an answer after a restart", answers)
+	eventually.Holds(t, "an answer after a restart", answers)
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -1,10 +1,8 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	golog "log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -32,31 +31,6 @@ www CNAME ns
 out CNAME www.example.net.
 a.ent TXT "x"
 `
-
-// output is what is logged during a test.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func capture(t *testing.T) *output {
-	o := new(output)
-	golog.SetOutput(o)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return o
-}
 
 // serving makes the handler of a file directive with a file of that text.
 func serving(t *testing.T, text, options string, zones ...string) (File, string) {
@@ -182,7 +156,7 @@ func TestNoNextPlugin(t *testing.T) {
 }
 
 func TestNotify(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	f, _ := serving(t, fmt.Sprintf(exampleOrg, 1), "", "example.org")
 	m := new(dns.Msg).SetNotify("example.org.")
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
@@ -195,7 +169,7 @@ func TestNotify(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	f, path := serving(t, fmt.Sprintf(exampleOrg, 1), "reload 1h", "example.org")
 	z := f.Zones.Z["example.org."]
 	look := func(wantSerial uint32, wantLog string) {
@@ -228,7 +202,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestReloadByMtime(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	f, path := serving(t, fmt.Sprintf(exampleOrg, 1), "reload_by_mtime", "example.org")
 	z := f.Zones.Z["example.org."]
 	before := z.Current()
@@ -244,7 +218,7 @@ func TestReloadByMtime(t *testing.T) {
 }
 
 func TestMissingFile(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	f, path := serving(t, "", "reload 10ms", "example.org")
 	if got := both(t, f, "ns.example.org.", "A"); got != "SERVFAIL <nil>" {
 		t.Errorf("without a file: %s", got)
@@ -267,7 +241,7 @@ func TestMissingFile(t *testing.T) {
 
 // What stands in the way of opening a file may go away.
 func TestUnopenableFile(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "way"), "a file")
 	path := filepath.Join(dir, "way", "db")
@@ -284,7 +258,7 @@ func TestUnopenableFile(t *testing.T) {
 
 // A file full of what does not belong there does not fill the log.
 func TestWarningsAreCounted(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	_, path := serving(t, fmt.Sprintf(exampleOrg, 1)+"$GENERATE 1-1000 x$.example.net. A 192.0.2.1\n", "", "example.org")
 	if n := strings.Count(out.String(), "is not in zone example.org.: left out"); n != maxWarnings {
 		t.Errorf("%d warnings", n)
@@ -296,7 +270,7 @@ func TestWarningsAreCounted(t *testing.T) {
 
 // One file may serve several origins, also if it names one: the SOA record is that of all.
 func TestSOAOfAnotherOwner(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	f, path := serving(t, "$ORIGIN example.org.\n$TTL 300\n@ SOA ns host 4 5 6 7 60\n@ NS ns\nwww.example.net. A 192.0.2.1\n", "", "example.org example.net")
 	for name, want := range map[string]string{"example.net.": "NOERROR <nil> [NOERROR 1 0 0]", "www.example.net.": "NOERROR <nil> [NOERROR 0 1 0]"} {
 		if got := both(t, f, name, "SOA"); got != want {
@@ -337,7 +311,7 @@ func TestSetup(t *testing.T) {
 		{"file " + noSOA + " example.org", `file "` + noSOA + `" has no SOA record for origin example.org.`},
 		{"file " + dir + "/none example.org {\nreload 0\n}", "no such file or directory"},
 	} {
-		capture(t)
+		logtest.Capture(t)
 		c := caddy.NewTestController("dns", tc.input)
 		err := setup(c)
 		if tc.want == "" {
@@ -359,7 +333,7 @@ func TestReadmeSyntax(t *testing.T) {
 
 // Zones are swapped while they are asked.
 func TestReloadUnderQueries(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	f, path := serving(t, fmt.Sprintf(exampleOrg, 1), "", "example.org")
 	z := f.Zones.Z["example.org."]
 	stop := make(chan struct{})

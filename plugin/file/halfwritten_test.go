@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
 )
 
@@ -29,7 +30,7 @@ func TestHalfWritten(t *testing.T) {
 		"no end, then longer": {[]string{whole + "end A 192.0.2.9", whole + "end A 192.0.2.9\nadded A 192.0.2.10\n"}, 11},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := capture(t)
+			out := logtest.Capture(t)
 			z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 			for _, text := range tc.texts {
 				write(t, path, text)
@@ -44,7 +45,7 @@ func TestHalfWritten(t *testing.T) {
 
 // TestHalfWrittenAtStart: the same for the file that the server began with.
 func TestHalfWrittenAtStart(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	text := fmt.Sprintf(exampleOrg, 1)
 	z, path := loaded(t, text+"more A 192.0.2.1")
 	write(t, path, text+"more A 192.0.2.100\n")
@@ -55,7 +56,7 @@ func TestHalfWrittenAtStart(t *testing.T) {
 
 // TestSettles: a file that is looked at again and again is not read while it may still be written.
 func TestSettles(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	write(t, path, fmt.Sprintf(exampleOrg, 2))
 	if wait := z.RefreshSettled(t.Context(), time.Hour); wait <= 0 || wait > stamp.Quiet || z.Current().Serial() != 1 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+
 	"github.com/miekg/dns"
 )
 
@@ -31,7 +33,7 @@ $INCLUDE more
 			t.Fatal(err)
 		}
 	}
-	out := capture(t)
+	out := logtest.Capture(t)
 	z := NewZone("example.org.", path)
 	if err := z.Load(); err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func TestManySetsWithSeveralTTLs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := capture(t)
+	out := logtest.Capture(t)
 	if err := NewZone("example.org.", path).Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestPlacesOfRecordsLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out := capture(t)
+	out := logtest.Capture(t)
 	if err := NewZone("example.org.", path).Load(); err != nil {
 		t.Fatal(err)
 	}

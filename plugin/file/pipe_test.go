@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // TestPipe: a pipe in the place of a file, to which nobody writes, holds neither other zones nor the end of the server.
 func TestPipe(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := t.TempDir()
 	path, part := filepath.Join(dir, "db"), filepath.Join(dir, "hosts")
 	settle(t, part, "a A 192.0.2.1\n")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
@@ -38,7 +39,7 @@ func settle(t *testing.T, path, text string) {
 
 // TestIncluded: a change of an included file is seen, if the SOA record tells of it or nobody asks that.
 func TestIncluded(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir := t.TempDir()
 	part := filepath.Join(dir, "hosts")
 	settle(t, part, "a A 192.0.2.1\n")
@@ -68,7 +69,7 @@ func TestIncluded(t *testing.T) {
 
 // TestFailureIsShown: why a file is not taken is shown as long as that is so, and since when.
 func TestFailureIsShown(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	if s := z.Status("file"); s.Failure != "" || !s.Failing.IsZero() {
 		t.Errorf("a good file: %+v", s)
@@ -102,7 +103,7 @@ func TestFailureIsShown(t *testing.T) {
 
 // TestTouched: another time is no other content.
 func TestTouched(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	z.ReloadByMtime = true
 	before := z.Current()
@@ -123,7 +124,7 @@ func TestTouched(t *testing.T) {
 
 // TestUnsettled: a file that is changed again within the same tick of the clock is seen.
 func TestUnsettled(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	path := filepath.Join(t.TempDir(), "db")
 	write(t, path, fmt.Sprintf(exampleOrg, 1))
 	info, err := os.Stat(path)
@@ -149,7 +150,7 @@ func TestUnsettled(t *testing.T) {
 }
 
 func TestSetFile(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	settle(t, path+"2", fmt.Sprintf(exampleOrg, 2))
 	z.SetFile(path + "2")
@@ -160,7 +161,7 @@ func TestSetFile(t *testing.T) {
 
 // TestCancelled: who ends the server does not wait until a large file is read.
 func TestCancelled(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	write(t, path, fmt.Sprintf(exampleOrg, 2)+"$GENERATE 1-40000 h$ A 192.0.2.1\n")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -184,7 +185,7 @@ func TestWatcher(t *testing.T) {
 	if len(rounds) != 2 || len(rounds[0].zones) != 2 || rounds[0].next != now.Add(time.Second) || rounds[1].zones[0] != zones[2] {
 		t.Errorf("%d rounds: %v", len(rounds), rounds)
 	}
-	capture(t)
+	logtest.Capture(t)
 	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
 	z.ReloadInterval = 5 * time.Millisecond
 	changed := make(chan uint32, 10)
@@ -236,7 +237,7 @@ func TestLoaderOptions(t *testing.T) {
 		{strings.Replace(right, "ZONEMD 1 ", "ZONEMD 2 ", 1), "zonemd", "the ZONEMD record has another serial than the SOA record"},
 		{"", "nsec3 x", "Wrong argument count or unexpected line ending after 'x'"},
 	} {
-		capture(t)
+		logtest.Capture(t)
 		path := filepath.Join(t.TempDir(), "db")
 		write(t, path, fmt.Sprintf(exampleOrg, 1)+tc.text)
 		_, err := setupOf(fmt.Sprintf("file %s example.org {\n%s\n}", path, tc.options))
@@ -249,7 +250,7 @@ func TestLoaderOptions(t *testing.T) {
 
 // TestNSEC3Zone: with the option, denials are proved.
 func TestNSEC3Zone(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	f, _ := serving(t, fmt.Sprintf(exampleOrg, 1)+signed3, "nsec3", "example.org")
 	m := new(dns.Msg).SetQuestion("nope.example.org.", dns.TypeA)
 	m.SetEdns0(1232, true)
@@ -287,7 +288,7 @@ func TestCancelledWhileReading(t *testing.T) {
 
 // TestProgress: who waits for a large zone is told how far it got.
 func TestProgress(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	l := loader{ctx: ctx, origin: NewZone("example.org", "").name, file: "db", serial: -1, progress: time.Millisecond}
 	if _, err := l.load(&endless{stop: cancel}, nil); err == nil || !strings.Contains(out.String(), `Reading zone "example.org." from "db": 16384 records so far`) {

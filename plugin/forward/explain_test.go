@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -52,7 +52,7 @@ func TestFailuresAreExplained(t *testing.T) {
 func TestDownIsExplained(t *testing.T) {
 	a, b := loopback.Addr(), loopback.Addr()
 	f := configured(t, "forward . "+a+" "+b+" {\nede\npolicy sequential\nfailfast_all_unhealthy_upstreams\nhealth_check 10ms\nmax_fails 1\n}")
-	eventually(t, "both are down", func() bool {
+	eventually.Holds(t, "both are down", func() bool {
 		_, _, err := askA(f, "www.example.org.")
 		_, text, _ := told(err)
 		return errors.Is(err, ErrNoHealthy) && text == a+": down, and 1 more"
@@ -78,15 +78,5 @@ func TestExplainedOnlyIfAsked(t *testing.T) {
 	}
 	if n := f.concurrent.Load(); n != 1 {
 		t.Errorf("%d count", n)
-	}
-}
-
-// eventually waits for what is to come about soon.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
@@ -238,7 +239,7 @@ func TestFirstRacerFails(t *testing.T) {
 			ask(f, "know.example.org.")
 		}
 		breaks.Store(true)
-		eventually(t, "slow ones are given up", func() bool { n := asked.Load(); time.Sleep(20 * time.Millisecond); return asked.Load() == n })
+		eventually.Holds(t, "slow ones are given up", func() bool { n := asked.Load(); time.Sleep(20 * time.Millisecond); return asked.Load() == n })
 		asked.Store(0)
 		if got := ask(f, "www.example.org."); got != "192.0.2.2" || asked.Load() != 1 {
 			t.Errorf("%s, the second was asked %d times", got, asked.Load())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
@@ -119,7 +120,7 @@ func TestUpstreamsDieUnderLoad(t *testing.T) {
 			!strings.Contains(text, a.addr) && !strings.Contains(text, b.addr) {
 			t.Errorf("told %d %q, %v", code, text, err)
 		}
-		eventually(t, "both are down", func() bool { return strings.Contains(ask(f, "www.example.org."), "no healthy proxies") })
+		eventually.Holds(t, "both are down", func() bool { return strings.Contains(ask(f, "www.example.org."), "no healthy proxies") })
 		before := spent(t)
 		for range 50 { // 100 queries a second
 			ask(f, "www.example.org.")
@@ -130,7 +131,7 @@ func TestUpstreamsDieUnderLoad(t *testing.T) {
 		}
 		a.live(t)
 		began = time.Now()
-		eventually(t, "it is used again", func() bool { return ask(f, "www.example.org.") == "192.0.2.1" })
+		eventually.Holds(t, "it is used again", func() bool { return ask(f, "www.example.org.") == "192.0.2.1" })
 		if took := time.Since(began); took > interval+3*time.Second {
 			t.Errorf("it took %v to use an upstream again", took)
 		}
@@ -217,7 +218,7 @@ func TestSlowQueriesHoldNobody(t *testing.T) {
 				t.Errorf("%s: reply %d is to query %d", option, i, m.Id)
 			}
 			if i == 0 {
-				eventually(t, "the upstream has all of the slow ones", func() bool { return slow.Load() >= 3 })
+				eventually.Holds(t, "the upstream has all of the slow ones", func() bool { return slow.Load() >= 3 })
 				close(quickIsDone)
 			}
 		}

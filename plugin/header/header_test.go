@@ -1,10 +1,7 @@
 package header
 
 import (
-	"bytes"
 	"context"
-	golog "log"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -137,9 +135,7 @@ func TestMessageStays(t *testing.T) {
 }
 
 func TestRawWrite(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	rec := dnstest.NewRecorder(&test.ResponseWriter{})
 	if n, err := (&ResponseHeaderWriter{ResponseWriter: rec}).Write([]byte("abc")); n != 3 || err != nil || rec.Len != 3 {
 		t.Errorf("got %d, %v", n, err)

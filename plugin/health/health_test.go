@@ -1,19 +1,17 @@
 package health
 
 import (
-	"bytes"
 	"context"
 	"io"
-	golog "log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,7 +64,7 @@ func TestAlive(t *testing.T) {
 }
 
 func TestLameducksOverlap(t *testing.T) {
-	silence(t)
+	logtest.Capture(t)
 	d := new(lameduck)
 	begin := time.Now()
 	for _, wait := range []time.Duration{750 * time.Millisecond, time.Second, 0, 250 * time.Millisecond} {
@@ -105,32 +103,6 @@ func TestProbeURL(t *testing.T) {
 	}
 }
 
-// silence redirects the log to a buffer.
-func silence(t *testing.T) *syncBuffer {
-	out := new(syncBuffer)
-	was := golog.Writer()
-	golog.SetOutput(out)
-	t.Cleanup(func() { golog.SetOutput(was) })
-	return out
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func observed(t *testing.T, h prometheus.Histogram) uint64 {
 	t.Helper()
 	var m dto.Metric
@@ -141,7 +113,7 @@ func observed(t *testing.T, h prometheus.Histogram) uint64 {
 }
 
 func TestCheck(t *testing.T) {
-	out := silence(t)
+	out := logtest.Capture(t)
 	pause := time.Duration(0)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(pause)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	golog "log"
 	"os"
 	"path/filepath"
 	"sort"
@@ -16,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -115,8 +115,7 @@ func TestNamesOnce(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	golog.SetOutput(new(bytes.Buffer))
-	defer golog.SetOutput(os.Stderr)
+	logtest.Capture(t)
 	file := filepath.Join(t.TempDir(), "hosts")
 	os.WriteFile(file, []byte(sample), 0o644)
 	h := serving(t, "hosts "+file+" example.org 2.0.192.in-addr.arpa {\n192.0.2.1 a.example.org\n192.0.2.7 a.example.org\nttl 60\nfallthrough sub.example.org\n}")
@@ -194,8 +193,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestSetup(t *testing.T) {
-	golog.SetOutput(new(bytes.Buffer))
-	defer golog.SetOutput(os.Stderr)
+	logtest.Capture(t)
 	for _, tc := range []struct{ input, want string }{
 		{"hosts", ""},
 		{"hosts /none example.org {\n10.0.0.1 example.org\nfallthrough\n}", ""},

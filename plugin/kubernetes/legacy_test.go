@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/kubernetes/store"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -54,7 +55,7 @@ func (c setUp) replace(t *testing.T, stanza string) setUp {
 }
 
 func TestReloadWithoutAPI(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	a := newAPI(t)
 	a.open.Store(true)
 	stanza := func(more string) string {
@@ -107,7 +108,7 @@ func TestReloadWithoutAPI(t *testing.T) {
 // TestSerialsOutliveReloads has more changes than seconds, so that the serials are ahead of the clock, and then reloads
 // other options: a secondary must not be told of an older zone.
 func TestSerialsOutliveReloads(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	a := newAPI(t)
 	a.open.Store(true)
 	stanza := "kubernetes cluster.local {\nendpoint " + a.URL + "\nstartup_timeout 10s\n"
@@ -143,7 +144,7 @@ func TestSerialsOutliveReloads(t *testing.T) {
 
 // What was inherited is let go of when the API is back.
 func TestLegacyIsLetGo(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	a := newAPI(t)
 	a.open.Store(true)
 	stanza := "kubernetes cluster.local {\nendpoint " + a.URL + "\nstartup_timeout 10s\n}"

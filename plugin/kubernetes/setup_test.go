@@ -1,10 +1,7 @@
 package kubernetes
 
 import (
-	"bytes"
 	"fmt"
-	golog "log"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,20 +11,13 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 )
 
-// captureLog returns what is logged until the test ends.
-func captureLog(t testing.TB) *bytes.Buffer {
-	b := new(bytes.Buffer)
-	golog.SetOutput(b)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return b
-}
-
 func TestParse(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	for _, tc := range []struct{ input, want string }{
 		{"kubernetes", ""},
 		{"kubernetes {\n}", ""},
@@ -87,7 +77,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParsed(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	k := configured(t, `kubernetes Cluster.Local 10.0.0.0/24 {
 		endpoint http://192.0.2.1:8080 http://192.0.2.2:8080
 		tls cert key ca
@@ -161,7 +151,7 @@ func TestParseStanza(t *testing.T) {
 }
 
 func TestSetup(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for _, tc := range []struct{ input, want string }{

@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/kubernetes/object"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -77,7 +78,7 @@ func started(t *testing.T, input string) (k *Kubernetes, onStart, onShut func() 
 }
 
 func TestStart(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	a := newAPI(t)
 	a.open.Store(true)
 	k, onStart, onShut := started(t, "kubernetes cluster.local {\nendpoint "+a.URL+"\npods verified\n}")
@@ -110,7 +111,7 @@ func TestStart(t *testing.T) {
 
 // TestStartWithMetadata starts in a block that also has the metadata plugin.
 func TestStartWithMetadata(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	a := newAPI(t)
 	a.open.Store(true)
 	c := caddy.NewTestController("dns", "kubernetes cluster.local {\nendpoint "+a.URL+"\npods verified\n}")
@@ -140,7 +141,7 @@ func TestStartWithMetadata(t *testing.T) {
 }
 
 func TestStartWaits(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	a := newAPI(t)
 	k, onStart, onShut := started(t, "kubernetes cluster.local {\nendpoint "+a.URL+"\nstartup_timeout 1200ms\n}")
 	defer onShut()
@@ -184,7 +185,7 @@ func TestStartWaits(t *testing.T) {
 }
 
 func TestStartEndsWithContext(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	a := newAPI(t)
 	k, err := parseBlock(caddy.NewTestController("dns", "kubernetes cluster.local {\nendpoint "+a.URL+"\nstartup_timeout 1m\n}"))
 	if err != nil {

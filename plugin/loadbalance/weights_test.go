@@ -1,13 +1,13 @@
 package loadbalance
 
 import (
-	"bytes"
-	golog "log"
 	"net/netip"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 func TestParseWeights(t *testing.T) {
@@ -43,9 +43,7 @@ func TestParseWeights(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	file := write(t, "www.example.org\n192.0.2.1 3\n")
 	f := &weightFile{path: file, every: time.Hour}
 	steps := []struct {
@@ -64,7 +62,7 @@ func TestReload(t *testing.T) {
 		if err := s.do(); err != nil {
 			t.Fatal(err)
 		}
-		out.Reset()
+		out.Take()
 		f.reload()
 		if got := out.String(); !strings.Contains(got, s.log) || s.log == "" && got != "" {
 			t.Errorf("step %d: log %q, want %q", i, got, s.log)

@@ -1,9 +1,7 @@
 package local
 
 import (
-	"bytes"
 	"errors"
-	golog "log"
 	"strings"
 	"testing"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -134,12 +133,9 @@ func TestWhatPassesOn(t *testing.T) {
 }
 
 func TestDebugLine(t *testing.T) {
-	var out bytes.Buffer
-	was, flags := golog.Writer(), golog.Flags()
-	golog.SetOutput(&out)
-	golog.SetFlags(0)
+	out := logtest.Capture(t)
 	log.D.Set()
-	defer func() { golog.SetOutput(was); golog.SetFlags(flags); log.D.Clear() }()
+	defer log.D.Clear()
 	Local{}.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("Localhost.example.org.", dns.TypeTXT))
 	if got, want := out.String(), "[DEBUG] plugin/local: Intercepting localhost query for \"Localhost.example.org.\" TXT, from 10.240.0.1\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -1,10 +1,8 @@
 package loop
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	stdlog "log"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -24,32 +23,6 @@ import (
 
 	"github.com/miekg/dns"
 )
-
-// lines is what is logged during a test.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func logged(t *testing.T) *lines {
-	l, flags := new(lines), stdlog.Flags()
-	stdlog.SetOutput(l)
-	stdlog.SetFlags(0)
-	t.Cleanup(func() { stdlog.SetOutput(os.Stderr); stdlog.SetFlags(flags) })
-	return l
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -122,7 +95,7 @@ func newCircle(t *testing.T) *circle {
 
 // The last lines name the upstream that carries the loop, and where it is from.
 func TestExitTellsUpstream(t *testing.T) {
-	out := logged(t)
+	out := logtest.Capture(t)
 	c := newCircle(t)
 	var mu sync.Mutex
 	var said string
@@ -146,7 +119,7 @@ func TestExitTellsUpstream(t *testing.T) {
 
 // A loop that is broken does not end the process; queries from those who bring them back are refused until they do not any more.
 func TestBreak(t *testing.T) {
-	out := logged(t)
+	out := logtest.Capture(t)
 	c := newCircle(t)
 	c.loop.fatal = func(string, ...any) { t.Error("it ends the process") }
 	c.breaks, c.look = true, 20*time.Millisecond

@@ -1,11 +1,9 @@
 package metrics
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	golog "log"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -217,9 +216,7 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestEndpointThatCannotBeOpened(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // without SO_REUSEPORT
 	if err != nil {
 		t.Fatal(err)

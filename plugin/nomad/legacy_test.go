@@ -3,6 +3,8 @@ package nomad
 import (
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 )
 
@@ -38,7 +40,7 @@ func TestInherit(t *testing.T) {
 	a.down = false
 	a.mu.Unlock()
 	a.change("default/redis", instance{Address: "2001:db8::9", Port: 1})
-	eventually(t, "the change", func() bool {
+	eventually.Holds(t, "the change", func() bool {
 		got, _ := ask(heir, name, dns.TypeAAAA)
 		return got == "NOERROR "+name+" 30 IN AAAA 2001:db8::9"
 	})

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	golog "log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	neturl "net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +20,8 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -189,7 +189,7 @@ func TestServiceIsFollowed(t *testing.T) {
 	}
 	a.change("default/redis", instance{Address: "192.0.2.9", Port: 1})
 	want := "NOERROR " + name + " 30 IN A 192.0.2.9"
-	eventually(t, "the change", func() bool { got, _ := ask(n, name, dns.TypeA); return got == want })
+	eventually.Holds(t, "the change", func() bool { got, _ := ask(n, name, dns.TypeA); return got == want })
 	a.mu.Lock()
 	a.down = true
 	a.mu.Unlock()
@@ -201,7 +201,7 @@ func TestServiceIsFollowed(t *testing.T) {
 	a.down = false
 	a.mu.Unlock()
 	a.change("default/redis")
-	eventually(t, "the end of the service", func() bool {
+	eventually.Holds(t, "the end of the service", func() bool {
 		got, _ := ask(n, name, dns.TypeA)
 		return got == "NXDOMAIN +SOA service.nomad."
 	})
@@ -212,45 +212,15 @@ func TestUnusedIsForgotten(t *testing.T) {
 	n := serving(t, url)
 	n.catalog.wait, n.catalog.unused = 20*time.Millisecond, 50*time.Millisecond
 	ask(n, "redis.default.service.nomad.", dns.TypeA)
-	eventually(t, "the entry to go", func() bool {
+	eventually.Holds(t, "the entry to go", func() bool {
 		n.catalog.mu.Lock()
 		defer n.catalog.mu.Unlock()
 		return len(n.catalog.entries) == 0
 	})
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("in vain waited for %s", what)
-}
-
-// lines is what is logged, by any goroutine.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) all() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestAgents(t *testing.T) {
-	out := new(lines)
-	golog.SetOutput(out)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	bad, badURL := newAPI(t)
 	bad.down = true
 	_, url := newAPI(t)
@@ -272,15 +242,14 @@ func TestAgents(t *testing.T) {
 	if got, err := ask(n, "redis.default.service.nomad.", dns.TypeA); got != "SERVFAIL" || err == nil || !strings.Contains(err.Error(), "as it should") {
 		t.Errorf("%s %v", got, err)
 	}
-	if want := "[WARNING] plugin/nomad: Service redis in default: " + badURL; !strings.Contains(out.all(), want) {
-		t.Errorf("logged %s\nwant %s", out.all(), want)
+	if want := "[WARNING] plugin/nomad: Service redis in default: " + badURL; !strings.Contains(out.String(), want) {
+		t.Errorf("logged %s\nwant %s", out.String(), want)
 	}
 }
 
 // Why the current agent failed is told also if another one fails in another way.
 func TestFailureOfEach(t *testing.T) {
-	golog.SetOutput(new(lines))
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	logtest.Capture(t)
 	bad, badURL := newAPI(t)
 	bad.down = true
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -1,18 +1,16 @@
 package nomad
 
 import (
-	golog "log"
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // Of an address that is none, queries do not cause more than a few lines each second.
 func TestOddAddressIsToldSeldom(t *testing.T) {
-	out := new(lines)
-	golog.SetOutput(out)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	_, url := newAPI(t)
 	n := serving(t, url)
 	began := time.Now()
@@ -22,7 +20,7 @@ func TestOddAddressIsToldSeldom(t *testing.T) {
 		}
 	}
 	seconds := int(time.Since(began)/time.Second) + 2
-	if told := strings.Count(out.all(), "error parsing IP address"); told == 0 || told > 10*seconds {
+	if told := strings.Count(out.String(), "error parsing IP address"); told == 0 || told > 10*seconds {
 		t.Errorf("told %d times", told)
 	}
 }

@@ -1,16 +1,14 @@
 package proxyproto
 
 import (
-	"bytes"
-	"log"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/pires/go-proxyproto"
@@ -104,9 +102,7 @@ func TestSetupErrors(t *testing.T) {
 
 // Blocks that share a listener are warned of if they say different things, as only the first one is heard.
 func TestBlocksOfOneListener(t *testing.T) {
-	var out bytes.Buffer
-	log.SetOutput(&out)
-	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	const warning = "dns://:53: server blocks set proxyproto differently for what they share: using that of a.\n"
 	for second, want := range map[string]string{
 		"b {\nproxyproto {\nallow 198.51.100.0/24\n}\n}":                       warning,
@@ -116,7 +112,7 @@ func TestBlocksOfOneListener(t *testing.T) {
 		"b {\n}":                "",
 		"b:54 {\nproxyproto\n}": "",
 	} {
-		out.Reset()
+		out.Take()
 		text := "a {\nproxyproto {\nallow 192.0.2.0/24\n}\n}\n" + second
 		if err := dnsserver.Validate(caddy.CaddyfileInput{Contents: []byte(text), ServerTypeName: "dns"}); err != nil {
 			t.Errorf("%q: %v", second, err)

@@ -1,8 +1,6 @@
 package ready
 
 import (
-	"bytes"
-	golog "log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -42,10 +41,7 @@ func ask(m *monitor) (int, string) {
 }
 
 func TestMonitor(t *testing.T) {
-	var out bytes.Buffer
-	was := golog.Writer()
-	golog.SetOutput(&out)
-	defer golog.SetOutput(was)
+	out := logtest.Capture(t)
 
 	// Two plugins of one name in two blocks are asked both.
 	b1, b2, a := &slow{name: "b"}, &slow{name: "b"}, &slow{name: "a"}
@@ -67,7 +63,7 @@ func TestMonitor(t *testing.T) {
 		}
 		for i, step := range steps {
 			step.change()
-			out.Reset()
+			out.Take()
 			code, body := ask(m)
 			wantCode := http.StatusServiceUnavailable
 			if step.want == "OK" {
@@ -114,7 +110,7 @@ func TestMonitorWaitsForSockets(t *testing.T) {
 }
 
 func TestMonitorFromManyGoroutines(t *testing.T) {
-	golog.SetOutput(&bytes.Buffer{})
+	logtest.Capture(t)
 	m := new(monitor)
 	s := &slow{name: "s"}
 	m.watch([]plugin.Handler{s}, nil)

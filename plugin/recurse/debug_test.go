@@ -2,42 +2,19 @@ package recurse
 
 import (
 	"context"
-	"io"
-	golog "log"
 	"regexp"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 )
-
-// gathered is text that many write.
-type gathered struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (g *gathered) Write(b []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.b.Write(b)
-}
-
-func (g *gathered) text() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.b.String()
-}
 
 // With *debug* there is a line for each step on the way to an answer, without it none.
 func TestDebug(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		out := new(gathered)
-		golog.SetOutput(out)
-		defer golog.SetOutput(io.Discard)
+		out := logtest.Capture(t)
 		if on {
 			log.D.Set()
 			defer log.D.Clear()
@@ -53,19 +30,16 @@ func TestDebug(t *testing.T) {
 			}
 		}
 		const silence = ", over udp for below.example.org. A: no reply for 400ms"
-		for range 500 {
-			if !on || strings.Contains(out.text(), silence) {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
+		if on {
+			out.Await(t, silence)
 		}
 		for _, want := range []string{
 			regexp.QuoteMeta(mute.at.String()) + ".*" + regexp.QuoteMeta(silence),
 			`www\.below\.example\.org\. A: ` + regexp.QuoteMeta(s.at.String()) + `, a server of example\.org\., over udp for below\.example\.org\. A: NOERROR after \S+s, 1 answer, 0 authority and 0 additional RRsets`,
 			`over udp for www\.below\.example\.org\. A: NOERROR`,
 		} {
-			if got := regexp.MustCompile(`\[DEBUG\] plugin/recurse: .*` + want).MatchString(out.text()); got != on {
-				t.Errorf("debug %v: %s is in it: %v\n%s", on, want, got, out.text())
+			if got := regexp.MustCompile(`\[DEBUG\] plugin/recurse: .*` + want).MatchString(out.String()); got != on {
+				t.Errorf("debug %v: %s is in it: %v\n%s", on, want, got, out.String())
 			}
 		}
 	}

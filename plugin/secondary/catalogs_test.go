@@ -7,6 +7,8 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/catalog"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 )
@@ -34,7 +36,7 @@ func TestDecide(t *testing.T) {
 		{"taken over before", "A: 1=x.>B B: 1=x.", "x.=1@B", "", ""},
 		{"a catalog that is not there yet", "A: 1=x.", "x.=1@A y.=1@B", "", "remove y."},
 	} {
-		capture(t)
+		logtest.Capture(t)
 		r := &roster{replicas: map[string]*replica{}, members: map[string]*member{}}
 		var c *consumer
 		for _, w := range strings.Fields(tc.catalogs) {
@@ -72,7 +74,7 @@ func TestDecide(t *testing.T) {
 // TestMigrate: a member that one catalog gives to another keeps its data if its id is the same.
 func TestMigrate(t *testing.T) {
 	for _, tc := range []struct{ id, want string }{{"m", "192.0.2.1"}, {"other", "192.0.2.2"}} {
-		out := capture(t)
+		out := logtest.Capture(t)
 		p := newPrimary(t)
 		p.set("one.test.", text(1, slow, "a A 192.0.2.1"))
 		p.set("a.example.", fmt.Sprintf(catalogHead, 1)+"m.zones PTR one.test.\n")
@@ -84,12 +86,12 @@ func TestMigrate(t *testing.T) {
 		p.set("b.example.", fmt.Sprintf(catalogHead, 2)+tc.id+".zones PTR one.test.\n")
 		notify(t, s, "b.example.", "127.0.0.1")
 		notify(t, s, "a.example.", "127.0.0.1")
-		until(t, "the move", func() bool {
+		eventually.Holds(t, "the move", func() bool {
 			return strings.Contains(out.String(), "Migrated catalog member zone one.test. from catalog a.example. to b.example.")
 		})
 		becomes(t, s, "a.one.test.", tc.want)
 		notify(t, s, "one.test.", "127.0.0.1")
-		until(t, "a look", func() bool { return strings.Contains(out.String(), "no SOA serial increase seen") })
+		eventually.Holds(t, "a look", func() bool { return strings.Contains(out.String(), "no SOA serial increase seen") })
 		if got := ask(t, s, "a.one.test."); got != tc.want {
 			t.Errorf("id %s: got %s, want %s", tc.id, got, tc.want)
 		}
@@ -99,7 +101,7 @@ func TestMigrate(t *testing.T) {
 // TestMigrateExpires: a member that another catalog takes over is served no longer than it would have been, if no primary answers any more.
 func TestMigrateExpires(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
-		out := capture(t)
+		out := logtest.Capture(t)
 		p := newPrimary(t)
 		q := p
 		if elsewhere {
@@ -115,7 +117,7 @@ func TestMigrateExpires(t *testing.T) {
 		notify(t, s, "b.example.", "127.0.0.1")
 		p.set("a.example.", fmt.Sprintf(catalogHead, 2)+"m.zones PTR one.test.\ncoo.m.zones PTR b.example.\n")
 		notify(t, s, "a.example.", "127.0.0.1")
-		until(t, "the move", func() bool { return strings.Contains(out.String(), "Migrated catalog member zone one.test.") })
+		eventually.Holds(t, "the move", func() bool { return strings.Contains(out.String(), "Migrated catalog member zone one.test.") })
 		becomes(t, s, "a.one.test.", "SERVFAIL")
 	}
 }
@@ -129,7 +131,7 @@ func TestUnreachedMembers(t *testing.T) {
 	}
 	p.set("catalog.example.", list)
 	for keys, want := range map[string]int{"dns://example.:53 dns://other.:53": 10, "dns://.:53": 0, "": 0} {
-		out := capture(t)
+		out := logtest.Capture(t)
 		c := caddy.NewTestController("dns", "secondary catalog.example {\ntransfer from "+p.addr+"\ncatalog\n}")
 		c.ServerBlockKeys = strings.Fields(keys)
 		if err := setup(c); err != nil {
@@ -137,7 +139,7 @@ func TestUnreachedMembers(t *testing.T) {
 		}
 		s := dnsserver.GetConfig(c).Plugin[0](nil).(Secondary)
 		s.roster.start(nil)
-		until(t, "the catalog", func() bool { return strings.Contains(out.String(), "Added catalog member zone m9.test.") })
+		eventually.Holds(t, "the catalog", func() bool { return strings.Contains(out.String(), "Added catalog member zone m9.test.") })
 		s.roster.stop()
 		text := out.String()
 		one := fmt.Sprintf("[WARNING] plugin/secondary: Catalog member zone m0.test. from catalog catalog.example. is not served: it lies in no zone of server block %q", keys)

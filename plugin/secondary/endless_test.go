@@ -9,6 +9,8 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 
 	"github.com/coredns/caddy"
@@ -76,7 +78,7 @@ func endless(t *testing.T, ends *atomic.Bool, sent *atomic.Int64) (addr string) 
 
 // A transfer that never ends is given up when it has brought what it may. The zone before it stays.
 func TestEndlessTransfer(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	var ends atomic.Bool
 	var sent atomic.Int64
 	ends.Store(true)
@@ -93,7 +95,7 @@ func TestEndlessTransfer(t *testing.T) {
 	becomes(t, s, "a.example.org.", "192.0.2.7")
 	ends.Store(false)
 	notify(t, s, "example.org.", "127.0.0.1")
-	until(t, "the refusal", func() bool {
+	eventually.Holds(t, "the refusal", func() bool {
 		return strings.Contains(out.String(), fmt.Sprintf("Failed to transfer `example.org.' from %q: more than %d records", addr, limits.Records))
 	})
 	if got := ask(t, s, "a.example.org."); got != "192.0.2.7" {

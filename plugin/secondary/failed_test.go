@@ -16,6 +16,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/dynupdate"
 	_ "github.com/coredns/coredns/plugin/hosts"
 	_ "github.com/coredns/coredns/plugin/loadbalance"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	_ "github.com/coredns/coredns/plugin/trace"
 
 	"github.com/coredns/caddy"
@@ -23,7 +24,7 @@ import (
 
 // A reload that fails because a plugin cannot start leaves nothing behind of those that have started before it.
 func TestFailedReload(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"db.a.example": "$TTL 5\n@ IN SOA ns h 1 2 3 4 5\n@ NS ns\n", "hosts": "192.0.2.1 a.example\n",

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -27,7 +29,7 @@ func asked(t *testing.T, i *caddy.Instance, name string) string {
 
 // A reload keeps zones, also those of catalogs, whose primaries stay the same; even if these are away.
 func TestReloadKeepsZones(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	quiet := dnsserver.Quiet
 	dnsserver.Quiet = true
 	t.Cleanup(func() { dnsserver.Quiet = quiet })
@@ -45,7 +47,7 @@ func TestReloadKeepsZones(t *testing.T) {
 	}
 	defer func() { i.ShutdownCallbacks(); i.Stop() }()
 	for _, name := range []string{"www.a.example.", "www.m.example."} {
-		until(t, "there is "+name, func() bool { return asked(t, i, name) == "NOERROR 1" })
+		eventually.Holds(t, "there is "+name, func() bool { return asked(t, i, name) == "NOERROR 1" })
 	}
 	p.down.Store(true)
 	bad := caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: []byte(".:0 {\nbind 127.0.0.1\nnobody\n}\n")}
@@ -69,7 +71,7 @@ func TestReloadKeepsZones(t *testing.T) {
 	if i, err = i.Restart(corefile("", p.addr)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "what changed has come", func() bool { return asked(t, i, "www.a.example.") == "NXDOMAIN 0" })
+	eventually.Holds(t, "what changed has come", func() bool { return asked(t, i, "www.a.example.") == "NXDOMAIN 0" })
 	// So it is while another primary does not answer.
 	if i, err = i.Restart(corefile("", "127.0.0.1:1")); err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func TestReloadKeepsZones(t *testing.T) {
 			t.Errorf("%s while another primary does not answer: %s", name, got)
 		}
 	}
-	until(t, "no offers are left", func() bool {
+	eventually.Holds(t, "no offers are left", func() bool {
 		offers.Lock()
 		defer offers.Unlock()
 		return len(offers.all) == 0
@@ -97,7 +99,7 @@ func heirOf(t *testing.T, s Secondary, input string) Secondary {
 // TestHeir: while one configuration takes the place of another one, both serve the same, whoever of them is notified, and
 // the old one stores nothing any more.
 func TestHeir(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	p, dir := newPrimary(t), t.TempDir()
 	p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
 	input := fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
@@ -107,7 +109,7 @@ func TestHeir(t *testing.T) {
 	if got := ask(t, now, "a.example.org."); got != "192.0.2.1" {
 		t.Fatalf("at the begin: %s", got)
 	}
-	until(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
+	eventually.Holds(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
 	for i, s := range []Secondary{old, now} {
 		serial := i + 2
 		p.set("example.org.", text(serial, slow, fmt.Sprintf("a A 192.0.2.%d", serial)))
@@ -122,7 +124,7 @@ func TestHeir(t *testing.T) {
 		t.Errorf("serving: %v", err)
 	}
 	path := filepath.Join(dir, "db.example.org")
-	until(t, "storing", func() bool { b, _ := os.ReadFile(path); return strings.Contains(string(b), "192.0.2.3") })
+	eventually.Holds(t, "storing", func() bool { b, _ := os.ReadFile(path); return strings.Contains(string(b), "192.0.2.3") })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -143,18 +145,18 @@ func TestHeir(t *testing.T) {
 
 // TestRelated: what was fetched from one of the primaries is not fetched again when the others change.
 func TestRelated(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(2, slow, "a A 192.0.2.1"))
 	old := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
 	becomes(t, old, "a.example.org.", "192.0.2.1")
 	now := heirOf(t, old, fmt.Sprintf("secondary example.org {\ntransfer from 127.0.0.1:1 %s\nmax_records 50\n}", p.addr))
-	until(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
+	eventually.Holds(t, "the first look", func() bool { return now.roster.replica("example.org.").checked.Load() })
 	if got := p.transfers(); ask(t, now, "a.example.org.") != "192.0.2.1" || got != "AXFR" {
 		t.Errorf("transfers: %s", got)
 	}
 	other := heirOf(t, now, fmt.Sprintf("secondary example.org {\ntransfer from %s\ntsig key.example.org\n}", p.addr))
-	until(t, "a look with another key", func() bool { return other.roster.replica("example.org.").checked.Load() })
+	eventually.Holds(t, "a look with another key", func() bool { return other.roster.replica("example.org.").checked.Load() })
 	if got := p.transfers(); got != "AXFR AXFR" {
 		t.Errorf("with another key: %s", got)
 	}
@@ -162,7 +164,7 @@ func TestRelated(t *testing.T) {
 
 // TestViewsOfOneName: of two zones of one name none begins with what the other one had.
 func TestViewsOfOneName(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(2, slow, "a A 192.0.2.1"))
 	old := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))

@@ -1,13 +1,11 @@
 package secondary
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	golog "log"
 	"net"
 	"net/netip"
 	"os"
@@ -24,7 +22,9 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/test"
@@ -33,31 +33,6 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
-
-// output is what is logged during a test.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func capture(t *testing.T) *output {
-	o := new(output)
-	golog.SetOutput(o)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return o
-}
 
 // text is a zone with that serial, timers in seconds, and hosts.
 func text[N int | uint32](serial N, timers string, hosts ...string) string {
@@ -270,15 +245,6 @@ func becomes(t testing.TB, s Secondary, name, want string) {
 	t.Fatalf("%s: got %s, want %s", name, got, want)
 }
 
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not happen", what)
-		}
-	}
-}
-
 // notify sends a notification, and tells the rcode of the answer, -1 if there is none.
 func notify(t testing.TB, s Secondary, name, from string) int {
 	t.Helper()
@@ -297,7 +263,7 @@ func notify(t testing.TB, s Secondary, name, from string) int {
 
 // TestLife tells the story of a zone.
 func TestLife(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	none := newPrimary(t)
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s %s\nfallthrough sub.example.org\n}", none.addr, p.addr))
@@ -305,11 +271,11 @@ func TestLife(t *testing.T) {
 	if got := notify(t, s, "example.org.", "127.0.0.1"); got != 0 {
 		t.Errorf("a notification for a zone that is not there: %d", got)
 	}
-	until(t, "the first failure", func() bool { return strings.Contains(out.String(), "masters failed to transfer") })
-	until(t, "the failure is shown", func() bool { return s.ZoneStatus()[0].Failure != "" })
+	eventually.Holds(t, "the first failure", func() bool { return strings.Contains(out.String(), "masters failed to transfer") })
+	eventually.Holds(t, "the failure is shown", func() bool { return s.ZoneStatus()[0].Failure != "" })
 	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
 	becomes(t, s, "a.example.org.", "192.0.2.7")
-	until(t, "no failure is shown", func() bool { return s.ZoneStatus()[0].Failure == "" })
+	eventually.Holds(t, "no failure is shown", func() bool { return s.ZoneStatus()[0].Failure == "" })
 	for name, want := range map[string]string{"x.example.org.": "NXDOMAIN", "x.sub.example.org.": "NOTZONE", "example.net.": "NOTZONE"} {
 		if got := ask(t, s, name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
@@ -337,7 +303,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("transfers: %s", got)
 	}
 	notify(t, s, "example.org.", "127.0.0.1")
-	until(t, "the check", func() bool {
+	eventually.Holds(t, "the check", func() bool {
 		return strings.Contains(out.String(), "Notify from 127.0.0.1 for example.org.: no SOA serial increase seen")
 	})
 	for _, want := range []string{"Dropping notify from 192.0.2.99 for example.org.", "Notify from 127.0.0.1 for example.org.: checking transfer"} {
@@ -349,7 +315,7 @@ func TestLife(t *testing.T) {
 	p.refuses.Store(true)
 	p.set("example.org.", text(3, slow, "a A 192.0.2.9"))
 	notify(t, s, "example.org.", "127.0.0.1")
-	until(t, "the failed transfer", func() bool {
+	eventually.Holds(t, "the failed transfer", func() bool {
 		return strings.Contains(out.String(), "[WARNING] plugin/secondary: Notify from 127.0.0.1 for example.org.: transfer failed: ")
 	})
 	if z := s.ZoneStatus()[0]; !strings.Contains(z.Failure, "REFUSED") || z.Failing.IsZero() || z.Serial != 2 {
@@ -359,7 +325,7 @@ func TestLife(t *testing.T) {
 	p.down.Store(true)
 	none.down.Store(true)
 	notify(t, s, "example.org.", "127.0.0.1")
-	until(t, "the failure", func() bool {
+	eventually.Holds(t, "the failure", func() bool {
 		return strings.Contains(out.String(), "Notify from 127.0.0.1 for example.org.: failed primary check: ")
 	})
 	if got := ask(t, s, "a.example.org."); got != "192.0.2.8" {
@@ -375,7 +341,7 @@ func TestLife(t *testing.T) {
 
 // TestWentBack: a primary whose serial goes back is told of once, and has its zone fetched when it is newer again.
 func TestWentBack(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(7, "1 1 1000", "a A 192.0.2.7"))
 	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
@@ -384,7 +350,7 @@ func TestWentBack(t *testing.T) {
 	want := "Zone example.org. is not fetched: " + p.addr + " has serial 5, and we have 7, which is newer"
 	for range 3 {
 		notify(t, s, "example.org.", "127.0.0.1")
-		until(t, "the warning", func() bool { return strings.Contains(out.String(), want) })
+		eventually.Holds(t, "the warning", func() bool { return strings.Contains(out.String(), want) })
 		time.Sleep(100 * time.Millisecond)
 	}
 	if got := ask(t, s, "a.example.org."); got != "192.0.2.7" || strings.Count(out.String(), want) != 1 {
@@ -397,7 +363,7 @@ func TestWentBack(t *testing.T) {
 
 // TestWentBackExpired: of a zone that has expired any version is taken, and stored.
 func TestWentBackExpired(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir, p := t.TempDir(), newPrimary(t)
 	p.set("example.org.", text(7, "1 1 2", "a A 192.0.2.7"))
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir))
@@ -408,13 +374,13 @@ func TestWentBackExpired(t *testing.T) {
 	p.down.Store(false)
 	notify(t, s, "example.org.", "127.0.0.1")
 	becomes(t, s, "a.example.org.", "192.0.2.5")
-	until(t, "storing", func() bool { return readHead(filepath.Join(dir, "db.example.org")).serial == 5 })
+	eventually.Holds(t, "storing", func() bool { return readHead(filepath.Join(dir, "db.example.org")).serial == 5 })
 }
 
 // TestLaggingPrimaries: a version that one primary has is fetched when that one tells of it, though others that stand before it
 // have not got it yet, or do not answer.
 func TestLaggingPrimaries(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	lags, first := newPrimaryAt(t, "127.0.0.1"), newPrimaryAt(t, "127.0.0.2")
 	for _, p := range []*primary{lags, first} {
 		p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
@@ -452,7 +418,7 @@ func TestLaggingPrimaries(t *testing.T) {
 
 // TestStorm: a thousand notifications in a row cost a few queries and lines, and what is new comes all the same.
 func TestStorm(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
 	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
@@ -478,7 +444,7 @@ func TestStorm(t *testing.T) {
 
 // TestTimers: the zone is looked at as its SOA record tells, expires, and comes back.
 func TestTimers(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, "1 1 2", "a A 192.0.2.7"))
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
@@ -521,7 +487,7 @@ func TestExpire(t *testing.T) {
 }
 
 func TestSigned(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\ntsig key.example.org hmac-sha512\n}", p.addr))
@@ -539,11 +505,11 @@ func TestSigned(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow, "@ ZONEMD 1 1 1 "+strings.Repeat("00", 48)))
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nzonemd\n}", p.addr))
-	until(t, "the refusal", func() bool { return strings.Contains(out.String(), "the ZONEMD record does not match the zone's data") })
+	eventually.Holds(t, "the refusal", func() bool { return strings.Contains(out.String(), "the ZONEMD record does not match the zone's data") })
 	if got := ask(t, s, "ns.example.org."); got != "SERVFAIL" {
 		t.Errorf("got %s", got)
 	}
@@ -551,14 +517,14 @@ func TestDigest(t *testing.T) {
 
 // TestLimits: a zone that is too large leaves the one before.
 func TestLimits(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow, "a A 192.0.2.7"))
 	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nmax_records 8\nmax_octets 10000\nmax_time 1s\n}", p.addr))
 	becomes(t, s, "a.example.org.", "192.0.2.7")
 	p.set("example.org.", text(2, slow, "a A 192.0.2.8", "$GENERATE 1-20 h$ A 192.0.2.1"))
 	notify(t, s, "example.org.", "127.0.0.1")
-	until(t, "the refusal", func() bool { return strings.Contains(out.String(), "more than 8 records") })
+	eventually.Holds(t, "the refusal", func() bool { return strings.Contains(out.String(), "more than 8 records") })
 	if got := ask(t, s, "a.example.org."); got != "192.0.2.7" {
 		t.Errorf("got %s", got)
 	}
@@ -566,7 +532,7 @@ func TestLimits(t *testing.T) {
 
 // TestStorage: a zone that is stored is served at once, without a primary, until it expires.
 func TestStorage(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := filepath.Join(t.TempDir(), "zones")
 	p := newPrimary(t)
 	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`, `null NULL \# 3 00ff3b`))
@@ -574,7 +540,7 @@ func TestStorage(t *testing.T) {
 	first := begin(t, input)
 	becomes(t, first, "a.example.org.", "192.0.2.7")
 	path := filepath.Join(dir, "db.example.org")
-	until(t, "storing", func() bool { _, err := os.Stat(path); return err == nil })
+	eventually.Holds(t, "storing", func() bool { _, err := os.Stat(path); return err == nil })
 	first.roster.stop()
 	p.down.Store(true)
 
@@ -606,7 +572,7 @@ func TestStorage(t *testing.T) {
 	p.down.Store(false)
 	notify(t, third, "example.org.", "127.0.0.1")
 	becomes(t, third, "a.example.org.", "192.0.2.7")
-	until(t, "the file's new time", func() bool {
+	eventually.Holds(t, "the file's new time", func() bool {
 		info, err := os.Stat(path)
 		return err == nil && time.Since(info.ModTime()) < time.Minute
 	})
@@ -625,7 +591,7 @@ const catalogHead = "$TTL 300\n@ SOA invalid. invalid. %d 7200 3600 1209600 300\
 
 // TestCatalog follows a catalog through its versions.
 func TestCatalog(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	dir := t.TempDir()
 	p := newPrimary(t)
 	for i, name := range []string{"one.test.", "two.test.", "three.example.", "own.test."} {
@@ -641,7 +607,7 @@ func TestCatalog(t *testing.T) {
 	step := func(want ...string) {
 		t.Helper()
 		for _, w := range want {
-			until(t, w, func() bool { return strings.Contains(out.String(), w) })
+			eventually.Holds(t, w, func() bool { return strings.Contains(out.String(), w) })
 		}
 	}
 	step("Parsed catalog zone catalog.example. with 3 member zones", "Added catalog member zone one.test. from catalog catalog.example.",
@@ -650,7 +616,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("a member outside: %s", got)
 	}
 	stored := filepath.Join(dir, "db.one.test")
-	until(t, "storing", func() bool { _, err := os.Stat(stored); return err == nil })
+	eventually.Holds(t, "storing", func() bool { _, err := os.Stat(stored); return err == nil })
 
 	version(2, "m1.zones PTR one.test.", "m2.zones PTR two.test.")
 	notify(t, s, "catalog.example.", "127.0.0.1")
@@ -673,7 +639,7 @@ func TestCatalog(t *testing.T) {
 	notify(t, s, "catalog.example.", "127.0.0.1")
 	becomes(t, s, "a.one.test.", "NOTZONE")
 	step("Removed catalog member zone one.test. from catalog catalog.example.")
-	until(t, "forgetting", func() bool { _, err := os.Stat(stored); return os.IsNotExist(err) })
+	eventually.Holds(t, "forgetting", func() bool { _, err := os.Stat(stored); return os.IsNotExist(err) })
 	if got := ask(t, s, "a.own.test."); got != "192.0.2.4" {
 		t.Errorf("the Corefile's zone: %s", got)
 	}
@@ -724,7 +690,7 @@ func TestReadmeSyntax(t *testing.T) {
 
 // TestRooms: a primary that says nothing is left alone for a while, by all zones.
 func TestRooms(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow))
 	r := newReplica("example.org.", &source{primaries: []string{p.addr}}, newRooms())

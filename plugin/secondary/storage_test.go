@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // TestFileNames: each zone has a file of its own, whose name is one that a file may have.
@@ -36,7 +38,7 @@ func TestStorageOfLongName(t *testing.T) {
 	input := fmt.Sprintf("secondary %s {\ntransfer from %s\nstorage %s\n}", name, p.addr, dir)
 	first := begin(t, input)
 	becomes(t, first, "a."+name, "192.0.2.7")
-	until(t, "storing", func() bool {
+	eventually.Holds(t, "storing", func() bool {
 		files, err := os.ReadDir(dir)
 		return err == nil && len(files) == 1 && !strings.Contains(files[0].Name(), ".example.")
 	})
@@ -57,7 +59,7 @@ func TestStorageAtStart(t *testing.T) {
 	p.set("catalog.example.", text(1, slow, `version TXT "2"`, "one.zones PTR m.example."))
 	input := fmt.Sprintf("secondary example.org {\ntransfer from %[1]s\nstorage %[2]s\n}\nsecondary catalog.example {\ntransfer from %[1]s\ncatalog\nstorage %[2]s\n}", p.addr, dir)
 	first := begin(t, input)
-	until(t, "storing", func() bool {
+	eventually.Holds(t, "storing", func() bool {
 		files, err := filepath.Glob(dir + "/db.*[a-z]") // complete ones
 		return err == nil && len(files) == 3
 	})
@@ -89,7 +91,7 @@ func TestStorageKeepsCase(t *testing.T) {
 // TestStorageOfOtherPrimary: what is stored and came from another primary is served until the zone comes from the one
 // that there is now, whatever its serial.
 func TestStorageOfOtherPrimary(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	dir, first, second := t.TempDir(), newPrimary(t), newPrimary(t)
 	path := filepath.Join(dir, "db.example.org")
 	first.set("example.org.", text(9, slow, "a A 192.0.2.9"))
@@ -97,7 +99,7 @@ func TestStorageOfOtherPrimary(t *testing.T) {
 	second.down.Store(true)
 	input := fmt.Sprintf("secondary example.org {\ntransfer from %%s\nstorage %s\n}", dir)
 	s := begin(t, fmt.Sprintf(input, first.addr))
-	until(t, "storing", func() bool { return readHead(path).serial == 9 })
+	eventually.Holds(t, "storing", func() bool { return readHead(path).serial == 9 })
 	s.roster.stop()
 	s = begin(t, fmt.Sprintf(input, second.addr))
 	if got := ask(t, s, "a.example.org."); got != "192.0.2.9" {
@@ -105,14 +107,14 @@ func TestStorageOfOtherPrimary(t *testing.T) {
 	}
 	second.down.Store(false)
 	becomes(t, s, "a.example.org.", "192.0.2.3")
-	until(t, "storing of what is older, but of another primary", func() bool { return readHead(path).serial == 3 })
+	eventually.Holds(t, "storing of what is older, but of another primary", func() bool { return readHead(path).serial == 3 })
 	s.roster.stop()
 
 	// With both it is a zone that is known.
 	second.set("example.org.", text(2, slow, "a A 192.0.2.2"))
 	s = begin(t, fmt.Sprintf(input, first.addr+" "+second.addr))
 	becomes(t, s, "a.example.org.", "192.0.2.9")
-	until(t, "storing of the newer one", func() bool { return readHead(path).serial == 9 })
+	eventually.Holds(t, "storing of the newer one", func() bool { return readHead(path).serial == 9 })
 	if h := readHead(path); h.note != "; from "+first.addr+" "+second.addr {
 		t.Errorf("from %q", h.note)
 	}
@@ -200,7 +202,7 @@ func TestDismissedWhileStoring(t *testing.T) {
 			defer close(done)
 			r.keep(true)
 		}()
-		until(t, "writing", func() bool {
+		eventually.Holds(t, "writing", func() bool {
 			files, _ := filepath.Glob(filepath.Join(dir, unfinished))
 			return len(files) == 1
 		})

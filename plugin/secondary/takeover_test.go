@@ -10,6 +10,8 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/bind"
 	"github.com/coredns/coredns/plugin/file"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
@@ -77,7 +79,7 @@ func delayed(t *testing.T, addr string, delay time.Duration) string {
 
 // TestReloadToOtherPrimary: a zone whose primary is another one is answered for while it is fetched from there.
 func TestReloadToOtherPrimary(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	first, second := newPrimary(t), newPrimary(t)
 	first.set("example.org.", text(9, slow, "a A 192.0.2.1"))
 	second.set("example.org.", text(3, slow, "a A 192.0.2.2")) // older, which is nothing that counts
@@ -95,7 +97,7 @@ func TestReloadToOtherPrimary(t *testing.T) {
 		return m.Answer[0].(*dns.A).A.String()
 	}
 	restart := running(t, fmt.Sprintf(corefile, first.addr))
-	until(t, "the zone", func() bool { return a() == "192.0.2.1" })
+	eventually.Holds(t, "the zone", func() bool { return a() == "192.0.2.1" })
 	restart(fmt.Sprintf(corefile, delayed(t, second.addr, 300*time.Millisecond)))
 	if got := a(); got != "192.0.2.2" {
 		t.Errorf("behind the reload: %s", got)
@@ -109,7 +111,7 @@ func TestReloadToOtherPrimary(t *testing.T) {
 	if got := a(); got != "192.0.2.2" {
 		t.Errorf("behind a reload to a slow primary: %s", got)
 	}
-	until(t, "the slow primary's zone", func() bool {
+	eventually.Holds(t, "the slow primary's zone", func() bool {
 		got := a()
 		if got != "192.0.2.1" && got != "192.0.2.2" {
 			t.Fatalf("meanwhile: %s", got)
@@ -140,7 +142,7 @@ func TestTakeOverOfProcess(t *testing.T) {
 
 // TestReloadToSilentPrimaries: zones whose primaries do not answer hold up a reload for one time only, and new ones not at all.
 func TestReloadToSilentPrimaries(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	before := takeOverWait
 	takeOverWait = time.Second
 	t.Cleanup(func() { takeOverWait = before })
@@ -155,7 +157,7 @@ func TestReloadToSilentPrimaries(t *testing.T) {
 	}
 	restart := running(t, corefile.String())
 	for i := range blocks {
-		until(t, "a zone", func() bool {
+		eventually.Holds(t, "a zone", func() bool {
 			m, err := dns.Exchange(new(dns.Msg).SetQuestion(fmt.Sprintf("a.z%d.example.", i), dns.TypeA), fmt.Sprintf("127.0.0.1:%d", port))
 			return err == nil && len(m.Answer) == 1
 		})

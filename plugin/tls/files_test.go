@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	golog "log"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 )
 
@@ -41,30 +41,6 @@ func put(t *testing.T, to, from string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func captureLog(t *testing.T) *lockedBuffer {
-	out := new(lockedBuffer)
-	golog.SetOutput(out)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return out
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // listener serves TLS with c: it shakes hands and says hello.
@@ -119,7 +95,7 @@ func leaf(t *testing.T, certFile, keyFile string) *tls.Certificate {
 }
 
 func TestCertificateFollowsItsFiles(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	mine, other := pemFiles(t), pemFiles(t)
 	first, second := leaf(t, mine[0], mine[1]), leaf(t, other[0], other[1])
 	f, err := newFiles(mine[:2], tls.NoClientCert)
@@ -165,7 +141,7 @@ func TestCertificateFollowsItsFiles(t *testing.T) {
 // TestFilesThatCannotBeRead has a key that becomes good without any other stamp, as one whose owner is changed after it
 // was put there: for the test, by its content.
 func TestFilesThatCannotBeRead(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	mine, other := pemFiles(t), pemFiles(t)
 	f, err := newFiles(mine[:2], tls.NoClientCert)
 	if err != nil {
@@ -196,7 +172,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 }
 
 func TestWatching(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	mine, other := pemFiles(t), pemFiles(t)
 	f, err := newFiles(mine[:2], tls.NoClientCert)
 	if err != nil {
@@ -216,7 +192,7 @@ func TestWatching(t *testing.T) {
 
 // The metric tells of certificates that are in use: not of those of a configuration that has ended, or never began.
 func TestShownWhileInUse(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	mine := pemFiles(t)
 	shows := func() bool { return notAfter.DeleteLabelValues(mine[0]) } // what is there can be taken away
 	first, err := newFiles(mine[:2], tls.NoClientCert)
@@ -255,14 +231,14 @@ func TestStopWithoutStart(t *testing.T) {
 }
 
 func TestClientCAsFollowTheirFile(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	mine, other := pemFiles(t), pemFiles(t)
 	old, renewed := leaf(t, mine[0], mine[1]), leaf(t, other[0], other[1])
 	f, err := newFiles(mine, tls.RequireAndVerifyClientCert)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, secrets := f.config(), new(lockedBuffer)
+	config, secrets := f.config(), new(logtest.Output)
 	config.KeyLogWriter = secrets // as setup does it
 	addr := listener(t, config)
 	let := func(cert *tls.Certificate, want bool) {
@@ -309,7 +285,7 @@ func TestClientAuth(t *testing.T) {
 }
 
 func TestKeyLog(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	k := &keyLog{path: filepath.Join(t.TempDir(), "keys")}
 	if n, err := k.Write([]byte("too early\n")); n != 10 || err != nil {
 		t.Errorf("got %d, %v", n, err)

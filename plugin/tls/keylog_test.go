@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // TestKeyLogFull: clients get in although the disk has no room for their secrets, which is told once.
@@ -12,7 +14,7 @@ func TestKeyLogFull(t *testing.T) {
 	if _, err := os.Stat(full); err != nil {
 		t.Skip(err)
 	}
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	k := &keyLog{path: full}
 	if err := k.open(); err != nil {
 		t.Fatal(err)

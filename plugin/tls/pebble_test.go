@@ -20,6 +20,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/cache"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/caddyserver/certmagic"
@@ -130,7 +131,7 @@ func eventually(t *testing.T, addr, name, domain string, old *x509.Certificate) 
 // TestPebble obtains certificates from an authority, by the records that the server itself answers, also after a reload, and
 // after a start with what is in the storage.
 func TestPebble(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	p, storage := newPebble(t), t.TempDir()
 	i, dot := acmeServer(t, p, storage)
 	if _, err := shown(dot, "dns.example.org"); err == nil {
@@ -176,7 +177,7 @@ func TestPebble(t *testing.T) {
 
 // TestPebbleRenews has certificates that are valid for a few seconds: they are renewed while the server goes on.
 func TestPebbleRenews(t *testing.T) {
-	captureLog(t)
+	logtest.Capture(t)
 	renewInterval, endsInterval = time.Second, 100*time.Millisecond
 	defer func() { renewInterval, endsInterval = 0, 10*time.Second }()
 	p := newPebble(t)
@@ -206,7 +207,7 @@ func endShown(t *testing.T, domain string, cert *x509.Certificate) {
 
 // TestPebbleStorage has a storage that cannot be written when the server starts: there is a certificate soon after it can.
 func TestPebbleStorage(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	every := storageInterval
 	storageInterval = 20 * time.Millisecond
 	defer func() { storageInterval = every }()
@@ -231,7 +232,7 @@ func TestPebbleStorage(t *testing.T) {
 // TestPebbleDamaged has a storage in which a certificate and its key do not fit together, and one with half of what is
 // known of it: others are obtained.
 func TestPebbleDamaged(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	pause := damagedPause
 	damagedPause = 20 * time.Millisecond
 	defer func() { damagedPause = pause }()

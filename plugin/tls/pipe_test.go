@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 // TestPipe: a pipe in the place of a certificate, its key or the CAs, to which nobody writes, does not hold the end of the
 // server; what was read stays in use.
 func TestPipe(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	for i := range 3 {
 		f, err := newFiles(pemFiles(t), tls.RequireAndVerifyClientCert)
 		if err != nil {

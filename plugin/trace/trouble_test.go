@@ -4,23 +4,19 @@ import (
 	"context"
 	"errors"
 	"io"
-	golog "log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 )
 
 // That batches fail is told at once, and then from time to time, in one line each.
 func TestTroubleIsToldSeldom(t *testing.T) {
-	out := new(lines)
-	was := golog.Writer()
-	golog.SetOutput(out)
-	defer golog.SetOutput(was)
+	out := logtest.Capture(t)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		io.WriteString(w, "<html>\r\n<h1>Bad Gateway</h1>\r\n</html>\n")
@@ -63,22 +59,4 @@ func TestTrouble(t *testing.T) {
 	if tr.failed(one, at.Add(62*time.Second)); tr.line(at.Add(62*time.Second)) != "one" {
 		t.Error("what is left at the end is not told")
 	}
-}
-
-// lines is what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zone/zonetest"
@@ -111,7 +112,7 @@ func keysOf(secrets map[string]string) func(string) (keyring.Key, bool) {
 func TestToPeers(t *testing.T) {
 	for _, name := range zonetest.Servers {
 		t.Run(name, func(t *testing.T) {
-			out := capture(t)
+			out := logtest.Capture(t)
 			port, ourPort := loopback.Port(), loopback.Port()
 			secrets := map[string]string{zonetest.KeyName + ".": "c2VjcmV0LW9mLXRoZS1wZWVycw=="}
 			var hosts []string

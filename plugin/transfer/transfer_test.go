@@ -1,13 +1,10 @@
 package transfer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	golog "log"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +14,9 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/test"
@@ -25,31 +24,6 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
-
-// output is what is logged during a test.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func capture(t *testing.T) *output {
-	o := new(output)
-	golog.SetOutput(o)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return o
-}
 
 // version is example.org. with that serial and some hosts.
 func version[N int | uint32](t testing.TB, serial N, hosts ...string) *zone.Zone {
@@ -215,7 +189,7 @@ func setupOf(t *testing.T, input string) *Transfer {
 func tcp() *client { return &client{ResponseWriter: test.ResponseWriter{TCP: true}} }
 
 func TestServe(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	x := setupOf(t, "transfer example.org example.net missing.test {\nto 10.240.0.1:99\n}\ntransfer sub.example.org {\nto 192.0.2.1\n}\ntransfer open.test {\nto *\n}")
 	x.Transferers = []Transferer{&source{v: version(t, 7, "a", "b")}}
 	whole := "SOA7 example.org./NS a/A b/A SOA7"
@@ -261,7 +235,7 @@ func TestServe(t *testing.T) {
 
 // Plugins above that look at replies see messages.
 func TestAbove(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	x := setupOf(t, "transfer example.org {\nto *\n}")
 	x.Transferers = []Transferer{&source{v: version(t, 7, "a", "b")}}
 	rec := dnstest.NewRecorder(tcp())
@@ -289,7 +263,7 @@ func TestWire(t *testing.T) {
 
 // TestIncrements: what changed is sent, as long as it is known.
 func TestIncrements(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	x := setupOf(t, "transfer example.org {\nto *\n}")
 	s := &source{v: version(t, 1, "a")}
 	x.Transferers = []Transferer{s}
@@ -398,7 +372,7 @@ func TestSerialBack(t *testing.T) {
 
 // TestLarge: many messages, which a client reads as one zone.
 func TestLarge(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	x := setupOf(t, "transfer example.org {\nto *\n}")
 	var hosts []string
 	for i := range 5000 {
@@ -419,7 +393,7 @@ func TestLarge(t *testing.T) {
 
 // A record that fits into no message ends the transfer; it would have no end otherwise.
 func TestTooLargeRecord(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	long := "a.example.org. 300 IN TXT" + strings.Repeat(" "+strings.Repeat("x", 255), 255)
 	for octets, want := range map[int]string{
 		100: "",
@@ -450,7 +424,7 @@ func TestTooLargeRecord(t *testing.T) {
 }
 
 func TestChannel(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	soa := test.SOA("example.net. 300 IN SOA ns.example.net. hostmaster.example.net. 7 7200 3600 1209600 300")
 	rrs := []dns.RR{soa}
 	for i := range 2000 {
@@ -577,7 +551,7 @@ func quickly(t *testing.T) {
 }
 
 func TestNotify(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	quickly(t)
 	good, atGood := secondary(t, nil, 0)
 	late, atLate := secondary(t, nil, -1, -1, 0)
@@ -624,7 +598,7 @@ func TestNotify(t *testing.T) {
 }
 
 func TestNotifySigned(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	quickly(t)
 	secrets := map[string]string{"key.example.org.": "c2VjcmV0LW9mLXRoZS10ZXN0"}
 	addr, got := secondary(t, secrets, 0)
@@ -644,19 +618,19 @@ func TestNotifySigned(t *testing.T) {
 
 // TestChangedNotifies: changes are told of in the background, those in a row once.
 func TestChangedNotifies(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	quickly(t)
 	addr, got := secondary(t, nil, 0, dns.RcodeServerFailure)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
 	x.notify = x.newNotifiers(nil)
 	v := version(t, 1)
 	x.Changed("example.org.", nil, v)
-	until(t, func() bool { return len(got()) == 1 })
+	eventually.Holds(t, "a notify", func() bool { return len(got()) == 1 })
 	x.Changed("example.org.", v, nil) // gone: nobody needs to know
 	x.Changed("example.com.", nil, v)
 	x.NotifyLater("example.org.")
-	until(t, func() bool { return len(got()) == 2 })
-	until(t, func() bool { return strings.Contains(out.String(), "Failed sending notifies: notify for zone") })
+	eventually.Holds(t, "a second one", func() bool { return len(got()) == 2 })
+	out.Await(t, "Failed sending notifies: notify for zone")
 	x.notify.stop()
 
 	block := make(chan struct{})
@@ -672,7 +646,7 @@ func TestChangedNotifies(t *testing.T) {
 		n.queue(fmt.Sprintf("z%d.", i%(2*maxNotifying)))
 	}
 	close(block)
-	until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 2*maxNotifying })
+	eventually.Holds(t, "all are told", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 2*maxNotifying })
 	notifiers{target{}: n}.stop()
 	for zone, times := range told {
 		if times > 2 { // it may have been begun with when it was queued again
@@ -683,7 +657,7 @@ func TestChangedNotifies(t *testing.T) {
 
 // TestNotifyOfMany: of many zones that change at once a secondary is told at once, though another one says nothing.
 func TestNotifyOfMany(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	good, got := secondary(t, nil, 0)
 	silent, atSilent := secondary(t, nil, -1)
 	x := setupOf(t, "transfer . {\nto "+silent+" "+good+"\n}")
@@ -694,7 +668,7 @@ func TestNotifyOfMany(t *testing.T) {
 	for i := range zones {
 		x.NotifyLater(fmt.Sprintf("z%d.example.", i))
 	}
-	until(t, func() bool { return len(got()) >= zones })
+	eventually.Holds(t, "a notify for each zone", func() bool { return len(got()) >= zones })
 	if took := time.Since(begun); took > 3*time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -706,7 +680,7 @@ func TestNotifyOfMany(t *testing.T) {
 // TestNotifyFailing: of a secondary that does not answer it is told each time, however often the zone changes meanwhile, and never that it
 // was notified.
 func TestNotifyFailing(t *testing.T) {
-	out := capture(t)
+	out := logtest.Capture(t)
 	quickly(t)
 	log.D.Set()
 	defer log.D.Clear()
@@ -714,7 +688,7 @@ func TestNotifyFailing(t *testing.T) {
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
 	x.notify = x.newNotifiers(nil)
 	defer func() { x.notify.stop() }()
-	until(t, func() bool {
+	eventually.Holds(t, "two failures", func() bool {
 		x.NotifyLater("example.org.")
 		return strings.Count(out.String(), "[WARNING] plugin/transfer: Failed sending notifies: notify for zone") >= 2
 	})
@@ -725,12 +699,12 @@ func TestNotifyFailing(t *testing.T) {
 
 // TestNotifyEnds: the end of the server does not wait for secondaries that say nothing.
 func TestNotifyEnds(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	addr, got := secondary(t, nil, -1)
 	x := setupOf(t, "transfer example.org {\nto "+addr+"\n}")
 	x.notify = x.newNotifiers(nil)
 	x.NotifyLater("example.org.")
-	until(t, func() bool { return len(got()) > 0 })
+	eventually.Holds(t, "a notify", func() bool { return len(got()) > 0 })
 	begin := time.Now()
 	x.notify.stop()
 	if d := time.Since(begin); d > time.Second {
@@ -738,18 +712,8 @@ func TestNotifyEnds(t *testing.T) {
 	}
 }
 
-func until(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
-		}
-	}
-}
-
 func BenchmarkAXFR(b *testing.B) {
-	golog.SetOutput(new(output))
-	defer golog.SetOutput(os.Stderr)
+	logtest.Capture(b)
 	var hosts []string
 	for i := range 100000 {
 		hosts = append(hosts, fmt.Sprintf("host%d", i))

@@ -3,8 +3,6 @@ package validator
 import (
 	"context"
 	"crypto"
-	"io"
-	golog "log"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 
@@ -154,9 +153,7 @@ func TestWhoRenews(t *testing.T) {
 func TestStripped(t *testing.T) {
 	z, anchor := newRolling(t)
 	upstream := &stripping{Handler: z, on: true}
-	var b strings.Builder
-	golog.SetOutput(&b)
-	defer golog.SetOutput(io.Discard)
+	b := logtest.Capture(t)
 	for _, bogus := range []int{1, 1, 0} { // the last time not all is wrong
 		upstream.on = bogus > 0
 		v := z.begun(anchor, "")
@@ -173,7 +170,7 @@ func TestStripped(t *testing.T) {
 		if n := strings.Count(b.String(), want); n != bogus {
 			t.Errorf("upstream strips: %v: told %d times in\n%s", upstream.on, n, b.String())
 		}
-		b.Reset()
+		b.Take()
 	}
 }
 

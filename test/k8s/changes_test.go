@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clusterbed"
 )
@@ -91,19 +92,19 @@ func podMetadata(t *testing.T, bed *clusterbed.Bed) {
 			kubeconfig `+bed.DNSKubeconfig+`
 		}`)
 	s.ask(t, "cart.shop.svc.cluster.local.", "A")
-	s.log.await(t, "cart.shop.svc.cluster.local. lab local tester cart -")
+	s.log.Await(t, "cart.shop.svc.cluster.local. lab local tester cart -")
 	s.ask(t, "x.y.cluster.local.", "A")
-	s.log.await(t, "x.y.cluster.local. lab local tester - invalid query name")
+	s.log.Await(t, "x.y.cluster.local. lab local tester - invalid query name")
 	bed.Delete("v1", "Pod", "lab", "local")
 }
 
 // rights starts a server that may not read anything, and gives it its rights one by one.
 func rights(t *testing.T, bed *clusterbed.Bed) {
 	s := serveBlock(t, "kubernetes "+zones+" {\nkubeconfig "+bed.NobodyKubeconfig+"\nstartup_timeout 300ms\n}")
-	s.log.await(t, "starting server with unsynced Kubernetes API")
+	s.log.Await(t, "starting server with unsynced Kubernetes API")
 	for _, resource := range []string{"services", "namespaces", "endpointslices.discovery.k8s.io"} {
 		for _, verb := range []string{"list", "watch"} {
-			s.log.await(t, "[ERROR] plugin/kubernetes: the Kubernetes API refuses to "+verb+" "+resource+": ")
+			s.log.Await(t, "[ERROR] plugin/kubernetes: the Kubernetes API refuses to "+verb+" "+resource+": ")
 		}
 	}
 	if !strings.Contains(s.log.String(), `User "nobody" cannot list resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope`) {
@@ -129,7 +130,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: nobody}]`)
 	}
 	s.expect(t, [][]string{{"db.shop.svc.cluster.local. A", "SERVFAIL"}, {"nothing.shop.svc.cluster.local. A", "SERVFAIL"}})
 	grant("services, namespaces, endpointslices")
-	eventually(t, "readiness", func() bool { return s.isReady() == "200 OK" })
+	eventually.Holds(t, "readiness", func() bool { return s.isReady() == "200 OK" })
 	s.expect(t, [][]string{{"db-0.db.shop.svc.cluster.local. A", "NOERROR", "~ A 10.244.20.1"}, {"nothing.shop.svc.cluster.local. A", "NXDOMAIN"}})
 }
 
@@ -137,9 +138,9 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: nobody}]`)
 func readiness(t *testing.T, bed *clusterbed.Bed) {
 	bed.StopAPI()
 	s := serveBlock(t, "kubernetes "+zones+" {\nkubeconfig "+bed.DNSKubeconfig+"\nfallthrough\nstartup_timeout 700ms\n}\nwhoami")
-	s.log.await(t, "no answer from the Kubernetes API at "+strings.TrimPrefix(bed.URL, "https://"))
-	s.log.await(t, "waiting for Kubernetes API before starting server")
-	s.log.await(t, "starting server with unsynced Kubernetes API")
+	s.log.Await(t, "no answer from the Kubernetes API at "+strings.TrimPrefix(bed.URL, "https://"))
+	s.log.Await(t, "waiting for Kubernetes API before starting server")
+	s.log.Await(t, "starting server with unsynced Kubernetes API")
 	s.expect(t, [][]string{{"cart.shop.svc.cluster.local. A", "SERVFAIL"}, {"svc.cluster.local. A", "NOERROR"}})
 	if got := s.isReady(); got != "503 kubernetes" {
 		t.Errorf("/ready without an API: %s", got)
@@ -179,7 +180,7 @@ func outage(t *testing.T, bed *clusterbed.Bed) {
 	}
 	s.expect(t, kept)
 	bed.StopAPI()
-	s.log.await(t, "[WARNING] plugin/kubernetes: lost the Kubernetes API at "+strings.TrimPrefix(bed.URL, "https://"))
+	s.log.Await(t, "[WARNING] plugin/kubernetes: lost the Kubernetes API at "+strings.TrimPrefix(bed.URL, "https://"))
 	s.expect(t, kept)
 	if got := s.isReady(); got != "200 OK" {
 		t.Errorf("/ready in an outage: %s", got)
@@ -190,7 +191,7 @@ func outage(t *testing.T, bed *clusterbed.Bed) {
 	s.await(t, "portless.shop.svc.cluster.local.", "A", "NOERROR\nportless.shop.svc.cluster.local. A 10.244.31.1")
 	s.await(t, "node-port.shop.svc.cluster.local.", "A", "NXDOMAIN")
 	s.expect(t, kept)
-	s.log.await(t, "is back after")
+	s.log.Await(t, "is back after")
 	if n := strings.Count(s.log.String(), "lost the Kubernetes API"); n != 1 {
 		t.Errorf("the loss was logged %d times:\n%s", n, s.log)
 	}

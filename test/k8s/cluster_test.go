@@ -8,17 +8,15 @@
 package k8s
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"sort"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test"
 	"github.com/coredns/coredns/test/clusterbed"
@@ -56,7 +54,7 @@ func TestCluster(t *testing.T) {
 type server struct {
 	udp, tcp    string // its addresses
 	ready, prom string // where it says if it is ready, and its metrics
-	log         *logged
+	log         *logtest.Output
 }
 
 // serve starts a server whose kubernetes block has the options given, for as long as the test runs.
@@ -148,49 +146,15 @@ func (s *server) await(t *testing.T, qname, typ, want string) time.Duration {
 	return 0
 }
 
-// logged is what servers log during a test.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func captureLog(t *testing.T) *logged {
-	l := new(logged)
+// captureLog is what servers log for the rest of the test.
+func captureLog(t *testing.T) *logtest.Output {
+	t.Helper()
 	i, err := test.CoreDNSServer(".:0 {\nbind 127.0.0.1\nwhoami\n}") // the first server of a process makes it quiet
 	if err != nil {
 		t.Fatal(err)
 	}
 	test.CoreDNSServerStop(i)
-	log.SetOutput(l)
-	t.Cleanup(func() { log.SetOutput(io.Discard) })
-	return l
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logged) await(t *testing.T, text string) {
-	t.Helper()
-	eventually(t, "log line "+text, func() bool { return strings.Contains(l.String(), text) })
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("in vain waited for: %s", what)
+	return logtest.Capture(t)
 }
 
 // get returns status and text that an HTTP endpoint answers.

@@ -1,18 +1,16 @@
 package lab
 
 import (
-	"bytes"
 	"crypto"
 	"fmt"
-	golog "log"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/test"
@@ -171,10 +169,11 @@ func TestLocalRoot(t *testing.T) {
 			if err := os.Chtimes(file, at, at); err != nil {
 				t.Fatal(err)
 			}
-			log := logged(t)
+			log := logtest.Capture(t)
 			for _, servers := range []bool{true, false} { // of the root answer
 				ours := l.localRoot(t, c.validator, file, servers)
-				log.await(t, "Local root zone: ") // it is taken, or refused
+				log.Await(t, "Local root zone: ") // it is taken, or refused
+				log.Take()
 				a, err := Ask(ours, "www.z0.t1.", dns.TypeA)
 				if err != nil {
 					t.Fatal(err)
@@ -218,43 +217,4 @@ func (l *Lab) localRoot(t *testing.T, validator, file string, servers bool) stri
 	}
 	t.Cleanup(func() { i.ShutdownCallbacks(); test.CoreDNSServerStop(i) })
 	return udp
-}
-
-// lines is what was logged. Any number of goroutines may use it.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// logged is what is logged until the test ends.
-func logged(t *testing.T) *lines {
-	l := &lines{}
-	golog.SetOutput(l)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
-	return l
-}
-
-// await waits for a line with a word, and forgets all lines.
-func (l *lines) await(t *testing.T, word string) string {
-	t.Helper()
-	for range 500 {
-		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
-		if strings.Contains(text, word) {
-			l.mu.Lock()
-			l.text.Reset()
-			l.mu.Unlock()
-			return text
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("no line has %q", word)
-	return ""
 }

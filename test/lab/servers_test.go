@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 
 	"github.com/miekg/dns"
@@ -27,7 +28,7 @@ func TestDeadHints(t *testing.T) {
 	if err := os.WriteFile(hints, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := logged(t)
+	log := logtest.Capture(t)
 	ours := serve(t, 0, fmt.Sprintf(" recurse {\n  hints %s\n  authority_port %d\n  allow_servers 127.0.0.0/8\n  family ipv4\n }", hints, l.Port))
 	for _, q := range l.Questions {
 		if q.Fault != None {
@@ -37,10 +38,8 @@ func TestDeadHints(t *testing.T) {
 			t.Errorf("%s %d: %v %v, want %d %s", q.Name, q.Type, a, err, q.Rcode, q.Addr)
 		}
 	}
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	if strings.Contains(log.text.String(), "priming") {
-		t.Errorf("logged %s", log.text.String())
+	if log.Has("priming") {
+		t.Errorf("logged %s", log)
 	}
 }
 

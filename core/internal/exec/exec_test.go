@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/readahead"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -58,20 +58,10 @@ func mayWait(t *testing.T, n int) {
 	t.Cleanup(func() { SetWaiting(memory.Waiting(memory.Limit())) })
 }
 
-// eventually waits until f is true.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited for: %s", what)
-		}
-	}
-}
-
 // nobodyWaits fails if a query waits, or a place was not given back.
 func nobodyWaits(t *testing.T) {
 	t.Helper()
-	eventually(t, "nobody waits", func() bool {
+	eventually.Holds(t, "nobody waits", func() bool {
 		atWork, atExchanges := Waits()
 		return atWork == 0 && atExchanges == 0
 	})

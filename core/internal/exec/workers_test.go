@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 type taskFunc func()
@@ -129,7 +131,7 @@ func TestIdleWorkers(t *testing.T) {
 			t.Errorf("%d of %d workers are idle while %d work", idle, all, n)
 		}
 		close(release)
-		eventually(t, "all are idle or gone", func() bool {
+		eventually.Holds(t, "all are idle or gone", func() bool {
 			idle, all := w.idlers()
 			return idle == all
 		})
@@ -151,7 +153,7 @@ func TestTaskEndsItsGoroutine(t *testing.T) {
 	for range 3 {
 		w.do(taskFunc(runtime.Goexit))
 	}
-	eventually(t, "no worker is left", func() bool {
+	eventually.Holds(t, "no worker is left", func() bool {
 		_, all := w.idlers()
 		return all == 0
 	})
@@ -196,7 +198,7 @@ func TestCrowdOfWorkers(t *testing.T) {
 	if n := served.Load(); n < 2*each {
 		t.Errorf("%d were served", n)
 	}
-	eventually(t, "all places are free", func() bool {
+	eventually.Holds(t, "all places are free", func() bool {
 		idle, all := w.idlers()
 		return idle == all
 	})

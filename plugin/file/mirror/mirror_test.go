@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"errors"
-	"log"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/fall"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/plugin/transfer"
@@ -171,7 +172,7 @@ func TestUpdates(t *testing.T) {
 	p.mu.Lock()
 	p.err, p.asked = errors.New("as it should"), 0
 	p.mu.Unlock()
-	eventually(t, "a failure", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 1 })
+	eventually.Holds(t, "a failure", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 1 })
 	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.1" {
 		t.Error(got)
 	}
@@ -179,7 +180,7 @@ func TestUpdates(t *testing.T) {
 	p.mu.Lock()
 	p.err, p.zones["z"] = nil, []string{soa, "www.example.org. 60 A 192.0.2.2"}
 	p.mu.Unlock()
-	eventually(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
+	eventually.Holds(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
 	if got := ask(t, m, "www.example.org.", dns.TypeA); got != "NOERROR aa A 192.0.2.2" {
 		t.Error(got)
 	}
@@ -196,7 +197,7 @@ func TestSOAOfTheSameSerial(t *testing.T) {
 	p.mu.Lock()
 	p.zones["z"] = []string{"example.org. 300 IN SOA ns.example.org. host.example.org. 1 2 3 4 60", "www.example.org. 60 A 192.0.2.1"}
 	p.mu.Unlock()
-	eventually(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
+	eventually.Holds(t, "the change", func() bool { return m.zones[0].zone.Current() != before })
 	if got := ask(t, m, "example.org.", dns.TypeSOA); got != "NOERROR aa SOA ns.example.org. host.example.org. 1 2 3 4 60" {
 		t.Error(got)
 	}
@@ -204,7 +205,7 @@ func TestSOAOfTheSameSerial(t *testing.T) {
 	p.mu.Lock()
 	p.asked = 0
 	p.mu.Unlock()
-	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+	eventually.Holds(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
 	if m.zones[0].zone.Current() != v {
 		t.Error("a zone that is as it was is replaced")
 	}
@@ -236,7 +237,7 @@ func TestSilentProvider(t *testing.T) {
 	if err := m.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+	eventually.Holds(t, "another reading", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
 }
 
 // Each zone has its own time to be read at the start: hundreds of them take longer than one may.
@@ -289,30 +290,9 @@ func TestFailedStartIsNotTold(t *testing.T) {
 	}
 }
 
-// lines is what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
 // What is odd in a zone is told of once, and again when it was gone meanwhile; a reading that fails says nothing of that.
 func TestWarnings(t *testing.T) {
-	out := new(lines)
-	before := log.Writer()
-	log.SetOutput(out)
-	defer log.SetOutput(before)
+	out := logtest.Capture(t)
 	p := &provider{zones: map[string][]string{"z": {soa, "odd one", "odd two", "odd two"}}}
 	m, err := mirrored(t, p, fall.F{}, Hosted{"example.org.", "z"})
 	if err != nil {
@@ -322,16 +302,16 @@ func TestWarnings(t *testing.T) {
 		p.mu.Lock()
 		p.zones["z"], p.err, p.asked = zone, err, 0
 		p.mu.Unlock()
-		eventually(t, "readings", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
+		eventually.Holds(t, "readings", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.asked > 2 })
 	}
 	read(p.zones["z"], nil)
 	read(nil, errors.New("as it should"))
 	read([]string{soa, "odd two", "www.example.net. 60 A 192.0.2.1"}, nil)
 	read([]string{soa, "odd one", "odd two", "bare.example.org. 60 TXT "}, nil)
-	if out.count(" of example.org.: no data") != 1 {
+	if strings.Count(out.String(), " of example.org.: no data") != 1 {
 		t.Error("a text without strings, with which nobody would read a transfer, is taken")
 	}
-	if one, two, outside := out.count("one is odd"), out.count("two is odd"), out.count("is not in zone"); one != 2 || two != 1 || outside != 1 || !m.Ready() {
+	if one, two, outside := strings.Count(out.String(), "one is odd"), strings.Count(out.String(), "two is odd"), strings.Count(out.String(), "is not in zone"); one != 2 || two != 1 || outside != 1 || !m.Ready() {
 		t.Errorf("told %d, %d and %d times", one, two, outside)
 	}
 }
@@ -344,16 +324,6 @@ func TestFirstTimeFails(t *testing.T) {
 	if _, err := New(Config{Hosted: []Hosted{{"a..b.", "z"}}}); err == nil {
 		t.Error("no error")
 	}
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("in vain waited for %s", what)
 }
 
 // When a zone was read last is not told of zones that no configuration has any more.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/transfer"
@@ -25,7 +26,7 @@ func TestZoneStatus(t *testing.T) {
 	}
 	f := new(Front)
 	f.Set(m)
-	eventually(t, "the next reading is known", func() bool { return !f.ZoneStatus()[0].Refresh.IsZero() })
+	eventually.Holds(t, "the next reading is known", func() bool { return !f.ZoneStatus()[0].Refresh.IsZero() })
 	s := f.ZoneStatus()[0]
 	v, err := f.Version("example.org.")
 	if err != nil {
@@ -44,12 +45,12 @@ func TestZoneStatus(t *testing.T) {
 	p.mu.Lock()
 	p.err = errors.New("no\ntoken")
 	p.mu.Unlock()
-	eventually(t, "the failure is shown", func() bool {
+	eventually.Holds(t, "the failure is shown", func() bool {
 		s := f.ZoneStatus()[0]
 		return s.Failure == "no; token" && s.Failing.After(began) && s.Loaded
 	})
 	p.mu.Lock()
 	p.err = nil
 	p.mu.Unlock()
-	eventually(t, "all is well again", func() bool { return f.ZoneStatus()[0].Failure == "" })
+	eventually.Holds(t, "all is well again", func() bool { return f.ZoneStatus()[0].Failure == "" })
 }

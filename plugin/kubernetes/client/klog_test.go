@@ -1,23 +1,18 @@
 package client
 
 import (
-	"bytes"
 	"errors"
-	"log"
 	"testing"
 
 	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"k8s.io/klog/v2"
 )
 
 // TestKlog sees the libraries' lines among ours.
 func TestKlog(t *testing.T) {
-	var out bytes.Buffer
-	flags, before := log.Flags(), log.Writer()
-	log.SetOutput(&out)
-	log.SetFlags(0)
-	defer func() { log.SetOutput(before); log.SetFlags(flags) }()
+	out := logtest.Capture(t)
 	routeLog()
 	for _, tc := range []struct {
 		do   func()
@@ -29,7 +24,7 @@ func TestKlog(t *testing.T) {
 		{func() { klog.Background().WithValues("a", 1).WithName("n").Info("with", "b", 2) }, "[INFO] plugin/kubernetes: with a=1 b=2\n"},
 		{func() { klog.V(4).Info("details") }, ""},
 	} {
-		out.Reset()
+		out.Take()
 		tc.do()
 		klog.Flush()
 		if out.String() != tc.want {
@@ -38,7 +33,7 @@ func TestKlog(t *testing.T) {
 	}
 	clog.D.Set()
 	defer clog.D.Clear()
-	out.Reset()
+	out.Take()
 	if klog.Background().V(4).Info("details"); out.String() != "[DEBUG] plugin/kubernetes: details\n" {
 		t.Errorf("when debugging: %q", out.String())
 	}

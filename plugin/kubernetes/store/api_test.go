@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/kubernetes/client"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clusterbed"
 )
 
@@ -99,9 +100,9 @@ func realPods(t *testing.T, s *Store, bed *clusterbed.Bed) {
 		t.Error("the address of a node was given to one of its pods, or to none")
 	}
 	bed.ApplyYAML("apiVersion: v1\nkind: Pod\nmetadata: {name: db-1, namespace: shop}\nstatus: {phase: Succeeded, podIP: 10.244.20.2, podIPs: [{ip: 10.244.20.2}]}")
-	eventually(t, "a pod that finishes", func() bool { return s.PodAt(addr("10.244.20.2")) == nil })
+	eventually.Holds(t, "a pod that finishes", func() bool { return s.PodAt(addr("10.244.20.2")) == nil })
 	bed.Delete("v1", "Pod", "shop", "six")
-	eventually(t, "a pod that is deleted", func() bool { return s.PodAt(addr("fd00:10:244::6:6")) == nil })
+	eventually.Holds(t, "a pod that is deleted", func() bool { return s.PodAt(addr("fd00:10:244::6:6")) == nil })
 }
 
 // realSpeed sees how long it takes from the API's word that it has taken a change to the store's knowing it.
@@ -151,7 +152,7 @@ func realRights(t *testing.T, bed *clusterbed.Bed) {
 	for _, r := range []string{"services", "namespaces", "endpointslices.discovery.k8s.io"} {
 		for _, verb := range []string{"watch", "list"} {
 			line := "refuses to " + verb + " " + r
-			eventually(t, line, func() bool { return len(log.with(line)) == 1 })
+			eventually.Holds(t, line, func() bool { return len(log.with(line)) == 1 })
 			if !strings.Contains(log.with(line)[0], `User "nobody" cannot`) {
 				t.Errorf("not the server's word: %s", log.with(line)[0])
 			}
@@ -173,17 +174,17 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: nobody}]`)
 func realOutage(t *testing.T, s *Store, bed *clusterbed.Bed, log *lines) {
 	record := s.Service([]byte("shop"), []byte("cart"))
 	bed.StopAPI()
-	eventually(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) == 1 })
+	eventually.Holds(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) == 1 })
 	if s.Service([]byte("shop"), []byte("cart")) != record || !s.Exposed([]byte("shop")) || !s.HasSynced() {
 		t.Error("data went with the API")
 	}
 	bed.StartAgain()
 	bed.ApplyYAML("apiVersion: v1\nkind: Service\nmetadata: {name: after, namespace: shop}\nspec: {clusterIP: 10.96.10.77, ports: [{port: 80}]}")
 	bed.Delete("v1", "Service", "shop", "single4")
-	eventually(t, "healing", func() bool {
+	eventually.Holds(t, "healing", func() bool {
 		return s.ServiceByIP(addr("10.96.10.77")) != nil && s.Service([]byte("shop"), []byte("single4")) == nil
 	})
-	eventually(t, "line", func() bool { return len(log.with("is back after")) == 1 })
+	eventually.Holds(t, "line", func() bool { return len(log.with("is back after")) == 1 })
 	if s.Service([]byte("shop"), []byte("cart")) != record {
 		t.Error("what did not change is another record")
 	}

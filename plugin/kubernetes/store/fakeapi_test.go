@@ -339,17 +339,6 @@ func (l *lines) with(part string) (found []string) {
 	return found
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("%s: not within 15 s", what)
-}
-
 func start(t testing.TB, config Config, c *client.Client) *Store {
 	t.Helper()
 	s := New(config, c)

@@ -3,6 +3,8 @@ package store
 import (
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 // TestAway takes the API away and brings it back: the data stays, and each is logged once.
@@ -18,15 +20,15 @@ func TestAway(t *testing.T) {
 		}
 		f.epoch++
 	})
-	eventually(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) > 0 })
+	eventually.Holds(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) > 0 })
 	time.Sleep(700 * time.Millisecond) // some more failures
 	if !s.has("web") || !s.HasSynced() {
 		t.Error("data went with the API")
 	}
 	f.put(clusterIP("web", "192.0.2.9"))
 	f.with(func() { f.refuse = map[string]int{} })
-	eventually(t, "return", func() bool { return s.at("web") == "192.0.2.9" })
-	eventually(t, "line", func() bool { return len(log.with("is back after")) > 0 })
+	eventually.Holds(t, "return", func() bool { return s.at("web") == "192.0.2.9" })
+	eventually.Holds(t, "line", func() bool { return len(log.with("is back after")) > 0 })
 	if len(log.with("lost the Kubernetes API")) != 1 || len(log.with("is back after")) != 1 || len(log.all) != 2 {
 		t.Errorf("log: %q", log.all)
 	}
@@ -41,7 +43,7 @@ func TestAwayBesideRefusal(t *testing.T) {
 	f.refuse = denied()
 	log := &lines{}
 	s := start(t, Config{Pods: true, Log: log}, f.client())
-	eventually(t, "refusal", func() bool { return s.has("web") && len(log.with("refuses to list pods")) > 0 })
+	eventually.Holds(t, "refusal", func() bool { return s.has("web") && len(log.with("refuses to list pods")) > 0 })
 	for n := 1; n <= 2; n++ {
 		f.with(func() {
 			for _, r := range []string{"services", "namespaces", "pods"} {
@@ -49,11 +51,11 @@ func TestAwayBesideRefusal(t *testing.T) {
 			}
 			f.epoch++
 		})
-		eventually(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) == n })
+		eventually.Holds(t, "loss", func() bool { return len(log.with("lost the Kubernetes API")) == n })
 		pods := f.seen("pods watch")
-		eventually(t, "a failure of each", func() bool { return f.seen("pods watch") > pods })
+		eventually.Holds(t, "a failure of each", func() bool { return f.seen("pods watch") > pods })
 		f.with(func() { f.refuse = denied() })
-		eventually(t, "return", func() bool { return len(log.with("is back after")) == n })
+		eventually.Holds(t, "return", func() bool { return len(log.with("is back after")) == n })
 	}
 }
 
@@ -65,7 +67,7 @@ func TestNoAnswerAtFirst(t *testing.T) {
 	}
 	log := &lines{}
 	s := start(t, Config{Log: log}, f.client())
-	eventually(t, "line", func() bool { return len(log.with("no answer from the Kubernetes API")) == 1 })
+	eventually.Holds(t, "line", func() bool { return len(log.with("no answer from the Kubernetes API")) == 1 })
 	if s.HasSynced() {
 		t.Error("synced without services")
 	}
@@ -79,10 +81,10 @@ func TestRefused(t *testing.T) {
 	f.refuse["watch endpointslices"], f.refuse["list endpointslices"] = 403, 403
 	log := &lines{}
 	s := start(t, Config{Endpoints: true, Log: log}, f.client())
-	eventually(t, "both lines", func() bool {
+	eventually.Holds(t, "both lines", func() bool {
 		return len(log.with("refuses to watch endpointslices.discovery.k8s.io")) > 0 && len(log.with("refuses to list endpointslices.discovery.k8s.io")) > 0
 	})
-	eventually(t, "more tries", func() bool { return f.seen("endpointslices list") > 2 })
+	eventually.Holds(t, "more tries", func() bool { return f.seen("endpointslices list") > 2 })
 	if len(log.all) != 2 {
 		t.Errorf("log: %q", log.all)
 	}
@@ -103,17 +105,17 @@ func TestRefusedLater(t *testing.T) {
 	refuse := func(code int, tries int) {
 		n := f.seen("services watch")
 		f.with(func() { f.refuse["watch services"] = code; f.epoch++ })
-		eventually(t, "tries", func() bool { return f.seen("services watch") >= n+tries })
+		eventually.Holds(t, "tries", func() bool { return f.seen("services watch") >= n+tries })
 	}
 	refuse(403, 2)
 	f.with(func() { f.refuse = map[string]int{} })
 	f.put(clusterIP("web", "192.0.2.2"))
-	eventually(t, "going on", func() bool { return s.at("web") == "192.0.2.2" })
+	eventually.Holds(t, "going on", func() bool { return s.at("web") == "192.0.2.2" })
 	if len(log.all) != 0 {
 		t.Errorf("log: %q", log.all)
 	}
 	refuse(403, patience+1)
-	eventually(t, "line", func() bool { return len(log.with("refuses to watch services")) == 1 })
+	eventually.Holds(t, "line", func() bool { return len(log.with("refuses to watch services")) == 1 })
 	if s.at("web") != "192.0.2.2" {
 		t.Error("data went with the rights")
 	}

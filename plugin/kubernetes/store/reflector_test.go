@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/kubernetes/client"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	api "k8s.io/api/core/v1"
 )
@@ -58,10 +59,10 @@ func TestFollow(t *testing.T) {
 			f.put(clusterIP("web-1", "192.0.2.100"))
 			f.put(clusterIP("new", "192.0.2.101"))
 			f.remove(clusterIP("web-2", "192.0.2.2"))
-			eventually(t, "changes", func() bool {
+			eventually.Holds(t, "changes", func() bool {
 				return s.at("web-1") == "192.0.2.100" && s.has("new") && !s.has("web-2")
 			})
-			eventually(t, "events", func() bool { return s.Stats().Events == 3 })
+			eventually.Holds(t, "events", func() bool { return s.Stats().Events == 3 })
 			if st := s.Stats(); st.Gaps != 0 || time.Since(st.LastEvent) > time.Minute {
 				t.Errorf("stats %+v", st)
 			}
@@ -149,7 +150,7 @@ func TestUnreadable(t *testing.T) {
 	awaitSync(t, s)
 	f.put(garbled{clusterIP("broken", "192.0.2.3")})
 	f.put(clusterIP("web", "192.0.2.4"))
-	eventually(t, "what follows", func() bool { return s.at("web") == "192.0.2.4" })
+	eventually.Holds(t, "what follows", func() bool { return s.at("web") == "192.0.2.4" })
 	if len(log.all) != 1 || len(log.with("leaving out one of services that cannot be read")) != 1 {
 		t.Errorf("log: %q", log.all)
 	}
@@ -169,11 +170,11 @@ func TestResume(t *testing.T) {
 	s := start(t, Config{Endpoints: true}, f.client())
 	awaitSync(t, s)
 	f.put(clusterIP("web", "192.0.2.2"))
-	eventually(t, "first change", func() bool { return s.at("web") == "192.0.2.2" })
+	eventually.Holds(t, "first change", func() bool { return s.at("web") == "192.0.2.2" })
 	f.endWatches()
 	f.put(clusterIP("web", "192.0.2.3"))
 	f.put(clusterIP("more", "192.0.2.4"))
-	eventually(t, "changes from between", func() bool { return s.at("web") == "192.0.2.3" && s.has("more") })
+	eventually.Holds(t, "changes from between", func() bool { return s.at("web") == "192.0.2.3" && s.has("more") })
 	if f.seen("services watch allowWatchBookmarks=true&resourceVersion=102&") != 1 {
 		t.Errorf("not gone on with at the version of the last event: %q", f.requests)
 	}
@@ -210,7 +211,7 @@ func TestGap(t *testing.T) {
 	})
 	f.forget()
 	f.endWatches()
-	eventually(t, "healing", func() bool { return s.has("comes") && !s.has("goes") })
+	eventually.Holds(t, "healing", func() bool { return s.has("comes") && !s.has("goes") })
 	if s.Service([]byte("ns1"), []byte("stays")) != record {
 		t.Error("the record that did not change is another one")
 	}
@@ -249,7 +250,7 @@ func restored(t *testing.T, log func(*fakeAPI) []fakeEvent) {
 		f.log["services"] = log(f)
 		f.epoch++
 	})
-	eventually(t, "healing", func() bool { return !s.has("forgotten") })
+	eventually.Holds(t, "healing", func() bool { return !s.has("forgotten") })
 	if !s.has("web") {
 		t.Error("what is still there went")
 	}
@@ -282,7 +283,7 @@ func TestSilent(t *testing.T) {
 	defer s.Stop()
 	awaitSync(t, s)
 	f.put(clusterIP("web", "192.0.2.2"))
-	eventually(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
+	eventually.Holds(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
 }
 
 // TestFails reads lists where a watch with all there is fails, and follows changes with a plain one.
@@ -293,7 +294,7 @@ func TestFails(t *testing.T) {
 	s := start(t, everythingLocal(), f.client())
 	awaitSync(t, s)
 	f.put(clusterIP("new", "192.0.2.2"))
-	eventually(t, "the change", func() bool { return s.has("web") && s.has("new") })
+	eventually.Holds(t, "the change", func() bool { return s.has("web") && s.has("new") })
 }
 
 // TestOnlyLists lives by lists where watches are none, says so once, and does not ask for them all the time.
@@ -307,7 +308,7 @@ func TestOnlyLists(t *testing.T) {
 	s := start(t, config, f.client())
 	awaitSync(t, s)
 	const line = "ERROR the Kubernetes API refuses to watch services: no event: watch event of unknown type"
-	eventually(t, "the line", func() bool { return len(l.with(line)) == 1 })
+	eventually.Holds(t, "the line", func() bool { return len(l.with(line)) == 1 })
 	if n := f.seen("services list"); !s.has("web") || n != 1 {
 		t.Errorf("%d lists", n)
 	}

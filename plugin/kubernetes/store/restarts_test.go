@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	api "k8s.io/api/core/v1"
 )
 
@@ -29,7 +31,7 @@ func TestRestartsKeepNothing(t *testing.T) {
 		gaps := s.Stats().Gaps
 		f.forget()
 		f.endWatches()
-		eventually(t, "all kinds are read again", func() bool {
+		eventually.Holds(t, "all kinds are read again", func() bool {
 			st := s.Stats()
 			return st.Gaps >= gaps+uint64(kinds)
 		})
@@ -39,7 +41,7 @@ func TestRestartsKeepNothing(t *testing.T) {
 		f.put(clusterIP("web-7", ip))
 		f.put(newSlice("ns1", "web-7-a", "web-7", endpoint(ip)))
 		f.put(pod("ns1", "web-7", ip))
-		eventually(t, "each kind is followed again", func() bool {
+		eventually.Holds(t, "each kind is followed again", func() bool {
 			all := s.SlicesByIP(addr(ip))
 			return s.at("web-7") == ip && s.Exposed([]byte(ns)) && s.PodAt(addr(ip)) != nil && all.Next() != nil
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -91,13 +92,13 @@ func TestProber(t *testing.T) {
 	for range 3 {
 		p.Healthcheck() // one prober, however often it is asked for
 	}
-	eventually(t, "down", func() bool { return p.Down(2) })
+	eventually.Holds(t, "down", func() bool { return p.Down(2) })
 	if p.Down(0) {
 		t.Error("down with max_fails 0")
 	}
 	up.Store(true)
-	eventually(t, "up again", func() bool { return p.Fails() == 0 })
-	eventually(t, "the prober ends", func() bool { p.prober.mu.Lock(); defer p.prober.mu.Unlock(); return !p.prober.running })
+	eventually.Holds(t, "up again", func() bool { return p.Fails() == 0 })
+	eventually.Holds(t, "the prober ends", func() bool { p.prober.mu.Lock(); defer p.prober.mu.Unlock(); return !p.prober.running })
 	n := asked.Load()
 	time.Sleep(50 * time.Millisecond)
 	if asked.Load() != n {
@@ -119,7 +120,7 @@ func TestReplyEndsProbing(t *testing.T) {
 	p.GetHealthchecker().SetReadTimeout(5 * time.Millisecond)
 	p.Start(500 * time.Millisecond)
 	p.Healthcheck()
-	eventually(t, "a failure", func() bool { return p.Fails() == 1 })
+	eventually.Holds(t, "a failure", func() bool { return p.Fails() == 1 })
 	if _, err := ask(p, "www.example.org.", Options{}); err != nil || p.Fails() != 0 {
 		t.Fatal(err, p.Fails())
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
@@ -220,7 +221,7 @@ func TestDoQIdle(t *testing.T) {
 			t.Fatalf("%v on connection %d", err, conns.Load())
 		}
 		l := linkOf(p)
-		eventually(t, "an idle connection ends", func() bool { return l.Context().Err() != nil })
+		eventually.Holds(t, "an idle connection ends", func() bool { return l.Context().Err() != nil })
 		var idle *quic.IdleTimeoutError
 		if err := context.Cause(l.Context()); !errors.As(err, &idle) {
 			t.Error(err)

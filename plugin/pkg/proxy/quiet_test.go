@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -37,7 +38,7 @@ func TestIdleEngineSleeps(t *testing.T) {
 			}
 		}
 		e := &p.engine
-		eventually(t, "the clock sleeps for ever", func() bool {
+		eventually.Holds(t, "the clock sleeps for ever", func() bool {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			return e.udp.n == 0 && len(e.streams.conns) == 0 && e.wheel.n == 0 && e.reapAt == never && e.wakeAt == never

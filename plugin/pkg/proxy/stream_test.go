@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -278,7 +279,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 		if name == "max_idle_conns" {
 			left = 1
 		}
-		eventually(t, name, func() bool { return open.Load() == left && p.engine.openConns() == int(left) })
+		eventually.Holds(t, name, func() bool { return open.Load() == left && p.engine.openConns() == int(left) })
 	}
 }
 

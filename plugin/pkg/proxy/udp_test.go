@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
@@ -333,7 +334,7 @@ func TestSocketsAreClosed(t *testing.T) {
 			if name == "Stop" {
 				p.Stop()
 			}
-			eventually(t, "all are closed", func() bool { all, idle := p.engine.openSockets(); return all == 0 && idle == 0 })
+			eventually.Holds(t, "all are closed", func() bool { all, idle := p.engine.openSockets(); return all == 0 && idle == 0 })
 			p.Stop()
 			if _, err := ask(p, "www.example.org.", Options{}); err == nil || err.Error() != ErrTransportStopped {
 				t.Error(err)

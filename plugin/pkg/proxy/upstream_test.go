@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -148,14 +147,4 @@ func askCtx(ctx context.Context, p *Proxy, name string, opts Options) (*dns.Msg,
 		return nil, errors.New("the reply has another id")
 	}
 	return m, err
-}
-
-// eventually waits for what is to come about soon.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
