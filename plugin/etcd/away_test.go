@@ -40,7 +40,7 @@ func TestLeasesWhileAway(t *testing.T) {
 func TestWatchUp(t *testing.T) {
 	s := start(t)
 	e := s.plugin(0)
-	e.view = newView(e.client, "/skydns", defaultViewSize, e.lastRev.see)
+	e.view = newView(e.admitted, "/skydns", defaultViewSize, e.lastRev.see)
 	e.view.check = 20 * time.Millisecond
 	e.view.start()
 	t.Cleanup(e.view.stop)
@@ -65,7 +65,7 @@ func TestWatchUp(t *testing.T) {
 func TestWatchUpBeforeWatch(t *testing.T) {
 	s := start(t)
 	e := s.plugin(0)
-	e.view = newView(e.client, "/skydns", defaultViewSize, func(int64) { s.Kill() })
+	e.view = newView(e.admitted, "/skydns", defaultViewSize, func(int64) { s.Kill() })
 	e.view.check = 20 * time.Millisecond
 	viewUp.WithLabelValues(e.view.prefix).Set(1)
 	e.view.start()

@@ -109,6 +109,7 @@ func (e *Etcd) OnShutdown() error {
 type login struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	tried  chan struct{}                  // closed once the first of them is over; nil if nobody has to be let in
 	door   atomic.Pointer[etcdcv3.Client] // who logs in; see calm
 }
 
@@ -118,6 +119,19 @@ func (e *Etcd) client() *etcdcv3.Client {
 		return e.Client
 	}
 	return e.late.Load()
+}
+
+// admitted is client, but waits for the first login, which takes etcd a tenth of a second of computing: queries that come
+// at the start, and during a reload, would fail.
+func (e *Etcd) admitted(ctx context.Context) *etcdcv3.Client {
+	if c := e.client(); c != nil || e.login.tried == nil {
+		return c
+	}
+	select {
+	case <-e.login.tried:
+	case <-ctx.Done():
+	}
+	return e.client()
 }
 
 // Services implements plugin.ServiceBackend.

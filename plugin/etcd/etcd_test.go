@@ -45,7 +45,7 @@ func (s *server) put(name, value string, opts ...etcdcv3.OpOption) {
 func (s *server) plugin(viewSize int64) *Etcd {
 	e := &Etcd{Zones: []string{"skydns.test.", "in-addr.arpa.", "empty.test."}, PathPrefix: "skydns", Upstream: upstream.New(), Client: s.Client}
 	if viewSize > 0 {
-		e.view = newView(e.client, "/skydns", viewSize, e.lastRev.see)
+		e.view = newView(e.admitted, "/skydns", viewSize, e.lastRev.see)
 		e.view.start()
 		s.t.Cleanup(e.view.stop)
 		eventually.Holds(s.t, "the copy", e.Ready)
@@ -252,7 +252,7 @@ func TestViewOfAnotherEtcd(t *testing.T) {
 		s.put("a.web.skydns.test", `{"host":"192.0.2.1"}`)
 	}
 	e := s.plugin(0)
-	e.view = newView(e.client, "/skydns", defaultViewSize, e.lastRev.see)
+	e.view = newView(e.admitted, "/skydns", defaultViewSize, e.lastRev.see)
 	e.view.check = 20 * time.Millisecond
 	e.view.start()
 	t.Cleanup(e.view.stop)

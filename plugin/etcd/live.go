@@ -10,12 +10,12 @@ import (
 
 // ask asks etcd for the keys at path, or if recursive is set those below it if there are any.
 func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.KeyValue, error) {
-	client := e.client()
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	client := e.admitted(ctx)
 	if client == nil {
 		return nil, errNotLetIn
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	if recursive {
 		below := path
 		if below == "" || below[len(below)-1] != '/' {

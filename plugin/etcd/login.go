@@ -15,7 +15,10 @@ func (e *Etcd) letIn(config etcdcv3.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	config.DialTimeout = requestTime
 	e.login.cancel = cancel
+	e.login.tried = make(chan struct{})
 	e.login.done.Go(func() {
+		tried := sync.OnceFunc(func() { close(e.login.tried) })
+		defer tried()
 		nobody := config
 		nobody.Username, nobody.Password = "", ""
 		door, err := etcdcv3.New(nobody)
@@ -35,6 +38,7 @@ func (e *Etcd) letIn(config etcdcv3.Config) {
 			if ctx.Err() == nil && e.warnOnce.due(err.Error(), time.Now()) {
 				logger.Warningf("Logging in: %v", err)
 			}
+			tried()
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryPause):

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestTokenEnds asks an etcd that asks for credentials after the token that it has given is no longer good, and after a restart.
-func TestTokenEnds(t *testing.T) {
+// startLocked starts an etcd that asks for credentials, and has one service.
+func startLocked(t *testing.T) *server {
 	s := start(t)
 	s.put("a.web.skydns.test", `{"host":"192.0.2.1"}`)
 	ctx := t.Context()
@@ -30,14 +31,49 @@ func TestTokenEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := s.plugin(0)
+	return s
+}
+
+// locked is a plugin that logs in, and whether it answers for the service.
+func (s *server) locked(password string) (e *Etcd, answers func() bool) {
+	e = s.plugin(0)
 	e.Client = nil
-	e.letIn(etcdcv3.Config{Endpoints: []string{s.URL}, Username: "root", Password: "secret", Logger: quietLogger()})
-	t.Cleanup(func() { e.OnShutdown() })
-	answers := func() bool {
+	e.letIn(etcdcv3.Config{Endpoints: []string{s.URL}, Username: "root", Password: password, Logger: quietLogger()})
+	s.t.Cleanup(func() { e.OnShutdown() })
+	return e, func() bool {
 		m, _ := ask(e, "web.skydns.test.", dns.TypeA)
 		return text(m) == "NOERROR web.skydns.test. 300 IN A 192.0.2.1"
 	}
+}
+
+// TestFirstLogin: who asks while the plugin logs in for the first time waits for it, and so does the copy, of which there is
+// nothing to warn. Who asks after a login that failed does not wait for the next one.
+func TestFirstLogin(t *testing.T) {
+	s := startLocked(t)
+	out := logtest.Capture(t)
+	e, answers := s.locked("secret")
+	e.view = newView(e.admitted, "/skydns", defaultViewSize, e.lastRev.see)
+	e.view.start()
+	if !answers() {
+		t.Error("no answer")
+	}
+	eventually.Holds(t, "the copy", e.view.settled)
+	if out.Has("WARNING") {
+		t.Errorf("%s", out)
+	}
+
+	e, _ = s.locked("wrong")
+	for range 2 {
+		if _, err := ask(e, "web.skydns.test.", dns.TypeA); !errors.Is(err, errNotLetIn) {
+			t.Errorf("%v, want %v", err, errNotLetIn)
+		}
+	}
+}
+
+// TestTokenEnds asks after the token that etcd has given is no longer good, and after a restart.
+func TestTokenEnds(t *testing.T) {
+	s := startLocked(t)
+	_, answers := s.locked("secret")
 	eventually.Holds(t, "an answer", answers)
 	time.Sleep(3 * time.Second) // etcdtest's tokens are good for one, if nobody asks
 	eventually.Holds(t, "an answer with a new token", answers)

@@ -137,7 +137,7 @@ func setup(c *caddy.Controller) error {
 			e.letIn(config)
 		}
 		if s.watch {
-			e.view = newView(e.client, msg.Path("", e.PathPrefix), defaultViewSize, e.lastRev.see)
+			e.view = newView(e.admitted, msg.Path("", e.PathPrefix), defaultViewSize, e.lastRev.see)
 			e.inherit()
 			e.view.start()
 		}

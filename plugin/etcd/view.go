@@ -17,9 +17,9 @@ import (
 // view is a copy of what is below a path, which follows the changes. If the connection is lost, it stays as it was until
 // the changes since then have come.
 type view struct {
-	client func() *etcdcv3.Client // nil as long as there is none
-	prefix string                 // with a slash at its end
-	max    int64                  // octets of keys and values
+	client func(context.Context) *etcdcv3.Client // nil as long as there is none
+	prefix string                                // with a slash at its end
+	max    int64                                 // octets of keys and values
 	seen   func(revision int64)
 	check  time.Duration // how often is looked whether etcd is still the one that was read
 
@@ -50,7 +50,7 @@ var errTooLarge = errors.New("more than fits into memory")
 // nothing until it had as many changes again.
 var errAnew = errors.New("etcd has begun anew")
 
-func newView(client func() *etcdcv3.Client, path string, max int64, seen func(int64)) *view {
+func newView(client func(context.Context) *etcdcv3.Client, path string, max int64, seen func(int64)) *view {
 	return &view{client: client, prefix: strings.TrimSuffix(path, "/") + "/", max: max, seen: seen, check: checkPause}
 }
 
@@ -101,7 +101,7 @@ func (v *view) run(ctx context.Context) {
 
 // once reads all and follows the changes, as long as that goes well.
 func (v *view) once(ctx context.Context) error {
-	client := v.client()
+	client := v.client(ctx)
 	if client == nil {
 		return errNotLetIn
 	}
