@@ -112,11 +112,14 @@ type answer struct {
 type result struct {
 	answer
 	err            error  // of the database
-	failed         string // the first record that could not be
+	failed         string // the first record that could not be, or what else is wrong
 	added, removed int
 	from, to       uint32
 	again          bool // it was answered before
 }
+
+// malformed is the result of a message that has another form than an UPDATE.
+var malformed = result{answer: answer{rcode: dns.RcodeFormatError}, failed: "the message is malformed"}
 
 func refused(format string, args ...any) result {
 	note := fmt.Sprintf(format, args...)

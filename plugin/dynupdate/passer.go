@@ -97,7 +97,7 @@ func (p *passer) mayPass(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	metadata.SetValueFunc(ctx, "dynupdate/key", func() string { return by.Key })
 	state := request.Request{W: w, Req: r}
 	client, _ := netip.ParseAddr(state.IP())
-	res, ok := result{answer: answer{rcode: dns.RcodeFormatError}}, false
+	res, ok := malformed, false
 	switch packet := plugin.Packet(ctx); {
 	case packet != nil && !sound(packet):
 	case updates.InCircle(w.RemoteAddr()):

@@ -3,7 +3,9 @@ package dynupdate
 import (
 	"bytes"
 	"fmt"
+	golog "log"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,32 +133,40 @@ func TestNet(t *testing.T) {
 	}
 }
 
-// TestHeader: what is no update of this zone.
+// TestHeader: what is no update of this zone, and that the log says why.
 func TestHeader(t *testing.T) {
 	b := newBed(t, t.TempDir(), "")
+	var logged bytes.Buffer
+	golog.SetOutput(&logged)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
 	for _, tc := range []struct {
 		what   string
 		change func(*dns.Msg)
 		rcode  int
+		line   string
 	}{
-		{"another zone", func(m *dns.Msg) { m.Question[0].Name = "sub.example.org." }, dns.RcodeNotAuth},
-		{"a zone above", func(m *dns.Msg) { m.Question[0].Name = "org." }, dns.RcodeNotAuth},
-		{"another case", func(m *dns.Msg) { m.Question[0].Name = "Example.ORG." }, dns.RcodeSuccess},
-		{"no SOA", func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeA }, dns.RcodeFormatError},
-		{"another class", func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }, dns.RcodeFormatError},
+		{"another zone", func(m *dns.Msg) { m.Question[0].Name = "sub.example.org." }, dns.RcodeNotAuth, "it is for zone sub.example.org."},
+		{"a zone above", func(m *dns.Msg) { m.Question[0].Name = "org." }, dns.RcodeNotAuth, "it is for zone org."},
+		{"another case", func(m *dns.Msg) { m.Question[0].Name = "Example.ORG." }, dns.RcodeSuccess, "+1 -0"},
+		{"no SOA", func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeA }, dns.RcodeFormatError, "malformed"},
+		{"another class", func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }, dns.RcodeFormatError, "malformed"},
 		{"another class and zone", func(m *dns.Msg) {
 			m.Question[0] = dns.Question{Name: "org.", Qtype: dns.TypeSOA, Qclass: dns.ClassCHAOS}
-		}, dns.RcodeFormatError},
+		}, dns.RcodeFormatError, "malformed"},
 		{"many records", func(m *dns.Msg) {
 			for range 1024 {
 				m.Ns = append(m.Ns, test.A("a.example.org. 60 IN A 192.0.2.9"))
 			}
-		}, dns.RcodeRefused},
+		}, dns.RcodeRefused, "at most 1024"},
 	} {
 		m := newUpdate(t, "up IN a.example.org. 60 A 192.0.2.9")
 		m.RecursionDesired = true
 		tc.change(m)
+		logged.Reset()
 		reply := b.send(m)
+		if !strings.Contains(logged.String(), tc.line) {
+			t.Errorf("%s: logged %q", tc.what, &logged)
+		}
 		if reply.Rcode != tc.rcode || reply.Id != m.Id || !reply.RecursionDesired || len(reply.Question) != 1 || reply.Question[0] != m.Question[0] {
 			t.Errorf("%s: %v", tc.what, reply)
 		}

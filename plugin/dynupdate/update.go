@@ -21,14 +21,14 @@ import (
 func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
 	by, _ := tsig.Validated(ctx)
-	res := result{answer: answer{rcode: dns.RcodeFormatError}}
+	res := malformed
 	packet := plugin.Packet(ctx) // nil if it is no listener of ours that has it
 	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeSOA && r.Question[0].Qclass == dns.ClassINET && (packet == nil || sound(packet)) {
 		if dns.CanonicalName(r.Question[0].Name) != d.Zone {
 			if next, ok := d.Next.(updater); ok {
 				return next.ServeDNS(ctx, w, r)
 			}
-			res.rcode = dns.RcodeNotAuth
+			res = result{answer: answer{rcode: dns.RcodeNotAuth}, failed: "it is for zone " + r.Question[0].Name}
 		} else {
 			metadata.SetValueFunc(ctx, "dynupdate/key", func() string { return by.Key })
 			client, _ := netip.ParseAddr(state.IP())
