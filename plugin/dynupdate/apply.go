@@ -99,20 +99,20 @@ func (u *decision) add(s *zone.Site, rec record) error {
 	return s.Add(rec.typ, u.ttl(rec), rec.rdata)
 }
 
-// ttl is a record's TTL within the directive's bounds. One with the first bit set counts as 0 (RFC 2181 §8).
+// ttl is a record's TTL within the directive's bounds, which are not for the SOA record's. One with the first bit set
+// counts as 0 (RFC 2181 §8).
 func (u *decision) ttl(rec record) uint32 {
 	ttl := rec.ttl
 	if ttl > 1<<31-1 {
 		ttl = 0
 	}
-	if rec.typ == dns.TypeSOA {
-		return ttl
+	if rec.typ != dns.TypeSOA {
+		ttl = min(max(ttl, u.d.ttlMin), u.d.ttlMax)
 	}
-	within := min(max(ttl, u.d.ttlMin), u.d.ttlMax)
-	if within != ttl {
-		logger.Debugf("Zone %s: TTL %d of %s becomes %d", u.d.Zone, ttl, rec, within)
+	if ttl != rec.ttl {
+		logger.Debugf("Zone %s: TTL %d of %s becomes %d", u.d.Zone, rec.ttl, rec, ttl)
 	}
-	return within
+	return ttl
 }
 
 // remove removes one record (RFC 2136 §3.4.2.4).

@@ -3,14 +3,14 @@ package dynupdate
 import (
 	"bytes"
 	"fmt"
-	golog "log"
 	"net/netip"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -136,9 +136,7 @@ func TestNet(t *testing.T) {
 // TestHeader: what is no update of this zone, and that the log says why.
 func TestHeader(t *testing.T) {
 	b := newBed(t, t.TempDir(), "")
-	var logged bytes.Buffer
-	golog.SetOutput(&logged)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	logged := logtest.Capture(t)
 	for _, tc := range []struct {
 		what   string
 		change func(*dns.Msg)
@@ -162,10 +160,10 @@ func TestHeader(t *testing.T) {
 		m := newUpdate(t, "up IN a.example.org. 60 A 192.0.2.9")
 		m.RecursionDesired = true
 		tc.change(m)
-		logged.Reset()
+		logged.Take()
 		reply := b.send(m)
 		if !strings.Contains(logged.String(), tc.line) {
-			t.Errorf("%s: logged %q", tc.what, &logged)
+			t.Errorf("%s: logged %q", tc.what, logged)
 		}
 		if reply.Rcode != tc.rcode || reply.Id != m.Id || !reply.RecursionDesired || len(reply.Question) != 1 || reply.Question[0] != m.Question[0] {
 			t.Errorf("%s: %v", tc.what, reply)
@@ -251,10 +249,16 @@ func TestSerials(t *testing.T) {
 	}
 }
 
-// TestTTL: records get a TTL within the bounds.
+// TestTTL: records get a TTL within the bounds, and the log says so when debugging.
 func TestTTL(t *testing.T) {
 	b := newBed(t, t.TempDir(), "ttl 30 600")
+	log.D.Set()
+	t.Cleanup(log.D.Clear)
+	logged := logtest.Capture(t)
 	b.send(newUpdate(t, "up IN a.example.org. 5 A 192.0.2.9", "up IN b.example.org. 60 A 192.0.2.9", "up IN c.example.org. 4294967295 A 192.0.2.9", "up IN d.example.org. 700 A 192.0.2.9"))
+	if line := "TTL 4294967295 of c.example.org. A becomes 30"; !strings.Contains(logged.String(), line) {
+		t.Errorf("%q is not in %s", line, logged)
+	}
 	for _, want := range []string{"a.example.org. 30 IN", "b.example.org. 60 IN", "c.example.org. 30 IN", "d.example.org. 600 IN"} {
 		if !strings.Contains(b.text(), want) {
 			t.Errorf("%s is not there:\n%s", want, b.text())
