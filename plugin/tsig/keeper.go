@@ -34,6 +34,9 @@ func (f *keyFile) read() error {
 	if err != nil {
 		return fmt.Errorf("secrets: %s: %w", f.path, err)
 	}
+	for name, k := range keys {
+		doubt(name, k.Secret)
+	}
 	f.keys, f.seen = keys, stamp.Of(info)
 	return nil
 }

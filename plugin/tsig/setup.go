@@ -1,6 +1,7 @@
 package tsig
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
@@ -57,11 +58,22 @@ func (s *settings) add(name, secret string) error {
 	if s.has(name) {
 		return fmt.Errorf("key %q redefined", name)
 	}
+	if secret == "" { // of a variable of the environment that is not set, say; anybody could sign with it
+		return fmt.Errorf("expected secret for key %q: it is empty", name)
+	}
+	doubt(name, secret)
 	if s.secrets == nil {
 		s.secrets = map[string]string{}
 	}
 	s.secrets[name] = secret
 	return nil
+}
+
+// doubt warns of a secret that can be none. CoreDNS takes it, and refuses all that is signed with it.
+func doubt(name, secret string) {
+	if _, err := base64.StdEncoding.DecodeString(secret); err != nil {
+		logger.Warningf("The secret of key %q is not in base64: no signature made with it is taken", name)
+	}
 }
 
 // addFile reads a file of keys.

@@ -1,6 +1,8 @@
 package tsig
 
 import (
+	"bytes"
+	golog "log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +49,7 @@ func TestSetupErrors(t *testing.T) {
 		"tsig {\nblah\n}":                       "unknown property 'blah'",
 		"tsig {\nsecret a b c\n}":               "usage: secret NAME KEY",
 		"tsig {\nsecret a b\nsecret A. b\n}":    `key "a." redefined`,
+		"tsig {\nsecret a \"\"\n}":              `expected secret for key "a.": it is empty`,
 		"tsig a..b {\nrequire all\n}":           `invalid zone "a..b"`,
 		"tsig {\nsecrets nowhere.conf\n}":       "nowhere.conf",
 		"tsig {\nrequire\n}":                    "usage: require",
@@ -59,5 +62,28 @@ func TestSetupErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "plugin/tsig: ") {
 			t.Errorf("%q: %v, want %s", corefile, err, want)
 		}
+	}
+}
+
+// TestSecretThatIsNone: of a secret that is not in base64 the log warns, whether it stands in the Corefile or in a file.
+func TestSecretThatIsNone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte("key good. { secret "+secret+"; }; key f { secret "+secret[1:]+"; };"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	golog.SetOutput(&logged)
+	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	c := caddy.NewTestController("dns", "tsig example.org {\nsecret c not-base64\nsecret fine "+secret+"\nsecrets "+file+"\n}")
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"c.", "f."} {
+		if line := `The secret of key "` + key + `" is not in base64`; strings.Count(logged.String(), line) != 1 {
+			t.Errorf("%q is not once in\n%s", line, &logged)
+		}
+	}
+	if n := strings.Count(logged.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, &logged)
 	}
 }
