@@ -144,6 +144,8 @@ func expand(names []string, f family, lookup func(string) ([]string, error)) (ou
 		case err == nil:
 			out = append(out, name)
 			continue
+		case name == "": // of a variable of the environment that is not set, say
+			return nil, notValid(name)
 		}
 		addrs, err := lookup(name)
 		if err != nil {
@@ -152,6 +154,11 @@ func expand(names []string, f family, lookup func(string) ([]string, error)) (ou
 		out = append(out, addrs...)
 	}
 	return out, nil
+}
+
+// notValid is the error of a name that stands for no address.
+func notValid(name string) error {
+	return fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
 }
 
 // remedy is what may have been meant by name, and which interfaces there are.
@@ -177,7 +184,7 @@ func interfaceAddrs(name string) (out []string, err error) {
 	if name != "" {
 		iface, err := net.InterfaceByName(name)
 		if err != nil {
-			return nil, fmt.Errorf("not a valid IP address or interface name: %q%s", name, remedy(name))
+			return nil, notValid(name)
 		}
 		return addrsOf(iface)
 	}
