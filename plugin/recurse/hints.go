@@ -95,10 +95,11 @@ func readHints(file string) (*store.Delegation, error) {
 }
 
 func setStub(s *settings, l *corefile.Line) error {
-	name, err := rrset.Name(l.Args[0])
+	zones, err := names(l.Args[:1])
 	if err != nil {
-		return fmt.Errorf("invalid zone %q", l.Args[0])
+		return err
 	}
+	name := zones[0]
 	if s.stubs[name] != nil {
 		return fmt.Errorf("stub zone %q is defined twice", l.Args[0])
 	}

@@ -229,7 +229,7 @@ func setPrivate(s *settings, l *corefile.Line) (err error) {
 func names(zones []string) (all []string, err error) {
 	for _, z := range zones {
 		name, err := rrset.Name(z)
-		if err != nil {
+		if err != nil || z == "" { // which is not the root, but a variable of the environment that is not set, say
 			return nil, fmt.Errorf("invalid zone %q", z)
 		}
 		all = append(all, name)

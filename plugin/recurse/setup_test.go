@@ -184,6 +184,8 @@ func TestErrors(t *testing.T) {
 		"recurse {\n hints " + empty + "\n}":                     "has no root server",
 		"recurse {\n hints /nonexistent\n}":                      "open /nonexistent",
 		"recurse {\n stub a.b 192.0.2.1\n stub A.B 192.0.2.2\n}": "is defined twice",
+		"recurse {\n stub \"\" 192.0.2.1\n}":                     `invalid zone ""`,
+		"recurse {\n ecs \"\"\n}":                                `invalid zone ""`,
 		"recurse {\n stub a.b name\n}":                           "is not an IP address",
 		"recurse {\n stub a.b\n}":                                "Wrong argument count",
 		"recurse {\n stub a.b 192.0.2.1:0\n}":                    `"192.0.2.1:0" is not an IP address, with or without a port`,

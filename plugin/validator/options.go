@@ -205,7 +205,7 @@ func (s *settings) anchor(rr dns.RR) error {
 
 func setNTA(s *settings, l *corefile.Line) (err error) {
 	name, err := rrset.Name(l.Args[0])
-	if err != nil {
+	if err != nil || l.Args[0] == "" { // which is not the root, but a variable of the environment that is not set, say
 		return fmt.Errorf("invalid name %q", l.Args[0])
 	}
 	d := time.Hour

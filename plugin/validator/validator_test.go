@@ -63,7 +63,7 @@ func TestBadOptions(t *testing.T) {
 		`anchor "x. IN A 192.0.2.1"`: "neither DS nor DNSKEY", "anchor A": `anchor "A": it is no whole record`, `anchor "x. IN DNSKEY 385 3 8 AwEAAQ=="`: "revoked",
 		`anchor "x. IN DS 1 13 2 0011"`: "a digest of type 2 has 32 octets, not 2", `anchor "x. IN DS 1 13 2"`: "anchor", `anchor "x. IN DNSKEY 257 3 13 AAAA"`: "a key of algorithm 13 has 64 octets, not 3",
 		"anchor file /nowhere": "no such file",
-		"anchor file " + empty: "has no record", "nta x 169h": "nta", "sha1 maybe": "insecure", "disable_algorithm 256": "disable_algorithm", "nsec3_iterations 151": "nsec3_iterations",
+		"anchor file " + empty: "has no record", "nta x 169h": "nta", `nta ""`: `invalid name ""`, "sha1 maybe": "insecure", "disable_algorithm 256": "disable_algorithm", "nsec3_iterations 151": "nsec3_iterations",
 		"skew 2h 1h": "skew", "bogus_ttl 6m": "bogus_ttl", "budget x 1": "unknown budget", "budget checks 0": "checks", "validation_time soon": "invalid time", "other": "other",
 	} {
 		if _, err := parseText("validator {\n" + option + "\n}"); err == nil || !strings.Contains(err.Error(), want) {
