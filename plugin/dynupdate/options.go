@@ -79,6 +79,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			if s.database != "" {
 				return errors.New("database specified more than once")
 			}
+			if l.Args[0] == "" { // of a variable of the environment that is not set, say; all changes would be lost
+				return errors.New("database needs a PATH")
+			}
 			s.database = corefile.Below(s.root, l.Args[0])
 			return nil
 		}),

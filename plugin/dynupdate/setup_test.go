@@ -36,6 +36,7 @@ func TestSetup(t *testing.T) {
 		"{\nallow key. * *\n}":                                                                                      "file is required",
 		"{\nfile F\nfile F\nallow key. * *\n}":                                                                      "file specified more than once",
 		"{\nfile F\ndatabase a\ndatabase b\nallow key. * *\n}":                                                      "database specified more than once",
+		"{\nfile F\ndatabase \"\"\nallow key. * *\n}":                                                               "database needs a PATH",
 		"{\nfile F\n}":                                                              "at least one allow rule is required",
 		"{\nfile F\ndeny key. * *\n}":                                               "at least one allow rule is required",
 		"{\nfile F\nallow key. *\n}":                                                "allow requires KEY NAME and at least one RR type",
