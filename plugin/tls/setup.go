@@ -32,6 +32,9 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		if len(l.Args) == 1 {
 			return l.CountErr()
 		}
+		if slices.Contains(l.Args, "") { // of a variable of the environment that is not set, say; no CA are all of the system
+			return l.Errf("a file without a name: tls %q", l.Args)
+		}
 		*s = settings{files: l.Args} // of several directives the last one counts
 		return nil
 	}},

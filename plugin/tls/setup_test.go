@@ -33,6 +33,7 @@ func TestSetupFiles(t *testing.T) {
 
 		{"tls cert.pem", 0, "Wrong argument count or unexpected line ending after 'cert.pem'"},
 		{"tls a b c d", 0, "Wrong argument count or unexpected line ending after 'd'"},
+		{"tls cert.pem key.pem \"\" {\nclient_auth require_and_verify\n}", 0, `Testfile:1 - Error during parsing: a file without a name: tls ["cert.pem" "key.pem" ""]`},
 		{"tls a b", 0, "could not load TLS cert: open " + root + "/a: no such file or directory"},
 		{"tls cert.pem key.pem none.pem", 0, "error reading " + root + "/none.pem: "},
 		{"tls cert.pem key.pem key.pem", 0, "could not read root certs"},

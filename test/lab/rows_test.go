@@ -215,8 +215,8 @@ func flags(t *testing.T, ours, good, bad string) {
 	}
 }
 
-// aggressive has names asked that do not exist: but for the first few none costs a query, or one that lies in a gap which
-// is so small that none lay there before.
+// aggressive has names asked that do not exist: but for the first few hardly any costs a query. One may lie in a gap which
+// is so small that none lay there before, and on a busy machine a query is sent again.
 func aggressive(t *testing.T, ours, zone, want string) {
 	last := ""
 	for i := range 200 { // until all of the few records are known
@@ -226,7 +226,7 @@ func aggressive(t *testing.T, ours, zone, want string) {
 	for i := range 20 {
 		last, _ = said(t, ours, fmt.Sprintf("s%dx.%s", i*104729%1000, zone), dns.TypeA, nil)
 	}
-	if asked := upstream(t) - n; last != want || strings.HasSuffix(want, "29") && asked > 1 || want == "NXDOMAIN 0" && asked < 20 {
+	if asked := upstream(t) - n; last != want || strings.HasSuffix(want, "29") && asked > 4 || want == "NXDOMAIN 0" && asked < 20 {
 		t.Errorf("%s: %s after %v queries, want %s", zone, last, asked, want)
 	}
 }
