@@ -8,7 +8,7 @@ type Budget struct {
 	Sigs    int // signatures of one RRset that are tried
 	Tagged  int // keys of one tag and algorithm that are tried
 	Trials  int // key by signature, for one RRset
-	Checks  int // signatures computed in all; one by P-384 counts as two
+	Checks  int // signatures computed in all; costly ones count as several (key.weight)
 	DS      int // DS records looked at, for one zone
 	Keys    int // DNSKEY records kept of one zone
 	NSEC3   int // records of one denial

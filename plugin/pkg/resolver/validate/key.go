@@ -158,6 +158,25 @@ func (k *key) verify(data []byte, sig string) bool {
 	return false
 }
 
+// weight is how many checks a signature by the key counts as. One by P-384 takes 0.6 ms, by RSA with 4096 bits 0.4 ms,
+// and 1.2 ms if the exponent has as many bits as it may. By Ed448 it takes 0.2 ms, by others less.
+func (k *key) weight() int {
+	switch p := k.public.(type) {
+	case *rsa.PublicKey:
+		if p.N.BitLen() > 2048 {
+			if p.E > 1<<17 {
+				return 4
+			}
+			return 2
+		}
+	case *ecdsa.PublicKey:
+		if p.Curve == elliptic.P384() {
+			return 2
+		}
+	}
+	return 1
+}
+
 // derOf is an ECDSA signature as the standard library takes it: a SEQUENCE of two INTEGERs (X.690 §8.3, RFC 3279
 // §2.2.3).
 func derOf(r, s string) []byte {

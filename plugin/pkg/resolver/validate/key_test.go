@@ -51,6 +51,42 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// What a signature counts as depends on what it costs, so that no zone can have keys of which 48 checks take long.
+func TestWeights(t *testing.T) {
+	rsa := func(exponent string, bits int) string {
+		return string(rune(len(exponent))) + exponent + "\xff" + strings.Repeat("\x01", bits/8-1)
+	}
+	const usual, longest = "\x01\x00\x01", "\x7f\xff\xff\xff"
+	for _, c := range []struct {
+		what      string
+		algorithm uint8
+		public    string // that of a key that was made, if empty
+		checks    int
+	}{
+		{"RSA, 1024 bits", 8, rsa(usual, 1024), 1},
+		{"RSA, 2048 bits, long exponent", 8, rsa(longest, 2048), 1},
+		{"RSA, 4096 bits", 10, rsa(usual, 4096), 2},
+		{"RSA, 4096 bits, long exponent", 8, rsa(longest, 4096), 4},
+		{"P-256", 13, "", 1},
+		{"P-384", 14, "", 2},
+		{"Ed25519", 15, "", 1},
+	} {
+		w, root, z := lab(t, c.algorithm)
+		if c.public != "" {
+			z.key.PublicKey = base64.StdEncoding.EncodeToString([]byte(c.public))
+		}
+		w.child(root, z)
+		before := w.judge(".", dns.TypeDNSKEY, w.replies[Question{"\x00", dns.TypeDNSKEY}]).Checks + 1 // DS
+		bad := z.sign(t, "", z.key)
+		bad[1].(*dns.RRSIG).Expiration-- // which is not what was signed
+		w.put(z.zone, dns.TypeDNSKEY, 0, bad, nil)
+		v := w.judge("www.example.", dns.TypeA, message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN A 192.0.2.1"), nil))
+		if n := v.Checks - before; v.Status != Bogus || n != c.checks {
+			t.Errorf("%s: %v after %d checks, want it bogus after %d", c.what, v.Status, n, c.checks)
+		}
+	}
+}
+
 // A key of P-256 that has checked much checks by package p256, and what that does not hold is for the standard library.
 func TestQuickKeys(t *testing.T) {
 	data, sum := []byte("data"), sha256.Sum256([]byte("data"))

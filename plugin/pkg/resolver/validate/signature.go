@@ -262,7 +262,7 @@ func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trial
 			t.over = "keys_per_tag"
 			return false, code
 		}
-		if !t.spend(trials, 1, "trials") || !t.spend(&t.left.Checks, weight(g.algorithm), "checks") {
+		if !t.spend(trials, 1, "trials") || !t.spend(&t.left.Checks, k.weight(), "checks") {
 			return false, code
 		}
 		ok := k.verify(signedData(nil, s, g, data), g.bytes)
@@ -274,14 +274,6 @@ func (t *Task) try(s *rrset.Set, g *signature, data []string, keys []*key, trial
 		}
 	}
 	return false, code
-}
-
-// weight is how many checks a signature counts as. One by P-384 takes 0.6 ms, by Ed448 0.2 ms, by others less.
-func weight(algorithm uint8) int {
-	if algorithm == dns.ECDSAP384SHA384 {
-		return 2
-	}
-	return 1
 }
 
 // about is an RRset's name and type for people.
