@@ -9,7 +9,7 @@ import (
 )
 
 // What is put beside something that was signed, and is of no RRset that was judged, is not handed on with AD, in neither lane:
-// records of another class, and one more alias.
+// records of another class, one more alias, and what nobody has asked for, signed or not.
 func TestUnread(t *testing.T) {
 	v, s := lab(t, "")
 	chaos := test.A("www.example. 300 IN A 192.0.2.66")
@@ -17,7 +17,8 @@ func TestUnread(t *testing.T) {
 	alias := s.replies["alias.example.CNAME"]
 	s.replies["alias.example.A"] = &dns.Msg{Answer: append(alias.Answer, append([]dns.RR{test.CNAME("alias.example. 300 IN CNAME bad.example.")}, s.replies["www.example.A"].Answer...)...)}
 	www := s.replies["www.example.A"]
-	www.Answer, www.Extra = append(www.Answer, chaos), []dns.RR{chaos}
+	www.Answer, www.Extra = append(www.Answer, chaos, test.A("beside.example. 300 IN A 192.0.2.66")), []dns.RR{chaos}
+	www.Answer = append(www.Answer, alias.Answer...)
 	var queries []*dns.Msg
 	for _, name := range []string{"www.example.", "alias.example."} {
 		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
@@ -28,6 +29,9 @@ func TestUnread(t *testing.T) {
 			t.Fatalf("%s: %v %v", name, got, err)
 		}
 		for _, rr := range got.Answer {
+			if owner := rr.Header().Name; owner != "www.example." && owner != name {
+				t.Errorf("%s: handed on as secure: %s, which is none of it", name, rr)
+			}
 			if c, is := rr.(*dns.CNAME); rr.Header().Class != dns.ClassINET || is && c.Target != "www.example." {
 				t.Errorf("%s: handed on as secure: %s", name, rr)
 			}

@@ -48,7 +48,11 @@ func (t *Task) judge() *Verdict {
 		if !t.goesOn(v) {
 			return v
 		}
-		if !seen.has(s) {
+		switch {
+		case seen.has(s):
+		case v.Status == Secure && !t.counted(s, seen): // nobody has asked for it
+			v.Unproven = append(v.Unproven, s)
+		default:
 			v.Finding = worse(v.Finding, t.positive(s))
 		}
 	}
@@ -71,6 +75,13 @@ func (t *Task) judge() *Verdict {
 		}
 	}
 	return v
+}
+
+// counted reports whether an RRset of s's name and type belongs to the answer, or to what proves it: a reply may have
+// it twice.
+func (t *Task) counted(s *rrset.Set, seen judged) bool {
+	return find(seen, s.Name, s.Type) != nil ||
+		slices.ContainsFunc(t.checks, func(c checkedSet) bool { return c.set.Name == s.Name && c.set.Type == s.Type })
 }
 
 // additional checks what of the additional section can be checked by keys that are there.

@@ -32,6 +32,14 @@ func TestChase(t *testing.T) {
 	if w.want("no target", v, Secure, 0); v.Rcode != 3 {
 		t.Errorf("no target: rcode %d", v.Rcode)
 	}
+	// what the reply lacks stands in that for the target, with the rest once more
+	rest := z.signed(t, "", "end.example. 300 IN CNAME last.example.")
+	w.put("mid.example.", dns.TypeA, 0, join(z.signed(t, "", "mid.example. 300 IN CNAME end.example."), rest, z.signed(t, "", "last.example. 300 IN A 192.0.2.1")), nil)
+	gap := message(t, "www.example.", dns.TypeA, 0, join(z.signed(t, "", "www.example. 300 IN CNAME mid.example."), rest), nil)
+	v = w.judge("www.example.", dns.TypeA, gap)
+	if w.want("an alias is missing", v, Secure, 0); len(v.Unproven) > 0 {
+		t.Errorf("an alias is missing: %s is left out", rrset.Text(v.Unproven[0].Name))
+	}
 	// each target leads on to the next, without end
 	for i := range 30 {
 		from, to := string(rune('a'+i%26))+".example.", string(rune('a'+(i+1)%26))+".example."

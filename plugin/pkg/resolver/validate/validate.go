@@ -71,8 +71,8 @@ type Verdict struct {
 	// TTL that each may have at most: what its signatures say, and what is left of
 	// their time (RFC 4035 §5.3.3).
 	Proof []Proven
-	// Unproven is RRsets of the authority section that nothing depends on, and
-	// that did not hold: they are left out.
+	// Unproven is RRsets that nothing depends on, of the authority section if they did
+	// not hold: they are left out.
 	Unproven []*rrset.Set
 	// Additional is what of that section is secure, with the TTL that it may have. All
 	// else there is left out of a secure reply.
