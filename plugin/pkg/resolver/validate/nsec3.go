@@ -3,6 +3,7 @@ package validate
 import (
 	"crypto/sha1"
 	"encoding/base32"
+	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -72,7 +73,8 @@ func (d *denials) addNSEC3(n nsec3) {
 }
 
 func (n *nsec3) has(typ uint16) bool { return typed(n.bitmap, typ) }
-func (n *nsec3) parental() bool      { return n.has(wire.TypeNS) && !n.has(wire.TypeSOA) }
+func (n *nsec3) apex() bool          { return n.has(wire.TypeSOA) }
+func (n *nsec3) parental() bool      { return n.has(wire.TypeNS) && !n.apex() }
 
 // lacks is nsec.lacks. An alias says nothing of an NSEC, which may stand beside it (RFC 4035 §2.5): servers do not
 // follow it for that.
@@ -154,7 +156,8 @@ func (d *denials) cover(name string) *nsec3 {
 
 // Walking up from the name, the first ancestor whose hash matches is the closest
 // encloser, if the name one label below it is covered. Anything else proves nothing:
-// not even that the ancestor is the closest.
+// not even that the ancestor is the closest. Of deep names that costs many hashes. It is
+// the apex for most of them, whose record can be told by its types: then it comes first.
 
 // encloser finds the closest encloser of a name, and what covers the next
 // closer name (RFC 5155 §8.3). The closest encloser must not be a cut, seen
@@ -162,6 +165,13 @@ func (d *denials) cover(name string) *nsec3 {
 func (d *denials) encloser(name string) (encloser string, covering *nsec3) {
 	if len(d.nsec3) == 0 {
 		return "", nil
+	}
+	if below := rrset.Last(name, rrset.Labels(d.zone)+1); below != d.zone && slices.ContainsFunc(d.nsec3, func(n nsec3) bool { return n.apex() }) {
+		if m := d.match(d.zone); m != nil && !m.has(typeDNAME) {
+			if c := d.cover(below); c != nil {
+				return d.zone, c
+			}
+		}
 	}
 	for next := name; next != d.zone && next != rrset.Root && d.t.over == ""; next = rrset.Parent(next) {
 		up := rrset.Parent(next)
@@ -192,9 +202,6 @@ func (d *denials) covered3(name string) outcome { return outcomeOf(d.cover(name)
 
 // nxdomainNSEC3 is nxdomain by NSEC3 (RFC 5155 §8.4).
 func (d *denials) nxdomainNSEC3(name string) outcome {
-	if d.match(name) != nil {
-		return unproven
-	}
 	up, next := d.encloser(name)
 	if next == nil || d.cover(wildcardOf(up)) == nil {
 		return unproven

@@ -90,6 +90,28 @@ func TestIterations(t *testing.T) {
 	}
 }
 
+// With as many iterations as are served, three names can be hashed. That is enough for names far below the apex, and for
+// those a few labels below another encloser.
+func TestFewHashes(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	match := func(name, types string) string { return near(name, 50, 0, false, types) }
+	cover := func(name string) string { return near(name, 50, 0, true, "A RRSIG") }
+	apex := match("example.", "NS SOA RRSIG DNSKEY NSEC3PARAM")
+	for name, nsec3 := range map[string][]string{
+		"b.example.":         {apex, cover("b.example."), cover("*.example.")},
+		"a.b.example.":       {apex, cover("b.example."), cover("*.example.")},
+		"a.b.c.d.b.example.": {apex, cover("b.example."), cover("*.example.")},
+		"a.c.example.":       {match("c.example.", "A RRSIG"), cover("a.c.example."), cover("*.c.example.")},
+		"a.b.c.example.":     {match("c.example.", "A RRSIG"), cover("b.c.example."), cover("*.c.example.")},
+	} {
+		ns := z.signed(t, "", soa)
+		for _, x := range nsec3 {
+			ns = append(ns, z.signed(t, "", x)...)
+		}
+		w.want(name, w.judge(name, dns.TypeA, message(t, name, dns.TypeA, 3, nil, ns)), Secure, 0)
+	}
+}
+
 func TestUnsignedDelegationByNSEC3(t *testing.T) {
 	w, _, z := lab(t, dns.ED25519)
 	a, _ := dns.NewRR("www.un.example. 300 IN A 192.0.2.1")
