@@ -1,6 +1,8 @@
 package validator
 
 import (
+	"io"
+	golog "log"
 	"os"
 	"strings"
 	"testing"
@@ -82,6 +84,33 @@ func TestEra(t *testing.T) {
 		}
 		if s.conf.Iterations != tc.rounds || s.conf.Budget.Hashes != tc.hashes {
 			t.Errorf("%q: %d iterations, %d hashes; want %d, %d", tc.options, s.conf.Iterations, s.conf.Budget.Hashes, tc.rounds, tc.hashes)
+		}
+	}
+}
+
+// Where no anchor of a zone can be used, nothing below is validated: it is told, as no reply tells it but by EDE.
+func TestUnusableAnchors(t *testing.T) {
+	for options, told := range map[string]bool{
+		"":                                      false,
+		"disable_digest 4":                      false,
+		"disable_digest 2":                      true,
+		"disable_algorithm 8":                   true,
+		`anchor ". IN DS 1 13 99 AA"`:           true,
+		`anchor ". IN DNSKEY 257 3 200 AAAA"`:   true,
+		`anchor ". IN DNSKEY 257 3 8 AwEAAQ=="`: false,
+		`anchor ". IN DNSKEY 257 3 5 AwEAAQ=="`: false,
+		"anchor \". IN DS 1 13 99 AA\"\nanchor \". IN DNSKEY 257 3 8 AwEAAQ==\"": false,
+	} {
+		s, err := parseText("validator {\n" + options + "\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		golog.SetOutput(&b)
+		s.warnUnusable()
+		golog.SetOutput(io.Discard)
+		if got := strings.Contains(b.String(), "No anchor of . is of an algorithm"); got != told {
+			t.Errorf("%q: %q, want it told: %t", options, b.String(), told)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -293,6 +294,17 @@ func (s *settings) finish() error {
 		s.conf.Digests[n] = false
 	}
 	return nil
+}
+
+// warnUnusable tells of zones whose anchors cannot be used: they count as unsigned.
+func (s *settings) warnUnusable() {
+	for name, a := range s.anchors {
+		serves := func(algorithm uint8) bool { return s.conf.Algorithms[algorithm] || a.Own[algorithm] }
+		if !slices.ContainsFunc(a.DS, func(r string) bool { return serves(r[2]) && s.conf.Digests[r[3]] }) &&
+			!slices.ContainsFunc(a.Keys, func(r string) bool { return serves(r[3]) }) {
+			logger.Warningf("No anchor of %s is of an algorithm and digest that are validated: its zone counts as unsigned", rrset.Text(name))
+		}
+	}
 }
 
 // now is the time by which signatures are judged.

@@ -44,6 +44,7 @@ func setup(c *caddy.Controller) error {
 	c.OnStartup(func() error {
 		v.heed(cfg.Handler("recurse"))
 		s.warnEra()
+		s.warnUnusable()
 		clock.Moved()
 		c.OnShutdown(func() error { v.keeper.stop(); return nil })
 		return v.start(clock.Now())
