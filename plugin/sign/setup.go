@@ -96,6 +96,7 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	c.OnStartup(func() error {
+		s.listens = dnsserver.Listens(c)
 		c.OnShutdown(s.OnShutdown)
 		return s.OnStartup()
 	})

@@ -29,6 +29,7 @@ var log = clog.NewWithPlugin(pluginName)
 // Sign is the signers of a server block.
 type Sign struct {
 	signers []*Signer
+	listens <-chan struct{} // closed when the configuration serves; nil if it does so already
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -39,12 +40,22 @@ const (
 	watchEvery = 1 * time.Minute // whether the zone file was changed
 )
 
-// OnStartup starts the signers. They sign at once what is due.
+// OnStartup starts the signers. They sign what is due, as soon as the configuration serves: one that comes to nothing
+// leaves the files to the one before, which may have other keys.
 func (s *Sign) OnStartup() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, signer := range s.signers {
-		s.done.Go(func() { signer.run(ctx) })
+		s.done.Go(func() {
+			if s.listens != nil {
+				select {
+				case <-s.listens:
+				case <-ctx.Done():
+					return
+				}
+			}
+			signer.run(ctx)
+		})
 	}
 	return nil
 }
