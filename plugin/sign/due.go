@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 
 	"github.com/miekg/dns"
 )
@@ -47,7 +48,18 @@ func (s *Signer) due(now time.Time) string {
 			}
 		}
 	}
-	return s.judge(f, now)
+	why := s.judge(f, now)
+	if why == "" {
+		s.counts = zonekeys.Span{Inception: at(f.sigs[0].Inception, now), Expiration: at(f.sigs[0].Expiration, now)}
+	}
+	return why
+}
+
+// lapsed reports whether the signatures do not count now, or not for long, because the clock was set: as time goes, they
+// are made anew long before.
+func (s *Signer) lapsed(now time.Time) bool {
+	now = now.Round(0) // what the clock says, not what has passed
+	return !s.counts.Expiration.IsZero() && (now.Before(s.counts.Inception) || s.counts.Expiration.Sub(now) < left)
 }
 
 // judge decides by the signatures of the SOA record, and by what the signer would do differently now.

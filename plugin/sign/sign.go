@@ -20,6 +20,7 @@ import (
 
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 )
 
 const pluginName = "sign"
@@ -89,8 +90,12 @@ func (s *Signer) run(ctx context.Context) {
 
 // follow signs the zone if its file, or one that it includes, is another than when it was read: also an older one, as files are
 // that were written elsewhere and moved here. A zone file that is not there is waited for. One that was changed just now may
-// still be written: again is when to come for it, 0 for the usual time.
+// still be written: again is when to come for it, 0 for the usual time. It signs, too, if the clock was set.
 func (s *Signer) follow(ctx context.Context, now time.Time) (again time.Duration) {
+	if s.lapsed(now) {
+		s.refresh(ctx, now)
+		return 0
+	}
 	for i, was := range s.known() {
 		is := stamp.At(was.path)
 		if i == 0 && is == (stamp.Stamp{}) {
@@ -130,6 +135,7 @@ func (s *Signer) refresh(ctx context.Context, now time.Time) {
 func (s *Signer) renew(ctx context.Context, now time.Time, why string) {
 	next := now.Add(checkEvery).UTC().Format(time.RFC3339)
 	log.Infof("Signing %q because %s", s.origin, why)
+	s.counts = zonekeys.Span{} // if it fails, checkEvery is soon enough to try again
 	signed, err := s.sign(ctx, now)
 	if ctx.Err() != nil {
 		return
@@ -142,6 +148,7 @@ func (s *Signer) renew(ctx context.Context, now time.Time, why string) {
 		log.Warningf("Error signing %q: failed to move zone file into place: %s", s.origin, err)
 		return
 	}
+	s.counts = s.span(now)
 	log.Infof("Successfully signed zone %q in %q with key tags %q and %d SOA serial, elapsed %f, next: %s",
 		s.origin, s.signedFile(), s.tags(), signed.Serial(), time.Since(now).Seconds(), next)
 }

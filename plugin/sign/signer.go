@@ -43,6 +43,7 @@ type Signer struct {
 
 	from    sources // what was read last, also in vain; nil: nothing so far
 	settles stamp.Settling
+	counts  zonekeys.Span // of the signatures that were made or found to be good last; zero: of none
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
@@ -209,9 +210,12 @@ func (s *Signer) signJob(z *zone.Zone, j *job, now time.Time) error {
 
 // signatures is an RRset's signatures, one by each key.
 func (s *Signer) signatures(set []dns.RR, ttl uint32, now time.Time) ([]dns.RR, error) {
-	return zonekeys.Sign(s.keys, s.origin, set, ttl, zonekeys.Span{
-		Inception: now.Add(-backdated - s.jitterInception), Expiration: now.Add(validity + s.jitterExpiry),
-	})
+	return zonekeys.Sign(s.keys, s.origin, set, ttl, s.span(now))
+}
+
+// span is from when to when signatures count that are made now.
+func (s *Signer) span(now time.Time) zonekeys.Span {
+	return zonekeys.Span{Inception: now.Add(-backdated - s.jitterInception), Expiration: now.Add(validity + s.jitterExpiry)}
 }
 
 // digest adds the ZONEMD record (RFC 8976 §3.5): over the signed zone, whose bitmaps know of it already.

@@ -1,0 +1,58 @@
+package sign
+
+import (
+	"bytes"
+	stdlog "log"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A machine whose clock was wrong when the zone was signed, or found to be signed, signs it anew when the clock is right.
+func TestClockIsSet(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, step := range []time.Duration{56 * year, year, -year, -56 * year} {
+		for _, found := range []bool{false, true} {
+			s := signer(t)
+			if err := os.Chtimes(s.dbfile, time.Unix(3600, 0), time.Unix(3600, 0)); err != nil {
+				t.Fatal(err)
+			}
+			right := time.Now()
+			wrong := right.Add(-step)
+			s.refresh(t.Context(), wrong)
+			before := signedNow(t, s)
+			if found {
+				s = newSigner(s.origin, s.dbfile, s.directory, s.keys)
+				s.refresh(t.Context(), wrong)
+			}
+			s.follow(t.Context(), wrong.Add(time.Minute))
+			if signedNow(t, s) != before {
+				t.Errorf("%v, found: %v: signed again though nothing is different", step, found)
+			}
+			s.follow(t.Context(), right)
+			if why := s.due(right); why != "" || signedNow(t, s) == before {
+				t.Errorf("%v, found: %v: not signed anew: %s", step, found, why)
+			}
+		}
+	}
+}
+
+// What cannot be signed then is not tried each minute.
+func TestClockIsSetInVain(t *testing.T) {
+	var b bytes.Buffer
+	stdlog.SetOutput(&b)
+	t.Cleanup(func() { stdlog.SetOutput(os.Stderr) })
+	s := signer(t)
+	now := time.Now()
+	s.refresh(t.Context(), now.Add(-1000*time.Hour))
+	if err := os.RemoveAll(s.directory); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.follow(t.Context(), now)
+	}
+	if n := strings.Count(b.String(), "Error signing"); n != 1 {
+		t.Errorf("it was tried %d times:\n%s", n, &b)
+	}
+}
