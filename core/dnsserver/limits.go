@@ -55,6 +55,7 @@ const (
 	MinStreamConnections = memory.MinConnections
 	MaxStreamConnections = memory.MaxConnections
 	MemoryPerConnection  = memory.PerConnection
+	FilesPerConnection   = memory.FilesPerConnection
 
 	// Of a listener's TCP or TLS connections, one client may have this part: so many that a whole office behind one
 	// address does not notice, and so few that there is room for another. The listeners of HTTP, QUIC and gRPC have
@@ -145,7 +146,7 @@ func limitsOf(trans string, group []*Config) limits {
 		l.Connections = connections(func(c *Config) *int { return c.MaxGRPCConnections }, DefaultGRPCMaxConnections)
 		l.Streams = streams(func(c *Config) *int { return c.MaxGRPCStreams }, DefaultGRPCMaxStreams)
 	default:
-		l.Connections = connections(nil, memory.Connections(memory.Limit()))
+		l.Connections = connections(nil, memory.Connections(memory.Limit(), memory.Files()))
 		l.Client = l.Connections / ClientShare
 	}
 	l.Client = get(nil, func(l *Limits) *int { return l.ClientConnections }, l.Client)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/memory"
+
 	"github.com/coredns/caddy"
 )
 
@@ -15,7 +17,7 @@ func TestLimitsOf(t *testing.T) {
 	n := func(i int) *int { return &i }
 	second := time.Second
 	plain := limitsOf("dns", nil)
-	if plain.Connections < MinStreamConnections || plain.Connections > MaxStreamConnections || plain.Client != plain.Connections/2 || plain.Pipeline != 64 || plain.Bits4 != 32 || plain.Bits6 != 56 {
+	if plain.Connections < min(MinStreamConnections, memory.Files()/FilesPerConnection) || plain.Connections > MaxStreamConnections || plain.Client != plain.Connections/2 || plain.Pipeline != 64 || plain.Bits4 != 32 || plain.Bits6 != 56 {
 		t.Errorf("got %+v", plain)
 	}
 	if plain.QueryBytes != 65535 || plain.Unread != 1<<20 || plain.Handshake != 3*time.Second || plain.waiting < MinWaiting || plain.inFlightBytes < MinInFlightBytes {

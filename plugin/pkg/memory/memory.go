@@ -1,8 +1,9 @@
-// Package memory tells how many bytes of memory the process may use, and how many of what is limited by default
-// that makes. And it gives back what the program itself takes of it: see Settle.
+// Package memory tells how many bytes of memory the process may use, and how many files, and how many of what is
+// limited by default that makes. And it gives back what the program itself takes of it: see Settle.
 //
 //	debug.SetMemoryLimit ─┐
 //	control groups       ─┴─ the least ──▶ Limit ──▶ Waiting, Connections, Unsent; and what plugins keep
+//	RLIMIT_NOFILE ─▶ Files ──▶ Connections; and sockets to upstreams
 //
 // All functions may be called by any goroutine. Start at Limit.
 package memory
@@ -33,16 +34,19 @@ const (
 func Waiting(limit int64) int { return int(min(MaxWaiting, max(MinWaiting, limit/PerWaiter))) }
 
 // The open connections of one TCP or TLS listener: one for each PerConnection bytes, within these bounds, so that
-// idle ones, which take some 20 KiB each, leave most of it to others.
+// idle ones, which take some 20 KiB each, leave most of it to others. And at most one for FilesPerConnection files that
+// the process may open: with none left, it could not read the Corefile, a zone or a health check.
 const (
 	MinConnections = 1024
 	MaxConnections = 16384
 	PerConnection  = 128 << 10
+
+	FilesPerConnection = 4
 )
 
-// Connections is how many connections of TCP or TLS a listener takes with so many bytes of memory.
-func Connections(limit int64) int {
-	return int(min(MaxConnections, max(MinConnections, limit/PerConnection)))
+// Connections is how many connections of TCP or TLS a listener takes with so many bytes of memory and so many files.
+func Connections(limit int64, files int) int {
+	return max(1, min(files/FilesPerConnection, int(min(MaxConnections, max(MinConnections, limit/PerConnection)))))
 }
 
 // The octets of replies that wait for all clients of the process: this part of the memory, within these bounds.

@@ -62,16 +62,20 @@ func TestToKeep(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		memory                        int64
+		files                         int
 		connections, waiting, inBytes int
 	}{
-		{1 << 20, 1024, 1024, 16 << 20},
-		{64 << 20, 1024, 2048, 16 << 20},
-		{170 << 20, 1360, 5440, 170 << 20 / 8},
-		{1 << 40, 16384, 65536, 1 << 30},
-		{math.MaxInt64, 16384, 65536, 1 << 30},
+		{1 << 20, 1 << 20, 1024, 1024, 16 << 20},
+		{64 << 20, 1 << 20, 1024, 2048, 16 << 20},
+		{170 << 20, 1 << 20, 1360, 5440, 170 << 20 / 8},
+		{1 << 40, 1 << 16, 16384, 65536, 1 << 30},
+		{1 << 40, 1024, 256, 65536, 1 << 30},
+		{1 << 20, 128, 32, 1024, 16 << 20},
+		{1 << 20, 3, 1, 1024, 16 << 20},
+		{math.MaxInt64, 1 << 20, 16384, 65536, 1 << 30},
 	} {
-		if a, b, c := Connections(tc.memory), Waiting(tc.memory), Unsent(tc.memory); a != tc.connections || b != tc.waiting || c != tc.inBytes {
-			t.Errorf("%d: got %d, %d, %d", tc.memory, a, b, c)
+		if a, b, c := Connections(tc.memory, tc.files), Waiting(tc.memory), Unsent(tc.memory); a != tc.connections || b != tc.waiting || c != tc.inBytes {
+			t.Errorf("%+v: got %d, %d, %d", tc, a, b, c)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package proxy
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin/pkg/memory"
+)
 
 const (
 	minSockets = 16    // to each upstream, whatever others have
@@ -10,7 +14,7 @@ const (
 
 // socketBudget bounds the UDP sockets to all upstreams: they share the process's descriptors and the
 // machine's ports, of which the rest must be left for others.
-var socketBudget = budget{limit: int64(min(allSockets, descriptors()/2))}
+var socketBudget = budget{limit: int64(min(allSockets, memory.Files()/2))}
 
 type budget struct {
 	limit int64

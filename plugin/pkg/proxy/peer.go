@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -98,7 +99,7 @@ func (e *engine) streamsOf(x *Exchange) *streamPool {
 }
 
 // peerBudget bounds the sockets of all queries to peers, within socketBudget.
-var peerBudget = budget{limit: int64(min(allSockets, descriptors()/4))}
+var peerBudget = budget{limit: int64(min(allSockets, memory.Files()/4))}
 
 // takePeerSocket takes a place for a socket in both budgets, and reports whether there was one.
 func takePeerSocket() bool {

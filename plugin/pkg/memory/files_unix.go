@@ -1,11 +1,11 @@
 //go:build unix
 
-package proxy
+package memory
 
 import "syscall"
 
-// descriptors is how many files and sockets the process may have open.
-func descriptors() int {
+// Files is how many files and sockets the process may have open.
+func Files() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
 		return 1024
