@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 // Zones are signed for a configuration that serves. One that cannot listen, or is set up for one question, leaves the signed
@@ -38,7 +39,7 @@ func TestSignedByWhoServes(t *testing.T) {
 	}
 	r := &running{i}
 	defer r.end()
-	eventually(t, "the first key's signatures", func() bool { return has(key.KeyTag()) })
+	eventually.Holds(t, "the first key's signatures", func() bool { return has(key.KeyTag()) })
 
 	next, base := writeZoneKey(t, dir)
 	if _, err := i.Restart(NewInput(corefile(base) + fmt.Sprintf(".:%d {\nbind 127.0.0.1\n}", taken.Addr().(*net.TCPAddr).Port))); err == nil {
@@ -58,5 +59,5 @@ func TestSignedByWhoServes(t *testing.T) {
 	if r.instance, err = i.Restart(NewInput(corefile(base))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the next key's signatures", func() bool { return !has(key.KeyTag()) && has(next.KeyTag()) })
+	eventually.Holds(t, "the next key's signatures", func() bool { return !has(key.KeyTag()) && has(next.KeyTag()) })
 }

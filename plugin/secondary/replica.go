@@ -45,10 +45,12 @@ type replica struct {
 	checked  atomic.Bool // run has looked at the primaries
 	borrowed atomic.Bool // what is served came from other primaries, and is no more than better than nothing; run writes it
 
-	looked  bool   // whether something is stored; this and the next two belong to run, and to who begins with it
-	note    string // of what is stored, where it is from
-	useless bool   // what is stored cannot be served
-	behind  string // what was warned of last, of a primary with an older version; belongs to run
+	looked   bool   // whether something is stored; this and the next four belong to run, and to who begins with it
+	note     string // of what is stored, where it is from
+	useless  bool   // what is stored cannot be served
+	unstored bool   // what is served is another version
+	held     bool   // that it is right is yet to be noted, or it is to be stored, when the configuration serves
+	behind   string // what was warned of last, of a primary with an older version; belongs to run
 }
 
 func newReplica(name string, from *source, shared *rooms) *replica {
@@ -111,6 +113,7 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 	if begun := time.Now(); takesOver {
 		again = []time.Time{begun.Add(soonAgain + rand.N(soonAgain)), begun.Add(lastAgain + rand.N(lastAgain))}
 	}
+	listens := r.rooms.listens
 	next := time.Now()  // when to look
 	deaf := time.Time{} // until when notifications wait
 	timer := time.NewTimer(0)
@@ -123,6 +126,10 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		select {
 		case <-timer.C:
 		case from = <-woken:
+		case <-listens:
+			if listens = nil; r.held {
+				r.keep(false)
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -21,6 +21,8 @@ type rooms struct {
 
 	transfers, checks chan struct{}
 
+	listens <-chan struct{} // closed when the configuration serves; nil if it does so already
+
 	// filing is held while a file takes the place of another one, and while one is removed: what a replica that is gone
 	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
 	filing sync.Mutex
@@ -31,6 +33,19 @@ type rooms struct {
 
 func newRooms() *rooms {
 	return &rooms{transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks), until: map[string]time.Time{}}
+}
+
+// serves reports whether the configuration serves.
+func (r *rooms) serves() bool {
+	if r.listens == nil {
+		return true
+	}
+	select {
+	case <-r.listens:
+		return true
+	default:
+		return false
+	}
 }
 
 // enter waits for room. Who got it calls leave.

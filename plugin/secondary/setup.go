@@ -191,6 +191,7 @@ func setupWith(c *caddy.Controller, limits fetch.Limits) error {
 	})
 	c.OnStartup(func() error {
 		x, _ := cfg.Handler("transfer").(*transfer.Transfer)
+		s.roster.rooms.listens = dnsserver.Listens(c)
 		s.roster.start(x)
 		crew.begins()
 		c.OnShutdown(func() error {

@@ -22,7 +22,7 @@ import (
 // the SOA record's expire time after that it is served, also after a restart. A comment at its begin tells of the primaries.
 //
 // While one process takes the place of another one, both may store a zone. So what is stored is never replaced by an older
-// version of the same primaries.
+// version of the same primaries. A configuration that comes to nothing stores none.
 
 // path is the file of a zone, "" if nothing is stored.
 func (r *replica) path() string {
@@ -92,14 +92,18 @@ func (r *replica) keep(changed bool) {
 	if path == "" || r.gone.Load() || r.isInherited() {
 		return
 	}
+	r.unstored, r.held = r.unstored || changed, !r.rooms.serves()
+	if r.held {
+		return
+	}
 	now, note := time.Now(), r.source.note()
-	if !changed && r.note == note && os.Chtimes(path, time.Time{}, now) == nil {
+	if !r.unstored && r.note == note && os.Chtimes(path, time.Time{}, now) == nil {
 		return
 	}
 	if err := r.store(path, note); err != nil {
 		slog.Warningf("Zone %s is not stored: %v", r.name(), err)
 	} else {
-		r.note, r.useless = note, false
+		r.note, r.useless, r.unstored = note, false, false
 	}
 }
 

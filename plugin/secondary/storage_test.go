@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 )
 
 // TestFileNames: each zone has a file of its own, whose name is one that a file may have.
@@ -120,6 +121,16 @@ func TestStorageOfOtherPrimary(t *testing.T) {
 	}
 }
 
+// build is a version of example.org.
+func build(t *testing.T, serial uint32) *zone.Zone {
+	t.Helper()
+	parsed, err := file.Parse(strings.NewReader(text(serial, slow)), "example.org.", "db", -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Current()
+}
+
 // TestStoredIsNewer: of two processes the one that is behind does not store what it has.
 func TestStoredIsNewer(t *testing.T) {
 	dir := t.TempDir()
@@ -127,11 +138,7 @@ func TestStoredIsNewer(t *testing.T) {
 	from := &source{storage: dir, primaries: []string{"192.0.2.1:53"}}
 	version := func(serial uint32) *replica {
 		r := newReplica("example.org.", from, newRooms())
-		parsed, err := file.Parse(strings.NewReader(text(serial, slow)), "example.org.", "db", -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.zone.Replace(parsed.Current())
+		r.zone.Replace(build(t, serial))
 		return r
 	}
 	for _, step := range []struct {
@@ -219,6 +226,79 @@ func TestDismissedWhileStoring(t *testing.T) {
 		}
 		if files, _ := os.ReadDir(dir); len(files) > 1 || next == "" && len(files) > 0 {
 			t.Errorf("left are %v", files)
+		}
+	}
+}
+
+// TestStoredWhenItServes: a configuration that does not serve yet leaves what is stored to the one before. When it serves, it
+// stores what it has, or notes that it is still right.
+func TestStoredWhenItServes(t *testing.T) {
+	dir, one, two := t.TempDir(), newPrimary(t), newPrimary(t)
+	one.set("example.org.", text(7, slow, "a A 192.0.2.7"))
+	two.set("example.org.", text(8, slow, "a A 192.0.2.8"))
+	path := filepath.Join(dir, "db.example.org")
+	input := func(p *primary) string {
+		return fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
+	}
+	becomes(t, begin(t, input(one)), "a.example.org.", "192.0.2.7")
+	eventually.Holds(t, "storing", func() bool { return readHead(path).serial == 7 })
+	for _, tc := range []struct {
+		from         *primary
+		has          string
+		stored, then uint32
+	}{{two, "192.0.2.8", 7, 8}, {two, "192.0.2.8", 8, 8}, {one, "192.0.2.7", 8, 7}} {
+		listens := make(chan struct{})
+		s := handler(t, "secondary", input(tc.from)).(Secondary)
+		s.roster.rooms.listens = listens
+		old := time.Now().Add(-time.Minute)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		s.roster.start(nil)
+		t.Cleanup(s.roster.stop)
+		becomes(t, s, "a.example.org.", tc.has)
+		eventually.Holds(t, "a look at the primary", func() bool { return s.roster.replicas["example.org."].checked.Load() })
+		at := func() time.Time {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.ModTime()
+		}
+		if got := readHead(path).serial; got != tc.stored || !at().Equal(old) {
+			t.Errorf("before it serves, %d is stored, of %v", got, at())
+		}
+		close(listens)
+		eventually.Holds(t, "storing when it serves", func() bool { return readHead(path).serial == tc.then && at().After(old) })
+	}
+}
+
+// TestStoredLater: what could not be stored is stored with the next look at the primary, also if nothing is new by then.
+func TestStoredLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "zones")
+	r := newReplica("example.org.", &source{primaries: []string{"192.0.2.1:53"}, storage: dir}, newRooms())
+	for serial := uint32(1); serial < 4; serial++ {
+		r.zone.Replace(build(t, serial))
+		if serial == 2 { // no file can be written into it
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.keep(true)
+		if serial == 2 {
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(dir+".old", dir); err != nil {
+				t.Fatal(err)
+			}
+			r.keep(false)
+		}
+		if got := readHead(r.path()).serial; got != serial {
+			t.Errorf("%d is stored, not %d", got, serial)
 		}
 	}
 }
