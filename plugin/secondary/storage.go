@@ -74,7 +74,11 @@ func (r *replica) load() {
 		if !r.source.noted(head.note) {
 			serve = r.borrow
 		}
-		err = serve(stored.Current(), info.ModTime())
+		at := info.ModTime()
+		if now := time.Now(); at.After(now) { // the clock was ahead
+			at = now
+		}
+		err = serve(stored.Current(), at)
 	}
 	if err != nil {
 		r.useless = true

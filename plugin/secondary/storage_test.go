@@ -302,3 +302,21 @@ func TestStoredLater(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredInTheFuture: what was stored while the clock was ahead is served for the expire time from now on, not until long
+// after.
+func TestStoredInTheFuture(t *testing.T) {
+	capture(t)
+	path, ahead := filepath.Join(t.TempDir(), "db.example.org"), time.Now().Add(time.Hour)
+	if err := os.WriteFile(path, []byte(text(1, "7200 3600 2", "a A 192.0.2.7")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, ahead, ahead); err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from 127.0.0.1:1\nstorage %s\n}", filepath.Dir(path)))
+	if got := ask(t, s, "a.example.org."); got != "192.0.2.7" {
+		t.Errorf("at first: %s", got)
+	}
+	becomes(t, s, "a.example.org.", "SERVFAIL")
+}
