@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 )
 
 // Errors of keys.
@@ -59,7 +60,7 @@ func ParseKeyFile(pubFile, privFile string) (*DNSKEY, error) {
 
 // newKey is the pair of k and the private key that is read from priv, which file names in errors.
 func newKey(k *dns.DNSKEY, priv io.Reader, file string) (*DNSKEY, error) {
-	p, err := k.ReadPrivateKey(priv, file)
+	p, err := zonekeys.ReadPrivate(k, priv, file)
 	if err != nil {
 		return nil, err
 	}

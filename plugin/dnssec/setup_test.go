@@ -29,6 +29,7 @@ func folder(t *testing.T) string {
 		"other.private": privateKey,
 		"noKey.key":     "example.org. 60 IN A 192.0.2.1\n", "noKey.private": privateKey,
 		"noPrivate.key": publicKey, "noPrivate.private": "nothing\n",
+		"empty.key": publicKey, "empty.private": "",
 		"cluster.key": strings.Replace(publicKey, "example.org", "cluster.local", 1), "cluster.private": privateKey,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -64,7 +65,8 @@ func TestSetup(t *testing.T) {
 		{"dnssec example.org {\nkey file nowhere\n}", "", 0, false, "open " + dir + "/nowhere.key: no such file or directory"},
 		{"dnssec example.org {\nkey file half\n}", "", 0, false, "open " + dir + "/half.private: no such file or directory"},
 		{"dnssec example.org {\nkey file noKey\n}", "", 0, false, "no public key found"},
-		{"dnssec example.org {\nkey file noPrivate\n}", "", 0, false, "plugin/dnssec: Testfile:2 - Error during parsing: "},
+		{"dnssec example.org {\nkey file noPrivate\n}", "", 0, false, `private key "` + dir + `/noPrivate.private": no private key seen (`},
+		{"dnssec example.org {\nkey file good empty\n}", "", 0, false, `private key "` + dir + `/empty.private": dns: bad private key`},
 		{"dnssec example.org {\nkey file other\n}", "", 0, false, "(keyid: 40352): the private key is not that of the public key"},
 		{"dnssec example.org {\ncache_capacity many\n}", "", 0, false, `strconv.Atoi: parsing "many": invalid syntax`},
 		{"dnssec example.org {\ncache_capacity\n}", "", 0, false, "Wrong argument count"},

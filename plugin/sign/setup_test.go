@@ -21,6 +21,9 @@ func TestSetup(t *testing.T) {
 	put(t, filepath.Join(dir, "zsk.key"), "example.org. IN DNSKEY 256 3 15 YjbAqSzk/UrmlAIcGaYxb7YZlrVHkMuseotPbxczKjE=\n")
 	put(t, filepath.Join(dir, "a.key"), "example.org. IN A 192.0.2.1\n")
 	put(t, filepath.Join(dir, "other.key"), "example.org. IN DNSKEY 257 3 15 YjbAqSzk/UrmlAIcGaYxb7YZlrVHkMuseotPbxczKjE=\n")
+	public, _ := os.ReadFile(filepath.Join(dir, csk+".key"))
+	put(t, filepath.Join(dir, "Kexample.com.+015+00001.key"), string(public))
+	put(t, filepath.Join(dir, "Kexample.com.+015+00001.private"), "Private-key-format: v1.3\nPrivateKey: AAAA\nBBBB\n")
 	private, _ := os.ReadFile(filepath.Join(dir, csk+".private"))
 	put(t, filepath.Join(dir, "other.private"), string(private))
 	key := "\nkey file " + csk + "\n"
@@ -44,6 +47,7 @@ func TestSetup(t *testing.T) {
 		{"sign db.x example.org {\nkey file zsk\n}", "", `DNSKEY in "DIR/zsk.key" is not a CSK/KSK`},
 		{"sign db.x example.org {\nkey file a\n}", "", `RR in "DIR/a.key" is not a DNSKEY: 1`},
 		{"sign db.x example.org {\nkey file other\n}", "", "is not that of the public key"},
+		{"sign db.x example.com {\nkey directory .\n}", "", `private key "DIR/Kexample.com.+015+00001.private": `},
 		{"sign db.x example.net {\nkey directory .\n}", "", "no keys of zone example.net. in"},
 		{"sign db.x example.org {" + key + "directory\n}", "", `can only be one argument after "directory"`},
 		{"sign db.x example.org {" + key + "directory a b\n}", "", `can only be one argument after "directory"`},

@@ -11,7 +11,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +59,7 @@ func Read(name string) (Pair, error) {
 	}
 	defer p.Close()
 	// The formats of BIND and ldns are the same; names of their fields differ in case only.
-	secret, err := key.ReadPrivateKey(p, private)
+	secret, err := ReadPrivate(key, p, private)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -74,6 +76,18 @@ func Read(name string) (Pair, error) {
 		return Pair{}, fmt.Errorf("no private key that can sign in %q", private)
 	}
 	return pair, pair.check(private)
+}
+
+// ReadPrivate is key.ReadPrivateKey with errors that name the file and quote nothing of it, as that may be secret.
+func ReadPrivate(key *dns.DNSKEY, r io.Reader, file string) (crypto.PrivateKey, error) {
+	secret, err := key.ReadPrivateKey(r, file)
+	if err != nil && strings.Contains(err.Error(), "no private key seen") {
+		err = errors.New("no private key seen")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("private key %q: %w", file, err)
+	}
+	return secret, nil
 }
 
 // check signs something and looks at it with the public key.
