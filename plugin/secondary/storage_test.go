@@ -306,7 +306,7 @@ func TestStoredLater(t *testing.T) {
 // TestStoredInTheFuture: what was stored while the clock was ahead is served for the expire time from now on, not until long
 // after.
 func TestStoredInTheFuture(t *testing.T) {
-	capture(t)
+	logtest.Capture(t)
 	path, ahead := filepath.Join(t.TempDir(), "db.example.org"), time.Now().Add(time.Hour)
 	if err := os.WriteFile(path, []byte(text(1, "7200 3600 2", "a A 192.0.2.7")), 0o600); err != nil {
 		t.Fatal(err)
