@@ -14,6 +14,63 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/zone"
 )
 
+// TestStorage: a zone that is stored is served at once, without a primary, until it expires.
+func TestStorage(t *testing.T) {
+	out := logtest.Capture(t)
+	dir := filepath.Join(t.TempDir(), "zones")
+	p := newPrimary(t)
+	p.set("example.org.", text(1, "7200 3600 10000", "a A 192.0.2.7", `odd\.name TXT "a\"b" "\200"`, `null NULL \# 3 00ff3b`))
+	input := fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir)
+	first := begin(t, input)
+	becomes(t, first, "a.example.org.", "192.0.2.7")
+	path := filepath.Join(dir, "db.example.org")
+	eventually.Holds(t, "storing", func() bool { _, err := os.Stat(path); return err == nil })
+	first.roster.stop()
+	p.down.Store(true)
+
+	second := begin(t, input)
+	becomes(t, second, "a.example.org.", "192.0.2.7")
+	if !strings.Contains(out.String(), "Loaded: example.org. from "+path) {
+		t.Errorf("logged %s", out)
+	}
+	was, is := first.roster.replica("example.org.").zone.Current(), second.roster.replica("example.org.").zone.Current()
+	if a, b := len(recordsOf(was)), len(recordsOf(is)); a != b {
+		t.Errorf("%d records of %d", b, a)
+	}
+	for i, rr := range recordsOf(was) {
+		if got := recordsOf(is)[i]; got.String() != rr.String() {
+			t.Errorf("got %s, want %s", got, rr)
+		}
+	}
+	second.roster.stop()
+
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-10001*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	third := begin(t, input)
+	time.Sleep(50 * time.Millisecond)
+	if got := ask(t, third, "a.example.org."); got != "SERVFAIL" {
+		t.Errorf("a zone that has expired: %s", got)
+	}
+	// A look that finds nothing new says that what is stored is right.
+	p.down.Store(false)
+	notify(t, third, "example.org.", "127.0.0.1")
+	becomes(t, third, "a.example.org.", "192.0.2.7")
+	eventually.Holds(t, "the file's new time", func() bool {
+		info, err := os.Stat(path)
+		return err == nil && time.Since(info.ModTime()) < time.Minute
+	})
+	third.roster.stop()
+	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fourth := begin(t, input)
+	becomes(t, fourth, "a.example.org.", "192.0.2.7")
+	if !strings.Contains(out.String(), "Zone example.org.: what is stored is of no use: ") {
+		t.Errorf("logged %s", out)
+	}
+}
+
 // TestFileNames: each zone has a file of its own, whose name is one that a file may have.
 func TestFileNames(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("a", 49)+".", 5)
