@@ -1,13 +1,11 @@
 package dnsserver
 
 import (
-	"bytes"
-	golog "log"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 
 	"github.com/coredns/caddy"
@@ -52,9 +50,7 @@ func TestLimitsOf(t *testing.T) {
 }
 
 func TestLimitsThatDiffer(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	n := func(i int) *int { return &i }
 	l := limitsOf("dns", []*Config{{}, {Limits: Limits{Pipeline: n(7)}}, {Limits: Limits{Pipeline: n(8)}}, {Limits: Limits{Pipeline: n(7)}}})
 	if l.Pipeline != 7 || strings.Count(out.String(), "different limits") != 1 || !strings.Contains(out.String(), "7 and 8: using 7") {

@@ -1,21 +1,17 @@
 package dnsserver
 
 import (
-	"bytes"
-	golog "log"
 	"net"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // Who begins to listen where somebody else listens is told so.
 func TestSharedAddressIsTold(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	serving := func(addr string) *Server {
 		t.Helper()
 		s, err := NewServer("dns://"+addr, []*Config{block1(".", echo)})
@@ -42,7 +38,7 @@ func TestSharedAddressIsTold(t *testing.T) {
 	}
 	told := func() int {
 		n := strings.Count(out.String(), "[WARNING] Another process listens on ")
-		out.Reset()
+		out.Take()
 		return n
 	}
 	first := serving("127.0.0.1:0")

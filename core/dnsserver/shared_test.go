@@ -1,20 +1,17 @@
 package dnsserver
 
 import (
-	"bytes"
 	"errors"
-	"log"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // Listeners that share their sockets are warned of, if it matters which of them gets a query.
 func TestSharedSockets(t *testing.T) {
 	probed(t)
-	var out bytes.Buffer
-	log.SetOutput(&out)
-	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	for corefile, want := range map[string]string{
 		". {\n@ ::1\n}\n. {\n@ 0:0::1\n}":                         "dns://[::1]:53 and dns://[0:0::1]:53",
 		"a. {\n@ 127.0.0.1\n}\nb. {\n@ ::ffff:127.0.0.1\n}":       "dns://127.0.0.1:53 and dns://[::ffff:127.0.0.1]:53",
@@ -29,7 +26,7 @@ func TestSharedSockets(t *testing.T) {
 		"fe.:53 {\n@ fe80::1%lo\n}\nfe.:53 {\n@ fe80::1%other\n}": "",
 		". {\nprobe all\n}\nexample.org:54 {\n@ ::1\n}":           "",
 	} {
-		out.Reset()
+		out.Take()
 		if err := Validate(inputOf(strings.ReplaceAll(corefile, "@", "probe on"))); errors.Is(err, errLeftOut) {
 			continue
 		} else if err != nil {

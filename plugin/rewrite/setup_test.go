@@ -1,15 +1,13 @@
 package rewrite
 
 import (
-	"bytes"
-	golog "log"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 )
@@ -122,9 +120,7 @@ func TestSetup(t *testing.T) {
 // Local options that are not taken back are known to the server from then on.
 // Texts without a final dot that names mostly do not have there are remarked on, whatever the rule is for.
 func TestWarnsOfMissingDot(t *testing.T) {
-	var out bytes.Buffer
-	golog.SetOutput(&out)
-	defer golog.SetOutput(os.Stderr)
+	out := logtest.Capture(t)
 	for rule, text := range map[string]string{
 		"name prefix pre- post-":         `prefix "pre-" is looked for as "pre-."`,
 		"name prefix pre. post.":         "",
@@ -137,7 +133,7 @@ func TestWarnsOfMissingDot(t *testing.T) {
 		"rcode substring sub NXDOMAIN 0": `substring "sub" is looked for as "sub."`,
 		"cname prefix pre- post-":        "", // the text is taken as it stands
 	} {
-		out.Reset()
+		out.Take()
 		if err := setup(caddy.NewTestController("dns", "rewrite "+rule)); err != nil {
 			t.Errorf("%s: %v", rule, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	golog "log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/file/mirror/mirrortest"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -332,9 +332,7 @@ func TestLinesOfTheSDK(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", s.URL)
-	var out strings.Builder
-	golog.SetOutput(&out)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	out := logtest.Capture(t)
 	if _, err := new(settings).client(t.Context()); err == nil {
 		t.Error("there is a region")
 	}

@@ -1,12 +1,12 @@
 package sign
 
 import (
-	"bytes"
-	stdlog "log"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 // A machine whose clock was wrong when the zone was signed, or found to be signed, signs it anew when the clock is right.
@@ -40,9 +40,7 @@ func TestClockIsSet(t *testing.T) {
 
 // What cannot be signed then is not tried each minute.
 func TestClockIsSetInVain(t *testing.T) {
-	var b bytes.Buffer
-	stdlog.SetOutput(&b)
-	t.Cleanup(func() { stdlog.SetOutput(os.Stderr) })
+	b := logtest.Capture(t)
 	s := signer(t)
 	now := time.Now()
 	s.refresh(t.Context(), now.Add(-1000*time.Hour))
@@ -53,6 +51,6 @@ func TestClockIsSetInVain(t *testing.T) {
 		s.follow(t.Context(), now)
 	}
 	if n := strings.Count(b.String(), "Error signing"); n != 1 {
-		t.Errorf("it was tried %d times:\n%s", n, &b)
+		t.Errorf("it was tried %d times:\n%s", n, b)
 	}
 }

@@ -1,8 +1,6 @@
 package tsig
 
 import (
-	"bytes"
-	golog "log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -71,19 +70,17 @@ func TestSecretThatIsNone(t *testing.T) {
 	if err := os.WriteFile(file, []byte("key good. { secret "+secret+"; }; key f { secret "+secret[1:]+"; };"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var logged bytes.Buffer
-	golog.SetOutput(&logged)
-	t.Cleanup(func() { golog.SetOutput(os.Stderr) })
+	logged := logtest.Capture(t)
 	c := caddy.NewTestController("dns", "tsig example.org {\nsecret c not-base64\nsecret fine "+secret+"\nsecrets "+file+"\n}")
 	if err := setup(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"c.", "f."} {
 		if line := `The secret of key "` + key + `" is not in base64`; strings.Count(logged.String(), line) != 1 {
-			t.Errorf("%q is not once in\n%s", line, &logged)
+			t.Errorf("%q is not once in\n%s", line, logged)
 		}
 	}
 	if n := strings.Count(logged.String(), "\n"); n != 2 {
-		t.Errorf("%d lines:\n%s", n, &logged)
+		t.Errorf("%d lines:\n%s", n, logged)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/cookie"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -241,15 +242,13 @@ func TestWriterFails(t *testing.T) {
 
 // A panic is counted and told, with its stack where that is wanted; with debug it is the process's.
 func TestPanics(t *testing.T) {
-	var log bytes.Buffer
-	golog.SetOutput(&log)
-	defer golog.SetOutput(os.Stderr)
+	log := logtest.Capture(t)
 	for _, tc := range []struct {
 		o     Options
 		lane  bool
 		stack bool
 	}{{Options{}, false, false}, {Options{Stacktrace: true}, false, true}, {Options{}, true, false}, {Options{Stacktrace: true}, true, true}} {
-		log.Reset()
+		log.Take()
 		tc.o.Label = "dns://:53"
 		c := build(t, tc.o, blockOf(".", inBoth{panics}))
 		before := testutil.ToFloat64(vars.Panic)

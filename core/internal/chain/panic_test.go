@@ -1,14 +1,12 @@
 package chain
 
 import (
-	"bytes"
 	"context"
-	golog "log"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -77,9 +75,7 @@ func TestPanicLeavesWireLane(t *testing.T) {
 		"view":   asked(func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeTXT }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			golog.SetOutput(&log)
-			defer golog.SetOutput(os.Stderr)
+			log := logtest.Capture(t)
 			wired, beside := 0, 0
 			f := fragile{&wired}
 			b := blockOf("example.org.", f)
@@ -109,7 +105,7 @@ func TestPanicLeavesWireLane(t *testing.T) {
 				t.Errorf("another block: %v", out)
 			}
 			if n := strings.Count(log.String(), `zone "example.org." is served without the wire lane from now on`); n != 1 {
-				t.Errorf("told %d times: %s", n, &log)
+				t.Errorf("told %d times: %s", n, log)
 			}
 		})
 	}

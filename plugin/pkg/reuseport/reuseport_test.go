@@ -3,14 +3,14 @@
 package reuseport
 
 import (
-	"bytes"
 	"errors"
-	golog "log"
 	"net"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 )
 
 func TestListenTwice(t *testing.T) {
@@ -86,10 +86,7 @@ type broken struct{ syscall.RawConn }
 func (broken) Control(func(uintptr)) error { return errors.New("no options today") }
 
 func TestFailureOnlyWarns(t *testing.T) {
-	var out bytes.Buffer
-	was := golog.Writer()
-	golog.SetOutput(&out)
-	defer golog.SetOutput(was)
+	out := logtest.Capture(t)
 
 	if err := control("udp4", "127.0.0.1:53", broken{}); err != nil {
 		t.Errorf("got %v, want a warning only", err)
