@@ -255,6 +255,8 @@ func (f *flight) event(x *proxy.Exchange) iterate.Event {
 			return ev
 		}
 		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeInvalid, err.Error()
+	case errors.Is(x.Err, proxy.ErrMalformed):
+		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeInvalid, rrset.ErrMalformed.Error()
 	case errors.Is(x.Err, os.ErrDeadlineExceeded):
 		ev.Kind = iterate.TimedOut
 	default:

@@ -188,3 +188,19 @@ func TestBogusIsNeverStale(t *testing.T) {
 		}
 	}
 }
+
+// A server whose replies cannot be unpacked is not waited for, and clients hear what was wrong (RFC 8914 §4.25).
+func TestMalformedReplies(t *testing.T) {
+	o := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		b, err := new(dns.Msg).SetReply(q).Pack()
+		if err != nil {
+			panic(err)
+		}
+		b[7] = 1 // a record whose owner points to itself
+		_, _ = w.Write(append(b, 0xc0, byte(len(b)), 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1))
+	})
+	ours := serve(t, 0, fmt.Sprintf(" recurse {\n  stub odd %s\n  allow_servers 127.0.0.0/8\n }", both(t, o)))
+	if got, m := said(t, ours, "www.odd.", dns.TypeA, nil); got != "SERVFAIL 0 24" {
+		t.Errorf("%s: %v", got, m)
+	}
+}

@@ -19,6 +19,8 @@ var (
 	ErrInvalidRequest = errors.New("proxy: invalid request")
 	// ErrMismatch means that a connection brought, under the query's id, what is no reply to it.
 	ErrMismatch = errors.New("proxy: the reply does not match the query")
+	// ErrMalformed means that a Peer's reply to the query cannot be unpacked.
+	ErrMalformed = errors.New("proxy: the reply is malformed")
 	// ErrBusy means that an upstream has as many queries as it may have at one time.
 	ErrBusy = errors.New("proxy: too many queries wait for this upstream")
 )

@@ -192,6 +192,40 @@ func TestPeerDoubted(t *testing.T) {
 	}
 }
 
+// A Peer's reply that cannot be unpacked ends its query at once, as no other reply will come; one that has another id or
+// question as well is waited past.
+func TestPeerMalformed(t *testing.T) {
+	broken := func(q []byte) []byte { // a record whose owner points to itself
+		b := append(echoed(q), 0xc0, byte(len(q)), 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1)
+		b[7] = 1
+		return b
+	}
+	odd := func(q []byte) []byte {
+		b := broken(q)
+		b[13] = '1'
+		return b
+	}
+	for what, c := range map[string]struct {
+		replies func(q []byte) [][]byte
+		want    error
+		ignored string
+	}{
+		"malformed":        {func(q []byte) [][]byte { return [][]byte{broken(q)} }, ErrMalformed, "1 malformed"},
+		"another id":       {func(q []byte) [][]byte { return [][]byte{withID(broken(q), 1), echoed(q)} }, nil, "1 id"},
+		"another question": {func(q []byte) [][]byte { return [][]byte{odd(q), echoed(q)} }, nil, "1 question"},
+	} {
+		addr, _ := peerServer(t, c.replies)
+		p := NewOpen("test")
+		ignored := ""
+		p.OnIgnored(func(reason string, n int) { ignored += fmt.Sprint(n, " ", reason) })
+		got := askOnce(p, p.NewPeer(addr), false)
+		p.Stop()
+		if !errors.Is(got.x.Err, c.want) || ignored != c.ignored {
+			t.Errorf("%s: %v, ignored %q", what, got.x.Err, ignored)
+		}
+	}
+}
+
 // What has another opcode is no reply, whatever else it has of one (RFC 1035 §4.1.1).
 func TestPeerOtherOpcode(t *testing.T) {
 	addr, _ := peerServer(t, func(q []byte) [][]byte {

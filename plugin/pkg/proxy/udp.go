@@ -224,7 +224,7 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 	var ignored [verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
-		if in, v := inspect(b); v > bare {
+		if in, v := inspect(b); v > bare && (v != malformed || s.to == nil) {
 			ignored[v]++
 		} else {
 			arrivals = append(arrivals, arrival{in, b, v, nil, all.from})
@@ -284,6 +284,10 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 	x, b := a.x, a.b
 	switch a.v {
+	case malformed:
+		e.proxy.ignore(malformed, 1)
+		e.endAt(x, ErrMalformed, now)
+		return
 	case cutShort:
 		b = a.empty(b)
 	case bare:
