@@ -84,10 +84,15 @@ func TestUpstreamsDieUnderLoad(t *testing.T) {
 		const askers = 20
 		var asked, slow atomic.Int64
 		var wg sync.WaitGroup
-		end := time.Now().Add(800 * time.Millisecond)
+		const enough = 500
+		begin := time.Now()
+		goesOn := func() bool { // on a busy machine that many take longer
+			d := time.Since(begin)
+			return d < 800*time.Millisecond || d < 20*time.Second && asked.Load() < enough
+		}
 		for range askers {
 			wg.Go(func() {
-				for time.Now().Before(end) {
+				for goesOn() {
 					began := time.Now()
 					if got := ask(f, "www.example.org."); got != "192.0.2.1" {
 						t.Error(got)
@@ -106,7 +111,7 @@ func TestUpstreamsDieUnderLoad(t *testing.T) {
 		if n := slow.Load(); n > 3*askers { // a pause of the machine makes each asker slow once
 			t.Errorf("%d of %d queries took more than 150 ms", n, asked.Load())
 		}
-		if n := asked.Load(); n < 500 {
+		if n := asked.Load(); n < enough {
 			t.Errorf("%d queries only", n)
 		}
 
