@@ -266,7 +266,8 @@ func TestBuild(t *testing.T) {
 	var warnings []string
 	b := NewBuilder(wire.MustName("Example.org"), func(f string, a ...any) { warnings = append(warnings, fmt.Sprintf(f, a...)) })
 	for _, s := range []string{"example.org. 5 SOA a. b. 1 2 3 4 5", "example.org. 7 SOA a. b. 9 2 3 4 60", "x.example.org. 5 A 192.0.2.1", "X.example.org. 5 A 192.0.2.1",
-		"www.example.com. 5 A 192.0.2.1", "notexample.org. 5 A 192.0.2.1", "c.example.org. 5 CNAME x.example.org.", "c.example.org. 5 A 192.0.2.1", "x.example.org. 5 SOA a. b. 1 2 3 4 5"} {
+		"www.example.com. 5 A 192.0.2.1", "notexample.org. 5 A 192.0.2.1", "c.example.org. 5 CNAME x.example.org.", "c.example.org. 5 A 192.0.2.1", "x.example.org. 5 SOA a. b. 1 2 3 4 5",
+		"d.example.org. 5 DNAME example.com.", "d.example.org. 5 DNAME example.net."} {
 		rr, err := dns.NewRR(s)
 		if err != nil {
 			t.Fatal(err)
@@ -279,10 +280,11 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if z.Serial() != 9 || z.Records() != 4 || z.Names() != 3 || wire.Text(z.Origin()) != "example.org." {
+	if z.Serial() != 9 || z.Records() != 6 || z.Names() != 4 || wire.Text(z.Origin()) != "example.org." {
 		t.Errorf("serial %d, %d records, %d names", z.Serial(), z.Records(), z.Names())
 	}
-	if len(warnings) != 4 || !strings.Contains(warnings[3], "c.example.org. has a CNAME record and other data") {
+	if len(warnings) != 5 || !strings.Contains(warnings[3], "c.example.org. has a CNAME record and other data") ||
+		!strings.Contains(warnings[4], "d.example.org. has 2 DNAME records, may have one") {
 		t.Errorf("warnings %q", warnings)
 	}
 	if _, err := NewBuilder(wire.MustName("example.org"), t.Logf).Build(); err != ErrNoSOA {
