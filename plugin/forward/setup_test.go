@@ -137,6 +137,7 @@ func TestErrors(t *testing.T) {
 		"forward . /no/such/file":                    `not an IP address, file, or valid domain: "/no/such/file"`,
 		"forward . a..b":                             `not an IP address, file, or valid domain: "a..b"`,
 		"forward . testdata/empty.conf":              "no valid upstream addresses found",
+		"forward . testdata/port.conf":               `testdata/port.conf: nameserver "192.0.2.1:5300" is not an IP address`,
 		sixteen:                                      "more than 15 TOs configured: 16",
 		in("magic on"):                               "unknown property 'magic'",
 		in("except"):                                 "Wrong argument count or unexpected line ending after 'except'",

@@ -76,6 +76,9 @@ func parseTarget(arg string) (targets []target, err error) {
 	case err == nil:
 		for _, a := range addrs {
 			t, err := addressTarget(a)
+			if err != nil && protocol == transport.DNS {
+				return nil, fmt.Errorf("%s: %w", arg, err)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -134,8 +137,8 @@ func addressTarget(text string) (t target, err error) {
 		t.port = defaultPorts[t.protocol]
 	}
 	addr, err := netip.ParseAddr(bare)
-	if err != nil {
-		return t, err
+	if err != nil { // it comes from a file, of which all is taken
+		return t, fmt.Errorf("nameserver %q is not an IP address", t.host)
 	}
 	switch {
 	case t.protocol != transport.DNS:
