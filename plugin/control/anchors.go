@@ -58,7 +58,7 @@ func (a *api) addNegative(r *http.Request) (any, error) {
 			return nil, refusef("%v", err)
 		}
 	}
-	return map[string]any{"name": wire.Text(name), "ends": time.Now().Add(d)}, nil
+	return map[string]any{"name": wire.Text(name), "ends": time.Now().Add(d).Truncate(time.Second)}, nil
 }
 
 func (a *api) dropNegative(r *http.Request) (any, error) {

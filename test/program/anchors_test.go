@@ -3,6 +3,7 @@ package program
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // An operator lists the anchors of a validator, and has a name not validated for a while.
@@ -11,8 +12,9 @@ func TestControlAnchors(t *testing.T) {
 	if out := s.must("anchors"); !strings.Contains(out, "20326") || !strings.Contains(out, "38696") || !strings.Contains(out, "configured") {
 		t.Errorf("anchors are\n%s", out)
 	}
-	if out := s.must("nta", "add", "Broken.example", "2h"); !strings.HasPrefix(out, "not validated until ") {
-		t.Errorf("said %q", out)
+	said, ok := strings.CutPrefix(s.must("nta", "add", "Broken.example", "2h"), "not validated until ")
+	if end, err := time.Parse("2006-01-02T15:04:05Z07:00\n", said); !ok || err != nil || end.Nanosecond() != 0 || time.Until(end) < time.Hour {
+		t.Errorf("said %q, %v", said, err)
 	}
 	if out := s.must("anchors"); !strings.Contains(out, "broken.example.") || !strings.Contains(out, "negative") {
 		t.Errorf("anchors are\n%s", out)
