@@ -7,6 +7,7 @@
 package zonekeys
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -78,9 +79,14 @@ func Read(name string) (Pair, error) {
 	return pair, pair.check(private)
 }
 
-// ReadPrivate is key.ReadPrivateKey with errors that name the file and quote nothing of it, as that may be secret.
+// ReadPrivate is key.ReadPrivateKey that takes lines which end with CR and LF, too, and whose errors name the file and
+// quote nothing of it, as that may be secret.
 func ReadPrivate(key *dns.DNSKEY, r io.Reader, file string) (crypto.PrivateKey, error) {
-	secret, err := key.ReadPrivateKey(r, file)
+	text, err := io.ReadAll(io.LimitReader(r, maxPrivate))
+	if err != nil {
+		return nil, fmt.Errorf("private key %q: %w", file, err)
+	}
+	secret, err := key.ReadPrivateKey(bytes.NewReader(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))), file)
 	if err != nil && strings.Contains(err.Error(), "no private key seen") {
 		err = errors.New("no private key seen")
 	}
@@ -89,6 +95,9 @@ func ReadPrivate(key *dns.DNSKEY, r io.Reader, file string) (crypto.PrivateKey, 
 	}
 	return secret, nil
 }
+
+// maxPrivate is how much is read of a private key, in octets. One of 16,384 bits takes 15,000.
+const maxPrivate = 64 << 10
 
 // check signs something and looks at it with the public key.
 func (p *Pair) check(private string) error {

@@ -1,6 +1,7 @@
 package zonekeys
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,5 +66,22 @@ func TestKeyNamedTwice(t *testing.T) {
 	}
 	if pairs, err := s.For("example.org.", t.Errorf); err != nil || len(pairs) != 2 {
 		t.Errorf("%d keys, %v", len(pairs), err)
+	}
+}
+
+// Files that were written on, or went by way of, a system with other line ends are read all the same.
+func TestLinesEndWithCRLF(t *testing.T) {
+	name := write(t, t.TempDir(), "example.org.")
+	for _, suffix := range []string{".key", ".private"} {
+		text, err := os.ReadFile(name + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name+suffix, bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Read(name); err != nil {
+		t.Error(err)
 	}
 }
