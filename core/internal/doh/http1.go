@@ -60,8 +60,14 @@ func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.stopping.Load() {
 		w.Header().Set("Connection", "close")
 	}
+	// With its own reader net/http knows of what is left of a body, and gives the client time to see the response. It
+	// closed at once behind "Expect: 100-continue" otherwise, and the rest met a reset.
+	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
 	Answer(s, w, r, false)
 }
+
+// mostBody is how many octets of a body are read: none of them is a message if there are more.
+const mostBody = 64 << 10
 
 // Stop waits until requests are answered, and closes the connections.
 func (h *HTTP1) Stop(ctx context.Context) error {
