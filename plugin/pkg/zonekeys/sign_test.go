@@ -2,6 +2,11 @@ package zonekeys
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"math/big"
 	"testing"
 	"time"
 
@@ -46,4 +51,60 @@ func TestAsterisks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The wildcard right below the root is signed under its own name. The library can verify no signature of it.
+func TestWildcardBelowRoot(t *testing.T) {
+	for _, algorithm := range []uint8{dns.ED25519, dns.ECDSAP256SHA256} {
+		public := &dns.DNSKEY{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: algorithm}
+		private, err := public.Generate(256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := private.(crypto.Signer)
+		var set []dns.RR
+		var wanted []byte
+		for _, rdata := range []string{"10 a.example.", "10 b.example.", "20 a.example."} { // in canonical order
+			rr, err := dns.NewRR("*. 300 IN MX " + rdata)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set, wanted = append(set, rr), append(wanted, packed(t, rr)...)
+		}
+		set[0], set[2] = set[2], set[0]
+		sigs, err := Sign([]Pair{{Public: public, KeyTag: public.KeyTag(), Private: key}}, ".", set, 300, Span{time.Now(), time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sig := sigs[0].(*dns.RRSIG)
+		signature, err := base64.StdEncoding.DecodeString(sig.Signature)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What is signed begins with the data of the RRSIG up to the signature (RFC 4034 §3.1.8.1).
+		data := packed(t, sig)[len("\x01*\x00")+10:]
+		data = append(data[:len(data)-len(signature)], wanted...)
+		var good bool
+		switch algorithm {
+		case dns.ED25519:
+			good = ed25519.Verify(key.Public().(ed25519.PublicKey), data, signature)
+		case dns.ECDSAP256SHA256:
+			hash := sha256.Sum256(data)
+			r, s := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
+			good = ecdsa.Verify(key.Public().(*ecdsa.PublicKey), hash[:], r, s)
+		}
+		if !good || sig.Labels != 0 || sig.Hdr.Name != "*." || set[0].Header().Name != "*." {
+			t.Errorf("algorithm %d: %v, good: %t", algorithm, sig, good)
+		}
+	}
+}
+
+func packed(t *testing.T, rr dns.RR) []byte {
+	t.Helper()
+	b := make([]byte, 512)
+	n, err := dns.PackRR(rr, b, 0, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[:n]
 }
