@@ -171,8 +171,8 @@ func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 // then nothing else would tell, for the zone is signed all the same.
 
 // For is the keys of a zone. origin is fully qualified and in lower case. warn is told of keys whose files name another
-// zone. One that is named twice, or lies in a folder, too, is one. An error tells which folder cannot be read, or has
-// no keys of the zone.
+// zone, and of revoked ones. One that is named twice, or lies in a folder, too, is one. An error tells which folder
+// cannot be read, or has no keys of the zone.
 func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pair, error) {
 	for _, p := range s.pairs {
 		if owner := dns.CanonicalName(p.Public.Hdr.Name); owner != origin {
@@ -189,8 +189,13 @@ func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pa
 	}
 	var pairs []Pair
 	for _, p := range all {
-		if !slices.ContainsFunc(pairs, p.Same) {
-			pairs = append(pairs, p)
+		if slices.ContainsFunc(pairs, p.Same) {
+			continue
+		}
+		pairs = append(pairs, p)
+		// Beside others such a key tells of its end (RFC 5011 §2.1). No validator believes what is signed by it alone.
+		if p.Public.Flags&dns.REVOKE != 0 {
+			warn("Key %d of %s is revoked: the zone needs another one", p.KeyTag, origin)
 		}
 	}
 	return pairs, nil

@@ -14,7 +14,12 @@ import (
 // write writes a pair of files that is said to be a zone's, and returns its name.
 func write(t *testing.T, dir, owner string) string {
 	t.Helper()
-	public := &dns.DNSKEY{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: dns.ED25519}
+	return writeKey(t, dir, owner, 257)
+}
+
+func writeKey(t *testing.T, dir, owner string, flags uint16) string {
+	t.Helper()
+	public := &dns.DNSKEY{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: flags, Protocol: 3, Algorithm: dns.ED25519}
 	private, err := public.Generate(256)
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +51,23 @@ func TestKeysOfOtherZones(t *testing.T) {
 		if err != nil || len(pairs) != 2 || len(said) != 1 || !strings.HasSuffix(said[0], want) {
 			t.Errorf("%s: %d keys, %q, %v", origin, len(pairs), said, err)
 		}
+	}
+}
+
+// A revoked key is taken, as it tells validators of its end (RFC 5011), but not without a word.
+func TestRevokedKeys(t *testing.T) {
+	dir := t.TempDir()
+	for _, flags := range []uint16{257, 385} {
+		writeKey(t, dir, "example.org.", flags)
+	}
+	var s Source
+	if err := s.Add("directory", dir); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	pairs, err := s.For("example.org.", func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	if err != nil || len(pairs) != 2 || len(said) != 1 || !strings.HasSuffix(said[0], " of example.org. is revoked: the zone needs another one") {
+		t.Errorf("%d keys, %q, %v", len(pairs), said, err)
 	}
 }
 
