@@ -11,6 +11,7 @@ package doh
 import (
 	"context"
 	"errors"
+	"io"
 	golog "log"
 	"net"
 	"net/http"
@@ -150,6 +151,10 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	packet, err := doh.Packet(r)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.Limited("read_time")
+	}
+	// HTTP/3 leaves it to the server to see that a body has ended early (RFC 9114 §4.1.2).
+	if err == nil && r.Method == http.MethodPost && int64(len(packet)) < r.ContentLength {
+		err = io.ErrUnexpectedEOF
 	}
 	if err == nil && s.TooLong(len(packet)) {
 		s.Limited("query_bytes")

@@ -1,6 +1,7 @@
 package doh
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -56,6 +57,28 @@ func TestHTTP3Responses(t *testing.T) {
 	c.Method = "GET"
 	if r, err := c.Ask(coretest.Query("local.")); err != nil || coretest.Describe(r) != "NOERROR 127.0.0.1" || c.Dials() != 1 {
 		t.Errorf("got %v, %v, on connection %d", r, err, c.Dials())
+	}
+}
+
+// A body that is shorter than its length says is malformed (RFC 9114 §4.1.2), as it is over the other versions of HTTP.
+func TestHTTP3ShortBody(t *testing.T) {
+	s, _ := serve3(t, serviceFor(t, coretest.Echo))
+	c := clients.DialHTTP3(t, s.addr, "POST")
+	packet := coretest.Packed(t, coretest.Query("example.org."))
+	for more, status := range []int{http.StatusOK, http.StatusBadRequest} {
+		req, err := http.NewRequest("POST", c.URL+"/dns-query", io.NopCloser(bytes.NewReader(packet)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = int64(len(packet) + more)
+		resp, err := c.Client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("%d octets less than told: %s", more, resp.Status)
+		}
 	}
 }
 
