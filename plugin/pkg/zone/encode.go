@@ -163,7 +163,8 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 		}
 		start := len(out)
 		out = b.encodeSet(out, set)
-		if typ, n := u16(out[start:]), u16(out[start+2:]); n > 1 && (typ == wire.TypeCNAME || typ == wire.TypeDNAME) { // RFC 2181 §10.1, RFC 6672 §2.4
+		// RFC 2181 §10.1, RFC 6672 §2.4
+		if typ, n := u16(out[start:]), u16(out[start+2:]); n > 1 && (typ == wire.TypeCNAME || typ == wire.TypeDNAME) {
 			b.warn("%s has %d %s records, may have one", name(), n, typeText(typ))
 		}
 		if len(sigs) > 0 {
