@@ -12,27 +12,30 @@ import (
 // A reload that does not concern a validator forgets nothing: the one whose stanza has the same text, and the same
 // anchors in its file, begins with what the one before it knows. Both serve for a while.
 
-// living is the validators that serve, by the text of their stanzas; of several with one text, the last one.
+// living is the validators that serve, by the text of their stanzas. Of several with one text the last one is followed; if
+// that ends first, as one whose configuration fails to start, the one before it is.
 var living = struct {
 	mu  sync.Mutex
-	all map[string]*Validator
-}{all: map[string]*Validator{}}
+	all map[string][]*Validator
+}{all: map[string][]*Validator{}}
 
 // enter has v follow the validator of a text.
 func enter(text string, v *Validator) {
 	living.mu.Lock()
 	defer living.mu.Unlock()
-	if old := living.all[text]; old != nil && reflect.DeepEqual(old.anchors, v.anchors) {
-		v.inherit(old)
+	all := living.all[text]
+	if n := len(all); n > 0 && reflect.DeepEqual(all[n-1].anchors, v.anchors) {
+		v.inherit(all[n-1])
 	}
-	living.all[text] = v
+	living.all[text] = append(all, v)
 }
 
 // leave ends what enter began.
 func leave(text string, v *Validator) {
 	living.mu.Lock()
 	defer living.mu.Unlock()
-	if living.all[text] == v {
+	all := slices.DeleteFunc(living.all[text], func(o *Validator) bool { return o == v })
+	if living.all[text] = all; len(all) == 0 {
 		delete(living.all, text)
 	}
 }
