@@ -35,15 +35,23 @@ func (g *generation) watched(starts []func() error) (all []func() error) {
 // the server may go on, and start another one. end ends its plugins.
 func (g *generation) failFirst(end func()) {
 	g.mu.Lock()
-	hooks, sockets := g.hooks, g.sockets
-	g.sockets = nil
+	hooks := g.hooks
 	g.mu.Unlock()
 	hooks.remove()
 	claimHooks().remove() // if it did not come to its begin
+	g.closeSockets()
+	end()
+}
+
+// closeSockets closes what a generation has opened that fails to start.
+func (g *generation) closeSockets() {
+	g.mu.Lock()
+	sockets := g.sockets
+	g.sockets = nil
+	g.mu.Unlock()
 	for _, s := range sockets {
 		s.Close()
 	}
-	end()
 }
 
 // tried notes a socket that was opened, or the error that ends a first start. g may be nil.
@@ -52,12 +60,12 @@ func (g *generation) tried(socket io.Closer, err error) error {
 		return err
 	}
 	g.mu.Lock()
-	first := g.begun && g.previous == nil && !g.serving
-	if first && err == nil {
+	starting, first := g.begun && !g.serving, g.previous == nil
+	if starting && err == nil {
 		g.sockets = append(g.sockets, socket)
 	}
 	g.mu.Unlock()
-	if first && err != nil {
+	if starting && first && err != nil {
 		g.failFirst(g.endFailed)
 	}
 	return err

@@ -49,7 +49,7 @@ type generation struct {
 	unsettled int // those that have not got any yet
 	settled   chan struct{}
 	listened  map[string]bool // addresses, see fresh
-	sockets   []io.Closer     // that were opened, until a server begins to serve; of a first start only
+	sockets   []io.Closer     // that were opened, until a server begins to serve
 }
 
 const (

@@ -116,6 +116,7 @@ func (g *generation) restartFailed() error {
 		return nil // it serves: this is the end of g, and another plugin's shutdown failed
 	}
 	defer g.replaced()
+	letGo()
 	logDebug(g.debug) // what failed may have changed it
 	r := endRestart(g.instance)
 	if failed == nil {
@@ -137,9 +138,10 @@ func (g *generation) restartFailed() error {
 	for _, s := range failed.servers {
 		s.setPredecessor(nil)
 	}
+	failed.closeSockets()
 	failed.endFailed()
 	failed.instance = nil
-	runtime.GC() // closes the sockets that it opened, as nobody knows them any more
+	runtime.GC() // closes its descriptors of our sockets, as nobody knows them any more
 	return nil
 }
 

@@ -3,9 +3,13 @@ package dnsserver
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
+
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
 )
@@ -69,4 +73,42 @@ func TestReloadsAtOneTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a reload that fails has opened takes no queries of the next one, whoever holds its configuration; and if nobody else
+// does, the process does not.
+func TestFailedReloadIsLetGo(t *testing.T) {
+	probed(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	free := loopback.Addr()
+	_, good, _ := net.SplitHostPort(free)
+	old := started(t, ".:0 {\nprobe old\n}")
+	var held []*caddy.Instance
+	probing.setup = func(c *caddy.Controller) { held = append(held, Instance(c)) }
+	defer func() { probing.setup = nil }()
+	if _, err := old.Restart(inputOf(".:0 {\nprobe new\n}\n.:" + good + " {\nprobe one\n}\n.:" + port + " {\nprobe two\n}")); err == nil {
+		t.Fatal("it starts")
+	}
+	if l, err := net.Listen("tcp", free); err != nil { // not with reuseport, either
+		t.Error(err)
+	} else {
+		l.Close()
+	}
+	if p, err := net.ListenPacket("udp", free); err != nil {
+		t.Error(err)
+	} else {
+		p.Close()
+	}
+	failed := weak.Make(held[0])
+	runtime.KeepAlive(held)
+	held = nil
+	eventually(t, "it is let go", func() bool {
+		runtime.GC()
+		return failed.Value() == nil
+	})
 }
