@@ -177,3 +177,25 @@ func TestRenewedCertificate(t *testing.T) {
 		t.Error("the certificate is the former one")
 	}
 }
+
+// A reload that fails, whose options for a socket without TLS are others, leaves the socket as it was.
+func TestFailedReload(t *testing.T) {
+	addr := filepath.Join(loopback.Folder(t), "tap.sock")
+	serve := func(skipVerify bool) *hub {
+		t.Helper()
+		tapper := new(Dnstap)
+		s := settings{listen: true, socket: addr, network: "unix", addr: addr, skipVerify: skipVerify}
+		if err := s.serve(caddy.NewTestController("dns", ""), tapper); err != nil {
+			t.Fatal(err)
+		}
+		return tapper.sink.(*hub)
+	}
+	running := serve(false)
+	defer running.release()
+	serve(true).release()
+	conn, err := net.Dial("unix", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}

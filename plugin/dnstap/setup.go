@@ -186,13 +186,22 @@ func (s *settings) serve(c *caddy.Controller, tapper *Dnstap) error {
 			return nil
 		}
 	}
-	h, err := openHub(c.Context(), s.network, s.addr, cfg, strings.Join([]string{s.cert, s.key, s.ca, strconv.FormatBool(s.skipVerify)}, " "), logger)
+	h, err := openHub(c.Context(), s.network, s.addr, cfg, s.handshake(), logger)
 	if err != nil {
 		return plugin.Error(pluginName, fmt.Errorf("listening on %s: %w", s.socket, err))
 	}
 	tapper.sink = h
 	c.OnShutdown(func() error { h.release(); return nil })
 	return nil
+}
+
+// handshake is what peers of a listener have to show and are shown. Without TLS that is nothing, whatever the options say:
+// two sockets cannot have one path, so that one which is alike has to be the same, also in a reload that fails.
+func (s *settings) handshake() string {
+	if !s.secure() {
+		return ""
+	}
+	return strings.Join([]string{s.cert, s.key, s.ca, strconv.FormatBool(s.skipVerify)}, " ")
 }
 
 // certified refuses a listener for TLS without a certificate.
