@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -145,4 +146,45 @@ func TestFailedReloads(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The gauge of hosts tells of the configuration that runs, also after one that failed, and of a file as long as one has it.
+func TestEntriesOfHosts(t *testing.T) {
+	dir, figures := t.TempDir(), loopback.Addr()
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("192.0.2.1 a.example\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	corefile := func(hosts string) string {
+		return ".:0 {\nbind 127.0.0.1\nroot " + dir + "\nprometheus " + figures + "\nhosts " + hosts + "\n}"
+	}
+	i, err := CoreDNSServer(corefile("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{i}
+	defer r.end()
+	expect := func(what, a, b string) {
+		t.Helper()
+		for name, want := range map[string]string{"a": a, "b": b} {
+			got, _ := test.MetricValueLabel("coredns_hosts_entries", filepath.Join(dir, name), test.Scrape("http://"+figures+"/metrics"))
+			if got != want {
+				t.Errorf("%s: file %s has %q entries, want %q", what, name, got, want)
+			}
+		}
+	}
+	expect("before", "2", "")
+	for _, hosts := range []string{"a {\n192.0.2.2 b.example\n}", "b"} {
+		if _, err := r.instance.Restart(NewInput(corefile(hosts + "\nfailstart"))); err == nil {
+			t.Fatal("it starts")
+		}
+		expect("after one that failed", "2", "")
+	}
+	next, err := r.instance.Restart(NewInput(corefile("b")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.instance = next
+	expect("with another file", "", "2")
 }

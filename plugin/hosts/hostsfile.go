@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/held"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -22,9 +23,9 @@ import (
 var hlog = log.NewWithPlugin("hosts")
 
 var (
-	hostsEntries = promauto.NewGaugeVec(prometheus.GaugeOpts{
+	hostsEntries = held.Of(promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: "hosts", Name: "entries", Help: "The combined number of entries in hosts and Corefile.",
-	}, []string{"hostsfile"})
+	}, []string{"hostsfile"}))
 	hostsReloadTime = promauto.NewGauge(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: "hosts", Name: "reload_timestamp_seconds", Help: "The timestamp of the last reload of hosts file.",
 	})
@@ -115,18 +116,28 @@ func (h *Hostsfile) readHosts() {
 		return
 	}
 	h.seen = stamp.Of(info)
+	t.changed = h.seen.Changed()
 	h.file.Store(t)
 	if old != nil && old.size() > collectFrom {
 		old = nil
 		runtime.GC()
 	}
-	entries := t.entries
+	hlog.Debugf("Parsed hosts file into %d entries", h.show())
+}
+
+// show has metrics tell of what there is, and returns the number of entries.
+func (h *Hostsfile) show() (entries int) {
+	t := h.file.Load()
+	if t == nil {
+		return 0
+	}
+	entries = t.entries
 	if h.fixed != nil {
 		entries += h.fixed.entries
 	}
-	hlog.Debugf("Parsed hosts file into %d entries", entries)
 	hostsEntries.WithLabelValues(h.path).Set(float64(entries))
-	hostsReloadTime.Set(float64(h.seen.Changed().UnixNano()) / 1e9)
+	hostsReloadTime.Set(float64(t.changed.UnixNano()) / 1e9)
+	return entries
 }
 
 // watch reads the file again when it was changed, until stop is closed. A pipe in its place is as if it was gone.

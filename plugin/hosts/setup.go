@@ -132,18 +132,23 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	c.OnStartup(func() error {
+		hostsEntries.Hold(h.path)
 		h.readHosts()
-		if h.reload == 0 {
-			return nil
-		}
 		stop := make(chan struct{})
 		var watcher sync.WaitGroup
-		watcher.Go(func() { h.watch(stop) })
+		if h.reload > 0 {
+			watcher.Go(func() { h.watch(stop) })
+		}
 		c.OnShutdown(func() error {
 			close(stop)
 			watcher.Wait()
+			hostsEntries.Release(h.path)
 			return nil
 		})
+		return nil
+	})
+	c.OnRestartFailed(func() error { // what failed may have told of the same file, with other lines beside it
+		h.show()
 		return nil
 	})
 	cfg.AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math/bits"
 	"net/netip"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -13,8 +14,9 @@ import (
 // hundred pieces of memory without pointers in them, and takes some 14 octets a name beside the name and its address.
 type table struct {
 	pages   []page
-	entries int  // addresses by name, names by address
-	wild    bool // there are names that stand for others
+	entries int       // addresses by name, names by address
+	wild    bool      // there are names that stand for others
+	changed time.Time // of the file
 
 	// By name and family: the first sameName entries of each, in the order of the source, by open addressing. A
 	// slot is 0 or a place plus one, in its lower width bits; above them it has bits of the hash.
