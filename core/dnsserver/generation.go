@@ -28,6 +28,7 @@ type generation struct {
 	ends     *ends          // what has to end after that
 	debug    bool
 	hooks    hooks
+	setUp    hooks // those that there were when it was set up; of a reload only
 
 	announced sync.Once // that all servers listen
 
@@ -83,7 +84,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 	restarting.Lock()
 	defer restarting.Unlock()
 	if r := restarting.all[lineage(i)]; r != nil {
-		r.next = g
+		r.next, g.setUp = g, registeredHooks()
 		return
 	}
 	if d.once {
@@ -99,6 +100,7 @@ func (g *generation) begin() error {
 	}
 	old := endRestart(g.instance).now
 	g.plugins = append(g.plugins, g.registeredLate()...)
+	g.setUp.reinstate()
 	g.mu.Lock()
 	g.begun, g.previous, g.hooks = true, old, claimHooks()
 	g.mu.Unlock()
@@ -255,6 +257,9 @@ func (g *generation) shutdown() error {
 	g.mu.Unlock()
 	defer g.replaced()
 	next.announce() // caddy calls OnStartupComplete for the first generation only
+	if next != nil {
+		next.setUp.reinstate()
+	}
 	select {
 	case <-g.drain():
 		return g.endPlugins()

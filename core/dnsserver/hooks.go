@@ -50,3 +50,23 @@ func (h hooks) restore() {
 		eventHooks.Store(name, hook)
 	}
 }
+
+// registeredHooks is all that there are, but for those that are known to be another configuration's.
+func registeredHooks() hooks {
+	all := hooks{}
+	eventHooks.Range(func(k, hook any) bool {
+		if _, ofAnother := claimed.Load(k); !ofAnother {
+			all[k.(string)] = hook
+		}
+		return true
+	})
+	return all
+}
+
+// reinstate registers those again that are not there any more. A signal for a reload takes all away at once, also those of a
+// configuration that another reload is about to start.
+func (h hooks) reinstate() {
+	for name, hook := range h {
+		eventHooks.LoadOrStore(name, hook)
+	}
+}

@@ -53,3 +53,40 @@ func TestCommandsOfReloads(t *testing.T) {
 	caddy.EmitEvent(caddy.InstanceStartupEvent, nil)
 	expect("beside two")
 }
+
+// A signal for a reload takes away all hooks that there are, also while another reload is under way. Those of the
+// configuration that this one starts are there again.
+func TestCommandsAfterTwoReloads(t *testing.T) {
+	probed(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	corefile := func(probe, more string) string {
+		return fmt.Sprintf(".:0 {\nprobe %s\non startup touch %s%s\n}", probe, ran, more)
+	}
+	i := started(t, corefile("one", "1"))
+	probing.setup = func(c *caddy.Controller) {
+		c.OnStartup(func() error {
+			eventHooks.Clear() // as caddy does
+			return nil
+		})
+	}
+	defer func() { probing.setup = nil }()
+	i, err := i.Restart(inputOf(corefile("two", "2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(ran + "2"); err != nil {
+		t.Error(err)
+	}
+	os.Remove(ran + "1")
+	os.Remove(ran + "2")
+	probing.setup = nil
+	if _, err := i.Restart(inputOf(corefile("three fails", "3"))); err == nil {
+		t.Fatal("it starts")
+	}
+	caddy.EmitEvent(caddy.InstanceStartupEvent, nil)
+	for name, want := range map[string]bool{"1": false, "2": true, "3": false} {
+		if _, err := os.Stat(ran + name); (err == nil) != want {
+			t.Errorf("the command of %s: %v", name, err)
+		}
+	}
+}
