@@ -48,6 +48,7 @@ type source struct {
 	settle   func(v *zone.Zone, signed bool) error // refuses a version that is against the directive's limits
 	keep     journalLimits
 	claim    claim
+	looks    bool // the configuration is only looked at: another process may well have the database
 }
 
 // openStore finds or makes the store of a directive. Nothing is written before acquire.
@@ -94,6 +95,19 @@ func openStore(src source) (*store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// abandon ends a store that has no user, and will get none, as the configuration that it was opened for last is over.
+func abandon(s *store, by claim) {
+	stores.Lock()
+	defer stores.Unlock()
+	s.mu.Lock()
+	waits := len(s.users) == 0 && !s.isClosed && s.claims[by]
+	s.mu.Unlock()
+	if waits && s.parking != nil {
+		s.parking.Stop()
+		s.release(nil)
+	}
 }
 
 // isLeft reports whether a store has no user, and will get none, as the configuration that it was opened for has failed.
@@ -181,7 +195,15 @@ func readStore(path string, src source) (*store, error) {
 		s.foreign = true
 		return s, nil
 	}
-	d, c, err := openDatabase(path, origin, src.keep.count)
+	var c contents
+	if src.looks {
+		if d, c, err = readUnder(path, origin, src.keep.count, true); err == nil {
+			err = d.file.Close()
+			d = nil
+		}
+	} else {
+		d, c, err = openDatabase(path, origin, src.keep.count)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -101,14 +101,20 @@ func (d *DynUpdate) open(c *caddy.Controller) (*store, error) {
 	if s, ok := c.Get(shared).(*store); ok && d.database == "" {
 		return s, nil
 	}
+	by := claimed(dnsserver.Instance(c), c.ServerBlockKeyIndex)
 	s, err := openStore(source{
 		zone: d.Zone, database: d.database, seed: d.file, settle: d.settle, keep: d.journal,
-		claim: claimed(dnsserver.Instance(c), c.ServerBlockKeyIndex),
+		claim: by, looks: dnsserver.Validated(c),
 	})
-	if err == nil && d.database == "" {
+	switch {
+	case err != nil:
+		return nil, err
+	case d.database == "":
 		c.Set(shared, s)
+	default:
+		dnsserver.OnEnd(c, func() error { abandon(s, by); return nil })
 	}
-	return s, err
+	return s, nil
 }
 
 // writableKey is where the zones of a configuration are kept that are written to.

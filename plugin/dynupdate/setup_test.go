@@ -1,6 +1,7 @@
 package dynupdate
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,4 +138,54 @@ func TestFailedConfiguration(t *testing.T) {
 	if got := serial("next", 0, second); got != 2 {
 		t.Errorf("the next configuration has serial %d", got)
 	}
+}
+
+// TestLookedAt: a configuration that is only looked at takes no lock, so that another process may have the database, and
+// changes nothing; nor does one that failed hold it.
+func TestLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "zone.db")
+	running := newBed(t, dir, "database "+path)
+	running.send(newUpdate(t, "up IN www.example.org. 60 A 192.0.2.1"))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores.Lock()
+	all := stores.all
+	stores.all = nil // as in another process
+	stores.Unlock()
+	defer func() {
+		stores.Lock()
+		defer stores.Unlock()
+		stores.all = all
+	}()
+	copied := filepath.Join(dir, "copy.db")
+	for _, database := range []string{path, copied} {
+		torn := whole[:len(whole)-1]
+		if err := os.WriteFile(copied, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		src := source{zone: running.d.Zone, database: database, settle: func(*zone.Zone, bool) error { return nil }, keep: journalLimits{count: 16}}
+		src.claim, src.looks = claim{"looks", 0}, true
+		s, err := openStore(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		abandon(s, src.claim)
+		if got, _ := os.ReadFile(copied); !bytes.Equal(got, torn) {
+			t.Error("the database is changed")
+		}
+	}
+	src := source{zone: running.d.Zone, database: copied, settle: func(*zone.Zone, bool) error { return nil }, claim: claim{"fails", 0}}
+	s, err := openStore(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	abandon(s, src.claim)
+	unlock, ok, err := lockFile(copied)
+	if !ok || err != nil {
+		t.Fatalf("a configuration that is over holds the database: %v", err)
+	}
+	unlock()
 }
