@@ -26,7 +26,7 @@ type generation struct {
 	servers  []*Server
 	plugins  []func() error // their OnShutdown
 	ends     *ends          // what has to end after that
-	debug    bool
+	debug    bool           // debug lines are logged, as a restart begins
 	hooks    hooks
 	setUp    hooks // those that there were when it was set up; of a reload only
 
@@ -65,7 +65,7 @@ const (
 // newGeneration makes the servers of d a generation.
 func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
-		instance: d.instance, debug: d.debug, plugins: d.instance.OnShutdown, ends: &d.ends,
+		instance: d.instance, plugins: d.instance.OnShutdown, ends: &d.ends,
 		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
 		replacing: make(chan struct{}, 1),
 	}

@@ -82,6 +82,7 @@ func (g *generation) restart() error {
 	restarting.all[lineage(g.instance)] = &restart{now: g}
 	restarting.Unlock()
 	g.hooks.remove()
+	g.debug = log.D.Value() // as the configuration says, or somebody has told the process since
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
@@ -111,4 +112,24 @@ func TestFailedReloadIsLetGo(t *testing.T) {
 		runtime.GC()
 		return failed.Value() == nil
 	})
+}
+
+// A reload that fails leaves the level of the log as it was, whoever has set it.
+func TestLevelAfterFailedReload(t *testing.T) {
+	probed(t)
+	old := started(t, ".:0 {\nprobe old\n}")
+	defer log.D.Clear()
+	for _, level := range []bool{true, false} {
+		logDebug(level)
+		probing.setup = func(c *caddy.Controller) { GetConfig(c).Debug = !level }
+		for _, how := range []string{"bad", "fails"} {
+			if _, err := old.Restart(inputOf(".:0 {\nprobe new " + how + "\n}")); err == nil {
+				t.Fatal("it starts")
+			}
+			if got := log.D.Value(); got != level {
+				t.Errorf("%s: debug lines: %t, before %t", how, got, level)
+			}
+		}
+	}
+	probing.setup = nil
 }
