@@ -63,8 +63,8 @@ func registeredHooks() hooks {
 	return all
 }
 
-// reinstate registers those again that are not there any more. A signal for a reload takes all away at once, also those of a
-// configuration that another reload is about to start.
+// reinstate registers those again that are not there any more. A signal for a reload takes all away at once, also those
+// of a configuration that another reload is about to start.
 func (h hooks) reinstate() {
 	for name, hook := range h {
 		eventHooks.LoadOrStore(name, hook)

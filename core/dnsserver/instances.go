@@ -7,8 +7,8 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// instances is Caddy's list of what runs. The place of what it takes out, behind the end of the list, still holds that: all
-// of a configuration that failed to start, the sockets that it opened among it.
+// instances is Caddy's list of what runs. The place of what it takes out, behind the end of the list, still holds that:
+// all of a configuration that failed to start, the sockets that it opened among it.
 //
 //go:linkname instances github.com/coredns/caddy.instances
 var instances []*caddy.Instance
