@@ -38,7 +38,7 @@ type resolver struct {
 	denials          *aggressive.Store // nil: none is made of others
 
 	root       *localroot.Copy // nil: none is kept
-	examiner   examiner
+	examiner   examiners
 	proxies    []*proxy.Proxy
 	jobs       jobs
 	deadlines  deadlines

@@ -47,15 +47,17 @@ func setup(c *caddy.Controller) error {
 			text += "\nscreened: " + strings.Join(s.screened, " ") // others do not screen what it resolves
 		}
 		r.details = plugin.TellsDetails(cfg.Handler("errors"))
+		examiner, _ := cfg.Handler("validator").(advice.Examiner)
 		r.resolver = take(text, func() *resolver {
 			made := s.resolver(label)
-			made.examineBy(cfg)
+			made.examineBy(examiner, false)
 			return made
 		})
-		r.resolver.examineBy(cfg)
+		r.resolver.examineBy(examiner, false)
 		r.resolver.taps.change(tapsOf(cfg), nil)
 		c.OnShutdown(func() error {
 			r.resolver.taps.change(nil, tapsOf(cfg))
+			r.resolver.examineBy(examiner, true)
 			give(text)
 			return nil
 		})

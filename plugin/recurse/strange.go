@@ -3,9 +3,10 @@ package recurse
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -14,28 +15,42 @@ import (
 // A root whose servers are others than the hints' is either one that has changed, or a forger's. It is told of, and
 // where there is a validator it has to be signed.
 
-// examiner is the validator above, if there is one.
-type examiner struct {
-	v atomic.Pointer[advice.Examiner]
+// examiners is the validators above, in the order in which they came: the last one examines, as it is that of the
+// configuration that serves, or is about to. If that fails to start, the one before does again.
+type examiners struct {
+	mu  sync.Mutex
+	all []advice.Examiner
+	now atomic.Pointer[advice.Examiner]
 }
 
-func (e *examiner) get() advice.Examiner {
-	if p := e.v.Load(); p != nil {
+func (e *examiners) get() advice.Examiner {
+	if p := e.now.Load(); p != nil {
 		return *p
 	}
 	return nil
 }
 
-// examineBy has signatures of the root's servers, and of the copy of the root zone, checked by the block's validator, if it
-// has one. While none of the blocks that share r has one, nothing checks the servers, and the copy's digest has to do.
-func (r *resolver) examineBy(cfg *dnsserver.Config) {
-	e, ok := cfg.Handler("validator").(advice.Examiner)
-	if !ok {
+// examineBy has signatures of the root's servers, and of the copy of the root zone, checked by a block's validator e, nil if
+// it has none, until leave is true. While none of the blocks that share r has one, nothing checks the servers, and the copy's
+// digest has to do.
+func (r *resolver) examineBy(e advice.Examiner, leave bool) {
+	if e == nil {
 		return
 	}
-	r.examiner.v.Store(&e)
+	x := &r.examiner
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all = slices.DeleteFunc(x.all, func(o advice.Examiner) bool { return o == e })
+	if !leave {
+		x.all = append(x.all, e)
+	}
+	var last *advice.Examiner
+	if n := len(x.all); n > 0 {
+		last = &slices.Clone(x.all)[n-1]
+	}
+	x.now.Store(last)
 	if r.root != nil {
-		r.root.SetExaminer(e)
+		r.root.SetExaminer(x.get())
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
-	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 
@@ -69,8 +68,7 @@ func TestStrangeRoot(t *testing.T) {
 			c.hints = &store.Delegation{Zone: rrset.Root, Fixed: true, Hosts: []store.Host{{Name: rrset.MustName("a.root."), Addrs: []netip.Addr{at.Addr()}, Port: at.Port()}}}
 		})
 		if tc.validator != nil {
-			var e advice.Examiner = tc.validator
-			r.examiner.v.Store(&e)
+			r.examineBy(tc.validator, false)
 		}
 		j, _ := r.beginFor(queryFrom(t, "192.0.2.1", "www.example.net."), nil, nil, unlooked)
 		if err := j.wait(context.Background()); err != nil {
@@ -99,5 +97,21 @@ func TestStrangeRoot(t *testing.T) {
 		if got := used(); got != tc.used {
 			t.Errorf("%s: used: %v", what, got)
 		}
+	}
+}
+
+// The validator of a configuration that is over examines no more, but the one before it, if that serves still.
+func TestExaminers(t *testing.T) {
+	running, failed := new(opinion), new(opinion)
+	r := silent(t, func(*settings) {})
+	r.examineBy(running, false)
+	r.examineBy(failed, false)
+	r.examineBy(failed, true)
+	if r.examiner.get() != running {
+		t.Error("after a reload that failed another one examines")
+	}
+	r.examineBy(running, true)
+	if r.examiner.get() != nil {
+		t.Error("one examines that is over")
 	}
 }

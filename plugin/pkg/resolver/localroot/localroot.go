@@ -49,8 +49,15 @@ type version struct {
 	end  time.Time
 }
 
-// SetExaminer has signatures checked by e from now on. While there is none, the zone has to have a digest.
-func (c *Copy) SetExaminer(e advice.Examiner) { c.examiner.Store(&e) }
+// SetExaminer has signatures checked by e from now on. While there is none, which is nil, the zone has to have
+// a digest, and that has to do.
+func (c *Copy) SetExaminer(e advice.Examiner) {
+	if e == nil {
+		c.examiner.Store(nil)
+		return
+	}
+	c.examiner.Store(&e)
+}
 
 // Has reports whether there is a copy that may be used.
 func (c *Copy) Has() bool { return c.live() != nil }
