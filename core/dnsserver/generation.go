@@ -262,16 +262,22 @@ func (g *generation) shutdown() error {
 	}
 	select {
 	case <-g.drain():
-		return g.endPlugins()
+		g.endReplaced()
 	case <-g.late:
+		go func() {
+			<-g.drained
+			g.endReplaced()
+		}()
 	}
-	go func() {
-		<-g.drained
-		if err := g.endPlugins(); err != nil {
-			log.Errorf("Shutting down a configuration that was replaced: %v", err)
-		}
-	}()
 	return nil
+}
+
+// endReplaced is endPlugins when another configuration serves. An error is logged: to Caddy it would be the reload
+// that has failed. Nobody would be told of the new configuration, nor would that look at its Corefile.
+func (g *generation) endReplaced() {
+	if err := g.endPlugins(); err != nil {
+		log.Errorf("Shutting down a configuration that was replaced: %v", err)
+	}
 }
 
 // finalShutdown is the last of its kind. It stops the servers, and then the plugins.

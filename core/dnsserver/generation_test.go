@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 	"weak"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
 
@@ -91,6 +94,40 @@ func TestLateShutdown(t *testing.T) {
 			<-over
 			expectNoted(t, "one ends")
 		})
+	}
+}
+
+// A reload in which the end of the configuration before fails has not failed: the new one serves, and is told of.
+func TestReplacedEndsBadly(t *testing.T) {
+	probed(t)
+	out := logtest.Capture(t)
+	i := started(t, ".:0 {\nprobe one ill\n}")
+	told := make(chan *caddy.Instance, 1)
+	caddy.RegisterEventHook("told", func(e caddy.EventName, info any) error {
+		if e == caddy.InstanceStartupEvent {
+			told <- info.(*caddy.Instance)
+		}
+		return nil
+	})
+	t.Cleanup(func() { eventHooks.Delete("told") })
+	next, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, "udp", next.Servers()[0].LocalAddr(), "www."); got != "two" {
+		t.Errorf("got %s", got)
+	}
+	select {
+	case who := <-told:
+		if who != next {
+			t.Error("another one is told of")
+		}
+	default:
+		t.Error("nobody is told of the new configuration")
+	}
+	expectNoted(t, "one starts, two starts, one ends")
+	if want := "Shutting down a configuration that was replaced: as asked at the end"; strings.Count(out.String(), want) != 1 {
+		t.Errorf("logged %s", out)
 	}
 }
 
@@ -347,7 +384,7 @@ func TestOldConfigurationsAreLetGo(t *testing.T) {
 		i = next
 		gone = append(gone, weak.Make(last()))
 	}
-	eventually(t, "they are let go", func() bool {
+	eventually.Holds(t, "they are let go", func() bool {
 		runtime.GC()
 		return gone[0].Value() == nil && gone[1].Value() == nil
 	})
@@ -370,7 +407,7 @@ func TestFinalShutdown(t *testing.T) {
 	probing.gate.holds(t, 2)
 	over := make(chan []error, 1)
 	go func() { over <- i.ShutdownCallbacks() }()
-	eventually(t, "nobody listens", func() bool {
+	eventually.Holds(t, "nobody listens", func() bool {
 		c, err := net.Dial("tcp", tcp.String())
 		if err == nil {
 			c.Close()
@@ -447,7 +484,7 @@ func TestReloadOfOtherKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the old connection ends", func() bool {
+	eventually.Holds(t, "the old connection ends", func() bool {
 		got := ask(conn)
 		if got == "two" {
 			t.Error("the old connection is served by the new configuration")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/request"
 	"github.com/coredns/coredns/test/clients"
 
@@ -24,6 +25,7 @@ import (
 //	fails       OnStartup fails
 //	late        OnShutdown is registered when OnStartup is called
 //	bad         the setup fails
+//	ill         OnShutdown fails
 //
 // Instead of a text "on ADDRESS..." tells where to listen, and "all" does that everywhere; else it is 127.0.0.1.
 type probe struct {
@@ -62,7 +64,7 @@ func noted() string {
 func expectNoted(t *testing.T, want string) {
 	t.Helper()
 	n := strings.Count(want, ", ") + 1
-	eventually(t, want, func() bool {
+	eventually.Holds(t, want, func() bool {
 		probing.Lock()
 		defer probing.Unlock()
 		return len(probing.events) >= n
@@ -88,7 +90,7 @@ func setupProbe(c *caddy.Controller) error {
 		cfg.ListenHosts = []string{""}
 	}
 	var fails error
-	late := false
+	late, ill := false, error(nil)
 	for c.NextArg() {
 		switch c.Val() {
 		case "view":
@@ -98,6 +100,8 @@ func setupProbe(c *caddy.Controller) error {
 			fails = errors.New("as asked")
 		case "late":
 			late = true
+		case "ill":
+			ill = errors.New("as asked at the end")
 		case "bad":
 			return errors.New("as asked")
 		}
@@ -110,7 +114,7 @@ func setupProbe(c *caddy.Controller) error {
 	} else {
 		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler { return p })
 	}
-	ends := func() error { note(p.text + " ends"); return nil }
+	ends := func() error { note(p.text + " ends"); return ill }
 	c.OnStartup(func() error {
 		note(p.text + " starts")
 		if late {
