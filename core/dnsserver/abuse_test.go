@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/quic-go/quic-go"
@@ -311,7 +312,7 @@ func TestNothingIsLeft(t *testing.T) {
 				before, settled(), working, waiting, unsent.Octets(), buf[:runtime.Stack(buf, true)])
 		}
 	}()
-	eventually(t, "all has ended", func() bool {
+	eventually.Holds(t, "all has ended", func() bool {
 		working, waiting := exec.Waits()
 		return settled() <= before+10 && working == 0 && waiting == 0 && unsent.Octets() == 0
 	})

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 func TestCollections(t *testing.T) {
@@ -84,14 +86,14 @@ func TestCollectionsOfProcess(t *testing.T) {
 			rubbish = make([]byte, 16<<10)
 		}
 	}
-	eventually(t, "the heap is roomy", func() bool {
+	eventually.Holds(t, "the heap is roomy", func() bool {
 		litter()
 		return gcPercent() > 100
 	})
 	if got := GCPercent(); got != 100 {
 		t.Errorf("others told %d %%, want 100", got)
 	}
-	eventually(t, "it is not", func() bool {
+	eventually.Holds(t, "it is not", func() bool {
 		time.Sleep(calmGap + busyGap)
 		runtime.GC()
 		time.Sleep(busyGap)
@@ -101,7 +103,7 @@ func TestCollectionsOfProcess(t *testing.T) {
 	if got := GCPercent(); got != 50 {
 		t.Errorf("others told %d %%, want 50", got)
 	}
-	eventually(t, "it is followed no more", func() bool {
+	eventually.Holds(t, "it is followed no more", func() bool {
 		litter()
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/test/clients"
 
@@ -231,7 +232,7 @@ func (g *gate) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 // holds waits until n queries wait in the gate.
 func (g *gate) holds(t *testing.T, n int32) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d queries are at work", n), func() bool { return g.waiting.Load() == n })
+	eventually.Holds(t, fmt.Sprintf("%d queries are at work", n), func() bool { return g.waiting.Load() == n })
 }
 
 func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
@@ -251,10 +252,9 @@ func parked() int {
 
 // What the tests of transports have as well.
 var (
-	query      = coretest.Query
-	packed     = coretest.Packed
-	describe   = coretest.Describe
-	eventually = coretest.Eventually
+	query    = coretest.Query
+	packed   = coretest.Packed
+	describe = coretest.Describe
 )
 
 // limitedTo is how often a limit of a server had an effect.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/request"
 	"github.com/coredns/coredns/test/clients"
 
@@ -174,7 +175,7 @@ func TestStopWaitsForParked(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	eventually(t, "both are parked", func() bool { return parked() == 2 })
+	eventually.Holds(t, "both are parked", func() bool { return parked() == 2 })
 	ended := stopping(t, s)
 	close(h.Held)
 	for _, c := range conns {
@@ -203,7 +204,7 @@ func TestLastRepliesOfConnections(t *testing.T) {
 			}
 			conns = append(conns, c)
 		}
-		eventually(t, "all are parked", func() bool { return parked() == rounds })
+		eventually.Holds(t, "all are parked", func() bool { return parked() == rounds })
 		close(h.Held)
 		for i, c := range conns {
 			if r, err := c.ReadMsg(); err != nil || describe(r) != "NOERROR 192.0.2.2" {
@@ -220,7 +221,7 @@ func TestLastRepliesOfConnections(t *testing.T) {
 			p.Post(1, packed(t, query("hold.")))
 			peers = append(peers, p)
 		}
-		eventually(t, "all are parked", func() bool { return parked() == rounds })
+		eventually.Holds(t, "all are parked", func() bool { return parked() == rounds })
 		go s.base().Stop()
 		for _, p := range peers { // one now, one when its queries are the last
 			for range 2 {
@@ -254,7 +255,7 @@ func TestTooManyParked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "one is dropped", func() bool { return dropped() == before+1 })
+	eventually.Holds(t, "one is dropped", func() bool { return dropped() == before+1 })
 	if n := parked(); n != few {
 		t.Errorf("%d are parked", n)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
@@ -138,7 +139,7 @@ func TestQUICServersOfOneSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Go(func() { second.ServePacket(handed) })
-	eventually(t, "the second one serves", func() bool {
+	eventually.Holds(t, "the second one serves", func() bool {
 		second.mu.Lock()
 		defer second.mu.Unlock()
 		return len(second.running) == 1

@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
@@ -108,7 +109,7 @@ func TestFailedReloadIsLetGo(t *testing.T) {
 	failed := weak.Make(held[0])
 	runtime.KeepAlive(held)
 	held = nil
-	eventually(t, "it is let go", func() bool {
+	eventually.Holds(t, "it is let go", func() bool {
 		runtime.GC()
 		return failed.Value() == nil
 	})

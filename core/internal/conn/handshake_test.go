@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -44,7 +45,7 @@ func TestStopWithinHandshake(t *testing.T) {
 	answer := make(chan string, 1)
 	go func() { answer <- told(t, c, "who") }()
 	<-slow.paused
-	coretest.Eventually(t, "the silent client is served, too", func() bool {
+	eventually.Holds(t, "the silent client is served, too", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.conns) == 2

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,13 +91,13 @@ func TestReadersShare(t *testing.T) {
 	first := coretest.Dial(t, addr) // it may have come before the listener was asked to be quick
 	told(t, first, "who")
 	first.Close()
-	coretest.Eventually(t, "the first has left", func() bool { return l.lights() == 0 })
+	eventually.Holds(t, "the first has left", func() bool { return l.lights() == 0 })
 	for range n {
 		if c := coretest.Dial(t, addr); told(t, c, "who") != "127.0.0.1" {
 			t.Error("no answer")
 		}
 	}
-	coretest.Eventually(t, "none has a goroutine", func() bool { return l.lights() == n })
+	eventually.Holds(t, "none has a goroutine", func() bool { return l.lights() == n })
 	l.each(func(c *Light) {
 		if v, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY); v == 0 || err != nil {
 			t.Errorf("small replies wait: %d, %v", v, err)
@@ -120,7 +121,7 @@ func TestLightWaitsForNone(t *testing.T) {
 	slow, other := coretest.Dial(t, addr), coretest.Dial(t, addr)
 	fmt.Fprintln(slow, "who")
 	fmt.Fprintln(slow, "much")
-	coretest.Eventually(t, "the slow one has a goroutine", func() bool { return l.heavies() == 1 })
+	eventually.Holds(t, "the slow one has a goroutine", func() bool { return l.heavies() == 1 })
 	if got := told(t, other, "who"); got != "127.0.0.1" {
 		t.Errorf("another client: %s", got)
 	}
@@ -139,7 +140,7 @@ func TestNoDescriptors(t *testing.T) {
 	if got := told(t, coretest.Dial(t, addr), "who"); got != "127.0.0.1" {
 		t.Fatal(got)
 	}
-	coretest.Eventually(t, "one is served", func() bool { return l.lights() == 1 })
+	eventually.Holds(t, "one is served", func() bool { return l.lights() == 1 })
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestLightGivesWay(t *testing.T) {
 			t.Errorf("%s is not closed", what)
 		}
 		other.Close()
-		coretest.Eventually(t, "none is left", func() bool { return l.lights()+l.heavies() == 0 })
+		eventually.Holds(t, "none is left", func() bool { return l.lights()+l.heavies() == 0 })
 	}
 	if n := coretest.Limited(l.Now(), "connections"); n != 3 {
 		t.Errorf("%d counted", n)
@@ -221,7 +222,7 @@ func TestLightAtWorkStays(t *testing.T) {
 	c := coretest.Dial(t, addr)
 	told(t, c, "who")
 	var light *Light
-	coretest.Eventually(t, "it has no goroutine", func() bool { l.each(func(c *Light) { light = c }); return light != nil })
+	eventually.Holds(t, "it has no goroutine", func() bool { l.each(func(c *Light) { light = c }); return light != nil })
 	fmt.Fprintln(c, "slow")
 	<-of.begun
 	other := coretest.Dial(t, addr)
@@ -239,11 +240,11 @@ func TestLightAtWorkStays(t *testing.T) {
 	other.Close()
 
 	// Who was about to have it give way when it became a Conn has that closed.
-	coretest.Eventually(t, "none is left", func() bool { return l.lights()+l.heavies() == 0 })
+	eventually.Holds(t, "none is left", func() bool { return l.lights()+l.heavies() == 0 })
 	c, light = coretest.Dial(t, addr), nil
-	coretest.Eventually(t, "it has no goroutine", func() bool { l.each(func(c *Light) { light = c }); return light != nil })
+	eventually.Holds(t, "it has no goroutine", func() bool { l.each(func(c *Light) { light = c }); return light != nil })
 	fmt.Fprint(c, "wh")
-	coretest.Eventually(t, "it has a goroutine", func() bool { return l.heavies() == 1 })
+	eventually.Holds(t, "it has a goroutine", func() bool { return l.heavies() == 1 })
 	light.Evict()
 	if !closed(c) {
 		t.Error("it is not closed")
@@ -258,7 +259,7 @@ func TestReaderForgetsListener(t *testing.T) {
 	l.ListenOn(again)
 	go l.Serve(again, lightLines{of}.handler())
 	told(t, coretest.Dial(t, addr), "who")
-	coretest.Eventually(t, "two connections wait", func() bool { return l.lights() == 2 })
+	eventually.Holds(t, "two connections wait", func() bool { return l.lights() == 2 })
 	n := 0
 	for _, r := range l.readers.all {
 		n += r.set.Len()
@@ -306,7 +307,7 @@ func TestLightChurn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	coretest.Eventually(t, "all have left", func() bool {
+	eventually.Holds(t, "all have left", func() bool {
 		l.admission.mu.Lock()
 		defer l.admission.mu.Unlock()
 		return l.admission.n == 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -239,7 +240,7 @@ func TestNextServerTakesOver(t *testing.T) {
 			t.Errorf("%s answered", got)
 		}
 	}
-	coretest.Eventually(t, "nobody is held by a connection that waits", func() bool { return !l.Holds(second) })
+	eventually.Holds(t, "nobody is held by a connection that waits", func() bool { return !l.Holds(second) })
 	if l.Holds(first) {
 		t.Error("the first one is held")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -61,7 +62,7 @@ func writing(t *testing.T, change func(*service.Service)) (w *Writer, p *paper, 
 	if change != nil {
 		change(s)
 	}
-	coretest.Eventually(t, "connections of other tests have ended", func() bool { return unsent.Octets() == 0 })
+	eventually.Holds(t, "connections of other tests have ended", func() bool { return unsent.Octets() == 0 })
 	w, p, cut = new(Writer), newPaper(), new(int)
 	w.init(p, coretest.SeatOf(s), func() { *cut++ })
 	t.Cleanup(func() {

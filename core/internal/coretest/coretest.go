@@ -13,7 +13,6 @@ import (
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/test/clients"
 )
 
 // Service is a Service of one block for all names, whose chain are the handlers. Names of "panic" have a block of their
@@ -38,16 +37,5 @@ func Service(t testing.TB, label string, handlers ...plugin.Handler) *service.Se
 		Decider: c, Label: label, Wire: c.Wire(), Finish: finish, Queries: -1,
 		Read: 3 * time.Second, Write: 5 * time.Second, Idle: 10 * time.Second,
 		Limits: service.Limits{Bits4: 32, Bits6: 56, Pipeline: 64, QueryBytes: 65535, Handshake: 3 * time.Second},
-	}
-}
-
-// Eventually waits until f is true; if that takes longer than clients wait, the test ends. The test's own goroutine
-// calls it.
-func Eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(clients.AskTime); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain waited for: %s", what)
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -64,7 +65,7 @@ func (g *Gate) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 // Holds waits until n queries have come to the gate.
 func (g *Gate) Holds(t testing.TB, n int32) {
 	t.Helper()
-	Eventually(t, fmt.Sprintf("%d queries are at work", n), func() bool { return g.Waiting.Load() == n })
+	eventually.Holds(t, fmt.Sprintf("%d queries are at work", n), func() bool { return g.Waiting.Load() == n })
 }
 
 // UntilCancelled waits until the context of its query ends: began and cancelled tell of it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 // FarAway is how long a datagram takes on a Link to somebody to whom a server that stops does not listen for so long,
@@ -82,7 +83,7 @@ func (l *Link) Addr() string { return l.addr }
 // Reached waits until a datagram of the client has reached the server.
 func (l *Link) Reached(t testing.TB) {
 	t.Helper()
-	Eventually(t, "the client's first words reach the server", func() bool {
+	eventually.Holds(t, "the client's first words reach the server", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.sent > 0

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -132,7 +133,7 @@ func TestH2Streams(t *testing.T) {
 		t.Errorf("counted %d", n)
 	}
 	g.Open()
-	coretest.Eventually(t, "there is room again", func() bool {
+	eventually.Holds(t, "there is room again", func() bool {
 		post(p, id, "www.")
 		if _, refused := p.Until().(*http2.RSTStreamFrame); refused {
 			id += 2
@@ -209,7 +210,7 @@ func TestH2LastReplies(t *testing.T) {
 		post(p, 1, "hold.")
 		peers = append(peers, p)
 	}
-	coretest.Eventually(t, "all are parked", func() bool { return h.Holding.Load() == rounds })
+	eventually.Holds(t, "all are parked", func() bool { return h.Holding.Load() == rounds })
 	go s.end()
 	for _, p := range peers { // one now, one when its queries are the last
 		for range 2 {

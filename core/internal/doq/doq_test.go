@@ -20,6 +20,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -113,7 +114,7 @@ func TestStreams(t *testing.T) {
 	if r, err := c.Ask(coretest.Query("www.")); err != nil || len(r.Answer) != 1 {
 		t.Errorf("got %v, %v", r, err)
 	}
-	coretest.Eventually(t, "three are counted, after their replies", func() bool { return s.counted("0x0") == 3 })
+	eventually.Holds(t, "three are counted, after their replies", func() bool { return s.counted("0x0") == 3 })
 	// And one that goes, neither.
 	c.Close()
 	if err := s.end(); err != nil {
@@ -282,7 +283,7 @@ func TestCrowded(t *testing.T) {
 	g.Holds(t, 1)
 	late := send(t, c.Conn, framed(t, query("www.")), true)
 	late.CancelRead(streamCancelled) // it does not wait for a place
-	coretest.Eventually(t, "it is counted", func() bool { return coretest.Limited(s.Service, "waiting") == 1 })
+	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(s.Service, "waiting") == 1 })
 	g.Open()
 	wg.Wait()
 	if r, err := c.Ask(coretest.Query("www.")); err != nil || len(r.Answer) != 1 {
@@ -303,7 +304,7 @@ func TestUnsent(t *testing.T) {
 	if n := coretest.Limited(s.Service, "in_flight_bytes"); got != int(streamInternal) || n != 1 {
 		t.Errorf("a long one: code %d, counted %d", got, n)
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
+	eventually.Holds(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
 }
 
 // TestUnread has a client that takes nothing: the stream ends when it has had its time.
@@ -321,7 +322,7 @@ func TestUnread(t *testing.T) {
 	}
 	defer c.CloseWithError(0, "")
 	stream := send(t, c, framed(t, query("long.")), true)
-	coretest.Eventually(t, "it is counted", func() bool { return coretest.Limited(s.Service, "write_time") == 1 })
+	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(s.Service, "write_time") == 1 })
 	if got := resetCode(stream); got != int(streamCancelled) {
 		t.Errorf("got code %d", got)
 	}
@@ -334,7 +335,7 @@ func TestIdleTime(t *testing.T) {
 	if _, err := c.Ask(coretest.Query("www.")); err != nil {
 		t.Error(err)
 	}
-	coretest.Eventually(t, "it is counted", func() bool { return coretest.Limited(s.Service, "idle_time") == 1 })
+	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(s.Service, "idle_time") == 1 })
 	if n := s.counted("0x1"); n != 0 {
 		t.Errorf("counted %d internal errors", n)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -30,7 +31,7 @@ func TestCountsOnce(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	coretest.Eventually(t, "none is in flight", func() bool { return !s.Inflight.Busy() })
+	eventually.Holds(t, "none is in flight", func() bool { return !s.Inflight.Busy() })
 }
 
 // Queries that wait for others to be answered first are answered when the server stops.

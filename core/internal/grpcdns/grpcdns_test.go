@@ -21,6 +21,7 @@ import (
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -134,7 +135,7 @@ func TestPlaces(t *testing.T) {
 		t.Error("the connection has no place")
 	}
 	c.Close()
-	coretest.Eventually(t, "its place is free", func() bool { return !s.admission.Full() })
+	eventually.Holds(t, "its place is free", func() bool { return !s.admission.Full() })
 }
 
 // The end waits for calls at work, but not for clients that say nothing.
@@ -302,7 +303,7 @@ func TestSpan(t *testing.T) {
 	if _, err := c.Query(ctx, &pb.DnsPacket{Msg: []byte("garbage")}); code(err) != codes.InvalidArgument {
 		t.Errorf("got %v", err)
 	}
-	coretest.Eventually(t, "both spans are over", func() bool { return len(tracer.FinishedSpans()) == 2 })
+	eventually.Holds(t, "both spans are over", func() bool { return len(tracer.FinishedSpans()) == 2 })
 	for i, span := range tracer.FinishedSpans() {
 		mother := parent.Context().(mocktracer.MockSpanContext).SpanID
 		if span.OperationName != "/coredns.dns.DnsService/Query" || span.ParentID != mother || (span.Tag("error") == true) != (i == 1) {

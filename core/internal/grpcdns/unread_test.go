@@ -20,6 +20,7 @@ import (
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -67,11 +68,11 @@ func TestUnread(t *testing.T) {
 	for i := range 20 {
 		call(t, p, uint32(1+2*i), "long.")
 	}
-	coretest.Eventually(t, "there is no room", func() bool { return coretest.Limited(of, "in_flight_bytes") > 0 })
+	eventually.Holds(t, "there is no room", func() bool { return coretest.Limited(of, "in_flight_bytes") > 0 })
 	if n := unsent.Octets(); n == 0 || n > int64(4*size) {
 		t.Errorf("%d octets are held, of at most %d", n, 4*size)
 	}
-	coretest.Eventually(t, "the connection is closed", func() bool { return coretest.Limited(of, "write_time") == 1 && unsent.Octets() == 0 })
+	eventually.Holds(t, "the connection is closed", func() bool { return coretest.Limited(of, "write_time") == 1 && unsent.Octets() == 0 })
 	for range 20 { // one after the other: each is read before the next one
 		if r, err := honest.Ask(coretest.Query("long.")); err != nil || len(r.Answer) != 200 {
 			t.Fatal(r, err)
@@ -80,7 +81,7 @@ func TestUnread(t *testing.T) {
 	if n := coretest.Limited(of, "write_time"); n != 1 || honest.Dials() != 1 {
 		t.Errorf("counted %d, and the honest client has connected %d times", n, honest.Dials())
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
+	eventually.Holds(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
 }
 
 // Replies that the client would have compressed are counted as what they are.
@@ -92,7 +93,7 @@ func TestUncompressed(t *testing.T) {
 	if _, err := c.Query(t.Context(), packet(t, "long."), grpc.UseCompressor(gzip.Name)); err != nil {
 		t.Fatal(err)
 	}
-	coretest.Eventually(t, "the reply is sent", func() bool { return unsent.Octets() == 0 })
+	eventually.Holds(t, "the reply is sent", func() bool { return unsent.Octets() == 0 })
 	if n := coretest.Limited(of, "write_time"); n != 0 {
 		t.Error("the client was taken for one that does not read")
 	}
@@ -135,7 +136,7 @@ func TestSlowReader(t *testing.T) {
 		t.Errorf("counted %d after %d octets; %d are held", n, got, unsent.Octets())
 	}
 	p.Conn.Close()
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
+	eventually.Holds(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
 }
 
 // The ledger of one connection, without one.

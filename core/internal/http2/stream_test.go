@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -255,7 +256,7 @@ func TestRapidReset(t *testing.T) {
 		t.Errorf("counted %d", n)
 	}
 	close(s.later)
-	coretest.Eventually(t, "there is room again", func() bool {
+	eventually.Holds(t, "there is room again", func() bool {
 		p.Open(id, true, getting("/1")...)
 		id += 2
 		_, refused := p.Until().(*http2.RSTStreamFrame)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -75,7 +76,7 @@ func TestPausesStandStill(t *testing.T) {
 	q, _ := serve(t, s, e)
 	c := dial(t, addrOf(q))
 	var a *arrival
-	coretest.Eventually(t, "the handshake is over", func() bool {
+	eventually.Holds(t, "the handshake is over", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		for a = range q.arrivals {

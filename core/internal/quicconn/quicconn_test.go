@@ -15,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -439,7 +440,7 @@ func TestFind(t *testing.T) {
 		t.Error("is not found")
 	}
 	c.CloseWithError(0, "")
-	coretest.Eventually(t, "it is forgotten", func() bool {
+	eventually.Holds(t, "it is forgotten", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return len(q.conns) == 0

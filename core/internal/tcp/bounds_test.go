@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -230,7 +231,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: not counted", name)
 		}
 	}
-	coretest.Eventually(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == begun })
+	eventually.Holds(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == begun })
 }
 
 func TestUnsent(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -93,7 +94,7 @@ func TestLastReplies(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	coretest.Eventually(t, "all are parked", func() bool { return h.Holding.Load() == rounds })
+	eventually.Holds(t, "all are parked", func() bool { return h.Holding.Load() == rounds })
 	close(h.Held)
 	for i, c := range conns {
 		b, err := clients.ReadFrame(c)
@@ -120,13 +121,13 @@ func TestStop(t *testing.T) {
 			}
 			done <- coretest.Describe(r)
 		}()
-		coretest.Eventually(t, "it is parked", func() bool { return h.Holding.Load() == 1 })
+		eventually.Holds(t, "it is parked", func() bool { return h.Holding.Load() == 1 })
 		ended := coretest.Stopping(t, s.end)
 		close(h.Held)
 		if got := <-done; got != "NOERROR 192.0.2.2" {
 			t.Errorf("%s: got %s", how, got)
 		}
 		ended()
-		coretest.Eventually(t, "the connection ends", c.Closed)
+		eventually.Holds(t, "the connection ends", c.Closed)
 	}
 }

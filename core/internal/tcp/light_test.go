@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
@@ -69,7 +70,7 @@ func TestLightHasNoGoroutine(t *testing.T) {
 			t.Errorf("%d have a goroutine after %s", n, name)
 		}
 		c.Close()
-		coretest.Eventually(t, "its goroutine ends", func() bool { return inGoroutines() == 0 })
+		eventually.Holds(t, "its goroutine ends", func() bool { return inGoroutines() == 0 })
 	}
 }
 
@@ -214,7 +215,7 @@ func TestLightGoesOn(t *testing.T) {
 	if n := inGoroutines(); n != 0 {
 		t.Errorf("%d have a goroutine", n)
 	}
-	coretest.Eventually(t, "nobody holds the first", func() bool { return !l.Holds(first) })
+	eventually.Holds(t, "nobody holds the first", func() bool { return !l.Holds(first) })
 	if err := end(); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -19,7 +20,7 @@ const restAfter = 500 * time.Millisecond
 // atRest waits until n more connections rest than before.
 func atRest(t *testing.T, before, n int) {
 	t.Helper()
-	coretest.Eventually(t, "connections rest", func() bool { return conn.Resting()-before == n })
+	eventually.Holds(t, "connections rest", func() bool { return conn.Resting()-before == n })
 }
 
 func needsRest(t *testing.T) {
@@ -27,7 +28,7 @@ func needsRest(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("connections rest on Linux only")
 	}
-	coretest.Eventually(t, "no connection of another test rests", func() bool { return conn.Resting() == 0 })
+	eventually.Holds(t, "no connection of another test rests", func() bool { return conn.Resting() == 0 })
 }
 
 // Connections rest before their first query and between queries, have no goroutine then, and go on as before.
@@ -82,7 +83,7 @@ func TestRestIsIdleTime(t *testing.T) {
 		c.Ask(coretest.Query("www."))
 		silent := clients.DialFrames(t, s.addr, clientConfig(config)).Conn
 		atRest(t, 0, 2)
-		coretest.Eventually(t, how+": the one that has asked is closed", c.Closed)
+		eventually.Holds(t, how+": the one that has asked is closed", c.Closed)
 		if d := time.Since(asked); d < idle || d > 5*idle {
 			t.Errorf("%s: closed after %v", how, d)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 
@@ -204,7 +205,7 @@ func handlerIsOdd(t *testing.T, odd string, onLoops bool) {
 	if err := s.end(); err != nil {
 		t.Error(err)
 	}
-	coretest.Eventually(t, "none counts as waiting", nobodyWaits)
+	eventually.Holds(t, "none counts as waiting", nobodyWaits)
 }
 
 // nobodyWaits reports whether no place is taken of those for queries that may wait.
@@ -342,7 +343,7 @@ func TestInlineOpensAndCloses(t *testing.T) {
 		t.Errorf("loops called %d times already, workers %d times", n, h.workers.Load())
 	}
 	// One that workers have called quickly counts. On a busy machine few are quick.
-	coretest.Eventually(t, "a quick call opens it", func() bool {
+	eventually.Holds(t, "a quick call opens it", func() bool {
 		s.inline.Close()
 		for range inlineAfter - 1 {
 			s.inline.Took(0)

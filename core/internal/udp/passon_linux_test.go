@@ -14,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/test/clients"
 )
@@ -51,7 +52,7 @@ func socketsPassOn(t *testing.T) {
 	server := serveOn(t, coretest.Service(t, coretest.Label(t), new(coretest.Lane)), p, Options{})
 	addr := server.addr
 	_, port, _ := net.SplitHostPort(addr)
-	coretest.Eventually(t, "all sockets are open", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
+	eventually.Holds(t, "all sockets are open", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
 
 	// One client for each few queries, so that all sockets get some, unless one loop serves all.
 	stop := make(chan struct{})
@@ -78,10 +79,10 @@ func socketsPassOn(t *testing.T) {
 		if err := server.end(); err != nil {
 			t.Fatal(err)
 		}
-		coretest.Eventually(t, "there are as many sockets as before", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
+		eventually.Holds(t, "there are as many sockets as before", func() bool { return socketsAt(t, port) == runtime.GOMAXPROCS(0) })
 		server, p = next, handed
 		before := asked.Load() // one may be on its way since before
-		coretest.Eventually(t, "somebody asks", func() bool { return asked.Load() > before })
+		eventually.Holds(t, "somebody asks", func() bool { return asked.Load() > before })
 	}
 	close(stop)
 	client.Wait()
@@ -89,7 +90,7 @@ func socketsPassOn(t *testing.T) {
 		t.Errorf("%d of %d queries were lost", lost, asked.Load())
 	}
 	server.end()
-	coretest.Eventually(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
+	eventually.Holds(t, "no socket is left", func() bool { return socketsAt(t, port) == 0 })
 }
 
 // The last server that reads an address has its sockets leave, also while one before it, which reads no more, still has
@@ -114,7 +115,7 @@ func socketsLeaveWhileOthersDrain(t *testing.T) {
 	defer late.Close()
 	query, _ := coretest.Query("hold.").Pack()
 	late.Write(query)
-	coretest.Eventually(t, "a query waits", func() bool { return lane.Holding.Load() == 1 })
+	eventually.Holds(t, "a query waits", func() bool { return lane.Holding.Load() == 1 })
 	s := coretest.Service(t, coretest.Label(t), new(coretest.Lane))
 	second := serveOn(t, s, handed, Options{})
 	drained := coretest.Stopping(t, first.end)

@@ -13,6 +13,7 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	pkgproxyproto "github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -99,7 +100,7 @@ func TestProxyHeaders(t *testing.T) {
 				c.Close()
 			}
 		}
-		coretest.Eventually(t, "3 ignored, 6 invalid", func() bool { return refused.String() == "3 ignored, 0 rejected, 6 invalid" })
+		eventually.Holds(t, "3 ignored, 6 invalid", func() bool { return refused.String() == "3 ignored, 0 rejected, 6 invalid" })
 		// A header alone begins a session.
 		c, err := net.Dial("udp", s.addr)
 		if err != nil {

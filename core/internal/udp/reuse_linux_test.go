@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/core/internal/reusegroup"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
@@ -100,7 +101,7 @@ func TestOneLoopServesWhatItCan(t *testing.T) {
 	if n := h.seen(); n != runtime.GOMAXPROCS(0) {
 		t.Errorf("%d loops serve, spread", n)
 	}
-	coretest.Eventually(t, "it is consolidated again", func() bool {
+	eventually.Holds(t, "it is consolidated again", func() bool {
 		time.Sleep(10 * time.Millisecond)
 		askFromMany(t, addr)
 		return s.Consolidated()
@@ -129,7 +130,7 @@ func TestWorkersAreFedByAll(t *testing.T) {
 		}
 	}
 	for _, label := range []string{"unpack", "block"} {
-		coretest.Eventually(t, "it is spread by "+label, func() bool {
+		eventually.Holds(t, "it is spread by "+label, func() bool {
 			askForLabel(t, addr, label)
 			return !s.Consolidated()
 		})
@@ -138,7 +139,7 @@ func TestWorkersAreFedByAll(t *testing.T) {
 				t.Fatalf("consolidated again, although queries for %s go to workers", label)
 			}
 		}
-		coretest.Eventually(t, "it is consolidated again", func() bool {
+		eventually.Holds(t, "it is consolidated again", func() bool {
 			time.Sleep(50 * time.Millisecond) // or this process, which the test is, too, looks busy
 			askFromMany(t, addr)
 			return s.Consolidated()
@@ -187,9 +188,9 @@ func TestTooMuchForOneLoop(t *testing.T) {
 	}
 	defer wg.Wait()
 	defer close(enough)
-	coretest.Eventually(t, "it is spread", func() bool { return !s.Consolidated() })
+	eventually.Holds(t, "it is spread", func() bool { return !s.Consolidated() })
 	h.seen()
-	coretest.Eventually(t, "others serve, too", func() bool {
+	eventually.Holds(t, "others serve, too", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.lanes) > 1
@@ -250,7 +251,7 @@ func TestOthersGoOnSpread(t *testing.T) {
 		c.Write([]byte("x"))
 		c.Close()
 	}
-	coretest.Eventually(t, "all have come", func() bool { return got[0].Load()+got[1].Load() == 64 })
+	eventually.Holds(t, "all have come", func() bool { return got[0].Load()+got[1].Load() == 64 })
 	for _, c := range conns {
 		c.Close()
 	}
