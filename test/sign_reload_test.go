@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
 
 // Zones are signed for a configuration that serves. One that cannot listen, or is set up for one question, leaves the signed
@@ -20,11 +20,7 @@ func TestSignedByWhoServes(t *testing.T) {
 	if err := os.WriteFile(db, []byte("@ 60 IN SOA ns h 7 2 3 4 5\n@ 60 IN NS ns.example.com.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	taken := loopback.Taken(t)
 	corefile := func(key string) string {
 		return fmt.Sprintf("example.org:0 {\nbind 127.0.0.1\nsign %s {\nkey file %s\ndirectory %s\n}\nslowstart\n}\n", db, key, dir)
 	}
@@ -42,7 +38,7 @@ func TestSignedByWhoServes(t *testing.T) {
 	eventually.Holds(t, "the first key's signatures", func() bool { return has(key.KeyTag()) })
 
 	next, base := writeZoneKey(t, dir)
-	if _, err := i.Restart(NewInput(corefile(base) + fmt.Sprintf(".:%d {\nbind 127.0.0.1\n}", taken.Addr().(*net.TCPAddr).Port))); err == nil {
+	if _, err := i.Restart(NewInput(corefile(base) + ".:" + taken + " {\nbind 127.0.0.1\n}")); err == nil {
 		t.Fatal("it listens on an address that is taken")
 	}
 	if !has(key.KeyTag()) || has(next.KeyTag()) {

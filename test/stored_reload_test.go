@@ -2,13 +2,13 @@ package test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
 
 // What a secondary stores is what a configuration has that serves: one that cannot listen, and has other primaries, does not
@@ -30,11 +30,7 @@ func TestZoneStoredByWhoServes(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(dir, "db.example.org"))
 		return strings.Contains(string(text), fmt.Sprintf(" %d 7200 ", serial))
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	taken := loopback.Taken(t)
 	one, two := primary(1), primary(2)
 	i, err := CoreDNSServer(corefile(one))
 	if err != nil {
@@ -43,7 +39,7 @@ func TestZoneStoredByWhoServes(t *testing.T) {
 	r := &running{i}
 	defer r.end()
 	eventually.Holds(t, "the zone of the first primary", func() bool { return has(1) })
-	if _, err := i.Restart(NewInput(corefile(two) + fmt.Sprintf(".:%d {\nbind 127.0.0.1\n}", taken.Addr().(*net.TCPAddr).Port))); err == nil {
+	if _, err := i.Restart(NewInput(corefile(two) + ".:" + taken + " {\nbind 127.0.0.1\n}")); err == nil {
 		t.Fatal("it listens on an address that is taken")
 	}
 	if !has(1) {

@@ -234,12 +234,7 @@ func TestReloadWaitsForTheOneBefore(t *testing.T) {
 // When a reload fails, the old configuration goes on, and what the new one has begun is ended.
 func TestReloadFails(t *testing.T) {
 	probed(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	port := loopback.Taken(t)
 	old := started(t, ".:0 {\nprobe one\n}")
 	noted()
 	for _, tc := range []struct{ name, corefile, want string }{
@@ -279,12 +274,7 @@ func TestFirstStartFails(t *testing.T) {
 	Directives = append(Directives, "unfit")
 	probing.setup = func(c *caddy.Controller) { OnEnd(c, func() error { note("end"); return nil }) }
 	defer func() { probing.setup = nil }()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	port := loopback.Taken(t)
 	free := loopback.Addr()
 	_, good, _ := net.SplitHostPort(free)
 	for _, tc := range []struct{ name, corefile, want string }{
@@ -302,11 +292,7 @@ func TestFirstStartFails(t *testing.T) {
 		if got := noted(); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
-		if l, err := net.Listen("tcp", free); err != nil { // not with reuseport, either
-			t.Errorf("%s: %v", tc.name, err)
-		} else {
-			l.Close()
-		}
+		expectFree(t, tc.name, free)
 		runtime.KeepAlive(failed) // else what it has opened could be closed as garbage
 	}
 	i := started(t, ".:"+good+" {\nprobe good\n}")

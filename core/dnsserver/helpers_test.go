@@ -287,3 +287,18 @@ func closedAfter(t *testing.T, c net.Conn, begin time.Time, least time.Duration)
 func since(begin time.Time, least time.Duration) bool {
 	return time.Since(begin) > least-5*time.Millisecond
 }
+
+// expectFree sees that nobody has addr, who might share it, either.
+func expectFree(t *testing.T, when, addr string) {
+	t.Helper()
+	if l, err := net.Listen("tcp", addr); err != nil {
+		t.Errorf("%s: %v", when, err)
+	} else {
+		l.Close()
+	}
+	if p, err := net.ListenPacket("udp", addr); err != nil {
+		t.Errorf("%s: %v", when, err)
+	} else {
+		p.Close()
+	}
+}

@@ -81,12 +81,7 @@ func TestReloadsAtOneTime(t *testing.T) {
 // does, the process does not.
 func TestFailedReloadIsLetGo(t *testing.T) {
 	probed(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0") // not with reuseport, so that nobody else gets it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	port := loopback.Taken(t)
 	free := loopback.Addr()
 	_, good, _ := net.SplitHostPort(free)
 	old := started(t, ".:0 {\nprobe old\n}")
@@ -96,16 +91,7 @@ func TestFailedReloadIsLetGo(t *testing.T) {
 	if _, err := old.Restart(inputOf(".:0 {\nprobe new\n}\n.:" + good + " {\nprobe one\n}\n.:" + port + " {\nprobe two\n}")); err == nil {
 		t.Fatal("it starts")
 	}
-	if l, err := net.Listen("tcp", free); err != nil { // not with reuseport, either
-		t.Error(err)
-	} else {
-		l.Close()
-	}
-	if p, err := net.ListenPacket("udp", free); err != nil {
-		t.Error(err)
-	} else {
-		p.Close()
-	}
+	expectFree(t, "it failed", free)
 	failed := weak.Make(held[0])
 	runtime.KeepAlive(held)
 	held = nil

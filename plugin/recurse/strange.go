@@ -46,7 +46,8 @@ func (r *resolver) examineBy(e advice.Examiner, leave bool) {
 	}
 	var last *advice.Examiner
 	if n := len(x.all); n > 0 {
-		last = &slices.Clone(x.all)[n-1]
+		e := x.all[n-1]
+		last = &e
 	}
 	x.now.Store(last)
 	if r.root != nil {
