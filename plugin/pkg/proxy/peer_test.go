@@ -192,14 +192,16 @@ func TestPeerDoubted(t *testing.T) {
 	}
 }
 
+// broken is a reply with a record whose owner points to itself.
+func broken(q []byte) []byte {
+	b := append(echoed(q), 0xc0, byte(len(q)), 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1)
+	b[7] = 1
+	return b
+}
+
 // A Peer's reply that cannot be unpacked ends its query at once, as no other reply will come; one that has another id or
 // question as well is waited past.
 func TestPeerMalformed(t *testing.T) {
-	broken := func(q []byte) []byte { // a record whose owner points to itself
-		b := append(echoed(q), 0xc0, byte(len(q)), 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1)
-		b[7] = 1
-		return b
-	}
 	odd := func(q []byte) []byte {
 		b := broken(q)
 		b[13] = '1'
@@ -223,6 +225,31 @@ func TestPeerMalformed(t *testing.T) {
 		if !errors.Is(got.x.Err, c.want) || ignored != c.ignored {
 			t.Errorf("%s: %v, ignored %q", what, got.x.Err, ignored)
 		}
+	}
+}
+
+// The same holds over TCP.
+func TestPeerMalformedOverTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		b, err := q.Pack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = w.Write(broken(b))
+	})}
+	go func() { _ = server.ActivateAndServe() }()
+	p := NewOpen("test")
+	ignored := ""
+	p.OnIgnored(func(reason string, n int) { ignored += fmt.Sprint(n, " ", reason) })
+	c := askOnce(p, p.NewPeer(netip.MustParseAddrPort(l.Addr().String())), true)
+	p.Stop()
+	_ = server.Shutdown()
+	if !errors.Is(c.x.Err, ErrMalformed) || ignored != "1 malformed" {
+		t.Errorf("%v, ignored %q", c.x.Err, ignored)
 	}
 }
 

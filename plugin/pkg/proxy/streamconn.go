@@ -191,14 +191,12 @@ func (c *streamConn) received(b []byte) {
 		}
 		x.Reply, x.Facts = b, in.Facts
 		e.end(x, nil)
-	case malformed:
-		if x.To != nil {
-			e.end(x, ErrMalformed)
-			return
-		}
-		fallthrough
 	default:
-		e.end(x, ErrMismatch)
+		err := ErrMismatch
+		if v == malformed && x.To != nil {
+			err = ErrMalformed
+		}
+		e.end(x, err)
 	}
 }
 
