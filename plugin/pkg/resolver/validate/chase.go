@@ -58,10 +58,11 @@ func (t *Task) told(parent string, p *Node, name string) *Node {
 }
 
 // unsigned is the node of an unsigned delegation at or above a name, which the reply itself proves; nil if there is
-// none. Some servers have zone and unsigned subzone, and answer for the one with the proof of the other.
+// none. Some servers have zone and unsigned subzone, and answer for the one with the proof of the other. DS RRsets are
+// those of the zone above their owner, so that a cut at the name is none for them.
 func (t *Task) unsigned(name, apex string, z *Node) *Node {
 	if t.q.Type == rrset.TypeDS {
-		return nil
+		name = rrset.Parent(name)
 	}
 	for i := rrset.Labels(apex) + 1; i <= rrset.Labels(name); i++ {
 		cut := rrset.Last(name, i)
