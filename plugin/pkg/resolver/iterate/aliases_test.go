@@ -27,6 +27,44 @@ func TestAliases(t *testing.T) {
 	w.want("c2.example.org.", "A", "SERVFAIL; EDE 0")
 }
 
+func ofType(rrs []dns.RR, typ uint16) (of []dns.RR) {
+	for _, rr := range rrs {
+		if rr.Header().Rrtype == typ {
+			of = append(of, rr)
+		}
+	}
+	return of
+}
+
+// NSEC and RRSIG records stand beside an alias: that it is kept does not keep who wants them from those of its owner. Where
+// it has none, the alias leads on, whether it is kept or not.
+func TestBesideAlias(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		w := small(t)
+		nsec := "alias.example.org. 60 IN NSEC b.example.org. CNAME RRSIG NSEC\nwww.example.org. 60 IN NSEC example.org. A RRSIG NSEC\n"
+		signature := "alias.example.org. 60 IN RRSIG CNAME 13 3 60 20370101000000 20260101000000 1 example.org. AAAA\n"
+		zone := parseZone(t, exampleZone+nsec+signature)
+		for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+			w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+				m := authority{[]*zoneText{zone}}.answer(q, tcp)
+				if typ := q.Question[0].Qtype; typ == dns.TypeNSEC || typ == dns.TypeRRSIG {
+					if own := ofType(m.Answer, typ); len(own) > 0 && own[0].Header().Name == q.Question[0].Name {
+						m.Answer = own
+					}
+				}
+				return m
+			}
+		}
+		if kept {
+			w.want("alias.example.org.", "A", "NOERROR; alias.example.org. CNAME www.example.org.; www.example.org. A 192.0.2.1")
+			w.want("loop.example.org.", "CNAME", "NOERROR; loop.example.org. CNAME pool.example.org.")
+		}
+		w.want("alias.example.org.", "NSEC", "NOERROR; alias.example.org. NSEC ")
+		w.want("alias.example.org.", "RRSIG", "NOERROR; alias.example.org. RRSIG ")
+		w.want("loop.example.org.", "NSEC", "SERVFAIL; EDE 0")
+	}
+}
+
 // The target of an alias lies in another zone; the packet holds a record for it that is not that zone's to give (R4).
 func TestAliasLeavesTheZone(t *testing.T) {
 	w := small(t)

@@ -113,7 +113,11 @@ func (t *task) entry(name string, typ uint16) *store.Entry {
 		return nil
 	}
 	if aliased(typ) {
-		if e := s.Lookup(name, typ, now); e != nil {
+		find := s.Lookup
+		if typ == rrset.TypeNSEC || typ == wire.TypeRRSIG {
+			find = s.Get // they stand beside an alias: its owner may have some of its own (RFC 4035 §2.5)
+		}
+		if e := find(name, typ, now); e != nil {
 			return e
 		}
 		if e := t.dname(name); e != nil {
