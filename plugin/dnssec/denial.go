@@ -64,7 +64,7 @@ func (s *signing) denial(res *dns.Msg) *dns.Msg {
 	return &m
 }
 
-// bitmap is the types at the name that the reply is about.
+// bitmap is the types at the name that the reply is about. The slice is the reply's own: plugins above may change it.
 func (s *signing) bitmap(res *dns.Msg, zone string) []uint16 {
 	qtype := res.Question[0].Qtype
 	if s.d.compact {
@@ -78,17 +78,18 @@ func (s *signing) bitmap(res *dns.Msg, zone string) []uint16 {
 	case sameName(s.end, zone):
 		types = liesOfApex
 	case qtype == dns.TypeDS && s.atCut():
-		return typesOfCut
+		return slices.Clone(typesOfCut)
 	}
 	return without(types, qtype)
 }
 
 // without is types without the one that was asked for. NSEC is there in any case.
 func without(types []uint16, qtype uint16) []uint16 {
+	types = slices.Clone(types)
 	if qtype == dns.TypeNSEC || qtype == dns.TypeRRSIG {
 		return types
 	}
-	return slices.DeleteFunc(slices.Clone(types), func(t uint16) bool { return t == qtype })
+	return slices.DeleteFunc(types, func(t uint16) bool { return t == qtype })
 }
 
 // nsecOfCut proves that a zone cut has no DS records. It reaches up to the end of what lies below the cut.
@@ -96,7 +97,7 @@ func (s *signing) nsecOfCut(cut *dns.NS) *dns.NSEC {
 	return &dns.NSEC{
 		Hdr:        dns.RR_Header{Name: cut.Hdr.Name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: cut.Hdr.Ttl},
 		NextDomain: beyond(dns.CanonicalName(cut.Hdr.Name)),
-		TypeBitMap: typesOfCut,
+		TypeBitMap: slices.Clone(typesOfCut),
 	}
 }
 

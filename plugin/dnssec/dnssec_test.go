@@ -207,6 +207,32 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
+// Plugins above may change a reply in place: the next one is not made of the same bitmap.
+func TestBitmapsAreNotShared(t *testing.T) {
+	d := serving(t, source(t))
+	for _, tc := range []struct {
+		name  string
+		qtype uint16
+	}{
+		{"plain.example.org.", dns.TypeA},
+		{"plain.example.org.", dns.TypeDS},
+		{"mail.example.org.", dns.TypeNSEC},
+		{"example.org.", dns.TypeRRSIG},
+		{"mail.example.org.", dns.TypeTXT},
+	} {
+		m := ask(t, d, tc.name, tc.qtype)
+		want := bitmapOf(m)
+		for _, rr := range slices.Concat(m.Answer, m.Ns) {
+			if n, ok := rr.(*dns.NSEC); ok {
+				clear(n.TypeBitMap)
+			}
+		}
+		if got := bitmapOf(ask(t, d, tc.name, tc.qtype)); got != want {
+			t.Errorf("%s %s: got %s, before %s", tc.name, dns.TypeToString[tc.qtype], got, want)
+		}
+	}
+}
+
 // With CO the rcode stays, unless a cache would give it to others (RFC 9824 §5).
 func TestCompactRcodes(t *testing.T) {
 	d := serving(t, source(t))
