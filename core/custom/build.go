@@ -164,6 +164,12 @@ func (b *builder) addFolder(p *Plugin) error {
 		}
 	}
 	name := filepath.Base(dir)
+	for n := 2; ; n++ { // two folders may have one name, but not one package
+		if _, err := os.Lstat(filepath.Join(b.dir, name)); err != nil {
+			break
+		}
+		name = fmt.Sprintf("%s-%d", filepath.Base(dir), n)
+	}
 	p.Package = "coredns.custom/" + name
 	return os.CopyFS(filepath.Join(b.dir, name), os.DirFS(dir))
 }

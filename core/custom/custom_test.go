@@ -145,6 +145,28 @@ func text(t *testing.T, dir, name string) string {
 	return string(b)
 }
 
+// Folders of one name become packages of their own: the files of neither get among those of the other.
+func TestFoldersOfOneName(t *testing.T) {
+	dir, b := t.TempDir(), &builder{dir: t.TempDir()}
+	var packages []string
+	for _, name := range []string{"north", "south", "south"} {
+		folder := filepath.Join(dir, name, "stamp")
+		write(t, folder, name+".go", "package stamp\n")
+		p := Plugin{Package: folder}
+		if err := b.addFolder(&p); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(b.dir, strings.TrimPrefix(p.Package, "coredns.custom/"), "*"))
+		if err != nil || len(files) != 1 || filepath.Base(files[0]) != name+".go" {
+			t.Errorf("%s is %s with %v, %v", folder, p.Package, files, err)
+		}
+		packages = append(packages, p.Package)
+	}
+	if packages[0] != "coredns.custom/stamp" || packages[1] == packages[0] || packages[2] == packages[1] {
+		t.Errorf("got %v", packages)
+	}
+}
+
 // What is generated follows the list by what it says, and not by when it was written.
 func TestUpdate(t *testing.T) {
 	dir := sources(t, "file:file\nauto:file # the same package\n")
