@@ -101,7 +101,8 @@ func (o *out) write(reply *wire.Reply) error {
 	return o.writeMsg(m)
 }
 
-// records sends what comes from a channel, which it reads to its end whatever happens.
+// records sends what comes from a channel, which it reads to its end whatever happens. Over UDP it sends the SOA record alone, as
+// current has it: a zone in datagrams would be lost on its client, and is more than a query with a forged address may bring about.
 func (o *out) records(ch <-chan []dns.RR) (err error) {
 	defer func() {
 		for range ch {
@@ -120,6 +121,8 @@ func (o *out) records(ch <-chan []dns.RR) (err error) {
 		for _, rr := range rrs {
 			if first == nil {
 				first = rr
+			} else if o.udp {
+				continue
 			}
 			if n := dns.Len(rr); size+n > batchSize && len(batch) > 0 {
 				if o.single {

@@ -14,6 +14,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -175,6 +176,9 @@ func (t *Transfer) send(o *out, from Transferer) error {
 	serial := uint32(0)
 	if o.serial != nil {
 		serial = *o.serial
+	}
+	if c, ok := from.(Changing); ok && o.udp { // who has its serial gets the SOA record, without a walk through the zone
+		serial = cmp.Or(c.TransferSerials()[o.name], serial)
 	}
 	ch, err := from.Transfer(o.name, serial)
 	if err != nil {

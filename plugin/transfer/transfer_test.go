@@ -269,6 +269,8 @@ func TestChannel(t *testing.T) {
 		records int
 		want    string
 	}{
+		{"over UDP", rrs, 6, 0, 1, ""},
+		{"over UDP, up to date", rrs, 7, 0, 1, ""},
 		{"all", rrs, -1, 0, 2002, ""},
 		{"up to date", rrs, 7, 0, 1, ""},
 		{"older", rrs, 6, 0, 2002, ""},
@@ -285,6 +287,7 @@ func TestChannel(t *testing.T) {
 		}
 		c := tcp()
 		c.fail = tc.fail
+		c.TCP = !strings.HasPrefix(tc.what, "over UDP")
 		got := transferOf(t, x, c, m)
 		if tc.serial != 13 {
 			<-ch.read // whatever happens, it was read to its end

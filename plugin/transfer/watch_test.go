@@ -49,6 +49,19 @@ func TestNotificationOfChanging(t *testing.T) {
 	}
 }
 
+// Over UDP such a zone is not read to tell its SOA record.
+func TestUDPOfChanging(t *testing.T) {
+	m := new(moving)
+	m.serial.Store(7)
+	x := setupOf(t, "transfer {\nto *\n}")
+	x.Transferers = []Transferer{m}
+	for _, serial := range []uint32{5, 7, 8} {
+		if got := transferOf(t, x, &client{}, ixfr(serial)); got != "SOA7" {
+			t.Errorf("from %d: got %s", serial, got)
+		}
+	}
+}
+
 func TestWatch(t *testing.T) {
 	m := new(moving)
 	told := make(chan string, 10)
