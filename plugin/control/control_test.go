@@ -98,6 +98,35 @@ func (answering) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire
 	return wire.Done
 }
 
+// An export whose plugin breaks off, or has nothing, fails: a part is not taken for the whole.
+func TestExportIsWhole(t *testing.T) {
+	soa := test.SOA("example.org. 60 IN SOA ns.example.org. hostmaster.example.org. 7 1 1 1 1")
+	a := test.A("www.example.org. 60 IN A 192.0.2.1")
+	for _, tc := range []struct {
+		what    string
+		batches [][]dns.RR
+		lines   int
+		whole   bool
+	}{
+		{"whole", [][]dns.RR{{soa}, {a, soa}}, 2, true},
+		{"without other records", [][]dns.RR{{soa, soa}}, 1, true},
+		{"without its end", [][]dns.RR{{soa}, {a}}, 2, false},
+		{"the SOA record alone", [][]dns.RR{{soa}}, 1, false},
+		{"without its begin", [][]dns.RR{{a}}, 1, false},
+		{"nothing", nil, 0, false},
+	} {
+		records := make(chan []dns.RR, len(tc.batches))
+		for _, b := range tc.batches {
+			records <- b
+		}
+		close(records)
+		var out strings.Builder
+		if err := writeRecords(&out, records); (err == nil) != tc.whole || strings.Count(out.String(), "\n") != tc.lines {
+			t.Errorf("%s: got %v and\n%s", tc.what, err, &out)
+		}
+	}
+}
+
 // Both lanes count the same, and only what was served.
 func TestLanesCountTheSame(t *testing.T) {
 	names := []string{"a.test.", "A.test.", "x.no.test.", "x.fail.test.", "x.drop.test.", "b.test."}

@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"io"
 	"net/http"
 	"sort"
@@ -114,7 +115,10 @@ func writerOf(h plugin.Handler, name string) func(io.Writer) error {
 	return nil
 }
 
-// writeRecords writes a transfer without the SOA record at its end. It is read to its end in any case.
+var errPart = errors.New("the plugin has broken off the transfer")
+
+// writeRecords writes a transfer without the SOA record at its end, which tells that all of it has come. It is read to its end
+// in any case.
 func writeRecords(w io.Writer, records <-chan []dns.RR) (err error) {
 	out, soas := bufio.NewWriter(w), 0
 	for some := range records {
@@ -128,6 +132,9 @@ func writeRecords(w io.Writer, records <-chan []dns.RR) (err error) {
 				_, err = out.WriteString(rr.String() + "\n")
 			}
 		}
+	}
+	if soas < 2 && err == nil {
+		err = errPart
 	}
 	return cmp.Or(err, out.Flush())
 }
