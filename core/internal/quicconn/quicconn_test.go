@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -417,6 +418,40 @@ func TestProxy(t *testing.T) {
 	}
 	if got := said(t, dial(t, addrOf(q)), "hello")(); got != answer(s, "hello") {
 		t.Errorf("without a proxy: got %s", got)
+	}
+}
+
+// narrow is a link that takes 1280 octets: with the headers of IPv6 and UDP, datagrams of 1232.
+type narrow struct{ net.PacketConn }
+
+func (n narrow) WriteTo(b []byte, addr net.Addr) (int, error) {
+	if len(b) > 1232 {
+		return len(b), nil
+	}
+	return n.PacketConn.WriteTo(b, addr)
+}
+
+// Clients come in over the narrowest link of IPv6.
+func TestNarrowLink(t *testing.T) {
+	p := narrow{coretest.ListenUDP(t)}
+	s, e := serviceFor(t), newEcho()
+	q, err := Listen(s, p, p, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coretest.Serving(t, q, func() error { return q.Serve(s, e.serve) })
+	config := clients.Trusting.Clone()
+	config.NextProtos = []string{"echo"}
+	ctx, cancel := context.WithTimeout(t.Context(), clients.AskTime)
+	defer cancel()
+	c, err := quic.DialAddr(ctx, addrOf(q), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseWithError(0, "")
+	word := strings.Repeat("hello", 2000)
+	if got := said(t, c, word)(); got != answer(s, word) {
+		t.Errorf("got %d octets: %.40s", len(got), got)
 	}
 }
 

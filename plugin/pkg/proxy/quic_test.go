@@ -23,9 +23,20 @@ import (
 // quicUpstream is a scripted upstream over QUIC: it gives each connection to handle.
 func quicUpstream(t testing.TB, cfg *tls.Config, conf *quic.Config, handle func(*quic.Conn)) string {
 	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return quicUpstreamOn(t, conn, cfg, conf, handle)
+}
+
+// quicUpstreamOn is quicUpstream on a socket of the test's own.
+func quicUpstreamOn(t testing.TB, socket net.PacketConn, cfg *tls.Config, conf *quic.Config, handle func(*quic.Conn)) string {
+	t.Helper()
 	cfg = cfg.Clone()
 	cfg.NextProtos = []string{"doq"}
-	l, err := quic.ListenAddr("127.0.0.1:0", cfg, conf)
+	l, err := quic.Listen(socket, cfg, conf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +139,29 @@ func TestDoQ(t *testing.T) {
 }
 
 // An upstream may take few streams at a time: the others wait for their turn.
+// narrow is a link that takes 1280 octets: with the headers of IPv6 and UDP, datagrams of 1232.
+type narrow struct{ net.PacketConn }
+
+func (n narrow) ReadFrom(b []byte) (int, net.Addr, error) {
+	for {
+		if size, from, err := n.PacketConn.ReadFrom(b); size <= 1232 {
+			return size, from, err
+		}
+	}
+}
+
+// An upstream is reached over the narrowest link of IPv6.
+func TestDoQNarrowLink(t *testing.T) {
+	server, roots := authority(t)
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	addr := quicUpstreamOn(t, narrow{socket}, server, &quic.Config{InitialPacketSize: 1200}, func(c *quic.Conn) { streams(c, echoStream) })
+	askMany(t, quicTo(t, addr, roots), 1)
+}
+
 func TestDoQStreamsAreBounded(t *testing.T) {
 	server, roots := authority(t)
 	var now, most atomic.Int64
