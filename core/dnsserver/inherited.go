@@ -22,7 +22,7 @@ var inherited struct {
 
 // socketsAt is how many servers are to share an address: want, or as many as there are sockets that were handed over.
 func socketsAt(addr string, want int) int {
-	for caddy.IsUpgrade() && isInherited(addressOf(addr, want)) {
+	for caddy.IsUpgrade() && isInherited(addressOf(addr, linkOf(addr), want)) {
 		want++
 	}
 	return want

@@ -50,6 +50,7 @@ type Server struct {
 	saturated  atomic.Int32 // sockets with as many unsent replies as there may be; see Shed
 	grace      time.Duration
 	nth        int // of the servers of its group, from 0; the first one lists the zones
+	link       int // the interface of the address; see linkOf
 	generation *generation
 
 	made    sync.Once
@@ -85,6 +86,7 @@ func NewServer(addr string, group []*Config) (*Server, error) {
 		MaxTCPQueries: DefaultTCPQueries,
 		configs:       group,
 		grace:         DefaultGraceTime,
+		link:          linkOf(addr),
 	}
 	s.told, s.drained = make(chan struct{}), make(chan struct{})
 	trans, _, _ := strings.Cut(addr, "://")
@@ -332,12 +334,27 @@ func (s *Server) drain() {
 }
 
 // Address is Addr, with a number for further servers there; with it a reload pairs old and new servers, and so does
-// another process that takes over (SIGUSR2): one of the old and one of the new ones have it.
-func (s *Server) Address() string { return addressOf(s.Addr, s.nth) }
+// another process that takes over (SIGUSR2): one of the old and one of the new ones have it. A socket of a link-local
+// address is that of an interface, and of no other one with the same name.
+func (s *Server) Address() string { return addressOf(s.Addr, s.link, s.nth) }
 
-func addressOf(addr string, nth int) string {
+func addressOf(addr string, link, nth int) string {
+	if link != 0 {
+		addr = fmt.Sprintf("%s,%d", addr, link)
+	}
 	if nth == 0 {
 		return addr
 	}
 	return fmt.Sprintf("%s#%d", addr, nth+1)
+}
+
+// linkOf is the number of the interface of a link-local address, 0 for others. An interface that goes away and comes
+// back has another number, and nothing reaches the sockets of the former one.
+func linkOf(addr string) int {
+	_, zone, _ := strings.Cut(addr, "%")
+	zone, _, _ = strings.Cut(zone, "]")
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return i.Index
+	}
+	return 0
 }

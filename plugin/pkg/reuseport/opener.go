@@ -3,6 +3,8 @@ package reuseport
 import (
 	"context"
 	"net"
+	"net/netip"
+	"strconv"
 	"syscall"
 )
 
@@ -33,7 +35,7 @@ func (o *opener) listen(network, addr string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return o.plain.Listen(context.Background(), network, addr)
+	return o.plain.Listen(context.Background(), network, byNumber(addr))
 }
 
 func (o *opener) listenPacket(network, addr string) (net.PacketConn, error) {
@@ -42,7 +44,7 @@ func (o *opener) listenPacket(network, addr string) (net.PacketConn, error) {
 			return p, nil
 		}
 	}
-	return o.plain.ListenPacket(context.Background(), network, addr)
+	return o.plain.ListenPacket(context.Background(), network, byNumber(addr))
 }
 
 // allOf is addr as all addresses of IPv6, if it stands for all addresses of both families. A system without IPv6 does
@@ -53,6 +55,20 @@ func allOf(network, addr string) string {
 		return "[::]:" + port
 	}
 	return ""
+}
+
+// byNumber is addr with the number of the interface that a link-local address names. Package net keeps the numbers of
+// names for a minute, and an interface that went away and came back has another one.
+func byNumber(addr string) string {
+	a, err := netip.ParseAddrPort(addr)
+	if err != nil || a.Addr().Zone() == "" {
+		return addr
+	}
+	i, err := net.InterfaceByName(a.Addr().Zone())
+	if err != nil {
+		return addr
+	}
+	return netip.AddrPortFrom(a.Addr().WithZone(strconv.Itoa(i.Index)), a.Port()).String()
 }
 
 // controlBoth is control for sockets of both families.
