@@ -74,7 +74,7 @@ func recordsOf(owner string, s types.ResourceRecordSet, warn mirror.Warn) (all [
 	}
 	for _, v := range s.ResourceRecords {
 		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, value(s.Type, aws.ToString(v.Value)))
-		rr, err := dns.NewRR(text)
+		rr, err := mirror.Record(text)
 		if err != nil || rr == nil {
 			warn("Failed to process resource record set: %s: %v", text, err)
 			continue

@@ -1,0 +1,35 @@
+package mirror
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a provider says reads no files.
+func TestRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "60")
+	if err := os.WriteFile(path, []byte("read.example.org. 60 IN A 192.0.2.66\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"www.example.org. 60 IN A 192.0.2.1":          "www.example.org.\t60\tIN\tA\t192.0.2.1",
+		"www.example.org. 60 IN A 192.0.2.1\nx":       "www.example.org.\t60\tIN\tA\t192.0.2.1",
+		"$INCLUDE " + path:                            "not allowed",
+		"$INCLUDE " + path + "\nw. 60 IN A 192.0.2.1": "not allowed",
+		"www.example.org. 60 IN A nonsense":           "bad A",
+		"":                                            "",
+	} {
+		got := ""
+		switch rr, err := Record(line); {
+		case err != nil:
+			got = err.Error()
+		case rr != nil:
+			got = rr.String()
+		}
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
