@@ -80,7 +80,7 @@ func (h *Azure) Name() string { return pluginName }
 func (h *Azure) WireSelf() plugin.Handler { return h }
 
 func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
-	var list pages
+	list := pages{}
 	for pager := client.NewListAllByDNSZonePager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -99,7 +99,7 @@ func fetchPublic(ctx context.Context, client *armdns.RecordSetsClient, group, zo
 }
 
 func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, group, zone string, warn mirror.Warn) (all []dns.RR, err error) {
-	var list pages
+	list := pages{}
 	for pager := client.NewListPager(group, zone, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -120,22 +120,22 @@ func fetchPrivate(ctx context.Context, client *armprivatedns.RecordSetsClient, g
 var (
 	// errNoPage is for what is no page of the API: the library takes an empty body for a list that ends.
 	errNoPage = errors.New("listing record sets: the answer has no list")
-	// errEndless is for a page that leads to itself.
+	// errEndless is for a page that leads to itself, or back.
 	errEndless = errors.New("listing record sets: the list does not end")
 )
 
-// pages is those of a list.
-type pages struct{ next string } // where the last one leads to
+// pages is those of a list: where they lead to.
+type pages map[string]bool
 
 // check takes the next page in, whose link leads to the one behind it.
-func (p *pages) check(hasList bool, link *string) error {
-	switch next := or(link); {
+func (p pages) check(hasList bool, link *string) error {
+	next := or(link)
+	switch {
 	case !hasList:
 		return errNoPage
-	case next != "" && next == p.next:
+	case next != "" && p[next]:
 		return errEndless
-	default:
-		p.next = next
-		return nil
 	}
+	p[next] = true
+	return nil
 }

@@ -205,7 +205,8 @@ func TestStartFails(t *testing.T) {
 // A page that something on the way made is not the end of the list, nor is one that leads to itself: the zone stays as
 // it was.
 func TestPagesThatAreNone(t *testing.T) {
-	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`, `{"nextLink":"SELF","value":[]}`} {
+	for _, second := range []string{"", "{}", "null", `{"value":null}`, `{"value":[]}`, `{"nextLink":"SELF","value":[]}`, `{"nextLink":"BACK","value":[]}`} {
+		asked := 0
 		var s *httptest.Server
 		s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -216,8 +217,12 @@ func TestPagesThatAreNone(t *testing.T) {
 				fmt.Fprint(w, `{"token_type":"Bearer","expires_in":3600,"access_token":"token"}`)
 			case r.FormValue("page") == "":
 				fmt.Fprintf(w, `{"nextLink":"%s%s?page=2","value":[{"properties":{"fqdn":"example.org.","TTL":300,"SOARecord":{"host":"a","email":"b"}}}]}`, s.URL, r.URL.Path)
+			case asked > 100:
+				fmt.Fprint(w, `{"value":[]}`)
 			default:
-				fmt.Fprint(w, strings.Replace(second, "SELF", s.URL+r.URL.Path+"?page=2", 1))
+				asked++
+				back := map[string]string{"2": "3", "3": "2"}[r.FormValue("page")]
+				fmt.Fprint(w, strings.NewReplacer("SELF", s.URL+r.URL.Path+"?page=2", "BACK", s.URL+r.URL.Path+"?page="+back).Replace(second))
 			}
 		}))
 		t.Cleanup(s.Close)

@@ -38,8 +38,8 @@ type api interface {
 // service is the calls of Cloud DNS that are needed. A *gcp.Service in an interface makes the linker keep all that it can do, with
 // the JSON of it: 0.7 MB. Functions hide what they belong to.
 type service struct {
-	zone  func(ctx context.Context, project, zone string) error
-	lists func(ctx context.Context, project, zone string, f func(*gcp.ResourceRecordSetsListResponse) error) error
+	zone func(ctx context.Context, project, zone string) error
+	page func(ctx context.Context, project, zone, token string) (*gcp.ResourceRecordSetsListResponse, error)
 }
 
 func newService(s *gcp.Service) service {
@@ -48,8 +48,12 @@ func newService(s *gcp.Service) service {
 			_, err := s.ManagedZones.Get(project, zone).Context(ctx).Do()
 			return err
 		},
-		func(ctx context.Context, project, zone string, f func(*gcp.ResourceRecordSetsListResponse) error) error {
-			return s.ResourceRecordSets.List(project, zone).Pages(ctx, f)
+		func(ctx context.Context, project, zone, token string) (*gcp.ResourceRecordSetsListResponse, error) {
+			call := s.ResourceRecordSets.List(project, zone).Context(ctx)
+			if token != "" {
+				call.PageToken(token)
+			}
+			return call.Do()
 		},
 	}
 }
@@ -57,26 +61,35 @@ func newService(s *gcp.Service) service {
 var (
 	// errNoPage is for what is no page of the API, which says of what kind it is, if only that.
 	errNoPage = errors.New("the answer has no list of record sets")
-	// errEndless is for a page that leads to itself.
+	// errEndless is for a page that leads to itself, or back.
 	errEndless = errors.New("the list of record sets does not end")
 )
 
 func (s service) zoneExists(ctx context.Context, project, zone string) error {
-	return s.zone(ctx, project, zone)
+	return again(ctx, func() error { return s.zone(ctx, project, zone) })
 }
 
 func (s service) sets(ctx context.Context, project, zone string, f func([]*gcp.ResourceRecordSet) error) error {
-	last := ""
-	return s.lists(ctx, project, zone, func(page *gcp.ResourceRecordSetsListResponse) error {
+	seen := map[string]bool{"": true} // tokens
+	for token := ""; ; seen[token] = true {
+		var page *gcp.ResourceRecordSetsListResponse
+		err := again(ctx, func() (err error) {
+			page, err = s.page(ctx, project, zone, token)
+			return err
+		})
 		switch {
+		case err != nil:
+			return err
 		case page == nil || page.Rrsets == nil && page.Kind == "":
 			return errNoPage
-		case page.NextPageToken != "" && page.NextPageToken == last:
+		}
+		if token = page.NextPageToken; token != "" && seen[token] {
 			return errEndless
 		}
-		last = page.NextPageToken
-		return f(page.Rrsets)
-	})
+		if err := f(page.Rrsets); err != nil || token == "" {
+			return err
+		}
+	}
 }
 
 // CloudDNS is the plugin.
@@ -173,7 +186,7 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 			d = dns.Fqdn(d)
 		}
 		text := fmt.Sprintf("%s %d IN %s %s", s.Name, s.Ttl, s.Type, d)
-		rr, err := dns.NewRR(text)
+		rr, err := mirror.Record(text)
 		if err != nil || rr == nil {
 			warn("Failed to process resource record: %s: %v", text, err)
 			continue

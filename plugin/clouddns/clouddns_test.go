@@ -6,7 +6,9 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -175,6 +177,56 @@ func TestPagesThatAreNone(t *testing.T) {
 		}
 		if _, err := fetch(t.Context(), client, mirror.Hosted{Zone: "example.org.", ID: "p:z"}, t.Logf); (err == nil) != want {
 			t.Errorf("%q: %v", second, err)
+		}
+	}
+}
+
+// A page that leads back to a former one ends the reading.
+func TestPagesInACircle(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if asked++; asked > 100 {
+			fmt.Fprint(w, `{"rrsets":[]}`)
+			return
+		}
+		fmt.Fprintf(w, `{"nextPageToken":"%d","rrsets":[{"name":"example.org.","type":"SOA","ttl":300,"rrdatas":["a. b. 1 2 3 4 5"]}]}`, asked%3)
+	}))
+	t.Cleanup(s.Close)
+	client, err := (&settings{anonymous: true, endpoint: s.URL}).client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t.Context(), client, mirror.Hosted{Zone: "example.org.", ID: "p:z"}, t.Logf); !errors.Is(err, errEndless) || asked != 4 {
+		t.Errorf("after %d pages: %v", asked, err)
+	}
+}
+
+// An API that is busy is asked again, for each page, as it wishes; one that refuses is not.
+func TestBusy(t *testing.T) {
+	for _, c := range []struct{ refusals, status, requests int }{{2, 429, 5}, {2, 503, 5}, {3, 429, 3}, {1, 403, 1}} {
+		asked := 0
+		good := provider(t)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch asked++; {
+			case asked <= c.refusals:
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(c.status)
+			default:
+				resp, err := http.Get(good + r.URL.RequestURI())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.Copy(w, resp.Body)
+			}
+		}))
+		t.Cleanup(s.Close)
+		ctl := caddy.NewTestController("dns", "clouddns example.org.:p:z {\ncredentials none\nendpoint "+s.URL+"\n}")
+		if err := setup(ctl); (err == nil) != (asked > tries) || asked != c.requests {
+			t.Errorf("%d times %d: %d requests, %v", c.refusals, c.status, asked, err)
 		}
 	}
 }

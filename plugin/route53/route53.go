@@ -120,6 +120,7 @@ var (
 func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(z.ID), MaxItems: aws.Int32(1000)}
 	var all []types.ResourceRecordSet
+	seen := map[[3]string]bool{} // where pages begin
 	for range pages {
 		out, err := client.ListResourceRecordSets(ctx, in)
 		if err != nil {
@@ -132,10 +133,11 @@ func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (
 		if !out.IsTruncated {
 			return records(all, z.ID, warn), nil
 		}
-		if aws.ToString(out.NextRecordName) == aws.ToString(in.StartRecordName) && out.NextRecordType == in.StartRecordType &&
-			aws.ToString(out.NextRecordIdentifier) == aws.ToString(in.StartRecordIdentifier) {
-			return nil, errEndless // the page leads to itself
+		next := [...]string{aws.ToString(out.NextRecordName), string(out.NextRecordType), aws.ToString(out.NextRecordIdentifier)}
+		if next == [3]string{} || seen[next] {
+			return nil, errEndless // the page leads to itself, or back
 		}
+		seen[next] = true
 		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = out.NextRecordName, out.NextRecordType, out.NextRecordIdentifier
 	}
 	return nil, errEndless

@@ -304,13 +304,23 @@ func TestPagesThatAreNone(t *testing.T) {
 		fmt.Sprintf(`<ListResourceRecordSetsResponse%s><ResourceRecordSets></ResourceRecordSets>`, ns),
 		fmt.Sprintf(`<ListResourceRecordSetsResponse%s></ListResourceRecordSetsResponse>`, ns),
 		first, // which leads to itself
+		strings.Replace(first, ">w.", ">BACK.", 1),
 	} {
+		asked := 0
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.FormValue("name") == "" {
+			if asked++; r.FormValue("name") == "" {
 				fmt.Fprint(w, first)
 				return
 			}
-			fmt.Fprint(w, page)
+			back := "w"
+			if strings.HasPrefix(r.FormValue("name"), "w.") {
+				back = "v"
+			}
+			next := strings.Replace(page, "BACK", back, 1)
+			if asked > 100 {
+				next = strings.Replace(next, "true", "false", 1)
+			}
+			fmt.Fprint(w, next)
 		}))
 		t.Cleanup(s.Close)
 		environment(t, new(provider))
