@@ -124,5 +124,18 @@ func (p *Proxy) newHTTPClient() *http.Client {
 		conn, err := dialer.DialContext(ctx, network, addr)
 		return nonblock.Conn(conn), err
 	}
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: t, CheckRedirect: onlyHTTPS}
 }
+
+// maxRedirects is how many redirects one query follows.
+const maxRedirects = 10
+
+// onlyHTTPS is http.Client.CheckRedirect. In the clear anybody on the way could read the query, and answer it.
+func onlyHTTPS(r *http.Request, via []*http.Request) error {
+	if r.URL.Scheme != "https" || len(via) >= maxRedirects {
+		return errRedirect
+	}
+	return nil
+}
+
+var errRedirect = errors.New("redirected too often, or to what is not HTTPS")

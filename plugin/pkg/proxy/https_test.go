@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,34 @@ func TestDoHErrors(t *testing.T) {
 }
 
 // A reply counts, whatever its sender calls it.
+// Queries are led to other places of HTTPS, and to no others: they would be there for all to read, and to answer.
+func TestDoHRedirects(t *testing.T) {
+	var inTheClear atomic.Int64
+	clear := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inTheClear.Add(1)
+		w.Header().Set("Content-Type", doh.MimeType)
+		w.Write(replyTo(queryOf(r)))
+	}))
+	t.Cleanup(clear.Close)
+	for to, good := range map[string]bool{"/else": true, doh.Path: false, clear.URL: false} {
+		p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == doh.Path {
+				http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+				return
+			}
+			w.Header().Set("Content-Type", doh.MimeType)
+			w.Write(replyTo(queryOf(r)))
+		})
+		m, err := ask(p, "www.example.org.", Options{})
+		if (err == nil) != good || !good && !errors.Is(err, errRedirect) {
+			t.Errorf("%s: %v %v", to, m, err)
+		}
+	}
+	if n := inTheClear.Load(); n > 0 {
+		t.Errorf("%d queries went in the clear", n)
+	}
+}
+
 func TestDoHOddType(t *testing.T) {
 	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
