@@ -79,12 +79,26 @@ func newAgent(address, token string) (*agent, error) {
 		shown = u.Redacted()
 	}
 	a := &agent{base: strings.TrimSuffix(address, "/"), shown: strings.TrimSuffix(shown, "/"), token: token, region: os.Getenv("NOMAD_REGION")}
-	a.http = &http.Client{Transport: transport}
+	a.http = &http.Client{Transport: transport, CheckRedirect: keepToken}
 	if auth := os.Getenv("NOMAD_HTTP_AUTH"); auth != "" && u.User == nil {
 		name, password, _ := strings.Cut(auth, ":")
 		a.user = url.UserPassword(name, password)
 	}
 	return a, nil
+}
+
+const tokenHeader, maxRedirects = "X-Nomad-Token", 10
+
+// keepToken is http.Client.CheckRedirect. The token is for the agent, over what it was given for: package net/http takes
+// only headers that it knows away before it asks another host.
+func keepToken(r *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return errors.New("redirected too often")
+	}
+	if first := via[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
+		r.Header.Del(tokenHeader)
+	}
+	return nil
 }
 
 func tlsFromEnvironment() (cfg *tls.Config, err error) {
@@ -136,7 +150,7 @@ func (a *agent) get(ctx context.Context, path string, query url.Values, out any)
 		return 0, err
 	}
 	if a.token != "" {
-		req.Header.Set("X-Nomad-Token", a.token)
+		req.Header.Set(tokenHeader, a.token)
 	}
 	if a.user != nil {
 		password, _ := a.user.Password()
