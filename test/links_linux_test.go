@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,14 +13,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestInterfaceComesBack serves the link-local address of an interface that goes away and comes back: with the next
-// reload the server listens there again. It runs in a network of its own.
-func TestInterfaceComesBack(t *testing.T) {
+// inOwnNetwork runs test in a process with a network of its own.
+func inOwnNetwork(t *testing.T, test func(*testing.T)) {
 	if os.Getenv("TEST_OWN_NETWORK") != "" {
-		interfaceComesBack(t)
+		test(t)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestInterfaceComesBack$", "-test.v")
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	child.Env = append(os.Environ(), "TEST_OWN_NETWORK=1")
 	child.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
@@ -32,6 +32,41 @@ func TestInterfaceComesBack(t *testing.T) {
 	t.Logf("%s", out)
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestInterfaceComesBack serves the link-local address of an interface that goes away and comes back: with the next
+// reload the server listens there again.
+func TestInterfaceComesBack(t *testing.T) { inOwnNetwork(t, interfaceComesBack) }
+
+// TestUpstreamsWithoutIPv4 forwards over each transport on a machine that has no IPv4 address at all.
+func TestUpstreamsWithoutIPv4(t *testing.T) { inOwnNetwork(t, upstreamsWithoutIPv4) }
+
+func upstreamsWithoutIPv4(t *testing.T) {
+	ip(t, "link set lo up")
+	ip(t, "addr del 127.0.0.1/8 dev lo")
+	dir := t.TempDir()
+	certificates(t, dir)
+	var corefile strings.Builder
+	zones := map[string]string{"tcp": "dns", "dot": "tls", "doh": "https", "doq": "quic", "doh3": "https3"}
+	port := 5300
+	for zone, scheme := range zones {
+		port++
+		fmt.Fprintf(&corefile, "%s://.:%d {\ntls %[3]s/cert.pem %[3]s/key.pem\nwhoami\n}\n", scheme, port, dir)
+		fmt.Fprintf(&corefile, "%s.:5300 {\nforward . %s://[::1]:%d {\ntls %s/ca.pem\ntls_servername ns.example.org\n}\n}\n", zone, scheme, port, dir)
+	}
+	i, err := CoreDNSServer(corefile.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{i}
+	defer r.end()
+	for zone := range zones {
+		for _, network := range []string{"udp", "tcp"} {
+			if m := ask(t, network, "[::1]:5300", question("www."+zone+".", dns.TypeA)); m == nil || m.Rcode != dns.RcodeSuccess {
+				t.Errorf("%s, %s: got %v", zone, network, m)
+			}
+		}
 	}
 }
 

@@ -203,7 +203,7 @@ func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 // way is the socket to dial on, and where to.
 func (q *quicPool) way() (t *quic.Transport, to netip.AddrPort, err error) {
 	if to, err = q.engine.proxy.where.find(); err == nil {
-		t, err = q.socket()
+		t, err = q.socket(to)
 	}
 	return t, to, err
 }
@@ -220,8 +220,9 @@ func (q *quicPool) config(conf *config) *quic.Config {
 	}
 }
 
-// socket is the transport on its socket, made at first use.
-func (q *quicPool) socket() (*quic.Transport, error) {
+// socket is the transport on its socket to an address, made at first use. Where 127.0.0.1 is no address of the machine,
+// a socket of all addresses is one of IPv4 alone to package net. One of names is of both families, as far as there are.
+func (q *quicPool) socket(to netip.AddrPort) (*quic.Transport, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stopped {
@@ -231,7 +232,11 @@ func (q *quicPool) socket() (*quic.Transport, error) {
 		return q.transport, nil
 	}
 	own, _ := q.engine.proxy.transport.conf.Load().localAddr("udp").(*net.UDPAddr)
-	conn, err := net.ListenUDP("udp", own)
+	network := "udp"
+	if to.Addr().Unmap().Is6() && !q.engine.proxy.where.name {
+		network = "udp6"
+	}
+	conn, err := net.ListenUDP(network, own)
 	if err != nil {
 		return nil, err
 	}
