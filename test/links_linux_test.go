@@ -29,9 +29,13 @@ func inOwnNetwork(t *testing.T, test func(*testing.T)) {
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Skipf("no namespaces: %v", err)
 	}
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
+	switch {
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	case strings.Contains(string(out), "--- SKIP: "+t.Name()):
+		t.Skipf("%s", out)
+	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
+		t.Fatalf("it has not run:\n%s", out)
 	}
 }
 

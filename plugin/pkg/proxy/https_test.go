@@ -117,7 +117,6 @@ func TestDoHErrors(t *testing.T) {
 	}
 }
 
-// A reply counts, whatever its sender calls it.
 // Queries are led to other places of HTTPS, and to no others: they would be there for all to read, and to answer.
 func TestDoHRedirects(t *testing.T) {
 	var inTheClear atomic.Int64
@@ -146,6 +145,7 @@ func TestDoHRedirects(t *testing.T) {
 	}
 }
 
+// A reply counts, whatever its sender calls it.
 func TestDoHOddType(t *testing.T) {
 	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")

@@ -138,7 +138,6 @@ func TestDoQ(t *testing.T) {
 	}
 }
 
-// An upstream may take few streams at a time: the others wait for their turn.
 // narrow is a link that takes 1280 octets: with the headers of IPv6 and UDP, datagrams of 1232.
 type narrow struct{ net.PacketConn }
 
@@ -162,6 +161,7 @@ func TestDoQNarrowLink(t *testing.T) {
 	askMany(t, quicTo(t, addr, roots), 1)
 }
 
+// An upstream may take few streams at a time: the others wait for their turn.
 func TestDoQStreamsAreBounded(t *testing.T) {
 	server, roots := authority(t)
 	var now, most atomic.Int64
