@@ -100,12 +100,14 @@ func setup(c *caddy.Controller) error {
 	d.keepsRcodes = func() bool { return config.Handler("cache") == nil }
 	c.OnStartup(func() error {
 		k := keep(d.sigs)
+		servers := dnsserver.Labels(c.ServerBlockKeys, config)
 		c.OnShutdown(func() error {
 			k.close()
+			d.sigs.end(servers)
 			return nil
 		})
 		d.sigs.keeper = k
-		d.sigs.begin(dnsserver.Labels(c.ServerBlockKeys, config))
+		d.sigs.begin(servers)
 		return nil
 	})
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {

@@ -35,6 +35,7 @@ type keeper struct {
 	wake    chan struct{}
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	release func() // of the gauges; nil before the start
 }
 
 // trust is the anchors as they are now, and the tags of the root's, of five digits. It does not change.
@@ -63,6 +64,7 @@ func (k *keeper) start() error {
 		return err
 	}
 	enter(k.text, k.Validator)
+	k.release = k.counts.hold(k)
 	k.negatives.turned = k.turned // what a cache has taken over was told with those that hold so far
 	k.publish()
 	var ctx context.Context
@@ -79,6 +81,9 @@ func (k *keeper) stop() {
 	if k.cancel != nil {
 		k.cancel()
 		k.running.Wait()
+	}
+	if k.release != nil {
+		k.release()
 	}
 	leave(k.text, k.Validator)
 }

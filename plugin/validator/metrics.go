@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/held"
 	"github.com/coredns/coredns/plugin/pkg/resolver/autotrust"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -34,10 +35,10 @@ var (
 	}, []string{"server"})
 )
 
-func gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
-	return promauto.NewGaugeVec(prometheus.GaugeOpts{
+func gaugeVec(name, help string, labels ...string) *held.Gauge {
+	return held.Of(promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: pluginName, Name: name, Help: help,
-	}, append([]string{"server"}, labels...))
+	}, append([]string{"server"}, labels...)))
 }
 
 // Metrics of anchors.
@@ -47,6 +48,32 @@ var (
 	negativeNow  = gaugeVec("ntas", "Negative trust anchors that hold (RFC 7646).")
 	clockOffset  = gaugeVec("clock_offset_seconds", "How far the clock for signatures is ahead of the system's.")
 )
+
+// hold says that k tells of its anchors from now on. What it returns ends that: who watches when keys were seen last is not
+// alarmed by anchors that nobody has any more.
+func (c *counts) hold(k *keeper) (release func()) {
+	type series struct {
+		*held.Gauge
+		labels []string
+	}
+	all := []series{{negativeNow, []string{c.server}}, {clockOffset, []string{c.server}}}
+	if k.follow {
+		all = append(all, series{refreshTime, []string{c.server}})
+	}
+	for name := range k.anchors {
+		for s := autotrust.AddPend; s <= autotrust.Removed; s++ {
+			all = append(all, series{anchorStates, []string{c.server, rrset.Text(name), s.String()}})
+		}
+	}
+	for _, s := range all {
+		s.Hold(s.labels...)
+	}
+	return func() {
+		for _, s := range all {
+			s.Release(s.labels...)
+		}
+	}
+}
 
 // anchors shows the states of keys.
 func (c *counts) anchors(zones []*autotrust.Zone) {
