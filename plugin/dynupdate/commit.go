@@ -2,7 +2,9 @@ package dynupdate
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -76,7 +78,10 @@ func (s *store) commitNext() bool {
 		frame = appendTransaction(frame, d)
 	}
 	frame = endFrame(frame, 0)
-	err := s.db.append(frame)
+	err := s.restore()
+	if err == nil {
+		err = s.db.append(frame)
+	}
 	s.mu.Lock()
 	s.underWay = nil
 	if err != nil {
@@ -241,9 +246,25 @@ func (s *store) take(f medium, size, snapshot int64) error {
 	return nil
 }
 
-// rewriteNow writes the database anew, with what is served.
+// restore writes the database anew if somebody has removed it: what is written to a file without a name is lost with the
+// process. Another file in its place is left alone, as that is what the next process is meant to have.
+func (s *store) restore() error {
+	if _, err := os.Lstat(s.path); s.db.broken || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := s.rewriteNow(); err != nil {
+		s.db.broken = true
+		return fmt.Errorf("database %q was removed: writing it anew: %w", s.path, err)
+	}
+	logger.Warningf("Zone %s: database %q was removed, and is written anew", s.zone, s.path)
+	return nil
+}
+
+// rewriteNow writes the database anew, with what is served. Nobody else writes beside it then.
 func (s *store) rewriteNow() error {
+	s.abandon()
 	s.mu.Lock()
+	s.rewriting = nil
 	v, history := s.durable, s.history()
 	s.mu.Unlock()
 	f, size, err := writeSnapshot(besides(s.path), s.db.id, v, history)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 )
 
@@ -229,3 +231,50 @@ func TestRewriteUnderLoad(t *testing.T) {
 
 // memoryMedium is a database that is only read.
 type memoryMedium struct{ *bytes.Reader }
+
+// A database that somebody removed is written anew with the next update, whose client is told that it is kept. Where the
+// folder has gone, too, updates fail until it is back.
+func TestRemovedDatabase(t *testing.T) {
+	every := retryEvery
+	defer func() { retryEvery = every }()
+	retryEvery = 20 * time.Millisecond
+	dir, home := t.TempDir(), filepath.Join(t.TempDir(), "home")
+	path := filepath.Join(home, "zone.db")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, dir, "database "+path)
+	add := func(host string) int { return b.send(newUpdate(t, "up IN "+host+".example.org. 60 A 192.0.2.9")).Rcode }
+	if code := add("before"); code != dns.RcodeSuccess {
+		t.Fatal(code)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if code := add("removed"); code != dns.RcodeSuccess {
+		t.Fatalf("without its file: %s", dns.RcodeToString[code])
+	}
+	if err := os.RemoveAll(home); err != nil {
+		t.Fatal(err)
+	}
+	if code := add("nowhere"); code != dns.RcodeServerFailure {
+		t.Fatalf("without its folder: %s", dns.RcodeToString[code])
+	}
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "it recovers", b.d.Ready)
+	if code := add("after"); code != dns.RcodeSuccess {
+		t.Fatalf("with its folder: %s", dns.RcodeToString[code])
+	}
+	b.stop()
+	again, _, err := reopen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"before", "removed", "after"} {
+		if !strings.Contains(again, host+".example.org.") {
+			t.Errorf("the next process does not have %s:\n%s", host, again)
+		}
+	}
+}
