@@ -1,11 +1,14 @@
 package validator
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,13 +117,13 @@ func (k *keeper) read() (map[string]*autotrust.Zone, error) {
 	return byName, nil
 }
 
-// load reads the state; one that does not exist is written, so that a folder that cannot be written is found at once.
+// load reads the state; one that does not exist, or says something else than is known then, is written, so that a folder that cannot be written is found at once.
 func (k *keeper) load() error {
 	byName, err := k.read()
 	if err != nil {
 		return err
 	}
-	for name := range k.anchors {
+	for _, name := range slices.Sorted(maps.Keys(k.anchors)) {
 		z := byName[name]
 		if z == nil {
 			z = &autotrust.Zone{Name: name}
@@ -134,7 +137,11 @@ func (k *keeper) save() error {
 	if k.path == "" {
 		return nil
 	}
-	return autotrust.WriteFile(k.path, autotrust.Append(nil, k.zones))
+	state := autotrust.Append(nil, k.zones)
+	if is, err := os.ReadFile(k.path); err == nil && bytes.Equal(is, state) {
+		return nil // so that a full disk stops nobody who has nothing to write
+	}
+	return autotrust.WriteFile(k.path, state)
 }
 
 // publish makes anchors of the configuration and of what is known of keys: both count, but for keys that are revoked.

@@ -198,6 +198,40 @@ func TestBadState(t *testing.T) {
 	}
 }
 
+// A state that is as it should be is not written at the start: who restarts on a full disk serves. The file's name leaves
+// no room for that of an unfinished one here.
+func TestStateIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	begin := func(path string) error {
+		s, err := parseText("validator {\nanchor \"b. DS 1 13 2 " + strings.Repeat("00", 32) + "\"\nanchor \"a. DS 1 13 2 " +
+			strings.Repeat("00", 32) + "\"\nstate " + path + "\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := newValidator(s)
+		defer v.keeper.stop()
+		return v.start(time.Now())
+	}
+	short, long := filepath.Join(dir, "state"), filepath.Join(dir, strings.Repeat("x", 255))
+	if err := begin(short); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(short, long); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := begin(long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(long, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(long); err == nil {
+		t.Error("one that has to be written, and cannot be, is none")
+	}
+}
+
 // A negative trust anchor ends with its time, or as soon as the name validates again. Those of the file outlive the process.
 func TestNegativeEnds(t *testing.T) {
 	z := &rolling{t: t, now: time.Now(), priv: map[string]crypto.Signer{}}
