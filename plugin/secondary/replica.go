@@ -48,6 +48,7 @@ type replica struct {
 	looked   bool   // whether something is stored; this and the next four belong to run, and to who begins with it
 	note     string // of what is stored, where it is from
 	useless  bool   // what is stored cannot be served
+	failing  string // why it could not be stored, "" if it could
 	unstored bool   // what is served is another version
 	held     bool   // that it is right is yet to be noted, or it is to be stored, when the configuration serves
 	behind   string // what was warned of last, of a primary with an older version; belongs to run

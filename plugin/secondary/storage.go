@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coredns/coredns/plugin/file"
@@ -104,11 +105,31 @@ func (r *replica) keep(changed bool) {
 	if !r.unstored && r.note == note && os.Chtimes(path, time.Time{}, now) == nil {
 		return
 	}
-	if err := r.store(path, note); err != nil {
-		slog.Warningf("Zone %s is not stored: %v", r.name(), err)
-	} else {
+	err := r.store(path, note)
+	if err == nil {
 		r.note, r.useless, r.unstored = note, false, false
 	}
+	r.tell(err)
+}
+
+// tell logs that a zone cannot be stored, once for each cause, and that it can be again.
+func (r *replica) tell(err error) {
+	cause := ""
+	if err != nil {
+		cause = err.Error()
+		var no syscall.Errno
+		if errors.As(err, &no) {
+			cause = no.Error() // names of unfinished files differ
+		}
+	}
+	switch before := r.failing; {
+	case cause == before:
+	case err != nil:
+		slog.Warningf("Zone %s is not stored: %v", r.name(), err)
+	default:
+		slog.Infof("Zone %s is stored again", r.name())
+	}
+	r.failing = cause
 }
 
 // Errors that end storing.

@@ -330,8 +330,10 @@ func TestStoredWhenItServes(t *testing.T) {
 	}
 }
 
-// TestStoredLater: what could not be stored is stored with the next look at the primary, also if nothing is new by then.
+// TestStoredLater: what could not be stored is stored with the next look at the primary, also if nothing is new by then. The
+// log tells once that it cannot be, and that it is again.
 func TestStoredLater(t *testing.T) {
+	out := logtest.Capture(t)
 	dir := filepath.Join(t.TempDir(), "zones")
 	r := newReplica("example.org.", &source{primaries: []string{"192.0.2.1:53"}, storage: dir}, newRooms())
 	for serial := uint32(1); serial < 4; serial++ {
@@ -346,6 +348,7 @@ func TestStoredLater(t *testing.T) {
 		}
 		r.keep(true)
 		if serial == 2 {
+			r.keep(false)
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -357,6 +360,9 @@ func TestStoredLater(t *testing.T) {
 		if got := readHead(r.path()).serial; got != serial {
 			t.Errorf("%d is stored, not %d", got, serial)
 		}
+	}
+	if got := out.String(); strings.Count(got, "is not stored") != 1 || strings.Count(got, "[INFO] plugin/secondary: Zone example.org. is stored again") != 1 {
+		t.Errorf("the log has %q", got)
 	}
 }
 
