@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,8 @@ type lines struct {
 	room      int       // see hasRoom
 	slowUntil time.Time // the output may be slow, see output.go
 	lost      int       // lines, as it took none
+	failed    int       // lines that it took with an error, or took a part of
+	torn      bool      // the last line that it took has no end
 }
 
 func init() { gathered.written.L = &gathered.mu }
@@ -174,15 +177,34 @@ func (g *lines) writeAll(mayWait bool) {
 		out, to := g.text, g.out
 		g.text = g.spare[:0]
 		g.mu.Unlock()
-		_, _ = to.Write(out)
+		ends := 0   // what ends a line that was torn
+		if g.torn { // only who writes changes it
+			out, ends = slices.Insert(out, 0, '\n'), 1
+		}
+		n, err := to.Write(out)
 		g.mu.Lock()
 		g.spare = out
+		if err == nil {
+			g.tookAll()
+		} else {
+			g.failed += bytes.Count(out[max(n, ends):], newline)
+			g.torn = n > 0 && out[n-1] != '\n' || n == 0 && g.torn
+		}
 		g.wrote(time.Now())
 		g.written.Broadcast()
 	}
 	g.writing = false
 	g.pending.Store(false)
 	g.written.Broadcast()
+}
+
+// tookAll notes that lines were written. If others were not, as on a disk that was full, that is told now.
+func (g *lines) tookAll() {
+	g.torn = false
+	if n := g.failed; n > 0 {
+		g.failed = 0
+		go Warningf("Lines of the log were lost, as they could not be written: %d", n)
+	}
 }
 
 // wrote notes the end of a write.

@@ -6,10 +6,14 @@ import (
 	golog "log"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
@@ -132,5 +136,63 @@ func TestRoomIsNotOverrated(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// fullDisk takes what it has room for.
+type fullDisk struct {
+	mu   sync.Mutex
+	room int
+	has  []byte
+}
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(len(p), d.room)
+	d.has, d.room = append(d.has, p[:n]...), d.room-n
+	if n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+func (d *fullDisk) set(room int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.room = room
+}
+
+func (d *fullDisk) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return string(d.has)
+}
+
+// What a disk that is full does not take is counted, and told when it takes lines again. These begin a line of their own.
+func TestFullDisk(t *testing.T) {
+	piped(t)
+	full := &fullDisk{room: 1 << 20}
+	golog.SetOutput(full)
+	log.Line([]byte("[INFO] before"))
+	log.Sync()
+	full.set(6)
+	for range 3 {
+		log.Line([]byte("[INFO] lost"))
+		log.Sync()
+	}
+	full.set(1 << 20)
+	log.Line([]byte("[INFO] after"))
+	log.Sync()
+	const told = "[WARNING] Lines of the log were lost, as they could not be written: "
+	eventually.Holds(t, "what was lost is told", func() bool { return strings.Contains(full.text(), told+"3\n") })
+	var got []string
+	for line := range strings.Lines(full.text()) {
+		if line != "\n" && !strings.HasPrefix(line, told) { // as of tests before
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	if want := []string{"[INFO] before", "[INFO]", "[INFO] after"}; !slices.Equal(got, want) {
+		t.Errorf("the disk has %q, want %q", got, want)
 	}
 }
