@@ -2,6 +2,7 @@ package sign
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -52,5 +53,29 @@ func TestClockIsSetInVain(t *testing.T) {
 	}
 	if n := strings.Count(b.String(), "Error signing"); n != 1 {
 		t.Errorf("it was tried %d times:\n%s", n, b)
+	}
+}
+
+// What could not be written is signed again after a minute, then later each time, until it can be.
+func TestWrittenLater(t *testing.T) {
+	b := logtest.Capture(t)
+	s := signer(t)
+	now, home := time.Now(), s.directory
+	s.directory = filepath.Join(home, "away")
+	s.refresh(t.Context(), now)
+	for _, minute := range []int{0, 1, 2, 3, 4, 5, 6} { // tried at first, after one, and after three
+		s.follow(t.Context(), now.Add(time.Duration(minute)*time.Minute))
+	}
+	if n := strings.Count(b.String(), "Error signing"); n != 3 {
+		t.Errorf("it was tried %d times:\n%s", n, b)
+	}
+	if err := os.Mkdir(s.directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.follow(t.Context(), now.Add(7*time.Minute))
+	before := signedNow(t, s)
+	s.follow(t.Context(), now.Add(time.Hour))
+	if why := s.due(now.Add(time.Hour)); why != "" || signedNow(t, s) != before {
+		t.Errorf("signed once more: %s", why)
 	}
 }

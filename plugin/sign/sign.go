@@ -90,10 +90,14 @@ func (s *Signer) run(ctx context.Context) {
 
 // follow signs the zone if its file, or one that it includes, is another than when it was read: also an older one, as files are
 // that were written elsewhere and moved here. A zone file that is not there is waited for. One that was changed just now may
-// still be written: again is when to come for it, 0 for the usual time. It signs, too, if the clock was set.
+// still be written: again is when to come for it, 0 for the usual time. It signs, too, if the clock was set, and tries what could not be written.
 func (s *Signer) follow(ctx context.Context, now time.Time) (again time.Duration) {
 	if s.lapsed(now) {
 		s.refresh(ctx, now)
+		return 0
+	}
+	if !s.unwritten.next.IsZero() && !now.Before(s.unwritten.next) {
+		s.renew(ctx, now, "it could not be written")
 		return 0
 	}
 	for i, was := range s.known() {
@@ -122,6 +126,17 @@ func (s *Signer) known() sources {
 	return s.from
 }
 
+// retry is when to sign anew what could not be written, as on a full disk: after a minute, and ever later.
+type retry struct {
+	next  time.Time // zero: there is nothing to try
+	pause time.Duration
+}
+
+func (r *retry) failed(now time.Time) {
+	r.pause = min(max(2*r.pause, watchEvery), checkEvery)
+	r.next = now.Add(r.pause)
+}
+
 // refresh signs the zone if that is due, and says what came of it.
 func (s *Signer) refresh(ctx context.Context, now time.Time) {
 	if why := s.due(now); why != "" {
@@ -145,9 +160,11 @@ func (s *Signer) renew(ctx context.Context, now time.Time, why string) {
 		return
 	}
 	if err := s.write(signed, now); err != nil {
+		s.unwritten.failed(now)
 		log.Warningf("Error signing %q: failed to move zone file into place: %s", s.origin, err)
 		return
 	}
+	s.unwritten = retry{}
 	s.counts = s.span(now)
 	log.Infof("Successfully signed zone %q in %q with key tags %q and %d SOA serial, elapsed %f, next: %s",
 		s.origin, s.signedFile(), s.tags(), signed.Serial(), time.Since(now).Seconds(), next)

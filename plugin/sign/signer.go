@@ -44,6 +44,8 @@ type Signer struct {
 	from    sources // what was read last, also in vain; nil: nothing so far
 	settles stamp.Settling
 	counts  zonekeys.Span // of the signatures that were made or found to be good last; zero: of none
+
+	unwritten retry
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
