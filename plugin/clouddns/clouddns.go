@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 	gcp "google.golang.org/api/dns/v1"
@@ -186,7 +187,7 @@ func records(s *gcp.ResourceRecordSet, warn mirror.Warn) (all []dns.RR) {
 			d = dns.Fqdn(d)
 		}
 		text := fmt.Sprintf("%s %d IN %s %s", s.Name, s.Ttl, s.Type, d)
-		rr, err := mirror.Record(text)
+		rr, err := zonefile.Line(text)
 		if err != nil || rr == nil {
 			warn("Failed to process resource record: %s: %v", text, err)
 			continue

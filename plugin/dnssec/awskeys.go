@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
+
 	"github.com/miekg/dns"
 )
 
@@ -33,7 +35,7 @@ func ParseKeyFromAWSSecretsManager(secretID string) (*DNSKEY, error) {
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
 		return nil, fmt.Errorf("failed to unmarshal secret data: %w", err)
 	}
-	rr, err := dns.NewRR(data.Key)
+	rr, err := zonefile.Line(data.Key)
 	if err != nil {
 		return nil, fmt.Errorf("failed to parse public key: %w", err)
 	}

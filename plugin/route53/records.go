@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/file/mirror"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
@@ -74,7 +75,7 @@ func recordsOf(owner string, s types.ResourceRecordSet, warn mirror.Warn) (all [
 	}
 	for _, v := range s.ResourceRecords {
 		text := fmt.Sprintf("%s %d IN %s %s", owner, aws.ToInt64(s.TTL), s.Type, value(s.Type, aws.ToString(v.Value)))
-		rr, err := mirror.Record(text)
+		rr, err := zonefile.Line(text)
 		if err != nil || rr == nil {
 			warn("Failed to process resource record set: %s: %v", text, err)
 			continue

@@ -233,7 +233,7 @@ func readHead(path string) (h head) {
 			h.note = line
 			continue
 		}
-		rr, err := dns.NewRR(line)
+		rr, err := zonefile.Line(line)
 		if soa, ok := rr.(*dns.SOA); err == nil && ok {
 			h.serial, h.known = soa.Serial, true
 		}

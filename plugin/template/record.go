@@ -11,6 +11,7 @@ import (
 	"text/template/parse"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 )
@@ -90,7 +91,7 @@ var errNoData = errors.New("no data")
 // read reads a record. One without data, as miekg/dns has them for updates, is none: clients take a reply with one for
 // broken.
 func read(text string) (dns.RR, error) {
-	rr, err := dns.NewRR(strings.TrimSpace(text))
+	rr, err := zonefile.Line(strings.TrimSpace(text))
 	if err == nil && rr != nil && dns.Len(rr) == dns.Len(&dns.ANY{Hdr: *rr.Header()}) && !wire.MayBeEmpty(rr.Header().Rrtype) {
 		return nil, errNoData
 	}

@@ -3,6 +3,8 @@ package template
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -126,6 +128,25 @@ func TestAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A client's words are no directives of master files: $INCLUDE opens none.
+func TestOpensNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "60"), []byte("read.example.org. 60 IN A 192.0.2.66\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	h := serving(t, "template IN A {\n match ^(?P<host>[^.]+)[.]\n answer \"{{ .Group.host }} 60 IN A 192.0.2.1\"\n}")
+	for host, want := range map[string]string{
+		"www":      "returns NOERROR\nNOERROR aa\nanswer www. 60 IN A 192.0.2.1\n",
+		"$include": "returns SERVFAIL\nerror plugin/template: answer ",
+		"$INCLUDE": "returns SERVFAIL\nerror plugin/template: answer ",
+	} {
+		if got := ask(t, h, host+".example.org. IN A"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", host, got, want)
+		}
 	}
 }
 

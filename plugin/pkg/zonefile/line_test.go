@@ -1,4 +1,4 @@
-package mirror
+package zonefile
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a provider says reads no files.
-func TestRecord(t *testing.T) {
+// A line reads no files.
+func TestLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "60")
 	if err := os.WriteFile(path, []byte("read.example.org. 60 IN A 192.0.2.66\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -18,11 +18,12 @@ func TestRecord(t *testing.T) {
 		"www.example.org. 60 IN A 192.0.2.1\nx":       "www.example.org.\t60\tIN\tA\t192.0.2.1",
 		"$INCLUDE " + path:                            "not allowed",
 		"$INCLUDE " + path + "\nw. 60 IN A 192.0.2.1": "not allowed",
+		"www.example.org. A 192.0.2.1":                "www.example.org.\t3600\tIN\tA\t192.0.2.1",
 		"www.example.org. 60 IN A nonsense":           "bad A",
 		"":                                            "",
 	} {
 		got := ""
-		switch rr, err := Record(line); {
+		switch rr, err := Line(line); {
 		case err != nil:
 			got = err.Error()
 		case rr != nil:
