@@ -117,7 +117,8 @@ func (k *keeper) read() (map[string]*autotrust.Zone, error) {
 	return byName, nil
 }
 
-// load reads the state; one that does not exist, or says something else than is known then, is written, so that a folder that cannot be written is found at once.
+// load reads the state; one that does not exist, or says something else than is known then, is written, so that a folder that
+// cannot be written is found at once.
 func (k *keeper) load() error {
 	byName, err := k.read()
 	if err != nil {
