@@ -97,7 +97,7 @@ func ctlCommand(args []string, out io.Writer) (int, error) {
 	}
 	defer body.Close()
 	if c.show == nil {
-		err := follow(out, body)
+		err := follow(printable{out}, body)
 		if ctx.Err() != nil {
 			err = nil
 		}
@@ -111,7 +111,7 @@ func ctlCommand(args []string, out io.Writer) (int, error) {
 		_, err = out.Write(text)
 		return 0, err
 	}
-	return 0, c.show(out, text)
+	return 0, c.show(printable{out}, text)
 }
 
 // findCtl is the command that args begin with, the longest name first, and its arguments.

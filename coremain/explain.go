@@ -84,7 +84,7 @@ func explainCommand(args []string, out io.Writer) (int, error) {
 	}
 	w, err := read[way](text)
 	if err == nil {
-		err = w.print(out)
+		err = w.print(printable{out})
 	}
 	return 0, err
 }

@@ -256,6 +256,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// A terminal is not told to do what an upstream's words say.
+func TestExplainIsForTerminals(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "Corefile"), ". {\ntemplate IN A {\nrcode SERVFAIL\nederror 15 \"gr\u00fcn \x1b[31mred\x07 \u009b2J\"\n}\n}\n")
+	out, errs, status := run(t, folder, "", "explain", "-once", "x.example.org")
+	if status != 0 || !strings.Contains(out, "gr\u00fcn .[31mred. .2J") || strings.ContainsAny(out, "\x1b\x07\u009b") {
+		t.Errorf("status %d, %s\n%q", status, errs, out)
+	}
+	raw, _, _ := run(t, folder, "", "explain", "-once", "-json", "x.example.org")
+	if !strings.Contains(raw, `\u001b[31mred`) {
+		t.Errorf("as JSON: %s", raw)
+	}
+}
+
 // What a plugin did is the return code of what it wrote, and the block is that of the client's question, wherever an alias leads.
 func TestExplainTellsWhatWasWritten(t *testing.T) {
 	folder := t.TempDir()
