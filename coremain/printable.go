@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// printable is a writer for people. What a command tells has words of clients and upstreams in it, such as the text of an
-// extended error, and a terminal obeys control characters: they come as dots, but for ends of lines and tabs.
+// printable is a writer for people. What a command tells has words of clients and upstreams in it, such as the text of
+// an extended error, and a terminal obeys control characters: they come as dots, but for ends of lines and tabs.
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
