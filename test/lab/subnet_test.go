@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +125,8 @@ func TestClientSubnets(t *testing.T) {
 					c.zone = "[]"
 				}
 			}
-			if z, o := fmt.Sprint(zone.asked()), fmt.Sprint(other.asked()); addr != c.addr || scope != c.scope || z != c.zone || o != c.other {
+			// A busy machine may let a query wait until it is sent again.
+			if z, o := fmt.Sprint(slices.Compact(zone.asked())), fmt.Sprint(slices.Compact(other.asked())); addr != c.addr || scope != c.scope || z != c.zone || o != c.other {
 				t.Errorf("%q %s %s: %s, scope %d, after %s and %s; want %s, scope %d, after %s and %s",
 					above, c.name, c.subnet, addr, scope, z, o, c.addr, c.scope, c.zone, c.other)
 			}
