@@ -21,6 +21,7 @@ import (
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -82,11 +83,6 @@ const (
 	streamWindow = 128 << 10
 	connWindow   = 512 << 10
 
-	// PacketSize is the size of a datagram before it is known which size the path takes (RFC 9000 §14.1): every path
-	// of QUIC takes it. The library's own 1280 do not fit, with their headers, into links of that MTU, as tunnels are,
-	// and nobody comes in through them.
-	PacketSize = 1200
-
 	// maxWaiting is how many connections wait at one time until another one gives way, or they can be told why they
 	// are refused.
 	maxWaiting = 64
@@ -101,7 +97,7 @@ func Config(l *service.Limits, idle time.Duration, library bool) *quic.Config {
 	}
 	return &quic.Config{
 		HandshakeIdleTimeout: l.Handshake,
-		InitialPacketSize:    PacketSize,
+		InitialPacketSize:    transport.QUICPacket,
 		MaxIdleTimeout:       idle, MaxIncomingStreams: streams, Allow0RTT: true,
 		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: streamWindow,
 		InitialConnectionReceiveWindow: streamWindow, MaxConnectionReceiveWindow: connWindow,

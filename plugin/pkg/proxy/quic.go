@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
 	"github.com/quic-go/quic-go"
 )
 
@@ -50,10 +52,6 @@ type quicLink struct {
 
 // quicHandshake is how long to hear nothing during a handshake, and half of the time that it may take.
 const quicHandshake = 2 * time.Second
-
-// quicPacket is the size of a datagram before it is known which size the path takes (RFC 9000 §14.1). The library's
-// own 1280 do not fit, with their headers, into links of that MTU, as tunnels are.
-const quicPacket = 1200
 
 // Codes of RFC 9250 §4.3.
 const (
@@ -213,7 +211,7 @@ func (q *quicPool) way() (t *quic.Transport, to netip.AddrPort, err error) {
 func (q *quicPool) config(conf *config) *quic.Config {
 	return &quic.Config{
 		HandshakeIdleTimeout: quicHandshake,
-		InitialPacketSize:    quicPacket,
+		InitialPacketSize:    transport.QUICPacket,
 		MaxIdleTimeout:       max(conf.expire, 100*time.Millisecond),
 		MaxIncomingStreams:   -1, MaxIncomingUniStreams: -1,
 		TokenStore: q.tokens,

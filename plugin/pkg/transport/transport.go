@@ -23,3 +23,8 @@ const (
 	GRPCPort  = "443"
 	HTTPSPort = "443"
 )
+
+// QUICPacket is the size of a datagram of QUIC, in octets, before it is known which size the path takes: all paths of
+// QUIC take it (RFC 9000 §14.1). quic-go's own 1280 do not fit, with their headers, into links of that MTU, as tunnels
+// are, and no handshake would come to its end there.
+const QUICPacket = 1200
