@@ -10,7 +10,7 @@ import (
 // concerns neighbours only.
 func TestHostileReplies(t *testing.T) {
 	b := make([]byte, 0, maxDatagram)
-	wiretest.Compare(t, 4, func(t *testing.T, r *wiretest.Reply) {
+	wiretest.Compare(t, 15, func(t *testing.T, r *wiretest.Reply) {
 		b = append(b[:0], r.Message...)
 		in, v := inspect(b)
 		if v != proper {
