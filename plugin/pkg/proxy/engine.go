@@ -218,9 +218,11 @@ func (e *engine) reap(now int64) {
 
 // stop ends all exchanges, closes all sockets and connections, and waits for all goroutines.
 func (e *engine) stop() {
+	inside := e.ending.enter() // of members that leave meanwhile some exchanges may be taken here
 	e.mu.Lock()
 	if e.stopped {
 		e.unlock()
+		inside.Done()
 		e.running.Wait()
 		return
 	}
@@ -234,6 +236,7 @@ func (e *engine) stop() {
 	sockets := e.udp.sockets
 	e.unlock()
 	e.endAll(failures)
+	inside.Done()
 	if sockets != nil {
 		sockets.stop()
 	}

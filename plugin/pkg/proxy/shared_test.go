@@ -168,6 +168,39 @@ func TestStopWaitsForOwners(t *testing.T) {
 	<-stopped
 }
 
+// Of two that leave at one time the last one may end what the other has under way: that one's Stop waits for it, too.
+func TestStopWaitsForTheLastMember(t *testing.T) {
+	addr := udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {})
+	a, b := sharing(t, addr), sharing(t, addr)
+	told, goOn, stopped := make(chan bool), make(chan bool), make(chan bool)
+	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
+		told <- true
+		<-goOn
+	})})
+	b.join()
+	g := a.group.Load()
+	groups.mu.Lock() // a has begun to leave
+	a.left = true
+	g.members--
+	groups.mu.Unlock()
+	var last sync.WaitGroup
+	last.Go(b.Stop)
+	<-told
+	go func() {
+		g.proxy.engine.dismiss(a)
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		t.Error("Stop did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	<-stopped
+	last.Wait()
+	a.Stop()
+}
+
 // Proxies come and go while others that share their sockets ask: no exchange ends twice, or after Stop.
 func TestSharingUnderWay(t *testing.T) {
 	addr := udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) {
