@@ -142,21 +142,12 @@ func TestStopOfOneThatShares(t *testing.T) {
 	}
 }
 
-// Stop waits for the owner of an exchange that has just got its reply.
-func TestStopWaitsForOwners(t *testing.T) {
-	addr := udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) })
-	a, b := sharing(t, addr), sharing(t, addr)
-	if _, err := ask(b, "www.example.org.", Options{}); err != nil {
-		t.Fatal(err)
-	}
-	told, goOn, stopped := make(chan bool), make(chan bool), make(chan bool)
-	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
-		told <- true
-		<-goOn
-	})})
-	<-told
+// waitsFor fails if stop returns before goOn, which it closes, lets it.
+func waitsFor(t *testing.T, goOn chan bool, stop func()) {
+	t.Helper()
+	stopped := make(chan bool)
 	go func() {
-		a.Stop()
+		stop()
 		close(stopped)
 	}()
 	select {
@@ -168,11 +159,27 @@ func TestStopWaitsForOwners(t *testing.T) {
 	<-stopped
 }
 
+// Stop waits for the owner of an exchange that has just got its reply.
+func TestStopWaitsForOwners(t *testing.T) {
+	addr := udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) })
+	a, b := sharing(t, addr), sharing(t, addr)
+	if _, err := ask(b, "www.example.org.", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	told, goOn := make(chan bool), make(chan bool)
+	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
+		told <- true
+		<-goOn
+	})})
+	<-told
+	waitsFor(t, goOn, a.Stop)
+}
+
 // Of two that leave at one time the last one may end what the other has under way: that one's Stop waits for it, too.
 func TestStopWaitsForTheLastMember(t *testing.T) {
 	addr := udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {})
 	a, b := sharing(t, addr), sharing(t, addr)
-	told, goOn, stopped := make(chan bool), make(chan bool), make(chan bool)
+	told, goOn := make(chan bool), make(chan bool)
 	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
 		told <- true
 		<-goOn
@@ -186,17 +193,7 @@ func TestStopWaitsForTheLastMember(t *testing.T) {
 	var last sync.WaitGroup
 	last.Go(b.Stop)
 	<-told
-	go func() {
-		g.proxy.engine.dismiss(a)
-		close(stopped)
-	}()
-	select {
-	case <-stopped:
-		t.Error("Stop did not wait")
-	case <-time.After(50 * time.Millisecond):
-	}
-	close(goOn)
-	<-stopped
+	waitsFor(t, goOn, func() { g.proxy.engine.dismiss(a) })
 	last.Wait()
 	a.Stop()
 }
