@@ -70,6 +70,9 @@ type Lead struct {
 	timer *time.Timer   // calls takeOver
 }
 
+// Crowded is for the queries that the loop parses: whether LaterOrDrop drops what would be parked.
+func (*Lead) Crowded() bool { return crowded() }
+
 // Arm is called before handlers are, and Disarm after that.
 func (l *Lead) Arm() {
 	l.armed.Store(true)

@@ -46,12 +46,19 @@ var waitingPool = sync.Pool{New: func() any { return new(Waiting) }}
 // parked is how many queries of the process wait for exchanges.
 var parked atomic.Int64
 
+// crowded reports whether LaterOrDrop drops what would be parked.
+func crowded() bool { return parked.Load() >= pool().most.Load() }
+
 // LaterOrDrop sees to a query of a transport that cannot be answered at once, as the outcome of its first
 // run says. It is dropped if too many are waiting. packet and q are not kept.
 func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
 	w := newWaiting(from, s, packet, q, out)
 	if out != wire.Park {
 		w.toWorker()
+		return
+	}
+	if q.Awaited() == nil { // nothing was begun for it, as there was no room
+		w.drop()
 		return
 	}
 	if parked.Add(1) > pool().most.Load() {
@@ -64,6 +71,9 @@ func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, 
 
 // Later is LaterOrDrop for transports that wait for a worker instead of dropping what they received.
 func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
+	if out == wire.Park && q.Awaited() == nil { // a plugin that began nothing, for a reason of its own
+		out = wire.Unpack
+	}
 	w := newWaiting(from, s, packet, q, out)
 	if out != wire.Park {
 		pool().do(w)

@@ -129,6 +129,11 @@ func firstRun(s *service.Service, r *Run, packet []byte) wire.Outcome {
 	return out
 }
 
+// A plugin that parks without a word of what for: a stream's query takes the message lane.
+func TestLaterWithNothingBegun(t *testing.T) {
+	becomes(t, newScript(t, "s"), Later, nil, "loop", "message www")
+}
+
 type laterFunc func(Source, *service.Service, []byte, *wire.Query, wire.Outcome)
 
 // What becomes of a query, from its first run to its end.
@@ -270,7 +275,9 @@ func TestDropped(t *testing.T) {
 		if q.Awaited() != nil {
 			return []byte("late"), wire.Done
 		}
-		q.Await(on)
+		if on != nil {
+			q.Await(on)
+		}
 		return nil, wire.Park
 	}})
 	dropped := func() float64 { return testutil.ToFloat64(vars.QueriesDropped.WithLabelValues(s.Label, "waiting")) }
@@ -303,10 +310,16 @@ func TestDropped(t *testing.T) {
 	if len(refused.parked) > 0 {
 		t.Error("it was parked")
 	}
+	if on = nil; !crowded() {
+		t.Error("not crowded")
+	}
 	x.End()
 	<-parked.over
 	if got := parked.told(); got != "begin; reply late, may wait: false; end" {
 		t.Errorf("the first one: %s", got)
+	}
+	if got := park().told(); crowded() || got != "begin; end" || dropped() != before+4 { // what began nothing, though there is room now
+		t.Errorf("nothing begun: %s, %v dropped", got, dropped()-before)
 	}
 	nobodyWaits(t)
 }

@@ -31,6 +31,7 @@ func NewRun() *Run { return runs.Get().(*Run) }
 // Free gives r back.
 func (r *Run) Free() {
 	r.Deadline = time.Time{}
+	r.Query.SetCrowded(nil)
 	runs.Put(r)
 }
 

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -207,6 +208,32 @@ func TestServeInACrowd(t *testing.T) {
 		t.Error(got)
 	}
 	nobodyWaits(t)
+}
+
+// What would be parked is not begun where too many are, but served when there is room.
+func TestServeBeginsNothingInACrowd(t *testing.T) {
+	mayWait(t, 1)
+	b := packet(t, "www.example.org.")
+	for crowd, want := range map[int64]string{0: "wire, crowded: false", 1: "wire, crowded: true, message"} {
+		var events []string
+		s := serviceOf(t, &decider{
+			wire: func(_ *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
+				events = append(events, fmt.Sprintf("wire, crowded: %t", q.Crowded()))
+				if q.Crowded() {
+					return nil, wire.Park
+				}
+				return nil, wire.Done
+			},
+			message: func(context.Context, dns.ResponseWriter, *dns.Msg) { events = append(events, "message") },
+		})
+		parked.Add(crowd)
+		err := Serve(t.Context(), s, new(queryWriter), b)
+		parked.Add(-crowd)
+		if got := strings.Join(events, ", "); got != want || err != nil {
+			t.Errorf("%d parked: %s, error %v; want %s", crowd, got, err, want)
+		}
+		nobodyWaits(t)
+	}
 }
 
 // A panic in a handler that waits costs no place.

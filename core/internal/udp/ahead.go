@@ -29,9 +29,10 @@ type ahead struct {
 // lookAfter is the batches after which a loop looks again which tables are large.
 const lookAfter = 256
 
-func (r *queries) init() {
+func (r *queries) init(crowded func() bool) {
 	for i := range r.ring {
 		r.ring[i].Plain = true
+		r.ring[i].SetCrowded(crowded)
 	}
 }
 

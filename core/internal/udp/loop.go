@@ -37,7 +37,7 @@ const readErrorPause = time.Millisecond
 // begin opens the loop for plugins, before it is first led.
 func (l *loop) begin() {
 	l.wire = eventloop.New()
-	l.queries.init()
+	l.queries.init(l.lead.Crowded)
 	if l.takesWire() {
 		l.sock.watchUpstreams(l.wire)
 	}

@@ -111,7 +111,15 @@ func readLimit(file string) int64 {
 // noLimit is more than any machine has; the first version of control groups says a number of that kind for no limit.
 const noLimit = 1 << 60
 
-// Keep tells Go to stay below 90 % of what the control groups allow, so that memory is collected before the system
+// What the control groups allow is not for Go alone: the pages of the program that are in use count, and what the
+// kernel keeps for sockets. Where these do not fit, the process does little but read its own program from the disk,
+// and is not even ended. So Go gets all but one part of so many, but for OthersAtLeast, and at least half.
+const (
+	OthersShare   = 10
+	OthersAtLeast = 32 << 20
+)
+
+// Keep tells Go to stay that far below what the control groups allow, so that memory is collected before the system
 // ends the process, unless somebody has told Go another limit.
 var Keep = sync.OnceFunc(func() {
 	if n, ok := toKeep(groupLimit(), debug.SetMemoryLimit(-1)); ok {
@@ -122,5 +130,6 @@ var Keep = sync.OnceFunc(func() {
 // toKeep is the limit that Go is told, if it is to be told one: group is what the control groups allow, told what
 // Go knows.
 func toKeep(group, told int64) (int64, bool) {
-	return group / 10 * 9, group < math.MaxInt64 && told == math.MaxInt64
+	others := min(max(group/OthersShare, OthersAtLeast), group/2)
+	return group - others, group < math.MaxInt64 && told == math.MaxInt64
 }

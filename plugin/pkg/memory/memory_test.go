@@ -49,7 +49,10 @@ func TestToKeep(t *testing.T) {
 		group, told, want int64
 		ok                bool
 	}{
-		{100 << 20, math.MaxInt64, 94371840, true},
+		{1000 << 20, math.MaxInt64, 900 << 20, true},
+		{170 << 20, math.MaxInt64, 138 << 20, true},
+		{100 << 20, math.MaxInt64, 68 << 20, true},
+		{40 << 20, math.MaxInt64, 20 << 20, true},
 		{100 << 20, 50 << 20, 0, false}, // GOMEMLIMIT
 		{math.MaxInt64, math.MaxInt64, 0, false},
 	} {

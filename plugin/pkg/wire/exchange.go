@@ -8,6 +8,14 @@ func (q *Query) Await(x eventloop.Exchange) { q.awaited, q.owns = x, false }
 // AwaitOwn is Await for an exchange that was begun for q.
 func (q *Query) AwaitOwn(x eventloop.OwnedExchange) { q.awaited, q.owns = x, true }
 
+// SetCrowded says, for all that q is parsed from later, too, that it is not to be parked while crowded reports true.
+func (q *Query) SetCrowded(crowded func() bool) { q.crowded = crowded }
+
+// Crowded reports whether q is not to be parked, for too many wait. Who would begin an exchange for it returns Park
+// without that, having awaited nothing: else there were no bound to what is begun for nobody. Over UDP q is dropped
+// then, elsewhere it takes the message lane when there is room.
+func (q *Query) Crowded() bool { return q.crowded != nil && q.crowded() }
+
 // Wait makes r wait, in the place of q, for what q waits for.
 func (q *Query) Wait(r eventloop.Resumer) {
 	if own, ok := q.awaited.(eventloop.OwnedExchange); ok && q.owns {

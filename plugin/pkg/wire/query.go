@@ -73,6 +73,7 @@ type Query struct {
 	loop     *eventloop.Loop
 	awaited  eventloop.Exchange
 	owns     bool // awaited was begun for it
+	crowded  func() bool
 	deadline time.Time
 
 	cookie      CookieState

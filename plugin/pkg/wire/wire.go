@@ -94,7 +94,8 @@ const (
 	// (Query.MayBlock).
 	Block
 	// Park: the query waits for an exchange that was begun for it (Query.Await);
-	// the chain runs again when the exchange has ended.
+	// the chain runs again when the exchange has ended. Or it awaits nothing, for
+	// there was no room (Query.Crowded).
 	Park
 )
 
