@@ -40,7 +40,8 @@ func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte
 	return nil
 }
 
-// answerWire answers packet in the wire lane, if it can be.
+// answerWire answers packet in the wire lane, if it can be. A query that is parked has the place of one that waits, for
+// its goroutine does.
 func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) (done bool, err error) {
 	peer := w.Peer()
 	peer.Arrival = time.Now()
@@ -49,7 +50,7 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	r := NewRun()
 	defer r.Free()
 	r.Deadline, _ = ctx.Deadline()
-	r.Query.SetCrowded(crowded) // else each stream of a client would have an exchange begun
+	r.Query.SetCrowded(pool().crowded) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
 	r.Query.SetCrowded(nil)
 	loop.Done(time.Since(peer.Arrival))
@@ -61,13 +62,16 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 		}
 	}()
 	var ended eventloop.Exchange
-	for {
-		switch {
-		case out == wire.Done:
-			if reply != nil {
-				w.Send(reply)
+	for out != wire.Done {
+		first := !entered
+		if first && out != wire.Unpack {
+			if !Enter(ctx) {
+				s.Limited("waiting")
+				return true, ErrCrowded
 			}
-			return true, nil
+			entered = true
+		}
+		switch {
 		case out == wire.Park && r.Query.Awaited() != ended:
 			ended = r.Query.Awaited()
 			parked.Add(1)
@@ -76,17 +80,15 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			ended.Then(&woken)
 			woken.Lock()
 			parked.Add(-1)
-		case out == wire.Block && !entered:
-			if !Enter(ctx) {
-				s.Limited("waiting")
-				return true, ErrCrowded
-			}
-			entered = true
-		default:
+		case !first || out == wire.Unpack:
 			return false, nil
 		}
 		reply, out = r.Serve(s, packet, peer, nil, ended)
 	}
+	if reply != nil {
+		w.Send(reply)
+	}
+	return true, nil
 }
 
 // sleeper is a goroutine that waits for an exchange.

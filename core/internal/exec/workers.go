@@ -18,7 +18,7 @@ var pool = sync.OnceValue(func() *workers { return newWorkers(memory.Waiting(mem
 func SetWaiting(n int) { pool().limit(n) }
 
 // Enter lets the caller wait on his own goroutine, as one of those that may, until Leave. It reports false if all are
-// at work, and ctx ends before one of them is done.
+// at work, and ctx ends before one of them is done, or many want that already.
 func Enter(ctx context.Context) bool { return pool().enter(ctx) }
 
 // Leave ends what Enter began.
@@ -49,6 +49,7 @@ type workers struct {
 	free sync.Cond // a worker became idle
 	idle []*worker // the last one is the last that was at work
 	n    int       // workers there are, and those that wait on goroutines of their own
+	want int       // those that wait in enter
 
 	most atomic.Int64 // max, for those that do not hold mu
 }
@@ -95,12 +96,26 @@ func (w *workers) do(t task) {
 	w.mu.Unlock()
 }
 
+// A query for which its transport has a goroutine waits for room, at most one for so many that may be at work, but for
+// wantAtLeast: each stream of a connection may have such a query, which takes some 18 KiB.
+const (
+	wantShare   = 8
+	wantAtLeast = 256
+)
+
+func wanting(most int) int { return max(most/wantShare, wantAtLeast) }
+
 // enter lets the caller wait on his own goroutine, as one of those that there may be, until leave. It reports false
-// if all are at work, and ctx ends before one of them is done.
+// if all are at work, and ctx ends before one of them is done, or many want that already.
 func (w *workers) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full() {
+		if w.want >= wanting(w.max) {
+			return false
+		}
+		w.want++
+		defer func() { w.want-- }()
 		stop := context.AfterFunc(ctx, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -136,6 +151,13 @@ func (w *workers) leave() {
 
 // full reports whether as many are at work as there may be. mu is held.
 func (w *workers) full() bool { return w.n-len(w.idle) >= w.max }
+
+// crowded is full for who does not hold mu.
+func (w *workers) crowded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full()
+}
 
 // give is called with mu held.
 func (w *workers) give(t task) bool {

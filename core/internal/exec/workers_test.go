@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
@@ -172,7 +173,7 @@ func TestCrowdOfWorkers(t *testing.T) {
 		atWork.Add(-1)
 		served.Add(1)
 	}
-	const each = 300
+	const each = wantAtLeast / 4
 	var all sync.WaitGroup
 	all.Add(each)
 	for range each {
@@ -202,4 +203,42 @@ func TestCrowdOfWorkers(t *testing.T) {
 		idle, all := w.idlers()
 		return idle == all
 	})
+}
+
+// Not all may wait for a place to wait: many streams of many connections would.
+func TestEnterRefusesWhatIsTooMuch(t *testing.T) {
+	w := newWorkers(1)
+	if !w.enter(t.Context()) {
+		t.Fatal("refused")
+	}
+	entered := make(chan bool)
+	for range wantAtLeast {
+		go func() { entered <- w.enter(context.Background()) }()
+	}
+	eventually.Holds(t, "all but one want a place", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.want == wantAtLeast
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	more := make(chan bool, 1)
+	go func() { more <- w.enter(ctx) }()
+	select {
+	case ok := <-more:
+		if ok {
+			t.Error("one more was let in")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("one more waits")
+	}
+	for range wantAtLeast {
+		w.leave()
+		if !<-entered {
+			t.Error("one that waited was refused")
+		}
+	}
+	if w.want != 0 {
+		t.Errorf("%d still want a place", w.want)
+	}
 }

@@ -13,7 +13,7 @@ func (q *Query) SetCrowded(crowded func() bool) { q.crowded = crowded }
 
 // Crowded reports whether q is not to be parked, for too many wait. Who would begin an exchange for it returns Park
 // without that, having awaited nothing: else there were no bound to what is begun for nobody. Over UDP q is dropped
-// then, elsewhere it takes the message lane when there is room.
+// then, elsewhere the chain runs again when there is room.
 func (q *Query) Crowded() bool { return q.crowded != nil && q.crowded() }
 
 // Wait makes r wait, in the place of q, for what q waits for.
