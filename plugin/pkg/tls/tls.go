@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,6 +85,13 @@ func whichFile(certPath, keyPath string, err error) string {
 		return fmt.Sprintf(": %s has no certificate in PEM form", certPath)
 	case !hasKey:
 		return fmt.Sprintf(": %s has no private key in PEM form", keyPath)
+	case bytes.Contains(key, []byte("BEGIN ENCRYPTED")), bytes.Contains(key, []byte(",ENCRYPTED")): // PKCS #8, RFC 1421
+		return fmt.Sprintf(": the key in %s is encrypted, and there is nobody to ask for the passphrase", keyPath)
+	}
+	for block, rest := pem.Decode(cert); block != nil; block, rest = pem.Decode(rest) {
+		if _, err := tls.X509KeyPair(rest, key); err == nil {
+			return fmt.Sprintf(": the certificate of the key in %s has to be the first one in %s", keyPath, certPath)
+		}
 	}
 	return fmt.Sprintf(": the certificate in %s and the key in %s: are they of one pair?", certPath, keyPath)
 }
