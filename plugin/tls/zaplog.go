@@ -7,12 +7,17 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/log"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // zapLogger is a logger for certmagic, whose lines are lines of this plugin.
 var zapLogger = sync.OnceValue(func() *zap.Logger { return zap.New(&lines{}) })
+
+// maxLine is how many octets of a line are logged. An authority may reply with a page of any length.
+const maxLine = 4 << 10
 
 // lines is a core of zap that writes a line for each entry: its message, and what it tells beside in a fixed order.
 type lines struct{ fields []zapcore.Field }
@@ -41,15 +46,16 @@ func (l *lines) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, name := range slices.Sorted(maps.Keys(told.Fields)) {
 		fmt.Fprintf(&b, " %s=%v", name, told.Fields[name])
 	}
+	line := log.InOneLine(b.String()[:min(b.Len(), maxLine)]) // much of it is what the authority says
 	switch {
 	case e.Level >= zapcore.ErrorLevel:
-		logger.Error(b.String())
+		logger.Error(line)
 	case e.Level == zapcore.WarnLevel:
-		logger.Warning(b.String())
+		logger.Warning(line)
 	case e.Level == zapcore.InfoLevel:
-		logger.Info(b.String())
+		logger.Info(line)
 	default:
-		logger.Debug(b.String())
+		logger.Debug(line)
 	}
 	return nil
 }
