@@ -53,6 +53,8 @@ func (h *head) field(f hpack.HeaderField) {
 	if h.tooLong() {
 		return // only the decoder's table is kept
 	}
+	// A value with NUL, CR or LF could smuggle a field, or a line of the log (RFC 9113 §8.2.1).
+	h.bad = h.bad || strings.ContainsAny(f.Value, "\x00\r\n")
 	if strings.HasPrefix(f.Name, ":") {
 		var to *string
 		switch f.Name {
@@ -86,10 +88,8 @@ func (h *head) field(f hpack.HeaderField) {
 	case "expect":
 		h.expects = strings.EqualFold(f.Value, "100-continue")
 	}
-	// Names are lower case and visible characters; a value with NUL, CR or LF could smuggle a field (RFC 9113
-	// §8.2.1).
-	h.bad = h.bad || f.Name == "" || strings.ContainsFunc(f.Name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r <= ' ' || r > '~' }) ||
-		strings.ContainsAny(f.Value, "\x00\r\n")
+	// Names are lower case and visible characters.
+	h.bad = h.bad || f.Name == "" || strings.ContainsFunc(f.Name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r <= ' ' || r > '~' })
 	h.Fields = append(h.Fields, f)
 }
 

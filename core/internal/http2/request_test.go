@@ -75,6 +75,9 @@ func TestStreamErrors(t *testing.T) {
 		"bad content-length":   append(append([]string{}, get...), "content-length", "-5"),
 		"two content-lengths":  append(append([]string{}, get...), "content-length", "0", "content-length", "1"),
 		"line break":           append(append([]string{}, get...), "accept", "a\r\nb"),
+		"line break in method": {":method", "PUT\n[ERROR] b", ":scheme", "https", ":path", "/20"},
+		"line break in path":   {":method", "GET", ":scheme", "https", ":path", "/20\r\na: b"},
+		"NUL in authority":     append([]string{":authority", "a\x00"}, get...),
 	} {
 		p.Open(id, true, fields...)
 		if f := p.Until(); !resetWith(f, id, http2.ErrCodeProtocol) {
