@@ -26,6 +26,7 @@ func TestServeDNS(t *testing.T) {
 	out := logtest.Capture(t)
 	boom := errors.New("boom")
 	both := errors.Join(boom, errors.New("bang"))
+	peers := errors.New("peer: bye\x1b[2J\r[INFO] x")
 	renames := test.HandlerFunc(func(_ context.Context, _ dns.ResponseWriter, r *dns.Msg) (int, error) {
 		r.Question[0] = dns.Question{Name: "other.", Qtype: dns.TypeMX, Qclass: dns.ClassINET}
 		return dns.RcodeNameError, boom
@@ -41,6 +42,7 @@ func TestServeDNS(t *testing.T) {
 		{test.NextHandler(dns.RcodeNotAuth, boom), dns.RcodeNotAuth, boom, "[ERROR] plugin/errors: 9 www.example.org. A: boom\n"},
 		{renames, dns.RcodeNameError, boom, "[ERROR] plugin/errors: 3 www.example.org. A: boom\n"},
 		{test.NextHandler(dns.RcodeServerFailure, both), dns.RcodeServerFailure, both, "[ERROR] plugin/errors: 2 www.example.org. A: boom; bang\n"},
+		{test.NextHandler(dns.RcodeServerFailure, peers), dns.RcodeServerFailure, peers, "[ERROR] plugin/errors: 2 www.example.org. A: peer: bye [2J [INFO] x\n"},
 	} {
 		h := &handler{Next: tc.next}
 		rcode, err := h.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("WWW.example.org.", dns.TypeA))
