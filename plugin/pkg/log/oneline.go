@@ -13,7 +13,7 @@ func OneLine(err error) string { return InOneLine(err.Error()) }
 // in the next one has no level there, and who collects lines takes it for two.
 func InOneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) && r != '\t' { // records as text have tabs
 			return ' '
 		}
 		return r

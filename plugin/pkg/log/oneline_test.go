@@ -10,7 +10,7 @@ func TestOneLine(t *testing.T) {
 		"read: café":                 "read: café",
 		"one\r\n[ERROR] two":         "one ; [ERROR] two",
 		"red \x1b[31m\x9b31m\u009b1": "red  [31m\ufffd31m 1",
-		"a\tb\x00\x7f":               "a b  ",
+		"a\tb\x00\x7f":               "a\tb  ",
 	} {
 		if got := OneLine(errors.New(text)); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
