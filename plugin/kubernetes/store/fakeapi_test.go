@@ -46,6 +46,9 @@ type fakeAPI struct {
 	failing     bool           // fail in sendInitialEvents with 500
 	onlyLists   bool           // answer watches as lists
 	deaf        bool           // answer watches with initial events by silence
+	mute        bool           // the same, without a header
+	stuck       bool           // stop in the middle of lists
+	sameToken   bool           // end each page of a list with one token
 	refuse      map[string]int // by "verb resource": status code
 	eofNow      bool           // end watches at once
 	pages       int            // objects in a page of a list
@@ -205,8 +208,15 @@ func (f *fakeAPI) list(w http.ResponseWriter, r *http.Request, resource string) 
 		f.beforeList(resource)
 	}
 	f.mu.Lock()
-	all, version, pages := f.sorted(resource), f.version, f.pages
+	all, version, pages, stuck, sameToken := f.sorted(resource), f.version, f.pages, f.stuck, f.sameToken
 	f.mu.Unlock()
+	if stuck {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"items":[`))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
 	first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	next := ""
 	if pages > 0 && first+pages < len(all) {
@@ -214,6 +224,9 @@ func (f *fakeAPI) list(w http.ResponseWriter, r *http.Request, resource string) 
 		all = all[first : first+pages]
 	} else {
 		all = all[first:]
+	}
+	if sameToken {
+		next = "0"
 	}
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(version), Continue: next}
 	if !f.protobuf {
@@ -256,6 +269,9 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, resource string)
 	}()
 	flush := func() { w.(http.Flusher).Flush() }
 	w.Header().Set("Content-Type", "application/json")
+	for f.mute && q.Get("sendInitialEvents") == "true" && r.Context().Err() == nil {
+		f.cond.Wait()
+	}
 	flush()
 	if f.eofNow {
 		return

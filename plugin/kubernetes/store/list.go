@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coredns/coredns/plugin/kubernetes/client"
@@ -13,15 +14,38 @@ import (
 // pageSize is how many objects a page of a list has, if the server makes pages.
 const pageSize = 500
 
+// listSilence is how long a server may take for the next object of a list. It ends a request itself after a minute, unless it
+// hangs. Only tests change it.
+var listSilence = 75 * time.Second
+
 // list reads all there is in pages. Before the first sync any version that the server has at
 // hand will do ("0"); later it has to be the newest.
 func (r *reflector) list(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := time.AfterFunc(listSilence, func() { cancel(errStuck) })
+	defer quiet.Stop()
+	err := r.pages(ctx, func() { quiet.Reset(listSilence) })
+	if err != nil && errors.Is(context.Cause(ctx), errStuck) {
+		err = errStuck
+	}
+	if err != nil {
+		return r.failed("list", err)
+	}
+	return nil
+}
+
+// pages reads the pages of a list, and calls heard for each object and each page.
+func (r *reflector) pages(ctx context.Context, heard func()) error {
 	o := client.Options{Labels: r.labels, Fields: r.fields, Limit: pageSize}
 	if !r.synced {
 		o.Version = "0"
 	}
 	for {
-		meta, err := r.client.List(ctx, r.resource, o, r.item)
+		meta, err := r.client.List(ctx, r.resource, o, func(object []byte, e lean.Encoding) error {
+			heard()
+			return r.item(object, e)
+		})
 		if err != nil && o.Continue != "" && apierrors.IsResourceExpired(err) {
 			// It took too long to get here: once more, in one piece.
 			r.writer.begin()
@@ -29,7 +53,11 @@ func (r *reflector) list(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return r.failed("list", err)
+			return err
+		}
+		heard()
+		if meta.Continue != "" && meta.Continue == o.Continue {
+			return errNoProgress
 		}
 		r.answered()
 		if meta.Continue == "" {

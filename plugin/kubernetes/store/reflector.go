@@ -189,6 +189,9 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	}
 	o := client.Options{Labels: r.labels, Fields: r.fields, Version: r.version, Initial: initial, Timeout: lifetime}
 	w, err := r.client.Watch(ctx, r.resource, o)
+	if err != nil && initial && errors.Is(ctx.Err(), context.Canceled) {
+		err = errSilent // not even a header came
+	}
 	if err != nil {
 		return r.failed("watch", err)
 	}

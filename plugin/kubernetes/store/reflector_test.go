@@ -286,6 +286,53 @@ func TestSilent(t *testing.T) {
 	eventually.Holds(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
 }
 
+// TestMute meets a server that says nothing at all to a watch with all there is.
+func TestMute(t *testing.T) {
+	defer func(d time.Duration) { silence = d }(silence)
+	silence = 100 * time.Millisecond
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.mute = true
+	log := &lines{}
+	s := New(Config{Log: log}, f.client())
+	s.Start()
+	defer s.Stop()
+	awaitSync(t, s)
+	if !s.has("web") || len(log.all) != 0 {
+		t.Errorf("service %v, log: %q", s.has("web"), log.all)
+	}
+}
+
+// TestListsWithoutEnd meets servers whose lists stop in the middle, or begin anew all the time: it is told of, and all is
+// read as soon as they come to an end.
+func TestListsWithoutEnd(t *testing.T) {
+	defer func(d time.Duration) { listSilence = d }(listSilence)
+	listSilence = 500 * time.Millisecond
+	for _, c := range []struct {
+		fault func(f *fakeAPI) *bool
+		line  string
+	}{
+		{func(f *fakeAPI) *bool { return &f.stuck }, "the list does not come to its end"},
+		{func(f *fakeAPI) *bool { return &f.sameToken }, "a page of the list says that it follows itself"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			f := newFakeAPI(t)
+			f.put(clusterIP("web", "192.0.2.1"))
+			f.noStreaming = true
+			*c.fault(f) = true
+			log := &lines{}
+			s := New(Config{Log: log}, f.client())
+			s.Start()
+			defer s.Stop()
+			eventually.Holds(t, "a line", func() bool { return len(log.with(c.line)) > 0 })
+			f.with(func() { *c.fault(f) = false })
+			listed := f.seen("services list")
+			eventually.Holds(t, "another list", func() bool { return f.seen("services list") > listed })
+			eventually.Holds(t, "all", func() bool { return s.HasSynced() && s.has("web") })
+		})
+	}
+}
+
 // TestFails reads lists where a watch with all there is fails, and follows changes with a plain one.
 func TestFails(t *testing.T) {
 	f := newFakeAPI(t)

@@ -27,7 +27,10 @@ const (
 
 var (
 	errSilent = errors.New("no sign of the end of what there is")
+	errStuck  = errors.New("the list does not come to its end")
 	errBack   = errors.New("the resource version went back")
+
+	errNoProgress = errors.New("a page of the list says that it follows itself")
 )
 
 // judge decides what err means. request tells that it came instead of an answer.
