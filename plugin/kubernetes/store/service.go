@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/coredns/coredns/plugin/kubernetes/client/lean"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // Service is a service, or an imported one. It never changes.
@@ -90,6 +91,9 @@ func (w *serviceWriter) begin() { w.round++ }
 func (w *serviceWriter) putScratch(live bool) { w.put(&w.scratch, live) }
 
 func (w *serviceWriter) put(o *lean.Service, _ bool) {
+	if !isLabel(o.Meta.Name) || !isLabel(o.Meta.Namespace) {
+		return // no record can have its name
+	}
 	hash := hashName(o.Meta.Namespace, o.Meta.Name)
 	old := w.lookup(hash, o.Meta.Namespace, o.Meta.Name)
 	next := w.build(o, old)
@@ -140,7 +144,9 @@ func (w *serviceWriter) build(o *lean.Service, old *Service) *Service {
 	if len(o.ExternalIPs)+len(o.ExternalHosts) > 0 {
 		s.reach = &reach{addrs: slices.Clone(o.ExternalIPs)}
 		for _, h := range o.ExternalHosts {
-			s.reach.hosts = append(s.reach.hosts, string(h))
+			if _, err := wire.AppendName(nil, string(h)); err == nil {
+				s.reach.hosts = append(s.reach.hosts, string(h))
+			}
 		}
 	}
 	return s

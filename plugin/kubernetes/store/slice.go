@@ -162,7 +162,10 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 	}
 	for i := range o.Endpoints {
 		from := &o.Endpoints[i]
-		e := end{addr: from.Addr.As16(), hostname: w.part(from.Hostname)}
+		e := end{addr: from.Addr.As16()}
+		if len(from.Hostname) <= maxLabel {
+			e.hostname = w.part(from.Hostname)
+		}
 		if config.PodNames && len(from.Target) <= maxLabel {
 			e.target = w.part(from.Target)
 		}
@@ -179,6 +182,9 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 
 // maxLabel is how long a label of a domain name may be (RFC 1035 §2.3.4).
 const maxLabel = 63
+
+// isLabel tells whether b can be a label.
+func isLabel(b []byte) bool { return len(b) > 0 && len(b) <= maxLabel }
 
 // part adds b to the text.
 func (w *sliceWriter) part(b []byte) part {

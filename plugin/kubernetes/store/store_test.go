@@ -155,6 +155,30 @@ func TestServiceChanges(t *testing.T) {
 	s.Delete(decode(t, new(lean.Service), svc)) // once more does no harm
 }
 
+// TestNoNames has services, load balancers and endpoints with names that no record can have.
+func TestNoNames(t *testing.T) {
+	s := New(everything(), nil)
+	long := strings.Repeat("x", 64)
+	for i, meta := range []metav1.ObjectMeta{named("ns1", ""), named("", "web"), named("ns1", long), named(long, "web")} {
+		ip := fmt.Sprintf("192.0.2.%d", i)
+		s.putService(t, &api.Service{ObjectMeta: meta, Spec: api.ServiceSpec{ClusterIP: ip}})
+		if s.ServiceByIP(addr(ip)) != nil {
+			t.Errorf("%q/%q is a service", meta.Namespace, meta.Name)
+		}
+	}
+	s.putService(t, &api.Service{ObjectMeta: named("ns1", "web"), Spec: api.ServiceSpec{ClusterIP: "192.0.2.9"},
+		Status: api.ServiceStatus{LoadBalancer: api.LoadBalancerStatus{Ingress: []api.LoadBalancerIngress{{Hostname: "bad..host"}, {Hostname: long + ".org"}, {Hostname: "lb.example.org"}}}}})
+	if got := fmt.Sprint(s.ServiceByIP(addr("192.0.2.9")).ExternalHosts()); got != "[lb.example.org]" {
+		t.Errorf("names of the load balancer: %s", got)
+	}
+	end := endpoint("192.0.2.1")
+	end.Hostname = ptr(long)
+	s.putSlice(t, newSlice("ns1", "web-a", "web", end))
+	if got := endpoints(of(s.Slices([]byte("ns1"), []byte("web")))); got != "ns1/web 192.0.2.1 h= t= n= z=" {
+		t.Errorf("endpoints: %s", got)
+	}
+}
+
 func TestEndpoints(t *testing.T) {
 	s := New(everything(), nil)
 	full := discovery.Endpoint{Addresses: []string{"192.0.2.1"}, Hostname: ptr("h1"), NodeName: ptr("n1"), Zone: ptr("Zone-A"), TargetRef: &api.ObjectReference{Name: "web-1"}}
