@@ -51,6 +51,8 @@ type reflector struct {
 	version string // up to which all is known; empty if all has to be read
 	synced  bool
 	backoff backoff
+	lived   time.Duration // of the last watch, 0 if none has begun
+	futile  int           // how often in a row all was read, and there was a gap behind it at once
 }
 
 func newReflector(w watched, c *client.Client, l *link, s *Store) *reflector {
@@ -60,12 +62,12 @@ func newReflector(w watched, c *client.Client, l *link, s *Store) *reflector {
 // run follows the resource until ctx ends.
 func (r *reflector) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		known, began := r.version != "", time.Now()
+		known := r.version != ""
 		err := r.pass(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if !r.settle(err, known, time.Since(began)) {
+		if !r.settle(err, known) {
 			continue
 		}
 		select {
@@ -79,8 +81,12 @@ func (r *reflector) run(ctx context.Context) {
 // quick is how long a watch lasts at least; one that ends sooner is not begun again at once.
 const quick = time.Second
 
-// settle draws the conclusions from the end of a pass and tells whether to wait before the next.
-func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bool) {
+// settle draws the conclusions from the end of a pass and tells whether to wait before the next. What counts is how long the
+// watch lived: a pass may be slow because apiserver_qps holds its requests back.
+func (r *reflector) settle(err error, known bool) (wait bool) {
+	if r.lived >= quick {
+		r.futile = 0
+	}
 	var req *requestError
 	request := errors.As(err, &req)
 	name, host := r.resource.String(), r.client.Host()
@@ -88,11 +94,15 @@ func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bo
 	case gap:
 		r.version = ""
 		if !known { // it happened while all was being read
+			r.futile++
+			if r.backoff.tries = max(r.backoff.tries, r.futile); r.futile > patience {
+				r.complain("watch", err)
+			}
 			return true
 		}
 		r.store.stats.gaps.Add(1)
 		r.store.config.Log.Infof("changes of %s may have been missed, reading all again: %v", name, cause(err))
-		return lasted < quick
+		return r.lived < quick
 	case noWatch:
 		r.version = ""
 		r.backoff.full() // all that was read will be read again
@@ -109,7 +119,7 @@ func (r *reflector) settle(err error, known bool, lasted time.Duration) (wait bo
 		r.complain(verb, err)
 		return true
 	}
-	return lasted < quick
+	return r.lived < quick
 }
 
 // patience is how often a server that let us in before may refuse to without a
@@ -126,6 +136,7 @@ func (r *reflector) complain(verb string, err error) {
 
 // pass is the life of one watch, with the list before it if there is one. It returns why it ended.
 func (r *reflector) pass(ctx context.Context) error {
+	r.lived = 0
 	if r.version != "" {
 		if err := r.compare(ctx); err != nil {
 			return err
@@ -145,6 +156,7 @@ func (r *reflector) pass(ctx context.Context) error {
 	default:
 		return err
 	}
+	r.lived = 0
 	r.writer.begin() // what it told of may have been deleted since then
 	if err := r.list(ctx); err != nil {
 		return err
@@ -196,6 +208,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 		return r.failed("watch", err)
 	}
 	defer w.Close()
+	defer func(begun time.Time) { r.lived = time.Since(begun) }(time.Now())
 	r.answered()
 	f := following{reflector: r, initial: initial, from: r.version}
 	for {

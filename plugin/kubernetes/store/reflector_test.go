@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +273,48 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
+// TestGoneAlways lists and is told each time that what comes after the list is gone: it asks less and less often, and tells why.
+func TestGoneAlways(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.noStreaming = true
+	f.refuse["watch services"] = http.StatusGone
+	log := &lines{}
+	s := New(Config{Log: log}, f.client())
+	begun := time.Now()
+	s.Start()
+	defer s.Stop()
+	awaitSync(t, s)
+	eventually.Holds(t, "five lists", func() bool { return f.seen("services list") >= 5 })
+	if took := time.Since(begun); took < 2*time.Second {
+		t.Errorf("five lists in %v", took)
+	}
+	eventually.Holds(t, "a line", func() bool { return len(log.with("refuses to watch services")) == 1 })
+}
+
+// TestHeldBack has requests held back for longer than a watch lives at least: one that ended at once was short all the same.
+func TestHeldBack(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	c, err := client.New(client.Config{Endpoint: f.URL, QPS: 0.8, Burst: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{}, c)
+	r := newReflector(watched{resource: client.Services, writer: &s.services}, c, newLink(s.config.Log), s)
+	f.eofNow, f.noStreaming = true, true
+	begun := time.Now()
+	if err := r.pass(t.Context()); judge(err, false) != ended || r.version == "" {
+		t.Fatalf("version %q, %v", r.version, err)
+	}
+	if took := time.Since(begun); took < quick {
+		t.Fatalf("nothing was held back: %v", took)
+	}
+	if !r.settle(io.EOF, false) {
+		t.Error("the next watch begins at once")
+	}
+}
+
 // TestSilent meets a server that does not know of the end of what there is.
 func TestSilent(t *testing.T) {
 	defer func(d time.Duration) { silence = d }(silence)
@@ -366,7 +410,8 @@ func TestReadsAgain(t *testing.T) {
 	f := newFakeAPI(t)
 	r := newReflector(watched{resource: client.Services}, f.client(), newLink(new(lines)), nil)
 	r.version = "7"
-	if wait := r.settle(fmt.Errorf("around: %w", client.ErrNoEvent), true, time.Hour); !wait || r.version != "" || r.backoff.next(0) != maxWait {
+	r.lived = time.Hour
+	if wait := r.settle(fmt.Errorf("around: %w", client.ErrNoEvent), true); !wait || r.version != "" || r.backoff.next(0) != maxWait {
 		t.Errorf("version %q, wait %v", r.version, wait)
 	}
 }
