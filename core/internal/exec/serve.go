@@ -50,7 +50,7 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	r := NewRun()
 	defer r.Free()
 	r.Deadline, _ = ctx.Deadline()
-	r.Query.SetCrowded(pool().crowded) // else each stream of a client would have an exchange begun
+	r.Query.SetCrowded(allAtWork) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
 	r.Query.SetCrowded(nil)
 	loop.Done(time.Since(peer.Arrival))

@@ -21,6 +21,14 @@ func SetWaiting(n int) { pool().limit(n) }
 // at work, and ctx ends before one of them is done, or many want that already.
 func Enter(ctx context.Context) bool { return pool().enter(ctx) }
 
+// allAtWork reports whether Enter would have to wait.
+func allAtWork() bool {
+	w := pool()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full()
+}
+
 // Leave ends what Enter began.
 func Leave() { pool().leave() }
 
@@ -151,13 +159,6 @@ func (w *workers) leave() {
 
 // full reports whether as many are at work as there may be. mu is held.
 func (w *workers) full() bool { return w.n-len(w.idle) >= w.max }
-
-// crowded is full for who does not hold mu.
-func (w *workers) crowded() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.full()
-}
 
 // give is called with mu held.
 func (w *workers) give(t task) bool {
