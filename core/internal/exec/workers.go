@@ -111,15 +111,13 @@ const (
 	wantAtLeast = 256
 )
 
-func wanting(most int) int { return max(most/wantShare, wantAtLeast) }
-
 // enter lets the caller wait on his own goroutine, as one of those that there may be, until leave. It reports false
 // if all are at work, and ctx ends before one of them is done, or many want that already.
 func (w *workers) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full() {
-		if w.want >= wanting(w.max) {
+		if w.want >= max(w.max/wantShare, wantAtLeast) {
 			return false
 		}
 		w.want++

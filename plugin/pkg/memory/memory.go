@@ -113,10 +113,10 @@ const noLimit = 1 << 60
 
 // What the control groups allow is not for Go alone: the pages of the program that are in use count, and what the
 // kernel keeps for sockets. Where these do not fit, the process does little but read its own program from the disk,
-// and is not even ended. So Go gets all but one part of so many, but for OthersAtLeast, and at least half.
+// and is not even ended. So Go gets all but one part of so many, but for othersAtLeast, and at least half.
 const (
-	OthersShare   = 10
-	OthersAtLeast = 32 << 20
+	othersShare   = 10
+	othersAtLeast = 32 << 20
 )
 
 // Keep tells Go to stay that far below what the control groups allow, so that memory is collected before the system
@@ -130,6 +130,6 @@ var Keep = sync.OnceFunc(func() {
 // toKeep is the limit that Go is told, if it is to be told one: group is what the control groups allow, told what
 // Go knows.
 func toKeep(group, told int64) (int64, bool) {
-	others := min(max(group/OthersShare, OthersAtLeast), group/2)
+	others := min(max(group/othersShare, othersAtLeast), group/2)
 	return group - others, group < math.MaxInt64 && told == math.MaxInt64
 }
