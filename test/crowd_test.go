@@ -11,10 +11,12 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/test/clients"
+
 	"github.com/miekg/dns"
 )
 
-// silent is an upstream that answers nothing, and knows what it was asked.
+// silent is an upstream that answers nothing but names below "known.", and knows what it was asked.
 type silent struct {
 	conn net.PacketConn
 
@@ -38,7 +40,7 @@ func newSilent(t *testing.T) *silent {
 func (s *silent) serve() {
 	buf := make([]byte, 4096)
 	for {
-		n, _, err := s.conn.ReadFrom(buf)
+		n, from, err := s.conn.ReadFrom(buf)
 		if err != nil {
 			return
 		}
@@ -46,10 +48,21 @@ func (s *silent) serve() {
 		if m.Unpack(buf[:n]) != nil {
 			continue
 		}
-		s.mu.Lock()
-		s.asked[m.Question[0].Name] = true
-		s.mu.Unlock()
+		if s.told(m) {
+			b, _ := m.Pack()
+			s.conn.WriteTo(b, from)
+		}
 	}
+}
+
+// told takes note of m, and makes it a reply, if it is to be answered.
+func (s *silent) told(m *dns.Msg) (answered bool) {
+	name := m.Question[0].Name
+	s.mu.Lock()
+	s.asked[name] = true
+	s.mu.Unlock()
+	m.Response = true
+	return dns.IsSubDomain("known.", name)
 }
 
 // names is how many names were asked.
@@ -93,5 +106,89 @@ func TestFloodOfSilentNames(t *testing.T) {
 	got, rounds := up.names(), 1+int(time.Since(began)/(5*time.Second)) // for so long each waits
 	if got < most || got > rounds*most+runtime.GOMAXPROCS(0) {          // loops that look at one time
 		t.Errorf("the upstream was asked for %d names of %d, want %d", got, flood, rounds*most)
+	}
+}
+
+// When all places are taken by names whose servers are silent, those that have waited long give way to names whose
+// servers answer. All such were dropped once, for five seconds.
+func TestSilentNamesGiveWay(t *testing.T) {
+	for name, options := range map[string]string{"plain": "", "tcp": "force_tcp\nhedge\nmax_concurrent 1000"} {
+		t.Run(name, func(t *testing.T) { silentNamesGiveWay(t, options) })
+	}
+}
+
+func silentNamesGiveWay(t *testing.T, options string) {
+	const most, known = 50, 25
+	up, metrics := newSilent(t), loopback.Addr()
+	if options != "" {
+		l, err := net.Listen("tcp", up.conn.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go up.serveTCP(l)
+	}
+	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nprometheus "+metrics+"\ncache\nforward . "+up.conn.LocalAddr().String()+" {\n"+options+
+		"\n}\nlimits {\nwaiting "+fmt.Sprint(most)+"\n}\n}")
+	answers := func(name string, timeout time.Duration) bool {
+		m, _, err := (&dns.Client{Timeout: timeout}).Exchange(question(name, dns.TypeA), udp)
+		return err == nil && m.Rcode == dns.RcodeSuccess
+	}
+	for round := range 5 { // a machine that is busy may take so long that the silent ones have ended by themselves
+		c, err := net.Dial("udp", udp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i := range most {
+			fire(t, c, fmt.Sprintf("n%d.r%d.example.org.", i, round))
+		}
+		eventually.Holds(t, "all places are taken", func() bool { return up.names() >= (round+1)*most })
+		eventually.Holds(t, "one gives way", func() bool { return answers(fmt.Sprintf("first.r%d.known.", round), 100*time.Millisecond) })
+		for i := range known {
+			fire(t, c, fmt.Sprintf("more%d.r%d.example.org.", i, round)) // takes the place that was left
+			eventually.Holds(t, "it waits", func() bool { return up.was(fmt.Sprintf("more%d.r%d.example.org.", i, round)) })
+			if name := fmt.Sprintf("n%d.r%d.known.", i, round); !answers(name, clients.AskTime) {
+				t.Fatalf("%s is not answered", name)
+			}
+		}
+		c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := c.Read(make([]byte, 512)); err != nil { // none has failed so far
+			if n, _ := strconv.ParseFloat(dropped(metrics), 64); n < known {
+				t.Errorf("%v were counted that gave way, want %d", n, known)
+			}
+			return
+		}
+	}
+	t.Error("the silent ones had their places until they ended by themselves")
+}
+
+// was reports whether name was asked.
+func (s *silent) was(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[name]
+}
+
+// serveTCP does over TCP what serve does.
+func (s *silent) serveTCP(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			conn := &dns.Conn{Conn: c}
+			defer conn.Close()
+			for {
+				m, err := conn.ReadMsg()
+				if err != nil {
+					return
+				}
+				if s.told(m) {
+					conn.WriteMsg(m)
+				}
+			}
+		}()
 	}
 }

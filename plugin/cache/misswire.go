@@ -51,7 +51,7 @@ func (c *Cache) lead(ctx context.Context, w *wire.Reply, q *wire.Query, k *quest
 	}()
 	out := c.askWire(ctx, w, q, k, now)
 	switch x := q.Awaited(); {
-	case out == wire.Park && x != before:
+	case out == wire.Park && x != nil && x != before:
 		shared = true
 		mine.share(x)
 	case out == wire.Done:

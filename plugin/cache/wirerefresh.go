@@ -55,7 +55,7 @@ func (r *wireRefresh) run(loop *eventloop.Loop) {
 		out = r.cache.below(r.ctx, w, q)
 	}
 	switch x := q.Awaited(); {
-	case out == wire.Park && x != r.waits:
+	case out == wire.Park && x != nil && x != r.waits:
 		r.waits = x
 		x.Then(r)
 	case out != wire.Done:

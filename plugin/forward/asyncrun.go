@@ -20,6 +20,7 @@ type asyncRun struct {
 	began     time.Time
 	deadline  time.Time
 	cancelled time.Time // when nobody waits any more; zero is never
+	givesWay  bool      // to a query that comes when too many wait
 
 	x       proxy.Exchange
 	query   []byte
@@ -43,7 +44,7 @@ func (f *Forward) newAsyncRun(q *wire.Query) *asyncRun {
 		e.began = time.Now()
 	}
 	e.course = f.newCourse(&e.upstreamSet, q.Proto == wire.TCP, q.Loop(), e.numbers[:0], len(e.upstreams))
-	e.course.whole = q.Stream()
+	e.course.whole, e.givesWay = q.Stream(), q.GivesWay()
 	e.deadline = e.began.Add(overall)
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
 		e.deadline = e.cancelled
@@ -80,6 +81,7 @@ func (e *asyncRun) proceed(ev event, loop *eventloop.Loop) {
 
 func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
+	e.x.GivesWay = e.givesWay
 	if a.second >= 0 {
 		e.hedged = true
 		e.forward.newHedge(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()
@@ -90,6 +92,10 @@ func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 
 // hedgeEnded implements hedger.
 func (e *asyncRun) hedgeEnded(ra *hedge, loop *eventloop.Loop) {
+	if ra.err == proxy.ErrGaveWay {
+		e.finish(action{do: giveWay}, nil)
+		return
+	}
 	if ra.err == nil {
 		e.reply = ra.reply
 	}
@@ -99,6 +105,10 @@ func (e *asyncRun) hedgeEnded(ra *hedge, loop *eventloop.Loop) {
 // EndExchange implements proxy.Ender.
 func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 	if err := x.Err; err != nil {
+		if err == proxy.ErrGaveWay {
+			e.finish(action{do: giveWay}, nil)
+			return
+		}
 		gone := e.gone()
 		if gone { // as blockingRun has it
 			err = context.DeadlineExceeded

@@ -118,10 +118,11 @@ type action struct {
 type actionKind uint8
 
 const (
-	ask    actionKind = iota // one upstream; replied or failed is to follow
-	answer                   // the client, with the reply that came
-	handOn                   // to the next forward
-	fail                     // without a reply
+	ask     actionKind = iota // one upstream; replied or failed is to follow
+	answer                    // the client, with the reply that came
+	handOn                    // to the next forward
+	fail                      // without a reply
+	giveWay                   // to another query; it is no more asked for this one
 )
 
 // step decides what is to be done about what happened. The last step is one that does not ask.

@@ -20,7 +20,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	r, own := f.pendingReplyOf(q), false
 	if r == nil {
-		if q.Crowded() {
+		if q.Crowded() && !makeRoom(q) {
 			return wire.Park // awaiting nothing
 		}
 		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {
@@ -40,6 +40,9 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Park
 	}
 	switch r.do {
+	case giveWay:
+		q.Await(nil)
+		return wire.Park
 	case handOn:
 		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
 	case fail:

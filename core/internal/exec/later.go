@@ -37,6 +37,7 @@ type Waiting struct {
 	packet  []byte
 	peer    wire.Peer
 	message bool               // it takes the message lane
+	dropped bool               // if it cannot wait, or gives way to another one
 	waits   eventloop.Exchange // what it was parked on last
 	pooled  bool               // it does not lie in the source's memory
 }
@@ -53,6 +54,7 @@ func crowded() bool { return parked.Load() >= pool().most.Load() }
 // run says. It is dropped if too many are waiting. packet and q are not kept.
 func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
 	w := newWaiting(from, s, packet, q, out)
+	w.dropped = true
 	if out != wire.Park {
 		w.toWorker()
 		return
@@ -95,7 +97,7 @@ func newWaiting(from Source, s *service.Service, packet []byte, q *wire.Query, o
 		w = waitingPool.Get().(*Waiting)
 		w.pooled = true
 	}
-	w.from, w.service, w.message, w.waits = from, s, out == wire.Unpack, nil
+	w.from, w.service, w.message, w.dropped, w.waits = from, s, out == wire.Unpack, false, nil
 	if q != nil {
 		w.peer = q.Peer
 	}
@@ -196,8 +198,11 @@ func (w *Waiting) again(loop *eventloop.Loop) {
 
 // onward sees to a query that is not answered by this run either.
 func (w *Waiting) onward(q *wire.Query, out wire.Outcome, inLoop bool) {
+	x := q.Awaited()
 	switch {
-	case out == wire.Park && q.Awaited() != w.waits:
+	case out == wire.Park && x == nil && w.dropped:
+		w.drop()
+	case out == wire.Park && x != nil && x != w.waits:
 		parked.Add(1)
 		w.park(q)
 	case out == wire.Block && inLoop:

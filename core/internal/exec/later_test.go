@@ -324,6 +324,40 @@ func TestDropped(t *testing.T) {
 	nobodyWaits(t)
 }
 
+// A query that was parked gives way: it is dropped if its transport drops, and takes the message lane if not.
+func TestGaveWay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		later   func(Source, *service.Service, []byte, *wire.Query, wire.Outcome)
+		told    string
+		dropped float64
+	}{
+		"drops": {LaterOrDrop, "begin; end", 1},
+		"waits": {Later, "begin; message www; end", 0},
+	} {
+		x := newExchange()
+		s := serviceOf(t, &decider{wire: func(_ *wire.Reply, q *wire.Query) ([]byte, wire.Outcome) {
+			if q.Awaited() == nil {
+				q.Await(x)
+			} else {
+				q.Await(nil)
+			}
+			return nil, wire.Park
+		}})
+		dropped := func() float64 { return testutil.ToFloat64(vars.QueriesDropped.WithLabelValues(s.Label, "waiting")) }
+		before := dropped()
+		from, r, b := newSource(), NewRun(), packet(t, "www.example.org.")
+		tc.later(from, s, b, &r.Query, firstRun(s, r, b))
+		r.Free()
+		<-x.parked
+		x.End()
+		<-from.over
+		if got := from.told(); got != tc.told || dropped()-before != tc.dropped {
+			t.Errorf("%s: %s, %v dropped", name, got, dropped()-before)
+		}
+		nobodyWaits(t)
+	}
+}
+
 // Beyond what may wait, Later waits: none is lost, and there are never more.
 func TestLaterWaits(t *testing.T) {
 	mayWait(t, 2)

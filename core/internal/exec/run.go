@@ -31,7 +31,7 @@ func NewRun() *Run { return runs.Get().(*Run) }
 // Free gives r back.
 func (r *Run) Free() {
 	r.Deadline = time.Time{}
-	r.Query.SetCrowded(nil)
+	r.Query.SetCrowded(nil, false)
 	runs.Put(r)
 }
 

@@ -50,9 +50,9 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	r := NewRun()
 	defer r.Free()
 	r.Deadline, _ = ctx.Deadline()
-	r.Query.SetCrowded(allAtWork) // else each stream of a client would have an exchange begun
+	r.Query.SetCrowded(allAtWork, false) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
-	r.Query.SetCrowded(nil)
+	r.Query.SetCrowded(nil, false)
 	loop.Done(time.Since(peer.Arrival))
 	loop.Leave()
 	entered := false
@@ -63,7 +63,7 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	}()
 	var ended eventloop.Exchange
 	for out != wire.Done {
-		first := !entered
+		first, x := !entered, r.Query.Awaited()
 		if first && out != wire.Unpack {
 			if !Enter(ctx) {
 				s.Limited("waiting")
@@ -72,8 +72,8 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			entered = true
 		}
 		switch {
-		case out == wire.Park && r.Query.Awaited() != ended:
-			ended = r.Query.Awaited()
+		case out == wire.Park && x != nil && x != ended:
+			ended = x
 			parked.Add(1)
 			var woken sleeper
 			woken.Lock()

@@ -32,7 +32,7 @@ const lookAfter = 256
 func (r *queries) init(crowded func() bool) {
 	for i := range r.ring {
 		r.ring[i].Plain = true
-		r.ring[i].SetCrowded(crowded)
+		r.ring[i].SetCrowded(crowded, true)
 	}
 }
 

@@ -114,6 +114,7 @@ func (e *engine) wakeBy(t int64) {
 	e.wakeAt = t
 	if !e.ticking && !e.stopped {
 		e.ticking = true
+		ticking.add(e)
 		e.running.Go(e.clock)
 		return
 	}
@@ -235,6 +236,7 @@ func (e *engine) stop() {
 	}
 	sockets := e.udp.sockets
 	e.unlock()
+	ticking.remove(e)
 	e.endAll(failures)
 	inside.Done()
 	if sockets != nil {

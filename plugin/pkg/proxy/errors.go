@@ -23,6 +23,8 @@ var (
 	ErrMalformed = errors.New("proxy: the reply is malformed")
 	// ErrBusy means that an upstream has as many queries as it may have at one time.
 	ErrBusy = errors.New("proxy: too many queries wait for this upstream")
+	// ErrGaveWay means that GiveWay ended the exchange.
+	ErrGaveWay = errors.New("proxy: given up for another query")
 )
 
 // ErrTransportStopped is the text of the error of what is asked of a stopped Proxy or Transport.

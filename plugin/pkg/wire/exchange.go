@@ -9,12 +9,19 @@ func (q *Query) Await(x eventloop.Exchange) { q.awaited, q.owns = x, false }
 func (q *Query) AwaitOwn(x eventloop.OwnedExchange) { q.awaited, q.owns = x, true }
 
 // SetCrowded says, for all that q is parsed from later, too, that it is not to be parked while crowded reports true.
-func (q *Query) SetCrowded(crowded func() bool) { q.crowded = crowded }
+// givesWay says that it may be dropped then, and while it is parked, too.
+func (q *Query) SetCrowded(crowded func() bool, givesWay bool) {
+	q.crowded, q.givesWay = crowded, givesWay
+}
 
 // Crowded reports whether q is not to be parked, for too many wait. Who would begin an exchange for it returns Park
 // without that, having awaited nothing: else there were no bound to what is begun for nobody. Over UDP q is dropped
 // then, elsewhere the chain runs again when there is room.
 func (q *Query) Crowded() bool { return q.crowded != nil && q.crowded() }
+
+// GivesWay reports whether q may be dropped while it is parked, for one that has just come. Who does so ends what q
+// waits for. When the chain runs again, the plugin that had it wait calls Await(nil), and returns Park.
+func (q *Query) GivesWay() bool { return q.givesWay }
 
 // Wait makes r wait, in the place of q, for what q waits for.
 func (q *Query) Wait(r eventloop.Resumer) {
