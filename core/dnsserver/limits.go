@@ -125,10 +125,15 @@ func limitsOf(trans string, group []*Config) limits {
 	connections := func(own func(*Config) *int, def int) int {
 		return get(own, func(l *Limits) *int { return l.Connections }, def)
 	}
-	streams := func(own func(*Config) *int, def int) int {
-		return get(own, func(l *Limits) *int { return l.Streams }, def)
-	}
 	var l limits
+	streams := func(own func(*Config) *int, def int) int {
+		const unset = -1
+		n := get(own, func(l *Limits) *int { return l.Streams }, unset)
+		if l.StreamsSet = n != unset; !l.StreamsSet {
+			n = def
+		}
+		return n
+	}
 	headers := DefaultHTTPSMaxHeaderBytes
 	switch trans {
 	case transport.HTTPS:

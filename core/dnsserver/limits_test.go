@@ -28,16 +28,19 @@ func TestLimitsOf(t *testing.T) {
 		if got := [4]int{l.Connections, l.Client, l.Streams, l.HeaderBytes}; got != want {
 			t.Errorf("%s: got %v, want %v", scheme, got, want)
 		}
+		if l.StreamsSet {
+			t.Errorf("%s: nobody asked for %d streams", scheme, l.Streams)
+		}
 		// A directive of the scheme's own goes before the common one.
 		c := &Config{MaxHTTPSConnections: n(1), MaxHTTPS3Connections: n(1), MaxQUICConnections: n(1), MaxGRPCConnections: n(1), MaxHTTPS3Streams: n(0), MaxQUICStreams: n(2), MaxGRPCStreams: n(2)}
 		c.Limits.Connections, c.Limits.Streams = n(5), n(6)
 		l = limitsOf(scheme, []*Config{{}, c})
 		streams := map[string]int{"https": 6, "https3": 0, "quic": 2, "grpc": 2}[scheme]
-		if l.Connections != 1 || l.Streams != streams {
+		if l.Connections != 1 || l.Streams != streams || !l.StreamsSet {
 			t.Errorf("%s: got %d, %d", scheme, l.Connections, l.Streams)
 		}
 		l = limitsOf(scheme, []*Config{{Limits: Limits{Connections: n(5), Streams: n(6), ClientConnections: n(2), Handshake: &second}}})
-		if l.Connections != 5 || l.Streams != 6 || l.Client != 2 || l.Handshake != time.Second {
+		if l.Connections != 5 || l.Streams != 6 || !l.StreamsSet || l.Client != 2 || l.Handshake != time.Second {
 			t.Errorf("%s: got %+v", scheme, l)
 		}
 	}

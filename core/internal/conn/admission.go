@@ -215,6 +215,13 @@ func (a *Admission) Full() bool {
 	return a.limits().Connections > 0 && a.n >= a.limits().Connections
 }
 
+// Len is how many places are taken.
+func (a *Admission) Len() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.n
+}
+
 // HalfFull reports whether more than half of the places are taken.
 func (a *Admission) HalfFull() bool {
 	a.mu.Lock()

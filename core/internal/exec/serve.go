@@ -47,9 +47,8 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	peer.Arrival = time.Now()
 
 	loop := BorrowLoop() // before the Run: of all who wait for a loop each would have one, with the memory of a reply
-	r := NewRun()
-	defer r.Free()
-	r.Deadline, _ = ctx.Deadline()
+	r := newRunIn(ctx)
+	defer func() { r.Free() }()
 	r.Query.SetCrowded(allAtWork, false) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
 	r.Query.SetCrowded(nil, false)
@@ -75,11 +74,13 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 		case out == wire.Park && x != nil && x != ended:
 			ended = x
 			parked.Add(1)
+			r.Free() // of all who wait each would have one
 			var woken sleeper
 			woken.Lock()
 			ended.Then(&woken)
 			woken.Lock()
 			parked.Add(-1)
+			r = newRunIn(ctx)
 		case !first || out == wire.Unpack:
 			return false, nil
 		}
@@ -89,6 +90,13 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 		w.Send(reply)
 	}
 	return true, nil
+}
+
+// newRunIn is NewRun for a query whose time is over when ctx is.
+func newRunIn(ctx context.Context) *Run {
+	r := NewRun()
+	r.Deadline, _ = ctx.Deadline()
+	return r
 }
 
 // sleeper is a goroutine that waits for an exchange.

@@ -21,6 +21,7 @@ import (
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -132,7 +133,7 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 		ConnContext:         t.arrive,
 	}
 	qconf := configs(s).QUIC.Clone()
-	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return configs(t.Now()).QUIC, nil }
+	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return t.configFor(memory.Limit()), nil }
 	conf := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return conn.ConfigFor(configs(t.Now()).TLS, hello)
 	}}
@@ -142,6 +143,19 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 		return nil, err
 	}
 	return t, nil
+}
+
+// configFor is the configuration of the next connection of a process that may use so much memory. The more connections
+// there are, the fewer streams has a new one, unless a number was asked for: of HTTP/3, the library makes a goroutine of
+// each stream at once.
+func (t *Transport) configFor(limit int64) *quic.Config {
+	s := t.Now()
+	c := configs(s).QUIC
+	if streams := int64(memory.Streams(limit, t.admission.Len())); !s.StreamsSet && streams < c.MaxIncomingStreams {
+		c = c.Clone()
+		c.MaxIncomingStreams = streams
+	}
+	return c
 }
 
 // Fits reports whether t may go on with s as its server, for which PROXY headers are read or not.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -376,6 +378,29 @@ func TestConfig(t *testing.T) {
 		c := Config(l, time.Minute, tc.library)
 		if c.MaxIncomingStreams != tc.want || c.HandshakeIdleTimeout != time.Second || c.MaxIdleTimeout != time.Minute || !c.Allow0RTT {
 			t.Errorf("%+v: got %+v", tc, c)
+		}
+	}
+}
+
+// Where memory has a limit, a connection may have fewer streams, the more others there are, unless a number was asked for.
+func TestStreamsByMemory(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(64 << 20))
+	for set, want := range map[bool][]int{false: {256, 128, 85}, true: {256, 256, 256}} {
+		s := serviceFor(t)
+		s.StreamsSet = set
+		q, _ := serve(t, s, newEcho())
+		var got []int
+		for range want {
+			c := dial(t, addrOf(q))
+			eventually.Holds(t, "it has its place", func() bool { return q.admission.Len() == len(got)+1 })
+			n := 0
+			for _, err := c.OpenStream(); err == nil; _, err = c.OpenStream() {
+				n++
+			}
+			got = append(got, n)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("set: %t: %v streams, want %v", set, got, want)
 		}
 	}
 }

@@ -65,12 +65,13 @@ type Service struct {
 
 // Limits are the limits of one listener as they are in force; 0 is none.
 type Limits struct {
-	Connections, Client int // open connections; of these, of one client
-	Bits4, Bits6        int // the length of the prefix that makes a client
-	Streams, Pipeline   int // at one time: streams of a connection, queries of a connection of TCP or TLS
-	QueryBytes          int // of a query that does not come over UDP
-	HeaderBytes         int // of an HTTP request
-	Unread              int // octets of replies of a connection that the client has not taken
+	Connections, Client int  // open connections; of these, of one client
+	Bits4, Bits6        int  // the length of the prefix that makes a client
+	Streams, Pipeline   int  // at one time: streams of a connection, queries of a connection of TCP or TLS
+	StreamsSet          bool // Streams is what was asked for; else memory may allow fewer of HTTP/3 and QUIC
+	QueryBytes          int  // of a query that does not come over UDP
+	HeaderBytes         int  // of an HTTP request
+	Unread              int  // octets of replies of a connection that the client has not taken
 	Handshake           time.Duration
 }
 

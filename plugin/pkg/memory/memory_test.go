@@ -83,6 +83,19 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestStreams(t *testing.T) {
+	for _, tc := range []struct {
+		memory       int64
+		others, want int
+	}{
+		{1 << 20, 0, 8}, {170 << 20, 0, 680}, {170 << 20, 9, 68}, {170 << 20, 199, 8}, {1 << 30, 199, 20}, {math.MaxInt64, 1000, math.MaxInt32},
+	} {
+		if got := Streams(tc.memory, tc.others); got != tc.want {
+			t.Errorf("%+v: got %d", tc, got)
+		}
+	}
+}
+
 // Who has told Go a limit is not overruled, and what he has told counts where the control groups allow more.
 func TestLimitThatGoWasTold(t *testing.T) {
 	const told = 1 << 20
