@@ -145,9 +145,9 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 	return t, nil
 }
 
-// configFor is the configuration of the next connection of a process that may use so much memory. The more connections
-// there are, the fewer streams has a new one, unless a number was asked for: of HTTP/3, the library makes a goroutine of
-// each stream at once.
+// configFor is the configuration of the next connection of a process that may use so much memory. The more
+// connections there are, the fewer streams has a new one, unless a number was asked for: each stream of HTTP/3 has a
+// goroutine at once.
 func (t *Transport) configFor(limit int64) *quic.Config {
 	s := t.Now()
 	c := configs(s).QUIC

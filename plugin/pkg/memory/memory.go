@@ -56,9 +56,9 @@ const (
 	MaxUnsent   = 1 << 30
 )
 
-// The streams of all connections of a QUIC listener, where memory has a limit: one for each PerStream bytes of this part
-// of it; a query over HTTP/3 takes some 12 KiB, and twice as many until they are collected. A connection gets its part of
-// a quarter of them, and MinStreams at least.
+// The streams of all connections of a QUIC listener, where memory has a limit: one for each PerStream bytes of this
+// part of it; a query over HTTP/3 takes some 12 KiB, twice as many until they are collected. A connection gets its part
+// of a quarter of them, and MinStreams at least.
 const (
 	StreamsShare = 4
 	PerStream    = 16 << 10
