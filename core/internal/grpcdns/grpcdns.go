@@ -19,13 +19,17 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/coredns/coredns/core/internal/conn"
+	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 
 	ot "github.com/opentracing/opentracing-go"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
@@ -46,6 +50,7 @@ type Transport struct {
 	*pb.UnimplementedDnsServiceServer
 	once      once
 	admission *conn.Admission
+	mostCalls int // of the process
 	server    *grpc.Server
 
 	mu       sync.Mutex
@@ -88,6 +93,7 @@ func (t *Transport) Fits(s *service.Service) bool {
 func New(s *service.Service) *Transport {
 	settings := onceOf(s)
 	t := &Transport{once: settings, UnimplementedDnsServiceServer: new(pb.UnimplementedDnsServiceServer)}
+	t.mostCalls = memory.Streams(memory.Limit())
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
 	streams := uint32(math.MaxUint32)
@@ -191,8 +197,12 @@ var errSlowCall = errors.New("the message did not come in time")
 
 // limitReading is called when the header of a call has come, and gives the client time for its message.
 func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	ctx, cancel := context.WithCancelCause(ctx) //nolint:govet // it ends with the call's context
 	s := t.Now()
+	if !enter(ctx, t.mostCalls) {
+		s.Limited("waiting")
+		return nil, status.Error(codes.ResourceExhausted, exec.ErrCrowded.Error())
+	}
+	ctx, cancel := context.WithCancelCause(ctx) //nolint:govet // it ends with the call's context
 	timer := time.AfterFunc(s.Read, func() {
 		// The call may have ended just now; then nobody was slow.
 		if ctx.Err() == nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime/debug"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -117,6 +120,35 @@ func TestSlowMessage(t *testing.T) {
 	time.Sleep(of.Read + 100*time.Millisecond) // in which it would be
 	if n := coretest.Limited(of, "read_time"); n != 1 {
 		t.Errorf("counted %d", n)
+	}
+}
+
+// Where memory has a limit, calls that are too many are refused before anything is made of them.
+func TestCallsByMemory(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 * memory.StreamsShare * memory.PerStream))
+	g := coretest.NewGate(t)
+	of := serviceFor(t, g, tlsConfig(t), nil)
+	s := serve(t, of)
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	defer g.Open()
+	for range 2 {
+		slow.Go(func() {
+			if _, err := c.Query(t.Context(), packet(t, "slow.")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually.Holds(t, "two are open", func() bool { return calls.Load() == 2 })
+	if _, err := c.Query(t.Context(), packet(t, "www.")); code(err) != codes.ResourceExhausted || coretest.Limited(of, "waiting") != 1 {
+		t.Errorf("a third one: %v, counted %d", err, coretest.Limited(of, "waiting"))
+	}
+	g.Open()
+	slow.Wait()
+	eventually.Holds(t, "none is", func() bool { return calls.Load() == 0 })
+	if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil {
+		t.Error(err)
 	}
 }
 

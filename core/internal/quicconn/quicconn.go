@@ -133,7 +133,7 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 		ConnContext:         t.arrive,
 	}
 	qconf := configs(s).QUIC.Clone()
-	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return t.configFor(memory.Limit()), nil }
+	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return t.configFor(memory.Streams(memory.Limit())), nil }
 	conf := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return conn.ConfigFor(configs(t.Now()).TLS, hello)
 	}}
@@ -145,13 +145,16 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 	return t, nil
 }
 
-// configFor is the configuration of the next connection of a process that may use so much memory. The more
-// connections there are, the fewer streams has a new one, unless a number was asked for: each stream of HTTP/3 has a
-// goroutine at once.
-func (t *Transport) configFor(limit int64) *quic.Config {
+// minStreams is how many streams each connection may have.
+const minStreams = 8
+
+// configFor is the configuration of the next connection of a process that may have so many streams. An eighth of them
+// is for it and as many connections as there are, unless a number was asked for: each stream of HTTP/3 has a goroutine
+// at once.
+func (t *Transport) configFor(all int) *quic.Config {
 	s := t.Now()
 	c := configs(s).QUIC
-	if streams := int64(memory.Streams(limit, t.admission.Len())); !s.StreamsSet && streams < c.MaxIncomingStreams {
+	if streams := int64(max(minStreams, all/8/(1+t.admission.Len()))); !s.StreamsSet && streams < c.MaxIncomingStreams {
 		c = c.Clone()
 		c.MaxIncomingStreams = streams
 	}

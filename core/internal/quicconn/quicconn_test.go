@@ -385,7 +385,7 @@ func TestConfig(t *testing.T) {
 // Where memory has a limit, a connection may have fewer streams, the more others there are, unless a number was asked for.
 func TestStreamsByMemory(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(64 << 20))
-	for set, want := range map[bool][]int{false: {256, 128, 85}, true: {256, 256, 256}} {
+	for set, want := range map[bool][]int{false: {128, 64, 42}, true: {256, 256, 256}} {
 		s := serviceFor(t)
 		s.StreamsSet = set
 		q, _ := serve(t, s, newEcho())

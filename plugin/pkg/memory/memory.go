@@ -56,20 +56,15 @@ const (
 	MaxUnsent   = 1 << 30
 )
 
-// The streams of all connections of a QUIC listener, where memory has a limit: one for each PerStream bytes of this
-// part of it; a query over HTTP/3 takes some 12 KiB, twice as many until they are collected. A connection gets its part
-// of a quarter of them, and MinStreams at least.
+// The streams of all connections, where memory has a limit: one for each PerStream bytes of this part of it. A query over
+// HTTP/3 or gRPC takes some 12 KiB while it waits, twice as many until they are collected.
 const (
 	StreamsShare = 4
 	PerStream    = 16 << 10
-	MinStreams   = 8
 )
 
-// Streams is how many streams a QUIC connection may have at one time, with so many bytes of memory, if there are so
-// many other connections.
-func Streams(limit int64, others int) int {
-	return int(min(math.MaxInt32, max(MinStreams, limit/StreamsShare/PerStream/4/int64(1+others))))
-}
+// Streams is how many streams of HTTP/3, QUIC or gRPC there may be with so many bytes of memory.
+func Streams(limit int64) int { return int(min(math.MaxInt32, limit/StreamsShare/PerStream)) }
 
 // Unsent is how many octets of replies may wait for clients with so many bytes of memory.
 func Unsent(limit int64) int { return int(min(MaxUnsent, max(MinUnsent, limit/UnsentShare))) }
