@@ -56,8 +56,8 @@ const (
 	MaxUnsent   = 1 << 30
 )
 
-// The streams of all connections, where memory has a limit: one for each PerStream bytes of this part of it. A query over
-// HTTP/3 or gRPC takes some 12 KiB while it waits, twice as many until they are collected.
+// The streams of all connections, where memory has a limit: one for each PerStream bytes of this part of it. A query
+// over HTTP/3 or gRPC takes some 12 KiB while it waits, twice as many until they are collected.
 const (
 	StreamsShare = 4
 	PerStream    = 16 << 10
