@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 // silent is an upstream that answers nothing but names below "known.", and knows what it was asked.
 type silent struct {
 	conn net.PacketConn
+
+	all atomic.Bool // it answers all names
 
 	mu    sync.Mutex
 	asked map[string]bool
@@ -62,7 +65,7 @@ func (s *silent) told(m *dns.Msg) (answered bool) {
 	s.asked[name] = true
 	s.mu.Unlock()
 	m.Response = true
-	return dns.IsSubDomain("known.", name)
+	return s.all.Load() || dns.IsSubDomain("known.", name)
 }
 
 // names is how many names were asked.
@@ -161,6 +164,41 @@ func silentNamesGiveWay(t *testing.T, options string) {
 		}
 	}
 	t.Error("the silent ones had their places until they ended by themselves")
+}
+
+// An upstream that has died is found out, also if so many queries come that each gives way to another one before its
+// time is over.
+func TestDeadUpstreamInACrowd(t *testing.T) {
+	dead, alive := newSilent(t), newSilent(t)
+	alive.all.Store(true)
+	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nforward . "+dead.conn.LocalAddr().String()+" "+alive.conn.LocalAddr().String()+
+		" {\npolicy sequential\n}\nlimits {\nwaiting 20\n}\n}")
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer close(stop)
+	load.Go(func() {
+		c, err := net.Dial("udp", udp)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond): // in 100 ms all places are taken
+				fire(t, c, fmt.Sprintf("n%d.example.org.", i))
+			}
+		}
+	})
+	n := 0
+	eventually.Holds(t, "the other one is asked", func() bool {
+		n++
+		m, _, err := (&dns.Client{Timeout: 300 * time.Millisecond}).Exchange(question(fmt.Sprintf("mine%d.example.org.", n), dns.TypeA), udp)
+		return err == nil && m.Rcode == dns.RcodeSuccess
+	})
 }
 
 // was reports whether name was asked.

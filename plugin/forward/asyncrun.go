@@ -92,8 +92,7 @@ func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 
 // hedgeEnded implements hedger.
 func (e *asyncRun) hedgeEnded(ra *hedge, loop *eventloop.Loop) {
-	if ra.err == proxy.ErrGaveWay {
-		e.finish(action{do: giveWay}, nil)
+	if e.gaveWay(ra.err) {
 		return
 	}
 	if ra.err == nil {
@@ -105,8 +104,7 @@ func (e *asyncRun) hedgeEnded(ra *hedge, loop *eventloop.Loop) {
 // EndExchange implements proxy.Ender.
 func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 	if err := x.Err; err != nil {
-		if err == proxy.ErrGaveWay {
-			e.finish(action{do: giveWay}, nil)
+		if e.gaveWay(err) {
 			return
 		}
 		gone := e.gone()
@@ -122,6 +120,17 @@ func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 	loop := x.Loop
 	x.Reply, x.Loop = nil, nil
 	e.proceed(event{kind: replied, rcode: x.Facts.Rcode, empty: x.Facts.Answers == 0, tc: x.Facts.TC}, loop)
+}
+
+// gaveWay ends the run if err says that its query gives way. Where all do, none fails for its time, so it is looked here
+// whether the upstream is well.
+func (e *asyncRun) gaveWay(err error) bool {
+	if !e.givesWay || err != proxy.ErrGaveWay {
+		return false
+	}
+	e.forward.doubt(e.upstreams[e.course.asked])
+	e.finish(action{do: giveWay}, nil)
+	return true
 }
 
 // finish tells the pendingReply what came of the course.

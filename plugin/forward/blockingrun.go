@@ -249,7 +249,7 @@ func failureOf(gone bool, err error) failureKind {
 		return local
 	case errors.Is(err, proxy.ErrMismatch):
 		return odd
-	case gone, errors.Is(err, proxy.ErrBusy), err == proxy.ErrGaveWay:
+	case gone, errors.Is(err, proxy.ErrBusy):
 		return ours
 	}
 	return network

@@ -8,31 +8,27 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// A query that comes when as many wait as may takes the place of one that has waited for patience: most answers come
-// sooner, and of names whose servers are silent, none comes. Otherwise a few of these had all places.
-const (
-	patience  = 200 * time.Millisecond
-	lookAgain = 10 * time.Millisecond // after none had waited so long
-)
+// lookAgain is how long after no query had waited for long it is looked for one again.
+const lookAgain = 10 * time.Millisecond
 
 // looked is when it was found that none had.
 var looked atomic.Int64
 
 var epoch = time.Now()
 
-// makeRoom reports whether there is room for q now.
+// makeRoom reports whether there is room for q, which has come when as many wait as may: it takes the place of one that
+// has waited for long. Of names whose servers are silent no answer comes, and a few of these had all places otherwise.
 func makeRoom(q *wire.Query) bool {
 	if !q.GivesWay() { // its places are others
 		return false
 	}
-	now := time.Now()
-	since := int64(now.Sub(epoch))
+	since := int64(time.Since(epoch))
 	if since-looked.Load() < int64(lookAgain) {
 		return false
 	}
 	// Who waits for one that gave way may wait on, for another one.
 	for range 2 {
-		if !proxy.GiveWay(now.Add(-patience)) {
+		if !proxy.GiveWay() {
 			looked.Store(since)
 			return false
 		}

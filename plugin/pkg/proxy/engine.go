@@ -32,6 +32,7 @@ type engine struct {
 	wakeAt   int64 // when the clock looks next
 	reapAt   int64 // when it next looks for idle sockets and connections
 	wheel    wheel
+	givers   givers // those of the wheel
 	udp      udpPool
 	spares   spares // has a lock of its own
 	streams  streamPool
@@ -39,6 +40,7 @@ type engine struct {
 	workers  workerPool
 	quic     quicPool
 	random   *rand.ChaCha8
+	usual    usual
 	doomed   []closer // to be closed once mu is given back
 }
 
@@ -92,6 +94,9 @@ func (e *engine) unlock() {
 // schedule sets when x, which a carrier has just taken or sent, is late. mu is held.
 func (e *engine) schedule(x *Exchange, now int64) {
 	e.wheel.remove(x)
+	if x.GivesWay && !x.gives && !stays(x) {
+		e.givers.add(x)
+	}
 	x.sent = now
 	due := tickOf(min(now+int64(x.Timeout), x.deadline))
 	e.wheel.add(x, due, now>>tickBits)
@@ -127,6 +132,7 @@ func (e *engine) wakeBy(t int64) {
 // take takes x from its carrier and the wheel. Whoever took it ends it. mu is held.
 func (e *engine) take(x *Exchange, now int64) {
 	e.wheel.remove(x)
+	e.givers.remove(x)
 	on := x.on
 	x.on = nil
 	on.drop(x, now)
@@ -148,6 +154,7 @@ func (e *engine) endAt(x *Exchange, err error, now int64) {
 			now = e.now()
 		}
 		x.RTT = time.Duration(now - x.sent)
+		e.usual.note(now - x.begun)
 		x.proxy.succeeded(x, time.Duration(now-x.begun))
 	}
 	x.Owner.EndExchange(x)

@@ -23,7 +23,7 @@ var (
 	ErrMalformed = errors.New("proxy: the reply is malformed")
 	// ErrBusy means that an upstream has as many queries as it may have at one time.
 	ErrBusy = errors.New("proxy: too many queries wait for this upstream")
-	// ErrGaveWay means that GiveWay ended the exchange.
+	// ErrGaveWay means that there was no reply for 200 ms, and another query came for which there was no room.
 	ErrGaveWay = errors.New("proxy: given up for another query")
 )
 

@@ -58,10 +58,11 @@ type Exchange struct {
 	deadline   int64
 	chained    *Exchange // in an idTable
 	links                // in the wheel
-	cancel     context.CancelCauseFunc
-	flips      *flips // what Query has in other letters than it had; nil if nothing
-	mixed      flips  // what flips points to, for a Peer
-	shown      *shown // the query with cookies that is sent in place of Query; nil if Query is
+	giverLinks
+	cancel context.CancelCauseFunc
+	flips  *flips // what Query has in other letters than it had; nil if nothing
+	mixed  flips  // what flips points to, for a Peer
+	shown  *shown // the query with cookies that is sent in place of Query; nil if Query is
 }
 
 // Ender is told the end of an exchange.

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,16 +40,47 @@ func (s *engines) remove(e *engine) {
 	s.all.Store(&all)
 }
 
+// patience is how long an exchange waits, at least, before it gives way to another one, where there are too many. Where
+// replies take longer than half of it, exchanges have twice the time of the reply in the middle.
+const patience = 200 * time.Millisecond
+
+func (e *engine) patience() int64 { return max(int64(patience), 2*e.usual.Load()) }
+
+// usual is how long replies take: about half of them come sooner. What lies between is an estimate: each reply moves it
+// by a small part.
+type usual struct{ atomic.Int64 }
+
+func (u *usual) note(rtt int64) {
+	const part = 16
+	m := max(u.Load(), int64(patience/2)) // less makes no difference
+	if rtt > m {
+		m += m / part
+	} else {
+		m -= m / part
+	}
+	u.Store(m)
+}
+
+// stayer is of how many exchanges that may give way one does not. Else it were not known of an upstream that has become
+// slow: of no query the reply were waited for.
+var stayer int64 = 64
+
+// stays reports whether x, which has begun, is one of these.
+func stays(x *Exchange) bool { return x.begun>>10%stayer == 0 }
+
 // GiveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
-// GivesWay and began before a time, the one that has waited longest. Those that wait for clients of DNS over HTTPS and
-// QUIC are not among them. It may be called where EndExchange may.
-func GiveWay(before time.Time) bool {
-	limit := int64(before.Sub(epoch))
+// GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
+// Those over HTTPS and QUIC are not among them: they are fewer, and give way among themselves. It may be called where
+// EndExchange may.
+func GiveWay() bool { return giveWay(int64(time.Since(epoch))) }
+
+func giveWay(now int64) bool {
 	var with *engine
+	began := int64(math.MaxInt64)
 	for _, e := range ticking.list() {
 		e.mu.Lock()
-		if x := e.wheel.oldest(limit); x != nil {
-			with, limit = e, x.begun
+		if x := e.givers.oldest(min(began, now-e.patience())); x != nil {
+			with, began = e, x.begun
 		}
 		e.mu.Unlock()
 	}
@@ -56,8 +90,11 @@ func GiveWay(before time.Time) bool {
 	inside := with.ending.enter()
 	defer inside.Done()
 	with.mu.Lock()
-	x := with.wheel.oldest(limit + 1) // it may be another one by now
+	x := with.givers.oldest(now - with.patience()) // it may be another one by now
 	if x != nil {
+		if c, ok := x.on.(*streamConn); ok {
+			c.late(x) // if nothing came for so long, it takes no more
+		}
 		with.take(x, with.now())
 	}
 	with.unlock()
@@ -68,28 +105,59 @@ func GiveWay(before time.Time) bool {
 	return true
 }
 
-// lookAtMost is how many exchanges oldest looks at.
-const lookAtMost = 64
+// givers are the exchanges that may give way, in the order in which they began. The engine's lock guards them.
+type givers struct{ first, last *Exchange }
 
-// oldest is one of the exchanges that give way and began before a time, nil if none is found soon. As they are in the
-// order in which they are late, the first one is hardly younger than others.
-func (w *wheel) oldest(before int64) (found *Exchange) {
-	if w.n == 0 {
-		return nil
+// giverLinks are an exchange's place among givers.
+type giverLinks struct {
+	older, newer *Exchange
+	gives        bool // it has one
+}
+
+func (g *givers) add(x *Exchange) {
+	x.giverLinks = giverLinks{older: g.last, gives: true}
+	if g.last != nil {
+		g.last.newer = x
+	} else {
+		g.first = x
 	}
-	looked := 0
-	for tick := w.done + 1; tick < w.done+ringSize; tick++ {
-		for x := w.ring[tick%ringSize]; x != nil; x = x.next {
-			if x.GivesWay && x.begun < before {
-				found, before = x, x.begun
-			}
-			if looked++; looked == lookAtMost {
-				return found
-			}
-		}
-		if found != nil {
-			return found
-		}
+	g.last = x
+}
+
+// remove takes x out, if it is in.
+func (g *givers) remove(x *Exchange) {
+	if !x.gives {
+		return
+	}
+	if x.older != nil {
+		x.older.newer = x.newer
+	} else {
+		g.first = x.newer
+	}
+	if x.newer != nil {
+		x.newer.older = x.older
+	} else {
+		g.last = x.older
+	}
+	x.giverLinks = giverLinks{}
+}
+
+// oldest is the first one that began before a time, nil if there is none.
+func (g *givers) oldest(before int64) *Exchange {
+	if x := g.first; x != nil && x.begun < before {
+		return x
 	}
 	return nil
+}
+
+// silent reports whether a connection may be dead, on which a query was sent that ended so now: nothing has come since
+// heard, in all the time that a query has. Where queries give way, none has that time.
+func (p *Proxy) silent(err error, heard, sent, now int64) bool {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return heard < sent
+	case errors.Is(err, ErrGaveWay):
+		return heard <= now-p.readTimeout.Load()
+	}
+	return false
 }

@@ -1,15 +1,32 @@
 package proxy
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
 )
+
+// allGiveWay lets no exchange be one that does not.
+func allGiveWay(t *testing.T) {
+	every := stayer
+	t.Cleanup(func() { stayer = every })
+	stayer = math.MaxInt64
+}
 
 // endings are the exchanges that have ended, in order.
 type endings struct {
@@ -31,6 +48,7 @@ func (e *endings) list() []*Exchange {
 
 // The oldest one gives way, whoever asks it; not those that are too young, do not give way, or have ended.
 func TestGiveWay(t *testing.T) {
+	allGiveWay(t)
 	silent := func([]byte, *net.UDPAddr, func([]byte)) {}
 	two := []*Proxy{proxyTo(t, udpUpstream(t, silent), transport.DNS), proxyTo(t, udpUpstream(t, silent), transport.DNS)}
 	var ended endings
@@ -45,27 +63,28 @@ func TestGiveWay(t *testing.T) {
 		time.Sleep(2 << tickBits) // the order is that of ticks
 		return x
 	}
-	start := time.Now()
+	clock := func() int64 { return int64(time.Since(epoch)) }
+	start := clock()
 	begin(two[0], false)
 	first, second, third := begin(two[1], true), begin(two[0], true), begin(two[1], true)
-	now := time.Now()
+	now := clock()
 	young := begin(two[0], true)
-	if GiveWay(start) {
+	if giveWay(start + int64(patience)) {
 		t.Error("one gave way that had not been there")
 	}
 	for i, want := range []*Exchange{first, second, third} {
-		if !GiveWay(now) {
+		if !giveWay(now + int64(patience)) {
 			t.Fatalf("number %d does not give way", i)
 		}
 		if got := ended.list(); len(got) != i+1 || got[i] != want || want.Err != ErrGaveWay {
 			t.Fatalf("%d have ended, want %d; error %v", len(got), i+1, want.Err)
 		}
 	}
-	if GiveWay(now) {
+	if giveWay(now + int64(patience)) {
 		t.Error("one more gave way")
 	}
 	two[0].Stop()
-	if GiveWay(time.Now()) || young.Err == ErrGaveWay {
+	if giveWay(clock()+int64(patience)) || young.Err == ErrGaveWay {
 		t.Error("one gave way that had ended")
 	}
 	if got := len(ended.list()); got != 5 {
@@ -76,5 +95,139 @@ func TestGiveWay(t *testing.T) {
 		if e == &two[0].engine || e == &two[1].engine {
 			t.Error("a stopped engine is looked at")
 		}
+	}
+}
+
+// Where all workers wait for an upstream of HTTPS, the job that has waited longest gives way, whoever asked it.
+func TestJobsGiveWay(t *testing.T) {
+	allGiveWay(t)
+	held := make(chan struct{})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query, _ := io.ReadAll(r.Body)
+		if bytes.Contains(query, []byte("\x04slow")) {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		w.Header().Set("content-type", doh.MimeType)
+		w.Write(replyTo(query))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	defer close(held)
+	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
+	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig)
+	p.SetReadTimeout(time.Minute)
+	var ended endings
+	var slow []*Exchange
+	for i := range maxWorkers {
+		b, err := new(dns.Msg).SetQuestion("slow.", dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &Exchange{Query: b, Owner: &ended, GivesWay: i%2 == 0}
+		slow = append(slow, x)
+		p.Begin(x)
+	}
+	young := slow[0].begun
+	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, ErrBusy) && p.engine.now()-young < int64(patience) {
+		t.Errorf("one more than there may be, at once: %v", err)
+	}
+	time.Sleep(patience)
+	const more = 3
+	for range more { // the place of one is free then
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range ended.list() {
+		if !errors.Is(x.Err, ErrGaveWay) || !slices.Contains(slow[:more], x) {
+			t.Errorf("number %d has ended: %v", slices.Index(slow, x), x.Err)
+		}
+	}
+	if len(ended.list()) == 0 {
+		t.Error("none gave way")
+	}
+}
+
+// A connection on which nothing has come for as long as a query may wait takes no more when one gives way on it, for
+// none may get that old.
+func TestGiveWayOnADeadConnection(t *testing.T) {
+	allGiveWay(t)
+	var opened atomic.Int64
+	p := proxyTo(t, tcpUpstream(t, func(conn net.Conn) {
+		opened.Add(1)
+		for {
+			query, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			if !bytes.Contains(query, []byte("\x04slow")) {
+				conn.Write(frame(replyTo(query)))
+			}
+		}
+	}), transport.DNS)
+	const most = 300 * time.Millisecond
+	p.SetReadTimeout(most)
+	for range 2 {
+		if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := opened.Load(); n != 1 {
+		t.Fatalf("%d connections for two queries, one after the other", n)
+	}
+	time.Sleep(most)
+	b, err := new(dns.Msg).SetQuestion("slow.", dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended endings
+	x := &Exchange{Query: b, Owner: &ended, GivesWay: true, Stream: true}
+	p.Begin(x)
+	if !giveWay(p.engine.now() + int64(patience) + 1) {
+		t.Fatal("it does not give way")
+	}
+	if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil || opened.Load() != 2 {
+		t.Errorf("%d connections, %v", opened.Load(), err)
+	}
+}
+
+func TestUsual(t *testing.T) {
+	var u usual
+	for _, tc := range []struct {
+		fast, slow time.Duration // in turn, but every third time
+		want       time.Duration
+	}{
+		{20 * time.Millisecond, 20 * time.Millisecond, patience / 2},             // less makes no difference
+		{400 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond}, // it has become slow
+		{20 * time.Millisecond, 2 * time.Second, patience / 2},
+	} {
+		for i := range 600 {
+			rtt := tc.fast
+			if i%3 == 2 {
+				rtt = tc.slow
+			}
+			u.note(int64(rtt))
+		}
+		if got := time.Duration(u.Load()); got < tc.want*9/10 || got > tc.want*11/10 {
+			t.Errorf("%+v: got %v", tc, got)
+		}
+	}
+}
+
+// One in 64 stays, whatever comes: else an upstream that has become slow would not be known to be.
+func TestStayers(t *testing.T) {
+	stay := 0
+	for i := range 64 << 10 {
+		if stays(&Exchange{begun: int64(i) * 1000}) {
+			stay++
+		}
+	}
+	if stay < 900 || stay > 1150 {
+		t.Errorf("%d of 65536 stay, want 1024", stay)
 	}
 }

@@ -71,15 +71,15 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 }
 
 // put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx
-// had its time. A connection on which nothing came in all that time may be dead.
-func (h *httpClients) put(ctx context.Context, c *httpClient, sent, now int64, err error) {
+// had its time.
+func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err error) {
+	h := &p.clients
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	late := sent > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 	switch {
 	case err == nil:
 		c.heard = now
-	case late && c.heard < sent && h.given == nil:
+	case sent > 0 && h.given == nil && p.silent(context.Cause(ctx), c.heard, sent, now):
 		h.retire(c)
 	}
 	if c.users--; c.users == 0 && c.retired {

@@ -185,12 +185,12 @@ func TestDoHKeepsSlowConnections(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	sent := p.engine.now()
-	p.clients.put(t.Context(), c2, sent, sent+1, nil)
-	p.clients.put(late, c, sent, sent+2, late.Err())
-	p.clients.put(late, p.clients.take(p), 0, sent+3, late.Err())
+	p.put(t.Context(), c2, sent, sent+1, nil)
+	p.put(late, c, sent, sent+2, late.Err())
+	p.put(late, p.clients.take(p), 0, sent+3, late.Err())
 	lost, lose := context.WithCancelCause(t.Context())
 	lose(ErrBusy)
-	p.clients.put(lost, p.clients.take(p), sent+4, sent+5, lost.Err())
+	p.put(lost, p.clients.take(p), sent+4, sent+5, lost.Err())
 	if _, err := ask(p, "www.example.org.", Options{}); err != nil || r.opened.Load() != 1 {
 		t.Errorf("%d connections, %v", r.opened.Load(), err)
 	}

@@ -66,7 +66,7 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 		buf.Reset()
 		err = c.fetch(ctx, p, method, query, buf)
 	}
-	p.clients.put(ctx, c, sent.Load(), p.engine.now(), err)
+	p.put(ctx, c, sent.Load(), p.engine.now(), err)
 	return err
 }
 

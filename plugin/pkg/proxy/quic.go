@@ -137,15 +137,15 @@ func (q *quicPool) left(l *quicLink) {
 	}
 }
 
-// put gives l back, whose query was sent at a time and ended so. One on which nothing came in all the time that a query
-// has may be dead.
+// put gives l back, whose query was sent at a time and ended so.
 func (q *quicPool) put(l *quicLink, sent int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now := q.engine.now()
 	switch {
 	case err == nil:
-		l.heard = q.engine.now()
-	case lost(err), l.heard < sent && errors.Is(err, context.DeadlineExceeded):
+		l.heard = now
+	case lost(err), q.engine.proxy.silent(err, l.heard, sent, now):
 		q.retire(l)
 	}
 	q.left(l)

@@ -14,6 +14,8 @@ type workerPool struct {
 	jobs    chan *Exchange // as long as there may be workers
 	idle    int
 	workers int
+	owed    int    // jobs that wait for the worker of one that was given up
+	givers  givers // whether they say GivesWay or not
 }
 
 const (
@@ -29,10 +31,11 @@ func (e *engine) askByWorker(x *Exchange) {
 	p := &e.workers
 	e.mu.Lock()
 	var err error
+	full := p.workers == maxWorkers && p.idle == 0
 	switch {
 	case e.stopped:
 		err = errStopped
-	case p.workers == maxWorkers && p.idle == 0:
+	case full && !p.giveUp(e.now()-e.patience()):
 		err = ErrBusy
 	}
 	if err != nil {
@@ -46,13 +49,19 @@ func (e *engine) askByWorker(x *Exchange) {
 	ctx, cancel := context.WithCancelCause(e.ctx)
 	x.cancel = cancel
 	j := job{e, x, ctx}
-	if p.idle > 0 {
+	switch {
+	case full:
+		p.owed++
+	case p.idle > 0:
 		p.idle--
-	} else {
+	default:
 		p.workers++
 		e.running.Go(e.work)
 	}
 	x.on = j
+	if !stays(x) {
+		p.givers.add(x)
+	}
 	p.jobs <- x
 	e.unlock()
 }
@@ -118,7 +127,28 @@ func (j job) run() {
 	e.mu.Lock()
 	x.cancel(nil)
 	x.on, x.cancel = nil, nil
-	e.workers.idle++
+	e.workers.ended(x)
 	e.unlock()
 	e.end(x, err)
+}
+
+// giveUp ends the job that has waited longest, if it began before a time, for one that has just come.
+func (p *workerPool) giveUp(before int64) bool {
+	x := p.givers.oldest(before)
+	if x == nil {
+		return false
+	}
+	p.givers.remove(x)
+	x.cancel(ErrGaveWay)
+	return true
+}
+
+// ended is told that a worker is done with x, and free for another job.
+func (p *workerPool) ended(x *Exchange) {
+	p.givers.remove(x)
+	if p.owed > 0 {
+		p.owed--
+		return
+	}
+	p.idle++
 }
