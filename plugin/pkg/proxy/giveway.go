@@ -68,6 +68,11 @@ var stayer int64 = 64
 // stays reports whether x, which has begun, is one of these.
 func stays(x *Exchange) bool { return x.begun>>10%stayer == 0 }
 
+// lookAtMost is how many engines are looked at by one GiveWay, and turn where it begins: there may be thousands.
+const lookAtMost = 64
+
+var turn atomic.Uint64
+
 // GiveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
 // GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
 // Those over HTTPS and QUIC are not among them: they are fewer, and give way among themselves. It may be called where
@@ -77,7 +82,10 @@ func GiveWay() bool { return giveWay(int64(time.Since(epoch))) }
 func giveWay(now int64) bool {
 	var with *engine
 	began := int64(math.MaxInt64)
-	for _, e := range ticking.list() {
+	all := ticking.list()
+	from := int(turn.Add(lookAtMost) & math.MaxInt32)
+	for i := range min(len(all), lookAtMost) {
+		e := all[(from+i)%len(all)]
 		e.mu.Lock()
 		if x := e.givers.oldest(min(began, now-e.patience())); x != nil {
 			with, began = e, x.begun
