@@ -25,6 +25,7 @@ type files struct {
 	live   atomic.Pointer[loaded] // written by watch only, once that runs
 	stamps []stamp.Stamp          // of the files when they were read last; as live
 	broken bool                   // what was read then is of no use; as live
+	told   *loaded                // that is told not to be valid; as live
 
 	started     bool // start was called; written by start, read by stop
 	quit, ended chan struct{}
@@ -102,6 +103,7 @@ func (f *files) start(interval time.Duration) {
 	f.started = true
 	notAfter.Hold(f.paths[0])
 	showEnd(f.paths[0], f.first.cert.Leaf)
+	f.tellEnd(time.Now())
 	go func() {
 		defer close(f.ended)
 		tick := time.NewTicker(interval)
@@ -112,6 +114,7 @@ func (f *files) start(interval time.Duration) {
 				return
 			case <-tick.C:
 				f.refresh()
+				f.tellEnd(time.Now())
 			}
 		}
 	}()
@@ -156,6 +159,18 @@ func (f *files) refresh() {
 	showEnd(f.paths[0], l.cert.Leaf)
 	reloads.WithLabelValues("ok").Inc()
 	logger.Infof("Certificate %s was read again: serial number %s, valid until %s", f.paths[0], serial(l.cert.Leaf), l.cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// tellEnd warns, once, if the certificate in use is not valid at a time: clients refuse it, of which a server learns little.
+func (f *files) tellEnd(now time.Time) {
+	l := f.live.Load()
+	leaf := l.cert.Leaf
+	if l == f.told || now.After(leaf.NotBefore) && now.Before(leaf.NotAfter) {
+		return
+	}
+	f.told = l
+	logger.Warningf("Certificate %s is valid from %s until %s only: clients will refuse it", f.paths[0],
+		leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
 func serial(c *x509.Certificate) string { return fmt.Sprintf("%X", c.SerialNumber) }

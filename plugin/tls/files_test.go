@@ -2,10 +2,15 @@ package tls
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 )
@@ -313,5 +319,58 @@ func TestKeyLog(t *testing.T) {
 	}
 	if err := (&keyLog{path: t.TempDir()}).open(); err == nil {
 		t.Error("a folder was opened")
+	}
+}
+
+// ended writes a certificate that has ended into the files.
+func ended(t *testing.T, cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(1, 0), NotAfter: time.Unix(1e9, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := x509.MarshalECPrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: own}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A certificate that has ended, or has not begun, is told once, until there is another one.
+func TestEndedCertificate(t *testing.T) {
+	out := logtest.Capture(t)
+	dir, valid := t.TempDir(), pemFiles(t)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	ended(t, cert, key)
+	f, err := newFiles([]string{cert, key}, tls.NoClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start(time.Millisecond)
+	defer f.stop()
+	const told = "is valid from 1970-01-01T00:00:01Z until 2001-09-09T01:46:40Z only"
+	time.Sleep(50 * time.Millisecond) // in which it is looked at many times
+	if n := strings.Count(out.String(), "[WARNING] plugin/tls: Certificate "+cert+" "+told); n != 1 {
+		t.Errorf("told %d times: %s", n, out)
+	}
+	put(t, key, valid[1])
+	put(t, cert, valid[0])
+	eventually.Holds(t, "the new one is read", func() bool { return strings.Contains(out.String(), "was read again") })
+	f.stop()
+	if n := strings.Count(out.String(), "is valid from"); n != 1 {
+		t.Errorf("told %d times: %s", n, out)
+	}
+	f.tellEnd(f.live.Load().cert.Leaf.NotBefore)
+	if n := strings.Count(out.String(), "is valid from"); n != 2 {
+		t.Errorf("one that has not begun: told %d times: %s", n, out)
 	}
 }

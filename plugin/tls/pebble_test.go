@@ -113,9 +113,9 @@ func shown(addr, name string) (*x509.Certificate, error) {
 	return c.ConnectionState().PeerCertificates[0], nil
 }
 
-// eventually is the certificate for domain that is shown to who asks for name, when it is another one than old. Before
+// obtained is the certificate for domain that is shown to who asks for name, when it is another one than old. Before
 // it is there, that of a wildcard may be shown.
-func eventually(t *testing.T, addr, name, domain string, old *x509.Certificate) *x509.Certificate {
+func obtained(t *testing.T, addr, name, domain string, old *x509.Certificate) *x509.Certificate {
 	t.Helper()
 	var last error
 	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -138,18 +138,18 @@ func TestPebble(t *testing.T) {
 		t.Error("there is a certificate before the authority gave one")
 	}
 	p.begin(t, 0)
-	cert := eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+	cert := obtained(t, dot, "dns.example.org", "dns.example.org", nil)
 	if !strings.Contains(cert.Issuer.CommonName, "Pebble") || cert.VerifyHostname("dns.example.org") != nil {
 		t.Errorf("got a certificate of %v for %v", cert.Issuer, cert.DNSNames)
 	}
-	if wild := eventually(t, dot, "www.example.org", "*.example.org", nil); wild.VerifyHostname("www.example.org") != nil || wild.VerifyHostname("dns.example.org") != nil {
+	if wild := obtained(t, dot, "www.example.org", "*.example.org", nil); wild.VerifyHostname("www.example.org") != nil || wild.VerifyHostname("dns.example.org") != nil {
 		t.Errorf("got a certificate for %v", wild.DNSNames)
 	}
 	// A domain and the one of all hosts below it are shown by records of one name, one after the other.
-	if below := eventually(t, dot, "www.dns.example.org", "*.dns.example.org", nil); below.VerifyHostname("www.dns.example.org") != nil {
+	if below := obtained(t, dot, "www.dns.example.org", "*.dns.example.org", nil); below.VerifyHostname("www.dns.example.org") != nil {
 		t.Errorf("got a certificate for %v", below.DNSNames)
 	}
-	if none := eventually(t, dot, "", "dns.example.org", nil); !none.Equal(cert) {
+	if none := obtained(t, dot, "", "dns.example.org", nil); !none.Equal(cert) {
 		t.Error("who names nobody does not get the first domain's certificate")
 	}
 	if _, err := shown(dot, "example.net"); err == nil {
@@ -166,7 +166,7 @@ func TestPebble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := eventually(t, i.Servers()[1].Addr().String(), "dns.example.org", "dns.example.org", nil); !again.Equal(cert) {
+	if again := obtained(t, i.Servers()[1].Addr().String(), "dns.example.org", "dns.example.org", nil); !again.Equal(cert) {
 		t.Error("the certificate of the storage is not used after a reload")
 	}
 	end(t, i)
@@ -184,9 +184,9 @@ func TestPebbleRenews(t *testing.T) {
 	i, dot := acmeServer(t, p, t.TempDir())
 	defer end(t, i)
 	p.begin(t, 10)
-	first := eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+	first := obtained(t, dot, "dns.example.org", "dns.example.org", nil)
 	endShown(t, "dns.example.org", first)
-	second := eventually(t, dot, "dns.example.org", "dns.example.org", first)
+	second := obtained(t, dot, "dns.example.org", "dns.example.org", first)
 	if second.NotAfter.Before(first.NotAfter) { // its unit is the second
 		t.Errorf("valid until %v, then until %v", first.NotAfter, second.NotAfter)
 	}
@@ -226,7 +226,7 @@ func TestPebbleStorage(t *testing.T) {
 	if err := os.Remove(storage); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, dot, "dns.example.org", "dns.example.org", nil)
+	obtained(t, dot, "dns.example.org", "dns.example.org", nil)
 }
 
 // TestPebbleDamaged has a storage in which a certificate and its key do not fit together, and one with half of what is
@@ -242,7 +242,7 @@ func TestPebbleDamaged(t *testing.T) {
 	names := map[string]string{"dns.example.org": "dns.example.org", "www.example.org": "*.example.org", "www.dns.example.org": "*.dns.example.org"}
 	before := map[string]*x509.Certificate{}
 	for name, domain := range names {
-		before[name] = eventually(t, dot, name, domain, nil)
+		before[name] = obtained(t, dot, name, domain, nil)
 	}
 	end(t, i)
 	folder := filepath.Join(storage, certmagic.StorageKeys.CertsPrefix(authorityOf(account{ca: p.directory()})))
@@ -261,7 +261,7 @@ func TestPebbleDamaged(t *testing.T) {
 	i, dot = acmeServer(t, p, storage)
 	defer end(t, i)
 	for _, name := range []string{"www.example.org", "www.dns.example.org"} {
-		eventually(t, dot, name, names[name], before[name])
+		obtained(t, dot, name, names[name], before[name])
 	}
 	if good, err := shown(dot, "dns.example.org"); err != nil || !good.Equal(before["dns.example.org"]) {
 		t.Errorf("a certificate that can be used is not: %v", err)
