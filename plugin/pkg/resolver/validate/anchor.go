@@ -35,7 +35,7 @@ func (a *Anchor) Without(zone string, ended []string) *Anchor {
 	b.Keys = slices.DeleteFunc(slices.Clone(a.Keys), func(k string) bool { return slices.Contains(ended, k) })
 	if len(b.DS)+len(b.Keys) == 0 {
 		for _, r := range ended {
-			b.Keys = append(b.Keys, r[:1]+string(r[1]|flagRevoke)+r[2:])
+			b.Keys = append(b.Keys, r[:1]+string([]byte{r[1] | flagRevoke})+r[2:])
 		}
 	}
 	return &b
