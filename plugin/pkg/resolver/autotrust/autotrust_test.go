@@ -111,9 +111,10 @@ func TestRefresh(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	const k = "key . valid 1 257 3 8 AwEAAQ==\n"
 	for text, want := range map[string]string{
-		"": "line 1", "validator-anchors 2\n": "line 1", header + "\nzone . x 0\n": "line 2", header + "\n" + k: "no zone", header + "\nzone . 0 0\n" + k + k: "twice",
+		"": "line 1", header: "line 1: it is cut", "validator-anchors 2\n": "line 1", header + "\nzone . x 0\n": "line 2", header + "\n" + k: "no zone", header + "\nzone . 0 0\n" + k + k: "twice",
 		header + "\nzone . 0 0\nkey . odd 1 257 3 8 AwEAAQ==\n": "unknown state", header + "\nzone . 0 0\nkey . valid 1 257 3 8 !\n": "line 3", header + "\nother\n": "neither",
-		header + "\nzone . 0 0\nkey . valid 1 70000 3 8 AwEAAQ==\n":             "range",
+		header + "\nzone . 0 0\nkey . valid 1 70000 3 8 AwEAAQ==\n": "range",
+		header + "\nzone . 1795824000 17958":                        "line 2: it is cut", header + "\nzone . 0 0\nkey . valid 1 257 3 8 AwEA": "line 3: it is cut",
 		header + "\nzone . 0 0\nother " + strings.Repeat("x", 70000) + "\n" + k: "neither", // which is not where the file ends
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -59,8 +59,13 @@ func Parse(text string) (zones []*Zone, err error) {
 	byName := map[string]*Zone{}
 	n := 0
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if n++; n == 1 {
+		n++
+		line, whole := strings.CutSuffix(line, "\n")
+		if !whole {
+			return nil, fmt.Errorf("line %d: it is cut short", n)
+		}
+		line = strings.TrimSuffix(line, "\r")
+		if n == 1 {
 			if line != header {
 				return nil, fmt.Errorf("line 1: %q is not %q", line, header)
 			}
