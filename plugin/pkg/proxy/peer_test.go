@@ -228,28 +228,36 @@ func TestPeerMalformed(t *testing.T) {
 	}
 }
 
-// The same holds over TCP.
+// The same holds over TCP, where nothing can have cut off what is missing.
 func TestPeerMalformedOverTCP(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		b, err := q.Pack()
+	for what, c := range map[string]struct {
+		reply   func(q []byte) []byte
+		ignored string
+	}{
+		"malformed":   {broken, "1 malformed"},
+		"one missing": {func(q []byte) []byte { b := echoed(q); b[7]++; return b }, "1 cut_short"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			panic(err)
+			t.Fatal(err)
 		}
-		_, _ = w.Write(broken(b))
-	})}
-	go func() { _ = server.ActivateAndServe() }()
-	p := NewOpen("test")
-	ignored := ""
-	p.OnIgnored(func(reason string, n int) { ignored += fmt.Sprint(n, " ", reason) })
-	c := askOnce(p, p.NewPeer(netip.MustParseAddrPort(l.Addr().String())), true)
-	p.Stop()
-	_ = server.Shutdown()
-	if !errors.Is(c.x.Err, ErrMalformed) || ignored != "1 malformed" {
-		t.Errorf("%v, ignored %q", c.x.Err, ignored)
+		server := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+			b, err := q.Pack()
+			if err != nil {
+				panic(err)
+			}
+			_, _ = w.Write(c.reply(b))
+		})}
+		go func() { _ = server.ActivateAndServe() }()
+		p := NewOpen("test")
+		ignored := ""
+		p.OnIgnored(func(reason string, n int) { ignored += fmt.Sprint(n, " ", reason) })
+		got := askOnce(p, p.NewPeer(netip.MustParseAddrPort(l.Addr().String())), true)
+		p.Stop()
+		_ = server.Shutdown()
+		if !errors.Is(got.x.Err, ErrMalformed) || ignored != c.ignored {
+			t.Errorf("%s: %v, ignored %q", what, got.x.Err, ignored)
+		}
 	}
 }
 

@@ -193,7 +193,7 @@ func (c *streamConn) received(b []byte) {
 		e.end(x, nil)
 	default:
 		err := ErrMismatch
-		if v == malformed && x.To != nil {
+		if (v == malformed || v == cutShort) && x.To != nil {
 			err = ErrMalformed
 		}
 		e.end(x, err)
