@@ -85,6 +85,7 @@ func (s *specials) zone(name []byte) string {
 }
 
 const (
+	arpa       = "\x04arpa\x00"
 	localhost  = "\x09localhost\x00"
 	specialSOA = localhost + "\x06nobody\x07invalid\x00" + // MNAME, RNAME
 		"\x00\x00\x00\x01" + "\x00\x00\x0e\x10" + "\x00\x00\x04\xb0" + "\x00\x09\x3a\x80" + "\x00\x00\x2a\x30" // serial, 1 h, 20 m, 7 d, 3 h
@@ -95,13 +96,16 @@ const (
 // find is what is said of a lower-case name: the zone that it is in, empty if it is in none, and the RDATA of the one
 // record of a type, empty if there is none; absent says that there is no such name. The apex has SOA and NS, localhost and
 // the names below it are this host, all others do not exist. The DS records of a part that is served from elsewhere are
-// theirs (RFC 4035 §3.1.4.1): there are none.
+// theirs (RFC 4035 §3.1.4.1): there are none. Those of a zone below arpa are its parent's, which is asked: without its
+// word that the zone is not signed, what is said of it here is bogus to clients that validate (RFC 8375 §4, RFC 6303 §6).
 func (s *specials) find(name []byte, typ uint16) (zone, rdata string, absent bool) {
 	cut := typ == rrset.TypeDS && s.elsewhere[string(name)]
 	if zone = s.zone(name); cut {
 		zone = s.zone(wire.Parent(name))
 	}
 	switch apex := len(name) == len(zone); {
+	case apex && typ == rrset.TypeDS && string(top(name)) == arpa:
+		return "", "", false
 	case zone == localhost && typ == wire.TypeA:
 		return zone, loopback4, false
 	case zone == localhost && typ == wire.TypeAAAA:

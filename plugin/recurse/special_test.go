@@ -167,3 +167,21 @@ func TestAnyOfSpecialNames(t *testing.T) {
 		t.Errorf("an alias leads to %+v", e)
 	}
 }
+
+// Whether a zone below arpa is signed is its parent's to tell (RFC 4035 §3.1.4.1): clients that validate see that it is not
+// (RFC 8375 §4, RFC 6303 §6). Of top-level names, and of names in the zones, nobody is asked.
+func TestDSOfSpecialNames(t *testing.T) {
+	s := startScript(t, "$TTL 60\n@ SOA a. b. 1 60 60 60 60\n@ NS a.\na. A 127.0.0.1\nalias.example. CNAME 16.172.in-addr.arpa.\n")
+	corp := rrset.MustName("corp.home.arpa.")
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver(t, func(c *settings) { c.notSpecial = []string{corp} })}
+	for name, want := range map[string]string{
+		"10.in-addr.arpa.": ".", "home.arpa.": ".", "alias.example.": ".",
+		"x.10.in-addr.arpa.": "10.in-addr.arpa.", "corp.home.arpa.": "home.arpa.", "local.": "local.", "localhost.": "localhost.",
+	} {
+		w := dnstest.NewRecorder(&test.ResponseWriter{})
+		_, _ = r.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion(name, dns.TypeDS))
+		if len(w.Msg.Ns) != 1 || w.Msg.Ns[0].Header().Name != want {
+			t.Errorf("%s: the denial is not of %s\n%s", name, want, w.Msg)
+		}
+	}
+}
