@@ -34,7 +34,7 @@ func newMemory() *memory {
 
 // Node implements validate.Memory.
 func (m *memory) Node(name string, now time.Time) *validate.Node {
-	n, ok := m.nodes.get(name, func(n *validate.Node) int { return len(name) + n.Size() })
+	n, ok := m.nodes.get(name)
 	if !ok || !n.Expires.After(now) {
 		return nil
 	}
@@ -50,9 +50,7 @@ func (m *memory) KeepNode(name string, n *validate.Node) { m.nodes.put(name, n, 
 const checkSize = 100 // octets of what is known of an RRset
 
 // Check implements validate.Memory.
-func (m *memory) Check(sum validate.Sum) (validate.Held, bool) {
-	return m.checks.get(sum, func(validate.Held) int { return checkSize })
-}
+func (m *memory) Check(sum validate.Sum) (validate.Held, bool) { return m.checks.get(sum) }
 
 // KeepCheck implements validate.Memory.
 func (m *memory) KeepCheck(sum validate.Sum, h validate.Held) { m.checks.put(sum, h, checkSize) }
@@ -67,10 +65,9 @@ func (m *memory) walk(name string, now time.Time, every time.Duration) bool {
 
 // once reports whether it was not reported for a name since so long, and notes that it was.
 func once(g *generations[string, time.Time], name string, now time.Time, every time.Duration) bool {
-	size := func(time.Time) int { return len(name) + walkSize }
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if until, ok := g.find(name, size); ok && until.After(now) && until.Sub(now) <= every {
+	if until, ok := g.find(name); ok && until.After(now) && until.Sub(now) <= every {
 		return false
 	}
 	g.add(name, now.Add(every), len(name)+walkSize)
@@ -80,27 +77,33 @@ func once(g *generations[string, time.Time], name string, now time.Time, every t
 // generations is a map that forgets. Any number of goroutines may use it.
 type generations[K comparable, V any] struct {
 	mu     sync.Mutex
-	young  map[K]V
-	old    map[K]V
-	octets int
+	young  map[K]sized[V]
+	old    map[K]sized[V]
+	octets int // of young
 	most   int
 }
 
-func (g *generations[K, V]) get(k K, size func(V) int) (v V, ok bool) {
+// sized is a value with its octets.
+type sized[V any] struct {
+	value V
+	size  int
+}
+
+func (g *generations[K, V]) get(k K) (v V, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.find(k, size)
+	return g.find(k)
 }
 
 // find is get; mu is held.
-func (g *generations[K, V]) find(k K, size func(V) int) (v V, ok bool) {
-	if v, ok = g.young[k]; ok {
-		return v, true
+func (g *generations[K, V]) find(k K) (v V, ok bool) {
+	s, ok := g.young[k]
+	if !ok {
+		if s, ok = g.old[k]; ok {
+			g.add(k, s.value, s.size)
+		}
 	}
-	if v, ok = g.old[k]; ok {
-		g.add(k, v, size(v))
-	}
-	return v, ok
+	return s.value, ok
 }
 
 func (g *generations[K, V]) put(k K, v V, size int) {
@@ -112,12 +115,10 @@ func (g *generations[K, V]) put(k K, v V, size int) {
 // add is put; mu is held.
 func (g *generations[K, V]) add(k K, v V, size int) {
 	if g.octets+size > g.most || g.young == nil {
-		g.old, g.young, g.octets = g.young, map[K]V{}, 0
+		g.old, g.young, g.octets = g.young, map[K]sized[V]{}, 0
 	}
-	if _, ok := g.young[k]; !ok {
-		g.octets += size
-	}
-	g.young[k] = v
+	g.octets += size - g.young[k].size
+	g.young[k] = sized[V]{v, size}
 }
 
 // forget forgets all: who is trusted has changed.
@@ -130,7 +131,7 @@ func (m *memory) forget() {
 func (g *generations[K, V]) forgetIf(f func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	gone := func(k K, _ V) bool { return f(k) }
+	gone := func(k K, _ sized[V]) bool { return f(k) }
 	maps.DeleteFunc(g.young, gone) // its octets count on, until it is full
 	maps.DeleteFunc(g.old, gone)
 }

@@ -203,7 +203,7 @@ const (
 func (v *Validator) remember(q validate.Question, verdict *validate.Verdict) {
 	now := clock.Now()
 	f := failure{finding: verdict.Finding}
-	old, ok := v.failures.get(q, sizeOfFailure)
+	old, ok := v.failures.get(q)
 	switch {
 	case ok && old.until.After(now):
 		f.times = old.times
@@ -221,14 +221,12 @@ func (v *Validator) remember(q validate.Question, verdict *validate.Verdict) {
 // shortFailure is how long it is kept first that keys could not be had (RFC 9520 §3.2).
 const shortFailure = 5 * time.Second
 
-func sizeOfFailure(failure) int { return failureSize }
-
 // known is what is kept of a question whose answer was bogus.
 func (v *Validator) known(q validate.Question) (*validate.Verdict, bool) {
 	if v.permissive {
 		return nil, false
 	}
-	f, ok := v.failures.get(q, sizeOfFailure)
+	f, ok := v.failures.get(q)
 	if !ok || !f.until.After(clock.Now()) {
 		return nil, false
 	}

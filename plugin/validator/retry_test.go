@@ -99,7 +99,7 @@ func TestBogusIsKept(t *testing.T) {
 			t.Errorf("again: %v %v, %d queries", m, err, len(s.told)-n)
 		}
 	}
-	k, ok := v.failures.get(questionOf(t, "bad.example."), sizeOfFailure)
+	k, ok := v.failures.get(questionOf(t, "bad.example."))
 	if left := time.Until(k.until); !ok || left > time.Minute || left < 50*time.Second {
 		t.Errorf("kept for %v", left)
 	}
@@ -108,7 +108,7 @@ func TestBogusIsKept(t *testing.T) {
 	if _, _, err := ask(t, v, "bad.example.", do); err == nil || len(s.told) == n {
 		t.Errorf("after bogus_ttl: %v, no query", err)
 	}
-	if k, _ = v.failures.get(questionOf(t, "bad.example."), sizeOfFailure); time.Until(k.until) < 110*time.Second {
+	if k, _ = v.failures.get(questionOf(t, "bad.example.")); time.Until(k.until) < 110*time.Second {
 		t.Errorf("the second time kept for %v, want twice as long", time.Until(k.until))
 	}
 }
@@ -120,7 +120,7 @@ func TestBogusAtOneTime(t *testing.T) {
 	for range 20 {
 		v.remember(q, &validate.Verdict{Finding: validate.Finding{Status: validate.Bogus}})
 	}
-	if k, ok := v.failures.get(q, sizeOfFailure); !ok || time.Until(k.until) > time.Minute {
+	if k, ok := v.failures.get(q); !ok || time.Until(k.until) > time.Minute {
 		t.Errorf("kept for %v", time.Until(k.until))
 	}
 }
