@@ -22,7 +22,7 @@ type Shared struct {
 	retry   store.Time // when priming is tried again, after it failed
 	primed  store.Time // when it was done last
 	Primed  func(d *store.Delegation)
-	Unready func(why string) // priming failed
+	Unready func(why string) // priming failed; it is told once until priming is tried again
 	// Strange is told of servers of the root that are not those of the hints, and of their NS
 	// RRset. It is nil, or returns nil, if they are used all the same; else what it returns is
 	// called, and calls use some time if they may be.
@@ -56,14 +56,21 @@ func (s *Shared) Inherit(o *Shared) {
 func (s *Shared) due(now store.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now >= s.retry || s.retry-now > primeAgain
+	return s.isDue(now)
 }
 
+// isDue is due; mu is held.
+func (s *Shared) isDue(now store.Time) bool { return now >= s.retry || s.retry-now > primeAgain }
+
+// failed notes that the root's servers could not be had, be it that a client has asked for them.
 func (s *Shared) failed(now store.Time, why string) {
 	s.mu.Lock()
-	s.retry = now + primeAgain
+	first := s.isDue(now)
+	if first {
+		s.retry = now + primeAgain
+	}
 	s.mu.Unlock()
-	if s.Unready != nil {
+	if first && s.Unready != nil {
 		s.Unready(why)
 	}
 }
