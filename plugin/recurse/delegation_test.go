@@ -27,9 +27,9 @@ func TestDelegationStatus(t *testing.T) {
 	v := stores.Servers.Get(netip.AddrPortFrom(one, 53), func() any { return nil })
 	v.Replied(20*time.Millisecond, true)
 	v.Silent(now)
-	v.SetLame(rrset.MustName("b.example.com."), false, now.After(60), now)
-	v.SetLame(rrset.MustName("a.example.com."), true, now.After(60), now)
-	v.SetLame(rrset.MustName("c.example.com."), true, now, now) // is over
+	v.SetLame(rrset.MustName("b.example.com."), false, now.After(60))
+	v.SetLame(rrset.MustName("a.example.com."), true, now.After(60))
+	v.SetLame(rrset.MustName("c.example.com."), true, now) // is over
 	v.RefusesOptions(now.After(60))
 	known := status.Server{Address: "192.0.2.1:53", State: "alive", RTT: 20, Timeouts: 1, Bare: true, Lame: []string{"a.example.com.", "b.example.com."}}
 

@@ -29,7 +29,7 @@ func TestSharing(t *testing.T) {
 	now := first.now()
 	v := first.conf.Stores.Servers.Get(at, func() any { return first.peerOf(at) })
 	v.Replied(7*time.Millisecond, true)
-	v.SetLame(name, false, now.After(60), now)
+	v.SetLame(name, false, now.After(60))
 	first.conf.Stores.RRsets.Put(name, 1, &store.Entry{Rank: store.AnswerData, Set: rrset.New(name, 1, 60, "\x01\x02\x03\x04"), TTL: 60, Expires: now.After(60)}, now)
 	first.conf.Stores.Delegations.Put(&store.Delegation{Zone: rrset.Root, Hosts: first.conf.Hints.Hosts, Expires: now.After(60)}, now)
 	for _, c := range []struct {

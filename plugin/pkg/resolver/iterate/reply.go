@@ -100,13 +100,13 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 		t.rebuffed(s, rd, keep)
 	case rd.kind == lame:
 		t.next(s, "lame server")
-		s.SetLame(t.cut.Zone, false, keep, t.run.now)
+		s.SetLame(t.cut.Zone, false, keep)
 	case rd.soft:
 		if t.next(s, "lame server"); v.soft == nil {
 			v.soft, v.softFrom = rd, s
 		}
 		if rd.kind != noData {
-			s.SetLame(t.cut.Zone, true, keep, t.run.now)
+			s.SetLame(t.cut.Zone, true, keep)
 		}
 	default:
 		t.take(rd, s)
@@ -129,7 +129,7 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 	}
 	t.next(s, fmt.Sprintf("servers answer rcode %d", rd.rcode))
 	if rd.rcode == wire.Refused || rd.rcode == 9 {
-		s.SetLame(t.cut.Zone, false, keep, t.run.now)
+		s.SetLame(t.cut.Zone, false, keep)
 	}
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 // Servers is what is known of servers, by address.
 type Servers struct {
 	shelf shelf[netip.AddrPort, *Server]
+	lame  shelf[lameAt, lameness]
 	keep  Time // how long what is known of EDNS, letters and lameness holds; 0 is 15 m
 }
 
@@ -31,7 +31,8 @@ type Server struct {
 	// Peer is what the exchanges with the server need; it belongs to who carries them out, who may set it once.
 	Peer any
 
-	mu sync.Mutex
+	all *Servers
+	mu  sync.Mutex
 	facts
 }
 
@@ -46,8 +47,17 @@ type facts struct {
 	plain     Time // without EDNS until
 	bare      Time // without options of EDNS until
 	caseBlind Time // without letters of random case until
-	lame      map[string]lameness
+	lame      bool // for some zone, or it was
 }
+
+// lameAt is a server and a zone that it does not serve. These are kept beside the servers, in a bound of their own: one
+// that is asked for many zones, or one of many, is told of by who has the zones.
+type lameAt struct {
+	server netip.AddrPort
+	zone   string
+}
+
+func (l lameAt) hash() uint32 { return hashOfAddr(l.server) + hashOf(l.zone) }
 
 type lameness struct {
 	until Time
@@ -65,7 +75,7 @@ const (
 	offSpan     = 60 * Second // in which these were, at least: many queries under way may be lost in one moment
 	deadProbe   = Second
 	offProbe    = 60 * Second
-	maxLame     = 64 // zones of one server
+	lameOctets  = 100 // of lame zones, for each server that may be known
 )
 
 // Get is the server at addr; make gives a new one its Peer.
@@ -75,7 +85,7 @@ func (s *Servers) Get(addr netip.AddrPort, make func() any) (v *Server) {
 	}
 	s.shelf.update(addr, func(old *Server, ok bool) (*Server, bool) {
 		if v = old; !ok {
-			v = &Server{Addr: addr, Peer: make()}
+			v = &Server{Addr: addr, Peer: make(), all: s}
 		}
 		return v, true
 	})
@@ -89,12 +99,12 @@ func (s *Servers) Inherit(others *Servers, make func(netip.AddrPort) any) {
 		v := s.Get(o.Addr, func() any { return make(o.Addr) })
 		o.mu.Lock()
 		known := o.facts
-		known.lame = maps.Clone(o.lame)
 		o.mu.Unlock()
 		v.mu.Lock()
 		v.facts = known
 		v.mu.Unlock()
 	})
+	others.lame.removeIf(func(at lameAt, l lameness) bool { s.lame.set(at, l); return false })
 }
 
 // Total is the number of servers.
@@ -242,27 +252,22 @@ func (v *Server) CaseBlind(until Time) {
 }
 
 // SetLame notes that the server does not serve a zone; soft if it gives answers all the same.
-func (v *Server) SetLame(zone string, soft bool, until, now Time) {
+func (v *Server) SetLame(zone string, soft bool, until Time) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.lame == nil {
-		v.lame = map[string]lameness{}
-	}
-	if len(v.lame) >= maxLame {
-		for z, l := range v.lame {
-			if l.until <= now || len(v.lame) >= maxLame {
-				delete(v.lame, z)
-			}
-		}
-	}
-	v.lame[zone] = lameness{until, soft}
+	v.lame = true
+	v.mu.Unlock()
+	v.all.lame.set(lameAt{v.Addr, zone}, lameness{until, soft})
 }
 
 // Lame reports whether the server does not serve a zone.
 func (v *Server) Lame(zone string, now Time) (lame, soft bool) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	l, ok := v.lame[zone]
+	some := v.lame
+	v.mu.Unlock()
+	if !some {
+		return false, false
+	}
+	l, ok := v.all.lame.get(lameAt{v.Addr, zone})
 	return ok && l.until > now, ok && l.until > now && l.soft
 }
 
@@ -297,10 +302,13 @@ func (v *Server) Known(now Time) Known {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	k.RTT, k.Timeouts, k.Bare, k.CaseBlind = v.srtt, v.backoff, v.bare > now, v.caseBlind > now
-	for zone, l := range v.lame {
-		if l.until > now {
-			k.Lame = append(k.Lame, zone)
-		}
+	if v.lame {
+		v.all.lame.removeIf(func(at lameAt, l lameness) bool {
+			if at.server == v.Addr && l.until > now {
+				k.Lame = append(k.Lame, at.zone)
+			}
+			return false
+		})
 	}
 	slices.Sort(k.Lame)
 	return k

@@ -164,6 +164,9 @@ func (s *shelf[K, V]) update(k K, f func(old V, ok bool) (v V, keep bool)) {
 	}
 }
 
+// set gives k a value.
+func (s *shelf[K, V]) set(k K, v V) { s.update(k, func(V, bool) (V, bool) { return v, true }) }
+
 func (s *shelf[K, V]) drop(h *shard[K, V], o *slot[K, V]) {
 	o.unlink()
 	h.cost -= o.cost
