@@ -107,7 +107,8 @@ func (t *Task) goesOn(v *Verdict) bool {
 }
 
 // beside judges an RRset of the authority section, which stands there for the name
-// at the end of the aliases. NS and other RRsets that prove nothing may be left out.
+// at the end of the aliases. NS and other RRsets that prove nothing may be left out: so may a SOA, unless it is that of a
+// denial (RFC 4035 §3.2.3).
 func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if c := t.checked(s); c != nil && c.Status == Secure {
 		return
@@ -116,12 +117,11 @@ func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if f.Status <= v.Status || len(t.missing) > 0 {
 		return
 	}
-	switch s.Type {
-	case wire.TypeSOA:
+	if s.Type == wire.TypeSOA && v.denies {
 		v.Finding = worse(v.Finding, blame(f, end))
-	default:
-		v.Unproven = append(v.Unproven, s)
+		return
 	}
+	v.Unproven = append(v.Unproven, s)
 }
 
 // judged is the RRsets of the answer section that aliases have led to.
@@ -299,6 +299,7 @@ func (t *Task) positive(s *rrset.Set) Finding {
 // negative judges the denial of a name, or of its type. Where the rcode is
 // wrong, but the denial of the type is good, the rcode is corrected.
 func (t *Task) negative(v *Verdict, name string) Finding {
+	v.denies = true
 	if n := t.exempt(name); n != nil {
 		return n.Finding
 	}

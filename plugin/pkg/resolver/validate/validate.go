@@ -85,8 +85,9 @@ type Verdict struct {
 	Broken []string
 	// Kept is names of the chain of which something was kept that a bogus reply disagrees with, as zones may begin
 	// elsewhere now.
-	Kept []string
-	Over bool // the budget was spent
+	Kept   []string
+	Over   bool // the budget was spent
+	denies bool // a name, or a type of one
 }
 
 // Proven is an RRset that is secure, and the TTL that it may have, in seconds.

@@ -317,3 +317,28 @@ func (k known) Node(name string, _ time.Time) *Node { return k[name] }
 func (k known) KeepNode(string, *Node)              {}
 func (k known) Check(Sum) (h Held, found bool)      { return h, false }
 func (k known) KeepCheck(Sum, Held)                 {}
+
+// A SOA record beside an answer proves nothing, and nothing depends on it: that of a zone that is not signed takes no AD
+// away, and one that does not hold withholds no answer. In a denial it has to be good.
+func TestSOABesideAnAnswer(t *testing.T) {
+	w, _, z := lab(t, dns.ECDSAP256SHA256)
+	w.noDS(z, "www.example.", "www.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	w.noDS(z, "low.example.", "low.example. 300 IN NSEC www.example. NS RRSIG NSEC")
+	answer := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
+	soa := func(zone string) dns.RR {
+		rr, err := dns.NewRR(zone + " 300 IN SOA ns." + zone + " h." + zone + " 1 2 3 4 5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rr
+	}
+	for what, zone := range map[string]string{"of an unsigned zone": "low.example.", "without signature": "example."} {
+		v := w.judge("www.example.", dns.TypeA, message(t, "www.example.", dns.TypeA, 0, answer, []dns.RR{soa(zone)}))
+		if w.want(what, v, Secure, 0); len(v.Unproven) != 1 || v.Unproven[0].Type != dns.TypeSOA {
+			t.Errorf("%s: %v is left out", what, v.Unproven)
+		}
+	}
+	denial := append(z.signed(t, "", "www.example. 300 IN NSEC z.example. A RRSIG NSEC"), soa("example."))
+	w.want("of a denial", w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, denial)), Bogus,
+		dns.ExtendedErrorCodeRRSIGsMissing)
+}
