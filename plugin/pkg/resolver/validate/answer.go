@@ -117,7 +117,7 @@ func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if f.Status <= v.Status || len(t.missing) > 0 {
 		return
 	}
-	if s.Type == wire.TypeSOA && v.denies {
+	if s.Type == wire.TypeSOA && v.denies && rrset.Below(end, s.Name) {
 		v.Finding = worse(v.Finding, blame(f, end))
 		return
 	}

@@ -339,6 +339,11 @@ func TestSOABesideAnAnswer(t *testing.T) {
 		}
 	}
 	denial := append(z.signed(t, "", "www.example. 300 IN NSEC z.example. A RRSIG NSEC"), soa("example."))
+	proof := append(z.signed(t, "", "www.example. 300 IN NSEC z.example. A RRSIG NSEC"), z.signed(t, "", soa("example.").String())...)
+	v := w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, append(proof, soa("low.example."))))
+	if w.want("of another zone, beside a denial", v, Secure, 0); len(v.Unproven) != 1 {
+		t.Errorf("%v is left out", v.Unproven)
+	}
 	w.want("of a denial", w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, denial)), Bogus,
 		dns.ExtendedErrorCodeRRSIGsMissing)
 }
