@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// An anchor all of whose keys are revoked stays one: what was signed by them is bogus, and the zone is not taken for one
-// that nobody signs.
+// An anchor all of whose keys are revoked stays one: what was signed by them is bogus, and the zone is
+// not taken for one that nobody signs.
 func TestAllKeysOfAnchorRevoked(t *testing.T) {
 	w, root, z := lab(t, dns.ECDSAP256SHA256)
 	key := rdataOf(t, root.key)

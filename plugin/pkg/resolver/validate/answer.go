@@ -107,8 +107,8 @@ func (t *Task) goesOn(v *Verdict) bool {
 }
 
 // beside judges an RRset of the authority section, which stands there for the name
-// at the end of the aliases. NS and other RRsets that prove nothing may be left out: so may a SOA, unless it is that of a
-// denial (RFC 4035 §3.2.3).
+// at the end of the aliases. NS and other RRsets that prove nothing may be left out: so may a
+// SOA, unless it is that of a denial (RFC 4035 §3.2.3).
 func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if c := t.checked(s); c != nil && c.Status == Secure {
 		return
