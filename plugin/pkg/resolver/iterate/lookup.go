@@ -231,11 +231,15 @@ func (t *task) proveLeft(e *store.Entry) {
 	}
 }
 
-// expanded reports whether a wildcard made an RRset: its signature has fewer labels than its owner (RFC 4035 §5.3.4).
+// expanded reports whether a wildcard made an RRset: its signature has fewer labels than its owner (RFC 4035 §5.3.4). An
+// asterisk in front does not count (RFC 4034 §3.1.3), be it the wildcard's or that of a name below one.
 func expanded(s *rrset.Set) (made bool) {
 	n := rrset.Labels(s.Name)
+	if rrset.FirstLabel(s.Name) == "*" {
+		n--
+	}
 	s.EachSig(func(rdata string) bool {
-		made = len(rdata) > 3 && int(rdata[3]) < n && rrset.FirstLabel(s.Name) != "*"
+		made = len(rdata) > 3 && int(rdata[3]) < n
 		return !made
 	})
 	return made
