@@ -231,8 +231,8 @@ func (t *task) proveLeft(e *store.Entry) {
 	}
 }
 
-// expanded reports whether a wildcard made an RRset: its signature has fewer labels than its owner (RFC 4035 §5.3.4). An
-// asterisk in front does not count (RFC 4034 §3.1.3), be it the wildcard's or that of a name below one.
+// expanded reports whether a wildcard made an RRset: its signature has fewer labels than its owner (RFC
+// 4035 §5.3.4). An asterisk in front does not count (RFC 4034 §3.1.3), be it a wildcard's or not.
 func expanded(s *rrset.Set) (made bool) {
 	n := rrset.Labels(s.Name)
 	if rrset.FirstLabel(s.Name) == "*" {
