@@ -29,9 +29,10 @@ import (
 // nobody asks sends nothing.
 type keeper struct {
 	*Validator
-	path  string // of the state; may be empty
-	zones []*autotrust.Zone
-	lost  map[string]time.Time
+	path   string // of the state; may be empty
+	zones  []*autotrust.Zone
+	lost   map[string]time.Time
+	looked bool // since the start: the state may say that nothing is due
 
 	used    atomic.Bool
 	unready atomic.Bool
@@ -225,10 +226,11 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 		for _, z := range k.zones {
 			if !z.Next.After(now) || z.Next.Sub(now) > longestPause {
 				k.refresh(ctx, z, now)
-			} else if !k.lost[z.Name].IsZero() {
+			} else if !k.looked || !k.lost[z.Name].IsZero() {
 				k.regain(ctx, z, now)
 			}
 		}
+		k.looked = true
 	}
 	k.endMended(ctx, now)
 }
@@ -285,7 +287,7 @@ func (k *keeper) refresh(ctx context.Context, z *autotrust.Zone, now time.Time) 
 // A zone whose keys were not believed for a moment is not looked at again for an hour or more: RFC 5011 §2.3 forbids it. What
 // clients ask for is validated as soon as its keys are right again, and so is what is asked for here.
 
-// regain looks whether a zone is believed again of which no key was.
+// regain looks whether a zone is believed of which no key was, or of which that is not known yet.
 func (k *keeper) regain(ctx context.Context, z *autotrust.Zone, now time.Time) {
 	if verdict, m := k.own(ctx, validate.Question{Name: z.Name, Type: dns.TypeSOA}); m != nil {
 		k.tell(z, verdict, true, now)

@@ -340,3 +340,24 @@ func TestReadyOnceMended(t *testing.T) {
 		t.Error("the key is there again, and the server is not ready")
 	}
 }
+
+// A process that begins while none of a zone's keys is believed finds that out with the first name that is validated,
+// though the state says that the keys are not to be looked at for long.
+func TestNotReadyAfterRestart(t *testing.T) {
+	z := &rolling{t: t, now: time.Now(), priv: map[string]crypto.Signer{}}
+	right := z.add(257)
+	anchor, state := strings.ReplaceAll(right.ToDS(dns.SHA256).String(), "\t", " "), "state "+filepath.Join(t.TempDir(), "anchors")
+	v := z.begun(anchor, state)
+	if v.keeper.look(context.Background(), z.now); !v.Ready() {
+		t.Fatal("the key is believed, and the server is not ready")
+	}
+	z.remove(right)
+	z.add(257)
+	v = z.begun(anchor, state)
+	if next := v.keeper.zones[0].Next; !next.After(z.now) {
+		t.Fatalf("the keys are to be looked at at %v", next)
+	}
+	if v.keeper.look(context.Background(), z.now); v.Ready() {
+		t.Error("no key is believed, and the server is ready")
+	}
+}
