@@ -2,6 +2,7 @@ package reply
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 
@@ -27,13 +28,16 @@ func (f *Finisher) Verify(s *Signature, packet []byte, r *dns.Msg) {
 	if t == nil || f == nil || f.Secrets == nil {
 		return
 	}
-	s.checked, s.mac = true, t.MAC
+	s.checked = true
 	var ok bool
 	if s.secret, ok = f.secretOf(dns.CanonicalName(t.Hdr.Name)); !ok {
 		s.status = dns.ErrSecret
 		return
 	}
 	s.status = dns.TsigVerify(packet, s.secret, "", false)
+	if s.status == nil || errors.Is(s.status, dns.ErrTime) { // replies to all others are not signed
+		s.mac = t.MAC
+	}
 	binary.BigEndian.PutUint16(packet, r.Id) // it was checked as it was signed, perhaps with another id
 }
 

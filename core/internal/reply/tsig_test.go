@@ -54,6 +54,28 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// A query with a MAC of one octet gets its reply, too: the library has no room for so short a one where it signs.
+func TestShortMAC(t *testing.T) {
+	secrets := map[string]string{tsigKey: tsigSecret}
+	for _, mac := range []string{"", "ab", "abcd"} {
+		for _, key := range []string{tsigKey, "other."} {
+			r := question(1232, false)
+			r.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
+			r.IsTsig().MAC, r.IsTsig().MACSize = mac, uint16(len(mac)/2)
+			w, out := writerFor(&Finisher{Secrets: secrets}, "tcp")
+			if w.Verify(packed(t, r), r); w.TsigStatus() == nil {
+				t.Errorf("MAC %q of %s: taken", mac, key)
+			}
+			m := answers(r, 1)
+			m.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
+			m.IsTsig().Error = dns.RcodeBadSig
+			if err := w.WriteMsg(m); err != nil || len(out.sent) != 1 {
+				t.Errorf("MAC %q of %s: %v, %d replies", mac, key, err, len(out.sent))
+			}
+		}
+	}
+}
+
 // A query that went through others has an id that it was not signed with; the packet has the one of the client
 // afterwards.
 func TestVerifyForwarded(t *testing.T) {
