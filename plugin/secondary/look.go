@@ -53,8 +53,7 @@ func (r *replica) first(ctx context.Context) {
 	var err error
 	for _, primary := range r.source.primaries {
 		// First a query: who does not answer must not hold a room that other zones need.
-		_, err = r.serial(ctx, primary)
-		if !errors.Is(err, fetch.ErrConnect) {
+		if _, err = r.serial(ctx, primary); !unanswered(err) {
 			err = r.fetch(ctx, primary, nil)
 		}
 		if err == nil {
@@ -168,27 +167,45 @@ func (r *replica) client(primary string) *fetch.Client {
 	return c
 }
 
+// errSilent is the error of a primary that is left alone.
+var errSilent = errors.New("it did not answer a moment ago")
+
+// unanswered reports whether an error means that a primary did not answer at all.
+func unanswered(err error) bool {
+	return errors.Is(err, fetch.ErrConnect) || errors.Is(err, errSilent) || timedOut(err)
+}
+
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
+
 // serial asks one primary for its serial.
 func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
-	if r.rooms.isSilent(primary, time.Now()) {
-		return 0, fmt.Errorf("%w: %s did not answer a moment ago", fetch.ErrConnect, primary)
-	}
 	leave, err := enter(ctx, r.rooms.checks)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
+	// Known when there is room, as others may have found out meanwhile: else all who wait would wait once more.
+	sent := time.Now()
+	if r.rooms.isSilent(primary, sent) {
+		return 0, errSilent
+	}
 	serial, err := r.client(primary).Serial(ctx, r.origin())
-	var timeout net.Error
-	if errors.Is(err, fetch.ErrConnect) && errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
-		r.rooms.silent(primary, time.Now())
+	switch {
+	case ctx.Err() != nil:
+	case timedOut(err):
+		r.rooms.silent(primary, sent, time.Now())
+	case !errors.Is(err, fetch.ErrConnect):
+		r.rooms.heard(primary, time.Now())
 	}
 	return serial, err
 }
 
 // fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing.
 func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) error {
-	leave, err := enter(ctx, r.rooms.transfers)
+	leave, err := r.rooms.enterTransfer(ctx, primary)
 	if err != nil {
 		return err
 	}

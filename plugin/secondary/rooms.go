@@ -10,6 +10,7 @@ import (
 
 const (
 	maxTransfers = 8                // zones that are fetched at once
+	maxShare     = 6                // of these from one primary: one that drags on leaves room for others
 	maxChecks    = 64               // primaries that are asked for a serial at once
 	silence      = 10 * time.Second // how long a primary that did not answer is left alone
 )
@@ -27,12 +28,17 @@ type rooms struct {
 	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
 	filing sync.Mutex
 
-	mu    sync.Mutex
-	until map[string]time.Time // a primary is left alone
+	mu     sync.Mutex
+	until  map[string]time.Time     // a primary is left alone
+	last   map[string]time.Time     // a primary answered
+	shares map[string]chan struct{} // of the transfers, by primary
 }
 
 func newRooms() *rooms {
-	return &rooms{transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks), until: map[string]time.Time{}}
+	return &rooms{
+		transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks),
+		until: map[string]time.Time{}, last: map[string]time.Time{}, shares: map[string]chan struct{}{},
+	}
 }
 
 // serves reports whether the configuration serves.
@@ -58,11 +64,44 @@ func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
 	}
 }
 
-// silent notes that a primary did not answer.
-func (r *rooms) silent(primary string, now time.Time) {
+// enterTransfer waits for room for a transfer from a primary. Who waits for the primary's share takes no other's room.
+func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func(), err error) {
+	r.mu.Lock()
+	share := r.shares[primary]
+	if share == nil {
+		share = make(chan struct{}, maxShare)
+		r.shares[primary] = share
+	}
+	r.mu.Unlock()
+	leaveShare, err := enter(ctx, share)
+	if err != nil {
+		return nil, err
+	}
+	leaveAll, err := enter(ctx, r.transfers)
+	if err != nil {
+		leaveShare()
+		return nil, err
+	}
+	return func() {
+		leaveAll()
+		leaveShare()
+	}, nil
+}
+
+// heard notes that a primary answered.
+func (r *rooms) heard(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.until[primary] = now.Add(silence)
+	r.last[primary] = now
+}
+
+// silent notes that a primary did not answer a query, unless it answered another one since that was sent.
+func (r *rooms) silent(primary string, sent, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.last[primary].After(sent) {
+		r.until[primary] = now.Add(silence)
+	}
 }
 
 func (r *rooms) isSilent(primary string, now time.Time) bool {

@@ -1,0 +1,107 @@
+package secondary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
+)
+
+// hung is a primary that takes connections, and never says anything. It counts them.
+func hung(t *testing.T) (addr string, taken *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken = new(atomic.Int64)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			taken.Add(1)
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+	return l.Addr().String(), taken
+}
+
+// TestHungPrimary: a primary that takes connections and says nothing is waited for once. The zones are fetched from the next
+// one then, though many wait for room, and no room for transfers is held for it.
+func TestHungPrimary(t *testing.T) {
+	logtest.Capture(t)
+	silent, taken := hung(t)
+	p := newPrimary(t)
+	shared := newRooms()
+	shared.checks = make(chan struct{}, 1)
+	from := &source{primaries: []string{silent, p.addr}, limits: fetch.Limits{Idle: 2 * time.Second}}
+	var replicas []*replica
+	var wg sync.WaitGroup
+	for i := range 6 {
+		name := fmt.Sprintf("z%d.example.org.", i)
+		p.set(name, text(1, slow))
+		r := newReplica(name, from, shared)
+		replicas = append(replicas, r)
+		wg.Go(func() { r.first(t.Context()) })
+	}
+	wg.Wait()
+	for _, r := range replicas {
+		if r.zone.Current() == nil {
+			t.Errorf("%s was not fetched", r.name())
+		}
+	}
+	if n := taken.Load(); n != 1 {
+		t.Errorf("the silent primary was asked %d times, not once", n)
+	}
+}
+
+// TestHeard: a primary that answers for other zones is not silent, though it does not for one.
+func TestHeard(t *testing.T) {
+	r, begun := newRooms(), time.Now()
+	r.heard("192.0.2.1:53", begun.Add(time.Second))
+	if r.silent("192.0.2.1:53", begun, begun.Add(2*time.Second)); r.isSilent("192.0.2.1:53", begun.Add(3*time.Second)) {
+		t.Error("left alone, though it answered meanwhile")
+	}
+	if r.silent("192.0.2.1:53", begun.Add(2*time.Second), begun.Add(3*time.Second)); !r.isSilent("192.0.2.1:53", begun.Add(4*time.Second)) {
+		t.Error("not left alone, though it said nothing since")
+	}
+}
+
+// TestShare: transfers from one primary leave room for those from others.
+func TestShare(t *testing.T) {
+	r := newRooms()
+	for range maxShare {
+		if _, err := r.enterTransfer(t.Context(), "192.0.2.1:53"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := r.enterTransfer(ctx, "192.0.2.1:53"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("one primary has all the room: %v", err)
+	}
+	var leaves []func()
+	for range maxTransfers - maxShare {
+		leave, err := r.enterTransfer(t.Context(), "192.0.2.2:53")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if len(r.transfers) != maxShare {
+		t.Errorf("%d transfers, want %d", len(r.transfers), maxShare)
+	}
+}
