@@ -85,6 +85,9 @@ func (r *replica) failed(primary string, err error) {
 func (r *replica) refresh(ctx context.Context, from string) error {
 	err := errors.New("there is no primary")
 	primaries, told := r.order(r.told.take())
+	for _, primary := range primaries[:told] {
+		r.rooms.heard(primary, time.Now())
+	}
 	ours := r.zone.Current().Serial()
 	var same, older bool
 	var behind string // the first one that is

@@ -88,11 +88,12 @@ func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func()
 	}, nil
 }
 
-// heard notes that a primary answered.
+// heard notes that a primary answered, or notified us: it is there.
 func (r *rooms) heard(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last[primary] = now
+	delete(r.until, primary)
 }
 
 // silent notes that a primary did not answer a query, unless it answered another one since that was sent.

@@ -77,6 +77,20 @@ func TestHeard(t *testing.T) {
 	}
 }
 
+// TestSilentNotifies: a primary that notifies us is asked, though it did not answer a moment ago.
+func TestSilentNotifies(t *testing.T) {
+	logtest.Capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
+	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
+	becomes(t, s, "a.example.org.", "192.0.2.1")
+	p.set("example.org.", text(2, slow, "a A 192.0.2.2"))
+	begun := time.Now().Add(time.Second) // after all that was heard
+	s.roster.rooms.silent(p.addr, begun, begun)
+	notify(t, s, "example.org.", "127.0.0.1")
+	becomes(t, s, "a.example.org.", "192.0.2.2")
+}
+
 // TestShare: transfers from one primary leave room for those from others.
 func TestShare(t *testing.T) {
 	r := newRooms()
