@@ -48,8 +48,11 @@ func newStream(origin []byte, old *zone.Zone, warn func(string, ...any)) *stream
 
 var errBehindEnd = errors.New("there are records behind the last SOA record")
 
-// take takes the next record.
+// take takes the next record. The error is ErrCurrent if the primary has nothing newer, whatever it sends then.
 func (s *stream) take(r zone.Record) error {
+	if s.current() {
+		return ErrCurrent
+	}
 	// A primary may speak for its zone only.
 	if !wire.Below(r.Owner, s.origin) {
 		return fmt.Errorf("record %s is not in zone %s", wire.Text(r.Owner), wire.Text(s.origin))
@@ -137,9 +140,10 @@ func (s *stream) last(serial uint32) error {
 
 // ended reports whether the transfer is complete. Of an incremental one that is one SOA record without anything
 // newer, too.
-func (s *stream) ended() bool {
-	return s.state == end || s.state == second && s.old != nil && !newer(s.serial, s.old.Serial())
-}
+func (s *stream) ended() bool { return s.state == end || s.current() }
+
+// current reports whether of an incremental transfer the first record is there, and tells of nothing newer.
+func (s *stream) current() bool { return s.alone() && !newer(s.serial, s.old.Serial()) }
 
 // alone reports whether of an incremental transfer only the first record is there.
 func (s *stream) alone() bool { return s.state == second && s.old != nil }
