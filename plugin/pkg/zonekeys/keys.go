@@ -90,10 +90,25 @@ func ReadPrivate(key *dns.DNSKEY, r io.Reader, file string) (crypto.PrivateKey, 
 	if err != nil && strings.Contains(err.Error(), "no private key seen") {
 		err = errors.New("no private key seen")
 	}
+	if err == nil && !usable(secret) {
+		err = errors.New("it is not complete, or of another algorithm than the public key")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("private key %q: %w", file, err)
 	}
 	return secret, nil
+}
+
+// usable reports whether a private key can be tried at all: where its file lacks the key itself, or the public key is of
+// another kind, the library makes one that panics when it is to sign.
+func usable(secret crypto.PrivateKey) bool {
+	switch secret := secret.(type) {
+	case *ecdsa.PrivateKey:
+		return secret.Curve != nil
+	case ed25519.PrivateKey:
+		return len(secret) == ed25519.PrivateKeySize
+	}
+	return true
 }
 
 // maxPrivate is how much is read of a private key, in octets. One of 16,384 bits takes 15,000.
