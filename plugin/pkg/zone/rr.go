@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -65,6 +66,14 @@ func (r Record) RR() (dns.RR, error) {
 // Text is the record as a line of a master file, without its end. Data that have no text of their type, or one that
 // would be read as others, are in the form for all types (RFC 3597 §5).
 func (r Record) Text() (string, error) {
+	text, err := r.line()
+	if strings.HasPrefix(text, "$") { // which would begin a directive
+		text = `\` + text
+	}
+	return text, err
+}
+
+func (r Record) line() (string, error) {
 	rr, err := r.RR()
 	if err != nil && r.Type != dns.TypeAMTRELAY { // which miekg/dns does not read where discovery is optional
 		return "", err
