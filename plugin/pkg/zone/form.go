@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // Readers of messages take RDATA that ends early for one with empty names and zeros. In a zone that would be sent on to
@@ -90,4 +92,31 @@ func CheckForm(typ uint16, rdata []byte, size int) error {
 		return fmt.Errorf("data of type %s has %d octets, not %d", typeText(typ), size, len(rdata))
 	}
 	return nil
+}
+
+// Whole is an error if the data of r, which rr was read from, end too early. What the reader took for zeros then would be
+// served, and written to files, as something else.
+func (r Record) Whole(rr dns.RR) error {
+	early := false
+	switch rr := rr.(type) {
+	case *dns.RRSIG:
+		early = rr.SignerName == "" // behind which there may be anything
+	case *dns.NSEC3:
+		early = rr.NextDomain == ""
+	}
+	if early {
+		return fmt.Errorf("data of type %s end too early", typeText(r.Type))
+	}
+	switch _, ok := formOf(r.Type, r.RData); {
+	case ok:
+		return CheckNames(r.Type, r.RData)
+	case r.Type == wire.TypeRRSIG, r.Type == wire.TypeTXT, r.Type == typeISDN: // strings have their length with them
+		return nil
+	}
+	return packed(rr, func(read Record) error {
+		if len(read.RData) > len(r.RData) {
+			return fmt.Errorf("data of type %s end too early", typeText(r.Type))
+		}
+		return nil
+	})
 }

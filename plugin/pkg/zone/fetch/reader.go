@@ -141,8 +141,8 @@ func check(rec zone.Record) error {
 	case dns.TypeAMTRELAY: // which miekg/dns does not read where discovery is optional
 	default:
 		// miekg/dns is the judge of all other types, but where their data ends: it reads what is cut as zeros.
-		_, err := rec.RR()
-		ok = err == nil && zone.CheckNames(rec.Type, rec.RData) == nil && (len(rec.RData) > 0 || wire.MayBeEmpty(rec.Type))
+		rr, err := rec.RR()
+		ok = err == nil && rec.Whole(rr) == nil && (len(rec.RData) > 0 || wire.MayBeEmpty(rec.Type))
 	}
 	if !ok {
 		return fmt.Errorf("%w: data of %s, type %d", errMessage, wire.Text(rec.Owner), rec.Type)
