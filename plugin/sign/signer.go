@@ -152,12 +152,10 @@ type job struct {
 func (s *Signer) signAll(ctx context.Context, z *zone.Zone, soa *dns.SOA, now time.Time) (*zone.Zone, error) {
 	var jobs []job
 	for name, n := range z.Nodes() {
-		if n.Occluded() {
-			continue
-		}
 		owner := append([]byte(nil), name...)
 		for set := range n.Sets() {
-			if zonekeys.Signs(set.Type(), n.IsCut()) {
+			// A DNAME at the apex hides the names of the zone, but not the hashed ones of the chain.
+			if zonekeys.Signs(set.Type(), n.IsCut()) && (!n.Occluded() || set.Type() == dns.TypeNSEC3) {
 				jobs = append(jobs, job{owner: owner, set: set, ttl: s.ttl(owner, set, soa)})
 			}
 		}
