@@ -198,8 +198,10 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 	serial, err := r.client(primary).Serial(ctx, r.origin())
 	switch {
 	case ctx.Err() != nil:
+	case timedOut(err) && errors.Is(err, fetch.ErrConnect):
+		r.rooms.unreachable(primary, time.Now())
 	case timedOut(err):
-		r.rooms.silent(primary, sent, time.Now())
+		r.rooms.silent(primary, r.name(), sent, time.Now())
 	case !errors.Is(err, fetch.ErrConnect):
 		r.rooms.heard(primary, time.Now())
 	}

@@ -2,6 +2,7 @@ package secondary
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ const (
 	maxShare     = 6                // of these from one primary: one that drags on leaves room for others
 	maxChecks    = 64               // primaries that are asked for a serial at once
 	silence      = 10 * time.Second // how long a primary that did not answer is left alone
+	silentTo     = 4                // zones that it did not answer for: some do not for one that they do not have
 )
 
 // rooms bounds what all replicas do at once, and tells them of primaries that do not answer, so that thousands of zones
@@ -31,13 +33,14 @@ type rooms struct {
 	mu     sync.Mutex
 	until  map[string]time.Time     // a primary is left alone
 	last   map[string]time.Time     // a primary answered
+	unsaid map[string][]string      // the zones that a primary did not answer for since, as long as they are few
 	shares map[string]chan struct{} // of the transfers, by primary
 }
 
 func newRooms() *rooms {
 	return &rooms{
 		transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks),
-		until: map[string]time.Time{}, last: map[string]time.Time{}, shares: map[string]chan struct{}{},
+		until: map[string]time.Time{}, last: map[string]time.Time{}, unsaid: map[string][]string{}, shares: map[string]chan struct{}{},
 	}
 }
 
@@ -94,14 +97,31 @@ func (r *rooms) heard(primary string, now time.Time) {
 	defer r.mu.Unlock()
 	r.last[primary] = now
 	delete(r.until, primary)
+	delete(r.unsaid, primary)
 }
 
-// silent notes that a primary did not answer a query, unless it answered another one since that was sent.
-func (r *rooms) silent(primary string, sent, now time.Time) {
+// unreachable notes that a primary took no connection in time.
+func (r *rooms) unreachable(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.last[primary].After(sent) {
+	r.until[primary] = now.Add(silence)
+}
+
+// silent notes that a primary did not answer a query for a zone. It is left alone when it did so for several zones, and
+// answered none meanwhile.
+func (r *rooms) silent(primary, zone string, sent, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last[primary].After(sent) {
+		return
+	}
+	zones := r.unsaid[primary]
+	if !slices.Contains(zones, zone) {
+		zones = append(zones, zone)
+	}
+	if r.unsaid[primary] = zones; len(zones) >= silentTo {
 		r.until[primary] = now.Add(silence)
+		delete(r.unsaid, primary)
 	}
 }
 
