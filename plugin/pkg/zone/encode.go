@@ -161,6 +161,11 @@ func (b *Builder) encode(d *draft) ([]byte, error) {
 		if service(b.recs.at(set[0]).typ) && len(sigs) == 0 && !b.digest && !b.asIs {
 			b.lowerTargets(set)
 		}
+		if first := b.recs.at(set[0]); first.typ == wire.TypeSOA && slices.ContainsFunc(set, func(i int32) bool {
+			return !b.same(wire.TypeSOA, b.record(b.recs.at(i)), b.record(first))
+		}) {
+			b.warn("%s has several SOA records: the last one counts", name())
+		}
 		start := len(out)
 		out = b.encodeSet(out, set)
 		// RFC 2181 §10.1, RFC 6672 §2.4

@@ -283,8 +283,9 @@ func TestBuild(t *testing.T) {
 	if z.Serial() != 9 || z.Records() != 6 || z.Names() != 4 || wire.Text(z.Origin()) != "example.org." {
 		t.Errorf("serial %d, %d records, %d names", z.Serial(), z.Records(), z.Names())
 	}
-	if len(warnings) != 5 || !strings.Contains(warnings[3], "c.example.org. has a CNAME record and other data") ||
-		!strings.Contains(warnings[4], "d.example.org. has 2 DNAME records, may have one") {
+	if len(warnings) != 6 || !strings.Contains(warnings[3], "example.org. has several SOA records: the last one counts") ||
+		!strings.Contains(warnings[4], "c.example.org. has a CNAME record and other data") ||
+		!strings.Contains(warnings[5], "d.example.org. has 2 DNAME records, may have one") {
 		t.Errorf("warnings %q", warnings)
 	}
 	if _, err := NewBuilder(wire.MustName("example.org"), t.Logf).Build(); err != ErrNoSOA {
