@@ -134,6 +134,9 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 		b.warn("%sSOA record of %s is not at the apex of zone %s: left out", b.places.next(), wire.Text(owner), wire.Text(b.origin))
 		return nil
 	}
+	if service(typ) && !agrees(rdata) {
+		b.warn("%srecord %s, type %s, contradicts itself: clients pass it by, and other servers may refuse the zone", b.places.next(), wire.Text(owner), typeText(typ))
+	}
 	r := draftRecord{next: -1, typ: typ, ttl: ttl}
 	if typ == wire.TypeRRSIG {
 		if len(rdata) < 18 {
