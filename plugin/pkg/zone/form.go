@@ -94,8 +94,8 @@ func CheckForm(typ uint16, rdata []byte, size int) error {
 	return nil
 }
 
-// Whole is an error if the data of r, which rr was read from, end too early. What the reader took for zeros then would be
-// served, and written to files, as something else.
+// Whole is an error if the data of r, which rr was read from, end too early. What the reader took for zeros then
+// would be served, and written to files, as something else.
 func (r Record) Whole(rr dns.RR) error {
 	early := false
 	switch rr := rr.(type) {

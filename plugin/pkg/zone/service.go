@@ -14,9 +14,9 @@ const (
 	keyNoDefaultALPN = 2
 )
 
-// agrees reports whether the data of an SVCB or HTTPS record agree with themselves (RFC 9460 §7.1.1, §8): the keys that are
-// mandatory are there, and where there is no default protocol, another one is named. Clients pass by all others, and some
-// servers refuse a zone that has one.
+// agrees reports whether the data of an SVCB or HTTPS record agree with themselves (RFC 9460 §7.1.1, §8): the keys
+// that are mandatory are there, and where there is no default protocol, another one is named. Clients pass by all
+// others, and some servers refuse a zone that has one.
 func agrees(rdata []byte) bool {
 	if len(rdata) < 2 {
 		return false

@@ -99,8 +99,8 @@ func ReadPrivate(key *dns.DNSKEY, r io.Reader, file string) (crypto.PrivateKey, 
 	return secret, nil
 }
 
-// usable reports whether a private key can be tried at all: where its file lacks the key itself, or the public key is of
-// another kind, the library makes one that panics when it is to sign.
+// usable reports whether a private key can be tried at all: where its file lacks the key itself, or the public key
+// is of another kind, the library makes one that panics when it is to sign.
 func usable(secret crypto.PrivateKey) bool {
 	switch secret := secret.(type) {
 	case *ecdsa.PrivateKey:
