@@ -3,6 +3,7 @@ package doh
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -61,8 +62,9 @@ func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	// With its own reader net/http knows of what is left of a body, and gives the client time to see the response. It
-	// closed at once behind "Expect: 100-continue" otherwise, and the rest met a reset.
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	// closed at once behind "Expect: 100-continue" otherwise, and the rest met a reset. Nobody else may close it: of a
+	// body that is closed and not its own, net/http thinks that it was read to its end, and takes the rest for requests.
+	r.Body = io.NopCloser(http.MaxBytesReader(w, r.Body, mostBody))
 	Answer(s, w, r, false)
 }
 

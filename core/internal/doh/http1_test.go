@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 )
@@ -51,5 +52,34 @@ func TestTooMuchBehindContinue(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusBadRequest {
 			t.Fatalf("%v, %v for a body of 1 MiB", resp, err)
 		}
+	}
+}
+
+// A body that cannot be read ends its connection: where it ends is not known, and what is left of it is no request
+// (RFC 9112 §9.3). Behind a proxy that request would be answered in the place of somebody else's.
+func TestUnreadableBody(t *testing.T) {
+	const behind = "GET /behind HTTP/1.1\r\nHost: example.org\r\n\r\n"
+	for _, tc := range []struct{ name, head, late string }{
+		{name: "chunk of no length", head: "Transfer-Encoding: chunked\r\n\r\n-1\r\n" + behind},
+		{name: "chunk without its end", head: "Transfer-Encoding: chunked\r\n\r\n4\r\nabcd" + behind},
+		{name: "too late", head: "Content-Length: 1000\r\n\r\nabcd", late: behind},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			service := serviceFor(t, coretest.Echo)
+			service.Read = 300 * time.Millisecond
+			s := serve(t, service, nil)
+			c := coretest.Dial(t, s.addr)
+			fmt.Fprintf(c, "POST /dns-query HTTP/1.1\r\nHost: example.org\r\n%s", tc.head)
+			r := bufio.NewReader(c)
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil || resp.StatusCode != http.StatusBadRequest || !resp.Close {
+				t.Errorf("%v, %v; want 400 with Connection: close", resp, err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			io.WriteString(c, tc.late)
+			if resp, err := http.ReadResponse(r, nil); err == nil {
+				t.Errorf("status %d for what is left of a body", resp.StatusCode)
+			}
+		})
 	}
 }
