@@ -226,11 +226,19 @@ func (c *Conn) next() error {
 		}
 		return err
 	}
-	f, err := c.framer.ReadFrame()
+	h, err := c.framer.ReadFrameHeader()
+	if err != nil {
+		return c.late(err)
+	}
+	f, err := c.framer.ReadFrameForHeader(h)
+	var stream http2.StreamError
+	// Its padding is wrong. A header that is not read leaves the decoder's table behind that of the client.
+	if h.Type == http2.FrameHeaders && errors.As(err, &stream) {
+		err = http2.ConnectionError(stream.Code)
+	}
 	if err == nil {
 		err = c.frame(f)
 	}
-	var stream http2.StreamError
 	if errors.As(err, &stream) {
 		c.reset(stream.StreamID, stream.Code)
 		err = nil

@@ -82,8 +82,9 @@ func (h *head) field(f hpack.HeaderField) {
 	case "te":
 		h.bad = h.bad || f.Value != "trailers"
 	case "content-length":
-		n, err := strconv.ParseInt(f.Value, 10, 64)
-		h.bad = h.bad || err != nil || n < 0 || h.length >= 0 && h.length != n
+		u, err := strconv.ParseUint(f.Value, 10, 63) // digits only (RFC 9110 §8.6)
+		n := int64(u)
+		h.bad = h.bad || err != nil || h.length >= 0 && h.length != n
 		h.length = n
 	case "expect":
 		h.expects = strings.EqualFold(f.Value, "100-continue")

@@ -73,6 +73,7 @@ func TestStreamErrors(t *testing.T) {
 		"te":                   append(append([]string{}, get...), "te", "gzip"),
 		"content-length":       append(append([]string{}, get...), "content-length", "5"),
 		"bad content-length":   append(append([]string{}, get...), "content-length", "-5"),
+		"signed length":        append(append([]string{}, get...), "content-length", "+0"),
 		"two content-lengths":  append(append([]string{}, get...), "content-length", "0", "content-length", "1"),
 		"line break":           append(append([]string{}, get...), "accept", "a\r\nb"),
 		"line break in method": {":method", "PUT\n[ERROR] b", ":scheme", "https", ":path", "/20"},
