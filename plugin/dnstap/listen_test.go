@@ -3,11 +3,13 @@ package dnstap
 import (
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,4 +200,51 @@ func TestFailedReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
+}
+
+// Who connects and says nothing, or a word now and then, is let go when a handshake has had its time, with TLS as without.
+func TestSilentPeers(t *testing.T) {
+	dir, err := test.WritePEMFiles(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := settings{cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	certificates, err := secure.certificates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepts := "\x00\x00\x00\x00\x00\x00\x01\xF8\x00\x00\x00\x01" // the begin of a long ACCEPT
+	for name, tc := range map[string]struct {
+		tls  *tls.Config
+		says string
+	}{
+		"silent": {}, "silent, with TLS": {tls: certificates}, "slow": {says: accepts + strings.Repeat("\x00", 400)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := filepath.Join(loopback.Folder(t), "tap.sock")
+			h, err := openHub(t, "unix", addr, tc.tls, "", new(warnings))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.release()
+			conn, err := net.Dial("unix", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			go func() {
+				for i := range tc.says {
+					if _, err := io.WriteString(conn, tc.says[i:i+1]); err != nil {
+						return
+					}
+					time.Sleep(handshakeTime / 20)
+				}
+			}()
+			conn.SetReadDeadline(time.Now().Add(4 * handshakeTime))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection is still there")
+			}
+		})
+	}
 }

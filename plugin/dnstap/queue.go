@@ -2,7 +2,9 @@ package dnstap
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,9 +142,15 @@ func (q *queue) abandon(l WarnLogger) {
 }
 
 // handshake opens a stream of frames to the other side of conn. Data frames are written to conn itself: the Writer
-// keeps nothing back.
+// keeps nothing back. The Writer's time is for each word that it reads, and begins behind a handshake of TLS; so all
+// together have their time, too.
 func handshake(conn net.Conn) (*framestream.Writer, error) {
-	return framestream.NewWriter(conn, &framestream.WriterOptions{
+	late := time.AfterFunc(handshakeTime, func() { conn.Close() })
+	w, err := framestream.NewWriter(conn, &framestream.WriterOptions{
 		ContentTypes: [][]byte{contentType}, Bidirectional: true, Timeout: handshakeTime,
 	})
+	if !late.Stop() {
+		return nil, fmt.Errorf("handshake: %w", os.ErrDeadlineExceeded)
+	}
+	return w, err
 }
