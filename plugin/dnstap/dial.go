@@ -123,7 +123,7 @@ func (d *dialer) run(s *stream) {
 			}
 		case <-report.C:
 			d.report(d.logger)
-			if s == nil {
+			if s == nil || gone(s) {
 				again()
 			}
 		case <-d.quit:

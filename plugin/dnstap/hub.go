@@ -198,7 +198,9 @@ func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
 				return
 			}
 		case <-report.C:
-			p.report(l)
+			if p.report(l); gone(p.conn) {
+				return
+			}
 		case <-p.quit:
 			if p.write(p.conn) == nil {
 				w.Close()

@@ -2,6 +2,7 @@ package dnstap
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -139,6 +140,13 @@ func (q *queue) abandon(l WarnLogger) {
 	q.pending, q.waiting = nil, 0
 	q.mu.Unlock()
 	q.report(l)
+}
+
+// gone reports whether the other side of conn has closed it, of which nothing else tells as long as there are no frames.
+func gone(conn net.Conn) bool {
+	conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := conn.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // handshake opens a stream of frames to the other side of conn. Data frames are written to conn itself: the Writer
