@@ -3,6 +3,8 @@ package zonefile
 import (
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -16,5 +18,26 @@ func Line(text string) (dns.RR, error) {
 	p := dns.NewZoneParser(strings.NewReader(text+"\n"), ".", "")
 	p.SetDefaultTTL(defaultTTL)
 	rr, _ := p.Next()
-	return rr, p.Err()
+	err := p.Err()
+	if err == nil && rr != nil {
+		err = checkNames(rr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rr, nil
+}
+
+// checkNames looks for a name that is too long: the parser takes such by one or two octets, and a client could not read
+// the message that it is in.
+func checkNames(rr dns.RR) error {
+	if dns.Len(rr) <= wire.MaxName {
+		return nil
+	}
+	b := make([]byte, dns.Len(rr)+16)
+	n, err := dns.PackRR(rr, b, 0, nil, false)
+	if err == nil {
+		_, _, err = dns.UnpackRR(b[:n], 0)
+	}
+	return err
 }

@@ -34,3 +34,17 @@ func TestLine(t *testing.T) {
 		}
 	}
 }
+
+// Names have 255 octets at most (RFC 1035 §3.1), with escapes as without; the library's parser takes some that are longer.
+func TestLineOfLongNames(t *testing.T) {
+	label := strings.Repeat("a", 63) + "."
+	most := label + label + label + strings.Repeat(`\"`, 61) + "."
+	for _, format := range []string{"% 60 IN A 192.0.2.1", "a. 60 IN CNAME %", "a. 60 IN MX 1 %", "a. 60 IN SOA a. % 1 2 3 4 5"} {
+		for longer, name := range []string{most, most[:len(most)-1] + "b.", most[:len(most)-1] + "bc."} {
+			rr, err := Line(strings.Replace(format, "%", name, 1))
+			if (err != nil) != (longer > 0) || (rr != nil) != (err == nil) {
+				t.Errorf("%s, %d octets too long: %v, %v", format, longer, rr, err)
+			}
+		}
+	}
+}
