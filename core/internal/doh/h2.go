@@ -163,7 +163,7 @@ func (q *h2Query) End(s *service.Service) {
 	if !q.answered {
 		q.respond(noReply, true)
 	}
-	q.Forget()
+	q.Forget(&q.req)
 	q.h2.End(s)
 }
 

@@ -80,6 +80,7 @@ type Conn struct {
 	queue   []*stream   // those whose replies wait for the client's window, in their order
 	waiting int         // octets of these replies
 	atWork  int         // requests that are not answered yet, also of streams that are gone
+	kept    int         // octets of their headers, and of those whose bodies have not come whole
 	lastID  uint32      // the last stream that the client opened
 	opened  uint32      // how many it opened
 	cut     [16]uint32  // the last streams that we have reset, 0 for none

@@ -21,13 +21,14 @@ type Request struct {
 	Method, Path, Scheme, Authority string
 	Fields                          []hpack.HeaderField // all others
 	Body                            []byte
+
+	size int // octets of the header, with fieldSpace for each field
 }
 
 // head is a header that is being read.
 type head struct {
 	Request
 	limit  int
-	size   int
 	bad    bool // not as RFC 9113 §8.2, §8.3 wants it
 	length int64
 
@@ -37,10 +38,15 @@ type head struct {
 // fieldSpace is what a header field counts beside its name and value (RFC 9113 §6.5.2).
 const fieldSpace = 32
 
+// mostKept is how many octets the headers of a connection's requests may have that are not answered yet. All of a header
+// may come from a few octets, by way of the decoder's table: as many of the longest as there may be streams would be too
+// much. Those of usual clients have some hundred octets.
+func (h *head) mostKept() int { return max(4*h.limit, 256<<10) }
+
 // reset makes h ready for the next header, in the same memory.
 func (h *head) reset() {
 	h.Request = Request{Fields: h.Fields[:0]}
-	h.size, h.bad, h.length, h.expects = 0, false, -1, false
+	h.bad, h.length, h.expects = false, -1, false
 }
 
 // tooLong reports whether the header is longer than the limit. It is read to its end all the same, as the decoder's
@@ -155,6 +161,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 	// Both count: streams that are gone may have left a request at work, of which the client has reset the stream to
 	// open the next one.
 	tooMany := !known && streams > 0 && (c.atWork >= streams || len(c.streams) >= streams)
+	crowded := !known && c.head.limit > 0 && c.kept+c.head.size > c.head.mostKept()
 	var over error
 	if !known {
 		c.lastID = id
@@ -170,6 +177,9 @@ func (c *Conn) request(id uint32, whole bool) error {
 		return over
 	case tooMany:
 		c.Service().Limited("streams")
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
+	case crowded && !c.head.tooLong(): // that one is answered
+		c.Service().Limited("header_bytes")
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
 	}
 	c.idles = 0
@@ -281,13 +291,15 @@ func (c *Conn) Defer(r *Request) Request {
 	defer c.mu.Unlock()
 	c.openStream(r.ID, kept, atWork)
 	c.atWork++
+	c.kept += kept.size
 	return kept
 }
 
-// Forget ends what Defer began.
-func (c *Conn) Forget() {
+// Forget ends what Defer began, which returned r.
+func (c *Conn) Forget(r *Request) {
 	c.mu.Lock()
 	c.atWork--
+	c.kept -= r.size
 	c.mu.Unlock()
 }
 

@@ -98,7 +98,7 @@ func (v *visit) wait(r Request, resp Response) {
 	v.site.waiting <- &r
 	go func() {
 		defer v.End(s)
-		defer v.Forget()
+		defer v.Forget(&r)
 		defer cancel()
 		done := ctx.Done()
 		if r.Path == "/stubborn" {

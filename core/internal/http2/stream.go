@@ -36,6 +36,7 @@ func (c *Conn) openStream(id uint32, req Request, state state) *stream {
 	st := &stream{id: id, req: req, state: state, since: time.Now(), window: c.initial, length: -1}
 	c.streams[id] = st
 	if state == reading {
+		c.kept += req.size
 		c.sweepLater()
 	}
 	return st
@@ -46,6 +47,9 @@ func (c *Conn) removeStream(st *stream) {
 	delete(c.streams, st.id)
 	c.consumed(len(st.req.Body))
 	st.req.Body = nil
+	if st.state == reading {
+		c.kept -= st.req.size
+	}
 	if st.state == blocked {
 		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })
 		c.waiting -= len(st.rest)
