@@ -132,6 +132,21 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// Long frames, as of large answers, are bounded by their octets: as many as of short ones would take too much memory.
+func TestQueueOfLongFrames(t *testing.T) {
+	q := newQueue(1)
+	long := make([]byte, 64<<10)
+	for range queueUnit {
+		q.take(long, 1)
+	}
+	if n := len(q.pending); n < queueSpace/2 || n > queueSpace {
+		t.Errorf("%d octets wait", n)
+	}
+	if got := int(q.dropped.Load()) + q.waiting; got != queueUnit || q.waiting == 0 {
+		t.Errorf("%d frames wait, of %d that are known", q.waiting, got)
+	}
+}
+
 // What a query in the wire lane pays for its two frames, with messages and without.
 func BenchmarkServeWire(b *testing.B) {
 	for name, full := range map[string]bool{"full": true, "short": false} {

@@ -18,8 +18,9 @@ const (
 	lastTime      = 2 * time.Second // for what waits at the end
 	gatherTime    = 100 * time.Millisecond
 	reportEvery   = 10 * time.Second
-	queueUnit     = 10000   // frames
-	keptSpace     = 1 << 20 // octets of a buffer that is kept
+	queueUnit     = 10000    // frames
+	queueSpace    = 64 << 20 // octets of so many frames, at most
+	keptSpace     = 1 << 20  // octets of a buffer that is kept
 )
 
 var contentType = []byte("protobuf:dnstap.Dnstap")
@@ -43,10 +44,10 @@ func newQueue(units int) *queue {
 	return &queue{most: max(units, 1) * queueUnit, begun: make(chan struct{}, 1), crowded: make(chan struct{}, 1)}
 }
 
-// take takes n frames, or drops them if too many wait. It copies them.
+// take takes n frames, or drops them if too many wait, or too long ones. It copies them.
 func (q *queue) take(frames []byte, n int) {
 	q.mu.Lock()
-	if q.waiting+q.writing+n > q.most {
+	if q.waiting+q.writing+n > q.most || len(q.pending)+len(frames) > q.most/queueUnit*queueSpace {
 		q.mu.Unlock()
 		q.dropped.Add(uint64(n))
 		return
