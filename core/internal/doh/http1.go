@@ -63,7 +63,8 @@ func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// With its own reader net/http knows of what is left of a body, and gives the client time to see the response. It
 	// closed at once behind "Expect: 100-continue" otherwise, and the rest met a reset. Nobody else may close it: of a
-	// body that is closed and not its own, net/http thinks that it was read to its end, and takes the rest for requests.
+	// body that is closed and not its own, net/http thinks that it was read to its end, and takes the rest for a
+	// request.
 	r.Body = io.NopCloser(http.MaxBytesReader(w, r.Body, mostBody))
 	Answer(s, w, r, false)
 }
