@@ -50,7 +50,7 @@ func TestHeadersKept(t *testing.T) {
 				}
 				refused++
 			}
-			if kept := streams - refused; kept < 4 || kept > 50 {
+			if kept := streams - refused; kept < 4 || kept > 60 {
 				t.Errorf("%d of %d headers were kept", kept, streams)
 			}
 			if n := coretest.Limited(s.Service, "header_bytes"); n != refused {

@@ -40,8 +40,8 @@ const fieldSpace = 32
 
 // mostKept is how many octets the headers of a connection's requests may have that are not answered yet. All of a
 // header may come from a few octets, by way of the decoder's table: as many of the longest as there may be streams
-// would be too much. Those of usual clients have some hundred octets.
-func (h *head) mostKept() int { return max(4*h.limit, 256<<10) }
+// would be too much. Those of usual clients have some hundred octets, and with what proxies add, two thousand.
+func (h *head) mostKept() int { return max(4*h.limit, 512<<10) }
 
 // reset makes h ready for the next header, in the same memory.
 func (h *head) reset() {
