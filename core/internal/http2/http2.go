@@ -233,9 +233,13 @@ func (c *Conn) next() error {
 	}
 	f, err := c.framer.ReadFrameForHeader(h)
 	var stream http2.StreamError
+	switch {
 	// Its padding is wrong. A header that is not read leaves the decoder's table behind that of the client.
-	if h.Type == http2.FrameHeaders && errors.As(err, &stream) {
+	case h.Type == http2.FrameHeaders && errors.As(err, &stream):
 		err = http2.ConnectionError(stream.Code)
+	// Too short for what its flags say, which takes six octets at most (RFC 9113 §4.2, §6.2).
+	case h.Length < 6 && err == io.ErrUnexpectedEOF:
+		err = http2.ConnectionError(http2.ErrCodeFrameSize)
 	}
 	if err == nil {
 		err = c.frame(f)

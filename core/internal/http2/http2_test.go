@@ -36,6 +36,8 @@ func TestConnectionErrors(t *testing.T) {
 		"bad header block":     {rawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, "\xFF"), "COMPRESSION_ERROR"},
 		"cut header block":     {rawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, "\x40\x05a"), "COMPRESSION_ERROR"},
 		"HEADERS, all padding": {rawFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, 1, "\xC8ab"), "PROTOCOL_ERROR"},
+		"HEADERS too short":    {rawFrame(http2.FrameHeaders, http2.FlagHeadersPriority|http2.FlagHeadersEndHeaders, 1, "abcd"), "FRAME_SIZE_ERROR"},
+		"DATA too short":       {rawFrame(http2.FrameData, http2.FlagDataPadded, 1, ""), "FRAME_SIZE_ERROR"},
 		"HEADERS broken off":   {brokenOff, "PROTOCOL_ERROR"},
 		"depends on itself":    {dependsOnItself, "PROTOCOL_ERROR"},
 		"RST_STREAM early":     {func(p *coretest.H2) { p.Framer.WriteRSTStream(1, http2.ErrCodeCancel) }, "PROTOCOL_ERROR"},
