@@ -67,6 +67,7 @@ func TestCountersFromZero(t *testing.T) {
 		{"coredns_cookie_refused_total", labels("reply", "badcookie")},
 		{"coredns_dns64_requests_translated_total", labels()},
 		{"coredns_throttle_exceeded_total", labels("reason", "queries", "action", "drop")},
+		{"coredns_throttle_exceeded_total", labels("reason", "queries", "action", "refuse")},
 		{"coredns_throttle_exceeded_total", labels("reason", "denials", "action", "slip")},
 		{"coredns_tls_certificate_reloads_total", map[string]string{"result": "failed"}},
 	} {

@@ -28,5 +28,8 @@ func (s *settings) countFromZero(server string) {
 		for _, a := range actions {
 			exceeded.WithLabelValues(server, r.String(), string(a))
 		}
+		if r == byQueries && !s.observe {
+			exceeded.WithLabelValues(server, r.String(), string(refuse))
+		}
 	}
 }

@@ -70,9 +70,10 @@ func (r reason) String() string { return [...]string{"queries", "responses", "de
 type action string
 
 const (
-	pass action = "observe"
-	drop action = "drop"
-	slip action = "slip" // a reply with TC instead
+	pass   action = "observe"
+	drop   action = "drop"
+	slip   action = "slip"   // a reply with TC instead
+	refuse action = "refuse" // REFUSED, for queries of clients that are who they say
 )
 
 // ServeDNS passes the query on if its client has not asked too much, and the reply if its network has not got too much.
@@ -85,11 +86,11 @@ func (t *Throttle) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	over := v.tooManyQueries()
 	v.charge()
 	if over {
-		switch a := v.act(byQueries); {
-		case a == pass:
-		case !v.forgeable:
+		switch v.act(byQueries) {
+		case pass:
+		case refuse:
 			return dns.RcodeRefused, nil
-		case a == slip:
+		case slip:
 			return dns.RcodeSuccess, w.WriteMsg(truncated(r))
 		default:
 			return dns.RcodeSuccess, nil
@@ -161,10 +162,10 @@ func (t *Throttle) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) 
 
 // refuse decides a query that is too much.
 func (v *asker) refuse(w *wire.Reply, q *wire.Query) {
-	switch a := v.act(byQueries); {
-	case !v.forgeable:
+	switch v.act(byQueries) {
+	case refuse:
 		w.Fail(wire.Refused, nil)
-	case a == slip:
+	case slip:
 		truncate(w, q)
 	default:
 		w.Drop()
@@ -219,6 +220,8 @@ func (v *asker) act(r reason) action {
 	switch {
 	case v.observe:
 		a = pass
+	case r == byQueries && !v.forgeable:
+		a = refuse
 	case v.slip > 0 && v.slipCount.Add(1)%uint64(v.slip) == 0:
 		a = slip
 	}

@@ -214,14 +214,15 @@ func TestKeys(t *testing.T) {
 
 func TestCounters(t *testing.T) {
 	for _, lane := range []bool{false, true} {
-		for _, tc := range []struct{ options, reason, action, name string }{
-			{"slip 0", "responses", "drop", "www.example.org."}, {"slip 1", "denials", "slip", "nx.example.org."},
-			{"observe", "errors", "observe", "refused.example.org."}, {"queries 20\nslip 0", "queries", "drop", "www.example.org."},
-			{"queries 20\nobserve\nresponses 0", "queries", "observe", "www.example.org."},
+		for _, tc := range []struct{ options, network, reason, action, name string }{
+			{"slip 0", "udp", "responses", "drop", "www.example.org."}, {"slip 1", "udp", "denials", "slip", "nx.example.org."},
+			{"observe", "udp", "errors", "observe", "refused.example.org."}, {"queries 20\nslip 0", "udp", "queries", "drop", "www.example.org."},
+			{"queries 20\nobserve\nresponses 0", "udp", "queries", "observe", "www.example.org."},
+			{"queries 20", "tcp", "queries", "refuse", "www.example.org."}, {"queries 20\nobserve", "tcp", "queries", "observe", "www.example.org."},
 		} {
 			c := exceeded.WithLabelValues(cookies().Addr, tc.reason, tc.action)
 			before := testutil.ToFloat64(c)
-			serving(t, tc.options, lane).times(t, 30, "192.0.2.1", "udp", same(tc.name))
+			serving(t, tc.options, lane).times(t, 30, "192.0.2.1", tc.network, same(tc.name))
 			if got := testutil.ToFloat64(c) - before; got != 10 {
 				t.Errorf("wire lane %v, %q: counted %v of 10", lane, tc.options, got)
 			}
