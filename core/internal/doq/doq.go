@@ -90,8 +90,11 @@ func closed(c *quicconn.Conn, err error) {
 	}
 }
 
-// closeConn ends a connection with a code, and counts that.
+// closeConn ends a connection with a code, and counts that, once.
 func closeConn(c *quicconn.Conn, code quic.ApplicationErrorCode) {
+	if !c.Fails() {
+		return
+	}
 	log.Debugf("closing quic conn %s with code %d", c.LocalAddr(), code)
 	count(c.Service(), code)
 	c.CloseWithError(code, "")

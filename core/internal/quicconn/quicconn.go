@@ -75,6 +75,7 @@ type Conn struct {
 	inflight  service.Inflight
 	asked     atomic.Bool  // it has had a query
 	ending    atomic.Bool  // it takes no more; see drain
+	failed    atomic.Bool  // see Fails
 	last      atomic.Int64 // when it had one; see conn.Evictable
 	unsent    atomic.Int64 // octets of replies that wait for the client
 }
@@ -275,6 +276,10 @@ func (c *Conn) Begin() bool {
 	}
 	return true
 }
+
+// Fails notes that the connection is about to be ended for an error. It reports whether that is the first one: several
+// streams may find one at the same time.
+func (c *Conn) Fails() (first bool) { return !c.failed.Swap(true) }
 
 // Vacate ends what Occupy or Begin has begun.
 func (c *Conn) Vacate() {
