@@ -76,19 +76,49 @@ func init() {
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
-		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, req *http.Request) {
+		mux.HandleFunc(r.method+" "+r.path, checked(r.help, func(w http.ResponseWriter, req *http.Request) {
 			v, err := r.serve(a, req)
 			reply(w, v, err)
-		})
+		}))
 	}
-	mux.HandleFunc("GET /v1/tail", a.tail)
-	mux.HandleFunc("GET /v1/zones/export", a.export)
+	mux.HandleFunc("GET /v1/tail", checked(tailHelp, a.tail))
+	mux.HandleFunc("GET /v1/zones/export", checked(exportHelp, a.export))
 	mux.HandleFunc("GET /{$}", a.index)
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		reply(w, nil, &refusal{http.StatusNotFound, fmt.Sprintf("there is no %s %s: GET / lists what there is", req.Method, req.URL.Path)})
 	})
 	a.begun.Do(func() { a.since = time.Now() })
 	return mux
+}
+
+// Help for what replies with something else than one JSON object.
+const (
+	tailHelp   = "queries as they are answered, a line each: name=NAME, type=TYPE, rcode=RCODE, client=NETWORK, slower=DURATION, failed=true, n=N"
+	exportHelp = "a zone as a master file, text and not JSON: name=ZONE"
+)
+
+// checked is serve for requests with the parameters that help names, NAME=..., and no others: "tpye=A" would be all
+// types.
+func checked(help string, serve http.HandlerFunc) http.HandlerFunc {
+	var names []string
+	for _, word := range strings.Fields(help) {
+		if name, _, ok := strings.Cut(word, "="); ok {
+			names = append(names, name)
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			reply(w, nil, refusef("%v", err))
+			return
+		}
+		for name := range r.Form {
+			if !slices.Contains(names, name) {
+				reply(w, nil, refusef("there is no parameter %q: %s", name, help))
+				return
+			}
+		}
+		serve(w, r)
+	}
 }
 
 // refusal is an error of who asks, with its HTTP status.
@@ -132,8 +162,8 @@ func (a *api) index(w http.ResponseWriter, _ *http.Request) {
 	for _, r := range routes {
 		all = append(all, item{r.method, r.path, r.help})
 	}
-	all = append(all, item{"GET", "/v1/tail", "queries as they are answered, a line each: name, type, rcode, client, slower=DURATION, failed=true, n=N"})
-	all = append(all, item{"GET", "/v1/zones/export", "a zone as a master file, text and not JSON: name=ZONE"})
+	all = append(all, item{"GET", "/v1/tail", tailHelp})
+	all = append(all, item{"GET", "/v1/zones/export", exportHelp})
 	reply(w, map[string]any{"routes": all}, nil)
 }
 

@@ -328,3 +328,24 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// A parameter that is none is refused, before anything is done: "tpye=A" would be all types.
+func TestUnknownParameters(t *testing.T) {
+	h := new(api).handler()
+	ask := func(method, target string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+		return w.Code, w.Body.String()
+	}
+	all := []route{{"GET", "/v1/tail", tailHelp, nil}, {"GET", "/v1/zones/export", exportHelp, nil}}
+	for _, r := range append(all, routes...) {
+		for query, want := range map[string]string{"?tpye=A": `there is no parameter \"tpye\": ` + r.help, "?name=%zz": "invalid URL escape"} {
+			if code, text := ask(r.method, r.path+query); code != http.StatusBadRequest || !strings.Contains(text, want) {
+				t.Errorf("%s %s%s: %d %s", r.method, r.path, query, code, text)
+			}
+		}
+	}
+	if code, text := ask("POST", "/v1/cache/flush?all=maybe&type=A&name=&zone="); code != http.StatusBadRequest || !strings.Contains(text, "all must be") {
+		t.Errorf("those that there are: %d %s", code, text)
+	}
+}
