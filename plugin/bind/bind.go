@@ -107,7 +107,7 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 			return nil, err
 		}
 		for _, h := range excepted {
-			not[netip.MustParseAddr(h)] = true
+			not[addrOf(h)] = true
 		}
 		listed, err := expand(r.names, r.family, lookup)
 		if err != nil {
@@ -117,7 +117,7 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 			bare = append(bare, r.names...)
 		}
 		for _, h := range listed {
-			if a := netip.MustParseAddr(h); !not[a] && !seen[a] && r.family.has(a) {
+			if a := addrOf(h); !not[a] && !seen[a] && r.family.has(a) {
 				seen[a] = true
 				all = append(all, h)
 			}
@@ -132,6 +132,9 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 		return nil, errNothing
 	}
 }
+
+// addrOf is a valid address; an IPv4 address that is mapped into IPv6 is listened on as itself.
+func addrOf(text string) netip.Addr { return netip.MustParseAddr(text).Unmap() }
 
 // expand is the addresses that names stand for; all are valid addresses. Of 0.0.0.0 and ::, where a socket takes what
 // comes over either family, only the addresses that there are can be told apart by their family.
