@@ -110,6 +110,14 @@ func leaseTTL(name, text string) (uint32, error) {
 	return uint32(seconds), nil
 }
 
+// warnOfPlain tells of endpoints that are asked without TLS though there are files for it. The client goes by the scheme of the first
+// one, which may be that of the default.
+func (s *settings) warnOfPlain() {
+	if first := s.endpoints[0]; s.tls != nil && strings.HasPrefix(strings.ToLower(first), "http://") {
+		logger.Warningf("'tls' has no effect, etcd is asked without TLS: the first endpoint is %s, not https://", first)
+	}
+}
+
 func setup(c *caddy.Controller) error {
 	s := settings{
 		etcd:      &Etcd{PathPrefix: defaultPath, Upstream: upstream.New(), MinLeaseTTL: defaultMinLease, MaxLeaseTTL: defaultMaxLease},
@@ -118,6 +126,7 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
+	s.warnOfPlain()
 	e := s.etcd
 	e.PathPrefix = strings.Trim(e.PathPrefix, "/")
 	config := etcdcv3.Config{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 
@@ -69,6 +70,34 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// Where the first endpoint has http, none is asked over TLS, whatever files there are.
+func TestTLSNeedsScheme(t *testing.T) {
+	for endpoint, warned := range map[string]bool{
+		"": true, "HTTP://127.0.0.1:1": true, "http://127.0.0.1:2 https://127.0.0.1:1": true,
+		"https://127.0.0.1:1 http://127.0.0.1:2": false, "127.0.0.1:1": false, "unix://etcd.sock": false,
+	} {
+		text := "etcd {\ntls\n}"
+		if endpoint != "" {
+			text = "etcd {\ntls\nendpoint " + endpoint + "\n}"
+		}
+		out := logtest.Capture(t)
+		c := caddy.NewTestController("dns", text)
+		if err := setup(c); err != nil {
+			t.Fatal(err)
+		}
+		defer dnsserver.GetConfig(c).Plugin[0](nil).(*Etcd).OnShutdown()
+		if got := strings.Contains(out.String(), "without TLS"); got != warned {
+			t.Errorf("%q: %v, want %v: %s", endpoint, got, warned, out)
+		}
+	}
+	out := logtest.Capture(t)
+	c := caddy.NewTestController("dns", "etcd {\nendpoint http://127.0.0.1:1\n}")
+	if err := setup(c); err != nil || strings.Contains(out.String(), "without TLS") {
+		t.Errorf("%v: %s", err, out)
+	}
+	defer dnsserver.GetConfig(c).Plugin[0](nil).(*Etcd).OnShutdown()
 }
 
 func TestWarnings(t *testing.T) {
