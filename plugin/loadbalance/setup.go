@@ -94,10 +94,10 @@ func setPrefer(s *settings, l *corefile.Line) error {
 		return errors.New("prefer needs at least one CIDR")
 	}
 	for _, a := range l.Args {
-		n, err := netip.ParsePrefix(a)
-		if err != nil {
+		if _, err := netip.ParsePrefix(a); err != nil {
 			return fmt.Errorf("invalid CIDR %q: %w", a, err)
 		}
+		n, _ := corefile.ParseSource(a) // which takes single addresses, too
 		s.policy.prefer = append(s.policy.prefer, n.Masked())
 	}
 	return nil

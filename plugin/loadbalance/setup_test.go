@@ -1,6 +1,7 @@
 package loadbalance
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,17 @@ func TestSetup(t *testing.T) {
 		case err == nil || !strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "plugin/loadbalance: "):
 			t.Errorf("%s: error %v, want %q", tc.in, err, tc.err)
 		}
+	}
+}
+
+// Addresses of records are never mapped into IPv6, so a network that is written so is one of IPv4.
+func TestPreferMapped(t *testing.T) {
+	s := settings{}
+	if err := directive.Parse(caddy.NewTestController("dns", "loadbalance {\n prefer ::ffff:192.0.2.1/120 ::ffff:0:0/90 2001:db8::1/32\n}"), &s); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(s.policy.prefer), "[192.0.2.0/24 ::ffc0:0:0/90 2001:db8::/32]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
