@@ -164,6 +164,7 @@ func (w *Waiting) ResumeIn(loop *eventloop.Loop) (done bool) {
 	parked.Add(-1)
 	r := NewRun()
 	defer r.Free()
+	r.Query.SetCrowded(nil, w.dropped) // it gives way, whatever it waits for next
 	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
 	if out != wire.Done {
 		w.onward(&r.Query, out, true)
@@ -180,6 +181,7 @@ func (w *Waiting) ResumeIn(loop *eventloop.Loop) (done bool) {
 func (w *Waiting) again(loop *eventloop.Loop) {
 	r := NewRun()
 	defer r.Free()
+	r.Query.SetCrowded(nil, w.dropped) // it gives way, whatever it waits for next
 	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
 	if loop != nil {
 		loop.Done(0)

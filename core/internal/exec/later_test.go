@@ -339,6 +339,9 @@ func TestGaveWay(t *testing.T) {
 			if q.Awaited() == nil {
 				q.Await(x)
 			} else {
+				if got, want := q.GivesWay(), name == "drops"; got != want {
+					t.Errorf("%s: what it waits for next gives way: %t, want %t", name, got, want)
+				}
 				q.Await(nil)
 			}
 			return nil, wire.Park
