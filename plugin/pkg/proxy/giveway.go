@@ -68,10 +68,15 @@ var stayer int64 = 64
 // stays reports whether x, which has begun, is one of these.
 func stays(x *Exchange) bool { return x.begun>>10%stayer == 0 }
 
-// lookAtMost is how many engines are looked at by one GiveWay, and turn where it begins: there may be thousands.
-const lookAtMost = 64
+// There may be thousands of engines. GiveWay chooses among lookAtOnce of them, and goes on if no exchange of these may
+// give way, but looks at no more than lookAtMost.
+const (
+	lookAtOnce = 64
+	lookAtMost = 4096
+)
 
-var turn atomic.Uint64
+// turn is where GiveWay begins: where it found one, as most are idle.
+var turn atomic.Int64
 
 // GiveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
 // GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
@@ -83,16 +88,22 @@ func giveWay(now int64) bool {
 	var with *engine
 	began := int64(math.MaxInt64)
 	all := ticking.list()
-	from := int(turn.Add(lookAtMost) & math.MaxInt32)
+	from := int(turn.Load())
 	for i := range min(len(all), lookAtMost) {
-		e := all[(from+i)%len(all)]
+		if i%lookAtOnce == 0 && with != nil {
+			break
+		}
+		at := (from + i) % len(all)
+		e := all[at]
 		e.mu.Lock()
 		if x := e.givers.oldest(min(began, now-e.patience())); x != nil {
 			with, began = e, x.begun
+			turn.Store(int64(at))
 		}
 		e.mu.Unlock()
 	}
 	if with == nil {
+		turn.Store(int64(from+lookAtMost) % (1 << 30))
 		return false
 	}
 	inside := with.ending.enter()

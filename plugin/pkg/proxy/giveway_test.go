@@ -98,6 +98,35 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
+// One is found among thousands of upstreams of which nothing is asked, as often as there is one.
+func TestOneOfThousandsGivesWay(t *testing.T) {
+	allGiveWay(t)
+	for range 2000 {
+		idle := new(engine)
+		ticking.add(idle)
+		t.Cleanup(func() { ticking.remove(idle) })
+	}
+	p := proxyTo(t, udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
+	b, err := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended endings
+	const n = 100
+	for range n {
+		p.Begin(&Exchange{Query: slices.Clone(b), Owner: &ended, GivesWay: true, Timeout: time.Minute})
+	}
+	now := p.engine.now() + int64(patience) + 1
+	for i := range n {
+		if !giveWay(now) {
+			t.Fatalf("%d of %d gave way", i, n)
+		}
+	}
+	if giveWay(now) || len(ended.list()) != n {
+		t.Errorf("%d ended, want %d", len(ended.list()), n)
+	}
+}
+
 // Where all workers wait for an upstream of HTTPS, the job that has waited longest gives way, whoever asked it.
 func TestJobsGiveWay(t *testing.T) {
 	allGiveWay(t)
@@ -151,6 +180,43 @@ func TestJobsGiveWay(t *testing.T) {
 	if len(ended.list()) == 0 {
 		t.Error("none gave way")
 	}
+}
+
+// Jobs that were given up may wait for their workers as well, if these do not end what they were told to: then no more
+// are taken than the channel has room for. Who asked waited for ever once, with the engine's lock.
+func TestJobsThatWaitHaveABound(t *testing.T) {
+	allGiveWay(t)
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	e := &p.engine
+	e.mu.Lock()
+	e.workers.workers, e.workers.owed = maxWorkers, maxWorkers
+	e.workers.jobs = make(chan *Exchange, maxWorkers)
+	for range maxWorkers {
+		e.workers.jobs <- nil
+	}
+	old := &Exchange{begun: -int64(time.Hour), cancel: func(error) {}}
+	e.workers.givers.add(old)
+	e.unlock()
+	b, err := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go p.Begin(&Exchange{Query: b, Owner: enderFunc(func(x *Exchange) { ended <- x.Err })})
+	select {
+	case err := <-ended:
+		if err != ErrBusy || !old.gives {
+			t.Errorf("%v, want ErrBusy; the old one gave way: %t", err, !old.gives)
+		}
+	case <-time.After(10 * time.Second):
+		for range maxWorkers {
+			<-e.workers.jobs
+		}
+		t.Error("it waits for room in the channel")
+	}
+	e.mu.Lock()
+	e.workers = workerPool{}
+	e.unlock()
 }
 
 // A connection on which nothing has come for as long as a query may wait takes no more when one gives way on it, for
