@@ -128,7 +128,7 @@ func (e *asyncRun) gaveWay(err error) bool {
 	if !e.givesWay || err != proxy.ErrGaveWay {
 		return false
 	}
-	e.forward.doubt(e.upstreams[e.course.asked])
+	e.forward.doubtInCrowd(e.upstreams[e.course.asked], int64(time.Since(epoch)))
 	e.finish(action{do: giveWay}, nil)
 	return true
 }

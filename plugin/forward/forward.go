@@ -63,6 +63,7 @@ type Forward struct {
 	maxAttempts   *uint32 // nil is two for each upstream
 	maxConcurrent int64   // 0 is any number
 	concurrent    atomic.Int64
+	doubted       atomic.Int64 // when a query that gave way had an upstream checked
 	probeInterval time.Duration
 	ede           bool               // errors tell clients why
 	details       bool               // *errors* tells of attempts; written at the start

@@ -38,3 +38,16 @@ func makeRoom(q *wire.Query) bool {
 	}
 	return false
 }
+
+// doubtInCrowd is doubt of the upstream of a query that gave way. There may be very many, of an upstream that is well,
+// so it is checked once in a while only. It reports whether that is now, a time since epoch.
+func (f *Forward) doubtInCrowd(up *proxy.Proxy, now int64) (checks bool) {
+	last := f.doubted.Load()
+	checks = now-last >= int64(lookAgain) && f.doubted.CompareAndSwap(last, now)
+	if checks {
+		f.doubt(up)
+	} else if l := up.Latency(); l != nil {
+		l.Missed()
+	}
+	return checks
+}
