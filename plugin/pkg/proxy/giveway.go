@@ -46,8 +46,8 @@ const patience = 200 * time.Millisecond
 
 func (e *engine) patience() int64 { return max(int64(patience), 2*e.usual.Load()) }
 
-// usual is how long replies take: about half of them come sooner. What lies between is an estimate: each reply moves it
-// by a small part.
+// usual is how long replies take: about half of them come sooner. It is an estimate, which each reply moves by a small
+// part.
 type usual struct{ atomic.Int64 }
 
 func (u *usual) note(rtt int64) {
@@ -61,8 +61,8 @@ func (u *usual) note(rtt int64) {
 	u.Store(m)
 }
 
-// stayer is of how many exchanges that may give way one does not. Else it were not known of an upstream that has become
-// slow: of no query the reply were waited for.
+// stayer is of how many exchanges that may give way one does not. Else nothing would tell of an upstream that has become
+// slow, as no reply would be waited for.
 var stayer int64 = 64
 
 // stays reports whether x, which has begun, is one of these.

@@ -60,7 +60,7 @@ func TestGiveWay(t *testing.T) {
 		}
 		x := &Exchange{Query: b, Owner: &ended, GivesWay: givesWay, Timeout: time.Minute}
 		p.Begin(x)
-		time.Sleep(2 << tickBits) // the order is that of ticks
+		time.Sleep(time.Millisecond) // no two begin at the same time
 		return x
 	}
 	clock := func() int64 { return int64(time.Since(epoch)) }
@@ -173,7 +173,7 @@ func TestJobsGiveWay(t *testing.T) {
 		}
 	}
 	for _, x := range ended.list() {
-		if !errors.Is(x.Err, ErrGaveWay) || !slices.Contains(slow[:more], x) {
+		if !errors.Is(x.Err, ErrGaveWay) || !slices.Contains(slow[:more+1], x) { // one more if the first was asked late
 			t.Errorf("number %d has ended: %v", slices.Index(slow, x), x.Err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestGiveWayOnADeadConnection(t *testing.T) {
 			}
 		}
 	}), transport.DNS)
-	const most = 300 * time.Millisecond
+	const most = time.Second
 	p.SetReadTimeout(most)
 	for range 2 {
 		if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil {
