@@ -61,8 +61,8 @@ func (u *usual) note(rtt int64) {
 	u.Store(m)
 }
 
-// stayer is of how many exchanges that may give way one does not. Else nothing would tell of an upstream that has become
-// slow, as no reply would be waited for.
+// stayer is of how many exchanges that may give way one does not. Else nothing would tell of an upstream that has
+// become slow, as no reply would be waited for.
 var stayer int64 = 64
 
 // stays reports whether x, which has begun, is one of these.
