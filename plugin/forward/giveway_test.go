@@ -25,7 +25,7 @@ func TestChecksInACrowd(t *testing.T) {
 				t.Errorf("round %d, number %d: checks: %t", round, i, got)
 			}
 		}
-		now += int64(lookAgain)
+		now += int64(checkAgain)
 	}
 	eventually.Holds(t, "it is checked", func() bool { return checks.Load() > 0 })
 }

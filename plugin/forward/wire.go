@@ -20,7 +20,7 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	r, own := f.pendingReplyOf(q), false
 	if r == nil {
-		if q.Crowded() && !makeRoom(q) {
+		if q.Crowded() {
 			return wire.Park // awaiting nothing
 		}
 		if f.maxConcurrent > 0 && f.concurrent.Add(1) > f.maxConcurrent {

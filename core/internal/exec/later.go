@@ -47,9 +47,6 @@ var waitingPool = sync.Pool{New: func() any { return new(Waiting) }}
 // parked is how many queries of the process wait for exchanges.
 var parked atomic.Int64
 
-// crowded reports whether LaterOrDrop drops what would be parked.
-func crowded() bool { return parked.Load() >= pool().most.Load() }
-
 // LaterOrDrop sees to a query of a transport that cannot be answered at once, as the outcome of its first
 // run says. It is dropped if too many are waiting. packet and q are not kept.
 func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
@@ -63,10 +60,13 @@ func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, 
 		w.drop()
 		return
 	}
-	if parked.Add(1) > pool().most.Load() {
+	if parked.Add(1) > pool().most.Load() { // as when it waits for what another one began
 		parked.Add(-1)
-		w.drop()
-		return
+		if !makeRoom() {
+			w.drop()
+			return
+		}
+		parked.Add(1)
 	}
 	w.park(q)
 }

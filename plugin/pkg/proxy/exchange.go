@@ -25,7 +25,7 @@ type Exchange struct {
 	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
-	GivesWay bool // GiveWay may end it
+	GivesWay bool // it may be ended with ErrGaveWay
 
 	// For a Proxy of NewOpen.
 	To      *Peer      // whom to ask

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // engines are some engines. Readers hold no lock.
@@ -68,22 +70,21 @@ var stayer int64 = 64
 // stays reports whether x, which has begun, is one of these.
 func stays(x *Exchange) bool { return x.begun>>10%stayer == 0 }
 
-// There may be thousands of engines. GiveWay chooses among lookAtOnce of them, and goes on if no exchange of these may
+// There may be thousands of engines. giveWay chooses among lookAtOnce of them, and goes on if no exchange of these may
 // give way, but looks at no more than lookAtMost.
 const (
 	lookAtOnce = 64
 	lookAtMost = 4096
 )
 
-// turn is where GiveWay begins: where it found one, as most are idle.
+// turn is where giveWay begins: where it found one, as most are idle.
 var turn atomic.Int64
 
-// GiveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
-// GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
-// Those over HTTPS and QUIC are not among them: they are fewer, and give way among themselves. It may be called where
-// EndExchange may.
-func GiveWay() bool { return giveWay(int64(time.Since(epoch))) }
+func init() { eventloop.OnCrowd(func() bool { return giveWay(int64(time.Since(epoch))) }) }
 
+// giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
+// GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
+// Those over HTTPS and QUIC are not among them: they are fewer, and give way among themselves.
 func giveWay(now int64) bool {
 	var with *engine
 	began := int64(math.MaxInt64)
