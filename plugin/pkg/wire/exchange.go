@@ -14,9 +14,9 @@ func (q *Query) SetCrowded(crowded func() bool, givesWay bool) {
 	q.crowded, q.givesWay = crowded, givesWay
 }
 
-// Crowded reports whether q is not to be parked, for too many wait. Who would begin an exchange for it returns Park
-// without that, having awaited nothing: else there were no bound to what is begun for nobody. Over UDP q is dropped
-// then, elsewhere the chain runs again when there is room.
+// Crowded reports whether q is not to be parked, for too many wait, and none of them has given way to it now. Who would
+// begin an exchange for it returns Park without that, having awaited nothing: else there were no bound to what is begun
+// for nobody. Over UDP q is dropped then, elsewhere the chain runs again when there is room.
 func (q *Query) Crowded() bool { return q.crowded != nil && q.crowded() }
 
 // GivesWay reports whether q may be dropped while it is parked, for one that has just come. Who does so ends what q
