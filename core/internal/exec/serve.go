@@ -48,7 +48,11 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 
 	loop := BorrowLoop() // before the Run: of all who wait for a loop each would have one, with the memory of a reply
 	r := newRunIn(ctx)
-	defer func() { r.Free() }()
+	defer func() {
+		if r != nil {
+			r.Free()
+		}
+	}()
 	r.Query.SetCrowded(allAtWork, false) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
 	r.Query.SetCrowded(nil, false)
@@ -75,6 +79,7 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			ended = x
 			parked.Add(1)
 			r.Free() // of all who wait each would have one
+			r = nil  // not twice, should an exchange of a plugin's own panic
 			var woken sleeper
 			woken.Lock()
 			ended.Then(&woken)
