@@ -17,7 +17,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// silent is an upstream that answers nothing but names below "known.", and knows what it was asked.
+// silent is an upstream over UDP and TCP that answers nothing but names below "known.", and knows what it was asked.
 type silent struct {
 	conn net.PacketConn
 
@@ -29,13 +29,24 @@ type silent struct {
 
 func newSilent(t *testing.T) *silent {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	s := &silent{asked: map[string]bool{}}
+	for try := 0; ; try++ { // a port that is free for both
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.conn, err = net.ListenPacket("udp", l.Addr().String()); err == nil {
+			t.Cleanup(func() { l.Close() })
+			t.Cleanup(func() { s.conn.Close() })
+			go s.serveTCP(l)
+			break
+		}
+		l.Close()
+		if try == 9 {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(func() { conn.Close() })
-	conn.(*net.UDPConn).SetReadBuffer(4 << 20)
-	s := &silent{conn: conn, asked: map[string]bool{}}
+	s.conn.(*net.UDPConn).SetReadBuffer(4 << 20)
 	go s.serve()
 	return s
 }
@@ -123,14 +134,6 @@ func TestSilentNamesGiveWay(t *testing.T) {
 func silentNamesGiveWay(t *testing.T, options string) {
 	const most, known = 50, 25
 	up, metrics := newSilent(t), loopback.Addr()
-	if options != "" {
-		l, err := net.Listen("tcp", up.conn.LocalAddr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		go up.serveTCP(l)
-	}
 	_, udp, _ := start(t, ".:0 {\nbind 127.0.0.1\nprometheus "+metrics+"\ncache\nforward . "+up.conn.LocalAddr().String()+" {\n"+options+
 		"\n}\nlimits {\nwaiting "+fmt.Sprint(most)+"\n}\n}")
 	answers := func(name string, timeout time.Duration) bool {
@@ -162,6 +165,64 @@ func silentNamesGiveWay(t *testing.T, options string) {
 			}
 			return
 		}
+	}
+	t.Error("the silent ones had their places until they ended by themselves")
+}
+
+// The same for names that come over a connection, and in the message lane: who asked for those that give way is told so.
+func TestSilentNamesOfAConnectionGiveWay(t *testing.T) {
+	for name, plugins := range map[string]string{"wire lane": "cache", "message lane": "foreign"} {
+		t.Run(name, func(t *testing.T) { connectionGivesWay(t, plugins) })
+	}
+}
+
+func connectionGivesWay(t *testing.T, plugins string) {
+	const most, known = 50, 10
+	nextForeign = new(foreign)
+	up := newSilent(t)
+	_, udp, tcp := start(t, ".:0 {\nbind 127.0.0.1\n"+plugins+"\nforward . "+up.conn.LocalAddr().String()+" {\nprefer_udp\n}\nlimits {\nwaiting "+
+		fmt.Sprint(most)+"\n}\n}")
+	answers := func(network, name string, timeout time.Duration) bool {
+		addr := map[string]string{"udp": udp, "tcp": tcp}[network]
+		m, _, err := (&dns.Client{Net: network, Timeout: timeout}).Exchange(question(name, dns.TypeA), addr)
+		return err == nil && m.Rcode == dns.RcodeSuccess
+	}
+	for round := range 5 { // as above
+		c, err := dns.Dial("tcp", tcp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		silently := func(name string) {
+			t.Helper()
+			if err := c.WriteMsg(question(name, dns.TypeA)); err != nil {
+				t.Fatal(err)
+			}
+			eventually.Holds(t, "it waits", func() bool { return up.was(name) })
+		}
+		began := time.Now()
+		for i := range most {
+			silently(fmt.Sprintf("n%d.r%d.example.org.", i, round))
+		}
+		eventually.Holds(t, "one gives way", func() bool { return answers("udp", fmt.Sprintf("first.r%d.known.", round), 100*time.Millisecond) })
+		for i := range known {
+			silently(fmt.Sprintf("more%d.r%d.example.org.", i, round)) // takes the place that was left
+			network := [...]string{"udp", "tcp"}[i%2]
+			if name := fmt.Sprintf("n%d.r%d.known.", i, round); !answers(network, name, clients.AskTime) {
+				t.Fatalf("%s is not answered over %s", name, network)
+			}
+		}
+		if time.Since(began) > 4*time.Second {
+			continue // the first ones have ended by themselves
+		}
+		c.SetReadDeadline(time.Now().Add(clients.AskTime))
+		for i := range known {
+			m, err := c.ReadMsg()
+			if err != nil || m.Rcode != dns.RcodeServerFailure {
+				t.Fatalf("number %d of those that gave way: %v, %v", i, m, err)
+			}
+		}
+		return
 	}
 	t.Error("the silent ones had their places until they ended by themselves")
 }

@@ -97,9 +97,10 @@ func (c *Cache) endRefresh(e *entry, ok bool) {
 }
 
 // detached is ctx for work that outlives the query: it has the server, its own time and
-// metadata, and no part in the query's path.
+// metadata, and no part in the query's path and place.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), plugin.PathKey{}, new(plugin.Path))
+	ctx = context.WithValue(ctx, eventloop.PlaceKey{}, nil)
 	return context.WithTimeout(metadata.ContextWithMetadata(ctx), refreshTime)
 }
 

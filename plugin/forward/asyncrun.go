@@ -19,8 +19,8 @@ type asyncRun struct {
 	pending   *pendingReply // nil while the run is not used, and has left the last one to others
 	began     time.Time
 	deadline  time.Time
-	cancelled time.Time // when nobody waits any more; zero is never
-	givesWay  bool      // to a query that comes when too many wait
+	cancelled time.Time       // when nobody waits any more; zero is never
+	givesWay  eventloop.Place // to a query that comes when too many wait
 
 	x       proxy.Exchange
 	query   []byte
@@ -125,11 +125,15 @@ func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 // gaveWay ends the run if err says that its query gives way. Where all do, none fails for its time, so it is looked here
 // whether the upstream is well.
 func (e *asyncRun) gaveWay(err error) bool {
-	if !e.givesWay || err != proxy.ErrGaveWay {
+	if !gaveWay(e.givesWay, err) {
 		return false
 	}
 	e.forward.doubtInCrowd(e.upstreams[e.course.asked], int64(time.Since(epoch)))
-	e.finish(action{do: giveWay}, nil)
+	a := e.step(event{kind: failed, failure: ours, err: err, gone: true})
+	if a.do == fail {
+		a.do = giveWay
+	}
+	e.finish(a, nil)
 	return true
 }
 
@@ -139,7 +143,7 @@ func (e *asyncRun) finish(a action, loop *eventloop.Loop) {
 		e.forward.concurrent.Add(-1)
 	}
 	err := a.err
-	if a.do == fail {
+	if a.do == fail || a.do == giveWay {
 		err = e.forward.explain(&e.course, e.upstreams, a)
 	}
 	if e.pending.settle(a, e.reply, err, loop) {

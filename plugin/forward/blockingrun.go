@@ -101,7 +101,7 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 		return t.step(event{kind: failed, failure: local, err: err})
 	}
 	for ev := (event{kind: begun}); ; {
-		ev.at, ev.gone = time.Since(t.began), over(ctx)
+		ev.at, ev.gone = time.Since(t.began), ev.gone || over(ctx)
 		a := t.step(ev)
 		t.forward.note(t.upstreams, a)
 		if a.do == answer && detour != nil {
@@ -115,6 +115,10 @@ func (t *blockingRun) run(ctx context.Context, r *dns.Msg) action {
 		}
 		before := time.Now()
 		ev = t.ask(ctx, r, a)
+		if gaveWay(t.x.GivesWay, ev.err) {
+			t.forward.doubtInCrowd(t.upstreams[t.asked], int64(time.Since(epoch)))
+			ev.failure, ev.gone = ours, true
+		}
 		if plugin.TrailFrom(ctx) != nil {
 			t.noteAttempt(ctx, a, ev, time.Since(before))
 		}
@@ -159,7 +163,7 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	up := t.upstreams[a.to]
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
-	t.x.Timeout = 0 // the upstream's
+	t.x.Timeout, t.x.GivesWay = 0, eventloop.PlaceOf(ctx) // the upstream's time
 	switch transfer := isTransfer(r); {
 	case transfer && up.Protocol() == transport.QUIC:
 		return t.notImplemented(r)

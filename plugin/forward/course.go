@@ -122,7 +122,7 @@ const (
 	answer                    // the client, with the reply that came
 	handOn                    // to the next forward
 	fail                      // without a reply
-	giveWay                   // to another query; it is no more asked for this one
+	giveWay                   // to another query: fail, or over UDP without a word
 )
 
 // step decides what is to be done about what happened. The last step is one that does not ask.

@@ -94,7 +94,7 @@ func because(err error) (code uint16, why string) {
 		return dns.ExtendedErrorCodeNetworkError, errno.Error()
 	case errors.Is(err, proxy.ErrMismatch):
 		return dns.ExtendedErrorCodeNetworkError, "the reply does not match the query"
-	case errors.Is(err, proxy.ErrBusy):
+	case errors.Is(err, proxy.ErrBusy), errors.Is(err, proxy.ErrGaveWay):
 		return dns.ExtendedErrorCodeNetworkError, "too many queries wait for it"
 	}
 	return dns.ExtendedErrorCodeNetworkError, "network error"

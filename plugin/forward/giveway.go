@@ -1,8 +1,10 @@
 package forward
 
 import (
+	"errors"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 )
 
@@ -10,6 +12,11 @@ import (
 const checkAgain = 10 * time.Millisecond
 
 var epoch = time.Now()
+
+// gaveWay reports whether err says that a query has given way which has a place, and may do so.
+func gaveWay(has eventloop.Place, err error) bool {
+	return has != 0 && errors.Is(err, proxy.ErrGaveWay)
+}
 
 // doubtInCrowd is doubt of the upstream of a query that gave way. There may be very many, of an upstream that is well,
 // so it is checked once in a while only. It reports whether that is now, a time since epoch.

@@ -18,8 +18,8 @@ type pendingReply struct {
 
 	do    actionKind // the last action of the course
 	reply []byte     // answer
-	rcode int        // fail
-	err   error      // fail
+	rcode int        // fail, giveWay
+	err   error      // fail, giveWay
 
 	eventloop.Ending // the last ones are settled
 }

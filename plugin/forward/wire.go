@@ -40,12 +40,13 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		return wire.Park
 	}
 	switch r.do {
-	case giveWay:
-		q.Await(nil)
-		return wire.Park
 	case handOn:
 		return plugin.NextWire(pluginName, f.Next, ctx, w, q)
-	case fail:
+	case giveWay, fail:
+		if r.do == giveWay && !q.Stream() {
+			q.Await(nil)
+			return wire.Park
+		}
 		w.Fail(r.rcode, r.err)
 		return wire.Done
 	}

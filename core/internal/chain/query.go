@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -58,6 +59,10 @@ func (c *queryContext) Value(key any) any {
 		return max(n, c.depth-1)
 	case plugin.InnerKey:
 		return c.depth > 0
+	case eventloop.PlaceKey:
+		if c.depth > 0 {
+			return nil // of whom asks, nobody knows where that is done
+		}
 	case depthKey:
 		return c.depth
 	}

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -107,7 +106,7 @@ func (l *Lead) Call(s *service.Service, w dns.ResponseWriter, r *dns.Msg) (leads
 			go l.Run()
 		}
 	}()
-	s.ServeDNS(context.Background(), w, r)
+	s.ServeDNS(atWork, w, r) // it has the place once the loop is taken over
 	returned = true
 	return leads
 }

@@ -37,7 +37,7 @@ type Waiting struct {
 	packet  []byte
 	peer    wire.Peer
 	message bool               // it takes the message lane
-	dropped bool               // if it cannot wait, or gives way to another one
+	dropped bool               // if it cannot wait
 	waits   eventloop.Exchange // what it was parked on last
 	pooled  bool               // it does not lie in the source's memory
 }
@@ -84,7 +84,9 @@ func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wi
 	parked.Add(1)
 	w.park(q)
 	for parked.Load() > pool().most.Load() {
-		time.Sleep(parkedPause)
+		if !parkedPlaces.makeRoom() {
+			time.Sleep(parkedPause)
+		}
 	}
 }
 
@@ -164,7 +166,6 @@ func (w *Waiting) ResumeIn(loop *eventloop.Loop) (done bool) {
 	parked.Add(-1)
 	r := NewRun()
 	defer r.Free()
-	r.Query.SetCrowded(nil, w.dropped) // it gives way, whatever it waits for next
 	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
 	if out != wire.Done {
 		w.onward(&r.Query, out, true)
@@ -181,7 +182,6 @@ func (w *Waiting) ResumeIn(loop *eventloop.Loop) (done bool) {
 func (w *Waiting) again(loop *eventloop.Loop) {
 	r := NewRun()
 	defer r.Free()
-	r.Query.SetCrowded(nil, w.dropped) // it gives way, whatever it waits for next
 	reply, out := r.Serve(w.service, w.packet, w.peer, loop, w.waits)
 	if loop != nil {
 		loop.Done(0)

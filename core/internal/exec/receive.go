@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -25,11 +26,14 @@ type wayBack interface {
 	Verify(packet []byte, r *dns.Msg)
 }
 
+// atWork is the context of who has such a place, and nothing else to say.
+var atWork = context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+
 // ServeMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
-// form, or led to the plugins. packet is not kept.
-func ServeMessage(ctx context.Context, s *service.Service, w *reply.Writer, packet []byte) {
+// form, or led to the plugins. The caller is one of those who may wait. packet is not kept.
+func ServeMessage(s *service.Service, w *reply.Writer, packet []byte) {
 	if r, _ := Receive(s, w, packet, false); r != nil {
-		s.ServeDNS(ctx, w, r)
+		s.ServeDNS(atWork, w, r)
 	}
 }
 

@@ -25,13 +25,16 @@ type Run struct {
 
 var runs = sync.Pool{New: func() any { return new(Run) }}
 
-// NewRun is a Run that nobody uses.
-func NewRun() *Run { return runs.Get().(*Run) }
+// NewRun is a Run that nobody uses, of a query that gives way while it is parked.
+func NewRun() *Run {
+	r := runs.Get().(*Run)
+	r.Query.SetCrowded(nil, eventloop.Parked)
+	return r
+}
 
 // Free gives r back.
 func (r *Run) Free() {
 	r.Deadline = time.Time{}
-	r.Query.SetCrowded(nil, false)
 	runs.Put(r)
 }
 

@@ -31,14 +31,18 @@ func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte
 	if r == nil {
 		return err
 	}
+	allAtWork() // there may be room then
 	if !Enter(ctx) {
 		s.Limited("waiting")
 		return ErrCrowded
 	}
 	defer Leave()
-	s.ServeDNS(ctx, w, r)
+	s.ServeDNS(context.WithValue(ctx, eventloop.PlaceKey{}, eventloop.AtWork), w, r)
 	return nil
 }
+
+// waiting are the places of a query whose goroutine waits while it is parked.
+const waiting = eventloop.Parked | eventloop.AtWork
 
 // answerWire answers packet in the wire lane, if it can be. A query that is parked has the place of one that waits, for
 // its goroutine does.
@@ -53,9 +57,9 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			r.Free()
 		}
 	}()
-	r.Query.SetCrowded(allAtWork, false) // else each stream of a client would have an exchange begun
+	r.Query.SetCrowded(allAtWork, waiting) // else each stream of a client would have an exchange begun
 	reply, out := r.Serve(s, packet, peer, loop, nil)
-	r.Query.SetCrowded(nil, false)
+	r.Query.SetCrowded(nil, waiting)
 	loop.Done(time.Since(peer.Arrival))
 	loop.Leave()
 	entered := false
@@ -68,6 +72,9 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	for out != wire.Done {
 		first, x := !entered, r.Query.Awaited()
 		if first && out != wire.Unpack {
+			if out == wire.Block {
+				allAtWork() // there may be room then
+			}
 			if !Enter(ctx) {
 				s.Limited("waiting")
 				return true, ErrCrowded
@@ -84,7 +91,6 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 			woken.Lock()
 			ended.Then(&woken)
 			woken.Lock()
-			parked.Add(-1)
 			r = newRunIn(ctx)
 		case !first || out == wire.Unpack:
 			return false, nil
@@ -97,15 +103,19 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	return true, nil
 }
 
-// newRunIn is NewRun for a query whose time is over when ctx is.
+// newRunIn is NewRun for a query of which a goroutine waits, and whose time is over when ctx is.
 func newRunIn(ctx context.Context) *Run {
 	r := NewRun()
+	r.Query.SetCrowded(nil, waiting)
 	r.Deadline, _ = ctx.Deadline()
 	return r
 }
 
-// sleeper is a goroutine that waits for an exchange.
+// sleeper is a goroutine that waits for an exchange, parked.
 type sleeper struct{ sync.Mutex }
 
-// Resume implements eventloop.Resumer.
-func (s *sleeper) Resume() { s.Unlock() }
+// Resume implements eventloop.Resumer. Who has ended the exchange to make room finds it made.
+func (s *sleeper) Resume() {
+	parked.Add(-1)
+	s.Unlock()
+}

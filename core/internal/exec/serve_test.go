@@ -14,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -58,7 +59,7 @@ func served(t *testing.T, ctx context.Context, outcomes string, packet []byte, c
 			return c.run(r, q)
 		},
 		message: func(in context.Context, to dns.ResponseWriter, r *dns.Msg) {
-			if in != ctx || to != dns.ResponseWriter(w) {
+			if in.Done() != ctx.Done() || eventloop.PlaceOf(in) != eventloop.AtWork || to != dns.ResponseWriter(w) {
 				t.Error("another context or writer")
 			}
 			if atWork, _ := Waits(); atWork != 1 {

@@ -21,14 +21,6 @@ func SetWaiting(n int) { pool().limit(n) }
 // at work, and ctx ends before one of them is done, or many want that already.
 func Enter(ctx context.Context) bool { return pool().enter(ctx) }
 
-// allAtWork reports whether Enter would have to wait.
-func allAtWork() bool {
-	w := pool()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.full()
-}
-
 // Leave ends what Enter began.
 func Leave() { pool().leave() }
 
@@ -87,20 +79,36 @@ func (w *workers) limit(max int) {
 	w.free.Broadcast()
 }
 
-// try gives t to a worker, or reports false if all are at work.
+// try gives t to a worker, or reports false if all are at work, and none of them gives way.
 func (w *workers) try(t task) bool {
 	w.mu.Lock()
-	ok := w.give(t)
+	full := w.full()
+	if !full {
+		w.give(t)
+	}
 	w.mu.Unlock()
-	return ok
+	if !full {
+		return true
+	}
+	if !workPlaces.makeRoom() { // w.mu is not held: who waited may need a worker to go on
+		return false
+	}
+	w.mu.Lock()
+	w.give(t) // who gives way is done in a moment
+	w.mu.Unlock()
+	return true
 }
 
 // do gives t to a worker, and waits for one if all are at work.
 func (w *workers) do(t task) {
+	if w.try(t) {
+		return
+	}
 	w.mu.Lock()
-	for !w.give(t) {
+	for w.full() {
 		w.free.Wait()
 	}
+	w.give(t)
 	w.mu.Unlock()
 }
 
@@ -158,23 +166,19 @@ func (w *workers) leave() {
 // full reports whether as many are at work as there may be. mu is held.
 func (w *workers) full() bool { return w.n-len(w.idle) >= w.max }
 
-// give is called with mu held.
-func (w *workers) give(t task) bool {
-	if w.full() {
-		return false
-	}
+// give gives t to a worker, were it one more than there may be. mu is held.
+func (w *workers) give(t task) {
 	if i := len(w.idle) - 1; i >= 0 {
 		worker := w.idle[i]
 		w.idle[i] = nil
 		w.idle = w.idle[:i]
 		worker.next <- t
-		return true
+		return
 	}
 	w.n++
 	worker := &worker{next: make(chan task, 1)}
 	worker.next <- t
 	go w.work(worker)
-	return true
 }
 
 // work runs tasks until there are enough idle workers without this one.

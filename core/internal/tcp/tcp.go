@@ -12,7 +12,6 @@ package tcp
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -199,7 +198,7 @@ func (p *protocol) Reply(b []byte, mayWait bool) {
 func (p *protocol) ServeMessage(s *service.Service, packet []byte) {
 	w := &reply.Writer{Sink: p, Finish: s.Finish}
 	w.Client = reply.Client{Network: "tcp", Remote: p.RemoteAddr(), Local: p.LocalAddr(), Limit: wire.MaxMessage, TLS: p.TLS}
-	exec.ServeMessage(context.Background(), s, w, packet)
+	exec.ServeMessage(s, w, packet)
 }
 
 // Send and Close implement reply.Sink.

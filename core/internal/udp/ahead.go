@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/readahead"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -32,7 +33,7 @@ const lookAfter = 256
 func (r *queries) init(crowded func() bool) {
 	for i := range r.ring {
 		r.ring[i].Plain = true
-		r.ring[i].SetCrowded(crowded, true)
+		r.ring[i].SetCrowded(crowded, eventloop.Parked)
 	}
 }
 

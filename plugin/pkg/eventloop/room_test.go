@@ -9,13 +9,16 @@ import (
 
 // Each is asked until one has ended something.
 func TestMakeRoom(t *testing.T) {
-	if eventloop.MakeRoom() {
+	if eventloop.MakeRoom(eventloop.AtWork) {
 		t.Error("nobody ended anything")
 	}
 	var told []string
 	ends := ""
 	for _, name := range []string{"a", "b"} {
-		eventloop.OnCrowd(func() bool {
+		eventloop.OnCrowd(func(wanted eventloop.Place) bool {
+			if wanted != eventloop.AtWork {
+				t.Errorf("%s: %v is wanted", name, wanted)
+			}
 			told = append(told, name)
 			return ends == name
 		})
@@ -26,7 +29,7 @@ func TestMakeRoom(t *testing.T) {
 		told []string
 	}{{"a", true, []string{"a"}}, {"b", true, []string{"a", "b"}}, {"", false, []string{"a", "b"}}} {
 		told, ends = nil, tc.ends
-		if made := eventloop.MakeRoom(); made != tc.made || !slices.Equal(told, tc.told) {
+		if made := eventloop.MakeRoom(eventloop.AtWork); made != tc.made || !slices.Equal(told, tc.told) {
 			t.Errorf("%+v: made %t, told %v", tc, made, told)
 		}
 	}

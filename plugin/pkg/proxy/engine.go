@@ -94,8 +94,8 @@ func (e *engine) unlock() {
 // schedule sets when x, which a carrier has just taken or sent, is late. mu is held.
 func (e *engine) schedule(x *Exchange, now int64) {
 	e.wheel.remove(x)
-	if x.GivesWay && !x.gives && !stays(x) {
-		e.givers.add(x)
+	if x.GivesWay != 0 && !x.gives && !stays(x) {
+		e.givers[x.GivesWay].add(x)
 	}
 	x.sent = now
 	due := tickOf(min(now+int64(x.Timeout), x.deadline))
@@ -132,7 +132,7 @@ func (e *engine) wakeBy(t int64) {
 // take takes x from its carrier and the wheel. Whoever took it ends it. mu is held.
 func (e *engine) take(x *Exchange, now int64) {
 	e.wheel.remove(x)
-	e.givers.remove(x)
+	e.givers[x.GivesWay].remove(x)
 	on := x.on
 	x.on = nil
 	on.drop(x, now)

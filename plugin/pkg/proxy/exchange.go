@@ -25,7 +25,7 @@ type Exchange struct {
 	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
-	GivesWay bool // it may be ended with ErrGaveWay
+	GivesWay eventloop.Place // that are free when it is ended with ErrGaveWay, as it may be; 0: it may not
 
 	// For a Proxy of NewOpen.
 	To      *Peer      // whom to ask

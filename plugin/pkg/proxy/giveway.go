@@ -80,12 +80,15 @@ const (
 // turn is where giveWay begins: where it found one, as most are idle.
 var turn atomic.Int64
 
-func init() { eventloop.OnCrowd(func() bool { return giveWay(int64(time.Since(epoch))) }) }
+func init() {
+	eventloop.OnCrowd(func(wanted eventloop.Place) bool { return giveWay(wanted, int64(time.Since(epoch))) })
+}
 
 // giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
-// GivesWay and have waited for 200 ms, or for twice as long as replies usually take, the one that has waited longest.
-// Those over HTTPS and QUIC are not among them: they are fewer, and give way among themselves.
-func giveWay(now int64) bool {
+// GivesWay with a place that is wanted, and have waited for 200 ms, or for twice as long as replies usually take, the
+// one that has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give way among
+// themselves.
+func giveWay(wanted eventloop.Place, now int64) bool {
 	var with *engine
 	began := int64(math.MaxInt64)
 	all := ticking.list()
@@ -97,7 +100,7 @@ func giveWay(now int64) bool {
 		at := (from + i) % len(all)
 		e := all[at]
 		e.mu.Lock()
-		if x := e.givers.oldest(min(began, now-e.patience())); x != nil {
+		if x := e.givers.oldest(wanted, min(began, now-e.patience())); x != nil {
 			with, began = e, x.begun
 			turn.Store(int64(at))
 		}
@@ -110,7 +113,7 @@ func giveWay(now int64) bool {
 	inside := with.ending.enter()
 	defer inside.Done()
 	with.mu.Lock()
-	x := with.givers.oldest(now - with.patience()) // it may be another one by now
+	x := with.givers.oldest(wanted, now-with.patience()) // it may be another one by now
 	if x != nil {
 		if c, ok := x.on.(*streamConn); ok {
 			c.late(x) // if nothing came for so long, it takes no more
@@ -125,16 +128,32 @@ func giveWay(now int64) bool {
 	return true
 }
 
-// givers are the exchanges that may give way, in the order in which they began. The engine's lock guards them.
-type givers struct{ first, last *Exchange }
+// givers are the exchanges that may give way, by the places they have. The engine's lock guards them.
+type givers [eventloop.Kinds]giverList
 
-// giverLinks are an exchange's place among givers.
+// oldest is the first one with a place that is wanted that began before a time, nil if there is none.
+func (g *givers) oldest(wanted eventloop.Place, before int64) (x *Exchange) {
+	for kind := range g {
+		if eventloop.Place(kind)&wanted == 0 {
+			continue
+		}
+		if y := g[kind].oldest(before); y != nil {
+			x, before = y, y.begun
+		}
+	}
+	return x
+}
+
+// giverList are exchanges in the order in which they began.
+type giverList struct{ first, last *Exchange }
+
+// giverLinks are an exchange's place in a giverList.
 type giverLinks struct {
 	older, newer *Exchange
 	gives        bool // it has one
 }
 
-func (g *givers) add(x *Exchange) {
+func (g *giverList) add(x *Exchange) {
 	x.giverLinks = giverLinks{older: g.last, gives: true}
 	if g.last != nil {
 		g.last.newer = x
@@ -145,7 +164,7 @@ func (g *givers) add(x *Exchange) {
 }
 
 // remove takes x out, if it is in.
-func (g *givers) remove(x *Exchange) {
+func (g *giverList) remove(x *Exchange) {
 	if !x.gives {
 		return
 	}
@@ -163,7 +182,7 @@ func (g *givers) remove(x *Exchange) {
 }
 
 // oldest is the first one that began before a time, nil if there is none.
-func (g *givers) oldest(before int64) *Exchange {
+func (g *giverList) oldest(before int64) *Exchange {
 	if x := g.first; x != nil && x.begun < before {
 		return x
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -52,43 +53,48 @@ func TestGiveWay(t *testing.T) {
 	silent := func([]byte, *net.UDPAddr, func([]byte)) {}
 	two := []*Proxy{proxyTo(t, udpUpstream(t, silent), transport.DNS), proxyTo(t, udpUpstream(t, silent), transport.DNS)}
 	var ended endings
-	begin := func(p *Proxy, givesWay bool) *Exchange {
+	begin := func(p *Proxy, has eventloop.Place) *Exchange {
 		m := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 		b, err := m.Pack()
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &Exchange{Query: b, Owner: &ended, GivesWay: givesWay, Timeout: time.Minute}
+		x := &Exchange{Query: b, Owner: &ended, GivesWay: has, Timeout: time.Minute}
 		p.Begin(x)
 		time.Sleep(time.Millisecond) // no two begin at the same time
 		return x
 	}
 	clock := func() int64 { return int64(time.Since(epoch)) }
 	start := clock()
-	begin(two[0], false)
-	first, second, third := begin(two[1], true), begin(two[0], true), begin(two[1], true)
+	begin(two[0], 0)
+	const both = eventloop.Parked | eventloop.AtWork
+	first, second, third := begin(two[1], eventloop.Parked), begin(two[0], both), begin(two[1], eventloop.Parked)
+	working := begin(two[0], eventloop.AtWork)
 	now := clock()
-	young := begin(two[0], true)
-	if giveWay(start + int64(patience)) {
+	young := begin(two[0], both)
+	if giveWay(eventloop.Parked, start+int64(patience)) {
 		t.Error("one gave way that had not been there")
 	}
 	for i, want := range []*Exchange{first, second, third} {
-		if !giveWay(now + int64(patience)) {
+		if !giveWay(eventloop.Parked, now+int64(patience)) {
 			t.Fatalf("number %d does not give way", i)
 		}
 		if got := ended.list(); len(got) != i+1 || got[i] != want || want.Err != ErrGaveWay {
 			t.Fatalf("%d have ended, want %d; error %v", len(got), i+1, want.Err)
 		}
 	}
-	if giveWay(now + int64(patience)) {
+	if giveWay(eventloop.Parked, now+int64(patience)) {
 		t.Error("one more gave way")
 	}
+	if !giveWay(eventloop.AtWork, now+int64(patience)) || working.Err != ErrGaveWay {
+		t.Error("who is at work does not give way")
+	}
 	two[0].Stop()
-	if giveWay(clock()+int64(patience)) || young.Err == ErrGaveWay {
+	if giveWay(eventloop.Parked, clock()+int64(patience)) || young.Err == ErrGaveWay {
 		t.Error("one gave way that had ended")
 	}
-	if got := len(ended.list()); got != 5 {
-		t.Errorf("%d have ended, want 5", got)
+	if got := len(ended.list()); got != 6 {
+		t.Errorf("%d have ended, want 6", got)
 	}
 	two[1].Stop()
 	for _, e := range ticking.list() {
@@ -114,15 +120,15 @@ func TestOneOfThousandsGivesWay(t *testing.T) {
 	var ended endings
 	const n = 100
 	for range n {
-		p.Begin(&Exchange{Query: slices.Clone(b), Owner: &ended, GivesWay: true, Timeout: time.Minute})
+		p.Begin(&Exchange{Query: slices.Clone(b), Owner: &ended, GivesWay: eventloop.Parked, Timeout: time.Minute})
 	}
 	now := p.engine.now() + int64(patience) + 1
 	for i := range n {
-		if !giveWay(now) {
+		if !giveWay(eventloop.Parked, now) {
 			t.Fatalf("%d of %d gave way", i, n)
 		}
 	}
-	if giveWay(now) || len(ended.list()) != n {
+	if giveWay(eventloop.Parked, now) || len(ended.list()) != n {
 		t.Errorf("%d ended, want %d", len(ended.list()), n)
 	}
 }
@@ -157,7 +163,7 @@ func TestJobsGiveWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &Exchange{Query: b, Owner: &ended, GivesWay: i%2 == 0}
+		x := &Exchange{Query: b, Owner: &ended, GivesWay: eventloop.Place(i % 2)}
 		slow = append(slow, x)
 		p.Begin(x)
 	}
@@ -252,9 +258,9 @@ func TestGiveWayOnADeadConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ended endings
-	x := &Exchange{Query: b, Owner: &ended, GivesWay: true, Stream: true}
+	x := &Exchange{Query: b, Owner: &ended, GivesWay: eventloop.Parked, Stream: true}
 	p.Begin(x)
-	if !giveWay(p.engine.now() + int64(patience) + 1) {
+	if !giveWay(eventloop.Parked, p.engine.now()+int64(patience)+1) {
 		t.Fatal("it does not give way")
 	}
 	if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil || opened.Load() != 2 {

@@ -14,8 +14,8 @@ type workerPool struct {
 	jobs    chan *Exchange // as long as there may be workers
 	idle    int
 	workers int
-	owed    int    // jobs that wait for the worker of one that was given up
-	givers  givers // whether they say GivesWay or not
+	owed    int       // jobs that wait for the worker of one that was given up
+	givers  giverList // whether they say GivesWay or not
 }
 
 const (

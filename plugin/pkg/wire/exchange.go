@@ -9,8 +9,8 @@ func (q *Query) Await(x eventloop.Exchange) { q.awaited, q.owns = x, false }
 func (q *Query) AwaitOwn(x eventloop.OwnedExchange) { q.awaited, q.owns = x, true }
 
 // SetCrowded says, for all that q is parsed from later, too, that it is not to be parked while crowded reports true.
-// givesWay says that it may be dropped then, and while it is parked, too.
-func (q *Query) SetCrowded(crowded func() bool, givesWay bool) {
+// givesWay are the places that q has while it is parked, and may lose to others; 0: it keeps them.
+func (q *Query) SetCrowded(crowded func() bool, givesWay eventloop.Place) {
 	q.crowded, q.givesWay = crowded, givesWay
 }
 
@@ -19,9 +19,10 @@ func (q *Query) SetCrowded(crowded func() bool, givesWay bool) {
 // for nobody. Over UDP q is dropped then, elsewhere the chain runs again when there is room.
 func (q *Query) Crowded() bool { return q.crowded != nil && q.crowded() }
 
-// GivesWay reports whether q may be dropped while it is parked, for one that has just come. Who does so ends what q
-// waits for. When the chain runs again, the plugin that had it wait calls Await(nil), and returns Park.
-func (q *Query) GivesWay() bool { return q.givesWay }
+// GivesWay are the places that q has while it is parked, and that may be had for a query that has just come, by ending
+// what q waits for; 0: q keeps them. When the chain runs again, the plugin that had it wait calls Await(nil) over UDP,
+// and returns Park, so that q is dropped; elsewhere it fails.
+func (q *Query) GivesWay() eventloop.Place { return q.givesWay }
 
 // Wait makes r wait, in the place of q, for what q waits for.
 func (q *Query) Wait(r eventloop.Resumer) {

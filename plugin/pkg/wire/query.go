@@ -74,7 +74,7 @@ type Query struct {
 	awaited  eventloop.Exchange
 	owns     bool // awaited was begun for it
 	crowded  func() bool
-	givesWay bool
+	givesWay eventloop.Place
 	deadline time.Time
 
 	cookie      CookieState
