@@ -37,6 +37,7 @@ func NewWireAdapter(w dns.ResponseWriter, r *dns.Msg) (*WireAdapter, error) {
 // Free gives a back; nothing of it may be used any more.
 func (a *WireAdapter) Free() {
 	a.w, a.r = nil, nil
+	a.Query.SetCrowded(nil, 0)
 	adapters.Put(a)
 }
 

@@ -141,7 +141,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	p.under.add(1)
 	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
 	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
-	f.x.MixCase, f.x.Cookie = a.MixCase, a.Cookie
+	f.x.MixCase, f.x.Cookie, f.x.GivesWay = a.MixCase, a.Cookie, j.place
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
 	if len(r.taps.load()) > 0 {
@@ -194,7 +194,7 @@ const (
 
 // EndExchange implements proxy.Ender: it tells all jobs that joined.
 func (f *flight) EndExchange(x *proxy.Exchange) {
-	if f.secure {
+	if f.secure && x.Err != proxy.ErrGaveWay {
 		if !served(x) {
 			f.inClear(x)
 			return
@@ -222,6 +222,9 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 	f.counts.ended(f, x, ev)
 	f.debug(joined, x, &ev)
 	for i, p := range joined {
+		if x.Err == proxy.ErrGaveWay && p.job.giveWay() {
+			continue
+		}
 		ev.Ask, ev.Joined = p.ask, i > 0
 		p.job.event(ev, loop)
 	}
@@ -257,7 +260,7 @@ func (f *flight) event(x *proxy.Exchange) iterate.Event {
 		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeInvalid, err.Error()
 	case errors.Is(x.Err, proxy.ErrMalformed):
 		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeInvalid, rrset.ErrMalformed.Error()
-	case errors.Is(x.Err, os.ErrDeadlineExceeded):
+	case errors.Is(x.Err, os.ErrDeadlineExceeded), errors.Is(x.Err, proxy.ErrGaveWay):
 		ev.Kind = iterate.TimedOut
 	default:
 		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeNetwork, f.server.Addr.Addr().String()+": "+why(x.Err)

@@ -27,6 +27,7 @@ type job struct {
 	*resolver
 	key    jobKey
 	client bool // it is not the resolver's own
+	beginner
 	began  time.Time
 	result *iterate.Result // set before the Ending ends
 	got    iterate.Result  // most often what result is
@@ -36,6 +37,7 @@ type job struct {
 	mu   sync.Mutex
 	run  *iterate.Run // nil when it is over
 	told bool         // the Ending has ended
+	gone bool         // it gave way: the result is a failure that nobody keeps
 	// whose queries wait for it; see clients.go
 	waiting []netip.Addr
 	room    [1]netip.Addr // of waiting
@@ -55,16 +57,23 @@ type jobs struct {
 // is what a validator wants traced, nil if none does; found is what a look into the stores has come to just now.
 func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Source, found finding) (j *job, limit string) {
 	client, ok := r.clients.take(q)
+	if !ok && r.makeRoom(func(j *job) bool { return j.from == client }) {
+		client, ok = r.clients.take(q)
+	}
 	if !ok {
 		return nil, "client"
 	}
 	j, own := r.beginOf(q, s)
+	if j == nil && r.makeRoom(func(*job) bool { return true }) {
+		j, own = r.beginOf(q, s)
+	}
 	if j == nil {
 		r.clients.give([]netip.Addr{client})
 		return nil, "max_recursions"
 	}
 	j.join(client)
 	if own {
+		j.beginner = beginner{client, q.GivesWay()}
 		if found == nothing {
 			j.run.Looked()
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
@@ -79,6 +80,14 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		q.Await(j)
 		return wire.Park
 	}
+	if j.gone {
+		if q.Stream() {
+			r.crowded(w, q, "max_recursions")
+			return wire.Done
+		}
+		q.Await(nil)
+		return wire.Park
+	}
 	r.answer(w, q, j.result)
 	r.renew(j)
 	return wire.Done
@@ -92,6 +101,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	}
 	defer a.Free()
 	q := &a.Query
+	q.SetCrowded(nil, eventloop.PlaceOf(ctx))
 	if !r.covers(q.Lower()) {
 		return plugin.NextOrFailure(pluginName, r.Next, ctx, w, m)
 	}
@@ -119,6 +129,10 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
 	tell(ctx, j.result)
+	if j.gone {
+		r.crowded(&a.Reply, q, "max_recursions")
+		return write()
+	}
 	r.answer(&a.Reply, q, j.result)
 	r.renew(j)
 	return write()
@@ -176,7 +190,7 @@ func (r *Recurse) covers(name []byte) bool {
 func (r *Recurse) crowded(w *wire.Reply, q *wire.Query, limit string) {
 	r.counts.limit(limit)
 	if q.Stream() {
-		w.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many recursions"})
+		w.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: tooMany})
 		return
 	}
 	w.Drop()

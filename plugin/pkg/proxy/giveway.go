@@ -81,14 +81,20 @@ const (
 var turn atomic.Int64
 
 func init() {
-	eventloop.OnCrowd(func(wanted eventloop.Place) bool { return giveWay(wanted, int64(time.Since(epoch))) })
+	eventloop.OnCrowd(func(wanted eventloop.Place) bool { return GiveWay(wanted, nil) })
+}
+
+// GiveWay is eventloop.MakeRoom among the exchanges that fit, nil for all. It looks at the first ones only. fits is called
+// with a lock held: it looks at what does not change while the exchange is under way.
+func GiveWay(wanted eventloop.Place, fits func(*Exchange) bool) bool {
+	return giveWay(wanted, int64(time.Since(epoch)), fits)
 }
 
 // giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
 // GivesWay with a place that is wanted, and have waited for 200 ms, or for twice as long as replies usually take, the
 // one that has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give way among
 // themselves.
-func giveWay(wanted eventloop.Place, now int64) bool {
+func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool {
 	var with *engine
 	began := int64(math.MaxInt64)
 	all := ticking.list()
@@ -100,7 +106,7 @@ func giveWay(wanted eventloop.Place, now int64) bool {
 		at := (from + i) % len(all)
 		e := all[at]
 		e.mu.Lock()
-		if x := e.givers.oldest(wanted, min(began, now-e.patience())); x != nil {
+		if x := e.givers.oldest(wanted, min(began, now-e.patience()), fits); x != nil {
 			with, began = e, x.begun
 			turn.Store(int64(at))
 		}
@@ -113,7 +119,7 @@ func giveWay(wanted eventloop.Place, now int64) bool {
 	inside := with.ending.enter()
 	defer inside.Done()
 	with.mu.Lock()
-	x := with.givers.oldest(wanted, now-with.patience()) // it may be another one by now
+	x := with.givers.oldest(wanted, now-with.patience(), fits) // it may be another one by now
 	if x != nil {
 		if c, ok := x.on.(*streamConn); ok {
 			c.late(x) // if nothing came for so long, it takes no more
@@ -131,13 +137,13 @@ func giveWay(wanted eventloop.Place, now int64) bool {
 // givers are the exchanges that may give way, by the places they have. The engine's lock guards them.
 type givers [eventloop.Kinds]giverList
 
-// oldest is the first one with a place that is wanted that began before a time, nil if there is none.
-func (g *givers) oldest(wanted eventloop.Place, before int64) (x *Exchange) {
+// oldest is the first one with a place that is wanted that began before a time and fits, nil if there is none.
+func (g *givers) oldest(wanted eventloop.Place, before int64, fits func(*Exchange) bool) (x *Exchange) {
 	for kind := range g {
 		if eventloop.Place(kind)&wanted == 0 {
 			continue
 		}
-		if y := g[kind].oldest(before); y != nil {
+		if y := g[kind].oldest(before, fits); y != nil {
 			x, before = y, y.begun
 		}
 	}
@@ -181,10 +187,14 @@ func (g *giverList) remove(x *Exchange) {
 	x.giverLinks = giverLinks{}
 }
 
-// oldest is the first one that began before a time, nil if there is none.
-func (g *giverList) oldest(before int64) *Exchange {
-	if x := g.first; x != nil && x.begun < before {
-		return x
+// oldest is the first one that began before a time and fits, nil if there is none among the first lookAtOnce.
+func (g *giverList) oldest(before int64, fits func(*Exchange) bool) *Exchange {
+	x := g.first
+	for i := 0; i < lookAtOnce && x != nil && x.begun < before; i++ {
+		if fits == nil || fits(x) {
+			return x
+		}
+		x = x.newer
 	}
 	return nil
 }

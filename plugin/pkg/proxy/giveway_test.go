@@ -72,25 +72,25 @@ func TestGiveWay(t *testing.T) {
 	working := begin(two[0], eventloop.AtWork)
 	now := clock()
 	young := begin(two[0], both)
-	if giveWay(eventloop.Parked, start+int64(patience)) {
+	if giveWay(eventloop.Parked, start+int64(patience), nil) {
 		t.Error("one gave way that had not been there")
 	}
 	for i, want := range []*Exchange{first, second, third} {
-		if !giveWay(eventloop.Parked, now+int64(patience)) {
+		if !giveWay(eventloop.Parked, now+int64(patience), nil) {
 			t.Fatalf("number %d does not give way", i)
 		}
 		if got := ended.list(); len(got) != i+1 || got[i] != want || want.Err != ErrGaveWay {
 			t.Fatalf("%d have ended, want %d; error %v", len(got), i+1, want.Err)
 		}
 	}
-	if giveWay(eventloop.Parked, now+int64(patience)) {
+	if giveWay(eventloop.Parked, now+int64(patience), nil) {
 		t.Error("one more gave way")
 	}
-	if !giveWay(eventloop.AtWork, now+int64(patience)) || working.Err != ErrGaveWay {
+	if !giveWay(eventloop.AtWork, now+int64(patience), nil) || working.Err != ErrGaveWay {
 		t.Error("who is at work does not give way")
 	}
 	two[0].Stop()
-	if giveWay(eventloop.Parked, clock()+int64(patience)) || young.Err == ErrGaveWay {
+	if giveWay(eventloop.Parked, clock()+int64(patience), nil) || young.Err == ErrGaveWay {
 		t.Error("one gave way that had ended")
 	}
 	if got := len(ended.list()); got != 6 {
@@ -124,11 +124,11 @@ func TestOneOfThousandsGivesWay(t *testing.T) {
 	}
 	now := p.engine.now() + int64(patience) + 1
 	for i := range n {
-		if !giveWay(eventloop.Parked, now) {
+		if !giveWay(eventloop.Parked, now, nil) {
 			t.Fatalf("%d of %d gave way", i, n)
 		}
 	}
-	if giveWay(eventloop.Parked, now) || len(ended.list()) != n {
+	if giveWay(eventloop.Parked, now, nil) || len(ended.list()) != n {
 		t.Errorf("%d ended, want %d", len(ended.list()), n)
 	}
 }
@@ -260,7 +260,7 @@ func TestGiveWayOnADeadConnection(t *testing.T) {
 	var ended endings
 	x := &Exchange{Query: b, Owner: &ended, GivesWay: eventloop.Parked, Stream: true}
 	p.Begin(x)
-	if !giveWay(eventloop.Parked, p.engine.now()+int64(patience)+1) {
+	if !giveWay(eventloop.Parked, p.engine.now()+int64(patience)+1, nil) {
 		t.Fatal("it does not give way")
 	}
 	if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil || opened.Load() != 2 {

@@ -134,7 +134,7 @@ func (j job) run() {
 
 // giveUp ends the job that has waited longest, if it began before a time, for one that has just come.
 func (p *workerPool) giveUp(before int64) bool {
-	x := p.givers.oldest(before)
+	x := p.givers.oldest(before, nil)
 	if x == nil {
 		return false
 	}

@@ -1,0 +1,63 @@
+package recurse
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
+)
+
+// This file makes room where as many queries wait as may: the job whose server has been silent for longest gives way,
+// after 200 ms, as package proxy has it. Else a few names of many zones whose servers are silent kept all places.
+
+// beginner is whose query a job was begun for. It does not change once that has started.
+type beginner struct {
+	from  netip.Addr
+	place eventloop.Place // 0: it does not give way
+}
+
+// lookAgain is how long after no job had waited for long it is looked again.
+const lookAgain = 10 * time.Millisecond
+
+// makeRoom has a job give way that fits, and reports whether there was one.
+func (r *resolver) makeRoom(fits func(*job) bool) bool {
+	now := time.Now().UnixNano()
+	if now-r.looked.Load() < int64(lookAgain) {
+		return false
+	}
+	made := proxy.GiveWay(eventloop.Parked|eventloop.AtWork, func(x *proxy.Exchange) bool {
+		f, ok := x.Owner.(*flight)
+		return ok && f.resolver == r && fits(f.first[0].job)
+	})
+	if !made {
+		r.looked.Store(now)
+	}
+	return made
+}
+
+// giveWay ends j without an answer for its clients. It reports false if j does not give way, or they have had theirs.
+func (j *job) giveWay() bool {
+	j.mu.Lock()
+	if j.place == 0 || j.run == nil || j.told {
+		j.mu.Unlock()
+		return false
+	}
+	j.run.Abandon()
+	j.run, j.gone = nil, true
+	j.result = &iterate.Result{Rcode: wire.ServFail, Code: dns.ExtendedErrorCodeOther, Text: tooMany, Told: true}
+	waited := j.tell()
+	j.mu.Unlock()
+	j.deadlines.remove(j)
+	j.clients.give(waited)
+	j.resolver.forget(j)
+	j.End()
+	return true
+}
+
+// tooMany is what clients are told of a limit.
+const tooMany = "too many recursions"

@@ -1,0 +1,180 @@
+package recurse
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
+)
+
+// halfSilent is a resolver of example.org., whose server answers, and of zones z0. to z7., whose servers do not.
+func halfSilent(t *testing.T, edit func(*settings)) *resolver {
+	known := startSlow(t, time.Millisecond)
+	return silent(t, func(s *settings) {
+		never := s.stubs[rrset.MustName("example.org.")].Hosts
+		for i := range 8 {
+			zone := rrset.MustName(fmt.Sprintf("z%d.", i))
+			s.stubs[zone] = &store.Delegation{Zone: zone, Fixed: true, Hosts: never}
+		}
+		zone := rrset.MustName("example.org.")
+		s.stubs[zone] = &store.Delegation{Zone: zone, Fixed: true, Hosts: []store.Host{{Addrs: []netip.Addr{known.at.Addr()}, Port: known.at.Port()}}}
+		s.timeout = time.Minute
+		edit(s)
+	})
+}
+
+// parkable is a query of a client that gives its place away.
+func parkable(t *testing.T, client, name string) *wire.Query {
+	q := queryFrom(t, client, name)
+	q.SetCrowded(nil, eventloop.Parked)
+	return q
+}
+
+// isGone reports whether j gave way.
+func isGone(j *job) bool { return j.Over() && j.gone }
+
+// Names of many zones whose servers are silent do not keep all places: the one that has waited longest gives way, and all
+// others wait on.
+func TestSilentZonesGiveWay(t *testing.T) {
+	const most = 40
+	r := halfSilent(t, func(s *settings) { s.recursions = most })
+	began := time.Now()
+	var jobs []*job
+	for i := range most {
+		j, limit := r.beginFor(parkable(t, fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("n%d.z%d.", i, i%8)), nil, nil, unlooked)
+		if j == nil {
+			t.Fatal(limit)
+		}
+		jobs = append(jobs, j)
+	}
+	known := func(i int) *job {
+		j, limit := r.beginFor(parkable(t, "192.0.2.99", fmt.Sprintf("n%d.example.org.", i)), nil, nil, unlooked)
+		if j == nil && limit != "max_recursions" {
+			t.Errorf("limit %s", limit)
+		}
+		return j
+	}
+	if known(0) != nil && time.Since(began) < 100*time.Millisecond {
+		t.Error("one gave way at once")
+	}
+	for i := range 3 {
+		var j *job
+		eventually.Holds(t, "one gives way", func() bool { j = known(i); return j != nil })
+		if j.wait(context.Background()); j.result.Rcode != wire.Success || len(j.result.Answer) != 1 {
+			t.Fatalf("number %d: %+v", i, j.result)
+		}
+		if again, limit := r.beginFor(parkable(t, "192.0.2.99", fmt.Sprintf("more%d.z0.", i)), nil, nil, unlooked); again == nil {
+			t.Errorf("number %d: its place is not free: %s", i, limit)
+		}
+	}
+	gone := 0
+	for _, j := range jobs {
+		switch {
+		case isGone(j):
+			gone++
+			if j.result.Rcode != wire.ServFail || j.result.Text != tooMany {
+				t.Errorf("%+v", j.result)
+			}
+		case j.Over():
+			t.Errorf("one ended otherwise: %+v", j.result)
+		}
+	}
+	if gone == 0 || gone > 6 { // another one where a loop looks at the same time
+		t.Errorf("%d gave way", gone)
+	}
+	r.clients.mu.Lock()
+	defer r.clients.mu.Unlock()
+	if n := len(r.clients.all); n > most-gone+1 {
+		t.Errorf("%d clients have places, of %d of which %d gave way", n, most, gone)
+	}
+}
+
+// Who has as many queries as a client may have loses the one of these that has waited longest, and nobody else's.
+func TestClientGivesWay(t *testing.T) {
+	r := halfSilent(t, func(s *settings) { s.recursions = 65536 })
+	begin := func(client, name string) *job {
+		j, limit := r.beginFor(parkable(t, client, name), nil, nil, unlooked)
+		if j == nil && limit != "client" {
+			t.Errorf("limit %s", limit)
+		}
+		return j
+	}
+	other := begin("192.0.2.1", "other.z0.")
+	var jobs []*job
+	for i := range waitingPerClient {
+		jobs = append(jobs, begin("192.0.2.2", fmt.Sprintf("n%d.z%d.", i, i%8)))
+	}
+	var j *job
+	eventually.Holds(t, "one gives way", func() bool { j = begin("192.0.2.2", "www.example.org."); return j != nil })
+	if j.wait(context.Background()); j.result.Rcode != wire.Success {
+		t.Errorf("%+v", j.result)
+	}
+	gone := 0
+	for _, j := range jobs {
+		if isGone(j) {
+			gone++
+		}
+	}
+	if gone != 1 || isGone(other) {
+		t.Errorf("%d gave way, another client's: %t", gone, isGone(other))
+	}
+}
+
+// A query that gave way is dropped over UDP, and fails over a connection; one of the resolver's own does not give way.
+func TestGoneIsTold(t *testing.T) {
+	r := halfSilent(t, func(*settings) {})
+	h := &Recurse{zones: []string{rrset.Root}, resolver: r, Next: test.ErrorHandler()}
+	leave := func(what string) {
+		t.Helper()
+		eventually.Holds(t, what+" gives way", func() bool { return r.makeRoom(func(*job) bool { return true }) })
+	}
+	r.own(jobKey{rrset.MustName("own.z0."), wire.TypeA, ""})
+	for i, stream := range []bool{false, true} {
+		q := parkable(t, "192.0.2.1", fmt.Sprintf("wire%d.z1.", i))
+		if stream {
+			q.Peer.Proto = wire.TCP
+		}
+		var w wire.Reply
+		w.Reset(nil)
+		if out := h.ServeWire(context.Background(), &w, q); out != wire.Park {
+			t.Fatalf("outcome %v", out)
+		}
+		leave("the query")
+		switch out := h.ServeWire(context.Background(), &w, q); {
+		case stream && (out != wire.Done || !w.Failed() || w.Rcode() != wire.ServFail):
+			t.Errorf("over a connection: outcome %v, rcode %d", out, w.Rcode())
+		case !stream && (out != wire.Park || q.Awaited() != nil):
+			t.Errorf("over UDP: outcome %v, awaits %v", out, q.Awaited())
+		}
+		var client dns.ResponseWriter = new(test.ResponseWriter)
+		if stream {
+			client = &test.ResponseWriter{TCP: true}
+		}
+		rec := dnstest.NewRecorder(client)
+		over := make(chan int)
+		go func() {
+			ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+			rcode, _ := h.ServeDNS(ctx, rec, new(dns.Msg).SetQuestion(fmt.Sprintf("message%d.z1.", i), dns.TypeA))
+			over <- rcode
+		}()
+		leave("the message")
+		if rcode := <-over; rec.Msg != nil || (rcode == dns.RcodeServerFailure) != stream {
+			t.Errorf("in the message lane, stream %t: rcode %d, reply %v", stream, rcode, rec.Msg)
+		}
+	}
+	time.Sleep(300 * time.Millisecond) // the time after which it would
+	if r.makeRoom(func(*job) bool { return true }) {
+		t.Error("one of the resolver's own gave way")
+	}
+}
