@@ -84,8 +84,8 @@ func init() {
 	eventloop.OnCrowd(func(wanted eventloop.Place) bool { return GiveWay(wanted, nil) })
 }
 
-// GiveWay is eventloop.MakeRoom among the exchanges that fit, nil for all. It looks at the first ones only. fits is called
-// with a lock held: it looks at what does not change while the exchange is under way.
+// GiveWay is eventloop.MakeRoom among the exchanges that fit, nil for all. It looks at the first ones only. fits is
+// called with a lock held: it looks at what does not change while the exchange is under way.
 func GiveWay(wanted eventloop.Place, fits func(*Exchange) bool) bool {
 	return giveWay(wanted, int64(time.Since(epoch)), fits)
 }
