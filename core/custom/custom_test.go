@@ -2,6 +2,7 @@ package custom
 
 import (
 	"fmt"
+	"go/format"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -102,16 +103,33 @@ func TestInsert(t *testing.T) {
 
 func TestRegistered(t *testing.T) {
 	for source, want := range map[string]string{
-		`func init() { plugin.Register("one", setup) }`:                                 "[one]",
-		"const name = \"two\"\nfunc init() { plugin.Register(name, setup) }":            "[two]",
-		"func init() { plugin.Register(`a`, s); plugin.Register(\"b\", s) }":            "[a b]",
-		`func init() { plugin.Register(made(), setup); other.Register("x"); f("y", 1)}`: "[]",
+		`func init() { plugin.Register("one", setup) }`:                                                                                                       "[one]",
+		"const name = \"two\"\nfunc init() { plugin.Register(name, setup) }":                                                                                  "[two]",
+		"func init() { plugin.Register(`a`, s); plugin.Register(\"b\", s) }":                                                                                  "[a b]",
+		`func init() { plugin.Register(made(), setup); other.Register("x"); f("y", 1)}`:                                                                       "[]",
+		"const (\n\tother = \"no\"\n\tname string = \"three\" // its name\n)\nfunc init() { plugin.Register(name, func(a, b int) error { return f(a, b) }) }": "[three]",
+		"var a, b = f(\"x\", 1), \"four\"\nfunc init() { plugin.Register(\n\tb,\n\tsetup,\n) }":                                                               "[four]",
+		"const name = \"five\"\nfunc f() { name := \"no\"; name = \"no\"; g(name) }\nfunc init() { plugin.Register(name, setup); x.Register(\"no\", 1, 2) }":  "[five]",
+		"const name = \"a\" + \"b\"\nfunc init() { plugin.Register(name, setup) }":                                                                            "[]",
 	} {
 		dir := t.TempDir()
 		write(t, dir, "p.go", "package p\n"+source)
 		write(t, dir, "p_test.go", "package p\nfunc init() { plugin.Register(\"test\", nil) }")
 		if got, err := registers(dir); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s: got %v, %v, want %s", source, got, err, want)
+		}
+	}
+}
+
+// What is generated stands as gofmt would have it.
+func TestGeneratedIsFormatted(t *testing.T) {
+	ours, others := Entry{"file", Module + "/plugin/file", ""}, Entry{"x", "example.org/x", ""}
+	caddys := Entry{"on", "github.com/coredns/caddy/onevent", ""}
+	for _, entries := range [][]Entry{{ours}, {others}, {ours, others, caddys, others}, {others, ours, {"y", "example.com/y", ""}}} {
+		for _, text := range []string{importsText(entries), directivesText(entries)} {
+			if formatted, err := format.Source([]byte(text)); err != nil || string(formatted) != text {
+				t.Errorf("%v\n%s\nis to be\n%s", err, text, formatted)
+			}
 		}
 	}
 }

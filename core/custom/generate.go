@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"go/format"
 	"io/fs"
 	"os"
 	"path"
@@ -87,11 +86,13 @@ func importLines(entries []Entry) string {
 	}
 	var b strings.Builder
 	for _, group := range [][]string{ours, others} {
+		if b.Len() > 0 && len(group) > 0 {
+			b.WriteString("\n")
+		}
 		slices.Sort(group)
 		for _, p := range group {
 			fmt.Fprintf(&b, "\t_ %q\n", p)
 		}
-		b.WriteString("\n")
 	}
 	return b.String()
 }
@@ -110,17 +111,13 @@ func directivesText(entries []Entry) string {
 
 // writeFile writes Go source, unless it stands there already.
 func writeFile(file, source string) (wrote bool, err error) {
-	text, err := format.Source([]byte(source))
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", file, err)
-	}
-	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
+	if old, err := os.ReadFile(file); err == nil && string(old) == source {
 		return false, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return false, err
 	}
-	return true, os.WriteFile(file, text, 0o644)
+	return true, os.WriteFile(file, []byte(source), 0o644)
 }
 
 // kept is what files had in them, by their paths; nil for one that there was not.
