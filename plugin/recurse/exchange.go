@@ -141,7 +141,7 @@ func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
 	p.under.add(1)
 	f.query = r.query(f.room[:0], a.Question, a.EDNS, a.Subnet)
 	f.x.To, f.x.Stream, f.x.Timeout, f.x.Owner = p.to, a.TCP, a.Wait, f
-	f.x.MixCase, f.x.Cookie, f.x.GivesWay = a.MixCase, a.Cookie, j.place
+	f.x.MixCase, f.x.Cookie, f.x.GivesWay, f.x.Since = a.MixCase, a.Cookie, j.place, j.began
 	f.x.From = r.source(a.Server.Addr.Addr())
 	f.x.Query = f.query
 	if len(r.taps.load()) > 0 {

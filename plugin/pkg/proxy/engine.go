@@ -154,7 +154,9 @@ func (e *engine) endAt(x *Exchange, err error, now int64) {
 			now = e.now()
 		}
 		x.RTT = time.Duration(now - x.sent)
-		e.usual.note(now - x.begun)
+		if x.To == nil {
+			e.usual.note(now - x.begun)
+		}
 		x.proxy.succeeded(x, time.Duration(now-x.begun))
 	}
 	x.Owner.EndExchange(x)

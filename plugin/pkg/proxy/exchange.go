@@ -26,6 +26,7 @@ type Exchange struct {
 	Deadline time.Time     // for all of it; zero is none
 	Owner    Ender
 	GivesWay eventloop.Place // that are free when it is ended with ErrGaveWay, as it may be; 0: it may not
+	Since    time.Time       // when the query began that it is for; zero: with x
 
 	// For a Proxy of NewOpen.
 	To      *Peer      // whom to ask
@@ -54,6 +55,7 @@ type Exchange struct {
 	nearMisses uint8 // datagrams with a wrong id that came to the port of x alone
 	reused     bool  // the connection was open before
 	begun      int64 // in the engine's time
+	since      int64 // what Since says
 	sent       int64 // when a carrier took it, or was opened for it
 	deadline   int64
 	chained    *Exchange // in an idTable
@@ -103,6 +105,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	}
 	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, 0, 0
 	x.begun = e.now()
+	x.since = min(e.time(x.Since), x.begun)
 	x.deadline = e.time(x.Deadline)
 	if !asks(x.Query) {
 		e.end(x, ErrInvalidRequest)

@@ -42,14 +42,14 @@ func (s *engines) remove(e *engine) {
 	s.all.Store(&all)
 }
 
-// patience is how long an exchange waits, at least, before it gives way to another one, where there are too many. Where
-// replies take longer than half of it, exchanges have twice the time of the reply in the middle.
+// patience is how long a query waits, at least, before it gives way to another one, where there are too many. Where
+// replies take longer than half of it, it has twice the time of the reply in the middle.
 const patience = 200 * time.Millisecond
 
 func (e *engine) patience() int64 { return max(int64(patience), 2*e.usual.Load()) }
 
 // usual is how long replies take: about half of them come sooner. It is an estimate, which each reply moves by a small
-// part.
+// part, but for replies of a Peer: anybody's server may be slow, and would have others wait for it.
 type usual struct{ atomic.Int64 }
 
 func (u *usual) note(rtt int64) {
@@ -91,12 +91,12 @@ func GiveWay(wanted eventloop.Place, fits func(*Exchange) bool) bool {
 }
 
 // giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
-// GivesWay with a place that is wanted, and have waited for 200 ms, or for twice as long as replies usually take, the
-// one that has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give way among
+// GivesWay with a place that is wanted, and whose query has waited for 200 ms, or for twice as long as replies usually
+// take, the one whose query has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give way among
 // themselves.
 func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool {
 	var with *engine
-	began := int64(math.MaxInt64)
+	since := int64(math.MaxInt64)
 	all := ticking.list()
 	from := int(turn.Load())
 	for i := range min(len(all), lookAtMost) {
@@ -106,8 +106,8 @@ func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool 
 		at := (from + i) % len(all)
 		e := all[at]
 		e.mu.Lock()
-		if x := e.givers.oldest(wanted, min(began, now-e.patience()), fits); x != nil {
-			with, began = e, x.begun
+		if x := e.givers.oldest(wanted, min(since, now-e.patience()), fits); x != nil {
+			with, since = e, x.since
 			turn.Store(int64(at))
 		}
 		e.mu.Unlock()
@@ -137,14 +137,14 @@ func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool 
 // givers are the exchanges that may give way, by the places they have. The engine's lock guards them.
 type givers [eventloop.Kinds]giverList
 
-// oldest is the first one with a place that is wanted that began before a time and fits, nil if there is none.
+// oldest is one with a place that is wanted and a query that began before a time, which fits, nil if there is none.
 func (g *givers) oldest(wanted eventloop.Place, before int64, fits func(*Exchange) bool) (x *Exchange) {
 	for kind := range g {
 		if eventloop.Place(kind)&wanted == 0 {
 			continue
 		}
 		if y := g[kind].oldest(before, fits); y != nil {
-			x, before = y, y.begun
+			x, before = y, y.since
 		}
 	}
 	return x
@@ -187,16 +187,19 @@ func (g *giverList) remove(x *Exchange) {
 	x.giverLinks = giverLinks{}
 }
 
-// oldest is the first one that began before a time and fits, nil if there is none among the first lookAtOnce.
-func (g *giverList) oldest(before int64, fits func(*Exchange) bool) *Exchange {
+// oldest is the one among the first lookAtOnce whose query began first, if that was before a time and it fits, or nil. Of
+// exchanges that began with their queries that is the first one.
+func (g *giverList) oldest(before int64, fits func(*Exchange) bool) (oldest *Exchange) {
 	x := g.first
-	for i := 0; i < lookAtOnce && x != nil && x.begun < before; i++ {
-		if fits == nil || fits(x) {
-			return x
+	for i := 0; i < lookAtOnce && x != nil; i++ {
+		if x.since < before && (fits == nil || fits(x)) {
+			if oldest, before = x, x.since; x.Since.IsZero() {
+				return x
+			}
 		}
 		x = x.newer
 	}
-	return nil
+	return oldest
 }
 
 // silent reports whether a connection may be dead, on which a query was sent that ended so now: nothing has come since

@@ -104,6 +104,38 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
+// What counts is how long the query waits that an exchange is for, whichever of its exchanges that is; and one gives way
+// only if it fits.
+func TestGiveWaySince(t *testing.T) {
+	allGiveWay(t)
+	p := proxyTo(t, udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
+	var ended endings
+	begin := func(since time.Time) *Exchange {
+		b, err := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &Exchange{Query: b, Owner: &ended, GivesWay: eventloop.Parked, Since: since, Timeout: time.Minute}
+		p.Begin(x)
+		return x
+	}
+	now := time.Now()
+	young, third, old, oldest := begin(now), begin(now.Add(-time.Second)), begin(now.Add(-time.Minute)), begin(now.Add(-time.Hour))
+	none := func(*Exchange) bool { return false }
+	if GiveWay(eventloop.Parked, none) {
+		t.Error("one gave way that does not fit")
+	}
+	if !GiveWay(eventloop.Parked, func(x *Exchange) bool { return x != oldest }) || old.Err != ErrGaveWay || oldest.Err != nil || third.Err != nil {
+		t.Errorf("the oldest one that fits: %v, the others %v, %v", old.Err, oldest.Err, third.Err)
+	}
+	if !GiveWay(eventloop.Parked, nil) || oldest.Err != ErrGaveWay {
+		t.Errorf("the oldest one: %v", oldest.Err)
+	}
+	if !GiveWay(eventloop.Parked, nil) || giveWay(eventloop.Parked, int64(now.Sub(epoch)), nil) || young.Err != nil {
+		t.Error("a young one gave way")
+	}
+}
+
 // One is found among thousands of upstreams of which nothing is asked, as often as there is one.
 func TestOneOfThousandsGivesWay(t *testing.T) {
 	allGiveWay(t)
