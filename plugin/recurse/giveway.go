@@ -12,8 +12,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// This file makes room where as many queries wait as may: the job whose server has been silent for longest gives way,
-// after 200 ms, as package proxy has it. Else a few names of many zones whose servers are silent kept all places.
+// This file makes room where as many queries wait as may: the job that has waited longest gives way, after 200 ms, as
+// package proxy has it. Else a few names of many zones whose servers are silent or slow kept all places.
 
 // beginner is whose query a job was begun for. It does not change once that has started.
 type beginner struct {

@@ -92,8 +92,8 @@ func GiveWay(wanted eventloop.Place, fits func(*Exchange) bool) bool {
 
 // giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
 // GivesWay with a place that is wanted, and whose query has waited for 200 ms, or for twice as long as replies usually
-// take, the one whose query has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give way
-// among themselves.
+// take, the one whose query has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give
+// way among themselves.
 func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool {
 	var with *engine
 	since := int64(math.MaxInt64)
