@@ -161,7 +161,7 @@ func (u *decision) prescan() (r result, ok bool) {
 			return faulty(dns.RcodeFormatError, rec), false
 		case rec.class == dns.ClassINET && rec.typ == dns.TypeSOA && (!apex || serialOf(rec.rdata) == 0):
 			return faulty(dns.RcodeFormatError, rec), false
-		case rec.typ != dns.TypeANY && !u.d.policy.takes(rec.typ, apex):
+		case rec.typ != dns.TypeANY && !u.d.policy.takes(rec.typ, apex), mayBeNamed(rec.typ) && !u.d.policy.namedFor(u.by.Key, rec.owner, rec.typ):
 			return faulty(dns.RcodeNotImplemented, rec), false
 		}
 	}

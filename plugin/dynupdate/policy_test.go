@@ -71,6 +71,7 @@ func TestPolicy(t *testing.T) {
 		{"first.", "up ANY www.example.org. 0 ANY", "NOERROR"},
 		{"ds.", "up IN sub.example.org. 60 DS 1 13 2 aabb", "NOERROR"},
 		{"star.", "up IN example.org. 60 DS 1 13 2 aabb", "NOTIMP"},
+		{"star.", "up IN sub.example.org. 60 DS 1 13 2 aabb", "NOTIMP"}, // another key's line names the type
 		{"star.", "up IN example.org. 60 CDS 1 13 2 aabb", "NOTIMP"},
 		{"a.dyn.example.org.", "up IN a.dyn.example.org. 60 A 192.0.2.9", "NOERROR"},
 		{"a.dyn.example.org.", "up IN b.dyn.example.org. 60 A 192.0.2.9", "REFUSED"},

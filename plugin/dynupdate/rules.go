@@ -102,6 +102,11 @@ func (p *policy) admits(typ uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) })
 }
 
+// namedFor is admits for a key and a lower name: what one key may do gives another one nothing.
+func (p *policy) namedFor(key string, name []byte, typ uint16) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) && r.isFor(key, name) })
+}
+
 // from reports whether a client's address is one that updates may come from.
 func (p *policy) from(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")

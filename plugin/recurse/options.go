@@ -123,6 +123,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		}),
 		number("authority_port", 1, 65535, "the port of servers", func(s *settings) *int { return &s.port }),
 	},
+	Unknown: `unknown property "%s"`,
 	Check: func(s *settings) error {
 		if s.minTTL > s.maxTTL {
 			return fmt.Errorf("min_ttl %d is more than max_ttl %d", s.minTTL, s.maxTTL)

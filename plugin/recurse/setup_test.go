@@ -179,7 +179,7 @@ func TestErrors(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"recurse\nrecurse":                                       "can only be used once per Server Block",
-		"recurse {\n nonsense\n}":                                "unknown property",
+		"recurse {\n nonsense\n}":                                `unknown property "nonsense"`,
 		"recurse a..b":                                           `invalid zone "a..b"`,
 		"recurse {\n hints " + empty + "\n}":                     "has no root server",
 		"recurse {\n hints /nonexistent\n}":                      "open /nonexistent",
