@@ -88,7 +88,9 @@ func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey, s *advice.Sourc
 	res, ok := l.Answer(&r.conf, iterate.Question{Name: k.name, Type: k.typ}, s, r.now())
 	switch {
 	case ok:
-		r.counts.kept(res)
+		if !s.Proves() {
+			r.counts.kept(res)
+		}
 		r.answer(w, q, res)
 		return answered, res.Due
 	case l.InVain():

@@ -116,9 +116,13 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	found := unlooked
 	if !source.Again() {
 		if found = r.atOnce(&a.Reply, q, source); found == answered {
-			tell(ctx, nothingAsked)
+			tell(ctx, nothingAsked, 0)
 			return write()
 		}
+	}
+	if source != nil && source.Purse.Empty() {
+		a.Reply.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many queries"})
+		return write()
 	}
 	j, why := r.beginFor(q, nil, source, found)
 	if j == nil {
@@ -128,7 +132,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if err := j.wait(ctx); err != nil {
 		return dns.RcodeServerFailure, plugin.Error(pluginName, err)
 	}
-	tell(ctx, j.result)
+	tell(ctx, j.result, source.Pay(j.Spent()))
 	if j.gone {
 		r.crowded(&a.Reply, q, "max_recursions")
 		return write()
@@ -138,11 +142,11 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	return write()
 }
 
-// tell tells other plugins what an answer took.
-func tell(ctx context.Context, res *iterate.Result) {
+// tell tells other plugins what an answer took: so many queries, with those of earlier answers to a validator's question.
+func tell(ctx context.Context, res *iterate.Result, queries int) {
 	metadata.SetValueFunc(ctx, "recurse/zone", func() string { return zoneText(res.Zone) })
 	metadata.SetValueFunc(ctx, "recurse/server", func() string { return serverText(res.Server) })
-	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(res.Queries) })
+	metadata.SetValueFunc(ctx, "recurse/queries", func() string { return strconv.Itoa(queries) })
 	if res.Queries == 0 {
 		plugin.Note(ctx, "no queries")
 		return

@@ -28,6 +28,7 @@ func (r *resolver) beginOf(q *wire.Query, s *advice.Source) (j *job, own bool) {
 	if !s.Again() {
 		if j, own = r.begin(q); own && s != nil {
 			j.run.Trace(s)
+			j.client = !s.Proof
 		}
 		return j, own
 	}
@@ -53,6 +54,14 @@ func (j *job) EachTeller(f func(advice.Teller)) {
 	case r.Server.IsValid():
 		f(advice.Teller{Zone: r.Zone, Server: r.Server, Name: j.key.name})
 	}
+}
+
+// Spent implements advice.Witness.
+func (j *job) Spent() (queries, most int) {
+	if j.result != nil {
+		queries = j.result.Queries
+	}
+	return queries, j.conf.Budget.Queries
 }
 
 // Patience implements advice.Patient.

@@ -39,6 +39,8 @@ type check struct {
 	began time.Time // when the query came
 	until time.Time // its deadline, zero if it has none
 	told  advice.Source
+	spent int // queries to servers for what is below
+	most  int // that there may be; see advice.Purse
 
 	// Set before the Ending ends, and not changed after that.
 	verdict *validate.Verdict // nil after a panic
@@ -54,7 +56,10 @@ func newCheck(ctx context.Context, v *Validator, asked validate.Question, truste
 	if c.began = q.Arrival; c.began.IsZero() {
 		c.began = time.Now()
 	}
-	eachTeller(q, c.told.Add)
+	if by, is := q.Awaited().(advice.Witness); is {
+		by.EachTeller(c.told.Add)
+		c.spent, c.most = by.Spent()
+	}
 	return c
 }
 
@@ -130,6 +135,8 @@ func (c *check) inquire(missing []validate.Question) {
 		Validator: c.Validator, client: ctx, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
 		sources: map[validate.Question]*advice.Source{c.asked: &c.told},
 	}
+	c.told.Purse = &i.purse
+	i.purse.Pay(c.spent, c.most)
 	defer i.hurry(c.began)()
 	if err != nil || reply.Truncated {
 		if again, _, _ := i.stream(c.asked, m); again != nil {

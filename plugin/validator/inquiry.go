@@ -25,6 +25,7 @@ type inquiry struct {
 	q       validate.Question
 	query   *dns.Msg
 	sources map[validate.Question]*advice.Source // of what was asked
+	purse   advice.Purse                         // of all sources
 	spent   int                                  // signatures that were computed
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
@@ -113,7 +114,7 @@ func (c *capture) TakeReply(reply *wire.Reply, _ *dns.Msg) (taken bool, err erro
 func (i *inquiry) source(q validate.Question) *advice.Source {
 	s := i.sources[q]
 	if s == nil {
-		s = &advice.Source{}
+		s = &advice.Source{Purse: &i.purse}
 		i.sources[q] = s
 	}
 	return s
@@ -125,7 +126,7 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 		return nil, nil
 	}
 	if i.sources[q] == nil {
-		i.sources[q] = &advice.Source{Proof: true}
+		i.sources[q] = &advice.Source{Proof: true, Purse: &i.purse}
 	}
 	defer func(client context.Context) { i.ctx = client }(i.ctx)
 	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query

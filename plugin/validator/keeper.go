@@ -338,7 +338,7 @@ const ownTime = 20 * time.Second
 
 // inquire is an inquiry that no client began.
 func (k *keeper) inquire(ctx context.Context, q validate.Question) *inquiry {
-	return &inquiry{Validator: k.Validator, client: ctx, ctx: ctx, w: nobody{}, q: q, query: fetching(q), sources: map[validate.Question]*advice.Source{}}
+	return &inquiry{Validator: k.Validator, client: ctx, ctx: ctx, w: nobody{}, q: q, query: fetching(q), sources: map[validate.Question]*advice.Source{q: {Proof: true}}}
 }
 
 // nobody is the client of the server's own questions.

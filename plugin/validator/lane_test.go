@@ -136,10 +136,13 @@ func TestReferralsWithoutDNSSEC(t *testing.T) {
 // told is an exchange that has ended, by what a server has said.
 type told struct {
 	eventloop.Ending
-	zone string // whose server it was
+	zone    string // whose server it was
+	queries int    // that it took
 }
 
 func (e *told) EachTeller(f func(advice.Teller)) { f(advice.Teller{Zone: rrset.MustName(e.zone)}) }
+
+func (e *told) Spent() (queries, most int) { return e.queries, 3 }
 
 // pupil counts what it is taught.
 type pupil struct{ lessons int }

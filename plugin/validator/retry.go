@@ -25,7 +25,7 @@ func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
 // judgeOn is judge by what is trusted, with a Task that was begun on the reply, and what is missing for it. What is bogus is
 // asked for again, of other servers; a forwarder is asked over TCP.
 func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []validate.Question, reply *dns.Msg) (first *validate.Verdict, whole *dns.Msg) {
-	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory, ctx: i.ctx}
+	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory, ctx: i.ctx, purse: &i.purse}
 	conf.Memory = memory
 	if i.anew {
 		memory.hidden = map[string]bool{i.q.Name: true}
@@ -39,7 +39,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		first, whole = i.pass(&conf, reply)
 	}
 	verdict := first
-	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil; n++ {
+	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil && !i.purse.Empty(); n++ {
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
@@ -120,7 +120,7 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
 		if i.sources[keys] == nil { // they were known already, and may have been replaced
 			hidden[v.Zone] = true
-			i.sources[keys] = &advice.Source{}
+			i.sources[keys] = &advice.Source{Purse: &i.purse}
 			suspect(keys, "")
 		}
 	}
@@ -128,11 +128,12 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 }
 
 // skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, is asked
-// anew of some names, and hands nothing bogus on once something is doubted, or the client's time is over: then nobody has
-// failed to answer, but the client to wait.
+// anew of some names, and hands nothing bogus on once something is doubted, or the client's time or purse is spent: then
+// nobody has failed to answer, but the client to wait or to ask for less.
 type skeptic struct {
 	validate.Memory
 	ctx    context.Context
+	purse  *advice.Purse
 	own    map[string]*validate.Node
 	hidden map[string]bool
 	doubts bool
@@ -157,7 +158,7 @@ func (s *skeptic) KeepNode(name string, n *validate.Node) {
 		}
 		s.own[name] = n
 	}
-	if !n.Broken() || !s.doubts && s.ctx.Err() == nil {
+	if !n.Broken() || !s.doubts && s.ctx.Err() == nil && !s.purse.Empty() {
 		s.Memory.KeepNode(name, n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -33,8 +34,12 @@ type Source struct {
 	// Proof says that a validator asks for its own sake: a denial that has no SOA record proves as much. It does not
 	// change.
 	Proof bool
+	// Purse is what the question's queries to servers are paid from, together with others for the sake of one client. It
+	// does not change. It may be nil.
+	Purse *Purse
 
 	mu      sync.Mutex
+	queries int
 	tellers []Teller
 	doubted []Teller
 	again   bool
@@ -48,6 +53,36 @@ func (s *Source) Add(t Teller) {
 	if !slices.Contains(s.tellers, t) {
 		s.tellers = append(s.tellers, t)
 	}
+}
+
+// Pay counts queries to servers that the question took, and how many one client's may take at most. It returns how many
+// the question took so far; of nil, queries.
+func (s *Source) Pay(queries, most int) int {
+	if s == nil {
+		return queries
+	}
+	s.Purse.Pay(queries, most)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queries += queries
+	return s.queries
+}
+
+// Purse is how many queries to servers a client's query may cost, with all that is asked for its sake: when it is empty a
+// resolver has for a validator only what it keeps. Any number of goroutines may use it.
+type Purse struct{ spent, most atomic.Int64 }
+
+// Pay counts queries, and how many there may be at most.
+func (p *Purse) Pay(queries, most int) {
+	if p != nil {
+		p.spent.Add(int64(queries))
+		p.most.Store(int64(most))
+	}
+}
+
+// Empty reports whether nothing is left. Of a resolver that counts nothing it never is, nor is nil.
+func (p *Purse) Empty() bool {
+	return p != nil && p.spent.Load() >= max(p.most.Load(), 1)
 }
 
 // Of is who told something of a name last, or if nobody did, who told something last; not valid if nobody did.
@@ -144,6 +179,8 @@ func (s *Source) Doubted(t Teller) bool {
 type Witness interface {
 	// EachTeller calls f with each who told something, as far as that is known. It is called after the exchange's end.
 	EachTeller(f func(Teller))
+	// Spent is how many queries to servers it took, and how many a client's may take; see Purse.
+	Spent() (queries, most int)
 }
 
 type contextKey struct{}
