@@ -25,8 +25,8 @@ func counted(t *testing.T, r *resolver) (asked uint64, kept float64) {
 	return per.Histogram.GetSampleCount(), answers.Counter.GetValue()
 }
 
-// What a validator asks for is paid from one purse, and when that is empty it gets what is kept and no more. What it asks for
-// its own sake is no client's query, and not counted as one.
+// What a validator asks for is paid from one purse, and when that is empty it gets what is kept and no more. What it asks
+// for its own sake is no client's query, and not counted as one.
 func TestPurse(t *testing.T) {
 	s := startSlow(t, time.Millisecond)
 	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver(t, func(c *settings) { c.budget.Queries = 2 })}

@@ -121,7 +121,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 		}
 	}
 	if source != nil && source.Purse.Empty() {
-		a.Reply.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many queries"})
+		a.Reply.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many queries, or octets"})
 		return write()
 	}
 	j, why := r.beginFor(q, nil, source, found)

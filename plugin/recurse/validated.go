@@ -57,11 +57,11 @@ func (j *job) EachTeller(f func(advice.Teller)) {
 }
 
 // Spent implements advice.Witness.
-func (j *job) Spent() (queries, most int) {
-	if j.result != nil {
-		queries = j.result.Queries
+func (j *job) Spent() (spent, most advice.Cost) {
+	if r := j.result; r != nil {
+		spent = advice.Cost{Queries: r.Queries, Octets: r.Octets}
 	}
-	return queries, j.conf.Budget.Queries
+	return spent, advice.Cost{Queries: j.conf.Budget.Queries, Octets: j.conf.Budget.Octets}
 }
 
 // Patience implements advice.Patient.

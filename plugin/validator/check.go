@@ -39,8 +39,8 @@ type check struct {
 	began time.Time // when the query came
 	until time.Time // its deadline, zero if it has none
 	told  advice.Source
-	spent int // queries to servers for what is below
-	most  int // that there may be; see advice.Purse
+	spent advice.Cost // for what is below
+	most  advice.Cost // that there may be; see advice.Purse
 
 	// Set before the Ending ends, and not changed after that.
 	verdict *validate.Verdict // nil after a panic

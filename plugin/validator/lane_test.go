@@ -142,7 +142,9 @@ type told struct {
 
 func (e *told) EachTeller(f func(advice.Teller)) { f(advice.Teller{Zone: rrset.MustName(e.zone)}) }
 
-func (e *told) Spent() (queries, most int) { return e.queries, 3 }
+func (e *told) Spent() (spent, most advice.Cost) {
+	return advice.Cost{Queries: e.queries}, advice.Cost{Queries: 3, Octets: 100}
+}
 
 // pupil counts what it is taught.
 type pupil struct{ lessons int }

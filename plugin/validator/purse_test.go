@@ -16,6 +16,7 @@ import (
 type payer struct {
 	*wireSource
 	each, most int
+	octets     int // of each
 	refused    int
 }
 
@@ -27,12 +28,12 @@ func (p *payer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		p.refused++
 		return dns.RcodeServerFailure, errNoReply
 	}
-	s.Pay(p.each, p.most)
+	s.Pay(advice.Cost{Queries: p.each, Octets: p.octets}, advice.Cost{Queries: p.most, Octets: 100})
 	return p.source.ServeDNS(ctx, w, r)
 }
 
-// All that is asked for the sake of a client is paid from one purse: keys, and what is asked of other servers once more. That
-// it is empty says nothing of a zone to others.
+// All that is asked for the sake of a client is paid from one purse: keys, and what is asked of other servers once more.
+// That it is empty says nothing of a zone to others.
 func TestPurse(t *testing.T) {
 	v, src := lab(t, "")
 	p := &payer{wireSource: &wireSource{source: src}, each: 2, most: 2}
@@ -47,6 +48,12 @@ func TestPurse(t *testing.T) {
 	src.asked, p.most = 0, 128
 	if m, _, err := ask(t, v, "alias.example.", func(m *dns.Msg) { do(m); m.Question[0].Qtype = dns.TypeCNAME }); err != nil || m == nil || !m.AuthenticatedData {
 		t.Errorf("another name, for another client: %v %v", m, err)
+	}
+	v, src = lab(t, "")
+	p = &payer{wireSource: &wireSource{source: src}, each: 1, most: 128, octets: 100}
+	v.Next = p
+	if m, _, err := ask(t, v, "www.example.", do); m != nil || err == nil || src.asked != 1 || p.refused != 1 {
+		t.Errorf("with no octet left for keys: %v %v, %d answers, %d refused", m, err, src.asked, p.refused)
 	}
 }
 

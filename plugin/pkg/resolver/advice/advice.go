@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -34,7 +33,7 @@ type Source struct {
 	// Proof says that a validator asks for its own sake: a denial that has no SOA record proves as much. It does not
 	// change.
 	Proof bool
-	// Purse is what the question's queries to servers are paid from, together with others for the sake of one client. It
+	// Purse is what the question is paid from, with all others that are asked for the sake of one client. It
 	// does not change. It may be nil.
 	Purse *Purse
 
@@ -55,34 +54,49 @@ func (s *Source) Add(t Teller) {
 	}
 }
 
-// Pay counts queries to servers that the question took, and how many one client's may take at most. It returns how many
-// the question took so far; of nil, queries.
-func (s *Source) Pay(queries, most int) int {
+// Pay counts what the question took, and what one client's may take at most. It returns how many queries the question
+// took so far; of nil, those of spent.
+func (s *Source) Pay(spent, most Cost) (queries int) {
 	if s == nil {
-		return queries
+		return spent.Queries
 	}
-	s.Purse.Pay(queries, most)
+	s.Purse.Pay(spent, most)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queries += queries
+	s.queries += spent.Queries
 	return s.queries
 }
 
-// Purse is how many queries to servers a client's query may cost, with all that is asked for its sake: when it is empty a
-// resolver has for a validator only what it keeps. Any number of goroutines may use it.
-type Purse struct{ spent, most atomic.Int64 }
+// Cost is queries to servers, and octets of their replies.
+type Cost struct{ Queries, Octets int }
 
-// Pay counts queries, and how many there may be at most.
-func (p *Purse) Pay(queries, most int) {
-	if p != nil {
-		p.spent.Add(int64(queries))
-		p.most.Store(int64(most))
+// Purse is what a client's query may cost, with all that is asked for its sake: when it is empty a resolver has for a
+// validator only what it keeps. Any number of goroutines may use it.
+type Purse struct {
+	mu          sync.Mutex
+	spent, most Cost
+}
+
+// Pay counts what was spent, and what may be at most.
+func (p *Purse) Pay(spent, most Cost) {
+	if p == nil {
+		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent.Queries += spent.Queries
+	p.spent.Octets += spent.Octets
+	p.most = most
 }
 
 // Empty reports whether nothing is left. Of a resolver that counts nothing it never is, nor is nil.
 func (p *Purse) Empty() bool {
-	return p != nil && p.spent.Load() >= max(p.most.Load(), 1)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most.Queries > 0 && (p.spent.Queries >= p.most.Queries || p.spent.Octets >= p.most.Octets)
 }
 
 // Of is who told something of a name last, or if nobody did, who told something last; not valid if nobody did.
@@ -179,8 +193,8 @@ func (s *Source) Doubted(t Teller) bool {
 type Witness interface {
 	// EachTeller calls f with each who told something, as far as that is known. It is called after the exchange's end.
 	EachTeller(f func(Teller))
-	// Spent is how many queries to servers it took, and how many a client's may take; see Purse.
-	Spent() (queries, most int)
+	// Spent is what it took, and what a client's query may take; see Purse.
+	Spent() (spent, most Cost)
 }
 
 type contextKey struct{}

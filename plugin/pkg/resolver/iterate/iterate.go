@@ -176,6 +176,7 @@ type Result struct {
 	Zone      string // whose server answered last
 	Server    netip.AddrPort
 	Queries   int
+	Octets    int  // of replies
 	Wholes    int  // so often a server was asked for a full name, as less of it had no good answer (RFC 9156 §2.3)
 	Due       bool // it was kept, and will not be for long: in the last tenth of its TTL, of keys in the second half
 	By        any  // who found all that it was made of to be secure; nil if others had a part in it
@@ -274,7 +275,7 @@ func (r *Run) Late(now store.Time) *Result {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
 	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
-	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries,
+	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Octets: r.spent.octets,
 		Zone: r.root.zone(), Missed: r.result.Missed}
 }
 
@@ -298,7 +299,7 @@ func (r *Run) finish() {
 	t := r.root
 	r.result = Result{
 		Rcode: t.rcode, Answer: append(once(t.chain), t.sets...), Authority: t.authority,
-		Code: t.code, Text: t.text, Told: t.told, Repeated: t.repeated, Queries: r.spent.queries, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
+		Code: t.code, Text: t.text, Told: t.told, Repeated: t.repeated, Queries: r.spent.queries, Octets: r.spent.octets, Wholes: r.wholes, Due: t.due, Zone: t.zone(), Server: t.server,
 		Scope: r.result.Scope, Missed: r.result.Missed, Tellers: r.result.Tellers,
 	}
 	if len(t.chain) == 0 && t.code == codeSynthesized { // what was filtered is less than what was secure
