@@ -131,3 +131,37 @@ func questionOf(t *testing.T, name string) validate.Question {
 }
 
 var _ plugin.Handler = (*servers)(nil)
+
+// mute has no keys. It notes what it is asked for once more, and is a forwarder if it has an upstream.
+type mute struct {
+	*source
+	upstream string
+	again    map[string]bool
+}
+
+func (s *mute) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if d := advice.DetourOf(ctx); s.upstream != "" && d != nil {
+		d.Took(s.upstream)
+	}
+	if advice.Of(ctx).Again() {
+		s.again[r.Question[0].Name+dns.Type(r.Question[0].Qtype).String()] = true
+	}
+	return s.source.ServeDNS(ctx, w, r)
+}
+
+// What a resolver could not get from any server is not asked for once more, of the same ones (RFC 9520 §3.1). A
+// forwarder may have other upstreams.
+func TestVain(t *testing.T) {
+	for _, upstream := range []string{"", "192.0.2.53:53"} {
+		v, src := lab(t, "")
+		delete(src.replies, "example.DNSKEY")
+		s := &mute{source: src, upstream: upstream, again: map[string]bool{}}
+		v.Next = s
+		if m, rcode, err := ask(t, v, "www.example.", do); m != nil || rcode != dns.RcodeServerFailure || err == nil {
+			t.Errorf("%v %d %v", m, rcode, err)
+		}
+		if !s.again["www.example.A"] || s.again["example.DNSKEY"] != (upstream != "") {
+			t.Errorf("upstream %q: asked once more for %v", upstream, s.again)
+		}
+	}
+}
