@@ -275,6 +275,11 @@ func (r *Run) Late(now store.Time) *Result {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
 	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
+	for _, t := range r.tasks {
+		if t.q == rootNS && !t.done {
+			r.conf.Shared.failed(now, "no reply in time")
+		}
+	}
 	return &Result{Rcode: rcodeServFail, Code: codeNoReach, Text: text, Told: true, Queries: r.spent.queries, Octets: r.spent.octets,
 		Zone: r.root.zone(), Missed: r.result.Missed}
 }

@@ -3,7 +3,10 @@ package iterate
 import (
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/miekg/dns"
 )
 
 // That priming failed is told once a minute, however often the root's servers are asked for in between, and that does not
@@ -22,5 +25,31 @@ func TestPrimingFailedIsToldOnceAMinute(t *testing.T) {
 	}
 	if !s.due(at(-40)) {
 		t.Error("it is not tried again after a minute")
+	}
+}
+
+// Root servers that say nothing within a client's time cannot be had: that is told, too, and other clients do not wait
+// for them first. Of a root that was primed nothing is told.
+func TestPrimingThatTakesTooLong(t *testing.T) {
+	late := func(w *world, name string) (told []string) {
+		w.conf.Shared.Unready = func(why string) { told = append(told, why) }
+		r := New(w.conf, Question{rrset.MustName(name), dns.TypeA}, false)
+		if r.Step(Event{Kind: Begun}, w.now); r.Late(w.now).Rcode != dns.RcodeServerFailure {
+			t.Errorf("%s: no failure", name)
+		}
+		return told
+	}
+	w := newWorld(t)
+	if told := late(w, "www.example.org."); len(told) != 1 || told[0] != "no reply in time" || w.conf.Shared.due(w.now) {
+		t.Errorf("told %q", told)
+	}
+	if told := late(w, "www.example.net."); len(told) != 0 {
+		t.Errorf("told again: %q", told)
+	}
+	w = newWorld(t)
+	w.serve("10.0.0.1", rootZone)
+	w.resolve("nowhere.", "A")
+	if told := late(w, "www.example.org."); len(told) != 0 || w.conf.Shared.PrimedAt() == 0 {
+		t.Errorf("told %q after priming", told)
 	}
 }
