@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -56,12 +57,20 @@ func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e
 	}
 	r = r.Copy()
 	nobody := noClientFor(w)
-	ctx, cancel := detached(ctx)
+	ctx, cancel := detached(c.anew(ctx, e))
 	go func() {
 		defer cancel()
 		rw := c.fetch(ctx, nobody, r, e, n, false)
 		c.endRefresh(e, rw.fit())
 	}()
+}
+
+// anew is ctx for who asks for e's answer while it is good: a resolver below has it, too, for as long.
+func (c *Cache) anew(ctx context.Context, e *entry) context.Context {
+	if left := e.remaining(c.now()); left > 0 {
+		return advice.WithRefresh(ctx, left)
+	}
+	return ctx
 }
 
 // beginRefresh reports whether e is to be fetched again by the caller, who calls endRefresh then.

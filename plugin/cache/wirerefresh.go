@@ -29,7 +29,7 @@ func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *cou
 	if !c.beginRefresh(e, n) {
 		return
 	}
-	r := &wireRefresh{cache: c, ctx: ctx, entry: e, counts: n}
+	r := &wireRefresh{cache: c, ctx: c.anew(ctx, e), entry: e, counts: n}
 	r.packet = q.Append(r.scratch[:0], 0)
 	r.peer = wire.Peer{Client: q.Client, Local: q.Local, Arrival: time.Now()}
 	r.run(q.Loop())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -21,12 +22,14 @@ type oddSource struct {
 	then string
 	done chan struct{} // closed after a query in the message lane
 	over string        // what that came over, and from whom
+	kept int           // for how many seconds the answer is kept, as was told last
 }
 
 func (s *oddSource) WireSelf() plugin.Handler { return s }
 func (s *oddSource) Name() string             { return "odd" }
 
 func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	s.kept, _ = advice.Refreshes(ctx)
 	if q.Awaited() != nil {
 		switch s.then {
 		case "panics":
@@ -45,8 +48,9 @@ func (s *oddSource) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 	return out
 }
 
-func (s *oddSource) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+func (s *oddSource) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer close(s.done)
+	s.kept, _ = advice.Refreshes(ctx)
 	s.over = w.RemoteAddr().Network() + " " + w.RemoteAddr().String()
 	if s.then == "unpacks and panics" {
 		panic("as it should")
@@ -90,8 +94,8 @@ func TestRefreshInTheLane(t *testing.T) {
 				t.Fatal("not parked")
 			}
 			s.last.End()
-			if serve(s.last) != wire.Done {
-				t.Fatal("not answered")
+			if serve(s.last) != wire.Done || s.kept != 0 {
+				t.Fatalf("not answered, or kept for %d seconds", s.kept)
 			}
 			old := c.positive.get(&c.questionOfName(t).key)
 			clock = clock.Add(40 * time.Second)
@@ -120,6 +124,9 @@ func TestRefreshInTheLane(t *testing.T) {
 					t.Fatal("the refresh does not end")
 				}
 				time.Sleep(time.Millisecond)
+			}
+			if s.kept != 20 {
+				t.Errorf("the source was told that the answer is kept for %d seconds, want 20", s.kept)
 			}
 			now := c.positive.get(&c.questionOfName(t).key)
 			if (now != old) != tc.replaced || tc.replaced && now.remaining(clock) != 60 {

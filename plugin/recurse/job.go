@@ -74,8 +74,12 @@ func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Sourc
 	j.join(client)
 	if own {
 		j.beginner = beginner{client, q.GivesWay()}
-		if found == nothing {
+		switch found {
+		case nothing:
 			j.run.Looked()
+		case old:
+			j.run.Refresh()
+			j.refresh = true
 		}
 		j.start(loop)
 	}

@@ -1,6 +1,7 @@
 package recurse
 
 import (
+	"context"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -62,8 +63,22 @@ const (
 	unlooked finding = iota // nothing that is kept may do
 	nothing
 	alias // leads to what is not kept
+	old   // is passed over
 	answered
 )
+
+// passes reports whether what is kept of q's name is passed over, as a cache above wants it anew and keeps it as long. What a
+// validator asks for its own sake is no part of that, and what has just failed is not tried again (RFC 9520).
+func (r *Recurse) passes(ctx context.Context, q *wire.Query, s *advice.Source) bool {
+	left, ok := advice.Refreshes(ctx)
+	if !ok || s.Proves() {
+		return false
+	}
+	name, now := string(q.Lower()), r.now()
+	e := r.conf.Stores.RRsets.Lookup(name, q.Type(), now)
+	_, failed := r.conf.Stores.Failures.Get(name, q.Type(), now)
+	return e != nil && int(e.Left(now)) <= left+1 && !failed
+}
 
 // atOnce answers with what is kept, or follows from it, if it can. Near its end it is fetched again. s is what a
 // validator wants traced, nil if none does.

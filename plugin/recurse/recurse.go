@@ -65,7 +65,9 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	j, _ := q.Awaited().(*job)
 	found := unlooked
 	if j == nil {
-		if found = r.atOnce(w, q, nil); found == answered {
+		if r.passes(ctx, q, nil) {
+			found = old
+		} else if found = r.atOnce(w, q, nil); found == answered {
 			return wire.Done
 		}
 	}
@@ -114,7 +116,11 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	}
 	source := advice.Of(ctx)
 	found := unlooked
-	if !source.Again() {
+	switch {
+	case source.Again():
+	case r.passes(ctx, q, source):
+		found = old
+	default:
 		if found = r.atOnce(&a.Reply, q, source); found == answered {
 			tell(ctx, nothingAsked, 0)
 			return write()

@@ -210,6 +210,20 @@ func Of(ctx context.Context) *Source {
 	return s
 }
 
+type refreshKey struct{}
+
+// WithRefresh is ctx for a query of a cache that still keeps the answer, for so many seconds, and wants it anew: a
+// resolver passes over what it keeps for no longer than that.
+func WithRefresh(ctx context.Context, left int) context.Context {
+	return context.WithValue(ctx, refreshKey{}, left)
+}
+
+// Refreshes reports whether a query is such a one, and for how many seconds the cache keeps the answer.
+func Refreshes(ctx context.Context) (left int, ok bool) {
+	left, ok = ctx.Value(refreshKey{}).(int)
+	return left, ok
+}
+
 // Secure is an RRset that is signed by a zone. TTL is the most that it may have, in seconds.
 type Secure struct {
 	Set  *rrset.Set

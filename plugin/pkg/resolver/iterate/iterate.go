@@ -240,6 +240,9 @@ func (r *Run) Free() {
 // belongs before the first Step.
 func (r *Run) Looked() { r.first.looked = true }
 
+// Refresh has a Run fetch its question though it is kept. It belongs before the first Step.
+func (r *Run) Refresh() { r.first.refresh = true }
+
 // Trace has a Run tell who answered its question, and spare whom the Source doubts. It belongs before the first Step.
 func (r *Run) Trace(s *advice.Source) { r.source = s }
 
