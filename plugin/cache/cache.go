@@ -135,7 +135,7 @@ func (c *Cache) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	defer adapter.Free()
 	ttl := c.hit(n, e, left)
 	if c.refreshDue(e, left, now) {
-		c.refresh(ctx, w, r, e, n)
+		c.refresh(ctx, w, r, e, n, left)
 	}
 	e.restoreMetadata(ctx)
 	reply(&adapter.Reply, &adapter.Query, e, ttl)
@@ -182,7 +182,7 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		return wire.Done
 	}
 	if c.refreshDue(e, left, now) {
-		c.refreshWire(ctx, q, e, n)
+		c.refreshWire(ctx, q, e, n, left)
 	}
 	reply(w, q, e, c.hit(n, e, left))
 	if left <= 0 && c.staleEDE {

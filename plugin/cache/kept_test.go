@@ -129,7 +129,7 @@ func TestPreferPositive(t *testing.T) {
 	// An empty answer does not push out the good one.
 	eventually.Holds(t, "the end of refreshes", func() bool { return !w.kept().fetch.running.Load() })
 	w.says(0)
-	w.c.refresh(context.Background(), &noClient{}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(context.Background()))
+	w.c.refresh(context.Background(), &noClient{}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(context.Background()), 0)
 	eventually.Holds(t, "the empty answer", func() bool { return !w.kept().answers })
 	if m, _ := w.ask("example.org.", dns.TypeA, nil); m.Rcode != 0 || len(m.Answer) != 1 {
 		t.Errorf("got %v", m)

@@ -50,14 +50,15 @@ func (f *fetchState) end(ok bool, now time.Time, pause time.Duration) {
 	f.running.Store(false)
 }
 
-// refresh fetches e's answer again in the background. The client does not wait for it.
-func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts) {
+// refresh fetches e's answer, which is good for so many seconds, again in the background. The client does not wait for
+// it.
+func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e *entry, n *counts, left int) {
 	if !c.beginRefresh(e, n) {
 		return
 	}
 	r = r.Copy()
 	nobody := noClientFor(w)
-	ctx, cancel := detached(c.anew(ctx, e))
+	ctx, cancel := detached(anew(ctx, left))
 	go func() {
 		defer cancel()
 		rw := c.fetch(ctx, nobody, r, e, n, false)
@@ -65,9 +66,9 @@ func (c *Cache) refresh(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, e
 	}()
 }
 
-// anew is ctx for who asks for e's answer while it is good: a resolver below has it, too, for as long.
-func (c *Cache) anew(ctx context.Context, e *entry) context.Context {
-	if left := e.remaining(c.now()); left > 0 {
+// anew is ctx for who asks for an answer while it is good: a resolver below has it, too, for as long.
+func anew(ctx context.Context, left int) context.Context {
+	if left > 0 {
 		return advice.WithRefresh(ctx, left)
 	}
 	return ctx

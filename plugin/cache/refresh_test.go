@@ -74,7 +74,7 @@ func TestRefreshIsForTheClient(t *testing.T) {
 		m.Truncated = true
 		return 0, rw.WriteMsg(m)
 	})
-	w.c.refresh(t.Context(), &test.ResponseWriter{RemoteIP: "192.0.2.7"}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(t.Context()))
+	w.c.refresh(t.Context(), &test.ResponseWriter{RemoteIP: "192.0.2.7"}, new(dns.Msg).SetQuestion("example.org.", dns.TypeA), w.kept(), w.c.countsOf(t.Context()), 0)
 	for _, network := range []string{"udp", "tcp"} {
 		if got, want := <-from, network+" 192.0.2.7:40212"; got != want {
 			t.Errorf("asked from %s, want %s", got, want)

@@ -25,11 +25,11 @@ type wireRefresh struct {
 }
 
 // refreshWire is refresh for a query in the wire lane.
-func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *counts) {
+func (c *Cache) refreshWire(ctx context.Context, q *wire.Query, e *entry, n *counts, left int) {
 	if !c.beginRefresh(e, n) {
 		return
 	}
-	r := &wireRefresh{cache: c, ctx: c.anew(ctx, e), entry: e, counts: n}
+	r := &wireRefresh{cache: c, ctx: anew(ctx, left), entry: e, counts: n}
 	r.packet = q.Append(r.scratch[:0], 0)
 	r.peer = wire.Peer{Client: q.Client, Local: q.Local, Arrival: time.Now()}
 	r.run(q.Loop())

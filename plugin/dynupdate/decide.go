@@ -62,7 +62,7 @@ func (u *decision) prerequisites() (r result, ok bool) {
 		if !wire.Below(p.owner, u.d.origin) {
 			return faulty(dns.RcodeNotZone, p), false
 		}
-		if p.typ != dns.TypeANY && slices.Contains(refusedTypes, p.typ) && !u.d.policy.admits(p.typ) {
+		if p.typ != dns.TypeANY && slices.Contains(refusedTypes, p.typ) && !u.d.policy.admits(p.typ, "", nil) {
 			return faulty(dns.RcodeNotImplemented, p), false
 		}
 		s := u.c.At(p.owner)
@@ -161,7 +161,7 @@ func (u *decision) prescan() (r result, ok bool) {
 			return faulty(dns.RcodeFormatError, rec), false
 		case rec.class == dns.ClassINET && rec.typ == dns.TypeSOA && (!apex || serialOf(rec.rdata) == 0):
 			return faulty(dns.RcodeFormatError, rec), false
-		case rec.typ != dns.TypeANY && !u.d.policy.takes(rec.typ, apex), mayBeNamed(rec.typ) && !u.d.policy.namedFor(u.by.Key, rec.owner, rec.typ):
+		case rec.typ != dns.TypeANY && !u.d.policy.takes(rec.typ, apex, u.by.Key, rec.owner):
 			return faulty(dns.RcodeNotImplemented, rec), false
 		}
 	}

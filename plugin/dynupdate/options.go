@@ -362,7 +362,7 @@ func checkSettings(s *settings) error {
 		return errors.New("file is required")
 	case !some && len(s.reverseOf) == 0:
 		return errors.New("at least one allow rule is required")
-	case s.signs() && (s.policy.admits(dns.TypeCDS) || s.policy.admits(dns.TypeCDNSKEY)):
+	case s.signs() && (s.policy.admits(dns.TypeCDS, "", nil) || s.policy.admits(dns.TypeCDNSKEY, "", nil)):
 		return errors.New("sign makes the CDS and CDNSKEY records: no allow rule may name them")
 	}
 	var err error

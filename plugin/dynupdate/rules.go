@@ -97,14 +97,9 @@ func (p *policy) allows(key string, name []byte, typ uint16, has func(typ uint16
 }
 
 // admits reports whether a type that is otherwise not taken, as DNSSEC needs it right, is named by a rule that allows
-// it.
-func (p *policy) admits(typ uint16) bool {
-	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) })
-}
-
-// namedFor is admits for a key and a lower name: what one key may do gives another one nothing.
-func (p *policy) namedFor(key string, name []byte, typ uint16) bool {
-	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) && r.isFor(key, name) })
+// it, be it for a key and a lower name, or, without a key, for any.
+func (p *policy) admits(typ uint16, key string, name []byte) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return !r.deny && r.types.names(typ) && (key == "" || r.isFor(key, name)) })
 }
 
 // from reports whether a client's address is one that updates may come from.
@@ -120,17 +115,10 @@ var refusedTypes = []uint16{
 	dns.TypeTALINK, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeTA, dns.TypeDLV, dns.TypeZONEMD,
 }
 
-// takes reports whether records of a type may be in the zone, at the apex or not.
-func (p *policy) takes(typ uint16, apex bool) bool {
-	switch {
-	case !slices.Contains(refusedTypes, typ):
-		return true
-	case typ == dns.TypeDS:
-		return !apex && p.admits(typ)
-	case typ == dns.TypeCDS, typ == dns.TypeCDNSKEY:
-		return apex && p.admits(typ)
-	}
-	return false
+// takes reports whether records of a type may be in the zone, at the apex or not, by an update that a key has signed if
+// there is one.
+func (p *policy) takes(typ uint16, apex bool, key string, name []byte) bool {
+	return !slices.Contains(refusedTypes, typ) || mayBeNamed(typ) && apex != (typ == dns.TypeDS) && p.admits(typ, key, name)
 }
 
 // isMeta reports whether a type is of no records, but of questions or messages.

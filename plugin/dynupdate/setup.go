@@ -33,7 +33,7 @@ func (s *settings) settle(v *zone.Zone, signed bool) error {
 			if signed && managed(set.Type()) {
 				continue
 			}
-			if !s.policy.takes(set.Type(), len(name) == len(s.origin)) || set.Signatures() != nil && !signed {
+			if !s.policy.takes(set.Type(), len(name) == len(s.origin), "", nil) || set.Signatures() != nil && !signed {
 				typ := dns.Type(set.Type()).String()
 				if set.Signatures() != nil {
 					typ = "RRSIG"

@@ -126,11 +126,10 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 			return write()
 		}
 	}
-	if source != nil && source.Purse.Empty() {
-		a.Reply.Fail(wire.ServFail, &explained{code: dns.ExtendedErrorCodeOther, text: "too many queries, or octets"})
-		return write()
+	j, why := (*job)(nil), "max_queries"
+	if source == nil || !source.Purse.Empty() {
+		j, why = r.beginFor(q, nil, source, found)
 	}
-	j, why := r.beginFor(q, nil, source, found)
 	if j == nil {
 		r.crowded(&a.Reply, q, why)
 		return write()

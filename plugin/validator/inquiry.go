@@ -27,7 +27,6 @@ type inquiry struct {
 	sources map[validate.Question]*advice.Source // of what was asked
 	purse   advice.Purse                         // of all sources
 	spent   int                                  // signatures that were computed
-	vain    map[validate.Question]bool           // nobody answered
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
 	avoided []string // upstreams of a forwarder that were wrong about something, twice
@@ -134,10 +133,7 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	reply, _, _ := i.ask(q, fetching(q))
 	if reply == nil {
 		if i.ways[q].took == "" { // a resolver has tried all servers; a forwarder may have other upstreams
-			if i.vain == nil {
-				i.vain = map[validate.Question]bool{}
-			}
-			i.vain[q] = true
+			i.sources[q].InVain()
 		}
 		return nil, nil
 	}

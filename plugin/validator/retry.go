@@ -95,7 +95,7 @@ func (i *inquiry) rewalk(v *validate.Verdict) (asked map[validate.Question]bool,
 func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, hidden map[string]bool) {
 	asked, hidden = map[validate.Question]bool{}, map[string]bool{}
 	suspect := func(q validate.Question, name string) {
-		if s := i.sources[q]; s != nil && !i.vain[q] {
+		if s := i.sources[q]; s != nil {
 			s.Doubt(name)
 			asked[q] = true
 		}

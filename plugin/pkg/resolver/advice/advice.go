@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -38,7 +39,8 @@ type Source struct {
 	Purse *Purse
 
 	mu      sync.Mutex
-	queries int
+	queries atomic.Int64
+	vain    bool
 	tellers []Teller
 	doubted []Teller
 	again   bool
@@ -55,16 +57,22 @@ func (s *Source) Add(t Teller) {
 }
 
 // Pay counts what the question took, and what one client's may take at most. It returns how many queries the question
-// took so far; of nil, those of spent.
+// took so far; of nil, those of spent. It is not inlined: it is for what has waited for servers.
+//
+//go:noinline
 func (s *Source) Pay(spent, most Cost) (queries int) {
 	if s == nil {
 		return spent.Queries
 	}
 	s.Purse.Pay(spent, most)
+	return int(s.queries.Add(int64(spent.Queries)))
+}
+
+// InVain notes that all who could tell something were asked, and did not: they are not asked once more.
+func (s *Source) InVain() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queries += spent.Queries
-	return s.queries
+	s.vain = true
+	s.mu.Unlock()
 }
 
 // Cost is queries to servers, and octets of their replies.
@@ -72,31 +80,29 @@ type Cost struct{ Queries, Octets int }
 
 // Purse is what a client's query may cost, with all that is asked for its sake: when it is empty a resolver has for a
 // validator only what it keeps. Any number of goroutines may use it.
-type Purse struct {
-	mu          sync.Mutex
-	spent, most Cost
-}
+type Purse struct{ queries, octets, mostQueries, mostOctets atomic.Int64 }
 
 // Pay counts what was spent, and what may be at most.
 func (p *Purse) Pay(spent, most Cost) {
 	if p == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spent.Queries += spent.Queries
-	p.spent.Octets += spent.Octets
-	p.most = most
+	p.queries.Add(int64(spent.Queries))
+	p.octets.Add(int64(spent.Octets))
+	p.mostQueries.Store(int64(most.Queries))
+	p.mostOctets.Store(int64(most.Octets))
 }
 
-// Empty reports whether nothing is left. Of a resolver that counts nothing it never is, nor is nil.
+// Empty reports whether nothing is left. Of a resolver that counts nothing it never is, nor is nil. It is
+// not inlined: its callers are many.
+//
+//go:noinline
 func (p *Purse) Empty() bool {
 	if p == nil {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.most.Queries > 0 && (p.spent.Queries >= p.most.Queries || p.spent.Octets >= p.most.Octets)
+	most := p.mostQueries.Load()
+	return most > 0 && (p.queries.Load() >= most || p.octets.Load() >= p.mostOctets.Load())
 }
 
 // Of is who told something of a name last, or if nobody did, who told something last; not valid if nobody did.
@@ -135,10 +141,13 @@ func (s *Source) Told() int {
 }
 
 // Doubt has the query that is asked next with s pass over what is kept of a name, over who has told of it so far, and
-// over what else they have told. An empty name stands for all.
+// over what else they have told. An empty name stands for all. There is nothing to doubt after InVain.
 func (s *Source) Doubt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.vain {
+		return
+	}
 	s.again, s.names = true, []string{name}
 	for _, t := range s.tellers {
 		if !slices.ContainsFunc(s.tellers, func(o Teller) bool { return same(o.Name, name) && o.Zone == t.Zone && o.Server == t.Server }) {

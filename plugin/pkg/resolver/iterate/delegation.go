@@ -62,7 +62,10 @@ func (s *Shared) due(now store.Time) bool {
 // isDue is due; mu is held.
 func (s *Shared) isDue(now store.Time) bool { return now >= s.retry || s.retry-now > primeAgain }
 
-// failed notes that the root's servers could not be had, be it that a client has asked for them.
+// failed notes that the root's servers could not be had, be it that a client has asked for them. It is not inlined: it
+// is seldom that they cannot.
+//
+//go:noinline
 func (s *Shared) failed(now store.Time, why string) {
 	s.mu.Lock()
 	first := s.isDue(now)
