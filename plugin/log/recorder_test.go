@@ -36,17 +36,20 @@ func TestTakenReplies(t *testing.T) {
 		class response.Class
 		want  string
 		cut   bool
+		op    int
 	}{
 		{"answer", func(w *wire.Reply, q *wire.Query) {
 			w.SetFlag(wire.FlagAA, true)
 			w.Addr(wire.Answer, q.Name(), 5, netip.MustParseAddr("192.0.2.1"))
-		}, response.Success, `NOERROR qr,aa,rd 64 0\.`, false},
-		{"denial", func(w *wire.Reply, _ *wire.Query) { w.SetRcode(wire.NXDomain) }, response.Denial, `NXDOMAIN qr,rd 33 0\.`, false},
+		}, response.Success, `NOERROR qr,aa,rd 64 0\.`, false, dns.OpcodeQuery},
+		{"denial", func(w *wire.Reply, _ *wire.Query) { w.SetRcode(wire.NXDomain) }, response.Denial, `NXDOMAIN qr,rd 33 0\.`, false, dns.OpcodeQuery},
 		{"long answer", func(w *wire.Reply, q *wire.Query) {
 			for i := range 40 {
 				w.Addr(wire.Answer, q.Name(), 5, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
 			}
-		}, response.Success, `NOERROR qr,tc,rd 1273 0\.`, true},
+		}, response.Success, `NOERROR qr,tc,rd 1273 0\.`, true, dns.OpcodeQuery},
+		// A reply to anything else has neither RD nor CD.
+		{"to a NOTIFY", func(w *wire.Reply, _ *wire.Query) { w.SetFlag(wire.FlagAA, true) }, response.Error, `NOERROR qr,aa 33 0\.`, false, dns.OpcodeNotify},
 	} {
 		next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 			adapter, err := plugin.NewWireAdapter(w, r)
@@ -58,12 +61,12 @@ func TestTakenReplies(t *testing.T) {
 			tc.reply(&adapter.Reply, &adapter.Query)
 			return adapter.Write()
 		})
-		for _, class := range []response.Class{response.All, tc.class, response.Error} {
+		for _, class := range []response.Class{response.All, response.Success, response.Denial, response.Error} {
 			l := Logger{Next: next, Rules: []Rule{{NameScope: ".", Format: DefaultLogFormat, Class: classes(class)}}}
 			line := func(w dns.ResponseWriter) string {
 				out := capture(t)
 				r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
-				r.Id = 7
+				r.Id, r.Opcode, r.CheckingDisabled = 7, tc.op, tc.op != dns.OpcodeQuery
 				if rc, err := l.ServeDNS(context.Background(), w, r); rc != 0 && rc != dns.RcodeNameError || err != nil {
 					t.Fatal(rc, err)
 				}
@@ -77,7 +80,7 @@ func TestTakenReplies(t *testing.T) {
 			if want := line(&test.ResponseWriter{}); got != want && !tc.cut {
 				t.Errorf("%s: logged %q, of a message %q", tc.what, got, want)
 			}
-			if logged := class != response.Error; logged != (got != "") || logged && !regexp.MustCompile(tc.want).MatchString(strings.ReplaceAll(got, "0.s", "0.")) {
+			if logged := class == response.All || class == tc.class; logged != (got != "") || logged && !regexp.MustCompile(tc.want).MatchString(strings.ReplaceAll(got, "0.s", "0.")) {
 				t.Errorf("%s, class %v: logged %q, want %q", tc.what, class, got, tc.want)
 			}
 		}

@@ -105,7 +105,7 @@ func (f *Facts) SetReply(w *wire.Reply, q *wire.Query, took time.Duration) {
 // of all.
 func (f *Facts) SetTaken(w *wire.Reply, r *dns.Msg, size int, took time.Duration) {
 	f.Reply = Reply{Over: true, Duration: took, Rcode: w.Rcode(), Len: size}
-	f.Reply.setHeld(w, headerFlags(&r.MsgHdr)&(wire.FlagRD|wire.FlagCD))
+	f.Reply.setHeld(w, wire.EndFor(r, 0).Flags&(wire.FlagRD|wire.FlagCD))
 }
 
 // setHeld fills in the flags of what w holds as the reply to a query with those of asked.
