@@ -55,10 +55,14 @@ func (e *Erratic) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		return dns.RcodeSuccess, nil
 	}
 	if hits(n, e.delay) {
+		over := time.After(e.duration)
 		select {
-		case <-time.After(e.duration):
+		case <-over:
 		case <-ctx.Done():
-			return dns.RcodeServerFailure, plugin.Error(pluginName, ctx.Err())
+			if ctx.Err() != context.DeadlineExceeded { // the client has left
+				return dns.RcodeServerFailure, plugin.Error(pluginName, ctx.Err())
+			}
+			<-over // a reply that is late is what this is for
 		}
 	}
 	m := e.reply(&state, hits(n, e.truncate))

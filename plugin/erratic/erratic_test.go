@@ -85,6 +85,20 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// A reply comes as late as it was told to, also if a deadline of *cancel* is over by then.
+func TestDelayBeyondDeadline(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	e := &Erratic{faults: faults{delay: 1, duration: delay}}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	w := dnstest.NewRecorder(&test.ResponseWriter{})
+	begin := time.Now()
+	rc, err := e.ServeDNS(ctx, w, new(dns.Msg).SetQuestion("example.org.", dns.TypeA))
+	if took := time.Since(begin); rc != dns.RcodeSuccess || err != nil || w.Msg == nil || took < delay {
+		t.Errorf("got %d, %v, %v after %s", rc, err, w.Msg, took)
+	}
+}
+
 func TestReplies(t *testing.T) {
 	e := &Erratic{faults: faults{large: true}}
 	m, _ := serve(t, e, "Www.example.org.", dns.TypeA)
