@@ -19,6 +19,17 @@ func Stanza(c *caddy.Controller, directive string) string {
 	return textOf(d.blocks[c.ServerBlockIndex].Tokens[directive])
 }
 
+// Blocks are controllers for all server blocks, by which Stanza tells what they say.
+func Blocks(c *caddy.Controller) []caddy.Controller {
+	d := c.Context().(*dnsContext)
+	all := make([]caddy.Controller, len(d.blocks))
+	for i, b := range d.blocks {
+		all[i] = *c
+		all[i].ServerBlockIndex, all[i].ServerBlockKeyIndex, all[i].ServerBlockKeys = i, 0, b.Keys
+	}
+	return all
+}
+
 // Identity is the text by which what a directive makes is told from what others make, over reloads, too: its Stanza
 // with the folder and the listeners of the block.
 func Identity(c *caddy.Controller, directive string) string {

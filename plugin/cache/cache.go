@@ -46,6 +46,7 @@ type Cache struct {
 	bypassed  [][]byte // zones of ZoneBypassers in wire form
 	*stores            // nil until prepare, or takeOver
 	text      string   // of what a later cache must be told to take them over, "" if none may; see handover.go
+	around    string   // of all server blocks, a hash; see handover.go
 	label     string   // Zones, for metrics
 	counts    sync.Map // *counts by server address
 	refreshes chan struct{}

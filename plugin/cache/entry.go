@@ -81,6 +81,7 @@ type entry struct {
 	answers          bool // it really answers the question (see answers)
 	forAll           bool // it is for clients that name a network, too
 	nonAuthoritative bool // hits have no AA; see wire.Reply.SetNonAuthoritative
+	led              bool // an alias is in it, which may have led to another server block
 	inMain           bool // it stands in the main queue of its class; belongs to the shard's lock
 
 	cost   cost   // of getting it again

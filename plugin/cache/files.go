@@ -22,8 +22,8 @@ const (
 )
 
 // describeFiles writes what the files hold that a stanza, as dnsserver.Stanza has it, names. Relative names are below
-// root.
-func describeFiles(b *strings.Builder, root, stanza string) {
+// root. Those of more than hashed octets are told by length and time.
+func describeFiles(b *strings.Builder, root, stanza string, hashed int64) {
 	before := ""
 	for rest := stanza; rest != ""; {
 		quoted, err := strconv.QuotedPrefix(rest)
@@ -43,20 +43,20 @@ func describeFiles(b *strings.Builder, root, stanza string) {
 		if before == "directory" {
 			describeFolder(b, path)
 		} else {
-			describeFile(b, path)
-			describeFile(b, path+keySuffix)
+			describeFile(b, path, hashed)
+			describeFile(b, path+keySuffix, hashed)
 		}
 		before = name
 	}
 }
 
 // describeFile writes what a file holds; nothing if there is none.
-func describeFile(b *strings.Builder, path string) {
+func describeFile(b *strings.Builder, path string, hashed int64) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	if info.Size() > maxHashed {
+	if info.Size() > hashed {
 		describeTime(b, path, info)
 	} else if held, err := os.ReadFile(path); err == nil {
 		fmt.Fprintf(b, "%q %x\n", path, sha256.Sum256(held))

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"crypto/sha256"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 // What is kept survives a reload, if the cache that comes would have been told the same: the block's keys, its stanza and those of the plugins
 // below it are the same text, so are the files that they name, and all of these plugins are known, so that nothing else decides what they answer.
+// An alias may have led them to another server block: answers with one survive only if all blocks and their files are the same.
 //
 //	old: OnRestart, offers its stores ──▶ new: OnStartup, takes them ──▶ old: OnShutdown, they are not its own any more
 //	                                           └─ start fails ──▶ old: OnRestartFailed, takes them back
@@ -62,7 +65,20 @@ func (c *Cache) takeOver() {
 	offers.Unlock()
 	c.prepare()
 	if before != nil {
+		c.dropLed(before)
 		c.showLike(before)
+	}
+}
+
+// dropLed lets answers with an alias go if the Corefile is another one than before's.
+func (c *Cache) dropLed(before *Cache) {
+	if c.around == before.around {
+		return
+	}
+	led := func(e *entry) bool { return e.led }
+	for at := range shards {
+		c.positive.sweep(at, led)
+		c.negative.sweep(at, led)
 	}
 }
 
@@ -87,11 +103,13 @@ func (c *Cache) giveUp() {
 	if offers.all[c.text] == c.stores {
 		delete(offers.all, c.text)
 	}
-	own := c.stores.owner == c
+	owner := c.stores.owner
 	offers.Unlock()
-	if own {
+	if owner == c {
 		c.positive.clear()
 		c.negative.clear()
+	} else {
+		owner.dropLed(c) // that c has got since
 	}
 	c.hideEntries()
 }
@@ -99,8 +117,8 @@ func (c *Cache) giveUp() {
 // observers are the directives that have no part in what is answered: they may change.
 var observers = []string{"debug", "health", "pprof", "prometheus", "ready", "reload", "trace", "errors", "log", "dnstap"}
 
-// textOf is what the block that c sets up says of what a cache in it may be told.
-func textOf(c *caddy.Controller) string {
+// textOf is what the block that c sets up says of what a cache in it may be told. Files of up to hashed octets are looked at.
+func textOf(c *caddy.Controller, hashed int64) string {
 	var b strings.Builder
 	for _, key := range c.ServerBlockKeys {
 		b.WriteString(key + "\n")
@@ -112,10 +130,25 @@ func textOf(c *caddy.Controller) string {
 		}
 		b.WriteString(stanza + "\n")
 		if slices.Contains(readers, directive) {
-			describeFiles(&b, dnsserver.GetConfig(c).Root, stanza)
+			describeFiles(&b, dnsserver.GetConfig(c).Root, stanza, hashed)
 		}
 	}
 	return b.String()
+}
+
+// aroundOf is what all blocks say, made once for an instance.
+func aroundOf(c *caddy.Controller) string {
+	const key = "cache/around"
+	text, ok := c.Get(key).(string)
+	if !ok {
+		h := sha256.New()
+		for _, block := range dnsserver.Blocks(c) {
+			io.WriteString(h, textOf(&block, 0))
+		}
+		text = string(h.Sum(nil))
+		c.Set(key, text)
+	}
+	return text
 }
 
 // module is the path of our packages.

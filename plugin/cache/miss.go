@@ -252,6 +252,7 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	}
 	e := packedEntry(w, k)
 	e.kind, e.answers, e.ttl, e.cost, e.nonAuthoritative, e.stored = kind(what.kind), what.answers, what.ttl, what.cost, w.NonAuthoritative(), momentOf(now)
+	e.led = hasType(w, wire.Answer, wire.TypeCNAME)
 	switch {
 	case what.scope.everyone && k.nets:
 		all := k.turned()
