@@ -19,6 +19,7 @@ func TestReloadOfChangedFiles(t *testing.T) {
 		"hosts":              {"hosts", "192.0.2.%d www.example.org\n", "hosts DIR/hosts {\nttl 3600\n}"},
 		"file":               {"db", zone, "file DIR/db example.org"},
 		"file below a root":  {"db", zone, "root DIR\nfile db example.org"},
+		"included file":      {"sub/inc", "www 3600 IN A 192.0.2.%d\n", "file DIR/including example.org"},
 		"auto":               {"zones/db.example.org", zone, "auto example.org {\ndirectory DIR/zones\n}"},
 		"nothing but itself": {"", "", "template IN A . {\nanswer \"{{ .Name }} 3600 IN A 192.0.2.1\"\n}"},
 	} {
@@ -36,6 +37,10 @@ func TestReloadOfChangedFiles(t *testing.T) {
 				if err := os.WriteFile(path, fmt.Appendf(nil, tc.text, n), 0o644); err != nil {
 					t.Fatal(err)
 				}
+			}
+			including := "@ 3600 IN SOA a b 1 2 3 4 5\n@ 3600 IN NS a.example.net.\n$include sub/inc\n"
+			if err := os.WriteFile(filepath.Join(dir, "including"), []byte(including), 0o644); err != nil {
+				t.Fatal(err)
 			}
 			put(1)
 			corefile := ".:0 {\nbind 127.0.0.1\ncache\n" + strings.ReplaceAll(tc.stanza, "DIR", dir) + "\n}"

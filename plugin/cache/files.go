@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -22,9 +23,9 @@ const (
 )
 
 // describeFiles writes what the files hold that a stanza, as dnsserver.Stanza has it, names. Relative names are below
-// root. Those of more than hashed octets are told by length and time.
-func describeFiles(b *strings.Builder, root, stanza string, hashed int64) {
-	before := ""
+// root.
+func describeFiles(b *strings.Builder, root, stanza string) {
+	before, seen := "", map[string]bool{}
 	for rest := stanza; rest != ""; {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
@@ -43,23 +44,40 @@ func describeFiles(b *strings.Builder, root, stanza string, hashed int64) {
 		if before == "directory" {
 			describeFolder(b, path)
 		} else {
-			describeFile(b, path, hashed)
-			describeFile(b, path+keySuffix, hashed)
+			describeFile(b, path, seen)
+			describeFile(b, path+keySuffix, seen)
 		}
 		before = name
 	}
 }
 
-// describeFile writes what a file holds; nothing if there is none.
-func describeFile(b *strings.Builder, path string, hashed int64) {
+// describeFile writes what a file holds, and those that it includes, as a zone's may; nothing if there is none, or it was seen.
+func describeFile(b *strings.Builder, path string, seen map[string]bool) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() || seen[path] {
 		return
 	}
-	if info.Size() > hashed {
+	seen[path] = true
+	if info.Size() > maxHashed {
 		describeTime(b, path, info)
-	} else if held, err := os.ReadFile(path); err == nil {
-		fmt.Fprintf(b, "%q %x\n", path, sha256.Sum256(held))
+		return
+	}
+	held, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	fmt.Fprintf(b, "%q %x\n", path, sha256.Sum256(held))
+	for line := range bytes.Lines(held) {
+		if line[0] != '$' {
+			continue
+		}
+		if words := strings.Fields(string(line)); len(words) > 1 && strings.EqualFold(words[0], "$INCLUDE") {
+			included := strings.Trim(words[1], `"`)
+			if !filepath.IsAbs(included) {
+				included = filepath.Join(filepath.Dir(path), included)
+			}
+			describeFile(b, included, seen)
+		}
 	}
 }
 

@@ -117,8 +117,8 @@ func (c *Cache) giveUp() {
 // observers are the directives that have no part in what is answered: they may change.
 var observers = []string{"debug", "health", "pprof", "prometheus", "ready", "reload", "trace", "errors", "log", "dnstap"}
 
-// textOf is what the block that c sets up says of what a cache in it may be told. Files of up to hashed octets are looked at.
-func textOf(c *caddy.Controller, hashed int64) string {
+// textOf is what the block that c sets up says of what a cache in it may be told.
+func textOf(c *caddy.Controller) string {
 	var b strings.Builder
 	for _, key := range c.ServerBlockKeys {
 		b.WriteString(key + "\n")
@@ -130,7 +130,7 @@ func textOf(c *caddy.Controller, hashed int64) string {
 		}
 		b.WriteString(stanza + "\n")
 		if slices.Contains(readers, directive) {
-			describeFiles(&b, dnsserver.GetConfig(c).Root, stanza, hashed)
+			describeFiles(&b, dnsserver.GetConfig(c).Root, stanza)
 		}
 	}
 	return b.String()
@@ -143,7 +143,7 @@ func aroundOf(c *caddy.Controller) string {
 	if !ok {
 		h := sha256.New()
 		for _, block := range dnsserver.Blocks(c) {
-			io.WriteString(h, textOf(&block, 0))
+			io.WriteString(h, textOf(&block))
 		}
 		text = string(h.Sum(nil))
 		c.Set(key, text)

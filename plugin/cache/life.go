@@ -10,7 +10,7 @@ import (
 // attach lets ca begin and end with the configuration that c sets up.
 func (ca *Cache) attach(c *caddy.Controller) {
 	block := dnsserver.GetConfig(c)
-	want, text := wantOf(c, &ca.settings), textOf(c, maxHashed)
+	want, text := wantOf(c, &ca.settings), textOf(c)
 	ca.around = aroundOf(c)
 	c.OnStartup(func() error {
 		ca.view = block.ViewName
