@@ -79,5 +79,5 @@ func setup(c *caddy.Controller) error {
 		})
 		return nil
 	}
-	return plugin.Error(pluginName, c.ArgErr())
+	return plugin.Error(pluginName, fmt.Errorf("%w (no rule is there: query|response set|clear FLAG...)", c.ArgErr()))
 }

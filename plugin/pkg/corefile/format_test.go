@@ -3,6 +3,7 @@ package corefile
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -63,6 +64,17 @@ func FuzzOutline(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What is said of a '}' at the end of a line is not said of one that is right.
+func TestExplainBrace(t *testing.T) {
+	const text = "Wrong argument count or unexpected line ending after '}'"
+	for body, odd := range map[string]bool{". {\nheader {\n}\n}": false, ". {\nheader {\na }\n}\n}": true} {
+		got := Explain(ErrorAt(Word{File: "Corefile", Line: 3}, text), "Corefile", []byte(body), nil)
+		if strings.HasSuffix(got.Error(), text) == odd {
+			t.Errorf("%q: %v", body, got)
+		}
+	}
 }
 
 func TestDoubts(t *testing.T) {

@@ -98,7 +98,7 @@ func (e *explainer) remedy() string {
 		return e.directive(m[len("Unknown directive '") : len(m)-1])
 	case m == "Unexpected EOF", strings.HasSuffix(m, "expecting '}'"):
 		return e.unclosed()
-	case strings.HasPrefix(m, "Unexpected '}'"), strings.Contains(m, "line ending after '}'"):
+	case strings.HasPrefix(m, "Unexpected '}'"), strings.Contains(m, "line ending after '}'") && len(e.On(e.file, e.line)) > 1:
 		return ": '}' stands at the begin of a line of its own, also that of a block with one directive"
 	case strings.HasPrefix(m, "File to import not found: "):
 		return e.imported(strings.TrimPrefix(m, "File to import not found: "))
