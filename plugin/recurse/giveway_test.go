@@ -131,6 +131,35 @@ func TestClientGivesWay(t *testing.T) {
 	}
 }
 
+// Nothing is begun for a query that there is no room for; what is kept is answered.
+func TestNothingBegunInACrowd(t *testing.T) {
+	r := halfSilent(t, func(*settings) {})
+	h := &Recurse{zones: []string{rrset.Root}, resolver: r}
+	full := true
+	var w wire.Reply
+	ask := func() (wire.Outcome, *job) {
+		q := parkable(t, "192.0.2.1", "www.example.org.")
+		q.SetCrowded(func() bool { return full }, eventloop.Parked)
+		w.Reset(nil)
+		out := h.ServeWire(context.Background(), &w, q)
+		j, _ := q.Awaited().(*job)
+		return out, j
+	}
+	if out, j := ask(); out != wire.Park || j != nil || len(r.jobs.all) != 0 {
+		t.Errorf("without room: outcome %v, a job was begun: %t", out, j != nil)
+	}
+	full = false
+	out, j := ask()
+	if out != wire.Park || j == nil {
+		t.Fatalf("with room: outcome %v", out)
+	}
+	j.wait(context.Background())
+	full = true
+	if out, _ := ask(); out != wire.Done || w.Failed() || w.Rcode() != wire.Success {
+		t.Errorf("what is kept: outcome %v, rcode %d", out, w.Rcode())
+	}
+}
+
 // A query that gave way is dropped over UDP, and fails over a connection; one of the resolver's own does not give way.
 func TestGoneIsTold(t *testing.T) {
 	r := halfSilent(t, func(*settings) {})

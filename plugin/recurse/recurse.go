@@ -72,6 +72,9 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 		}
 	}
 	if j == nil || j.resolver != r.resolver || !j.asks(q) {
+		if q.Crowded() {
+			return wire.Park // awaiting nothing
+		}
 		var why string
 		if j, why = r.beginFor(q, q.Loop(), nil, found); j == nil {
 			r.crowded(w, q, why)
