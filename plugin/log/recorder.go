@@ -72,14 +72,7 @@ func (rec *recorder) TakeReply(w *wire.Reply, r *dns.Msg) (taken bool, err error
 			rec.taken = true
 			rec.Len += size
 			rec.facts.SetTaken(w, r, rec.Len, now.Sub(rec.Start))
-			switch r.Opcode {
-			case dns.OpcodeNotify:
-				rec.typ = response.Meta
-			case dns.OpcodeUpdate:
-				rec.typ = response.Update
-			default:
-				rec.typ = response.TypifyReply(w, rec.facts.Type, rec.facts.DO, now.UTC())
-			}
+			rec.typ = response.TypifyReply(w, rec.facts.Opcode, rec.facts.Type, rec.facts.DO, now.UTC())
 		})
 	}
 	return taken, err

@@ -5,18 +5,22 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // TypifyWire is Typify for a reply in the making. do tells whether the reply will have the DO bit; w holds
 // a message or a failure.
 func TypifyWire(w *wire.Reply, q *wire.Query, do bool, t time.Time) Type {
-	return TypifyReply(w, q.Type(), do, t)
+	return TypifyReply(w, dns.OpcodeQuery, q.Type(), do, t)
 }
 
-// TypifyReply is TypifyWire for a query of type qtype.
-func TypifyReply(w *wire.Reply, qtype uint16, do bool, t time.Time) Type {
+// TypifyReply is TypifyWire for a message of any opcode and of type qtype.
+func TypifyReply(w *wire.Reply, opcode int, qtype uint16, do bool, t time.Time) Type {
 	switch {
-	case qtype == wire.TypeAXFR, qtype == wire.TypeIXFR:
+	case opcode == dns.OpcodeUpdate:
+		return Update
+	case opcode == dns.OpcodeNotify, qtype == wire.TypeAXFR, qtype == wire.TypeIXFR:
 		return Meta
 	case w.Dropped():
 		return OtherError
