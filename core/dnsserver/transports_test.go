@@ -2,9 +2,11 @@ package dnsserver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,4 +174,37 @@ func TestStreamTimes(t *testing.T) {
 			t.Errorf("%s: counted %d", reason, n)
 		}
 	}
+}
+
+// TestEachSchemeLateWriter has a handler write twice from a goroutine of its own, while ServeDNS returns. Where a query ends
+// with ServeDNS the reply may come too late, but nothing is torn. It is for the race detector.
+func TestEachSchemeLateWriter(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		var writing sync.WaitGroup
+		var asked atomic.Int32
+		late := handler{"late", func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			asked.Add(1)
+			writing.Go(func() {
+				echo.serve(context.Background(), w, r)
+				echo.serve(context.Background(), w, r)
+			})
+			return 0, nil
+		}}
+		s := serving(t, blockFor(t, scheme, late))
+		c := clients.Connect(t, scheme, s.addr)
+		for i := range 10 {
+			name := fmt.Sprintf("n%d.", i)
+			r, err := c.Ask(query(name))
+			switch {
+			case err == nil && (describe(r) != "NOERROR 192.0.2.1" || r.Question[0].Name != name):
+				t.Errorf("%s: got %s", name, describe(r))
+			case err != nil && (scheme == "dns" || scheme == "tls"):
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		writing.Wait()
+		if n := asked.Load(); n < 10 {
+			t.Errorf("the handler was called %d times", n)
+		}
+	})
 }

@@ -199,9 +199,9 @@ func (d *Writer) answer(err error) answer {
 		log.Debugf(errPacket, err)
 		return bad
 	}
-	body := d.packed
-	if body == nil && d.Msg != nil {
-		if body, err = d.Pack(d.Msg); err != nil {
+	m, body := d.kept()
+	if body == nil && m != nil {
+		if body, err = d.Pack(m); err != nil {
 			return text(http.StatusInternalServerError, err.Error())
 		}
 	}

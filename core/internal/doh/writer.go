@@ -1,9 +1,11 @@
 package doh
 
 import (
+	"bytes"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
@@ -13,22 +15,36 @@ import (
 )
 
 // Writer is the dns.ResponseWriter of a query that came over HTTP. It keeps the
-// last message that was written, for the HTTP response.
+// last message that was written, for the HTTP response. A plugin may write when ServeDNS has returned, and so the
+// response may be under way; that is too late.
 type Writer struct {
 	// Msg is the message that was written last, nil if none was.
 	Msg *dns.Msg
 
 	service      *service.Service
-	packed       []byte // Msg as it goes out, nil if it still must be packed
+	mu           sync.Mutex // guards Msg and packed while plugins may write
+	packed       []byte     // Msg as it goes out, nil if it still must be packed
 	raddr, laddr net.Addr
 	request      *http.Request
 	reply.Signature
 }
 
 // WriteMsg keeps m.
-func (d *Writer) WriteMsg(m *dns.Msg) error {
-	d.Msg, d.packed = m, nil
+func (d *Writer) WriteMsg(m *dns.Msg) error { return d.keep(m, nil) }
+
+// keep keeps m, and as what it goes out.
+func (d *Writer) keep(m *dns.Msg, packed []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Msg, d.packed = m, packed
 	return nil
+}
+
+// kept is what was kept last.
+func (d *Writer) kept() (*dns.Msg, []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Msg, d.packed
 }
 
 // WriteFit keeps m, a reply to req. Nothing is cut, as HTTP carries any length.
@@ -53,16 +69,10 @@ type keeper struct {
 }
 
 // Send implements reply.Sink.
-func (k keeper) Send(b []byte) error {
-	k.Msg = k.m
-	return k.Writer.Send(b)
-}
+func (k keeper) Send(b []byte) error { return k.keep(k.m, bytes.Clone(b)) }
 
 // Send keeps a reply that is packed.
-func (d *Writer) Send(b []byte) error {
-	d.packed = append([]byte(nil), b...)
-	return nil
-}
+func (d *Writer) Send(b []byte) error { return d.keep(nil, bytes.Clone(b)) }
 
 // Write keeps the message that b holds, and b as its packed form: it goes out as it is.
 func (d *Writer) Write(b []byte) (int, error) {
@@ -70,8 +80,7 @@ func (d *Writer) Write(b []byte) (int, error) {
 	if err := m.Unpack(b); err != nil {
 		return 0, err
 	}
-	d.Msg = m
-	return len(b), d.Send(b)
+	return len(b), d.keep(m, bytes.Clone(b))
 }
 
 // Peer implements exec.QueryWriter.

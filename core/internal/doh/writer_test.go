@@ -75,15 +75,15 @@ func TestAnswers(t *testing.T) {
 	unpackable := new(dns.Msg).SetQuestion("no name", dns.TypeA)
 	unpackable.Question[0].Name = "a..b."
 	for name, tc := range map[string]struct {
-		w    Writer
+		w    *Writer
 		err  error
 		want int
 	}{
-		"crowded":         {Writer{}, exec.ErrCrowded, 503},
-		"no query":        {Writer{}, service.ErrLong, 400},
-		"nothing written": {Writer{}, nil, 500},
-		"no message":      {Writer{Msg: unpackable}, nil, 500},
-		"written":         {Writer{Msg: coretest.Query("www.")}, nil, 200},
+		"crowded":         {new(Writer), exec.ErrCrowded, 503},
+		"no query":        {new(Writer), service.ErrLong, 400},
+		"nothing written": {new(Writer), nil, 500},
+		"no message":      {&Writer{Msg: unpackable}, nil, 500},
+		"written":         {&Writer{Msg: coretest.Query("www.")}, nil, 200},
 	} {
 		if a := tc.w.answer(tc.err); a.status != tc.want || len(a.body) == 0 {
 			t.Errorf("%s: status %d, %q", name, a.status, a.body)

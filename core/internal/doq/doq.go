@@ -149,11 +149,11 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		protocolError(c, err)
 		return
 	// Nobody has answered: the stream is reset, so that the client need not wait.
-	case !w.written:
+	case !w.written.Load():
 		stream.CancelWrite(streamCancelled)
 	// Messages of a transfer, and octets of a plugin's own, are all written only now; other replies end the stream by
 	// themselves.
-	case !w.ended:
+	case !w.ended.Load():
 		w.Close()
 	}
 	count(s, CodeNoError)

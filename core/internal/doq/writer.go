@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/quicconn"
@@ -30,8 +31,8 @@ type Writer struct {
 	stream                *quic.Stream
 	tls                   *tls.ConnectionState
 	timeout               time.Duration
-	transfer              bool // the stream ends with the query
-	written, ended        bool
+	transfer              bool        // the stream ends with the query
+	written, ended        atomic.Bool // a plugin may write when the query is over
 	reply.Signature
 }
 
@@ -79,7 +80,7 @@ func (s sink) Send(b []byte) error {
 
 // Send writes one packed message with its length before it.
 func (w *Writer) Send(b []byte) error {
-	w.written = true
+	w.written.Store(true)
 	if w.conn != nil {
 		// The octets count as unsent until the stream has taken them, which its window may delay.
 		if !w.conn.Hold(len(b)) {
@@ -127,7 +128,7 @@ func (w *Writer) write(b []byte) (int, error) {
 	if w.stream == nil {
 		return 0, errNoStream
 	}
-	w.written = true
+	w.written.Store(true)
 	if w.timeout > 0 {
 		w.stream.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
@@ -144,7 +145,7 @@ func (w *Writer) Close() error {
 	if w.stream == nil {
 		return errNoStream
 	}
-	w.ended = true
+	w.ended.Store(true)
 	return w.stream.Close()
 }
 

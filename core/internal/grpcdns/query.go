@@ -1,9 +1,11 @@
 package grpcdns
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -43,12 +45,16 @@ func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPa
 		defer w.conn.End(s)
 	}
 	err = exec.Serve(ctx, s, w, in.GetMsg())
+	var msg []byte
+	if kept := w.msg.Load(); kept != nil { // a plugin may go on writing, which is too late
+		msg = *kept
+	}
 	switch {
-	case w.msg != nil && w.conn != nil && !w.conn.Hand(s, len(w.msg)):
+	case msg != nil && w.conn != nil && !w.conn.Hand(s, len(msg)):
 		s.Limited("in_flight_bytes")
 		return nil, status.Error(codes.ResourceExhausted, unsent.Err.Error())
-	case w.msg != nil:
-		return &pb.DnsPacket{Msg: w.msg}, nil
+	case msg != nil:
+		return &pb.DnsPacket{Msg: msg}, nil
 	// RESOURCE_EXHAUSTED is for the client to try again; INVALID_ARGUMENT is not.
 	case errors.Is(err, exec.ErrCrowded):
 		return nil, status.Error(codes.ResourceExhausted, err.Error())
@@ -65,7 +71,7 @@ func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPa
 type writer struct {
 	reply.Writer
 	conn *admittedConn // nil if the call came without a socket of ours
-	msg  []byte
+	msg  atomic.Pointer[[]byte]
 }
 
 // writerFor is the writer for a call.
@@ -99,7 +105,8 @@ type sink struct{ w *writer }
 
 // Send implements reply.Sink.
 func (s sink) Send(b []byte) error {
-	s.w.msg = append([]byte(nil), b...)
+	b = bytes.Clone(b)
+	s.w.msg.Store(&b)
 	return nil
 }
 

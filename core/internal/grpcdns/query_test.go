@@ -153,8 +153,8 @@ func TestWriter(t *testing.T) {
 		b := []byte("reply")
 		w.Send(b)
 		b[0]++ // it is not kept
-		if string(w.msg) != "reply" || w.Close() != nil {
-			t.Errorf("keeps %q", w.msg)
+		if msg := *w.msg.Load(); string(msg) != "reply" || w.Close() != nil {
+			t.Errorf("keeps %q", msg)
 		}
 		w.Hijack()
 	}
