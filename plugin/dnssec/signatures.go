@@ -130,18 +130,19 @@ type material struct {
 func (m *material) fill(set []dns.RR, zone string) error {
 	h := set[0].Header()
 	m.ttl = h.Ttl
-	at := 0
-	m.datas = m.datas[:0]
+	m.packed, m.datas = m.packed[:0], m.datas[:0]
 	var owner int
 	for _, rr := range set {
 		m.ttl = min(m.ttl, rr.Header().Ttl)
-		end, err := m.pack(rr, at)
+		at := len(m.packed)
+		// If that makes room, the data noted so far stays in the old block.
+		packed, err := wire.AppendRR(m.packed, rr)
 		if err != nil {
 			return err
 		}
-		owner = wire.NameLen(m.packed[at:end])
-		m.datas = append(m.datas, m.packed[at+owner+8:end]) // length and data
-		at = end
+		owner = wire.NameLen(packed[at:])
+		m.datas = append(m.datas, packed[at+owner+8:]) // length and data
+		m.packed = packed
 	}
 	if len(m.datas) > 1 {
 		slices.SortFunc(m.datas, bytes.Compare)
@@ -155,18 +156,6 @@ func (m *material) fill(set []dns.RR, zone string) error {
 		m.bytes = append(m.bytes, data...)
 	}
 	return nil
-}
-
-// pack writes a record behind what is there, and makes room if that is needed.
-func (m *material) pack(rr dns.RR, at int) (end int, err error) {
-	for {
-		end, err = dns.PackRR(rr, m.packed, at, nil, false)
-		if err == nil || at+dns.Len(rr) < len(m.packed) {
-			return end, err
-		}
-		// Data noted so far stays in the old block.
-		m.packed = append(m.packed, make([]byte, len(m.packed))...)
-	}
 }
 
 // sign makes the entry of a set.

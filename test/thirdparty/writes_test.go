@@ -20,6 +20,9 @@ type postman struct{ waiting sync.WaitGroup }
 // rawhide writes bytes of its own, not a message.
 type rawhide struct{}
 
+// poster answers all queries with one record that it has made once.
+type poster struct{ record dns.RR }
+
 func init() {
 	add("postman", "file", func(c *caddy.Controller) error {
 		p := new(postman)
@@ -29,6 +32,11 @@ func init() {
 	})
 	add("rawhide", "file", func(c *caddy.Controller) error {
 		dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return rawhide{} })
+		return nil
+	})
+	add("poster", "file", func(c *caddy.Controller) error {
+		record := oneAddress(new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)).Answer[0]
+		dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return poster{record} })
 		return nil
 	})
 }
@@ -62,13 +70,26 @@ func (rawhide) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (in
 	return dns.RcodeSuccess, err
 }
 
-// Writers of the plugins above hand on what comes late, and what comes as bytes, in whichever lane they were called.
-func TestWrites(t *testing.T) {
-	for name, above := range map[string]string{
+func (poster) Name() string { return "poster" }
+
+func (p poster) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	m.Answer = []dns.RR{p.record}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// aboves is what stands above a plugin that writes, by what it does with a reply.
+func aboves() map[string]string {
+	return map[string]string{
 		"alone": "", "tapped": "dnstap tcp://" + loopback.Addr() + " full\n", "logged": "log\nerrors\nmetadata\n", "shuffled": "loadbalance\nminimal\n", "cached": "cache 60\n",
 		"verified": "tsig {\nsecret key. MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=\n}\n", "throttled": "throttle {\nresponses 1000\n}\n",
 		"translated": "dns64\ncookie\nany\n", "counted": "prometheus " + loopback.Addr() + "\n", "changed": "header {\nresponse set ra\n}\nrewrite ttl exact x.example.org 5\nnsid\n",
-	} {
+	}
+}
+
+// Writers of the plugins above hand on what comes late, and what comes as bytes, in whichever lane they were called.
+func TestWrites(t *testing.T) {
+	for name, above := range aboves() {
 		for _, last := range []string{"postman", "rawhide"} {
 			t.Run(name+" "+last, func(t *testing.T) {
 				inBothLanes(t, block(above+last), func(t *testing.T, s *server) {
@@ -84,5 +105,27 @@ func TestWrites(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A record that a plugin answers many queries with at one time is only read, also by the plugins above, which may change
+// what is sent. It is for the race detector.
+func TestSharedRecord(t *testing.T) {
+	all := aboves()
+	all["altered"] = "rewrite ttl exact www.example.org 5\n"
+	for name, above := range all {
+		t.Run(name, func(t *testing.T) {
+			inBothLanes(t, block(above+"poster"), func(t *testing.T, s *server) {
+				var clients sync.WaitGroup
+				for range 4 {
+					clients.Go(func() {
+						for range 3 {
+							s.expect("www.example.org.", dns.TypeA, "NOERROR A 192.0.2.1")
+						}
+					})
+				}
+				clients.Wait()
+			})
+		})
 	}
 }

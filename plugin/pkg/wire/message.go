@@ -186,8 +186,35 @@ func (w *Reply) SetOptions(opt *dns.OPT) {
 	}
 }
 
-// packSpace is room for most records.
-var packSpace = sync.Pool{New: func() any { b := make([]byte, 1024); return &b }}
+// packer packs records one by one, with room for most of them.
+type packer struct {
+	m   dns.Msg
+	one [1]dns.RR
+	buf [1024]byte
+}
+
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
+// pack is rr in wire form with its names in full, good until the next call. rr is only read, as a plugin may answer many
+// queries at one time with one record: dns.PackRR would note in it how long its data is.
+func (p *packer) pack(rr dns.RR) ([]byte, error) {
+	p.one[0] = rr
+	p.m.Answer = p.one[:]
+	b, err := p.m.PackBuffer(p.buf[:])
+	p.one[0] = nil
+	if err != nil {
+		return nil, err
+	}
+	return b[HeaderLen:], nil
+}
+
+// AppendRR appends rr to b in wire form, with its names in full. rr is only read.
+func AppendRR(b []byte, rr dns.RR) ([]byte, error) {
+	p := packers.Get().(*packer)
+	defer packers.Put(p)
+	packed, err := p.pack(rr)
+	return append(b, packed...), err
+}
 
 // RR adds a record. OPT records are left out.
 func (w *Reply) RR(s Section, rr dns.RR) error {
@@ -195,20 +222,16 @@ func (w *Reply) RR(s Section, rr dns.RR) error {
 	if h.Rrtype == dns.TypeOPT {
 		return nil
 	}
-	scratch := packSpace.Get().(*[]byte)
-	defer packSpace.Put(scratch)
-	buf := *scratch
-	if n := dns.Len(rr) + 1; n > len(buf) {
-		buf = make([]byte, n)
-	}
-	n, err := dns.PackRR(rr, buf, 0, nil, false)
+	p := packers.Get().(*packer)
+	defer packers.Put(p)
+	b, err := p.pack(rr)
 	if err != nil {
 		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], err)
 	}
-	owner := NameLen(buf[:n])
-	if owner == 0 || n < owner+10 {
+	owner := NameLen(b)
+	if owner == 0 || len(b) < owner+10 {
 		return fmt.Errorf("record %s %s: %w", h.Name, dns.TypeToString[h.Rrtype], ErrName)
 	}
-	w.Record(s, buf[:owner], h.Rrtype, h.Class, h.Ttl, buf[owner+10:n])
+	w.Record(s, b[:owner], h.Rrtype, h.Class, h.Ttl, b[owner+10:])
 	return nil
 }

@@ -33,14 +33,10 @@ func rrLen(rr dns.RR) int {
 	case *dns.DNSKEY:
 		return n - strings.Count(rr.PublicKey, "=")
 	}
-	scratch := packSpace.Get().(*[]byte)
-	defer packSpace.Put(scratch)
-	buf := *scratch
-	if n >= len(buf) {
-		buf = make([]byte, n+1)
-	}
-	if packed, err := dns.PackRR(rr, buf, 0, nil, false); err == nil {
-		return packed
+	p := packers.Get().(*packer)
+	defer packers.Put(p)
+	if b, err := p.pack(rr); err == nil {
+		return len(b)
 	}
 	return n
 }

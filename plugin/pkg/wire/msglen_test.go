@@ -38,3 +38,29 @@ func TestMsgLen(t *testing.T) {
 		}
 	}
 }
+
+// A plugin may answer many queries at one time with one record, so records are only read.
+func TestRecordsAreOnlyRead(t *testing.T) {
+	rr, err := dns.NewRR("www.example.org. 60 IN TXT a b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = 12345
+	rr.Header().Rdlength = mark // which dns.PackRR would set
+	m := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeTXT)
+	m.Answer = []dns.RR{rr}
+	var w Reply
+	w.Reset(nil)
+	if err := w.SetMsg(m); err != nil || w.Count(Answer) != 1 {
+		t.Fatal(err)
+	}
+	if n := MsgLen(m); n != w.PlainLen() {
+		t.Errorf("%d octets, want %d", n, w.PlainLen())
+	}
+	if b, err := AppendRR([]byte("before"), rr); err != nil || string(b[:6]) != "before" || string(b[len(b)-4:]) != "\x01a\x01b" {
+		t.Errorf("got %q, %v", b, err)
+	}
+	if n := rr.Header().Rdlength; n != mark {
+		t.Errorf("the length of the data is %d", n)
+	}
+}
