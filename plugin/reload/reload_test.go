@@ -242,6 +242,34 @@ func TestImportChangesMeanwhile(t *testing.T) {
 	}
 }
 
+// A plugin that panics while the next configuration is set up makes the reload fail: the watcher of the one that runs
+// must not end, as nothing would be reloaded any more.
+func TestPanicIsFailure(t *testing.T) {
+	out := capture(t)
+	caddy.RegisterPlugin("panics", caddy.Plugin{ServerType: "dns", Action: func(*caddy.Controller) error { panic("as it is meant to") }})
+	directives, quiet := dnsserver.Directives, dnsserver.Quiet
+	dnsserver.Directives, dnsserver.Quiet = []string{pluginName, "panics"}, true
+	defer func() { dnsserver.Directives, dnsserver.Quiet = directives, quiet }()
+	i, err := caddy.Start(input(".:0 {\nreload\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		i.ShutdownCallbacks()
+		i.Stop()
+	}()
+	w := i.Storage[planKey{}].(*plan).watcher
+	w.load = func() (caddy.Input, error) { return input(".:0 {\nreload\npanics\n}"), nil }
+	before := testutil.ToFloat64(failed)
+	if w.tick() || w.stopped() || testutil.ToFloat64(failed) != before+1 {
+		t.Errorf("it is no failure: %s", out)
+	}
+	const panicked, told = "[PANIC] Restart: as it is meant to\n", "[ERROR] plugin/reload: Corefile changed but reload failed: a plugin panicked\n"
+	if got := out.String(); !strings.HasSuffix(got, panicked+told) {
+		t.Errorf("logged %q", got)
+	}
+}
+
 func TestHookIsRegisteredOnce(t *testing.T) {
 	registerHook()
 	registerHook()

@@ -130,9 +130,12 @@ func (p *plan) begin(i *caddy.Instance) error {
 	w := &watcher{
 		load: func() (caddy.Input, error) { return dnsserver.Reread(i) },
 		restart: func(input caddy.Input) error {
-			_, err := i.Restart(input)
-			if errors.Is(err, dnsserver.ErrReplaced) {
+			next, err := i.Restart(input)
+			switch {
+			case errors.Is(err, dnsserver.ErrReplaced):
 				return nil // the next instance has a watcher of its own
+			case next == nil && err == nil: // caddy has recovered, and logged from what
+				return errPanic
 			}
 			return corefile.Explain(err, input.Path(), input.Body(), caddy.ValidDirectives(input.ServerType()))
 		},
@@ -147,6 +150,8 @@ func (p *plan) begin(i *caddy.Instance) error {
 	}
 	return nil
 }
+
+var errPanic = errors.New("a plugin panicked")
 
 // end stops the watcher, and takes back what the metrics tell of the instance.
 func (p *plan) end() error {
