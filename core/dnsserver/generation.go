@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -299,10 +300,9 @@ func (g *generation) finalShutdown() error {
 func (g *generation) endPlugins() (err error) {
 	g.ending.Do(func() {
 		g.ends.begin()
-		for _, end := range g.plugins {
-			err = errors.Join(err, end())
+		for _, end := range append(g.plugins, g.ends.run) {
+			err = errors.Join(err, unpanicked(end))
 		}
-		err = errors.Join(err, g.ends.run())
 		if next := g.successor(); next != nil {
 			next.forget(g)
 		}
@@ -313,6 +313,17 @@ func (g *generation) endPlugins() (err error) {
 		g.mu.Unlock()
 	})
 	return err
+}
+
+// unpanicked is the error of end, also if it panics: whoever waits for the end of its generation, such as the next
+// reload and the end of the process, would wait for ever.
+func unpanicked(end func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return end()
 }
 
 // isReplaced reports whether another generation has taken the place of g, or is about to.

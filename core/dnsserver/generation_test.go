@@ -97,37 +97,45 @@ func TestLateShutdown(t *testing.T) {
 	}
 }
 
-// A reload in which the end of the configuration before fails has not failed: the new one serves, and is told of.
+// A reload in which the end of the configuration before fails has not failed: the new one serves, is told of, and can end.
 func TestReplacedEndsBadly(t *testing.T) {
-	probed(t)
-	out := logtest.Capture(t)
-	i := started(t, ".:0 {\nprobe one ill\n}")
-	told := make(chan *caddy.Instance, 1)
-	caddy.RegisterEventHook("told", func(e caddy.EventName, info any) error {
-		if e == caddy.InstanceStartupEvent {
-			told <- info.(*caddy.Instance)
-		}
-		return nil
-	})
-	t.Cleanup(func() { eventHooks.Delete("told") })
-	next, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := text(t, "udp", next.Servers()[0].LocalAddr(), "www."); got != "two" {
-		t.Errorf("got %s", got)
-	}
-	select {
-	case who := <-told:
-		if who != next {
-			t.Error("another one is told of")
-		}
-	default:
-		t.Error("nobody is told of the new configuration")
-	}
-	expectNoted(t, "one starts, two starts, one ends")
-	if want := "Shutting down a configuration that was replaced: as asked at the end"; strings.Count(out.String(), want) != 1 {
-		t.Errorf("logged %s", out)
+	for how, want := range map[string]string{"ill": "as asked at the end", "panics": "panic: as asked at the end"} {
+		t.Run(how, func(t *testing.T) {
+			probed(t)
+			out := logtest.Capture(t)
+			i := started(t, ".:0 {\nprobe one "+how+"\n}\nexample.org:0 {\nprobe beside\n}")
+			told := make(chan *caddy.Instance, 1)
+			caddy.RegisterEventHook("told", func(e caddy.EventName, info any) error {
+				if e == caddy.InstanceStartupEvent {
+					told <- info.(*caddy.Instance)
+				}
+				return nil
+			})
+			t.Cleanup(func() { eventHooks.Delete("told") })
+			next, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
+			if err != nil || next == nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if got := text(t, "udp", next.Servers()[0].LocalAddr(), "www."); got != "two" {
+				t.Errorf("got %s", got)
+			}
+			select {
+			case who := <-told:
+				if who != next {
+					t.Error("another one is told of")
+				}
+			default:
+				t.Error("nobody is told of the new configuration")
+			}
+			expectNoted(t, "one starts, beside starts, two starts, one ends, beside ends")
+			if want := "Shutting down a configuration that was replaced: " + want; strings.Count(out.String(), want) != 1 {
+				t.Errorf("logged %s", out)
+			}
+			if errs := next.ShutdownCallbacks(); len(errs) > 0 {
+				t.Error(errs)
+			}
+			expectNoted(t, "two is told of the end, two ends")
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 //	late        OnShutdown is registered when OnStartup is called
 //	bad         the setup fails
 //	ill         OnShutdown fails
+//	panics      OnShutdown panics
 //
 // Instead of a text "on ADDRESS..." tells where to listen, and "all" does that everywhere; else it is 127.0.0.1.
 type probe struct {
@@ -90,7 +91,7 @@ func setupProbe(c *caddy.Controller) error {
 		cfg.ListenHosts = []string{""}
 	}
 	var fails error
-	late, ill := false, error(nil)
+	late, panics, ill := false, false, error(nil)
 	for c.NextArg() {
 		switch c.Val() {
 		case "view":
@@ -102,6 +103,8 @@ func setupProbe(c *caddy.Controller) error {
 			late = true
 		case "ill":
 			ill = errors.New("as asked at the end")
+		case "panics":
+			panics = true
 		case "bad":
 			return errors.New("as asked")
 		}
@@ -114,7 +117,13 @@ func setupProbe(c *caddy.Controller) error {
 	} else {
 		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler { return p })
 	}
-	ends := func() error { note(p.text + " ends"); return ill }
+	ends := func() error {
+		note(p.text + " ends")
+		if panics {
+			panic("as asked at the end")
+		}
+		return ill
+	}
 	c.OnStartup(func() error {
 		note(p.text + " starts")
 		if late {
