@@ -195,8 +195,8 @@ type packer struct {
 
 var packers = sync.Pool{New: func() any { return new(packer) }}
 
-// pack is rr in wire form with its names in full, good until the next call. rr is only read, as a plugin may answer many
-// queries at one time with one record: dns.PackRR would note in it how long its data is.
+// pack is rr in wire form with its names in full, good until the next call. rr is only read, as a plugin may answer
+// many queries at one time with one record: dns.PackRR would note in it how long its data is.
 func (p *packer) pack(rr dns.RR) ([]byte, error) {
 	p.one[0] = rr
 	p.m.Answer = p.one[:]
