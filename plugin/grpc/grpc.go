@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
@@ -50,6 +51,8 @@ type GRPC struct {
 	proxies []*Proxy
 	hedge   bool // ask a second upstream if the first one is slow
 	details bool // errors tell which upstream was asked last
+
+	patience eventloop.Patience // with upstreams that are silent about some names
 }
 
 // Policy decides in which order upstreams are asked.
@@ -132,8 +135,9 @@ func (g *GRPC) ask(ctx context.Context, r *dns.Msg) (m *dns.Msg, t tried, err er
 	if g.hedge {
 		race.slow = race.order[0].latency.Slow()
 	}
+	ctx, done := g.patience.Wait(ctx)
 	m, err = race.run(ctx, packet, r)
-	if err != nil {
+	if err = done(err); err != nil {
 		return nil, tried{race.last, race.failed}, err
 	}
 	if detour != nil {

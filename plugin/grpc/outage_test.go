@@ -1,11 +1,18 @@
 package grpc
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
 )
 
 // An upstream that is away is tried again and again, not ever more seldom: it may be back at any time.
@@ -110,4 +117,24 @@ func TestDeadConnectionIsLeft(t *testing.T) {
 		}
 	}
 	t.Error("queries wait for a connection that is dead")
+}
+
+// Where too many queries wait, one that an upstream is silent about gives way.
+func TestGivesWay(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	silent := func(r *dns.Msg) (*dns.Msg, error) { <-release; return r.SetReply(r), nil }
+	addr := serve(t, "tcp", "127.0.0.1:0", &service{answer: silent})
+	for _, g := range []*GRPC{asking(t, addr), asking(t, addr, addr)} {
+		gone := make(chan error, 1)
+		go func() {
+			ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+			_, err := g.ServeDNS(ctx, &test.ResponseWriter{}, new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA))
+			gone <- err
+		}()
+		eventually.Holds(t, "one that gives way", func() bool { return eventloop.MakeRoom(eventloop.AtWork) })
+		if err := <-gone; err != eventloop.ErrGaveWay {
+			t.Error(err)
+		}
+	}
 }

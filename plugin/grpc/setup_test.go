@@ -35,7 +35,7 @@ func TestSettings(t *testing.T) {
 		t.Error(got)
 	}
 	if wire.Text(s.zones.From) != "example.org." || len(s.zones.Except) != 2 || s.policy.String() != "round_robin" || s.tls.ServerName != "dns.example" || !s.Fall.Through("y.x.example.org.") {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v", &s)
 	}
 }
 
