@@ -1,12 +1,14 @@
 package etcd
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"github.com/miekg/dns"
@@ -153,5 +155,29 @@ func TestMemberHangs(t *testing.T) {
 		if m, err := ask(e, "web.skydns.test.", dns.TypeA); err != nil || text(m) != want {
 			t.Errorf("%v, %v", text(m), err)
 		}
+	}
+}
+
+// Where too many queries wait, one that waits for an etcd which hangs gives way.
+func TestGivesWay(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://" + l.Addr().String()}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	e, gone := &Etcd{Client: client}, make(chan error, 1)
+	go func() {
+		ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+		_, err := e.ask(ctx, "/skydns/a", true)
+		gone <- err
+	}()
+	eventually.Holds(t, "one that gives way", func() bool { return eventloop.MakeRoom(eventloop.AtWork) })
+	if err := <-gone; err != eventloop.ErrGaveWay {
+		t.Error(err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
@@ -75,6 +76,7 @@ type Etcd struct {
 	leases   leases
 	warnOnce warnings
 	lastRev  revision
+	patience eventloop.Patience // with etcd
 
 	zonesOnce sync.Once
 	zoneNames wire.Suffixes[struct{}] // Zones in wire form

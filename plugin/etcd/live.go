@@ -12,6 +12,16 @@ import (
 func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.KeyValue, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
+	ctx, done := e.patience.Wait(ctx)
+	kvs, err := e.askPatiently(ctx, path, recursive)
+	if err = done(err); err == nil && len(kvs) == 0 {
+		err = errKeyNotFound
+	}
+	return kvs, err
+}
+
+// askPatiently is ask within the time of ctx; it returns no error if there are no keys.
+func (e *Etcd) askPatiently(ctx context.Context, path string, recursive bool) ([]*mvccpb.KeyValue, error) {
 	client := e.admitted(ctx)
 	if client == nil {
 		return nil, errNotLetIn
@@ -35,9 +45,6 @@ func (e *Etcd) ask(ctx context.Context, path string, recursive bool) ([]*mvccpb.
 		return nil, err
 	}
 	e.lastRev.see(r.Header.GetRevision())
-	if len(r.Kvs) == 0 {
-		return nil, errKeyNotFound
-	}
 	return r.Kvs, nil
 }
 
