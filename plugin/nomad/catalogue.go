@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
@@ -24,6 +25,8 @@ type catalogue struct {
 
 	index atomic.Uint64 // the greatest one that was seen
 	odd   log.Few       // lines about addresses that are none
+
+	patience eventloop.Patience // with the agents
 
 	mu      sync.Mutex
 	entries map[key]*entry
@@ -51,9 +54,11 @@ type inquiry struct {
 const (
 	// maxFollowed is how many services are followed: each holds a connection, of which agents give 100 to one address.
 	maxFollowed = 48
-	blockTime   = time.Minute
-	unusedTime  = 5 * time.Minute
-	retryPause  = time.Second
+	// maxPending is how many inquiries there are at once: one goes on when the queries that it is for have given way.
+	maxPending = 1024
+	blockTime  = time.Minute
+	unusedTime = 5 * time.Minute
+	retryPause = time.Second
 )
 
 func newCatalogue(a *agents, filter string) *catalogue {
@@ -80,22 +85,24 @@ func (c *catalogue) get(ctx context.Context, k key) ([]instance, error) {
 		e.used.Store(time.Now().UnixNano())
 		return *e.instances.Load(), nil
 	}
+	in, done := c.patience.Wait(ctx)
 	if r != nil {
 		select {
 		case <-r.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-in.Done():
+			return nil, done(in.Err())
 		}
 		if r.err == nil || c.ctx.Err() == nil {
-			return r.all, r.err
+			return r.all, done(r.err)
 		}
 	}
-	all, _, err := c.ask(ctx, k, 0) // for the last queries of a server that ends
-	return all, err
+	// Nobody shares it, of a server that ends or where too many are pending.
+	all, _, err := c.ask(in, k, 0)
+	return all, done(err)
 }
 
-// find is what is known of a service, or the inquiry about it, which is made if there is none. When the catalogue has ended, there
-// may be neither.
+// find is what is known of a service, or the inquiry about it, which is made if there is none. When the catalogue has
+// ended, or too many are pending, there may be neither.
 func (c *catalogue) find(k key) (*entry, *inquiry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +110,7 @@ func (c *catalogue) find(k key) (*entry, *inquiry) {
 		return e, nil
 	}
 	r := c.pending[k]
-	if r == nil && !c.stopped {
+	if r == nil && !c.stopped && len(c.pending) < maxPending {
 		r = &inquiry{done: make(chan struct{})}
 		c.pending[k] = r
 		c.running.Go(func() { c.fulfil(k, r) })

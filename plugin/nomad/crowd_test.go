@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"github.com/miekg/dns"
@@ -154,5 +155,33 @@ func TestAgentWithoutIndex(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	if asked := c.blocking.Load(); asked > 2 {
 		t.Errorf("asked %d times", asked)
+	}
+}
+
+// Where too many queries wait, one for a service that the agent is silent about gives way. It is the agent's to answer
+// its question later, but of such questions there are not more and more.
+func TestGivesWay(t *testing.T) {
+	release := make(chan struct{})
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-release }))
+	defer agent.Close()
+	defer close(release)
+	n := serving(t, agent.URL)
+	for i := range maxPending {
+		n.catalog.pending[key{"default", fmt.Sprint(i)}] = &inquiry{done: make(chan struct{})}
+	}
+	for _, service := range []string{"0", "another"} {
+		gone := make(chan error, 1)
+		go func() {
+			ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+			_, err := n.catalog.get(ctx, key{"default", service})
+			gone <- err
+		}()
+		eventually.Holds(t, "one that gives way", func() bool { return eventloop.MakeRoom(eventloop.AtWork) })
+		if err := <-gone; err != eventloop.ErrGaveWay {
+			t.Error(service, err)
+		}
+	}
+	if all := len(n.catalog.pending); all != maxPending {
+		t.Errorf("%d are pending", all)
 	}
 }
