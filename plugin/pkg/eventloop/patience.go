@@ -43,8 +43,8 @@ var waiters struct {
 func init() { OnCrowd(giveWay) }
 
 // Wait returns the context to wait in: that of a query, which ends with ErrGaveWay if the query is to give way. Whoever
-// calls it calls done when it waits no more, with the error instead of an answer, nil if there was one. done returns the
-// error to go on with: ErrGaveWay if that is the cause.
+// calls it calls done when it waits no more, with the error if there was no answer. done returns the error to go on
+// with: ErrGaveWay if that is the cause.
 func (p *Patience) Wait(ctx context.Context) (in context.Context, done func(error) error) {
 	w := &waiter{of: p, place: PlaceOf(ctx), began: time.Now()}
 	if w.place == 0 || p.begun.Add(1)%stayer == 0 {
@@ -80,8 +80,8 @@ func (w *waiter) note(err error) {
 	w.of.usual.Store(usual + part)
 }
 
-// giveWay ends the wait of the query that has waited longest, of those that have a place that is wanted, and have waited
-// for long. It looks at the first ones only.
+// giveWay ends the wait of the query that has waited longest, of those that have a place that is wanted and have
+// waited for long. It looks at the first ones only.
 func giveWay(wanted Place) bool {
 	waiters.mu.Lock()
 	at := waiters.all.Front()

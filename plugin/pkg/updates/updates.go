@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+
 	"github.com/miekg/dns"
 )
 
@@ -32,6 +34,8 @@ const maxUDP = 512
 // are not changed when it is used.
 type Forwarder struct {
 	Servers []string // host:port
+
+	waits eventloop.Patience // with servers that are silent
 }
 
 // errNoServer is the error of a Forwarder whose servers do not answer.
@@ -68,6 +72,8 @@ func InCircle(from net.Addr) bool {
 // long as none answers; Patience is divided among them.
 func (f *Forwarder) Forward(ctx context.Context, packet []byte, tcp bool) (reply []byte, err error) {
 	err = errNoServer
+	ctx, done := f.waits.Wait(ctx)
+	defer func() { err = done(err) }()
 	for _, server := range f.Servers {
 		ctx, cancel := context.WithTimeout(ctx, Patience/time.Duration(len(f.Servers)))
 		reply, err = exchange(ctx, server, packet, tcp || len(packet) > maxUDP)
@@ -97,6 +103,7 @@ func exchange(ctx context.Context, server string, packet []byte, tcp bool) ([]by
 	defer own.Delete(local)
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
 	if tcp {
 		return overTCP(conn, packet)
 	}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 )
 
@@ -73,5 +76,35 @@ func TestForward(t *testing.T) {
 	}
 	if _, err := new(Forwarder).Forward(context.Background(), packet, false); err == nil {
 		t.Error("without servers")
+	}
+}
+
+// Where too many queries wait, a message that a silent server does not answer gives way, over UDP and TCP.
+func TestGivesWay(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	udp := server(t, func([]byte) [][]byte { return nil })
+	packet, err := new(dns.Msg).SetUpdate("example.org.").Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tcp := range []bool{false, true} {
+		f, gone := &Forwarder{Servers: []string{udp}}, make(chan error, 1)
+		if tcp {
+			f.Servers = []string{silent.Addr().String()}
+		}
+		began := time.Now()
+		go func() {
+			ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
+			_, err := f.Forward(ctx, packet, tcp)
+			gone <- err
+		}()
+		eventually.Holds(t, "one that gives way", func() bool { return eventloop.MakeRoom(eventloop.AtWork) })
+		if err := <-gone; err != eventloop.ErrGaveWay || time.Since(began) >= Patience {
+			t.Error(tcp, err, time.Since(began))
+		}
 	}
 }
