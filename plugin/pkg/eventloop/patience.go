@@ -26,15 +26,17 @@ const (
 	lookAtMost    = 64 // queries
 )
 
-// waiter is a query that waits, and may give way.
+// waiter is a query that waits.
 type waiter struct {
 	of    *Patience
 	place Place
 	began time.Time
-	end   context.CancelCauseFunc
+	in    context.Context
+	end   context.CancelCauseFunc // nil if it does not give way
+	at    *list.Element           // in waiters
 }
 
-// waiters are those of all Patiences, in the order in which they began.
+// waiters are those of all Patiences that may give way, in the order in which they began.
 var waiters struct {
 	mu  sync.Mutex
 	all list.List
@@ -46,38 +48,37 @@ func init() { OnCrowd(giveWay) }
 // calls it calls done when it waits no more, with the error if there was no answer. done returns the error to go on
 // with: ErrGaveWay if that is the cause.
 func (p *Patience) Wait(ctx context.Context) (in context.Context, done func(error) error) {
-	w := &waiter{of: p, place: PlaceOf(ctx), began: time.Now()}
-	if w.place == 0 || p.begun.Add(1)%stayer == 0 {
-		return ctx, func(err error) error { w.note(err); return err }
-	}
-	in, w.end = context.WithCancelCause(ctx)
-	waiters.mu.Lock()
-	at := waiters.all.PushBack(w)
-	waiters.mu.Unlock()
-	return in, func(err error) error {
-		w.note(err)
-		if err != nil && context.Cause(in) == ErrGaveWay {
-			err = ErrGaveWay
-		}
+	w := &waiter{of: p, place: PlaceOf(ctx), began: time.Now(), in: ctx}
+	if w.place != 0 && p.begun.Add(1)%stayer != 0 {
+		w.in, w.end = context.WithCancelCause(ctx)
 		waiters.mu.Lock()
-		waiters.all.Remove(at)
+		w.at = waiters.all.PushBack(w)
 		waiters.mu.Unlock()
-		w.end(nil)
-		return err
 	}
+	return w.in, w.done
 }
 
-// note takes account of an answer: each moves what is usual by a small part.
-func (w *waiter) note(err error) {
-	if err != nil {
-		return
+// done ends the wait of w. Each answer moves what is usual by a small part.
+func (w *waiter) done(err error) error {
+	if err == nil {
+		usual := max(w.of.usual.Load(), int64(leastPatience/2)) // less makes no difference
+		part := usual / 16
+		if int64(time.Since(w.began)) < usual {
+			part = -part
+		}
+		w.of.usual.Store(usual + part)
 	}
-	usual := max(w.of.usual.Load(), int64(leastPatience/2)) // less makes no difference
-	part := usual / 16
-	if int64(time.Since(w.began)) < usual {
-		part = -part
+	if w.end == nil {
+		return err
 	}
-	w.of.usual.Store(usual + part)
+	if err != nil && context.Cause(w.in) == ErrGaveWay {
+		err = ErrGaveWay
+	}
+	waiters.mu.Lock()
+	waiters.all.Remove(w.at)
+	waiters.mu.Unlock()
+	w.end(nil)
+	return err
 }
 
 // giveWay ends the wait of the query that has waited longest, of those that have a place that is wanted and have
