@@ -154,9 +154,9 @@ func silentNamesGiveWay(t *testing.T, options string) {
 		for i := range known {
 			fire(t, c, fmt.Sprintf("more%d.r%d.example.org.", i, round)) // takes the place that was left
 			eventually.Holds(t, "it waits", func() bool { return up.was(fmt.Sprintf("more%d.r%d.example.org.", i, round)) })
-			if name := fmt.Sprintf("n%d.r%d.known.", i, round); !answers(name, clients.AskTime) {
-				t.Fatalf("%s is not answered", name)
-			}
+			// Which is asked once more, as the next one may not have waited for long on a machine that is busy.
+			name := fmt.Sprintf("n%d.r%d.known.", i, round)
+			eventually.Holds(t, name+" is answered", func() bool { return answers(name, time.Second) })
 		}
 		c.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := c.Read(make([]byte, 512)); err != nil { // none has failed so far
@@ -208,9 +208,8 @@ func connectionGivesWay(t *testing.T, plugins string) {
 		for i := range known {
 			silently(fmt.Sprintf("more%d.r%d.example.org.", i, round)) // takes the place that was left
 			network := [...]string{"udp", "tcp"}[i%2]
-			if name := fmt.Sprintf("n%d.r%d.known.", i, round); !answers(network, name, clients.AskTime) {
-				t.Fatalf("%s is not answered over %s", name, network)
-			}
+			name := fmt.Sprintf("n%d.r%d.known.", i, round)
+			eventually.Holds(t, name+" is answered over "+network, func() bool { return answers(network, name, time.Second) })
 		}
 		if time.Since(began) > 4*time.Second {
 			continue // the first ones have ended by themselves
