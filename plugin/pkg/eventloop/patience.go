@@ -16,14 +16,13 @@ var ErrGaveWay = errors.New("given up for another query")
 // taken, the one that has waited longest gives way to another query: after 200 ms, or twice the time that answers
 // usually take. The zero Patience knows no answers yet.
 type Patience struct {
-	usual atomic.Int64 // about half of the answers come sooner
+	usual Usual
 	begun atomic.Uint32
 }
 
 const (
-	leastPatience = 200 * time.Millisecond
-	stayer        = 64 // of so many queries one does not give way: else nothing would tell of who has become slow
-	lookAtMost    = 64 // queries
+	stayer     = 64 // of so many queries one does not give way: else nothing would tell of who has become slow
+	lookAtMost = 64 // queries
 )
 
 // waiter is a query that waits.
@@ -58,15 +57,10 @@ func (p *Patience) Wait(ctx context.Context) (in context.Context, done func(erro
 	return w.in, w.done
 }
 
-// done ends the wait of w. Each answer moves what is usual by a small part.
+// done ends the wait of w.
 func (w *waiter) done(err error) error {
 	if err == nil {
-		usual := max(w.of.usual.Load(), int64(leastPatience/2)) // less makes no difference
-		part := usual / 16
-		if int64(time.Since(w.began)) < usual {
-			part = -part
-		}
-		w.of.usual.Store(usual + part)
+		w.of.usual.Note(time.Since(w.began))
 	}
 	if w.end == nil {
 		return err
@@ -88,7 +82,7 @@ func giveWay(wanted Place) bool {
 	at := waiters.all.Front()
 	for i := 0; i < lookAtMost && at != nil; i++ {
 		w := at.Value.(*waiter)
-		if w.place&wanted != 0 && time.Since(w.began) >= max(leastPatience, 2*time.Duration(w.of.usual.Load())) {
+		if w.place&wanted != 0 && time.Since(w.began) >= w.of.usual.Patience() {
 			waiters.all.Remove(at)
 			waiters.mu.Unlock()
 			w.end(ErrGaveWay)

@@ -40,8 +40,8 @@ type engine struct {
 	workers  workerPool
 	quic     quicPool
 	random   *rand.ChaCha8
-	usual    usual
-	doomed   []closer // to be closed once mu is given back
+	usual    eventloop.Usual // how long replies take, but those of Peers
+	doomed   []closer        // to be closed once mu is given back
 }
 
 // closer is a socket or connection. close does not wait.
@@ -154,8 +154,8 @@ func (e *engine) endAt(x *Exchange, err error, now int64) {
 			now = e.now()
 		}
 		x.RTT = time.Duration(now - x.sent)
-		if x.To == nil {
-			e.usual.note(now - x.begun)
+		if x.To == nil { // else anybody's slow server would have others wait for it
+			e.usual.Note(time.Duration(now - x.begun))
 		}
 		x.proxy.succeeded(x, time.Duration(now-x.begun))
 	}

@@ -42,27 +42,6 @@ func (s *engines) remove(e *engine) {
 	s.all.Store(&all)
 }
 
-// patience is how long a query waits, at least, before it gives way to another one, where there are too many. Where
-// replies take longer than half of it, it has twice the time of the reply in the middle.
-const patience = 200 * time.Millisecond
-
-func (e *engine) patience() int64 { return max(int64(patience), 2*e.usual.Load()) }
-
-// usual is how long replies take: about half of them come sooner. It is an estimate, which each reply moves by a small
-// part, but for replies of a Peer: anybody's server may be slow, and would have others wait for it.
-type usual struct{ atomic.Int64 }
-
-func (u *usual) note(rtt int64) {
-	const part = 16
-	m := max(u.Load(), int64(patience/2)) // less makes no difference
-	if rtt > m {
-		m += m / part
-	} else {
-		m -= m / part
-	}
-	u.Store(m)
-}
-
 // stayer is of how many exchanges that may give way one does not. Else nothing would tell of an upstream that has
 // become slow, as no reply would be waited for.
 var stayer int64 = 64
@@ -106,7 +85,7 @@ func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool 
 		at := (from + i) % len(all)
 		e := all[at]
 		e.mu.Lock()
-		if x := e.givers.oldest(wanted, min(since, now-e.patience()), fits); x != nil {
+		if x := e.givers.oldest(wanted, min(since, now-int64(e.usual.Patience())), fits); x != nil {
 			with, since = e, x.since
 			turn.Store(int64(at))
 		}
@@ -119,7 +98,7 @@ func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool 
 	inside := with.ending.enter()
 	defer inside.Done()
 	with.mu.Lock()
-	x := with.givers.oldest(wanted, now-with.patience(), fits) // it may be another one by now
+	x := with.givers.oldest(wanted, now-int64(with.usual.Patience()), fits) // it may be another one by now
 	if x != nil {
 		if c, ok := x.on.(*streamConn); ok {
 			c.late(x) // if nothing came for so long, it takes no more

@@ -72,25 +72,25 @@ func TestGiveWay(t *testing.T) {
 	working := begin(two[0], eventloop.AtWork)
 	now := clock()
 	young := begin(two[0], both)
-	if giveWay(eventloop.Parked, start+int64(patience), nil) {
+	if giveWay(eventloop.Parked, start+int64(eventloop.LeastPatience), nil) {
 		t.Error("one gave way that had not been there")
 	}
 	for i, want := range []*Exchange{first, second, third} {
-		if !giveWay(eventloop.Parked, now+int64(patience), nil) {
+		if !giveWay(eventloop.Parked, now+int64(eventloop.LeastPatience), nil) {
 			t.Fatalf("number %d does not give way", i)
 		}
 		if got := ended.list(); len(got) != i+1 || got[i] != want || want.Err != ErrGaveWay {
 			t.Fatalf("%d have ended, want %d; error %v", len(got), i+1, want.Err)
 		}
 	}
-	if giveWay(eventloop.Parked, now+int64(patience), nil) {
+	if giveWay(eventloop.Parked, now+int64(eventloop.LeastPatience), nil) {
 		t.Error("one more gave way")
 	}
-	if !giveWay(eventloop.AtWork, now+int64(patience), nil) || working.Err != ErrGaveWay {
+	if !giveWay(eventloop.AtWork, now+int64(eventloop.LeastPatience), nil) || working.Err != ErrGaveWay {
 		t.Error("who is at work does not give way")
 	}
 	two[0].Stop()
-	if giveWay(eventloop.Parked, clock()+int64(patience), nil) || young.Err == ErrGaveWay {
+	if giveWay(eventloop.Parked, clock()+int64(eventloop.LeastPatience), nil) || young.Err == ErrGaveWay {
 		t.Error("one gave way that had ended")
 	}
 	if got := len(ended.list()); got != 6 {
@@ -154,7 +154,7 @@ func TestOneOfThousandsGivesWay(t *testing.T) {
 	for range n {
 		p.Begin(&Exchange{Query: slices.Clone(b), Owner: &ended, GivesWay: eventloop.Parked, Timeout: time.Minute})
 	}
-	now := p.engine.now() + int64(patience) + 1
+	now := p.engine.now() + int64(eventloop.LeastPatience) + 1
 	for i := range n {
 		if !giveWay(eventloop.Parked, now, nil) {
 			t.Fatalf("%d of %d gave way", i, n)
@@ -200,10 +200,10 @@ func TestJobsGiveWay(t *testing.T) {
 		p.Begin(x)
 	}
 	young := slow[0].begun
-	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, ErrBusy) && p.engine.now()-young < int64(patience) {
+	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, ErrBusy) && p.engine.now()-young < int64(eventloop.LeastPatience) {
 		t.Errorf("one more than there may be, at once: %v", err)
 	}
-	time.Sleep(patience)
+	time.Sleep(eventloop.LeastPatience)
 	const more = 3
 	for range more { // the place of one is free then
 		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
@@ -292,34 +292,11 @@ func TestGiveWayOnADeadConnection(t *testing.T) {
 	var ended endings
 	x := &Exchange{Query: b, Owner: &ended, GivesWay: eventloop.Parked, Stream: true}
 	p.Begin(x)
-	if !giveWay(eventloop.Parked, p.engine.now()+int64(patience)+1, nil) {
+	if !giveWay(eventloop.Parked, p.engine.now()+int64(eventloop.LeastPatience)+1, nil) {
 		t.Fatal("it does not give way")
 	}
 	if _, err := ask(p, "www.example.org.", Options{ForceTCP: true}); err != nil || opened.Load() != 2 {
 		t.Errorf("%d connections, %v", opened.Load(), err)
-	}
-}
-
-func TestUsual(t *testing.T) {
-	var u usual
-	for _, tc := range []struct {
-		fast, slow time.Duration // in turn, but every third time
-		want       time.Duration
-	}{
-		{20 * time.Millisecond, 20 * time.Millisecond, patience / 2},             // less makes no difference
-		{400 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond}, // it has become slow
-		{20 * time.Millisecond, 2 * time.Second, patience / 2},
-	} {
-		for i := range 600 {
-			rtt := tc.fast
-			if i%3 == 2 {
-				rtt = tc.slow
-			}
-			u.note(int64(rtt))
-		}
-		if got := time.Duration(u.Load()); got < tc.want*9/10 || got > tc.want*11/10 {
-			t.Errorf("%+v: got %v", tc, got)
-		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (e *engine) askByWorker(x *Exchange) {
 	switch {
 	case e.stopped:
 		err = errStopped
-	case full && (len(p.jobs) == maxWorkers || !p.giveUp(e.now()-e.patience())):
+	case full && (len(p.jobs) == maxWorkers || !p.giveUp(e.now()-int64(e.usual.Patience()))):
 		err = ErrBusy
 	}
 	if err != nil {

@@ -1,0 +1,31 @@
+package eventloop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+)
+
+func TestUsual(t *testing.T) {
+	var u eventloop.Usual
+	for _, tc := range []struct {
+		fast, slow time.Duration // in turn, but every third time
+		want       time.Duration
+	}{
+		{20 * time.Millisecond, 20 * time.Millisecond, eventloop.LeastPatience},  // less makes no difference
+		{400 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond}, // it has become slow
+		{20 * time.Millisecond, 2 * time.Second, eventloop.LeastPatience},
+	} {
+		for i := range 600 {
+			took := tc.fast
+			if i%3 == 2 {
+				took = tc.slow
+			}
+			u.Note(took)
+		}
+		if got := u.Patience(); got < tc.want*9/10 || got > tc.want*11/10 {
+			t.Errorf("%+v: got %v", tc, got)
+		}
+	}
+}
