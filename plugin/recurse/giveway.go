@@ -1,7 +1,9 @@
 package recurse
 
 import (
+	"hash/maphash"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -24,10 +26,26 @@ type beginner struct {
 // lookAgain is how long after no job had waited for long it is looked again.
 const lookAgain = 10 * time.Millisecond
 
-// makeRoom has a job give way that fits, and reports whether there was one.
-func (r *resolver) makeRoom(fits func(*job) bool) bool {
+// looked is when that was, by whose jobs were looked at: those of all, and those of a client. Some clients share a time.
+type looked struct {
+	all atomic.Int64
+	of  [64]atomic.Int64
+}
+
+// makeRoom has a job give way, and reports whether there was one.
+func (r *resolver) makeRoom() bool {
+	return r.makeRoomIn(&r.looked.all, func(*job) bool { return true })
+}
+
+// makeRoomOf is makeRoom among the jobs of a client.
+func (r *resolver) makeRoomOf(client netip.Addr) bool {
+	at := maphash.Comparable(r.flights.seed, client) % uint64(len(r.looked.of))
+	return r.makeRoomIn(&r.looked.of[at], func(j *job) bool { return j.from == client })
+}
+
+func (r *resolver) makeRoomIn(looked *atomic.Int64, fits func(*job) bool) bool {
 	now := time.Now().UnixNano()
-	if now-r.looked.Load() < int64(lookAgain) {
+	if now-looked.Load() < int64(lookAgain) {
 		return false
 	}
 	made := proxy.GiveWay(eventloop.Parked|eventloop.AtWork, func(x *proxy.Exchange) bool {
@@ -35,10 +53,13 @@ func (r *resolver) makeRoom(fits func(*job) bool) bool {
 		return ok && f.resolver == r && fits(f.first[0].job)
 	})
 	if !made {
-		r.looked.Store(now)
+		looked.Store(now)
 	}
 	return made
 }
+
+// Waits implements proxy.Waiter: whether the clients of the job that f was begun for have no answer yet.
+func (f *flight) Waits() bool { return !f.first[0].job.Over() }
 
 // giveWay ends j without an answer for its clients. It reports false if j does not give way, or they have had theirs.
 func (j *job) giveWay() bool {

@@ -131,6 +131,45 @@ func TestClientGivesWay(t *testing.T) {
 	}
 }
 
+// A client who has nothing to give keeps nobody else from making room.
+func TestLooksAreApart(t *testing.T) {
+	r := halfSilent(t, func(*settings) {})
+	j, _ := r.beginFor(parkable(t, "192.0.2.1", "www.z0."), nil, nil, unlooked)
+	other := netip.MustParseAddr("192.0.2.2")
+	eventually.Holds(t, "one gives way", func() bool {
+		if r.makeRoomOf(other) {
+			t.Error("another client's gave way")
+		}
+		return r.makeRoom()
+	})
+	if !isGone(j) {
+		t.Error("it did not give way")
+	}
+	if r.looked.all.Store(0); r.makeRoomOf(other) || r.looked.all.Load() != 0 {
+		t.Error("that a client has none is taken for all")
+	}
+}
+
+// What goes on for nobody, when its clients have had their answer, has no place to give.
+func TestNobodyGivesWay(t *testing.T) {
+	r := halfSilent(t, func(s *settings) { s.timeout = 300 * time.Millisecond })
+	j, _ := r.beginFor(parkable(t, "192.0.2.1", "www.z0."), nil, nil, unlooked)
+	j.wait(context.Background())
+	if r.makeRoom() {
+		t.Error("room was made where none was taken")
+	}
+	under := 0
+	for i := range r.flights.shards {
+		s := &r.flights.shards[i]
+		s.mu.Lock()
+		under += len(s.all)
+		s.mu.Unlock()
+	}
+	if isGone(j) || under == 0 {
+		t.Errorf("it gave way: %t; %d exchanges go on", isGone(j), under)
+	}
+}
+
 // Nothing is begun for a query that there is no room for; what is kept is answered.
 func TestNothingBegunInACrowd(t *testing.T) {
 	r := halfSilent(t, func(*settings) {})
@@ -166,7 +205,7 @@ func TestGoneIsTold(t *testing.T) {
 	h := &Recurse{zones: []string{rrset.Root}, resolver: r, Next: test.ErrorHandler()}
 	leave := func(what string) {
 		t.Helper()
-		eventually.Holds(t, what+" gives way", func() bool { return r.makeRoom(func(*job) bool { return true }) })
+		eventually.Holds(t, what+" gives way", func() bool { return r.makeRoom() })
 	}
 	r.own(jobKey{rrset.MustName("own.z0."), wire.TypeA, ""})
 	for i, stream := range []bool{false, true} {
@@ -203,7 +242,7 @@ func TestGoneIsTold(t *testing.T) {
 		}
 	}
 	time.Sleep(300 * time.Millisecond) // the time after which it would
-	if r.makeRoom(func(*job) bool { return true }) {
+	if r.makeRoom() {
 		t.Error("one of the resolver's own gave way")
 	}
 }

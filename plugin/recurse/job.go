@@ -57,14 +57,14 @@ type jobs struct {
 // is what a validator wants traced, nil if none does; found is what a look into the stores has come to just now.
 func (r *resolver) beginFor(q *wire.Query, loop *eventloop.Loop, s *advice.Source, found finding) (j *job, limit string) {
 	client, ok := r.clients.take(q)
-	if !ok && r.makeRoom(func(j *job) bool { return j.from == client }) {
+	if !ok && r.makeRoomOf(client) {
 		client, ok = r.clients.take(q)
 	}
 	if !ok {
 		return nil, "client"
 	}
 	j, own := r.beginOf(q, s)
-	if j == nil && r.makeRoom(func(*job) bool { return true }) {
+	if j == nil && r.makeRoom() {
 		j, own = r.beginOf(q, s)
 	}
 	if j == nil {

@@ -33,7 +33,7 @@ type resolver struct {
 	fetchesPerZone   int
 	fetchesPerServer int
 	maxRecursions    int
-	looked           atomic.Int64      // see makeRoom
+	looked           looked
 	memory           int64             // that the stores may take
 	sources          [2][]netip.Addr   // of IPv4 and IPv6
 	denials          *aggressive.Store // nil: none is made of others

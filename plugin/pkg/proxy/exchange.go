@@ -75,6 +75,10 @@ type Ender interface {
 	EndExchange(x *Exchange)
 }
 
+// Waiter is an Ender that goes on when nobody waits for it any more: then its exchanges do not give way, as no place
+// would be free. Waits is called with a lock held; once it is false it stays so.
+type Waiter interface{ Waits() bool }
+
 // carrier is a socket, connection or client that exchanges are under way on. Its methods are called with the
 // engine's lock held.
 type carrier interface {

@@ -167,16 +167,24 @@ func (g *giverList) remove(x *Exchange) {
 }
 
 // oldest is the one among the first lookAtOnce whose query began first, if that was before a time and it fits, or nil.
-// Of exchanges that began with their queries that is the first one.
+// Of exchanges that began with their queries that is the first one. Those for which nobody waits any more are taken out
+// on the way.
 func (g *giverList) oldest(before int64, fits func(*Exchange) bool) (oldest *Exchange) {
 	x := g.first
-	for i := 0; i < lookAtOnce && x != nil; i++ {
+	for i := 0; i < lookAtOnce && x != nil; {
+		next := x.newer
+		if w, ok := x.Owner.(Waiter); ok && !w.Waits() {
+			g.remove(x)
+			x = next
+			continue
+		}
 		if x.since < before && (fits == nil || fits(x)) {
 			if oldest, before = x, x.since; x.Since.IsZero() {
 				return x
 			}
 		}
-		x = x.newer
+		x = next
+		i++
 	}
 	return oldest
 }

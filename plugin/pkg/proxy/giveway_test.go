@@ -136,6 +136,44 @@ func TestGiveWaySince(t *testing.T) {
 	}
 }
 
+// leaver is an Ender for which somebody waits, or nobody does any more.
+type leaver struct {
+	endings
+	waits bool
+}
+
+func (l *leaver) Waits() bool { return l.waits }
+
+// What goes on for nobody does not give way, nor does it hide what does.
+func TestNobodyWaitsForIt(t *testing.T) {
+	allGiveWay(t)
+	p := proxyTo(t, udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {}), transport.DNS)
+	begin := func(owner Ender, age time.Duration) *Exchange {
+		b, err := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &Exchange{Query: b, Owner: owner, GivesWay: eventloop.Parked, Since: time.Now().Add(-age), Timeout: time.Minute}
+		p.Begin(x)
+		return x
+	}
+	gone, waits := new(leaver), &leaver{waits: true}
+	for range 2 * lookAtOnce {
+		begin(gone, time.Hour)
+	}
+	x := begin(waits, time.Minute)
+	if !GiveWay(eventloop.Parked, nil) || x.Err != ErrGaveWay {
+		t.Errorf("who waits did not give way: %v", x.Err)
+	}
+	if GiveWay(eventloop.Parked, nil) || len(gone.list()) != 0 {
+		t.Errorf("%d gave way for which nobody waits", len(gone.list()))
+	}
+	p.Stop()
+	if n := len(gone.list()); n != 2*lookAtOnce {
+		t.Errorf("%d have ended, want %d", n, 2*lookAtOnce)
+	}
+}
+
 // One is found among thousands of upstreams of which nothing is asked, as often as there is one.
 func TestOneOfThousandsGivesWay(t *testing.T) {
 	allGiveWay(t)
