@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -57,12 +58,69 @@ func makeRoom() bool {
 	return false
 }
 
-// allAtWork reports whether Enter would have to wait for long: as many are at work as may be, and none of them gives
-// its place away.
+// allAtWork reports whether Enter would have to wait: as many are at work as may be, and none of them gives its place
+// away.
 func allAtWork() bool {
 	w := pool()
 	w.mu.Lock()
-	full := w.full()
-	w.mu.Unlock()
-	return full && !workPlaces.makeRoom()
+	defer w.mu.Unlock()
+	return !w.makeRoom()
+}
+
+// makeRoom reports whether there is room for one more at work, or one gives way. mu is held, but not while others end.
+func (w *workers) makeRoom() bool {
+	if !w.full() {
+		return true
+	}
+	w.mu.Unlock() // who waited may need a worker to go on
+	defer w.mu.Lock()
+	return workPlaces.makeRoom() // who gives way is done in a moment
+}
+
+// crowd are those that wait for one of the workers. mu guards it.
+type crowd struct {
+	waiting int
+	given   int  // of these may go on, were it more than there may be: for them one gives way
+	looking bool // look is to be called
+}
+
+// wait waits for room for one more at work, or for one to give way. It reports false if ctx ends before. mu is held.
+func (w *workers) wait(ctx context.Context) bool {
+	w.waiting++
+	defer func() {
+		w.waiting--
+		w.given = min(w.given, w.waiting)
+	}()
+	for w.given == 0 && w.full() {
+		if ctx.Err() != nil {
+			w.free.Signal() // it may have been for us
+			return false
+		}
+		w.lookLater()
+		w.free.Wait()
+	}
+	w.given = max(w.given-1, 0)
+	return true
+}
+
+func (w *workers) lookLater() {
+	if !w.looking {
+		w.looking = true
+		time.AfterFunc(lookAgain, w.look)
+	}
+}
+
+// look has others give way to those that wait. New queries that find one to do so would else go before them for ever.
+func (w *workers) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looking = false
+	for w.given < w.waiting && w.full() {
+		if !w.makeRoom() {
+			w.lookLater()
+			return
+		}
+		w.given++
+		w.free.Signal()
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -173,6 +174,55 @@ func TestWorkersGiveWay(t *testing.T) {
 			}
 			<-held.over
 			nobodyWaits(t)
+		})
+	}
+}
+
+// Who waits for a goroutine gets the place of one that gives way later, too, though nobody new comes.
+func TestThoseThatWaitMakeRoom(t *testing.T) {
+	for name, wait := range map[string]func(w *workers, in func()){
+		"task": func(w *workers, in func()) { w.do(taskFunc(in)) },
+		"goroutine": func(w *workers, in func()) {
+			if w.enter(context.Background()) {
+				in()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const waiting = 5
+			w := newWorkers(1)
+			w.begin()
+			var asked, granted atomic.Int64
+			var patient atomic.Bool
+			patient.Store(true)
+			givesWay(t, func(eventloop.Place) bool {
+				asked.Add(1)
+				return !patient.Load() && granted.Add(1) <= 3
+			})
+			in := make(chan bool, waiting)
+			for range waiting {
+				go wait(w, func() { in <- true })
+			}
+			eventually.Holds(t, "it is asked again", func() bool { return asked.Load() > waiting })
+			if len(in) > 0 {
+				t.Error("one went on though none gave way")
+			}
+			patient.Store(false)
+			for range 3 {
+				<-in
+			}
+			before := asked.Load()
+			eventually.Holds(t, "it is asked again", func() bool { return asked.Load() > before+1 })
+			w.mu.Lock()
+			left, given := w.waiting, w.given
+			w.mu.Unlock()
+			if len(in) > 0 || left != waiting-3 || given != 0 {
+				t.Errorf("%d more went on, %d wait, %d may go on", len(in), left, given)
+			}
+			w.limit(0)
+			for range waiting - 3 {
+				<-in
+			}
 		})
 	}
 }

@@ -31,7 +31,6 @@ func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte
 	if r == nil {
 		return err
 	}
-	allAtWork() // there may be room then
 	if !Enter(ctx) {
 		s.Limited("waiting")
 		return ErrCrowded
@@ -72,9 +71,6 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 	for out != wire.Done {
 		first, x := !entered, r.Query.Awaited()
 		if first && out != wire.Unpack {
-			if out == wire.Block {
-				allAtWork() // there may be room then
-			}
 			if !Enter(ctx) {
 				s.Limited("waiting")
 				return true, ErrCrowded

@@ -46,10 +46,11 @@ type workers struct {
 
 	mu   sync.Mutex
 	max  int       // of goroutines; see most
-	free sync.Cond // a worker became idle
+	free sync.Cond // a worker became idle, or gives way
 	idle []*worker // the last one is the last that was at work
 	n    int       // workers there are, and those that wait on goroutines of their own
 	want int       // those that wait in enter
+	crowd
 
 	most atomic.Int64 // max, for those that do not hold mu
 }
@@ -82,34 +83,21 @@ func (w *workers) limit(max int) {
 // try gives t to a worker, or reports false if all are at work, and none of them gives way.
 func (w *workers) try(t task) bool {
 	w.mu.Lock()
-	full := w.full()
-	if !full {
+	defer w.mu.Unlock()
+	ok := w.makeRoom()
+	if ok {
 		w.give(t)
 	}
-	w.mu.Unlock()
-	if !full {
-		return true
-	}
-	if !workPlaces.makeRoom() { // w.mu is not held: who waited may need a worker to go on
-		return false
-	}
-	w.mu.Lock()
-	w.give(t) // who gives way is done in a moment
-	w.mu.Unlock()
-	return true
+	return ok
 }
 
 // do gives t to a worker, and waits for one if all are at work.
 func (w *workers) do(t task) {
-	if w.try(t) {
-		return
-	}
 	w.mu.Lock()
-	for w.full() {
-		w.free.Wait()
+	defer w.mu.Unlock()
+	if w.makeRoom() || w.wait(context.Background()) {
+		w.give(t)
 	}
-	w.give(t)
-	w.mu.Unlock()
 }
 
 // A query for which its transport has a goroutine waits for room, at most one for so many that may be at work, but for
@@ -124,7 +112,7 @@ const (
 func (w *workers) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.full() {
+	if !w.makeRoom() {
 		if w.want >= max(w.max/wantShare, wantAtLeast) {
 			return false
 		}
@@ -136,13 +124,9 @@ func (w *workers) enter(ctx context.Context) bool {
 			w.free.Broadcast()
 		})
 		defer stop()
-	}
-	for w.full() {
-		if ctx.Err() != nil {
-			w.free.Signal() // it may have been for us
+		if !w.wait(ctx) {
 			return false
 		}
-		w.free.Wait()
 	}
 	w.n++
 	return true
