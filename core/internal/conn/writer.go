@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -57,12 +58,16 @@ func (w *Writer) init(conn net.Conn, p *service.Seat, cut func()) {
 }
 
 // WriteFrame writes a message with its length before it, and all that has been added, when those have run that can
-// do so now: they may have replies, too. It waits if too much waits to be written already.
+// do so now: they may have replies, too. It waits if too much waits to be written already. The caller has a place of
+// those at work.
 func (w *Writer) WriteFrame(b []byte) error {
 	head, err := frameHead(b)
 	if err != nil {
 		return err
 	}
+	var h eventloop.Holder
+	unsent.Hold(&h, w.cutOff)
+	defer h.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.await()
@@ -126,6 +131,20 @@ func (w *Writer) Flush() error {
 	w.write()
 	w.await()
 	return w.err
+}
+
+// FlushAtWork is Flush for who has a place of those at work.
+func (w *Writer) FlushAtWork() error {
+	var h eventloop.Holder
+	unsent.Hold(&h, w.cutOff)
+	defer h.Done()
+	return w.Flush()
+}
+
+// cutOff ends the connection of a client for which somebody waits in a place that another query needs.
+func (w *Writer) cutOff() {
+	w.seat.Now().Limited("waiting")
+	w.cut()
 }
 
 // handOver has what is pending written by somebody else. mu is held.

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -131,6 +132,14 @@ func (w *Writer) write(b []byte) (int, error) {
 	w.written.Store(true)
 	if w.timeout > 0 {
 		w.stream.SetWriteDeadline(time.Now().Add(w.timeout))
+	}
+	if w.transfer && w.service != nil { // on a goroutine that has a place
+		var h eventloop.Holder
+		unsent.Hold(&h, func() {
+			w.service.Limited("waiting")
+			w.stream.CancelWrite(streamInternal)
+		})
+		defer h.Done()
 	}
 	n, err := w.stream.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && w.service != nil {

@@ -19,9 +19,11 @@ import (
 var roomMaker atomic.Pointer[func(eventloop.Place) bool]
 
 func init() {
-	eventloop.OnCrowd(func(wanted eventloop.Place) bool {
-		f := roomMaker.Load()
-		return f != nil && (*f)(wanted)
+	eventloop.OnCrowd(func(wanted eventloop.Place) (time.Time, func() bool) {
+		if f := roomMaker.Load(); f != nil && (*f)(wanted) {
+			return time.Time{}, func() bool { return true }
+		}
+		return time.Time{}, nil
 	})
 }
 

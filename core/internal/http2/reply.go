@@ -44,7 +44,7 @@ func (c *Conn) Reply(id uint32, a Response, mayWait bool) {
 	c.put(id, a, st)
 	c.mu.Unlock()
 	if mayWait {
-		c.Out.Flush()
+		c.Out.FlushAtWork()
 	} else {
 		c.Out.Send(nil, nil)
 	}

@@ -1,5 +1,6 @@
 // Package unsent counts the octets of replies that wait for clients, in all connections of the process, and bounds
-// them. A client that asks and does not read would have them grow otherwise. Start at Take.
+// them. A client that asks and does not read would have them grow otherwise; nor does it keep places from queries for
+// long. Start at Take; then Hold.
 package unsent
 
 import (

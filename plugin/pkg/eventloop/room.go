@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Place is a kind of place of which the process has a bound; places of several kinds are their sum.
@@ -31,27 +32,48 @@ func PlaceOf(ctx context.Context) Place {
 	return p
 }
 
+// Giver finds what has waited longest, of some that may be given up for others, have a place that is wanted, and have
+// waited for long. end is nil if there is none. It ends that, and reports whether it was still there; it may be called
+// where an exchange may be ended.
+type Giver func(wanted Place) (since time.Time, end func() bool)
+
 var (
-	roomMu     sync.Mutex                         // writers of roomMakers
-	roomMakers atomic.Pointer[[]func(Place) bool] // see OnCrowd
+	giversMu sync.Mutex // writers of givers
+	givers   atomic.Pointer[[]Giver]
 )
 
-// OnCrowd has MakeRoom call f, for ever. f ends an exchange that has been under way for long, of those that may be
-// given up for others and have a place that is wanted, and reports whether there was one.
-func OnCrowd(f func(wanted Place) bool) {
-	roomMu.Lock()
-	defer roomMu.Unlock()
-	var all []func(Place) bool
-	if old := roomMakers.Load(); old != nil {
-		all = slices.Clone(*old)
-	}
-	all = append(all, f)
-	roomMakers.Store(&all)
+// OnCrowd has MakeRoom ask f, too, for ever.
+func OnCrowd(f Giver) {
+	giversMu.Lock()
+	defer giversMu.Unlock()
+	all := append(slices.Clone(allGivers()), f)
+	givers.Store(&all)
 }
 
-// MakeRoom ends an exchange, so that what waits for it gives its place, of a kind that is wanted, to something that has
-// just come. It reports whether there was one. It may be called where an exchange may be ended.
+func allGivers() []Giver {
+	if all := givers.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// MakeRoom ends what has waited longest of all, so that it gives its place, of a kind that is wanted, to something that
+// has just come. It reports whether there was one. It may be called where an exchange may be ended.
 func MakeRoom(wanted Place) bool {
-	all := roomMakers.Load()
-	return all != nil && slices.ContainsFunc(*all, func(f func(Place) bool) bool { return f(wanted) })
+	for range 2 { // who is chosen may have come to its own end
+		var oldest time.Time
+		var end func() bool
+		for _, f := range allGivers() {
+			if since, ends := f(wanted); ends != nil && (end == nil || since.Before(oldest)) {
+				oldest, end = since, ends
+			}
+		}
+		if end == nil {
+			return false
+		}
+		if end() {
+			return true
+		}
+	}
+	return false
 }

@@ -1,37 +1,46 @@
 package eventloop_test
 
 import (
-	"slices"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
-// Each is asked until one has ended something.
+// What has waited longest of all gives way, whoever knows of it; what has come to its own end meanwhile does not.
 func TestMakeRoom(t *testing.T) {
 	if eventloop.MakeRoom(eventloop.AtWork) {
 		t.Error("nobody ended anything")
 	}
-	var told []string
-	ends := ""
-	for _, name := range []string{"a", "b"} {
-		eventloop.OnCrowd(func(wanted eventloop.Place) bool {
+	began := time.Now()
+	var of [2][]int // since when
+	gone := map[int]bool{}
+	ended := 0
+	for i := range of {
+		eventloop.OnCrowd(func(wanted eventloop.Place) (time.Time, func() bool) {
 			if wanted != eventloop.AtWork {
-				t.Errorf("%s: %v is wanted", name, wanted)
+				t.Errorf("%v is wanted", wanted)
 			}
-			told = append(told, name)
-			return ends == name
+			if len(of[i]) == 0 {
+				return time.Time{}, nil
+			}
+			first := of[i][0]
+			return began.Add(time.Duration(first)), func() bool {
+				of[i] = of[i][1:]
+				if gone[first] {
+					return false
+				}
+				ended = first
+				return true
+			}
 		})
 	}
-	for _, tc := range []struct {
-		ends string
-		made bool
-		told []string
-	}{{"a", true, []string{"a"}}, {"b", true, []string{"a", "b"}}, {"", false, []string{"a", "b"}}} {
-		told, ends = nil, tc.ends
-		if made := eventloop.MakeRoom(eventloop.AtWork); made != tc.made || !slices.Equal(told, tc.told) {
-			t.Errorf("%+v: made %t, told %v", tc, made, told)
+	of[0], of[1] = []int{1, 4, 5}, []int{2, 3, 6}
+	gone[4], gone[5] = true, true
+	for _, want := range []int{1, 2, 3, 0, 6, 0} {
+		ended = 0
+		if made := eventloop.MakeRoom(eventloop.AtWork); ended != want || made != (want != 0) {
+			t.Errorf("%d ended, made %t, want %d", ended, made, want)
 		}
 	}
-	ends = "none"
 }

@@ -59,23 +59,42 @@ const (
 // turn is where giveWay begins: where it found one, as most are idle.
 var turn atomic.Int64
 
-func init() {
-	eventloop.OnCrowd(func(wanted eventloop.Place) bool { return GiveWay(wanted, nil) })
+func init() { eventloop.OnCrowd(giver) }
+
+// giver is an eventloop.Giver. Its exchanges are those of all Proxies that say GivesWay with a place that is wanted,
+// and whose query has waited for 200 ms, or for twice as long as replies usually take. Those over HTTPS and QUIC are
+// not among them: they are fewer, and give way among themselves.
+func giver(wanted eventloop.Place) (time.Time, func() bool) {
+	with, since := oldest(wanted, int64(time.Since(epoch)), nil)
+	if with == nil {
+		return time.Time{}, nil
+	}
+	return epoch.Add(time.Duration(since)), func() bool { return with.giveWay(wanted, int64(time.Since(epoch)), nil) }
 }
 
-// GiveWay is eventloop.MakeRoom among the exchanges that fit, nil for all. It looks at the first ones only. fits is
-// called with a lock held: it looks at what does not change while the exchange is under way.
+// GiveWay is eventloop.MakeRoom among the exchanges that fit. It looks at the first ones only. fits is called with a
+// lock held: it looks at what does not change while the exchange is under way.
 func GiveWay(wanted eventloop.Place, fits func(*Exchange) bool) bool {
 	return giveWay(wanted, int64(time.Since(epoch)), fits)
 }
 
-// giveWay ends an exchange with ErrGaveWay, and reports whether there was one: of those of all Proxies that say
-// GivesWay with a place that is wanted, and whose query has waited for 200 ms, or for twice as long as replies usually
-// take, the one whose query has waited longest. Those over HTTPS and QUIC are not among them: they are fewer, and give
-// way among themselves.
 func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool {
-	var with *engine
-	since := int64(math.MaxInt64)
+	for range 2 { // it may have come to its own end
+		with, _ := oldest(wanted, now, fits)
+		if with == nil {
+			return false
+		}
+		if with.giveWay(wanted, now, fits) {
+			return true
+		}
+	}
+	return false
+}
+
+// oldest is the engine with the exchange whose query has waited longest, of those that may give way and fit, nil for
+// all, and since when. It is nil if there is none.
+func oldest(wanted eventloop.Place, now int64, fits func(*Exchange) bool) (with *engine, since int64) {
+	since = math.MaxInt64
 	all := ticking.list()
 	from := int(turn.Load())
 	for i := range min(len(all), lookAtMost) {
@@ -93,23 +112,28 @@ func giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool 
 	}
 	if with == nil {
 		turn.Store(int64(from+lookAtMost) % (1 << 30))
-		return false
 	}
-	inside := with.ending.enter()
+	return with, since
+}
+
+// giveWay ends the oldest exchange of e with ErrGaveWay, and reports whether there was one: it may be another one than
+// oldest saw.
+func (e *engine) giveWay(wanted eventloop.Place, now int64, fits func(*Exchange) bool) bool {
+	inside := e.ending.enter()
 	defer inside.Done()
-	with.mu.Lock()
-	x := with.givers.oldest(wanted, now-int64(with.usual.Patience()), fits) // it may be another one by now
+	e.mu.Lock()
+	x := e.givers.oldest(wanted, now-int64(e.usual.Patience()), fits)
 	if x != nil {
 		if c, ok := x.on.(*streamConn); ok {
 			c.late(x) // if nothing came for so long, it takes no more
 		}
-		with.take(x, with.now())
+		e.take(x, e.now())
 	}
-	with.unlock()
+	e.unlock()
 	if x == nil {
 		return false
 	}
-	with.end(x, ErrGaveWay)
+	e.end(x, ErrGaveWay)
 	return true
 }
 
@@ -166,7 +190,7 @@ func (g *giverList) remove(x *Exchange) {
 	x.giverLinks = giverLinks{}
 }
 
-// oldest is the one among the first lookAtOnce whose query began first, if that was before a time and it fits, or nil.
+// oldest is the one among the first of them whose query began first, if that was before a time and it fits, or nil.
 // Of exchanges that began with their queries that is the first one. Those for which nobody waits any more are taken out
 // on the way.
 func (g *giverList) oldest(before int64, fits func(*Exchange) bool) (oldest *Exchange) {
