@@ -222,8 +222,8 @@ func (f *flight) EndExchange(x *proxy.Exchange) {
 	f.counts.ended(f, x, ev)
 	f.debug(joined, x, &ev)
 	for i, p := range joined {
-		if x.Err == proxy.ErrGaveWay && p.job.giveWay() {
-			continue
+		if x.Err == proxy.ErrGaveWay && (i == 0 || p.job.waitsLong()) && p.job.giveWay() {
+			continue // those that have joined lately ask once more
 		}
 		ev.Ask, ev.Joined = p.ask, i > 0
 		p.job.event(ev, loop)

@@ -61,6 +61,9 @@ func (r *resolver) makeRoomIn(looked *atomic.Int64, fits func(*job) bool) bool {
 // Waits implements proxy.Waiter: whether the clients of the job that f was begun for have no answer yet.
 func (f *flight) Waits() bool { return !f.first[0].job.Over() }
 
+// waitsLong reports whether j has waited for so long that it may give way.
+func (j *job) waitsLong() bool { return time.Since(j.began) >= eventloop.LeastPatience }
+
 // giveWay ends j without an answer for its clients. It reports false if j does not give way, or they have had theirs.
 func (j *job) giveWay() bool {
 	j.mu.Lock()

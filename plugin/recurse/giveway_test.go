@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -128,6 +129,49 @@ func TestClientGivesWay(t *testing.T) {
 	}
 	if gone != 1 || isGone(other) {
 		t.Errorf("%d gave way, another client's: %t", gone, isGone(other))
+	}
+}
+
+// Who has just joined what another one has waited for does not give way with it, but asks once more.
+func TestWhoJoinedLatelyStays(t *testing.T) {
+	r := halfSilent(t, func(s *settings) { s.minimise, s.timeout = iterate.Relaxed, 30*time.Second })
+	begin := func(name string) *job {
+		j, limit := r.beginFor(parkable(t, "192.0.2.1", name), nil, nil, unlooked)
+		if j == nil {
+			t.Fatal(limit)
+		}
+		return j
+	}
+	joined := func(n int) bool {
+		s := r.flights.of(rrset.MustName("z0."))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, f := range s.all {
+			if len(f.joined) == n {
+				return true
+			}
+		}
+		return false
+	}
+	for round := 0; ; round++ {
+		below := fmt.Sprintf(".below%d.z0.", round)
+		old := begin("old" + below)
+		eventually.Holds(t, "it asks", func() bool { return joined(1) })
+		time.Sleep(eventloop.LeastPatience)
+		young := begin("young" + below)
+		eventually.Holds(t, "it joins", func() bool { return joined(2) })
+		eventually.Holds(t, "one gives way", r.makeRoom)
+		if !isGone(old) {
+			t.Error("the old one stays")
+		}
+		if time.Since(young.began) >= eventloop.LeastPatience && round < 9 { // a machine that is busy
+			continue
+		}
+		if young.Over() {
+			t.Errorf("the young one ended: %+v", young.result)
+		}
+		eventually.Holds(t, "it asks once more", func() bool { return joined(1) })
+		return
 	}
 }
 
