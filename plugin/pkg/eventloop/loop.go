@@ -7,7 +7,7 @@
 //	           Exchange ──EndIn──▶ LoopResumer.ResumeIn in the batch of who ends it, or Resumer.Resume
 //
 // A Loop is entered by one goroutine at a time, and all but Enter is for that one. Exchanges are ended and awaited by
-// any. Start at Loop and Ending.
+// any. Where too many queries wait, MakeRoom ends the wait that is oldest. Start at Loop and Ending; then MakeRoom.
 package eventloop
 
 import (
