@@ -185,7 +185,7 @@ func timedOut(err error) bool {
 
 // serial asks one primary for its serial.
 func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
-	leave, err := enter(ctx, r.rooms.checks)
+	leave, err := r.rooms.checks.enter(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -210,12 +210,14 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 
 // fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing.
 func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) error {
-	leave, err := r.rooms.enterTransfer(ctx, primary)
+	leave, wanted, err := r.rooms.enterTransfer(ctx, primary)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	v, err := r.client(primary).Zone(ctx, r.origin(), old, func(format string, args ...any) {
+	c := r.client(primary)
+	c.Wanted = wanted
+	v, err := c.Zone(ctx, r.origin(), old, func(format string, args ...any) {
 		slog.Warningf("Zone %s from %s: %s", r.name(), primary, fmt.Sprintf(format, args...))
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/status"
@@ -22,7 +23,7 @@ const (
 type rooms struct {
 	got status.TransferLog // what came from primaries of late
 
-	transfers, checks chan struct{}
+	transfers, checks *room
 
 	listens <-chan struct{} // closed when the configuration serves; nil if it does so already
 
@@ -31,16 +32,16 @@ type rooms struct {
 	filing sync.Mutex
 
 	mu     sync.Mutex
-	until  map[string]time.Time     // a primary is left alone
-	last   map[string]time.Time     // a primary answered
-	unsaid map[string][]string      // the zones that a primary did not answer for since, as long as they are few
-	shares map[string]chan struct{} // of the transfers, by primary
+	until  map[string]time.Time // a primary is left alone
+	last   map[string]time.Time // a primary answered
+	unsaid map[string][]string  // the zones that a primary did not answer for since, as long as they are few
+	shares map[string]*room     // of the transfers, by primary
 }
 
 func newRooms() *rooms {
 	return &rooms{
-		transfers: make(chan struct{}, maxTransfers), checks: make(chan struct{}, maxChecks),
-		until: map[string]time.Time{}, last: map[string]time.Time{}, unsaid: map[string][]string{}, shares: map[string]chan struct{}{},
+		transfers: newRoom(maxTransfers), checks: newRoom(maxChecks),
+		until: map[string]time.Time{}, last: map[string]time.Time{}, unsaid: map[string][]string{}, shares: map[string]*room{},
 	}
 }
 
@@ -57,38 +58,51 @@ func (r *rooms) serves() bool {
 	}
 }
 
-// enter waits for room. Who got it calls leave.
-func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
+// room is for as many as its places are.
+type room struct {
+	places  chan struct{}
+	waiting atomic.Int32 // who wait for a place
+}
+
+func newRoom(places int) *room { return &room{places: make(chan struct{}, places)} }
+
+// enter waits for a place. Who got one calls leave.
+func (r *room) enter(ctx context.Context) (leave func(), err error) {
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
 	select {
-	case room <- struct{}{}:
-		return func() { <-room }, nil
+	case r.places <- struct{}{}:
+		return func() { <-r.places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 // enterTransfer waits for room for a transfer from a primary. Who waits for the primary's share takes no other's room.
-func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func(), err error) {
+// wanted reports from then on whether somebody waits for the place: then a transfer that drips gives way, or a few of
+// them would keep it from all others as long as a transfer may take.
+func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func(), wanted func() bool, err error) {
 	r.mu.Lock()
 	share := r.shares[primary]
 	if share == nil {
-		share = make(chan struct{}, maxShare)
+		share = newRoom(maxShare)
 		r.shares[primary] = share
 	}
 	r.mu.Unlock()
-	leaveShare, err := enter(ctx, share)
+	leaveShare, err := share.enter(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	leaveAll, err := enter(ctx, r.transfers)
+	leaveAll, err := r.transfers.enter(ctx)
 	if err != nil {
 		leaveShare()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() {
+	leave = func() {
 		leaveAll()
 		leaveShare()
-	}, nil
+	}
+	return leave, func() bool { return share.waiting.Load()+r.transfers.waiting.Load() > 0 }, nil
 }
 
 // heard notes that a primary answered, or notified us: it is there.

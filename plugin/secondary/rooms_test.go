@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
 )
 
 // hung is a primary that takes connections, and never says anything. It counts them.
@@ -43,7 +48,7 @@ func TestHungPrimary(t *testing.T) {
 	mute, taken := hung(t)
 	p := newPrimary(t)
 	shared := newRooms()
-	shared.checks = make(chan struct{}, silentTo)
+	shared.checks = newRoom(silentTo)
 	from := &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: 2 * time.Second}}
 	var replicas []*replica
 	var wg sync.WaitGroup
@@ -64,6 +69,66 @@ func TestHungPrimary(t *testing.T) {
 	if n := taken.Load(); n < silentTo || n >= 2*silentTo {
 		t.Errorf("the silent primary was asked %d times", n)
 	}
+}
+
+// drip is a primary whose zones come a record in a message each 10 ms, and never end.
+func drip(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, started := make(chan struct{}), make(chan struct{})
+	s := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.Answer = []dns.RR{test.SOA(r.Question[0].Name + " 60 IN SOA ns.example. h.example. 1 7200 3600 1209600 60")}
+		err := w.WriteMsg(m)
+		for i := 0; err == nil && r.Question[0].Qtype != dns.TypeSOA; i++ {
+			time.Sleep(10 * time.Millisecond)
+			m.Answer = []dns.RR{test.A(fmt.Sprintf("a%d.%s 60 IN A 192.0.2.1", i, r.Question[0].Name))}
+			err = w.WriteMsg(m)
+		}
+	})}
+	go func() {
+		defer close(done)
+		s.ActivateAndServe()
+	}()
+	<-started
+	t.Cleanup(func() {
+		s.Shutdown()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// TestDrip: two primaries that drip have all the room, until another zone wants to be fetched. While nobody does they go on.
+func TestDrip(t *testing.T) {
+	out := logtest.Capture(t)
+	shared := newRooms()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	for i, places := range []int{maxShare, maxTransfers - maxShare} {
+		from := &source{primaries: []string{drip(t)}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}
+		for j := range places {
+			r := newReplica(fmt.Sprintf("z%d.p%d.example.", j, i), from, shared)
+			wg.Go(func() { r.first(ctx) })
+		}
+	}
+	eventually.Holds(t, "the room to be full", func() bool { return len(shared.transfers.places) == maxTransfers })
+	time.Sleep(150 * time.Millisecond)
+	if said := out.String(); said != "" {
+		t.Errorf("given up, though nobody waits: %s", said)
+	}
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow))
+	r := newReplica("example.org.", &source{primaries: []string{p.addr}}, shared)
+	wg.Go(func() { r.first(ctx) })
+	eventually.Holds(t, "the zone of another primary", func() bool { return r.zone.Current() != nil })
+	eventually.Holds(t, "why it was", func() bool { return strings.Contains(out.String(), "it is too slow while others wait") })
 }
 
 // TestHeard: a primary that answers for other zones is not silent, nor is one that does not answer for a single zone.
@@ -110,18 +175,18 @@ func TestSilentNotifies(t *testing.T) {
 func TestShare(t *testing.T) {
 	r := newRooms()
 	for range maxShare {
-		if _, err := r.enterTransfer(t.Context(), "192.0.2.1:53"); err != nil {
+		if _, _, err := r.enterTransfer(t.Context(), "192.0.2.1:53"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := r.enterTransfer(ctx, "192.0.2.1:53"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := r.enterTransfer(ctx, "192.0.2.1:53"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("one primary has all the room: %v", err)
 	}
 	var leaves []func()
 	for range maxTransfers - maxShare {
-		leave, err := r.enterTransfer(t.Context(), "192.0.2.2:53")
+		leave, _, err := r.enterTransfer(t.Context(), "192.0.2.2:53")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +195,7 @@ func TestShare(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if len(r.transfers) != maxShare {
-		t.Errorf("%d transfers, want %d", len(r.transfers), maxShare)
+	if len(r.transfers.places) != maxShare {
+		t.Errorf("%d transfers, want %d", len(r.transfers.places), maxShare)
 	}
 }

@@ -226,7 +226,7 @@ func TestRooms(t *testing.T) {
 		t.Errorf("serial %d, %v", serial, err)
 	}
 	for range maxChecks {
-		enter(t.Context(), r.rooms.checks)
+		r.rooms.checks.enter(t.Context())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

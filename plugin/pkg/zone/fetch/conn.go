@@ -29,6 +29,8 @@ type conn struct {
 	bare   []byte // messages since then, which are not signed
 	gap    int    // how many
 	read   int64  // octets
+	pace   pace
+	wanted func() bool // nil: nobody waits
 	first  bool
 	buf    []byte
 	reader reader
@@ -36,7 +38,8 @@ type conn struct {
 
 // newConn is n, until close. The end of ctx closes n, which ends what waits for it.
 func newConn(ctx context.Context, n net.Conn, c *Client) *conn {
-	return &conn{ctx: ctx, conn: n, limit: c.Limits, key: c.Key, stop: context.AfterFunc(ctx, func() { n.Close() }), first: true}
+	return &conn{ctx: ctx, conn: n, limit: c.Limits, key: c.Key, stop: context.AfterFunc(ctx, func() { n.Close() }),
+		pace: pace{since: time.Now()}, wanted: c.Wanted, first: true}
 }
 
 // close closes the connection.
@@ -91,9 +94,30 @@ func (c *conn) reason(err error) error {
 	return err
 }
 
+// pace is how fast octets came of late.
+type pace struct {
+	since time.Time
+	read  int64 // until then
+}
+
+// slow reports whether fewer octets came than have to within some time, read being how many have come in all. It looks
+// once in each such time.
+func (p *pace) slow(read int64, now time.Time, within time.Duration) bool {
+	if now.Sub(p.since) < within {
+		return false
+	}
+	slow := read-p.read < leastPace
+	p.since, p.read = now, read
+	return slow
+}
+
 // message is the next message that answers the question, if it comes in time; it holds until the next call.
 func (c *conn) message(wait time.Duration) (*reader, error) {
-	c.conn.SetDeadline(time.Now().Add(wait))
+	now := time.Now()
+	if c.pace.slow(c.read, now, c.limit.pace()) && c.wanted != nil && c.wanted() {
+		return nil, errSlow
+	}
+	c.conn.SetDeadline(now.Add(wait))
 	var head [2]byte
 	if _, err := io.ReadFull(c.conn, head[:]); err != nil {
 		return nil, c.reason(err)

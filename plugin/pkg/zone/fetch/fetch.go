@@ -34,6 +34,9 @@ type Client struct {
 	// TLS makes transfers go over TLS (RFC 9103). Without a name in it, the certificate must be for the primary's
 	// address.
 	TLS *tls.Config
+	// Wanted, if it is set, reports whether another transfer waits for this one to end. One that is slow then gives
+	// way, with an error.
+	Wanted func() bool
 }
 
 // Key is a TSIG key.
@@ -49,6 +52,7 @@ type Limits struct {
 	Octets  int64         // of messages
 	Total   time.Duration // of the whole transfer
 	Idle    time.Duration // between two messages, and for connecting
+	Pace    time.Duration // in which a transfer that others wait for has to bring leastPace octets
 }
 
 // What Limits are if they do not say otherwise, and LimitsFor at most.
@@ -57,7 +61,11 @@ const (
 	DefaultOctets  = 4 << 30
 	DefaultTotal   = time.Hour
 	DefaultIdle    = 10 * time.Second
+	DefaultPace    = 30 * time.Second
 )
+
+// leastPace is what a link of some kbit/s brings.
+const leastPace = 10 << 10
 
 // What a transfer may take of a process' memory, and has in any case.
 const (
@@ -79,12 +87,14 @@ func (l Limits) records() int         { return cmp.Or(l.Records, DefaultRecords)
 func (l Limits) octets() int64        { return cmp.Or(l.Octets, DefaultOctets) }
 func (l Limits) total() time.Duration { return cmp.Or(l.Total, DefaultTotal) }
 func (l Limits) idle() time.Duration  { return cmp.Or(l.Idle, DefaultIdle) }
+func (l Limits) pace() time.Duration  { return cmp.Or(l.Pace, DefaultPace) }
 
 // Errors that callers decide by.
 var (
 	ErrConnect = errors.New("cannot connect")                // no query was sent
 	ErrCurrent = errors.New("the primary has nothing newer") // of Zone
 
+	errSlow  = errors.New("it is too slow while others wait")
 	errEmpty = errors.New("the primary answers without records") // where an SOA record has to be first (RFC 5936 §2.2)
 )
 
@@ -127,7 +137,7 @@ func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn f
 	if old != nil {
 		v, err := c.transfer(ctx, origin, old, warn)
 		// Any other failure may be for the steps only: a primary need not keep them, nor we fit them.
-		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || errors.Is(err, errSlow) || ctx.Err() != nil {
 			return v, err
 		}
 	}
