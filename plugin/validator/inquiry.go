@@ -27,6 +27,7 @@ type inquiry struct {
 	sources map[validate.Question]*advice.Source // of what was asked
 	purse   advice.Purse                         // of all sources
 	spent   int                                  // signatures that were computed
+	hashes  int                                  // of NSEC3 that were computed
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
 	avoided []string // upstreams of a forwarder that were wrong about something, twice
@@ -195,6 +196,7 @@ func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *d
 		}
 	}
 	i.spent += t.Verdict().Checks
+	i.hashes += t.Verdict().Hashes
 	return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
 }
 

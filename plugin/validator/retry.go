@@ -43,6 +43,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
+		conf.Budget.Hashes = i.conf.Budget.Hashes - i.hashes
 		asked, hidden := i.rewalk(verdict)
 		if len(asked) == 0 {
 			asked, hidden = i.doubt(verdict)

@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -110,6 +111,34 @@ func TestBogusIsKept(t *testing.T) {
 	}
 	if k, _ = v.failures.get(questionOf(t, "bad.example.")); time.Until(k.until) < 110*time.Second {
 		t.Errorf("the second time kept for %v, want twice as long", time.Until(k.until))
+	}
+}
+
+// What is asked for once more is paid from the same budget of hashes as what was asked for first.
+func TestHashesOfRestarts(t *testing.T) {
+	for _, tc := range []struct{ hashes, asked int }{
+		{150, 1 + restarts}, {7, 3}, {3, 2}, {2, 1}, // each reply takes three
+	} {
+		v, src := lab(t, fmt.Sprintf("budget nsec3_hashes %d", tc.hashes))
+		nsec3, err := dns.NewRR("0p9mhaveqvm6t7vbl5lop2u3t2rp3tom.example. 300 IN NSEC3 1 0 0 - 0P9MHAVEQVM6T7VBL5LOP2U3T2RP3TON A RRSIG")
+		if err != nil {
+			t.Fatal(err)
+		}
+		src.put(false, nsec3)
+		src.replies["a.b.example.A"] = &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeNameError}, Ns: src.replies[nsec3.Header().Name+"NSEC3"].Answer}
+		n := 0
+		v.Next = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if r.Question[0].Qtype == dns.TypeA {
+				n++
+			}
+			return src.ServeDNS(ctx, w, r)
+		})
+		if m, _, err := ask(t, v, "a.b.example.", do); m != nil || err == nil {
+			t.Fatalf("%v %v", m, err)
+		}
+		if n != tc.asked {
+			t.Errorf("with %d hashes: asked %d times, want %d", tc.hashes, n, tc.asked)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ type source struct {
 	replies map[string]*dns.Msg
 	anchor  string // a DS record
 	asked   int
+	put     func(bad bool, rr dns.RR) // signs a record, and has it answer
 }
 
 func (s *source) Name() string { return "source" }
@@ -110,7 +111,7 @@ func lab(t testing.TB, options string) (*Validator, *source) {
 		t.Fatal(err)
 	}
 	src := &source{replies: map[string]*dns.Msg{}}
-	put := func(bad bool, rr dns.RR) {
+	src.put = func(bad bool, rr dns.RR) {
 		now := time.Now()
 		g := &dns.RRSIG{
 			Hdr: dns.RR_Header{Name: rr.Header().Name, Rrtype: dns.TypeRRSIG, Class: 1, Ttl: rr.Header().Ttl}, Algorithm: k.Algorithm, KeyTag: k.KeyTag(), SignerName: "example.",
@@ -126,14 +127,14 @@ func lab(t testing.TB, options string) (*Validator, *source) {
 		}
 		src.replies[rr.Header().Name+dns.Type(rr.Header().Rrtype).String()] = &dns.Msg{Answer: []dns.RR{rr, g}}
 	}
-	put(false, k)
+	src.put(false, k)
 	for _, name := range []string{"www", "root-key-sentinel-is-ta-12345", "root-key-sentinel-not-ta-12345"} {
-		put(false, test.A(name+".example. 300 IN A 192.0.2.1"))
+		src.put(false, test.A(name+".example. 300 IN A 192.0.2.1"))
 	}
-	put(false, test.CNAME("alias.example. 300 IN CNAME www.example."))
-	put(true, test.A("bad.example. 300 IN A 192.0.2.1"))
-	put(false, test.DS("sub.example. 300 IN DS 1 13 2 "+strings.Repeat("33", 32)))
-	put(false, test.A("www.sub.example. 300 IN A 192.0.2.1")) // which is not its to sign
+	src.put(false, test.CNAME("alias.example. 300 IN CNAME www.example."))
+	src.put(true, test.A("bad.example. 300 IN A 192.0.2.1"))
+	src.put(false, test.DS("sub.example. 300 IN DS 1 13 2 "+strings.Repeat("33", 32)))
+	src.put(false, test.A("www.sub.example. 300 IN A 192.0.2.1")) // which is not its to sign
 	src.replies["plain.test.A"] = &dns.Msg{Answer: []dns.RR{test.A("plain.test. 300 IN A 192.0.2.1")}}
 	src.anchor = strings.ReplaceAll(k.ToDS(dns.SHA256).String(), "\t", " ")
 	return above(t, src, options), src

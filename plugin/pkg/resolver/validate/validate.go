@@ -81,6 +81,7 @@ type Verdict struct {
 	// had ended with an alias.
 	Chased []Question
 	Checks int // signatures that were computed, as the budget counts them
+	Hashes int // of NSEC3, the same
 	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
 	Broken []string
 	// Kept is names of the chain of which something was kept that a bogus reply disagrees with, as zones may begin
@@ -224,7 +225,7 @@ func (t *Task) Step() (missing []Question) {
 	if v.Status == Bogus {
 		v.Kept = t.kept
 	}
-	v.Checks = t.conf.Budget.Checks - t.left.Checks
+	v.Checks, v.Hashes = t.conf.Budget.Checks-t.left.Checks, t.conf.Budget.Hashes-t.left.Hashes
 	t.verdict = v
 	return nil
 }
