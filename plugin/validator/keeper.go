@@ -37,6 +37,7 @@ type keeper struct {
 	used    atomic.Bool
 	unready atomic.Bool
 	wake    chan struct{}
+	turns   chan struct{} // negative trust anchors have begun or ended
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	release func() // of the gauges; nil before the start
@@ -59,7 +60,7 @@ func (v *Validator) trusts(t *trust) {
 }
 
 func newKeeper(v *Validator) *keeper {
-	return &keeper{Validator: v, path: v.state, lost: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	return &keeper{Validator: v, path: v.state, lost: map[string]time.Time{}, wake: make(chan struct{}, 1), turns: make(chan struct{}, 1)}
 }
 
 // start reads the state, and begins.
@@ -196,14 +197,21 @@ func (k *keeper) run(ctx context.Context) {
 	if clock.Moved() {
 		every = movedLooks
 	}
-	ticks := time.NewTicker(every)
+	ticks, ends := time.NewTicker(every), time.NewTimer(every)
 	defer ticks.Stop()
+	defer ends.Stop()
 	for {
+		now := clock.Now()
+		k.counts.show(k.negatives.get(), now)
+		ends.Reset(k.negatives.next(now))
 		select {
 		case <-ctx.Done():
 			return
+		case <-k.turns:
+			continue
 		case <-k.wake:
 		case <-ticks.C:
+		case <-ends.C:
 		}
 		k.look(ctx, clock.Now())
 	}
@@ -218,7 +226,6 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 		logger.Infof("Negative trust anchors: %s was read anew", k.negatives.path)
 	}
 	k.endOver(now)
-	k.counts.show(k.negatives.get(), now)
 	if !k.used.Load() {
 		return
 	}

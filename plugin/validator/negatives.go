@@ -29,6 +29,10 @@ func (v *Validator) turned(names []string) {
 			f.CacheFlush(status.Match{Name: []byte(names[i]), Below: true})
 		}
 	}
+	select {
+	case v.keeper.turns <- struct{}{}:
+	default:
+	}
 }
 
 // endOver takes negative trust anchors away whose time is over. It asks nobody.

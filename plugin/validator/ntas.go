@@ -238,6 +238,18 @@ func (n *ntas) parse(text string, now time.Time) (map[string]time.Time, error) {
 	return told, nil
 }
 
+// next is how long it takes until one ends, as caches go on with what was not validated until they are told. One that
+// could not be taken away at its end waits for the next look.
+func (n *ntas) next(now time.Time) time.Duration {
+	d := longestNTA
+	for _, until := range n.get() {
+		if rest := until.Sub(now); rest > 0 {
+			d = min(d, rest)
+		}
+	}
+	return d
+}
+
 // ended takes those away that are over, and tells which.
 func (n *ntas) ended(now time.Time) (names []string) {
 	for name, until := range n.get() {

@@ -5,15 +5,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/status"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // What is flushed is judged anew: names that were bogus, and with a zone its keys.
@@ -43,10 +47,19 @@ func TestFlush(t *testing.T) {
 // answers is a plugin of the block that keeps answers.
 type answers struct {
 	plugin.Handler
+	mu      sync.Mutex
 	flushed []string
 }
 
+func (a *answers) took() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.flushed, " ")
+}
+
 func (a *answers) CacheFlush(m status.Match) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if text := rrset.Text(string(m.Name)); m.Below && m.Type == 0 {
 		a.flushed = append(a.flushed, text)
 	}
@@ -100,6 +113,42 @@ func TestNegativesFlush(t *testing.T) {
 	if src.asked == before {
 		t.Error("it was not looked whether the name validates again")
 	}
+}
+
+// What is kept below a negative trust anchor is forgotten when that ends, and not at the next look; the gauge tells of it
+// at once.
+func TestNegativeEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logtest.Capture(t)
+		v, _ := lab(t, "nta bad.example 1h")
+		cache := &answers{}
+		v.block = func() []plugin.Handler { return []plugin.Handler{cache, v} }
+		if err := v.keeper.start(); err != nil {
+			t.Fatal(err)
+		}
+		defer v.keeper.stop()
+		gauge := func(when string, want float64) {
+			t.Helper()
+			synctest.Wait()
+			if n := testutil.ToFloat64(negativeNow.WithLabelValues(v.counts.server)); n != want {
+				t.Errorf("%s: the gauge is %v, want %v", when, n, want)
+			}
+		}
+		gauge("at the start", 1)
+		if err := v.AddNegative([]byte(rrset.MustName("www.example.")), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		gauge("added", 2)
+		time.Sleep(4 * time.Second)
+		if synctest.Wait(); cache.took() != "www.example." {
+			t.Errorf("flushed %q before the end, want what there was at the beginning", cache.took())
+		}
+		time.Sleep(1001 * time.Millisecond)
+		gauge("ended", 1)
+		if got := cache.took(); got != "www.example. www.example." {
+			t.Errorf("flushed %q at the beginning and at the end", got)
+		}
+	})
 }
 
 // A negative trust anchor can be added and taken away while the server runs.
