@@ -30,6 +30,14 @@ type stores struct {
 
 	owner   *Cache       // who clears them at its end; guarded by offers
 	flushed atomic.Int64 // the moment when somebody flushed last; 0 is never
+
+	around atomic.Pointer[string] // of the owner; nil if nobody has taken over
+}
+
+// leads reports whether aliases lead where c thinks: a later cache that has taken over may have another Corefile.
+func (c *Cache) leads() bool {
+	now := c.stores.around.Load()
+	return now == nil || *now == c.around
 }
 
 // offers are the stores of an instance that is being replaced, by the text that is to be the same.
@@ -59,6 +67,7 @@ func (c *Cache) takeOver() {
 	var before *Cache
 	if s != nil {
 		before, s.owner = s.owner, c
+		s.around.Store(&c.around)
 		delete(offers.all, c.text)
 	}
 	c.stores = s
@@ -89,6 +98,7 @@ func (c *Cache) takeBack() {
 	delete(offers.all, c.text)
 	before := c.stores.owner
 	c.stores.owner = c
+	c.stores.around.Store(&c.around)
 	offers.Unlock()
 	if before != c {
 		before.stopSweeping()
@@ -108,8 +118,6 @@ func (c *Cache) giveUp() {
 	if owner == c {
 		c.positive.clear()
 		c.negative.clear()
-	} else {
-		owner.dropLed(c) // that c has got since
 	}
 	c.hideEntries()
 }

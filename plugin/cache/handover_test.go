@@ -98,6 +98,34 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// What was asked for before a reload, and comes when it is over, is kept unless an alias in it may lead elsewhere now.
+func TestReloadWhileAsking(t *testing.T) {
+	alias := []string{"example.org. 300 IN CNAME x.org.", "x.org. 30 IN A 192.0.2.1"}
+	for i, tc := range []struct {
+		records []string
+		around  string
+		kept    int
+	}{{alias, "another Corefile", 0}, {alias, "", 1}, {[]string{aRecord}, "another Corefile", 1}} {
+		w, next := newWorld(t, nil), New()
+		w.c.text, next.text, next.around = t.Name(), t.Name(), tc.around
+		w.says(0, tc.records...)
+		inner := w.answer
+		w.below(func(rw dns.ResponseWriter, r *dns.Msg) (int, error) {
+			w.c.offer()
+			next.takeOver()
+			return inner(rw, r)
+		})
+		if _, ttl := w.count("example.org.", dns.TypeA); ttl <= 0 {
+			t.Errorf("%d: no answer", i)
+		}
+		if n := next.positive.len(); n != tc.kept {
+			t.Errorf("%d: %d answers are kept, want %d", i, n, tc.kept)
+		}
+		w.c.giveUp()
+		next.giveUp()
+	}
+}
+
 // A foreign plugin below keeps nothing over a reload, also if all stays the same.
 func TestReloadWithForeignPlugin(t *testing.T) {
 	u := newUpstream(t, 0)

@@ -245,14 +245,17 @@ type stored struct {
 
 // keep stores the reply that w holds as an answer to k.
 //
-// It does not if a flush has come since they were asked: who flushes does not want what was true before.
+// It does not if a flush has come since they were asked: who flushes does not want what was true before. Nor does it
+// keep where an alias led, if another Corefile has come meanwhile that has it lead elsewhere.
 func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *counts) {
 	if c.flushedAfter(what.since) {
 		return
 	}
 	e := packedEntry(w, k)
 	e.kind, e.answers, e.ttl, e.cost, e.nonAuthoritative, e.stored = kind(what.kind), what.answers, what.ttl, what.cost, w.NonAuthoritative(), momentOf(now)
-	e.led = hasType(w, wire.Answer, wire.TypeCNAME)
+	if e.led = hasType(w, wire.Answer, wire.TypeCNAME); e.led && !c.leads() {
+		return
+	}
 	switch {
 	case what.scope.everyone && k.nets:
 		all := k.turned()
@@ -289,7 +292,7 @@ func (c *Cache) keep(w *wire.Reply, k *question, what stored, now time.Time, n *
 	if k.nets {
 		c.outdate(e, k)
 	}
-	if c.flushedAfter(what.since) { // meanwhile: the flush may not have seen it
+	if c.flushedAfter(what.since) || e.led && !c.leads() { // meanwhile: who let go of entries may not have seen it
 		c.positive.strike(e)
 		c.negative.strike(e)
 	}
