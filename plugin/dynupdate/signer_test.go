@@ -296,7 +296,7 @@ func TestDeleteAllOfApex(t *testing.T) {
 	dir := t.TempDir()
 	b := newBed(t, dir, "allow key. * ANY\nsign key file "+newKey(t, dir, dns.ED25519))
 	before := len(recordsOf(t, b.d.store.durable)["example.org."][dns.TypeMX])
-	res := b.d.change(&message{by: tsig.Signature{Key: "key.", MAC: "x"}, updates: records(newUpdate(t, "up ANY example.org. 0 ANY").Ns)})
+	res := b.d.change(&message{by: tsig.Signature{Key: "key.", MAC: "x"}, updates: records(newUpdate(t, "up ANY example.org. 0 ANY").Ns)}, func() {})
 	if before != 1 || res.removed != 1 || res.added != 0 {
 		t.Errorf("%d MX records, then +%d -%d", before, res.added, res.removed)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/tsig"
 	"github.com/coredns/coredns/request"
@@ -32,7 +33,7 @@ func (d *DynUpdate) serveUpdate(ctx context.Context, w dns.ResponseWriter, r *dn
 		} else {
 			metadata.SetValueFunc(ctx, "dynupdate/key", func() string { return by.Key })
 			client, _ := netip.ParseAddr(state.IP())
-			res = d.handle(r, by, client)
+			res = d.handle(r, by, client, updates.PositionOf(ctx))
 		}
 	}
 	requests.WithLabelValues(plugin.Label(ctx), d.Zone, rcode.ToString(res.rcode)).Inc()
@@ -68,14 +69,16 @@ func explain(m *dns.Msg, opt *dns.OPT, res result) {
 }
 
 // handle does what an UPDATE for the zone says, if its sender may.
-func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr) result {
+func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr, at *updates.Position) result {
 	if res, ok := d.admit(by.Key, client, r); !ok {
 		return res
 	}
 	if d.store == nil {
 		return failure(errClosed)
 	}
-	return d.change(&message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)})
+	m := &message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)}
+	at.Await()
+	return d.change(m, at.End)
 }
 
 // admit looks at who sends an UPDATE, and how much it is, before anything of the zone is. It reports false for one that
@@ -99,12 +102,18 @@ func failure(err error) result {
 	return result{answer: answer{rcode: dns.RcodeServerFailure}, err: err}
 }
 
-// change makes the changes of a message, or repeats what it was answered before.
-func (d *DynUpdate) change(m *message) (res result) {
+// change makes the changes of a message, or repeats what it was answered before. decided is called when the next one may
+// be decided about; it is not if the database takes none.
+func (d *DynUpdate) change(m *message, decided func()) (res result) {
 	u := decision{message: m, d: d, now: uint32(time.Now().Unix())}
 	noted := false
 	note := func() { d.store.replays.add(m.by, res.answer); noted = true }
 	do := func(c *zone.Change) (ok bool) {
+		defer func() {
+			if !ok {
+				decided()
+			}
+		}()
 		if before, ok := d.store.replays.find(m.by); ok {
 			res = result{answer: before, again: true}
 			return false
@@ -116,6 +125,7 @@ func (d *DynUpdate) change(m *message) (res result) {
 		return ok
 	}
 	check := func(next *zone.Zone, delta *zone.Delta) bool {
+		defer decided()
 		if res = d.within(next, delta); res.rcode == dns.RcodeSuccess {
 			res = result{from: delta.From, to: delta.To}
 			res.added, res.removed = d.counts(delta)

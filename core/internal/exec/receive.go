@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -30,10 +31,16 @@ type wayBack interface {
 var atWork = context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
 
 // ServeMessage serves one message in the message lane, as a transport received it: it is ignored, turned down for its
-// form, or led to the plugins. The caller is one of those who may wait. packet is not kept.
-func ServeMessage(s *service.Service, w *reply.Writer, packet []byte) {
+// form, or led to the plugins. The caller is one of those who may wait. packet is not kept. at is the message's
+// position among those of its connection, which ends; nil if it has none.
+func ServeMessage(s *service.Service, w *reply.Writer, packet []byte, at *updates.Position) {
+	ctx := atWork
+	if at != nil {
+		ctx = updates.WithPosition(ctx, at)
+		defer at.End()
+	}
 	if r, _ := Receive(s, w, packet, false); r != nil {
-		s.ServeDNS(atWork, w, r)
+		s.ServeDNS(ctx, w, r)
 	}
 }
 

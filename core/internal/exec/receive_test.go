@@ -59,7 +59,7 @@ func TestReceive(t *testing.T) {
 				}
 			}})
 			out := new(sink)
-			ServeMessage(s, writerTo(out), packet)
+			ServeMessage(s, writerTo(out), packet, nil)
 			got := ""
 			switch {
 			case served == 1 && len(out.sent) == 0:

@@ -23,7 +23,10 @@ import (
 	"github.com/coredns/coredns/core/internal/reply"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+
+	"github.com/miekg/dns"
 )
 
 // protocol is one connection.
@@ -32,6 +35,7 @@ type protocol struct {
 	r       *bufio.Reader // of the messages; nil while the connection rests
 	peer    wire.Peer
 	slots   chan struct{} // one for each query that waits; made when the first does
+	updates updates.Order // of those that wait
 	batch   exec.Batch
 	queries int         // that were read
 	from    *conn.Light // what it was before it had its goroutine, until that is at work; nil for nothing
@@ -176,8 +180,21 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 		p.Out.Flush()
 		p.slots <- struct{}{}
 	}
+	if out == wire.Unpack && wire.Header(packet).Opcode == dns.OpcodeUpdate {
+		exec.Later(&update{p, p.updates.Begin()}, s, packet, q, out)
+		return
+	}
 	exec.Later(p, s, packet, q, out)
 }
+
+// update is where an UPDATE came from, which has a position among those of the connection.
+type update struct {
+	*protocol
+	at *updates.Position
+}
+
+// ServeMessage implements exec.Source.
+func (u *update) ServeMessage(s *service.Service, packet []byte) { u.serve(s, packet, u.at) }
 
 // End implements exec.Source: it frees the place of a query that has waited.
 func (p *protocol) End(s *service.Service) {
@@ -195,10 +212,12 @@ func (p *protocol) Reply(b []byte, mayWait bool) {
 }
 
 // ServeMessage implements exec.Source.
-func (p *protocol) ServeMessage(s *service.Service, packet []byte) {
+func (p *protocol) ServeMessage(s *service.Service, packet []byte) { p.serve(s, packet, nil) }
+
+func (p *protocol) serve(s *service.Service, packet []byte, at *updates.Position) {
 	w := &reply.Writer{Sink: p, Finish: s.Finish}
 	w.Client = reply.Client{Network: "tcp", Remote: p.RemoteAddr(), Local: p.LocalAddr(), Limit: wire.MaxMessage, TLS: p.TLS}
-	exec.ServeMessage(s, w, packet)
+	exec.ServeMessage(s, w, packet, at)
 }
 
 // Send and Close implement reply.Sink.

@@ -60,7 +60,7 @@ func (o *source) ServeMessage(s *service.Service, packet []byte) {
 	m := &message{path: o.path, worker: true}
 	m.init(o.loop.Transport)
 	m.began = service.Now()
-	exec.ServeMessage(s, &m.Writer, packet)
+	exec.ServeMessage(s, &m.Writer, packet, nil)
 	// What handlers did when they had written, such as to count, is done: who has the reply finds it.
 	o.path.flush()
 	if !m.wrote.Load() {
