@@ -309,3 +309,20 @@ func TestValueOfCAA(t *testing.T) {
 		t.Errorf("%q, %v", b[:n], err)
 	}
 }
+
+// A record without the name that it is about is left out: to the root it would say that there is no such service.
+func TestNoTarget(t *testing.T) {
+	owner, root, preference := "x.example.org.", ".", int32(0)
+	var said []string
+	all := records(&armdns.RecordSetProperties{
+		Fqdn:       &owner,
+		MxRecords:  []*armdns.MxRecord{{Preference: &preference}, nil, {Exchange: &root, Preference: &preference}},
+		SrvRecords: []*armdns.SrvRecord{{}}, PtrRecords: []*armdns.PtrRecord{{}}, NsRecords: []*armdns.NsRecord{{}},
+	}, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	if len(all) != 1 || all[0].(*dns.MX).Mx != "." {
+		t.Errorf("got %v, want the one that says of itself that there is no mail", all)
+	}
+	if len(said) != 5 || said[0] != "Failed to process record set x.example.org.: a record names no target" {
+		t.Errorf("said %q", said)
+	}
+}

@@ -34,6 +34,15 @@ func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 			all = append(all, &dns.AAAA{Hdr: header(dns.TypeAAAA), AAAA: a.AsSlice()})
 		}
 	}
+	// named adds a record that leads to a name. One to no name would be one to the root, which tells of MX and SRV
+	// records that there is no such service (RFC 7505, RFC 2782).
+	named := func(name *string, rr func(to string) dns.RR) {
+		if or(name) == "" {
+			warn("Failed to process record set %s: a record names no target", or(p.Fqdn))
+			return
+		}
+		all = append(all, rr(dns.Fqdn(*name)))
+	}
 	for _, r := range p.ARecords {
 		address(or(or(r).IPv4Address))
 	}
@@ -42,15 +51,19 @@ func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 	}
 	for _, r := range p.MxRecords {
 		mx := or(r)
-		all = append(all, &dns.MX{Hdr: header(dns.TypeMX), Preference: uint16(or(mx.Preference)), Mx: dns.Fqdn(or(mx.Exchange))})
+		named(mx.Exchange, func(to string) dns.RR {
+			return &dns.MX{Hdr: header(dns.TypeMX), Preference: uint16(or(mx.Preference)), Mx: to}
+		})
 	}
 	for _, r := range p.PtrRecords {
-		all = append(all, &dns.PTR{Hdr: header(dns.TypePTR), Ptr: dns.Fqdn(or(or(r).Ptrdname))})
+		named(or(r).Ptrdname, func(to string) dns.RR { return &dns.PTR{Hdr: header(dns.TypePTR), Ptr: to} })
 	}
 	for _, r := range p.SrvRecords {
 		srv := or(r)
-		all = append(all, &dns.SRV{
-			Hdr: header(dns.TypeSRV), Priority: uint16(or(srv.Priority)), Weight: uint16(or(srv.Weight)), Port: uint16(or(srv.Port)), Target: dns.Fqdn(or(srv.Target)),
+		named(srv.Target, func(to string) dns.RR {
+			return &dns.SRV{
+				Hdr: header(dns.TypeSRV), Priority: uint16(or(srv.Priority)), Weight: uint16(or(srv.Weight)), Port: uint16(or(srv.Port)), Target: to,
+			}
 		})
 	}
 	for _, r := range p.TxtRecords {
@@ -66,7 +79,7 @@ func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
 		all = append(all, txt)
 	}
 	for _, r := range p.NsRecords {
-		all = append(all, &dns.NS{Hdr: header(dns.TypeNS), Ns: dns.Fqdn(or(or(r).Nsdname))})
+		named(or(r).Nsdname, func(to string) dns.RR { return &dns.NS{Hdr: header(dns.TypeNS), Ns: to} })
 	}
 	for _, r := range p.CaaRecords {
 		caa := or(r)
