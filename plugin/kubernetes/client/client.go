@@ -146,7 +146,9 @@ func (c *Client) Watch(ctx context.Context, r Resource, o Options) (*Watch, erro
 }
 
 func get(api *rest.RESTClient, r Resource, o Options) *rest.Request {
-	req := api.Get().AbsPath(r.Path())
+	// A server that says "not now" is asked again by who knows how long that may take, and tells of it. Else the
+	// request would sleep as long as the server says, ten times, without a word.
+	req := api.Get().AbsPath(r.Path()).MaxRetries(0)
 	for _, p := range []struct{ name, value string }{
 		{"labelSelector", o.Labels}, {"fieldSelector", o.Fields}, {"resourceVersion", o.Version},
 	} {

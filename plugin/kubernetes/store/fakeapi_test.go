@@ -50,6 +50,7 @@ type fakeAPI struct {
 	stuck       bool           // stop in the middle of lists
 	sameToken   bool           // end each page of a list with one token
 	refuse      map[string]int // by "verb resource": status code
+	retryAfter  string         // what it says to who is refused, in words for people
 	eofNow      bool           // end watches at once
 	pages       int            // objects in a page of a list
 
@@ -181,6 +182,11 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fakeAPI) status(w http.ResponseWriter, code int, verb, resource string) {
+	if f.retryAfter != "" { // as priority and fairness does
+		w.Header().Set("Retry-After", f.retryAfter)
+		http.Error(w, "Too many requests, please try again later.", code)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 410: metav1.StatusReasonExpired, 500: metav1.StatusReasonInternalError, 422: metav1.StatusReasonInvalid}[code]

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // TestAway takes the API away and brings it back: the data stays, and each is logged once.
@@ -31,6 +33,33 @@ func TestAway(t *testing.T) {
 	eventually.Holds(t, "line", func() bool { return len(log.with("is back after")) > 0 })
 	if len(log.with("lost the Kubernetes API")) != 1 || len(log.with("is back after")) != 1 || len(log.all) != 2 {
 		t.Errorf("log: %q", log.all)
+	}
+}
+
+// TestBusy: an API that is busy, and says that it will be so for an hour, is not waited for without a word.
+func TestBusy(t *testing.T) {
+	f := newFakeAPI(t)
+	f.retryAfter = "3600"
+	f.refuse["watch services"], f.refuse["list services"] = 429, 429
+	log := &lines{}
+	start(t, Config{Log: log}, f.client())
+	eventually.Holds(t, "a line", func() bool {
+		return len(log.with("no answer from the Kubernetes API")) == 1 && len(log.with("too many requests")) == 1
+	})
+}
+
+// TestAskedWait: who says when to come again is left alone so long, but no longer than one that says nothing.
+func TestAskedWait(t *testing.T) {
+	for seconds, want := range map[int]time.Duration{0: 0, 1: time.Second, 7: 7 * time.Second, 3600: maxWait} {
+		err := &requestError{"list", "services", apierrors.NewTooManyRequests("later", seconds)}
+		if got := asked(err); got != want {
+			t.Errorf("%d: %v, want %v", seconds, got, want)
+		}
+	}
+	for _, err := range []error{nil, errSilent} {
+		if got := asked(err); got != 0 {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
 

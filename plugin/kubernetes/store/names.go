@@ -2,6 +2,7 @@ package store
 
 import (
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"net/netip"
 	"strings"
@@ -71,6 +72,9 @@ func (in *interner) portSet(ports []lean.Port) []Port {
 	}
 	set := make([]Port, len(ports))
 	for i, p := range ports {
+		if p.Number > math.MaxUint16 { // the API takes such of a slice
+			p.Number = lean.NoPort
+		}
 		set[i] = Port{strings.ToLower(string(p.Name)), strings.ToLower(string(p.Protocol)), p.Number}
 	}
 	if in.ports == nil || len(in.ports) >= maxInterned {

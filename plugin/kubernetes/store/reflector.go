@@ -71,7 +71,7 @@ func (r *reflector) run(ctx context.Context) {
 			continue
 		}
 		select {
-		case <-time.After(r.backoff.next(rand.Float64())):
+		case <-time.After(max(r.backoff.next(rand.Float64()), asked(err))):
 		case <-r.link.again():
 		case <-ctx.Done():
 		}

@@ -80,6 +80,21 @@ func of(x Slices) func() *Slice { return x.Next }
 
 func ofIP(x SlicesByIP) func() *Slice { return x.Next }
 
+// TestPortsThatAreNone: the API takes any number as a port of a slice. One that is no port has no SRV record.
+func TestPortsThatAreNone(t *testing.T) {
+	s := New(everything(), nil)
+	slice := newSlice("ns1", "web-a", "web", endpoint("192.0.2.1"))
+	slice.Ports = nil
+	for _, n := range []int32{65535, 65536, 70000, -7} {
+		slice.Ports = append(slice.Ports, discovery.EndpointPort{Name: ptr("http"), Protocol: ptr(api.ProtocolTCP), Port: ptr(n)})
+	}
+	s.putSlice(t, slice)
+	all := s.Slices([]byte("ns1"), []byte("web"))
+	if got, want := fmt.Sprint(all.Next().Ports()), "[{http tcp 65535} {http tcp -1} {http tcp -1} {http tcp -7}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestServices(t *testing.T) {
 	s := New(everything(), nil)
 	s.putService(t, &api.Service{ObjectMeta: named("ns1", "web"), Spec: api.ServiceSpec{

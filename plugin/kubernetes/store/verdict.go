@@ -92,6 +92,12 @@ func (b *backoff) reset() { b.tries = 0 }
 // full makes the next wait a long one.
 func (b *backoff) full() { b.tries = lastTry }
 
+// asked returns how long a server that is busy wants to be left alone (Retry-After), within reason.
+func asked(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return min(time.Duration(seconds)*time.Second, maxWait)
+}
+
 // watchTime returns for how long a watch is asked for: 5 to 10 minutes, so that they do not all end at once.
 func watchTime() time.Duration {
 	return 5*time.Minute + rand.N(5*time.Minute)
