@@ -36,6 +36,7 @@ const maxEntry = 1 << 20
 var (
 	errQuote  = errors.New("a quote is not closed")
 	errParen  = errors.New("unbalanced parentheses")
+	errEscape = errors.New(`an escape \DDD is more than \255`)
 	errLength = errors.New("an entry is longer than a mebibyte")
 )
 
@@ -50,6 +51,7 @@ type lexer struct {
 	spans     []span // where the words lie in buf
 	open      bool   // a quote is open; its word begins at openAt in buf
 	openAt    int
+	bad       bool   // an escape is of no octet
 	long      []byte // a line that was longer than r's buffer
 }
 
@@ -80,7 +82,7 @@ func (l *lexer) end() {
 // entry is the words of the next entry, and whether it began with white space, so that the owner
 // is that of the record before. Entries without words are left out. At the end the error is io.EOF.
 func (l *lexer) entry() (words []word, blank bool, err error) {
-	l.buf, l.spans, l.open = l.buf[:0], l.spans[:0], false
+	l.buf, l.spans, l.open, l.bad = l.buf[:0], l.spans[:0], false, false
 	depth := 0
 	for {
 		text, err := l.physical()
@@ -109,6 +111,9 @@ func (l *lexer) entry() (words []word, blank bool, err error) {
 		if depth == 0 && len(l.spans) > 0 && !l.open {
 			break
 		}
+	}
+	if l.bad {
+		return nil, false, errEscape
 	}
 	l.words = l.words[:0]
 	for _, s := range l.spans {
@@ -180,6 +185,7 @@ func (l *lexer) quoted(text []byte, i int) int {
 	for ; i < len(text) && text[i] != '"'; i++ {
 		// An escaped quote is none. The escape itself is undone later, as in a name it has another meaning.
 		if text[i] == '\\' && i+1 < len(text) {
+			l.bad = l.bad || tooMuch(text[i+1:])
 			l.buf = append(l.buf, text[i])
 			i++
 		}
@@ -204,6 +210,7 @@ loop:
 		case c == '\\':
 			if i+1 < len(text) {
 				i++
+				l.bad = l.bad || tooMuch(text[i:])
 			}
 		case c == '"':
 			inQuotes = !inQuotes
@@ -218,4 +225,9 @@ loop:
 	l.buf = append(l.buf, text[start:i]...)
 	l.spans = append(l.spans, span{from, len(l.buf), false})
 	return i, nil
+}
+
+// tooMuch reports whether what stands behind a backslash is three digits for no octet (RFC 1035 §5.1).
+func tooMuch(text []byte) bool {
+	return len(text) >= 3 && digit(text[0]) && digit(text[1]) && digit(text[2]) && string(text[:3]) > "255"
 }
