@@ -16,6 +16,7 @@ type condition struct {
 	program  *vm.Program // always there
 	metadata bool        // it reads labels
 	bounds   bounds      // without which it is never true
+	noCIDRs  []string    // constants that are no network, of which incidr makes an error for each query
 }
 
 // compile compiles an expression. Its errors show where in the source they are.
@@ -34,8 +35,15 @@ func compile(source string) (*condition, error) {
 	return c, nil
 }
 
-// Visit implements ast.Visitor: it looks for names by which labels are reached.
+// Visit implements ast.Visitor: it looks for names by which labels are reached, and for constants that are of no use.
 func (c *condition) Visit(node *ast.Node) {
+	if call, ok := (*node).(*ast.CallNode); ok && callee(call) == "incidr" && len(call.Arguments) == 2 {
+		if text, ok := call.Arguments[1].(*ast.StringNode); ok {
+			if _, err := expression.Network(text.Value); err != nil {
+				c.noCIDRs = append(c.noCIDRs, text.Value)
+			}
+		}
+	}
 	if id, ok := (*node).(*ast.IdentifierNode); ok && (id.Value == "metadata" || id.Value == "$env") {
 		c.metadata = true
 	}

@@ -6,9 +6,12 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
 )
+
+var logger = log.NewWithPlugin(pluginName)
 
 func init() { plugin.Register(pluginName, setup) }
 
@@ -24,6 +27,9 @@ var directive = corefile.Define(corefile.Directive[View]{
 			x, err := compile(strings.Join(l.Args, " "))
 			if err != nil {
 				return err
+			}
+			for _, text := range x.noCIDRs {
+				logger.Warningf("%s: incidr: %q is not a CIDR: that is an error for each query, which is not one of the view then", l.Place(), text)
 			}
 			v.conditions = append(v.conditions, x)
 			return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/expression"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -395,6 +396,27 @@ func TestConcurrently(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// A network that is none leaves a view without queries, and nobody would know why.
+func TestNoCIDR(t *testing.T) {
+	for source, want := range map[string]string{
+		"incidr(client_ip(), '10.0.0/8')":                                      `"10.0.0/8"`,
+		"type() == 'A' && !(incidr(server_ip(), '10.0.0.0/33') || do())":       `"10.0.0.0/33"`,
+		"incidr(client_ip(), '10.0.0.0/8') || incidr(client_ip(), '10.0.0.0')": `"10.0.0.0"`,
+		"incidr(client_ip(), '10.0.0.0/8') || incidr(client_ip(), name())":     "",
+	} {
+		out := logtest.Capture(t)
+		if err := setup(caddy.NewTestController("dns", "view a {\nexpr "+source+"\n}")); err != nil {
+			t.Fatal(err)
+		}
+		if want != "" {
+			want = "[WARNING] plugin/view: Testfile:2: incidr: " + want + " is not a CIDR: that is an error for each query, which is not one of the view then\n"
+		}
+		if got := out.String(); !strings.HasSuffix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q", source, got)
+		}
+	}
 }
 
 func TestSetup(t *testing.T) {
