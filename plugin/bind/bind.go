@@ -117,7 +117,8 @@ func hosts(rules []rule, lookup func(name string) ([]string, error)) (all []stri
 			bare = append(bare, r.names...)
 		}
 		for _, h := range listed {
-			if a := addrOf(h); !not[a] && !seen[a] && r.family.has(a) {
+			// An exception without an interface is one on all of them.
+			if a := addrOf(h); !not[a] && !not[a.WithZone("")] && !seen[a] && r.family.has(a) {
 				seen[a] = true
 				all = append(all, h)
 			}

@@ -45,6 +45,8 @@ func TestHosts(t *testing.T) {
 		{"bind eth0 192.0.2.1", []string{"192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, ""},
 		{"bind eth0 {\nexcept 2001:db8:0::1\n}", []string{"192.0.2.1", "fe80::1%eth0"}, ""},
 		{"bind eth0 {\nexcept 192.0.2.1\nexcept fe80::1%eth0 2001:db8::9\n}", []string{"2001:db8::1"}, ""},
+		{"bind eth0 {\nexcept fe80:0::1\n}", []string{"192.0.2.1", "2001:db8::1"}, ""},
+		{"bind eth0 {\nexcept fe80::1%eth1 fe80::2\n}", []string{"192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, ""},
 		{"bind 192.0.2.7 eth0 {\nexcept eth0\n}", []string{"192.0.2.7"}, ""},
 		// except holds for its own line
 		{"bind 192.0.2.1 {\nexcept 2001:db8::1\n}\nbind eth0", []string{"192.0.2.1", "2001:db8::1", "fe80::1%eth0"}, ""},
