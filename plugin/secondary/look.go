@@ -51,10 +51,10 @@ func (r *replica) look(ctx context.Context, from string) {
 // first fetches the zone that we do not have yet, or not from these primaries.
 func (r *replica) first(ctx context.Context) {
 	var err error
-	for _, primary := range r.source.primaries {
+	for i, primary := range r.source.primaries {
 		// First a query: who does not answer must not hold a room that other zones need.
 		if _, err = r.serial(ctx, primary); !unanswered(err) {
-			err = r.fetch(ctx, primary, nil)
+			err = r.fetch(ctx, primary, nil, i < len(r.source.primaries)-1)
 		}
 		if err == nil {
 			r.zone.Looked(nil)
@@ -110,7 +110,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 			}
 			continue
 		}
-		if err = r.fetch(ctx, primary, r.zone.Current()); err == nil || errors.Is(err, fetch.ErrCurrent) {
+		if err = r.fetch(ctx, primary, r.zone.Current(), i < len(primaries)-1); err == nil || errors.Is(err, fetch.ErrCurrent) {
 			return nil
 		}
 		if ctx.Err() != nil || errors.Is(err, errInherited) {
@@ -125,7 +125,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 	// What has expired is served no more, so there is nothing to go back behind.
 	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
 		r.useless = true
-		if err = r.fetch(ctx, behind, nil); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
+		if err = r.fetch(ctx, behind, nil, false); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
 			r.failed(behind, err)
 			err = transferError{err}
 		}
@@ -208,15 +208,16 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 	return serial, err
 }
 
-// fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing.
-func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone) error {
+// fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing. One that drips is given up
+// if there are others to ask.
+func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, others bool) error {
 	leave, wanted, err := r.rooms.enterTransfer(ctx, primary)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	c := r.client(primary)
-	c.Wanted = wanted
+	c.Wanted = func() bool { return others || wanted() }
 	v, err := c.Zone(ctx, r.origin(), old, func(format string, args ...any) {
 		slog.Warningf("Zone %s from %s: %s", r.name(), primary, fmt.Sprintf(format, args...))
 	})

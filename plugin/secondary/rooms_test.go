@@ -128,7 +128,23 @@ func TestDrip(t *testing.T) {
 	r := newReplica("example.org.", &source{primaries: []string{p.addr}}, shared)
 	wg.Go(func() { r.first(ctx) })
 	eventually.Holds(t, "the zone of another primary", func() bool { return r.zone.Current() != nil })
-	eventually.Holds(t, "why it was", func() bool { return strings.Contains(out.String(), "it is too slow while others wait") })
+	eventually.Holds(t, "why it was", func() bool { return strings.Contains(out.String(), "it is too slow, and others wait") })
+}
+
+// TestDripOrAnother: a zone is fetched from its next primary if the first one drips.
+func TestDripOrAnother(t *testing.T) {
+	logtest.Capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
+	r := newReplica("example.org.", &source{primaries: []string{drip(t), p.addr}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}, newRooms())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	wg.Go(func() { r.first(ctx) })
+	eventually.Holds(t, "the zone", func() bool { return r.zone.Current() != nil })
 }
 
 // TestHeard: a primary that answers for other zones is not silent, nor is one that does not answer for a single zone.

@@ -34,8 +34,8 @@ type Client struct {
 	// TLS makes transfers go over TLS (RFC 9103). Without a name in it, the certificate must be for the primary's
 	// address.
 	TLS *tls.Config
-	// Wanted, if it is set, reports whether another transfer waits for this one to end. One that is slow then gives
-	// way, with an error.
+	// Wanted, if it is set, reports whether somebody waits for a transfer to end: another one, or who would ask another
+	// primary. One that is slow then gives way, with an error.
 	Wanted func() bool
 }
 
@@ -94,7 +94,7 @@ var (
 	ErrConnect = errors.New("cannot connect")                // no query was sent
 	ErrCurrent = errors.New("the primary has nothing newer") // of Zone
 
-	errSlow  = errors.New("it is too slow while others wait")
+	errSlow  = errors.New("it is too slow, and others wait")
 	errEmpty = errors.New("the primary answers without records") // where an SOA record has to be first (RFC 5936 §2.2)
 )
 
