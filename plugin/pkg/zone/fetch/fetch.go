@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -243,7 +244,7 @@ func (c *Client) secure(ctx context.Context, n net.Conn) (net.Conn, error) {
 	// A primary that negotiates and does not know it ends the handshake.
 	cfg.NextProtos = []string{"dot"}
 	if cfg.ServerName == "" {
-		cfg.ServerName, _, _ = net.SplitHostPort(c.Primary)
+		cfg.ServerName = addressOf(c.Primary)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Limits.idle())
 	defer cancel()
@@ -253,4 +254,11 @@ func (c *Client) secure(ctx context.Context, n net.Conn) (net.Conn, error) {
 		return nil, err
 	}
 	return secured, nil
+}
+
+// addressOf is the address of a primary as certificates have it: without the interface that leads there.
+func addressOf(primary string) string {
+	host, _, _ := net.SplitHostPort(primary)
+	host, _, _ = strings.Cut(host, "%")
+	return host
 }

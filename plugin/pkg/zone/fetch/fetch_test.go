@@ -401,3 +401,14 @@ func lines(t testing.TB, z *zone.Zone) (all []string) {
 	}
 	return all
 }
+
+// The certificate of a primary is for its address, whatever interface leads there: with that in the name none would do.
+func TestAddressOfCertificate(t *testing.T) {
+	for primary, want := range map[string]string{
+		"192.0.2.1:853": "192.0.2.1", "[2001:db8::1]:853": "2001:db8::1", "[fe80::1%eth0]:853": "fe80::1",
+	} {
+		if got := addressOf(primary); got != want {
+			t.Errorf("%s: %q, want %q", primary, got, want)
+		}
+	}
+}
