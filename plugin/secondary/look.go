@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -51,10 +50,11 @@ func (r *replica) look(ctx context.Context, from string) {
 // first fetches the zone that we do not have yet, or not from these primaries.
 func (r *replica) first(ctx context.Context) {
 	var err error
-	for i, primary := range r.source.primaries {
+	primaries, _ := r.order()
+	for i, primary := range primaries {
 		// First a query: who does not answer must not hold a room that other zones need.
 		if _, err = r.serial(ctx, primary); !unanswered(err) {
-			err = r.fetch(ctx, primary, nil, i < len(r.source.primaries)-1)
+			err = r.fetch(ctx, primary, nil, i < len(primaries)-1)
 		}
 		if err == nil {
 			r.zone.Looked(nil)
@@ -84,10 +84,7 @@ func (r *replica) failed(primary string, err error) {
 // one may have what others have not got yet.
 func (r *replica) refresh(ctx context.Context, from string) error {
 	err := errors.New("there is no primary")
-	primaries, told := r.order(r.told.take())
-	for _, primary := range primaries[:told] {
-		r.rooms.heard(primary, time.Now())
-	}
+	primaries, told := r.order()
 	ours := r.zone.Current().Serial()
 	var same, older bool
 	var behind string // the first one that is
@@ -137,12 +134,14 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 	return nil
 }
 
-// order is the primaries as they are to be asked: those at some addresses first, which are so many.
-func (r *replica) order(at []netip.Addr) (primaries []string, first int) {
+// order is the primaries as they are to be asked: those that notified us first, which are so many. They are there.
+func (r *replica) order() (primaries []string, first int) {
+	at := r.told.take()
 	for _, p := range r.source.primaries {
 		if isAt(p, at) {
 			primaries = slices.Insert(primaries, first, p)
 			first++
+			r.rooms.heard(p, time.Now())
 		} else {
 			primaries = append(primaries, p)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,6 +186,20 @@ func TestSilentNotifies(t *testing.T) {
 	s.roster.rooms.unreachable(p.addr, time.Now())
 	notify(t, s, "example.org.", "127.0.0.1")
 	becomes(t, s, "a.example.org.", "192.0.2.2")
+}
+
+// TestSilentNotifiesFirst: so is one of a zone that has not come yet, and before those that stand in front of it.
+func TestSilentNotifiesFirst(t *testing.T) {
+	logtest.Capture(t)
+	mute, taken := hung(t)
+	p := newPrimaryAt(t, "127.0.0.2")
+	p.set("example.org.", text(1, slow))
+	r := newReplica("example.org.", &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: time.Second}}, newRooms())
+	r.rooms.unreachable(p.addr, time.Now())
+	r.notify(netip.MustParseAddr("127.0.0.2"))
+	if r.first(t.Context()); r.zone.Current() == nil || taken.Load() > 0 {
+		t.Errorf("fetched: %v; another primary was asked %d times", r.zone.Current() != nil, taken.Load())
+	}
 }
 
 // TestShare: transfers from one primary leave room for those from others.
