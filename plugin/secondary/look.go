@@ -50,6 +50,7 @@ func (r *replica) look(ctx context.Context, from string) {
 // first fetches the zone that we do not have yet, or not from these primaries.
 func (r *replica) first(ctx context.Context) {
 	var err error
+	var slow string
 	primaries, _ := r.order()
 	for i, primary := range primaries {
 		// First a query: who does not answer must not hold a room that other zones need.
@@ -62,7 +63,18 @@ func (r *replica) first(ctx context.Context) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
 			return
 		}
-		r.failed(primary, err)
+		if r.failed(primary, err); errors.Is(err, fetch.ErrSlow) {
+			slow = primary
+		}
+	}
+	if slow != "" { // it is better than none
+		if err = r.fetch(ctx, slow, nil, false); err == nil {
+			r.zone.Looked(nil)
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
+			return
+		}
+		r.failed(slow, err)
 	}
 	r.zone.Looked(err)
 	r.plan.Failed()
@@ -87,6 +99,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 	primaries, told := r.order()
 	ours := r.zone.Current().Serial()
 	var same, older bool
+	var slow string
 	var behind string // the first one that is
 	var its uint32
 	for i, primary := range primaries {
@@ -113,8 +126,20 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		if ctx.Err() != nil || errors.Is(err, errInherited) {
 			return err
 		}
-		r.failed(primary, err)
+		if r.failed(primary, err); errors.Is(err, fetch.ErrSlow) {
+			slow = primary
+		}
 		err = transferError{err}
+	}
+	if slow != "" { // it is better than none
+		if err = r.fetch(ctx, slow, r.zone.Current(), false); err == nil || errors.Is(err, fetch.ErrCurrent) {
+			return nil
+		}
+		if ctx.Err() == nil && !errors.Is(err, errInherited) {
+			r.failed(slow, err)
+			err = transferError{err}
+		}
+		return err
 	}
 	if !same && !older {
 		return err

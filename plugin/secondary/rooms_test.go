@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 	"github.com/coredns/coredns/plugin/test"
 
@@ -72,8 +74,8 @@ func TestHungPrimary(t *testing.T) {
 	}
 }
 
-// drip is a primary whose zones come a record in a message each 10 ms, and never end.
-func drip(t *testing.T) (addr string) {
+// drip is a primary whose zones come a record in a message each 10 ms, so many in all; 0 is without end.
+func drip(t *testing.T, records int) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,8 +85,13 @@ func drip(t *testing.T) (addr string) {
 	s := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m := new(dns.Msg).SetReply(r)
 		m.Answer = []dns.RR{test.SOA(r.Question[0].Name + " 60 IN SOA ns.example. h.example. 1 7200 3600 1209600 60")}
-		err := w.WriteMsg(m)
+		soa, err := m.Answer, w.WriteMsg(m)
 		for i := 0; err == nil && r.Question[0].Qtype != dns.TypeSOA; i++ {
+			if i == records && records > 0 {
+				m.Answer = soa
+				w.WriteMsg(m)
+				return
+			}
 			time.Sleep(10 * time.Millisecond)
 			m.Answer = []dns.RR{test.A(fmt.Sprintf("a%d.%s 60 IN A 192.0.2.1", i, r.Question[0].Name))}
 			err = w.WriteMsg(m)
@@ -113,7 +120,7 @@ func TestDrip(t *testing.T) {
 		wg.Wait()
 	})
 	for i, places := range []int{maxShare, maxTransfers - maxShare} {
-		from := &source{primaries: []string{drip(t)}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}
+		from := &source{primaries: []string{drip(t, 0)}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}
 		for j := range places {
 			r := newReplica(fmt.Sprintf("z%d.p%d.example.", j, i), from, shared)
 			wg.Go(func() { r.first(ctx) })
@@ -137,7 +144,7 @@ func TestDripOrAnother(t *testing.T) {
 	logtest.Capture(t)
 	p := newPrimary(t)
 	p.set("example.org.", text(1, slow, "a A 192.0.2.1"))
-	r := newReplica("example.org.", &source{primaries: []string{drip(t), p.addr}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}, newRooms())
+	r := newReplica("example.org.", &source{primaries: []string{drip(t, 0), p.addr}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}, newRooms())
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	t.Cleanup(func() {
@@ -146,6 +153,27 @@ func TestDripOrAnother(t *testing.T) {
 	})
 	wg.Go(func() { r.first(ctx) })
 	eventually.Holds(t, "the zone", func() bool { return r.zone.Current() != nil })
+}
+
+// TestDripOrNone: a primary that drips is better than none, whether there is a version of the zone or not.
+func TestDripOrNone(t *testing.T) {
+	for _, before := range []string{"", text(0, slow)} {
+		logtest.Capture(t)
+		r := newReplica("example.org.", &source{primaries: []string{drip(t, 30), loopback.Addr()}, limits: fetch.Limits{Pace: 50 * time.Millisecond}}, newRooms())
+		if before != "" {
+			parsed, err := file.Parse(strings.NewReader(before), "example.org.", "db", -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.serve(parsed.Current(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.look(t.Context(), "")
+		if v := r.zone.Current(); v == nil || v.Serial() != 1 || r.plan.Retrying() {
+			t.Errorf("with %q before it is not fetched", before)
+		}
+	}
 }
 
 // TestHeard: a primary that answers for other zones is not silent, nor is one that does not answer for a single zone.

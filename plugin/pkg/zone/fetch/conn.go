@@ -115,7 +115,7 @@ func (p *pace) slow(read int64, now time.Time, within time.Duration) bool {
 func (c *conn) message(wait time.Duration) (*reader, error) {
 	now := time.Now()
 	if c.pace.slow(c.read, now, c.limit.pace()) && c.wanted != nil && c.wanted() {
-		return nil, errSlow
+		return nil, ErrSlow
 	}
 	c.conn.SetDeadline(now.Add(wait))
 	var head [2]byte

@@ -94,8 +94,8 @@ func (l Limits) pace() time.Duration  { return cmp.Or(l.Pace, DefaultPace) }
 var (
 	ErrConnect = errors.New("cannot connect")                // no query was sent
 	ErrCurrent = errors.New("the primary has nothing newer") // of Zone
+	ErrSlow    = errors.New("it is too slow, and others wait")
 
-	errSlow  = errors.New("it is too slow, and others wait")
 	errEmpty = errors.New("the primary answers without records") // where an SOA record has to be first (RFC 5936 §2.2)
 )
 
@@ -138,7 +138,7 @@ func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn f
 	if old != nil {
 		v, err := c.transfer(ctx, origin, old, warn)
 		// Any other failure may be for the steps only: a primary need not keep them, nor we fit them.
-		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || errors.Is(err, errSlow) || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrCurrent) || errors.Is(err, ErrConnect) || errors.Is(err, ErrSlow) || ctx.Err() != nil {
 			return v, err
 		}
 	}
