@@ -181,7 +181,7 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 		p.slots <- struct{}{}
 	}
 	if out == wire.Unpack && wire.Header(packet).Opcode == dns.OpcodeUpdate {
-		exec.Later(&update{p, p.updates.Begin()}, s, packet, q, out)
+		exec.Later(&update{p, p, p.updates.Begin()}, s, packet, q, out)
 		return
 	}
 	exec.Later(p, s, packet, q, out)
@@ -189,12 +189,13 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 
 // update is where an UPDATE came from, which has a position among those of the connection.
 type update struct {
-	*protocol
-	at *updates.Position
+	exec.Source // from, whose other methods are not needed
+	from        *protocol
+	at          *updates.Position
 }
 
 // ServeMessage implements exec.Source.
-func (u *update) ServeMessage(s *service.Service, packet []byte) { u.serve(s, packet, u.at) }
+func (u *update) ServeMessage(s *service.Service, packet []byte) { u.from.serve(s, packet, u.at) }
 
 // End implements exec.Source: it frees the place of a query that has waited.
 func (p *protocol) End(s *service.Service) {

@@ -94,8 +94,11 @@ func (b *backoff) full() { b.tries = lastTry }
 
 // asked returns how long a server that is busy wants to be left alone (Retry-After), within reason.
 func asked(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return min(time.Duration(seconds)*time.Second, maxWait)
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
+		return 0
+	}
+	return min(time.Duration(status.ErrStatus.Details.RetryAfterSeconds)*time.Second, maxWait)
 }
 
 // watchTime returns for how long a watch is asked for: 5 to 10 minutes, so that they do not all end at once.
