@@ -181,21 +181,24 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 		p.slots <- struct{}{}
 	}
 	if out == wire.Unpack && wire.Header(packet).Opcode == dns.OpcodeUpdate {
-		exec.Later(&update{p, p, p.updates.Begin()}, s, packet, q, out)
+		exec.Later(&update{p, p.updates.Begin()}, s, packet, q, out)
 		return
 	}
 	exec.Later(p, s, packet, q, out)
 }
 
-// update is where an UPDATE came from, which has a position among those of the connection.
+// update is where an UPDATE came from, which has a position among those of the connection. It has the methods of an
+// exec.Source, and not all of a protocol's.
 type update struct {
-	exec.Source // from, whose other methods are not needed
-	from        *protocol
-	at          *updates.Position
+	from *protocol
+	at   *updates.Position
 }
 
-// ServeMessage implements exec.Source.
 func (u *update) ServeMessage(s *service.Service, packet []byte) { u.from.serve(s, packet, u.at) }
+func (u *update) Reply(b []byte, mayWait bool)                   { u.from.Reply(b, mayWait) }
+func (u *update) Begin(s *service.Service)                       { u.from.Begin(s) }
+func (u *update) End(s *service.Service)                         { u.from.End(s) }
+func (u *update) Scratch() *exec.Waiting                         { return u.from.Scratch() }
 
 // End implements exec.Source: it frees the place of a query that has waited.
 func (p *protocol) End(s *service.Service) {
