@@ -30,7 +30,7 @@ type server struct {
 	listener net.Listener
 	http     *http.Server
 	done     chan struct{} // closed when the goroutine that serves has ended
-	silent   silentConns
+	conns    openConns
 
 	long   bool     // a lease's requests may take any time
 	leases []*Lease // in the order in which they were opened
@@ -48,7 +48,7 @@ func newServer(addr, webConfig string) (*server, error) {
 		return nil, err
 	}
 	s := &server{key: key{addr, webConfig}, listener: ln, done: make(chan struct{})}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout, ConnState: s.silent.note}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout, ConnState: s.conns.note}
 	return s, nil
 }
 
@@ -80,7 +80,7 @@ func (s *server) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	defer time.AfterFunc(silence, s.silent.close).Stop()
+	defer time.AfterFunc(silence, s.conns.closeNew).Stop()
 	if s.http.Shutdown(ctx) != nil {
 		s.http.Close()
 	}
