@@ -40,7 +40,7 @@ func (m *Metrics) newLease(owner any, s *serving) *endpoint.Lease {
 	}
 	return endpoint.New(owner, endpoint.Spec{
 		Addr:      m.Addr,
-		Handlers:  map[string]http.Handler{path: promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})},
+		Handlers:  map[string]http.Handler{path: &pages{made: promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})}},
 		WebConfig: s.webConfig,
 		Opened: func(a net.Addr) {
 			ListenAddr = a.String()
