@@ -19,8 +19,8 @@ import (
 // Admission keeps the connections of one listener within its limits. When there are too many, one that has been
 // idle for idleTime gives way to a new one (RFC 7766 §6.2.2): of the client that has most of them, if that has such
 // a one. So who opens connections and does nothing with them, or little, only displaces himself. A connection that
-// is new, or at work, is never cut: where there is no other, the new one waits, or is refused if its client has as
-// many as anybody.
+// is new, or at work, is not cut: where there is no other, the new one waits, or is refused if its client has as
+// many as anybody. Of a client with half of all places one is new for less time, see spared.
 type Admission struct {
 	seat *service.Seat // whose server has the limits
 	now  func() int64  // the clock of IdleSince
@@ -96,7 +96,7 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 	}()
 	if c := a.clients[prefix]; c != nil && a.limits().Client > 0 && len(c.all) >= a.limits().Client {
 		a.service().Limited("client_connections")
-		t := a.idle(c)
+		t := a.idle(c, idleTime)
 		if t == nil {
 			return nil
 		}
@@ -134,11 +134,21 @@ func (a *Admission) greedy(prefix netip.Prefix) bool {
 // victim is the connection that gives way to a new one, nil if there is none. It is called with mu held.
 func (a *Admission) victim() *Slot {
 	for _, c := range a.most[:min(sample, len(a.most))] { // the first has most, and those after it have many
-		if t := a.idle(c); t != nil {
+		if t := a.idle(c, a.spared(c)); t != nil {
 			return t
 		}
 	}
 	return nil
+}
+
+// spared is how long a connection of c that has to give way has had no query. New ones are accepted in the order in
+// which they came: if each connection of who has most places were spared for idleTime, whoever opens more than that in
+// the time would have all others wait behind him. It is called with mu held.
+func (a *Admission) spared(c *clientConns) time.Duration {
+	if 2*len(c.all) >= a.limits().Connections {
+		return idleTime / 20
+	}
+	return idleTime
 }
 
 // Forever is as long as it takes.
@@ -284,9 +294,10 @@ func (a *Admission) clientOf(addr netip.Addr) netip.Prefix {
 // at all of them would let a flood of connections cost much.
 const sample = 64
 
-// idle is a connection of c that has been idle for long, nil if none was found.
-func (a *Admission) idle(c *clientConns) (longest *Slot) {
-	since := a.now() - int64(idleTime) + 1
+// idle is a connection of c that has been idle for so long, the longest of those that were looked at, nil if there is
+// none.
+func (a *Admission) idle(c *clientConns, spared time.Duration) (longest *Slot) {
+	since := a.now() - int64(spared) + 1
 	for range min(sample, len(c.all)) {
 		c.next = (c.next + 1) % len(c.all)
 		t := c.all[c.next]

@@ -217,6 +217,36 @@ func TestAdmissionOfFresh(t *testing.T) {
 	}
 }
 
+// One client opens more connections than give way in a second: others need not wait behind him.
+func TestAdmissionBehindAFlood(t *testing.T) {
+	a, p := admissionFor(t, 4, 0)
+	clock := int64(time.Minute)
+	a.now = func() int64 { return clock }
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	enter := func(addr netip.Addr, name string) *Slot { return a.Enter(addr, &guest{name, clock, false, p}, 0) }
+	enter(two, "honest")
+	for _, name := range []string{"a", "b", "c"} {
+		clock++
+		enter(one, name)
+	}
+	if enter(one, "d") != nil || p.gone() != "[]" {
+		t.Errorf("%s had to go at once", p.gone())
+	}
+	clock += int64(idleTime) / 20
+	for _, name := range []string{"d", "e", "f"} {
+		if enter(one, name) == nil {
+			t.Errorf("%s is to wait", name)
+		}
+	}
+	if p.gone() != "[a b c]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+	clock += int64(idleTime) / 20
+	if enter(two, "more") == nil || p.gone() != "[a b c d]" && p.gone() != "[a b c e]" && p.gone() != "[a b c f]" {
+		t.Errorf("%s had to go", p.gone())
+	}
+}
+
 // What has been idle for long ends, what is at work stays; and how full it is can be asked.
 func TestEvictIdle(t *testing.T) {
 	a, p := admissionFor(t, 4, 0)
