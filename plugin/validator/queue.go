@@ -1,11 +1,13 @@
 package validator
 
 import (
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // places are those of the steps that are computed: as many at a time as there are processors.
@@ -28,20 +30,22 @@ func pause() {
 // computed is the queue of all validators of the process.
 var computed = newQueue(runtime.GOMAXPROCS(0))
 
-// queue is checks that wait to be computed, the oldest first. Its goroutines live on, so that their stacks stay grown: to
-// grow one below the arithmetic of a signature takes a tenth of the time of that.
+// queue is checks that wait to be computed. Clients have their turns, each with its oldest check: who asks for names that
+// cost much has his own names wait, and nobody else's. Its goroutines live on, so that their stacks stay grown: to grow
+// one below the arithmetic of a signature takes a tenth of the time of that.
 type queue struct {
 	most int // goroutines
 
 	mu      sync.Mutex
 	more    sync.Cond // a check was added, and a goroutine is idle
-	waiting []*check
+	waiting map[netip.Addr][]*check
+	turns   []netip.Addr // the clients of which checks wait
 	workers int
 	idle    int // of them, that wait and were not signalled
 }
 
 func newQueue(most int) *queue {
-	all := &queue{most: most}
+	all := &queue{most: most, waiting: map[netip.Addr][]*check{}}
 	all.more.L = &all.mu
 	return all
 }
@@ -50,7 +54,12 @@ func newQueue(most int) *queue {
 func (all *queue) add(c *check) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.waiting = append(all.waiting, c)
+	client := clientOf(c.peer)
+	line := all.waiting[client]
+	if line == nil {
+		all.turns = append(all.turns, client)
+	}
+	all.waiting[client] = append(line, c)
 	switch {
 	case all.idle > 0:
 		all.idle--
@@ -65,16 +74,32 @@ func (all *queue) add(c *check) {
 func (all *queue) next() *check {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for len(all.waiting) == 0 {
+	for len(all.turns) == 0 {
 		all.idle++
 		all.more.Wait()
 	}
-	c := all.waiting[0]
-	all.waiting[0] = nil
-	if all.waiting = all.waiting[1:]; len(all.waiting) == 0 {
-		all.waiting = nil
+	client := all.turns[0]
+	all.turns = all.turns[1:]
+	line := all.waiting[client]
+	c := line[0]
+	line[0] = nil
+	if line = line[1:]; len(line) > 0 {
+		all.waiting[client] = line
+		all.turns = append(all.turns, client)
+	} else {
+		delete(all.waiting, client)
 	}
 	return c
+}
+
+// clientOf is who has turns of his own: an IPv4 address, or an IPv6 /56.
+func clientOf(p wire.Peer) netip.Addr {
+	a := p.Client.Addr()
+	if a.Is6() {
+		network, _ := a.WithZone("").Prefix(56) // it is an address, so there is one
+		return network.Addr()
+	}
+	return a
 }
 
 // heldStack is the octets of its stack that an idle goroutine holds: the garbage collector would make a stack smaller of

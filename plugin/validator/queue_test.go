@@ -1,11 +1,14 @@
 package validator
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop/echotest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // While signatures are computed on each processor, those who serve sockets have a turn after every other. Else it would
@@ -45,5 +48,36 @@ func TestOthersServeBetweenChecks(t *testing.T) {
 	})
 	if n < 10 {
 		t.Errorf("%d datagrams and back between 200 checks", n)
+	}
+}
+
+// A client with many checks does not have the checks of others wait for all of them.
+func TestClientsHaveTurns(t *testing.T) {
+	all := newQueue(0) // nobody computes
+	add := func(client string, names ...string) {
+		for _, name := range names {
+			all.add(&check{name: name, peer: wire.Peer{Client: netip.AddrPortFrom(netip.MustParseAddr(client), 53)}})
+		}
+	}
+	add("192.0.2.1", "a1", "a2", "a3", "a4")
+	add("2001:db8::1", "b1")
+	add("2001:db8:0:ff::2", "b2") // of the same network
+	add("192.0.2.3", "c1")
+	take := func(n int) string {
+		var names []string
+		for range n {
+			names = append(names, all.next().name)
+		}
+		return strings.Join(names, " ")
+	}
+	if got := take(4); got != "a1 b1 c1 a2" {
+		t.Errorf("computed were %s", got)
+	}
+	add("192.0.2.3", "c2")
+	if got := take(4); got != "b2 a3 c2 a4" {
+		t.Errorf("computed were %s", got)
+	}
+	if len(all.waiting) != 0 || len(all.turns) != 0 {
+		t.Errorf("%d clients and %d turns are left", len(all.waiting), len(all.turns))
 	}
 }
