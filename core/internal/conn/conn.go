@@ -62,6 +62,8 @@ type Conn struct {
 	hijacked atomic.Bool
 	shaking  atomic.Int32 // how far its TLS handshake is
 	lingers  bool         // at its end
+	look     time.Time    // until when it is looked for more at its end; zero before that. Its reader's, as looks
+	looks    int
 	rest     rest
 }
 
@@ -225,23 +227,6 @@ func (c *Conn) IdleLeft(idle time.Duration) time.Duration {
 		return idle
 	}
 	return idle - time.Duration(service.Now()-c.last.Load())
-}
-
-// setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
-// stopped, as long as what it sent before may have been on its way.
-func (c *Conn) setReadDeadline(timeout time.Duration) {
-	l := c.listener
-	if !l.stopping.Load() {
-		c.conn.SetReadDeadline(time.Now().Add(timeout))
-		if !l.stopping.Load() {
-			return // else Stop may have set its deadline before us
-		}
-	}
-	until := l.until
-	if fresh := c.ready.Add(service.DrainTime); until.Before(fresh) {
-		until = fresh
-	}
-	c.conn.SetReadDeadline(until)
 }
 
 const (

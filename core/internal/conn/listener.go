@@ -47,7 +47,7 @@ type Listener struct {
 	beforeEnd func()        // called before listener is closed, if not nil
 	closed    chan struct{} // closed with listener; nil after that
 	conns     map[*Conn]struct{}
-	until     time.Time      // when stopping: how long queries are taken from connections that are open
+	stopped   time.Time      // when it began to stop
 	done      sync.WaitGroup // who accepts, and connections
 }
 
@@ -236,7 +236,7 @@ func (l *Listener) Stop(ctx context.Context) error {
 		Quiesce(from) // others may listen there: none of their clients is to be lost in our backlog
 	}
 	l.mu.Lock()
-	l.until = time.Now().Add(service.DrainTime)
+	l.stopped = time.Now()
 	if !l.stopping.Swap(true) {
 		close(l.ended)
 	}

@@ -38,6 +38,7 @@ type protocol struct {
 	updates updates.Order // of those that wait
 	batch   exec.Batch
 	queries int         // that were read
+	midway  bool        // nothing more can be read: a query was not read to its end
 	from    *conn.Light // what it was before it had its goroutine, until that is at work; nil for nothing
 }
 
@@ -84,6 +85,10 @@ func (p *protocol) Serve() {
 	}
 	p.readAll(first)
 	p.BeforeWait()
+	for n := -1; n != p.queries && !p.midway && p.LastLook(); p.BeforeWait() {
+		n = p.queries
+		p.readAll(false)
+	}
 	p.r.Reset(nil)
 	readers.Put(p.r)
 	p.r = nil
@@ -268,7 +273,7 @@ func (p *protocol) next(left time.Duration) ([]byte, error) {
 		case err == nil:
 			p.ReadIn(max(time.Duration(end-now), time.Millisecond)) // for the rest of it
 			return p.rest(int(binary.BigEndian.Uint16(head)))
-		case !errors.Is(err, os.ErrDeadlineExceeded), p.Stopping():
+		case !errors.Is(err, os.ErrDeadlineExceeded), !p.ReadsOn():
 			return nil, err
 		case len(head) > 0:
 			begun, left = true, time.Duration(end-now)
@@ -295,7 +300,9 @@ func (p *protocol) rest(n int) ([]byte, error) {
 	p.QuickAck()
 	if 2+n > readSpace {
 		p.r.Discard(2)
-		return p.Service().ReadQuery(p.r, n)
+		b, err := p.Service().ReadQuery(p.r, n)
+		p.midway = err != nil
+		return b, err
 	}
 	if _, err := p.r.Peek(2 + n); err != nil {
 		return nil, err

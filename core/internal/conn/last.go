@@ -1,0 +1,74 @@
+package conn
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// A client does not know that the server stops. What it sends while its connection is closed is lost to it, until it
+// asks somebody else. So a connection is closed in a moment in which all is answered and nothing comes:
+//
+//	stop ──▶ read on for service.DrainTime, and as long behind each query ──▶ what is in flight ends ──▶ last looks ──▶ close
+//	                 lastTime at most
+
+const (
+	// lastTime is how long a connection is read on that is asked again and again while the server stops.
+	lastTime = time.Second
+	// lookTime is how long a last look waits for what may just come.
+	lookTime = 5 * time.Millisecond
+	// lastLooks is how often is looked for what has come while the queries before it were answered.
+	lastLooks = 3
+)
+
+// setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
+// stopped, as long as what it sent before may have been on its way.
+func (c *Conn) setReadDeadline(timeout time.Duration) {
+	if l := c.listener; !l.stopping.Load() {
+		c.conn.SetReadDeadline(time.Now().Add(timeout))
+		if !l.stopping.Load() {
+			return // else Stop may have set its deadline before us
+		}
+	}
+	c.conn.SetReadDeadline(c.readUntil())
+}
+
+// readUntil is how long queries are taken from the client while the server is being stopped. It gets later as long as
+// there are queries.
+func (c *Conn) readUntil() time.Time {
+	if !c.look.IsZero() {
+		return c.look
+	}
+	until := c.listener.stopped.Add(service.DrainTime)
+	if fresh := c.ready.Add(service.DrainTime); until.Before(fresh) {
+		until = fresh
+	}
+	quiet := service.DrainTime // what is left of it
+	if !c.inflight.Busy() {
+		quiet -= time.Duration(service.Now() - c.last.Load())
+	}
+	again := time.Now().Add(quiet)
+	if latest := c.listener.stopped.Add(lastTime); latest.Before(again) {
+		again = latest
+	}
+	if until.Before(again) {
+		until = again
+	}
+	return until
+}
+
+// ReadsOn reports whether a read that has ended for its deadline is to be tried again: the server does not stop, or
+// there has been a query meanwhile.
+func (c *Conn) ReadsOn() bool { return !c.Stopping() || time.Now().Before(c.readUntil()) }
+
+// LastLook waits until what is in flight is answered, and has the reader read what has come meanwhile. It reports false
+// when that has been done often enough, or the server does not stop.
+func (c *Conn) LastLook() bool {
+	if !c.Stopping() || c.looks == lastLooks {
+		return false
+	}
+	c.looks++
+	<-c.Answered()
+	c.look = time.Now().Add(lookTime)
+	return true
+}
