@@ -33,6 +33,8 @@ type generation struct {
 
 	announced sync.Once // that all servers listen
 
+	giver <-chan struct{} // closed when the process has ended that has handed over its sockets; nil if there was none
+
 	replacing chan struct{} // holds what a restart that is under way has put there
 
 	draining sync.Once
@@ -109,6 +111,7 @@ func (g *generation) begin() error {
 		if caddy.IsUpgrade() {
 			g.closeUnclaimed()
 			g.openEarly()
+			g.giver = untilAnotherParent()
 		}
 		return nil
 	}

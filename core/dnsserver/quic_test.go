@@ -110,6 +110,48 @@ func TestDoQWorkers(t *testing.T) {
 
 // Two servers of one socket, as where a reload cannot go on with connections: the clients of the first connect again.
 func TestQUICServersOfOneSocket(t *testing.T) {
+	q := twoOfOneSocket(t)
+	q.begin(q.second, q.handed)
+	eventually.Holds(t, "the second one serves", q.secondServes)
+	if err := q.first.Stop(); err != nil {
+		t.Error(err)
+	}
+	q.ended()
+}
+
+// A server that has its socket from another process reads nothing of that one's connections: it waits for its end.
+func TestQUICServersOfTwoProcesses(t *testing.T) {
+	q := twoOfOneSocket(t)
+	gone := make(chan struct{})
+	q.second.generation = &generation{giver: gone, unopened: 2, unsettled: 2, opened: make(chan struct{}), settled: make(chan struct{})}
+	began := time.Now()
+	q.begin(q.second, q.handed)
+	for range 20 {
+		if _, err := q.client.Ask(query("www.")); err != nil {
+			t.Error(err)
+		}
+	}
+	if q.secondServes() && time.Since(began) < letGoTime {
+		t.Error("both read the socket")
+	}
+	if err := q.first.Stop(); err != nil {
+		t.Error(err)
+	}
+	close(gone)
+	q.ended()
+}
+
+// sameSocket is two servers of one socket, the first of which serves, and a client of it.
+type sameSocket struct {
+	t             *testing.T
+	first, second *ServerQUIC
+	handed        net.PacketConn // the second one's
+	client        *clients.QUICClient
+	wg            sync.WaitGroup
+}
+
+func twoOfOneSocket(t *testing.T) *sameSocket {
+	t.Helper()
 	made := func() *ServerQUIC {
 		t.Helper()
 		s, err := NewServerQUIC("quic://127.0.0.1:0", []*Config{blockFor(t, "quic", new(laneHandler))})
@@ -118,8 +160,8 @@ func TestQUICServersOfOneSocket(t *testing.T) {
 		}
 		return s
 	}
-	first, second := made(), made()
-	p, err := first.ListenPacket()
+	q := &sameSocket{t: t, first: made(), second: made()}
+	p, err := q.first.ListenPacket()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,36 +169,39 @@ func TestQUICServersOfOneSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handed, err := net.FilePacketConn(file)
+	q.handed, err = net.FilePacketConn(file)
 	file.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() { first.ServePacket(p) })
-	c := clients.DialQUIC(t, handed.LocalAddr().String())
-	if _, err := c.Ask(query("www.")); err != nil {
+	q.begin(q.first, p)
+	q.client = clients.DialQUIC(t, q.handed.LocalAddr().String())
+	if _, err := q.client.Ask(query("www.")); err != nil {
 		t.Fatal(err)
 	}
-	wg.Go(func() { second.ServePacket(handed) })
-	eventually.Holds(t, "the second one serves", func() bool {
-		second.mu.Lock()
-		defer second.mu.Unlock()
-		return len(second.running) == 1
-	})
-	if err := first.Stop(); err != nil {
-		t.Error(err)
-	}
+	return q
+}
+
+func (q *sameSocket) begin(s *ServerQUIC, p net.PacketConn) { q.wg.Go(func() { s.ServePacket(p) }) }
+
+func (q *sameSocket) secondServes() bool {
+	q.second.mu.Lock()
+	defer q.second.mu.Unlock()
+	return len(q.second.running) == 1
+}
+
+// ended asserts that the client knows of the end of the first server, and that the second one answers.
+func (q *sameSocket) ended() {
 	select {
-	case <-c.Conn.Context().Done():
+	case <-q.client.Conn.Context().Done():
 	case <-time.After(clients.AskTime):
-		t.Error("the client does not know")
+		q.t.Error("the client does not know")
 	}
-	if _, err := clients.DialQUIC(t, handed.LocalAddr().String()).Ask(query("www.")); err != nil {
-		t.Error(err)
+	if _, err := clients.DialQUIC(q.t, q.handed.LocalAddr().String()).Ask(query("www.")); err != nil {
+		q.t.Error(err)
 	}
-	second.Stop()
-	wg.Wait()
+	q.second.Stop()
+	q.wg.Wait()
 }
 
 func TestQUICWithoutTLS(t *testing.T) {

@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"os"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
@@ -35,18 +36,41 @@ func takeOver[T service.Heirloom](s *Server, fits func(T) bool) (t T, ok bool) {
 const letGoTime = 2 * time.Second
 
 // afterPredecessor waits until the server before s is done with its socket, of which s has another descriptor. Of two
-// that read it each would get a part of the other's datagrams, and tell clients that their connections are unknown. It
-// reports false if s is to serve no more.
+// that read it each would get a part of the other's datagrams, which mean nothing to it. The one before may be of another
+// process, which this one takes over from (SIGUSR2). It reports false if s is to serve no more.
 func (s *Server) afterPredecessor() bool {
 	s.mu.Lock()
 	before := s.predecessor
 	s.mu.Unlock()
-	if before != nil {
-		select {
-		case <-before.drained:
-		case <-s.told:
-		case <-time.After(letGoTime):
-		}
+	var letGo <-chan struct{}
+	switch {
+	case before != nil:
+		letGo = before.drained
+	case s.generation != nil && s.generation.giver != nil:
+		letGo = s.generation.giver
+	default:
+		return !s.isStopped()
+	}
+	select {
+	case <-letGo:
+	case <-s.told:
+	case <-time.After(letGoTime):
 	}
 	return !s.isStopped()
 }
+
+// untilAnotherParent returns a channel that is closed when the process that has begun this one has ended: as one that
+// hands over its sockets does, as soon as it has answered what it has read. It is looked for no longer than somebody
+// waits.
+func untilAnotherParent() <-chan struct{} {
+	gone, parent := make(chan struct{}), os.Getppid()
+	go func() {
+		for end := time.Now().Add(letGoTime); os.Getppid() == parent && time.Now().Before(end); {
+			time.Sleep(letGoPause)
+		}
+		close(gone)
+	}()
+	return gone
+}
+
+const letGoPause = 5 * time.Millisecond
