@@ -26,7 +26,8 @@ var logger = log.NewWithPlugin(pluginName)
 type handler struct {
 	Next     plugin.Handler
 	patterns []*pattern
-	details  bool // of errors that tell some
+	last     *pattern // behind those of the block; nil for none
+	details  bool     // of errors that tell some
 }
 
 // TellsDetails implements plugin.DetailsTeller.
@@ -104,8 +105,8 @@ func (f *fault) attempt() string {
 // report logs f, or lets the first pattern that fits its error count it.
 func (h *handler) report(f *fault) {
 	text := log.OneLine(f.err)
-	for _, p := range h.patterns {
-		if !p.expr.MatchString(text) {
+	for _, p := range append(h.patterns[:len(h.patterns):len(h.patterns)], h.last) {
+		if p == nil || !p.expr.MatchString(text) {
 			continue
 		}
 		first, ok := p.count()
@@ -124,6 +125,9 @@ func (h *handler) report(f *fault) {
 func (h *handler) stop() error {
 	for _, p := range h.patterns {
 		p.stop()
+	}
+	if h.last != nil {
+		h.last.stop()
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -97,6 +98,29 @@ func TestConsolidate(t *testing.T) {
 	h.stop()
 	if got := out.Take(); got != "" {
 		t.Errorf("the second end logged %q", got)
+	}
+}
+
+// Queries that were given up in a crowd have one line for all, unless a pattern of the block counts them.
+func TestCrowd(t *testing.T) {
+	for config, want := range map[string]string{
+		"errors": "[ERROR] plugin/errors: 2 www.example.org. A: proxy: given up for another query\n" +
+			"[ERROR] plugin/errors: 3 errors like 'given up for another query$' occurred in last 1s\n",
+		"errors {\nconsolidate 1h ^proxy warning\n}": "[WARNING] plugin/errors: 3 errors like '^proxy' occurred in last 1h0m0s\n",
+	} {
+		out := logtest.Capture(t)
+		c := caddy.NewTestController("dns", config)
+		if err := setup(c); err != nil {
+			t.Fatal(err)
+		}
+		h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeServerFailure, proxy.ErrGaveWay)).(*handler)
+		for range 3 {
+			h.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		}
+		h.stop()
+		if got := out.Take(); got != want {
+			t.Errorf("%s: logged %q, want %q", config, got, want)
+		}
 	}
 }
 

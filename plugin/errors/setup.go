@@ -16,6 +16,13 @@ import (
 // maxPattern is how long a pattern may be, in octets.
 const maxPattern = 10000
 
+// gaveWay are the errors of queries that were given up where too many waited: in a flood, thousands a second, of which a
+// line each would tell no more than their number does. They are counted unless a pattern of the block fits.
+var gaveWay = regexp.MustCompile(`given up for another query$`)
+
+// crowdPeriod is how often their number is told.
+const crowdPeriod = time.Second
+
 func init() { plugin.Register(pluginName, setup) }
 
 // settings is what the directive configures.
@@ -89,11 +96,12 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
-	h := &handler{patterns: s.patterns, details: s.details}
+	last := &pattern{expr: gaveWay, period: crowdPeriod, showFirst: true, log: logger.Errorf}
+	h := &handler{patterns: s.patterns, last: last, details: s.details}
 	config := dnsserver.GetConfig(c)
 	config.Stacktrace = s.stacktrace
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
-		return &handler{Next: next, patterns: s.patterns, details: s.details}
+		return &handler{Next: next, patterns: s.patterns, last: last, details: s.details}
 	})
 	c.OnShutdown(h.stop)
 	return nil
