@@ -11,6 +11,7 @@ package tsig
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
@@ -102,8 +103,12 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	sig := r.IsTsig()
 	demanded := t.demand.wants(r.Opcode, state.QType()) && !innerOfSigned(ctx)
 	v := judge(sig != nil, demanded, w.TsigStatus())
-	if v == pass || plugin.Zones(t.Zones).Matches(state.Name()) == "" {
+	stray := hasStray(r)
+	if v == pass && !stray || plugin.Zones(t.Zones).Matches(state.Name()) == "" {
 		return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	}
+	if stray {
+		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeFormatError))
 	}
 	if v == trusted && t.clock.goesBack(sig) {
 		v = badTime
@@ -120,6 +125,13 @@ func (t *TSIGServer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	state.SizeAndDo(m)
 	m.Extra = append(m.Extra, complaint(r.Id, sig, v))
 	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// hasStray reports whether r has a TSIG record that is not its last one: no such message is to be acted on (RFC 8945 §5.1).
+func hasStray(r *dns.Msg) bool {
+	isTSIG := func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeTSIG }
+	return slices.ContainsFunc(r.Answer, isTSIG) || slices.ContainsFunc(r.Ns, isTSIG) ||
+		len(r.Extra) > 1 && slices.ContainsFunc(r.Extra[:len(r.Extra)-1], isTSIG)
 }
 
 // serveSigned passes the query on without its signature. Whatever the reply is, it is signed.

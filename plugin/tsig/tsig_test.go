@@ -108,6 +108,34 @@ func TestServeDNS(t *testing.T) {
 	}
 }
 
+// A message with a TSIG record elsewhere than at its end is malformed, whether or not it is signed beside (RFC 8945 §5.1).
+func TestStrayTSIG(t *testing.T) {
+	stray := &dns.TSIG{Hdr: dns.RR_Header{Name: "k.", Rrtype: dns.TypeTSIG, Class: dns.ClassANY}}
+	opt := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}}
+	for what, change := range map[string]func(m *dns.Msg){
+		"not last":         func(m *dns.Msg) { m.Extra = []dns.RR{stray, opt} },
+		"two":              func(m *dns.Msg) { m.Extra = []dns.RR{stray, stray} },
+		"in the answer":    func(m *dns.Msg) { m.Answer = []dns.RR{stray} },
+		"in the authority": func(m *dns.Msg) { m.Ns = []dns.RR{stray} },
+	} {
+		asked := false
+		h := &TSIGServer{Zones: []string{"example.org."}, Next: test.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+			asked = true
+			return dns.RcodeSuccess, nil
+		})}
+		for name, want := range map[string]bool{"www.example.org.": false, "www.example.com.": true} {
+			m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+			change(m)
+			asked = false
+			w := dnstest.NewRecorder(&test.ResponseWriter{})
+			h.ServeDNS(t.Context(), w, m)
+			if asked != want || !want && (w.Msg == nil || w.Msg.Rcode != dns.RcodeFormatError) {
+				t.Errorf("%s, %s: passed on: %v; %v", what, name, asked, w.Msg)
+			}
+		}
+	}
+}
+
 // What the server would write for a return code is written here, signed, and the error is handed up.
 func TestReturnCodeIsSigned(t *testing.T) {
 	failure := errors.New("as it should")
