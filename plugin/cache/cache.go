@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -171,7 +172,8 @@ func (c *Cache) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 		return c.missWire(ctx, w, q, &k, now)
 	}
 	left := e.remaining(now)
-	if left <= 0 && c.verify && !c.givenUp(e, now) {
+	// Where nobody can ask, an old answer is better than none (RFC 8767 §5).
+	if left <= 0 && c.verify && !c.givenUp(e, now) && !eventloop.AllAtWork() {
 		return wire.Unpack
 	}
 	n := c.countsOf(ctx)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/response"
 	"github.com/coredns/coredns/plugin/test"
@@ -97,6 +98,24 @@ func TestVerifyPanics(t *testing.T) {
 	}()
 	if w.kept().fetch.running.Load() {
 		t.Error("the verification goes on for ever")
+	}
+}
+
+// Where nobody can verify an old answer, as all who may wait are at work, it is given.
+func TestVerifyInACrowd(t *testing.T) {
+	w := newWorld(t, func(s *settings) { s.stale, s.verify, s.staleTTL = time.Hour, true, 7 })
+	w.oneLane = true
+	w.says(0, aRecord)
+	w.ask("example.org.", dns.TypeA, nil)
+	w.clock.Store(400)
+	q := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+	if m := w.onlyWire(q); m != nil {
+		t.Errorf("it is not verified: %v", m)
+	}
+	before := eventloop.SetAllAtWork(func() bool { return true })
+	defer eventloop.SetAllAtWork(before)
+	if m := w.onlyWire(q); m == nil || len(m.Answer) != 1 || m.Answer[0].Header().Ttl != 7 {
+		t.Errorf("got %v", m)
 	}
 }
 

@@ -13,6 +13,8 @@ const lookAgain = 10 * time.Millisecond
 
 var began = time.Now()
 
+func init() { eventloop.SetAllAtWork(allAtWork) }
+
 // places are those of one kind that queries have which wait. One that waits gives its place to another one that has
 // come when there is none left, if it has waited for long. Of names whose servers are silent no answer comes, and a few
 // of these had all places otherwise.

@@ -127,6 +127,24 @@ func TestStreamMakesRoom(t *testing.T) {
 	nobodyWaits(t)
 }
 
+// Plugins in a loop know whether a query would have a place in the message lane.
+func TestPluginsKnowOfWorkers(t *testing.T) {
+	mayWait(t, 1)
+	if eventloop.AllAtWork() {
+		t.Error("nobody is at work")
+	}
+	release := make(chan struct{})
+	held := newSource()
+	held.serve = func() { <-release }
+	LaterOrDrop(held, serviceOf(t, new(decider)), packet(t, "www.example.org."), nil, wire.Unpack)
+	if !eventloop.AllAtWork() {
+		t.Error("all are at work")
+	}
+	close(release)
+	<-held.over
+	nobodyWaits(t)
+}
+
 // Who needs a goroutine that may wait when all are at work gets the place of one that gives way, over any transport.
 func TestWorkersGiveWay(t *testing.T) {
 	b := packet(t, "www.example.org.")

@@ -77,3 +77,20 @@ func MakeRoom(wanted Place) bool {
 	}
 	return false
 }
+
+var allAtWork atomic.Pointer[func() bool]
+
+// SetAllAtWork has AllAtWork ask f, and returns what it has asked until now.
+func SetAllAtWork(f func() bool) (before func() bool) {
+	if old := allAtWork.Swap(&f); old != nil {
+		before = *old
+	}
+	return before
+}
+
+// AllAtWork reports whether a query that leaves its loop for the message lane has no place there: as many are at work
+// as may be, and none of them has given way to it now. It waits then, or is dropped.
+func AllAtWork() bool {
+	f := allAtWork.Load()
+	return f != nil && *f != nil && (*f)()
+}
