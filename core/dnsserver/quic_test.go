@@ -123,7 +123,11 @@ func TestQUICServersOfOneSocket(t *testing.T) {
 func TestQUICServersOfTwoProcesses(t *testing.T) {
 	q := twoOfOneSocket(t)
 	gone := make(chan struct{})
-	q.second.generation = &generation{giver: gone, unopened: 2, unsettled: 2, opened: make(chan struct{}), settled: make(chan struct{})}
+	g := &generation{giver: gone, unopened: 2, unsettled: 2, servers: []*Server{q.second.Server}}
+	for _, c := range []*chan struct{}{&g.opened, &g.settled, &g.drained, &g.late} {
+		*c = make(chan struct{})
+	}
+	q.second.generation = g
 	began := time.Now()
 	q.begin(q.second, q.handed)
 	for range 20 {

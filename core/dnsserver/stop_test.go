@@ -2,8 +2,12 @@ package dnsserver
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
@@ -49,4 +53,33 @@ func TestServeReturnsAfterItsQueries(t *testing.T) {
 	}
 	ended()
 	<-returned
+}
+
+// Caddy stops one server after the other (SIGUSR2): those behind one whose query takes long do not go on meanwhile.
+func TestAllServersStopAtOnce(t *testing.T) {
+	probed(t)
+	last := lastGeneration()
+	i := started(t, fmt.Sprintf(".:0 {\nprobe one\n}\n.:%d {\nprobe two\n}", loopback.Port()))
+	_, first := pending(t, "udp", i.Servers()[0].LocalAddr(), "slow.")
+	probing.gate.holds(t, 1)
+	stopped := make(chan error, 1)
+	go func() { stopped <- i.Stop() }()
+	eventually.Holds(t, "all stop", func() bool {
+		for _, s := range last().servers {
+			if !s.isStopped() {
+				return false
+			}
+		}
+		return len(last().servers) == 2
+	})
+	if len(stopped) > 0 {
+		t.Error("it did not wait for the query")
+	}
+	probing.gate.open()
+	if got := first(); got != "one" {
+		t.Errorf("got %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }

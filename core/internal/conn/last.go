@@ -18,7 +18,7 @@ const (
 	// lookTime is how long a last look waits for what may just come.
 	lookTime = 5 * time.Millisecond
 	// lastLooks is how often is looked for what has come while the queries before it were answered.
-	lastLooks = 3
+	lastLooks = 2
 )
 
 // setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
