@@ -281,7 +281,7 @@ func (s *Server) Stop() error {
 	s.telling.Do(func() { close(s.told) })
 	if s.generation.successor() == nil {
 		if s.generation != nil {
-			s.generation.drain() // Caddy stops one server after the other, and slow queries would be waited for one by one
+			s.generation.drain() // Caddy stops one server after the other: their slow queries would be waited for in turn
 		}
 		s.drain()
 		return s.stopErr

@@ -36,8 +36,8 @@ func takeOver[T service.Heirloom](s *Server, fits func(T) bool) (t T, ok bool) {
 const letGoTime = 2 * time.Second
 
 // afterPredecessor waits until the server before s is done with its socket, of which s has another descriptor. Of two
-// that read it each would get a part of the other's datagrams, which mean nothing to it. The one before may be of another
-// process, which this one takes over from (SIGUSR2). It reports false if s is to serve no more.
+// that read it each would get a part of the other's datagrams, which mean nothing to it. The one before may be of
+// another process, which this one takes over from (SIGUSR2). It reports false if s is to serve no more.
 func (s *Server) afterPredecessor() bool {
 	s.mu.Lock()
 	before := s.predecessor

@@ -9,8 +9,8 @@ import (
 // A client does not know that the server stops. What it sends while its connection is closed is lost to it, until it
 // asks somebody else. So a connection is closed in a moment in which all is answered and nothing comes:
 //
-//	stop ──▶ read on for service.DrainTime, and as long behind each query ──▶ what is in flight ends ──▶ last looks ──▶ close
-//	                 lastTime at most
+//	stop ──▶ read on: service.DrainTime, and as long behind each query ──▶ what is in flight ends
+//	         lastTime at most                                                   └──▶ last looks ──▶ close
 
 const (
 	// lastTime is how long a connection is read on that is asked again and again while the server stops.
