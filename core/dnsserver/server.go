@@ -280,8 +280,9 @@ func (s *Server) isTold() bool {
 func (s *Server) Stop() error {
 	s.telling.Do(func() { close(s.told) })
 	if s.generation.successor() == nil {
+		// Caddy stops one server after the other: their slow queries would be waited for in turn.
 		if s.generation != nil {
-			s.generation.drain() // Caddy stops one server after the other: their slow queries would be waited for in turn
+			s.generation.drain()
 		}
 		s.drain()
 		return s.stopErr
