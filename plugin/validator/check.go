@@ -43,7 +43,7 @@ type check struct {
 	most  advice.Cost // that there may be; see advice.Purse
 
 	// Set before the Ending ends, and not changed after that.
-	verdict *validate.Verdict // nil after a panic
+	verdict *validate.Verdict // nil after a panic, or if it gave way to others
 	reply   *dns.Msg          // in place of below, if others were asked
 }
 
@@ -132,7 +132,7 @@ func (c *check) inquire(missing []validate.Question) {
 		below.AppendOPT(reply, m)
 	}
 	i := &inquiry{
-		Validator: c.Validator, client: ctx, ctx: ctx, w: &absent{peer: c.peer}, q: c.asked, query: m,
+		Validator: c.Validator, client: ctx, ctx: ctx, place: eventloop.Parked, w: &absent{peer: c.peer}, q: c.asked, query: m,
 		sources: map[validate.Question]*advice.Source{c.asked: &c.told},
 	}
 	c.told.Purse = &i.purse

@@ -3,6 +3,7 @@ package validator
 import (
 	"fmt"
 	"iter"
+	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -24,7 +25,9 @@ func (v *Validator) Examine(reply func(name string, typ uint16) *rrset.Message, 
 			return fmt.Errorf("%s %s is not there", rrset.Text(name), dns.Type(typ))
 		}
 		t := validate.New(&conf, validate.Question{Name: name, Type: typ}, m, v.now())
-		for missing := v.step(t); len(missing) > 0; missing = v.step(t) {
+		var missing []validate.Question
+		step := func() { missing = v.step(t) }
+		for computed.do(netip.Addr{}, name, 0, step); len(missing) > 0; computed.do(netip.Addr{}, name, 0, step) {
 			for _, q := range missing {
 				t.Give(q, reply(q.Name, q.Type))
 			}

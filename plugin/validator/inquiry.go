@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
@@ -20,6 +21,7 @@ import (
 type inquiry struct {
 	*Validator
 	client  context.Context // which ends when the client is gone
+	place   eventloop.Place // that his query has
 	ctx     context.Context // which ends with his patience, too
 	w       dns.ResponseWriter
 	q       validate.Question
@@ -31,6 +33,7 @@ type inquiry struct {
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
 	avoided []string // upstreams of a forwarder that were wrong about something, twice
+	gaveWay bool     // its place is for other queries
 
 	nonAuthoritative bool // the last reply is a resolver's
 
@@ -195,15 +198,25 @@ func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *d
 			}
 		}
 	}
+	if i.gaveWay {
+		f := validate.Finding{Status: validate.Bogus, Code: dns.ExtendedErrorCodeDNSSECIndeterminate, Told: true, Text: eventloop.ErrGaveWay.Error()}
+		return &validate.Verdict{Finding: f, Over: true}, reply
+	}
 	i.spent += t.Verdict().Checks
 	i.hashes += t.Verdict().Hashes
 	return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
 }
 
-// step takes a step of a Task; only so many compute at a time.
+// step takes a step of a Task when it is the client's turn; none if the inquiry gives way to others.
+func (i *inquiry) step(t *validate.Task) (missing []validate.Question) {
+	i.gaveWay = !computed.do(wire.AddrOf(i.w.RemoteAddr()), i.q.Name, i.place, func() { missing = i.Validator.step(t) })
+	return missing
+}
+
+// step takes a step of a Task.
 func (v *Validator) step(t *validate.Task) []validate.Question {
-	places <- struct{}{}
-	defer func() { <-places }()
+	computing.Add(1)
+	defer computing.Add(-1)
 	began := time.Now()
 	defer func() { v.counts.took(time.Since(began)) }()
 	return t.Step()

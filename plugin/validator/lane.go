@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
@@ -45,7 +46,7 @@ func (v *Validator) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query)
 	switch verdict {
 	case nil:
 		c := newCheck(ctx, v, asked, trusted, task, w, q)
-		computed.add(c)
+		computed.add(q.Peer.Client.Addr(), asked.Name, &waiting{compute: c.compute, giveUp: c.End, place: eventloop.Parked})
 		q.AwaitOwn(c)
 		return wire.Park
 	case &referred:

@@ -3,15 +3,17 @@ package validator
 import (
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
-	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
-// places are those of the steps that are computed: as many at a time as there are processors.
-var places = make(chan struct{}, runtime.GOMAXPROCS(0))
+// computing is how many steps are computed now.
+var computing atomic.Int32
 
 // crowded counts signatures that were computed while each processor computes.
 var crowded atomic.Uint32
@@ -22,7 +24,7 @@ const checksPerPause = 2
 
 // pause lets those run who serve sockets, if each processor computes.
 func pause() {
-	if len(places) == cap(places) && crowded.Add(1)%checksPerPause == 0 {
+	if int(computing.Load()) >= computed.most && crowded.Add(1)%checksPerPause == 0 {
 		eventloop.Yield()
 	}
 }
@@ -30,36 +32,45 @@ func pause() {
 // computed is the queue of all validators of the process.
 var computed = newQueue(runtime.GOMAXPROCS(0))
 
-// queue is checks that wait to be computed. Clients have their turns, each with its oldest check: who asks for names that
-// cost much has his own names wait, and nobody else's. Its goroutines live on, so that their stacks stay grown: to grow
-// one below the arithmetic of a signature takes a tenth of the time of that.
+// queue is steps that wait to be computed. Every other one is by turns of the clients, each with his oldest: who asks for
+// names that cost much has his own names wait, and nobody else's. The others are by turns of the zones asked about: whoever
+// has many clients ask about one of his has just that one wait. Its goroutines live on, so that their stacks stay grown: to
+// grow one below the arithmetic of a signature takes a tenth of the time of that.
 type queue struct {
 	most int // goroutines
 
 	mu      sync.Mutex
-	more    sync.Cond // a check was added, and a goroutine is idle
-	waiting map[netip.Addr][]*check
-	turns   []netip.Addr // the clients of which checks wait
+	more    sync.Cond // a step was added, and a goroutine is idle
+	left    int       // steps that wait
+	clients turns[netip.Addr]
+	zones   turns[string]
+	byZone  bool // the next one is
 	workers int
 	idle    int // of them, that wait and were not signalled
 }
 
+// waiting is a step that waits for its turns, of which it takes the first.
+type waiting struct {
+	compute func() // nil once it was taken
+	giveUp  func() // in place of compute
+	place   eventloop.Place
+	since   time.Time
+}
+
 func newQueue(most int) *queue {
-	all := &queue{most: most, waiting: map[netip.Addr][]*check{}}
+	all := &queue{most: most, clients: turns[netip.Addr]{waiting: map[netip.Addr][]*waiting{}}, zones: turns[string]{waiting: map[string][]*waiting{}}}
 	all.more.L = &all.mu
 	return all
 }
 
-// add has a check computed soon.
-func (all *queue) add(c *check) {
+// add has a step computed soon, for the sake of a client's question about a name, or given up for other queries.
+func (all *queue) add(client netip.Addr, name string, w *waiting) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	client := clientOf(c.peer)
-	line := all.waiting[client]
-	if line == nil {
-		all.turns = append(all.turns, client)
-	}
-	all.waiting[client] = append(line, c)
+	w.since = time.Now()
+	all.clients.add(networkOf(client), w)
+	all.zones.add(rrset.Last(name, zoneLabels), w)
+	all.left++
 	switch {
 	case all.idle > 0:
 		all.idle--
@@ -70,31 +81,147 @@ func (all *queue) add(c *check) {
 	}
 }
 
-// next waits for a check.
-func (all *queue) next() *check {
+// zoneLabels is how many labels tell one zone with turns of its own from another: below such a one its owner makes as many
+// as he likes.
+const zoneLabels = 2
+
+// do is add, and waits. It reports false if the step was given up. A panic is the caller's.
+func (all *queue) do(client netip.Addr, name string, place eventloop.Place, compute func()) bool {
+	done := make(chan any, 1)
+	all.add(client, name, &waiting{place: place, giveUp: func() { done <- eventloop.ErrGaveWay }, compute: func() {
+		defer func() { done <- recover() }()
+		compute()
+	}})
+	v := <-done
+	if v != nil && v != any(eventloop.ErrGaveWay) {
+		panic(v)
+	}
+	return v == nil
+}
+
+// giver is an eventloop.Giver: of the oldest step with a place that is wanted, of the client or the zone with most that
+// wait.
+func (all *queue) giver(wanted eventloop.Place) (since time.Time, end func() bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for len(all.turns) == 0 {
+	line := all.clients.longest()
+	if zone := all.zones.longest(); len(zone) > len(line) {
+		line = zone
+	}
+	i := slices.IndexFunc(line, func(w *waiting) bool { return w.compute != nil && w.place&wanted != 0 })
+	if i < 0 || len(line) < crowd {
+		return time.Time{}, nil
+	}
+	w := line[i]
+	return w.since, func() bool { return all.giveUp(w) }
+}
+
+// giveUp gives up a step, and reports whether it still waited.
+func (all *queue) giveUp(w *waiting) bool {
+	all.mu.Lock()
+	giveUp := w.giveUp
+	if giveUp != nil {
+		w.compute, w.giveUp = nil, nil
+		all.left--
+	}
+	all.mu.Unlock()
+	if giveUp == nil {
+		return false
+	}
+	giveUp()
+	return true
+}
+
+func init() { eventloop.OnCrowd(computed.giver) }
+
+// crowd is how many steps one has to have waiting so that he gives places to others.
+const crowd = 8
+
+// next waits for a step, and takes it.
+func (all *queue) next() (compute func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for all.left == 0 {
 		all.idle++
 		all.more.Wait()
 	}
-	client := all.turns[0]
-	all.turns = all.turns[1:]
-	line := all.waiting[client]
-	c := line[0]
-	line[0] = nil
-	if line = line[1:]; len(line) > 0 {
-		all.waiting[client] = line
-		all.turns = append(all.turns, client)
+	var w *waiting
+	if all.byZone {
+		w = all.zones.next()
 	} else {
-		delete(all.waiting, client)
+		w = all.clients.next()
 	}
-	return c
+	compute, w.compute, w.giveUp = w.compute, nil, nil
+	all.byZone = !all.byZone
+	if all.left--; all.left == 0 { // what is there was taken
+		all.clients.clear()
+		all.zones.clear()
+	}
+	return compute
 }
 
-// clientOf is who has turns of his own: an IPv4 address, or an IPv6 /56.
-func clientOf(p wire.Peer) netip.Addr {
-	a := p.Client.Addr()
+// turns is the order of those who have steps waiting.
+type turns[K comparable] struct {
+	waiting map[K][]*waiting
+	order   []K
+}
+
+func (t *turns[K]) add(who K, w *waiting) {
+	line := t.waiting[who]
+	if line == nil {
+		t.order = append(t.order, who)
+	}
+	t.waiting[who] = append(line, w)
+}
+
+// next is the oldest step of whose turn it is that was not taken. There must be one.
+func (t *turns[K]) next() *waiting {
+	for {
+		who := t.order[0]
+		t.order = t.order[1:]
+		line := t.waiting[who]
+		var w *waiting
+		for len(line) > 0 && (w == nil || line[0].compute == nil) {
+			if line[0].compute != nil {
+				w = line[0]
+			}
+			line[0], line = nil, line[1:]
+		}
+		if len(line) > 0 {
+			t.waiting[who] = line
+			t.order = append(t.order, who)
+		} else {
+			delete(t.waiting, who)
+		}
+		if w != nil {
+			return w
+		}
+	}
+}
+
+// longest is the steps of who has most, the oldest first.
+func (t *turns[K]) longest() (most []*waiting) {
+	for who, line := range t.waiting {
+		taken := 0
+		for taken < len(line) && line[taken].compute == nil {
+			taken++
+		}
+		line = line[taken:]
+		t.waiting[who] = line
+		if len(line) > len(most) {
+			most = line
+		}
+	}
+	return most
+}
+
+func (t *turns[K]) clear() {
+	clear(t.waiting)
+	t.order = t.order[:0]
+}
+
+// networkOf is who has turns of his own: an IPv4 address, or an IPv6 /56.
+func networkOf(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		network, _ := a.WithZone("").Prefix(56) // it is an address, so there is one
 		return network.Addr()
@@ -106,11 +233,11 @@ func clientOf(p wire.Peer) netip.Addr {
 // which less than a quarter is in use.
 const heldStack = 8 << 10
 
-// work computes, one check after the other.
+// work computes, one step after the other.
 func (all *queue) work() {
 	var held [heldStack]byte
 	for {
-		all.next().compute()
+		all.next()()
 		runtime.KeepAlive(&held)
 	}
 }

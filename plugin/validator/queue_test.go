@@ -3,9 +3,13 @@ package validator
 import (
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventloop/echotest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -37,10 +41,9 @@ func TestOthersServeBetweenChecks(t *testing.T) {
 	}
 	step()
 	e := echotest.Start(t)
-	for range cap(places) - 1 { // others compute, too
-		places <- struct{}{}
-		defer func() { <-places }()
-	}
+	others := int32(computed.most - 1)
+	computing.Add(others)
+	defer computing.Add(-others)
 	n := e.During(func() {
 		for range 200 {
 			step()
@@ -51,33 +54,183 @@ func TestOthersServeBetweenChecks(t *testing.T) {
 	}
 }
 
-// A client with many checks does not have the checks of others wait for all of them.
+// order is the steps that a queue computes: each notes its name.
+type order struct {
+	*queue
+	names []string
+}
+
+func newOrder() *order { return &order{queue: newQueue(0)} } // nobody computes
+
+func (o *order) add(client, zone string, names ...string) {
+	zone, err := rrset.Name(zone)
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		note := func(s string) func() { return func() { o.names = append(o.names, s) } }
+		o.queue.add(netip.MustParseAddr(client), zone, &waiting{compute: note(name), giveUp: note("no " + name), place: eventloop.Parked})
+	}
+}
+
+// take is the names of the next n steps.
+func (o *order) take(n int) string {
+	o.names = nil
+	for range n {
+		o.next()()
+	}
+	return strings.Join(o.names, " ")
+}
+
+// A client with many steps does not have those of others wait for all of them, whatever he asks about.
 func TestClientsHaveTurns(t *testing.T) {
-	all := newQueue(0) // nobody computes
-	add := func(client string, names ...string) {
-		for _, name := range names {
-			all.add(&check{name: name, peer: wire.Peer{Client: netip.AddrPortFrom(netip.MustParseAddr(client), 53)}})
-		}
+	o := newOrder()
+	for _, name := range []string{"a1", "a2", "a3", "a4", "a5", "a6"} {
+		o.add("192.0.2.1", name+".example.", name)
 	}
-	add("192.0.2.1", "a1", "a2", "a3", "a4")
-	add("2001:db8::1", "b1")
-	add("2001:db8:0:ff::2", "b2") // of the same network
-	add("192.0.2.3", "c1")
-	take := func(n int) string {
-		var names []string
-		for range n {
-			names = append(names, all.next().name)
-		}
-		return strings.Join(names, " ")
-	}
-	if got := take(4); got != "a1 b1 c1 a2" {
+	o.add("2001:db8::1", "a6.example.", "b1")
+	o.add("2001:db8:0:ff::2", "a6.example.", "b2") // of the same network
+	o.add("192.0.2.3", "a6.example.", "c1")
+	if got := o.take(5); got != "a1 a2 b1 a3 c1" {
 		t.Errorf("computed were %s", got)
 	}
-	add("192.0.2.3", "c2")
-	if got := take(4); got != "b2 a3 c2 a4" {
+	o.add("192.0.2.3", "a6.example.", "c2")
+	if got := o.take(5); got != "a4 a5 a6 b2 c2" {
 		t.Errorf("computed were %s", got)
 	}
-	if len(all.waiting) != 0 || len(all.turns) != 0 {
-		t.Errorf("%d clients and %d turns are left", len(all.waiting), len(all.turns))
+	if o.left != 0 || len(o.clients.waiting)+len(o.zones.waiting)+len(o.clients.order)+len(o.zones.order) != 0 {
+		t.Errorf("%d steps are left", o.left)
+	}
+}
+
+// Many clients who ask about one zone have just that one wait: what is asked about others has turns of its own.
+func TestZonesHaveTurns(t *testing.T) {
+	o := newOrder()
+	for i := range 100 {
+		o.add(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String(), strings.Repeat("x.", i%5)+"Evil.test.", "evil")
+	}
+	o.add("198.51.100.1", "www.good.test.", "good")
+	o.add("198.51.100.1", "test.", "test")
+	if got := o.take(6); got != "evil evil evil good evil test" {
+		t.Errorf("computed were %s", got)
+	}
+}
+
+// busy has all that compute do nothing until it is called.
+func busy(t *testing.T) (end func()) {
+	ended := make(chan struct{})
+	var began sync.WaitGroup
+	for range computed.most {
+		began.Add(1)
+		computed.add(netip.Addr{}, rrset.Root, &waiting{compute: func() { began.Done(); <-ended }})
+	}
+	end = sync.OnceFunc(func() { close(ended) })
+	t.Cleanup(end)
+	began.Wait()
+	return end
+}
+
+// waits waits until n steps wait.
+func waits(t *testing.T, n int) {
+	t.Helper()
+	eventually.Holds(t, "steps wait", func() bool {
+		computed.mu.Lock()
+		defer computed.mu.Unlock()
+		return computed.left == n
+	})
+}
+
+// The steps of an inquiry have their turns as those of checks: so neither waits for all of the others.
+func TestInquiriesHaveTurns(t *testing.T) {
+	v, s := lab(t, "")
+	end := busy(t)
+	verdict := inquired(t, v, s)
+	waits(t, 1)
+	end()
+	if got := <-verdict; got.Status != validate.Secure {
+		t.Error(got)
+	}
+}
+
+// inquired is the verdict of an inquiry.
+func inquired(t *testing.T, v *Validator, s *source) <-chan *validate.Verdict {
+	done := make(chan *validate.Verdict, 1)
+	m := s.replies["www.example.A"].Copy()
+	m.SetQuestion("www.example.", 1)
+	w := &absent{peer: wire.Peer{Client: netip.MustParseAddrPort("192.0.2.2:53")}}
+	i := &inquiry{
+		Validator: v, client: t.Context(), ctx: t.Context(), place: eventloop.Parked, w: w, q: questionOf(t, "www.example."),
+		sources: map[validate.Question]*advice.Source{},
+	}
+	go func() {
+		verdict, _ := i.judge(m)
+		done <- verdict
+	}()
+	return done
+}
+
+// What gives way to other queries gets no answer, and nobody takes its name for bogus after that.
+func TestInquiriesGiveWay(t *testing.T) {
+	v, s := lab(t, "")
+	busy(t)
+	verdict := inquired(t, v, s)
+	waits(t, 1)
+	if eventloop.MakeRoom(eventloop.Parked) {
+		t.Error("one of few gave way")
+	}
+	for range crowd - 1 { // of the same client, later
+		computed.add(netip.MustParseAddr("192.0.2.2"), rrset.Root, &waiting{compute: func() {}, giveUp: func() { t.Error("a later one gave way") }, place: eventloop.Parked})
+	}
+	if _, end := computed.giver(eventloop.AtWork); end != nil {
+		t.Error("one gave a place that it had not")
+	}
+	if !eventloop.MakeRoom(eventloop.Parked) {
+		t.Fatal("none gave way")
+	}
+	if got := <-verdict; got.Status != validate.Bogus || !got.Over {
+		t.Error(got)
+	}
+	if f, ok := v.known(questionOf(t, "www.example.")); ok {
+		t.Errorf("it is known: %v", f)
+	}
+}
+
+// Places are given by the client or the zone that has most of them.
+func TestMostGiveWay(t *testing.T) {
+	o := newOrder()
+	o.add("192.0.2.1", "good.test.", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8")
+	for i := range 10 {
+		o.add(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}).String(), "evil.test.", "e"+string(rune('0'+i)))
+	}
+	o.add("203.0.113.1", "other.test.", "o1")
+	if got := o.take(1); got != "g1" {
+		t.Errorf("computed was %s", got)
+	}
+	o.names = nil
+	for _, end := o.giver(eventloop.Parked); end != nil; _, end = o.giver(eventloop.Parked) {
+		if before := o.left; !end() || end() || o.left != before-1 {
+			t.Errorf("%d wait, of %d before one gave way, once", o.left, before)
+		}
+	}
+	if got := strings.Join(o.names, " "); got != "no e0 no e1 no e2" {
+		t.Errorf("gave way did %s", got)
+	}
+	if got := o.take(o.left); !strings.Contains(got, "o1") || strings.Count(got, "g") != 7 || strings.Count(got, "e") != 7 {
+		t.Errorf("computed were %s", got)
+	}
+}
+
+// A panic of a step is that of who waits for it, and takes no goroutine of the queue away.
+func TestPanicsAreTheCallers(t *testing.T) {
+	all := newQueue(1)
+	for range 2 {
+		func() {
+			defer func() {
+				if v := recover(); v != "oops" {
+					t.Errorf("recovered %v", v)
+				}
+			}()
+			all.do(netip.Addr{}, rrset.Root, 0, func() { panic("oops") })
+		}()
 	}
 }

@@ -66,7 +66,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		}
 	}
 	switch {
-	case first.Status == validate.Bogus && i.client.Err() != nil: // who goes away decides nothing for others
+	case first.Status == validate.Bogus && (i.gaveWay || i.client.Err() != nil): // who goes away decides nothing for others
 	case first.Status == validate.Bogus:
 		i.remember(i.q, first)
 	default:

@@ -23,6 +23,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
@@ -93,7 +94,7 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 		return dns.RcodeServerFailure, failed(f)
 	}
 	began := time.Now()
-	i := &inquiry{Validator: v, client: ctx, ctx: ctx, w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
+	i := &inquiry{Validator: v, client: ctx, ctx: ctx, place: eventloop.PlaceOf(ctx), w: w, q: q, query: inner(r), sources: map[validate.Question]*advice.Source{}}
 	reply, rcode, err := i.ask(q, i.query)
 	if reply == nil {
 		return rcode, err
