@@ -10,10 +10,12 @@ package autopath
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -102,7 +104,7 @@ const patience = 5 * time.Second
 
 // walk asks for base in each entry of the list, and answers with the first reply that is no NXDOMAIN, or else with the
 // denial of the name that the client asked for. An entry that fails without a reply is passed over as long as the
-// client waits; if it was the first one, there is no telling whether the client's name exists, and it gets SERVFAIL in
+// client waits, unless its place is for another query; if it was the first one, there is no telling whether the client's name exists, and it gets SERVFAIL in
 // place of a denial.
 func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, base string, search []string) (int, error) {
 	s := &step{Wrapped: plugin.Wrapped{ResponseWriter: w}, asked: r.Question[0].Name, validates: a.validates}
@@ -129,7 +131,7 @@ func (a *AutoPath) walk(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, b
 				rcode = dns.RcodeSuccess // else the server would write once more
 			}
 			return rcode, s.err()
-		case s.denied == nil && rcode == dns.RcodeServerFailure && ctx.Err() == nil && time.Since(began) < patience:
+		case s.denied == nil && rcode == dns.RcodeServerFailure && ctx.Err() == nil && time.Since(began) < patience && !errors.Is(err, eventloop.ErrGaveWay):
 			continue
 		case s.denied == nil && (s.first == nil || plugin.ClientWrite(rcode) && err == nil): // failed, or dropped
 			return rcode, s.err()

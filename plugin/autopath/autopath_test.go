@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -54,6 +55,8 @@ func (z zone) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int
 		m.Rcode = dns.RcodeRefused
 	case "broken":
 		return dns.RcodeServerFailure, errBroken
+	case "gave way":
+		return dns.RcodeServerFailure, plugin.Error("zone", proxy.ErrGaveWay)
 	case "servfail":
 		return dns.RcodeServerFailure, nil
 	case "formerr":
@@ -123,6 +126,7 @@ func TestWalk(t *testing.T) {
 		"www.one.test.": "192.0.2.1", "www.two.test.": "192.0.2.2", "two.two.test.": "192.0.2.3", "three.test.": "192.0.2.4", "x.example.org.": "192.0.2.5",
 		"nodata.two.test.": "nodata", "refused.two.test.": "refused", "broken.two.test.": "broken", "broken1.one.test.": "broken", "servfail.two.test.": "servfail", "servfail1.one.test.": "servfail",
 		"broken2.one.test.": "broken", "broken2.two.test.": "broken", "broken2.test.": "192.0.2.6", "servfail2.one.test.": "servfail", "servfail2.test.": "servfail", "servfail2.": "192.0.2.7",
+		"way.two.test.": "gave way", "way1.one.test.": "gave way",
 		"formerr.two.test.": "formerr", "formerr1.one.test.": "formerr", "drop1.one.test.": "drop", "drop.two.test.": "drop", "raw.two.test.": "raw", "twice.two.test.": "twice", "denied.two.test.": "denied with an error", "asked.two.test.": "asked",
 	}
 	for _, tc := range []struct {
@@ -147,6 +151,8 @@ func TestWalk(t *testing.T) {
 		{"servfail.one.test.", "NXDOMAIN servfail.one.test., ns servfail.one.test. 60 SOA a.", "servfail.one.test. servfail.two.test. servfail.test. servfail.", dns.RcodeNameError, false, 0},
 		{"servfail1.one.test.", "nothing", "servfail1.one.test. servfail1.two.test. servfail1.test. servfail1.", dns.RcodeServerFailure, false, 0},
 		{"servfail2.one.test.", "NOERROR servfail2.one.test., servfail2.one.test. 60 CNAME servfail2., servfail2. 60 A 192.0.2.7", "servfail2.one.test. servfail2.two.test. servfail2.test. servfail2.", 0, false, 1},
+		{"way.one.test.", "NXDOMAIN way.one.test., ns way.one.test. 60 SOA a.", "way.one.test. way.two.test.", dns.RcodeNameError, true, 0},
+		{"way1.one.test.", "nothing", "way1.one.test.", dns.RcodeServerFailure, true, 0},
 		{"formerr.one.test.", "NXDOMAIN formerr.one.test., ns formerr.one.test. 60 SOA a.", "formerr.one.test. formerr.two.test.", dns.RcodeNameError, false, 0},
 		{"formerr1.one.test.", "nothing", "formerr1.one.test.", dns.RcodeFormatError, false, 0},
 		{"denied.one.test.", "NXDOMAIN denied.one.test., ns denied.one.test. 60 SOA a.", "denied.one.test. denied.two.test.", dns.RcodeNameError, true, 0},

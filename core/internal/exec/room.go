@@ -74,6 +74,9 @@ func (w *workers) makeRoom() bool {
 	if !w.full() {
 		return true
 	}
+	if w.n-len(w.idle) >= w.max+max(w.max/wantShare, wantAtLeast) { // those who gave way went on for something else
+		return false
+	}
 	w.mu.Unlock() // who waited may need a worker to go on
 	defer w.mu.Lock()
 	return workPlaces.makeRoom() // who gives way is done in a moment

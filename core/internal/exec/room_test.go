@@ -145,6 +145,24 @@ func TestPluginsKnowOfWorkers(t *testing.T) {
 	nobodyWaits(t)
 }
 
+// Who gives way may ask for something else, and so go on. There are not ever more at work for that.
+func TestWorkersStayBounded(t *testing.T) {
+	w := newWorkers(2)
+	release := make(chan struct{})
+	defer close(release)
+	asked := 0
+	givesWay(t, func(eventloop.Place) bool { asked++; return true })
+	taken := 0
+	for range 10 * wantAtLeast {
+		if w.try(taskFunc(func() { <-release })) {
+			taken++
+		}
+	}
+	if asked == 0 || taken > 2+wantAtLeast {
+		t.Errorf("%d at work, and %d were to give way", taken, asked)
+	}
+}
+
 // Who needs a goroutine that may wait when all are at work gets the place of one that gives way, over any transport.
 func TestWorkersGiveWay(t *testing.T) {
 	b := packet(t, "www.example.org.")

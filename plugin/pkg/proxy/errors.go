@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 var (
@@ -23,8 +26,9 @@ var (
 	ErrMalformed = errors.New("proxy: the reply is malformed")
 	// ErrBusy means that an upstream has as many queries as it may have at one time.
 	ErrBusy = errors.New("proxy: too many queries wait for this upstream")
-	// ErrGaveWay means that there was no reply for 200 ms, and another query came for which there was no room.
-	ErrGaveWay = errors.New("proxy: given up for another query")
+	// ErrGaveWay means that there was no reply for 200 ms, and another query came for which there was no room. It is an
+	// eventloop.ErrGaveWay.
+	ErrGaveWay = fmt.Errorf("proxy: %w", eventloop.ErrGaveWay)
 )
 
 // ErrTransportStopped is the text of the error of what is asked of a stopped Proxy or Transport.
