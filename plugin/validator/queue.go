@@ -164,7 +164,11 @@ func (all *queue) next() (compute func()) {
 type turns[K comparable] struct {
 	waiting map[K][]*waiting
 	order   []K
+	most    int // that there were in waiting since it was new
 }
+
+// smallTurns is so few that to clear waiting takes no time to speak of: that takes as long as there were once many.
+const smallTurns = 64
 
 func (t *turns[K]) add(who K, w *waiting) {
 	line := t.waiting[who]
@@ -172,6 +176,7 @@ func (t *turns[K]) add(who K, w *waiting) {
 		t.order = append(t.order, who)
 	}
 	t.waiting[who] = append(line, w)
+	t.most = max(t.most, len(t.waiting))
 }
 
 // next is the oldest step of whose turn it is that was not taken. There must be one.
@@ -215,7 +220,12 @@ func (t *turns[K]) longest() (most []*waiting) {
 	return most
 }
 
+// clear forgets all, for none waits.
 func (t *turns[K]) clear() {
+	if t.most > smallTurns {
+		*t = turns[K]{waiting: map[K][]*waiting{}}
+		return
+	}
 	clear(t.waiting)
 	t.order = t.order[:0]
 }

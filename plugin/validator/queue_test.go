@@ -114,6 +114,9 @@ func TestZonesHaveTurns(t *testing.T) {
 	if got := o.take(6); got != "evil evil evil good evil test" {
 		t.Errorf("computed were %s", got)
 	}
+	if o.take(o.left); o.clients.most > smallTurns || cap(o.clients.order) > smallTurns {
+		t.Errorf("the room for %d clients is kept", o.clients.most)
+	}
 }
 
 // busy has all that compute do nothing until it is called.
