@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -53,7 +52,7 @@ func TestClientsThatDoNotReadGiveWay(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := io.WriteString(stream, string(clients.Frame(ask))); err != nil {
+				if _, err := stream.Write(clients.Frame(ask)); err != nil {
 					t.Fatal(err)
 				}
 				stream.Close()
