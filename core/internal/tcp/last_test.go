@@ -34,7 +34,7 @@ func TestQueriesBehindTheLast(t *testing.T) {
 				ended := coretest.Stopping(t, s.end)
 				time.Sleep(wait)
 				behind := ask("www.", "NOERROR 192.0.2.1")
-				time.Sleep(service.DrainTime) // it has come before the other one ends
+				time.Sleep(4 * service.DrainTime) // it has come before the other one ends
 				close(h.Held)
 				<-held
 				<-behind
