@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"container/list"
 	"sync"
 	"time"
 )
@@ -12,15 +13,13 @@ type Holder struct {
 	since    time.Time
 	patience func() time.Duration
 	end      func()
-
-	older, newer *Holder
-	waits        bool // it is in holders
+	at       *list.Element // in holders; nil when it is not
 }
 
 // holders are those that wait, in the order in which they began.
 var holders struct {
-	mu          sync.Mutex
-	first, last *Holder
+	mu  sync.Mutex
+	all list.List
 }
 
 func init() { OnCrowd(oldestHolder) }
@@ -31,38 +30,21 @@ func (h *Holder) Begin(place Place, patience func() time.Duration, end func()) {
 	h.place, h.since, h.patience, h.end = place, time.Now(), patience, end
 	holders.mu.Lock()
 	defer holders.mu.Unlock()
-	h.waits, h.older = true, holders.last
-	if h.older != nil {
-		h.older.newer = h
-	} else {
-		holders.first = h
-	}
-	holders.last = h
+	h.at = holders.all.PushBack(h)
 }
 
 // Done ends what Begin began. end is not called any more, but may be at work.
-func (h *Holder) Done() {
+func (h *Holder) Done() { h.remove() }
+
+// remove takes h out, and reports whether it was in.
+func (h *Holder) remove() bool {
 	holders.mu.Lock()
 	defer holders.mu.Unlock()
-	h.remove()
-}
-
-// remove takes h out, and reports whether it was in. holders.mu is held.
-func (h *Holder) remove() bool {
-	if !h.waits {
+	if h.at == nil {
 		return false
 	}
-	if h.older != nil {
-		h.older.newer = h.newer
-	} else {
-		holders.first = h.newer
-	}
-	if h.newer != nil {
-		h.newer.older = h.older
-	} else {
-		holders.last = h.older
-	}
-	h.older, h.newer, h.waits = nil, nil, false
+	holders.all.Remove(h.at)
+	h.at = nil
 	return true
 }
 
@@ -74,21 +56,20 @@ func oldestHolder(wanted Place) (since time.Time, end func() bool) {
 	now := time.Now()
 	holders.mu.Lock()
 	defer holders.mu.Unlock()
-	h := holders.first
-	for i := 0; i < lookAtMost && h != nil; i++ {
+	at := holders.all.Front()
+	for i := 0; i < lookAtMost && at != nil; i++ {
+		h := at.Value.(*Holder)
 		if h.place&wanted != 0 && now.Sub(h.since) >= h.patience() {
 			return h.since, h.giveWay
 		}
-		h = h.newer
+		at = at.Next()
 	}
 	return time.Time{}, nil
 }
 
 // giveWay ends h, and reports whether it was still there.
 func (h *Holder) giveWay() bool {
-	holders.mu.Lock()
 	there := h.remove()
-	holders.mu.Unlock()
 	if there {
 		h.end()
 	}
