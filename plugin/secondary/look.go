@@ -68,17 +68,31 @@ func (r *replica) first(ctx context.Context) {
 		}
 	}
 	if slow != "" { // it is better than none
-		if err = r.fetch(ctx, slow, nil, false); err == nil {
+		var over bool
+		if over, err = r.tryFetch(ctx, slow, nil, false); err == nil {
 			r.zone.Looked(nil)
 		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
+		if over {
 			return
 		}
-		r.failed(slow, err)
 	}
 	r.zone.Looked(err)
 	r.plan.Failed()
 	slog.Warningf("All '%s' masters failed to transfer, retrying in %s: %v", r.name(), r.plan.Wait(rand.N[time.Duration]), err)
+}
+
+// tryFetch is fetch, and tells of a failure, as a transferError. It reports whether the look is over: the zone has come, there
+// is nothing newer, or others go on.
+func (r *replica) tryFetch(ctx context.Context, primary string, old *zone.Zone, others bool) (over bool, err error) {
+	err = r.fetch(ctx, primary, old, others)
+	switch {
+	case err == nil, errors.Is(err, fetch.ErrCurrent):
+		return true, nil
+	case ctx.Err() != nil, errors.Is(err, errInherited):
+		return true, err
+	}
+	r.failed(primary, err)
+	return false, transferError{err}
 }
 
 func (r *replica) failed(primary string, err error) {
@@ -120,25 +134,16 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 			}
 			continue
 		}
-		if err = r.fetch(ctx, primary, r.zone.Current(), i < len(primaries)-1); err == nil || errors.Is(err, fetch.ErrCurrent) {
-			return nil
-		}
-		if ctx.Err() != nil || errors.Is(err, errInherited) {
+		var over bool
+		if over, err = r.tryFetch(ctx, primary, r.zone.Current(), i < len(primaries)-1); over {
 			return err
 		}
-		if r.failed(primary, err); errors.Is(err, fetch.ErrSlow) {
+		if errors.Is(err, fetch.ErrSlow) {
 			slow = primary
 		}
-		err = transferError{err}
 	}
 	if slow != "" { // it is better than none
-		if err = r.fetch(ctx, slow, r.zone.Current(), false); err == nil || errors.Is(err, fetch.ErrCurrent) {
-			return nil
-		}
-		if ctx.Err() == nil && !errors.Is(err, errInherited) {
-			r.failed(slow, err)
-			err = transferError{err}
-		}
+		_, err = r.tryFetch(ctx, slow, r.zone.Current(), false)
 		return err
 	}
 	if !same && !older {
@@ -147,10 +152,7 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 	// What has expired is served no more, so there is nothing to go back behind.
 	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
 		r.useless = true
-		if err = r.fetch(ctx, behind, nil, false); err != nil && ctx.Err() == nil && !errors.Is(err, errInherited) {
-			r.failed(behind, err)
-			err = transferError{err}
-		}
+		_, err = r.tryFetch(ctx, behind, nil, false)
 		return err
 	}
 	if r.wentBack(behind, its, ours, older && !same); from != "" {
