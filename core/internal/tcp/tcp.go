@@ -185,7 +185,7 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 		p.Out.Flush()
 		p.slots <- struct{}{}
 	}
-	if out == wire.Unpack && wire.Header(packet).Opcode == dns.OpcodeUpdate {
+	if out == wire.Unpack && len(packet) >= wire.HeaderLen && wire.Header(packet).Opcode == dns.OpcodeUpdate {
 		exec.Later(&update{p, p.updates.Begin()}, s, packet, q, out)
 		return
 	}

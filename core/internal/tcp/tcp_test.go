@@ -14,6 +14,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -63,6 +64,27 @@ func TestAnswers(t *testing.T) {
 			}
 			if r, err := c.Ask(coretest.Query("long.")); err != nil || lane && len(r.Answer) != 200 || r.Truncated {
 				t.Errorf("%s, long: %v, %v", how, r, err)
+			}
+		}
+	}
+}
+
+// What is shorter than a header is ignored, whatever it may be the begin of, and the connection goes on.
+func TestShortMessages(t *testing.T) {
+	for how, config := range encryptions(t) {
+		for _, lane := range []bool{true, false} {
+			for _, header := range []string{"\x12\x34\x01", "\x12\x34\x28", "\xff\xff\xff"} { // QUERY, UPDATE, neither
+				s := serve(t, new(coretest.Lane), config, func(s *service.Service) { s.Wire = lane })
+				c := connect(t, s, config)
+				for n := range wire.HeaderLen {
+					b := (header + strings.Repeat("\x00", wire.HeaderLen))[:n]
+					if _, err := c.Conn.Write(clients.Frame([]byte(b))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if r, err := c.Ask(coretest.Query("www.")); err != nil || len(r.Answer) != 1 {
+					t.Errorf("%s, %x: %v, %v", how, header, r, err)
+				}
 			}
 		}
 	}
