@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -13,7 +14,6 @@ import (
 const (
 	waitingPerClient = 1000
 	waitingWithProof = 10 * waitingPerClient // of one with a good cookie, or over a connection: it is who it says
-	clientBits       = 56                    // of an IPv6 address
 )
 
 // clients is how many queries of each client wait. The zero value has none.
@@ -23,14 +23,7 @@ type clients struct {
 }
 
 // clientOf is the client that q comes from.
-func clientOf(q *wire.Query) netip.Addr {
-	a := q.Peer.Client.Addr()
-	if a.Is4() {
-		return a
-	}
-	p, _ := a.WithZone("").Prefix(clientBits)
-	return p.Addr()
-}
+func clientOf(q *wire.Query) netip.Addr { return advice.ClientOf(q.Peer.Client.Addr()) }
 
 // take counts q with its client, and reports false if there are most already.
 func (c *clients) take(q *wire.Query) (client netip.Addr, ok bool) {

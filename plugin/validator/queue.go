@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
@@ -68,7 +69,7 @@ func (all *queue) add(client netip.Addr, name string, w *waiting) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	w.since = time.Now()
-	all.clients.add(networkOf(client), w)
+	all.clients.add(advice.ClientOf(client), w)
 	all.zones.add(rrset.Last(name, zoneLabels), w)
 	all.left++
 	switch {
@@ -228,15 +229,6 @@ func (t *turns[K]) clear() {
 	}
 	clear(t.waiting)
 	t.order = t.order[:0]
-}
-
-// networkOf is who has turns of his own: an IPv4 address, or an IPv6 /56.
-func networkOf(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		network, _ := a.WithZone("").Prefix(56) // it is an address, so there is one
-		return network.Addr()
-	}
-	return a
 }
 
 // heldStack is the octets of its stack that an idle goroutine holds: the garbage collector would make a stack smaller of
