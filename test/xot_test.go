@@ -156,7 +156,7 @@ func TestVersions(t *testing.T) {
 }
 
 // certificates makes an authority and a certificate for 127.0.0.1 and ns.example.org in dir.
-func certificates(t *testing.T, dir string) {
+func certificates(t testing.TB, dir string) {
 	t.Helper()
 	keys := [2]*ecdsa.PrivateKey{}
 	for i := range keys {

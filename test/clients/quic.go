@@ -17,17 +17,25 @@ type QUICClient struct{ Conn *quic.Conn }
 // DialQUIC connects to a server of quic://.
 func DialQUIC(t testing.TB, addr string) *QUICClient {
 	t.Helper()
+	c, err := NewQUIC(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// NewQUIC is DialQUIC for who closes the client himself.
+func NewQUIC(addr string) (*QUICClient, error) {
 	conf := Trusting.Clone()
 	conf.NextProtos = []string{"doq"}
 	ctx, cancel := context.WithTimeout(context.Background(), AskTime)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, addr, conf, nil)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	c := &QUICClient{conn}
-	t.Cleanup(c.Close)
-	return c
+	return &QUICClient{conn}, nil
 }
 
 // Close closes the connection.
