@@ -5,18 +5,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 )
 
 // memory keeps what was found out of zones and RRsets. It has two generations: when the younger one is full, the elder
 // one is forgotten. What is found in the elder one moves into the younger one.
 type memory struct {
-	nodes  generations[string, *validate.Node]
+	nodes  generations[string, keptNode]
 	checks generations[validate.Sum, validate.Held]
 	walked generations[string, time.Time] // when names may be asked for anew once more, as zones may begin elsewhere
 
 	renewed generations[string, time.Time] // when keys of zones may be fetched again once more
 	renew   func(zone string)              // fetches them behind the client; nil if they are fetched when their time is over
+	stands  bool                           // validation_time is set: what was found out ends by the clock, too
+}
+
+// keptNode is a Node with when it ends by the clock, if the time by which it was found out stands still.
+type keptNode struct {
+	*validate.Node
+	ends time.Time
 }
 
 // Octets of a generation.
@@ -35,17 +43,23 @@ func newMemory() *memory {
 // Node implements validate.Memory.
 func (m *memory) Node(name string, now time.Time) *validate.Node {
 	n, ok := m.nodes.get(name)
-	if !ok || !n.Expires.After(now) {
+	if !ok || !n.Expires.After(now) || m.stands && !n.ends.After(clock.Now()) {
 		return nil
 	}
 	if m.renew != nil && n.Ages(now) && once(&m.renewed, name, now, renewPause) {
 		m.renew(name)
 	}
-	return n
+	return n.Node
 }
 
 // KeepNode implements validate.Memory.
-func (m *memory) KeepNode(name string, n *validate.Node) { m.nodes.put(name, n, len(name)+n.Size()) }
+func (m *memory) KeepNode(name string, n *validate.Node) {
+	k := keptNode{Node: n}
+	if m.stands {
+		k.ends = clock.Now().Add(n.Lasts())
+	}
+	m.nodes.put(name, k, len(name)+n.Size())
+}
 
 const checkSize = 100 // octets of what is known of an RRset
 

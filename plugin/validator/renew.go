@@ -55,6 +55,6 @@ func (r *renewer) fetch(zone string) {
 		return
 	}
 	conf := r.live.Load().conf
-	conf.Memory = &skeptic{Memory: r.memory, ctx: ctx, hidden: map[string]bool{zone: true}, doubts: true}
+	conf.Memory = &skeptic{Memory: r.memory, ctx: ctx, purse: &i.purse, hidden: map[string]bool{zone: true}}
 	i.pass(&conf, reply)
 }

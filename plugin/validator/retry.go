@@ -34,6 +34,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		conf.Negative = func(name string, now time.Time) bool { return name != i.positive && i.negative(name, now) }
 	}
 	if begun != nil {
+		begun.Under(memory)
 		first, whole = i.finish(begun, missing, reply)
 	} else {
 		first, whole = i.pass(&conf, reply)
@@ -69,6 +70,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 	case first.Status == validate.Bogus && (i.gaveWay || i.client.Err() != nil): // who goes away decides nothing for others
 	case first.Status == validate.Bogus:
 		i.remember(i.q, first)
+		memory.settle()
 	default:
 		i.teach(trusted, i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
@@ -102,11 +104,14 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 		}
 	}
 	for _, name := range v.Broken {
-		hidden[name] = true
 		keys := validate.Question{Name: name, Type: dns.TypeDNSKEY}
 		if i.sources[keys] == nil { // it broke before, at the DS records
 			keys.Type = dns.TypeDS
 		}
+		if i.sources[keys] == nil { // for another query
+			continue
+		}
+		hidden[name] = true
 		suspect(keys, "")
 		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
 			suspect(i.q, v.Name)
@@ -128,16 +133,15 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 	return asked, hidden
 }
 
-// skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, is asked
-// anew of some names, and hands nothing bogus on once something is doubted, or the client's time or purse is spent: then
-// nobody has failed to answer, but the client to wait or to ask for less.
+// skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, and is asked
+// anew of some names. What is bogus it hands on in the end, see settle.
 type skeptic struct {
 	validate.Memory
 	ctx    context.Context
 	purse  *advice.Purse
 	own    map[string]*validate.Node
+	broken map[string]*validate.Node
 	hidden map[string]bool
-	doubts bool
 }
 
 // Node implements validate.Memory.
@@ -153,20 +157,36 @@ func (s *skeptic) Node(name string, now time.Time) *validate.Node {
 
 // KeepNode implements validate.Memory.
 func (s *skeptic) KeepNode(name string, n *validate.Node) {
-	if !n.Broken() {
-		if s.own == nil {
-			s.own = map[string]*validate.Node{}
+	if n.Broken() {
+		// Where nobody has answered it was not found to be broken, and whoever is asked keeps that (RFC 9520 §3.2). Once the
+		// client's time or purse is spent nobody has failed to answer, but the client to wait or to ask for less.
+		if n.Code != dns.ExtendedErrorCodeDNSSECIndeterminate && s.ctx.Err() == nil && !s.purse.Empty() {
+			if s.broken == nil {
+				s.broken = map[string]*validate.Node{}
+			}
+			s.broken[name] = n
 		}
-		s.own[name] = n
+		return
 	}
-	if !n.Broken() || !s.doubts && s.ctx.Err() == nil && !s.purse.Empty() {
+	delete(s.broken, name)
+	if s.own == nil {
+		s.own = map[string]*validate.Node{}
+	}
+	s.own[name] = n
+	s.Memory.KeepNode(name, n)
+}
+
+// settle hands on where the chain broke, as all were asked who could know better: names below are bogus without
+// anybody being asked for it, until that is forgotten.
+func (s *skeptic) settle() {
+	for name, n := range s.broken {
 		s.Memory.KeepNode(name, n)
 	}
 }
 
 // doubt has the memory asked anew of names.
 func (s *skeptic) doubt(names map[string]bool) {
-	s.hidden, s.doubts = names, true
+	s.hidden = names
 	for name := range names {
 		delete(s.own, name)
 	}

@@ -83,6 +83,44 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
+// Keys that all servers tell wrong are asked for again no sooner than after bogus_ttl, whatever name below is asked for.
+func TestBrokenChainIsKept(t *testing.T) {
+	v, src := lab(t, "")
+	s := &servers{source: src}
+	v.Next = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if r.Question[0].Qtype == dns.TypeDNSKEY {
+			w = liar{w}
+		}
+		return s.ServeDNS(ctx, w, r)
+	})
+	v.learner = s
+	if m, _, err := ask(t, v, "www.example.", do); m != nil || err == nil {
+		t.Fatalf("%v %v", m, err)
+	}
+	if n := len(s.told); n < 2 {
+		t.Fatalf("no keys were asked for: %q", s.told)
+	}
+	s.told = nil
+	if m, _, err := ask(t, v, "bad.example.", do); m != nil || err == nil || len(s.told) != 1 {
+		t.Errorf("another name: %v %v, asked for %q", m, err, s.told)
+	}
+}
+
+// A chain that breaks at one server only is not kept as broken while others are asked.
+func TestBrokenChainIsKeptWhenAllWereAsked(t *testing.T) {
+	v, src := lab(t, "")
+	s := &servers{source: src, lies: map[string]bool{"example.DNSKEY": true}}
+	v.Next, v.learner = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		if n := v.memory.Node(rrset.MustName("example."), time.Now()); n != nil && n.Broken() {
+			t.Errorf("%v is asked for while the chain is kept as broken", r.Question[0])
+		}
+		return s.ServeDNS(ctx, w, r)
+	}), s
+	if m, _, err := ask(t, v, "www.example.", do); err != nil || m == nil || !m.AuthenticatedData {
+		t.Errorf("%v %v, told by %q", m, err, s.told)
+	}
+}
+
 // What all servers tell wrong is asked for again no sooner than after bogus_ttl, but for who sets CD.
 func TestBogusIsKept(t *testing.T) {
 	v, src := lab(t, "")
@@ -191,6 +229,20 @@ func TestVain(t *testing.T) {
 		}
 		if !s.again["www.example.A"] || s.again["example.DNSKEY"] != (upstream != "") {
 			t.Errorf("upstream %q: asked once more for %v", upstream, s.again)
+		}
+	}
+}
+
+// What was found out by a time that stands still ends as the clock goes on.
+func TestMemoryEndsByTheClock(t *testing.T) {
+	var fixed time.Time
+	for _, stands := range []bool{false, true} {
+		m := newMemory()
+		m.stands = stands
+		m.KeepNode("long.", &validate.Node{Expires: fixed.Add(time.Hour)})
+		m.KeepNode("short.", &validate.Node{Expires: fixed.Add(1)})
+		if m.Node("long.", fixed) == nil || (m.Node("short.", fixed) == nil) != stands {
+			t.Errorf("the time stands still: %v: kept is %v, %v", stands, m.Node("long.", fixed), m.Node("short.", fixed))
 		}
 	}
 }

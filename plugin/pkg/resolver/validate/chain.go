@@ -348,5 +348,8 @@ func (n *Node) Ages(now time.Time) bool {
 	return n.kind == zone && len(n.keys) > 0 && now.Sub(n.since) >= n.Expires.Sub(now)
 }
 
+// Lasts is how long n holds from when it was found out.
+func (n *Node) Lasts() time.Duration { return n.Expires.Sub(n.since) }
+
 // Broken reports whether the chain ends at n as something is bogus.
 func (n *Node) Broken() bool { return n.kind == ended && n.Status == Bogus }

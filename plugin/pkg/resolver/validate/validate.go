@@ -183,6 +183,12 @@ func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 // that the chain to the signer has not come to, and what a zone above it has signed for names below it is not believed.
 func (t *Task) Told(zone string) { t.cuts = append(t.cuts, zone) }
 
+// Under has the Task go on with another Memory.
+func (t *Task) Under(m Memory) {
+	conf := *t.conf
+	conf.Memory, t.conf = m, &conf
+}
+
 // Glance is Step for a caller who has no time: no signature is computed, and nothing is asked. It reports whether there
 // is a Verdict, as all that it takes is known already and nothing is bogus; if not, the Task is as before.
 func (t *Task) Glance() bool {
