@@ -7,7 +7,6 @@ package quicconn
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"math"
@@ -24,21 +23,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
-)
-
-// Keys of the process: a server that takes over another one's socket knows what that one has handed out. Clients of
-// connections that ended with it learn so at once (RFC 9000 §10.3), and addresses stay validated.
-var (
-	resetKey = sync.OnceValue(func() *quic.StatelessResetKey {
-		k := new(quic.StatelessResetKey)
-		rand.Read(k[:])
-		return k
-	})
-	tokenKey = sync.OnceValue(func() *quic.TokenGeneratorKey {
-		k := new(quic.TokenGeneratorKey)
-		rand.Read(k[:])
-		return k
-	})
 )
 
 // Transport serves the QUIC connections of one UDP socket, each on a goroutine of its own. When a reload puts
@@ -126,8 +110,9 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
+	k := processKeys()
 	t.quic = &quic.Transport{
-		Conn: read, StatelessResetKey: resetKey(), TokenGeneratorKey: tokenKey(),
+		Conn: read, StatelessResetKey: &k.reset, TokenGeneratorKey: &k.token,
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },
