@@ -62,6 +62,10 @@ func (h *HTTP3) withConn(ctx context.Context, c *quic.Conn) context.Context {
 func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.Enter()
 	defer s.Inflight.Done()
+	if c, ok := r.Context().Value(busyConnKey{}).(*quicconn.Conn); ok {
+		c.Open()
+		defer c.Shut()
+	}
 	Answer(s, w, r, true)
 }
 

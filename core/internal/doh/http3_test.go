@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -120,6 +122,37 @@ func TestHTTP3StopsWithinHandshake(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// A request that has begun is answered when the server stops, though its query comes late: the client has been told that
+// this is behind no GOAWAY, and asks nowhere else (RFC 9114 §5.2).
+func TestHTTP3StopsWithinRequest(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane))
+	s, _ := serve3(t, of)
+	c := clients.DialHTTP3(t, s.addr, "POST")
+	if _, err := c.Ask(coretest.Query("www.")); err != nil {
+		t.Fatal(err)
+	}
+	body, query := io.Pipe()
+	status := make(chan string, 1)
+	go func() {
+		resp, err := c.Client.Post(c.URL+"/dns-query", "application/dns-message", body)
+		if err != nil {
+			status <- err.Error()
+			return
+		}
+		resp.Body.Close()
+		status <- resp.Status
+	}()
+	eventually.Holds(t, "the request has begun", of.Inflight.Busy)
+	ended := coretest.Stopping(t, s.end)
+	time.Sleep(4 * service.DrainTime) // nothing comes for longer than a connection without queries is kept
+	query.Write(coretest.Packed(t, coretest.Query("www.")))
+	query.Close()
+	if got := <-status; got != "200 OK" {
+		t.Errorf("got %s", got)
+	}
+	ended()
 }
 
 // A query is counted once by its server.

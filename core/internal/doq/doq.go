@@ -64,8 +64,10 @@ func Serve(c *quicconn.Conn) {
 		}
 		// Further streams are not accepted, and so not read, until one of these is at work.
 		readers <- struct{}{}
+		c.Open() // a query that has come in part is waited for when the server stops
 		wg.Go(func() {
 			serveStream(c, stream, func() { <-readers })
+			c.Shut()
 			awaitEnd(c.Service(), stream)
 		})
 	}

@@ -59,6 +59,25 @@ func TestStopAnswersWhoWaitsForAWorker(t *testing.T) {
 	ended()
 }
 
+// A query that has come only in part is waited for when the server stops.
+func TestStopAnswersWhatHasComeInPart(t *testing.T) {
+	s := serve(t, coretest.Echo, 100, nil)
+	c := clients.DialQUIC(t, s.addr)
+	packet := framed(t, query("www."))
+	stream := send(t, c.Conn, packet[:5], false)
+	if _, err := c.Ask(coretest.Query("www.")); err != nil { // which comes behind the other one
+		t.Fatal(err)
+	}
+	ended := coretest.Stopping(t, s.end)
+	time.Sleep(4 * service.DrainTime) // nothing comes for longer than a connection without queries is kept
+	stream.Write(packet[5:])
+	stream.Close()
+	if _, err := clients.ReadFrame(stream); err != nil {
+		t.Error(err)
+	}
+	ended()
+}
+
 // A client that never pauses does not delay the end: after a while it is refused, and only what was asked before is answered.
 func TestStopEndsWhoNeverPauses(t *testing.T) {
 	g := coretest.NewGate(t)

@@ -177,7 +177,8 @@ func (t *Transport) Drain(ctx context.Context) error {
 	return err
 }
 
-// drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time. A
+// drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time, or
+// has come only in part: of HTTP/3 the client is told that all that it has begun is answered (RFC 9114 §5.2). A
 // client that never pauses would be served for ever: from last on only what it has asked before is still answered.
 func (c *Conn) drain(ctx context.Context, last time.Time) {
 	defer c.CloseWithError(c.transport.codes.None, "")
@@ -198,7 +199,8 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		if !pause(ctx, service.DrainTime) {
 			return
 		}
-		if since, idle := c.IdleSince(); idle && since == before || time.Now().After(last) {
+		since, idle := c.IdleSince()
+		if idle && since == before && c.open.Load() == 0 || time.Now().After(last) {
 			return
 		}
 	}

@@ -57,6 +57,7 @@ type Conn struct {
 	*quic.Conn
 	transport *Transport
 	inflight  service.Inflight
+	open      atomic.Int64 // see Open
 	asked     atomic.Bool  // it has had a query
 	ending    atomic.Bool  // it takes no more; see drain
 	failed    atomic.Bool  // see Fails
@@ -239,6 +240,14 @@ func (t *Transport) refuse(c *quic.Conn) {
 // IdleSince and Evict implement conn.Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 func (c *Conn) Evict()                   { c.CloseWithError(c.transport.codes.None, "idle") }
+
+// Open counts a stream that brings a query, until Shut: from before it is read until its reply is written. A connection
+// that ends waits for it, for a while; one that must give way to another does not.
+func (c *Conn) Open() { c.open.Add(1) }
+func (c *Conn) Shut() {
+	c.last.Store(service.Now())
+	c.open.Add(-1)
+}
 
 // Occupy counts a query of the connection, until Vacate. Its server counts it by Enter.
 func (c *Conn) Occupy() {
