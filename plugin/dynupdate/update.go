@@ -77,7 +77,7 @@ func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr, at 
 		return failure(errClosed)
 	}
 	m := &message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)}
-	at.Await()
+	at.Await(context.Background()) // those before end: each has its time
 	return d.change(m, at.End)
 }
 

@@ -32,10 +32,16 @@ func (o *Order) Begin() *Position {
 	return p
 }
 
-// Await waits until all messages before are decided.
-func (p *Position) Await() {
-	if p != nil {
-		<-p.first
+// Await waits until all messages before are decided. The error is that of ctx, which may end before.
+func (p *Position) Await(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.first:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

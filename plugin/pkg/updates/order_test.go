@@ -23,7 +23,7 @@ func TestOrder(t *testing.T) {
 				if i%7 == 3 {
 					return
 				}
-				p.Await()
+				p.Await(t.Context())
 				mu.Lock()
 				decided = append(decided, i)
 				mu.Unlock()
@@ -44,7 +44,7 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	var none *Position
-	none.Await()
+	none.Await(t.Context())
 	none.End()
 	if PositionOf(t.Context()) != nil {
 		t.Error("a message without others has a place")

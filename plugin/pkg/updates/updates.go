@@ -6,7 +6,8 @@
 // Nothing is read or changed on the way, so that a signature (TSIG, RFC 8945) is between client and primary: who passes
 // on needs no key, and gains no right. The package knows no Corefile and no zones.
 //
-// A Forwarder may be used by any number of goroutines. Start at Forwarder.Forward.
+// A Forwarder may be used by any number of goroutines. Those of one connection go one behind the other (see Order).
+// Start at Forwarder.Forward.
 package updates
 
 import (
@@ -36,6 +37,7 @@ type Forwarder struct {
 	Servers []string // host:port
 
 	waits eventloop.Patience // with servers that are silent
+	order eventloop.Patience // with messages before that are under way
 }
 
 // errNoServer is the error of a Forwarder whose servers do not answer.
@@ -69,8 +71,19 @@ func InCircle(from net.Addr) bool {
 }
 
 // Forward passes a packet on, and returns the reply, both as they are. The servers are asked one after the other, as
-// long as none answers; Patience is divided among them.
+// long as none answers; Patience is divided among them. A message with a Position goes when those before are answered,
+// which is part of its Patience.
 func (f *Forwarder) Forward(ctx context.Context, packet []byte, tcp bool) (reply []byte, err error) {
+	if at := PositionOf(ctx); at != nil {
+		defer at.End()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, Patience)
+		defer cancel()
+		queue, done := f.order.Wait(ctx)
+		if err := done(at.Await(queue)); err != nil {
+			return nil, fmt.Errorf("update that is behind another one: %w", err)
+		}
+	}
 	err = errNoServer
 	ctx, done := f.waits.Wait(ctx)
 	defer func() { err = done(err) }()

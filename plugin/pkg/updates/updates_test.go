@@ -2,8 +2,12 @@ package updates
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,4 +111,53 @@ func TestGivesWay(t *testing.T) {
 			t.Error(tcp, err, time.Since(began))
 		}
 	}
+}
+
+// What comes on one connection reaches the server in this order, whoever is ready first. What comes behind one that is not
+// answered waits no longer than for an answer of its own.
+func TestForwardsInOrder(t *testing.T) {
+	var mu sync.Mutex
+	var came []uint16
+	addr := server(t, func(packet []byte) [][]byte {
+		mu.Lock()
+		defer mu.Unlock()
+		came = append(came, binary.BigEndian.Uint16(packet))
+		reply := slices.Clone(packet)
+		reply[2] |= 0x80
+		return [][]byte{reply}
+	})
+	f := Forwarder{Servers: []string{addr}}
+	var o Order
+	var all []*Position
+	const n = 20
+	for range n {
+		all = append(all, o.Begin())
+	}
+	var wg sync.WaitGroup
+	for i, at := range slices.Backward(all) {
+		m := new(dns.Msg).SetUpdate("example.org.")
+		m.Id = uint16(i)
+		packet, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if _, err := f.Forward(WithPosition(t.Context(), at), packet, false); err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(came) != n || !slices.IsSorted(came) {
+		t.Errorf("they came as %v", came)
+	}
+	before, behind := o.Begin(), o.Begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Forward(WithPosition(ctx, behind), make([]byte, 12), false); !errors.Is(err, context.Canceled) || len(came) != n {
+		t.Errorf("behind one that is not answered: %v, %d messages", err, len(came))
+	}
+	before.End()
 }
