@@ -175,7 +175,8 @@ func readStore(path string, src source) (*store, error) {
 		return nil, fmt.Errorf("invalid zone %q", src.zone)
 	}
 	d := &database{path: path, origin: origin, id: newID()}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		v, err := readSeed(src.seed, src.zone)
 		if err != nil {
 			return nil, err
@@ -183,6 +184,8 @@ func readStore(path string, src source) (*store, error) {
 		return newStore(src.zone, path, v, nil, d, src.keep), nil
 	} else if err != nil {
 		return nil, fmt.Errorf("database %q: %w", path, err)
+	} else if !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, fmt.Errorf("database %q is not a regular file", path)
 	}
 	if foreign, err := isForeign(path); err != nil {
 		return nil, fmt.Errorf("database %q: %w", path, err)
