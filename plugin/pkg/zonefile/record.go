@@ -85,6 +85,7 @@ func unknownType(text []byte) error {
 func (p *Parser) setTTL(own bool) error {
 	r := &p.record
 	if own {
+		r.TTL = counted(r.TTL)
 		// Without $TTL, the TTL of a record is that of those behind it, too (RFC 1035 §5.1).
 		if !p.fixTTL {
 			p.ttl, p.hasTTL = r.TTL, true
@@ -99,6 +100,14 @@ func (p *Parser) setTTL(own bool) error {
 	}
 	r.TTL = p.ttl
 	return nil
+}
+
+// counted is a TTL as it counts: one with the first bit set is 0 (RFC 2181 §8).
+func counted(ttl uint32) uint32 {
+	if ttl > math.MaxInt32 {
+		return 0
+	}
+	return ttl
 }
 
 // rdata reads the words of the RDATA. Types that zones are full of are read here, all

@@ -203,3 +203,17 @@ func TestLongTTLs(t *testing.T) {
 		t.Errorf("got %v, %v", all, err)
 	}
 }
+
+// A TTL with the first bit set counts as 0, as it does where a zone comes by transfer or update (RFC 2181 §8), and so for the records
+// that have theirs from it.
+func TestTTLWithFirstBit(t *testing.T) {
+	got, err := readAll(t, "a 2147483647 A 192.0.2.1\nb 2147483648 A 192.0.2.1\nc A 192.0.2.1\n$TTL 4294967295\nd A 192.0.2.1\ne 7000w A 192.0.2.1\n"+
+		"$GENERATE 1-1 f$ 3000000000 A 192.0.2.1\n", "db")
+	var ttls []string
+	for _, l := range got {
+		ttls = append(ttls, strings.Fields(l)[1])
+	}
+	if s := strings.Join(ttls, " "); err != nil || s != "2147483647 0 0 0 0 0" {
+		t.Errorf("TTLs %s, %v", s, err)
+	}
+}

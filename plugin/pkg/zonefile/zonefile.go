@@ -184,7 +184,7 @@ func (p *Parser) directive(name string, args []word) error {
 		if !ok {
 			return fmt.Errorf("$TTL: %w", badTTL(args[0].text))
 		}
-		p.ttl, p.hasTTL, p.fixTTL = ttl, true, true
+		p.ttl, p.hasTTL, p.fixTTL = counted(ttl), true, true
 	case "$INCLUDE":
 		return p.include(args)
 	case "$GENERATE":
