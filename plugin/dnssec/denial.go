@@ -83,7 +83,9 @@ func (s *signing) bitmap(res *dns.Msg, zone string) []uint16 {
 	return without(types, qtype)
 }
 
-// without is types without the one that was asked for. NSEC is there in any case.
+// without is types without the one that was asked for. NSEC and RRSIG stay in any case, also where the one asked for is
+// RRSIG, of which the plugins below have none: the bitmap of each NSEC record has both, for itself and for its
+// signature (RFC 4035 §2.3).
 func without(types []uint16, qtype uint16) []uint16 {
 	types = slices.Clone(types)
 	if qtype == dns.TypeNSEC || qtype == dns.TypeRRSIG {
