@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -67,7 +68,7 @@ func (a *api) explain(r *http.Request) (any, error) {
 
 // questionOf reads the parameters name, type, client, transport and do.
 func questionOf(get func(string) string) (q dnsserver.Question, err error) {
-	if _, ok := dns.IsDomainName(get("name")); !ok || get("name") == "" {
+	if _, err := wire.LowerName(dns.Fqdn(get("name"))); err != nil || get("name") == "" {
 		return q, refusef("name must be a domain name: %q", get("name"))
 	}
 	q.Name, q.Transport = dns.Fqdn(get("name")), strings.ToLower(get("transport"))
