@@ -225,6 +225,14 @@ func TestUpdateFails(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "plugin.cfg:3: far: go get example.org/not/there: ") {
 		t.Errorf("got %v", err)
 	}
+	for _, pkg := range []string{"own/path", "own", "./own", "-x"} { // what is allowed is told, too
+		write(t, dir, ListFile, "file:file\nnear:"+pkg+"\n")
+		_, err := Update(dir, "")
+		want := fmt.Sprintf("plugin.cfg:2: near: %q is neither a folder below plugin/ nor an import path such as example.org/near", pkg)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v", pkg, err)
+		}
+	}
 	for name, want := range before {
 		if got := text(t, dir, name); got != want {
 			t.Errorf("%s has changed:\n%s", name, got)

@@ -18,6 +18,9 @@ func fetch(root string, entries []Entry) error {
 	}
 	args := []string{"list", "-deps"}
 	for _, e := range foreign {
+		if strings.HasPrefix(e.Package, "-") { // the go command would take it for an option
+			return e.noPackage("")
+		}
 		args = append(args, e.Package)
 	}
 	if _, err := goTool(root, nil, args...); err == nil {
@@ -28,10 +31,19 @@ func fetch(root string, entries []Entry) error {
 			continue
 		}
 		if _, err := goTool(root, nil, "get", e.Package); err != nil {
+			if first, _, _ := strings.Cut(e.Package, "/"); !strings.Contains(strings.TrimLeft(first, "."), ".") {
+				return e.noPackage(": " + err.Error())
+			}
 			return fmt.Errorf("%s: %s: %w", e.Where, e.Name, err)
 		}
 	}
 	return nil
+}
+
+// noPackage is the error of an entry whose package is nowhere, and cannot be an import path that is fetched: those begin
+// with a domain name.
+func (e *Entry) noPackage(why string) error {
+	return fmt.Errorf("%s: %s: %q is neither a folder below plugin/ nor an import path such as example.org/%[2]s%s", e.Where, e.Name, e.Package, why)
 }
 
 // goTool runs the go command in a folder, with more in its environment, and returns what it prints. Its error has what
