@@ -28,6 +28,10 @@ import (
 // Patience is how long all servers together may take to answer.
 const Patience = 5 * time.Second
 
+// queueTime is how long a message waits for those before it: of a primary that is far away there may be many, and a few
+// that are not answered.
+const queueTime = 4 * Patience
+
 // maxUDP is up to which size, in octets, a message that came over UDP goes on over UDP: what any server takes.
 const maxUDP = 512
 
@@ -71,16 +75,11 @@ func InCircle(from net.Addr) bool {
 }
 
 // Forward passes a packet on, and returns the reply, both as they are. The servers are asked one after the other, as
-// long as none answers; Patience is divided among them. A message with a Position goes when those before are answered,
-// which is part of its Patience.
+// long as none answers; Patience is divided among them. A message with a Position goes when those before are answered.
 func (f *Forwarder) Forward(ctx context.Context, packet []byte, tcp bool) (reply []byte, err error) {
 	if at := PositionOf(ctx); at != nil {
 		defer at.End()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, Patience)
-		defer cancel()
-		queue, done := f.order.Wait(ctx)
-		if err := done(at.Await(queue)); err != nil {
+		if err := f.queue(ctx, at); err != nil {
 			return nil, fmt.Errorf("update that is behind another one: %w", err)
 		}
 	}
@@ -97,6 +96,14 @@ func (f *Forwarder) Forward(ctx context.Context, packet []byte, tcp bool) (reply
 		err = fmt.Errorf("update passed on to %s: %w", server, err)
 	}
 	return nil, err
+}
+
+// queue waits until those before are answered.
+func (f *Forwarder) queue(ctx context.Context, at *Position) error {
+	ctx, cancel := context.WithTimeout(ctx, queueTime)
+	defer cancel()
+	ctx, done := f.order.Wait(ctx)
+	return done(at.Await(ctx))
 }
 
 // exchange asks one server.

@@ -113,8 +113,8 @@ func TestGivesWay(t *testing.T) {
 	}
 }
 
-// What comes on one connection reaches the server in this order, whoever is ready first. What comes behind one that is not
-// answered waits no longer than for an answer of its own.
+// What comes on one connection reaches the server in this order, whoever is ready first. Nobody waits for longer than
+// the message's context says.
 func TestForwardsInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var came []uint16
