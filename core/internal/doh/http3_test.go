@@ -2,11 +2,16 @@ package doh
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/miekg/dns"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
@@ -151,6 +156,36 @@ func TestHTTP3StopsWithinRequest(t *testing.T) {
 	query.Close()
 	if got := <-status; got != "200 OK" {
 		t.Errorf("got %s", got)
+	}
+	ended()
+}
+
+// So is one whose client takes the response slowly.
+func TestHTTP3StopsWithinResponse(t *testing.T) {
+	s, _ := serve3(t, serviceFor(t, coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg).SetReply(r)
+		header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}
+		for range 100 {
+			m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{strings.Repeat("x", 250)}})
+		}
+		return dns.RcodeSuccess, w.WriteMsg(m)
+	})))
+	tr := &http3.Transport{
+		TLSClientConfig: clients.Trusting.Clone(),
+		QUICConfig:      &quic.Config{InitialStreamReceiveWindow: 1024, MaxStreamReceiveWindow: 1024},
+	}
+	defer tr.Close()
+	packet := coretest.Packed(t, coretest.Query("long."))
+	c := http.Client{Transport: tr, Timeout: clients.AskTime}
+	resp, err := c.Post("https://"+s.addr+"/dns-query", "application/dns-message", bytes.NewReader(packet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ended := coretest.Stopping(t, s.end)
+	time.Sleep(4 * service.DrainTime) // nothing comes for longer than a connection without queries is kept
+	if b, err := io.ReadAll(resp.Body); err != nil || int64(len(b)) != resp.ContentLength || len(b) < 25000 {
+		t.Errorf("got %d octets of %d, %v", len(b), resp.ContentLength, err)
 	}
 	ended()
 }
