@@ -19,9 +19,9 @@ func TestTurnDown(t *testing.T) {
 	_, udp, tcp := running(t, block1(".", handler{"none", func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil }}))
 	const question = "0377777700 0001 0001"
 	for _, tc := range []struct{ packet, want string }{
-		{"1234 2FF0 0001 0000 0000 0000" + question, "1234 AFB4 0000 0000 0000 0000"},                     // UPDATE
+		{"1234 2FF0 0001 0000 0000 0000" + question, "1234 ABB4 0000 0000 0000 0000"},                     // UPDATE
 		{"1234 0000 0002 0000 0000 0000" + question + question, "1234 8001 0000 0000 0000 0000"},          // two questions
-		{"1234 07F3 0001 0002 0000 0000" + question, "1234 87B1 0000 0000 0000 0000"},                     // two answers
+		{"1234 07F3 0001 0002 0000 0000" + question, "1234 83B1 0000 0000 0000 0000"},                     // two answers
 		{"1234 0100 0001 0000 0000 0001" + question + "0000", "1234 8101 0001 0000 0000 0000" + question}, // cut short behind the question
 		{"1234 0100 0001 0000 0000 0000 0377", "1234 8101 0000 0000 0000 0000"},                           // and within
 	} {

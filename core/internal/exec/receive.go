@@ -106,11 +106,11 @@ func acceptable(b []byte, opcodes uint16) (rcode int, ok bool) {
 	return dns.RcodeSuccess, true
 }
 
-// turnDown answers a message that is no proper query with its header, flags and all, and its question, if
-// that could be read. It is counted first.
+// turnDown answers a message that is no proper query with its header, flags and all but AA, as nothing is said of a
+// name here, and its question, if that could be read. It is counted first.
 func turnDown(s *service.Service, w wayBack, r *dns.Msg, rc int) {
 	m := &dns.Msg{MsgHdr: r.MsgHdr, Question: r.Question}
-	m.Response, m.Zero, m.Rcode = true, false, rc
+	m.Response, m.Authoritative, m.Zero, m.Rcode = true, false, false, rc
 	countDropped(s, w, r, rc, m.Len())
 	if b, err := m.Pack(); err == nil {
 		w.Send(b)
