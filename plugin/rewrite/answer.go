@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -87,11 +89,11 @@ func newPattern(from, to string) (*matcher, error) {
 }
 
 // edit is a ResponseRule of ours: what it does with the parts of a reply, in either lane. Names come as presented, in lower
-// case; what they become is appended to b.
+// case and as shown in the reply; what they become is appended to b. What a rule leaves of a name stays as shown (RFC 4343 §4.1).
 type edit interface {
 	ResponseRule
-	owner(b, name []byte) ([]byte, bool)
-	value(b, name []byte) ([]byte, bool)
+	owner(b, name, shown []byte) ([]byte, bool)
+	value(b, name, shown []byte) ([]byte, bool)
 	ttl(ttl uint32) uint32
 	rcode(rcode int) int
 }
@@ -99,10 +101,10 @@ type edit interface {
 // untouched is an edit that does nothing; others embed it.
 type untouched struct{}
 
-func (untouched) owner(b, _ []byte) ([]byte, bool) { return b, false }
-func (untouched) value(b, _ []byte) ([]byte, bool) { return b, false }
-func (untouched) ttl(ttl uint32) uint32            { return ttl }
-func (untouched) rcode(rcode int) int              { return rcode }
+func (untouched) owner(b, _, _ []byte) ([]byte, bool) { return b, false }
+func (untouched) value(b, _, _ []byte) ([]byte, bool) { return b, false }
+func (untouched) ttl(ttl uint32) uint32               { return ttl }
+func (untouched) rcode(rcode int) int                 { return rcode }
 
 // editRecord does with a record of a message what e says. Names that would be none stay.
 func editRecord(e edit, rr dns.RR) {
@@ -111,15 +113,22 @@ func editRecord(e edit, rr dns.RR) {
 		return
 	}
 	var room [256]byte
-	if name, ok := e.owner(room[:0], []byte(strings.ToLower(h.Name))); ok && legal(string(name)) {
+	if name, ok := e.owner(room[:0], lowered(h.Name), []byte(h.Name)); ok && legal(string(name)) {
 		h.Name = string(name)
 	}
 	h.Ttl = e.ttl(h.Ttl)
 	if t := targetOf(rr); t != nil {
-		if name, ok := e.value(room[:0], []byte(strings.ToLower(*t))); ok && legal(string(name)) {
+		if name, ok := e.value(room[:0], lowered(*t), []byte(*t)); ok && legal(string(name)) {
 			*t = string(name)
 		}
 	}
+}
+
+// lowered is a name with its ASCII letters in lower case: others have none in DNS, and are not to change their length.
+func lowered(name string) []byte {
+	b := []byte(name)
+	wire.Lower(b, b)
+	return b
 }
 
 // targetOf is where the name is that a record leads to, nil if its type has none.
@@ -156,15 +165,15 @@ type remap struct {
 // remapped is which names are.
 type remapped struct{ owners, values bool }
 
-func (r *remap) owner(b, name []byte) ([]byte, bool) { return r.apply(b, name, r.owners) }
-func (r *remap) value(b, name []byte) ([]byte, bool) { return r.apply(b, name, r.values) }
+func (r *remap) owner(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown, r.owners) }
+func (r *remap) value(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown, r.values) }
 
-func (r *remap) apply(b, name []byte, on bool) ([]byte, bool) {
+func (r *remap) apply(b, name, shown []byte, on bool) ([]byte, bool) {
 	cut := len(name) - len(r.from)
 	if !on || cut < 0 || string(name[cut:]) != string(r.from) || cut > 0 && !labelEnds(name[:cut]) {
 		return b, false
 	}
-	if b = append(b, name[:cut]...); cut > 0 && len(r.to) == 1 { // below the root
+	if b = append(b, shown[:cut]...); cut > 0 && len(r.to) == 1 { // below the root
 		return b, true
 	}
 	return append(b, r.to...), true
@@ -198,8 +207,12 @@ type (
 	}
 )
 
-func (r *ownerRule) owner(b, name []byte) ([]byte, bool) { return r.by.replace(b, name) }
-func (r *valueRule) value(b, name []byte) ([]byte, bool) { return r.by.replace(b, name) }
+func (r *ownerRule) owner(b, name, shown []byte) ([]byte, bool) {
+	return r.by.replaceShown(b, name, shown)
+}
+func (r *valueRule) value(b, name, shown []byte) ([]byte, bool) {
+	return r.by.replaceShown(b, name, shown)
+}
 
 // RewriteResponse implements ResponseRule.
 func (r *ownerRule) RewriteResponse(_ *dns.Msg, rr dns.RR) { editRecord(r, rr) }

@@ -77,7 +77,10 @@ func (m *matcher) matches(name []byte) bool {
 }
 
 // replace appends to b what a name becomes. It reports false if the rule is not for it.
-func (m *matcher) replace(b, name []byte) ([]byte, bool) {
+func (m *matcher) replace(b, name []byte) ([]byte, bool) { return m.replaceShown(b, name, name) }
+
+// replaceShown is replace for a name that is shown in another case: what stays of it does as it is shown.
+func (m *matcher) replaceShown(b, name, shown []byte) ([]byte, bool) {
 	if m.kind == RegexMatch {
 		if !bytes.Contains(name, m.literal) {
 			return b, false
@@ -86,7 +89,7 @@ func (m *matcher) replace(b, name []byte) ([]byte, bool) {
 		if groups == nil {
 			return b, false
 		}
-		return m.target.append(b, name, groups), true
+		return m.target.append(b, shown, groups), true
 	}
 	if !m.matches(name) {
 		return b, false
@@ -95,17 +98,17 @@ func (m *matcher) replace(b, name []byte) ([]byte, bool) {
 	case ExactMatch:
 		return append(b, m.to...), true
 	case PrefixMatch:
-		return append(append(b, m.to...), name[len(m.from):]...), true
+		return append(append(b, m.to...), shown[len(m.from):]...), true
 	case SuffixMatch:
-		return append(append(b, name[:len(name)-len(m.from)]...), m.to...), true
+		return append(append(b, shown[:len(name)-len(m.from)]...), m.to...), true
 	}
 	for { // SubstringMatch
 		i := bytes.Index(name, []byte(m.from))
 		if i < 0 {
-			return append(b, name...), true
+			return append(b, shown...), true
 		}
-		b = append(append(b, name[:i]...), m.to...)
-		name = name[i+len(m.from):]
+		b = append(append(b, shown[:i]...), m.to...)
+		name, shown = name[i+len(m.from):], shown[i+len(m.from):]
 	}
 }
 

@@ -66,14 +66,30 @@ func TestRemap(t *testing.T) {
 	for name, want := range map[string]string{
 		"b.test.": "A.Test.", "x.b.test.": "x.A.Test.", `x\.b.test.`: "", `x\\.b.test.`: `x\\.A.Test.`, "bb.test.": "", "test.": "", "b.test.x.": "",
 	} {
-		got, ok := r.owner(nil, []byte(name))
+		got, ok := r.owner(nil, []byte(name), []byte(name))
 		if ok != (want != "") || ok && string(got) != want {
 			t.Errorf("%s: got %q, %v", name, got, ok)
 		}
 	}
 	root := &remap{remapped: remapped{owners: true, values: true}, from: []byte("b.test."), to: []byte(".")}
-	if got, _ := root.value(nil, []byte("x.b.test.")); string(got) != "x." {
+	if got, _ := root.value(nil, []byte("x.b.test."), []byte("X.B.test.")); string(got) != "X." {
 		t.Errorf("below the root: %q", got)
+	}
+}
+
+// A plugin below may write letters of Unicode as they are, and those have no other case in DNS: some of them are longer in
+// lower case.
+func TestUnicode(t *testing.T) {
+	for _, e := range []edit{
+		&remap{remapped: remapped{true, true}, from: []byte("b.test."), to: []byte("A.test.")},
+		&ownerRule{by: &matcher{kind: SuffixMatch, from: "b.test.", to: "A.test."}},
+		&ownerRule{by: &matcher{kind: SubstringMatch, from: "b.test.", to: "A.test."}},
+	} {
+		rr := &dns.A{Hdr: dns.RR_Header{Name: "\u0130\u0130.X.B.test.", Rrtype: dns.TypeA}}
+		editRecord(e, rr)
+		if want := "\u0130\u0130.X.A.test."; rr.Hdr.Name != want {
+			t.Errorf("%T: got %s, want %s", e, rr.Hdr.Name, want)
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ var replies = map[string]func() *dns.Msg{
 	"denied": func() *dns.Msg {
 		return reply(dns.RcodeNameError, "", "two.test. 60 IN SOA ns.two.test. root.two.test. 1 2 3 4 5")
 	},
+	"cased": func() *dns.Msg {
+		return reply(0, "Below.WEB.Two.Test. 60 IN CNAME X.Sub.Two.Test.", "two.test. 60 IN NS NS.Web.two.test.", "X.Sub.Two.Test. 60 IN A 192.0.2.1")
+	},
 	"empty":   func() *dns.Msg { return reply(0) },
 	"refused": func() *dns.Msg { return reply(dns.RcodeRefused) },
 	"failed":  func() *dns.Msg { return nil },

@@ -163,14 +163,14 @@ func (p *rewriting) ownerOf(q *wire.Query) []byte {
 }
 
 // edit is what a name becomes by one of the methods of the rules, applied from the end. It is good until the next call.
-func (p *rewriting) edit(name []byte, by func(edit, []byte, []byte) ([]byte, bool)) []byte {
+func (p *rewriting) edit(name []byte, by func(e edit, b, name, shown []byte) ([]byte, bool)) []byte {
 	f := &p.old
-	f.lower = append(f.lower[:0], name...)
+	f.text = wire.AppendText(f.text[:0], name)
+	f.lower = append(f.lower[:0], f.text...)
 	wire.Lower(f.lower, f.lower)
-	f.text = wire.AppendText(f.text[:0], f.lower)
 	for i := len(p.rules) - 1; i >= 0; i-- {
 		var ok bool
-		if f.edited, ok = by(p.rules[i].(edit), f.edited[:0], f.text); !ok {
+		if f.edited, ok = by(p.rules[i].(edit), f.edited[:0], f.lower, f.text); !ok {
 			continue
 		}
 		made, err := wire.AppendName(f.name[:0], f.edited)
@@ -178,7 +178,9 @@ func (p *rewriting) edit(name []byte, by func(edit, []byte, []byte) ([]byte, boo
 			continue // it would be no name
 		}
 		f.name, name = made, made
-		f.text, f.edited = f.edited, f.text // in lower case, but for what the first rule has asked for, which is applied last
+		f.text, f.edited = f.edited, f.text
+		f.lower = append(f.lower[:0], f.text...)
+		wire.Lower(f.lower, f.lower)
 	}
 	return name
 }
