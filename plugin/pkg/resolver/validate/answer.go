@@ -37,6 +37,9 @@ func (t *Task) judge() *Verdict {
 		v.Finding = Finding{Status: Indeterminate}
 		return v
 	}
+	if t.crowded(t.reply) {
+		return v
+	}
 	var seen judged
 	var end string
 	reply := t.reply
@@ -45,7 +48,7 @@ func (t *Task) judge() *Verdict {
 		return v
 	}
 	for _, s := range t.reply.Section[rrset.Answer] {
-		if !t.goesOn(v) {
+		if !t.goesOn(v) || !t.look(0) {
 			return v
 		}
 		switch {
@@ -57,7 +60,7 @@ func (t *Task) judge() *Verdict {
 		}
 	}
 	for _, s := range t.reply.Section[rrset.Authority] {
-		if !t.goesOn(v) {
+		if !t.goesOn(v) || !t.look(0) {
 			return v
 		}
 		t.beside(v, s, end)
@@ -245,6 +248,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	if s.Type == typeRRSIG {
 		return Finding{Status: Indeterminate}
 	}
+	if !t.look(rrset.Labels(s.Name)) {
+		return Finding{Status: Secure} // nobody makes a Verdict of that
+	}
 	if n := t.exempt(s.Name); n != nil {
 		return n.Finding
 	}
@@ -354,7 +360,7 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 // empty if none did. DS RRsets are denied by a zone above their owner.
 func (t *Task) denier(name string) (zone string) {
 	for _, s := range t.reply.Section[rrset.Authority] {
-		if s.Type != wire.TypeSOA && s.Type != rrset.TypeNSEC && s.Type != rrset.TypeNSEC3 {
+		if !denies(s) {
 			continue
 		}
 		g := signerOf(s)

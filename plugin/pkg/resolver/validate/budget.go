@@ -1,5 +1,10 @@
 package validate
 
+import (
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
+
 // Budget bounds the work that a client's query can cause, whatever zones hold:
 // keys of equal tag and many signatures (CVE-2023-50387), NSEC3 records that
 // cost many hashes (CVE-2023-50868), long chains. What fails before
@@ -15,9 +20,40 @@ type Budget struct {
 	Hashes  int // blocks of SHA-1 for NSEC3, in all: those of the iterations, one at least for each name
 	Any     int // RRsets of a reply to ANY
 	Fetches int // DS and DNSKEY RRsets asked for
+	Looks   int // at RRsets, in all, of each as often as there is a step; see Task.look
 }
 
 // DefaultBudget is the usual one.
 func DefaultBudget() Budget {
-	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64}
+	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64, Looks: 2000}
+}
+
+// What costs no signature costs time all the same, once there is much of it: replies may have a thousand RRsets each, and
+// all that is known of a reply is gone through again at each step.
+
+// look spends a look at an RRset. To follow its name down the chain, by so many labels, counts, too.
+func (t *Task) look(labels int) bool { return t.spend(&t.left.Looks, 1+labels/labelsPerLook, "rrsets") }
+
+const labelsPerLook = 4
+
+// crowded notes that a reply has more denials than any needs: one for each alias that a wildcard made, and some for
+// what the last one leads to.
+func (t *Task) crowded(m *rrset.Message) bool {
+	n := 0
+	for _, s := range m.Section[rrset.Authority] {
+		if denies(s) {
+			n++
+		}
+	}
+	if n > mostDenials {
+		t.over = "nsec_records"
+	}
+	return n > mostDenials
+}
+
+const mostDenials = 48
+
+// denies reports whether an RRset is of a type that says what does not exist.
+func denies(s *rrset.Set) bool {
+	return s.Type == rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 || s.Type == wire.TypeSOA
 }

@@ -64,14 +64,12 @@ func (t *Task) unsigned(name, apex string, z *Node) *Node {
 	if t.q.Type == rrset.TypeDS {
 		name = rrset.Parent(name)
 	}
+	authority := t.reply.Section[rrset.Authority]
+	any := slices.ContainsFunc(authority, func(s *rrset.Set) bool { return s.Type == rrset.TypeNSEC3 && parentSide(s) })
 	for i := rrset.Labels(apex) + 1; i <= rrset.Labels(name); i++ {
-		cut := rrset.Last(name, i)
-		for _, s := range t.reply.Section[rrset.Authority] {
-			if s.Type == rrset.TypeNSEC && s.Name == cut || s.Type == rrset.TypeNSEC3 && parentSide(s) {
-				if n := t.told(apex, z, cut); n != nil {
-					return n
-				}
-				break
+		if cut := rrset.Last(name, i); any || find(authority, cut, rrset.TypeNSEC) != nil {
+			if n := t.told(apex, z, cut); n != nil {
+				return n
 			}
 		}
 	}
