@@ -10,7 +10,6 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
-	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 )
 
 // computing is how many steps are computed now.
@@ -34,9 +33,9 @@ func pause() {
 var computed = newQueue(runtime.GOMAXPROCS(0))
 
 // queue is steps that wait to be computed. Every other one is by turns of the clients, each with his oldest: who asks for
-// names that cost much has his own names wait, and nobody else's. The others are by turns of the zones asked about: whoever
-// has many clients ask about one of his has just that one wait. Its goroutines live on, so that their stacks stay grown: to
-// grow one below the arithmetic of a signature takes a tenth of the time of that.
+// names that cost much has his own names wait, and nobody else's. The others are by turns of the zones asked about, see
+// domains: whoever has many clients ask about one of his has just that one wait. Its goroutines live on, so that their
+// stacks stay grown: to grow one below the arithmetic of a signature takes a tenth of the time of that.
 type queue struct {
 	most int // goroutines
 
@@ -44,7 +43,7 @@ type queue struct {
 	more    sync.Cond // a step was added, and a goroutine is idle
 	left    int       // steps that wait
 	clients turns[netip.Addr]
-	zones   turns[string]
+	zones   domains
 	byZone  bool // the next one is
 	workers int
 	idle    int // of them, that wait and were not signalled
@@ -59,7 +58,7 @@ type waiting struct {
 }
 
 func newQueue(most int) *queue {
-	all := &queue{most: most, clients: turns[netip.Addr]{waiting: map[netip.Addr][]*waiting{}}, zones: turns[string]{waiting: map[string][]*waiting{}}}
+	all := &queue{most: most, clients: turns[netip.Addr]{waiting: map[netip.Addr][]*waiting{}}, zones: domains{waiting: map[string]*turns[string]{}}}
 	all.more.L = &all.mu
 	return all
 }
@@ -70,7 +69,7 @@ func (all *queue) add(client netip.Addr, name string, w *waiting) {
 	defer all.mu.Unlock()
 	w.since = time.Now()
 	all.clients.add(advice.ClientOf(client), w)
-	all.zones.add(rrset.Last(name, zoneLabels), w)
+	all.zones.add(name, w)
 	all.left++
 	switch {
 	case all.idle > 0:
@@ -81,10 +80,6 @@ func (all *queue) add(client netip.Addr, name string, w *waiting) {
 		go all.work()
 	}
 }
-
-// zoneLabels is how many labels tell one zone with turns of its own from another: below such a one its owner makes as many
-// as he likes.
-const zoneLabels = 2
 
 // do is add, and waits. It reports false if the step was given up. A panic is the caller's.
 func (all *queue) do(client netip.Addr, name string, place eventloop.Place, compute func()) bool {
@@ -101,7 +96,7 @@ func (all *queue) do(client netip.Addr, name string, place eventloop.Place, comp
 }
 
 // giver is an eventloop.Giver: of the oldest step with a place that is wanted, of the client or the zone with most that
-// wait.
+// wait. If none has many, it is of the top-level domain that most of them are of.
 func (all *queue) giver(wanted eventloop.Place) (since time.Time, end func() bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -109,11 +104,15 @@ func (all *queue) giver(wanted eventloop.Place) (since time.Time, end func() boo
 	if zone := all.zones.longest(); len(zone) > len(line) {
 		line = zone
 	}
-	i := slices.IndexFunc(line, func(w *waiting) bool { return w.compute != nil && w.place&wanted != 0 })
-	if i < 0 || len(line) < crowd {
+	var w *waiting
+	if len(line) < crowd {
+		w = all.zones.oldest(all.left, wanted)
+	} else if i := slices.IndexFunc(line, func(w *waiting) bool { return w.compute != nil && w.place&wanted != 0 }); i >= 0 {
+		w = line[i]
+	}
+	if w == nil {
 		return time.Time{}, nil
 	}
-	w := line[i]
 	return w.since, func() bool { return all.giveUp(w) }
 }
 
@@ -180,9 +179,9 @@ func (t *turns[K]) add(who K, w *waiting) {
 	t.most = max(t.most, len(t.waiting))
 }
 
-// next is the oldest step of whose turn it is that was not taken. There must be one.
+// next is the oldest step of whose turn it is that was not taken, nil if there is none.
 func (t *turns[K]) next() *waiting {
-	for {
+	for len(t.order) > 0 {
 		who := t.order[0]
 		t.order = t.order[1:]
 		line := t.waiting[who]
@@ -203,6 +202,7 @@ func (t *turns[K]) next() *waiting {
 			return w
 		}
 	}
+	return nil
 }
 
 // longest is the steps of who has most, the oldest first.

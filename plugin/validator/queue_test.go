@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -116,6 +117,29 @@ func TestZonesHaveTurns(t *testing.T) {
 	}
 	if o.take(o.left); o.clients.most > smallTurns || cap(o.clients.order) > smallTurns {
 		t.Errorf("the room for %d clients is kept", o.clients.most)
+	}
+}
+
+// A top-level domain whose owner makes as many zones of it as he likes has just its own names wait.
+func TestTopLevelDomainsHaveTurns(t *testing.T) {
+	o := newOrder()
+	for i := range 100 {
+		o.add(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String(), fmt.Sprintf("www.x%d.Evil.", i), "evil")
+	}
+	o.add("198.51.100.1", "www.good.test.", "good")
+	o.add("198.51.100.2", "www.other.test.", "other")
+	if got := o.take(8); got != "evil evil evil good evil evil evil other" {
+		t.Errorf("computed were %s", got)
+	}
+	o.names = nil
+	for _, end := o.giver(eventloop.Parked); end != nil; _, end = o.giver(eventloop.Parked) {
+		end()
+	}
+	if got := strings.Join(o.names, " "); got != strings.TrimSuffix(strings.Repeat("no evil ", 100-6-crowdOfDomain+1), " ") {
+		t.Errorf("gave way did %s", got)
+	}
+	if o.take(o.left); len(o.zones.order)+len(o.zones.waiting) != 0 {
+		t.Errorf("%d domains are left", len(o.zones.waiting))
 	}
 }
 

@@ -28,8 +28,8 @@ func DefaultBudget() Budget {
 	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64, Looks: 2000}
 }
 
-// What costs no signature costs time all the same, once there is much of it: replies may have a thousand RRsets each, and
-// all that is known of a reply is gone through again at each step.
+// What costs no signature costs time all the same, once there is much of it: replies may have a thousand RRsets each,
+// and all that is known of a reply is gone through again at each step.
 
 // look spends a look at an RRset. To follow its name down the chain, by so many labels, counts, too.
 func (t *Task) look(labels int) bool { return t.spend(&t.left.Looks, 1+labels/labelsPerLook, "rrsets") }
