@@ -83,5 +83,8 @@ func (j *job) giveWay() bool {
 	return true
 }
 
+// gaveWay is how it is counted that a job gave way: for a client's limit, for that of all, or for that of what waits.
+const gaveWay = "gave_way"
+
 // tooMany is what clients are told of a limit.
 const tooMany = "too many recursions"

@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // halfSilent is a resolver of example.org., whose server answers, and of zones z0. to z7., whose servers do not.
@@ -251,6 +252,8 @@ func TestGoneIsTold(t *testing.T) {
 		t.Helper()
 		eventually.Holds(t, what+" gives way", func() bool { return r.makeRoom() })
 	}
+	count := func() float64 { return testutil.ToFloat64(limits.WithLabelValues(r.counts.server, "gave_way")) }
+	before := count()
 	r.own(jobKey{rrset.MustName("own.z0."), wire.TypeA, ""})
 	for i, stream := range []bool{false, true} {
 		q := parkable(t, "192.0.2.1", fmt.Sprintf("wire%d.z1.", i))
@@ -284,6 +287,9 @@ func TestGoneIsTold(t *testing.T) {
 		if rcode := <-over; rec.Msg != nil || (rcode == dns.RcodeServerFailure) != stream {
 			t.Errorf("in the message lane, stream %t: rcode %d, reply %v", stream, rcode, rec.Msg)
 		}
+	}
+	if n := count() - before; n != 3 { // that over UDP is counted by who dropped it
+		t.Errorf("%v that gave way were counted, want 3", n)
 	}
 	time.Sleep(300 * time.Millisecond) // the time after which it would
 	if r.makeRoom() {

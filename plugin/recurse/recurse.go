@@ -87,7 +87,7 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	if j.gone {
 		if q.Stream() {
-			r.crowded(w, q, "max_recursions")
+			r.crowded(w, q, gaveWay)
 			return wire.Done
 		}
 		q.Await(nil)
@@ -142,7 +142,7 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	}
 	tell(ctx, j.result, source.Pay(j.Spent()))
 	if j.gone {
-		r.crowded(&a.Reply, q, "max_recursions")
+		r.crowded(&a.Reply, q, gaveWay)
 		return write()
 	}
 	r.answer(&a.Reply, q, j.result)
