@@ -144,7 +144,10 @@ func (c *check) inquire(missing []validate.Question) {
 		}
 	}
 	if reply != nil {
-		c.verdict, c.reply = i.judgeOn(c.trust, c.task, missing, reply)
+		verdict, judged := i.judgeOn(c.trust, c.task, missing, reply)
+		if !i.gaveWay {
+			c.verdict, c.reply = verdict, judged
+		}
 	}
 	c.End()
 }

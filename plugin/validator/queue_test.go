@@ -1,19 +1,27 @@
 package validator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventloop/echotest"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
+	"github.com/miekg/dns"
 )
 
 // While signatures are computed on each processor, those who serve sockets have a turn after every other. Else it would
@@ -219,6 +227,53 @@ func TestInquiriesGiveWay(t *testing.T) {
 	}
 	if f, ok := v.known(questionOf(t, "www.example.")); ok {
 		t.Errorf("it is known: %v", f)
+	}
+}
+
+// What gave way is not counted or logged as bogus, and no reply that nobody has judged passes where bogus ones do.
+func TestWhatGaveWayIsNotBogus(t *testing.T) {
+	for _, lane := range []string{"message", "wire"} {
+		v, s := lab(t, "permissive\n")
+		logged := logtest.Capture(t)
+		end := busy(t)
+		client := netip.MustParseAddr("10.240.0.1")
+		done := make(chan error, 1)
+		var rec *dnstest.Recorder
+		c := &check{Validator: v, ctx: t.Context(), asked: questionOf(t, "www.example."), trust: v.live.Load(), peer: wire.Peer{Client: netip.AddrPortFrom(client, 53)}, began: time.Now()}
+		query := new(dns.Msg).SetQuestion("www.example.", dns.TypeA)
+		var below wire.Reply
+		if below.Reset(nil); below.SetMsgOPT(s.replies["www.example.A"].Copy().SetReply(query)) != nil {
+			t.Fatal("no reply")
+		}
+		c.below = below.Copied()
+		go func() {
+			var err error
+			if lane == "message" {
+				rec = dnstest.NewRecorder(&test.ResponseWriter{RemoteIP: client.String()})
+				_, err = v.ServeDNS(context.WithValue(t.Context(), eventloop.PlaceKey{}, eventloop.AtWork), rec, query)
+			} else if c.query, err = query.Pack(); err == nil {
+				c.inquire(nil)
+			}
+			done <- err
+		}()
+		waits(t, 1)
+		for range crowd - 1 {
+			computed.add(client, rrset.Root, &waiting{compute: func() {}, giveUp: func() {}})
+		}
+		if !eventloop.MakeRoom(eventloop.AtWork | eventloop.Parked) {
+			t.Fatal("none gave way")
+		}
+		switch err := <-done; {
+		case lane == "message" && (!errors.Is(err, eventloop.ErrGaveWay) || rec.Msg != nil):
+			t.Errorf("in the message lane: %v, reply %v", err, rec.Msg)
+		case lane == "wire" && (err != nil || c.verdict != nil):
+			t.Errorf("in the wire lane: %v, verdict %v", err, c.verdict)
+		}
+		if strings.Contains(logged.String(), "bogus") {
+			t.Errorf("logged was %s", logged)
+		}
+		end()
+		waits(t, 0)
 	}
 }
 

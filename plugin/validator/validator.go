@@ -116,6 +116,9 @@ func (v *Validator) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.M
 	}
 	nonAuthoritative := i.nonAuthoritative
 	verdict, judged := i.judge(reply)
+	if i.gaveWay { // nobody has judged the reply
+		return dns.RcodeServerFailure, plugin.Error(pluginName, eventloop.ErrGaveWay)
+	}
 	metadata.SetValueFunc(ctx, "validator/status", verdict.Status.String)
 	if judged != reply {
 		a.Reply.Reset(nil)
