@@ -199,19 +199,20 @@ func (t *Task) final(name string, answer []*rrset.Set, seen *judged) (any bool, 
 }
 
 // maker is the DNAME that an alias of a name was made of, or would be if there is none, as cname may be nil; to is what
-// it leads to, unless that does not fit a name. It is nil if there is none, or cname says something else.
+// it leads to, unless that does not fit a name. It is nil if there is none, or cname says something else. Of several it
+// is the closest one, in whatever order they stand.
 func maker(name string, cname *rrset.Set, answer []*rrset.Set) (d *rrset.Set, to string, fits bool) {
-	for _, d := range answer {
-		if d.Type != typeDNAME || d.Name == name || !rrset.Below(name, d.Name) || d.N != 1 {
+	for _, s := range answer {
+		if s.Type != typeDNAME || s.Name == name || !rrset.Below(name, s.Name) || s.N != 1 || d != nil && len(d.Name) > len(s.Name) {
 			continue
 		}
-		to, fits := rrset.Replace(name, d.Name, rrset.Target(d.First()))
-		if fits && cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != to) {
+		target, fit := rrset.Replace(name, s.Name, rrset.Target(s.First()))
+		if fit && cname != nil && (cname.N != 1 || rrset.Target(cname.First()) != target) {
 			continue // it is judged by its own signature
 		}
-		return d, to, fits
+		d, to, fits = s, target, fit
 	}
-	return nil, "", false
+	return d, to, fits
 }
 
 // link judges the alias of a name, and is its target. ok is false if there is
