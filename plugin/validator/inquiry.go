@@ -30,6 +30,7 @@ type inquiry struct {
 	purse   advice.Purse                         // of all sources
 	spent   int                                  // signatures that were computed
 	hashes  int                                  // of NSEC3 that were computed
+	looks   int                                  // at RRsets
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
 	avoided []string // upstreams of a forwarder that were wrong about something, twice
@@ -204,6 +205,7 @@ func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *d
 	}
 	i.spent += t.Verdict().Checks
 	i.hashes += t.Verdict().Hashes
+	i.looks += t.Verdict().Looks
 	return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
 }
 

@@ -44,7 +44,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
-		conf.Budget.Hashes = i.conf.Budget.Hashes - i.hashes
+		conf.Budget.Hashes, conf.Budget.Looks = i.conf.Budget.Hashes-i.hashes, i.conf.Budget.Looks-i.looks
 		asked, hidden := i.rewalk(verdict)
 		if len(asked) == 0 {
 			asked, hidden = i.doubt(verdict)

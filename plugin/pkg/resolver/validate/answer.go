@@ -37,7 +37,7 @@ func (t *Task) judge() *Verdict {
 		v.Finding = Finding{Status: Indeterminate}
 		return v
 	}
-	if t.crowded(t.reply) {
+	if t.denying(t.reply); t.over != "" {
 		return v
 	}
 	var seen judged

@@ -20,26 +20,27 @@ type Budget struct {
 	Hashes  int // blocks of SHA-1 for NSEC3, in all: those of the iterations, one at least for each name
 	Any     int // RRsets of a reply to ANY
 	Fetches int // DS and DNSKEY RRsets asked for
-	Looks   int // at RRsets, in all, of each as often as there is a step; see Task.look
+	Looks   int // at RRsets, in all, at each as often as there is a step; see Task.look
 }
 
 // DefaultBudget is the usual one.
 func DefaultBudget() Budget {
-	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64, Looks: 2000}
+	return Budget{Sigs: 8, Tagged: 2, Trials: 16, Checks: 48, DS: 8, Keys: 32, NSEC3: 8, Hashes: 150, Any: 24, Fetches: 64, Looks: 4000}
 }
 
 // What costs no signature costs time all the same, once there is much of it: replies may have a thousand RRsets each,
 // and all that is known of a reply is gone through again at each step.
 
-// look spends a look at an RRset. To follow its name down the chain, by so many labels, counts, too.
-func (t *Task) look(labels int) bool { return t.spend(&t.left.Looks, 1+labels/labelsPerLook, "rrsets") }
+// look spends a look at an RRset. To follow its name down the chain by so many labels counts, too, and so do RRsets
+// that are passed by.
+func (t *Task) look(more int) bool { return t.spend(&t.left.Looks, 1+more/lessThanLook, "rrsets") }
 
-const labelsPerLook = 4
+// lessThanLook is how many labels, or RRsets that are passed by, cost as much as a look at an RRset.
+const lessThanLook = 4
 
-// crowded notes that a reply has more denials than any needs: one for each alias that a wildcard made, and some for
-// what the last one leads to.
-func (t *Task) crowded(m *rrset.Message) bool {
-	n := 0
+// denying is how many RRsets of a reply deny something. That it has more than any needs is noted: there is one for each
+// alias that a wildcard made, and some are for what the last one leads to.
+func (t *Task) denying(m *rrset.Message) (n int) {
 	for _, s := range m.Section[rrset.Authority] {
 		if denies(s) {
 			n++
@@ -48,7 +49,7 @@ func (t *Task) crowded(m *rrset.Message) bool {
 	if n > mostDenials {
 		t.over = "nsec_records"
 	}
-	return n > mostDenials
+	return n
 }
 
 const mostDenials = 48

@@ -120,6 +120,27 @@ func TestManyStepsOverManyRRsets(t *testing.T) {
 	w.tooMany(t, "steps", "rrsets", "www.example.", dns.TypeA, m)
 }
 
+// Nor does a chain of aliases that wildcards have made, each in a zone of which nothing is known.
+func TestManyWildcardAliasesHold(t *testing.T) {
+	w, root, _ := lab(t, dns.ED25519)
+	var answer, ns []dns.RR
+	const most = 11
+	for i := range most {
+		z := newSigner(t, fmt.Sprintf("z%d.", i), dns.ED25519)
+		w.child(root, z)
+		text := fmt.Sprintf("*.z%d. 300 IN CNAME x.z%d.", i, i+1)
+		if i == most-1 {
+			text = fmt.Sprintf("*.z%d. 300 IN A 192.0.2.1", i)
+		}
+		answer = append(answer, z.signed(t, fmt.Sprintf("x.z%d.", i), text)...)
+		ns = append(ns, z.signed(t, "", fmt.Sprintf("*.z%d. 300 IN NSEC z%d. A CNAME RRSIG NSEC", i, i))...)
+	}
+	v := w.judge("x.z0.", dns.TypeA, message(t, "x.z0.", dns.TypeA, 0, answer, ns))
+	if w.want("aliases", v, Secure, 0); 2*v.Looks > w.conf.Budget.Looks {
+		t.Errorf("aliases: %d looks, of %d that there may be", v.Looks, w.conf.Budget.Looks)
+	}
+}
+
 // No honest zone comes near: names as long as reverse ones of IPv6, whose denials have as many records as may be.
 func TestDeepNameHolds(t *testing.T) {
 	w, z, _, _ := crowd(t, 0)
@@ -136,5 +157,7 @@ func TestDeepNameHolds(t *testing.T) {
 	}
 	w.conf.Budget.Checks = 1000
 	v := w.judge(name, dns.TypeA, message(t, name, dns.TypeA, 0, nil, denial))
-	w.want("deep name", v, Secure, 0)
+	if w.want("deep name", v, Secure, 0); 2*v.Looks > w.conf.Budget.Looks {
+		t.Errorf("deep name: %d looks, of %d that there may be", v.Looks, w.conf.Budget.Looks)
+	}
 }

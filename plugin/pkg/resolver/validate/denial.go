@@ -25,15 +25,12 @@ type denials struct {
 // denials checks the NSEC, NSEC3 and SOA RRsets of a reply that are a zone's.
 func (t *Task) denials(m *rrset.Message, zone string, z *Node) *denials {
 	d := &denials{t: t, zone: zone}
-	if t.crowded(m) {
+	if n := t.denying(m); t.over != "" || !t.look(n) {
 		return d
 	}
 	for _, s := range m.Section[rrset.Authority] {
 		if !denies(s) {
 			continue
-		}
-		if !t.look(0) {
-			break
 		}
 		if !rrset.Below(s.Name, zone) || s.Sigs > 0 && signerOf(s) != zone {
 			continue

@@ -82,6 +82,7 @@ type Verdict struct {
 	Chased []Question
 	Checks int // signatures that were computed, as the budget counts them
 	Hashes int // of NSEC3, the same
+	Looks  int // at RRsets, the same
 	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
 	Broken []string
 	// Kept is names of the chain of which something was kept that a bogus reply disagrees with, as zones may begin
@@ -231,7 +232,8 @@ func (t *Task) Step() (missing []Question) {
 	if v.Status == Bogus {
 		v.Kept = t.kept
 	}
-	v.Checks, v.Hashes = t.conf.Budget.Checks-t.left.Checks, t.conf.Budget.Hashes-t.left.Hashes
+	all := &t.conf.Budget
+	v.Checks, v.Hashes, v.Looks = all.Checks-t.left.Checks, all.Hashes-t.left.Hashes, all.Looks-t.left.Looks
 	t.verdict = v
 	return nil
 }
