@@ -180,6 +180,28 @@ func TestHashesOfRestarts(t *testing.T) {
 	}
 }
 
+// And so are looks at RRsets.
+func TestLooksOfRestarts(t *testing.T) {
+	for _, tc := range []struct{ looks, asked int }{{4000, 1 + restarts}, {3, 3}, {2, 2}, {1, 1}} { // the first reply takes two, others one
+		v, src := lab(t, "")
+		v.conf.Budget.Looks = tc.looks
+		v.trusts(&trust{anchors: v.live.Load().anchors})
+		n := 0
+		v.Next = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if r.Question[0].Qtype == dns.TypeA {
+				n++
+			}
+			return src.ServeDNS(ctx, w, r)
+		})
+		if m, _, err := ask(t, v, "bad.example.", do); m != nil || err == nil {
+			t.Fatalf("%v %v", m, err)
+		}
+		if n != tc.asked {
+			t.Errorf("with %d looks: asked %d times, want %d", tc.looks, n, tc.asked)
+		}
+	}
+}
+
 // Many clients whose answer is bogus at one time have found one failure, which is kept as long as that of one.
 func TestBogusAtOneTime(t *testing.T) {
 	v, _ := lab(t, "")
