@@ -49,8 +49,8 @@ type way struct {
 	again bool   // it was asked once more
 }
 
-// detour is by which upstream q is to be asked now: what is doubted once more by the same one, and after that by others.
-func (i *inquiry) detour(q validate.Question) *advice.Detour {
+// way is how q was asked.
+func (i *inquiry) way(q validate.Question) *way {
 	w := i.ways[q]
 	if w == nil {
 		if w = new(way); i.ways == nil {
@@ -58,6 +58,12 @@ func (i *inquiry) detour(q validate.Question) *advice.Detour {
 		}
 		i.ways[q] = w
 	}
+	return w
+}
+
+// detour is by which upstream q is to be asked now: what is doubted once more by the same one, and after that by others.
+func (i *inquiry) detour(q validate.Question) *advice.Detour {
+	w := i.way(q)
 	d := &advice.Detour{Took: func(upstream string) { w.took = upstream }}
 	if i.source(q).Again() {
 		if w.again && w.took != "" && !slices.Contains(i.avoided, w.took) {
@@ -135,9 +141,9 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	}
 	defer func(client context.Context) { i.ctx = client }(i.ctx)
 	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query
-	reply, _, _ := i.ask(q, fetching(q))
+	reply := i.askTogether(q)
 	if reply == nil {
-		if i.ways[q].took == "" { // a resolver has tried all servers; a forwarder may have other upstreams
+		if i.way(q).took == "" { // a resolver has tried all servers; a forwarder may have other upstreams
 			i.sources[q].InVain()
 		}
 		return nil, nil

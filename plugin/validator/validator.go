@@ -55,6 +55,7 @@ type Validator struct {
 	counts   *counts
 	patience func() time.Duration // how long a client waits, with all that is asked for its sake
 
+	fetches   fetches
 	strips    sync.Map // upstreams that were told of, see inquiry.stripped
 	failures  generations[validate.Question, failure]
 	memory    *memory
