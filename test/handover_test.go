@@ -104,9 +104,10 @@ func (l *traffic) begin(kind string, n, rate int, client func() (ask func(n int)
 				c.asked.Add(1)
 				err := ask(k)
 				// Closed in order: the client knows that it has no answer (RFC 7766 §6.2.4). On a busy machine the next connection
-				// may come to who is next to go.
-				for tries := 0; errors.Is(err, io.EOF) && tries < 4; tries++ {
+				// may come to who is to go, several times.
+				for tries := 0; errors.Is(err, io.EOF) && tries < 20; tries++ {
 					c.again.Add(1)
+					time.Sleep(time.Duration(tries) * 10 * time.Millisecond)
 					err = ask(k)
 				}
 				if err != nil {

@@ -82,8 +82,11 @@ func TestUpgradeKeepsProvenAddresses(t *testing.T) {
 	p := runProgram(t, dir)
 	server := fmt.Sprintf("127.0.0.1:%d", port)
 	q := question("www.example.org.", dns.TypeA)
-	// As there is one connection, others have to prove their addresses.
+	// As there is one connection, which is counted when it is answered, others have to prove their addresses.
 	first := clients.DialQUIC(t, server)
+	if _, err := first.Ask(q); err != nil {
+		t.Fatal(err)
+	}
 	addr, answered, release := heldBack(t, server)
 	got := make(chan error, 1)
 	go func() {
@@ -91,9 +94,6 @@ func TestUpgradeKeepsProvenAddresses(t *testing.T) {
 		got <- err
 	}()
 	<-answered
-	if _, err := first.Ask(q); err != nil {
-		t.Error(err)
-	}
 	first.Close()
 	p = p.upgrade(t)
 	close(release)
