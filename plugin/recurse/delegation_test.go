@@ -26,7 +26,7 @@ func TestDelegationStatus(t *testing.T) {
 	}, now)
 	v := stores.Servers.Get(netip.AddrPortFrom(one, 53), func() any { return nil })
 	v.Replied(20*time.Millisecond, true)
-	v.Silent(now)
+	v.Silent(now, v.Wait())
 	v.SetLame(rrset.MustName("b.example.com."), false, now.After(60))
 	v.SetLame(rrset.MustName("a.example.com."), true, now.After(60))
 	v.SetLame(rrset.MustName("c.example.com."), true, now) // is over

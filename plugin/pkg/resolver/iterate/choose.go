@@ -242,6 +242,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	if tcp {
 		wait = max(wait, 3*time.Second)
 	}
+	t.under.wait = wait
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns, Cookie: t.asked.cookie,
 		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,

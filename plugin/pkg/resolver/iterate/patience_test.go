@@ -73,7 +73,7 @@ func TestChoosesWhileOthersLearn(t *testing.T) {
 		for !stop.Load() {
 			for _, s := range all {
 				for range deadWhen - 1 {
-					s.Silent(w.now)
+					s.Silent(w.now, time.Second)
 				}
 				s.Replied(100*time.Millisecond, true)
 			}

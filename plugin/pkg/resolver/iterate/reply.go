@@ -33,7 +33,7 @@ func (r *Run) ended(t *task, ev Event) {
 	case TimedOut:
 		r.miss(s, ev)
 		if !ev.Joined {
-			s.Silent(r.now)
+			s.Silent(r.now, a.wait)
 		}
 		v.timeouts++
 		v.code, v.text = codeNoReach, ""

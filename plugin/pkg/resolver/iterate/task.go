@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -84,6 +85,7 @@ type ask struct {
 	edns   bool
 	cookie bool
 	subnet string
+	wait   time.Duration
 }
 
 // zone is the zone whose servers the task asks, empty if none.

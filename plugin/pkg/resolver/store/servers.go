@@ -40,8 +40,10 @@ type Server struct {
 type facts struct {
 	srtt      time.Duration // 0 is unknown
 	rttvar    time.Duration
-	backoff   int  // time-outs since the last reply
-	silent    Time // when the first of these was
+	losses    int  // time-outs since the last reply
+	doubled   int  // how often the wait was doubled since then
+	silent    Time // when the first of the losses was
+	lost      Time // when the last one was
 	asked     Time // when it was last asked since then
 	edns      bool // it has given an OPT record
 	plain     Time // without EDNS until
@@ -72,7 +74,7 @@ const (
 	deadAfter   = 4           // time-outs in a row
 	offAfter    = 64          // time-outs in a row
 	deadSpan    = Second * 8 / 10
-	offSpan     = 60 * Second // in which these were, at least: many queries under way may be lost in one moment
+	offSpan     = 60 * Second // in which these were, at least
 	deadProbe   = Second
 	offProbe    = 60 * Second
 	lameOctets  = 100 // of lame zones, for each server that may be known
@@ -116,15 +118,20 @@ func (s *Servers) Each(f func(*Server)) {
 }
 
 // Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, twice as
-// long for each time-out since it last replied.
+// long for each time-out since it last replied; see Silent.
 func (v *Server) Wait() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	return v.wait()
+}
+
+// wait is Wait. mu is held.
+func (v *Server) wait() time.Duration {
 	d := unknownWait
 	if v.srtt > 0 {
 		d = max(v.srtt+4*v.rttvar, minWait)
 	}
-	return min(d<<min(v.backoff, 6), maxWait)
+	return min(d<<min(v.doubled, 6), maxWait)
 }
 
 // Patience is how long a reply to the last query is waited for at least. Of a server that never replied the longest
@@ -147,14 +154,14 @@ func (v *Server) RTT() time.Duration {
 	if d == 0 {
 		d = unknownWait - 24*time.Millisecond
 	}
-	return d << min(v.backoff, 6)
+	return d << min(v.doubled, 6)
 }
 
 // Replied notes a reply.
 func (v *Server) Replied(rtt time.Duration, edns bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.backoff, v.silent = 0, 0
+	v.losses, v.doubled = 0, 0
 	v.edns = v.edns || edns
 	rtt = max(rtt, time.Microsecond)
 	if v.srtt == 0 {
@@ -166,25 +173,33 @@ func (v *Server) Replied(rtt time.Duration, edns bool) {
 	v.srtt += (rtt - v.srtt) / 8
 }
 
-// Silent notes a time-out.
-func (v *Server) Silent(now Time) {
+// Silent notes that no reply came to a query in the time waited. Of queries that are lost in one moment the first one
+// doubles the wait: the others were sent when that was shorter, and tell nothing new.
+func (v *Server) Silent(now Time, waited time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.backoff == 0 {
+	if v.losses == 0 || now < v.silent { // the clock may have been set back
 		v.silent = now
 	}
-	v.backoff++
+	v.losses++
+	v.lost = now
+	if waited >= v.wait() {
+		v.doubled++
+	}
 }
+
+// dead reports whether the server has been silent for long: not for a moment, however many queries that cost. mu is held.
+func (v *Server) dead() bool { return v.losses >= deadAfter && v.lost-v.silent >= deadSpan }
 
 // Dead reports whether the server is not to be asked now: it has been silent for long, and somebody probes it.
 func (v *Server) Dead(now Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.backoff < deadAfter || now-v.silent < deadSpan && now >= v.silent {
+	if !v.dead() {
 		return false
 	}
 	probe := deadProbe
-	if v.backoff >= offAfter && (now-v.silent >= offSpan || now < v.silent) {
+	if v.losses >= offAfter && v.lost-v.silent >= offSpan {
 		probe = offProbe
 	}
 	return now-v.asked < probe && now >= v.asked
@@ -194,7 +209,7 @@ func (v *Server) Dead(now Time) bool {
 func (v *Server) IsDead() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.backoff >= deadAfter
+	return v.dead()
 }
 
 // Asked notes that the server is asked.
@@ -276,7 +291,7 @@ func (v *Server) State(now Time) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.backoff >= deadAfter:
+	case v.dead():
 		return "dead"
 	case !v.edns && v.plain > now:
 		return "plain"
@@ -301,7 +316,7 @@ func (v *Server) Known(now Time) Known {
 	k := Known{State: v.State(now)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	k.RTT, k.Timeouts, k.Bare, k.CaseBlind = v.srtt, v.backoff, v.bare > now, v.caseBlind > now
+	k.RTT, k.Timeouts, k.Bare, k.CaseBlind = v.srtt, v.losses, v.bare > now, v.caseBlind > now
 	if v.lame {
 		v.all.lame.removeIf(func(at lameAt, l lameness) bool {
 			if at.server == v.Addr && l.until > now {

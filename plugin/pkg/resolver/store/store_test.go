@@ -164,22 +164,48 @@ func TestFailuresAtOneTime(t *testing.T) {
 	}
 }
 
-// Many queries that are lost in one moment do not put a server off for a minute.
+// Many queries that are lost in one moment neither put a server off nor have it waited for longer than one does.
+func TestServerMomentOfLoss(t *testing.T) {
+	s := New(8<<20, 1000)
+	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return nil })
+	v.Replied(20*time.Millisecond, true)
+	at := now
+	v.Asked(at)
+	for range 1000 {
+		v.Silent(at, 60*time.Millisecond)
+	}
+	if v.IsDead() || v.Dead(at) || v.Dead(at+10*Second) || v.Wait() != 120*time.Millisecond {
+		t.Errorf("after a moment of loss: dead %v, wait %v", v.IsDead(), v.Wait())
+	}
+	v.Silent(at+Second, 120*time.Millisecond)
+	if !v.IsDead() || !v.Dead(at) || v.Wait() != 240*time.Millisecond {
+		t.Errorf("after a second: dead %v, wait %v", v.IsDead(), v.Wait())
+	}
+	v.Replied(20*time.Millisecond, true)
+	for i := range 4 { // the clock is set back by an hour
+		v.Silent(at+Time(i-3600)*Second, 3*time.Second)
+	}
+	if !v.IsDead() {
+		t.Error("silent for three seconds it is not dead")
+	}
+}
+
+// One that was silent for a minute is put off for one.
 func TestServerOff(t *testing.T) {
 	s := New(8<<20, 1000)
 	v := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return nil })
 	at := now
-	v.Asked(at)
-	for range 1000 {
-		v.Silent(at)
+	for range 100 {
+		v.Silent(at, v.Wait())
 	}
-	at += Second
-	if !v.IsDead() || v.Dead(at) {
-		t.Error("after a moment of loss it is not probed each second")
+	v.Asked(at)
+	v.Silent(at+Second, v.Wait())
+	if at += Second; !v.Dead(at-1) || v.Dead(at) {
+		t.Error("after a second of loss it is not probed each second")
 	}
 	for range 62 {
 		v.Asked(at)
-		v.Silent(at)
+		v.Silent(at, v.Wait())
 		at += Second
 	}
 	if at -= Second; !v.Dead(at+59*Second) || v.Dead(at+60*Second) {
@@ -199,7 +225,7 @@ func TestServer(t *testing.T) {
 			t.Fatalf("dead after %d time-outs", i)
 		}
 		v.Asked(at)
-		v.Silent(at)
+		v.Silent(at, v.Wait())
 		at += 400 * Second / 1000
 	}
 	if !v.IsDead() || !v.Dead(at) || v.Dead(at+Second) {
