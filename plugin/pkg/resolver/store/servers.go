@@ -188,7 +188,7 @@ func (v *Server) Silent(now Time, waited time.Duration) {
 	}
 }
 
-// dead reports whether the server has been silent for long: not for a moment, however many queries that cost. mu is held.
+// dead reports whether the server has been silent for long: not for a moment, however many queries that cost.
 func (v *Server) dead() bool { return v.losses >= deadAfter && v.lost-v.silent >= deadSpan }
 
 // Dead reports whether the server is not to be asked now: it has been silent for long, and somebody probes it.
