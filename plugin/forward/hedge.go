@@ -131,8 +131,8 @@ func (h *hedge) EndExchange(x *proxy.Exchange) {
 	if stop {
 		h.up[1-i].Cancel(&h.x[1-i], errLost)
 	}
-	if i == 1 && other { // it would have taken longer still
-		h.up[0].Latency().Note(2 * time.Since(h.began))
+	if i == 1 && other {
+		h.up[0].Latency().Outlasted(time.Since(h.began))
 	}
 	h.owner.hedgeEnded(h, loop)
 }

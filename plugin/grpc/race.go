@@ -98,11 +98,11 @@ func (r *race) ask(ctx context.Context, packet []byte, req *dns.Msg) {
 	})
 }
 
-// outlast notes of those that have not replied yet that they would have taken longer still.
+// outlast notes of those that have not replied yet that they were outlasted.
 func (r *race) outlast() {
 	for i, at := range r.began {
 		if !at.IsZero() {
-			r.order[i].latency.Note(2 * time.Since(at))
+			r.order[i].latency.Outlasted(time.Since(at))
 		}
 	}
 }

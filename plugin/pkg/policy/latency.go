@@ -12,6 +12,7 @@ type Latency struct {
 	smooth  atomic.Int64 // nanoseconds; 0 is unknown
 	slow    atomic.Int64 // 95 % of the replies took less; 0 is unknown
 	noted   atomic.Uint32
+	late    atomic.Uint32 // of these, those of Outlasted that are in no bucket
 	buckets [bucketCount]atomic.Uint32
 }
 
@@ -27,6 +28,26 @@ const (
 // Note takes account of a reply that took so long.
 func (l *Latency) Note(took time.Duration) {
 	took = max(took, 1)
+	l.smoothen(took)
+	l.buckets[bucketOf(took)].Add(1)
+	if l.noted.Add(1)%judgeEvery == 0 {
+		l.judge(0)
+	}
+}
+
+// Outlasted takes account of a reply that had not come after that long, when another upstream's came: it was lost, or
+// takes longer still. What is slow stays as it is unless that becomes usual: of queries that are lost one in three at
+// most, and the others are answered as quickly as ever.
+func (l *Latency) Outlasted(after time.Duration) {
+	l.smoothen(2 * max(after, 1))
+	l.late.Add(1)
+	if l.noted.Add(1)%judgeEvery == 0 {
+		l.judge(after)
+	}
+}
+
+// smoothen brings smooth nearer to what the last reply took.
+func (l *Latency) smoothen(took time.Duration) {
 	for {
 		old := l.smooth.Load()
 		now := old + (int64(took)-old)/8
@@ -34,12 +55,8 @@ func (l *Latency) Note(took time.Duration) {
 			now = int64(took)
 		}
 		if l.smooth.CompareAndSwap(old, max(now, 1)) {
-			break
+			return
 		}
-	}
-	l.buckets[bucketOf(took)].Add(1)
-	if l.noted.Add(1)%judgeEvery == 0 {
-		l.judge()
 	}
 }
 
@@ -54,13 +71,22 @@ func (l *Latency) Smooth() time.Duration { return time.Duration(l.smooth.Load())
 // Slow is within what time 95 of 100 replies come, 0 while that is unknown.
 func (l *Latency) Slow() time.Duration { return time.Duration(l.slow.Load()) }
 
-// judge works out what is slow, and lets old replies count half once there are many.
-func (l *Latency) judge() {
+// judge works out what is slow, and lets old replies count half once there are many. after is that of Outlasted.
+func (l *Latency) judge(after time.Duration) {
 	var counts [bucketCount]uint32
 	all := uint32(0)
 	for i := range counts {
 		counts[i] = l.buckets[i].Load()
 		all += counts[i]
+	}
+	late := l.late.Load()
+	if late > all/2 { // they are late, and not lost
+		i := bucketOf(2 * max(after, l.Slow()))
+		l.late.Add(-late)
+		l.buckets[i].Add(late)
+		counts[i] += late
+		all += late
+		late = 0
 	}
 	left := all / 20
 	for i := bucketCount - 1; i >= 0; i-- {
@@ -70,7 +96,8 @@ func (l *Latency) judge() {
 		}
 		left -= counts[i]
 	}
-	if all >= enough {
+	if all+late >= enough {
+		l.late.Add(-(late - late/2))
 		for i, n := range counts {
 			if n > 0 {
 				l.buckets[i].Add(-(n - n/2))
