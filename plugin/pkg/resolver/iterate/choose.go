@@ -33,7 +33,8 @@ type visit struct {
 	tries    []try
 	room     [2]try // of tries
 	sought   []string
-	final    bool // the query under way is the last that can be sent
+	final    bool // the query under way is the last that can be sent over UDP
+	tcp      bool // a server was asked over TCP as none had replied over UDP
 	parents  bool // addresses that parents tell of servers of other zones are tried
 	child    bool // the zone's own names of servers are tried
 	soft     *reading
@@ -44,9 +45,10 @@ type visit struct {
 
 // try is how often a server was asked.
 type try struct {
-	addr netip.AddrPort
-	n    int
-	bad  bool // it said that it does not know
+	addr   netip.AddrPort
+	n      int
+	silent int  // of these, those over UDP to which no reply came
+	bad    bool // it said that it does not know
 }
 
 func (v *visit) try(a netip.AddrPort) *try {
@@ -64,9 +66,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
-// that were silent, once more and a second time; those that count as dead; those that
-// are lame, as they may be so for some names or types only. Who said that it does not
-// know is not asked again for this question.
+// that were silent, once more and a second time; one of these over TCP; those that count
+// as dead; those that are lame, as they may be so for some names or types only. Who said
+// that it does not know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
@@ -98,6 +100,10 @@ func (t *task) choose() {
 			t.send(s, false)
 			return
 		}
+	}
+	if s := t.overTCP(all); s != nil {
+		t.send(s, true)
+		return
 	}
 	s := t.probe(all)
 	if s == nil {
@@ -174,6 +180,25 @@ func (t *task) speed(s *store.Server) time.Duration {
 		d += preference + band
 	}
 	return d
+}
+
+// Where datagrams are lost, or none gets through that is long, TCP may get through: its segments are sent again.
+
+// overTCP is a server that was silent for each query over UDP, though it has replied to others of late.
+func (t *task) overTCP(all []*store.Server) (best *store.Server) {
+	if t.here.tcp {
+		return nil
+	}
+	for _, s := range all {
+		if y := t.here.try(s.Addr); y.bad || y.n < perServer || y.silent < y.n || !s.IsAlive() || t.spared(s) {
+			continue
+		}
+		if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame && (best == nil || t.speed(s) < t.speed(best)) {
+			best = s
+		}
+	}
+	t.here.tcp = best != nil
+	return best
 }
 
 // probe is a server that counts as dead, when there is no other.

@@ -9,14 +9,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// A near server that is busy for a moment is waited for: the last query that can be sent has a second, whatever the
-// round trip time is. The queries before it, and those to servers of which there is another, have no more than that
+// A near server that is busy for a moment is waited for: the last query that can be sent over UDP has a second, whatever
+// the round trip time is, and the one over TCP that follows has three. The queries before it, and those to servers of which there is another, have no more than that
 // says.
 func TestLastQueryIsPatient(t *testing.T) {
 	for what, c := range map[string]struct {
 		silent []string
 		want   string
-	}{"one server, and a lame one": {[]string{"10.0.2.2"}, "50ms 100ms 1s 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s"}} {
+	}{"one server, and a lame one": {[]string{"10.0.2.2"}, "50ms 100ms 1s 3s 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s 3s"}} {
 		w := small(t)
 		for _, a := range c.silent { // known not to serve the zone
 			w.servers[addr(a)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }

@@ -35,6 +35,9 @@ func (r *Run) ended(t *task, ev Event) {
 		if !ev.Joined {
 			s.Silent(r.now, a.wait)
 		}
+		if !a.tcp {
+			v.try(a.server.Addr).silent++
+		}
 		v.timeouts++
 		v.code, v.text = codeNoReach, ""
 		switch {

@@ -212,6 +212,13 @@ func (v *Server) IsDead() bool {
 	return v.dead()
 }
 
+// IsAlive reports whether the server has replied at some time, and does not count as dead.
+func (v *Server) IsAlive() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.srtt > 0 && !v.dead()
+}
+
 // Asked notes that the server is asked.
 func (v *Server) Asked(now Time) {
 	v.mu.Lock()
