@@ -43,7 +43,7 @@ func TestAddrs(t *testing.T) {
 	s.putSlice(t, newSlice("ns2", "web-a", "web", endpoint("192.0.2.9"), endpoint("2001:db8::9")))
 	s.putSlice(t, newSlice("ns2", "orphan", "", endpoint("192.0.2.10")))
 	var got []string
-	s.Addrs(func(ns string, a netip.Addr) { got = append(got, ns+" "+a.String()) })
+	s.Addrs(false, func(ns string, a netip.Addr) { got = append(got, ns+" "+a.String()) })
 	slices.Sort(got)
 	if want := []string{"ns1 192.0.2.1", "ns2 192.0.2.9", "ns2 2001:db8::9"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -118,8 +118,9 @@ func (x *SlicesByIP) Next() *Slice {
 }
 
 // Addrs calls f with each cluster IP and each address of an endpoint of a service, and the namespace
-// that it is in, in no order and some of them several times. It looks at everything there is.
-func (s *Store) Addrs(f func(ns string, a netip.Addr)) {
+// that it is in, in no order and some of them several times. It looks at everything there is. With hostnames it leaves
+// out endpoints without one.
+func (s *Store) Addrs(hostnames bool, f func(ns string, a netip.Addr)) {
 	s.services.byName.each(func(_ uint32, svc *Service) {
 		for _, a := range svc.ips {
 			f(svc.namespace, a)
@@ -127,7 +128,9 @@ func (s *Store) Addrs(f func(ns string, a netip.Addr)) {
 	})
 	s.slices.byService.each(func(_ uint32, sl *Slice) {
 		for i := range sl.ends {
-			f(sl.namespace, sl.Addr(i))
+			if !hostnames || sl.ends[i].hostname != 0 {
+				f(sl.namespace, sl.Addr(i))
+			}
 		}
 	})
 }
