@@ -71,12 +71,15 @@ func isName(text string) bool {
 	return err == nil && dns.IsFqdn(text)
 }
 
+// maxWeight is more than a record's weight can be (RFC 2782), and so little that sums of it, and a hundred times it, are ints.
+const maxWeight = 1 << 20
+
 // weightOf is the weight of a service as it counts; 0 and less mean 100.
 func weightOf(s *msg.Service) int {
 	if s.Weight <= 0 {
 		return 100
 	}
-	return s.Weight
+	return min(s.Weight, maxWeight)
 }
 
 // MX returns the MX records of the name of state: one for each service that is a mail exchange. Targets are treated

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -290,6 +291,9 @@ func TestSRVWeights(t *testing.T) {
 		{[]int{1, 9999}, []uint16{1, 99}},
 		{[]int{0, 50}, []uint16{66, 33}},
 		{[]int{-5, 100}, []uint16{50, 50}},
+		// Neither a hundredfold nor the sum may be more than an int holds.
+		{[]int{math.MaxInt, 1}, []uint16{99, 1}},
+		{[]int{math.MaxInt/2 + 1, math.MaxInt/2 + 1, math.MaxInt/2 + 1, math.MaxInt/2 + 1}, []uint16{25, 25, 25, 25}},
 	} {
 		b := &backend{services: map[string][]msg.Service{}}
 		for i, w := range tc.weights {
