@@ -11,6 +11,7 @@ package external
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/coredns/coredns/plugin"
@@ -44,6 +45,9 @@ type Externaler interface {
 type reverser interface {
 	ExternalReverse(ip string) ([]msg.Service, error)
 }
+
+// spanner is an Externaler that knows whether a prefix has such addresses.
+type spanner interface{ ExternalSpan(netip.Prefix) bool }
 
 // publisher is an Externaler that is told that endpoints of headless services are published, and so concern its serial.
 type publisher interface{ PublishEndpoints() }
@@ -106,6 +110,9 @@ func (e *External) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 			if state.QType() == dns.TypePTR {
 				m.Answer = names
 			}
+			break
+		}
+		if e.partial(state.Name()) {
 			break
 		}
 		if !e.answer(ctx, m, state) && e.Fall.Through(state.Name()) {
@@ -182,6 +189,21 @@ func (e *External) reverse(state request.Request) (all []dns.RR) {
 		}
 	}
 	return all
+}
+
+// partial reports whether a lower name is a reverse one that is not whole, and has whole ones below it: resolvers that
+// minimise names (RFC 9156) walk over them and must not be told that they do not exist (RFC 8020).
+func (e *External) partial(name string) bool {
+	source, ok := e.source.(spanner)
+	if !ok {
+		return false
+	}
+	lower, err := wire.LowerName(name)
+	if err != nil {
+		return false
+	}
+	p, ok := wire.ParseReverse(lower)
+	return ok && !p.IsSingleIP() && source.ExternalSpan(p)
 }
 
 func (e *External) header(owner string, typ uint16) dns.RR_Header {

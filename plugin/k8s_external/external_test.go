@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,10 @@ func (c *cluster) ExternalReverse(ip string) ([]msg.Service, error) {
 	return nil, errors.New("none")
 }
 
+func (c *cluster) ExternalSpan(p netip.Prefix) bool {
+	return p.Contains(netip.MustParseAddr("192.0.2.10"))
+}
+
 func external() *External {
 	e := New()
 	e.Zones, e.source = []string{"example.org.", "in-addr.arpa."}, &cluster{serial: 17}
@@ -146,6 +151,9 @@ func TestServeDNS(t *testing.T) {
 		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypeTXT, want: "NOERROR +SOA"},
 		{name: "10.2.0.192.in-addr.arpa.", typ: dns.TypeA, fall: true, want: "NOERROR +SOA"},
 		{name: "11.2.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NXDOMAIN +SOA"},
+		{name: "2.0.192.in-addr.arpa.", typ: dns.TypePTR, fall: true, want: "NOERROR +SOA"},
+		{name: "192.in-addr.arpa.", typ: dns.TypeA, want: "NOERROR +SOA"},
+		{name: "3.0.192.in-addr.arpa.", typ: dns.TypePTR, want: "NXDOMAIN +SOA"},
 		{name: "www.example.com.", typ: dns.TypeA, want: "next"},
 	} {
 		e := external()

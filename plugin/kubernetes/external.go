@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/kubernetes/store"
@@ -207,4 +208,15 @@ func (k *Kubernetes) ExternalReverse(ip string) (all []msg.Service, err error) {
 		return nil, errNoItems
 	}
 	return all, nil
+}
+
+// ExternalSpan reports whether there is an external address of the prefix: then the partial reverse name that the
+// prefix stands for exists. A second may go by until it tells of a change.
+func (k *Kubernetes) ExternalSpan(p netip.Prefix) bool {
+	if k.shared == nil {
+		return false
+	}
+	s, _ := k.data()
+	sorted, _ := k.shared.beyond.get(s, store.Outside, time.Now(), true)
+	return within(sorted, p)
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,22 @@ func TestExternalReverse(t *testing.T) {
 	k = serving(t, "kubernetes cluster.local {\nnamespaces lab\n}")
 	if sx, err := k.ExternalReverse("192.0.2.10"); err == nil {
 		t.Errorf("of a namespace that is not exposed: %v", sx)
+	}
+}
+
+func TestExternalSpan(t *testing.T) {
+	k := serving(t, "kubernetes cluster.local")
+	for prefix, want := range map[string]bool{"192.0.2.0/24": true, "2001:db8::/36": true, "203.0.0.0/8": true, "10.96.0.0/16": false, "192.0.3.0/24": false} {
+		if got := k.ExternalSpan(netip.MustParsePrefix(prefix)); got != want {
+			t.Errorf("%s: %v, want %v", prefix, got, want)
+		}
+	}
+	k = serving(t, "kubernetes cluster.local {\nnamespaces lab\n}")
+	if k.ExternalSpan(netip.MustParsePrefix("192.0.2.0/24")) {
+		t.Error("of a namespace that is not exposed")
+	}
+	if new(Kubernetes).ExternalSpan(netip.MustParsePrefix("192.0.2.0/24")) {
+		t.Error("of none")
 	}
 }
 

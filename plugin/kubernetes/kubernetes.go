@@ -87,6 +87,7 @@ type shared struct {
 	local  atomic.Pointer[[]netip.Addr] // the server's own addresses; see localAddrs
 	search atomic.Pointer[[]string]     // the host's search list
 	spans  spans                        // addresses in use, for partial reverse names
+	beyond spans                        // the same of those outside; see ExternalSpan
 	config *dnsserver.Config            // of the server block, nil without one
 }
 

@@ -34,7 +34,11 @@ func (a *answer) span(p netip.Prefix) result {
 	if a.primary == nil || a.shared == nil {
 		return nxDomain
 	}
-	sorted, ok := a.shared.spans.get(a.store, a.ptrHostnameOnly, time.Now(), a.q.MayBlock())
+	use := store.Inside
+	if a.ptrHostnameOnly {
+		use = store.Named
+	}
+	sorted, ok := a.shared.spans.get(a.store, use, time.Now(), a.q.MayBlock())
 	switch {
 	case !ok:
 		return later
@@ -44,9 +48,9 @@ func (a *answer) span(p netip.Prefix) result {
 	return nxDomain
 }
 
-// get returns the addresses in use as of a second ago at most, with hostnames without those of endpoints that have none.
-// It reports false if that takes longer than the caller may wait.
-func (s *spans) get(from *store.Store, hostnames bool, now time.Time, mayWait bool) (sorted []netip.Addr, ok bool) {
+// get returns the addresses of a use, which is always the same, as of a second ago at most. It reports false if that takes
+// longer than the caller may wait.
+func (s *spans) get(from *store.Store, use store.Use, now time.Time, mayWait bool) (sorted []netip.Addr, ok bool) {
 	if live := s.live.Load(); live.good(from, now) {
 		return live.addrs, true
 	}
@@ -59,7 +63,7 @@ func (s *spans) get(from *store.Store, hostnames bool, now time.Time, mayWait bo
 		return live.addrs, true
 	}
 	next := &sortedSpan{made: now, generation: from.Generation()}
-	next.addrs = sortedAddrs(from, hostnames)
+	next.addrs = sortedAddrs(from, use)
 	s.live.Store(next)
 	return next.addrs, true
 }
@@ -68,9 +72,9 @@ func (s *sortedSpan) good(from *store.Store, now time.Time) bool {
 	return s != nil && (s.generation == from.Generation() || now.Sub(s.made) < spansLast)
 }
 
-func sortedAddrs(from *store.Store, hostnames bool) (all []netip.Addr) {
+func sortedAddrs(from *store.Store, use store.Use) (all []netip.Addr) {
 	seen := map[string]bool{}
-	from.Addrs(hostnames, func(namespace string, a netip.Addr) {
+	from.Addrs(use, func(namespace string, a netip.Addr) {
 		visible, known := seen[namespace]
 		if !known {
 			visible = exposed(from, namespace)

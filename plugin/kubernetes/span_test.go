@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/kubernetes/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -17,33 +18,33 @@ func TestSpans(t *testing.T) {
 	if outcome := x.run(t.Context()); outcome != wire.Block {
 		t.Errorf("the first such question: %v", outcome)
 	}
-	s, store, now := &k.shared.spans, storeOf(k), time.Now()
-	if _, ok := s.get(store, false, now, false); ok {
+	s, objects, now := &k.shared.spans, storeOf(k), time.Now()
+	if _, ok := s.get(objects, store.Inside, now, false); ok {
 		t.Error("made on a goroutine that must not wait")
 	}
-	first, ok := s.get(store, false, now, true)
+	first, ok := s.get(objects, store.Inside, now, true)
 	if !ok || !within(first, netip.MustParsePrefix("10.96.0.0/16")) || within(first, netip.MustParsePrefix("10.95.0.0/16")) || within(first, netip.MustParsePrefix("10.96.66.0/24")) {
 		t.Errorf("got %v", first)
 	}
 	if !within(first, netip.MustParsePrefix("0.0.0.0/0")) || !within(first, netip.MustParsePrefix("fd00::/8")) || within(first, netip.MustParsePrefix("fe00::/8")) {
 		t.Errorf("got %v", first)
 	}
-	put(t, store, "kind: Service\nmetadata: {name: new, namespace: shop}\nspec: {clusterIP: 10.95.0.1}")
+	put(t, objects, "kind: Service\nmetadata: {name: new, namespace: shop}\nspec: {clusterIP: 10.95.0.1}")
 	if outcome := x.run(t.Context()); outcome != wire.Done || x.w.Rcode() != dns.RcodeSuccess {
 		t.Errorf("the next one: %v, rcode %d", outcome, x.w.Rcode())
 	}
-	if soon, ok := s.get(store, false, now.Add(spansLast/2), false); !ok || within(soon, netip.MustParsePrefix("10.95.0.0/16")) {
+	if soon, ok := s.get(objects, store.Inside, now.Add(spansLast/2), false); !ok || within(soon, netip.MustParsePrefix("10.95.0.0/16")) {
 		t.Error("made anew within a second")
 	}
-	if _, ok := s.get(store, false, now.Add(spansLast), false); ok {
+	if _, ok := s.get(objects, store.Inside, now.Add(spansLast), false); ok {
 		t.Error("made anew on a goroutine that must not wait")
 	}
-	if later, ok := s.get(store, false, now.Add(spansLast), true); !ok || !within(later, netip.MustParsePrefix("10.95.0.0/16")) {
+	if later, ok := s.get(objects, store.Inside, now.Add(spansLast), true); !ok || !within(later, netip.MustParsePrefix("10.95.0.0/16")) {
 		t.Error("a new address does not show")
 	}
 	// A namespace that comes brings its service into sight.
-	put(t, store, "kind: Namespace\nmetadata: {name: hidden}")
-	if later, ok := s.get(store, false, now.Add(3*spansLast), true); !ok || !within(later, netip.MustParsePrefix("10.96.66.0/24")) {
+	put(t, objects, "kind: Namespace\nmetadata: {name: hidden}")
+	if later, ok := s.get(objects, store.Inside, now.Add(3*spansLast), true); !ok || !within(later, netip.MustParsePrefix("10.96.66.0/24")) {
 		t.Error("a namespace that came does not show")
 	}
 	if got := describe(ask(t, k, "66.96.10.in-addr.arpa.", dns.TypePTR)); got[:7] != "NOERROR" {

@@ -42,11 +42,18 @@ func TestAddrs(t *testing.T) {
 	s.putService(t, clusterIP("web", "192.0.2.1"))
 	s.putSlice(t, newSlice("ns2", "web-a", "web", endpoint("192.0.2.9"), endpoint("2001:db8::9")))
 	s.putSlice(t, newSlice("ns2", "orphan", "", endpoint("192.0.2.10")))
-	var got []string
-	s.Addrs(false, func(ns string, a netip.Addr) { got = append(got, ns+" "+a.String()) })
-	slices.Sort(got)
-	if want := []string{"ns1 192.0.2.1", "ns2 192.0.2.9", "ns2 2001:db8::9"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	s.putService(t, &api.Service{ObjectMeta: named("ns3", "far"), Spec: api.ServiceSpec{ClusterIP: "None", ExternalIPs: []string{"192.0.2.80"}}})
+	for use, want := range [][]string{
+		Inside:  {"ns1 192.0.2.1", "ns2 192.0.2.9", "ns2 2001:db8::9"},
+		Named:   {"ns1 192.0.2.1"},
+		Outside: {"ns3 192.0.2.80"},
+	} {
+		var got []string
+		s.Addrs(Use(use), func(ns string, a netip.Addr) { got = append(got, ns+" "+a.String()) })
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("use %d: got %q, want %q", use, got, want)
+		}
 	}
 }
 

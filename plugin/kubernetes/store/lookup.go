@@ -117,18 +117,34 @@ func (x *SlicesByIP) Next() *Slice {
 	return nil
 }
 
-// Addrs calls f with each cluster IP and each address of an endpoint of a service, and the namespace
-// that it is in, in no order and some of them several times. It looks at everything there is. With hostnames it leaves
-// out endpoints without one.
-func (s *Store) Addrs(hostnames bool, f func(ns string, a netip.Addr)) {
+// Use says which addresses Addrs is about.
+type Use uint8
+
+// The uses of addresses.
+const (
+	Inside  Use = iota // cluster IPs, and endpoints of services
+	Named              // the same, but of the endpoints only those with a hostname
+	Outside            // those at which services are reached from outside
+)
+
+// Addrs calls f with each address of a use, and the namespace that it is in, in no order and some of them several times. It
+// looks at everything there is.
+func (s *Store) Addrs(use Use, f func(ns string, a netip.Addr)) {
 	s.services.byName.each(func(_ uint32, svc *Service) {
-		for _, a := range svc.ips {
+		all := svc.ips
+		if use == Outside {
+			all = svc.ExternalIPs()
+		}
+		for _, a := range all {
 			f(svc.namespace, a)
 		}
 	})
+	if use == Outside {
+		return
+	}
 	s.slices.byService.each(func(_ uint32, sl *Slice) {
 		for i := range sl.ends {
-			if !hostnames || sl.ends[i].hostname != 0 {
+			if use != Named || sl.ends[i].hostname != 0 {
 				f(sl.namespace, sl.Addr(i))
 			}
 		}
