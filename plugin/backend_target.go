@@ -71,7 +71,7 @@ func isName(text string) bool {
 	return err == nil && dns.IsFqdn(text)
 }
 
-// maxWeight is more than a record's weight can be (RFC 2782), and so little that sums of it, and a hundred times it, are ints.
+// maxWeight is more than a record's weight can be (RFC 2782). A hundred times it is an int, and so are sums.
 const maxWeight = 1 << 20
 
 // weightOf is the weight of a service as it counts; 0 and less mean 100.
