@@ -47,7 +47,7 @@ var routes []route
 func init() {
 	routes = []route{
 		{"GET", "/v1/status", "version, process, listeners", (*api).status},
-		{"GET", "/v1/cache", "what the caches hold: totals, or with name=NAME or zone=ZONE the answers; type=TYPE, limit=N", (*api).cache},
+		{"GET", "/v1/cache", "what the caches hold: totals, or with name=NAME, zone=ZONE or all=true the answers; type=TYPE, limit=N", (*api).cache},
 		{"POST", "/v1/cache/flush", "forget answers: name=NAME, zone=ZONE or all=true; type=TYPE", (*api).flush},
 		{"GET", "/v1/zones", "zones with their serials, ages, and when they are looked at next; name=ZONE", (*api).zones},
 		{"POST", "/v1/zones/freeze", "refuse updates of a zone: name=ZONE", (*api).freeze},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -347,5 +349,33 @@ func TestUnknownParameters(t *testing.T) {
 	}
 	if code, text := ask("POST", "/v1/cache/flush?all=maybe&type=A&name=&zone="); code != http.StatusBadRequest || !strings.Contains(text, "all must be") {
 		t.Errorf("those that there are: %d %s", code, text)
+	}
+}
+
+// Each parameter that the README has for a path is one that the path takes.
+func TestParametersOfREADME(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, seen := append([]route{{"GET", "/v1/tail", tailHelp, nil}, {"GET", "/v1/zones/export", exportHelp, nil}}, routes...), 0
+	parameter := regexp.MustCompile(`([a-z]+)=`)
+	for _, line := range strings.Split(string(readme), "\n") {
+		for _, r := range all {
+			_, rest, found := strings.Cut(line, "`"+r.method+" "+r.path+"?")
+			if !found {
+				continue
+			}
+			rest, _, _ = strings.Cut(rest, "|")
+			for _, m := range parameter.FindAllStringSubmatch(rest, -1) {
+				seen++
+				if !strings.Contains(" "+r.help, " "+m[1]+"=") {
+					t.Errorf("%s %s refuses %q: its parameters are those of %q", r.method, r.path, m[1], r.help)
+				}
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d parameters in the README", seen)
 	}
 }
