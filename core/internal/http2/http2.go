@@ -137,9 +137,6 @@ func (c *Conn) Serve(h Handler) {
 	}
 	h.BeforeWait()
 	code := codeOf(err)
-	if code == http2.ErrCodeEnhanceYourCalm {
-		c.Service().Limited("control_frames")
-	}
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		c.cancel() // nobody is there to be answered
 	}
@@ -250,9 +247,15 @@ func (c *Conn) next() error {
 	}
 	// A request sets it to 0. So floods of PING, SETTINGS or RST_STREAM end the connection, whichever they are of.
 	if c.idles++; err == nil && c.idles > maxIdles {
-		err = http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+		err = c.flood()
 	}
 	return c.late(err)
+}
+
+// flood counts a connection that sent frames of all kinds, but no request, and is the error that ends it.
+func (c *Conn) flood() error {
+	c.Service().Limited("control_frames")
+	return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 }
 
 // late counts err, if it is that what has begun to come did not come in time.

@@ -123,7 +123,7 @@ func (c *Conn) headers(f *http2.HeadersFrame) error {
 		// A header that never ends would hold up the connection for ever, and its fields cost time even if nothing
 		// is kept of them.
 		if n > maxHeads || c.head.limit > 0 && c.head.size > 4*c.head.limit {
-			return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+			return c.flood()
 		}
 		more, ferr := c.framer.ReadFrame()
 		if ferr != nil {
