@@ -89,9 +89,18 @@ func (t *trace) takeOwed() bool {
 	}
 }
 
+// label has metadata tell the trace of s.
+func (s *span) label(ctx context.Context) {
+	metadata.SetValueFunc(ctx, "trace/traceid", func() string { return s.context.trace.String() })
+}
+
 // ServeDNS makes a span of the query, if it is one that gets one.
 func (t *trace) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if ot.SpanFromContext(ctx) != nil || !t.sampled() {
+	parent := ot.SpanFromContext(ctx)
+	if parent != nil || !t.sampled() {
+		if s, ok := parent.(*span); ok { // gRPC has joined the trace of its client
+			s.label(ctx)
+		}
 		return plugin.NextOrFailure(pluginName, t.Next, ctx, w, r)
 	}
 	var options []ot.StartSpanOption
@@ -102,7 +111,7 @@ func (t *trace) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	}
 	s := t.tracer.StartSpan(rootName, options...).(*span)
 	defer s.Finish()
-	metadata.SetValueFunc(ctx, "trace/traceid", func() string { return s.context.trace.String() })
+	s.label(ctx)
 	rec := dnstest.NewRecorder(w)
 	code, err := plugin.NextOrFailure(pluginName, t.Next, ot.ContextWithSpan(ctx, s), rec, r)
 

@@ -97,6 +97,19 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// A query that its transport has made part of a trace already, as gRPC does, has the label, too.
+func TestTraceIDOfJoinedTrace(t *testing.T) {
+	tr, flush := tracing(t, new(kept), 0, chain(nil))
+	defer flush()
+	s := tr.tracer.StartSpan("joined").(*span)
+	ctx := ot.ContextWithSpan(metadata.ContextWithMetadata(context.Background()), s)
+	tr.ServeDNS(ctx, &test.ResponseWriter{}, query())
+	s.Finish()
+	if f := metadata.ValueFunc(ctx, "trace/traceid"); f == nil || f() != s.context.trace.String() {
+		t.Error("no trace id")
+	}
+}
+
 func TestErrorsAreTagged(t *testing.T) {
 	to := new(kept)
 	tr, flush := tracing(t, to, 1, chain(errors.New("as it should")))
