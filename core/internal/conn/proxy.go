@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -97,8 +98,31 @@ func (c *proxyConn) header() error {
 	return c.err
 }
 
+// longestLine is the octets that a header of version 1 has at most.
+const longestLine = 107
+
+// awaitLine waits until a header of version 1 is there whole, if one has begun to come: it may come in parts, which the
+// library does not take.
+func awaitLine(r *bufio.Reader) error {
+	for n := 1; n <= longestLine; n++ {
+		b, err := r.Peek(n)
+		begun := bytes.HasPrefix(b, proxyproto.SIGV1)
+		switch {
+		case err != nil && begun:
+			return err
+		case err != nil, !begun && !bytes.HasPrefix(proxyproto.SIGV1, b), b[n-1] == '\n':
+			return nil
+		}
+	}
+	return nil
+}
+
 func (c *proxyConn) readHeader() error {
-	h, err := proxyproto.Read(c.r)
+	var h *proxyproto.Header
+	err := awaitLine(c.r)
+	if err == nil {
+		h, err = proxyproto.Read(c.r)
+	}
 	switch {
 	case errors.Is(err, proxyproto.ErrNoProxyProtocol):
 		if c.policy == proxyproto.REQUIRE {

@@ -115,6 +115,42 @@ func TestProxyHeaderIsSlow(t *testing.T) {
 	}
 }
 
+// A header may come in parts, each of which is read by itself. One of which the rest does not come in time is not invalid.
+func TestProxyHeaderInParts(t *testing.T) {
+	for _, head := range []string{proxyV1, proxyV2} {
+		for cut := 1; cut < len(head); cut++ {
+			client, server := net.Pipe()
+			label := t.Name() + fmt.Sprint(len(head), "/", cut)
+			c := &proxyConn{Conn: server, refused: Refusals(label), policy: proxyproto.USE, r: bufio.NewReaderSize(server, proxyBuffer)}
+			go func() {
+				io.WriteString(client, head[:cut])
+				io.WriteString(client, head[cut:]+"who")
+			}()
+			b := make([]byte, 8)
+			n, err := c.Read(b)
+			if got := c.RemoteAddr().String(); got != "198.51.100.7:12345" || string(b[:n]) != "who" || err != nil {
+				t.Errorf("cut at %d of %q: from %s %q, %v", cut, head, got, b[:n], err)
+			}
+			client.Close()
+
+			client, server = net.Pipe()
+			c = &proxyConn{Conn: server, refused: Refusals(label), policy: proxyproto.USE, r: bufio.NewReaderSize(server, proxyBuffer)}
+			go func() {
+				io.WriteString(client, head[:cut])
+				server.SetReadDeadline(time.Now())
+			}()
+			var late net.Error
+			if _, err := c.Read(b); !errors.As(err, &late) || !late.Timeout() {
+				t.Errorf("%d of %q: %v", cut, head, err)
+			}
+			if counts := refusedHeaders(label); counts != " 0 0 0" {
+				t.Errorf("%d of %q: counted%s", cut, head, counts)
+			}
+			client.Close()
+		}
+	}
+}
+
 // TestProxyCountsClients has connections count for the clients that a proxy tells.
 func TestProxyCountsClients(t *testing.T) {
 	s := lineService(t)
