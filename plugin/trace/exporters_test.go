@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/test"
 
+	"github.com/coredns/caddy"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
@@ -69,6 +71,27 @@ func TestZipkin(t *testing.T) {
 	root, inner := all[2], all[0]
 	if root.Kind != "SERVER" || root.LocalEndpoint.ServiceName != "golden" || root.Duration < 1 || len(root.TraceID) != 32 || root.Tags["error"] != "true" || len(root.Annotations) != 1 || inner.ParentID == "" || inner.TraceID != root.TraceID {
 		t.Errorf("%s", body)
+	}
+}
+
+// Zipkin is told at which address the server block listens, if it is bound to one.
+func TestZipkinEndpoint(t *testing.T) {
+	for host, want := range map[string]string{
+		"":             `{"serviceName":"coredns"}`,
+		"192.0.2.7":    `{"serviceName":"coredns","ipv4":"192.0.2.7","port":53}`,
+		"2001:db8::1":  `{"serviceName":"coredns","ipv6":"2001:db8::1","port":53}`,
+		"fe80::1%eth0": `{"serviceName":"coredns","ipv6":"fe80::1","port":53}`,
+	} {
+		c := caddy.NewTestController("dns", "trace")
+		config := dnsserver.GetConfig(c)
+		config.ListenHosts, config.Port = []string{host}, "53"
+		if err := setup(c); err != nil {
+			t.Fatal(err)
+		}
+		z := config.Plugin[0](nil).(*trace).tracer.sender.to.(*zipkin)
+		if got, err := json.Marshal(z.span(&span{}).LocalEndpoint); err != nil || string(got) != want {
+			t.Errorf("bound to %q: %s, %v", host, got, err)
+		}
 	}
 }
 

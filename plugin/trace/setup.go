@@ -26,6 +26,7 @@ type settings struct {
 	kind, endpoint string
 	every          uint64
 	service        string
+	host, port     string // where the block listens
 	clientServer   bool
 	analytics      float64
 	backlog, batch int
@@ -105,6 +106,8 @@ func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, &s); err != nil {
 		return err
 	}
+	config := dnsserver.GetConfig(c)
+	s.host, s.port = config.ListenHosts[0], config.Port
 	to, err := s.exporter()
 	if err != nil {
 		return plugin.Error(pluginName, err)
@@ -121,7 +124,7 @@ func setup(c *caddy.Controller) error {
 	if s.kind == "datadog" {
 		t.tags = atTags
 	}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		t.Next = next
 		return t
 	})
@@ -144,7 +147,7 @@ func (s *settings) exporter() (exporter, error) {
 			}
 			endpoint = "http://" + endpoint + "/api/v2/spans"
 		}
-		return &zipkin{url: endpoint, service: s.service, client: client}, nil
+		return &zipkin{url: endpoint, local: endpointOf(s.service, s.host, s.port), client: client}, nil
 	case "datadog":
 		if !isURL {
 			if _, _, err := net.SplitHostPort(endpoint); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/opentracing/opentracing-go/ext"
@@ -11,8 +13,9 @@ import (
 
 // zipkin speaks the second version of Zipkin's API: spans as JSON.
 type zipkin struct {
-	url, service string
-	client       *http.Client
+	url    string
+	local  zipkinEndpoint
+	client *http.Client
 }
 
 type zipkinSpan struct {
@@ -31,6 +34,23 @@ type zipkinSpan struct {
 
 type zipkinEndpoint struct {
 	ServiceName string `json:"serviceName"`
+	IPv4        string `json:"ipv4,omitempty"`
+	IPv6        string `json:"ipv6,omitempty"`
+	Port        uint64 `json:"port,omitempty"`
+}
+
+// endpointOf is the server, with its address if its block is bound to one.
+func endpointOf(service, host, port string) zipkinEndpoint {
+	e := zipkinEndpoint{ServiceName: service}
+	if a, err := netip.ParseAddr(host); err == nil {
+		e.Port, _ = strconv.ParseUint(port, 10, 16)
+		if a.Is4() {
+			e.IPv4 = host
+		} else {
+			e.IPv6 = a.WithZone("").String()
+		}
+	}
+	return e
 }
 
 type zipkinEvent struct {
@@ -44,7 +64,7 @@ func (z *zipkin) span(s *span) zipkinSpan {
 	out := zipkinSpan{
 		TraceID: s.context.trace.String(), ID: s.context.span.String(), Name: s.name,
 		Timestamp: s.began.UnixMicro(), Duration: max(s.took.Microseconds(), 1),
-		LocalEndpoint: zipkinEndpoint{z.service},
+		LocalEndpoint: z.local,
 	}
 	kind, _ := s.kind()
 	out.Kind, out.Shared = strings.ToUpper(kind), s.shared
