@@ -18,6 +18,9 @@ func (v *Validator) edit(w *wire.Reply, q *wire.Query, verdict *validate.Verdict
 	for _, s := range verdict.Proof {
 		e.least = min(e.least, s.Most, s.TTL)
 	}
+	for _, s := range verdict.Unproven {
+		put(&e.unproven, owned{0, s.Type, s.Name})
+	}
 	empty := w.Count(wire.Answer)+w.Count(wire.Authority) == 0
 	w.SetRcode(verdict.Rcode)
 	w.SetFlag(wire.FlagAD, e.secure && !empty && (q.DO() || q.AD()))
@@ -35,6 +38,25 @@ type editor struct {
 	qtype   uint16
 	least   uint32 // TTL of what is secure by others, such as the alias that a DNAME makes
 	name    [wire.MaxName + 1]byte
+
+	// A reply may have thousands of records, so what was seen is looked up.
+	unproven map[owned]bool // in whatever section
+	single   map[owned]bool // of what there can be one of
+}
+
+// owned is what records of one RRset have in common. The name is in lower case.
+type owned struct {
+	sec  wire.Section
+	typ  uint16
+	name string
+}
+
+// put adds k to a set that most replies need not have.
+func put(m *map[owned]bool, k owned) {
+	if *m == nil {
+		*m = map[owned]bool{}
+	}
+	(*m)[k] = true
 }
 
 // keep reports whether the client gets record i, and gives it the TTL that it may have.
@@ -48,7 +70,7 @@ func (e *editor) keep(i int) bool {
 		return false
 	case !e.proofs && r.Type == dns.TypeDS && r.Sec == wire.Authority:
 		return false // it belongs to a referral
-	case !e.secure && len(e.verdict.Unproven) == 0:
+	case !e.secure && e.unproven == nil:
 		return true
 	}
 	owner := e.w.AppendOwner(e.name[:0], i)
@@ -66,7 +88,7 @@ func (e *editor) keep(i int) bool {
 			return true
 		}
 		most, ok = least(e.verdict.Additional, owner, typ)
-	} else if has(e.verdict.Unproven, owner, typ) {
+	} else if e.unproven[owned{0, typ, string(owner)}] {
 		return false
 	} else if ttl, proven := least(e.verdict.Proof, owner, typ); proven {
 		most = ttl
@@ -83,23 +105,12 @@ func (e *editor) keep(i int) bool {
 // unread reports whether record i, whose owner is in lower case, is of no RRset: of another class, or one more of what
 // there can be one of.
 func (e *editor) unread(i int, owner []byte) bool {
-	recs := e.w.Recs()
-	r := recs[i]
-	if e.class(r) != wire.ClassIN {
+	r := e.w.Recs()[i]
+	switch {
+	case e.class(r) != wire.ClassIN || e.single[owned{r.Sec, r.Type, string(owner)}]:
 		return true
-	}
-	if !rrset.Single(r.Type) {
-		return false
-	}
-	var other [wire.MaxName + 1]byte
-	for j, o := range recs[:i] {
-		if o.Type != r.Type || o.Sec != r.Sec || e.class(o) != wire.ClassIN {
-			continue
-		}
-		b := e.w.AppendOwner(other[:0], j)
-		if wire.Lower(b, b); string(b) == string(owner) {
-			return true
-		}
+	case rrset.Single(r.Type):
+		put(&e.single, owned{r.Sec, r.Type, string(owner)})
 	}
 	return false
 }
@@ -115,16 +126,6 @@ func least(all []validate.Proven, owner []byte, typ uint16) (ttl uint32, ok bool
 		}
 	}
 	return ttl, ok
-}
-
-// has reports whether the RRset of a name and type is among all.
-func has(all []*rrset.Set, owner []byte, typ uint16) bool {
-	for _, s := range all {
-		if s.Type == typ && s.Name == string(owner) {
-			return true
-		}
-	}
-	return false
 }
 
 // options leaves only what was explained below, unless the verdict tells more, and for which network the reply is (RFC
