@@ -19,7 +19,10 @@ func (v *Validator) edit(w *wire.Reply, q *wire.Query, verdict *validate.Verdict
 		e.least = min(e.least, s.Most, s.TTL)
 	}
 	for _, s := range verdict.Unproven {
-		put(&e.unproven, owned{0, s.Type, s.Name})
+		put(&e.left, owned{wire.Authority, s.Type, s.Name})
+	}
+	for _, s := range verdict.Unasked {
+		put(&e.left, owned{wire.Answer, s.Type, s.Name})
 	}
 	empty := w.Count(wire.Answer)+w.Count(wire.Authority) == 0
 	w.SetRcode(verdict.Rcode)
@@ -40,8 +43,8 @@ type editor struct {
 	name    [wire.MaxName + 1]byte
 
 	// A reply may have thousands of records, so what was seen is looked up.
-	unproven map[owned]bool // in whatever section
-	single   map[owned]bool // of what there can be one of
+	left   map[owned]bool // out
+	single map[owned]bool // of what there can be one of
 }
 
 // owned is what records of one RRset have in common. The name is in lower case.
@@ -70,7 +73,7 @@ func (e *editor) keep(i int) bool {
 		return false
 	case !e.proofs && r.Type == dns.TypeDS && r.Sec == wire.Authority:
 		return false // it belongs to a referral
-	case !e.secure && e.unproven == nil:
+	case !e.secure && e.left == nil:
 		return true
 	}
 	owner := e.w.AppendOwner(e.name[:0], i)
@@ -88,7 +91,7 @@ func (e *editor) keep(i int) bool {
 			return true
 		}
 		most, ok = least(e.verdict.Additional, owner, typ)
-	} else if e.unproven[owned{0, typ, string(owner)}] {
+	} else if e.left[owned{r.Sec, typ, string(owner)}] {
 		return false
 	} else if ttl, proven := least(e.verdict.Proof, owner, typ); proven {
 		most = ttl

@@ -30,7 +30,7 @@ func editing(t *testing.T, n int) (least time.Duration) {
 	for i := range n {
 		name := fmt.Sprintf("n%d.", i)
 		m.Answer = append(m.Answer, test.CNAME(name+" 300 IN CNAME ."))
-		verdict.Unproven = append(verdict.Unproven, &rrset.Set{Name: rrset.MustName(name), Type: dns.TypeCNAME})
+		verdict.Unasked = append(verdict.Unasked, &rrset.Set{Name: rrset.MustName(name), Type: dns.TypeCNAME})
 	}
 	v, w := new(Validator), new(wire.Reply)
 	for i := range 8 {

@@ -39,3 +39,23 @@ func TestUnread(t *testing.T) {
 	}
 	test.Lanes(t, func() test.Handler { return wired(above(t, s, ""), s) }, queries...)
 }
+
+// What stands in the authority section without a signature, and has the name and type of what was asked for or of an alias
+// to it, is left out there: without the answer, AD would say that there is none.
+func TestUnsignedCopies(t *testing.T) {
+	v, s := lab(t, "")
+	www, alias := s.replies["www.example.A"], s.replies["alias.example.CNAME"]
+	s.replies["alias.example.A"] = &dns.Msg{Answer: append(alias.Answer, www.Answer...)}
+	copies := []dns.RR{test.A("www.example. 300 IN A 192.0.2.66"), test.CNAME("alias.example. 300 IN CNAME www.example.")}
+	for _, name := range []string{"www.example.", "alias.example."} {
+		reply := s.replies[name+"A"]
+		reply.Ns = copies
+		got, _, err := ask(t, v, name, do)
+		if err != nil || !got.AuthenticatedData {
+			t.Fatalf("%s: %v %v", name, got, err)
+		}
+		if len(got.Answer) != len(reply.Answer) || len(got.Ns) > 0 {
+			t.Errorf("%s: the answer is %v, beside %v", name, got.Answer, got.Ns)
+		}
+	}
+}

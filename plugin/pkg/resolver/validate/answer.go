@@ -54,7 +54,7 @@ func (t *Task) judge() *Verdict {
 		switch {
 		case seen.has(s):
 		case v.Status == Secure && !t.counted(s, seen): // nobody has asked for it
-			v.Unproven = append(v.Unproven, s)
+			v.Unasked = append(v.Unasked, s)
 		default:
 			v.Finding = worse(v.Finding, t.positive(s))
 		}

@@ -71,9 +71,13 @@ type Verdict struct {
 	// TTL that each may have at most: what its signatures say, and what is left of
 	// their time (RFC 4035 §5.3.3).
 	Proof []Proven
-	// Unproven is RRsets that nothing depends on, of the authority section if they did
-	// not hold: they are left out.
+	// Unproven is RRsets of the authority section that did not hold, and that nothing
+	// depends on: they are left out there. What the answer has may have their names and
+	// types.
 	Unproven []*rrset.Set
+	// Unasked is RRsets of the answer section that nobody has asked for. They are left
+	// out, too.
+	Unasked []*rrset.Set
 	// Additional is what of that section is secure, with the TTL that it may have. All
 	// else there is left out of a secure reply.
 	Additional []Proven
