@@ -51,13 +51,19 @@ func (t *Task) judge() *Verdict {
 		if !t.goesOn(v) || !t.look(0) {
 			return v
 		}
-		switch {
-		case seen.has(s):
-		case v.Status == Secure && !t.counted(s, seen): // nobody has asked for it
-			v.Unasked = append(v.Unasked, s)
-		default:
-			v.Finding = worse(v.Finding, t.positive(s))
+		if seen.has(s) {
+			continue
 		}
+		// Of a secure reply it is left out without a look, of others if it is bogus.
+		asked, f := t.counted(s, seen), Finding{Status: Bogus}
+		if asked || v.Status != Secure {
+			f = t.positive(s)
+		}
+		if !asked && f.Status == Bogus {
+			v.Unasked = append(v.Unasked, s)
+			continue
+		}
+		v.Finding = worse(v.Finding, f)
 	}
 	for _, s := range t.reply.Section[rrset.Authority] {
 		if !t.goesOn(v) || !t.look(0) {

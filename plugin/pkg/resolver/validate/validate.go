@@ -75,8 +75,8 @@ type Verdict struct {
 	// depends on: they are left out there. What the answer has may have their names and
 	// types.
 	Unproven []*rrset.Set
-	// Unasked is RRsets of the answer section that nobody has asked for. They are left
-	// out, too.
+	// Unasked is RRsets of the answer section that nobody has asked for, all of a secure
+	// reply, of others those that are bogus. They are left out, too.
 	Unasked []*rrset.Set
 	// Additional is what of that section is secure, with the TTL that it may have. All
 	// else there is left out of a secure reply.

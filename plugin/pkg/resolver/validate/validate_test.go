@@ -347,3 +347,26 @@ func TestSOABesideAnAnswer(t *testing.T) {
 	w.want("of a denial", w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, denial)), Bogus,
 		dns.ExtendedErrorCodeRRSIGsMissing)
 }
+
+// What nobody has asked for, and is bogus, is left out of a reply that is not signed, as it is of one that is. What an alias
+// leads to was asked for.
+func TestUnaskedInInsecure(t *testing.T) {
+	w, _, z := lab(t, dns.ECDSAP256SHA256)
+	w.noDS(z, "www.example.", "www.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	w.noDS(z, "low.example.", "low.example. 300 IN NSEC www.example. NS RRSIG NSEC")
+	record := func(text string) dns.RR {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rr
+	}
+	own, beside := record("a.low.example. 300 IN A 192.0.2.1"), record("www.example. 300 IN A 192.0.2.66")
+	v := w.judge("a.low.example.", dns.TypeA, message(t, "a.low.example.", dns.TypeA, 0, []dns.RR{own, beside}, nil))
+	if w.want("beside an answer", v, Insecure, 0); len(v.Unasked) != 1 || v.Unasked[0].Name != rrset.MustName("www.example.") {
+		t.Errorf("%v is left out", v.Unasked)
+	}
+	alias := record("a.low.example. 300 IN CNAME www.example.")
+	w.want("what an alias leads to", w.judge("a.low.example.", dns.TypeA, message(t, "a.low.example.", dns.TypeA, 0, []dns.RR{alias, beside}, nil)),
+		Bogus, dns.ExtendedErrorCodeRRSIGsMissing)
+}
