@@ -124,6 +124,7 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	stores := store.New(r.memory, s.servers)
 	stores.Servers.SetKeep(s.keep)
+	stores.Servers.OnSilence(tellSilence)
 	if s.hints == nil {
 		s.hints = builtinHints()
 	}

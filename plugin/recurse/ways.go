@@ -32,6 +32,19 @@ func (r *resolver) findWays() {
 	leaveOut(&r.conf.Shared.NoIPv6, four && !six, "IPv6", "IPv4")
 }
 
+// tellSilence tells that servers of a family are silent, or not any more.
+func tellSilence(six, silent bool) {
+	family, other := "IPv4", "IPv6"
+	if six {
+		family, other = other, family
+	}
+	if silent {
+		logger.Warningf("No server replies over %s: they are asked over %s first", family, other)
+	} else {
+		logger.Infof("Servers reply over %s", family)
+	}
+}
+
 // leaveOut leaves a family out, or takes it again.
 func leaveOut(left *atomic.Bool, on bool, family, other string) {
 	switch {

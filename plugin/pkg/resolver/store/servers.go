@@ -12,7 +12,12 @@ type Servers struct {
 	shelf shelf[netip.AddrPort, *Server]
 	lame  shelf[lameAt, lameness]
 	keep  Time // how long what is known of EDNS, letters and lameness holds; 0 is 15 m
+	families
 }
+
+// OnSilence has f called when no server of IPv4, or of IPv6, replies any more, and when one does again. It is set
+// before servers are asked.
+func (s *Servers) OnSilence(f func(six, silent bool)) { s.tell = f }
 
 // SetKeep sets how long what is known of EDNS, letters and lameness holds.
 func (s *Servers) SetKeep(d time.Duration) { s.keep = Time(d) }
@@ -106,6 +111,7 @@ func (s *Servers) Inherit(others *Servers, make func(netip.AddrPort) any) {
 		v.facts = known
 		v.mu.Unlock()
 	})
+	s.inherit(&others.families)
 	others.lame.removeIf(func(at lameAt, l lameness) bool { s.lame.set(at, l); return false })
 }
 
@@ -146,13 +152,16 @@ func (v *Server) Patience() time.Duration {
 }
 
 // RTT is the smoothed round trip time, as servers are compared: one that is unknown stands at the end of the
-// band of the fast.
+// band of the fast, and far behind it if its whole family is silent.
 func (v *Server) RTT() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d := v.srtt
 	if d == 0 {
 		d = unknownWait - 24*time.Millisecond
+		if v.all.families.silent(v.Addr.Addr()) {
+			d += 2 * unknownWait
+		}
 	}
 	return d << min(v.doubled, 6)
 }
@@ -162,6 +171,7 @@ func (v *Server) Replied(rtt time.Duration, edns bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.losses, v.doubled = 0, 0
+	v.all.reply(v.Addr.Addr())
 	v.edns = v.edns || edns
 	rtt = max(rtt, time.Microsecond)
 	if v.srtt == 0 {
@@ -181,7 +191,9 @@ func (v *Server) Silent(now Time, waited time.Duration) {
 	if v.losses == 0 || now < v.silent { // the clock may have been set back
 		v.silent = now
 	}
-	v.losses++
+	if v.losses++; v.losses == 1 && v.srtt == 0 {
+		v.all.silence(v.Addr.Addr())
+	}
 	v.lost = now
 	if waited >= v.wait() {
 		v.doubled++
