@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A system may have an address of a family, and a route, and yet no datagram comes back, as some firewall drops it. Each
+// A system may have an address of a family, and a route, and yet no datagram comes back, as a firewall drops it. Each
 // new server would be waited for then, of every zone. So what is learnt of servers is learnt of families, too.
 
 // silentServers is how many servers in a row have to be silent, which have never replied, for their family to be.
