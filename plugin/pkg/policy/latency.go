@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math/bits"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,6 +15,7 @@ type Latency struct {
 	noted   atomic.Uint32
 	late    atomic.Uint32 // of these, those of Outlasted that are in no bucket
 	buckets [bucketCount]atomic.Uint32
+	judging sync.Mutex // one judges at a time, or what two take out would be more than there is
 }
 
 const (
@@ -73,6 +75,10 @@ func (l *Latency) Slow() time.Duration { return time.Duration(l.slow.Load()) }
 
 // judge works out what is slow, and lets old replies count half once there are many. after is that of Outlasted.
 func (l *Latency) judge(after time.Duration) {
+	if !l.judging.TryLock() {
+		return
+	}
+	defer l.judging.Unlock()
 	var counts [bucketCount]uint32
 	all := uint32(0)
 	for i := range counts {

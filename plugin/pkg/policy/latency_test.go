@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 )
@@ -51,5 +52,31 @@ func TestLatencyOfLateReplies(t *testing.T) {
 	}
 	if outlasted == 0 {
 		t.Error("nothing was late")
+	}
+}
+
+// However many judge what is slow in one moment, no more is taken out of the counts than there is.
+func TestLatencyJudgedByMany(t *testing.T) {
+	var l Latency
+	for range 20 {
+		for range enough + 1 { // an odd number, and some late
+			l.buckets[3].Add(1)
+		}
+		l.late.Add(3)
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for range 8 {
+			all.Go(func() {
+				<-start
+				for range 50 {
+					l.judge(0)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		if n, late := l.buckets[3].Load(), l.late.Load(); n > 2*enough || late > 2*enough || n == 0 {
+			t.Fatalf("%d replies in a bucket, %d late", n, late)
+		}
 	}
 }
