@@ -51,19 +51,9 @@ func (t *Task) judge() *Verdict {
 		if !t.goesOn(v) || !t.look(0) {
 			return v
 		}
-		if seen.has(s) {
-			continue
+		if !seen.has(s) {
+			t.behind(v, s, seen)
 		}
-		// Of a secure reply it is left out without a look, of others if it is bogus.
-		asked, f := t.counted(s, seen), Finding{Status: Bogus}
-		if asked || v.Status != Secure {
-			f = t.positive(s)
-		}
-		if !asked && f.Status == Bogus {
-			v.Unasked = append(v.Unasked, s)
-			continue
-		}
-		v.Finding = worse(v.Finding, f)
 	}
 	for _, s := range t.reply.Section[rrset.Authority] {
 		if !t.goesOn(v) || !t.look(0) {
@@ -84,6 +74,20 @@ func (t *Task) judge() *Verdict {
 		}
 	}
 	return v
+}
+
+// behind judges an RRset of the answer section that neither answers nor leads on. If nobody has asked for it, it is left
+// out of a secure reply without a look, and of others if it is bogus.
+func (t *Task) behind(v *Verdict, s *rrset.Set, seen judged) {
+	asked, f := t.counted(s, seen), Finding{Status: Bogus}
+	if asked || v.Status != Secure {
+		f = t.positive(s)
+	}
+	if !asked && f.Status == Bogus {
+		v.Unasked = append(v.Unasked, s)
+		return
+	}
+	v.Finding = worse(v.Finding, f)
 }
 
 // counted reports whether an RRset of s's name and type belongs to the answer, or to what proves it: a reply may have
