@@ -76,8 +76,8 @@ func (t *Task) judge() *Verdict {
 	return v
 }
 
-// behind judges an RRset of the answer section that neither answers nor leads on. If nobody has asked for it, it is left
-// out of a secure reply without a look, and of others if it is bogus.
+// behind judges an RRset of the answer section that neither answers nor leads on. If nobody has asked for it, it is
+// left out of a secure reply without a look, and of others if it is bogus.
 func (t *Task) behind(v *Verdict, s *rrset.Set, seen judged) {
 	asked, f := t.counted(s, seen), Finding{Status: Bogus}
 	if asked || v.Status != Secure {
