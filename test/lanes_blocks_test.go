@@ -125,7 +125,7 @@ func (b *blockMaker) template() string {
 		text += "match " + b.one(`^x[.]`, `(?P<first>[^.]*)[.]example[.]org[.]$`, `www`, `nope`, `^([a-z]+)[.](.*)$`) + "\n"
 	}
 	if b.IntN(5) == 0 {
-		text += `expr "` + b.one("name() contains 'w'", "type() == 'A'", "do()", "bufsize() > 1000", "size() < 60", "proto() == 'tcp'", "id() % 2 == 0") + "\"\n"
+		text += `expr "` + b.one("name() contains 'w'", "type() == 'A'", "do()", "bufsize() > 1000", "size() < 60", "proto() == 'tcp'", "size() % 2 == 0") + "\"\n"
 	}
 	for range b.IntN(3) {
 		text += b.one("answer", "answer", "additional", "authority") + ` "` + b.record() + "\"\n"
@@ -146,7 +146,7 @@ func (b *blockMaker) cache() string {
 func (b *blockMaker) conditions() string {
 	return b.upTo(2, func() string {
 		return "expr " + b.one("type() == 'A'", "name() endsWith 'example.org.'", "bufsize() <= 1232", "do()", "proto() == 'udp'", "incidr(client_ip(), '127.0.0.0/8')", "name() in ['www.example.org.', 'x.example.org.']",
-			"not (type() in ['MX', 'TXT'])", "size() > 40", "id() % 3 == 0", "opcode() == 0", "name() matches '^w.*'", "class() == 'IN' and len(name()) > 15", "metadata('forward/upstream') == ''")
+			"not (type() in ['MX', 'TXT'])", "size() > 40", "size() % 3 == 0", "opcode() == 0", "name() matches '^w.*'", "class() == 'IN' and len(name()) > 15", "metadata('forward/upstream') == ''")
 	})
 }
 
