@@ -14,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
@@ -236,6 +237,29 @@ func TestMissingFile(t *testing.T) {
 			t.Fatal("the file that came was not read")
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestMissingFileComesSoon: a zone that has not been read yet is looked for each second, whatever its interval. What has been read
+// is left to its own time again, and what does not come is not told of each time.
+func TestMissingFileComesSoon(t *testing.T) {
+	out := logtest.Capture(t)
+	f, path := serving(t, "", "reload 1h", "example.org")
+	other := NewZone("example.net", path+".other")
+	other.ReloadInterval = time.Hour
+	z := f.Zones.Z["example.org."]
+	w := watch([]*Zone{z, other})
+	defer w.stop()
+	settle(t, path, fmt.Sprintf(exampleOrg, 1))
+	eventually.Holds(t, "the zone", func() bool { return z.Current() != nil })
+	settle(t, path, fmt.Sprintf(exampleOrg, 2))
+	write(t, other.File(), fmt.Sprintf(strings.ReplaceAll(exampleOrg, "example.org", "example.net"), 1))
+	eventually.Holds(t, "the other zone", func() bool { return other.Current() != nil })
+	if z.Current().Serial() != 1 {
+		t.Error("what had been read was read again before its time")
+	}
+	if strings.Contains(out.String(), "Failed to stat") {
+		t.Errorf("logged %s", out)
 	}
 }
 

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,9 @@ func watch(zones []*Zone) *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{cancel: cancel}
 	rounds := roundsOf(zones, time.Now())
+	if r := roundOfMissing(zones, time.Now()); len(r.zones) > 0 {
+		rounds = append(rounds, r)
+	}
 	if len(rounds) > 0 {
 		w.done.Go(func() { w.run(ctx, rounds) })
 	}
@@ -31,12 +35,17 @@ func (w *watcher) stop() {
 	w.done.Wait()
 }
 
+// lookForMissing is how often a zone is looked for that has not been read yet, unless ReloadInterval is shorter: its file may
+// come any time, from *sign* for one, and until then nobody gets an answer.
+const lookForMissing = time.Second
+
 // round is the zones that are refreshed at the same times.
 type round struct {
-	every time.Duration
-	next  time.Time
-	early bool // next is before its time
-	zones []*Zone
+	every   time.Duration
+	next    time.Time
+	early   bool // next is before its time
+	missing bool // its zones leave when they have been read
+	zones   []*Zone
 }
 
 // plan sets when to look next. A file that was changed just now is looked at again before the time, but once: of many
@@ -63,6 +72,32 @@ func roundsOf(zones []*Zone, now time.Time) (rounds []*round) {
 	return rounds
 }
 
+// roundOfMissing is the zones that have not been read yet, and are looked at less often than they are looked for.
+func roundOfMissing(zones []*Zone, now time.Time) *round {
+	r := &round{every: lookForMissing, next: now.Add(lookForMissing), missing: true}
+	for _, z := range zones {
+		if z.ReloadInterval > lookForMissing && z.Current() == nil {
+			r.zones = append(r.zones, z)
+		}
+	}
+	return r
+}
+
+// due is the zones to refresh. Of missing ones it is those whose files have come; what has been read leaves the round.
+func (r *round) due() []*Zone {
+	if !r.missing {
+		return r.zones
+	}
+	var come []*Zone
+	r.zones = slices.DeleteFunc(r.zones, func(z *Zone) bool { return z.Current() != nil })
+	for _, z := range r.zones {
+		if _, err := os.Stat(z.File()); err == nil {
+			come = append(come, z)
+		}
+	}
+	return come
+}
+
 func (w *watcher) run(ctx context.Context, rounds []*round) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -75,7 +110,7 @@ func (w *watcher) run(ctx context.Context, rounds []*round) {
 			return
 		}
 		again := time.Duration(0)
-		for _, z := range r.zones {
+		for _, z := range r.due() {
 			if ctx.Err() != nil {
 				return
 			}
@@ -84,5 +119,8 @@ func (w *watcher) run(ctx context.Context, rounds []*round) {
 			}
 		}
 		r.plan(time.Now(), again)
+		if r.missing && len(r.zones) == 0 {
+			rounds = slices.DeleteFunc(rounds, func(o *round) bool { return o == r })
+		}
 	}
 }
