@@ -128,10 +128,10 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	best := time.Duration(1<<62 - 1)
 	for _, s := range all {
 		y := t.here.try(s.Addr)
-		if y.bad || y.n != n || s.Dead(now) || t.spared(s) || s.IsDead() && t.here.probes >= deadProbes {
+		if y.bad || y.n != n || s.Dead(now) && (n == 0 || !s.Unheard()) || t.spared(s) || s.IsDead() && t.here.probes >= deadProbes {
 			continue
 		}
-		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1) {
+		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1 || t.here.lame >= lameProbes) {
 			if soft && n == 0 {
 				y.n++ // after all others
 			}
@@ -214,7 +214,6 @@ func (t *task) lame(all []*store.Server) *store.Server {
 	if t.here.lame >= lameProbes {
 		return nil
 	}
-	t.here.lame++
 	return t.forlorn(all, false, true)
 }
 
@@ -248,6 +247,9 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	if s.IsDead() {
 		t.here.probes++
+	}
+	if lame, _ := s.Lame(t.cut.Zone, r.now); lame {
+		t.here.lame++
 	}
 	t.here.count++
 	t.here.try(s.Addr).n++

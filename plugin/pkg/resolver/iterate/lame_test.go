@@ -94,6 +94,28 @@ func TestLameForSome(t *testing.T) {
 	}
 }
 
+// Who has refused one question is asked others before a server that is silent is asked once more.
+func TestLameBeforeSilent(t *testing.T) {
+	w := small(t)
+	w.conf.Minimise = Off
+	w.servers[addr("10.0.2.1")] = nil
+	whole := w.servers[addr("10.0.2.2")]
+	w.servers[addr("10.0.2.2")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		if q.Question[0].Qtype == dns.TypeANY {
+			return new(dns.Msg).SetRcode(q, dns.RcodeRefused)
+		}
+		return whole(q, tcp)
+	}
+	w.want("www.example.org.", "ANY", "SERVFAIL; EDE 22")
+	w.asked = nil
+	for i := range 20 {
+		w.want(fmt.Sprintf("x%d.example.org.", i), "A", "NXDOMAIN")
+	}
+	if n := len(w.asked); n < 20 || n > 50 { // 61 if it is asked last
+		t.Errorf("%d queries", n)
+	}
+}
+
 // When all servers of a zone are lame a question is worth four queries to them, however many there are.
 func TestLameProbes(t *testing.T) {
 	w := small(t)

@@ -1,10 +1,13 @@
 package iterate
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 
 	"github.com/miekg/dns"
 )
@@ -19,7 +22,7 @@ func TestLastQueryIsPatient(t *testing.T) {
 	}{"one server, and a lame one": {[]string{"10.0.2.2"}, "50ms 100ms 1s 3s 1s"}, "two": {nil, "50ms 50ms 100ms 100ms 200ms 1s 3s"}} {
 		w := small(t)
 		for _, a := range c.silent { // known not to serve the zone
-			w.servers[addr(a)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }
+			w.servers[addr(a)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeNotAuth) }
 		}
 		w.conf.Minimise = Off
 		for range 40 {
@@ -54,6 +57,37 @@ func TestLastQueryIsPatient(t *testing.T) {
 	}
 	if w.resolve("busy.example.org.", "A"); said != "400ms 800ms 3s " { // it may be far
 		t.Errorf("a server that never replied: waits %s", said)
+	}
+}
+
+// A server that is far, and has never replied, may come to count as dead by what others asked meanwhile: who has begun to ask
+// it waits for it all the same.
+func TestPatientWithUnheard(t *testing.T) {
+	w := small(t)
+	w.conf.Minimise = Off
+	w.servers[addr("10.0.2.2")] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeNotAuth) }
+	said := ""
+	w.wild = func(a Action) *Event {
+		if a.Server.Addr.Addr() != addr("10.0.2.1") {
+			return nil
+		}
+		said += a.Wait.String() + " "
+		if a.Wait >= 3*time.Second {
+			return nil
+		}
+		for range deadWhen {
+			w.now += store.Second
+			a.Server.Silent(w.now, a.Wait)
+		}
+		a.Server.Asked(w.now)
+		if !a.Server.Dead(w.now) {
+			t.Error("it does not count as dead")
+		}
+		return &Event{Kind: TimedOut}
+	}
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	if !strings.HasPrefix(said, "400ms ") || !strings.HasSuffix(said, " 3s ") {
+		t.Errorf("waits %s", said)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	formErr        = wire.FormErr
 	notImplemented = wire.NotImplemented
+	notAuth        = 9
 	badVers        = 16
 )
 
@@ -62,6 +63,9 @@ func (r *Run) ended(t *task, ev Event) {
 	case Replied:
 		r.spent.octets += ev.Reply.Size
 		if !ev.Joined {
+			if a.edns {
+				s.TookOptions(a.cookie || a.subnet != "", keep)
+			}
 			s.Replied(ev.RTT, ev.Reply.EDNS)
 		}
 		t.replied(s, a, ev, keep)
@@ -131,8 +135,8 @@ func (t *task) rebuffed(s *store.Server, rd *reading, keep store.Time) {
 		return
 	}
 	t.next(s, fmt.Sprintf("servers answer rcode %d", rd.rcode))
-	if rd.rcode == wire.Refused || rd.rcode == 9 {
-		s.SetLame(t.cut.Zone, false, keep)
+	if rd.rcode == wire.Refused || rd.rcode == notAuth {
+		s.SetLame(t.cut.Zone, rd.rcode == wire.Refused, keep) // it may refuse some types only
 	}
 }
 

@@ -52,7 +52,8 @@ type facts struct {
 	asked     Time // when it was last asked since then
 	edns      bool // it has given an OPT record
 	plain     Time // without EDNS until
-	bare      Time // without options of EDNS until
+	options   bool // it has replied to a query with options of EDNS
+	bare      Time // without them until
 	caseBlind Time // without letters of random case until
 	lame      bool // for some zone, or it was
 }
@@ -257,11 +258,32 @@ func (v *Server) RefusesEDNS(until Time) bool {
 	return true
 }
 
-// Options reports whether the server is asked with options in an OPT record.
+// Options reports whether the server is asked with options in an OPT record. One that is silent, and has never replied to
+// a query with any, is not: there are firewalls that drop such queries, and servers that spoil a cookie.
 func (v *Server) Options(now Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.bare <= now
+	return v.bare <= now && (v.options || v.losses == 0)
+}
+
+// TookOptions notes, before Replied, that the reply is to a query with an OPT record which had options, or had none. If
+// one without brought the first reply after silence, it goes on like that.
+func (v *Server) TookOptions(had bool, until Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case had:
+		v.options = true
+	case !v.options && v.losses > 0:
+		v.bare = until
+	}
+}
+
+// Unheard reports whether the server has never replied: its round trip time may be longer than anybody has waited.
+func (v *Server) Unheard() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.srtt == 0
 }
 
 // RefusesOptions notes that the server takes no options that it does not know.

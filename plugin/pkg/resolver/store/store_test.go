@@ -190,6 +190,34 @@ func TestServerMomentOfLoss(t *testing.T) {
 	}
 }
 
+// TestServerOptions: who is silent to options, and was never known to take any, is asked without, and stays so if that helps.
+func TestServerOptions(t *testing.T) {
+	s := New(8<<20, 1000)
+	firewalled := s.Servers.Get(netip.MustParseAddrPort("192.0.2.1:53"), func() any { return nil })
+	takes := s.Servers.Get(netip.MustParseAddrPort("192.0.2.2:53"), func() any { return nil })
+	takes.TookOptions(true, now+Second)
+	takes.Replied(time.Millisecond, true)
+	for _, v := range []*Server{firewalled, takes} {
+		if !v.Options(now) || v.Unheard() != (v == firewalled) {
+			t.Errorf("%v: %+v", v.Addr, v.Known(now))
+		}
+		v.Silent(now, v.Wait())
+	}
+	if firewalled.Options(now) || !takes.Options(now) {
+		t.Errorf("after silence: %v and %v", firewalled.Options(now), takes.Options(now))
+	}
+	for _, v := range []*Server{firewalled, takes} {
+		v.TookOptions(false, now+Second)
+		v.Replied(time.Millisecond, true)
+	}
+	if firewalled.Options(now) || !firewalled.Known(now).Bare || !takes.Options(now) || firewalled.Unheard() {
+		t.Errorf("after a reply without: %+v and %+v", firewalled.Known(now), takes.Known(now))
+	}
+	if !firewalled.Options(now + Second) {
+		t.Error("for ever without")
+	}
+}
+
 // One that was silent for a minute is put off for one.
 func TestServerOff(t *testing.T) {
 	s := New(8<<20, 1000)
