@@ -32,7 +32,8 @@ type job struct {
 	result *iterate.Result // set before the Ending ends
 	got    iterate.Result  // most often what result is
 	patience
-	refresh bool
+	refresh bool // no client waits for it
+	ahead   bool // nor has one asked
 
 	mu   sync.Mutex
 	run  *iterate.Run // nil when it is over
@@ -174,16 +175,30 @@ func (j *job) end(res *iterate.Result) {
 	j.run = nil
 }
 
-// again fetches what a client got again, behind it: the end of its TTL is near. There are only so many at a time.
-func (r *resolver) again(k jobKey) {
+// again fetches what a client got again, behind it: the end of its TTL is near.
+func (r *resolver) again(k jobKey) { r.behind(k, false) }
+
+// ahead fetches what a validator above is going to ask for, if there is one.
+func (r *resolver) ahead(q iterate.Question) {
+	if r.prefetch && r.examiner.get() != nil {
+		r.behind(jobKey{name: q.Name, typ: q.Type}, true)
+	}
+}
+
+// behind starts a job that no client waits for, if there are not too many, or one for the same, already. ahead says that
+// nobody has asked yet.
+func (r *resolver) behind(k jobKey, ahead bool) {
 	r.jobs.mu.Lock()
+	defer r.jobs.mu.Unlock()
 	if r.jobs.refreshes[k] || len(r.jobs.refreshes) >= max(r.maxRecursions/refreshShare, 1) {
-		r.jobs.mu.Unlock()
 		return
 	}
 	r.jobs.refreshes[k] = true
-	r.jobs.mu.Unlock()
-	go r.own(k)
+	j := r.newJob(k, true)
+	if j.ahead = ahead; ahead {
+		j.run.Ahead()
+	}
+	go j.start(nil)
 }
 
 // refreshShare is which part of the recursions those behind clients may be.

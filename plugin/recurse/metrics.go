@@ -170,6 +170,8 @@ func (c *counts) kept(res *iterate.Result) {
 // resolved counts the end of a job.
 func (c *counts) resolved(j *job, res *iterate.Result) {
 	switch {
+	case j.ahead:
+		return
 	case j.refresh:
 		prefetches.WithLabelValues(c.server).Inc()
 		return

@@ -138,6 +138,7 @@ func (s *settings) resolver(label string) *resolver {
 	}
 	r.conf.Shared.Unready = func(why string) { logger.Warningf("priming failed: %s, using hints", why) }
 	r.conf.Shared.Strange = r.strange
+	r.conf.Ahead = r.ahead
 	if len(s.private) > 0 {
 		r.conf.Private, r.conf.Screened = s.guarded, s.screened
 	}

@@ -33,7 +33,7 @@ type spending struct {
 // affords reports whether one more query may be sent; why says what is spent if not.
 func (r *Run) affords() (why string, ok bool) {
 	switch {
-	case r.spent.queries >= r.conf.Budget.Queries:
+	case r.spent.queries >= r.conf.Budget.Queries, r.ahead && r.spent.queries >= aheadQueries:
 		return "too many queries", false
 	case r.spent.octets >= r.conf.Budget.Octets:
 		return "too many octets", false

@@ -214,6 +214,7 @@ func (t *task) refer(rd *reading) *store.Delegation {
 	})
 	r.glue(d, rd.additional, t.cut.Zone)
 	r.conf.Stores.Delegations.Put(d, r.now)
+	t.keysAhead(d)
 	return d
 }
 

@@ -94,6 +94,9 @@ type Config struct {
 	Inside func(name string, typ uint16) *store.Entry
 	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
 	LocalRoot LocalRoot
+	// Ahead is told of what is going to be asked for, so that it can be fetched by another Run. It must not wait, and may be
+	// nil.
+	Ahead func(Question)
 	// Subnets are the zones whose servers get to see in which network a client says it is (RFC 7871).
 	Subnets []string
 }
@@ -212,6 +215,8 @@ type Run struct {
 	wholes  int // see Result
 	result  Result
 	over    bool
+	ahead   bool // see Ahead
+	aheads  int  // what others fetch ahead for this one
 
 	// Most Runs have one task, and want one thing done at a time: what these need lies here.
 	first  task
@@ -277,7 +282,9 @@ func (r *Run) Late(now store.Time) *Result {
 	if t := r.root; t.cut != nil {
 		text = fmt.Sprintf("%s: no reply in time, %d queries", rrset.Text(t.cut.Zone), r.spent.queries)
 	}
-	r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
+	if !r.ahead {
+		r.conf.Stores.Failures.Note(r.root.q.Name, r.root.q.Type, codeNoReach, text, now)
+	}
 	for _, t := range r.tasks {
 		if t.q == rootNS && !t.done {
 			r.conf.Shared.failed(now, "no reply in time")
@@ -315,7 +322,7 @@ func (r *Run) finish() {
 	}
 	if t.rcode == rcodeServFail {
 		r.result.Answer, r.result.Authority = nil, nil
-		if r.spent.queries > 0 && !r.source.Again() { // who doubts has an answer
+		if r.spent.queries > 0 && !r.source.Again() && !r.ahead { // who doubts has an answer
 			r.failed()
 		} else if _, kept := r.conf.Stores.Failures.Get(t.q.Name, t.q.Type, r.now); kept && r.spent.queries == 0 {
 			// and so are the aliases that led here

@@ -158,11 +158,16 @@ func (w *world) resolve(name, typ string) *Result { return w.run(name, typ, fals
 
 func (w *world) run(name, typ string, refresh bool) *Result {
 	w.t.Helper()
-	r := New(w.conf, Question{rrset.MustName(name), dns.StringToType[typ]}, refresh)
+	return w.through(New(w.conf, Question{rrset.MustName(name), dns.StringToType[typ]}, refresh))
+}
+
+// through takes r through the world.
+func (w *world) through(r *Run) *Result {
+	w.t.Helper()
 	queue := append([]Action(nil), r.Step(Event{Kind: Begun}, w.now)...)
 	for range 10000 {
 		if len(queue) == 0 {
-			w.t.Fatalf("%s %s: the Run neither asks nor ends", name, typ)
+			w.t.Fatalf("%v: the Run neither asks nor ends", r.root.q)
 		}
 		a := queue[0]
 		queue = queue[1:]
@@ -171,7 +176,7 @@ func (w *world) run(name, typ string, refresh bool) *Result {
 		}
 		queue = append(queue, r.Step(w.exchange(a), w.now)...)
 	}
-	w.t.Fatalf("%s %s: the Run never ends", name, typ)
+	w.t.Fatalf("%v: the Run never ends", r.root.q)
 	return nil
 }
 
