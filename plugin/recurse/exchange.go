@@ -249,7 +249,7 @@ func (f *flight) again() bool {
 
 // event is what a Run is told of the end of x.
 func (f *flight) event(x *proxy.Exchange) iterate.Event {
-	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp || f.secure, TLS: f.secure, Doubted: x.Doubted}
+	ev := iterate.Event{From: f.server, RTT: x.RTT, TCP: f.tcp || f.secure, TLS: f.secure, Doubted: x.Doubted, Folded: x.Folded}
 	switch {
 	case x.Err == nil:
 		m, err := rrset.Parse(x.Reply)

@@ -91,7 +91,8 @@ func clientCookie(q *dns.Msg) string {
 
 const serverCookie = "00112233445566778899aabbccddeeff"
 
-// Servers that fold letters, that want a cookie first, or take none, or whose replies have a wrong one (R15, R16).
+// Servers that fold letters, that want a cookie first, or take none, or whose replies have a wrong one (R15, R16), and one
+// that never sees a query with a cookie.
 func TestOddServers(t *testing.T) {
 	right := func(client string) string { return client + serverCookie }
 	for what, c := range map[string]struct {
@@ -116,6 +117,15 @@ func TestOddServers(t *testing.T) {
 			bad.Answer[0].(*dns.A).A = net.IPv4(203, 0, 113, 66)
 			return []*dns.Msg{bad, good(q, right)}
 		}, "udp", "udp"},
+		"has a wrong cookie": {func(q *dns.Msg, _ bool) []*dns.Msg {
+			return []*dns.Msg{good(q, func(string) string { return strings.Repeat("5", 16) + serverCookie })}
+		}, "udp tcp", "udp"},
+		"is behind a firewall that drops options": {func(q *dns.Msg, _ bool) []*dns.Msg {
+			if len(q.IsEdns0().Option) > 0 {
+				return nil
+			}
+			return []*dns.Msg{good(q, nil)}
+		}, "udp udp", "udp"},
 		"trips over options": {func(q *dns.Msg, _ bool) []*dns.Msg {
 			if len(q.IsEdns0().Option) == 0 {
 				m := new(dns.Msg).SetReply(q)

@@ -44,6 +44,7 @@ type Exchange struct {
 	// Doubted is how many replies over UDP were ignored which had the id and the question, but other letters, or a
 	// wrong cookie. A server that does not repeat letters sends one, a forger many.
 	Doubted int
+	Folded  bool // one of these had other letters
 
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	proxy      *Proxy  // that was asked; set by Begin
@@ -107,7 +108,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
 	}
-	x.shown, x.flips, x.Doubted, x.nearMisses = nil, nil, 0, 0
+	x.shown, x.flips, x.Doubted, x.Folded, x.nearMisses = nil, nil, 0, false, 0
 	x.begun = e.now()
 	x.since = min(e.time(x.Since), x.begun)
 	x.deadline = e.time(x.Deadline)

@@ -126,6 +126,7 @@ func (in *incoming) mismatch(b []byte, v verdict, x *Exchange) verdict {
 	}
 	if v != bare && x.flips != nil && string(b[wire.HeaderLen:in.qend]) != string(x.Query[wire.HeaderLen:in.qend]) {
 		x.Doubted++
+		x.Folded = true
 		return otherCase
 	}
 	if x.shown != nil && v != cutShort && !x.proxy.cookiesOf(x).known(x, b, int(in.opt)) {

@@ -137,6 +137,7 @@ type Event struct {
 	TCP     bool
 	TLS     bool   // with TCP
 	Doubted int    // TimedOut: so many replies came that were not believed
+	Folded  bool   // TimedOut: one of these had other letters than the question
 	Forged  bool   // Failed: somebody guesses ids
 	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
 	Code    uint16 // Failed: extended error

@@ -228,7 +228,7 @@ func TestDoubted(t *testing.T) {
 	w.conf.MixCase = true
 	w.wild = func(a Action) *Event {
 		if a.Zone == rrset.MustName("example.org.") && a.MixCase {
-			return &Event{Kind: TimedOut, Doubted: 1}
+			return &Event{Kind: TimedOut, Doubted: 1, Folded: true}
 		}
 		return nil
 	}
@@ -255,7 +255,7 @@ func TestDoubted(t *testing.T) {
 	w.conf.MixCase = true
 	w.wild = func(a Action) *Event {
 		if a.Zone == rrset.MustName("example.org.") && !a.TCP {
-			return &Event{Kind: TimedOut, Doubted: 2}
+			return &Event{Kind: TimedOut, Doubted: 2, Folded: true}
 		}
 		return nil
 	}

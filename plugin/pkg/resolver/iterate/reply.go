@@ -34,6 +34,9 @@ func (r *Run) ended(t *task, ev Event) {
 	case TimedOut:
 		r.miss(s, ev)
 		if !ev.Joined {
+			if ev.Folded && a.edns { // it did reply
+				s.TookOptions(a.options(), keep)
+			}
 			s.Silent(r.now, a.wait)
 		}
 		if !a.tcp {
@@ -43,7 +46,7 @@ func (r *Run) ended(t *task, ev Event) {
 		v.code, v.text = codeNoReach, ""
 		switch {
 		case ev.Doubted > 0 && !a.tcp:
-			if ev.Doubted == 1 { // else it is somebody who knows the port and guesses letters
+			if ev.Doubted == 1 && ev.Folded { // else it is somebody who knows the port and guesses letters
 				s.CaseBlind(keep)
 			}
 			t.send(s, true)
@@ -64,7 +67,7 @@ func (r *Run) ended(t *task, ev Event) {
 		r.spent.octets += ev.Reply.Size
 		if !ev.Joined {
 			if a.edns {
-				s.TookOptions(a.cookie || a.subnet != "", keep)
+				s.TookOptions(a.options(), keep)
 			}
 			s.Replied(ev.RTT, ev.Reply.EDNS)
 		}

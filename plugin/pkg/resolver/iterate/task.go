@@ -88,6 +88,9 @@ type ask struct {
 	wait   time.Duration
 }
 
+// options reports whether the query had options in its OPT record.
+func (a *ask) options() bool { return a.cookie || a.subnet != "" }
+
 // zone is the zone whose servers the task asks, empty if none.
 func (t *task) zone() string {
 	if t.cut == nil {
