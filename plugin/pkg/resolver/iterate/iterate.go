@@ -94,8 +94,8 @@ type Config struct {
 	Inside func(name string, typ uint16) *store.Entry
 	// LocalRoot answers in place of the root's servers (RFC 8806). It may be nil.
 	LocalRoot LocalRoot
-	// Ahead is told of what is going to be asked for, so that it can be fetched by another Run. It must not wait, and may be
-	// nil.
+	// Ahead is told of what is going to be asked for, so that it can be fetched by another Run. It must not wait, and
+	// may be nil.
 	Ahead func(Question)
 	// Subnets are the zones whose servers get to see in which network a client says it is (RFC 7871).
 	Subnets []string

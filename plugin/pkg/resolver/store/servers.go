@@ -258,8 +258,8 @@ func (v *Server) RefusesEDNS(until Time) bool {
 	return true
 }
 
-// Options reports whether the server is asked with options in an OPT record. One that is silent, and has never replied to
-// a query with any, is not: there are firewalls that drop such queries, and servers that spoil a cookie.
+// Options reports whether the server is asked with options in an OPT record. One that is silent, and has never
+// replied to a query with any, is not: there are firewalls that drop such queries, and servers that spoil a cookie.
 func (v *Server) Options(now Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
