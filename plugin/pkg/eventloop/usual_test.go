@@ -29,3 +29,28 @@ func TestUsual(t *testing.T) {
 		}
 	}
 }
+
+// Silence lasts from the first question, or from what was heard last, and ends with the last one.
+func TestSilence(t *testing.T) {
+	var s eventloop.Silence
+	longer := func(now int64, want bool) {
+		t.Helper()
+		if got := s.Longer(10, now); got != want {
+			t.Errorf("at %d: %v", now, got)
+		}
+	}
+	longer(100, false)
+	s.Ask(100)
+	s.Ask(105)
+	longer(110, false)
+	longer(111, true)
+	s.Heard(111)
+	s.Done()
+	longer(121, false)
+	longer(122, true)
+	s.Done()
+	longer(122, false)
+	s.Ask(130)
+	longer(140, false)
+	longer(141, true)
+}

@@ -5,21 +5,27 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/tls"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// httpClients are the clients of an upstream of HTTPS, one after the other. A client keeps its connection
-// however long nothing comes on it, so one whose connection may be dead, or is too old, is left for a new one.
+// httpClients are the clients of an upstream of HTTPS. A client keeps its connection however long nothing comes
+// on it, so one whose connection is dead, or is too old, is left for a new one. While it is not sure that it is
+// dead, there is a second client for what else there is to ask.
 type httpClients struct {
 	mu    sync.Mutex
-	given *http.Client // the only one, if it is set
-	last  *httpClient  // the one for the next request; nil if there is none
+	given *http.Client  // the only one, if it is set
+	live  []*httpClient // those that take requests, at most maxLive, the oldest first
 }
+
+// maxLive is how many clients, or connections of QUIC, an upstream has: a second one while the first one is silent.
+const maxLive = 2
 
 const (
 	// maxHTTPConns is how many connections a client opens: one of HTTP/2 takes all requests, one of HTTP/1.1 a single
@@ -34,9 +40,11 @@ type httpClient struct {
 	opened int64
 
 	// Guarded by the lock of httpClients.
-	users   int   // requests
-	heard   int64 // when a response came
-	retired bool  // takes no more requests, and is closed with the last one
+	users     int               // requests
+	heard     int64             // when a response came
+	silence   eventloop.Silence // of those that have a connection
+	connected bool              // once
+	retired   bool              // takes no more requests, and is closed with the last one
 }
 
 // set makes c the only client.
@@ -44,8 +52,8 @@ func (h *httpClients) set(c *http.Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.given = c
-	if h.last != nil {
-		h.retire(h.last)
+	for len(h.live) > 0 {
+		h.retire(h.live[0])
 	}
 }
 
@@ -54,20 +62,48 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 	now := p.engine.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := h.last
-	if c != nil && h.given == nil && p.transport.conf.Load().aged(c.opened, now) {
-		h.retire(c)
-		c = nil
-	}
-	if c == nil || c.retired {
+	c := h.choose(p, now)
+	if c == nil {
 		c = &httpClient{Client: h.given, opened: now, heard: now}
 		if h.given == nil {
 			c.Client = p.newHTTPClient()
 		}
-		h.last = c
+		h.live = append(h.live, c)
 	}
 	c.users++
 	return c
+}
+
+// choose is the client for one more request, nil if there should be another one: the oldest that is not silent. Until a
+// second one has its connection, it gets one request only, as each would open one. h.mu is held.
+func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
+	conf, patience := p.transport.conf.Load(), p.engine.usual.Patience()
+	var last *httpClient // if all are silent
+	for i := len(h.live) - 1; i >= 0; i-- {
+		l := h.live[i]
+		if h.given == nil && conf.aged(l.opened, now) {
+			h.retire(l)
+			continue
+		}
+		if h.given != nil || !l.silence.Longer(patience, now) && (l.connected || l.users == 0 || len(h.live) == 1) {
+			c = l
+		}
+		if last == nil && l.connected {
+			last = l
+		}
+	}
+	if c == nil && len(h.live) == maxLive {
+		c = last
+	}
+	return c
+}
+
+// sent notes that a request got a connection.
+func (h *httpClients) sent(c *httpClient, now int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.connected = true
+	c.silence.Ask(now)
 }
 
 // put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx
@@ -76,9 +112,13 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 	h := &p.clients
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if sent > 0 {
+		c.silence.Done()
+	}
 	switch {
 	case err == nil:
 		c.heard = now
+		c.silence.Heard(now)
 	case sent > 0 && h.given == nil && p.silent(context.Cause(ctx), c.heard, sent, now):
 		h.retire(c)
 	}
@@ -89,9 +129,8 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 
 // retire lets c take no more requests. h.mu is held.
 func (h *httpClients) retire(c *httpClient) {
-	if c.retired = true; h.last == c {
-		h.last = nil
-	}
+	c.retired = true
+	h.live = slices.DeleteFunc(h.live, func(l *httpClient) bool { return l == c })
 	if c.users == 0 {
 		c.CloseIdleConnections()
 	}
@@ -104,8 +143,8 @@ func (h *httpClients) closeIdle() {
 	if h.given != nil {
 		h.given.CloseIdleConnections()
 	}
-	if h.last != nil {
-		h.last.CloseIdleConnections()
+	for _, c := range h.live {
+		c.CloseIdleConnections()
 	}
 }
 

@@ -52,14 +52,17 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 	if p.protocol == transport.QUIC {
 		return p.engine.quic.ask(ctx, query, buf, got)
 	}
+	c := p.clients.take(p)
 	var sent atomic.Int64
 	var reused atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		sent.Store(p.engine.now())
+		now := p.engine.now()
+		if sent.Swap(now) == 0 {
+			p.clients.sent(c, now)
+		}
 		reused.Store(i.Reused)
 		got(i.Conn.LocalAddr())
 	}})
-	c := p.clients.take(p)
 	err := c.fetch(ctx, p, method, query, buf)
 	if err != nil && ctx.Err() == nil && (p.protocol == transport.HTTPS3 && closedHTTP(err) || reused.Load() && closedByPeer(err)) {
 		// A connection that the upstream closed, or knows no more, costs a second try, of which nobody learns.

@@ -9,22 +9,25 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
 )
 
 // quicPool is the QUIC connection to an upstream (RFC 9250), of which each query gets a stream. It is opened when a
-// query needs it, and closes by itself when it is idle for too long.
+// query needs it, and closes by itself when it is idle for too long. A second one is there while the first one is
+// silent, which may be dead.
 type quicPool struct {
 	engine *engine
 
 	mu        sync.Mutex
-	link      *quicLink // the one for the next query; nil if there is none
-	dialling  *quicDial // under way; nil if none is
+	links     []*quicLink // those that take queries, at most maxLive, the oldest first
+	dialling  *quicDial   // under way; nil if none is
 	transport *quic.Transport
 	sessions  tls.ClientSessionCache // for those whose settings have none
 	tokens    quic.TokenStore
@@ -47,7 +50,8 @@ type quicLink struct {
 	// Guarded by the pool's lock.
 	users   int   // streams
 	heard   int64 // when a reply came
-	retired bool  // takes no more queries, and is closed with the last one
+	silence eventloop.Silence
+	retired bool // takes no more queries, and is closed with the last one
 }
 
 // quicHandshake is how long to hear nothing during a handshake, and half of the time that it may take.
@@ -93,12 +97,10 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 		return nil, false, errStopped
 	}
 	p := q.engine.proxy
-	if l = q.link; l != nil && (l.Context().Err() != nil || p.transport.conf.Load().aged(l.began, q.engine.now())) {
-		q.retire(l)
-		l = nil
-	}
-	if l != nil {
+	now := q.engine.now()
+	if l = q.choose(now); l != nil {
 		l.users++
+		l.silence.Ask(now)
 		q.mu.Unlock()
 		p.counts.hits.get(viaQUIC).Inc()
 		return l, true, nil
@@ -121,6 +123,23 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	}
 }
 
+// choose is the connection for one more query, nil if one should be opened. q.mu is held.
+func (q *quicPool) choose(now int64) (l *quicLink) {
+	conf, patience := q.engine.proxy.transport.conf.Load(), q.engine.usual.Patience()
+	for i := len(q.links) - 1; i >= 0; i-- {
+		switch k := q.links[i]; {
+		case k.Context().Err() != nil || conf.aged(k.began, now):
+			q.retire(k)
+		case !k.silence.Longer(patience, now):
+			l = k
+		}
+	}
+	if n := len(q.links); l == nil && n == maxLive {
+		l = q.links[n-1]
+	}
+	return l
+}
+
 // leave is for who does not wait for d any more.
 func (q *quicPool) leave(d *quicDial) {
 	q.mu.Lock()
@@ -132,6 +151,7 @@ func (q *quicPool) leave(d *quicDial) {
 
 // left takes one user from l. q.mu is held.
 func (q *quicPool) left(l *quicLink) {
+	l.silence.Done()
 	if l.users--; l.retired && l.users == 0 {
 		l.CloseWithError(doqNoError, "")
 	}
@@ -145,6 +165,7 @@ func (q *quicPool) put(l *quicLink, sent int64, err error) {
 	switch {
 	case err == nil:
 		l.heard = now
+		l.silence.Heard(now)
 	case lost(err), q.engine.proxy.silent(err, l.heard, sent, now):
 		q.retire(l)
 	}
@@ -153,9 +174,8 @@ func (q *quicPool) put(l *quicLink, sent int64, err error) {
 
 // retire lets l take no more queries. q.mu is held.
 func (q *quicPool) retire(l *quicLink) {
-	if l.retired = true; q.link == l {
-		q.link = nil
-	}
+	l.retired = true
+	q.links = slices.DeleteFunc(q.links, func(k *quicLink) bool { return k == l })
 	if l.users == 0 {
 		l.CloseWithError(doqNoError, "")
 	}
@@ -178,7 +198,10 @@ func (q *quicPool) dial(d *quicDial) {
 	}
 	now := q.engine.now()
 	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}
-	q.link = d.link
+	for range d.waiters {
+		d.link.silence.Ask(now)
+	}
+	q.links = append(q.links, d.link)
 }
 
 // open does the handshake.
@@ -247,9 +270,9 @@ func (q *quicPool) socket(to netip.AddrPort) (*quic.Transport, error) {
 func (q *quicPool) stop() {
 	q.mu.Lock()
 	q.stopped = true
-	l, t := q.link, q.transport
+	links, t := slices.Clone(q.links), q.transport
 	q.mu.Unlock()
-	if l != nil {
+	for _, l := range links {
 		l.CloseWithError(doqNoError, "")
 	}
 	if t != nil {

@@ -234,7 +234,7 @@ func linkOf(p *Proxy) *quicLink {
 	q := &p.engine.quic
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.link
+	return q.links[len(q.links)-1]
 }
 
 // Idle connections close by themselves, and old ones when the next query comes.

@@ -1,6 +1,9 @@
 package proxy
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // streamPool is the TCP or TLS connections to one upstream: few, with many queries on each, answered in any order
 // (RFC 7766 §6.2.1.1). An upstream that closes after each reply gets one query per connection, once that is noticed,
@@ -31,7 +34,7 @@ func (e *engine) askStream(x *Exchange, since int64) {
 	}
 	now := e.now()
 	pool := e.streamsOf(x)
-	c := pool.choose(since, now)
+	c := pool.choose(since, now, e.usual.Patience())
 	if c == nil {
 		c = newStreamConn(e, now)
 		c.pool, c.to, c.from = pool, x.To, x.From
@@ -51,6 +54,7 @@ func (e *engine) askStream(x *Exchange, since int64) {
 	x.reused = c.open
 	x.on, x.Local = c, c.local
 	c.pending.add(x, e.random)
+	c.silence.Ask(now)
 	binary.BigEndian.PutUint16(x.Query, x.id)
 	c.out = binary.BigEndian.AppendUint16(c.out, uint16(len(x.Query)))
 	c.out = append(c.out, x.Query...)
@@ -62,8 +66,9 @@ func (e *engine) askStream(x *Exchange, since int64) {
 }
 
 // choose is the connection for one more query, nil if one should be opened: idle ones first, then new ones,
-// then those with the fewest queries. mu is held.
-func (p *streamPool) choose(since, now int64) *streamConn {
+// then those with the fewest queries. One on which the upstream is silent for longer than patience may be dead: as long
+// as there is another one, it gets none. mu is held.
+func (p *streamPool) choose(since, now int64, patience time.Duration) *streamConn {
 	limit := maxStreams
 	if p.oneOff {
 		limit = maxOneOff
@@ -74,6 +79,9 @@ func (p *streamPool) choose(since, now int64) *streamConn {
 			least = c
 		}
 		if c.retired || c.began < since || !c.open && now-c.began > slowDial {
+			continue
+		}
+		if c.open && c.to == nil && c.silence.Longer(patience, now) { // what is usual is not known of Peers
 			continue
 		}
 		if best == nil || c.pending.n < best.pending.n {

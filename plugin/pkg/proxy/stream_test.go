@@ -63,7 +63,7 @@ func TestPipelining(t *testing.T) {
 	quick.Wait()
 	close(quickOnesDone) // they did not wait for the others
 	slow.Wait()
-	if n := conns.Load(); n > 4 {
+	if n := conns.Load(); n > maxStreams+spareStreams { // a machine that stands still for a while is silent
 		t.Errorf("%d connections", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
@@ -34,8 +35,9 @@ type streamConn struct {
 	out      []byte   // frames that are not written yet
 	conn     net.Conn // set with open
 	local    net.Addr
-	open     bool  // dialled, and not lost
-	retired  bool  // takes no more queries
+	open     bool // dialled, and not lost
+	retired  bool // takes no more queries
+	silence  eventloop.Silence
 	answered int   // queries
 	used     int64 // when the last exchange ended
 	heard    int64 // when something came in
@@ -72,6 +74,7 @@ func (c *streamConn) opened(conn net.Conn) <-chan struct{} {
 	e.mu.Lock()
 	now := e.now()
 	c.conn, c.local, c.open, c.used, c.heard = conn, conn.LocalAddr(), true, now, now
+	c.silence.Heard(now)
 	for _, x := range c.pending.all() { // the time for the reply begins now
 		x.Local = c.local
 		e.schedule(x, now)
@@ -162,6 +165,7 @@ func (c *streamConn) received(b []byte) {
 	e.mu.Lock()
 	now := e.now()
 	c.heard = now
+	c.silence.Heard(now)
 	x := c.pending.find(in.id)
 	if x == nil {
 		v = otherID
@@ -260,6 +264,7 @@ func (c *streamConn) late(x *Exchange) error {
 
 func (c *streamConn) drop(x *Exchange, now int64) {
 	c.pending.remove(x)
+	c.silence.Done()
 	c.used = now
 	if c.pending.n > 0 || !c.open {
 		return
