@@ -29,14 +29,18 @@ func (u *Usual) Patience() time.Duration {
 	return max(LeastPatience, 2*time.Duration(u.time.Load()))
 }
 
-// Silence is how long somebody has said nothing while answers were waited for. Its owner has a lock for it. The zero
-// Silence waits for none. Times are nanoseconds.
+// Silence is how long somebody has said nothing while others waited for his answers. Its owner has a lock for it, and
+// calls Ask and Done for each question. Times are nanoseconds. The zero Silence waits for nothing.
 type Silence struct {
 	waiting int
-	since   int64 // the first that waits came, or something was heard
+	since   int64 // the first question of those that wait, or something that was heard
+	missed  int   // questions, one after the other, whose answers nobody heard
 }
 
-// Ask notes that one more answer is waited for.
+// tooManyMissed are so many that those who asked may have been given up because there will be no answer.
+const tooManyMissed = 3
+
+// Ask notes a question.
 func (s *Silence) Ask(now int64) {
 	if s.waiting == 0 {
 		s.since = now
@@ -44,14 +48,20 @@ func (s *Silence) Ask(now int64) {
 	s.waiting++
 }
 
-// Heard notes that something came.
-func (s *Silence) Heard(now int64) { s.since = now }
+// Done notes that nobody waits any more for the answer to a question that was asked at a time, for which patience is
+// enough time. If something came, Heard is to follow.
+func (s *Silence) Done(asked, now int64, patience time.Duration) {
+	s.waiting--
+	if s.missed++; now-asked > int64(patience) {
+		s.missed = tooManyMissed
+	}
+}
 
-// Done notes that one answer is waited for no more.
-func (s *Silence) Done() { s.waiting-- }
+// Heard notes that something came.
+func (s *Silence) Heard(now int64) { s.since, s.missed = now, 0 }
 
 // Longer reports whether the silence is longer than patience, such as Usual.Patience. Who is silent may be dead: what
 // else there is to ask is best asked another way until something is heard.
 func (s *Silence) Longer(patience time.Duration, now int64) bool {
-	return s.waiting > 0 && now-s.since > int64(patience)
+	return s.missed >= tooManyMissed || s.waiting > 0 && now-s.since > int64(patience)
 }

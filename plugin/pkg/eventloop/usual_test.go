@@ -30,7 +30,7 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// Silence lasts from the first question, or from what was heard last, and ends with the last one.
+// Silence lasts from the first question, or from what was heard while others waited.
 func TestSilence(t *testing.T) {
 	var s eventloop.Silence
 	longer := func(now int64, want bool) {
@@ -44,13 +44,28 @@ func TestSilence(t *testing.T) {
 	s.Ask(105)
 	longer(110, false)
 	longer(111, true)
+	s.Done(100, 111, 10)
 	s.Heard(111)
-	s.Done()
 	longer(121, false)
 	longer(122, true)
-	s.Done()
-	longer(122, false)
-	s.Ask(130)
-	longer(140, false)
-	longer(141, true)
+	s.Done(105, 122, 10)
+	s.Heard(122)
+	longer(200, false)
+
+	for _, at := range []int64{200, 300, 400} { // are given up soon
+		longer(at, false)
+		s.Ask(at)
+		s.Done(at, at+2, 10)
+	}
+	longer(402, true)
+	s.Heard(403)
+	longer(500, false)
+	s.Ask(500) // is given up late
+	s.Done(500, 511, 10)
+	longer(511, true)
+	s.Ask(520)
+	longer(520, true)
+	s.Done(520, 521, 10)
+	s.Heard(521)
+	longer(600, false)
 }

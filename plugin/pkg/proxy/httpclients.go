@@ -81,11 +81,12 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 	var last *httpClient // if all are silent
 	for i := len(h.live) - 1; i >= 0; i-- {
 		l := h.live[i]
-		if h.given == nil && conf.aged(l.opened, now) {
+		silent := l.silence.Longer(patience, now)
+		if h.given == nil && (conf.aged(l.opened, now) || silent && l.users == 0) {
 			h.retire(l)
 			continue
 		}
-		if h.given != nil || !l.silence.Longer(patience, now) && (l.connected || l.users == 0 || len(h.live) == 1) {
+		if h.given != nil || !silent && (l.connected || l.users == 0 || len(h.live) == 1) {
 			c = l
 		}
 		if last == nil && l.connected {
@@ -113,12 +114,14 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sent > 0 {
-		c.silence.Done()
+		c.silence.Done(sent, now, p.engine.usual.Patience())
+		if err == nil || ctx.Err() == nil {
+			c.silence.Heard(now)
+		}
 	}
 	switch {
 	case err == nil:
 		c.heard = now
-		c.silence.Heard(now)
 	case sent > 0 && h.given == nil && p.silent(context.Cause(ctx), c.heard, sent, now):
 		h.retire(c)
 	}

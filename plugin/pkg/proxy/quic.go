@@ -78,10 +78,10 @@ func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got
 			return err
 		}
 		got(l.LocalAddr())
-		sent := q.engine.now()
+		sent := q.sent(l)
 		err = l.ask(ctx, query, buf)
 		gone := lost(err)
-		q.put(l, sent, err)
+		q.put(ctx, l, sent, err)
 		if !gone || !open || again || ctx.Err() != nil {
 			return err
 		}
@@ -97,10 +97,8 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 		return nil, false, errStopped
 	}
 	p := q.engine.proxy
-	now := q.engine.now()
-	if l = q.choose(now); l != nil {
+	if l = q.choose(q.engine.now()); l != nil {
 		l.users++
-		l.silence.Ask(now)
 		q.mu.Unlock()
 		p.counts.hits.get(viaQUIC).Inc()
 		return l, true, nil
@@ -132,6 +130,8 @@ func (q *quicPool) choose(now int64) (l *quicLink) {
 			q.retire(k)
 		case !k.silence.Longer(patience, now):
 			l = k
+		case k.users == 0:
+			q.retire(k)
 		}
 	}
 	if n := len(q.links); l == nil && n == maxLive {
@@ -151,21 +151,32 @@ func (q *quicPool) leave(d *quicDial) {
 
 // left takes one user from l. q.mu is held.
 func (q *quicPool) left(l *quicLink) {
-	l.silence.Done()
 	if l.users--; l.retired && l.users == 0 {
 		l.CloseWithError(doqNoError, "")
 	}
 }
 
-// put gives l back, whose query was sent at a time and ended so.
-func (q *quicPool) put(l *quicLink, sent int64, err error) {
+// sent notes that a query is sent on l now.
+func (q *quicPool) sent(l *quicLink) (now int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now = q.engine.now()
+	l.silence.Ask(now)
+	return now
+}
+
+// put gives l back, whose query was sent at a time and ended so. ctx had its time.
+func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.engine.now()
+	l.silence.Done(sent, now, q.engine.usual.Patience())
+	if err == nil || ctx.Err() == nil {
+		l.silence.Heard(now)
+	}
 	switch {
 	case err == nil:
 		l.heard = now
-		l.silence.Heard(now)
 	case lost(err), q.engine.proxy.silent(err, l.heard, sent, now):
 		q.retire(l)
 	}
@@ -198,9 +209,6 @@ func (q *quicPool) dial(d *quicDial) {
 	}
 	now := q.engine.now()
 	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}
-	for range d.waiters {
-		d.link.silence.Ask(now)
-	}
 	q.links = append(q.links, d.link)
 }
 

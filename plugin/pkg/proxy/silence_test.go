@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,14 +24,20 @@ import (
 type holder struct {
 	silent  int64 // so many connections
 	opened  atomic.Int64
+	asked   atomic.Int64
 	release chan struct{}
+}
+
+// hold holds the reply to a query on the n-th connection.
+func (h *holder) hold(n int64) {
+	if h.asked.Add(1); n <= h.silent {
+		<-h.release
+	}
 }
 
 // reply is the reply to a query on the n-th connection.
 func (h *holder) reply(n int64, q []byte) []byte {
-	if n <= h.silent {
-		<-h.release
-	}
+	h.hold(n)
 	return replyTo(q)
 }
 
@@ -87,9 +94,7 @@ func (h *holder) proxy(t *testing.T, protocol string) (p *Proxy) {
 		p = proxyTo(t, quicUpstream(t, server, nil, func(conn *quic.Conn) {
 			n := h.opened.Add(1)
 			streams(conn, func(s *quic.Stream) {
-				if n <= h.silent {
-					<-h.release
-				}
+				h.hold(n)
 				echoStream(s)
 			})
 		}), protocol)
@@ -186,6 +191,36 @@ func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 			held.Wait()
 			if _, err := ask(p, "www.example.org.", overTCP); err != nil || h.opened.Load() != most {
 				t.Errorf("%d connections, %v", h.opened.Load(), err)
+			}
+		})
+	}
+}
+
+// Queries that are given up soon, as those are whose hedge was quicker, tell of a dead connection, too, if there are
+// several, and no reply between them.
+func TestGivenUpOnDeadConnection(t *testing.T) {
+	for _, protocol := range []string{transport.DNS, transport.HTTPS, transport.HTTPS3, transport.QUIC} {
+		t.Run(protocol, func(t *testing.T) {
+			h := &holder{silent: 1, release: make(chan struct{})}
+			p := h.proxy(t, protocol)
+			defer close(h.release)
+			for i := int64(0); i < 3 && h.opened.Load() < 2; i++ { // on a busy machine one may be given up late
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					_, err := askCtx(ctx, p, "www.example.org.", overTCP)
+					ended <- err
+				}()
+				eventually.Holds(t, "a query has come", func() bool { return h.asked.Load() > i })
+				cancel()
+				if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := askCtx(ctx, p, "www.example.org.", overTCP); err != nil || h.opened.Load() < 2 {
+				t.Errorf("after three that were given up: %v, %d connections", err, h.opened.Load())
 			}
 		})
 	}

@@ -165,7 +165,6 @@ func (c *streamConn) received(b []byte) {
 	e.mu.Lock()
 	now := e.now()
 	c.heard = now
-	c.silence.Heard(now)
 	x := c.pending.find(in.id)
 	if x == nil {
 		v = otherID
@@ -180,6 +179,7 @@ func (c *streamConn) received(b []byte) {
 		}
 		e.take(x, now)
 	}
+	c.silence.Heard(now)
 	e.unlock()
 	if v == bare {
 		b, v = in.completed(b, x.Query), proper
@@ -264,7 +264,7 @@ func (c *streamConn) late(x *Exchange) error {
 
 func (c *streamConn) drop(x *Exchange, now int64) {
 	c.pending.remove(x)
-	c.silence.Done()
+	c.silence.Done(x.sent, now, c.engine.usual.Patience())
 	c.used = now
 	if c.pending.n > 0 || !c.open {
 		return
