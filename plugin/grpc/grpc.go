@@ -4,7 +4,7 @@
 //
 // There are no health checks: gRPC's own connections say soon enough that an upstream is not there, and when it
 // is again. One that hangs is waited for while the next one is asked. Start at GRPC.ServeDNS; proxy.go asks one
-// upstream, race.go one after the other.
+// upstream, over the connections of links.go, race.go one after the other.
 package grpc
 
 import (

@@ -47,76 +47,145 @@ func TestAwayUpstreamIsTriedOften(t *testing.T) {
 	}
 }
 
-// A connection that nothing passes any more, though it stays open, is given up, and with it no upstream.
-func TestDeadConnectionIsLeft(t *testing.T) {
-	defer func(d time.Duration) { alive.Timeout = d }(alive.Timeout)
-	alive.Timeout = time.Second
-	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
-	to := serve(t, "tcp", "127.0.0.1:0", s)
+// deafRelay passes on what comes to a server, until its first connection is deaf: then nothing passes it, though it
+// stays open.
+type deafRelay struct {
+	net.Listener
+	to      string
+	first   atomic.Bool // is deaf
+	opened  atomic.Int64
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newDeafRelay(t *testing.T, to string) *deafRelay {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
-	var opened atomic.Int64
-	var mu sync.Mutex
-	var conns []net.Conn
-	pass := func(to, from net.Conn, deaf *atomic.Bool) {
-		b := make([]byte, 4096)
-		for {
-			n, err := from.Read(b)
-			if err != nil {
-				to.Close()
-				return
-			}
-			if !deaf.Load() {
-				to.Write(b[:n])
-			}
-		}
-	}
-	var first, others atomic.Bool // are deaf
-	running.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", to)
-			if err != nil {
-				c.Close()
-				return
-			}
-			mu.Lock()
-			conns = append(conns, c, up)
-			mu.Unlock()
-			deaf := &others
-			if opened.Add(1) == 1 {
-				deaf = &first
-			}
-			running.Go(func() { pass(up, c, deaf) })
-			running.Go(func() { pass(c, up, deaf) })
-		}
-	})
+	r := &deafRelay{Listener: l, to: to}
+	r.running.Go(r.accept)
 	t.Cleanup(func() {
 		l.Close()
-		mu.Lock()
-		for _, c := range conns {
+		r.mu.Lock()
+		for _, c := range r.conns {
 			c.Close()
 		}
-		mu.Unlock()
-		running.Wait()
+		r.mu.Unlock()
+		r.running.Wait()
 	})
-	g := asking(t, l.Addr().String())
+	return r
+}
+
+func (r *deafRelay) accept() {
+	for {
+		c, err := r.Accept()
+		if err != nil {
+			return
+		}
+		up, err := net.Dial("tcp", r.to)
+		if err != nil {
+			c.Close()
+			return
+		}
+		r.mu.Lock()
+		r.conns = append(r.conns, c, up)
+		r.mu.Unlock()
+		deaf := new(atomic.Bool)
+		if r.opened.Add(1) == 1 {
+			deaf = &r.first
+		}
+		r.running.Go(func() { r.pass(up, c, deaf) })
+		r.running.Go(func() { r.pass(c, up, deaf) })
+	}
+}
+
+func (r *deafRelay) pass(to, from net.Conn, deaf *atomic.Bool) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			to.Close()
+			return
+		}
+		if !deaf.Load() {
+			to.Write(b[:n])
+		}
+	}
+}
+
+// A connection that nothing passes any more, though it stays open, is given up, and with it no upstream.
+func TestDeadConnectionIsLeft(t *testing.T) {
+	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", s))
+	g := asking(t, r.Addr().String())
 	if _, _, err := ask(g, "www.example.org."); err != nil {
 		t.Fatal(err)
 	}
-	first.Store(true)
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); {
-		if _, _, err := ask(g, "www.example.org."); err == nil {
-			return
+	r.first.Store(true)
+	var held sync.WaitGroup
+	defer held.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	held.Go(func() { g.ask(ctx, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+	l := &g.proxies[0].links
+	eventually.Holds(t, "silence", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.live[0].users > 0 && l.live[0].silence.Longer(l.usual.Patience(), int64(time.Since(epoch)))
+	})
+	for range 10 {
+		if _, _, err := ask(g, "www.example.org."); err != nil {
+			t.Fatal("queries wait for a connection that is dead:", err)
 		}
 	}
-	t.Error("queries wait for a connection that is dead")
+	if n := r.opened.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+	cancel()
+	held.Wait()
+	if _, _, err := ask(g, "www.example.org."); err != nil {
+		t.Error(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.live) != 1 {
+		t.Error("the dead connection is kept")
+	}
+}
+
+// An upstream that is slow gets a second connection, and no third.
+func TestSlowUpstreamGetsFewConnections(t *testing.T) {
+	release := make(chan struct{})
+	s := &service{answer: func(r *dns.Msg) (*dns.Msg, error) {
+		<-release
+		return new(dns.Msg).SetReply(r), nil
+	}}
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", s))
+	g := asking(t, r.Addr().String())
+	l := &g.proxies[0].links
+	var held sync.WaitGroup
+	for range 4 {
+		held.Go(func() { g.ask(t.Context(), new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+		eventually.Holds(t, "silence on all connections", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, k := range l.live {
+				if !k.silence.Longer(l.usual.Patience(), int64(time.Since(epoch))) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	close(release)
+	held.Wait()
+	if n := r.opened.Load(); n != maxLinks {
+		t.Errorf("%d connections", n)
+	}
 }
 
 // Where too many queries wait, one that an upstream is silent about gives way.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -30,8 +29,7 @@ import (
 // Proxy is one upstream. Any number of goroutines may use it.
 type Proxy struct {
 	addr   string // as metrics tell it
-	conn   *grpc.ClientConn
-	client pb.DnsServiceClient
+	links  links
 	counts counts
 
 	latency policy.Latency
@@ -63,12 +61,15 @@ func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
 	if !strings.HasPrefix(addr, "unix:") {
 		target = "passthrough:///" + strings.ReplaceAll(addr, "%", "%25") // nothing is to be resolved, and it is a URL
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security), grpc.WithConnectParams(retries), grpc.WithKeepaliveParams(alive),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))
-	if err != nil {
+	p := &Proxy{addr: addr, counts: countsOf(addr)}
+	p.links.dial = func() (*grpc.ClientConn, error) {
+		return grpc.NewClient(target, grpc.WithTransportCredentials(security.Clone()), grpc.WithConnectParams(retries), grpc.WithKeepaliveParams(alive),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))
+	}
+	if err := p.links.add(); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", addr, err)
 	}
-	return &Proxy{addr: addr, conn: conn, client: pb.NewDnsServiceClient(conn), counts: countsOf(addr)}, nil
+	return p, nil
 }
 
 // query asks for r, packed.
@@ -105,7 +106,7 @@ func (h headers) Set(key, value string) { metadata.MD(h).Set(key, value) }
 
 // exchange is query without the counting.
 func (p *Proxy) exchange(ctx context.Context, packet []byte, r *dns.Msg) (*dns.Msg, error) {
-	reply, err := p.client.Query(ctx, &pb.DnsPacket{Msg: packet})
+	reply, err := p.links.ask(ctx, packet)
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.NotFound: // how some say that the name does not exist
@@ -130,4 +131,4 @@ func tooLarge(n int) error {
 	return fmt.Errorf("%w: %d bytes, at most %d", ErrDNSMessageTooLarge, n, dns.MaxMsgSize)
 }
 
-func (p *Proxy) stop() error { return p.conn.Close() }
+func (p *Proxy) stop() error { return p.links.stop() }

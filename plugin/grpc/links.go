@@ -1,0 +1,114 @@
+package grpc
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coredns/coredns/pb"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+)
+
+// links are the connections to one upstream: one, and a second one while the first one is silent. That may be dead, for
+// a router on the way can forget a connection without a word.
+type links struct {
+	dial  func() (*grpc.ClientConn, error) // which does not wait
+	usual eventloop.Usual
+
+	mu      sync.Mutex
+	live    []*link // at least one, at most maxLinks, the oldest first
+	stopped bool
+}
+
+const maxLinks = 2
+
+// link is one connection, which is opened anew whenever it is lost.
+type link struct {
+	*grpc.ClientConn
+	client  pb.DnsServiceClient
+	users   int // guarded by the lock of links
+	silence eventloop.Silence
+}
+
+// epoch is when the time begins that silence is told in.
+var epoch = time.Now()
+
+// add opens one more. l.mu is held, or nobody else has l.
+func (l *links) add() error {
+	conn, err := l.dial()
+	if err == nil {
+		l.live = append(l.live, &link{ClientConn: conn, client: pb.NewDnsServiceClient(conn)})
+	}
+	return err
+}
+
+// ask asks for packet on the oldest connection that is not silent.
+func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
+	k, asked := l.take()
+	reply, err := k.client.Query(ctx, &pb.DnsPacket{Msg: packet})
+	now := time.Since(epoch)
+	if err == nil {
+		l.usual.Note(now - asked)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.users--
+	k.silence.Done(int64(asked), int64(now), l.usual.Patience())
+	if err == nil || ctx.Err() == nil || k.GetState() != connectivity.Ready { // without a connection nobody was asked
+		k.silence.Heard(int64(now))
+	}
+	return reply, err
+}
+
+// take is a connection with one user more, and the time.
+func (l *links) take() (k *link, now time.Duration) {
+	var dead []*link
+	defer func() {
+		for _, d := range dead {
+			d.Close()
+		}
+	}()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = time.Since(epoch)
+	patience := l.usual.Patience()
+	all := l.live
+	l.live = nil
+	for _, c := range all {
+		silent := c.GetState() == connectivity.Ready && c.silence.Longer(patience, int64(now))
+		if silent && c.users == 0 && !l.stopped {
+			dead = append(dead, c)
+			continue
+		}
+		l.live = append(l.live, c)
+		if k == nil && !silent {
+			k = c
+		}
+	}
+	if k == nil && len(l.live) < maxLinks && !l.stopped && l.add() != nil && len(l.live) == 0 {
+		l.live, dead = dead, nil
+	}
+	if k == nil {
+		k = l.live[len(l.live)-1]
+	}
+	k.users++
+	k.silence.Ask(int64(now))
+	return k, now
+}
+
+// stop closes all.
+func (l *links) stop() (err error) {
+	l.mu.Lock()
+	l.stopped = true
+	all := l.live
+	l.mu.Unlock()
+	for _, k := range all {
+		if e := k.Close(); e != nil {
+			err = e
+		}
+	}
+	return err
+}
