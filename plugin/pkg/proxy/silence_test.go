@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,5 +224,56 @@ func TestGivenUpOnDeadConnection(t *testing.T) {
 				t.Errorf("after three that were given up: %v, %d connections", err, h.opened.Load())
 			}
 		})
+	}
+}
+
+// Which connection over TCP gets the next query, if all there may be are of no use: those that take no more queries hold
+// no place, and one that never came about makes room. Else no query would get through after the network was away.
+func TestConnectionsThatMakeRoom(t *testing.T) {
+	const now, patience = int64(time.Hour), time.Second
+	p := proxyTo(t, "127.0.0.1:1", transport.DNS)
+	e := &p.engine
+	silent := func(c *streamConn) { c.open = true; c.silence.Ask(now - 2*int64(patience)) }
+	kinds := map[byte]func(*streamConn){
+		's': silent,
+		'r': func(c *streamConn) { silent(c); c.retired = true },
+		'd': func(*streamConn) {}, // the dialling does not end
+		'o': func(c *streamConn) { c.open = true },
+	}
+	for _, tc := range []struct {
+		pool string
+		want int // -1: another one
+		left int // that hold places
+	}{
+		{"ssss", -1, 4},
+		{"ssssssss", 7, 8},
+		{"ssssrrrrssss", 11, 8},
+		{"rrrrrrrrrrrr", -1, 0},
+		{"rrrrrrrrrrro", -1, 1},
+		{"dddddddd", -1, 7},
+		{"sssdssss", -1, 7},
+		{"ssssddddo", 8, 9},
+	} {
+		pool := &streamPool{}
+		e.mu.Lock()
+		for i := range tc.pool {
+			c := newStreamConn(e, now-2*slowDial)
+			c.pool = pool
+			c.pending.n = 1
+			kinds[tc.pool[i]](c)
+			pool.conns = append(pool.conns, c)
+		}
+		all := append([]*streamConn(nil), pool.conns...)
+		got := slices.Index(all, pool.choose(0, now, patience))
+		left := 0
+		for _, c := range pool.conns {
+			if !c.retired {
+				left++
+			}
+		}
+		e.unlock()
+		if got != tc.want || left != tc.left {
+			t.Errorf("%s: the query goes to %d, and %d are left", tc.pool, got, left)
+		}
 	}
 }

@@ -67,34 +67,42 @@ func (e *engine) askStream(x *Exchange, since int64) {
 
 // choose is the connection for one more query, nil if one should be opened: idle ones first, then new ones,
 // then those with the fewest queries. One on which the upstream is silent for longer than patience may be dead: as long
-// as there is another one, it gets none. mu is held.
+// as there is another one, it gets none. Retired ones get none in any case, and hold no place. mu is held.
 func (p *streamPool) choose(since, now int64, patience time.Duration) *streamConn {
 	limit := maxStreams
 	if p.oneOff {
 		limit = maxOneOff
 	}
-	var best, least *streamConn
+	var best, least, stuck *streamConn
+	live := 0
 	for _, c := range p.conns {
-		if least == nil || c.pending.n <= least.pending.n {
-			least = c
-		}
-		if c.retired || c.began < since || !c.open && now-c.began > slowDial {
+		if c.retired {
 			continue
 		}
-		if c.open && c.to == nil && c.silence.Longer(patience, now) { // what is usual is not known of Peers
-			continue
-		}
-		if best == nil || c.pending.n < best.pending.n {
+		live++
+		switch {
+		case !c.open && now-c.began > slowDial:
+			if stuck == nil {
+				stuck = c
+			}
+		case c.began < since, c.open && c.to == nil && c.silence.Longer(patience, now): // what is usual is not known of Peers
+			if least == nil || c.pending.n <= least.pending.n {
+				least = c
+			}
+		case best == nil || c.pending.n < best.pending.n:
 			best = c
 		}
 	}
 	switch {
-	case best != nil && (best.pending.n == 0 || len(p.conns) >= limit):
+	case best != nil && (best.pending.n == 0 || live >= limit):
 		return best
-	case len(p.conns) >= limit+spareStreams:
-		return least
+	case live < limit+spareStreams:
+		return nil
+	case stuck != nil: // makes room
+		stuck.retire()
+		return nil
 	}
-	return nil
+	return least
 }
 
 // remove takes c out; it may be out already.

@@ -266,11 +266,18 @@ func (c *streamConn) drop(x *Exchange, now int64) {
 	c.pending.remove(x)
 	c.silence.Done(x.sent, now, c.engine.usual.Patience())
 	c.used = now
-	if c.pending.n > 0 || !c.open {
+	if c.pending.n > 0 || !c.open && !c.retired {
 		return
 	}
 	conf := c.engine.proxy.transport.conf.Load()
 	if c.retired || conf.aged(c.began, now) || conf.maxIdle > 0 && c.pool.idle() > conf.maxIdle {
+		c.doom()
+	}
+}
+
+// retire lets the connection take no more queries. It ends with the last one. mu is held.
+func (c *streamConn) retire() {
+	if c.retired = true; c.pending.n == 0 {
 		c.doom()
 	}
 }
