@@ -13,17 +13,20 @@ import (
 )
 
 // links are the connections to one upstream: one, and a second one while the first one is silent. That may be dead, for
-// a router on the way can forget a connection without a word.
+// a router on the way can forget a connection without a word. One that does not come about makes room for others.
 type links struct {
 	dial  func() (*grpc.ClientConn, error) // which does not wait
 	usual eventloop.Usual
 
 	mu      sync.Mutex
-	live    []*link // at least one, at most maxLinks, the oldest first
+	live    []*link // at least one, the oldest first
 	stopped bool
 }
 
-const maxLinks = 2
+const (
+	maxLinks = 2           // beside those on which nothing has come for too long, which no query outlives
+	slowDial = time.Second // a connection that is not there by then may never be
+)
 
 // link is one connection, which is opened anew whenever it is lost.
 type link struct {
@@ -65,38 +68,56 @@ func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 
 // take is a connection with one user more, and the time.
 func (l *links) take() (k *link, now time.Duration) {
-	var dead []*link
-	defer func() {
-		for _, d := range dead {
-			d.Close()
-		}
-	}()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	now = time.Since(epoch)
-	patience := l.usual.Patience()
+	l.mu.Lock()
+	k, unused := l.choose(now)
+	k.users++
+	k.silence.Ask(int64(now))
+	l.mu.Unlock()
+	for _, c := range unused {
+		c.Close()
+	}
+	return k, now
+}
+
+// choose is the oldest connection that is not silent, a new one if there is none, or the youngest if there is no place for
+// one. Those that are silent, and nobody waits for, are to be closed. l.mu is held.
+func (l *links) choose(now time.Duration) (k *link, unused []*link) {
+	usual, places := l.usual.Patience(), maxLinks
 	all := l.live
 	l.live = nil
 	for _, c := range all {
-		silent := c.GetState() == connectivity.Ready && c.silence.Longer(patience, int64(now))
+		silent, dead := c.silent(usual, now)
 		if silent && c.users == 0 && !l.stopped {
-			dead = append(dead, c)
+			unused = append(unused, c)
 			continue
 		}
 		l.live = append(l.live, c)
-		if k == nil && !silent {
+		if !silent && k == nil {
 			k = c
 		}
+		if !dead {
+			places--
+		}
 	}
-	if k == nil && len(l.live) < maxLinks && !l.stopped && l.add() != nil && len(l.live) == 0 {
-		l.live, dead = dead, nil
+	if k == nil && places > 0 && !l.stopped && l.add() != nil && len(l.live) == 0 {
+		l.live, unused = unused, nil
 	}
 	if k == nil {
 		k = l.live[len(l.live)-1]
 	}
-	k.users++
-	k.silence.Ask(int64(now))
-	return k, now
+	return k, unused
+}
+
+// silent reports whether l gets no query while there is another one, and whether it holds no place.
+func (l *link) silent(usual, now time.Duration) (silent, dead bool) {
+	switch l.GetState() {
+	case connectivity.Ready:
+		return l.silence.Longer(usual, int64(now)), l.silence.Longer(max(usual, patience), int64(now))
+	case connectivity.Connecting:
+		silent = l.silence.Longer(slowDial, int64(now))
+	}
+	return silent, silent
 }
 
 // stop closes all.

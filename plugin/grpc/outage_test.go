@@ -188,6 +188,29 @@ func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 	}
 }
 
+// A connection that does not come about is not waited for by those who come a second later.
+func TestConnectionThatDoesNotComeAbout(t *testing.T) {
+	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", s))
+	r.first.Store(true)
+	g := asking(t, r.Addr().String())
+	var held sync.WaitGroup
+	defer held.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	held.Go(func() { g.ask(ctx, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+	l := &g.proxies[0].links
+	eventually.Holds(t, "a connection that takes long", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_, dead := l.live[0].silent(l.usual.Patience(), time.Since(epoch))
+		return dead
+	})
+	if _, _, err := ask(g, "www.example.org."); err != nil || r.opened.Load() != 2 {
+		t.Errorf("%d connections, %v", r.opened.Load(), err)
+	}
+}
+
 // Where too many queries wait, one that an upstream is silent about gives way.
 func TestGivesWay(t *testing.T) {
 	release := make(chan struct{})

@@ -44,6 +44,7 @@ type httpClient struct {
 	heard     int64             // when a response came
 	silence   eventloop.Silence // of those that have a connection
 	connected bool              // once
+	tried     int64             // when it got a request last
 	retired   bool              // takes no more requests, and is closed with the last one
 }
 
@@ -71,11 +72,13 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 		h.live = append(h.live, c)
 	}
 	c.users++
+	c.tried = now
 	return c
 }
 
 // choose is the client for one more request, nil if there should be another one: the oldest that is not silent. Until a
-// second one has its connection, it gets one request only, as each would open one. h.mu is held.
+// second one has its connection, it gets one request only, and another one if that takes long, as each would open one.
+// h.mu is held.
 func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 	conf, patience := p.transport.conf.Load(), p.engine.usual.Patience()
 	var last *httpClient // if all are silent
@@ -86,7 +89,7 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 			h.retire(l)
 			continue
 		}
-		if h.given != nil || !silent && (l.connected || l.users == 0 || len(h.live) == 1) {
+		if h.given != nil || !silent && (l.connected || l.users == 0 || len(h.live) == 1 || now-l.tried > slowDial) {
 			c = l
 		}
 		if last == nil && l.connected {

@@ -277,3 +277,29 @@ func TestConnectionsThatMakeRoom(t *testing.T) {
 		}
 	}
 }
+
+// While the second client has no connection, it gets one request in a second: each opens one.
+func TestSecondHTTPClient(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	now := int64(time.Hour)
+	silent := &httpClient{users: 1, connected: true}
+	silent.silence.Ask(now - int64(time.Minute))
+	for _, tc := range []struct {
+		second httpClient
+		want   bool
+	}{
+		{httpClient{users: 0}, true},
+		{httpClient{users: 1, tried: now - slowDial/2}, false},
+		{httpClient{users: 1, tried: now - 2*slowDial}, true},
+		{httpClient{users: 1, tried: now, connected: true}, true},
+	} {
+		p.clients.mu.Lock()
+		p.clients.live = []*httpClient{silent, &tc.second}
+		got := p.clients.choose(p, now)
+		p.clients.live = nil
+		p.clients.mu.Unlock()
+		if got != silent && got != &tc.second || got == &tc.second != tc.want {
+			t.Errorf("%+v: %v", tc.second, got == &tc.second)
+		}
+	}
+}
