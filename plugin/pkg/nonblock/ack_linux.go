@@ -6,11 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// QuickAck says whether reads of conn, one of Conn or one of crypto/tls above it, acknowledge what has come before they
+// QuickAck says whether reads of conn, one of Conn or one above it, as those of crypto/tls are, acknowledge what has come before they
 // wait. The system would do so after 40 ms, to save a packet. A peer that gathers small writes (RFC 896) may hold back
 // until then what we wait for. Any goroutine may call it.
 func QuickAck(conn net.Conn, on bool) {
-	if above, ok := conn.(interface{ NetConn() net.Conn }); ok {
+	for {
+		above, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
 		conn = above.NetConn()
 	}
 	if c, ok := conn.(*tcpConn); ok {
