@@ -18,8 +18,8 @@ func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	return &http.Client{Transport: &http3.Transport{
 		TLSClientConfig: cfg,
 		QUICConfig:      &quic.Config{MaxIncomingStreams: -1},
-		Dial: func(ctx context.Context, _ string, cfg *tls.Config, _ *quic.Config) (*quic.Conn, error) {
-			return q.dialHTTP(ctx, cfg)
+		Dial: func(_ context.Context, _ string, cfg *tls.Config, _ *quic.Config) (*quic.Conn, error) {
+			return q.dialHTTP(q.engine.ctx, cfg) // it goes on without who asked first: others wait, and more will come
 		},
 	}}
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
@@ -131,5 +133,36 @@ func TestQUICSessionsAreShared(t *testing.T) {
 			})
 		}
 		dialled.Wait()
+	}
+}
+
+// Who asks first opens the connection, but does not end it: a query whose hedge is quicker than a handshake would else
+// leave none, and nor would the next one.
+func TestDoH3DialOutlivesItsQuery(t *testing.T) {
+	server, roots := authority(t)
+	server = server.Clone()
+	var handshakes atomic.Int64
+	goOn := make(chan struct{})
+	server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		handshakes.Add(1)
+		<-goOn
+		return nil, nil
+	}
+	p := proxyTo(t, http3At(t, server, nil, func(*quic.Conn) {}, answerHTTP), transport.HTTPS3)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := askCtx(ctx, p, "www.example.org.", Options{})
+		ended <- err
+	}()
+	eventually.Holds(t, "a handshake", func() bool { return handshakes.Load() == 1 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(goOn)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil || handshakes.Load() != 1 {
+		t.Errorf("%d handshakes, %v", handshakes.Load(), err)
 	}
 }
