@@ -26,13 +26,18 @@ type links struct {
 const (
 	maxLinks = 2           // beside those on which nothing has come for too long, which no query outlives
 	slowDial = time.Second // a connection that is not there by then may never be
+
+	unusedTime = 10 * time.Second // after which one is closed that others have replaced
 )
 
 // link is one connection, which is opened anew whenever it is lost.
 type link struct {
 	*grpc.ClientConn
-	client  pb.DnsServiceClient
-	users   int // guarded by the lock of links
+	client pb.DnsServiceClient
+
+	// Guarded by the lock of links.
+	users   int
+	used    time.Duration // when it got a query last
 	silence eventloop.Silence
 }
 
@@ -72,6 +77,7 @@ func (l *links) take() (k *link, now time.Duration) {
 	l.mu.Lock()
 	k, unused := l.choose(now)
 	k.users++
+	k.used = now
 	k.silence.Ask(int64(now))
 	l.mu.Unlock()
 	for _, c := range unused {
@@ -81,14 +87,14 @@ func (l *links) take() (k *link, now time.Duration) {
 }
 
 // choose is the oldest connection that is not silent, a new one if there is none, or the youngest if there is no place for
-// one. Those that are silent, and nobody waits for, are to be closed. l.mu is held.
+// one. Those on which nobody waits are to be closed if they are silent, or have not been needed for long. l.mu is held.
 func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 	usual, places := l.usual.Patience(), maxLinks
 	all := l.live
 	l.live = nil
 	for _, c := range all {
 		silent, dead := c.silent(usual, now)
-		if silent && c.users == 0 && !l.stopped {
+		if c.users == 0 && !l.stopped && (silent || k != nil && now-c.used > unusedTime) {
 			unused = append(unused, c)
 			continue
 		}

@@ -186,6 +186,15 @@ func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 	if n := r.opened.Load(); n != maxLinks {
 		t.Errorf("%d connections", n)
 	}
+	// When all is well again, one is enough.
+	l.mu.Lock()
+	for _, k := range l.live {
+		k.used -= 2 * unusedTime
+	}
+	l.mu.Unlock()
+	if _, _, err := ask(g, "www.example.org."); err != nil || len(l.live) != 1 {
+		t.Errorf("%d connections are kept, %v", len(l.live), err)
+	}
 }
 
 // A connection that does not come about is not waited for by those who come a second later.
