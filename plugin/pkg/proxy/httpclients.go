@@ -37,14 +37,14 @@ const (
 // httpClient is one client, with the connections that it has opened.
 type httpClient struct {
 	*http.Client
-	opened int64
+	born int64
 
 	// Guarded by the lock of httpClients.
 	users     int               // requests
 	heard     int64             // when a response came
 	silence   eventloop.Silence // of those that have a connection
-	connected bool              // once
-	tried     int64             // when it got a request last
+	connected bool              // as far as is known
+	opening   *opening          // of a connection; nil if none is under way
 	retired   bool              // takes no more requests, and is closed with the last one
 }
 
@@ -65,34 +65,32 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 	defer h.mu.Unlock()
 	c := h.choose(p, now)
 	if c == nil {
-		c = &httpClient{Client: h.given, opened: now, heard: now}
+		c = &httpClient{Client: h.given, born: now, heard: now}
 		if h.given == nil {
 			c.Client = p.newHTTPClient()
 		}
 		h.live = append(h.live, c)
 	}
 	c.users++
-	c.tried = now
 	return c
 }
 
-// choose is the client for one more request, nil if there should be another one: the oldest that is not silent. Until a
-// second one has its connection, it gets one request only, and another one if that takes long, as each would open one.
-// h.mu is held.
+// choose is the client for one more request, nil if there should be another one: the oldest that is not silent. While a
+// second one has its connection opened, requests go on to the first one. h.mu is held.
 func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 	conf, patience := p.transport.conf.Load(), p.engine.usual.Patience()
-	var last *httpClient // if all are silent
+	var last *httpClient // if there is no better one
 	for i := len(h.live) - 1; i >= 0; i-- {
 		l := h.live[i]
 		silent := l.silence.Longer(patience, now)
-		if h.given == nil && (conf.aged(l.opened, now) || silent && l.users == 0) {
+		if h.given == nil && (conf.aged(l.born, now) || silent && l.users == 0) {
 			h.retire(l)
 			continue
 		}
-		if h.given != nil || !silent && (l.connected || l.users == 0 || len(h.live) == 1 || now-l.tried > slowDial) {
+		if h.given != nil || !silent && (len(h.live) == 1 || !l.opens(now)) {
 			c = l
 		}
-		if last == nil && l.connected {
+		if last == nil || !last.connected {
 			last = l
 		}
 	}
@@ -100,14 +98,6 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 		c = last
 	}
 	return c
-}
-
-// sent notes that a request got a connection.
-func (h *httpClients) sent(c *httpClient, now int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c.connected = true
-	c.silence.Ask(now)
 }
 
 // put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx

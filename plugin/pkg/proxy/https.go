@@ -57,19 +57,28 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 	var reused atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		now := p.engine.now()
-		if sent.Swap(now) == 0 {
-			p.clients.sent(c, now)
-		}
+		p.clients.sent(c, now, sent.Swap(now) == 0)
 		reused.Store(i.Reused)
 		got(i.Conn.LocalAddr())
 	}})
-	err := c.fetch(ctx, p, method, query, buf)
+	err := p.request(ctx, c, method, query, buf)
 	if err != nil && ctx.Err() == nil && (p.protocol == transport.HTTPS3 && closedHTTP(err) || reused.Load() && closedByPeer(err)) {
 		// A connection that the upstream closed, or knows no more, costs a second try, of which nobody learns.
 		buf.Reset()
-		err = c.fetch(ctx, p, method, query, buf)
+		err = p.request(ctx, c, method, query, buf)
 	}
 	p.put(ctx, c, sent.Load(), p.engine.now(), err)
+	return err
+}
+
+// request makes the request with c when it is its turn.
+func (p *Proxy) request(ctx context.Context, c *httpClient, method string, query []byte, buf *bytes.Buffer) error {
+	o, err := p.clients.turn(ctx, p, c)
+	if err != nil {
+		return err
+	}
+	err = c.fetch(ctx, p, method, query, buf)
+	p.clients.made(ctx, c, o, err)
 	return err
 }
 

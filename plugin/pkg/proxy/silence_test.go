@@ -278,7 +278,7 @@ func TestConnectionsThatMakeRoom(t *testing.T) {
 	}
 }
 
-// While the second client has no connection, it gets one request in a second: each opens one.
+// While the second client has its connection opened, requests go on to the first one, unless that is late.
 func TestSecondHTTPClient(t *testing.T) {
 	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
 	now := int64(time.Hour)
@@ -289,9 +289,9 @@ func TestSecondHTTPClient(t *testing.T) {
 		want   bool
 	}{
 		{httpClient{users: 0}, true},
-		{httpClient{users: 1, tried: now - slowDial/2}, false},
-		{httpClient{users: 1, tried: now - 2*slowDial}, true},
-		{httpClient{users: 1, tried: now, connected: true}, true},
+		{httpClient{users: 1, opening: &opening{since: now - slowDial/2}}, false},
+		{httpClient{users: 1, opening: &opening{since: now - 2*slowDial}}, true},
+		{httpClient{users: 1, opening: &opening{since: now}, connected: true}, true},
 	} {
 		p.clients.mu.Lock()
 		p.clients.live = []*httpClient{silent, &tc.second}

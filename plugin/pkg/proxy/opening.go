@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"context"
+	"time"
+)
+
+// This file has one request of a client open its connection, and the others wait for that. The library would have each
+// open one, since it cannot know that a connection of HTTP/2 will do for all: many handshakes for a start, and in an
+// outage so many that do not end that there is no room for one when it is over.
+
+// opening is the opening of a client's connection.
+type opening struct {
+	since int64
+	done  chan struct{} // closed when there is a connection, or the request has failed
+
+	// Guarded by the lock of httpClients until done is closed.
+	over bool
+	err  error // of the request; nil if the next one is to try
+}
+
+// turn returns when a request may be made with c: there is a connection, or it is the one to open it, which opens tells.
+// When that is not done after a second, the next one tries, too, for it may never be.
+func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens *opening, err error) {
+	for {
+		now := p.engine.now()
+		h.mu.Lock()
+		o := c.opening
+		switch {
+		case c.connected || h.given != nil:
+			h.mu.Unlock()
+			return nil, nil
+		case !c.opens(now):
+			o = &opening{since: now, done: make(chan struct{})}
+			c.opening = o
+			h.mu.Unlock()
+			return o, nil
+		}
+		h.mu.Unlock()
+		timer := time.NewTimer(time.Duration(slowDial - (now - o.since)))
+		select {
+		case <-o.done:
+			err = o.err
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if timer.Stop(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sent notes that a request got a connection, for the first time or again.
+func (h *httpClients) sent(c *httpClient, now int64, first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.connected = true
+	c.opened(c.opening, nil)
+	if first {
+		c.silence.Ask(now)
+	}
+}
+
+// made notes that a request was made, which opened o if that is not nil, and ended with err. ctx had its time. After an
+// error there may be no connection any more.
+func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		err = nil
+	} else if err != nil {
+		c.connected = false
+	}
+	c.opened(o, err)
+}
+
+// opened ends o, if there is one and it has not ended. The lock of httpClients is held.
+func (c *httpClient) opened(o *opening, err error) {
+	if o == nil || o.over {
+		return
+	}
+	o.over, o.err = true, err
+	close(o.done)
+	if c.opening == o {
+		c.opening = nil
+	}
+}
+
+// opens reports whether a connection is about to be opened, which is not late. The lock of httpClients is held.
+func (c *httpClient) opens(now int64) bool {
+	return !c.connected && c.opening != nil && now-c.opening.since <= slowDial
+}
