@@ -19,7 +19,8 @@ type links struct {
 	usual eventloop.Usual
 
 	mu      sync.Mutex
-	live    []*link // at least one, the oldest first
+	live    []*link       // at least one, the oldest first
+	added   time.Duration // when the last one came
 	stopped bool
 }
 
@@ -45,9 +46,10 @@ type link struct {
 var epoch = time.Now()
 
 // add opens one more. l.mu is held, or nobody else has l.
-func (l *links) add() error {
+func (l *links) add(now time.Duration) error {
 	conn, err := l.dial()
 	if err == nil {
+		l.added = now
 		l.live = append(l.live, &link{ClientConn: conn, client: pb.NewDnsServiceClient(conn)})
 	}
 	return err
@@ -86,27 +88,43 @@ func (l *links) take() (k *link, now time.Duration) {
 	return k, now
 }
 
-// choose is the oldest connection that is not silent, a new one if there is none, or the youngest if there is no place for
-// one. Those on which nobody waits are to be closed if they are silent, or have not been needed for long. l.mu is held.
+// choose is the connection for one more query, and which are to be closed, as nobody waits on them and they are silent, or
+// not needed. It is the oldest that is open and not silent, or one that is about to be. While the upstream is known to
+// be away queries fail at once, so that the next one is asked, but for one in a second, which tries. l.mu is held.
 func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 	usual, places := l.usual.Patience(), maxLinks
 	all := l.live
 	l.live = nil
+	var coming, away *link
 	for _, c := range all {
-		silent, dead := c.silent(usual, now)
-		if c.users == 0 && !l.stopped && (silent || k != nil && now-c.used > unusedTime) {
+		state := c.GetState()
+		silent, dead := c.silent(state, usual, now)
+		failed := state == connectivity.TransientFailure
+		if c.users == 0 && !l.stopped && (silent || failed && away != nil || k != nil && now-c.used > unusedTime) {
 			unused = append(unused, c)
 			continue
 		}
 		l.live = append(l.live, c)
-		if !silent && k == nil {
+		switch {
+		case silent:
+		case failed:
+			away = c
+		case state == connectivity.Connecting:
+			coming = c
+		case k == nil:
 			k = c
 		}
 		if !dead {
 			places--
 		}
 	}
-	if k == nil && places > 0 && !l.stopped && l.add() != nil && len(l.live) == 0 {
+	switch {
+	case k != nil:
+	case l.stopped, away != nil && now-l.added <= slowDial:
+		k = away
+	case away == nil && coming != nil:
+		k = coming
+	case places > 0 && l.add(now) != nil && len(l.live) == 0:
 		l.live, unused = unused, nil
 	}
 	if k == nil {
@@ -115,15 +133,15 @@ func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 	return k, unused
 }
 
-// silent reports whether l gets no query while there is another one, and whether it holds no place.
-func (l *link) silent(usual, now time.Duration) (silent, dead bool) {
-	switch l.GetState() {
+// silent reports whether l, whose state is known, gets no query while there is another one, and whether it holds no place.
+func (l *link) silent(state connectivity.State, usual, now time.Duration) (silent, dead bool) {
+	switch state {
 	case connectivity.Ready:
 		return l.silence.Longer(usual, int64(now)), l.silence.Longer(max(usual, patience), int64(now))
 	case connectivity.Connecting:
 		silent = l.silence.Longer(slowDial, int64(now))
 	}
-	return silent, silent
+	return silent, silent || state == connectivity.TransientFailure
 }
 
 // stop closes all.

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
+	"google.golang.org/grpc/connectivity"
 )
 
 // An upstream that is away is tried again and again, not ever more seldom: it may be back at any time.
@@ -53,7 +54,9 @@ type deafRelay struct {
 	net.Listener
 	to      string
 	first   atomic.Bool // is deaf
+	left    atomic.Bool // the first one, by the client
 	opened  atomic.Int64
+	refuses atomic.Int64 // so many connections before
 	running sync.WaitGroup
 
 	mu    sync.Mutex
@@ -86,6 +89,10 @@ func (r *deafRelay) accept() {
 		if err != nil {
 			return
 		}
+		if r.refuses.Add(-1) >= 0 {
+			c.Close()
+			continue
+		}
 		up, err := net.Dial("tcp", r.to)
 		if err != nil {
 			c.Close()
@@ -98,7 +105,12 @@ func (r *deafRelay) accept() {
 		if r.opened.Add(1) == 1 {
 			deaf = &r.first
 		}
-		r.running.Go(func() { r.pass(up, c, deaf) })
+		r.running.Go(func() {
+			r.pass(up, c, deaf)
+			if deaf == &r.first {
+				r.left.Store(true)
+			}
+		})
 		r.running.Go(func() { r.pass(c, up, deaf) })
 	}
 }
@@ -212,11 +224,30 @@ func TestConnectionThatDoesNotComeAbout(t *testing.T) {
 	eventually.Holds(t, "a connection that takes long", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_, dead := l.live[0].silent(l.usual.Patience(), time.Since(epoch))
+		_, dead := l.live[0].silent(connectivity.Connecting, l.usual.Patience(), time.Since(epoch))
 		return dead
 	})
 	if _, _, err := ask(g, "www.example.org."); err != nil || r.opened.Load() != 2 {
 		t.Errorf("%d connections, %v", r.opened.Load(), err)
+	}
+}
+
+// An upstream that was away is reached as soon as it is back, though the connection that is tried meanwhile does not come
+// about.
+func TestAwayUpstreamIsTriedAnotherWay(t *testing.T) {
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}))
+	r.refuses.Store(1)
+	r.first.Store(true)
+	g := asking(t, r.Addr().String())
+	if _, _, err := ask(g, "www.example.org."); err == nil {
+		t.Fatal("who closes connections has answered")
+	}
+	eventually.Holds(t, "an answer", func() bool {
+		_, _, err := ask(g, "www.example.org.")
+		return err == nil
+	})
+	if r.opened.Load() < 2 || r.left.Load() {
+		t.Errorf("%d connections, and the first one was waited for", r.opened.Load())
 	}
 }
 

@@ -66,7 +66,7 @@ func newProxy(addr string, cfg *tls.Config) (*Proxy, error) {
 		return grpc.NewClient(target, grpc.WithTransportCredentials(security.Clone()), grpc.WithConnectParams(retries), grpc.WithKeepaliveParams(alive),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxPacket), grpc.MaxCallSendMsgSize(maxPacket)))
 	}
-	if err := p.links.add(); err != nil {
+	if err := p.links.add(time.Since(epoch)); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", addr, err)
 	}
 	return p, nil
