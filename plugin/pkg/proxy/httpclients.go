@@ -118,7 +118,10 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 	case sent > 0 && h.given == nil && p.silent(context.Cause(ctx), c.heard, sent, now):
 		h.retire(c)
 	}
-	if c.users--; c.users == 0 && c.retired {
+	if c.users--; c.users == 0 {
+		c.connected = false // while it is idle it may be closed
+	}
+	if c.users == 0 && c.retired {
 		c.CloseIdleConnections()
 	}
 }

@@ -12,14 +12,18 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
-// Queries that come together, before there is a connection of HTTP/2, have one opened for all of them, and so have those
-// whose connection was closed under them.
+// Queries that come together, before there is a connection of HTTP/2, have one opened for all of them.
 func TestOneConnectionIsOpenedForAll(t *testing.T) {
 	h := &holder{release: make(chan struct{})}
 	p := h.proxy(t, transport.HTTPS)
 	askMany(t, p, 100)
 	if n := h.opened.Load(); n != 1 {
 		t.Fatalf("%d connections for those that came together", n)
+	}
+	p.clients.mu.Lock()
+	defer p.clients.mu.Unlock()
+	if p.clients.live[0].connected {
+		t.Error("the connection is relied on, though it is idle and may have been closed")
 	}
 }
 
