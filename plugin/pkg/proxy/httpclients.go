@@ -44,6 +44,7 @@ type httpClient struct {
 	heard     int64             // when a response came
 	silence   eventloop.Silence // of those that have a connection
 	connected bool              // as far as is known
+	proven    bool              // it was connected once
 	opening   *opening          // of a connection; nil if none is under way
 	retired   bool              // takes no more requests, and is closed with the last one
 }
@@ -76,7 +77,7 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 }
 
 // choose is the client for one more request, nil if there should be another one: the oldest that is not silent. While a
-// second one has its connection opened, requests go on to the first one. h.mu is held.
+// second one has its first connection opened, requests go on to the first one. h.mu is held.
 func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 	conf, patience := p.transport.conf.Load(), p.engine.usual.Patience()
 	var last *httpClient // if there is no better one
@@ -87,10 +88,10 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 			h.retire(l)
 			continue
 		}
-		if h.given != nil || !silent && (len(h.live) == 1 || !l.opens(now)) {
+		if h.given != nil || !silent && (len(h.live) == 1 || l.proven || !l.opens(now)) {
 			c = l
 		}
-		if last == nil || !last.connected {
+		if last == nil || !last.proven {
 			last = l
 		}
 	}

@@ -55,7 +55,7 @@ func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens 
 func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c.connected = true
+	c.connected, c.proven = true, true
 	c.opened(c.opening, nil)
 	if first {
 		c.silence.Ask(now)

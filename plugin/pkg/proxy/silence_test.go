@@ -282,7 +282,7 @@ func TestConnectionsThatMakeRoom(t *testing.T) {
 func TestSecondHTTPClient(t *testing.T) {
 	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
 	now := int64(time.Hour)
-	silent := &httpClient{users: 1, connected: true}
+	silent := &httpClient{users: 1, connected: true, proven: true}
 	silent.silence.Ask(now - int64(time.Minute))
 	for _, tc := range []struct {
 		second httpClient
@@ -292,6 +292,7 @@ func TestSecondHTTPClient(t *testing.T) {
 		{httpClient{users: 1, opening: &opening{since: now - slowDial/2}}, false},
 		{httpClient{users: 1, opening: &opening{since: now - 2*slowDial}}, true},
 		{httpClient{users: 1, opening: &opening{since: now}, connected: true}, true},
+		{httpClient{users: 1, opening: &opening{since: now}, proven: true}, true}, // it is made sure of
 	} {
 		p.clients.mu.Lock()
 		p.clients.live = []*httpClient{silent, &tc.second}
