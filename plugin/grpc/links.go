@@ -33,7 +33,7 @@ const (
 
 // link is one connection, which is opened anew whenever it is lost.
 type link struct {
-	*grpc.ClientConn
+	conn   *grpc.ClientConn
 	client pb.DnsServiceClient
 
 	// Guarded by the lock of links.
@@ -50,7 +50,7 @@ func (l *links) add(now time.Duration) error {
 	conn, err := l.dial()
 	if err == nil {
 		l.added = now
-		l.live = append(l.live, &link{ClientConn: conn, client: pb.NewDnsServiceClient(conn)})
+		l.live = append(l.live, &link{conn: conn, client: pb.NewDnsServiceClient(conn)})
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 	defer l.mu.Unlock()
 	k.users--
 	k.silence.Done(int64(asked), int64(now), l.usual.Patience())
-	if err == nil || ctx.Err() == nil || k.GetState() != connectivity.Ready { // without a connection nobody was asked
+	if err == nil || ctx.Err() == nil || k.conn.GetState() != connectivity.Ready { // without a connection nobody was asked
 		k.silence.Heard(int64(now))
 	}
 	return reply, err
@@ -83,7 +83,7 @@ func (l *links) take() (k *link, now time.Duration) {
 	k.silence.Ask(int64(now))
 	l.mu.Unlock()
 	for _, c := range unused {
-		c.Close()
+		c.conn.Close()
 	}
 	return k, now
 }
@@ -97,7 +97,7 @@ func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 	l.live = nil
 	var coming, away *link
 	for _, c := range all {
-		state := c.GetState()
+		state := c.conn.GetState()
 		silent, dead := c.silent(state, usual, now)
 		failed := state == connectivity.TransientFailure
 		if c.users == 0 && !l.stopped && (silent || failed && away != nil || k != nil && now-c.used > unusedTime) {
@@ -151,7 +151,7 @@ func (l *links) stop() (err error) {
 	all := l.live
 	l.mu.Unlock()
 	for _, k := range all {
-		if e := k.Close(); e != nil {
+		if e := k.conn.Close(); e != nil {
 			err = e
 		}
 	}

@@ -85,7 +85,7 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 func secured(ctx context.Context, conn net.Conn, cfg *tls.Config, addr string) (net.Conn, error) {
 	conn = nonblock.Conn(conn)
 	nonblock.QuickAck(conn, true)
-	secure := newRecordConn(conn, namedTLS(cfg, addr))
+	secure := tls.Client(&heldConn{Conn: conn}, namedTLS(cfg, addr))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -130,7 +129,13 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 // retire lets c take no more requests. h.mu is held.
 func (h *httpClients) retire(c *httpClient) {
 	c.retired = true
-	h.live = slices.DeleteFunc(h.live, func(l *httpClient) bool { return l == c })
+	left := h.live[:0]
+	for _, l := range h.live {
+		if l != c {
+			left = append(left, l)
+		}
+	}
+	h.live = left
 	if c.users == 0 {
 		c.CloseIdleConnections()
 	}

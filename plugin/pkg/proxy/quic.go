@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -186,7 +185,13 @@ func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) 
 // retire lets l take no more queries. q.mu is held.
 func (q *quicPool) retire(l *quicLink) {
 	l.retired = true
-	q.links = slices.DeleteFunc(q.links, func(k *quicLink) bool { return k == l })
+	left := q.links[:0]
+	for _, k := range q.links {
+		if k != l {
+			left = append(left, k)
+		}
+	}
+	q.links = left
 	if l.users == 0 {
 		l.CloseWithError(doqNoError, "")
 	}
@@ -278,7 +283,7 @@ func (q *quicPool) socket(to netip.AddrPort) (*quic.Transport, error) {
 func (q *quicPool) stop() {
 	q.mu.Lock()
 	q.stopped = true
-	links, t := slices.Clone(q.links), q.transport
+	links, t := append([]*quicLink(nil), q.links...), q.transport
 	q.mu.Unlock()
 	for _, l := range links {
 		l.CloseWithError(doqNoError, "")

@@ -6,36 +6,28 @@ import (
 	"sync"
 )
 
-// recordConn writes each message in a TLS record of its own, and all of them at once. Some servers, such as dnsdist 1.7,
-// read one message of a record and wait for the socket before they look at what is left of it, which may be for ever.
-type recordConn struct {
-	*tls.Conn
-	under *heldConn
-}
-
-// newRecordConn is TLS over conn, without the handshake.
-func newRecordConn(conn net.Conn, cfg *tls.Config) *recordConn {
-	under := &heldConn{Conn: conn}
-	return &recordConn{tls.Client(under, cfg), under}
-}
-
-// Write writes messages, each with its length before it.
-func (c *recordConn) Write(p []byte) (n int, err error) {
-	if frameLen(p) >= len(p) {
-		return c.Conn.Write(p)
+// writeFrames writes messages, each with its length before it, at once, and over TLS in a record each. Some servers, such
+// as dnsdist 1.7, read one message of a record and wait for the socket before they look at what is left of it, which
+// may be for ever.
+func writeFrames(conn net.Conn, p []byte) (err error) {
+	under := (*heldConn)(nil)
+	if secure, ok := conn.(*tls.Conn); ok && frameLen(p) < len(p) {
+		under, _ = secure.NetConn().(*heldConn)
 	}
-	c.under.hold(true)
-	for n < len(p) && err == nil {
-		_, err = c.Conn.Write(p[n:min(n+frameLen(p[n:]), len(p))])
-		n += frameLen(p[n:])
+	if under == nil {
+		_, err = conn.Write(p)
+		return err
 	}
-	if e := c.under.hold(false); err == nil {
+	under.hold(true)
+	for len(p) > 0 && err == nil {
+		n := min(frameLen(p), len(p))
+		_, err = conn.Write(p[:n])
+		p = p[n:]
+	}
+	if e := under.hold(false); err == nil {
 		err = e
 	}
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return err
 }
 
 // heldConn gathers what is written while it is held.
@@ -64,12 +56,9 @@ func (c *heldConn) Write(p []byte) (int, error) {
 func (c *heldConn) hold(on bool) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held = on; !on && len(c.buf) > 0 {
+	if c.held = on; !on {
 		_, err = c.Conn.Write(c.buf)
-		c.buf = c.buf[:0]
-		if cap(c.buf) > maxDatagram {
-			c.buf = nil
-		}
+		c.buf = nil
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (c *streamConn) write(conn net.Conn) {
 			continue
 		}
 		conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := conn.Write(buf); err != nil {
+		if err := writeFrames(conn, buf); err != nil {
 			c.engine.mu.Lock()
 			c.writeErr = err
 			c.engine.unlock()
