@@ -111,20 +111,33 @@ func (p *pace) slow(read int64, now time.Time, within time.Duration) bool {
 	return slow
 }
 
+// full reads b, the last ones of c.read. wait is how long for the next octets: a long message takes its time on a slow
+// link.
+func (c *conn) full(b []byte, wait time.Duration) error {
+	for len(b) > 0 {
+		now := time.Now()
+		if c.pace.slow(c.read-int64(len(b)), now, c.limit.pace()) && c.wanted != nil && c.wanted() {
+			return ErrSlow
+		}
+		c.conn.SetDeadline(now.Add(wait))
+		n, err := c.conn.Read(b)
+		if b = b[n:]; err != nil && len(b) > 0 {
+			return c.reason(err)
+		}
+	}
+	return nil
+}
+
 // message is the next message that answers the question, if it comes in time; it holds until the next call.
 func (c *conn) message(wait time.Duration) (*reader, error) {
-	now := time.Now()
-	if c.pace.slow(c.read, now, c.limit.pace()) && c.wanted != nil && c.wanted() {
-		return nil, ErrSlow
-	}
-	c.conn.SetDeadline(now.Add(wait))
 	var head [2]byte
-	if _, err := io.ReadFull(c.conn, head[:]); err != nil {
-		return nil, c.reason(err)
+	c.read += int64(len(head))
+	if err := c.full(head[:], wait); err != nil {
+		return nil, err
 	}
 	n := int(binary.BigEndian.Uint16(head[:]))
 	// Counted before it is read: a message costs memory only within the bound.
-	if c.read += int64(n) + 2; c.read > c.limit.octets() {
+	if c.read += int64(n); c.read > c.limit.octets() {
 		return nil, fmt.Errorf("more than %d octets", c.limit.octets())
 	}
 	// Most messages of a transfer are about as long as this.
@@ -132,8 +145,8 @@ func (c *conn) message(wait time.Duration) (*reader, error) {
 		c.buf = make([]byte, 0, max(n, 16384))
 	}
 	c.buf = c.buf[:n]
-	if _, err := io.ReadFull(c.conn, c.buf); err != nil {
-		return nil, c.reason(err)
+	if err := c.full(c.buf, wait); err != nil {
+		return nil, err
 	}
 	if err := c.reader.reset(c.buf, c.id); err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ type Limits struct {
 	Records int
 	Octets  int64         // of messages
 	Total   time.Duration // of the whole transfer
-	Idle    time.Duration // between two messages, and for connecting
+	Idle    time.Duration // in which nothing comes, and for connecting
 	Pace    time.Duration // in which a transfer that others wait for has to bring leastPace octets
 }
 
