@@ -23,28 +23,28 @@ func (r *replica) look(ctx context.Context, from string) {
 		r.first(ctx)
 		return
 	}
-	err := r.refresh(ctx, from)
-	switch {
-	case ctx.Err() != nil, errors.Is(err, errInherited):
-	case err == nil:
-		r.zone.Looked(nil)
-		r.plan.Good(r.zone.Current(), time.Now())
-		r.zone.SetExpired(false)
-		r.keep(false)
-	default:
-		r.zone.Looked(err)
-		switch {
-		case from != "" && isTransfer(err):
-			slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
-		case from != "":
-			slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
-		case r.plan.Retrying():
-			slog.Warningf("Failed retry check %v", err)
-		default:
-			slog.Warningf("Failed refresh check %v", err)
-		}
-		r.plan.Failed()
+	again := r.plan.Retrying()
+	right, err := r.refresh(ctx, from)
+	if ctx.Err() != nil || errors.Is(err, errInherited) {
+		return
 	}
+	if r.zone.Looked(err); right {
+		r.confirm()
+		r.keep(false)
+	}
+	switch {
+	case err == nil:
+		return
+	case from != "" && isTransfer(err):
+		slog.Warningf("Notify from %s for %s: transfer failed: %v", from, r.name(), err)
+	case from != "":
+		slog.Warningf("Notify from %s for %s: failed primary check: %v", from, r.name(), err)
+	case again:
+		slog.Warningf("Failed retry check %v", err)
+	default:
+		slog.Warningf("Failed refresh check %v", err)
+	}
+	r.plan.Failed()
 }
 
 // first fetches the zone that we do not have yet, or not from these primaries.
@@ -67,7 +67,7 @@ func (r *replica) first(ctx context.Context) {
 			slow = primary
 		}
 	}
-	if slow != "" { // it is better than none
+	if slow != "" && !r.told.anyBut(slow) { // it is better than none
 		var over bool
 		if over, err = r.tryFetch(ctx, slow, nil, false); err == nil {
 			r.zone.Looked(nil)
@@ -104,15 +104,17 @@ func (r *replica) failed(primary string, err error) {
 }
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
-// those with a newer version gave it.
+// those with a newer version gave it. right reports whether what is served is what one of them has, or had; so it may be
+// beside an error, too.
 //
 // They are asked in their order, until one has our version, or a newer one; those that notified us first, and all of these:
 // one may have what others have not got yet.
-func (r *replica) refresh(ctx context.Context, from string) error {
-	err := errors.New("there is no primary")
+func (r *replica) refresh(ctx context.Context, from string) (right bool, err error) {
+	err = errors.New("there is no primary")
 	primaries, told := r.order()
 	ours := r.zone.Current().Serial()
 	var same, older bool
+	var ungiven error // why the newer version did not come
 	var slow string
 	var behind string // the first one that is
 	var its uint32
@@ -136,29 +138,29 @@ func (r *replica) refresh(ctx context.Context, from string) error {
 		}
 		var over bool
 		if over, err = r.tryFetch(ctx, primary, r.zone.Current(), i < len(primaries)-1); over {
-			return err
+			return err == nil, err
 		}
-		if errors.Is(err, fetch.ErrSlow) {
+		if ungiven = err; errors.Is(err, fetch.ErrSlow) {
 			slow = primary
 		}
 	}
-	if slow != "" { // it is better than none
+	if slow != "" && !r.told.anyBut(slow) { // it is better than none
 		_, err = r.tryFetch(ctx, slow, r.zone.Current(), false)
-		return err
+		return err == nil || same, err
 	}
 	if !same && !older {
-		return err
+		return false, err
 	}
 	// What has expired is served no more, so there is nothing to go back behind.
 	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
 		r.useless = true
 		_, err = r.tryFetch(ctx, behind, nil, false)
-		return err
+		return err == nil, err
 	}
-	if r.wentBack(behind, its, ours, older && !same); from != "" {
+	if r.wentBack(behind, its, ours, older && !same); from != "" && ungiven == nil {
 		slog.Infof("Notify from %s for %s: no SOA serial increase seen", from, r.name())
 	}
-	return nil
+	return true, ungiven
 }
 
 // order is the primaries as they are to be asked: those that notified us first, which are so many. They are there.
@@ -235,7 +237,7 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 }
 
 // fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing. One that drips is given up
-// if there are others to ask.
+// if there are others to ask, or another one notifies us meanwhile.
 func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, others bool) error {
 	leave, wanted, err := r.rooms.enterTransfer(ctx, primary)
 	if err != nil {
@@ -243,7 +245,7 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, oth
 	}
 	defer leave()
 	c := r.client(primary)
-	c.Wanted = func() bool { return others || wanted() }
+	c.Wanted = func() bool { return others || wanted() || r.told.anyBut(primary) }
 	v, err := c.Zone(ctx, r.origin(), old, func(format string, args ...any) {
 		slog.Warningf("Zone %s from %s: %s", r.name(), primary, fmt.Sprintf(format, args...))
 	})

@@ -28,3 +28,10 @@ func (n *notifiers) take() (all []netip.Addr) {
 	all, n.all = n.all, nil
 	return all
 }
+
+// anyBut reports whether there is one that is not the address of a primary.
+func (n *notifiers) anyBut(primary string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.all, func(a netip.Addr) bool { return !isAt(primary, []netip.Addr{a}) })
+}

@@ -85,7 +85,7 @@ func TestLaggingPrimaries(t *testing.T) {
 	idle.first(t.Context())
 	idle.source.primaries = []string{lags.addr, first.addr}
 	first.set("example.org.", text(5, slow, "a A 192.0.2.5"))
-	if err := idle.refresh(t.Context(), ""); err != nil || idle.zone.Current().Serial() != 5 {
+	if _, err := idle.refresh(t.Context(), ""); err != nil || idle.zone.Current().Serial() != 5 {
 		t.Errorf("%v, and version %d is served", err, idle.zone.Current().Serial())
 	}
 	if strings.Contains(out.String(), "is not fetched") {

@@ -141,7 +141,9 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		}
 		if from != "" || !time.Now().Before(next) {
 			before := r.zone.Current()
+			meanwhile := time.AfterFunc(time.Until(r.plan.Expires()), r.age) // a look may take longer than that
 			r.look(ctx, from)
+			meanwhile.Stop()
 			r.checked.Store(true)
 			if from != "" {
 				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
@@ -170,6 +172,24 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 		}
 	}
 	return next.Sub(now)
+}
+
+// age has the zone expire if it is too old. Any goroutine may call it, beside one that serves a version.
+func (r *replica) age() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := timeOf(&r.times.expires); !e.IsZero() && !time.Now().Before(e) {
+		r.zone.SetExpired(true)
+	}
+}
+
+// confirm notes that what is served is right.
+func (r *replica) confirm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plan.Good(r.zone.Current(), time.Now())
+	r.times.expires.Store(r.plan.Expires().UnixNano())
+	r.zone.SetExpired(false)
 }
 
 // errInherited is the error of a version that another replica has to get.
