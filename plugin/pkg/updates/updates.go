@@ -86,8 +86,10 @@ func (f *Forwarder) Forward(ctx context.Context, packet []byte, tcp bool) (reply
 	err = errNoServer
 	ctx, done := f.waits.Wait(ctx)
 	defer func() { err = done(err) }()
-	for _, server := range f.Servers {
-		ctx, cancel := context.WithTimeout(ctx, Patience/time.Duration(len(f.Servers)))
+	end := time.Now().Add(Patience)
+	for i, server := range f.Servers {
+		// What one that fails at once leaves of its time is for those behind it.
+		ctx, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(f.Servers)-i))
 		reply, err = exchange(ctx, server, packet, tcp || len(packet) > maxUDP)
 		cancel()
 		if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/miekg/dns"
 )
@@ -80,6 +81,24 @@ func TestForward(t *testing.T) {
 	}
 	if _, err := new(Forwarder).Forward(context.Background(), packet, false); err == nil {
 		t.Error("without servers")
+	}
+}
+
+// What a server that is not there leaves of its time is for those behind it: a primary that is slow is waited for.
+func TestTimeIsLeft(t *testing.T) {
+	packet, err := new(dns.Msg).SetUpdate("example.org.").Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := server(t, func(packet []byte) [][]byte {
+		time.Sleep(Patience * 3 / 5)
+		reply := slices.Clone(packet)
+		reply[2] |= 0x80
+		return [][]byte{reply}
+	})
+	f := Forwarder{Servers: []string{loopback.Addr(), slow}}
+	if _, err := f.Forward(t.Context(), packet, false); err != nil {
+		t.Error(err)
 	}
 }
 
