@@ -4,13 +4,16 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
+	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -180,4 +183,34 @@ func TestGivesWay(t *testing.T) {
 	if err := <-gone; err != eventloop.ErrGaveWay {
 		t.Error(err)
 	}
+}
+
+// An etcd that was away for long is there again soon after it has come back: it is looked for every few seconds, and not, as
+// gRPC does, after longer and longer pauses up to two minutes.
+func TestLookedForOften(t *testing.T) {
+	if most := reconnect.Backoff.MaxDelay + reconnect.MinConnectTimeout; most > 10*time.Second {
+		t.Errorf("after a pause of %v", most)
+	}
+	before := reconnect
+	defer func() { reconnect = before }()
+	reconnect.Backoff.BaseDelay, reconnect.Backoff.MaxDelay = 10*time.Millisecond, 10*time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var looked atomic.Int64
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			looked.Add(1)
+			c.Close()
+		}
+	}()
+	c := caddy.NewTestController("dns", "etcd skydns.local {\nendpoint http://"+l.Addr().String()+"\n}")
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	e := dnsserver.GetConfig(c).Plugin[0](nil).(*Etcd)
+	defer e.OnShutdown()
+	eventually.Holds(t, "many attempts", func() bool { return looked.Load() > 20 })
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/coredns/caddy"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 func init() { plugin.Register(pluginName, setup) }
@@ -131,7 +133,7 @@ func setup(c *caddy.Controller) error {
 	e.PathPrefix = strings.Trim(e.PathPrefix, "/")
 	config := etcdcv3.Config{
 		Endpoints: s.endpoints, TLS: s.tls, Username: s.username, Password: s.password, Logger: quietLogger(),
-		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
+		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout, DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnect)},
 	}
 	if s.username == "" && !dnsserver.Validated(c) { // a client connects at once
 		client, err := etcdcv3.New(config)
@@ -169,3 +171,10 @@ const (
 	keepAlive        = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
 )
+
+// reconnect is how an etcd that is away is looked for. By gRPC's own pauses, up to two minutes, queries would go on to fail
+// when it is there again. It is a variable for tests.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: time.Second / 2, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 3 * time.Second},
+	MinConnectTimeout: requestTime,
+}
