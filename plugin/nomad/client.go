@@ -42,6 +42,10 @@ type agent struct {
 // maxConns is how many connections an agent is asked over: it refuses those beyond 100, and other programs at our address need some.
 const maxConns = 64
 
+// pings find out that a connection of HTTP/2 is dead: all queries share it, and would fail for a quarter of an hour. It is a
+// variable for tests.
+var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+
 const defaultAddress = "http://127.0.0.1:4646"
 
 // newAgent is the agent at an address: a URL, or unix://PATH. What it says nothing about comes from the variables of the
@@ -57,6 +61,8 @@ func newAgent(address, token string) (*agent, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
+	http2 := pings
+	transport.HTTP2 = &http2
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:

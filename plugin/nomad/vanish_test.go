@@ -1,0 +1,87 @@
+package nomad
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
+	"github.com/miekg/dns"
+)
+
+// relay hands connections on to an address, until lose has all octets of those that there are vanish without a sign.
+func relay(t *testing.T, to string) (addr string, lose func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var lost atomic.Int64 // so many times
+	hand := func(to, from net.Conn) {
+		b, then := make([]byte, 4096), lost.Load()
+		for n, err := from.Read(b); err == nil; n, err = from.Read(b) {
+			if lost.Load() != then {
+				io.Copy(io.Discard, from)
+				return
+			}
+			to.Write(b[:n])
+		}
+		to.Close()
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			agent, err := net.Dial("tcp", to)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			t.Cleanup(func() {
+				c.Close()
+				agent.Close()
+			})
+			go hand(agent, c)
+			go hand(c, agent)
+		}
+	}()
+	return l.Addr().String(), func() { lost.Add(1) }
+}
+
+// TestConnectionVanishes: of HTTP/2 all queries share a connection. They do not go on to fail when it is dead and does not tell
+// so, as behind a firewall that has forgotten it.
+func TestConnectionVanishes(t *testing.T) {
+	before := pings
+	defer func() { pings = before }()
+	pings = http.HTTP2Config{SendPingTimeout: 100 * time.Millisecond, PingTimeout: 100 * time.Millisecond}
+	a, _ := newAPI(t)
+	s := httptest.NewUnstartedServer(a)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	addr, lose := relay(t, s.Listener.Addr().String())
+	t.Setenv("NOMAD_SKIP_VERIFY", "true")
+	n := serving(t, "https://"+addr)
+	answered := func() bool {
+		got, _ := ask(n, "none.default.service.nomad.", dns.TypeA)
+		return strings.HasPrefix(got, "NXDOMAIN")
+	}
+	if !answered() || a.asked[0].ProtoMajor != 2 {
+		t.Fatal("no answer over HTTP/2")
+	}
+	lose()
+	eventually.Holds(t, "an answer over another connection", answered)
+	if most := before.SendPingTimeout + before.PingTimeout; most <= 0 || most > time.Minute {
+		t.Errorf("a dead connection is given up after %v", most)
+	}
+}
