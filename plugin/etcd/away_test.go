@@ -214,3 +214,34 @@ func TestLookedForOften(t *testing.T) {
 	defer e.OnShutdown()
 	eventually.Holds(t, "many attempts", func() bool { return looked.Load() > 20 })
 }
+
+// A transfer has the name servers though etcd goes away under way: a zone without any, which looks whole, would be taken.
+func TestTransferWhileAway(t *testing.T) {
+	s := start(t)
+	s.put("ns1.ns.dns.skydns.test", `{"host":"192.0.2.53"}`)
+	s.put("a.skydns.test", `{"host":"192.0.2.1"}`)
+	hangs := newMember(t, s.URL)
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{hangs.url}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	e := s.plugin(0)
+	e.Client = client
+	ch, err := e.Transfer("skydns.test.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, began := "", time.Now()
+	for all := range ch {
+		for _, rr := range all {
+			if types == "" {
+				close(hangs.hung)
+			}
+			types += dns.TypeToString[rr.Header().Rrtype] + " "
+		}
+	}
+	if types != "SOA NS A A SOA " || time.Since(began) >= requestTime {
+		t.Errorf("after %v: %s", time.Since(began), types)
+	}
+}

@@ -41,7 +41,7 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 			return
 		}
 		services := e.services(ctx, kvs, nil, dns.TypeTXT)
-		if servers, addresses, err := plugin.NS(ctx, e, zone, state, plugin.Options{}); err == nil {
+		if servers, addresses, err := plugin.NS(ctx, still{e, kvs}, zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
 			out <- append(servers, addresses...)
 		}
 		met := owners{}
@@ -53,6 +53,33 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 		out <- soa
 	}()
 	return out, nil
+}
+
+// still is an Etcd as it was when its keys were read: it asks for nothing, so nothing can be missing.
+type still struct {
+	*Etcd
+	kvs []*mvccpb.KeyValue
+}
+
+// Services implements plugin.ServiceBackend.
+func (s still) Services(ctx context.Context, state request.Request, _ bool, _ plugin.Options) ([]msg.Service, error) {
+	path := msg.Path(state.Name(), s.PathPrefix)
+	var at, below []*mvccpb.KeyValue
+	for _, kv := range s.kvs {
+		switch key := string(kv.Key); {
+		case key == path:
+			at = append(at, kv)
+		case strings.HasPrefix(key, path+"/"):
+			below = append(below, kv)
+		}
+	}
+	if len(below) == 0 {
+		below = at
+	}
+	if len(below) == 0 {
+		return nil, errKeyNotFound
+	}
+	return msg.Group(s.services(ctx, below, nil, state.QType())), nil
 }
 
 // snapshot is the keys below path, and a serial that is not newer than they are: a secondary that has that serial would not ask
