@@ -122,6 +122,9 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		m.Extra = m.Extra[:len(m.Extra)-1]
 	}
 	keyring.Sign(m, p.passKey.name, cmp.Or(p.passKey.algorithm, key.Algorithm, keyring.DefaultAlgorithm))
+	if by, ok := tsig.Validated(ctx); ok { // or a client that comes again would have its update made twice
+		m.IsTsig().TimeSigned = passedOn.first(by, m.IsTsig().TimeSigned)
+	}
 	packet, mac, err := dns.TsigGenerate(m, key.Secret, "", false)
 	if err != nil {
 		return dns.RcodeServerFailure, err

@@ -1,11 +1,16 @@
 package dynupdate
 
 import (
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/tsig"
 
 	"github.com/miekg/dns"
@@ -45,5 +50,66 @@ func TestPasserTells(t *testing.T) {
 	b.key = "web."
 	if b.send(newUpdate(t, "up IN www.example.org. 60 TXT no")); logged.String() != "" {
 		t.Errorf("with log off: %s", logged)
+	}
+}
+
+// TestPassedOnAgain: a client that did not get the answer sends its message again. What is passed on, signed anew, is the same
+// message for the primary then, too, which makes the update once; also after a reload.
+func TestPassedOnAgain(t *testing.T) {
+	logtest.Capture(t)
+	const secret = "c2VjcmV0LW9mLXRoZS10ZXN0"
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var came []string
+	primary := &dns.Server{PacketConn: conn, TsigSecret: map[string]string{"up.": secret}, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept },
+		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+			if w.TsigStatus() != nil {
+				return
+			}
+			mu.Lock()
+			came = append(came, r.IsTsig().MAC)
+			mu.Unlock()
+			m := new(dns.Msg).SetReply(r)
+			m.SetTsig("up.", dns.HmacSHA256, 300, time.Now().Unix())
+			w.WriteMsg(m)
+		})}
+	var ended sync.WaitGroup
+	started := make(chan struct{})
+	primary.NotifyStartedFunc = func() { close(started) }
+	ended.Go(func() { primary.ActivateAndServe() })
+	<-started
+	t.Cleanup(func() {
+		primary.Shutdown()
+		ended.Wait()
+	})
+	b := &bed{t: t, key: "web.", from: "192.0.2.1"}
+	restart := func() {
+		p := &passer{settings: defaults(), to: updates.Forwarder{Servers: []string{conn.LocalAddr().String()}},
+			findKey: func(string) (keyring.Key, bool) { return keyring.Key{Secret: secret}, true }}
+		p.zone, p.passKey.name = "example.org.", "up."
+		p.policy.rules = []rule{{key: "web.", name: []byte("\x03www\x07example\x03org\x00"), types: typeSet{all: true}}}
+		b.h = &tsig.TSIGServer{Zones: []string{"."}, Next: p}
+	}
+	restart()
+	m := newUpdate(t, "up IN www.example.org. 60 TXT a")
+	send := func(m *dns.Msg) {
+		t.Helper()
+		if reply := b.send(m); reply.Rcode != dns.RcodeSuccess {
+			t.Fatal(reply)
+		}
+	}
+	send(m)
+	send(newUpdate(t, "up IN www.example.org. 60 TXT b"))
+	time.Sleep(1100 * time.Millisecond) // it would be signed at another time
+	send(m)
+	restart()
+	send(m)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(came) != 4 || came[0] == came[1] || !slices.Equal(came[2:], []string{came[0], came[0]}) {
+		t.Errorf("signatures %q", came)
 	}
 }
