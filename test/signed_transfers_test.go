@@ -79,6 +79,25 @@ func TestSignedTransfersThrough(t *testing.T) {
 	}
 }
 
+// TestSignedTransferBesideZones: a transfer is signed if its query is, message by message, also of a zone for which the tsig
+// plugin demands nothing and signs no other reply.
+func TestSignedTransferBesideZones(t *testing.T) {
+	const hosts = 3000
+	var text strings.Builder
+	text.WriteString(updateSeed)
+	for i := range hosts {
+		fmt.Fprintf(&text, "host%d TXT %s\n", i, strings.Repeat("x", 40))
+	}
+	file := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, addr := start(t, fmt.Sprintf("example.org:0 {\nbind 127.0.0.1\ntsig example.net {\nsecret %s %s\n}\ntransfer {\nto *\n}\nfile %s\n}", updateKey, updateSecret, file))
+	if lines, _ := fetched(t, addr, updateKey); len(lines) != hosts+6 {
+		t.Errorf("%d records", len(lines))
+	}
+}
+
 // TestKeyReload: keys of a file work as soon as they stand there, and no longer.
 func TestKeyReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -153,12 +154,17 @@ func (o *out) records(ch <-chan []dns.RR) (err error) {
 	return nil
 }
 
-// writeMsg sends a message as it is, signed if the query is.
+// writeMsg sends a message as it is, signed if the query is: now, as a client that reads slowly does not take what was signed
+// long ago. From the second message on only the time is signed with it (RFC 8945 §5.3.1).
 func (o *out) writeMsg(m *dns.Msg) error {
-	if t := o.r.IsTsig(); t != nil && o.w.TsigStatus() == nil {
-		m.SetTsig(t.Hdr.Name, t.Algorithm, 300, int64(t.TimeSigned))
+	t := o.r.IsTsig()
+	if t == nil || o.w.TsigStatus() != nil {
+		return o.w.WriteMsg(m)
 	}
-	return o.w.WriteMsg(m)
+	keyring.Sign(m, t.Hdr.Name, t.Algorithm)
+	err := o.w.WriteMsg(m)
+	o.w.TsigTimersOnly(true)
+	return err
 }
 
 func (o *out) log(records int, serial uint32, current bool) {
