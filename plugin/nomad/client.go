@@ -204,6 +204,9 @@ func (s *agents) get(ctx context.Context, each time.Duration, path string, query
 		at := (first + i) % len(s.all)
 		one, cancel := context.WithTimeout(ctx, each)
 		index, err = s.all[at].get(one, path, query, out)
+		if one.Err() != nil { // the next query is not to find that other connections are dead, too
+			s.all[at].http.CloseIdleConnections()
+		}
 		cancel()
 		if err == nil {
 			if i > 0 { // else it may have answered to what was asked before it failed others

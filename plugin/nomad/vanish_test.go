@@ -5,7 +5,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,5 +85,46 @@ func TestConnectionVanishes(t *testing.T) {
 	eventually.Holds(t, "an answer over another connection", answered)
 	if most := before.SendPingTimeout + before.PingTimeout; most <= 0 || most > time.Minute {
 		t.Errorf("a dead connection is given up after %v", most)
+	}
+}
+
+// TestIdleConnectionsVanish: without HTTP/2 there may be many connections that nobody uses at the moment, all of them dead. One
+// query finds that out for all.
+func TestIdleConnectionsVanish(t *testing.T) {
+	const many = 8
+	a, _ := newAPI(t)
+	var come sync.WaitGroup // all of the first queries, which need a connection each
+	come.Add(many)
+	var first atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if first.Add(1) <= many {
+			come.Done()
+			come.Wait()
+		}
+		a.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	addr, lose := relay(t, s.Listener.Addr().String())
+	n := serving(t, "http://"+addr)
+	answered := func(name string) bool {
+		got, _ := ask(n, name+".default.service.nomad.", dns.TypeA)
+		return strings.HasPrefix(got, "NXDOMAIN")
+	}
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			if !answered("none" + strconv.Itoa(i)) {
+				t.Error("no answer at first")
+			}
+		})
+	}
+	wg.Wait()
+	lose()
+	if answered("none") {
+		t.Fatal("the connections are not lost")
+	}
+	if !answered("none") {
+		t.Error("another query was sent over a dead connection")
 	}
 }
