@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/fall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -150,9 +152,21 @@ func logLine(class logging.Classification, format string, v ...any) {
 // regionTime is how long the instance's own service is asked for the region.
 const regionTime = 5 * time.Second
 
+// answerTime is how long an answer may take to begin. One that does not comes over a connection that may be dead, and is asked
+// for again over another one. It is a variable for tests.
+var answerTime = 20 * time.Second
+
+// patience bounds how long a connection that is dead is waited for, which with HTTP/2 all requests share.
+func patience(t *http.Transport) {
+	t.ResponseHeaderTimeout = answerTime
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: answerTime, PingTimeout: answerTime}
+}
+
 // client is who asks Route 53, as the directive and AWS's own configuration have it.
 func (s *settings) client(ctx context.Context) (api, error) {
-	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.LoggerFunc(logLine))}
+	opts := []func(*config.LoadOptions) error{
+		config.WithLogger(logging.LoggerFunc(logLine)), config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(patience)),
+	}
 	if s.key != "" {
 		opts = append(opts, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(s.key, s.secret, "")))
 	}
