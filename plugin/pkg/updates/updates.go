@@ -47,8 +47,11 @@ type Forwarder struct {
 // errNoServer is the error of a Forwarder whose servers do not answer.
 var errNoServer = errors.New("no server answers")
 
-// own is the addresses of sockets that messages are passed on from, so that one that comes back is known.
+// own is the sockets that messages are passed on from, so that one that comes back is known.
 var own sync.Map // string → nothing
+
+// socket is one in own: a client on this machine may have the same port of the other protocol.
+func socket(a net.Addr) string { return a.Network() + " " + a.String() }
 
 // Serve passes the message of w on, which came as packet, and the reply back. A message that this process has passed on
 // itself is refused: it goes round in a circle. The code returned is for the server, as that of plugin.Handler's
@@ -70,7 +73,7 @@ func (f *Forwarder) Serve(ctx context.Context, w dns.ResponseWriter, packet []by
 
 // InCircle reports whether a message came from a socket that this process passes messages on from.
 func InCircle(from net.Addr) bool {
-	_, circle := own.Load(from.String())
+	_, circle := own.Load(socket(from))
 	return circle
 }
 
@@ -120,7 +123,7 @@ func exchange(ctx context.Context, server string, packet []byte, tcp bool) ([]by
 		return nil, err
 	}
 	defer conn.Close()
-	local := conn.LocalAddr().String()
+	local := socket(conn.LocalAddr())
 	own.Store(local, nil)
 	defer own.Delete(local)
 	deadline, _ := ctx.Deadline()

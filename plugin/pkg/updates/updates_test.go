@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -179,4 +180,51 @@ func TestForwardsInOrder(t *testing.T) {
 		t.Errorf("behind one that is not answered: %v, %d messages", err, len(came))
 	}
 	before.End()
+}
+
+// TestInCircle: a message that comes from a socket by which another one is passed on has been passed on here. One of a client
+// that has the same port of the other protocol has not.
+func TestInCircle(t *testing.T) {
+	for _, tcp := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		from := make(chan net.Addr, 1)
+		primary := l.Addr().String()
+		if tcp {
+			go func() {
+				if c, err := l.Accept(); err == nil {
+					from <- c.RemoteAddr()
+				}
+			}()
+		} else {
+			conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			primary = conn.LocalAddr().String()
+			go func() {
+				_, addr, _ := conn.ReadFrom(make([]byte, 512))
+				from <- addr
+			}()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			f := Forwarder{Servers: []string{primary}}
+			f.Forward(ctx, make([]byte, 12), tcp)
+		})
+		at := netip.MustParseAddrPort((<-from).String())
+		if udp := InCircle(net.UDPAddrFromAddrPort(at)); udp == tcp {
+			t.Errorf("TCP %v, from UDP %v: %v", tcp, at, udp)
+		}
+		if got := InCircle(net.TCPAddrFromAddrPort(at)); got != tcp {
+			t.Errorf("TCP %v, from TCP %v: %v", tcp, at, got)
+		}
+		cancel()
+		ended.Wait()
+	}
 }
