@@ -113,3 +113,26 @@ func TestPassedOnAgain(t *testing.T) {
 		t.Errorf("signatures %q", came)
 	}
 }
+
+// Of signings the last ones are known, and not more than there is room for.
+func TestSignings(t *testing.T) {
+	var s signings
+	sig := func(i int) tsig.Signature { return tsig.Signature{Key: "key.", Time: uint64(i)} }
+	const n = 5*maxReplays/2 + 1
+	for i := range n {
+		if at := s.first(sig(i), uint64(i)); at != uint64(i) {
+			t.Fatalf("number %d was signed at %d", i, at)
+		}
+	}
+	if known := len(s.last) + len(s.before); known > 2*maxReplays {
+		t.Errorf("%d are known", known)
+	}
+	for _, i := range []int{n - 1, n - maxReplays} {
+		if at := s.first(sig(i), n); at != uint64(i) {
+			t.Errorf("number %d was signed at %d", i, at)
+		}
+	}
+	if at := s.first(sig(0), n); at != n {
+		t.Errorf("the first one is known still: %d", at)
+	}
+}

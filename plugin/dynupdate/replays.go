@@ -9,26 +9,25 @@ import (
 // maxReplays is how many requests of a zone are known, and how many of all that are passed on.
 const maxReplays = 10_000
 
-// replays knows the requests that were handled last, by their signatures, and of each the answer: the same one again gets
-// the same answer and does nothing, so that who did not get the answer may ask again, and a recorded one is of no use.
-// Older ones are refused by their time. Whoever uses it locks it. Its zero value knows none.
-type replays[A any] struct {
-	answers map[tsig.Signature]A
+// replays knows the requests that were handled last, by their signatures: the same one again gets the same answer and
+// does nothing, so that who did not get the answer may ask again, and a recorded one is of no use. Older ones are
+// refused by their time. The store's lock guards it.
+type replays struct {
+	answers map[tsig.Signature]answer
 	ring    []tsig.Signature
 	next    int
 }
 
+func (r *replays) init() { r.answers = map[tsig.Signature]answer{} }
+
 // find is what a request was answered before.
-func (r *replays[A]) find(sig tsig.Signature) (A, bool) {
+func (r *replays) find(sig tsig.Signature) (answer, bool) {
 	a, ok := r.answers[sig]
 	return a, ok
 }
 
 // add notes an answer, in place of the oldest one if there are many.
-func (r *replays[A]) add(sig tsig.Signature, a A) {
-	if r.answers == nil {
-		r.answers = map[tsig.Signature]A{}
-	}
+func (r *replays) add(sig tsig.Signature, a answer) {
 	if len(r.ring) < maxReplays {
 		r.ring = append(r.ring, sig)
 	} else {
@@ -40,12 +39,13 @@ func (r *replays[A]) add(sig tsig.Signature, a A) {
 }
 
 // forget takes an answer back that did not become durable.
-func (r *replays[A]) forget(sig tsig.Signature) { delete(r.answers, sig) }
+func (r *replays) forget(sig tsig.Signature) { delete(r.answers, sig) }
 
-// signings is when requests that are passed on were signed anew, by the signatures that they had before.
+// signings is when requests that are passed on were signed anew, by the signatures that they had before: of the last ones,
+// maxReplays at least and twice as many at most.
 type signings struct {
-	mu    sync.Mutex
-	times replays[uint64]
+	mu           sync.Mutex
+	last, before map[tsig.Signature]uint64
 }
 
 // passedOn is the signings of the process, which outlives a reload.
@@ -56,10 +56,15 @@ var passedOn signings
 func (s *signings) first(sig tsig.Signature, now uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := s.times.find(sig)
+	at, ok := s.last[sig]
 	if !ok {
-		at = now
-		s.times.add(sig, at)
+		if at, ok = s.before[sig]; !ok {
+			at = now
+		}
+		if len(s.last)%maxReplays == 0 {
+			s.last, s.before = map[tsig.Signature]uint64{}, s.last
+		}
+		s.last[sig] = at
 	}
 	return at
 }

@@ -42,7 +42,7 @@ type store struct {
 	handing   *group // ends when another process has let go of the database, nil if it is ours
 	journal   zone.Journal
 	keep      journalLimits
-	replays   replays[answer]
+	replays   replays
 	trouble   error // why the database takes nothing at the moment
 	frozen    bool
 	now       func() time.Time // by which signatures are judged
@@ -94,6 +94,7 @@ func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *dat
 		zone: name, path: path, number: storesMade.Add(1), served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep, now: time.Now,
 		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
+	s.replays.init()
 	if db != nil {
 		s.size.Store(db.size)
 	}

@@ -41,7 +41,7 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 			return
 		}
 		services := e.services(ctx, kvs, nil, dns.TypeTXT)
-		if servers, addresses, err := plugin.NS(ctx, still{e, kvs}, zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
+		if servers, addresses, err := plugin.NS(ctx, &still{e, services}, zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
 			out <- append(servers, addresses...)
 		}
 		met := owners{}
@@ -55,31 +55,27 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	return out, nil
 }
 
-// still is an Etcd as it was when its keys were read: it asks for nothing, so nothing can be missing.
+// still is an Etcd whose services are known: it asks for nothing, so nothing can be missing.
 type still struct {
-	*Etcd
-	kvs []*mvccpb.KeyValue
+	plugin.ServiceBackend
+	services []msg.Service
 }
 
-// Services implements plugin.ServiceBackend.
-func (s still) Services(ctx context.Context, state request.Request, _ bool, _ plugin.Options) ([]msg.Service, error) {
-	path := msg.Path(state.Name(), s.PathPrefix)
-	var at, below []*mvccpb.KeyValue
-	for _, kv := range s.kvs {
-		switch key := string(kv.Key); {
-		case key == path:
-			at = append(at, kv)
-		case strings.HasPrefix(key, path+"/"):
-			below = append(below, kv)
+// Services implements plugin.ServiceBackend: those below the name of state, or else those at it.
+func (s *still) Services(_ context.Context, state request.Request, _ bool, _ plugin.Options) ([]msg.Service, error) {
+	var at, below []msg.Service
+	for i := range s.services {
+		switch owner := strings.ToLower(msg.Domain(s.services[i].Key)); {
+		case owner == state.Name():
+			at = append(at, s.services[i])
+		case dns.IsSubDomain(state.Name(), owner):
+			below = append(below, s.services[i])
 		}
 	}
-	if len(below) == 0 {
-		below = at
+	if len(below) > 0 {
+		at = below
 	}
-	if len(below) == 0 {
-		return nil, errKeyNotFound
-	}
-	return msg.Group(s.services(ctx, below, nil, state.QType())), nil
+	return msg.Group(at), nil
 }
 
 // snapshot is the keys below path, and a serial that is not newer than they are: a secondary that has that serial would not ask

@@ -177,19 +177,19 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 // age has the zone expire if it is too old. Any goroutine may call it, beside one that serves a version.
 func (r *replica) age() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e := timeOf(&r.times.expires); !e.IsZero() && !time.Now().Before(e) {
+	if e := r.times.expires.Load(); e != 0 && e <= time.Now().UnixNano() {
 		r.zone.SetExpired(true)
 	}
+	r.mu.Unlock()
 }
 
 // confirm notes that what is served is right.
 func (r *replica) confirm() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.plan.Good(r.zone.Current(), time.Now())
 	r.times.expires.Store(r.plan.Expires().UnixNano())
 	r.zone.SetExpired(false)
+	r.mu.Unlock()
 }
 
 // errInherited is the error of a version that another replica has to get.
