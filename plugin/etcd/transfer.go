@@ -41,7 +41,7 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 			return
 		}
 		services := e.services(ctx, kvs, nil, dns.TypeTXT)
-		if servers, addresses, err := plugin.NS(ctx, &still{e, services}, zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
+		if servers, addresses, err := plugin.NS(ctx, e.still(kvs), zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
 			out <- append(servers, addresses...)
 		}
 		met := owners{}
@@ -55,27 +55,14 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	return out, nil
 }
 
-// still is an Etcd whose services are known: it asks for nothing, so nothing can be missing.
-type still struct {
-	plugin.ServiceBackend
-	services []msg.Service
-}
-
-// Services implements plugin.ServiceBackend: those below the name of state, or else those at it.
-func (s *still) Services(_ context.Context, state request.Request, _ bool, _ plugin.Options) ([]msg.Service, error) {
-	var at, below []msg.Service
-	for i := range s.services {
-		switch owner := strings.ToLower(msg.Domain(s.services[i].Key)); {
-		case owner == state.Name():
-			at = append(at, s.services[i])
-		case dns.IsSubDomain(state.Name(), owner):
-			below = append(below, s.services[i])
-		}
+// still is e as it was when some keys, which are in order, were read: it asks for nothing, so nothing can be missing.
+func (e *Etcd) still(kvs []*mvccpb.KeyValue) *Etcd {
+	v := &view{prefix: msg.Path("", e.PathPrefix), ready: true, kvs: map[string]*mvccpb.KeyValue{}}
+	for _, kv := range kvs {
+		v.keys = append(v.keys, string(kv.Key))
+		v.kvs[string(kv.Key)] = kv
 	}
-	if len(below) > 0 {
-		at = below
-	}
-	return msg.Group(at), nil
+	return &Etcd{PathPrefix: e.PathPrefix, MinLeaseTTL: e.MinLeaseTTL, MaxLeaseTTL: e.MaxLeaseTTL, Client: e.client(), view: v}
 }
 
 // snapshot is the keys below path, and a serial that is not newer than they are: a secondary that has that serial would not ask
