@@ -2,6 +2,7 @@ package secondary
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -101,5 +102,35 @@ func TestDripOrWhoNotifies(t *testing.T) {
 	eventually.Holds(t, "the zone", func() bool { return r.zone.Current() != nil })
 	if said := out.String(); strings.Count(said, "from \""+dripping) != 1 {
 		t.Errorf("logged %s", said)
+	}
+}
+
+// TestFloodOfNotifications: notifications in the name of a primary that says nothing, which may be forged, have it asked now and
+// then, and not for each of them: zones with other primaries would wait for room.
+func TestFloodOfNotifications(t *testing.T) {
+	logtest.Capture(t)
+	mute, taken := hung(t)
+	p := newPrimaryAt(t, "127.0.0.2")
+	shared := newRooms()
+	shared.checks = newRoom(silentTo)
+	from := &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: time.Second}}
+	var wg sync.WaitGroup
+	for i := range 3 * silentTo {
+		name := fmt.Sprintf("z%d.example.org.", i)
+		p.set(name, text(1, slow))
+		r := newReplica(name, from, shared)
+		wg.Go(func() {
+			for range 3 {
+				r.notify(netip.MustParseAddr("127.0.0.1"))
+				r.look(t.Context(), "127.0.0.1")
+			}
+			if r.zone.Current() == nil {
+				t.Errorf("%s was not fetched", name)
+			}
+		})
+	}
+	wg.Wait()
+	if n := taken.Load(); n < silentTo || n >= 2*silentTo {
+		t.Errorf("the silent primary was asked %d times", n)
 	}
 }

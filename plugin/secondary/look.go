@@ -163,14 +163,14 @@ func (r *replica) refresh(ctx context.Context, from string) (right bool, err err
 	return true, ungiven
 }
 
-// order is the primaries as they are to be asked: those that notified us first, which are so many. They are there.
+// order is the primaries as they are to be asked: those that notified us first, which are so many.
 func (r *replica) order() (primaries []string, first int) {
 	at := r.told.take()
 	for _, p := range r.source.primaries {
 		if isAt(p, at) {
 			primaries = slices.Insert(primaries, first, p)
 			first++
-			r.rooms.heard(p, time.Now())
+			r.rooms.notified(p, time.Now())
 		} else {
 			primaries = append(primaries, p)
 		}

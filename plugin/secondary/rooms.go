@@ -31,17 +31,19 @@ type rooms struct {
 	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
 	filing sync.Mutex
 
-	mu     sync.Mutex
-	until  map[string]time.Time // a primary is left alone
-	last   map[string]time.Time // a primary answered
-	unsaid map[string][]string  // the zones that a primary did not answer for since, as long as they are few
-	shares map[string]*room     // of the transfers, by primary
+	mu       sync.Mutex
+	until    map[string]time.Time // a primary is left alone
+	last     map[string]time.Time // a primary answered
+	believed map[string]time.Time // a notification of a primary counted
+	unsaid   map[string][]string  // the zones that a primary did not answer for since, as long as they are few
+	shares   map[string]*room     // of the transfers, by primary
 }
 
 func newRooms() *rooms {
 	return &rooms{
 		transfers: newRoom(maxTransfers), checks: newRoom(maxChecks),
-		until: map[string]time.Time{}, last: map[string]time.Time{}, unsaid: map[string][]string{}, shares: map[string]*room{},
+		until: map[string]time.Time{}, last: map[string]time.Time{}, believed: map[string]time.Time{},
+		unsaid: map[string][]string{}, shares: map[string]*room{},
 	}
 }
 
@@ -105,7 +107,18 @@ func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func()
 	return leave, func() bool { return share.waiting.Load()+r.transfers.waiting.Load() > 0 }, nil
 }
 
-// heard notes that a primary answered, or notified us: it is there.
+// notified notes that a primary notified us: it is asked though it did not answer a moment ago. If it does not answer then
+// either, that was forged perhaps, and further ones count after a while only: zones of others would wait for room.
+func (r *rooms) notified(primary string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.believed[primary]) >= silence {
+		r.believed[primary] = now
+		delete(r.until, primary)
+	}
+}
+
+// heard notes that a primary answered: it is there.
 func (r *rooms) heard(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
