@@ -53,6 +53,8 @@ type fakeAPI struct {
 	retryAfter  string         // what it says to who is refused, in words for people
 	eofNow      bool           // end watches at once
 	pages       int            // objects in a page of a list
+	lost        int            // up to which watch the octets of all vanish
+	watches     int            // that have begun
 
 	beforeList func(resource string) // may be nil
 }
@@ -263,7 +265,8 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, resource string)
 	q := r.URL.Query()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	epoch := f.epoch
+	f.watches++
+	epoch, mine := f.epoch, f.watches
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -294,10 +297,14 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, resource string)
 		flush()
 	}
 	for r.Context().Err() == nil && f.epoch == epoch {
+		if mine <= f.lost {
+			f.cond.Wait()
+			continue
+		}
 		for _, e := range f.log[resource] {
 			if e.version > from {
 				from = e.version
-				if e.typ == "BOOKMARK" {
+				if e.version > f.version { // a bookmark that is told whatever was told before
 					from = f.version
 				}
 				f.send(w, e.typ, e.obj)

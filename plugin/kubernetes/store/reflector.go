@@ -186,6 +186,10 @@ func (r *reflector) compare(ctx context.Context) error {
 // does not know the request at all may never come to the end. Only tests change it.
 var silence = 15 * time.Second
 
+// signs is how long a server that tells how far it has come is silent at most: it does so each minute or so. Else the
+// connection is dead, or something on the way that goes on to hold it. Only tests change it.
+var signs = 3 * time.Minute
+
 // grace is how long after its time a watch may end. Then its connection must be dead.
 const grace = 30 * time.Second
 
@@ -211,7 +215,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	defer func(begun time.Time) { r.lived = time.Since(begun) }(time.Now())
 	r.answered()
 	f := following{reflector: r, initial: initial, from: r.version}
-	for {
+	for regular := false; ; { // whether the server gives signs of life
 		e, err := w.Next()
 		if err != nil {
 			if f.initial && errors.Is(ctx.Err(), context.Canceled) {
@@ -223,9 +227,12 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 		if err := f.event(e); err != nil {
 			return err
 		}
+		regular = regular || !telling && e.Type == client.Bookmark
 		switch {
 		case f.initial:
 			quiet.Reset(silence)
+		case regular:
+			quiet.Reset(signs)
 		case telling:
 			quiet.Stop()
 		}

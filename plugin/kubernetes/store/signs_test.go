@@ -1,0 +1,34 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+)
+
+// TestWatchVanishes has a server that gives signs of life, until all that it sends on the watches that there are vanishes:
+// others are begun, where they stopped.
+func TestWatchVanishes(t *testing.T) {
+	defer func(d time.Duration) { signs = d }(signs)
+	signs = 200 * time.Millisecond
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	log := &lines{}
+	s := New(Config{Log: log}, f.client())
+	s.Start()
+	defer s.Stop()
+	awaitSync(t, s)
+	f.with(func() {
+		f.version++
+		f.log["services"] = append(f.log["services"], fakeEvent{f.version, "BOOKMARK", f.bookmark("services", f.version, false)})
+	})
+	f.put(clusterIP("web", "192.0.2.2"))
+	eventually.Holds(t, "a change", func() bool { return s.at("web") == "192.0.2.2" })
+	f.with(func() { f.lost = f.watches })
+	f.put(clusterIP("web", "192.0.2.3"))
+	eventually.Holds(t, "the next one", func() bool { return s.at("web") == "192.0.2.3" })
+	if s.Stats().Gaps != 0 || len(log.all) != 0 {
+		t.Errorf("%d gaps; log: %q", s.Stats().Gaps, log.all)
+	}
+}
