@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 )
 
@@ -51,6 +52,18 @@ func TestNewerNotGiven(t *testing.T) {
 	becomes(t, s, "a.example.org.", "192.0.2.2")
 	if said := out.String(); strings.Contains(said, "no SOA serial increase seen") {
 		t.Errorf("logged %s", said)
+	}
+}
+
+// TestNewerNotGivenByAny: why the newer version did not come is told, and not that another primary is not there, either.
+func TestNewerNotGivenByAny(t *testing.T) {
+	logtest.Capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(1, slow))
+	p.refuses.Store(true)
+	r := served(t, text(0, slow), &source{primaries: []string{p.addr, loopback.Addr()}})
+	if right, err := r.refresh(t.Context(), ""); right || !isTransfer(err) {
+		t.Errorf("%v, %v", right, err)
 	}
 }
 

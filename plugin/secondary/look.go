@@ -148,7 +148,11 @@ func (r *replica) refresh(ctx context.Context, from string) (right bool, err err
 		_, err = r.tryFetch(ctx, slow, r.zone.Current(), false)
 		return err == nil || same, err
 	}
-	if !same && !older {
+	switch {
+	case same || older:
+	case ungiven != nil:
+		return false, ungiven
+	default:
 		return false, err
 	}
 	// What has expired is served no more, so there is nothing to go back behind.
