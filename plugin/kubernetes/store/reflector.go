@@ -53,6 +53,7 @@ type reflector struct {
 	backoff backoff
 	lived   time.Duration // of the last watch, 0 if none has begun
 	futile  int           // how often in a row all was read, and there was a gap behind it at once
+	regular bool          // the server gives signs of life
 }
 
 func newReflector(w watched, c *client.Client, l *link, s *Store) *reflector {
@@ -200,13 +201,19 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
-	if !initial {
+	switch {
+	case initial:
+	case r.regular:
+		quiet.Reset(signs)
+	default:
 		quiet.Stop()
 	}
 	o := client.Options{Labels: r.labels, Fields: r.fields, Version: r.version, Initial: initial, Timeout: lifetime}
 	w, err := r.client.Watch(ctx, r.resource, o)
-	if err != nil && initial && errors.Is(ctx.Err(), context.Canceled) {
-		err = errSilent // not even a header came
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) { // not even a header came
+		if err = errDead; initial {
+			err = errSilent
+		}
 	}
 	if err != nil {
 		return r.failed("watch", err)
@@ -215,7 +222,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	defer func(begun time.Time) { r.lived = time.Since(begun) }(time.Now())
 	r.answered()
 	f := following{reflector: r, initial: initial, from: r.version}
-	for regular := false; ; { // whether the server gives signs of life
+	for {
 		e, err := w.Next()
 		if err != nil {
 			if f.initial && errors.Is(ctx.Err(), context.Canceled) {
@@ -227,11 +234,11 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 		if err := f.event(e); err != nil {
 			return err
 		}
-		regular = regular || !telling && e.Type == client.Bookmark
+		r.regular = r.regular || !telling && e.Type == client.Bookmark
 		switch {
 		case f.initial:
 			quiet.Reset(silence)
-		case regular:
+		case r.regular:
 			quiet.Reset(signs)
 		case telling:
 			quiet.Stop()

@@ -28,6 +28,14 @@ func TestWatchVanishes(t *testing.T) {
 	f.with(func() { f.lost = f.watches })
 	f.put(clusterIP("web", "192.0.2.3"))
 	eventually.Holds(t, "the next one", func() bool { return s.at("web") == "192.0.2.3" })
+	// Also before a watch has given any.
+	f.with(func() {
+		f.log["services"] = nil
+		f.lost = f.watches + 4
+		f.epoch++
+	})
+	f.put(clusterIP("web", "192.0.2.4"))
+	eventually.Holds(t, "the last one", func() bool { return s.at("web") == "192.0.2.4" })
 	if s.Stats().Gaps != 0 || len(log.all) != 0 {
 		t.Errorf("%d gaps; log: %q", s.Stats().Gaps, log.all)
 	}

@@ -27,6 +27,7 @@ const (
 
 var (
 	errSilent = errors.New("no sign of the end of what there is")
+	errDead   = errors.New("no sign of life")
 	errStuck  = errors.New("the list does not come to its end")
 	errBack   = errors.New("the resource version went back")
 
