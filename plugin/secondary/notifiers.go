@@ -33,5 +33,5 @@ func (n *notifiers) take() (all []netip.Addr) {
 func (n *notifiers) anyBut(primary string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.all, func(a netip.Addr) bool { return !isAt(primary, []netip.Addr{a}) })
+	return len(n.all) > 1 || len(n.all) == 1 && !isAt(primary, n.all)
 }
