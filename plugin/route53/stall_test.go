@@ -23,7 +23,7 @@ func TestStalledRequest(t *testing.T) {
 	logtest.Capture(t)
 	before := answerTime
 	defer func() { answerTime = before }()
-	answerTime = 200 * time.Millisecond
+	answerTime = time.Second
 	p := new(provider)
 	environment(t, p)
 	var stalled atomic.Int64

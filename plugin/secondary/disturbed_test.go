@@ -70,7 +70,7 @@ func TestNewerNotGivenByAny(t *testing.T) {
 // TestExpiresMeanwhile: a zone expires when it is time, also while a transfer drags on. What it brings is served.
 func TestExpiresMeanwhile(t *testing.T) {
 	logtest.Capture(t)
-	from := drip(t, 400)
+	from := drip(t, 600)
 	r := served(t, text(0, "1 1 2", "a A 192.0.2.1"), &source{primaries: []string{from}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -126,7 +126,7 @@ func TestFloodOfNotifications(t *testing.T) {
 	p := newPrimaryAt(t, "127.0.0.2")
 	shared := newRooms()
 	shared.checks = newRoom(silentTo)
-	from := &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: time.Second}}
+	from := &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: 2 * time.Second}}
 	var wg sync.WaitGroup
 	for i := range 3 * silentTo {
 		name := fmt.Sprintf("z%d.example.org.", i)

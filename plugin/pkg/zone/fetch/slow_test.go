@@ -72,9 +72,9 @@ func TestSlowLink(t *testing.T) {
 		wanted bool
 		want   error
 	}{
-		{"slow", 40, 50 * time.Millisecond, Limits{Idle: time.Second}, true, nil},
+		{"slow", 60, 50 * time.Millisecond, Limits{Idle: 2 * time.Second}, true, nil},
 		{"slow, and others wait", 200, 50 * time.Millisecond, Limits{Idle: 5 * time.Second, Pace: 300 * time.Millisecond}, true, ErrSlow},
-		{"slow, and nobody waits", 40, 50 * time.Millisecond, Limits{Idle: time.Second, Pace: 300 * time.Millisecond}, false, nil},
+		{"slow, and nobody waits", 60, 50 * time.Millisecond, Limits{Idle: 2 * time.Second, Pace: 300 * time.Millisecond}, false, nil},
 		{"stalls", 2, 3 * time.Second, Limits{Idle: 100 * time.Millisecond}, true, errTimeout},
 	} {
 		addr, sent := trickle(t, tc.parts, tc.pause)
