@@ -76,14 +76,16 @@ func (p *Plan) Retrying() bool { return p.failures > 0 }
 
 // Wait is how long to wait from now on before the next look. random is a random duration below its argument.
 func (p *Plan) Wait(random func(time.Duration) time.Duration) time.Duration {
-	switch {
-	case p.good.IsZero() || p.borrowed:
+	if p.good.IsZero() || p.borrowed {
 		return min(lastRetry, firstRetry<<min(max(p.failures-1, 0), 10))
-	case p.failures > 0:
-		return p.Retry + random(retryJitter)
+	}
+	// The zone of a primary that answers does not expire, whatever its SOA record says, nor if it does not answer once.
+	if p.failures > 0 {
+		most := max(p.Expire-p.Refresh, p.Expire/4) / 2
+		return min(p.Retry+random(retryJitter), max(most, time.Second))
 	}
 	wait := p.Refresh + random(refreshJitter)
-	if wait >= p.Expire { // the zone of a primary that answers does not expire, whatever its SOA record says
+	if wait > p.Expire/4*3 {
 		wait = p.Expire/2 + random(p.Expire/4)
 	}
 	return wait

@@ -36,6 +36,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanAfterFailure: a look that fails is not the last one before the zone expires, whatever the SOA record says. An ordinary one
+// is gone by.
+func TestPlanAfterFailure(t *testing.T) {
+	for _, random := range []func(time.Duration) time.Duration{func(d time.Duration) time.Duration { return d }, func(time.Duration) time.Duration { return 0 }} {
+		for _, text := range []string{"7200 3600 600", "3600 3600 3600", "3600 3600 7200", "600 60 603", "1 86400 60", "3600 86400 7200", "86400 7200 86400"} {
+			var p Plan
+			p.Good(build(t, "example.org. 300 IN SOA a. b. 1 "+text+" 60"), time.Now())
+			wait := p.Wait(random)
+			p.Failed()
+			if wait += p.Wait(random); wait >= p.Expire {
+				t.Errorf("SOA %s: the second look is after %s", text, wait)
+			}
+		}
+		var p Plan
+		p.Good(build(t, "example.org. 300 IN SOA a. b. 1 7200 3600 1209600 60"), time.Now())
+		p.Failed()
+		if got := p.Wait(random); got != p.Retry+random(retryJitter) {
+			t.Errorf("retry after %s", got)
+		}
+	}
+}
+
 // Limits follow the memory, between a million records and fifty.
 func TestLimitsFor(t *testing.T) {
 	for memory, want := range map[int64]Limits{
