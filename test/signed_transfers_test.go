@@ -79,8 +79,8 @@ func TestSignedTransfersThrough(t *testing.T) {
 	}
 }
 
-// TestSignedTransferBesideZones: a transfer is signed if its query is, message by message, also of a zone for which the tsig
-// plugin demands nothing and signs no other reply.
+// TestSignedTransferBesideZones: a transfer is signed if its query is, message by message, also of a zone for which
+// the tsig plugin demands nothing and signs no other reply.
 func TestSignedTransferBesideZones(t *testing.T) {
 	const hosts = 3000
 	var text strings.Builder

@@ -53,8 +53,8 @@ func TestPasserTells(t *testing.T) {
 	}
 }
 
-// TestPassedOnAgain: a client that did not get the answer sends its message again. What is passed on, signed anew, is the same
-// message for the primary then, too, which makes the update once; also after a reload.
+// TestPassedOnAgain: a client that did not get the answer sends its message again. What is passed on, signed anew, is
+// the same message for the primary then, too, which makes the update once; also after a reload.
 func TestPassedOnAgain(t *testing.T) {
 	logtest.Capture(t)
 	const secret = "c2VjcmV0LW9mLXRoZS10ZXN0"

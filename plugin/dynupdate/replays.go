@@ -41,8 +41,8 @@ func (r *replays) add(sig tsig.Signature, a answer) {
 // forget takes an answer back that did not become durable.
 func (r *replays) forget(sig tsig.Signature) { delete(r.answers, sig) }
 
-// signings is when requests that are passed on were signed anew, by the signatures that they had before: of the last ones,
-// maxReplays at least and twice as many at most.
+// signings is when requests that are passed on were signed anew, by the signatures that they had before: of the last
+// ones, maxReplays at least and twice as many at most.
 type signings struct {
 	mu           sync.Mutex
 	last, before map[tsig.Signature]uint64
@@ -51,8 +51,8 @@ type signings struct {
 // passedOn is the signings of the process, which outlives a reload.
 var passedOn signings
 
-// first is the time at which a request was signed first, which is now if it has not been. Signed with the same time, it is
-// the same request again for who gets it.
+// first is the time at which a request was signed first, which is now if it has not been. Signed with the same time,
+// it is the same request again for who gets it.
 func (s *signings) first(sig tsig.Signature, now uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

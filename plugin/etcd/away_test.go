@@ -185,8 +185,8 @@ func TestGivesWay(t *testing.T) {
 	}
 }
 
-// An etcd that was away for long is there again soon after it has come back: it is looked for every few seconds, and not, as
-// gRPC does, after longer and longer pauses up to two minutes.
+// An etcd that was away for long is there again soon after it has come back: it is looked for every few seconds, and
+// not, as gRPC does, after longer and longer pauses up to two minutes.
 func TestLookedForOften(t *testing.T) {
 	if most := reconnect.Backoff.MaxDelay + reconnect.MinConnectTimeout; most > 10*time.Second {
 		t.Errorf("after a pause of %v", most)
@@ -215,7 +215,8 @@ func TestLookedForOften(t *testing.T) {
 	eventually.Holds(t, "many attempts", func() bool { return looked.Load() > 20 })
 }
 
-// A transfer has the name servers though etcd goes away under way: a zone without any, which looks whole, would be taken.
+// A transfer has the name servers though etcd goes away under way: a zone without any, which looks whole, would be
+// taken.
 func TestTransferWhileAway(t *testing.T) {
 	s := start(t)
 	s.put("ns1.ns.dns.skydns.test", `{"host":"192.0.2.53"}`)

@@ -172,8 +172,8 @@ const (
 	keepAliveTimeout = 5 * time.Second
 )
 
-// reconnect is how an etcd that is away is looked for. By gRPC's own pauses, up to two minutes, queries would go on to fail
-// when it is there again. It is a variable for tests.
+// reconnect is how an etcd that is away is looked for. By gRPC's own pauses, up to two minutes, queries would go on to
+// fail when it is there again. It is a variable for tests.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: time.Second / 2, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 3 * time.Second},
 	MinConnectTimeout: requestTime,

@@ -42,8 +42,8 @@ type agent struct {
 // maxConns is how many connections an agent is asked over: it refuses those beyond 100, and other programs at our address need some.
 const maxConns = 64
 
-// pings find out that a connection of HTTP/2 is dead: all queries share it, and would fail for a quarter of an hour. It is a
-// variable for tests.
+// pings find out that a connection of HTTP/2 is dead: all queries share it, and would fail for a quarter of an hour.
+// It is a variable for tests.
 var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 
 const defaultAddress = "http://127.0.0.1:4646"

@@ -59,8 +59,8 @@ func relay(t *testing.T, to string) (addr string, lose func()) {
 	return l.Addr().String(), func() { lost.Add(1) }
 }
 
-// TestConnectionVanishes: of HTTP/2 all queries share a connection. They do not go on to fail when it is dead and does not tell
-// so, as behind a firewall that has forgotten it.
+// TestConnectionVanishes: of HTTP/2 all queries share a connection. They do not go on to fail when it is dead and does
+// not tell so, as behind a firewall that has forgotten it.
 func TestConnectionVanishes(t *testing.T) {
 	before := pings
 	defer func() { pings = before }()
@@ -89,8 +89,8 @@ func TestConnectionVanishes(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsVanish: without HTTP/2 there may be many connections that nobody uses at the moment, all of them dead. One
-// query finds that out for all.
+// TestIdleConnectionsVanish: without HTTP/2 there may be many connections that nobody uses at the moment, all of them
+// dead. One query finds that out for all.
 func TestIdleConnectionsVanish(t *testing.T) {
 	const many = 8
 	a, _ := newAPI(t)

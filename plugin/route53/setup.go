@@ -152,8 +152,8 @@ func logLine(class logging.Classification, format string, v ...any) {
 // regionTime is how long the instance's own service is asked for the region.
 const regionTime = 5 * time.Second
 
-// answerTime is how long an answer may take to begin. One that does not comes over a connection that may be dead, and is asked
-// for again over another one. It is a variable for tests.
+// answerTime is how long an answer may take to begin. One that does not comes over a connection that may be dead, and
+// is asked for again over another one. It is a variable for tests.
 var answerTime = 20 * time.Second
 
 // patience bounds how long a connection that is dead is waited for, which with HTTP/2 all requests share.

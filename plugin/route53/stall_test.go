@@ -17,8 +17,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestStalledRequest: a request that is not answered, as its connection is dead and does not tell so, is sent once more, over
-// another connection: zones are not read minutes late for it.
+// TestStalledRequest: a request that is not answered, as its connection is dead and does not tell so, is sent once
+// more, over another connection: zones are not read minutes late for it.
 func TestStalledRequest(t *testing.T) {
 	logtest.Capture(t)
 	before := answerTime

@@ -30,8 +30,8 @@ func served(t *testing.T, version string, from *source) *replica {
 	return r
 }
 
-// TestNewerNotGiven: a primary tells of a newer version, and does not give it. That another one has ours does not end it:
-// the zone is right, and the newer version is fetched after the retry time.
+// TestNewerNotGiven: a primary tells of a newer version, and does not give it. That another one has ours does not end
+// it: the zone is right, and the newer version is fetched after the retry time.
 func TestNewerNotGiven(t *testing.T) {
 	out := logtest.Capture(t)
 	lags, first := newPrimaryAt(t, "127.0.0.1"), newPrimaryAt(t, "127.0.0.2")
@@ -55,7 +55,8 @@ func TestNewerNotGiven(t *testing.T) {
 	}
 }
 
-// TestNewerNotGivenByAny: why the newer version did not come is told, and not that another primary is not there, either.
+// TestNewerNotGivenByAny: why the newer version did not come is told, and not that another primary is not there,
+// either.
 func TestNewerNotGivenByAny(t *testing.T) {
 	logtest.Capture(t)
 	p := newPrimary(t)
@@ -118,8 +119,8 @@ func TestDripOrWhoNotifies(t *testing.T) {
 	}
 }
 
-// TestFloodOfNotifications: notifications in the name of a primary that says nothing, which may be forged, have it asked now and
-// then, and not for each of them: zones with other primaries would wait for room.
+// TestFloodOfNotifications: notifications in the name of a primary that says nothing, which may be forged, have it
+// asked now and then, and not for each of them: zones with other primaries would wait for room.
 func TestFloodOfNotifications(t *testing.T) {
 	logtest.Capture(t)
 	mute, taken := hung(t)

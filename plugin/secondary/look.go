@@ -104,8 +104,8 @@ func (r *replica) failed(primary string, err error) {
 }
 
 // refresh fetches the zone if a primary has a newer version. It is an error if no primary could be asked, or none of
-// those with a newer version gave it. right reports whether what is served is what one of them has, or had; so it may be
-// beside an error, too.
+// those with a newer version gave it. right reports whether what is served is what one of them has, or had; so it may
+// be beside an error, too.
 //
 // They are asked in their order, until one has our version, or a newer one; those that notified us first, and all of these:
 // one may have what others have not got yet.

@@ -107,8 +107,9 @@ func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func()
 	return leave, func() bool { return share.waiting.Load()+r.transfers.waiting.Load() > 0 }, nil
 }
 
-// notified notes that a primary notified us: it is asked though it did not answer a moment ago. If it does not answer then
-// either, that was forged perhaps, and further ones count after a while only: zones of others would wait for room.
+// notified notes that a primary notified us: it is asked though it did not answer a moment ago. If it does not answer
+// then either, that was forged perhaps, and further ones count after a while only: zones of others would wait for
+// room.
 func (r *rooms) notified(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -154,8 +154,8 @@ func (o *out) records(ch <-chan []dns.RR) (err error) {
 	return nil
 }
 
-// writeMsg sends a message as it is, signed if the query is: now, as a client that reads slowly does not take what was signed
-// long ago. From the second message on only the time is signed with it (RFC 8945 §5.3.1).
+// writeMsg sends a message as it is, signed if the query is: now, as a client that reads slowly does not take what was
+// signed long ago. From the second message on only the time is signed with it (RFC 8945 §5.3.1).
 func (o *out) writeMsg(m *dns.Msg) error {
 	t := o.r.IsTsig()
 	if t == nil || o.w.TsigStatus() != nil {

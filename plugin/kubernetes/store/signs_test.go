@@ -7,8 +7,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
-// TestWatchVanishes has a server that gives signs of life, until all that it sends on the watches that there are vanishes:
-// others are begun, where they stopped.
+// TestWatchVanishes has a server that gives signs of life, until all that it sends on the watches that there are
+// vanishes: others are begun, where they stopped.
 func TestWatchVanishes(t *testing.T) {
 	defer func(d time.Duration) { signs = d }(signs)
 	signs = time.Second

@@ -182,8 +182,8 @@ func TestForwardsInOrder(t *testing.T) {
 	before.End()
 }
 
-// TestInCircle: a message that comes from a socket by which another one is passed on has been passed on here. One of a client
-// that has the same port of the other protocol has not.
+// TestInCircle: a message that comes from a socket by which another one is passed on has been passed on here. One of a
+// client that has the same port of the other protocol has not.
 func TestInCircle(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -36,8 +36,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanAfterFailure: a look that fails is not the last one before the zone expires, whatever the SOA record says. An ordinary one
-// is gone by.
+// TestPlanAfterFailure: a look that fails is not the last one before the zone expires, whatever the SOA record says.
+// An ordinary one is gone by.
 func TestPlanAfterFailure(t *testing.T) {
 	for _, random := range []func(time.Duration) time.Duration{func(d time.Duration) time.Duration { return d }, func(time.Duration) time.Duration { return 0 }} {
 		for _, text := range []string{"7200 3600 600", "3600 3600 3600", "3600 3600 7200", "600 60 603", "1 86400 60", "3600 86400 7200", "86400 7200 86400"} {
