@@ -27,7 +27,7 @@ type Writer struct {
 	low     *lowerConn    // below TLS; nil without
 	cut     func()        // ends the connection, as it cannot be written to
 	seat    *service.Seat // whose server counts what limits do
-	timeout time.Duration // for the client to take one piece
+	timeout time.Duration // for the client to take a message, or as many octets; see longest
 	most    int           // octets that may wait for the client; 0 is any number
 
 	mu      sync.Mutex
@@ -49,6 +49,8 @@ const (
 	keptSpace = 16 << 10
 	// piece is how much is written at one time, about: as much as a TLS record holds.
 	piece = 16 << 10
+	// longest is the octets for which a client has its time: those of the longest message, with its length before it.
+	longest = 2 + wire.MaxMessage
 )
 
 func (w *Writer) init(conn net.Conn, p *service.Seat, cut func()) {
@@ -223,7 +225,6 @@ func (w *Writer) writeAll() {
 		out := w.pending
 		w.pending, w.spare = w.spare[:0], nil
 		w.mu.Unlock()
-		w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
 		err := w.writePiece(out)
 		w.mu.Lock()
 		if err != nil {
@@ -240,21 +241,27 @@ func (w *Writer) writeAll() {
 	}
 }
 
-// writePiece writes b. Records of messages are held below TLS until the last one, so that they go out together.
+// writePiece writes b. Records of messages are held below TLS until the last one, so that they go out together. The
+// client has its time for each message, however many wait with it: who is slow, and reads on, is not cut off.
 func (w *Writer) writePiece(b []byte) error {
-	for w.Cut != nil && w.low != nil {
-		n := w.Cut(b)
-		w.low.holds.Store(n < len(b))
-		if n >= len(b) {
-			break
+	for left := 0; len(b) > 0; {
+		n := len(b)
+		if w.Cut != nil && w.low != nil {
+			n = min(n, w.Cut(b))
+			w.low.holds.Store(n < len(b))
+		} else {
+			n = min(n, longest)
+		}
+		if left -= n; left < 0 {
+			w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+			left = longest - n
 		}
 		if _, err := w.conn.Write(b[:n]); err != nil {
 			return err
 		}
 		b = b[n:]
 	}
-	_, err := w.conn.Write(b)
-	return err
+	return nil
 }
 
 // keep keeps the buffer that was written, unless it is a long one that was needed once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,8 @@ type paper struct {
 
 	mu     sync.Mutex
 	pieces []string
-	time   time.Time // the deadline that was set last
+	time   time.Time   // the deadline that was set last
+	times  []time.Time // those of the writes
 }
 
 func newPaper() *paper { return &paper{begun: make(chan int, 100), through: make(chan error, 100)} }
@@ -46,6 +48,7 @@ func (p *paper) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pieces = append(p.pieces, string(b))
+	p.times = append(p.times, p.time)
 	return len(b), nil
 }
 
@@ -235,5 +238,38 @@ func TestLongBuffersAreGivenBack(t *testing.T) {
 	w.complete()
 	if n := unsent.Octets() - before; n > 2*keptSpace {
 		t.Errorf("%d octets are kept of two", n)
+	}
+}
+
+// The client has its time for each message, or as many octets as one may have: not for all that waits.
+func TestTimeIsThatOfAMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut     func([]byte) int
+		through []bool // for each write: the time begins anew
+	}{
+		"octets":   {nil, []bool{true, true, true}},
+		"messages": {func([]byte) int { return 40000 }, []bool{true, true, true, false}},
+		"few":      {func([]byte) int { return 20000 }, []bool{true, false, false, true, false, false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p, _, _ := writing(t, nil)
+			if w.Cut = c.cut; c.cut != nil {
+				w.low = new(lowerConn)
+			}
+			for range c.through {
+				p.through <- nil
+			}
+			w.Send(nil, make([]byte, 2*longest+1000))
+			w.complete()
+			var got []bool
+			var before time.Time
+			for _, deadline := range p.times {
+				got = append(got, deadline.After(before))
+				before = deadline
+			}
+			if !slices.Equal(got, c.through) {
+				t.Errorf("the time of writes begins anew: %v, want %v", got, c.through)
+			}
+		})
 	}
 }
