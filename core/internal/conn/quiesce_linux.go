@@ -17,14 +17,7 @@ const quiesceTime = 50 * time.Millisecond
 // it would reset those in its backlog. A client that comes meanwhile is not answered. It tries again after a
 // second, and gets to who listens then.
 func Quiesce(l net.Listener) {
-	if p, ok := l.(*proxyListener); ok {
-		l = p.Listener
-	}
-	c, ok := l.(syscall.Conn)
-	if !ok {
-		return
-	}
-	raw, err := c.SyscallConn()
+	raw, err := rawOf(l)
 	if err != nil {
 		return
 	}
@@ -34,6 +27,17 @@ func Quiesce(l net.Listener) {
 	if err == nil {
 		time.Sleep(quiesceTime)
 	}
+}
+
+// rawOf is the socket of a listener, also of one that reads PROXY headers.
+func rawOf(l net.Listener) (syscall.RawConn, error) {
+	if p, ok := l.(*proxyListener); ok {
+		l = p.Listener
+	}
+	if c, ok := l.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // refuseSYN has the system drop what begins a connection to a socket.

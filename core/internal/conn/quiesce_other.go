@@ -6,3 +6,6 @@ import "net"
 
 // Quiesce does nothing where the system has no means for it.
 func Quiesce(net.Listener) {}
+
+// LittleUnsent does nothing there, either.
+func LittleUnsent(net.Listener) {}

@@ -146,6 +146,7 @@ func (t *Transport) ListenOn(l net.Listener) {
 
 // Serve serves calls that come on connections of l, which ListenOn was told.
 func (t *Transport) Serve(l net.Listener) error {
+	conn.LittleUnsent(l)
 	err := t.server.Serve(&admissionListener{l, t.admission})
 	if errors.Is(err, net.ErrClosed) {
 		return nil // another server listens there
