@@ -68,6 +68,7 @@ type Conn struct {
 	dec     *hpack.Decoder
 	head    head // of the request whose header is being read
 	met     bool // the prefaces are exchanged
+	midway  bool // in a frame, of which the rest has not come
 	idles   int  // frames since the last request
 
 	ctx    context.Context // of requests that wait; ends with the connection
@@ -151,6 +152,9 @@ func (c *Conn) Serve(h Handler) {
 		c.HangUp()
 	}
 	c.Out.Flush()
+	<-c.Answered()
+	for c.owes() && c.next() == nil {
+	}
 	// Requests that wait use the connection up to here; what is dropped behind it nobody can be told any more.
 	<-c.Answered()
 	c.cancel()
@@ -224,6 +228,7 @@ func (c *Conn) next() error {
 		}
 		return err
 	}
+	c.midway = true
 	h, err := c.framer.ReadFrameHeader()
 	if err != nil {
 		return c.late(err)
@@ -245,6 +250,7 @@ func (c *Conn) next() error {
 		c.reset(stream.StreamID, stream.Code)
 		err = nil
 	}
+	c.midway = err != nil
 	// A request sets it to 0. So floods of PING, SETTINGS or RST_STREAM end the connection, whichever they are of.
 	if c.idles++; err == nil && c.idles > maxIdles {
 		err = c.flood()

@@ -171,6 +171,26 @@ func (c *Conn) sweep() {
 	}
 }
 
+// lastTime is how long a client that takes a reply slowly has to widen its windows, each time, when the server stops.
+const lastTime = time.Second
+
+// owes reports whether the server stops, and there is a reply that its client takes as its windows have room. It is read
+// on for that then. The reader calls it when all that was asked is answered.
+func (c *Conn) owes() bool {
+	if !c.Stopping() || c.midway {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.queue {
+		if until := st.since.Add(lastTime); time.Now().Before(until) {
+			c.LookUntil(until)
+			return true
+		}
+	}
+	return false
+}
+
 // received counts n octets of DATA frames against our window for the connection.
 func (c *Conn) received(n int64) error {
 	if c.receive -= n; c.receive < 0 {

@@ -220,6 +220,34 @@ func TestSlowReaderIsWaitedFor(t *testing.T) {
 	}
 }
 
+// When the server stops, a reply is sent to its end that is taken slowly, and one that nobody takes is given up.
+func TestDrainOfSlowReader(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Write = time.Hour })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.Open(1, true, getting("/5")...)
+	readHead(t, p, 1)
+	p.Open(3, true, getting("/5")...)
+	readHead(t, p, 3)
+	ended := make(chan error)
+	go func() { ended <- s.end() }()
+	for g, ok := (*http2.GoAwayFrame)(nil), false; !ok || g.LastStreamID != 3; { // nothing more is on its way
+		g, ok = p.Until().(*http2.GoAwayFrame)
+	}
+	for i := range 5 {
+		time.Sleep(3 * service.DrainTime)
+		p.Framer.WriteWindowUpdate(1, 1)
+		if data(t, p, 1, 1) != (i == 4) {
+			t.Errorf("octet %d", i)
+		}
+	}
+	if got := p.Ended(); got != "no GOAWAY" {
+		t.Errorf("got %s", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSlowBody has a body that does not come.
 func TestSlowBody(t *testing.T) {
 	s := serve(t, newSite(), func(s *service.Service) { s.Read = 200 * time.Millisecond })
