@@ -195,14 +195,15 @@ func (a *Admission) Close() {
 	a.free.Broadcast()
 }
 
-// EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then.
-func (a *Admission) EvictIdle(d time.Duration) {
+// EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then. Those
+// that owed is true for are not ended.
+func (a *Admission) EvictIdle(d time.Duration, owed func(Evictable) bool) {
 	var idle []*Slot
 	a.mu.Lock()
 	until := a.now() - int64(d)
 	for _, c := range a.clients {
 		for _, t := range c.all {
-			if at, ok := t.conn.IdleSince(); ok && at <= until {
+			if at, ok := t.conn.IdleSince(); ok && at <= until && !owed(t.conn) {
 				idle = append(idle, t)
 			}
 		}

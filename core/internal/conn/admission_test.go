@@ -260,11 +260,18 @@ func TestEvictIdle(t *testing.T) {
 	if !a.Full() {
 		t.Error("4 of 4: not full")
 	}
-	a.EvictIdle(time.Duration(a.now() - 2)) // d had a query after that
+	owes := true
+	owed := func(Evictable) bool { return owes }
+	a.EvictIdle(0, owed)
+	if got := p.gone(); got != "[]" || a.n != 4 {
+		t.Errorf("%s had to go, though they are owed something, and %d are left", got, a.n)
+	}
+	owes = false
+	a.EvictIdle(time.Duration(a.now()-2), owed) // d had a query after that
 	if got := p.gone(); got != "[b]" || a.n != 3 {
 		t.Errorf("%s had to go, %d are left", got, a.n)
 	}
-	a.EvictIdle(time.Duration(a.now() - 3))
+	a.EvictIdle(time.Duration(a.now()-3), owed)
 	if got := p.gone(); got != "[b d]" && got != "[d]" || a.n != 2 {
 		t.Errorf("%s had to go, %d are left", got, a.n)
 	}

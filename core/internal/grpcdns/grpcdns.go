@@ -174,7 +174,8 @@ func (t *Transport) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { t.server.GracefulStop(); close(ended) }()
 	// Clients are told to close their connections; those that do not are closed when they are idle. The library
-	// writes the reply to a call behind our back: so for a moment after the last one a connection is not idle yet.
+	// writes the reply to a call behind our back: so for a moment after the last one a connection is not idle yet, and
+	// for longer if its client takes that slowly.
 	look := time.NewTicker(service.DrainTime)
 	defer look.Stop()
 	for {
@@ -182,7 +183,7 @@ func (t *Transport) Stop(ctx context.Context) error {
 		case <-ended:
 			return nil
 		case <-look.C:
-			t.admission.EvictIdle(service.DrainTime)
+			t.admission.EvictIdle(service.DrainTime, func(c conn.Evictable) bool { return c.(*admittedConn).unread.owed() })
 		case <-ctx.Done():
 			t.server.Stop() // ends GracefulStop, too
 			<-ended

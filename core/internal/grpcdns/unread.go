@@ -18,10 +18,12 @@ import (
 // octets as it has, and those before it have, were written to the connection, whatever was in them.
 type unread struct {
 	mu      sync.Mutex
-	written int64 // octets
-	due     int64 // what written is when all replies are sent
-	held    int   // octets that unsent knows of
-	seen    int64 // what written was when timer was set
+	written int64     // octets
+	due     int64     // what written is when all replies are sent
+	held    int       // octets that unsent knows of
+	seen    int64     // what written was when timer was set
+	moved   time.Time // when something was written last, or handed over, while replies waited
+	slow    bool      // replies waited when owed was asked
 	timer   *time.Timer
 	closed  bool
 }
@@ -39,6 +41,7 @@ func (u *unread) hand(s *service.Service, n int, stalled func()) bool {
 	}
 	u.due = max(u.due, u.written) + int64(n)
 	u.held += n
+	u.moved = time.Now()
 	if u.timer == nil && s.Write > 0 {
 		u.seen = u.written
 		u.timer = time.AfterFunc(s.Write, func() { u.look(s, stalled) })
@@ -51,10 +54,25 @@ func (u *unread) took(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.written += int64(n)
+	if u.slow || u.held > 0 {
+		u.moved = time.Now()
+	}
 	if left := int(max(0, u.due-u.written)); left < u.held {
 		unsent.Give(u.held - left)
 		u.held = left
 	}
+}
+
+// lastTime is how long a client may take nothing of what waits for it when the server stops.
+const lastTime = time.Second
+
+// owed reports whether replies wait for the client, which takes them. The last octets of those are not known to wait:
+// so they are owed for a moment after something was taken.
+func (u *unread) owed() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.slow = u.slow || u.held > 0
+	return u.slow && time.Since(u.moved) < lastTime
 }
 
 // look calls stalled if nothing was written since it looked last.

@@ -18,6 +18,7 @@ import (
 	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
@@ -137,6 +138,40 @@ func TestSlowReader(t *testing.T) {
 	}
 	p.Conn.Close()
 	eventually.Holds(t, "nothing is left in the ledger", func() bool { return unsent.Octets() == 0 })
+}
+
+// When the server stops, a reply is sent to its end that is taken slowly, and one that nobody takes is given up.
+func TestStopOfSlowReader(t *testing.T) {
+	for name, takes := range map[string]bool{"slow": true, "deaf": false} {
+		t.Run(name, func(t *testing.T) {
+			of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
+			of.Write = time.Hour
+			s := serve(t, of)
+			p := deaf(t, s.addr)
+			call(t, p, 1, "long.")
+			eventually.Holds(t, "the reply waits", func() bool { return unsent.Octets() > 0 })
+			ended := coretest.Stopping(t, s.end)
+			whole := false
+			for i := 0; takes && !whole; {
+				switch f := p.Read().(type) {
+				case *http2.PingFrame:
+					p.Framer.WritePing(true, f.Data)
+					p.Framer.WriteWindowUpdate(1, 1000)
+				case *http2.DataFrame:
+					if i++; i <= 3 {
+						time.Sleep(3 * service.DrainTime)
+					}
+					p.Framer.WriteWindowUpdate(1, 1000)
+				case *http2.MetaHeadersFrame:
+					whole = f.StreamEnded()
+				}
+			}
+			ended()
+			if whole != takes {
+				t.Error("no reply came")
+			}
+		})
+	}
 }
 
 // The ledger of one connection, without one.
