@@ -135,7 +135,6 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	defer c.Vacate()
 	workers := s.Proto.(*Settings).Workers
 	workers <- struct{}{}
-	defer func() { <-workers }()
 	read()
 	// Another server may sit there by now: this one answers the query, whatever limits it was read with.
 	s = c.Enter()
@@ -143,6 +142,9 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	state := c.ConnectionState().TLS
 	w := &Writer{service: s, localAddr: c.LocalAddr(), remoteAddr: c.Client(), conn: c, stream: stream, timeout: s.Write, tls: &state}
 	w.transfer = isTransfer(packet)
+	w.workers = workers
+	w.worker.Store(true)
+	defer w.leave()
 	switch err := exec.Serve(stream.Context(), s, w, packet); {
 	case errors.Is(err, exec.ErrCrowded):
 		stream.CancelWrite(streamInternal)

@@ -310,18 +310,7 @@ func TestUnsent(t *testing.T) {
 // TestUnread has a client that takes nothing: the stream ends when it has had its time.
 func TestUnread(t *testing.T) {
 	s := serve(t, new(coretest.Lane), 100, func(s *service.Service) { s.Write = 200 * time.Millisecond })
-	config := clients.Trusting.Clone()
-	config.NextProtos = []string{"doq"}
-	small := &quic.Config{
-		InitialStreamReceiveWindow: 1000, MaxStreamReceiveWindow: 1000,
-		InitialConnectionReceiveWindow: 1000, MaxConnectionReceiveWindow: 1000,
-	}
-	c, err := quic.DialAddr(t.Context(), s.addr, config, small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.CloseWithError(0, "")
-	stream := send(t, c, framed(t, query("long.")), true)
+	stream := send(t, deaf(t, s.addr), framed(t, query("long.")), true)
 	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(s.Service, "write_time") == 1 })
 	if got := resetCode(stream); got != int(streamCancelled) {
 		t.Errorf("got code %d", got)

@@ -34,6 +34,8 @@ type Writer struct {
 	timeout               time.Duration
 	transfer              bool        // the stream ends with the query
 	written, ended        atomic.Bool // a plugin may write when the query is over
+	workers               chan struct{}
+	worker                atomic.Bool // has a place in workers
 	reply.Signature
 }
 
@@ -46,7 +48,7 @@ func (w *Writer) WriteMsg(m *dns.Msg) error {
 		return err
 	}
 	w.Msg = m
-	return w.Send(b)
+	return w.send(b, true)
 }
 
 // WriteFit writes m, a reply to req, which may be as long as a message can be.
@@ -76,11 +78,14 @@ type sink struct {
 // Send implements reply.Sink.
 func (s sink) Send(b []byte) error {
 	s.Msg = s.m
-	return s.Writer.Send(b)
+	return s.send(b, true)
 }
 
-// Send writes one packed message with its length before it.
-func (w *Writer) Send(b []byte) error {
+// Send writes one packed message with its length before it. Who calls it has no place among those at work any more.
+func (w *Writer) Send(b []byte) error { return w.send(b, false) }
+
+// send is Send. placed says that the caller has such a place.
+func (w *Writer) send(b []byte, placed bool) error {
 	w.written.Store(true)
 	if w.conn != nil {
 		// The octets count as unsent until the stream has taken them, which its window may delay.
@@ -91,7 +96,7 @@ func (w *Writer) Send(b []byte) error {
 		}
 		defer w.conn.Release(len(b))
 	}
-	if _, err := w.write(Frame(b)); err != nil {
+	if _, err := w.write(Frame(b), placed); err != nil {
 		return err
 	}
 	// There may be more messages; serveStream ends the stream.
@@ -105,9 +110,9 @@ func (w *Writer) Send(b []byte) error {
 // want none, and most plugins know no other. The stream ends with the query.
 func (w *Writer) Write(b []byte) (int, error) {
 	if len(b) < wire.HeaderLen || len(b) > wire.MaxMessage || hasLengths(b) {
-		return w.write(b)
+		return w.write(b, true)
 	}
-	n, err := w.write(Frame(b))
+	n, err := w.write(Frame(b), true)
 	return max(0, n-2), err
 }
 
@@ -124,8 +129,11 @@ func hasLengths(b []byte) bool {
 	return len(b) == 0
 }
 
-// write writes b to the stream as it is.
-func (w *Writer) write(b []byte) (int, error) {
+// short is octets that the library takes without waiting for the client.
+const short = 1200
+
+// write writes b to the stream as it is. While the client is waited for, others may work in this query's place.
+func (w *Writer) write(b []byte, placed bool) (int, error) {
 	if w.stream == nil {
 		return 0, errNoStream
 	}
@@ -133,7 +141,11 @@ func (w *Writer) write(b []byte) (int, error) {
 	if w.timeout > 0 {
 		w.stream.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
-	if w.transfer && w.service != nil { // on a goroutine that has a place
+	waits := len(b) > short || w.transfer
+	if waits {
+		w.leave()
+	}
+	if waits && placed && w.service != nil {
 		var h eventloop.Holder
 		unsent.Hold(&h, func() {
 			w.service.Limited("waiting")
@@ -147,6 +159,13 @@ func (w *Writer) write(b []byte) (int, error) {
 		w.stream.CancelWrite(streamCancelled)
 	}
 	return n, err
+}
+
+// leave gives the place among the listener's workers back, once.
+func (w *Writer) leave() {
+	if w.worker.Swap(false) {
+		<-w.workers
+	}
 }
 
 // Close ends the stream in our direction.

@@ -93,6 +93,10 @@ func answerWire(ctx context.Context, s *service.Service, w QueryWriter, packet [
 		}
 		reply, out = r.Serve(s, packet, peer, nil, ended)
 	}
+	if entered {
+		entered = false
+		Leave() // others may have the place while the client takes its reply
+	}
 	if reply != nil {
 		w.Send(reply)
 	}

@@ -33,6 +33,9 @@ func (w *queryWriter) RemoteAddr() net.Addr {
 }
 func (w *queryWriter) Send(b []byte) error {
 	w.events = append(w.events, "send "+string(b))
+	if atWork, _ := Waits(); atWork != 0 { // the client may take its time
+		w.events = append(w.events, "in a place that others may need")
+	}
 	return nil
 }
 func (w *queryWriter) Verify(packet []byte, r *dns.Msg) {
