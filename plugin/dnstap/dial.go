@@ -100,6 +100,7 @@ func (d *dialer) run(s *stream) {
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
 	defer d.abandon(d.logger)
+	between := d.reporting(d.logger, report.C)
 	again := func() {
 		if s != nil {
 			s.Close()
@@ -113,14 +114,10 @@ func (d *dialer) run(s *stream) {
 		}
 		select {
 		case <-begun:
-			if d.gather(d.quit); d.write(s) != nil {
+			if d.gather(d.quit); d.write(s, between) != nil {
 				again()
 			}
-			select {
-			case <-report.C: // whose turn may not come while frames wait
-				d.report(d.logger)
-			default:
-			}
+			between() // its turn may not come while frames wait
 		case <-report.C:
 			d.report(d.logger)
 			if s == nil || gone(s) {
@@ -130,7 +127,7 @@ func (d *dialer) run(s *stream) {
 			if s == nil {
 				return
 			}
-			if d.write(s) == nil {
+			if d.write(s, between) == nil {
 				s.frames.Close()
 			}
 			s.Close()

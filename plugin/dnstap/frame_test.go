@@ -95,7 +95,7 @@ func TestBrokenPiece(t *testing.T) {
 	for i := range byte(4) {
 		q.take([]byte{0, 0, 0, 1, i}, 1)
 	}
-	if q.write(&breaking{takes: 7}) == nil {
+	if q.write(&breaking{takes: 7}, nil) == nil {
 		t.Fatal("nothing broke")
 	}
 	q.take([]byte{0, 0, 0, 1, 4}, 1)
@@ -105,7 +105,7 @@ func TestBrokenPiece(t *testing.T) {
 		t.Error("nobody is told that frames wait")
 	}
 	c := &breaking{takes: 100}
-	if err := q.write(c); err != nil || !bytes.Equal(c.got, []byte{0, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0, 0, 0, 1, 4}) {
+	if err := q.write(c, nil); err != nil || !bytes.Equal(c.got, []byte{0, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0, 0, 0, 1, 4}) {
 		t.Errorf("%v, %x", err, c.got)
 	}
 	if n := q.dropped.Load(); n != 1 {
@@ -113,6 +113,47 @@ func TestBrokenPiece(t *testing.T) {
 	}
 	if q.waiting != 0 || q.writing != 0 {
 		t.Errorf("%d wait, %d are being written", q.waiting, q.writing)
+	}
+}
+
+// steady takes all, and knows what it was given, in which time.
+type steady struct {
+	net.Conn
+	got   []byte
+	most  int // octets of one write
+	times []time.Time
+}
+
+func (s *steady) SetWriteDeadline(t time.Time) error {
+	s.times = append(s.times, t)
+	return nil
+}
+
+func (s *steady) Write(b []byte) (int, error) {
+	s.got, s.most = append(s.got, b...), max(s.most, len(b))
+	return len(b), nil
+}
+
+// Who is slow has his time for each piece, not for all that waits; meanwhile it is told what is dropped.
+func TestTimeIsThatOfAPiece(t *testing.T) {
+	q := newQueue(1)
+	frame := append([]byte{0, 0, 16, 0}, make([]byte, 4096)...)
+	for range 100 {
+		q.take(frame, 1)
+	}
+	pieces := (100*len(frame) + pieceSpace - 1) / pieceSpace
+	warned, tick := new(warnings), make(chan time.Time, 1)
+	tick <- time.Now()
+	q.dropped.Store(7)
+	s := new(steady)
+	if err := q.write(s, q.reporting(warned, tick)); err != nil || !bytes.Equal(s.got, bytes.Repeat(frame, 100)) {
+		t.Errorf("%v, %d octets are written", err, len(s.got))
+	}
+	if len(s.times) != pieces || s.most > pieceSpace {
+		t.Errorf("%d times for %d pieces, of which the longest has %d octets", len(s.times), pieces, s.most)
+	}
+	if n := warned.lost(t); n != 7 || q.waiting != 0 || q.writing != 0 {
+		t.Errorf("%d were told of as dropped; %d wait, %d are being written", n, q.waiting, q.writing)
 	}
 }
 

@@ -187,11 +187,12 @@ func (h *hub) serve(conn net.Conn) {
 func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
+	between := p.reporting(l, report.C)
 	for {
 		select {
 		case <-p.begun:
 			p.gather(p.quit)
-			if err := p.write(p.conn); err != nil {
+			if err := p.write(p.conn, between); err != nil {
 				if errors.Is(err, os.ErrDeadlineExceeded) { // he hangs; who has gone wants no more
 					p.abandon(l)
 				}
@@ -202,7 +203,7 @@ func (p *peer) serve(w *framestream.Writer, l WarnLogger) {
 				return
 			}
 		case <-p.quit:
-			if p.write(p.conn) == nil {
+			if p.write(p.conn, between) == nil {
 				w.Close()
 			}
 			p.abandon(l)

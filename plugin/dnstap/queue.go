@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	handshakeTime = 4 * time.Second // also for each write
+	handshakeTime = 4 * time.Second // also for each piece that is written
+	pieceSpace    = 64 << 10        // octets
 	lastTime      = 2 * time.Second // for what waits at the end
 	gatherTime    = 100 * time.Millisecond
 	reportEvery   = 10 * time.Second
@@ -83,8 +84,10 @@ func (q *queue) gather(quit <-chan struct{}) {
 	}
 }
 
-// write writes what waits to conn. If that fails, the frame that was being written is dropped, and those behind it wait on.
-func (q *queue) write(conn net.Conn) error {
+// write writes what waits to conn. The other side has its time for each piece, so that one that is slow, and reads on, is
+// not given up; between two pieces that is called. If a write fails, the frame that was being written is dropped, and
+// those behind it wait on.
+func (q *queue) write(conn net.Conn, between func()) error {
 	q.mu.Lock()
 	out := q.pending
 	q.pending, q.spare = q.spare[:0], nil
@@ -93,8 +96,14 @@ func (q *queue) write(conn net.Conn) error {
 	if len(out) == 0 {
 		return nil
 	}
-	conn.SetWriteDeadline(time.Now().Add(handshakeTime))
-	n, err := conn.Write(out)
+	n, err := 0, error(nil)
+	for wrote := 0; n < len(out) && err == nil; n += wrote {
+		if n > 0 {
+			between()
+		}
+		conn.SetWriteDeadline(time.Now().Add(handshakeTime))
+		wrote, err = conn.Write(out[n:min(n+pieceSpace, len(out))])
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
@@ -125,6 +134,17 @@ func behind(b []byte, n int) (rest []byte, frames int) {
 		frames++
 	}
 	return rest, frames
+}
+
+// reporting is report whenever tick has ticked.
+func (q *queue) reporting(l WarnLogger, tick <-chan time.Time) func() {
+	return func() {
+		select {
+		case <-tick:
+			q.report(l)
+		default:
+		}
+	}
 }
 
 // report warns if frames were dropped since the last time.
