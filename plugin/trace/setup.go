@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 )
 
 func init() { plugin.Register(pluginName, setup) }
@@ -138,7 +139,10 @@ func (s *settings) exporter() (exporter, error) {
 		endpoint = kinds[s.kind]
 	}
 	isURL := strings.Contains(endpoint, "http")
-	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	// A connection of HTTP/2 that leads nowhere any more, of which nobody is told, would be used on and on.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: sendTime / 2, PingTimeout: sendTime / 2}
+	client := &http.Client{Transport: transport}
 	switch s.kind {
 	case "zipkin":
 		if !isURL {
@@ -167,7 +171,9 @@ func (s *settings) exporter() (exporter, error) {
 	if rest, ok := strings.CutPrefix(endpoint, "grpcs://"); ok {
 		endpoint, security = rest, credentials.NewTLS(nil)
 	}
-	conn, err := grpc.NewClient(strings.TrimPrefix(endpoint, "grpc://"), grpc.WithTransportCredentials(security))
+	// Likewise. The library takes no shorter time, and asks only while a call is open.
+	alive := keepalive.ClientParameters{Time: 10 * time.Second, Timeout: sendTime}
+	conn, err := grpc.NewClient(strings.TrimPrefix(endpoint, "grpc://"), grpc.WithTransportCredentials(security), grpc.WithKeepaliveParams(alive))
 	if err != nil {
 		return nil, fmt.Errorf("collector %s: %w", s.endpoint, err)
 	}
