@@ -92,17 +92,22 @@ func (s *sender) run() {
 		case <-tick.C:
 			all = s.send(all)
 			warn(s.trouble.due(time.Now()))
-			if n := s.dropped.Swap(0); n > 0 {
-				logger.Warningf("dropped %d spans: the collector is too slow", n)
-			}
+			s.tellDropped()
 		case <-s.quit:
 			for len(s.queue) > 0 {
 				all = append(all, <-s.queue)
 			}
 			s.send(all)
 			warn(s.trouble.line(time.Now()))
+			s.tellDropped()
 			return
 		}
+	}
+}
+
+func (s *sender) tellDropped() {
+	if n := s.dropped.Swap(0); n > 0 {
+		logger.Warningf("dropped %d spans: the collector is too slow", n)
 	}
 }
 

@@ -35,6 +35,20 @@ func TestTroubleIsToldSeldom(t *testing.T) {
 	}
 }
 
+// What was dropped last is told at the end.
+func TestDroppedAtTheEnd(t *testing.T) {
+	out := logtest.Capture(t)
+	send := newSender(exporterOf(t, "zipkin", "http://127.0.0.1:0"), 1, 1, time.Hour)
+	for range 4 {
+		send.take(&span{})
+	}
+	send.start()
+	send.stop()
+	if want := "dropped 3 spans: "; strings.Count(out.String(), want) != 1 {
+		t.Errorf("want %q once in\n%s", want, out)
+	}
+}
+
 func TestTrouble(t *testing.T) {
 	var tr trouble
 	at, one, two := time.Unix(1e9, 0), errors.New("one"), errors.New("two")
