@@ -13,10 +13,8 @@ package conn
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -202,10 +200,11 @@ func (c *Conn) identify() bool {
 	if s.Handshake > 0 {
 		c.conn.SetReadDeadline(time.Now().Add(s.Handshake))
 	}
-	err := p.header()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.Limited("handshake_time")
+	if c.Stopping() { // Drain may have been before us
+		c.conn.SetReadDeadline(time.Now().Add(service.DrainTime))
 	}
+	err := p.header()
+	c.late(s, err)
 	c.conn.SetReadDeadline(time.Time{})
 	if p.remote != nil {
 		c.slot.move(p.remote)

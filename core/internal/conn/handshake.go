@@ -41,9 +41,7 @@ func (c *Conn) handshake() bool {
 	}
 	if err := c.tls.HandshakeContext(context.Background()); err != nil {
 		log.Debugf("TLS handshake error from %s: %s", c.RemoteAddr(), err)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.Limited("handshake_time")
-		}
+		c.late(s, err)
 		return false
 	}
 	c.conn.SetDeadline(time.Time{})
@@ -51,6 +49,13 @@ func (c *Conn) handshake() bool {
 	c.TLS = &state
 	c.QuickAck() // the end of the handshake, which the client may await before it asks
 	return true
+}
+
+// late counts err, if it is that the client was too slow. Where the server stops, it is not the client who ends.
+func (c *Conn) late(s *service.Service, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
+		s.Limited("handshake_time")
+	}
 }
 
 // DrainRead has the reader end when what is on its way has come.

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bufio"
 	"crypto/tls"
 	golog "log"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pires/go-proxyproto"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
@@ -60,6 +63,38 @@ func TestStopWithinHandshake(t *testing.T) {
 		t.Errorf("the slow client got %s", got)
 	}
 	ended()
+}
+
+// One that was accepted last, and says nothing, does not hold up the end, also where a proxy may tell for whom it is. It
+// has kept to its time.
+func TestSilentAtTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		proxied bool
+		config  *tls.Config
+	}{"PROXY": {proxied: true}, "TLS": {config: coretest.Certificate(t)}, "both": {true, coretest.Certificate(t)}} {
+		t.Run(name, func(t *testing.T) {
+			s := lineService(t)
+			s.Handshake = time.Hour
+			l := NewListener(s, ClientAuthOf(tc.config))
+			l.stopping.Store(true)
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			if tc.proxied {
+				ours = &proxyConn{Conn: ours, policy: proxyproto.USE, r: bufio.NewReaderSize(ours, proxyBuffer)}
+			}
+			c := newConn(l, ours, tc.config)
+			ended := make(chan bool)
+			go func() { ended <- c.handshake() }()
+			select {
+			case good := <-ended:
+				if n := coretest.Limited(s, "handshake_time"); good || n != 0 {
+					t.Errorf("good %v, counted %d", good, n)
+				}
+			case <-time.After(clients.AskTime):
+				t.Error("it is waited for")
+			}
+		})
+	}
 }
 
 // Why a client was refused is in the log of those who debug: the client does not always get to see it.
