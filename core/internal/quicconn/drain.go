@@ -179,7 +179,8 @@ func (t *Transport) Drain(ctx context.Context) error {
 
 // drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time, or
 // has come only in part: of HTTP/3 the client is told that all that it has begun is answered (RFC 9114 §5.2). A
-// client that never pauses would be served for ever: from last on only what it has asked before is still answered.
+// client that never pauses would be served for ever: from last on only what it has asked before is still answered, and
+// waited for until the client has taken it.
 func (c *Conn) drain(ctx context.Context, last time.Time) {
 	defer c.CloseWithError(c.transport.codes.None, "")
 	late := time.After(time.Until(last))
@@ -200,7 +201,7 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 			return
 		}
 		since, idle := c.IdleSince()
-		if idle && since == before && c.open.Load() == 0 || time.Now().After(last) {
+		if idle && since == before && c.open.Load() == 0 || time.Now().After(last) && c.unsent.Load() == 0 {
 			return
 		}
 	}
