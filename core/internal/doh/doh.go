@@ -124,7 +124,8 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 		panic(http.ErrAbortHandler) // ends the stream, or the connection
 	}
 	defer release(len(a.body))
-	if r.ProtoMajor == 3 { // net/http limits the time by itself
+	// By itself net/http would have the time begin with the request: replies that are long in coming would be lost.
+	if s.Write > 0 {
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Write))
 	}
 	w.WriteHeader(a.status)

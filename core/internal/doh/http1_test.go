@@ -2,13 +2,18 @@ package doh
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/test/clients"
 )
 
 // TestIdleConnectionAtTheEnd stops a server without TLS, as it stands behind a proxy that ends TLS, while a client keeps
@@ -30,6 +35,34 @@ func TestIdleConnectionAtTheEnd(t *testing.T) {
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the connection ended with %v", err)
+	}
+}
+
+// The time in which a client has to take a response begins with that, also where the answer was long in coming.
+func TestLateAnswer(t *testing.T) {
+	for how, config := range map[string]*tls.Config{"plain": nil, "TLS": coretest.Certificate(t, "http/1.1")} {
+		of := serviceFor(t, coretest.Handler(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			time.Sleep(600 * time.Millisecond)
+			return coretest.Echo(ctx, w, r)
+		}))
+		of.Write = 300 * time.Millisecond
+		s := serve(t, of, config)
+		c := coretest.Dial(t, s.addr)
+		if config != nil {
+			c = tls.Client(c, clients.Trusting)
+		}
+		r := bufio.NewReader(c)
+		for range 2 {
+			q := coretest.Packed(t, coretest.Query("www."))
+			fmt.Fprintf(c, "POST /dns-query HTTP/1.1\r\nHost: example.org\r\nContent-Length: %d\r\n\r\n%s", len(q), q)
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v, %v", how, resp, err)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
 	}
 }
 
