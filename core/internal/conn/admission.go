@@ -195,15 +195,16 @@ func (a *Admission) Close() {
 	a.free.Broadcast()
 }
 
-// EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then. Those
-// that owed is true for are not ended.
-func (a *Admission) EvictIdle(d time.Duration, owed func(Evictable) bool) {
+// EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then. One
+// that has a method Owed is not ended while that is true.
+func (a *Admission) EvictIdle(d time.Duration) {
 	var idle []*Slot
 	a.mu.Lock()
 	until := a.now() - int64(d)
 	for _, c := range a.clients {
 		for _, t := range c.all {
-			if at, ok := t.conn.IdleSince(); ok && at <= until && !owed(t.conn) {
+			owes, may := t.conn.(interface{ Owed() bool })
+			if at, ok := t.conn.IdleSince(); ok && at <= until && (!may || !owes.Owed()) {
 				idle = append(idle, t)
 			}
 		}

@@ -30,9 +30,11 @@ type guest struct {
 type party struct {
 	mu      sync.Mutex
 	evicted []string
+	owed    bool // something, to all
 }
 
 func (g *guest) IdleSince() (int64, bool) { return g.since, !g.busy }
+func (g *guest) Owed() bool               { return g.party.owed }
 func (g *guest) Evict() {
 	g.party.mu.Lock()
 	g.party.evicted = append(g.party.evicted, g.name)
@@ -260,18 +262,17 @@ func TestEvictIdle(t *testing.T) {
 	if !a.Full() {
 		t.Error("4 of 4: not full")
 	}
-	owes := true
-	owed := func(Evictable) bool { return owes }
-	a.EvictIdle(0, owed)
+	p.owed = true
+	a.EvictIdle(0)
 	if got := p.gone(); got != "[]" || a.n != 4 {
 		t.Errorf("%s had to go, though they are owed something, and %d are left", got, a.n)
 	}
-	owes = false
-	a.EvictIdle(time.Duration(a.now()-2), owed) // d had a query after that
+	p.owed = false
+	a.EvictIdle(time.Duration(a.now() - 2)) // d had a query after that
 	if got := p.gone(); got != "[b]" || a.n != 3 {
 		t.Errorf("%s had to go, %d are left", got, a.n)
 	}
-	a.EvictIdle(time.Duration(a.now()-3), owed)
+	a.EvictIdle(time.Duration(a.now() - 3))
 	if got := p.gone(); got != "[b d]" && got != "[d]" || a.n != 2 {
 		t.Errorf("%s had to go, %d are left", got, a.n)
 	}

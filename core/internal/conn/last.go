@@ -57,7 +57,8 @@ func (c *Conn) readUntil() time.Time {
 	return until
 }
 
-// LookUntil has the reader read on until then, though the server stops: what comes may be needed for what the client is owed.
+// LookUntil has the reader read on until then, though the server stops: what comes may be needed for what the client is
+// owed.
 func (c *Conn) LookUntil(t time.Time) { c.look = t }
 
 // ReadsOn reports whether a read that has ended for its deadline is to be tried again: the server does not stop, or

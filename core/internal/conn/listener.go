@@ -145,7 +145,7 @@ func (l *Listener) gone(from net.Listener, before func()) <-chan struct{} {
 // Serve accepts connections of from, which ListenOn was told, until it is closed.
 func (l *Listener) Serve(from net.Listener, h Handler) error {
 	defer l.done.Done()
-	LittleUnsent(from)
+	littleUnsent(from)
 	if l.serveLight(from, h) {
 		return nil
 	}

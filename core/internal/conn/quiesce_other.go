@@ -7,5 +7,5 @@ import "net"
 // Quiesce does nothing where the system has no means for it.
 func Quiesce(net.Listener) {}
 
-// LittleUnsent does nothing there, either.
-func LittleUnsent(net.Listener) {}
+// littleUnsent does nothing there, either.
+func littleUnsent(net.Listener) {}

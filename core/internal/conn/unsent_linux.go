@@ -11,8 +11,8 @@ import (
 // gone: a client that is slow, and reads on, would seem to take nothing for longer than it may.
 const mostUnsent = 128 << 10
 
-// LittleUnsent has the system keep little for each connection that is accepted from l.
-func LittleUnsent(l net.Listener) {
+// littleUnsent has the system keep little for each connection that is accepted from l.
+func littleUnsent(l net.Listener) {
 	if raw, err := rawOf(l); err == nil {
 		_ = raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent) })
 	}

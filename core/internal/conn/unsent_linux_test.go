@@ -37,7 +37,7 @@ func TestLittleUnsent(t *testing.T) {
 		if n := unsentOf(t, from); n == mostUnsent {
 			t.Fatalf("%s: it is so before", name)
 		}
-		LittleUnsent(Proxied(from, policy, coretest.Label(t)))
+		littleUnsent(Proxied(from, policy, coretest.Label(t)))
 		coretest.Dial(t, from.Addr().String())
 		c, err := from.Accept()
 		if err != nil {

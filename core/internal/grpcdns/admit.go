@@ -50,6 +50,9 @@ type admittedConn struct {
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 func (c *admittedConn) Evict()                   { c.Conn.Close() }
 
+// Owed has EvictIdle wait for a client that takes its replies.
+func (c *admittedConn) Owed() bool { return c.unread.owed() }
+
 // Begin counts a query of the connection, until End.
 func (c *admittedConn) Begin(*service.Service) { c.inflight.Add() }
 

@@ -146,7 +146,6 @@ func (t *Transport) ListenOn(l net.Listener) {
 
 // Serve serves calls that come on connections of l, which ListenOn was told.
 func (t *Transport) Serve(l net.Listener) error {
-	conn.LittleUnsent(l)
 	err := t.server.Serve(&admissionListener{l, t.admission})
 	if errors.Is(err, net.ErrClosed) {
 		return nil // another server listens there
@@ -183,7 +182,7 @@ func (t *Transport) Stop(ctx context.Context) error {
 		case <-ended:
 			return nil
 		case <-look.C:
-			t.admission.EvictIdle(service.DrainTime, func(c conn.Evictable) bool { return c.(*admittedConn).unread.owed() })
+			t.admission.EvictIdle(service.DrainTime)
 		case <-ctx.Done():
 			t.server.Stop() // ends GracefulStop, too
 			<-ended

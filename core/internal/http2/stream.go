@@ -174,8 +174,8 @@ func (c *Conn) sweep() {
 // lastTime is how long a client that takes a reply slowly has to widen its windows, each time, when the server stops.
 const lastTime = time.Second
 
-// owes reports whether the server stops, and there is a reply that its client takes as its windows have room. It is read
-// on for that then. The reader calls it when all that was asked is answered.
+// owes reports whether the server stops, and there is a reply that its client takes as its windows have room. It is
+// read on for that then. The reader calls it when all that was asked is answered.
 func (c *Conn) owes() bool {
 	if !c.Stopping() || c.midway {
 		return false
