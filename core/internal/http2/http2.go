@@ -69,6 +69,7 @@ type Conn struct {
 	head    head // of the request whose header is being read
 	met     bool // the prefaces are exchanged
 	midway  bool // in a frame, of which the rest has not come
+	over    bool // the client was told which stream is the last
 	idles   int  // frames since the last request
 
 	ctx    context.Context // of requests that wait; ends with the connection
@@ -369,6 +370,7 @@ func (c *Conn) Drain() {
 
 // goAway tells the client that the connection ends, and which of its streams were looked at.
 func (c *Conn) goAway(code http2.ErrCode) {
+	c.over = true
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buf = appendGoAway(c.appendPreface(c.buf[:0]), c.lastID, code)

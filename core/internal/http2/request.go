@@ -175,6 +175,8 @@ func (c *Conn) request(id uint32, whole bool) error {
 		return c.trailers(id, whole)
 	case known:
 		return over
+	case c.over: // it asks somebody else, as it was told that it may
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
 	case tooMany:
 		c.Service().Limited("streams")
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}

@@ -233,6 +233,10 @@ func TestDrainOfSlowReader(t *testing.T) {
 	for g, ok := (*http2.GoAwayFrame)(nil), false; !ok || g.LastStreamID != 3; { // nothing more is on its way
 		g, ok = p.Until().(*http2.GoAwayFrame)
 	}
+	p.Open(5, true, getting("/5")...)
+	if f := p.Until(); !resetWith(f, 5, http2.ErrCodeRefusedStream) {
+		t.Errorf("got %v for a stream behind the last one", f)
+	}
 	for i := range 5 {
 		time.Sleep(3 * service.DrainTime)
 		p.Framer.WriteWindowUpdate(1, 1)
