@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,15 +52,20 @@ func Record(text string, fields ...slog.Attr) {
 	}
 }
 
-// Print prints text on standard output as it stands; where lines are JSON objects, each line of it is one.
+// Print prints text on standard output as it stands, among the lines of the log if these go there; where lines are JSON
+// objects, each line of it is one.
 func Print(text string) {
-	if !JSON() {
-		fmt.Print(text)
+	if JSON() {
+		for line := range strings.Lines(text) {
+			Info(strings.TrimSuffix(line, "\n"))
+		}
 		return
 	}
-	for line := range strings.Lines(text) {
-		Info(strings.TrimSuffix(line, "\n"))
+	if p, ok := log.Writer().(*patient); ok && p.File == os.Stdout {
+		p.Write([]byte(text))
+		return
 	}
+	fmt.Print(text)
 }
 
 // levelFatal is the level of a line after which the process ends.

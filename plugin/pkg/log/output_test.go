@@ -20,6 +20,13 @@ import (
 // piped makes a pipe the output of the log.
 func piped(t *testing.T) (reader *os.File) {
 	t.Helper()
+	reader, _ = pipe(t)
+	return reader
+}
+
+// pipe is piped, with the end that is written to.
+func pipe(t *testing.T) (reader, writer *os.File) {
+	t.Helper()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +41,7 @@ func piped(t *testing.T) (reader *os.File) {
 		golog.SetFlags(flags)
 		writer.Close()
 	})
-	return reader
+	return reader, writer
 }
 
 // Those who log do not wait for an output that takes nothing for a while: what is too much is lost, and that is told.
@@ -81,6 +88,51 @@ func TestOutputThatTakesNothing(t *testing.T) {
 	if !in.Scan() || in.Text() != "[INFO] after that" {
 		t.Errorf("then came %q", in.Text())
 	}
+}
+
+// Nor does who prints, such as a process that begins. Lines before and behind come in their order.
+func TestPrintDoesNotWait(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("whether there is room is known on Linux only")
+	}
+	reader, writer := pipe(t)
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	log.Info("before")
+	in := bufio.NewReader(reader)
+	if line, err := in.ReadString('\n'); err != nil || line != "[INFO] before\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	os.Stdout = writer
+	fill := strings.Repeat("x", 4095) + "\n"
+	os.Stdout.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	filled := 0
+	for err := error(nil); err == nil; {
+		var n int
+		n, err = os.Stdout.WriteString(fill)
+		filled += n
+	}
+	os.Stdout.SetWriteDeadline(time.Time{})
+	printed := make(chan struct{})
+	go func() {
+		log.Print("one\ntwo\n")
+		log.Info("behind")
+		close(printed)
+	}()
+	select {
+	case <-printed:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for a reader")
+	}
+	if _, err := in.Discard(filled); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"one\n", "two\n", "[INFO] behind\n"} {
+		if line, err := in.ReadString('\n'); err != nil || line != want {
+			t.Errorf("%q, %v, want %q", line, err, want)
+		}
+	}
+	<-printed
 }
 
 // A reader that is slow gets all.
