@@ -46,6 +46,9 @@ type Conn struct {
 	Out Writer
 	// TLS is the state of the connection, nil without TLS.
 	TLS *tls.ConnectionState
+	// Look is until when it is read on at its end, though the server stops: for what may just come, or is needed for
+	// what the client is owed. It is zero before that.
+	Look time.Time
 
 	listener *Listener
 	protocol Protocol
@@ -60,8 +63,7 @@ type Conn struct {
 	hijacked atomic.Bool
 	shaking  atomic.Int32 // how far its TLS handshake is
 	lingers  bool         // at its end
-	look     time.Time    // until when it is looked for more at its end; zero before that. Its reader's, as looks
-	looks    int
+	looks    int          // at its end; its reader's, as Look
 	rest     rest
 }
 

@@ -36,8 +36,8 @@ func (c *Conn) setReadDeadline(timeout time.Duration) {
 // readUntil is how long queries are taken from the client while the server is being stopped. It gets later as long as
 // there are queries.
 func (c *Conn) readUntil() time.Time {
-	if !c.look.IsZero() {
-		return c.look
+	if !c.Look.IsZero() {
+		return c.Look
 	}
 	until := c.listener.stopped.Add(service.DrainTime)
 	if fresh := c.ready.Add(service.DrainTime); until.Before(fresh) {
@@ -57,10 +57,6 @@ func (c *Conn) readUntil() time.Time {
 	return until
 }
 
-// LookUntil has the reader read on until then, though the server stops: what comes may be needed for what the client is
-// owed.
-func (c *Conn) LookUntil(t time.Time) { c.look = t }
-
 // ReadsOn reports whether a read that has ended for its deadline is to be tried again: the server does not stop, or
 // there has been a query meanwhile.
 func (c *Conn) ReadsOn() bool { return !c.Stopping() || time.Now().Before(c.readUntil()) }
@@ -73,6 +69,6 @@ func (c *Conn) LastLook() bool {
 	}
 	c.looks++
 	<-c.Answered()
-	c.look = time.Now().Add(lookTime)
+	c.Look = time.Now().Add(lookTime)
 	return true
 }

@@ -184,7 +184,7 @@ func (c *Conn) owes() bool {
 	defer c.mu.Unlock()
 	for _, st := range c.queue {
 		if until := st.since.Add(lastTime); time.Now().Before(until) {
-			c.LookUntil(until)
+			c.Look = until
 			return true
 		}
 	}
