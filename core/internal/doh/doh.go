@@ -129,7 +129,9 @@ func Answer(s *service.Service, w http.ResponseWriter, r *http.Request, udp bool
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Write))
 	}
 	w.WriteHeader(a.status)
-	w.Write(a.body)
+	if _, err := w.Write(a.body); errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Limited("write_time")
+	}
 }
 
 // respond is the response to r: the answer to its query, or why there is none. It waits for the answer.

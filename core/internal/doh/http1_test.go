@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -64,6 +65,21 @@ func TestLateAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A client that does not take responses in time is counted.
+func TestWriteTime(t *testing.T) {
+	of := serviceFor(t, lengthy)
+	of.Write = 300 * time.Millisecond
+	c := coretest.Dial(t, serve(t, of, nil).addr)
+	q := coretest.Packed(t, coretest.Query("long."))
+	ask := fmt.Sprintf("POST /dns-query HTTP/1.1\r\nHost: example.org\r\nContent-Length: %d\r\n\r\n%s", len(q), q)
+	go func() { // until the server takes no more, either
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(c, ask)
+		}
+	}()
+	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(of, "write_time") == 1 })
 }
 
 // A client that waits for 100 (Continue) and then sends far too much reads the response before the connection ends.

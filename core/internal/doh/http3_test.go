@@ -160,24 +160,45 @@ func TestHTTP3StopsWithinRequest(t *testing.T) {
 	ended()
 }
 
-// So is one whose client takes the response slowly.
-func TestHTTP3StopsWithinResponse(t *testing.T) {
-	s, _ := serve3(t, serviceFor(t, coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-		m := new(dns.Msg).SetReply(r)
-		header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}
-		for range 100 {
-			m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{strings.Repeat("x", 250)}})
-		}
-		return dns.RcodeSuccess, w.WriteMsg(m)
-	})))
+// lengthy answers with some 26,000 octets.
+var lengthy = coretest.Handler(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}
+	for range 100 {
+		m.Answer = append(m.Answer, &dns.TXT{Hdr: header, Txt: []string{strings.Repeat("x", 250)}})
+	}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+})
+
+// narrow is a client of HTTP/3 that takes no more octets of a response than it has room for, which is little.
+func narrow(t *testing.T) *http.Client {
 	tr := &http3.Transport{
 		TLSClientConfig: clients.Trusting.Clone(),
 		QUICConfig:      &quic.Config{InitialStreamReceiveWindow: 1024, MaxStreamReceiveWindow: 1024},
 	}
-	defer tr.Close()
+	t.Cleanup(func() { tr.Close() })
+	return &http.Client{Transport: tr, Timeout: clients.AskTime}
+}
+
+// A client that does not take a response in time is counted.
+func TestHTTP3WriteTime(t *testing.T) {
+	of := serviceFor(t, lengthy)
+	of.Write = 200 * time.Millisecond
+	s, _ := serve3(t, of)
 	packet := coretest.Packed(t, coretest.Query("long."))
-	c := http.Client{Transport: tr, Timeout: clients.AskTime}
-	resp, err := c.Post("https://"+s.addr+"/dns-query", "application/dns-message", bytes.NewReader(packet))
+	resp, err := narrow(t).Post("https://"+s.addr+"/dns-query", "application/dns-message", bytes.NewReader(packet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	eventually.Holds(t, "it is counted", func() bool { return coretest.Limited(of, "write_time") == 1 })
+}
+
+// A response that its client takes slowly is sent to its end.
+func TestHTTP3StopsWithinResponse(t *testing.T) {
+	s, _ := serve3(t, serviceFor(t, lengthy))
+	packet := coretest.Packed(t, coretest.Query("long."))
+	resp, err := narrow(t).Post("https://"+s.addr+"/dns-query", "application/dns-message", bytes.NewReader(packet))
 	if err != nil {
 		t.Fatal(err)
 	}
