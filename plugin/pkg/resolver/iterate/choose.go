@@ -242,8 +242,9 @@ func (t *task) send(s *store.Server, tcp bool) {
 		return
 	}
 	mix := r.conf.MixCase && s.MixCase(r.now)
-	if r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) {
-		tcp = true // nothing but port and id would tell a reply from a forged one
+	proof := false
+	if !tcp && r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) && !s.NoTCP(r.now) {
+		tcp, proof = true, true // nothing but port and id would tell a reply from a forged one
 	}
 	if s.IsDead() {
 		t.here.probes++
@@ -256,7 +257,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	r.spent.queries++
 	r.asks++
 	s.Asked(r.now)
-	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, edns: s.EDNS(r.now)}
+	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, proof: proof, edns: s.EDNS(r.now)}
 	t.asked = &t.under
 	if t.asked.edns {
 		t.asked.subnet, t.asked.cookie = t.shown(), r.conf.Cookies && s.Options(r.now)
@@ -284,7 +285,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 func (t *task) exhausted() {
 	v, r := &t.here, t.run
 	switch {
-	case !v.last && r.conf.Minimise == Relaxed:
+	case !v.last && r.conf.Minimise == Relaxed && (v.soft == nil || v.soft.kind != referral):
 		t.whole()
 	case v.soft != nil:
 		t.take(v.soft, v.softFrom)

@@ -191,6 +191,19 @@ func (t *task) referBack(rd *reading) {
 	t.finish(rcodeSuccess)
 }
 
+// leadsNowhere reports whether a referral names servers in the zone itself only, and tells the address of none (RFC
+// 9471 §2.1: it has to, or to set TC).
+func (rd *reading) leadsNowhere() bool {
+	within := true
+	rd.ns.Each(func(rdata string) bool {
+		within = rrset.Below(rrset.Target(rdata), rd.ns.Name)
+		return within
+	})
+	return within && !slices.ContainsFunc(rd.additional, func(s *rrset.Set) bool {
+		return (s.Type == wire.TypeA || s.Type == wire.TypeAAAA) && rrset.Below(s.Name, rd.ns.Name)
+	})
+}
+
 // refer makes a delegation of a referral by a server of the task's cut.
 //
 // It lives no longer than that cut: a zone that is taken away ends with its delegation,

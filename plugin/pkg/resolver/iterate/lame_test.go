@@ -273,3 +273,55 @@ func TestDoubted(t *testing.T) {
 	}
 	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
 }
+
+// A server whose replies are doubted, and that is not to be had over TCP, is asked with what letters and cookies it takes, which
+// may be none: it would have no zone else. That is known then.
+func TestDoubtedWithoutTCP(t *testing.T) {
+	for what, tc := range map[string]struct {
+		doubted func(a Action) *Event
+		asked   Action // how it is asked in the end
+	}{
+		"letters": {func(a Action) *Event {
+			if a.MixCase {
+				return &Event{Kind: TimedOut, Doubted: 1, Folded: true}
+			}
+			return nil
+		}, Action{Cookie: true}},
+		"cookie": {func(a Action) *Event {
+			if a.Cookie {
+				return &Event{Kind: TimedOut, Doubted: 1}
+			}
+			return nil
+		}, Action{MixCase: true}},
+	} {
+		for how, noTCP := range map[string]Event{"refused": {Kind: Failed, Text: "connection refused"}, "silent": {Kind: TimedOut}} {
+			w := small(t)
+			w.conf.MixCase, w.conf.Cookies, w.conf.Minimise = true, true, Off
+			w.conf.Proves = func(any) bool { return false }
+			w.servers[addr("10.0.2.2")] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeNotAuth) }
+			var last Action
+			tcp := 0
+			w.wild = func(a Action) *Event {
+				if last = a; a.Server.Addr.Addr() != addr("10.0.2.1") {
+					return nil
+				}
+				if a.TCP {
+					tcp++
+					ev := noTCP
+					ev.From, ev.TCP = a.Server, true
+					return &ev
+				}
+				return tc.doubted(a)
+			}
+			for i := range 10 {
+				w.want(fmt.Sprintf("x%d.example.org.", i), "A", "NXDOMAIN")
+				if last.TCP || last.MixCase != tc.asked.MixCase || last.Cookie != tc.asked.Cookie {
+					t.Errorf("%s, TCP %s: asked with letters %v, cookie %v, TCP %v", what, how, last.MixCase, last.Cookie, last.TCP)
+				}
+			}
+			if tcp != 1 {
+				t.Errorf("%s, TCP %s: tried %d times", what, how, tcp)
+			}
+		}
+	}
+}

@@ -59,3 +59,31 @@ func TestReferralForDS(t *testing.T) {
 		}
 	}
 }
+
+// A referral that tells no address of a zone's servers, which are in the zone, leads nowhere: another server of the parent may tell
+// them. If none does that is the end, soon.
+func TestReferralWithoutAddresses(t *testing.T) {
+	for i := range 20 {
+		all := i%2 == 0
+		w := small(t)
+		w.serve("10.0.0.1", rootZone+"org. 86400 IN NS b.nic.org.\nb.nic.org. 86400 IN A 10.0.1.2\n")
+		w.serve("10.0.1.2", orgZone)
+		for _, at := range []string{"10.0.1.1", "10.0.1.2"} {
+			whole := w.servers[addr(at)]
+			w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+				m := whole(q, tcp)
+				if all || at == "10.0.1.1" {
+					m.Extra = nil
+				}
+				return m
+			}
+		}
+		want := "NOERROR; www.example.org. A 192.0.2.1"
+		if all {
+			want = "SERVFAIL; EDE 22"
+		}
+		if w.want("www.example.org.", "A", want); len(w.asked) > 16 {
+			t.Errorf("%d queries: %v", len(w.asked), w.asked)
+		}
+	}
+}

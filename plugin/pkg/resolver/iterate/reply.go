@@ -50,6 +50,9 @@ func (r *Run) ended(t *task, ev Event) {
 				s.CaseBlind(keep)
 			}
 			t.send(s, true)
+			t.under.proof = true
+		case a.proof:
+			t.unproven(s, keep)
 		case !v.last && v.timeouts >= 2 && r.conf.Minimise == Relaxed:
 			t.whole()
 		}
@@ -61,8 +64,12 @@ func (r *Run) ended(t *task, ev Event) {
 			t.send(s, true)
 			return
 		}
-		v.try(s.Addr).bad = true
 		v.code, v.text = ev.Code, ev.Text
+		if a.proof && ev.From != nil {
+			t.unproven(s, keep)
+			return
+		}
+		v.try(s.Addr).bad = true
 	case Replied:
 		r.spent.octets += ev.Reply.Size
 		if !ev.Joined {
@@ -73,6 +80,13 @@ func (r *Run) ended(t *task, ev Event) {
 		}
 		t.replied(s, a, ev, keep)
 	}
+}
+
+// unproven asks a server over UDP that cannot be asked over TCP to show who it is: with what letters and cookies it takes, and
+// if these are none, as those do who know neither.
+func (t *task) unproven(s *store.Server, keep store.Time) {
+	s.LacksTCP(keep)
+	t.send(s, false)
 }
 
 // Three things are repeated at the same server: a reply that was cut short, over TCP (RFC
@@ -108,6 +122,9 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 		t.next(s, "a reply for another network")
 	case rd.kind == refused:
 		t.rebuffed(s, rd, keep)
+	case rd.kind == referral && rd.leadsNowhere() && v.soft == nil:
+		t.next(s, "a referral without the addresses of its servers")
+		v.soft, v.softFrom = rd, s // if no other server tells them, they may be known from elsewhere
 	case rd.kind == lame:
 		t.next(s, "lame server")
 		s.SetLame(t.cut.Zone, false, keep)

@@ -82,6 +82,7 @@ type ask struct {
 	server *store.Server
 	q      Question
 	tcp    bool
+	proof  bool // that is to show that it is the server who replies
 	edns   bool
 	cookie bool
 	subnet string

@@ -55,6 +55,7 @@ type facts struct {
 	options   bool // it has replied to a query with options of EDNS
 	bare      Time // without them until
 	caseBlind Time // without letters of random case until
+	noTCP     Time // over UDP though a reply may be doubted, until
 	lame      bool // for some zone, or it was
 }
 
@@ -304,6 +305,20 @@ func (v *Server) MixCase(now Time) bool {
 func (v *Server) CaseBlind(until Time) {
 	v.mu.Lock()
 	v.caseBlind = until
+	v.mu.Unlock()
+}
+
+// NoTCP reports whether the server was not to be had over TCP when that was to show who it is.
+func (v *Server) NoTCP(now Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.noTCP > now
+}
+
+// LacksTCP notes that.
+func (v *Server) LacksTCP(until Time) {
+	v.mu.Lock()
+	v.noTCP = until
 	v.mu.Unlock()
 }
 
