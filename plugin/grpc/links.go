@@ -100,6 +100,7 @@ func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 		state := c.conn.GetState()
 		silent, dead := c.silent(state, usual, now)
 		failed := state == connectivity.TransientFailure
+		// Of those that are away one is enough, which says so to queries.
 		if c.users == 0 && !l.stopped && (silent || failed && away != nil || k != nil && now-c.used > unusedTime) {
 			unused = append(unused, c)
 			continue
@@ -118,6 +119,7 @@ func (l *links) choose(now time.Duration) (k *link, unused []*link) {
 			places--
 		}
 	}
+	// Without one that is open, the next best is chosen.
 	switch {
 	case k != nil:
 	case l.stopped, away != nil && now-l.added <= slowDial:

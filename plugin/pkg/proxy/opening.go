@@ -19,8 +19,9 @@ type opening struct {
 	err  error // of the request; nil if the next one is to try
 }
 
-// turn returns when a request may be made with c: there is a connection, or it is the one to open it, which opens tells.
-// When that is not done after a second, the next one tries, too, for it may never be.
+// turn returns when a request may be made with c: there is a connection, or it is the one to open it, which opens
+// tells. When that is not done after a second, the next one tries, too, for it may never be. The error is that of who
+// tried in vain, or the end of ctx.
 func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens *opening, err error) {
 	for {
 		now := p.engine.now()
@@ -37,6 +38,8 @@ func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens 
 			return o, nil
 		}
 		h.mu.Unlock()
+		// The upstream may have refused the connection, which holds for all who wait. If who opened it only had no more
+		// time, err is nil, and the next one takes its turn.
 		timer := time.NewTimer(time.Duration(slowDial - (now - o.since)))
 		select {
 		case <-o.done:
@@ -67,7 +70,7 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // it says nothing of the connection
 		err = nil
 	} else if err != nil {
 		c.connected = false

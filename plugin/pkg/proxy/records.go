@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// writeFrames writes messages, each with its length before it, at once, and over TLS in a record each. Some servers, such
-// as dnsdist 1.7, read one message of a record and wait for the socket before they look at what is left of it, which
-// may be for ever.
+// writeFrames writes messages, each with its length before it, at once, and over TLS in a record each. Some servers,
+// such as dnsdist 1.7, read one message of a record and wait for the socket before they look at what is left of it,
+// which may be for ever.
 func writeFrames(conn net.Conn, p []byte) (err error) {
 	under := (*heldConn)(nil)
 	if secure, ok := conn.(*tls.Conn); ok && frameLen(p) < len(p) {
@@ -18,6 +18,7 @@ func writeFrames(conn net.Conn, p []byte) (err error) {
 		_, err = conn.Write(p)
 		return err
 	}
+	// One record after the other goes into memory, and all of them by one call to the system.
 	under.hold(true)
 	for len(p) > 0 && err == nil {
 		n := min(frameLen(p), len(p))

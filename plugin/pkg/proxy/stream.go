@@ -85,7 +85,8 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 			if stuck == nil {
 				stuck = c
 			}
-		case c.began < since, c.open && c.to == nil && c.silence.Longer(patience, now): // what is usual is not known of Peers
+		case c.began < since, c.open && c.to == nil && c.silence.Longer(patience, now):
+			// What is usual is not known of Peers.
 			if least == nil || c.pending.n <= least.pending.n {
 				least = c
 			}
