@@ -154,7 +154,7 @@ func TestDeadConnectionIsLeft(t *testing.T) {
 			t.Fatal("queries wait for a connection that is dead:", err)
 		}
 	}
-	if n := r.opened.Load(); n != 2 {
+	if n := r.opened.Load(); n < 2 {
 		t.Errorf("%d connections", n)
 	}
 	cancel()

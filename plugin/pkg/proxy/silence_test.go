@@ -163,7 +163,8 @@ func TestSilentConnections(t *testing.T) {
 			}
 			close(h.release)
 			held.Wait()
-			if n := h.opened.Load(); n != silent+1 {
+			// On a machine that stands still for a while others may be silent, too.
+			if n := h.opened.Load(); n <= silent || n > silent+spareStreams {
 				t.Errorf("%d connections, %d of them silent", n, silent)
 			}
 		})
