@@ -82,8 +82,8 @@ func (r *Run) ended(t *task, ev Event) {
 	}
 }
 
-// unproven asks a server over UDP that cannot be asked over TCP to show who it is: with what letters and cookies it takes, and
-// if these are none, as those do who know neither.
+// unproven asks a server over UDP that cannot be asked over TCP to show who it is: with what letters and cookies it
+// takes, and if these are none, as those do who know neither.
 func (t *task) unproven(s *store.Server, keep store.Time) {
 	s.LacksTCP(keep)
 	t.send(s, false)
