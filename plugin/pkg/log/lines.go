@@ -46,6 +46,7 @@ type lines struct {
 
 	roomy     *os.File  // takes room octets at once, or more
 	room      int       // see hasRoom
+	looked    time.Time // when that was asked for
 	slowUntil time.Time // the output may be slow, see output.go
 	lost      int       // lines, as it took none
 	failed    int       // lines that it took with an error, or took a part of

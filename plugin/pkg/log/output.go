@@ -45,16 +45,18 @@ func textOutput() io.Writer {
 }
 
 // hasRoom reports whether the output takes n octets at once, as far as that is known. The system is asked anew when
-// what it has told before is used up: a reader only makes more room. It is called with the lock.
+// what it has told before is used up, or old: a reader only makes more room, but another process, such as the one that
+// an upgrade replaces, may write there, too. It is called with the lock.
 func (g *lines) hasRoom(n int) bool {
 	f, ok := g.out.(*os.File)
+	now := time.Now()
 	switch {
 	case !ok:
 		return true
-	case time.Now().Before(g.slowUntil):
+	case now.Before(g.slowUntil):
 		return false
-	case g.roomy != f || g.room < n:
-		g.roomy, g.room = f, roomOf(f, n)
+	case g.roomy != f || g.room < n || now.Sub(g.looked) >= longest:
+		g.roomy, g.room, g.looked = f, roomOf(f, n), now
 	}
 	if g.room < n {
 		return false
