@@ -55,9 +55,22 @@ func (l *links) add(now time.Duration) error {
 	return err
 }
 
-// ask asks for packet on the oldest connection that is not silent.
+// ask asks for packet on the oldest connection that is not silent. If there is none, and no other one can be opened, as
+// the upstream allows so many only, it does so on a silent one.
 func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 	k, asked := l.take()
+	open := k.conn.GetState() == connectivity.Ready
+	reply, err := l.askOn(ctx, packet, k, asked)
+	if err != nil && ctx.Err() == nil && !open && k.conn.GetState() != connectivity.Ready {
+		if k, asked = l.instead(); k != nil {
+			return l.askOn(ctx, packet, k, asked)
+		}
+	}
+	return reply, err
+}
+
+// askOn is ask on k, which take or instead gave at a time.
+func (l *links) askOn(ctx context.Context, packet []byte, k *link, asked time.Duration) (*pb.DnsPacket, error) {
 	reply, err := k.client.Query(ctx, &pb.DnsPacket{Msg: packet})
 	now := time.Since(epoch)
 	if err == nil {
@@ -78,14 +91,34 @@ func (l *links) take() (k *link, now time.Duration) {
 	now = time.Since(epoch)
 	l.mu.Lock()
 	k, unused := l.choose(now)
-	k.users++
-	k.used = now
-	k.silence.Ask(int64(now))
+	k.add(now)
 	l.mu.Unlock()
 	for _, c := range unused {
 		c.conn.Close()
 	}
 	return k, now
+}
+
+// instead is a connection that is open, and not dead, with one user more, and the time; nil if there is none.
+func (l *links) instead() (k *link, now time.Duration) {
+	now = time.Since(epoch)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.live {
+		state := c.conn.GetState()
+		if _, dead := c.silent(state, l.usual.Patience(), now); state == connectivity.Ready && !dead {
+			c.add(now)
+			return c, now
+		}
+	}
+	return nil, now
+}
+
+// add counts one more user. The lock of links is held.
+func (l *link) add(now time.Duration) {
+	l.users++
+	l.used = now
+	l.silence.Ask(int64(now))
 }
 
 // choose is the connection for one more query, and which are to be closed, as nobody waits on them and they are silent, or

@@ -209,6 +209,44 @@ func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 	}
 }
 
+// Where no second connection can be opened, as an upstream allows a single one, queries go on over the first one, though
+// that is silent: the upstream may only be slow.
+func TestSecondConnectionIsRefused(t *testing.T) {
+	const queries = 4
+	release := make(chan struct{})
+	var asked atomic.Int64
+	s := &service{answer: func(r *dns.Msg) (*dns.Msg, error) {
+		asked.Add(1)
+		<-release
+		return new(dns.Msg).SetReply(r), nil
+	}}
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", s))
+	g := asking(t, r.Addr().String())
+	l := &g.proxies[0].links
+	ended := make(chan error, queries)
+	for i := range int64(queries) {
+		go func() {
+			_, _, err := ask(g, "www.example.org.")
+			ended <- err
+		}()
+		eventually.Holds(t, "one more query, or its end", func() bool { return asked.Load() > i || len(ended) > 0 })
+		if i == 0 {
+			r.refuses.Store(1000)
+			eventually.Holds(t, "silence", func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return l.live[0].silence.Longer(l.usual.Patience(), int64(time.Since(epoch)))
+			})
+		}
+	}
+	close(release)
+	for range queries {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A connection that does not come about is not waited for by those who come a second later.
 func TestConnectionThatDoesNotComeAbout(t *testing.T) {
 	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}

@@ -45,6 +45,7 @@ type httpClient struct {
 	connected bool              // as far as is known
 	proven    bool              // it was connected once
 	opening   *opening          // of a connection; nil if none is under way
+	shut      int64             // until when it is a last resort, as its connection was refused
 	retired   bool              // takes no more requests, and is closed with the last one
 }
 
@@ -87,10 +88,10 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 			h.retire(l)
 			continue
 		}
-		if h.given != nil || !silent && (len(h.live) == 1 || l.proven || !l.opens(now)) {
+		if h.given != nil || !silent && (len(h.live) == 1 || now >= l.shut && (l.proven || !l.opens(now))) {
 			c = l
 		}
-		if last == nil || !last.proven {
+		if last == nil || !last.proven || now < last.shut {
 			last = l
 		}
 	}
@@ -98,6 +99,19 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 		c = last
 	}
 	return c
+}
+
+// instead is another client than c that has a connection, with one user more, nil if there is none.
+func (h *httpClients) instead(c *httpClient) *httpClient {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.live {
+		if l != c && l.connected {
+			l.users++
+			return l
+		}
+	}
+	return nil
 }
 
 // put gives c back, whose request got a connection at the time sent, 0 for none, and ended now with err. ctx

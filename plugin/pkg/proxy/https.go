@@ -67,6 +67,14 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 		buf.Reset()
 		err = p.request(ctx, c, method, query, buf)
 	}
+	if err != nil && ctx.Err() == nil && sent.Load() == 0 { // there is no connection
+		if other := p.clients.instead(c); other != nil {
+			p.put(ctx, c, 0, p.engine.now(), err)
+			c = other
+			buf.Reset()
+			err = p.request(ctx, c, method, query, buf)
+		}
+	}
 	p.put(ctx, c, sent.Load(), p.engine.now(), err)
 	return err
 }
@@ -78,7 +86,7 @@ func (p *Proxy) request(ctx context.Context, c *httpClient, method string, query
 		return err
 	}
 	err = c.fetch(ctx, p, method, query, buf)
-	p.clients.made(ctx, c, o, err)
+	p.clients.made(ctx, c, o, p.engine.now(), err)
 	return err
 }
 

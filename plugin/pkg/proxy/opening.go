@@ -65,15 +65,17 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	}
 }
 
-// made notes that a request was made, which opened o if that is not nil, and ended with err. ctx had its time. After an
+// made notes that a request was made, which opened o if that is not nil, and ended now with err. ctx had its time. After an
 // error there may be no connection any more.
-func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, err error) {
+func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil { // it says nothing of the connection
 		err = nil
 	} else if err != nil {
-		c.connected = false
+		if c.connected = false; o != nil && !o.over {
+			c.shut = now + slowDial
+		}
 	}
 	c.opened(o, err)
 }

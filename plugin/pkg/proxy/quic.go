@@ -27,6 +27,7 @@ type quicPool struct {
 	mu        sync.Mutex
 	links     []*quicLink // those that take queries, at most maxLive, the oldest first
 	dialling  *quicDial   // under way; nil if none is
+	shut      int64       // until when no second one is opened, as that was refused
 	transport *quic.Transport
 	sessions  tls.ClientSessionCache // for those whose settings have none
 	tokens    quic.TokenStore
@@ -113,7 +114,16 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	q.mu.Unlock()
 	select {
 	case <-d.done:
-		return d.link, false, d.err
+		if d.err == nil {
+			return d.link, false, nil
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if l = q.choose(q.engine.now()); l == nil {
+			return nil, false, d.err
+		}
+		l.users++
+		return l, true, nil
 	case <-ctx.Done():
 		q.leave(d)
 		return nil, false, context.Cause(ctx)
@@ -133,7 +143,7 @@ func (q *quicPool) choose(now int64) (l *quicLink) {
 			q.retire(k)
 		}
 	}
-	if n := len(q.links); l == nil && n == maxLive {
+	if n := len(q.links); l == nil && (n == maxLive || n > 0 && now < q.shut) {
 		l = q.links[n-1]
 	}
 	return l
@@ -209,10 +219,11 @@ func (q *quicPool) dial(d *quicDial) {
 	defer q.mu.Unlock()
 	defer close(d.done)
 	q.dialling = nil
+	now := q.engine.now()
 	if d.err = err; err != nil {
+		q.shut = now + slowDial
 		return
 	}
-	now := q.engine.now()
 	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}
 	q.links = append(q.links, d.link)
 }

@@ -79,6 +79,8 @@ func (h *holder) proxy(t *testing.T, protocol string) (p *Proxy) {
 	switch protocol {
 	case transport.DNS:
 		p = proxyTo(t, tcpUpstream(t, h.serveTCP), protocol)
+	case transport.TLS:
+		p = proxyTo(t, tcpUpstream(t, func(conn net.Conn) { h.serveTCP(tls.Server(conn, server)) }), protocol)
 	case transport.HTTPS:
 		s := httptest.NewUnstartedServer(http.HandlerFunc(h.serveHTTP))
 		s.EnableHTTP2, s.TLS, s.Config.ConnContext = true, server.Clone(), numbered

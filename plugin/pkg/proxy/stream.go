@@ -12,6 +12,7 @@ type streamPool struct {
 	conns  []*streamConn // in the order of their beginning
 	oneOff bool          // one query per connection at a time
 	hasty  int           // connections, one after the other, that were closed after one reply with others under way
+	shut   int64         // until when no other one is opened, as the last one was refused
 }
 
 const (
@@ -74,13 +75,14 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 		limit = maxOneOff
 	}
 	var best, least, stuck *streamConn
-	live := 0
+	live, shut := 0, now < p.shut
 	for _, c := range p.conns {
 		if c.retired {
 			continue
 		}
 		live++
 		switch {
+		case shut && !c.open:
 		case !c.open && now-c.began > slowDial:
 			if stuck == nil {
 				stuck = c
@@ -95,8 +97,10 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 		}
 	}
 	switch {
-	case best != nil && (best.pending.n == 0 || live >= limit):
+	case best != nil && (best.pending.n == 0 || live >= limit || shut):
 		return best
+	case least != nil && shut:
+		return least
 	case live < limit+spareStreams:
 		return nil
 	case stuck != nil: // makes room
@@ -104,6 +108,18 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 		return nil
 	}
 	return least
+}
+
+// refused notes that a connection could not be opened. It reports whether there are others: for what was to be asked on
+// it, and for a while for all that comes. An upstream may allow so many only. mu is held.
+func (p *streamPool) refused(now int64) (others bool) {
+	for _, c := range p.conns {
+		others = others || c.open && !c.retired
+	}
+	if others {
+		p.shut = now + slowDial
+	}
+	return others
 }
 
 // remove takes c out; it may be out already.

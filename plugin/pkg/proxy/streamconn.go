@@ -215,6 +215,7 @@ func (c *streamConn) lost(err error) {
 	}
 	byPeer := c.open && closedByPeer(err)
 	c.pool.remove(c)
+	others := !c.open && c.ctx.Err() == nil && c.pool.refused(now)
 	c.retired, c.open = true, false
 	left := c.pending.all()
 	for _, x := range left {
@@ -228,6 +229,9 @@ func (c *streamConn) lost(err error) {
 
 	for _, x := range left {
 		switch {
+		case others && x.retries < maxRetries:
+			x.retries++
+			e.askStream(x, 0)
 		case byPeer && (x.reused || c.answered > 0) && x.retries < maxRetries:
 			since := heard // what began since the upstream was last heard of is most likely alive
 			if x.retries++; x.retries > 1 {
