@@ -231,7 +231,7 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 	switch {
 	case ctx.Err() != nil:
 	case timedOut(err) && errors.Is(err, fetch.ErrConnect):
-		r.rooms.unreachable(primary, time.Now())
+		r.rooms.unreachable(primary, sent, time.Now())
 	case timedOut(err):
 		r.rooms.silent(primary, r.name(), sent, time.Now())
 	case !errors.Is(err, fetch.ErrConnect):

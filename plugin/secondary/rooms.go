@@ -34,7 +34,7 @@ type rooms struct {
 	mu       sync.Mutex
 	until    map[string]time.Time // a primary is left alone
 	last     map[string]time.Time // a primary answered
-	believed map[string]time.Time // a notification of a primary counted
+	believed map[string]time.Time // a notification of a primary counted that was left alone
 	unsaid   map[string][]string  // the zones that a primary did not answer for since, as long as they are few
 	shares   map[string]*room     // of the transfers, by primary
 }
@@ -113,7 +113,7 @@ func (r *rooms) enterTransfer(ctx context.Context, primary string) (leave func()
 func (r *rooms) notified(primary string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.believed[primary]) >= silence {
+	if now.Before(r.until[primary]) && now.Sub(r.believed[primary]) >= silence {
 		r.believed[primary] = now
 		delete(r.until, primary)
 	}
@@ -128,11 +128,13 @@ func (r *rooms) heard(primary string, now time.Time) {
 	delete(r.unsaid, primary)
 }
 
-// unreachable notes that a primary took no connection in time.
-func (r *rooms) unreachable(primary string, now time.Time) {
+// unreachable notes that a primary took no connection in time, unless it answered meanwhile.
+func (r *rooms) unreachable(primary string, sent, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.until[primary] = now.Add(silence)
+	if !r.last[primary].After(sent) {
+		r.until[primary] = now.Add(silence)
+	}
 }
 
 // silent notes that a primary did not answer a query for a zone. It is left alone when it did so for several zones, and

@@ -203,6 +203,27 @@ func TestHeard(t *testing.T) {
 	}
 }
 
+// TestNotifiedWhileThere: a notification of a primary that is there does not have the next one ignored, should the primary
+// be away for a moment between them; nor does an attempt from before count that ended behind its return.
+func TestNotifiedWhileThere(t *testing.T) {
+	const primary = "192.0.2.1:53"
+	r, begun := newRooms(), time.Now()
+	at := func(s int) time.Time { return begun.Add(time.Duration(s) * time.Second) }
+	r.notified(primary, at(0))
+	r.unreachable(primary, at(0), at(1))
+	if r.notified(primary, at(2)); r.isSilent(primary, at(2)) {
+		t.Error("the notification of one that is back was ignored")
+	}
+	r.unreachable(primary, at(2), at(3))
+	if r.notified(primary, at(4)); !r.isSilent(primary, at(4)) {
+		t.Error("asked for each notification, though it does not answer")
+	}
+	r.heard(primary, at(5))
+	if r.unreachable(primary, at(4), at(6)); r.isSilent(primary, at(6)) {
+		t.Error("left alone, though it answered meanwhile")
+	}
+}
+
 // TestSilentNotifies: a primary that notifies us is asked, though it did not answer a moment ago.
 func TestSilentNotifies(t *testing.T) {
 	logtest.Capture(t)
@@ -211,7 +232,7 @@ func TestSilentNotifies(t *testing.T) {
 	s := begin(t, "secondary example.org {\ntransfer from "+p.addr+"\n}")
 	becomes(t, s, "a.example.org.", "192.0.2.1")
 	p.set("example.org.", text(2, slow, "a A 192.0.2.2"))
-	s.roster.rooms.unreachable(p.addr, time.Now())
+	s.roster.rooms.unreachable(p.addr, time.Now(), time.Now())
 	notify(t, s, "example.org.", "127.0.0.1")
 	becomes(t, s, "a.example.org.", "192.0.2.2")
 }
@@ -223,7 +244,7 @@ func TestSilentNotifiesFirst(t *testing.T) {
 	p := newPrimaryAt(t, "127.0.0.2")
 	p.set("example.org.", text(1, slow))
 	r := newReplica("example.org.", &source{primaries: []string{mute, p.addr}, limits: fetch.Limits{Idle: time.Second}}, newRooms())
-	r.rooms.unreachable(p.addr, time.Now())
+	r.rooms.unreachable(p.addr, time.Now(), time.Now())
 	r.notify(netip.MustParseAddr("127.0.0.2"))
 	if r.first(t.Context()); r.zone.Current() == nil || taken.Load() > 0 {
 		t.Errorf("fetched: %v; another primary was asked %d times", r.zone.Current() != nil, taken.Load())

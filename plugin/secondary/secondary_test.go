@@ -214,14 +214,14 @@ func TestRooms(t *testing.T) {
 	p.set("example.org.", text(1, slow))
 	r := newReplica("example.org.", &source{primaries: []string{p.addr}}, newRooms())
 	now := time.Now()
-	r.rooms.unreachable(p.addr, now)
+	r.rooms.unreachable(p.addr, now, now)
 	if _, err := r.serial(t.Context(), p.addr); !errors.Is(err, errSilent) || p.queries.Load() != 0 {
 		t.Errorf("%v, %d queries", err, p.queries.Load())
 	}
 	if r.rooms.isSilent(p.addr, now.Add(silence)) || r.rooms.isSilent("192.0.2.1:53", now) {
 		t.Error("left alone for too long, or for another's silence")
 	}
-	r.rooms.unreachable(p.addr, now.Add(-silence))
+	r.rooms.unreachable(p.addr, now.Add(-silence), now.Add(-silence))
 	if serial, err := r.serial(t.Context(), p.addr); err != nil || serial != 1 {
 		t.Errorf("serial %d, %v", serial, err)
 	}
