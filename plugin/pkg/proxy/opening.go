@@ -73,7 +73,7 @@ func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now i
 	if ctx.Err() != nil { // it says nothing of the connection
 		err = nil
 	} else if err != nil {
-		if c.connected = false; o != nil && !o.over {
+		if c.connected = false; o != nil && !o.over && refusal(err) {
 			c.shut = now + slowDial
 		}
 	}

@@ -221,7 +221,9 @@ func (q *quicPool) dial(d *quicDial) {
 	q.dialling = nil
 	now := q.engine.now()
 	if d.err = err; err != nil {
-		q.shut = now + slowDial
+		if refusal(err) {
+			q.shut = now + slowDial
+		}
 		return
 	}
 	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}

@@ -4,11 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"github.com/quic-go/quic-go"
 )
 
 // Where no second connection can be opened, as an upstream allows a single one, queries go on over the first one, though
@@ -41,5 +47,31 @@ func TestSecondConnectionIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// When the network is back, the next connection may be opened: that the last one was not, for want of a network, has
+// nobody wait.
+func TestRefusal(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{syscall.ECONNREFUSED, true},
+		{io.EOF, true},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		{&quic.TransportError{Remote: true, ErrorCode: quic.ConnectionRefused}, true},
+		{syscall.EHOSTUNREACH, false},
+		{syscall.ENETUNREACH, false},
+		{context.DeadlineExceeded, false},
+		{late("dial", "tcp", nil, nil), false},
+		{&quic.HandshakeTimeoutError{}, false},
+		{&quic.IdleTimeoutError{}, false},
+	} {
+		for _, err := range []error{c.err, &net.OpError{Op: "dial", Err: c.err}, fmt.Errorf("around: %w", c.err)} {
+			if refusal(err) != c.want {
+				t.Errorf("%v: %v", err, !c.want)
+			}
+		}
 	}
 }

@@ -215,7 +215,7 @@ func (c *streamConn) lost(err error) {
 	}
 	byPeer := c.open && closedByPeer(err)
 	c.pool.remove(c)
-	others := !c.open && c.ctx.Err() == nil && c.pool.refused(now)
+	others := !c.open && c.ctx.Err() == nil && refusal(err) && c.pool.refused(now)
 	c.retired, c.open = true, false
 	left := c.pending.all()
 	for _, x := range left {
