@@ -46,8 +46,8 @@ func closedByPeer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// refusal reports whether an error of opening a connection is the other side's, which is there. Where the network is away,
-// or was, the next attempt may succeed at any moment.
+// refusal reports whether an error of opening a connection is the other side's, which is there. Where the network is
+// away, or was, the next attempt may succeed at any moment.
 func refusal(err error) bool {
 	var e net.Error
 	timedOut := errors.As(err, &e) && e.Timeout()
