@@ -75,3 +75,30 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 }
+
+// After a refusal queries share the connections that there are, for a second. An upstream that takes one query on each
+// would lose all but one of them.
+func TestSharedAfterRefusal(t *testing.T) {
+	const now = int64(time.Hour)
+	p := proxyTo(t, "127.0.0.1:1", transport.DNS)
+	for _, c := range []struct {
+		open, retired, oneOff, shared bool
+	}{
+		{open: true, shared: true},
+		{open: true, oneOff: true},
+		{open: true, retired: true},
+		{},
+	} {
+		conn := newStreamConn(&p.engine, now)
+		conn.open, conn.retired, conn.pending.n = c.open, c.retired, 1
+		pool := &streamPool{conns: []*streamConn{conn}, oneOff: c.oneOff}
+		others := pool.refused(now)
+		shared := pool.choose(0, now+slowDial/2, time.Hour) == conn
+		if others != c.shared || shared != c.shared {
+			t.Errorf("%+v: %v, %v", c, others, shared)
+		}
+		if pool.choose(0, now+2*slowDial, time.Hour) != nil {
+			t.Errorf("%+v: no other one is opened any more", c)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 		limit = maxOneOff
 	}
 	var best, least, stuck *streamConn
-	live, shut := 0, now < p.shut
+	live, shut := 0, now < p.shut && !p.oneOff
 	for _, c := range p.conns {
 		if c.retired {
 			continue
@@ -114,7 +114,7 @@ func (p *streamPool) choose(since, now int64, patience time.Duration) *streamCon
 // it, and for a while for all that comes. An upstream may allow so many only. mu is held.
 func (p *streamPool) refused(now int64) (others bool) {
 	for _, c := range p.conns {
-		others = others || c.open && !c.retired
+		others = others || c.open && !c.retired && !p.oneOff
 	}
 	if others {
 		p.shut = now + slowDial
