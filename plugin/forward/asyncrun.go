@@ -24,6 +24,7 @@ type asyncRun struct {
 
 	x       proxy.Exchange
 	query   []byte
+	cookie  bool // the client sent one
 	numbers [16]int
 	scratch [128]byte // for query
 	hedged  bool      // a hedge may still have an exchange under way
@@ -49,9 +50,9 @@ func (f *Forward) newAsyncRun(q *wire.Query) *asyncRun {
 	if e.cancelled = q.Deadline(); !e.cancelled.IsZero() && e.cancelled.Before(e.deadline) {
 		e.deadline = e.cancelled
 	}
-	e.query, e.x.Cookie = q.Append(e.scratch[:0], 0), false
+	e.query, e.cookie = q.Append(e.scratch[:0], 0), false
 	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
-		e.query, e.x.Cookie = proxy.CutHopByHop(e.query)
+		e.query, e.cookie = proxy.CutHopByHop(e.query)
 	}
 	return e
 }
@@ -81,7 +82,7 @@ func (e *asyncRun) proceed(ev event, loop *eventloop.Loop) {
 
 func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
-	e.x.GivesWay = e.givesWay
+	e.x.GivesWay, e.x.Cookie = e.givesWay, e.cookie && !a.again
 	if a.second >= 0 {
 		e.hedged = true
 		e.forward.newHedge(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()

@@ -31,6 +31,7 @@ type blockingRun struct {
 	x       proxy.Exchange
 	ended   chan struct{} // the exchange
 	query   []byte
+	cookie  bool   // the client sent one
 	reply   []byte // of the last attempt that had one
 	numbers [16]int
 }
@@ -151,9 +152,9 @@ func (t *blockingRun) pack(r *dns.Msg) error {
 	if err != nil {
 		return err
 	}
-	t.query, t.x.Cookie = b, false
+	t.query, t.cookie = b, false
 	if opt := r.IsEdns0(); opt != nil && len(opt.Option) > 0 && r.IsTsig() == nil {
-		t.query, t.x.Cookie = proxy.CutHopByHop(b)
+		t.query, t.cookie = proxy.CutHopByHop(b)
 	}
 	return nil
 }
@@ -164,6 +165,7 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
 	t.x.Timeout, t.x.GivesWay = 0, eventloop.PlaceOf(ctx) // the upstream's time
+	t.x.Cookie = t.cookie && !a.again
 	switch transfer := isTransfer(r); {
 	case transfer && up.Protocol() == transport.QUIC:
 		return t.notImplemented(r)

@@ -105,6 +105,7 @@ const (
 type action struct {
 	do     actionKind
 	stream bool          // ask: over TCP
+	again  bool          // ask: each upstream was tried, so without a cookie: some firewalls drop it
 	broken bool          // all upstreams are down
 	to     int           // ask: the upstream
 	second int           // ask: the upstream to be asked, too, if to is slow; -1 is none
@@ -245,6 +246,7 @@ func (c *course) try(ev event) action {
 			up = c.order[c.view.chance(len(c.order))]
 		}
 		a.do, a.to, a.stream, a.err = ask, up, c.rules.forceTCP || !c.rules.preferUDP && c.stream, nil
+		a.again = c.failed >= len(c.order)
 		if c.failed >= 2*len(c.order) {
 			a.after = retryPause
 		}

@@ -86,6 +86,75 @@ func TestHopByHopOptions(t *testing.T) {
 	}
 }
 
+// A firewall before the upstream drops what has a cookie, or a server takes none at all: once each upstream was asked
+// with its cookie, the query goes on without one. Where another upstream is left it is shown its cookie first.
+func TestQueryGoesOnWithoutCookie(t *testing.T) {
+	const mine = "0102030405060708"
+	cookie := func(r *dns.Msg) string {
+		for _, o := range r.IsEdns0().Option {
+			if c, ok := o.(*dns.EDNS0_COOKIE); ok {
+				return c.Cookie
+			}
+		}
+		return ""
+	}
+	bothLanes(t, func(t *testing.T, _ func(*Forward, string) string) {
+		for what, odd := range map[string]dns.HandlerFunc{
+			"drops": func(dns.ResponseWriter, *dns.Msg) {},
+			"refuses": func(w dns.ResponseWriter, r *dns.Msg) {
+				m := new(dns.Msg).SetRcode(r, dns.RcodeBadCookie)
+				m.SetEdns0(1232, false)
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: cookie(r)[:16] + "aaaaaaaabbbbbbbb"}}
+				w.WriteMsg(m)
+			},
+			"spoils": func(w dns.ResponseWriter, r *dns.Msg) {
+				m := new(dns.Msg).SetReply(r)
+				m.SetEdns0(1232, false)
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "1111111111111111"}}
+				w.WriteMsg(m)
+			},
+		} {
+			var mu sync.Mutex
+			first := map[string]bool{} // whether the first query to an upstream had a cookie
+			var addrs string
+			for i := range 2 {
+				addrs += " " + upstream(t, func(w dns.ResponseWriter, r *dns.Msg) {
+					with := cookie(r) != ""
+					mu.Lock()
+					if _, known := first[fmt.Sprint(i)]; !known {
+						first[fmt.Sprint(i)] = with
+					}
+					mu.Unlock()
+					if with {
+						odd(w, r)
+					} else {
+						says("192.0.2.1")(w, r)
+					}
+				})
+			}
+			f := configured(t, "forward ."+addrs+" {\nread_timeout 100ms\nmax_fails 0\nmax_connect_attempts 0\n}")
+			r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
+			r.SetEdns0(1232, false)
+			r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: mine}}
+			var m *dns.Msg
+			var err error
+			if t.Name() == "TestQueryGoesOnWithoutCookie/wire" {
+				m, _, _, err = serveWire(t, f, wire.Peer{}, r)
+			} else {
+				m, _, err = serve(f, &test.ResponseWriter{}, r)
+			}
+			if err != nil || m == nil || len(m.Answer) != 1 {
+				t.Errorf("%s: %v, %v", what, m, err)
+			}
+			mu.Lock()
+			if len(first) != 2 || !first["0"] || !first["1"] {
+				t.Errorf("%s: the first query to each upstream should have its cookie: %v", what, first)
+			}
+			mu.Unlock()
+		}
+	})
+}
+
 // The upstream sees random letters, the client its own; in both lanes.
 func TestCaseRandomization(t *testing.T) {
 	const name = "www.Some-long-Name.example.org."
