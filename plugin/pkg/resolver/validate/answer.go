@@ -130,11 +130,19 @@ func (t *Task) beside(v *Verdict, s *rrset.Set, end string) {
 	if f.Status <= v.Status || len(t.missing) > 0 {
 		return
 	}
-	if s.Type == wire.TypeSOA && v.denies && rrset.Below(end, s.Name) {
+	if s.Type == wire.TypeSOA && v.denies && rrset.Below(end, s.Name) && !t.closerSOA(s, end) {
 		v.Finding = worse(v.Finding, blame(f, end))
 		return
 	}
 	v.Unproven = append(v.Unproven, s)
+}
+
+// closerSOA reports whether a zone between that of the SOA record s and a name has signed one, too: the denial is that
+// zone's, as some resolvers add what they have of the zones above.
+func (t *Task) closerSOA(s *rrset.Set, name string) bool {
+	return slices.ContainsFunc(t.reply.Section[rrset.Authority], func(o *rrset.Set) bool {
+		return o.Type == wire.TypeSOA && o.Sigs > 0 && len(o.Name) > len(s.Name) && rrset.Below(name, o.Name)
+	})
 }
 
 // judged is the RRsets of the answer section that aliases have led to.

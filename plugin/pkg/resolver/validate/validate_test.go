@@ -326,7 +326,7 @@ func TestSOABesideAnAnswer(t *testing.T) {
 	w.noDS(z, "low.example.", "low.example. 300 IN NSEC www.example. NS RRSIG NSEC")
 	answer := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
 	soa := func(zone string) dns.RR {
-		rr, err := dns.NewRR(zone + " 300 IN SOA ns." + zone + " h." + zone + " 1 2 3 4 5")
+		rr, err := dns.NewRR(zone + " 300 IN SOA ns.example. h.example. 1 2 3 4 5")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,6 +343,12 @@ func TestSOABesideAnAnswer(t *testing.T) {
 	v := w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, append(proof, soa("low.example."))))
 	if w.want("of another zone, beside a denial", v, Secure, 0); len(v.Unproven) != 1 {
 		t.Errorf("%v is left out", v.Unproven)
+	}
+	for _, all := range [][]dns.RR{append(proof[:len(proof):len(proof)], soa(".")), append([]dns.RR{soa(".")}, proof...)} {
+		v = w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, all))
+		if w.want("of a zone above, beside that of the denial", v, Secure, 0); len(v.Unproven) != 1 || v.Unproven[0].Name != rrset.Root {
+			t.Errorf("%v is left out", v.Unproven)
+		}
 	}
 	w.want("of a denial", w.judge("www.example.", dns.TypeMX, message(t, "www.example.", dns.TypeMX, 0, nil, denial)), Bogus,
 		dns.ExtendedErrorCodeRRSIGsMissing)
