@@ -61,18 +61,19 @@ func (i *inquiry) way(q validate.Question) *way {
 	return w
 }
 
-// detour is by which upstream q is to be asked now: what is doubted once more by the same one, and after that by others.
+// detour is by which upstream q is to be asked now: by the same one as before, unless that was wrong twice about
+// whatever was asked, see avoid.
 func (i *inquiry) detour(q validate.Question) *advice.Detour {
 	w := i.way(q)
-	d := &advice.Detour{Took: func(upstream string) { w.took = upstream }}
-	if i.source(q).Again() {
-		if w.again && w.took != "" && !slices.Contains(i.avoided, w.took) {
-			i.avoided = append(i.avoided, w.took)
-		}
-		d.First, w.again = w.took, true
+	w.again = w.again || i.source(q).Again()
+	return &advice.Detour{First: w.took, Last: i.avoided, Took: func(upstream string) { w.took = upstream }}
+}
+
+// avoid has others asked than the upstream that answered q, if it was asked once more and is still wrong.
+func (i *inquiry) avoid(q validate.Question) {
+	if w := i.way(q); w.again && w.took != "" && !slices.Contains(i.avoided, w.took) {
+		i.avoided = append(i.avoided, w.took)
 	}
-	d.Last = i.avoided
-	return d
 }
 
 // hurry ends what is asked for the client's sake when its patience is over, which began with its query. The end of the

@@ -103,6 +103,10 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 			asked[q] = true
 		}
 	}
+	wrong := func(q validate.Question, name string) {
+		i.avoid(q)
+		suspect(q, name)
+	}
 	for _, name := range v.Broken {
 		keys := validate.Question{Name: name, Type: dns.TypeDNSKEY}
 		if i.sources[keys] == nil { // it broke before, at the DS records
@@ -112,7 +116,7 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 			continue
 		}
 		hidden[name] = true
-		suspect(keys, "")
+		wrong(keys, "")
 		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
 			suspect(i.q, v.Name)
 		}
@@ -120,7 +124,7 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 	if len(v.Broken) > 0 {
 		return asked, hidden
 	}
-	suspect(i.q, v.Name)
+	wrong(i.q, v.Name)
 	missing := v.Code == dns.ExtendedErrorCodeRRSIGsMissing || v.Code == dns.ExtendedErrorCodeNSECMissing // no key makes up for that
 	if v.Zone != "" && !missing {
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
