@@ -146,7 +146,7 @@ func (c *course) replied(ev event) action {
 	case ev.tc && (c.rules.preferUDP || c.whole) && !c.overTCP:
 		c.overTCP = true
 		c.second, c.inHand = -1, inHand{} // what came is in its place
-		return action{do: ask, to: c.asked, stream: true, second: -1, probe: -1}
+		return action{do: ask, to: c.asked, stream: true, again: c.allTried(), second: -1, probe: -1}
 	case c.rules.failover.has(ev.rcode) && c.left():
 		from := c.asked
 		if a := c.try(ev); a.do == ask {
@@ -156,6 +156,9 @@ func (c *course) replied(ev event) action {
 	}
 	return c.conclude(ev)
 }
+
+// allTried reports whether as many attempts have failed as there are upstreams.
+func (c *course) allTried() bool { return c.failed >= len(c.order) }
 
 // conclude ends the course with a reply.
 func (c *course) conclude(ev event) action {
@@ -246,7 +249,7 @@ func (c *course) try(ev event) action {
 			up = c.order[c.view.chance(len(c.order))]
 		}
 		a.do, a.to, a.stream, a.err = ask, up, c.rules.forceTCP || !c.rules.preferUDP && c.stream, nil
-		a.again = c.failed >= len(c.order)
+		a.again = c.allTried()
 		if c.failed >= 2*len(c.order) {
 			a.after = retryPause
 		}

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,14 +126,20 @@ func TestQueryGoesOnWithoutCookie(t *testing.T) {
 						first[fmt.Sprint(i)] = with
 					}
 					mu.Unlock()
-					if with {
+					_, udp := w.RemoteAddr().(*net.UDPAddr)
+					switch {
+					case with:
 						odd(w, r)
-					} else {
+					case udp: // what is asked again over TCP has none either
+						m := new(dns.Msg).SetReply(r)
+						m.Truncated = true
+						w.WriteMsg(m)
+					default:
 						says("192.0.2.1")(w, r)
 					}
 				})
 			}
-			f := configured(t, "forward ."+addrs+" {\nread_timeout 100ms\nmax_fails 0\nmax_connect_attempts 0\n}")
+			f := configured(t, "forward ."+addrs+" {\nread_timeout 100ms\nmax_fails 0\nmax_connect_attempts 0\nprefer_udp\n}")
 			r := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)
 			r.SetEdns0(1232, false)
 			r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: mine}}
