@@ -65,8 +65,8 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	}
 }
 
-// made notes that a request was made, which opened o if that is not nil, and ended now with err. ctx had its time. After an
-// error there may be no connection any more.
+// made notes that a request was made, which opened o if that is not nil, and ended now with err. ctx had its time.
+// After an error there may be no connection any more.
 func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
