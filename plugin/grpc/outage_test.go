@@ -129,6 +129,19 @@ func (r *deafRelay) pass(to, from net.Conn, deaf *atomic.Bool) {
 	}
 }
 
+// hold has a query under way, to which no answer comes, until release, or the end of the test.
+func hold(t *testing.T, g *GRPC) (release func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var held sync.WaitGroup
+	held.Go(func() { g.ask(ctx, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+	release = func() {
+		cancel()
+		held.Wait()
+	}
+	t.Cleanup(release)
+	return release
+}
+
 // A connection that nothing passes any more, though it stays open, is given up, and with it no upstream.
 func TestDeadConnectionIsLeft(t *testing.T) {
 	s := &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}
@@ -138,11 +151,7 @@ func TestDeadConnectionIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.first.Store(true)
-	var held sync.WaitGroup
-	defer held.Wait()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	held.Go(func() { g.ask(ctx, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+	release := hold(t, g)
 	l := &g.proxies[0].links
 	eventually.Holds(t, "silence", func() bool {
 		l.mu.Lock()
@@ -157,8 +166,7 @@ func TestDeadConnectionIsLeft(t *testing.T) {
 	if n := r.opened.Load(); n < 2 {
 		t.Errorf("%d connections", n)
 	}
-	cancel()
-	held.Wait()
+	release()
 	if _, _, err := ask(g, "www.example.org."); err != nil {
 		t.Error(err)
 	}
@@ -253,11 +261,7 @@ func TestConnectionThatDoesNotComeAbout(t *testing.T) {
 	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", s))
 	r.first.Store(true)
 	g := asking(t, r.Addr().String())
-	var held sync.WaitGroup
-	defer held.Wait()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	held.Go(func() { g.ask(ctx, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
+	hold(t, g)
 	l := &g.proxies[0].links
 	eventually.Holds(t, "a connection that takes long", func() bool {
 		l.mu.Lock()

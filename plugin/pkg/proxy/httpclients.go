@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,16 +141,18 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 	}
 }
 
+// without is all but one of them, in the same memory, which keeps nothing of it.
+func without[T any](all []*T, one *T) []*T {
+	if i := slices.Index(all, one); i >= 0 {
+		return slices.Delete(all, i, i+1)
+	}
+	return all
+}
+
 // retire lets c take no more requests. h.mu is held.
 func (h *httpClients) retire(c *httpClient) {
 	c.retired = true
-	left := h.live[:0]
-	for _, l := range h.live {
-		if l != c {
-			left = append(left, l)
-		}
-	}
-	h.live = left
+	h.live = without(h.live, c)
 	if c.users == 0 {
 		c.CloseIdleConnections()
 	}

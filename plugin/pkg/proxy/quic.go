@@ -195,13 +195,7 @@ func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) 
 // retire lets l take no more queries. q.mu is held.
 func (q *quicPool) retire(l *quicLink) {
 	l.retired = true
-	left := q.links[:0]
-	for _, k := range q.links {
-		if k != l {
-			left = append(left, k)
-		}
-	}
-	q.links = left
+	q.links = without(q.links, l)
 	if l.users == 0 {
 		l.CloseWithError(doqNoError, "")
 	}
