@@ -66,8 +66,8 @@ func (v *visit) try(a netip.AddrPort) *try {
 
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
-// that were silent, once more and a second time; one of these over TCP; those that count
-// as dead; those that are lame, as they may be so for some names or types only. Who said
+// that were silent, once more and a second time; those that the parent tells by now; a
+// silent one over TCP; those that count as dead; those that are lame, as they may be so for some names or types only. Who said
 // that it does not know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
@@ -94,12 +94,19 @@ func (t *task) choose() {
 		}
 		return
 	}
+	if t.aside != nil {
+		t.back()
+		return
+	}
 	for n := 1; n < perServer; n++ {
 		if s := t.pick(all, n); s != nil {
 			t.here.final = n == perServer-1 && t.lastOf(all, s)
 			t.send(s, false)
 			return
 		}
+	}
+	if t.renew() {
+		return
 	}
 	if s := t.overTCP(all); s != nil {
 		t.send(s, true)
@@ -285,6 +292,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 func (t *task) exhausted() {
 	v, r := &t.here, t.run
 	switch {
+	case t.aside != nil:
+		t.back()
 	case !v.last && r.conf.Minimise == Relaxed && (v.soft == nil || v.soft.kind != referral):
 		t.whole()
 	case v.soft != nil:

@@ -90,9 +90,9 @@ func (s *Shared) done(now store.Time, d *store.Delegation) {
 // rootNS is the question that primes.
 var rootNS = Question{rrset.Root, wire.TypeNS}
 
-// A cut that is known ends the search even if nobody there answers: what is above
-// would only refer to it again. The one exception is its end of life, after which the
-// parent is asked anew.
+// A cut that is known ends the search: what is above would only refer to it again. The
+// exceptions are its end of life, after which the parent is asked anew, and servers none
+// of which answers (renew.go).
 
 // descend finds the closest cut, if there is none yet, and the question for its
 // servers.
@@ -210,7 +210,7 @@ func (rd *reading) leadsNowhere() bool {
 // whatever its own servers say, and with it all below.
 func (t *task) refer(rd *reading) *store.Delegation {
 	r := t.run
-	d := &store.Delegation{Zone: rd.ns.Name, DS: rd.ds, Denials: rd.denials, Expires: r.now.After(r.ttl(rd.ns.TTL))}
+	d := &store.Delegation{Zone: rd.ns.Name, DS: rd.ds, Denials: rd.denials, Told: r.now, Expires: r.now.After(r.ttl(rd.ns.TTL))}
 	if !t.cut.Fixed && t.cut.Expires < d.Expires {
 		d.Expires = t.cut.Expires
 	}

@@ -9,6 +9,7 @@
 //	delegation.go the closest zone cut, and what a referral makes of it (step 2, 4b)
 //	minimise.go   how much of the name a server gets to see (RFC 9156)
 //	choose.go     which server is asked, and whose address is to be sought (step 2, 3)
+//	renew.go      the parent is asked once more who the servers are, if none is of use
 //	scrub.go      what of a reply is believed (RFC 2181 §5.4.1), and what kind it is
 //	reply.go      what becomes of it (step 4)
 //	subnet.go     what servers get to see of a client's network (RFC 7871)

@@ -167,6 +167,9 @@ func (t *task) take(rd *reading, s *store.Server) {
 		t.server = s.Addr
 	}
 	t.trace(rd)
+	if rd.kind != referral {
+		t.undelegated()
+	}
 	switch rd.kind {
 	case answered:
 		t.takeChain(rd)
@@ -178,9 +181,12 @@ func (t *task) take(rd *reading, s *store.Server) {
 			t.referBack(rd)
 			return
 		}
-		t.cut = t.refer(rd)
-		t.min.at(t.cut.Zone)
-		t.stage = descending
+		d := t.refer(rd)
+		if t.says(d) {
+			t.back()
+			return
+		}
+		t.moved(d)
 	case noData, nxDomain:
 		t.takeDenial(rd)
 	}

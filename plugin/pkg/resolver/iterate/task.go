@@ -49,17 +49,19 @@ type task struct {
 	done   bool
 	looked bool // the stores were looked in just now, in vain
 
-	chain  []*rrset.Set // aliases, in order
-	steps  int          // of them
-	cut    *store.Delegation
-	min    minimiser
-	here   visit // what was tried at this cut for this question
-	asked  *ask  // under way, or nil
-	under  ask   // what asked is
-	needs  []*task
-	wanted []*task // who needs this one
-	primed bool    // the root was primed for it, or that failed
-	found  []store.Host
+	chain   []*rrset.Set // aliases, in order
+	steps   int          // of them
+	cut     *store.Delegation
+	min     minimiser
+	here    visit  // what was tried at this cut for this question
+	aside   *aside // while the parent is asked once more
+	renewed string // the zone it was asked about last
+	asked   *ask   // under way, or nil
+	under   ask    // what asked is
+	needs   []*task
+	wanted  []*task // who needs this one
+	primed  bool    // the root was primed for it, or that failed
+	found   []store.Host
 
 	unshown  bool // a server did not want to see the client's network
 	tailored bool // the reply at hand is for the client's network only

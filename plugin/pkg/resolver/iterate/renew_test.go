@@ -1,0 +1,126 @@
+package iterate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+)
+
+// refuse refuses what it is asked.
+func refuse(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) }
+
+// moving is a world whose example.org has been asked for, and is about to move to 10.0.2.3.
+func moving(t *testing.T) *world {
+	w := small(t)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.now += 20 * store.Second
+	w.serve("10.0.2.3", strings.NewReplacer("10.0.2.1", "10.0.2.3", "192.0.2.1", "192.0.2.7").Replace(exampleZone)+
+		"b.c.d.example.org. 3600 IN A 192.0.2.8\nmail.example.org. 60 IN A 192.0.2.9\n")
+	w.asked = nil
+	return w
+}
+
+var exampleOrg = rrset.MustName("example.org.")
+
+// What the parent says of it then.
+const (
+	sameNames = `
+org. 3600 IN SOA a.nic.org. x. 1 2 3 4 300
+example.org. 3600 IN NS ns1.example.org.
+ns1.example.org. 3600 IN A 10.0.2.3
+`
+	otherNames = `
+org. 3600 IN SOA a.nic.org. x. 1 2 3 4 300
+example.org. 3600 IN NS new.example.org.
+new.example.org. 3600 IN A 10.0.2.3
+`
+)
+
+// Where no server that is known is of use any more, the parent is asked who they are by now, and names are found at
+// once, however long its NS set was to last. That does not make the delegation live longer.
+func TestMoved(t *testing.T) {
+	names := map[string]string{
+		"mail.example.org.": "NOERROR; mail.example.org. A 192.0.2.9", "b.c.d.example.org.": "NOERROR; b.c.d.example.org. A 192.0.2.8",
+	}
+	for _, refuses := range []bool{false, true} {
+		for _, parent := range []string{sameNames, otherNames} {
+			for name, want := range names {
+				w := moving(t)
+				ends := w.conf.Stores.Delegations.Get(exampleOrg, w.now).Expires
+				w.serve("10.0.1.1", parent)
+				for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+					w.servers[addr(at)] = nil
+					if refuses {
+						w.servers[addr(at)] = refuse
+					}
+				}
+				w.want(name, "A", want)
+				n := len(w.asked)
+				w.want("www1.example.org.", "A", "NXDOMAIN")
+				if n = len(w.asked) - n; n != 1 {
+					t.Errorf("%d queries for the next name", n)
+				}
+				if d := w.conf.Stores.Delegations.Get(exampleOrg, w.now); d == nil || d.Expires != ends {
+					t.Errorf("the delegation is %+v; it was to end at %d", d, ends)
+				}
+			}
+		}
+	}
+}
+
+// A parent that tells the same again is not asked for ten seconds, by whatever names.
+func TestMovedNowhere(t *testing.T) {
+	w := moving(t)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = refuse, refuse
+	for i := range 20 {
+		w.want(fmt.Sprintf("x%d.example.org.", i), "A", "SERVFAIL; EDE 22")
+		w.now += store.Second
+	}
+	parent := 0
+	for _, a := range w.asked {
+		if a.at == addr("10.0.1.1") {
+			parent++
+		}
+	}
+	if parent != 2 {
+		t.Errorf("the parent was asked %d times in 20 s, want 2", parent)
+	}
+}
+
+// A zone that is delegated no more is the parent's, from then on, too.
+func TestMovedUp(t *testing.T) {
+	w := moving(t)
+	w.serve("10.0.1.1", `
+org. 3600 IN SOA a.nic.org. x. 1 2 3 4 300
+mail.example.org. 60 IN A 192.0.2.10
+`)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = nil, nil
+	w.want("mail.example.org.", "A", "NOERROR; mail.example.org. A 192.0.2.10")
+	w.asked = nil
+	w.want("x.example.org.", "A", "NXDOMAIN")
+	if len(w.asked) != 1 || w.asked[0].at != addr("10.0.1.1") {
+		t.Errorf("asked %v for the next name", w.asked)
+	}
+}
+
+// A parent that says nothing changes nothing: servers that were lame are asked once more, as without it.
+func TestMovedUnknown(t *testing.T) {
+	w := moving(t)
+	w.servers[addr("10.0.1.1")] = nil
+	for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+		w.servers[addr(at)] = func(q *dns.Msg, _ bool) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeNotAuth) }
+	}
+	w.want("x.example.org.", "A", "SERVFAIL; EDE 22")
+	w.serve("10.0.2.1", exampleZone)
+	w.serve("10.0.2.2", exampleZone)
+	w.asked = nil
+	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+	if up := w.queries("example.org."); up != 1 {
+		t.Errorf("the parent was asked %d times", up)
+	}
+}
