@@ -145,6 +145,51 @@ func TestCutMoves(t *testing.T) {
 	})
 }
 
+// A zone that is signed no more is insecure as soon as its parent has no DS records of it, however long those were to be
+// kept. While it has them, what is not signed is bogus, and they are asked for once in bogus_ttl only.
+func TestSignedNoMore(t *testing.T) {
+	get := func(r *realm, v *Validator, name string, typ uint16) (rcode, asked int) {
+		r.replies[name+"A"] = &dns.Msg{Answer: []dns.RR{test.A(name + " 300 IN A 192.0.2.1")}}
+		for _, none := range []string{"DS", "AAAA"} {
+			r.replies[name+none] = &dns.Msg{Ns: []dns.RR{test.SOA("sub.example. 3600 IN SOA a. b. 1 2 3 4 5")}}
+		}
+		before := r.asked
+		m, rcode, _ := ask(t, v, name, func(m *dns.Msg) { m.Question[0].Qtype = typ })
+		if m == nil {
+			return rcode, r.asked - before
+		}
+		if m.AuthenticatedData {
+			t.Errorf("%s: secure", name)
+		}
+		return m.Rcode, r.asked - before
+	}
+	for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		for _, stands := range []bool{false, true} {
+			v, r := newRealm(t)
+			r.put(r.cut(r.parent, "sub.example."), test.A("www.sub.example. 300 IN A 192.0.2.1"))
+			if ok, _ := r.secure(v, "www.sub.example."); !ok {
+				t.Fatal("before: not secure")
+			}
+			want := dns.RcodeServerFailure
+			if !stands {
+				delete(r.replies, "sub.example.DNSKEY")
+				r.replies["sub.example.DS"] = &dns.Msg{Ns: r.parent.signed(t, test.NSEC("sub.example. 3600 IN NSEC z.example. NS RRSIG NSEC"))}
+				want = dns.RcodeSuccess
+			}
+			first := 0
+			for i, name := range []string{"a.sub.example.", "b.sub.example.", "c.sub.example."} {
+				rcode, n := get(r, v, name, typ)
+				if i == 0 {
+					first = n
+				}
+				if rcode != want || i > 0 && n >= first {
+					t.Errorf("%s %s, DS records: %v: rcode %d after %d queries, %d at first", name, dns.Type(typ), stands, rcode, n, first)
+				}
+			}
+		}
+	}
+}
+
 // Who signs above a zone that is still there is not believed, and has the chain asked for anew once in bogus_ttl only.
 func TestCutStands(t *testing.T) {
 	v, r := newRealm(t)

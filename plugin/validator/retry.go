@@ -46,7 +46,9 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		}
 		conf.Budget.Hashes, conf.Budget.Looks = i.conf.Budget.Hashes-i.hashes, i.conf.Budget.Looks-i.looks
 		asked, hidden := i.rewalk(verdict)
-		if len(asked) == 0 {
+		if len(asked) > 0 {
+			n-- // it blames no server, and is done once for a name
+		} else {
 			asked, hidden = i.doubt(verdict)
 		}
 		if len(asked) == 0 {

@@ -302,7 +302,7 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	}
 	c := t.check(s, name, z.keys, z.id)
 	if signer == "" && c.Status == Bogus {
-		t.outdated(name, s.Name)
+		t.stripped(name, s.Name)
 	}
 	if c.Status != Secure || c.Labels == labelsOf(s.Name) {
 		return c.Finding
@@ -356,7 +356,7 @@ func (t *Task) negative(v *Verdict, name string) Finding {
 	}
 	d := t.denials(t.reply, apex, z)
 	if !signed {
-		t.outdated(apex, name)
+		t.stripped(apex, name)
 	}
 	if v.Rcode != wire.NXDomain {
 		o := d.nodata(name, t.q.Type)

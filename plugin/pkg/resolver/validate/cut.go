@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Where zones begin changes: one is merged into its parent, or made of some of its names. What is kept of the chain
+// Where zones begin changes: one is merged into its parent, or made of some of its names, or is signed no more. What is kept of the chain
 // then stands against what is signed, until its time is over. So it is told with a bogus Verdict, and the caller can
 // have the chain walked anew there.
 
@@ -26,9 +26,18 @@ func (t *Task) outdated(apex, target string) {
 	}
 }
 
+// stripped is outdated for what ought to be signed by a zone and is not: the zone itself may be unsigned by now.
+func (t *Task) stripped(apex, target string) {
+	t.outdated(rrset.Parent(apex), target)
+}
+
 // broke is outdated for where the chain broke: the zone that was asked there may not be the one that the name lies in.
 func (t *Task) broke(name string, n *Node) {
-	if n.Broken() && n.Zone != "" && n.Code != dns.ExtendedErrorCodeDNSSECIndeterminate {
+	switch {
+	case !n.Broken() || n.Zone == "" || n.Code == dns.ExtendedErrorCodeDNSSECIndeterminate:
+	case n.Code == dns.ExtendedErrorCodeNSECMissing || n.Code == dns.ExtendedErrorCodeRRSIGsMissing:
+		t.stripped(n.Zone, name)
+	default:
 		t.outdated(n.Zone, name)
 	}
 }
