@@ -33,10 +33,11 @@ type visit struct {
 	tries    []try
 	room     [2]try // of tries
 	sought   []string
-	final    bool // the query under way is the last that can be sent over UDP
-	tcp      bool // a server was asked over TCP as none had replied over UDP
-	parents  bool // addresses that parents tell of servers of other zones are tried
-	child    bool // the zone's own names of servers are tried
+	resought []string // see reseek
+	final    bool     // the query under way is the last that can be sent over UDP
+	tcp      bool     // a server was asked over TCP as none had replied over UDP
+	parents  bool     // addresses that parents tell of servers of other zones are tried
+	child    bool     // the zone's own names of servers are tried
 	soft     *reading
 	softFrom *store.Server
 	code     uint16 // of what went wrong last
@@ -105,7 +106,7 @@ func (t *task) choose() {
 			return
 		}
 	}
-	if t.renew() {
+	if t.renew() || t.reseek() {
 		return
 	}
 	if s := t.overTCP(all); s != nil {

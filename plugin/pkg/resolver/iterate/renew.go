@@ -6,6 +6,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // This file asks a parent once more who the servers of a zone are, where none of those
@@ -15,10 +16,13 @@ import (
 // It costs a query, at most once in a while for each zone. What the parent says takes
 // the place of what it said before, but is kept no longer than that would have been
 // (store.Delegations): a name that is asked for makes no delegation live longer. If the parent
-// says the same again, or nothing, the search goes on where it was.
+// says the same again, or nothing, the search goes on where it was. The same goes for
+// addresses that zones of others tell of their names.
 
-// renewAfter is for how long what a parent said of a zone is good enough.
-const renewAfter = 10 * store.Second
+const (
+	renewAfter  = 10 * store.Second // for so long what was told of a zone's servers is good enough
+	reseekHosts = 2                 // names of servers whose addresses are asked for once more, for one question
+)
 
 // aside is a visit that waits for what the parent says.
 type aside struct {
@@ -55,6 +59,44 @@ func (t *task) renew() bool {
 func (t *task) moved(d *store.Delegation) {
 	t.cut, t.stage = d, descending
 	t.min.at(d.Zone)
+}
+
+// reseek has the addresses of one more of the cut's servers asked for that its own zone has told a while ago: they may be
+// others by now. It reports whether it does.
+func (t *task) reseek() bool {
+	r := t.run
+	if r.ahead || t.cut.Fixed || t.here.soft != nil || len(t.here.resought) >= reseekHosts {
+		return false
+	}
+	hosts := t.hosts()
+	hosts = hosts[:min(len(hosts), max(r.conf.Budget.Hosts, 1))]
+	for i := range hosts {
+		h := hosts[i].Name
+		if h == "" || rrset.Below(h, t.cut.Zone) || slices.Contains(t.here.resought, h) {
+			continue
+		}
+		n := len(r.tasks)
+		t.reask(h, wire.TypeA, r.conf.asksIPv4())
+		t.reask(h, wire.TypeAAAA, r.conf.asksIPv6())
+		if len(t.needs) > 0 {
+			t.here.resought = append(t.here.resought, h)
+			t.stage = waiting
+			r.advanceFrom(n)
+			return true
+		}
+	}
+	return false
+}
+
+// reask asks for addresses of a host that are kept for a while, unless that has just failed.
+func (t *task) reask(host string, typ uint16, may bool) {
+	r, stores := t.run, t.run.conf.Stores
+	if e := stores.RRsets.Positive(host, typ, r.now); !may || e == nil || r.now < e.Expires-store.Time(e.TTL)*store.Second+renewAfter {
+		return
+	}
+	if _, failed := stores.Failures.Get(host, typ, r.now); !failed && r.spent.addresses < addressQuestions && t.need(Question{host, typ}, true, "") {
+		r.spent.addresses++
+	}
 }
 
 // back goes on where the task was before it asked the parent.

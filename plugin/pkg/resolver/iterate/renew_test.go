@@ -124,3 +124,48 @@ func TestMovedUnknown(t *testing.T) {
 		t.Errorf("the parent was asked %d times", up)
 	}
 }
+
+// A server in another zone may have another address long before the TTL of that which is kept ends. It is asked for once
+// more where no server is of use; and not within ten seconds.
+func TestServerMoved(t *testing.T) {
+	const shop = `
+shop.org. 3600 IN SOA a. x. 1 2 3 4 300
+a.shop.org. 60 IN A 192.0.2.1
+b.shop.org. 60 IN A 192.0.2.2
+`
+	host := func(addr string) string {
+		return "host.net. 3600 IN SOA a. x. 1 2 3 4 300\nns1.host.net. 3600 IN A " + addr + "\nns2.host.net. 3600 IN A " + addr + "\n"
+	}
+	for _, old := range []func(*dns.Msg, bool) *dns.Msg{nil, refuse} {
+		w := newWorld(t)
+		w.serve("10.0.0.1", rootZone)
+		w.serve("10.0.1.1", "org. 3600 IN SOA a. x. 1 2 3 4 300\nshop.org. 3600 IN NS ns1.host.net.\nshop.org. 3600 IN NS ns2.host.net.\n")
+		w.serve("10.0.1.2", "net. 3600 IN SOA a. x. 1 2 3 4 300\nhost.net. 3600 IN NS dns.host.net.\ndns.host.net. 3600 IN A 10.0.3.1\n")
+		w.serve("10.0.3.1", host("10.0.3.2"))
+		w.serve("10.0.3.2", shop)
+		w.want("a.shop.org.", "A", "NOERROR; a.shop.org. A 192.0.2.1")
+		w.want("x.shop.org.", "A", "NXDOMAIN")
+
+		w.now += 20 * store.Second
+		w.servers[addr("10.0.3.2")] = old
+		w.asked = nil
+		w.resolve("y.shop.org.", "A")
+		if n := w.queries("ns"); n != 2 {
+			t.Errorf("addresses of servers were asked for %d times, want 2", n)
+		}
+		w.resolve("z.shop.org.", "A")
+		if n := w.queries("ns"); n != 0 {
+			t.Errorf("at once, addresses of servers were asked for %d times more", n)
+		}
+
+		w.now += 20 * store.Second
+		w.serve("10.0.3.1", host("10.0.3.3"))
+		w.serve("10.0.3.3", shop)
+		w.want("b.shop.org.", "A", "NOERROR; b.shop.org. A 192.0.2.2")
+		w.queries("")
+		w.want("x2.shop.org.", "A", "NXDOMAIN")
+		if n := w.queries("x2"); n != 1 {
+			t.Errorf("%d queries for the next name", n)
+		}
+	}
+}

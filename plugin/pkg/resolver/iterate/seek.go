@@ -51,9 +51,7 @@ func (t *task) seek() bool {
 			continue
 		}
 		t.stage = waiting
-		for _, o := range append([]*task(nil), r.tasks[n:]...) {
-			r.advance(o)
-		}
+		r.advanceFrom(n)
 		return true
 	}
 	return false

@@ -130,6 +130,13 @@ func (r *Run) advance(t *task) {
 	t.wanted = nil
 }
 
+// advanceFrom is advance for the tasks from the n-th on.
+func (r *Run) advanceFrom(n int) {
+	for _, o := range append([]*task(nil), r.tasks[n:]...) {
+		r.advance(o)
+	}
+}
+
 // finish ends a task with an answer.
 func (t *task) finish(rcode int) {
 	t.rcode, t.done, t.asked, t.needs = rcode, true, nil, nil
