@@ -99,8 +99,14 @@ func (t *task) reask(host string, typ uint16, may bool) {
 	}
 }
 
-// back goes on where the task was before it asked the parent.
+// back goes on where the task was before it asked the parent, which is left alone for a while, whatever it said.
 func (t *task) back() {
+	was, all, now := t.aside.cut, &t.run.conf.Stores.Delegations, t.run.now
+	if d := all.Get(was.Zone, now); d != nil && d.Told == was.Told {
+		asked := *d
+		asked.Told = now
+		all.Put(&asked, now)
+	}
 	t.cut, t.here, t.min, t.stage = t.aside.cut, t.aside.here, t.aside.min, choosing
 	t.aside = nil
 }
@@ -120,7 +126,7 @@ func (t *task) says(d *store.Delegation) bool {
 // undelegated notes that the parent answers itself: there is no such zone any more.
 func (t *task) undelegated() {
 	if t.aside != nil && rrset.Below(t.here.q.Name, t.aside.cut.Zone) {
-		t.run.conf.Stores.Delegations.Forget(t.aside.cut.Zone, true)
+		t.run.conf.Stores.Delegations.Remove(t.aside.cut.Zone)
 		t.aside = nil
 	}
 }

@@ -97,5 +97,8 @@ func (s *Delegations) Forget(zone string, below bool) int {
 	return s.shelf.removeIf(func(z string, _ *Delegation) bool { return z == zone || below && rrset.Below(z, zone) })
 }
 
+// Remove forgets the delegation of a zone, and of none below: those have an end of their own.
+func (s *Delegations) Remove(zone string) { s.shelf.remove(zone) }
+
 // Total is the number of delegations and their octets.
 func (s *Delegations) Total() (n int, octets int64) { return s.shelf.total() }
