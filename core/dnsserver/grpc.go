@@ -28,7 +28,7 @@ func NewServergRPC(addr string, group []*Config) (*ServergRPC, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := &grpcdns.Settings{TLS: tlsConfigOf(group, "h2"), Tracer: s.tracer}
+	settings := &grpcdns.Settings{TLS: tlsConfigOf(group, "h2")}
 	s.proto = settings
 	return &ServergRPC{Server: s, UnimplementedDnsServiceServer: new(pb.UnimplementedDnsServiceServer), settings: settings}, nil
 }
@@ -49,6 +49,7 @@ func (s *ServergRPC) Serve(l net.Listener) error {
 	if s.settings.TLS == nil {
 		s.warnPlain()
 	}
+	s.settings.Tracer = s.Tracer() // plugins have started
 	t, ok := takeOver(s.Server, func(t *grpcdns.Transport) bool { return t.Fits(s.service()) })
 	if !ok {
 		t = grpcdns.New(s.service())

@@ -66,23 +66,38 @@ func TestGRPCStops(t *testing.T) {
 	}
 }
 
-// tracing is a handler with a tracer.
-type tracing struct {
+// lateTracing is a handler that has a tracer from some time on. Nobody may ask it before.
+type lateTracing struct {
 	handler
-	tracer ot.Tracer
+	tracer *mocktracer.MockTracer
 }
 
-func (h tracing) Tracer() ot.Tracer { return h.tracer }
+func (h *lateTracing) Tracer() ot.Tracer {
+	if h.tracer == nil {
+		panic("asked for a tracer before there is one")
+	}
+	return h.tracer
+}
 
-// TestGRPCSpan has calls go on with traces where a plugin of the server has a tracer.
+// TestGRPCSpan has calls go on with traces where a plugin of the server has a tracer. Plugins of others make it when they
+// start, which is after the servers are made, and have none to tell before.
 func TestGRPCSpan(t *testing.T) {
 	tracer := mocktracer.New()
 	within := make(chan bool, 1)
-	h := tracing{handler{"traced", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	h := &lateTracing{handler: handler{"traced", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 		within <- ot.SpanFromContext(ctx) != nil
 		return echo.serve(ctx, w, r)
-	}}, tracer}
-	s := serving(t, blockFor(t, "grpc", h))
+	}}}
+	cfg := blockFor(t, "grpc", h)
+	made, err := makeServer("grpc://127.0.0.1:0", []*Config{cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tracer = tracer
+	if got := made.base().Tracer(); got != tracer {
+		t.Errorf("the tracer of the server is %v", got)
+	}
+	s := servingMade(t, made)
 	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
 	headers := ot.TextMapCarrier{}
 	if err := tracer.Inject(tracer.StartSpan("parent").Context(), ot.TextMap, headers); err != nil {

@@ -168,6 +168,12 @@ func serving(t testing.TB, cfg *Config) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return servingMade(t, s)
+}
+
+// servingMade starts a server that was made. It ends with the test.
+func servingMade(t testing.TB, s server) *served {
+	t.Helper()
 	l, err := s.Listen()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +187,7 @@ func serving(t testing.TB, cfg *Config) *served {
 	serve := func(f func() error) {
 		wg.Go(func() {
 			if err := f(); err != nil {
-				t.Errorf("%s: %v", cfg.Transport, err)
+				t.Errorf("%s: %v", s.base().Addr, err)
 			}
 		})
 	}

@@ -43,8 +43,8 @@ type Server struct {
 	configs    []*Config // in file order
 	chain      *chain.Chain
 	finish     *reply.Finisher
-	tracer     ot.Tracer
-	debug      bool // does not recover from panics
+	tracing    tracing // a plugin that has a tracer, nil if there is none
+	debug      bool    // does not recover from panics
 	limits     limits
 	proto      any          // what the protocol's own package wants to know; see service.Service
 	saturated  atomic.Int32 // sockets with as many unsent replies as there may be; see Shed
@@ -161,8 +161,8 @@ func (s *Server) buildChain(o chain.Options) (err error) {
 			if _, ok := EnableChaos[h.Name()]; ok {
 				s.chain.Classes = true
 			}
-			if t, ok := h.(interface{ Tracer() ot.Tracer }); ok && s.tracer == nil {
-				s.tracer = t.Tracer()
+			if t, ok := h.(tracing); ok && s.tracing == nil {
+				s.tracing = t
 			}
 		}
 	}
@@ -212,8 +212,16 @@ func (s *Server) Label() string { return s.Addr }
 
 func (s *Server) base() *Server { return s }
 
-// Tracer is the tracer of the first trace plugin of the listener, nil if there is none.
-func (s *Server) Tracer() ot.Tracer { return s.tracer }
+// tracing is a plugin that has a tracer, as trace.Trace. It may not have one before its OnStartup.
+type tracing interface{ Tracer() ot.Tracer }
+
+// Tracer is the tracer of the first trace plugin of the listener, nil if there is none, or none yet.
+func (s *Server) Tracer() ot.Tracer {
+	if s.tracing == nil {
+		return nil
+	}
+	return s.tracing.Tracer()
+}
 
 // start notes a transport at work. It reports false if the server was stopped already.
 func (s *Server) start(t service.Transport) bool {
