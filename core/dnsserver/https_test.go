@@ -4,11 +4,15 @@ package dnsserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/metrics/vars"
@@ -65,6 +69,48 @@ func TestHTTPValidator(t *testing.T) {
 	}
 	if validator(group[:1]) != nil {
 		t.Error("there is one where none is configured")
+	}
+}
+
+// Requests have the length of their body, for the function that validates them and for plugins. These find it read.
+func TestHTTPContentLength(t *testing.T) {
+	packet := packed(t, query("unpack."))
+	for _, scheme := range []string{"https/1", "https/2", "https3"} {
+		var lengths [2]atomic.Int64
+		cfg := blockFor(t, scheme, handler{"keeps", func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			req := ctx.Value(HTTPRequestKey{}).(*http.Request)
+			lengths[1].Store(req.ContentLength)
+			if rest, _ := io.ReadAll(req.Body); len(rest) > 0 {
+				t.Errorf("%s: %s: %d octets are left of the body", scheme, req.Method, len(rest))
+			}
+			return echo.serve(ctx, w, r)
+		}})
+		cfg.HTTPRequestValidateFunc = func(r *http.Request) bool {
+			lengths[0].Store(r.ContentLength)
+			return true
+		}
+		c := clients.Connect(t, scheme, serving(t, cfg).addr).(*clients.HTTPClient)
+		for method, want := range map[string]int64{http.MethodGet: 0, http.MethodPost: int64(len(packet))} {
+			url, body := c.URL+doh.Path, bytes.NewReader(packet)
+			if method == http.MethodGet {
+				url += "?dns=" + base64.RawURLEncoding.EncodeToString(packet)
+				body.Reset(nil)
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, url, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := c.Client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			for i := range lengths { // of a request without a body that is 0, or -1 for none
+				if got := max(0, lengths[i].Load()); got != want || resp.StatusCode != 200 {
+					t.Errorf("%s: %s: got %d, length %d, want %d", scheme, method, resp.StatusCode, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -126,7 +126,7 @@ func (h *h2) accepts(s *service.Service, r *http2.Request) (ok bool, err error) 
 		return path == doh.Path, nil
 	}
 	// Who has a function of his own pays for a request as net/http has it.
-	req, err := h.HTTPRequest(context.Background(), r, nil)
+	req, err := h.HTTPRequest(context.Background(), r, r.Body)
 	if err != nil {
 		return false, err
 	}
@@ -171,11 +171,14 @@ func (q *h2Query) End(s *service.Service) {
 func (q *h2Query) ServeMessage(s *service.Service, packet []byte) {
 	ctx, cancel := q.Context(q.req.ID)
 	defer cancel()
-	r, err := q.HTTPRequest(ctx, &q.req, packet)
+	r, err := q.HTTPRequest(ctx, &q.req, nil)
 	if err != nil {
 		log.Debugf(errPacket, err)
 		q.respond(bad, true)
 		return
+	}
+	if q.req.Method == http.MethodPost { // the body was read, and packet is memory that is used again
+		r.ContentLength = int64(len(packet))
 	}
 	w := &Writer{service: s, raddr: q.RemoteAddr(), laddr: q.LocalAddr(), request: r}
 	msg, err := exec.Receive(s, w, packet, true)
