@@ -243,6 +243,26 @@ func TestUpdateFails(t *testing.T) {
 	}
 }
 
+// A module that go.mod has in a folder need not be asked for, where nobody can be asked either.
+func TestUpdateReplaced(t *testing.T) {
+	t.Setenv("GOPROXY", "http://127.0.0.1:1")
+	t.Setenv("GOFLAGS", "")
+	near := t.TempDir()
+	write(t, near, "go.mod", "module example.org/near\n\ngo 1.24\n")
+	write(t, near, "near.go", "package near\n")
+	dir := sources(t, "file:file\nnear:example.org/near\n")
+	write(t, dir, "go.mod", text(t, dir, "go.mod")+"\nreplace example.org/near => "+near+"\n")
+	if changed, err := Update(dir, ""); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if s := text(t, dir, importsFile); !strings.Contains(s, `_ "example.org/near"`) {
+		t.Error(s)
+	}
+	if _, err := goTool(dir, nil, "list", "-deps", "example.org/near"); err != nil {
+		t.Errorf("the module is not required: %v", err)
+	}
+}
+
 func FuzzParsePlugins(f *testing.F) {
 	f.Add("rrl:github.com/coredns/rrl/plugins/rrl@v1.2 after=acl, ./my/plugin")
 	f.Fuzz(func(t *testing.T, s string) {

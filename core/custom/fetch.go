@@ -30,7 +30,11 @@ func fetch(root string, entries []Entry) error {
 		if _, err := goTool(root, nil, "list", "-deps", e.Package); err == nil {
 			continue
 		}
-		if _, err := goTool(root, nil, "get", e.Package); err != nil {
+		_, err := goTool(root, nil, "get", e.Package)
+		if err != nil { // it has asked for versions, also of a module that go.mod has in a folder
+			if _, other := goTool(root, nil, "list", "-mod=mod", "-deps", e.Package); other == nil {
+				continue
+			}
 			if first, _, _ := strings.Cut(e.Package, "/"); !strings.Contains(strings.TrimLeft(first, "."), ".") {
 				return e.noPackage(": " + err.Error())
 			}
