@@ -43,6 +43,13 @@ func (p *Path) Leave(before string) {
 	p.mu.Unlock()
 }
 
+// At is the plugin that has the query.
+func (p *Path) At() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
 // Write notes that the plugin that has the query writes a reply. The last one counts.
 func (p *Path) Write() {
 	p.mu.Lock()

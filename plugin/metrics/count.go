@@ -27,8 +27,9 @@ func asked(state *request.Request) vars.Asked {
 // A plugin may write when ServeDNS has long returned, from any goroutine. Such a reply goes on, and is not counted.
 type observer struct {
 	Recorder
-	mu   sync.Mutex // guards the Recorder while plugins may write
-	over bool       // the query is counted: nothing is recorded any more
+	mu   sync.Mutex   // guards the Recorder while plugins may write
+	over bool         // the query is counted: nothing is recorded any more
+	path *plugin.Path // knows who writes; nil outside of a server
 }
 
 func newObserver(w dns.ResponseWriter) *observer {
@@ -54,7 +55,7 @@ func (o *observer) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.over {
-		o.Len += n
+		o.wrote(n)
 	}
 	return n, err
 }
@@ -79,7 +80,16 @@ func (o *observer) record(m *dns.Msg, rcode, size int) {
 		o.Msg = m
 	}
 	o.Rcode = rcode
+	o.wrote(size)
+}
+
+// wrote notes that so many octets were written, and by whom. It may not get to the server: a plugin further out may
+// capture it.
+func (o *observer) wrote(size int) {
 	o.Len += size
+	if o.path != nil {
+		o.Plugin = o.path.At()
+	}
 }
 
 // replied is what is counted of what was written, or of what the server will write.

@@ -136,12 +136,9 @@ func (m *Metrics) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	q := asked(&state)
 	series := vars.SeriesOf(WithServer(ctx), m.zone(state.QName()), WithView(ctx))
 	o := newObserver(w)
+	o.path = plugin.PathFrom(ctx)
 	status, err := plugin.NextOrFailure(m.Name(), m.Next, ctx, o, r)
 
-	reply := o.replied(status)
-	if p := plugin.PathFrom(ctx); p != nil {
-		reply.Plugin = p.Wrote()
-	}
-	series.Add(q, reply)
+	series.Add(q, o.replied(status))
 	return status, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/metrics/vars"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/coredns/caddy"
@@ -136,6 +137,21 @@ func TestTheTrueWriterIsCounted(t *testing.T) {
 	met.ServeDNS(ctx, w, new(dns.Msg).SetQuestion("writer.example.org.", dns.TypeA))
 	if got := testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(server, ".", "", "NOERROR", "cache")); got != 1 {
 		t.Errorf("counted %v replies of cache", got)
+	}
+}
+
+// A plugin above may capture the reply, as it asks somebody else if it does not like it: the server gets another one, or the same.
+func TestTheWriterOfACapturedReply(t *testing.T) {
+	server := unusedServer()
+	path := new(plugin.Path)
+	ctx := context.WithValue(t.Context(), plugin.PathKey{}, path)
+	ctx = context.WithValue(ctx, dnsserver.Key{}, &dnsserver.Server{Addr: server})
+	met := New("localhost:0")
+	met.Next = named{answers(func(*dns.Msg) {}), "file"}
+	path.Enter("prometheus")
+	met.ServeDNS(ctx, nonwriter.New(&test.ResponseWriter{}), new(dns.Msg).SetQuestion("captured.example.org.", dns.TypeA))
+	if got := testutil.ToFloat64(vars.ResponseRcode.WithLabelValues(server, ".", "", "NOERROR", "file")); got != 1 {
+		t.Errorf("counted %v replies of file", got)
 	}
 }
 
