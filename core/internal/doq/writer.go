@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type Writer struct {
 	Msg *dns.Msg
 
 	service               *service.Service
+	mu                    sync.Mutex // held by who writes a message; several goroutines of a plugin may want to
 	localAddr, remoteAddr net.Addr
 	conn                  *quicconn.Conn
 	stream                *quic.Stream
@@ -43,6 +45,8 @@ var errNoStream = errors.New("stream is nil")
 
 // WriteMsg writes m with its length before it, and ends the stream.
 func (w *Writer) WriteMsg(m *dns.Msg) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	b, err := w.Pack(m)
 	if err != nil {
 		return err
@@ -53,6 +57,8 @@ func (w *Writer) WriteMsg(m *dns.Msg) error {
 
 // WriteFit writes m, a reply to req, which may be as long as a message can be.
 func (w *Writer) WriteFit(m, req *dns.Msg) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	fit := &reply.Writer{Sink: sink{w, m}, Finish: w.finisher(), Signature: w.Signature}
 	fit.Client = reply.Client{Remote: w.remoteAddr, Local: w.localAddr, Limit: dns.MaxMsgSize, TLS: w.tls}
 	err := fit.WriteFit(m, req)
