@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +42,7 @@ func (m *message) Send(b []byte) error {
 		m.transport.inline.Took(time.Duration(service.Now() - m.began))
 	}
 	if m.decorated != nil {
-		_, err := m.decorated.Write(b)
+		_, err := m.decorated.Write(bytes.Clone(b)) // which it may keep, as it may with miekg/dns
 		return err
 	}
 	if m.worker && m.path.later(b) {
