@@ -64,7 +64,7 @@ func (h handler) Edit(w *wire.Reply, q *wire.Query) {
 	if w.Count(wire.Authority)+w.Count(wire.Additional) == 0 && !opt || q.Class() == wire.ClassIN && mixed(w) {
 		return
 	}
-	kind := response.TypifyWire(w, q, flags&wire.OPTFlagDO != 0, time.Now())
+	kind := response.TypifyReply(w, int(q.Flags()>>11&0xF), q.Type(), flags&wire.OPTFlagDO != 0, time.Now())
 	if shortens(kind, hasSOA(w), func() bool { return w.Answers(q) }) {
 		shorten(w, q)
 	}
