@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -46,6 +47,7 @@ type batchedSocket struct {
 
 	fd    uintptr // good as long as the loop reads
 	group reusegroup.Loop
+	ended atomic.Bool // it is about to be closed: what is queued may not be sent any more, which nobody would be told
 	intake
 }
 
@@ -254,6 +256,7 @@ func (s *batchedSocket) leave() {
 const nobodysPort = 1
 
 func (s *batchedSocket) close() error {
+	s.ended.Store(true)
 	s.sendQueue.Send()
 	err := s.conn.Close()
 	if s.newest != nil {
@@ -306,7 +309,7 @@ func (b *datagramPath) write(p []byte) error {
 
 func (b *datagramPath) later(p []byte) bool {
 	s := b.socket
-	if len(p) == 0 || len(p) > longDatagram || b.to.Addr().Zone() != "" || s.newest != nil {
+	if len(p) == 0 || len(p) > longDatagram || b.to.Addr().Zone() != "" || s.newest != nil || s.ended.Load() {
 		return false
 	}
 	s.sendQueue.later(p, b.control, b.to, s.is4)
@@ -320,7 +323,7 @@ func (b *datagramPath) queue(p []byte, loop *eventloop.Loop) bool {
 	switch {
 	case b.direct != nil && loop != nil && b.direct.queue(b, p, loop):
 	// A zone is a name; what the kernel wants is a number, which write finds out.
-	case len(p) == 0 || b.to.Addr().Zone() != "":
+	case len(p) == 0 || b.to.Addr().Zone() != "" || s.ended.Load():
 		return false
 	case s.newest != nil:
 		s.newest.push(p, b.control, b.to)
