@@ -12,8 +12,8 @@ import (
 )
 
 // names keeps the upstreams whose hosts are names at their addresses. One goroutine looks them up again
-// when their TTL is over; what it finds replaces what was there, and a failure leaves it: that of one kind of
-// addresses, those of that kind.
+// when their TTL is over, or before that if none of a name is up: it may have others by now. What it finds
+// replaces what was there, and a failure leaves it: that of one kind of addresses, those of that kind.
 type names struct {
 	resolver resolver
 	settings *settings
@@ -21,6 +21,7 @@ type names struct {
 	sources  []*source // those with names
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
+	every    time.Duration // how often it is seen to whether they are up
 }
 
 const (
@@ -55,7 +56,7 @@ func (n *names) start(f *Forward) error {
 // run refreshes all names until ctx ends.
 func (n *names) run(ctx context.Context, next time.Duration) {
 	for {
-		if pause(ctx, next); ctx.Err() != nil {
+		if n.wait(ctx, next); ctx.Err() != nil {
 			return
 		}
 		next = maxRefresh
@@ -73,6 +74,24 @@ func (n *names) run(ctx context.Context, next time.Duration) {
 			stopAll(gone)
 		}
 	}
+}
+
+// wait waits until names are to be looked up again.
+func (n *names) wait(ctx context.Context, next time.Duration) {
+	for next > 0 && ctx.Err() == nil {
+		step := min(next, n.every)
+		pause(ctx, step)
+		if next -= step; slices.ContainsFunc(n.sources, n.down) {
+			return
+		}
+	}
+}
+
+// down reports whether none of a name's addresses is up.
+func (n *names) down(s *source) bool {
+	n.forward.mu.Lock()
+	defer n.forward.mu.Unlock()
+	return !slices.ContainsFunc(s.proxies, func(p *proxy.Proxy) bool { return !p.Down(n.forward.maxFails) })
 }
 
 // refresh looks up the name of s and publishes its addresses if they changed. It returns how long they are

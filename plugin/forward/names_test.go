@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
 	"github.com/coredns/coredns/plugin/test"
@@ -165,6 +166,23 @@ func TestRefreshRuns(t *testing.T) {
 	if _, err := exchange(t.Context(), old, new(dns.Msg).SetQuestion(".", dns.TypeNS)); err == nil || err.Error() != proxy.ErrTransportStopped {
 		t.Errorf("an old upstream lives: %v", err)
 	}
+}
+
+// When none of a name's addresses is up it is looked up before its TTL is over; while one is, it is not.
+func TestRefreshOfWhatIsDown(t *testing.T) {
+	b := &book{addrs: []string{"127.0.0.1"}}
+	f := named(t, fmt.Sprintf("forward . dns.example.org:%d {\nmax_fails 1\nhealth_check 10ms\n}", loopback.Port()), b)
+	f.names.every = 5 * time.Millisecond
+	if err := f.OnStartup(); err != nil {
+		t.Fatal(err)
+	}
+	b.set(nil, "192.0.2.2")
+	time.Sleep(100 * time.Millisecond)
+	if got := addresses(f); !strings.HasPrefix(got, "127.0.0.1:") {
+		t.Fatal("looked up again while it is not known to be down:", got)
+	}
+	(*f.upstreams.Load())[0].Healthcheck()
+	eventually.Holds(t, "the new address is used", func() bool { return strings.HasPrefix(addresses(f), "192.0.2.2:") })
 }
 
 func TestServerResolver(t *testing.T) {

@@ -168,7 +168,7 @@ func (s *settings) forward() *Forward {
 		if !t.named {
 			src.proxies = append(src.proxies, s.newProxy(t))
 		} else if f.names == nil {
-			f.names = &names{settings: s, resolver: systemResolver{}}
+			f.names = &names{settings: s, resolver: systemResolver{}, every: minRefresh}
 			if len(s.resolvers) > 0 {
 				f.names.resolver = s.resolvers
 			}
