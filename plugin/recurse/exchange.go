@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -264,9 +265,16 @@ func (f *flight) event(x *proxy.Exchange) iterate.Event {
 		ev.Kind = iterate.TimedOut
 	default:
 		ev.Kind, ev.Code, ev.Text = iterate.Failed, codeNetwork, f.server.Addr.Addr().String()+": "+why(x.Err)
-		ev.Forged = errors.Is(x.Err, proxy.ErrForged)
+		ev.Forged, ev.Unsent = errors.Is(x.Err, proxy.ErrForged), !ev.TCP && unsent(x.Err)
 	}
 	return ev
+}
+
+// unsent reports whether err, which came of a question over UDP, is the system's, who did not send it: there is no
+// descriptor or no way, or a firewall is in the way. What comes from outside is read.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op != "read"
 }
 
 const (

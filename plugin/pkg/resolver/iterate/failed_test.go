@@ -45,3 +45,50 @@ func TestFailureBehindAlias(t *testing.T) {
 	w.serve("10.0.3.1", "example.net. 60 IN SOA a. b. 1 2 3 4 5\nwww.example.net. 60 IN A 192.0.2.9")
 	w.want("out.example.org.", "A", "NOERROR; out.example.org. CNAME www.example.net.; www.example.net. A 192.0.2.9")
 }
+
+// While this machine cannot send, nothing is known of servers. Names and the addresses of servers are tried again when
+// that is over, though it has lasted for long.
+func TestUnsent(t *testing.T) {
+	w := small(t)
+	away, asked := true, 0
+	w.wild = func(a Action) *Event {
+		if !away {
+			return nil
+		}
+		asked++
+		return &Event{Kind: Failed, From: a.Server, Unsent: true, Code: codeNetwork, Text: "network is unreachable"}
+	}
+	for range 60 {
+		w.want("www.example.org.", "A", "SERVFAIL; EDE 23")
+		w.now += store.Second
+	}
+	if asked < 60 {
+		t.Fatalf("%d queries in a minute", asked)
+	}
+	before := asked
+	w.now -= store.Second
+	if w.want("www.example.org.", "A", "SERVFAIL; EDE 23"); asked > before+1 {
+		t.Errorf("%d queries in a second", asked-before)
+	}
+	w.now += store.Second
+	away = false
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+}
+
+// A server that is silent counts, though another one cannot be reached.
+func TestUnsentToOne(t *testing.T) {
+	w := small(t)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.servers[addr("10.0.2.2")] = nil
+	w.wild = func(a Action) *Event {
+		if a.Server.Addr.Addr() != addr("10.0.2.1") {
+			return nil
+		}
+		return &Event{Kind: Failed, From: a.Server, Unsent: true, Code: codeNetwork, Text: "network is unreachable"}
+	}
+	w.resolve("a.ent.example.org.", "A")
+	w.now += 3 * store.Second
+	if r := w.resolve("a.ent.example.org.", "A"); !r.Repeated {
+		t.Error("the failure is not kept")
+	}
+}

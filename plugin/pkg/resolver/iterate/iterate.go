@@ -141,6 +141,7 @@ type Event struct {
 	Folded  bool   // TimedOut: one of these had other letters than the question
 	Forged  bool   // Failed: somebody guesses ids
 	Joined  bool   // it was another Run's exchange: what it tells of the server is noted there
+	Unsent  bool   // Failed: this machine could not send the question
 	Code    uint16 // Failed: extended error
 	Text    string
 }
@@ -217,6 +218,7 @@ type Run struct {
 	wholes  int // see Result
 	result  Result
 	over    bool
+	unsent  bool // the question that ended last could not be sent
 	ahead   bool // see Ahead
 	aheads  int  // what others fetch ahead for this one
 
@@ -354,11 +356,20 @@ func once(chain []*rrset.Set) []*rrset.Set {
 // failed keeps that the question failed (RFC 9520), and the name to which its aliases have led, so that it is not tried
 // again by way of others: unless that was kept already, which does not prolong it, or the chain itself is to blame.
 func (r *Run) failed() {
-	t, kept := r.root, &r.conf.Stores.Failures
-	kept.Note(t.q.Name, t.q.Type, t.code, t.text, r.now)
+	t := r.root
+	r.keep(t, t.q.Name)
 	if t.name != t.q.Name && t.code != codeOther && !t.repeated {
-		kept.Note(t.name, t.q.Type, t.code, t.text, r.now)
+		r.keep(t, t.name)
 	}
+}
+
+// keep keeps that t failed, as the failure of a name.
+func (r *Run) keep(t *task, name string) {
+	note := r.conf.Stores.Failures.Note
+	if r.unsent {
+		note = r.conf.Stores.Failures.Unsent
+	}
+	note(name, t.q.Type, t.code, t.text, r.now)
 }
 
 // roll is a random number below n.

@@ -147,7 +147,7 @@ func (t *task) fail(code uint16, text string) {
 	t.code, t.text, t.told = code, text, true
 	// Those who need it next need not seek it in vain again (TsuNAME).
 	if r := t.run; t.depth > 0 && code != codeOther && t.above == "" {
-		r.conf.Stores.Failures.Note(t.q.Name, t.q.Type, code, text, r.now)
+		r.keep(t, t.q.Name)
 	}
 	t.finish(rcodeServFail)
 }

@@ -12,8 +12,9 @@ type Failure struct {
 }
 
 const (
-	firstFailure = 5 * Second
-	longFailure  = 300 * Second
+	firstFailure  = 5 * Second
+	longFailure   = 300 * Second
+	unsentFailure = Second
 )
 
 // Get is the failure of a question, if it is still kept.
@@ -29,12 +30,23 @@ func (s *Failures) Note(name string, typ uint16, code uint16, text string, now T
 		f := Failure{Code: code, Text: text, Times: 1}
 		switch {
 		case ok && old.Until > now:
-			f.Times = old.Times
+			f.Times = max(old.Times, 1)
 		case ok && old.Until+longFailure > now:
 			f.Times = old.Times + 1
 		}
 		f.Until = now + min(firstFailure<<min(f.Times-1, 8), longFailure)
 		return f, true
+	})
+}
+
+// Unsent keeps for a second, the least that RFC 9520 §3.2 allows, that a question failed as this machine could not ask:
+// it may be able to at any moment, however long it was not. A failure that is kept already stays as it is.
+func (s *Failures) Unsent(name string, typ uint16, code uint16, text string, now Time) {
+	s.shelf.update(keyOf(name, typ), func(old Failure, ok bool) (Failure, bool) {
+		if ok && old.Until > now {
+			return old, true
+		}
+		return Failure{Code: code, Text: text, Times: old.Times, Until: now + unsentFailure}, true
 	})
 }
 

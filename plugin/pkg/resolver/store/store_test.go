@@ -290,3 +290,28 @@ func TestConcurrently(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// What could not be asked is kept for a second, however often that happens, and is no failure of the servers: neither
+// does it prolong one, nor end it.
+func TestUnsentFailures(t *testing.T) {
+	s := New(8<<20, 1000)
+	until := func(want Time, times int) {
+		t.Helper()
+		if f, ok := s.Failures.Get("a", 1, now); !ok || f.Until != want || f.Times != times {
+			t.Errorf("kept for %v, %d times; want %v, %d times", time.Duration(f.Until-now), f.Times, time.Duration(want-now), times)
+		}
+	}
+	for i := range Time(10) {
+		s.Failures.Unsent("a", 1, 23, "x", now+i*Second)
+		until(now+(i+1)*Second, 0)
+	}
+	at := now + 10*Second
+	s.Failures.Note("a", 1, 22, "x", at-1)
+	until(at-1+5*Second, 1)
+	s.Failures.Unsent("a", 1, 23, "x", at)
+	until(at-1+5*Second, 1)
+	s.Failures.Unsent("a", 1, 23, "x", at+5*Second)
+	until(at+6*Second, 1)
+	s.Failures.Note("a", 1, 22, "x", at+6*Second)
+	until(at+16*Second, 2)
+}
