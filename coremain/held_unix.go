@@ -51,6 +51,8 @@ func holdSignals() (release func()) {
 		}
 	}()
 	return func() {
+		// Who reads the log may end. Without this its next line would end the server.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		close(started)
 		<-released
 	}

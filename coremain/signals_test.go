@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,6 +67,27 @@ func TestSignalsRightAfterTheStart(t *testing.T) {
 		if err := program.Wait(); err != nil || !strings.Contains(string(rest), "[INFO] SIGTERM: Shutting down servers then terminating") {
 			t.Fatalf("the program ended with %v, and wrote %q", err, rest)
 		}
+	}
+}
+
+// The server goes on when nobody reads what it logs any more.
+func TestReaderOfTheLogEnds(t *testing.T) {
+	corefile := filepath.Join(t.TempDir(), "Corefile")
+	if err := os.WriteFile(corefile, []byte("example.org:0"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program, out := begin(t, corefile)
+	lines := bufio.NewReader(out)
+	for line := ""; !strings.HasPrefix(line, runtime.GOOS+"/"); { // of the version's lines the last one: it serves
+		var err error
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("%v after %q", err, line)
+		}
+	}
+	out.(io.Closer).Close()
+	program.Process.Signal(syscall.SIGTERM) // of which a line tells
+	if err := program.Wait(); err != nil {
+		t.Errorf("the program ended with %v", err)
 	}
 }
 
