@@ -150,7 +150,8 @@ func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
 	}
 	// The listener is closed when the goroutine that hears clients has ended, which may be waiting before the door.
 	time.AfterFunc(arrivalPause, t.door.close)
-	t.listener.Close()
+	_, listener := t.listening()
+	listener.Close()
 }
 
 // Drain ends what Settle has begun: it waits until queries are answered, and closes all.
@@ -172,7 +173,8 @@ func (t *Transport) Drain(ctx context.Context) error {
 	if err == nil {
 		t.done.Wait()
 	}
-	t.quic.Close()
+	library, _ := t.listening()
+	library.Close()
 	t.packets.Close()
 	return err
 }

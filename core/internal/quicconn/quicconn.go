@@ -20,6 +20,7 @@ import (
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -31,15 +32,17 @@ type Transport struct {
 	service.Seat
 	proxied   bool // PROXY headers are read
 	packets   net.PacketConn
-	quic      *quic.Transport
-	listener  *quic.EarlyListener
+	read      net.PacketConn // packets, or what reads PROXY headers of it
 	admission *conn.Admission
 	codes     Codes
 	waiting   chan struct{} // one for each connection that waits for a place, or to be refused
 	door      *door
+	troubled  log.Seldom // lines about errors of the socket
 
 	stopping  atomic.Bool
 	mu        sync.Mutex
+	quic      *quic.Transport
+	listener  *quic.EarlyListener
 	accepting context.CancelFunc // ends the loop of the server that sits there
 	arrivals  map[*arrival]struct{}
 	conns     map[*Conn]struct{} // those that are admitted
@@ -107,29 +110,64 @@ func configs(s *service.Service) *Configs {
 
 // Listen begins to serve QUIC on p for s. read is p, or what reads PROXY headers of it.
 func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport, error) {
-	t := &Transport{proxied: read != p, packets: p, codes: codes, waiting: make(chan struct{}, maxWaiting), door: newDoor()}
+	t := &Transport{proxied: read != p, packets: p, read: read, codes: codes, waiting: make(chan struct{}, maxWaiting), door: newDoor()}
 	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
+	if err := t.listen(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// listen makes the library listen. mu is held, or nobody else has t.
+func (t *Transport) listen() (err error) {
 	k := processKeys()
 	t.quic = &quic.Transport{
-		Conn: read, StatelessResetKey: &k.reset, TokenGeneratorKey: &k.token,
+		Conn: t.read, StatelessResetKey: &k.reset, TokenGeneratorKey: &k.token,
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },
 		ConnContext:         t.arrive,
 	}
-	qconf := configs(s).QUIC.Clone()
+	qconf := configs(t.Now()).QUIC.Clone()
 	qconf.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return t.configFor(memory.Streams(memory.Limit())), nil }
 	conf := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return conn.ConfigFor(configs(t.Now()).TLS, hello)
 	}}
-	var err error
-	if t.listener, err = t.quic.ListenEarly(conf, qconf); err != nil {
-		p.Close()
-		return nil, err
+	t.listener, err = t.quic.ListenEarly(conf, qconf)
+	return err
+}
+
+// errorPause is how long nothing is heard after an error of the socket.
+const errorPause = 100 * time.Millisecond
+
+// relisten listens anew when failed has given up, with all its connections, as the library does for any error of the
+// socket, though it may pass. Clients get a stateless reset, and connect again. It reports false if t has ended.
+func (t *Transport) relisten(failed *quic.Transport, why error) bool {
+	failed.Close()
+	time.Sleep(errorPause)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quic != failed { // the server that sits there now was faster
+		return true
 	}
-	return t, nil
+	if t.stopping.Load() || t.packets.SetReadDeadline(time.Time{}) != nil || t.listen() != nil {
+		return false
+	}
+	if t.troubled.May() {
+		log.Warningf("Connections of QUIC at %s were lost: %v", t.packets.LocalAddr(), why)
+	}
+	return true
+}
+
+// listening is what reads the socket now, and what accepts connections of that. Who closes either does not hold mu, for
+// which its goroutines may wait.
+func (t *Transport) listening() (*quic.Transport, *quic.EarlyListener) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.quic, t.listener
 }
 
 // minStreams is how many streams each connection may have.
@@ -178,10 +216,14 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 	t.accepting = cancel
 	t.mu.Unlock()
 	for {
-		accepted, err := t.listener.Accept(ctx)
+		library, listener := t.listening()
+		accepted, err := listener.Accept(ctx)
 		if err != nil {
 			if errors.Is(err, quic.ErrServerClosed) || t.stopping.Load() || ctx.Err() != nil {
 				return nil
+			}
+			if t.relisten(library, err) {
+				continue
 			}
 			return err
 		}

@@ -2,6 +2,7 @@ package log
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,4 +27,16 @@ func (f *Few) mayAt(now int64) bool {
 	}
 	f.told++
 	return f.told <= fewLines
+}
+
+// Seldom lets one line a minute through: for what may go on for long, and is no news then. The zero Seldom is ready; any
+// number of goroutines may use it.
+type Seldom struct{ next atomic.Int64 }
+
+// May reports whether another line is to be logged now.
+func (s *Seldom) May() bool { return s.mayAt(time.Now().Unix()) }
+
+func (s *Seldom) mayAt(now int64) bool {
+	next := s.next.Load()
+	return now >= next && s.next.CompareAndSwap(next, now+60)
 }

@@ -16,3 +16,18 @@ func TestFew(t *testing.T) {
 		}
 	}
 }
+
+func TestSeldom(t *testing.T) {
+	var s Seldom
+	told := 0
+	for second := range int64(180) {
+		for range 10 {
+			if s.mayAt(1e9 + second) {
+				told++
+			}
+		}
+	}
+	if told != 3 {
+		t.Errorf("%d lines in three minutes", told)
+	}
+}

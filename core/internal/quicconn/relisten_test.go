@@ -1,0 +1,60 @@
+package quicconn
+
+import (
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+)
+
+// faulty is a socket on which reading fails while it is broken.
+type faulty struct {
+	net.PacketConn
+	broken atomic.Bool
+	failed atomic.Int32
+}
+
+func (f *faulty) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := f.PacketConn.ReadFrom(b)
+	if f.broken.Load() && err == nil {
+		f.failed.Add(1)
+		return 0, nil, &net.OpError{Op: "read", Net: "udp", Err: os.NewSyscallError("recvmsg", syscall.ENOMEM)}
+	}
+	return n, from, err
+}
+
+// When the socket cannot be read for a while, clients are served again after that.
+func TestSocketFails(t *testing.T) {
+	out := logtest.Capture(t)
+	s, e := serviceFor(t), newEcho()
+	p := coretest.ListenUDP(t)
+	f := &faulty{PacketConn: p}
+	q, err := Listen(s, p, f, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := coretest.Serving(t, q, func() error { return q.Serve(s, e.serve) })
+	for range 2 {
+		before := dial(t, addrOf(q))
+		if got := said(t, before, "hello")(); got != answer(s, "hello") {
+			t.Fatalf("got %s", got)
+		}
+		f.broken.Store(true)
+		failed := f.failed.Load()
+		said(t, before, "lost")
+		eventually.Holds(t, "reading fails", func() bool { return f.failed.Load() > failed })
+		f.broken.Store(false)
+	}
+	if got := said(t, dial(t, addrOf(q)), "again")(); got != answer(s, "again") {
+		t.Errorf("after the fault: got %s", got)
+	}
+	out.Await(t, "[WARNING] Connections of QUIC at "+addrOf(q)+" were lost: quic: transport closed: read udp: recvmsg: cannot allocate memory")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
