@@ -26,17 +26,7 @@ func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 
 // dialHTTP opens a connection with settings of the HTTP client.
 func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, error) {
-	t, remote, err := q.way()
-	if err != nil {
-		return nil, err
-	}
-	conf := q.config(q.engine.proxy.transport.conf.Load())
-	conf.MaxIncomingUniStreams = 0 // HTTP/3 has three
-	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), q.resuming(cfg), conf)
-	if err != nil {
-		return nil, quicErr("dial", nil, remote, err)
-	}
-	return conn, nil
+	return q.connect(ctx, cfg, 0) // HTTP/3 has three
 }
 
 // closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a

@@ -227,26 +227,9 @@ func (q *quicPool) dial(d *quicDial) {
 // open does the handshake.
 func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 	p := q.engine.proxy
-	t, remote, err := q.way()
-	if err != nil {
-		return nil, err
-	}
-	conf := p.transport.conf.Load()
-	cfg := q.resuming(namedTLS(conf.tls, p.hostPort))
+	cfg := namedTLS(p.transport.conf.Load().tls, p.hostPort).Clone()
 	cfg.NextProtos, cfg.MinVersion = []string{"doq"}, tls.VersionTLS13
-	conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), cfg, q.config(conf))
-	if err != nil {
-		return nil, quicErr("dial", nil, remote, err)
-	}
-	return conn, nil
-}
-
-// way is the socket to dial on, and where to.
-func (q *quicPool) way() (t *quic.Transport, to netip.AddrPort, err error) {
-	if to, err = q.engine.proxy.where.find(); err == nil {
-		t, err = q.socket(to)
-	}
-	return t, to, err
+	return q.connect(ctx, cfg, -1)
 }
 
 // config is what a client is to QUIC: it takes no streams, sends nothing while it has nothing to ask, and
@@ -256,34 +239,9 @@ func (q *quicPool) config(conf *config) *quic.Config {
 		HandshakeIdleTimeout: quicHandshake,
 		InitialPacketSize:    transport.QUICPacket,
 		MaxIdleTimeout:       max(conf.expire, 100*time.Millisecond),
-		MaxIncomingStreams:   -1, MaxIncomingUniStreams: -1,
-		TokenStore: q.tokens,
+		MaxIncomingStreams:   -1,
+		TokenStore:           q.tokens,
 	}
-}
-
-// socket is the transport on its socket to an address, made at first use. Where 127.0.0.1 is no address of the machine,
-// a socket of all addresses is one of IPv4 alone to package net. One of names is of both families, as far as there are.
-func (q *quicPool) socket(to netip.AddrPort) (*quic.Transport, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stopped {
-		return nil, errStopped
-	}
-	if q.transport != nil {
-		return q.transport, nil
-	}
-	own, _ := q.engine.proxy.transport.conf.Load().localAddr("udp").(*net.UDPAddr)
-	network := "udp"
-	if to.Addr().Unmap().Is6() && !q.engine.proxy.where.name {
-		network = "udp6"
-	}
-	conn, err := net.ListenUDP(network, own)
-	if err != nil {
-		return nil, err
-	}
-	q.transport = &quic.Transport{Conn: conn}
-	q.sessions, q.tokens = tls.NewLRUClientSessionCache(1), quic.NewLRUTokenStore(1, 4)
-	return q.transport, nil
 }
 
 // stop closes the connection and the socket.
@@ -296,8 +254,7 @@ func (q *quicPool) stop() {
 		l.CloseWithError(doqNoError, "")
 	}
 	if t != nil {
-		t.Close()
-		t.Conn.Close()
+		q.drop(t)
 	}
 }
 
@@ -372,7 +329,8 @@ func lost(err error) bool {
 	var idle *quic.IdleTimeoutError
 	var reset *quic.StatelessResetError
 	var transport *quic.TransportError
-	return errors.As(err, &app) || errors.As(err, &idle) || errors.As(err, &reset) || errors.As(err, &transport)
+	return errors.As(err, &app) || errors.As(err, &idle) || errors.As(err, &reset) || errors.As(err, &transport) ||
+		errors.Is(err, quic.ErrTransportClosed)
 }
 
 // quicErr is err as errors of other transports look like.
