@@ -3,6 +3,7 @@ package conn
 import (
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -119,8 +120,19 @@ func (a *acceptor) read(r *reader) {
 		a.begin(r)
 	case unix.EAGAIN, unix.ECONNABORTED: // somebody else was faster, or the client has gone
 	default: // such as no file descriptors: it may pass
+		a.listener.tell(os.NewSyscallError("accept4", a.err))
 		a.pause()
-		time.AfterFunc(acceptErrorPause, func() { a.watch() })
+		time.AfterFunc(acceptErrorPause, a.resume)
+	}
+}
+
+// resume has the reader tell of new connections again, as soon as the system lets it.
+func (a *acceptor) resume() {
+	a.mu.Lock()
+	over := a.over
+	a.mu.Unlock()
+	if !over && !a.watch() {
+		time.AfterFunc(acceptErrorPause, a.resume)
 	}
 }
 
@@ -172,7 +184,7 @@ func (a *acceptor) admit(nc net.Conn) {
 	go func() {
 		defer a.listener.done.Done()
 		a.listener.admit(nc, a.handler)
-		a.watch()
+		a.resume()
 	}()
 }
 

@@ -8,12 +8,14 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 
 	"golang.org/x/sys/unix"
 )
@@ -134,8 +136,9 @@ func TestLightWaitsForNone(t *testing.T) {
 	}
 }
 
-// Where there is no descriptor for a connection it waits until there is one.
+// Where there is no descriptor for a connection it waits until there is one, and the log tells why.
 func TestNoDescriptors(t *testing.T) {
+	out := logtest.Capture(t)
 	l, addr, _ := serveLightLines(t, nil)
 	if got := told(t, coretest.Dial(t, addr), "who"); got != "127.0.0.1" {
 		t.Fatal(got)
@@ -185,6 +188,48 @@ func TestNoDescriptors(t *testing.T) {
 	if got := next(c); got != "127.0.0.1" {
 		t.Errorf("after %v: %s", time.Since(begun), got)
 	}
+	want := "[WARNING] Connections to " + l.Now().Label + " wait until they can be accepted: accept4: too many open files\n"
+	if got := out.String(); got != want {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// elsewhere is a RawConn of which epoll knows nothing the first times.
+type elsewhere struct {
+	syscall.RawConn
+	times int
+}
+
+func (e *elsewhere) Control(f func(uintptr)) error {
+	if e.times--; e.times >= 0 {
+		f(^uintptr(0))
+		return nil
+	}
+	return e.RawConn.Control(f)
+}
+
+// Where the system cannot tell of new connections for a while, such as for want of memory, it does so after that.
+func TestAcceptsLater(t *testing.T) {
+	s := lineService(t)
+	l := NewListener(s, ClientAuth{})
+	from := coretest.ListenTCP(t)
+	raw, err := from.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &acceptor{listener: l, raw: &elsewhere{raw, 3}, reader: l.readers.first(l)}
+	defer l.Stop(t.Context())
+	a.resume()
+	watched := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.watched
+	}
+	if watched() {
+		t.Fatal("watched at once")
+	}
+	eventually.Holds(t, "new connections are told of", watched)
+	a.end()
 }
 
 // One that has to give way does so whatever it has become meanwhile.

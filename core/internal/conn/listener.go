@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
 // Handler is what a server has its connections served with.
@@ -36,6 +37,8 @@ type Listener struct {
 	auth ClientAuth // what connections were told when they were accepted
 
 	readers readers // of connections without goroutines
+
+	troubled log.Seldom // lines about errors of accepting
 
 	spare  chan *Conn   // to goroutines that wait for another connection
 	spares atomic.Int32 // how many of them there are
@@ -155,10 +158,18 @@ func (l *Listener) Serve(from net.Listener, h Handler) error {
 			if errors.Is(err, net.ErrClosed) || l.stopping.Load() {
 				return nil
 			}
+			l.tell(err)
 			time.Sleep(acceptErrorPause) // such as no file descriptors: it may pass
 			continue
 		}
 		l.admit(nc, h)
+	}
+}
+
+// tell tells why no connections are accepted.
+func (l *Listener) tell(err error) {
+	if l.troubled.May() {
+		log.Warningf("Connections to %s wait until they can be accepted: %v", l.Now().Label, err)
 	}
 }
 

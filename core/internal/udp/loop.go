@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -77,6 +78,9 @@ func (l *loop) step() (more bool) {
 	case errors.Is(err, net.ErrClosed), stopping && err == nil:
 		return false
 	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		if l.troubled.May() {
+			log.Warningf("Queries to %s wait until they can be read: %v", l.service.Label, err)
+		}
 		time.Sleep(readErrorPause) // an error of the socket, such as no buffers: it may pass
 	}
 	return !stopping || !time.Now().After(l.until)

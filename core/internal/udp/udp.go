@@ -21,6 +21,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/exec"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
 
 	"github.com/miekg/dns"
@@ -52,6 +53,8 @@ type Transport struct {
 	sockets []batchSocket // of the kernel
 	later   []string      // of Direct, those that another process has as yet
 	inline  exec.Inline
+
+	troubled log.Seldom // lines about errors of reading
 
 	mu      sync.Mutex
 	direct  []batchSocket // of network interfaces; guarded by mu, as some may come later
