@@ -110,3 +110,18 @@ func TestChangedWhileRead(t *testing.T) {
 		}
 	}
 }
+
+// TestReadFails: a file that could not be read to its end is read again, though nobody has changed it since.
+func TestReadFails(t *testing.T) {
+	z, path := loaded(t, fmt.Sprintf(exampleOrg, 1))
+	if same, _, err := z.seen.unchanged(path); !same || err != nil {
+		t.Fatalf("unchanged: %v, %v", same, err)
+	}
+	_, seen, err := z.read(t.Context(), -1, func(path string) (*os.File, error) { return os.OpenFile(path, os.O_WRONLY, 0) })
+	if err == nil || !strings.Contains(err.Error(), "read "+path) {
+		t.Fatalf("reading what can only be written: %v", err)
+	}
+	if same, _, err := seen.unchanged(path); same || err != nil {
+		t.Errorf("unchanged after an error: %v, %v", same, err)
+	}
+}

@@ -80,6 +80,9 @@ func (in *input) Read(b []byte) (int, error) {
 	if in.size += int64(n); n > 0 {
 		in.last = b[n-1]
 	}
+	if err != nil && err != io.EOF {
+		in.stamp = stamp.Stamp{} // the disk's, or the system's: it may pass, and the file is read again
+	}
 	return n, err
 }
 
