@@ -177,15 +177,16 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	if n.seen != nil && *n.seen == seen {
 		return false, nil
 	}
-	first := n.seen == nil
+	before := n.seen
 	n.seen = &seen
-	if !first {
+	if before != nil {
 		if err := stamp.NoPipe(n.path); err != nil {
 			return false, err
 		}
 	}
 	b, err := os.ReadFile(n.path)
 	if err != nil && !os.IsNotExist(err) {
+		n.seen = before // it may pass; nobody writes over what was not read
 		return false, err
 	}
 	told, err := n.parse(string(b), now)

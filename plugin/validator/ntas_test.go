@@ -64,3 +64,25 @@ func TestNegativesAreReadAnew(t *testing.T) {
 		t.Errorf("what was written here is read anew: %v", err)
 	}
 }
+
+// A file that cannot be read for a while is read after that, and is not written over meanwhile.
+func TestNegativesUnreadable(t *testing.T) {
+	now := time.Now()
+	file := filepath.Join(t.TempDir(), "ntas")
+	n := &ntas{path: file}
+	if _, err := n.load(now); err != nil {
+		t.Fatal(err)
+	}
+	// A folder can be looked at and opened, and reading it fails.
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if changed, err := n.load(now); changed || err == nil {
+			t.Errorf("read: %v, %v", changed, err)
+		}
+		if err := n.set(rrset.MustName("c."), now.Add(time.Hour), true); err == nil || !strings.Contains(err.Error(), "read "+file) {
+			t.Errorf("set: %v", err)
+		}
+	}
+}
