@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -46,6 +47,10 @@ func newServer(addr, webConfig string) (*server, error) {
 	ln, err := listen(addr)
 	if err != nil {
 		return nil, err
+	}
+	if ln.Addr() == nil {
+		ln.Close()
+		return nil, fmt.Errorf("listen tcp %s: the system does not tell the socket's address (getsockname)", addr)
 	}
 	s := &server{key: key{addr, webConfig}, listener: ln, done: make(chan struct{})}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: timeout, IdleTimeout: timeout, ConnState: s.conns.note}
