@@ -1,7 +1,6 @@
 package reuseport
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 
@@ -18,7 +17,8 @@ func share(network, addr string, c syscall.RawConn) error {
 		return err
 	}
 	if !strings.HasPrefix(network, "udp") {
-		return probe(c)
+		probe(c)
+		return nil
 	}
 	var err error
 	if failed := c.Control(func(fd uintptr) {
@@ -39,16 +39,15 @@ func takeBoth(_, _ string, c syscall.RawConn) (err error) {
 const keepAlive = -1
 
 // probe has connections that a listener accepts probed when they are idle, as those of package net are by default. Set
-// once for the listener, it takes no system calls for each connection.
-func probe(c syscall.RawConn) error {
-	var err error
-	failed := c.Control(func(fd uintptr) {
+// once for the listener, it takes no system calls for each connection. Where the system does not know an option, it does
+// without, as package net does.
+func probe(c syscall.RawConn) {
+	_ = c.Control(func(fd uintptr) {
 		for _, o := range [...]struct{ level, opt, value int }{
 			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1}, {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9},
 		} {
-			err = errors.Join(err, unix.SetsockoptInt(int(fd), o.level, o.opt, o.value))
+			_ = unix.SetsockoptInt(int(fd), o.level, o.opt, o.value)
 		}
 	})
-	return errors.Join(failed, err)
 }

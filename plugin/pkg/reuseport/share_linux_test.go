@@ -178,3 +178,22 @@ func TestListenAlone(t *testing.T) {
 		t.Errorf("shares with %v, others %v", l, others)
 	}
 }
+
+// Where the system cannot probe idle connections the address is shared all the same, and nobody is told otherwise.
+func TestNoProbes(t *testing.T) {
+	p, err := net.ListenPacket("udp", "127.0.0.1:0") // which has no connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	raw, err := p.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := share("tcp", "", raw); err != nil {
+		t.Error(err)
+	}
+	if got := option(t, p.(*net.UDPConn), unix.SO_REUSEPORT); got != 1 {
+		t.Errorf("SO_REUSEPORT is %d", got)
+	}
+}
