@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
@@ -106,12 +107,12 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 			return fail(os.NewSyscallError("connect", err))
 		}
 		e.peer = remote
-		own, err := unix.Getsockname(fd)
+		own, err := ownAddr(fd)
 		if err != nil {
 			unix.Close(fd)
-			return fail(os.NewSyscallError("getsockname", err))
+			return fail(err)
 		}
-		e.local = udpAddr(own)
+		e.local = own
 	}
 	e.users.Store(1)
 	if err := s.watch(e, loop); err != nil {
@@ -325,6 +326,17 @@ func zoneID(zone string) uint32 {
 	var n uint32
 	fmt.Sscan(zone, &n)
 	return n
+}
+
+// ownAddr is the address of a socket. That of package unix asks the system for more than that.
+func ownAddr(fd int) (net.Addr, error) {
+	var name unix.RawSockaddrInet6
+	size := uint32(unix.SizeofSockaddrInet6)
+	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size)))
+	if errno != 0 {
+		return nil, os.NewSyscallError("getsockname", errno)
+	}
+	return net.UDPAddrFromAddrPort(mmsg.AddrPort(&name)), nil
 }
 
 func udpAddr(sa unix.Sockaddr) net.Addr {
