@@ -20,6 +20,7 @@ type udpPool struct {
 	n       int // in all lists
 	idle    int // of these without an exchange
 	opening int
+	retry   int64 // when one is opened again, after that has failed
 }
 
 // socketList is sockets from which one is taken at random.
@@ -56,7 +57,7 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	s := later.socket()
 	if s == nil {
 		var err error
-		if s, err = e.socketFor(x, later, loop); err != nil {
+		if s, err = e.socketFor(x, later, loop, now); err != nil {
 			e.unlock()
 			e.end(x, err)
 			return
@@ -106,55 +107,6 @@ func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
 	}
 }
 
-// socketFor is a socket that takes x: a new one, or if there are enough, any one of those that are read where x was
-// begun. mu is held, but not all the time.
-func (e *engine) socketFor(x *Exchange, later *unsent, loop *eventloop.Loop) (*udpSocket, error) {
-	if e.stopped {
-		return nil, errStopped
-	}
-	p := &e.udp
-	list := &p.none
-	if later != nil && loop.Watcher() != nil {
-		list = &later.own
-	}
-	if n := p.n + p.opening; n < maxSockets && socketBudget.take(n < minSockets) {
-		p.opening++
-		e.unlock()
-		s, err := e.openUDP(loop)
-		e.mu.Lock()
-		p.opening--
-		switch {
-		case err != nil:
-			socketBudget.give()
-			if p.n == 0 {
-				return nil, err
-			}
-		case e.stopped:
-			socketBudget.give()
-			e.doomed = append(e.doomed, s)
-			return nil, errStopped
-		default:
-			s.opened = e.now()
-			p.add(s, list)
-			e.keepHouse(s.opened)
-			e.proxy.counts.miss(viaUDP)
-			return s, nil
-		}
-	}
-	if p.n == 0 {
-		return nil, ErrBusy
-	}
-	for i := 0; len(list.all) == 0; i++ { // there is one that is read elsewhere
-		list = p.lists[i]
-	}
-	s := list.all[e.random.Uint64()%uint64(len(list.all))]
-	if s.pending.n >= crowded {
-		return nil, ErrBusy
-	}
-	e.reuse(x)
-	return s, nil
-}
-
 // add puts a new socket into a list of the pool.
 func (p *udpPool) add(s *udpSocket, list *socketList) {
 	if !slices.Contains(p.lists, list) {
@@ -169,35 +121,6 @@ func (p *udpPool) add(s *udpSocket, list *socketList) {
 func (e *engine) reuse(x *Exchange) {
 	x.reused = true
 	e.proxy.counts.hits.get(viaUDP).Inc()
-}
-
-// openUDP opens a socket. mu is not held.
-func (e *engine) openUDP(loop *eventloop.Loop) (*udpSocket, error) {
-	remote, err := e.proxy.where.find()
-	if err != nil {
-		return nil, err
-	}
-	all, err := e.udpSockets()
-	if err != nil {
-		return nil, err
-	}
-	s := &udpSocket{engine: e}
-	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s, loop)
-	return s, err
-}
-
-// udpSockets is the system's part of the pool, made at first use.
-func (e *engine) udpSockets() (sockets, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
-		return nil, errStopped
-	}
-	var err error
-	if e.udp.sockets == nil {
-		e.udp.sockets, err = e.udp.make(e)
-	}
-	return e.udp.sockets, err
 }
 
 // batch is datagrams that came on one socket.
