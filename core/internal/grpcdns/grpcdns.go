@@ -23,6 +23,7 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/pb"
 	"github.com/coredns/coredns/plugin/pkg/memory"
+	"github.com/coredns/coredns/plugin/pkg/reuseport"
 
 	ot "github.com/opentracing/opentracing-go"
 	"google.golang.org/grpc"
@@ -146,7 +147,7 @@ func (t *Transport) ListenOn(l net.Listener) {
 
 // Serve serves calls that come on connections of l, which ListenOn was told.
 func (t *Transport) Serve(l net.Listener) error {
-	err := t.server.Serve(&admissionListener{l, t.admission})
+	err := t.server.Serve(&admissionListener{reuseport.Patient(l), t.admission})
 	if errors.Is(err, net.ErrClosed) {
 		return nil // another server listens there
 	}

@@ -70,7 +70,7 @@ func (s *server) start() {
 	go func() {
 		defer close(s.done)
 		defer s.listener.Close()
-		err := webconfig.Serve(s.listener, s.http, s.key.webConfig)
+		err := webconfig.Serve(reuseport.Patient(s.listener), s.http, s.key.webConfig)
 		if err != nil && !errors.Is(err, http.ErrServerClosed) {
 			log.Errorf("serving HTTP on %s: %v", s.addr(), err)
 		}
