@@ -47,8 +47,8 @@ func (o *outgoing) sendmmsg(fd uintptr) bool {
 // unsent is for lines about replies that this machine does not send.
 var unsent log.Seldom
 
-// tell tells that the next reply is not sent, for a reason that may hold for all of them: a firewall, or a full table of
-// connections. What is wrong with one client's address is told to nobody: anybody may make that up.
+// tell tells that the next reply is not sent, for a reason that may hold for all of them: a firewall, or a full table
+// of connections. What is wrong with one client's address is told to nobody: anybody may make that up.
 func (o *outgoing) tell(e syscall.Errno) {
 	if unsent.May() {
 		to := mmsg.AddrPort((*unix.RawSockaddrInet6)(unsafe.Pointer(o.Header(o.Number(o.Sent())).Name)))

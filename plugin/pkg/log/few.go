@@ -29,8 +29,8 @@ func (f *Few) mayAt(now int64) bool {
 	return f.told <= fewLines
 }
 
-// Seldom lets one line a minute through: for what may go on for long, and is no news then. The zero Seldom is ready; any
-// number of goroutines may use it.
+// Seldom lets one line a minute through: for what may go on for long, and is no news then. The zero Seldom is ready;
+// any number of goroutines may use it.
 type Seldom struct{ next atomic.Int64 }
 
 // May reports whether another line is to be logged now.

@@ -39,8 +39,8 @@ func takeBoth(_, _ string, c syscall.RawConn) (err error) {
 const keepAlive = -1
 
 // probe has connections that a listener accepts probed when they are idle, as those of package net are by default. Set
-// once for the listener, it takes no system calls for each connection. Where the system does not know an option, it does
-// without, as package net does.
+// once for the listener, it takes no system calls for each connection. Where the system does not know an option, it
+// does without, as package net does.
 func probe(c syscall.RawConn) {
 	_ = c.Control(func(fd uintptr) {
 		for _, o := range [...]struct{ level, opt, value int }{
