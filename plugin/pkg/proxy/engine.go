@@ -100,7 +100,7 @@ func (e *engine) schedule(x *Exchange, now int64) {
 	x.sent = now
 	due := tickOf(min(now+int64(x.Timeout), x.deadline))
 	e.wheel.add(x, due, now>>tickBits)
-	e.wakeBy(timeOf(due))
+	e.wakeBy(max(timeOf(due), now))
 }
 
 // keepHouse sees to it that idle sockets and connections are looked for. mu is held.
@@ -153,7 +153,8 @@ func (e *engine) endAt(x *Exchange, err error, now int64) {
 		if now == 0 {
 			now = e.now()
 		}
-		x.RTT = time.Duration(now - x.sent)
+		// After its time a reply is read only if the machine stood still: that tells nothing of the upstream.
+		x.RTT = min(time.Duration(now-x.sent), x.Timeout)
 		if x.To == nil { // else anybody's slow server would have others wait for it
 			e.usual.Note(time.Duration(now - x.begun))
 		}
@@ -175,12 +176,20 @@ func (e *engine) endAll(failures []failure) {
 	}
 }
 
+// overslept is how late the clock may be without the machine having stood still: suspended, moved to another host, or
+// taken by others. Then replies may lie in the system that nobody has read, and catchUp is the time for that.
+const (
+	overslept = int64(200 * time.Millisecond)
+	catchUp   = int64(100 * time.Millisecond)
+)
+
 // clock ends exchanges that are late, and closes what is idle. It sleeps until there is something to do.
 func (e *engine) clock() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*Exchange
 	var failures []failure
+	caught := false // up, or about to
 	for {
 		select {
 		case <-timer.C:
@@ -191,6 +200,13 @@ func (e *engine) clock() {
 		inside := e.ending.enter()
 		e.mu.Lock()
 		now := e.now()
+		if caught = !caught && now-e.wakeAt > overslept; caught {
+			e.wakeAt = now + catchUp
+			timer.Reset(time.Duration(catchUp))
+			e.unlock()
+			inside.Done()
+			continue
+		}
 		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
 		for _, x := range due {
 			failures = append(failures, failure{x, x.on.late(x)})

@@ -212,7 +212,7 @@ func (p *Proxy) succeeded(x *Exchange, took time.Duration) {
 		p.fails.Store(0)
 	}
 	p.counts.observe(x.Facts.Rcode, took.Seconds())
-	if p.latency != nil {
+	if p.latency != nil && x.RTT < x.Timeout {
 		p.latency.Note(x.RTT)
 		p.counts.observeTrip(x.RTT.Seconds())
 	}
