@@ -13,7 +13,16 @@ type deadlines struct {
 	first, last *job
 	timer       *time.Timer
 	armed       bool // the timer will fire
+	catching    bool // up, since it fired far too late
 }
+
+// The timer fires so late only where the machine stood still: suspended, or moved to another host. Then replies may not
+// be read yet, and others are lost. catchUp is the time for both: clients that have repeated their queries wait for
+// the same jobs, and a failure would be kept for more.
+const (
+	overslept = 200 * time.Millisecond
+	catchUp   = time.Second
+)
 
 // patience is a job's place among the deadlines.
 type patience struct {
@@ -71,6 +80,13 @@ func (d *deadlines) remove(j *job) {
 // fire tells those whose time is over.
 func (d *deadlines) fire() {
 	now := time.Now()
+	d.mu.Lock()
+	if d.catching = !d.catching && d.first != nil && now.Sub(d.first.due) > overslept; d.catching {
+		d.timer.Reset(catchUp)
+		d.mu.Unlock()
+		return
+	}
+	d.mu.Unlock()
 	for {
 		d.mu.Lock()
 		j := d.first

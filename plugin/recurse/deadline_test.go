@@ -47,6 +47,20 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// Jobs whose time was over while the machine stood still have a moment to read replies and to ask anew.
+func TestDeadlinesWhileTheMachineStoodStill(t *testing.T) {
+	d, began := new(deadlines), time.Now()
+	for range 3 {
+		d.add(new(job), began.Add(-time.Minute))
+	}
+	if !d.empty(20 * catchUp) {
+		t.Fatal("jobs still have a deadline")
+	}
+	if took := time.Since(began); took < catchUp {
+		t.Errorf("told after %v", took)
+	}
+}
+
 // Those in the middle and at both ends are taken out, and the others still have their turn.
 func TestDeadlinesThatEndEarly(t *testing.T) {
 	d, due := new(deadlines), time.Now().Add(time.Hour)
