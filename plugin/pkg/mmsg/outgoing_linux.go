@@ -88,6 +88,7 @@ func (o *Outgoing) sendSome(fd uintptr) (int, syscall.Errno) {
 		o.plan.alone(o)
 		return 0, 0
 	}
+	o.Refused = false // what goes alone is refused, too, such as where there is no way
 	return n, e
 }
 

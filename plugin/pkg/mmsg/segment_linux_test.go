@@ -113,6 +113,22 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// Where nothing can be sent, that is not because it was to go together.
+func TestTogetherWhereNothingIsSent(t *testing.T) {
+	needsSegmentation(t)
+	_, client := pair(t)
+	if err := unix.Shutdown(int(client), unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	out := Outgoing{Together: true}
+	for _, n := range []int{40, 50, 60} {
+		out.Add(saying(n))
+	}
+	if e := out.Send(client); e != unix.EPIPE || out.Refused || out.plan.messages != 3 {
+		t.Errorf("%v, refused: %v", e, out.Refused)
+	}
+}
+
 // Where the kernel does not cut, datagrams go one by one; who skips one skips no more than that.
 func TestTogetherRefused(t *testing.T) {
 	needsSegmentation(t)

@@ -94,19 +94,6 @@ func (e *engine) sendUDP(s *udpSocket, x *Exchange, id uint16, query []byte) {
 	}
 }
 
-// notSent ends x, which could not be sent on s, unless it has ended: it may be another exchange by now.
-func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
-	e.mu.Lock()
-	waits := s.pending.find(id) == x
-	if waits {
-		e.take(x, e.now())
-	}
-	e.unlock()
-	if waits {
-		e.end(x, err)
-	}
-}
-
 // add puts a new socket into a list of the pool.
 func (p *udpPool) add(s *udpSocket, list *socketList) {
 	if !slices.Contains(p.lists, list) {
@@ -254,6 +241,7 @@ func (s *udpSocket) late(x *Exchange) error {
 	if s.to != nil {
 		return late("read", "udp", nil, nil)
 	}
+	s.carried = wornOut // replies to its address may not arrive any more
 	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(s.engine.proxy.where.last()))
 }
 
