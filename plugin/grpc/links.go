@@ -9,7 +9,9 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 )
 
 // links are the connections to one upstream: one, and a second one while the first one is silent. That may be dead, for
@@ -56,17 +58,29 @@ func (l *links) add(now time.Duration) error {
 }
 
 // ask asks for packet on the oldest connection that is not silent. If there is none, and no other one can be opened, as
-// the upstream allows so many only, it does so on a silent one.
+// the upstream allows so many only, it does so on a silent one. What was asked on a connection that is lost is asked
+// once more.
 func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 	k, asked := l.take()
 	open := k.conn.GetState() == connectivity.Ready
 	reply, err := l.askOn(ctx, packet, k, asked)
-	if err != nil && ctx.Err() == nil && !open && k.conn.GetState() != connectivity.Ready {
-		if k, asked = l.instead(); k != nil {
-			return l.askOn(ctx, packet, k, asked)
-		}
+	if err == nil || ctx.Err() != nil {
+		return reply, err
 	}
-	return reply, err
+	switch {
+	case open && status.Code(err) == codes.Unavailable:
+		if k, asked = l.instead(); k == nil {
+			k, asked = l.take()
+		}
+	case !open && k.conn.GetState() != connectivity.Ready:
+		k, asked = l.instead()
+	default:
+		return reply, err
+	}
+	if k == nil {
+		return reply, err
+	}
+	return l.askOn(ctx, packet, k, asked)
 }
 
 // askOn is ask on k, which take or instead gave at a time.

@@ -177,6 +177,34 @@ func TestDeadConnectionIsLeft(t *testing.T) {
 	}
 }
 
+// What was asked on a connection that is lost is asked once more: the upstream may have been started anew, or the system
+// has found out that nothing comes through.
+func TestLostConnection(t *testing.T) {
+	r := newDeafRelay(t, serve(t, "tcp", "127.0.0.1:0", &service{answer: says(0, "www.example.org. 60 IN A 192.0.2.1")}))
+	g := asking(t, r.Addr().String())
+	if _, _, err := ask(g, "www.example.org."); err != nil {
+		t.Fatal(err)
+	}
+	r.first.Store(true)
+	over := make(chan error, 1)
+	go func() {
+		_, _, err := ask(g, "www.example.org.")
+		over <- err
+	}()
+	l := &g.proxies[0].links
+	eventually.Holds(t, "silence", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.live[0].users > 0 && l.live[0].silence.Longer(l.usual.Patience(), int64(time.Since(epoch)))
+	})
+	r.mu.Lock()
+	r.conns[0].Close()
+	r.mu.Unlock()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
 // An upstream that is slow gets a second connection, and no third.
 func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 	release := make(chan struct{})
