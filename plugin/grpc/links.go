@@ -30,6 +30,8 @@ const (
 	maxLinks = 2           // beside those on which nothing has come for too long, which no query outlives
 	slowDial = time.Second // a connection that is not there by then may never be
 
+	toldSoon = 50 * time.Millisecond
+
 	unusedTime = 10 * time.Second // after which one is closed that others have replaced
 )
 
@@ -68,7 +70,7 @@ func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 		return reply, err
 	}
 	switch {
-	case open && status.Code(err) == codes.Unavailable:
+	case open && status.Code(err) == codes.Unavailable && k.lost(ctx):
 		if k, asked = l.instead(); k == nil {
 			k, asked = l.take()
 		}
@@ -81,6 +83,14 @@ func (l *links) ask(ctx context.Context, packet []byte) (*pb.DnsPacket, error) {
 		return reply, err
 	}
 	return l.askOn(ctx, packet, k, asked)
+}
+
+// lost reports whether the connection, which was open, has been lost, so that nobody has answered what was asked. That is
+// told a moment after the queries have failed.
+func (l *link) lost(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, toldSoon)
+	defer cancel()
+	return l.conn.WaitForStateChange(ctx, connectivity.Ready)
 }
 
 // askOn is ask on k, which take or instead gave at a time.
