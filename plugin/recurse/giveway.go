@@ -45,7 +45,7 @@ func (r *resolver) makeRoomOf(client netip.Addr) bool {
 
 func (r *resolver) makeRoomIn(looked *atomic.Int64, fits func(*job) bool) bool {
 	now := time.Now().UnixNano()
-	if now-looked.Load() < int64(lookAgain) {
+	if passed := now - looked.Load(); passed >= 0 && passed < int64(lookAgain) { // the clock may have been set back
 		return false
 	}
 	made := proxy.GiveWay(eventloop.Parked|eventloop.AtWork, func(x *proxy.Exchange) bool {

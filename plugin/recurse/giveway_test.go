@@ -195,6 +195,17 @@ func TestLooksAreApart(t *testing.T) {
 	}
 }
 
+// After the clock was set back, somebody gives way all the same.
+func TestGivesWayWithAClockSetBack(t *testing.T) {
+	r := halfSilent(t, func(*settings) {})
+	j, _ := r.beginFor(parkable(t, "192.0.2.1", "www.z0."), nil, nil, unlooked)
+	r.looked.all.Store(time.Now().Add(time.Hour).UnixNano())
+	eventually.Holds(t, "one gives way", r.makeRoom)
+	if !isGone(j) {
+		t.Error("it did not give way")
+	}
+}
+
 // What goes on for nobody, when its clients have had their answer, has no place to give.
 func TestNobodyGivesWay(t *testing.T) {
 	r := halfSilent(t, func(s *settings) { s.timeout = 300 * time.Millisecond })
