@@ -35,7 +35,9 @@ func (o *opener) listen(network, addr string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return o.plain.Listen(context.Background(), network, byNumber(addr))
+	return settled(addr, func() (net.Listener, error) {
+		return o.plain.Listen(context.Background(), network, byNumber(addr))
+	})
 }
 
 func (o *opener) listenPacket(network, addr string) (net.PacketConn, error) {
@@ -44,7 +46,9 @@ func (o *opener) listenPacket(network, addr string) (net.PacketConn, error) {
 			return p, nil
 		}
 	}
-	return o.plain.ListenPacket(context.Background(), network, byNumber(addr))
+	return settled(addr, func() (net.PacketConn, error) {
+		return o.plain.ListenPacket(context.Background(), network, byNumber(addr))
+	})
 }
 
 // allOf is addr as all addresses of IPv6, if it stands for all addresses of both families. A system without IPv6 does
