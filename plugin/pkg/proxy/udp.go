@@ -235,14 +235,18 @@ func (s *udpSocket) late(x *Exchange) error {
 	if x.shown != nil && x.shown.spurned {
 		x.proxy.cookiesOf(x).forget()
 	}
-	if e := s.engine; e.together.missed(x.batch, e.now()) {
+	e := s.engine
+	switch {
+	case s.isAstray():
+		e.udp.wearOut(e)
+	case e.together.missed(x.batch, e.now()):
 		e.tellSuspended("it answers nothing of what is sent together")
 	}
 	if s.to != nil {
 		return late("read", "udp", nil, nil)
 	}
 	s.carried = wornOut // replies to its address may not arrive any more
-	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(s.engine.proxy.where.last()))
+	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(e.proxy.where.last()))
 }
 
 func (s *udpSocket) drop(x *Exchange, now int64) {

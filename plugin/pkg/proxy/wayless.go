@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"errors"
+	"net"
+	"slices"
 	"syscall"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -44,6 +47,17 @@ func (p *udpPool) wearOut(e *engine) {
 			p.close(e, s)
 		}
 	})
+}
+
+// isAstray reports whether replies to s cannot arrive, as its address is none of the machine's any more. Over IPv6 the
+// system goes on sending from that.
+func (s *udpSocket) isAstray() bool {
+	own, ok := s.addr().(*net.UDPAddr)
+	if !ok || s.to != nil || own.IP.IsLoopback() {
+		return false
+	}
+	all := hostaddrs.Recent()
+	return len(all) > 0 && !slices.Contains(all, own.AddrPort().Addr().Unmap().WithZone(""))
 }
 
 // wayless reports whether an error of sending is that there is no way from the socket's address to the other side.

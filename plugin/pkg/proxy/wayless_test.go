@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type renumbered struct {
 	opened atomic.Int64
 	away   atomic.Bool // none sends
 	silent bool        // without an error
+	former *net.UDPAddr
 }
 
 func (r *renumbered) open(local netip.Addr, to netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error) {
@@ -46,6 +48,14 @@ func (s *renumberedSocket) send(b []byte) error {
 		return nil
 	}
 	return os.NewSyscallError("write", syscall.ENETUNREACH)
+}
+
+// addr is the former one, if it has that, or none.
+func (s *renumberedSocket) addr() net.Addr {
+	if s.born == s.all.times.Load() || s.all.former == nil {
+		return nil
+	}
+	return s.all.former
 }
 
 func renumberedProxy(t *testing.T, silent bool) (*Proxy, *renumbered) {
@@ -127,5 +137,29 @@ func TestAnotherAddressThatNobodyTells(t *testing.T) {
 	})
 	if err := ask(); err != nil || failed > minSockets {
 		t.Errorf("%v, after %d failures", err, failed)
+	}
+}
+
+// Once one socket is known to have an address that the machine had, the others are not waited for.
+func TestFormerAddress(t *testing.T) {
+	defer func(b int64) { socketBudget.limit = b }(socketBudget.limit)
+	socketBudget.limit = 0
+	p, r := renumberedProxy(t, true)
+	r.former = &net.UDPAddr{IP: net.IPv4(192, 0, 2, 77), Port: 40000}
+	p.SetReadTimeout(20 * time.Millisecond)
+	over := make(ended, 1)
+	failed := 0
+	for i := range 4 * minSockets {
+		if i == 2*minSockets {
+			r.times.Add(1)
+		}
+		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: over}
+		p.Begin(x)
+		if <-over; x.Err != nil {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d queries failed", failed)
 	}
 }

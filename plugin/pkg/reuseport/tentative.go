@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// An address of IPv6 that an interface has just got belongs to nobody yet: the machine asks first whether another one has
-// it (RFC 4862 §5.4), which takes it a second or two. Until then sockets cannot be bound to it, and a server that starts
-// with the machine would not start.
+// An address of IPv6 that an interface has just got belongs to nobody yet: the machine asks first whether another one
+// has it (RFC 4862 §5.4), which takes it a second or two. Until then sockets cannot be bound to it, and a server that
+// starts with the machine would not start.
 const (
 	detection = 5 * time.Second
 	lookAgain = 50 * time.Millisecond
 )
 
-// settled is what open opens at addr. While it fails as addr is an interface's, but not to be used yet, it is tried again.
+// settled is what open opens at addr. While it fails as addr is an interface's, but not to be used yet, it is tried
+// again.
 func settled[T any](addr string, open func() (T, error)) (v T, err error) {
 	for end := time.Now().Add(detection); ; time.Sleep(lookAgain) {
 		v, err = open()
