@@ -164,7 +164,7 @@ const zoneShare = 4
 // refuse tells j that what it wants asked is not, for a limit.
 func (r *resolver) refuse(j *job, a iterate.Action, limit string) {
 	r.counts.limit(limit)
-	go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
+	go j.event(iterate.Event{Kind: iterate.Failed, Ask: a.Ask, Unsent: true, Text: "too many queries for " + rrset.Text(a.Zone)}, nil)
 }
 
 // query appends a query to b: RD=0, CD=0, with DO if it has an OPT record, so that what comes serves all clients. subnet

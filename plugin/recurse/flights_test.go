@@ -92,7 +92,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// No more queries are under way for a zone than fetches_per_zone, nor to a server than fetches_per_server (R23).
+// No more queries are under way for a zone than fetches_per_zone, nor to a server than fetches_per_server (R23). Names that
+// have failed for that are tried again a second later.
 func TestFetches(t *testing.T) {
 	for what, edit := range map[string]func(*settings){
 		"zone":   func(c *settings) { c.perZone, c.timeout = 20, 300*time.Millisecond },
@@ -113,6 +114,10 @@ func TestFetches(t *testing.T) {
 			defer s.mu.Unlock()
 			if len(s.seen) != 20 || failed < 70 {
 				t.Errorf("the server saw %d names, want 20; %d of 100 failed at once", len(s.seen), failed)
+			}
+			now := r.now()
+			if f, ok := r.conf.Stores.Failures.Get(rrset.MustName("n99.example.org."), dns.TypeA, now); !ok || f.Until > now+store.Second {
+				t.Errorf("a name for which nobody was asked: kept %v, %+v, now %d", ok, f, now)
 			}
 		})
 	}
