@@ -109,16 +109,8 @@ func (t *task) choose() {
 	if t.renew() || t.reseek() {
 		return
 	}
-	if s := t.overTCP(all); s != nil {
-		t.send(s, true)
-		return
-	}
-	s := t.probe(all)
-	if s == nil {
-		s = t.lame(all)
-	}
-	if s != nil {
-		t.send(s, false)
+	if s, tcp := t.resort(all); s != nil {
+		t.send(s, tcp)
 		return
 	}
 	t.exhausted()
@@ -190,15 +182,17 @@ func (t *task) speed(s *store.Server) time.Duration {
 	return d
 }
 
-// Where datagrams are lost, or none gets through that is long, TCP may get through: its segments are sent again.
+// Where datagrams are lost, or none gets through that is long, TCP may get through: its segments are sent again. So it
+// outlasts a server that stands still for a moment, or a way to it that changes; that such a server counts as dead
+// meanwhile, for what others have asked, does not matter.
 
-// overTCP is a server that was silent for each query over UDP, though it has replied to others of late.
-func (t *task) overTCP(all []*store.Server) (best *store.Server) {
+// overTCP is a server that was silent for each query over UDP, so many at least, though it has replied to others of late.
+func (t *task) overTCP(all []*store.Server, least int) (best *store.Server) {
 	if t.here.tcp {
 		return nil
 	}
 	for _, s := range all {
-		if y := t.here.try(s.Addr); y.bad || y.n < perServer || y.silent < y.n || !s.IsAlive() || t.spared(s) {
+		if y := t.here.try(s.Addr); y.bad || y.n < least || y.silent < y.n || !s.Pauses(t.run.now) || t.spared(s) {
 			continue
 		}
 		if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame && (best == nil || t.speed(s) < t.speed(best)) {
@@ -207,6 +201,26 @@ func (t *task) overTCP(all []*store.Server) (best *store.Server) {
 	}
 	t.here.tcp = best != nil
 	return best
+}
+
+// resort is a server for when no other is left, and whether it is asked over TCP. Of those that count as dead one is
+// probed before that, and another one after it.
+func (t *task) resort(all []*store.Server) (s *store.Server, tcp bool) {
+	if s = t.overTCP(all, perServer); s != nil {
+		return s, true
+	}
+	if t.here.probes == 0 {
+		if s = t.probe(all); s != nil {
+			return s, false
+		}
+	}
+	if s = t.overTCP(all, 1); s != nil {
+		return s, true
+	}
+	if s = t.probe(all); s == nil {
+		s = t.lame(all)
+	}
+	return s, false
 }
 
 // probe is a server that counts as dead, when there is no other.

@@ -81,6 +81,7 @@ const (
 	deadAfter   = 4           // time-outs in a row
 	offAfter    = 64          // time-outs in a row
 	deadSpan    = Second * 8 / 10
+	pauseSpan   = 5 * Second
 	offSpan     = 60 * Second // in which these were, at least
 	deadProbe   = Second
 	offProbe    = 60 * Second
@@ -226,11 +227,12 @@ func (v *Server) IsDead() bool {
 	return v.dead()
 }
 
-// IsAlive reports whether the server has replied at some time, and does not count as dead.
-func (v *Server) IsAlive() bool {
+// Pauses reports whether the server may just be away for a moment, busy or cut off: it has replied at some time, and has not
+// been silent for longer than that.
+func (v *Server) Pauses(now Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.srtt > 0 && !v.dead()
+	return v.srtt > 0 && (!v.dead() || now-v.silent < pauseSpan)
 }
 
 // Asked notes that the server is asked.
