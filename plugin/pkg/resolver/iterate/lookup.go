@@ -25,7 +25,7 @@ func (t *task) look() {
 		return
 	}
 	t.stage = descending
-	t.cut, t.here = nil, visit{}
+	t.cut, t.here, t.aside = nil, visit{}, nil
 	t.min = minimiser{full: t.run.conf.Minimise == Off}
 }
 

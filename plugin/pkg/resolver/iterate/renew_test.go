@@ -177,3 +177,46 @@ b.shop.org. 60 IN A 192.0.2.2
 		}
 	}
 }
+
+// A parent may lead away by an alias, as it does what is asked of it by now. What was put aside before is of no use for
+// the new name: its servers are not asked for it, and no other is given up for them.
+func TestMovedByAlias(t *testing.T) {
+	w := small(t)
+	cut := "c.b.example.org. 3600 IN NS ns.c.b.example.org.\nns.c.b.example.org. 3600 IN A 10.0.3.1\n"
+	w.serve("10.0.2.1", exampleZone+cut)
+	w.serve("10.0.2.2", exampleZone+cut)
+	w.serve("10.0.3.1", "c.b.example.org. 3600 IN SOA a. x. 1 2 3 4 300\nwww.c.b.example.org. 3600 IN A 192.0.2.1\n")
+	w.serve("10.0.1.2", "net. 3600 IN SOA a. x. 1 2 3 4 300\nexample.net. 3600 IN NS ns.example.net.\nns.example.net. 3600 IN A 10.0.4.1\n")
+	w.want("www.c.b.example.org.", "A", "NOERROR; www.c.b.example.org. A 192.0.2.1")
+
+	w.now += 400 * store.Second
+	led := 0
+	leads := func(q *dns.Msg, _ bool) *dns.Msg {
+		led++
+		m := new(dns.Msg).SetReply(q)
+		m.Authoritative = true
+		d, _ := dns.NewRR("example.org. 60 IN DNAME example.net.")
+		m.Answer = append(m.Answer, d)
+		return m
+	}
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = leads, leads
+	w.servers[addr("10.0.3.1")] = refuse
+	w.serve("10.0.4.1", "example.net. 3600 IN SOA a. x. 1 2 3 4 300\nx.c.b.example.net. 3600 IN A 192.0.2.5\n")
+	there, lost := w.servers[addr("10.0.4.1")], 0
+	w.servers[addr("10.0.4.1")] = func(q *dns.Msg, tcp bool) *dns.Msg {
+		if lost++; lost == 1 {
+			return nil
+		}
+		return there(q, tcp)
+	}
+	w.want("x.c.b.example.org.", "A",
+		"NOERROR; example.org. DNAME example.net.; x.c.b.example.org. CNAME x.c.b.example.net.; x.c.b.example.net. A 192.0.2.5")
+	if led == 0 || lost < 2 {
+		t.Errorf("the parent was asked %d times, the servers of the other name %d times", led, lost)
+	}
+	for _, a := range w.asked {
+		if a.at == addr("10.0.3.1") && strings.Contains(a.q, "example.net.") {
+			t.Errorf("a server of c.b.example.org was asked for %s", a.q)
+		}
+	}
+}
