@@ -96,7 +96,9 @@ func (t *task) choose() {
 		return
 	}
 	if t.aside != nil {
-		t.back()
+		if !t.renew() {
+			t.back()
+		}
 		return
 	}
 	for n := 1; n < perServer; n++ {

@@ -24,20 +24,24 @@ const (
 	reseekHosts = 2                 // names of servers whose addresses are asked for once more, for one question
 )
 
+// A zone and those below it may move together. So where none of the parent's servers is of use either, its own parent is
+// asked, and so on.
+
 // aside is a visit that waits for what the parent says.
 type aside struct {
-	cut  *store.Delegation
-	here visit
-	min  minimiser
+	cut   *store.Delegation
+	here  visit
+	min   minimiser
+	below *aside // that waits for the servers of this cut, or nil
 }
 
 // renew goes up to the parent of the cut to learn whether its servers are others by now. It reports whether it does.
 func (t *task) renew() bool {
 	d, r := t.cut, t.run
-	if t.aside != nil || t.renewed == d.Zone || d.Fixed || d.Zone == rrset.Root || r.ahead || r.now < d.Told+renewAfter || t.here.soft != nil {
+	if slices.Contains(t.renewed, d.Zone) || d.Fixed || d.Zone == rrset.Root || r.ahead || r.now < d.Told+renewAfter || t.here.soft != nil && t.aside == nil {
 		return false
 	}
-	t.renewed = d.Zone
+	t.renewed = append(t.renewed, d.Zone)
 	if now := r.conf.Stores.Delegations.Get(d.Zone, r.now); now != nil && now.Told > d.Told { // another Run has asked
 		if !tellsMore(now, d) {
 			return false
@@ -49,7 +53,7 @@ func (t *task) renew() bool {
 	if up == nil {
 		up = r.conf.Hints
 	}
-	t.aside = &aside{d, t.here, t.min}
+	t.aside = &aside{d, t.here, t.min, t.aside}
 	t.min.full = r.conf.Minimise == Off
 	t.moved(up)
 	return true
@@ -108,26 +112,27 @@ func (t *task) back() {
 		all.Put(&asked, now)
 	}
 	t.cut, t.here, t.min, t.stage = t.aside.cut, t.aside.here, t.aside.min, choosing
-	t.aside = nil
+	t.aside = t.aside.below
 }
 
 // says notes that the parent refers to a delegation, and reports whether that tells nothing new: the servers were tried.
 func (t *task) says(d *store.Delegation) bool {
-	if t.aside == nil || !rrset.Below(d.Zone, t.aside.cut.Zone) { // else it is a zone in between
-		return false
+	for t.aside != nil && rrset.Below(d.Zone, t.aside.cut.Zone) { // else it is a zone in between
+		if d.Zone != t.aside.cut.Zone {
+			t.run.conf.Stores.Delegations.Remove(t.aside.cut.Zone) // the parent refers past it
+		} else if !tellsMore(d, t.aside.cut) {
+			return true
+		}
+		t.aside = t.aside.below
 	}
-	if d.Zone == t.aside.cut.Zone && !tellsMore(d, t.aside.cut) {
-		return true
-	}
-	t.aside = nil
 	return false
 }
 
 // undelegated notes that the parent answers itself: there is no such zone any more.
 func (t *task) undelegated() {
-	if t.aside != nil && rrset.Below(t.here.q.Name, t.aside.cut.Zone) {
+	for t.aside != nil && rrset.Below(t.here.q.Name, t.aside.cut.Zone) {
 		t.run.conf.Stores.Delegations.Remove(t.aside.cut.Zone)
-		t.aside = nil
+		t.aside = t.aside.below
 	}
 }
 

@@ -220,3 +220,44 @@ func TestMovedByAlias(t *testing.T) {
 		}
 	}
 }
+
+// A zone moves together with one below it: neither has a server left that is known, and the zone above both tells.
+func TestMovedTogether(t *testing.T) {
+	const (
+		cut = "sub.example.org. 3600 IN NS ns.sub.example.org.\nns.sub.example.org. 3600 IN A 10.0.3.1\n"
+		sub = "sub.example.org. 3600 IN SOA a. x. 1 2 3 4 300\na.sub.example.org. 60 IN A 192.0.2.1\nb.sub.example.org. 60 IN A 192.0.2.2\n"
+	)
+	for _, old := range []server{nil, refuse} {
+		for _, merged := range []bool{false, true} {
+			w := small(t)
+			w.serve("10.0.2.1", exampleZone+cut)
+			w.serve("10.0.2.2", exampleZone+cut)
+			w.serve("10.0.3.1", sub)
+			w.want("a.sub.example.org.", "A", "NOERROR; a.sub.example.org. A 192.0.2.1")
+			w.now += 20 * store.Second
+			for _, at := range []string{"10.0.2.1", "10.0.2.2", "10.0.3.1"} {
+				w.servers[addr(at)] = old
+			}
+			w.want("x.sub.example.org.", "A", "SERVFAIL; EDE 22")
+			w.queries("")
+			w.want("y.sub.example.org.", "A", "SERVFAIL; EDE 22")
+			for _, a := range w.asked {
+				if a.at == addr("10.0.1.1") {
+					t.Errorf("%s was asked of org at once once more", a.q)
+				}
+			}
+
+			w.now += 20 * store.Second
+			above, moved := sameNames, strings.NewReplacer("10.0.3.1", "10.0.2.3").Replace(exampleZone+cut)
+			if merged { // org refers past what was example.org
+				above, moved = strings.NewReplacer("10.0.3.1", "10.0.2.3").Replace("org. 3600 IN SOA a. x. 1 2 3 4 300\n"+cut), exampleZone
+			}
+			w.serve("10.0.1.1", above)
+			w.serve("10.0.2.3", moved, sub)
+			w.want("b.sub.example.org.", "A", "NOERROR; b.sub.example.org. A 192.0.2.2")
+			if gone := w.conf.Stores.Delegations.Get(exampleOrg, w.now) == nil; gone != merged {
+				t.Errorf("merged: %v, and example.org is gone: %v", merged, gone)
+			}
+		}
+	}
+}

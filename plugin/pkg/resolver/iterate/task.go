@@ -53,11 +53,11 @@ type task struct {
 	steps   int          // of them
 	cut     *store.Delegation
 	min     minimiser
-	here    visit  // what was tried at this cut for this question
-	aside   *aside // while the parent is asked once more
-	renewed string // the zone it was asked about last
-	asked   *ask   // under way, or nil
-	under   ask    // what asked is
+	here    visit    // what was tried at this cut for this question
+	aside   *aside   // while the parent is asked once more
+	renewed []string // the zones it was asked about
+	asked   *ask     // under way, or nil
+	under   ask      // what asked is
 	needs   []*task
 	wanted  []*task // who needs this one
 	primed  bool    // the root was primed for it, or that failed
