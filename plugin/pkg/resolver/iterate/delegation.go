@@ -112,7 +112,7 @@ func (t *task) descend() {
 	}
 	for {
 		q, last := t.min.next(Question{t.name, t.q.Type})
-		if !last && t.known(q) {
+		if !last && t.aside == nil && t.known(q) { // who is asked once more is not told more
 			continue
 		}
 		if !last {

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -259,5 +260,25 @@ func TestMovedTogether(t *testing.T) {
 				t.Errorf("merged: %v, and example.org is gone: %v", merged, gone)
 			}
 		}
+	}
+}
+
+// The parent gets to see the zone's name and no more, also where an answer for that is kept. So all who ask it at one time
+// ask the same.
+func TestMovedInSilence(t *testing.T) {
+	w := moving(t)
+	w.want("example.org.", "A", "NOERROR")
+	w.serve("10.0.1.1", otherNames)
+	w.servers[addr("10.0.2.1")], w.servers[addr("10.0.2.2")] = refuse, refuse
+	w.asked = nil
+	w.want("mail.example.org.", "A", "NOERROR; mail.example.org. A 192.0.2.9")
+	var told []string
+	for _, a := range w.asked {
+		if a.at == addr("10.0.1.1") {
+			told = append(told, a.q)
+		}
+	}
+	if !slices.Equal(told, []string{"example.org. A"}) {
+		t.Errorf("the parent was asked %q", told)
 	}
 }
