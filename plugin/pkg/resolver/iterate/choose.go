@@ -81,7 +81,9 @@ func (t *task) choose() {
 		return
 	}
 	if t.here.count >= perQuestion {
-		t.exhausted()
+		if !t.renew() {
+			t.exhausted()
+		}
 		return
 	}
 	all := t.servers()

@@ -282,3 +282,28 @@ func TestMovedInSilence(t *testing.T) {
 		t.Errorf("the parent was asked %q", told)
 	}
 }
+
+// A zone may have more servers than are asked for one question: that all of these are silent is enough.
+func TestMovedFromMany(t *testing.T) {
+	w := newWorld(t)
+	w.serve("10.0.0.1", rootZone)
+	old := "org. 3600 IN SOA a.nic.org. x. 1 2 3 4 300\n"
+	for i := range 8 {
+		at := fmt.Sprintf("10.0.2.%d", 11+i)
+		old += fmt.Sprintf("example.org. 3600 IN NS ns%d.example.org.\nns%d.example.org. 3600 IN A %s\n", i, i, at)
+		w.serve(at, exampleZone)
+	}
+	w.serve("10.0.1.1", old)
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	w.now += 20 * store.Second
+	for i := range 8 {
+		delete(w.servers, addr(fmt.Sprintf("10.0.2.%d", 11+i)))
+	}
+	w.serve("10.0.1.1", sameNames)
+	w.serve("10.0.2.3", exampleZone)
+	w.asked = nil
+	w.want("a.ent.example.org.", "A", "NOERROR; a.ent.example.org. A 192.0.2.2")
+	if n := len(w.asked); n < perQuestion || n > 2*perQuestion+8 {
+		t.Errorf("%d queries", n)
+	}
+}
