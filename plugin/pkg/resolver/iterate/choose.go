@@ -98,7 +98,7 @@ func (t *task) choose() {
 		return
 	}
 	if t.aside != nil {
-		if !t.renew() {
+		if !t.renew() && !t.reseek() {
 			t.back()
 		}
 		return

@@ -307,3 +307,27 @@ func TestMovedFromMany(t *testing.T) {
 		t.Errorf("%d queries", n)
 	}
 }
+
+// A zone moves, and so does the server of the one above it, which lies in another zone.
+func TestMovedBelowServerMoved(t *testing.T) {
+	shop := func(at string) string {
+		return "shop.org. 3600 IN SOA a. x. 1 2 3 4 300\nsub.shop.org. 3600 IN NS ns.sub.shop.org.\nns.sub.shop.org. 3600 IN A " + at + "\n"
+	}
+	const sub = "sub.shop.org. 3600 IN SOA a. x. 1 2 3 4 300\na.sub.shop.org. 60 IN A 192.0.2.1\nb.sub.shop.org. 60 IN A 192.0.2.2\n"
+	host := "host.net. 3600 IN SOA a. x. 1 2 3 4 300\nns1.host.net. 3600 IN A 10.0.3.2\n"
+	w := newWorld(t)
+	w.serve("10.0.0.1", rootZone)
+	w.serve("10.0.1.1", "org. 3600 IN SOA a. x. 1 2 3 4 300\nshop.org. 3600 IN NS ns1.host.net.\n")
+	w.serve("10.0.1.2", "net. 3600 IN SOA a. x. 1 2 3 4 300\nhost.net. 3600 IN NS dns.host.net.\ndns.host.net. 3600 IN A 10.0.3.1\n")
+	w.serve("10.0.3.1", host)
+	w.serve("10.0.3.2", shop("10.0.4.1"))
+	w.serve("10.0.4.1", sub)
+	w.want("a.sub.shop.org.", "A", "NOERROR; a.sub.shop.org. A 192.0.2.1")
+
+	w.now += 20 * store.Second
+	w.servers[addr("10.0.3.2")], w.servers[addr("10.0.4.1")] = refuse, nil
+	w.serve("10.0.3.1", strings.ReplaceAll(host, "10.0.3.2", "10.0.3.3"))
+	w.serve("10.0.3.3", shop("10.0.4.2"))
+	w.serve("10.0.4.2", sub)
+	w.want("b.sub.shop.org.", "A", "NOERROR; b.sub.shop.org. A 192.0.2.2")
+}
