@@ -25,7 +25,8 @@ func (t *task) look() {
 		return
 	}
 	t.stage = descending
-	t.cut, t.here, t.aside = nil, visit{}, nil
+	t.asideOver(nil)
+	t.cut, t.here = nil, visit{}
 	t.min = minimiser{full: t.run.conf.Minimise == Off}
 }
 

@@ -105,14 +105,21 @@ func (t *task) reask(host string, typ uint16, may bool) {
 
 // back goes on where the task was before it asked the parent, which is left alone for a while, whatever it said.
 func (t *task) back() {
-	was, all, now := t.aside.cut, &t.run.conf.Stores.Delegations, t.run.now
-	if d := all.Get(was.Zone, now); d != nil && d.Told == was.Told {
-		asked := *d
-		asked.Told = now
-		all.Put(&asked, now)
+	a := t.aside
+	t.asideOver(a.below)
+	t.cut, t.here, t.min, t.stage = a.cut, a.here, a.min, choosing
+}
+
+// asideOver notes of the zones that wait, down to one, that their parents were asked.
+func (t *task) asideOver(below *aside) {
+	all, now := &t.run.conf.Stores.Delegations, t.run.now
+	for ; t.aside != below; t.aside = t.aside.below {
+		if d := all.Get(t.aside.cut.Zone, now); d != nil && d.Told == t.aside.cut.Told {
+			asked := *d
+			asked.Told = now
+			all.Put(&asked, now)
+		}
 	}
-	t.cut, t.here, t.min, t.stage = t.aside.cut, t.aside.here, t.aside.min, choosing
-	t.aside = t.aside.below
 }
 
 // says notes that the parent refers to a delegation, and reports whether that tells nothing new: the servers were tried.

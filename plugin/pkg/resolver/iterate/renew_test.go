@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -330,4 +331,29 @@ func TestMovedBelowServerMoved(t *testing.T) {
 	w.serve("10.0.3.3", shop("10.0.4.2"))
 	w.serve("10.0.4.2", sub)
 	w.want("b.sub.shop.org.", "A", "NOERROR; b.sub.shop.org. A 192.0.2.2")
+}
+
+// It counts that a parent was asked also if what the client's question may cost was spent by that.
+func TestMovedTooDear(t *testing.T) {
+	w := moving(t)
+	org := w.conf.Stores.Delegations.Get(rrset.MustName("org."), w.now)
+	org.Hosts = append(org.Hosts, store.Host{Name: rrset.MustName("b.nic.org."), Addrs: []netip.Addr{addr("10.0.1.3")}})
+	w.conf.Minimise, w.conf.Budget.Queries = Off, 3
+	for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+		w.servers[addr(at)] = refuse
+	}
+	w.servers[addr("10.0.1.1")] = nil
+	parent := 0
+	for i := range 5 {
+		w.resolve(fmt.Sprintf("x%d.example.org.", i), "A")
+		for _, a := range w.asked {
+			if a.at == addr("10.0.1.1") || a.at == addr("10.0.1.3") {
+				parent++
+			}
+		}
+		w.asked = nil
+	}
+	if parent != 1 {
+		t.Errorf("the parent was asked %d times", parent)
+	}
 }

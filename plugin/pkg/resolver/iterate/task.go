@@ -139,6 +139,7 @@ func (r *Run) advanceFrom(n int) {
 
 // finish ends a task with an answer.
 func (t *task) finish(rcode int) {
+	t.asideOver(nil)
 	t.rcode, t.done, t.asked, t.needs = rcode, true, nil, nil
 }
 
