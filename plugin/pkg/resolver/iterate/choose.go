@@ -98,7 +98,12 @@ func (t *task) choose() {
 		return
 	}
 	if t.aside != nil {
-		if !t.renew() && !t.reseek() {
+		if t.renew() || t.reseek() {
+			return
+		}
+		if s := t.lame(all); s != nil {
+			t.send(s, false)
+		} else {
 			t.back()
 		}
 		return

@@ -357,3 +357,19 @@ func TestMovedTooDear(t *testing.T) {
 		t.Errorf("the parent was asked %d times", parent)
 	}
 }
+
+// Of a parent that was lame a while ago the servers are asked once more, as those of the zone itself are.
+func TestMovedBelowLame(t *testing.T) {
+	w := moving(t)
+	for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+		w.servers[addr(at)] = refuse
+	}
+	w.serve("10.0.1.1", sameNames)
+	org := rrset.MustName("org.")
+	s := w.conf.Stores.Servers.Get(netip.AddrPortFrom(addr("10.0.1.1"), 53), func() any { return nil })
+	s.SetLame(org, false, w.now+900*store.Second)
+	w.want("mail.example.org.", "A", "NOERROR; mail.example.org. A 192.0.2.9")
+	if n := w.queries("example.org."); n != 1 {
+		t.Errorf("the parent was asked %d times", n)
+	}
+}
