@@ -68,8 +68,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
 // that were silent, once more and a second time; those that the parent tells by now; a
-// silent one over TCP; those that count as dead; those that are lame, as they may be so for some names or types only. Who said
-// that it does not know is not asked again for this question.
+// silent one over TCP; those that count as dead; those that are lame, as they may be so for
+// some names or types only. Who said that it does not know is not asked again for this
+// question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {

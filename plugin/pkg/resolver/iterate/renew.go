@@ -24,8 +24,8 @@ const (
 	reseekHosts = 2                 // names of servers whose addresses are asked for once more, for one question
 )
 
-// A zone and those below it may move together. So where none of the parent's servers is of use either, its own parent is
-// asked, and so on.
+// A zone and those below it may move together. So where none of the parent's servers is of
+// use either, its own parent is asked, and so on.
 
 // aside is a visit that waits for what the parent says.
 type aside struct {
@@ -65,8 +65,8 @@ func (t *task) moved(d *store.Delegation) {
 	t.min.at(d.Zone)
 }
 
-// reseek has the addresses of one more of the cut's servers asked for that its own zone has told a while ago: they may be
-// others by now. It reports whether it does.
+// reseek has the addresses of one more of the cut's servers asked for that its own zone has told a while ago: they may
+// be others by now. It reports whether it does.
 func (t *task) reseek() bool {
 	r := t.run
 	if r.ahead || t.cut.Fixed || t.here.soft != nil || len(t.here.resought) >= reseekHosts {
@@ -122,7 +122,7 @@ func (t *task) asideOver(below *aside) {
 	}
 }
 
-// says notes that the parent refers to a delegation, and reports whether that tells nothing new: the servers were tried.
+// says notes that the parent refers to a delegation, and reports whether that tells nothing new: those were tried.
 func (t *task) says(d *store.Delegation) bool {
 	for t.aside != nil && rrset.Below(d.Zone, t.aside.cut.Zone) { // else it is a zone in between
 		if d.Zone != t.aside.cut.Zone {

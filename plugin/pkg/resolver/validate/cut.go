@@ -9,9 +9,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Where zones begin changes: one is merged into its parent, or made of some of its names, or is signed no more. What is kept of the chain
-// then stands against what is signed, until its time is over. So it is told with a bogus Verdict, and the caller can
-// have the chain walked anew there.
+// Where zones begin changes: one is merged into its parent, or made of some of its names, or is signed no more. What is
+// kept of the chain then stands against what is signed, until its time is over. So it is told with a bogus Verdict, and
+// the caller can have the chain walked anew there.
 
 // outdated notes what is kept of the names below a zone, down to a target: it may not be true any more. It counts only
 // if the Verdict is bogus. What belongs to an anchor is no word of the zone above.
