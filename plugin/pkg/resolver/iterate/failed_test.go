@@ -92,3 +92,30 @@ func TestUnsentToOne(t *testing.T) {
 		t.Error("the failure is not kept")
 	}
 }
+
+// What one server says counts, though the machine has no way to another one, whichever was asked last.
+func TestUnsentAtLast(t *testing.T) {
+	last := 0
+	for range 32 {
+		w := small(t)
+		w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+		without := false
+		w.wild = func(a Action) *Event {
+			if without = a.Server.Addr.Addr() == addr("10.0.2.1"); without {
+				return &Event{Kind: Failed, From: a.Server, Unsent: true, Code: codeNetwork, Text: "network is unreachable"}
+			}
+			return &Event{Kind: Failed, From: a.Server, Code: codeNetwork, Text: "connection refused"}
+		}
+		w.resolve("a.ent.example.org.", "A")
+		if without {
+			last++
+		}
+		w.now += 3 * store.Second
+		if r := w.resolve("a.ent.example.org.", "A"); !r.Repeated {
+			t.Fatal("the failure is not kept")
+		}
+	}
+	if last == 0 {
+		t.Error("the one without a way was never the last")
+	}
+}

@@ -363,10 +363,11 @@ func (r *Run) failed() {
 	}
 }
 
-// keep keeps that t failed, as the failure of a name.
+// keep keeps that t failed, as the failure of a name: for a moment if none of the servers that were asked at last has
+// got the question.
 func (r *Run) keep(t *task, name string) {
 	note := r.conf.Stores.Failures.Note
-	if r.unsent {
+	if r.unsent && !t.here.sent {
 		note = r.conf.Stores.Failures.Unsent
 	}
 	note(name, t.q.Type, t.code, t.text, r.now)

@@ -29,7 +29,7 @@ func (r *Run) ended(t *task, ev Event) {
 	if ev.From != nil {
 		s = ev.From
 	}
-	r.unsent = ev.Unsent
+	r.unsent, v.sent = ev.Unsent, v.sent || !ev.Unsent
 	keep := r.now + r.conf.Stores.Servers.Keep()
 	switch ev.Kind {
 	case TimedOut:
