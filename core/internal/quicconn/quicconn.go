@@ -121,10 +121,10 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 	return t, nil
 }
 
-// listen makes the library listen. mu is held, or nobody else has t.
-func (t *Transport) listen() (err error) {
+// listen makes the library listen. After an error all is as before. mu is held, or nobody else has t.
+func (t *Transport) listen() error {
 	k := processKeys()
-	t.quic = &quic.Transport{
+	library := &quic.Transport{
 		Conn: t.read, StatelessResetKey: &k.reset, TokenGeneratorKey: &k.token,
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
@@ -136,7 +136,10 @@ func (t *Transport) listen() (err error) {
 	conf := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return conn.ConfigFor(configs(t.Now()).TLS, hello)
 	}}
-	t.listener, err = t.quic.ListenEarly(conf, qconf)
+	listener, err := library.ListenEarly(conf, qconf)
+	if err == nil {
+		t.quic, t.listener = library, listener
+	}
 	return err
 }
 
@@ -153,12 +156,13 @@ func (t *Transport) relisten(failed *quic.Transport, why error) bool {
 	if t.quic != failed { // the server that sits there now was faster
 		return true
 	}
-	if t.stopping.Load() || t.packets.SetReadDeadline(time.Time{}) != nil || t.listen() != nil {
+	if t.stopping.Load() || t.packets.SetReadDeadline(time.Time{}) != nil {
 		return false
 	}
 	if t.troubled.May() {
 		log.Warningf("Connections of QUIC at %s were lost: %v", t.packets.LocalAddr(), why)
 	}
+	_ = t.listen() // else the listener is still the one that failed, and this is done again
 	return true
 }
 
@@ -224,6 +228,9 @@ func (t *Transport) Serve(s *service.Service, f func(*Conn)) error {
 			}
 			if t.relisten(library, err) {
 				continue
+			}
+			if t.stopping.Load() {
+				return nil
 			}
 			return err
 		}

@@ -58,3 +58,61 @@ func TestSocketFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who stops while the socket is not listened to for a fault is told of no error.
+func TestStopAfterFault(t *testing.T) {
+	logtest.Capture(t)
+	s, e := serviceFor(t), newEcho()
+	p := coretest.ListenUDP(t)
+	f := &faulty{PacketConn: p}
+	q, err := Listen(s, p, f, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := coretest.Serving(t, q, func() error { return q.Serve(s, e.serve) })
+	c := dial(t, addrOf(q))
+	f.broken.Store(true)
+	said(t, c, "lost")
+	eventually.Holds(t, "reading fails", func() bool { return f.failed.Load() > 0 })
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// sparse is a socket of which nothing can be had but datagrams for some times.
+type sparse struct {
+	faulty
+	left atomic.Int32
+}
+
+func (s *sparse) SyscallConn() (syscall.RawConn, error) {
+	if s.left.Add(-1) >= 0 {
+		return nil, syscall.ENOMEM
+	}
+	return s.PacketConn.(syscall.Conn).SyscallConn()
+}
+
+// When it cannot be listened anew at once, that is tried again.
+func TestListensLater(t *testing.T) {
+	logtest.Capture(t)
+	s, e := serviceFor(t), newEcho()
+	p := coretest.ListenUDP(t)
+	f := &sparse{faulty: faulty{PacketConn: p}}
+	q, err := Listen(s, p, f, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := coretest.Serving(t, q, func() error { return q.Serve(s, e.serve) })
+	c := dial(t, addrOf(q))
+	f.left.Store(2)
+	f.broken.Store(true)
+	said(t, c, "lost")
+	eventually.Holds(t, "listening fails", func() bool { return f.left.Load() < 2 })
+	f.broken.Store(false)
+	if got := said(t, dial(t, addrOf(q)), "again")(); got != answer(s, "again") || f.left.Load() >= 0 {
+		t.Errorf("after the fault: got %s", got)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
