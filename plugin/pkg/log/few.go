@@ -33,10 +33,12 @@ func (f *Few) mayAt(now int64) bool {
 // any number of goroutines may use it.
 type Seldom struct{ next atomic.Int64 }
 
-// May reports whether another line is to be logged now.
+const seldom = 60
+
+// May reports whether another line is to be logged now. When the clock is set back, it is as if none had been.
 func (s *Seldom) May() bool { return s.mayAt(time.Now().Unix()) }
 
 func (s *Seldom) mayAt(now int64) bool {
 	next := s.next.Load()
-	return now >= next && s.next.CompareAndSwap(next, now+60)
+	return (now >= next || next > now+seldom) && s.next.CompareAndSwap(next, now+seldom)
 }

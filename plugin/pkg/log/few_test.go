@@ -31,3 +31,11 @@ func TestSeldom(t *testing.T) {
 		t.Errorf("%d lines in three minutes", told)
 	}
 }
+
+// A clock that is set back, as when a machine learns what time it is, does not end the lines.
+func TestSeldomClockSetBack(t *testing.T) {
+	var s Seldom
+	if !s.mayAt(2e9) || !s.mayAt(1e9) || s.mayAt(1e9+59) || !s.mayAt(1e9+60) {
+		t.Error("the lines have ended, or there are more")
+	}
+}
