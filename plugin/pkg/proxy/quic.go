@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -323,14 +324,16 @@ func frameLen(b []byte) int {
 	return 2 + int(binary.BigEndian.Uint16(b))
 }
 
-// lost reports whether err is the end of a QUIC connection, not of a stream only.
+// lost reports whether err is the end of a QUIC connection, not of a stream only. Any error of the socket is, also that
+// of one datagram that the system does not send.
 func lost(err error) bool {
+	var errno syscall.Errno
 	var app *quic.ApplicationError
 	var idle *quic.IdleTimeoutError
 	var reset *quic.StatelessResetError
 	var transport *quic.TransportError
 	return errors.As(err, &app) || errors.As(err, &idle) || errors.As(err, &reset) || errors.As(err, &transport) ||
-		errors.Is(err, quic.ErrTransportClosed)
+		errors.As(err, &errno) || errors.Is(err, net.ErrClosed)
 }
 
 // quicErr is err as errors of other transports look like.
