@@ -197,7 +197,8 @@ func (t *task) speed(s *store.Server) time.Duration {
 // outlasts a server that stands still for a moment, or a way to it that changes; that such a server counts as dead
 // meanwhile, for what others have asked, does not matter.
 
-// overTCP is a server that was silent for each query over UDP, so many at least, though it has replied to others of late.
+// overTCP is a server that was silent for each query over UDP, so many at least, though it has replied to others of
+// late.
 func (t *task) overTCP(all []*store.Server, least int) (best *store.Server) {
 	if t.here.tcp {
 		return nil
