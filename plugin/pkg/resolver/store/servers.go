@@ -227,8 +227,8 @@ func (v *Server) IsDead() bool {
 	return v.dead()
 }
 
-// Pauses reports whether the server may just be away for a moment, busy or cut off: it has replied at some time, and has
-// not been silent for longer than that.
+// Pauses reports whether the server may just be away for a moment, busy or cut off: it has replied at some time, and
+// has not been silent for longer than that.
 func (v *Server) Pauses(now Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
