@@ -30,7 +30,7 @@ type Delegation struct {
 	Hosts   []Host
 	DS      *rrset.Set   // nil if there was none in the referral
 	Denials []*rrset.Set // that there is no DS
-	Told    Time         // when the parent did
+	Told    Time         // when the parent did, or was asked once more
 	Expires Time
 	Holds   Time   // until then DS and Denials do: they end with their own TTLs (RFC 4035 §5.3.3), or with the rest
 	Fixed   bool   // of the configuration: a stub, or the hints
