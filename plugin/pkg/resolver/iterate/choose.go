@@ -37,6 +37,7 @@ type visit struct {
 	final    bool     // the query under way is the last that can be sent over UDP
 	tcp      bool     // a server was asked over TCP as none had replied over UDP
 	sent     bool     // this machine could send one of the queries
+	heard    bool     // a server has replied
 	parents  bool     // addresses that parents tell of servers of other zones are tried
 	child    bool     // the zone's own names of servers are tried
 	soft     *reading

@@ -21,6 +21,7 @@ import (
 
 const (
 	renewAfter  = 10 * store.Second // for so long what was told of a zone's servers is good enough
+	silentAfter = 2 * store.Second  // for so long a parent is left alone that has not replied
 	reseekHosts = 2                 // names of servers whose addresses are asked for once more, for one question
 )
 
@@ -103,7 +104,8 @@ func (t *task) reask(host string, typ uint16, may bool) {
 	}
 }
 
-// back goes on where the task was before it asked the parent, which is left alone for a while, whatever it said.
+// back goes on where the task was before it asked the parent, which is left alone for a while, whatever it said: for a
+// shorter one if it said nothing.
 func (t *task) back() {
 	a := t.aside
 	t.asideOver(a.below)
@@ -113,10 +115,14 @@ func (t *task) back() {
 // asideOver notes of the zones that wait, down to one, that their parents were asked.
 func (t *task) asideOver(below *aside) {
 	all, now := &t.run.conf.Stores.Delegations, t.run.now
+	told := now
+	if !t.here.heard {
+		told -= renewAfter - silentAfter
+	}
 	for ; t.aside != below; t.aside = t.aside.below {
 		if d := all.Get(t.aside.cut.Zone, now); d != nil && d.Told == t.aside.cut.Told {
 			asked := *d
-			asked.Told = now
+			asked.Told = told
 			all.Put(&asked, now)
 		}
 	}

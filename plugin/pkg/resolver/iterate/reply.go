@@ -73,6 +73,7 @@ func (r *Run) ended(t *task, ev Event) {
 		v.try(s.Addr).bad = true
 	case Replied:
 		r.spent.octets += ev.Reply.Size
+		v.heard = true
 		if !ev.Joined {
 			if a.edns {
 				s.TookOptions(a.options(), keep)
