@@ -21,7 +21,7 @@ import (
 
 const (
 	renewAfter  = 10 * store.Second // for so long what was told of a zone's servers is good enough
-	silentAfter = 2 * store.Second  // for so long a parent is left alone that has not replied
+	silentAfter = store.Second / 4  // for so long a parent is left alone that has not replied
 	reseekHosts = 2                 // names of servers whose addresses are asked for once more, for one question
 )
 
