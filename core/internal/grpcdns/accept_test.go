@@ -1,32 +1,19 @@
 package grpcdns
 
 import (
-	"net"
 	"syscall"
 	"testing"
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
-
-// failing is a listener that accepts nothing at first.
-type failing struct {
-	net.Listener
-	left int
-}
-
-func (f *failing) Accept() (net.Conn, error) {
-	if f.left--; f.left >= 0 {
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.ENOBUFS}
-	}
-	return f.Listener.Accept()
-}
 
 // What the system cannot accept for a moment does not end the service.
 func TestAcceptFails(t *testing.T) {
 	out := logtest.Capture(t)
 	s := serviceFor(t, new(coretest.Lane), nil, nil)
-	from := &failing{coretest.ListenTCP(t), 3}
+	from := loopback.Failing(coretest.ListenTCP(t), 3, syscall.ENOBUFS)
 	g := New(s)
 	g.ListenOn(from)
 	end := coretest.Serving(t, g, func() error { return g.Serve(from) })

@@ -1,26 +1,13 @@
 package endpoint
 
 import (
-	"net"
 	"net/http"
 	"syscall"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
-
-// failing is a listener that accepts nothing at first.
-type failing struct {
-	net.Listener
-	left int
-}
-
-func (f *failing) Accept() (net.Conn, error) {
-	if f.left--; f.left >= 0 {
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.ENOMEM}
-	}
-	return f.Listener.Accept()
-}
 
 // What the system cannot accept for a moment does not end an endpoint.
 func TestAcceptFails(t *testing.T) {
@@ -32,7 +19,7 @@ func TestAcceptFails(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", says("well"))
 	s.mux.Store(mux)
-	s.listener = &failing{s.listener, 3}
+	s.listener = loopback.Failing(s.listener, 3, syscall.ENOMEM)
 	s.start()
 	defer s.stop()
 	r, err := http.Get("http://" + s.addr().String() + "/")

@@ -8,20 +8,8 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 )
-
-// failing is a listener that accepts nothing at first.
-type failing struct {
-	net.Listener
-	left int
-}
-
-func (f *failing) Accept() (net.Conn, error) {
-	if f.left--; f.left >= 0 {
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.ENOBUFS}
-	}
-	return f.Listener.Accept()
-}
 
 // Errors that may pass are waited for, and told once; the end of the listener is one.
 func TestPatient(t *testing.T) {
@@ -31,7 +19,7 @@ func TestPatient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := Patient(&failing{l, 5})
+	p := Patient(loopback.Failing(l, 5, syscall.ENOBUFS))
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

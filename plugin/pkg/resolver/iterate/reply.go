@@ -29,7 +29,7 @@ func (r *Run) ended(t *task, ev Event) {
 	if ev.From != nil {
 		s = ev.From
 	}
-	r.unsent, v.sent = ev.Unsent, v.sent || !ev.Unsent
+	r.unsent, v.sent, v.heard = ev.Unsent, v.sent || !ev.Unsent, v.heard || ev.Kind == Replied
 	keep := r.now + r.conf.Stores.Servers.Keep()
 	switch ev.Kind {
 	case TimedOut:
@@ -73,7 +73,6 @@ func (r *Run) ended(t *task, ev Event) {
 		v.try(s.Addr).bad = true
 	case Replied:
 		r.spent.octets += ev.Reply.Size
-		v.heard = true
 		if !ev.Joined {
 			if a.edns {
 				s.TookOptions(a.options(), keep)
