@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 
 	"github.com/miekg/dns"
 )
@@ -118,14 +115,7 @@ func at(t *testing.T, addr string, h dns.Handler) {
 // A zone changes who serves it, with what keys, or that it is signed at all, from one moment to the next; all that was
 // told of it before was to last for a day. The next name in it is answered, and as secure as the zone is now.
 func TestMoved(t *testing.T) {
-	file := os.Getenv(clock.Variable)
-	if os.Getenv(inside) == "" {
-		file = filepath.Join(t.TempDir(), "clock")
-		if err := os.WriteFile(file, []byte("0"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv(clock.Variable, file)
-	}
+	file := clockFile(t)
 	if !namespaced(t) {
 		return
 	}

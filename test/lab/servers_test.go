@@ -152,16 +152,23 @@ func TestOddServers(t *testing.T) {
 	}
 }
 
+// clockFile is the file that moves the clock of this test's servers, by the seconds in it. It belongs before namespaced.
+func clockFile(t *testing.T) string {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		return os.Getenv(clock.Variable)
+	}
+	file := filepath.Join(t.TempDir(), "clock")
+	if err := os.WriteFile(file, []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(clock.Variable, file)
+	return file
+}
+
 // What was secure and is kept is not served stale when its signatures are over and what comes anew is bogus (R47).
 func TestBogusIsNeverStale(t *testing.T) {
-	file := os.Getenv(clock.Variable)
-	if os.Getenv(inside) == "" {
-		file = filepath.Join(t.TempDir(), "clock")
-		if err := os.WriteFile(file, []byte("0"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv(clock.Variable, file)
-	}
+	file := clockFile(t)
 	if !namespaced(t, "named", "dnssec-signzone", "dnssec-keygen", "dnssec-dsfromkey") {
 		return
 	}
