@@ -116,7 +116,7 @@ func (e *asyncRun) EndExchange(x *proxy.Exchange) {
 		return
 	}
 	if e.reply = x.Facts.WithoutHopByHop(append(e.reply[:0], x.Reply...)); e.forward.scrubs {
-		e.reply = scrubbed(e.reply)
+		e.reply = e.forward.scrub(e.reply)
 	}
 	loop := x.Loop
 	x.Reply, x.Loop = nil, nil

@@ -26,6 +26,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/policy"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/within"
@@ -69,6 +70,7 @@ type Forward struct {
 	details       bool               // *errors* tells of attempts; written at the start
 	updates       *updates.Forwarder // nil: UPDATE messages are refused
 	scrubs        bool               // answers are scrubbed
+	referrer      advice.Referrer    // nil: who does not desire recursion is answered by upstreams only
 	parentSide    bool               // DS records of the zone itself are the next plugin's
 	taps          []dnstapped
 	names         *names // nil if no upstream is known by its name
@@ -141,6 +143,11 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if r.Opcode == dns.OpcodeUpdate {
 		return f.passUpdate(ctx, w)
 	}
+	if f.referrer != nil && !r.RecursionDesired && r.Opcode == dns.OpcodeQuery {
+		if done, err := f.refer(w, r); done {
+			return dns.RcodeSuccess, err
+		}
+	}
 	if f.maxConcurrent > 0 {
 		defer f.concurrent.Add(-1)
 		if f.concurrent.Add(1) > f.maxConcurrent {
@@ -159,7 +166,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	}
 	m := new(dns.Msg)
 	if f.scrubs {
-		t.reply = scrubbed(t.reply)
+		t.reply = f.scrub(t.reply)
 	}
 	if err := m.Unpack(t.reply); err != nil {
 		return dns.RcodeServerFailure, err

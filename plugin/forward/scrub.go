@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -23,12 +25,41 @@ func (f *Forward) LeaveOut(name []byte) bool {
 	return true
 }
 
-// scrubbed is reply without records in its answer section that do not belong to the answer; reply itself if there are
-// none, or it cannot be read. One that only refers is a failure.
-func scrubbed(reply []byte) []byte {
+// ReferBy has r told of upstreams' replies, and refer clients that do not desire recursion where it can. It belongs before
+// the first query, and goes with ScrubAnswers.
+func (f *Forward) ReferBy(r advice.Referrer) { f.referrer = r }
+
+// refer answers a query that does not desire recursion with a referral, and reports whether there is one.
+func (f *Forward) refer(w dns.ResponseWriter, r *dns.Msg) (done bool, err error) {
+	a, err := plugin.NewWireAdapter(w, r)
+	if err != nil {
+		return false, nil // an upstream may know what to make of it
+	}
+	defer a.Free()
+	if !f.referrer.Refer(&a.Reply, &a.Query) {
+		return false, nil
+	}
+	_, err = a.Write()
+	return true, err
+}
+
+// scrub is what is left of an upstream's reply; the referrer sees all of it.
+func (f *Forward) scrub(reply []byte) []byte {
 	p, err := rrset.Parse(reply)
+	if err != nil {
+		return reply
+	}
+	if f.referrer != nil && p.Flags&wire.FlagRD != 0 {
+		f.referrer.Told(p)
+	}
+	return scrubbed(p, reply)
+}
+
+// scrubbed is reply, which reads as p, without records in its answer section that do not belong to the answer; reply itself
+// if there are none. One that only refers is a failure.
+func scrubbed(p *rrset.Message, reply []byte) []byte {
 	switch {
-	case err != nil || p.Type == rrset.TypeANY:
+	case p.Type == rrset.TypeANY:
 		return reply
 	case len(p.Section[rrset.Answer]) == 0:
 		if refers(p) {

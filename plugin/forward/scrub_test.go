@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/test"
+
 	"github.com/miekg/dns"
 )
 
@@ -42,8 +46,54 @@ func TestScrubbed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got dns.Msg
-		if err := got.Unpack(scrubbed(b)); err != nil || len(got.Answer) != c.keep || got.Rcode != c.rcode {
+		if err := got.Unpack(New().scrub(b)); err != nil || len(got.Answer) != c.keep || got.Rcode != c.rcode {
 			t.Errorf("%s: %v\n%v", name, err, &got)
+		}
+	}
+}
+
+// guide is a referrer that has the names of which it was told.
+type guide struct{ told []string }
+
+func (g *guide) Told(m *rrset.Message) { g.told = append(g.told, rrset.Text(m.Name)) }
+
+func (g *guide) Refer(w *wire.Reply, q *wire.Query) bool {
+	if string(q.Lower()) != rrset.MustName("known.org.") {
+		return false
+	}
+	w.Begin(q)
+	w.Target(wire.Authority, wire.MustName("org."), wire.TypeNS, 60, wire.MustName("ns.org."))
+	return true
+}
+
+// A referrer is told of replies to who desires recursion, and asked first for who does not; upstreams have the rest.
+func TestReferBy(t *testing.T) {
+	f := configured(t, "forward . "+upstream(t, says("192.0.2.1")))
+	g := new(guide)
+	f.ScrubAnswers()
+	f.ReferBy(g)
+	for _, lane := range []string{"message", "wire"} {
+		for _, c := range []struct {
+			name          string
+			rd            bool
+			answers, refs int
+			told          string
+		}{
+			{"known.org.", false, 0, 1, ""}, {"known.org.", true, 1, 0, "known.org."}, {"other.org.", false, 1, 0, ""}, {"other.org.", true, 1, 0, "other.org."},
+		} {
+			r := new(dns.Msg).SetQuestion(c.name, dns.TypeA)
+			r.RecursionDesired = c.rd
+			g.told = nil
+			var m *dns.Msg
+			var err error
+			if lane == "wire" {
+				m, _, _, err = serveWire(t, f, wire.Peer{}, r)
+			} else {
+				m, _, err = serve(f, &test.ResponseWriter{}, r)
+			}
+			if err != nil || m == nil || len(m.Answer) != c.answers || len(m.Ns) != c.refs || m.Id != r.Id || strings.Join(g.told, " ") != c.told {
+				t.Errorf("%s %+v: told %q, %v\n%v", lane, c, g.told, err, m)
+			}
 		}
 	}
 }

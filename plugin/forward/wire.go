@@ -20,6 +20,9 @@ func (f *Forward) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	}
 	r, own := f.pendingReplyOf(q), false
 	if r == nil {
+		if f.referrer != nil && !q.RD() && f.referrer.Refer(w, q) {
+			return wire.Done
+		}
 		if q.Crowded() {
 			return wire.Park // awaiting nothing
 		}

@@ -48,7 +48,12 @@ func (r *Recurse) kept(w *wire.Reply, q *wire.Query) {
 	switch found, _ := r.known(w, q, &k, nil); {
 	case found == answered:
 	case r.snoop:
-		r.refer(w, q, r.now())
+		now := r.now()
+		d := r.conf.Stores.Delegations.Closest(cutOf(q), now)
+		if d == nil {
+			d = r.conf.Hints
+		}
+		r.refer(w, q, d, now)
 	default:
 		refuse(w, dns.ExtendedErrorCodeNotAuthoritative, "recursion not desired, and nothing is kept")
 	}
@@ -114,17 +119,18 @@ func (r *Recurse) known(w *wire.Reply, q *wire.Query, k *jobKey, s *advice.Sourc
 	return alias, false
 }
 
-// refer answers with the closest delegation that is kept, or the hints. Who asks for DS records is told the parent's (RFC
+// cutOf is the name below whose closest delegation the answer to q lies: who asks for DS records is told the parent's (RFC
 // 4035 §3.1.4.1).
-func (r *resolver) refer(w *wire.Reply, q *wire.Query, now store.Time) {
+func cutOf(q *wire.Query) string {
 	name := string(q.Lower())
 	if q.Type() == rrset.TypeDS && name != rrset.Root {
 		name = rrset.Parent(name)
 	}
-	d := r.conf.Stores.Delegations.Closest(name, now)
-	if d == nil {
-		d = r.conf.Hints
-	}
+	return name
+}
+
+// refer answers with a delegation.
+func (r *resolver) refer(w *wire.Reply, q *wire.Query, d *store.Delegation, now store.Time) {
 	w.Begin(q)
 	w.SetFlag(wire.FlagRA, true)
 	w.SetWriter(pluginName)

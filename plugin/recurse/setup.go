@@ -40,7 +40,7 @@ func setup(c *caddy.Controller) error {
 	})
 	c.OnStartup(func() error {
 		warn(cfg, &s)
-		agree(cfg, &s)
+		r.agree(cfg, &s)
 		text := text
 		if v, ok := cfg.Handler("validator").(advice.Screener); ok && r.guarded != nil {
 			s.screened = v.Screens()
@@ -85,6 +85,7 @@ type forwarder interface {
 	Takes(name []byte) bool
 	LeaveOut(name []byte) bool
 	ScrubAnswers()
+	ReferBy(advice.Referrer)
 	LeaveDS()
 }
 
@@ -92,7 +93,7 @@ type forwarder interface {
 type referralKeeper interface{ LeaveReferrals() }
 
 // agree has forwards of the block leave out the zones of stubs that lie below theirs, and scrub what they are told.
-func agree(cfg *dnsserver.Config, s *settings) {
+func (r *Recurse) agree(cfg *dnsserver.Config, s *settings) {
 	for _, h := range cfg.Chain() {
 		if k, ok := h.(referralKeeper); ok && s.snoop {
 			k.LeaveReferrals()
@@ -103,6 +104,9 @@ func agree(cfg *dnsserver.Config, s *settings) {
 		}
 		f.ScrubAnswers()
 		f.LeaveDS()
+		if s.snoop {
+			f.ReferBy(newShown(r))
+		}
 		for zone := range s.stubs {
 			f.LeaveOut([]byte(zone))
 		}

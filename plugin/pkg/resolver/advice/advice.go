@@ -5,6 +5,8 @@
 //	    ├──────Learner.Learn──────▶ resolver: what was found to be secure
 //	    └──WithDetour(ctx, Detour)──▶ forwarder: which upstream answered; after doubt others are asked
 //
+// A forwarder beside the resolver refers clients by the resolver's Referrer.
+//
 // Any number of goroutines may use both. Start at Source.
 package advice
 

@@ -42,6 +42,17 @@ type Delegations struct {
 	shelf shelf[string, *Delegation]
 }
 
+// NewDelegations is delegations of so many octets.
+func NewDelegations(octets int64) *Delegations {
+	s := &Delegations{}
+	s.init(octets)
+	return s
+}
+
+func (s *Delegations) init(octets int64) {
+	s.shelf.init(octets, hashOf, func(_ string, d *Delegation) int64 { return d.size() })
+}
+
 // Closest is the deepest delegation at or above name that lives, nil if there is none.
 func (s *Delegations) Closest(name string, now Time) *Delegation {
 	for {

@@ -42,7 +42,7 @@ type Stores struct {
 func New(octets int64, servers int) *Stores {
 	s := &Stores{}
 	s.RRsets.shelf.init(octets/4*3, key.hashed, func(k key, e *Entry) int64 { return e.size() + int64(len(k.name)) })
-	s.Delegations.shelf.init(octets/16*3, hashOf, func(_ string, d *Delegation) int64 { return d.size() })
+	s.Delegations.init(octets / 16 * 3)
 	s.Failures.shelf.init(octets/16, key.hashed, func(k key, f Failure) int64 { return int64(160 + len(k.name) + len(f.Text)) })
 	s.Servers.shelf.init(int64(servers), hashOfAddr, func(netip.AddrPort, *Server) int64 { return 1 })
 	s.Servers.lame.init(int64(servers)*lameOctets, lameAt.hash, func(l lameAt, _ lameness) int64 { return int64(150 + len(l.zone)) })
