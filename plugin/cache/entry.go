@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/coredns/coredns/plugin/cache/freq"
+	"github.com/coredns/coredns/plugin/pkg/steady"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -95,13 +96,10 @@ type entry struct {
 // kind is a response.Type.
 type kind uint8
 
-// moment is a time in nanoseconds since started, by the monotonic clock.
+// moment is a time in nanoseconds by the steady clock.
 type moment int64
 
-// started is the origin of moments.
-var started = time.Now()
-
-func momentOf(t time.Time) moment { return moment(t.Sub(started)) }
+func momentOf(t time.Time) moment { return moment(steady.Passed(t)) }
 
 // key is what e is found by. It is only to be read.
 func (e *entry) key() key { return key{e.packed.Key(), e.hash, e.about} }

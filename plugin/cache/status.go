@@ -73,7 +73,7 @@ func (c *Cache) statusOf(e *entry) status.CacheEntry {
 // CacheFlush implements status.Cache. Answers that are under way are handed on, but not kept, whatever they are to.
 func (c *Cache) CacheFlush(m status.Match) (n int) {
 	c.prepare()
-	c.flushed.Store(int64(momentOf(time.Now())))
+	c.flushed.Store(int64(time.Since(loaded)))
 	for _, s := range []*store{c.positive, c.negative} {
 		for _, e := range s.snapshot(&m) {
 			k := e.key()
@@ -88,10 +88,13 @@ func (c *Cache) CacheFlush(m status.Match) (n int) {
 	return n
 }
 
+// loaded is the origin of flushes' times, by the monotonic clock: what came first is told, and not how old it is.
+var loaded = time.Now()
+
 // flushedAfter reports whether a flush has come at that time or later.
 func (s *stores) flushedAfter(t time.Time) bool {
 	at := s.flushed.Load()
-	return at != 0 && !t.IsZero() && at >= int64(momentOf(t))
+	return at != 0 && !t.IsZero() && at >= int64(t.Sub(loaded))
 }
 
 // CacheStatus implements status.Cache.

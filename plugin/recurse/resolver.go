@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/steady"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -61,7 +62,9 @@ func (c *atomicCount) n() int      { return int(c.v.Load()) }
 const proxyShards = 8
 
 // now is the time by which TTLs are judged.
-func (r *resolver) now() store.Time { return machine.at(time.Now()) + store.Time(clock.Offset()) }
+func (r *resolver) now() store.Time {
+	return store.Time(steady.Unix(time.Now())) + store.Time(clock.Offset())
+}
 
 // source is the address that a server is asked from, not valid for any.
 func (r *resolver) source(server netip.Addr) netip.Addr {

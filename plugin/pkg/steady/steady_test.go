@@ -1,26 +1,17 @@
-package recurse
+package steady_test
 
 import (
 	"testing"
 	"time"
-	"unsafe"
 
-	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/steady"
+	"github.com/coredns/coredns/plugin/pkg/steady/steadytest"
 )
-
-// stepped is the time that the machine tells at t when somebody has set its clock by d meanwhile: the monotonic reading
-// is as it was. Package time makes no such value, so it is made of the value's first word: nanoseconds, and seconds
-// above them.
-func stepped(t time.Time, d time.Duration) time.Time {
-	*(*uint64)(unsafe.Pointer(&t)) += uint64(int64(d/time.Second) << 30)
-	return t
-}
 
 // TestSteady has somebody set the clock of the machine back and ahead: what is kept ends no later for it.
 func TestSteady(t *testing.T) {
 	start := time.Now()
-	s := steady{origin: start}
-	begin := store.Time(start.UnixNano())
+	c := steady.NewClock(start)
 	for _, step := range []struct {
 		after, set, want time.Duration // since the start
 	}{
@@ -34,11 +25,11 @@ func TestSteady(t *testing.T) {
 		{7 * time.Second, time.Hour, 2*time.Hour + 7*time.Second},
 		{8 * time.Second, 3 * time.Hour, 3*time.Hour + 8*time.Second},
 	} {
-		now := stepped(start.Add(step.after), step.set)
+		now := steadytest.Stepped(start.Add(step.after), step.set)
 		if now.Sub(start) != step.after || now.UnixNano()-start.UnixNano() != int64(step.after+step.set) {
 			t.Fatalf("made %s", now)
 		}
-		if got := time.Duration(s.at(now) - begin); got != step.want {
+		if got := c.Passed(now); got != step.want {
 			t.Errorf("after %s, set by %s: %s, want %s", step.after, step.set, got, step.want)
 		}
 	}
