@@ -56,7 +56,8 @@ func (k *keeper) endMended(ctx context.Context, now time.Time) {
 
 func (k *keeper) drop(name, why string) {
 	if err := k.negatives.set(name, time.Time{}, false); err != nil {
-		logger.Errorf("Negative trust anchors: %v", err)
+		logger.Errorf("Negative trust anchor %s, which is to end as %s: %v", rrset.Text(name), why, err)
+		return
 	}
 	logger.Infof("Negative trust anchor %s has ended: %s", rrset.Text(name), why)
 }

@@ -28,7 +28,8 @@ type ntas struct {
 
 	looks map[string]time.Time // when it is looked whether a name validates again; guarded by mu
 
-	seen *stamp.Stamp // of the file, when it was read or written last; guarded by mu
+	seen  *stamp.Stamp // of the file, when it was read or written last; guarded by mu
+	wrong error        // what is wrong in the file as it was seen; guarded by mu
 }
 
 func (n *ntas) get() map[string]time.Time {
@@ -112,6 +113,9 @@ func (n *ntas) set(name string, until time.Time, keep bool) error {
 		if _, err := n.read(clock.Now()); err != nil {
 			return err
 		}
+		if n.wrong != nil {
+			return n.wrong
+		}
 	}
 	m := maps.Clone(n.get())
 	if m == nil {
@@ -190,6 +194,7 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 		return false, err
 	}
 	told, err := n.parse(string(b), now)
+	n.wrong = err
 	if err != nil {
 		return false, err
 	}

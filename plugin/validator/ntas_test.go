@@ -86,3 +86,36 @@ func TestNegativesUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// A file with a line that cannot be read is told of once, and not written over until somebody has mended it.
+func TestNegativesMisspelt(t *testing.T) {
+	now := time.Now()
+	file := filepath.Join(t.TempDir(), "ntas")
+	n := &ntas{path: file}
+	set := func() error { return n.set(rrset.MustName("c."), now.Add(time.Hour), true) }
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line := fmt.Sprintf("a. %d\n", now.Add(time.Hour).Unix())
+	write(line + "b. tomorrow\n")
+	if _, err := n.load(now); err == nil {
+		t.Fatal("tomorrow is a time")
+	}
+	for range 2 {
+		if changed, err := n.load(now); changed || err != nil {
+			t.Errorf("told once more: %v", err)
+		}
+		if err := set(); err == nil || !strings.Contains(err.Error(), file+":2: invalid time") {
+			t.Errorf("set: %v", err)
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "tomorrow") || n.holds(rrset.MustName("c."), now) {
+		t.Errorf("the file is %q, %v; c. holds: %v", b, err, n.holds(rrset.MustName("c."), now))
+	}
+	write(line)
+	if err := set(); err != nil || !n.holds(rrset.MustName("a."), now) || !n.holds(rrset.MustName("c."), now) {
+		t.Errorf("after it was mended: %v", err)
+	}
+}
