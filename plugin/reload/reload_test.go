@@ -208,6 +208,16 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// actions are what plugins of tests do: caddy lets nobody register one twice, and a test may run once more.
+var actions = map[string]caddy.SetupFunc{}
+
+func register(name string, action caddy.SetupFunc) {
+	if actions[name] == nil {
+		caddy.RegisterPlugin(name, caddy.Plugin{ServerType: "dns", Action: func(c *caddy.Controller) error { return actions[name](c) }})
+	}
+	actions[name] = action
+}
+
 // TestImportChangesMeanwhile has a file that is imported change while the plugins start, which may take them some seconds:
 // what runs is what was read before.
 func TestImportChangesMeanwhile(t *testing.T) {
@@ -219,10 +229,10 @@ func TestImportChangesMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	caddy.RegisterPlugin("starts", caddy.Plugin{ServerType: "dns", Action: func(c *caddy.Controller) error {
+	register("starts", func(c *caddy.Controller) error {
 		c.OnStartup(func() error { write("starts late"); return nil })
 		return nil
-	}})
+	})
 	directives, quiet := dnsserver.Directives, dnsserver.Quiet
 	dnsserver.Directives, dnsserver.Quiet = []string{pluginName, "starts"}, true
 	defer func() { dnsserver.Directives, dnsserver.Quiet = directives, quiet }()
@@ -246,7 +256,7 @@ func TestImportChangesMeanwhile(t *testing.T) {
 // must not end, as nothing would be reloaded any more.
 func TestPanicIsFailure(t *testing.T) {
 	out := capture(t)
-	caddy.RegisterPlugin("panics", caddy.Plugin{ServerType: "dns", Action: func(*caddy.Controller) error { panic("as it is meant to") }})
+	register("panics", func(*caddy.Controller) error { panic("as it is meant to") })
 	directives, quiet := dnsserver.Directives, dnsserver.Quiet
 	dnsserver.Directives, dnsserver.Quiet = []string{pluginName, "panics"}, true
 	defer func() { dnsserver.Directives, dnsserver.Quiet = directives, quiet }()

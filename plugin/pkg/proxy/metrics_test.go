@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,9 +70,11 @@ func TestSeriesFromTheStart(t *testing.T) {
 	}
 }
 
+var upstreams atomic.Int32
+
 // Hits are counted from the second query on, also if there was none yet.
 func TestHitsAreCountedFromTheSecondQuery(t *testing.T) {
-	const addr = "192.0.2.77:4711"
+	addr := fmt.Sprintf("192.0.2.77:%d", 4711+upstreams.Add(1)) // no other test, and no other run of this one, counts for it
 	p := proxyTo(t, addr, transport.DNS)
 	for n, want := range []string{"[] []", "[] [udp=1]", "[udp=0] [udp=2]", "[udp=0] [udp=3]"} {
 		if n > 0 {
