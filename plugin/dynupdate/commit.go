@@ -130,9 +130,6 @@ func (s *store) recover() {
 	s.mu.Lock()
 	trouble := s.trouble
 	s.mu.Unlock()
-	if trouble == nil {
-		return
-	}
 	err := error(nil)
 	switch {
 	case s.db.file == nil:
@@ -141,10 +138,12 @@ func (s *store) recover() {
 		}
 	case s.db.broken:
 		err = s.rewriteNow()
+	case trouble == nil:
+		return
 	default:
 		err = s.db.append(endFrame(beginFrame(nil, kindCommit), 0)) // a commit of nothing
 	}
-	if err != nil {
+	if err != nil || trouble == nil {
 		return
 	}
 	s.mu.Lock()
@@ -217,39 +216,53 @@ func (s *store) switchTo(r rewritten) {
 	}
 	if err == nil {
 		err = s.take(r.file, r.size, snapshot)
+	} else {
+		s.discard(r.file)
 	}
 	if err != nil {
 		logger.Warningf("Zone %s: writing the database anew: %v", s.zone, err)
-		if r.file != nil {
-			r.file.Close()
+		if s.db.file != r.file {
+			s.db.snapshot = s.db.size // so that it is tried again when there is as much again
 		}
-		os.Remove(besides(s.path))
-		s.db.snapshot = s.db.size // so that it is tried again when there is as much again
 	}
 }
 
-// take makes a file that was written beside the database the database.
+// take makes a file that was written beside the database the database. One that does not become it is given up; one that
+// does in spite of an error is broken.
 func (s *store) take(f medium, size, snapshot int64) error {
 	unlock, ok, err := lockFile(besides(s.path))
 	if err == nil && !ok {
 		err = fmt.Errorf("%q is in use", besides(s.path))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		if err = s.db.replace(f, size, unlock); s.db.file != f {
+			unlock()
+		}
 	}
-	if err := s.db.replace(f, size, unlock); err != nil && s.db.file != f {
-		unlock()
+	if s.db.file != f {
+		s.discard(f)
 		return err
 	}
 	s.db.snapshot = snapshot
 	s.size.Store(size)
-	return nil
+	return err
 }
 
-// restore writes the database anew if somebody has removed it: what is written to a file without a name is lost with the
-// process. Another file in its place is left alone, as that is what the next process is meant to have.
+// discard gives up a file that was written beside the database.
+func (s *store) discard(f medium) {
+	if f != nil {
+		f.Close()
+	}
+	os.Remove(besides(s.path))
+}
+
+// restore writes the database anew if it is broken, or somebody has removed it: what is written to a file without a name is
+// lost with the process. Another file in its place is left alone, as that is what the next process is meant to have.
 func (s *store) restore() error {
-	if _, err := os.Lstat(s.path); s.db.broken || !errors.Is(err, fs.ErrNotExist) {
+	if s.db.broken {
+		return s.rewriteNow()
+	}
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := s.rewriteNow(); err != nil {
@@ -271,12 +284,7 @@ func (s *store) rewriteNow() error {
 	if err != nil {
 		return err
 	}
-	if err := s.take(f, size, size); err != nil {
-		f.Close()
-		os.Remove(besides(s.path))
-		return err
-	}
-	return nil
+	return s.take(f, size, size)
 }
 
 // abandon ends a rewriting that is under way.

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 )
 
 // medium is what a database needs of a file; tests have media that fail.
@@ -315,32 +315,26 @@ func (w *frameWriter) write(b []byte) {
 }
 
 // replace makes a file that was written beside path the one at path, under its own lock, and gives up the one that was
-// there.
+// there. If the new name may not be on the disk, the database is broken: a crash could bring back the file before, without
+// what is committed from now on.
 func (d *database) replace(f medium, size int64, unlock func()) error {
 	if err := os.Rename(besides(d.path), d.path); err != nil {
 		return err
 	}
-	err := syncFolder(d.path)
 	if d.file != nil {
 		d.file.Close()
 		d.unlock()
 	}
-	d.file, d.size, d.snapshot, d.unlock, d.broken = f, size, size, unlock, false
+	err := syncFolder(d.path)
+	d.file, d.size, d.snapshot, d.unlock, d.broken = f, size, size, unlock, err != nil
 	return err
 }
 
 // besides is where a database is written before it takes the place of the one at path.
 func besides(path string) string { return path + ".new" }
 
-// syncFolder makes a name durable.
-func syncFolder(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
-}
+// syncFolder makes a name durable. It is a variable for tests.
+var syncFolder = zonefile.SyncFolder
 
 // newID is a database's own name.
 func newID() (id [16]byte) {

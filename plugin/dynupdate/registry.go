@@ -236,7 +236,9 @@ func openDatabase(path string, origin []byte, keep int) (d *database, c contents
 	return d, c, err
 }
 
-// readUnder reads a database, and cuts off what does not count unless another process may be writing it.
+// readUnder reads a database. Unless another process may be writing it, what does not count is cut off, and what counts is
+// on the disk when it returns, with its name: a process that was killed may have written it just before. If that cannot be,
+// the database is broken.
 func readUnder(path string, origin []byte, keep int, theirs bool) (*database, contents, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -247,17 +249,32 @@ func readUnder(path string, origin []byte, keep int, theirs bool) (*database, co
 		return nil, contents{}, fmt.Errorf("database %q: %w", path, err)
 	}
 	d, c, torn, err := readDatabase(path, f, info.Size(), origin, keep)
-	if err == nil && torn > 0 && !theirs {
-		logger.Warningf("Database %q: a commit of %d octets that was not completed is cut off at offset %d", path, torn, d.size)
-		if err = f.Truncate(d.size); err == nil {
-			err = f.Sync()
-		}
-	}
 	if err != nil {
 		f.Close()
 		return nil, c, err
 	}
+	if !theirs {
+		d.persist(torn)
+	}
 	return d, c, nil
+}
+
+// persist cuts off torn octets at the end of a database that was read, and has it be on the disk.
+func (d *database) persist(torn int64) {
+	var err error
+	if torn > 0 {
+		logger.Warningf("Database %q: a commit of %d octets that was not completed is cut off at offset %d", d.path, torn, d.size)
+		err = d.file.Truncate(d.size)
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err == nil {
+		err = syncFolder(d.path)
+	}
+	if d.broken = err != nil; d.broken {
+		logger.Warningf("Database %q is not on the disk as it was read, and is written anew: %v", d.path, err)
+	}
 }
 
 // errInUse is the error of a database that another process has.
@@ -292,15 +309,13 @@ func (s *store) create() error {
 	}
 	if s.foreign {
 		if err := keepForeign(s.path); err != nil {
-			f.Close()
-			os.Remove(besides(s.path))
+			s.discard(f)
 			return err
 		}
 		logger.Infof("Database %q of another server was taken over, with %d records; it is kept as %q", s.path, s.durable.Records(), foreignName(s.path))
 		s.foreign = false
 	}
 	if err := s.take(f, size, size); err != nil {
-		f.Close()
 		return fmt.Errorf("database %q: %w", s.path, err)
 	}
 	return nil

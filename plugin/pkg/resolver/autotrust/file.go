@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 )
 
 // The file is text, one key a line, so that an operator can read it:
@@ -141,34 +142,10 @@ func parseKey(byName map[string]*Zone, f []string) error {
 	return nil
 }
 
-// A reader of the file, also after the machine went down at any moment, has it as it was before or after.
-
-// WriteFile replaces a file: what is written is on the disk before it has the file's name.
+// WriteFile replaces a file. A reader, also after the machine went down at any moment, has it as it was before or after.
 func WriteFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
+	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error {
+		_, err := f.Write(b)
 		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !os.IsPermission(err) {
-		return err
-	}
-	return nil
+	}, nil)
 }
