@@ -49,7 +49,7 @@ func Replace(path, pattern string, write func(*os.File) error, finish func(name 
 func SyncFolder(path string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err == nil {
-		err = dir.Sync()
+		err = syncDir(dir)
 		dir.Close()
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
@@ -57,3 +57,6 @@ func SyncFolder(path string) error {
 	}
 	return err
 }
+
+// syncDir is a variable for tests.
+var syncDir = (*os.File).Sync

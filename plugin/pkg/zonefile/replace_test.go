@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -36,6 +37,31 @@ func TestReplace(t *testing.T) {
 		}
 		if all, _ := os.ReadDir(dir); len(all) != 1 {
 			t.Errorf("%d files are in the folder", len(all))
+		}
+	}
+}
+
+// TestReplaceSyncsFolder: the new name is on the disk, too, or that is told, unless the system cannot do it at all.
+func TestReplaceSyncsFolder(t *testing.T) {
+	was := syncDir
+	defer func() { syncDir = was }()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db")
+	write := func(f *os.File) error {
+		_, err := f.WriteString("one")
+		return err
+	}
+	for says, want := range map[error]error{nil: nil, syscall.EIO: syscall.EIO, syscall.EINVAL: nil, syscall.EPERM: nil, syscall.ENOTSUP: nil} {
+		os.Remove(path)
+		synced := ""
+		syncDir = func(f *os.File) error {
+			if is, err := os.ReadFile(path); err == nil && string(is) == "one" {
+				synced = f.Name()
+			}
+			return says
+		}
+		if err := Replace(path, "new-*", write, nil); !errors.Is(err, want) || synced != dir {
+			t.Errorf("where it says %v: %v; %q was synced with the file in it", says, err, synced)
 		}
 	}
 }
