@@ -163,3 +163,38 @@ func (m countedMedium) Sync() error {
 	m.synced.Store(true)
 	return m.badMedium.Sync()
 }
+
+// TestMadeMeanwhile: of two processes that begin at the same time, and find no database, one makes it. The other one does not
+// begin: it would take the file away from the first, which goes on to acknowledge updates.
+func TestMadeMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zone.db")
+	v, err := parseSeed(strings.NewReader(seedText), "db", "example.org.")
+	if err == nil {
+		v, err = v.Growing()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() *store {
+		return newStore("example.org.", path, v, nil, &database{path: path, origin: v.Origin(), id: newID()}, journalLimits{})
+	}
+	first, second := begin(), begin()
+	if err := first.create(); err != nil {
+		t.Fatal(err)
+	}
+	defer first.db.unlock()
+	defer first.db.file.Close()
+	was, _ := os.Stat(path)
+	for _, foreign := range []bool{false, true} { // what was there when it was read
+		second.foreign = foreign
+		if err := second.create(); !errors.Is(err, errInUse) {
+			t.Errorf("the second one: %v", err)
+		}
+		if is, _ := os.Stat(path); !os.SameFile(is, was) {
+			t.Error("the database of the first one is gone")
+		}
+	}
+	if all, _ := os.ReadDir(filepath.Dir(path)); len(all) != 1 {
+		t.Errorf("%d files are in the folder", len(all))
+	}
+}

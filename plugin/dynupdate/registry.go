@@ -295,12 +295,25 @@ func awaitLock(path string, wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-// create writes the database for the first time, or begins to wait for the process that has it.
+// create writes the database for the first time, or begins to wait for the process that has it. Of several processes that
+// begin at the same time one does; the others would take its file away from it.
 func (s *store) create() error {
-	if _, err := os.Stat(s.path); err == nil && !s.foreign {
-		if info, _ := os.Stat(s.path); info.Size() > 0 {
+	unlock, err := zonefile.LockFolder(filepath.Dir(s.path))
+	if err != nil {
+		return fmt.Errorf("database %q: its folder: %w", s.path, err)
+	}
+	defer unlock()
+	if info, err := os.Stat(s.path); err == nil && info.Size() > 0 {
+		foreign, err := isForeign(s.path)
+		switch {
+		case err != nil:
+			return fmt.Errorf("database %q: %w", s.path, err)
+		case foreign && s.foreign: // it is as it was read
+		case caddy.IsUpgrade():
 			s.handing = &group{done: make(chan struct{})}
 			return nil
+		default:
+			return fmt.Errorf("database %q %w: another process has just made it", s.path, errInUse)
 		}
 	}
 	f, size, err := writeSnapshot(besides(s.path), s.db.id, s.durable, nil)

@@ -152,7 +152,7 @@ func (r *replica) store(path, note string) error {
 	}
 	unlock := func() {}
 	err := zonefile.Replace(path, unfinished, write, func(string) error {
-		unlockDir, err := lockDir(filepath.Dir(path))
+		unlockDir, err := zonefile.LockFolder(filepath.Dir(path))
 		if err != nil {
 			return err
 		}

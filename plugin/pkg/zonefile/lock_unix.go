@@ -1,9 +1,10 @@
 //go:build unix
 
-package secondary
+package zonefile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -13,9 +14,14 @@ import (
 // lockTime is how long another process may have a folder locked, which needs it for moments only.
 const lockTime = 10 * time.Second
 
-// lockDir locks a folder, for those who store zones there.
-func lockDir(dir string) (unlock func(), err error) {
+// LockFolder locks a folder, for processes that replace files there by what they have read. It waits for another one that
+// has it locked, but not for ever. Where the file system cannot do that, or this process may not read the folder, nothing is
+// locked.
+func LockFolder(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return func() {}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
