@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -23,7 +24,7 @@ import (
 // the SOA record's expire time after that it is served, also after a restart. A comment at its begin tells of the primaries.
 //
 // While one process takes the place of another one, both may store a zone. So what is stored is never replaced by an older
-// version of the same primaries. A configuration that comes to nothing stores none.
+// version of the same primaries. A configuration that comes to nothing stores none. How a damaged file is told, is in sum.go.
 
 // path is the file of a zone, "" if nothing is stored.
 func (r *replica) path() string {
@@ -67,6 +68,9 @@ func (r *replica) load() {
 	head := readHead(path)
 	stored := file.NewZone(r.name(), path)
 	stored.NSEC3, stored.ZONEMD, stored.KeepCase = true, r.source.zonemd, true
+	if err == nil {
+		err = checkSum(path, head.summed)
+	}
 	if err == nil {
 		err = stored.Load()
 	}
@@ -145,10 +149,12 @@ func (r *replica) store(path, note string) error {
 	}
 	v := r.zone.Current()
 	write := func(f *os.File) error {
-		if _, err := fmt.Fprintln(f, note); err != nil {
-			return err
-		}
-		return v.WriteText(f)
+		return summed(f, func(w io.Writer) error {
+			if _, err := fmt.Fprintf(w, "%s\n%s\n", note, sumNote); err != nil {
+				return err
+			}
+			return v.WriteText(w)
+		})
 	}
 	unlock := func() {}
 	err := zonefile.Replace(path, unfinished, write, func(string) error {
@@ -214,6 +220,7 @@ func (r *replica) forget() {
 // head is the begin of a stored zone.
 type head struct {
 	note   string // "" if it has none
+	summed bool   // its last line is a sum
 	serial uint32
 	known  bool // whether there is a serial
 }
@@ -231,6 +238,10 @@ func readHead(path string) (h head) {
 		line := lines.Text()
 		if strings.HasPrefix(line, noteBegin) {
 			h.note = line
+			continue
+		}
+		if line == sumNote {
+			h.summed = true
 			continue
 		}
 		rr, err := zonefile.Line(line)

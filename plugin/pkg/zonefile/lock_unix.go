@@ -14,9 +14,9 @@ import (
 // lockTime is how long another process may have a folder locked, which needs it for moments only.
 const lockTime = 10 * time.Second
 
-// LockFolder locks a folder, for processes that replace files there by what they have read. It waits for another one that
-// has it locked, but not for ever. Where the file system cannot do that, or this process may not read the folder, nothing is
-// locked.
+// LockFolder locks a folder, for processes that replace files there by what they have read. It waits for another one
+// that has it locked, but not for ever. Where the file system cannot do that, or this process may not read the folder,
+// nothing is locked.
 func LockFolder(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrPermission) {

@@ -9,9 +9,9 @@ import (
 )
 
 // Replace puts what write writes in the place of the file path: all of it, and on the disk, or nothing. If it is only
-// not known whether the new name is on the disk, that is an error, too, though the file is there. Meanwhile it is in a file of the same folder whose name is made of pattern, as os.CreateTemp does it. When write returns,
-// all must be in the file; finish, which may be nil, is called with the name of the closed file just before it
-// takes its place.
+// not known whether the new name is on the disk, that is an error, too, though the file is there. Meanwhile it is in a
+// file of the same folder whose name is made of pattern, as os.CreateTemp does it. When write returns, all must be in
+// the file; finish, which may be nil, is called with the name of the closed file just before it takes its place.
 func Replace(path, pattern string, write func(*os.File) error, finish func(name string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), pattern)
 	if err != nil {
@@ -43,9 +43,9 @@ func Replace(path, pattern string, write func(*os.File) error, finish func(name 
 	return SyncFolder(path)
 }
 
-// SyncFolder has the names in the folder of path be on the disk. Only then is a file that was made or renamed there found
-// under its name when the machine has gone down. It is no error that a system cannot do that, or not for a folder that
-// this process may not read: then nobody can.
+// SyncFolder has the names in the folder of path be on the disk. Only then is a file that was made or renamed there
+// found under its name when the machine has gone down. It is no error that a system cannot do that, or not for a folder
+// that this process may not read: then nobody can.
 func SyncFolder(path string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err == nil {

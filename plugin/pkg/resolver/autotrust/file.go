@@ -142,7 +142,8 @@ func parseKey(byName map[string]*Zone, f []string) error {
 	return nil
 }
 
-// WriteFile replaces a file. A reader, also after the machine went down at any moment, has it as it was before or after.
+// WriteFile replaces a file. A reader, also after the machine went down at any moment, has it as it was before or
+// after.
 func WriteFile(path string, b []byte) error {
 	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error {
 		_, err := f.Write(b)
