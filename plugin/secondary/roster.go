@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 	"github.com/coredns/coredns/plugin/transfer"
 
 	"github.com/coredns/caddy"
@@ -136,7 +137,7 @@ func (r *roster) tidy() {
 		}
 	}
 	for dir := range dirs {
-		tidy(dir, time.Now())
+		zonefile.Tidy(dir, unfinished, time.Now())
 	}
 }
 

@@ -187,25 +187,6 @@ func (r *replica) store(path, note string) error {
 // the folder.
 const unfinished = ".db.*.new"
 
-// unfinishedAge is how long nobody has written to a file that nobody writes any more.
-const unfinishedAge = 10 * time.Minute
-
-// tidy removes from a folder what was being written when a process was killed.
-func tidy(dir string, now time.Time) {
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, f := range files {
-		if ok, _ := filepath.Match(unfinished, f.Name()); !ok {
-			continue
-		}
-		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > unfinishedAge {
-			_ = os.Remove(filepath.Join(dir, f.Name())) // it harms nobody if it stays
-		}
-	}
-}
-
 // forget removes what is stored by a replica that is gone.
 func (r *replica) forget() {
 	r.rooms.filing.Lock()

@@ -15,11 +15,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
 )
 
@@ -75,6 +77,7 @@ func (s *Signer) run(ctx context.Context) {
 	check, watch := time.NewTicker(checkEvery), time.NewTimer(watchEvery)
 	defer check.Stop()
 	defer watch.Stop()
+	zonefile.Tidy(filepath.Clean(s.directory), unfinished, time.Now())
 	s.refresh(ctx, time.Now())
 	for {
 		select {

@@ -2,6 +2,7 @@ package sign
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -323,7 +324,7 @@ func TestRun(t *testing.T) {
 	if why := one.due(time.Now()); why != "" {
 		t.Error(why)
 	}
-	left, _ := filepath.Glob(filepath.Join(one.directory, "signed-*"))
+	left, _ := filepath.Glob(filepath.Join(one.directory, unfinished))
 	if _, err := os.Stat(two.signedFile()); err == nil || len(left) > 0 {
 		t.Errorf("files left: %v, signed without a zone file: %v", left, err == nil)
 	}
@@ -331,6 +332,31 @@ func TestRun(t *testing.T) {
 	one.refresh(t.Context(), time.Now())
 	if after, _ := os.ReadFile(one.signedFile()); !bytes.Equal(before, after) {
 		t.Error("signed again though it was not due")
+	}
+}
+
+// What a process was writing when it was killed is removed by the next one, once it is certain that nobody writes it.
+func TestUnfinished(t *testing.T) {
+	s := signer(t)
+	s.directory = t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for name, at := range map[string]time.Time{".signed-1.new": old, ".signed-2.new": time.Now(), "signed-of-mine": old} {
+		path := filepath.Join(s.directory, name)
+		put(t, path, "")
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.run(ctx)
+	var left []string
+	all, err := os.ReadDir(s.directory)
+	for _, f := range all {
+		left = append(left, f.Name())
+	}
+	if got := strings.Join(left, " "); err != nil || got != ".signed-2.new signed-of-mine" {
+		t.Errorf("left are %s (%v)", got, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // Replace puts what write writes in the place of the file path: all of it, and on the disk, or nothing. If it is only
@@ -41,6 +42,26 @@ func Replace(path, pattern string, write func(*os.File) error, finish func(name 
 		return err
 	}
 	return SyncFolder(path)
+}
+
+// unfinishedAge is how long nobody has written to a file that nobody writes any more.
+const unfinishedAge = 10 * time.Minute
+
+// Tidy removes from a folder what Replace was writing when its process was killed: files whose names fit a pattern, which
+// is to be one that nobody else's names fit, if they are old enough.
+func Tidy(dir, pattern string, now time.Time) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		if ok, _ := filepath.Match(pattern, f.Name()); !ok {
+			continue
+		}
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > unfinishedAge {
+			_ = os.Remove(filepath.Join(dir, f.Name())) // it harms nobody if it stays
+		}
+	}
 }
 
 // SyncFolder has the names in the folder of path be on the disk. Only then is a file that was made or renamed there
