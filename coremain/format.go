@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 )
 
 // What fmt does with the result, instead of printing it.
@@ -62,17 +64,23 @@ func formatCommand(args []string, out io.Writer) (int, error) {
 	return 0, err
 }
 
-// replaceFile writes a file anew, with the rights that it has, so that who reads it sees the old text or the new.
+// replaceFile writes a file anew, with the rights that it has, so that who reads it sees the old text or the new, also when
+// the machine has gone down. A link stays one.
 func replaceFile(name string, text []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	beside := name + ".new"
-	if err := os.WriteFile(beside, text, info.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Rename(beside, name)
+	return zonefile.Replace(name, filepath.Base(name)+".*.new", func(f *os.File) error {
+		if _, err := f.Write(text); err != nil {
+			return err
+		}
+		return f.Chmod(info.Mode().Perm())
+	}, nil)
 }
 
 // around is how many lines of context a difference has.
