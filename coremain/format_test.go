@@ -24,8 +24,10 @@ func TestFormatWritesBack(t *testing.T) {
 	if err := os.Symlink("Corefile", link); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(link, []byte("the new text")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{path, link} {
+		if err := replaceFile(name, []byte("the new text")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, want := range map[string]string{path: "the new text", link: "the new text", other: "mine"} {
 		if is, err := os.ReadFile(name); err != nil || string(is) != want {
