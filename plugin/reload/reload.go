@@ -35,8 +35,9 @@ type watcher struct {
 	tried   string // hash of the configuration that was tried last
 	unread  bool   // the last look could not read it, and that was logged
 
-	quit chan struct{}
-	once sync.Once // closes quit
+	quiet time.Duration // for how long a new one must be the same; see settled. 0: it is taken as it is
+	quit  chan struct{}
+	once  sync.Once // closes quit
 }
 
 // run looks every interval, until the watcher is stopped or the instance has been replaced.
@@ -87,6 +88,12 @@ func (w *watcher) tick() bool {
 	if now == w.tried {
 		return false
 	}
+	if w.quiet > 0 {
+		input, now = w.settled(input, now)
+	}
+	if now == "" || now == w.tried {
+		return false
+	}
 	w.tried = now
 	if now == w.running { // it is as it was, after something that could not be taken over
 		return false
@@ -100,6 +107,34 @@ func (w *watcher) tick() bool {
 		return false
 	}
 	return true
+}
+
+// mostLooks is how often a configuration is looked at that is another one each time.
+const mostLooks = 30
+
+// settled is a new configuration when it has not changed for a while: who writes its files in their places may not have
+// come to the end, and a part of the server blocks is a configuration, too. The hash is "" if it can be read no more, of
+// which the next look tells, or if the watcher was stopped.
+func (w *watcher) settled(input caddy.Input, now string) (caddy.Input, string) {
+	for range mostLooks {
+		select {
+		case <-w.quit:
+			return nil, ""
+		case <-time.After(w.quiet):
+		}
+		before := now
+		var err error
+		if input, err = w.load(); err == nil {
+			now, err = hash(input)
+		}
+		if err != nil {
+			return nil, ""
+		}
+		if now == before {
+			break
+		}
+	}
+	return input, now
 }
 
 var errEmpty = errors.New("there is no server block in it")

@@ -150,19 +150,22 @@ func TestStop(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	texts := make(chan string, 1)
+	const first, half, whole = ". {\nwhoami\n}", ". {\nlog\n}", ". {\nlog\n}\nexample.org {\nlog\n}"
+	texts := []string{first, half, whole} // look by look: the rest was still to be written
 	restarted := make(chan string, 1)
 	w := &watcher{
-		load:    func() (caddy.Input, error) { return input(<-texts), nil },
+		load: func() (caddy.Input, error) {
+			text := texts[0]
+			texts = texts[min(1, len(texts)-1):]
+			return input(text), nil
+		},
 		restart: func(in caddy.Input) error { restarted <- string(in.Body()); return nil },
-		running: mustHash(t, input(". {\nwhoami\n}")), quit: make(chan struct{}),
+		running: mustHash(t, input(first)), quiet: time.Millisecond, quit: make(chan struct{}),
 	}
 	w.tried = w.running
 	ended := make(chan struct{})
 	go func() { w.run(time.Millisecond); close(ended) }()
-	texts <- ". {\nwhoami\n}"
-	texts <- ". {\nlog\n}"
-	if got := <-restarted; got != ". {\nlog\n}" {
+	if got := <-restarted; got != whole {
 		t.Errorf("restarted with %q", got)
 	}
 	<-ended // the next instance has a watcher of its own
@@ -269,7 +272,7 @@ func TestPanicIsFailure(t *testing.T) {
 		i.Stop()
 	}()
 	w := i.Storage[planKey{}].(*plan).watcher
-	w.load = func() (caddy.Input, error) { return input(".:0 {\nreload\npanics\n}"), nil }
+	w.load, w.quiet = func() (caddy.Input, error) { return input(".:0 {\nreload\npanics\n}"), nil }, 0
 	before := testutil.ToFloat64(failed)
 	if w.tick() || w.stopped() || testutil.ToFloat64(failed) != before+1 {
 		t.Errorf("it is no failure: %s", out)

@@ -10,6 +10,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 
 	"github.com/coredns/caddy"
 )
@@ -146,6 +147,7 @@ func (p *plan) begin(i *caddy.Instance) error {
 	defer p.mu.Unlock()
 	if !p.over && p.watcher == nil {
 		p.watcher = w
+		w.quiet = min(stamp.Quiet, p.interval/2)
 		go w.run(p.interval)
 	}
 	return nil
