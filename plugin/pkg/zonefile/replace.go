@@ -47,8 +47,8 @@ func Replace(path, pattern string, write func(*os.File) error, finish func(name 
 // unfinishedAge is how long nobody has written to a file that nobody writes any more.
 const unfinishedAge = 10 * time.Minute
 
-// Tidy removes from a folder what Replace was writing when its process was killed: files whose names fit a pattern, which
-// is to be one that nobody else's names fit, if they are old enough.
+// Tidy removes from a folder what Replace was writing when its process was killed: files whose names fit a pattern,
+// which is to be one that nobody else's names fit, if they are old enough.
 func Tidy(dir, pattern string, now time.Time) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
