@@ -1,6 +1,7 @@
 package tsig
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,10 +14,11 @@ import (
 
 // keyFile is a file of keys, as it was when it was read last.
 type keyFile struct {
-	path string
-	keys map[string]keyring.Key
-	seen stamp.Stamp
-	told string // what was wrong the last time
+	path    string
+	keys    map[string]keyring.Key
+	seen    stamp.Stamp
+	settles stamp.Settling
+	told    string // what was wrong the last time
 }
 
 // read reads the file. If it cannot be read, all stays as it was.
@@ -49,16 +51,25 @@ func (f *keyFile) again() error {
 	return f.read()
 }
 
-// changed reports whether the file is another one than was read.
-func (f *keyFile) changed() bool {
-	is := stamp.At(f.path)
-	return is != f.seen || is == stamp.Stamp{}
+// changed reports whether the file is another one than was read. One that was changed just now may still be written, and
+// the first of its keys are a file, too: again is when to come for it then.
+func (f *keyFile) changed(every time.Duration) (is bool, again time.Duration) {
+	switch now := stamp.At(f.path); now {
+	case f.seen:
+		return now == stamp.Stamp{}, 0
+	case stamp.Stamp{}:
+		return true, 0
+	default:
+		again = f.settles.Wait(now.Changed(), time.Now(), every)
+		return again == 0, again
+	}
 }
 
 // keeper keeps a ring as files say. One goroutine, from start to stop, looks at them.
 type keeper struct {
 	files []*keyFile
 	ring  *keyring.Ring
+	every time.Duration // how often they are looked at; 0 before start
 	quit  chan struct{}
 	done  sync.WaitGroup
 }
@@ -80,13 +91,14 @@ func (k *keeper) publish() {
 
 // start looks at the files from time to time.
 func (k *keeper) start(every time.Duration) {
+	k.every = every
 	k.done.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		next := time.NewTimer(every)
+		defer next.Stop()
 		for {
 			select {
-			case <-tick.C:
-				k.look()
+			case <-next.C:
+				next.Reset(cmp.Or(k.look(), every))
 			case <-k.quit:
 				return
 			}
@@ -99,11 +111,16 @@ func (k *keeper) stop() {
 	k.done.Wait()
 }
 
-// look reads the files that were changed. What is wrong with one is told once; its keys stay as they are then.
-func (k *keeper) look() {
+// look reads the files that were changed. What is wrong with one is told once; its keys stay as they are then. again is
+// when to look for one that may still be written, 0 for the usual time.
+func (k *keeper) look() (again time.Duration) {
 	read := false
 	for _, f := range k.files {
-		if !f.changed() {
+		changed, wait := f.changed(k.every)
+		if again = max(again, wait); wait > 0 {
+			continue
+		}
+		if !changed {
 			f.told = ""
 			continue
 		}
@@ -120,4 +137,5 @@ func (k *keeper) look() {
 	if read {
 		k.publish()
 	}
+	return again
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/keyring"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 
 	"github.com/miekg/dns"
 )
@@ -87,6 +88,45 @@ func TestKeeperOfSeveral(t *testing.T) {
 			if got, _ := ring.Key(name); got.Secret != want {
 				t.Errorf("%s is %q, want %q", name, got.Secret, want)
 			}
+		}
+	}
+}
+
+// TestKeeperWaits: a file that was changed just now may still be written; the keys that are not in it yet are not lost.
+func TestKeeperWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(text string, age time.Duration) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Now().Add(-age); os.Chtimes(path, at, at) != nil {
+			t.Fatal("its time")
+		}
+	}
+	write("key a { secret AAAA; };", time.Hour)
+	f := &keyFile{path: path}
+	if err := f.read(); err != nil {
+		t.Fatal(err)
+	}
+	ring := new(keyring.Ring)
+	k := newKeeper([]*keyFile{f}, ring)
+	k.every = time.Hour
+	for _, step := range []struct {
+		text  string
+		age   time.Duration
+		again bool
+		a, b  bool
+	}{
+		{"", 0, true, true, false}, {"key b { secret BBBB; };\n", 0, true, true, false},
+		{"key b { secret BBBB; };\nkey a { secret AAAA; };", time.Minute, false, true, true},
+		{"", time.Second * 2, false, false, false},
+	} {
+		write(step.text, step.age)
+		again := k.look()
+		_, a := ring.Key("a.")
+		_, b := ring.Key("b.")
+		if a != step.a || b != step.b || again > 0 != step.again || again > stamp.Quiet {
+			t.Errorf("%q of %v: a is there: %v, b: %v, again after %v", step.text, step.age, a, b, again)
 		}
 	}
 }
