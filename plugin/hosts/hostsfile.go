@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"iter"
 	"net"
 	"net/netip"
@@ -49,7 +50,9 @@ type Hostsfile struct {
 	fixed   *table   // of the inline lines
 
 	file atomic.Pointer[table]
-	seen stamp.Stamp // of the file when it was read; belongs to who reads
+	seen stamp.Stamp // of the file when it was read; this and settles belong to who reads
+
+	settles stamp.Settling
 }
 
 const defaultTTL = 3600
@@ -140,20 +143,34 @@ func (h *Hostsfile) show() (entries int) {
 	return entries
 }
 
-// watch reads the file again when it was changed, until stop is closed. A pipe in its place is as if it was gone.
+// watch reads the file again when it was changed, until stop is closed.
 func (h *Hostsfile) watch(stop <-chan struct{}) {
-	ticker := time.NewTicker(h.reload)
-	defer ticker.Stop()
+	next := time.NewTimer(h.reload)
+	defer next.Stop()
 	for {
 		select {
-		case <-ticker.C:
-			if !stamp.IsPipe(h.path) { // nothing would end that
-				h.readHosts()
-			}
+		case <-next.C:
+			next.Reset(cmp.Or(h.readSettled(time.Now()), h.reload))
 		case <-stop:
 			return
 		}
 	}
+}
+
+// readSettled is readHosts while the server runs. A file that was changed just now may still be written, and its first
+// lines are a file, too: again is when to come for it in its stead, 0 for the usual time. A pipe in its place is as if it
+// was gone.
+func (h *Hostsfile) readSettled(now time.Time) (again time.Duration) {
+	if stamp.IsPipe(h.path) { // nothing would end that
+		return 0
+	}
+	if is := stamp.At(h.path); is != h.seen && is != (stamp.Stamp{}) {
+		if again = h.settles.Wait(is.Changed(), now, h.reload); again > 0 {
+			return again
+		}
+	}
+	h.readHosts()
+	return 0
 }
 
 // LookupStaticHostV4 is the IPv4 addresses of a host.
