@@ -147,7 +147,7 @@ func (p *plan) begin(i *caddy.Instance) error {
 	defer p.mu.Unlock()
 	if !p.over && p.watcher == nil {
 		p.watcher = w
-		w.quiet = min(stamp.Quiet, p.interval/2)
+		w.quiet = min(stamp.Quiet, p.interval/4) // which lengthens the time until it is taken over
 		go w.run(p.interval)
 	}
 	return nil
