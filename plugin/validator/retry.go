@@ -109,17 +109,13 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 		i.avoid(q)
 		suspect(q, name)
 	}
-	for _, name := range v.Broken {
-		keys := validate.Question{Name: name, Type: dns.TypeDNSKEY}
-		if i.sources[keys] == nil { // it broke before, at the DS records
-			keys.Type = dns.TypeDS
-		}
-		if i.sources[keys] == nil { // for another query
+	for _, q := range v.Broken {
+		if i.sources[q] == nil { // for another query
 			continue
 		}
-		hidden[name] = true
-		wrong(keys, "")
-		if keys.Type == dns.TypeDS || i.sources[keys].Told() == 0 { // it may have been asked for as signatures were taken out
+		hidden[q.Name] = true
+		wrong(q, "")
+		if q.Type == dns.TypeDS || i.sources[q].Told() == 0 { // it may have been asked for as signatures were taken out
 			suspect(i.q, v.Name)
 		}
 	}

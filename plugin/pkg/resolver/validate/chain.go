@@ -353,3 +353,12 @@ func (n *Node) Lasts() time.Duration { return n.Expires.Sub(n.since) }
 
 // Broken reports whether the chain ends at n as something is bogus.
 func (n *Node) Broken() bool { return n.kind == ended && n.Status == Bogus }
+
+// blames is the question of the chain whose reply is bogus, of a name whose Node is Broken: its zone's own word is
+// about its keys, and that of the zone above about DS records.
+func (n *Node) blames(name string) Question {
+	if n.Zone == name {
+		return Question{name, rrset.TypeDNSKEY}
+	}
+	return Question{name, rrset.TypeDS}
+}

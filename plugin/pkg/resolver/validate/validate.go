@@ -87,8 +87,8 @@ type Verdict struct {
 	Checks int // signatures that were computed, as the budget counts them
 	Hashes int // of NSEC3, the same
 	Looks  int // at RRsets, the same
-	// Broken is names of the chain at which it ended, as keys or DS records are bogus.
-	Broken []string
+	// Broken is where the chain ended, as keys or DS records are bogus.
+	Broken []Question
 	// Kept is names of the chain of which something was kept that a bogus reply disagrees with, as zones may begin
 	// elsewhere now.
 	Kept   []string
@@ -230,7 +230,7 @@ func (t *Task) Step() (missing []Question) {
 	}
 	for _, n := range t.nodes {
 		if n.Broken() {
-			v.Broken = append(v.Broken, n.name)
+			v.Broken = append(v.Broken, n.blames(n.name))
 		}
 	}
 	if v.Status == Bogus {
