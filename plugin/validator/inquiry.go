@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -140,6 +141,9 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	if i.sources[q] == nil {
 		i.sources[q] = &advice.Source{Proof: true, Purse: &i.purse}
 	}
+	if q.Type == dns.TypeDNSKEY {
+		i.sources[q].Prefer(i.teller(q.Name))
+	}
 	defer func(client context.Context) { i.ctx = client }(i.ctx)
 	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query
 	reply := i.askTogether(q)
@@ -157,6 +161,19 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 		i.stripped(q.Name)
 	}
 	return reply, m
+}
+
+// A zone's servers may have versions of it that no key has signed in common, while keys are replaced: the reply and the
+// keys that prove it have to come from one.
+
+// teller is the server that has told something of what lies in a zone: the reply, or DS records of a zone below on the way
+// to it. It is not valid if none has.
+func (i *inquiry) teller(zone string) netip.AddrPort {
+	by := i.sources[i.q].As(zone)
+	for name := i.q.Name; !by.IsValid() && name != zone && name != rrset.Root; name = rrset.Parent(name) {
+		by = i.sources[validate.Question{Name: name, Type: dns.TypeDS}].As(zone)
+	}
+	return by
 }
 
 // signed reports whether a reply has what was asked for, and a signature.

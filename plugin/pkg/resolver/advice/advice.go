@@ -47,6 +47,7 @@ type Source struct {
 	doubted []Teller
 	again   bool
 	names   []string // that are doubted now
+	first   netip.AddrPort
 }
 
 // Add notes who told something.
@@ -122,6 +123,17 @@ func (s *Source) Of(name string) (t Teller) {
 	return t
 }
 
+// As is the server that told something last of a name at or below a zone's, as one of the zone's or of one above, which
+// may serve it, too. It is not valid if none did, as of nil.
+func (s *Source) As(zone string) netip.AddrPort {
+	for _, t := range slices.Backward(s.All()) {
+		if rrset.Below(t.Name, zone) && rrset.Below(zone, t.Zone) {
+			return t.Server
+		}
+	}
+	return netip.AddrPort{}
+}
+
 // All is who has told something so far.
 func (s *Source) All() []Teller {
 	if s == nil {
@@ -160,6 +172,24 @@ func (s *Source) Doubt(name string) {
 			s.doubted = append(s.doubted, t)
 		}
 	}
+}
+
+// Prefer has a server asked before others, where it is one of those that may be asked: it has told what the answer is
+// to prove, and other servers of the zone may have another version of it. One that is not valid is no server.
+func (s *Source) Prefer(server netip.AddrPort) {
+	s.mu.Lock()
+	s.first = server
+	s.mu.Unlock()
+}
+
+// Preferred is the server that is asked before others, not valid if there is none.
+func (s *Source) Preferred() netip.AddrPort {
+	if s == nil {
+		return netip.AddrPort{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
 }
 
 // same reports whether two names are, or one stands for all.

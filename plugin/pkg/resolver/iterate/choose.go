@@ -156,6 +156,9 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	if len(may) == 0 {
 		return nil
 	}
+	if s := t.preferred(may); s != nil && n == 0 {
+		return s
+	}
 	if roll(anyOneIn) > 0 {
 		may = slices.DeleteFunc(may, func(c candidate) bool { return c.speed > best+band })
 	}

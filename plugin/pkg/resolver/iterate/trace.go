@@ -8,6 +8,7 @@ import (
 )
 
 // This file serves a validator: it is told who answered, and others are asked where it found an answer to be bogus.
+// Keys are asked of who told what they are to prove.
 
 // doubts reports whether what is kept of the task's name is passed over, as it did not hold.
 func (t *task) doubts() bool { return t == t.run.root && t.run.source.Doubts(t.name) }
@@ -15,6 +16,20 @@ func (t *task) doubts() bool { return t == t.run.root && t.run.source.Doubts(t.n
 // spared reports whether a server is not asked, as what it told did not hold.
 func (t *task) spared(s *store.Server) bool {
 	return t == t.run.root && t.run.source.Doubted(advice.Teller{Zone: t.cut.Zone, Server: s.Addr, Name: t.name})
+}
+
+// preferred is the server that a validator wants asked before others, nil if it is none of those that may be asked.
+func (t *task) preferred(may []candidate) *store.Server {
+	if t != t.run.root || t.run.source == nil {
+		return nil
+	}
+	first := t.run.source.Preferred()
+	for _, c := range may {
+		if c.server.Addr == first {
+			return c.server
+		}
+	}
+	return nil
 }
 
 // trace notes who answered the client's question, or a part of it, and for which names: all that the reply has aliases

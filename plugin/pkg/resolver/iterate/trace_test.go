@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -58,5 +59,31 @@ func TestLeadsOut(t *testing.T) {
 	}
 	if leadsOut(rrset.New("\x01x\x00", 1, 60, "\x01\x02\x03\x04"), "\x01y\x00") {
 		t.Error("an A record")
+	}
+}
+
+// A server that a validator prefers is asked before others, unless what it told is doubted.
+func TestPreferred(t *testing.T) {
+	w := small(t)
+	for i := range 20 {
+		s, want := &advice.Source{}, netip.AddrPortFrom(addr([]string{"10.0.2.1", "10.0.2.2"}[i%2]), 53)
+		ask := func() netip.Addr {
+			w.asked = nil
+			r := New(w.conf, Question{rrset.MustName("www.example.org."), 1}, true)
+			r.Trace(s)
+			queue := append([]Action(nil), r.Step(Event{Kind: Begun}, w.now)...)
+			for queue[0].Kind != Finish {
+				queue = append(queue[1:], r.Step(w.exchange(queue[0]), w.now)...)
+			}
+			return w.asked[len(w.asked)-1].at
+		}
+		s.Prefer(want)
+		if got := ask(); got != want.Addr() {
+			t.Fatalf("%s was asked, not %s", got, want)
+		}
+		s.Doubt("")
+		if got := ask(); got == want.Addr() {
+			t.Fatalf("%s was asked once more", got)
+		}
 	}
 }
