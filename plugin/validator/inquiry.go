@@ -2,7 +2,6 @@ package validator
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -34,8 +33,9 @@ type inquiry struct {
 	looks   int                                  // at RRsets
 	recut   []string                             // names at which zones may begin or not, other than was known
 	ways    map[validate.Question]*way
-	avoided []string // upstreams of a forwarder that were wrong about something, twice
-	gaveWay bool     // its place is for other queries
+	avoided []string                       // upstreams of a forwarder that were wrong about something, twice
+	last    map[validate.Question]*dns.Msg // replies to q and to DS questions, see signer
+	gaveWay bool                           // its place is for other queries
 
 	nonAuthoritative bool // the last reply is a resolver's
 
@@ -142,7 +142,7 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 		i.sources[q] = &advice.Source{Proof: true, Purse: &i.purse}
 	}
 	if q.Type == dns.TypeDNSKEY {
-		i.sources[q].Prefer(i.teller(q.Name))
+		i.sources[q].Prefer(i.signer(q.Name))
 	}
 	defer func(client context.Context) { i.ctx = client }(i.ctx)
 	i.ctx = metadata.ContextWithMetadata(i.ctx) // what plugins below say of it is not about the client's query
@@ -157,23 +157,11 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 	if err != nil || m.Name != q.Name || m.Type != q.Type {
 		return nil, nil
 	}
+	i.keep(q, reply)
 	if q.Type == dns.TypeDNSKEY && m.Rcode == dns.RcodeSuccess && i.live.Load().anchors[q.Name] != nil && !signed(m, q) {
 		i.stripped(q.Name)
 	}
 	return reply, m
-}
-
-// A zone's servers may have versions of it that no key has signed in common, while keys are replaced: the reply and the
-// keys that prove it have to come from one.
-
-// teller is the server that has told something of what lies in a zone: the reply, or DS records of a zone below on the way
-// to it. It is not valid if none has.
-func (i *inquiry) teller(zone string) netip.AddrPort {
-	by := i.sources[i.q].As(zone)
-	for name := i.q.Name; !by.IsValid() && name != zone && name != rrset.Root; name = rrset.Parent(name) {
-		by = i.sources[validate.Question{Name: name, Type: dns.TypeDS}].As(zone)
-	}
-	return by
 }
 
 // signed reports whether a reply has what was asked for, and a signature.
@@ -214,6 +202,7 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 
 // finish asks for what a Task of the reply says is missing, until there is a verdict.
 func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
+	i.keep(i.q, reply)
 	targets := map[validate.Question]*dns.Msg{}
 	for ; len(missing) > 0; missing = i.step(t) {
 		for _, need := range missing {

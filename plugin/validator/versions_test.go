@@ -3,6 +3,7 @@ package validator
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,8 @@ import (
 type versions struct {
 	of    [2]*source
 	turn  int
-	last  int // who told data last
+	last  int  // who told data last
+	strip bool // the first server leaves signatures out
 	asked []string
 }
 
@@ -44,14 +46,16 @@ func (s *versions) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	}
 	o.Add(advice.Teller{Zone: zone, Server: at[by], Name: name})
 	s.asked = append(s.asked, at[by].Addr().String()+" "+r.Question[0].Name+dns.Type(r.Question[0].Qtype).String())
+	if s.strip && by == 0 {
+		w = liar{w}
+	}
 	return s.of[by].ServeDNS(ctx, w, r)
 }
 
 func (s *versions) Learn(any, string, bool, []advice.Secure) {}
 
-// While one of two servers has an older version of the zone, signed by another key, whoever tells a name first: the keys
-// that it is checked with are its server's.
-func TestKeysOfWhoTold(t *testing.T) {
+// newVersions is a validator above both.
+func newVersions(t *testing.T) (*Validator, *versions) {
 	s := &versions{}
 	var anchors []string
 	for i := range s.of {
@@ -66,11 +70,28 @@ func TestKeysOfWhoTold(t *testing.T) {
 	s.of[0].anchor = anchors[0]
 	v := above(t, s.of[0], "anchor \""+anchors[1]+"\"")
 	v.Next, v.learner = plugin.HandlerFunc(s.ServeDNS), s
+	return v, s
+}
+
+// While one of two servers has an older version of the zone, signed by another key, whoever tells a name first: the keys
+// that it is checked with are its server's.
+func TestKeysOfWhoTold(t *testing.T) {
+	v, s := newVersions(t)
 	for i, name := range []string{"a.example.", "b.example.", "c.example.", "d.example."} {
 		s.turn, s.asked = i%2, nil
 		if m, _, err := ask(t, v, name, do); err != nil || !m.AuthenticatedData {
 			t.Errorf("%s, told by server %d: %v %v, asked %q", name, i%2, m, err, s.asked)
 		}
+	}
+}
+
+// Who has told something without signatures is not asked for keys first.
+func TestKeysOfWhoSigns(t *testing.T) {
+	v, s := newVersions(t)
+	s.strip = true
+	m, _, err := ask(t, v, "a.example.", do)
+	if err != nil || !m.AuthenticatedData || slices.Contains(s.asked, "192.0.2.1 example.DNSKEY") {
+		t.Errorf("%v %v, asked %q", m, err, s.asked)
 	}
 }
 
