@@ -134,8 +134,12 @@ func nameLen(b string) int {
 // hide a type from one reader and show it to another, so its record is no proof.
 
 // typed reports whether a type bitmap (RFC 4034 §4.1.2) has a type. A
-// malformed one has what stands before the fault.
+// malformed one has what stands before the fault. It has ANY if it has a type of data: not
+// those of records that a name has only as the zone is signed.
 func typed(bitmap string, typ uint16) bool {
+	if typ == rrset.TypeANY {
+		return holdsData(bitmap)
+	}
 	for len(bitmap) >= 2 {
 		n := 2 + int(bitmap[1])
 		if n > len(bitmap) {
@@ -144,6 +148,27 @@ func typed(bitmap string, typ uint16) bool {
 		if bitmap[0] == byte(typ>>8) {
 			i := 2 + int(typ&0xFF)/8
 			return i < n && bitmap[i]&(0x80>>(typ%8)) != 0
+		}
+		bitmap = bitmap[n:]
+	}
+	return false
+}
+
+func holdsData(bitmap string) bool {
+	for len(bitmap) >= 2 {
+		n := 2 + int(bitmap[1])
+		if n > len(bitmap) {
+			return false
+		}
+		for i := range 8 * (n - 2) {
+			if bitmap[2+i/8]&(0x80>>(i%8)) == 0 {
+				continue
+			}
+			switch typ := uint16(bitmap[0])<<8 | uint16(i); typ {
+			case typeRRSIG, rrset.TypeNSEC, typeNX:
+			default:
+				return true
+			}
 		}
 		bitmap = bitmap[n:]
 	}

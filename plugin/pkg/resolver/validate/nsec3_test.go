@@ -62,6 +62,8 @@ func TestDenialByNSEC3(t *testing.T) {
 		{"opt-out", "a.b.example.", dns.TypeA, 3, []string{apex, out("b.example."), cover("*.example.")}, Insecure},
 		{"encloser is a cut", "a.b.example.", dns.TypeA, 3, []string{match("b.example.", "NS DS"), cover("a.b.example."), cover("*.b.example.")}, Bogus},
 		{"encloser leads elsewhere", "a.b.example.", dns.TypeA, 3, []string{match("b.example.", "DNAME RRSIG"), cover("a.b.example."), cover("*.b.example.")}, Bogus},
+		{"ANY where there is data", "a.example.", dns.TypeANY, 0, []string{match("a.example.", "A RRSIG")}, Bogus},
+		{"ANY of an empty non-terminal", "a.example.", dns.TypeANY, 0, []string{match("a.example.", "")}, Secure},
 		{"wildcard nodata", "a.example.", dns.TypeMX, 0, []string{apex, cover("a.example."), match("*.example.", "A RRSIG")}, Secure},
 		{"wildcard has it", "a.example.", dns.TypeA, 0, []string{apex, cover("a.example."), match("*.example.", "A RRSIG")}, Bogus},
 		{"DS under opt-out", "a.example.", dns.TypeDS, 0, []string{apex, out("a.example.")}, Insecure},

@@ -192,6 +192,11 @@ func TestDenialByNSEC(t *testing.T) {
 		got    int
 	}{
 		{"nodata", "a.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Secure, 0},
+		{"ANY where there is data", "a.example.", dns.TypeANY, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Bogus, 0},
+		{"ANY where there is data, called NXDOMAIN", "a.example.", dns.TypeANY, 3, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Bogus, 3},
+		{"ANY where there is data of a high number", "a.example.", dns.TypeANY, 0, []string{"a.example. 300 IN NSEC c.example. RRSIG NSEC TYPE65280"}, Bogus, 0},
+		{"ANY of an empty non-terminal, compact", "a.example.", dns.TypeANY, 0, []string{"a.example. 300 IN NSEC \\000.a.example. RRSIG NSEC"}, Secure, 0},
+		{"ANY of a wildcard with data", "b.example.", dns.TypeANY, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC", "*.example. 300 IN NSEC a.example. A RRSIG NSEC"}, Bogus, 0},
 		{"nodata called YXDOMAIN", "a.example.", dns.TypeMX, dns.RcodeYXDomain, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Secure, 0},
 		{"type is there", "a.example.", dns.TypeA, 0, []string{"a.example. 300 IN NSEC c.example. A RRSIG NSEC"}, Bogus, 0},
 		{"alias is there", "a.example.", dns.TypeMX, 0, []string{"a.example. 300 IN NSEC c.example. CNAME RRSIG NSEC"}, Bogus, 0},
