@@ -287,7 +287,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	if s.IsDead() {
 		t.here.probes++
 	}
-	if lame, _ := s.Lame(t.cut.Zone, r.now); lame {
+	lame, _ := s.Lame(t.cut.Zone, r.now)
+	if lame {
 		t.here.lame++
 	}
 	t.here.count++
@@ -298,7 +299,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, proof: proof, edns: s.EDNS(r.now)}
 	t.asked = &t.under
 	if t.asked.edns {
-		t.asked.subnet, t.asked.cookie = t.shown(), r.conf.Cookies && s.Options(r.now)
+		t.asked.subnet = t.shown()
+		t.asked.cookie = r.conf.Cookies && s.Options(r.now) && !lame // that may be what it refuses
 	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()

@@ -54,3 +54,32 @@ func TestCookiesAfterLosses(t *testing.T) {
 		t.Errorf("%d queries of %d were sent without a cookie", plain, lost)
 	}
 }
+
+// One that refuses what has a cookie is asked without where nobody else is left.
+func TestRefusedCookies(t *testing.T) {
+	w := small(t)
+	w.conf.Cookies = true
+	refuses, refused := false, 0
+	w.wild = func(a Action) *Event {
+		refuses = a.Cookie
+		return nil
+	}
+	for _, at := range []string{"10.0.2.1", "10.0.2.2"} {
+		whole := w.servers[addr(at)]
+		w.servers[addr(at)] = func(q *dns.Msg, tcp bool) *dns.Msg {
+			if refuses {
+				refused++
+				return new(dns.Msg).SetRcode(q, dns.RcodeRefused)
+			}
+			return whole(q, tcp)
+		}
+	}
+	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
+	before := refused
+	for i := range 20 {
+		w.want(fmt.Sprintf("x%d.example.org.", i), "A", "NXDOMAIN")
+	}
+	if refused > before {
+		t.Errorf("%d queries with a cookie were refused, %d before", refused-before, before)
+	}
+}
