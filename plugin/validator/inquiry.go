@@ -202,7 +202,9 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 
 // finish asks for what a Task of the reply says is missing, until there is a verdict.
 func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
-	i.keep(i.q, reply)
+	if len(missing) > 0 {
+		i.keep(i.q, reply)
+	}
 	targets := map[validate.Question]*dns.Msg{}
 	for ; len(missing) > 0; missing = i.step(t) {
 		for _, need := range missing {
