@@ -8,7 +8,8 @@
 //	                         over UDP where handlers are quick: Lead.Call, inline
 //
 // What waits is bounded for the process: beyond it LaterOrDrop drops, if it can make no room (room.go), and Later
-// waits, so that a stream is not read any further. Serve is for transports that have a goroutine for each query anyway.
+// waits, so that a stream is not read any further. Where processors are short, what is too late is dropped
+// (backlog.go). Serve is for transports that have a goroutine for each query anyway.
 //
 // The package knows no sockets and no plugins. Start at Run.Serve; then Later.
 package exec

@@ -39,6 +39,7 @@ type Waiting struct {
 	message bool               // it takes the message lane
 	dropped bool               // if it cannot wait
 	waits   eventloop.Exchange // what it was parked on last
+	came    int64              // when it was given to workers, by service.Now, until it begins; else 0
 	pooled  bool               // it does not lie in the source's memory
 }
 
@@ -53,7 +54,10 @@ func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, 
 	w := newWaiting(from, s, packet, q, out)
 	w.dropped = true
 	if out != wire.Park {
-		w.toWorker()
+		w.came = service.Now()
+		if !pool().queue(w) {
+			w.drop()
+		}
 		return
 	}
 	if q.Awaited() == nil { // nothing was begun for it, as there was no room
@@ -99,7 +103,7 @@ func newWaiting(from Source, s *service.Service, packet []byte, q *wire.Query, o
 		w = waitingPool.Get().(*Waiting)
 		w.pooled = true
 	}
-	w.from, w.service, w.message, w.dropped, w.waits = from, s, out == wire.Unpack, false, nil
+	w.from, w.service, w.message, w.dropped, w.waits, w.came = from, s, out == wire.Unpack, false, nil, 0
 	if q != nil {
 		w.peer = q.Peer
 	}
@@ -136,6 +140,10 @@ func (w *Waiting) free() {
 
 // run serves the query on a worker.
 func (w *Waiting) run() {
+	if w.came != 0 {
+		w.came = 0
+		pool().begun()
+	}
 	if w.message {
 		defer log.Idle()
 		defer w.free() // also if a handler ends the goroutine

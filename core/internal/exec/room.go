@@ -74,7 +74,7 @@ func (w *workers) makeRoom() bool {
 	if !w.full() {
 		return true
 	}
-	if w.n-len(w.idle) >= w.max+max(w.max/wantShare, wantAtLeast) { // those who gave way went on for something else
+	if w.busy() >= w.max+max(w.max/wantShare, wantAtLeast) { // those who gave way went on for something else
 		return false
 	}
 	w.mu.Unlock() // who waited may need a worker to go on

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 )
 
@@ -29,7 +30,7 @@ func Waits() (atWork, atExchanges int) {
 	w := pool()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.n - len(w.idle), int(parked.Load())
+	return w.busy(), int(parked.Load())
 }
 
 // ErrCrowded says that too many queries wait already, and that who asked did not wait for one of them to end.
@@ -51,6 +52,7 @@ type workers struct {
 	n    int       // workers there are, and those that wait on goroutines of their own
 	want int       // those that wait in enter
 	crowd
+	backlog
 
 	most atomic.Int64 // max, for those that do not hold mu
 }
@@ -62,7 +64,7 @@ const heldStack = 4 << 10
 type worker struct{ next chan task }
 
 func newWorkers(max int) *workers {
-	w := &workers{keepIdle: 256}
+	w := &workers{keepIdle: 256, backlog: newBacklog()}
 	w.free.L = &w.mu
 	w.limit(max)
 	return w
@@ -89,6 +91,38 @@ func (w *workers) try(t task) bool {
 		w.give(t)
 	}
 	return ok
+}
+
+// queue is try for a query that may wait for others to begin.
+func (w *workers) queue(t *Waiting) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ok := w.makeRoom()
+	if ok && !w.backlog.add(t) {
+		w.give(t)
+	}
+	return ok
+}
+
+// begun is called by what queue has taken, when it begins. Others are next, and those for which it is too late are
+// dropped.
+func (w *workers) begun() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unbegun--
+	if w.backlog.len() == 0 {
+		return
+	}
+	now := service.Now()
+	for t, late := w.backlog.next(now); t != nil; t, late = w.backlog.next(now) {
+		if !late {
+			w.give(t)
+			continue
+		}
+		w.mu.Unlock()
+		t.drop()
+		w.mu.Lock()
+	}
 }
 
 // do gives t to a worker, and waits for one if all are at work.
@@ -147,8 +181,10 @@ func (w *workers) leave() {
 	w.mu.Unlock()
 }
 
-// full reports whether as many are at work as there may be. mu is held.
-func (w *workers) full() bool { return w.n-len(w.idle) >= w.max }
+// full reports whether as many are at work as there may be, or about to be. mu is held.
+func (w *workers) full() bool { return w.busy() >= w.max }
+
+func (w *workers) busy() int { return w.n - len(w.idle) + w.backlog.len() }
 
 // give gives t to a worker, were it one more than there may be. mu is held.
 func (w *workers) give(t task) {

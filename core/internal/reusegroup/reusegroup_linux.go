@@ -22,7 +22,7 @@ func (g *Group) Join(fd uintptr) Loop {
 	l := Loop{group: g}
 	if g != nil {
 		queue, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
-		l.full = func(fd uintptr) bool { return queued(fd) > queue/2 }
+		l.full = func(fd uintptr) bool { return Queued(fd) > queue/2 }
 	}
 	return l
 }
@@ -37,9 +37,9 @@ func steer(conn syscall.Conn, toFirst bool) bool {
 	return reuseport.Steer(conn, number)
 }
 
-// queued is the octets that the kernel has queued for a socket, as it counts them. The scheduler is not told of the
-// call: it does not wait.
-func queued(fd uintptr) int {
+// Queued is the octets that the kernel has queued for a socket, as it counts them; 0 if it does not say. The scheduler
+// is not told of the call: it does not wait.
+func Queued(fd uintptr) int {
 	var octets, n uint32 = 0, 4 // the first of the numbers: SK_MEMINFO_RMEM_ALLOC
 	_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&octets)), uintptr(unsafe.Pointer(&n)), 0)

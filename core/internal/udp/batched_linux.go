@@ -47,6 +47,7 @@ type batchedSocket struct {
 
 	fd    uintptr // good as long as the loop reads
 	group reusegroup.Loop
+	queue
 	ended atomic.Bool // it is about to be closed: what is queued may not be sent any more, which nobody would be told
 	intake
 }
@@ -98,7 +99,7 @@ func (s *batchedSocket) configure() error {
 			return
 		}
 		s.is4 = domain == unix.AF_INET
-		enlarge(int(fd))
+		lengthen(fd, queueSpace)
 		s.fd = fd
 		switch {
 		case !s.wild:
@@ -113,19 +114,9 @@ func (s *batchedSocket) configure() error {
 	return os.NewSyscallError("setsockopt", err)
 }
 
-// queueSpace is the octets that the system may queue for a socket, as it counts them: a burst of queries waits there.
-const queueSpace = 4 << 20
-
-// enlarge makes the queue of a socket longer, as far as the system lets us: without a privilege, twice as long as
-// by default.
-func enlarge(fd int) {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSpace) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSpace)
-	}
-}
-
 // recvmmsg reads a batch, if there is one.
 func (s *batchedSocket) recvmmsg(fd uintptr) (int, error) {
+	s.dropSurplus(fd)
 	n, e := s.in.Receive(fd)
 	switch e {
 	case 0:
@@ -137,7 +128,9 @@ func (s *batchedSocket) recvmmsg(fd uintptr) (int, error) {
 }
 
 func (s *batchedSocket) served(n, handed int, now time.Time) {
-	s.group.Served(s.fd, n, handed, n == batchSize, now)
+	full := n == batchSize
+	s.group.Served(s.fd, n, handed, full, now)
+	s.shorten(n, full, now)
 }
 
 func (s *batchedSocket) hold()     { s.sendQueue.hold() }

@@ -48,6 +48,7 @@ func (t *Transport) open(conn *net.UDPConn) {
 		return
 	}
 	t.sockets = []batchSocket{first}
+	first.dropped = t.service.Dropped
 	if t.Shed {
 		first.shed(t)
 	}
@@ -61,6 +62,7 @@ func (t *Transport) open(conn *net.UDPConn) {
 			c.Close()
 			continue
 		}
+		s.dropped = t.service.Dropped
 		if t.Shed {
 			s.shed(t)
 		}
