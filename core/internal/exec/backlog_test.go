@@ -18,7 +18,6 @@ const ms = int64(time.Millisecond)
 type one struct {
 	backlog
 	t     *testing.T
-	busy  int64 // until
 	order int64 // when the last one came that began
 }
 
