@@ -16,8 +16,8 @@ import (
 const (
 	perProcessor = 16
 	waitedLong   = int64(500 * time.Millisecond) // clients ask again after a second, or a few
-	burst        = int64(2 * time.Second)
-	again        = int64(10 * time.Second) // so soon after one that was late no burst is waited for
+	burst        = int64(4 * time.Second)        // for so long most clients wait
+	again        = int64(10 * time.Second)       // so soon after one that was late no burst is waited for
 )
 
 // backlog is what waits to begin, the oldest first. Times are those of service.Now. workers.mu guards it.

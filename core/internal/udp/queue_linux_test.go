@@ -38,8 +38,12 @@ func TestQueueThatBecomesShorter(t *testing.T) {
 	if s.surplus {
 		t.Fatal("shorter at once")
 	}
-	s.shorten(batchSize, true, now.Add(lookedAfter/2))
-	s.shorten(batchSize, true, now.Add(lookedAfter))
+	for d := lookedAfter / 2; d <= burst; d += lookedAfter / 2 {
+		if s.surplus {
+			t.Fatalf("shorter before %s", d)
+		}
+		s.shorten(batchSize, true, now.Add(d))
+	}
 	first := -1
 	read := 0
 	for n, err := s.recvmmsg(s.fd); n > 0; n, err = s.recvmmsg(s.fd) {

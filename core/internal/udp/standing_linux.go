@@ -9,6 +9,7 @@ import "time"
 const (
 	standsFor   = 500 * time.Millisecond // clients ask again after a second, or a few
 	lookedAfter = time.Second            // a loop with a quota may stand still for most of a tenth of that
+	burst       = 4 * time.Second        // a queue that stands no longer keeps all: for so long most clients wait
 )
 
 // Of octets, the length of a queue: the system counts 768 for a short datagram, on some interfaces more, and lets a
@@ -24,6 +25,7 @@ const (
 type standing struct {
 	stands  bool      // the last batch was full, so that there may be more
 	last    time.Time // when that was read
+	began   time.Time // when the queue began to stand
 	looked  time.Time // begin of the window
 	taken   int       // queries in the window
 	shorter int       // the length of the queue in octets; 0 is queueSpace
@@ -39,12 +41,16 @@ func (s *standing) served(n int, full bool, now time.Time) (octets int) {
 	}
 	// The process, or the machine, may have been stopped, which says nothing of what the loop takes.
 	if !s.stands || now.Sub(s.last) >= lookedAfter {
-		s.stands, s.looked, s.taken = true, now, 0
+		s.stands, s.began, s.looked, s.taken = true, now, now, 0
 	}
 	s.taken += n
 	s.last = now
 	window := now.Sub(s.looked)
 	if window < lookedAfter {
+		return 0
+	}
+	if s.shorter == 0 && now.Sub(s.began) < burst {
+		s.looked, s.taken = now, 0
 		return 0
 	}
 	inTime := int64(s.taken) * int64(standsFor) / int64(window)

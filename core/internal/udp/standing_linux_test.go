@@ -50,7 +50,10 @@ func TestStanding(t *testing.T) {
 		if m.shorter != 0 {
 			t.Errorf("%d/s: %d octets where all is taken", perSecond, m.shorter)
 		}
-		m.run(3, 4*perSecond) // the begin
+		if m.run(3, 4*perSecond); m.shorter != 0 {
+			t.Errorf("%d/s: %d octets in a burst", perSecond, m.shorter)
+		}
+		m.run(4, 4*perSecond)
 		if read := m.run(30, 4*perSecond); read < 30*perSecond*9/10 || m.oldest > time.Second {
 			t.Errorf("%d/s: %d were read of four times as many, which were up to %s old", perSecond, read, m.oldest)
 		}
