@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/metrics/vars"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -161,6 +162,47 @@ func TestQueuedQueries(t *testing.T) {
 		w.unbegun, w.late = 0, 0
 		w.mu.Unlock()
 	}
+}
+
+// What is dropped as it is too late makes room for those that wait for it, such as streams.
+func TestQueuedQueriesMakeRoom(t *testing.T) {
+	mayWait(t, 2)
+	s := serviceOf(t, new(decider))
+	w, b := pool(), packet(t, "www.example.org.")
+	w.mu.Lock()
+	w.unbegun = w.ahead
+	w.mu.Unlock()
+	in := make(chan bool)
+	for range 2 {
+		LaterOrDrop(newSource(), s, b, nil, wire.Unpack)
+	}
+	for range 2 {
+		go func() { in <- w.enter(t.Context()) }()
+	}
+	eventually.Holds(t, "both wait", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.waiting == 2
+	})
+	w.mu.Lock()
+	w.late = service.Now()
+	for _, q := range w.backlog.queue[w.first:] {
+		q.came -= 2 * waitedLong
+	}
+	w.mu.Unlock()
+	w.begun()
+	for range 2 {
+		select {
+		case <-in:
+			w.leave()
+		case <-time.After(2 * time.Second):
+			t.Fatal("one still waits")
+		}
+	}
+	nobodyWaits(t)
+	w.mu.Lock()
+	w.unbegun, w.late = 0, 0
+	w.mu.Unlock()
 }
 
 // What waits to begin counts as what waits.

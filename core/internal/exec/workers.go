@@ -119,6 +119,7 @@ func (w *workers) begun() {
 			w.give(t)
 			continue
 		}
+		w.free.Signal() // there is one less
 		w.mu.Unlock()
 		t.drop()
 		w.mu.Lock()
