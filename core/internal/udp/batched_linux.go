@@ -122,6 +122,7 @@ func (s *batchedSocket) recvmmsg(fd uintptr) (int, error) {
 	case 0:
 		return n, nil
 	case unix.EAGAIN:
+		s.standing.empty()
 		return 0, nil
 	}
 	return 0, os.NewSyscallError("recvmmsg", e)

@@ -160,6 +160,7 @@ func (s *directSocket) served(int, int, time.Time) {}
 func (s *directSocket) hold()                      { s.kernel.hold() }
 func (s *directSocket) sendHeld()                  { s.kernel.sendHeld() }
 func (s *directSocket) leave()                     { s.target.Leave() }
+func (s *directSocket) readNoMore()                {}
 func (s *directSocket) close() error               { return s.target.Close() }
 
 // putPktinfo writes a control message that makes a datagram leave from an address, on a socket of the IPv4 family or

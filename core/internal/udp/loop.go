@@ -60,6 +60,7 @@ func (l *loop) end() {
 	if l.takesWire() {
 		l.sock.endUpstreams()
 	}
+	l.sock.readNoMore()
 	l.wire.Close()
 	l.ended()
 }

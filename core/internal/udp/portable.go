@@ -93,6 +93,7 @@ func (s *portableSocket) hold()                          {}
 func (s *portableSocket) sendHeld()                      {}
 func (s *portableSocket) watchUpstreams(*eventloop.Loop) {}
 func (s *portableSocket) endUpstreams()                  {}
+func (s *portableSocket) readNoMore()                    {}
 
 func (s *portableSocket) wake()        { s.conn.SetReadDeadline(time.Now()) }
 func (s *portableSocket) close() error { return s.conn.Close() }

@@ -31,6 +31,13 @@ func lengthen(fd uintptr, octets int) {
 	}
 }
 
+// readNoMore implements batchSocket: who goes on with the socket knows only of a queue that is as long as it can be.
+func (s *batchedSocket) readNoMore() {
+	if s.standing.shorter != 0 {
+		_ = s.raw.Control(func(fd uintptr) { lengthen(fd, queueSpace) })
+	}
+}
+
 // dropSurplus drops the oldest of a queue that has become shorter: as long as it has more than it is to have, the
 // system adds nothing, and what it has has lain there for longest. What was read before is not needed any more.
 func (s *batchedSocket) dropSurplus(fd uintptr) {

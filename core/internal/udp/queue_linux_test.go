@@ -5,27 +5,76 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coredns/coredns/core/internal/reusegroup"
 )
 
-// Of a queue that has become shorter the oldest are dropped, and told, before the next batch is read; what fits stays.
-func TestQueueThatBecomesShorter(t *testing.T) {
+// pair is a batched socket, and one of its clients.
+func pair(t *testing.T) (s *batchedSocket, client net.Conn) {
+	t.Helper()
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newBatchedSocket(conn)
-	if err != nil {
+	if s, err = newBatchedSocket(conn); err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	t.Cleanup(func() { s.close() })
+	if client, err = net.Dial("udp", conn.LocalAddr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return s, client
+}
+
+// A queue that is found to be empty does not stand, however full each batch was.
+func TestQueueOfFullBatches(t *testing.T) {
+	s, client := pair(t)
+	now := time.Now()
+	for d := time.Duration(0); d <= 2*burst; d += lookedAfter / 2 {
+		for range batchSize {
+			client.Write([]byte("query"))
+		}
+		if n, err := s.recvmmsg(s.fd); n != batchSize {
+			t.Skipf("%d of a batch came at once, %v", n, err)
+		}
+		if s.shorten(batchSize, true, now.Add(d)); s.surplus {
+			t.Fatalf("shorter after %s", d)
+		}
+		if n, err := s.recvmmsg(s.fd); n != 0 || err != nil {
+			t.Fatalf("%d more, %v", n, err)
+		}
+	}
+}
+
+// Who goes on with a socket finds its queue as long as it was, though its last reader had made it shorter.
+func TestQueueThatIsPassedOn(t *testing.T) {
+	s, _ := pair(t)
+	space := func() int {
+		n, err := unix.GetsockoptInt(int(s.fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, now := space(), time.Now()
+	for d := time.Duration(0); d <= burst; d += lookedAfter / 2 {
+		s.shorten(batchSize, true, now.Add(d))
+	}
+	if space() >= before {
+		t.Fatalf("%d octets when it stands, %d before", space(), before)
+	}
+	if s.readNoMore(); space() != before {
+		t.Errorf("%d octets are left of %d", space(), before)
+	}
+}
+
+// Of a queue that has become shorter the oldest are dropped, and told, before the next batch is read; what fits stays.
+func TestQueueThatBecomesShorter(t *testing.T) {
+	s, client := pair(t)
 	dropped := 0
 	s.dropped = func() { dropped++ }
-	client, err := net.Dial("udp", conn.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
 	const sent = 400
 	for i := range sent {
 		client.Write([]byte{byte(i >> 8), byte(i)})

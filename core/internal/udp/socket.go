@@ -35,6 +35,8 @@ type batchSocket interface {
 	// watchUpstreams has receive read what is watched in loop, too, until that is ended by endUpstreams.
 	watchUpstreams(loop *eventloop.Loop)
 	endUpstreams()
+	// readNoMore tells that the last batch was read. Others may read the same socket on.
+	readNoMore()
 	// leave makes the kernel give datagrams to other sockets of the address, if there are any. What is queued can
 	// still be read.
 	leave()

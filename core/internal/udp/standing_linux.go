@@ -40,11 +40,15 @@ func (s *standing) served(n int, full bool, now time.Time) (octets int) {
 		return s.longer(now)
 	}
 	// The process, or the machine, may have been stopped, which says nothing of what the loop takes.
-	if !s.stands || now.Sub(s.last) >= lookedAfter {
+	stood := s.stands
+	if !stood || now.Sub(s.last) >= lookedAfter {
 		s.stands, s.began, s.looked, s.taken = true, now, now, 0
 	}
 	s.taken += n
 	s.last = now
+	if !stood { // it was empty before
+		return s.longer(now)
+	}
 	window := now.Sub(s.looked)
 	if window < lookedAfter {
 		return 0
@@ -66,6 +70,10 @@ func (s *standing) served(n int, full bool, now time.Time) (octets int) {
 	s.shorter, s.changed = want, now
 	return want
 }
+
+// empty notes that nothing was left: the last batch may have been all there was, full as it is where a client sends so
+// many at a time.
+func (s *standing) empty() { s.stands = false }
 
 // longer makes a queue that does not stand longer, step by step: after seconds it is as long as it was.
 func (s *standing) longer(now time.Time) (octets int) {

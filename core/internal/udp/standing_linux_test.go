@@ -72,6 +72,24 @@ func TestStandingOfMany(t *testing.T) {
 	}
 }
 
+// A client that sends a full batch at a time makes no queue stand; one that stood before becomes as long as it was.
+func TestStandingOfFullBatches(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, was := range []int{0, queueAtLeast} {
+		s := standing{shorter: was}
+		for range 600 {
+			now = now.Add(20 * time.Millisecond)
+			if octets := s.served(batchSize, true, now); octets != 0 && octets <= was {
+				t.Fatalf("%d octets", octets)
+			}
+			s.empty()
+		}
+		if s.shorter != 0 {
+			t.Errorf("%d octets in the end", s.shorter)
+		}
+	}
+}
+
 // A loop that was stopped while its queue was not empty finds it as long as it was.
 func TestStandingStill(t *testing.T) {
 	m := &queueModel{perSecond: 3200, now: time.Unix(0, 0)}
