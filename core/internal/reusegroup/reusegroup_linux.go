@@ -21,8 +21,10 @@ func New(conn syscall.Conn) *Group {
 func (g *Group) Join(fd uintptr) Loop {
 	l := Loop{group: g}
 	if g != nil {
-		queue, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
-		l.full = func(fd uintptr) bool { return Queued(fd) > queue/2 }
+		l.full = func(fd uintptr) bool {
+			octets, space := queue(fd) // its loop may change how long it is
+			return octets > space/2
+		}
 	}
 	return l
 }
@@ -40,13 +42,20 @@ func steer(conn syscall.Conn, toFirst bool) bool {
 // Queued is the octets that the kernel has queued for a socket, as it counts them; 0 if it does not say. The scheduler
 // is not told of the call: it does not wait.
 func Queued(fd uintptr) int {
-	var octets, n uint32 = 0, 4 // the first of the numbers: SK_MEMINFO_RMEM_ALLOC
+	octets, _ := queue(fd)
+	return octets
+}
+
+// queue is also how many there may be.
+func queue(fd uintptr) (octets, space int) {
+	var info [2]uint32 // the first of the numbers: SK_MEMINFO_RMEM_ALLOC, SK_MEMINFO_RCVBUF
+	n := uint32(unsafe.Sizeof(info))
 	_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
-		uintptr(unsafe.Pointer(&octets)), uintptr(unsafe.Pointer(&n)), 0)
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&n)), 0)
 	if e != 0 {
-		return 0
+		return 0, 0
 	}
-	return int(octets)
+	return int(info[0]), int(info[1])
 }
 
 // processTime is the time of processors that the process has used.

@@ -85,14 +85,14 @@ func TestKernelIsTold(t *testing.T) {
 func TestQueueIsHalfFull(t *testing.T) {
 	conns := sockets(t)
 	fd := descriptor(t, conns[0])
-	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 16<<10); err != nil {
-		t.Fatal(err)
-	}
 	g := New(conns[0])
 	if g == nil {
 		t.Skip("the kernel knows no programs that choose a socket: Linux 4.5 does")
 	}
 	l := g.Join(fd)
+	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 16<<10); err != nil { // also later
+		t.Fatal(err)
+	}
 	now := time.Now()
 	if l.Served(fd, 64, 0, true, now); !g.Consolidated() {
 		t.Fatal("spread, and nothing is queued")
