@@ -15,11 +15,12 @@ import (
 // Clock counts from an origin.
 type Clock struct {
 	origin time.Time
+	began  int64        // the origin in nanoseconds since 1970
 	ahead  atomic.Int64 // nanoseconds that the clock was ahead of the monotonic one at most, since origin
 }
 
 // NewClock is a clock that counts from origin, a time with a monotonic reading.
-func NewClock(origin time.Time) *Clock { return &Clock{origin: origin} }
+func NewClock(origin time.Time) *Clock { return &Clock{origin: origin, began: origin.UnixNano()} }
 
 var machine = NewClock(time.Now())
 
@@ -27,19 +28,27 @@ var machine = NewClock(time.Now())
 func Passed(now time.Time) time.Duration { return machine.Passed(now) }
 
 // Unix is now in nanoseconds since 1970, by the clock of the process.
-func Unix(now time.Time) int64 { return machine.origin.UnixNano() + int64(machine.Passed(now)) }
+func Unix(now time.Time) int64 { return machine.began + int64(machine.Passed(now)) }
 
 // Passed is the time from the origin to now, which has a monotonic reading. For one that is later it is never less.
 func (c *Clock) Passed(now time.Time) time.Duration {
 	passed := int64(now.Sub(c.origin))
-	ahead := now.UnixNano() - c.origin.UnixNano() - passed
+	ahead, most := now.UnixNano()-c.began-passed, c.ahead.Load()
+	if ahead > most {
+		most = c.set(ahead)
+	}
+	return time.Duration(passed + most)
+}
+
+// set notes that the clock is ahead by so much, and returns by how much it was at most.
+func (c *Clock) set(ahead int64) (most int64) {
 	for {
-		most := c.ahead.Load()
+		most = c.ahead.Load()
 		if ahead <= most {
-			return time.Duration(passed + most)
+			return most
 		}
 		if c.ahead.CompareAndSwap(most, ahead) {
-			return time.Duration(passed + ahead)
+			return ahead
 		}
 	}
 }
