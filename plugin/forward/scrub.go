@@ -43,13 +43,13 @@ func (f *Forward) refer(w dns.ResponseWriter, r *dns.Msg) (done bool, err error)
 	return true, err
 }
 
-// scrub is what is left of an upstream's reply; the referrer sees all of it.
+// scrub is what is left of an upstream's reply; the referrer sees all of one that answers.
 func (f *Forward) scrub(reply []byte) []byte {
 	p, err := rrset.Parse(reply)
 	if err != nil {
 		return reply
 	}
-	if f.referrer != nil && p.Flags&wire.FlagRD != 0 {
+	if f.referrer != nil && answers(p) {
 		f.referrer.Told(p)
 	}
 	return scrubbed(p, reply)
@@ -90,6 +90,13 @@ func scrubbed(p *rrset.Message, reply []byte) []byte {
 		return b
 	}
 	return reply
+}
+
+// answers reports whether m, a reply to one who desires recursion, has an answer: the upstream is not believed in what stands
+// in others.
+func answers(m *rrset.Message) bool {
+	return m.Flags&wire.FlagRD != 0 && (m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError) &&
+		(len(m.Section[rrset.Answer]) > 0 || !refers(m))
 }
 
 // refers reports whether m only tells whom else to ask, though recursion was desired: the upstream is no resolver, or none

@@ -97,3 +97,30 @@ func TestReferBy(t *testing.T) {
 		}
 	}
 }
+
+// A referrer is told of nothing that stands in failures, and in referrals of those that do not resolve for us.
+func TestToldByAnswersOnly(t *testing.T) {
+	for _, c := range []struct {
+		rcode  int
+		answer bool
+		told   int
+	}{
+		{dns.RcodeSuccess, true, 1}, {dns.RcodeNameError, false, 1}, {dns.RcodeSuccess, false, 0}, {dns.RcodeRefused, false, 0}, {dns.RcodeServerFailure, true, 0},
+	} {
+		m := new(dns.Msg).SetRcode(new(dns.Msg).SetQuestion("a.org.", dns.TypeA), c.rcode)
+		ns, _ := dns.NewRR("org. 60 IN NS ns.org.")
+		m.Ns = []dns.RR{ns}
+		if a, _ := dns.NewRR("a.org. 60 IN A 192.0.2.1"); c.answer {
+			m.Answer = []dns.RR{a}
+		}
+		b, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, g := New(), new(guide)
+		f.ReferBy(g)
+		if f.scrub(b); len(g.told) != c.told {
+			t.Errorf("%+v: told %q", c, g.told)
+		}
+	}
+}

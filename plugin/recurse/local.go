@@ -19,7 +19,7 @@ func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	switch {
 	case q.Class() != wire.ClassIN:
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "class not served")
-	case q.Type() == wire.TypeAXFR || q.Type() == wire.TypeIXFR || q.Type() == 249 || q.Type() == 250:
+	case ofServer(q.Type()):
 		refuse(w, dns.ExtendedErrorCodeNotSupported, "type not served")
 	case invalid(q.Type()):
 		w.Fail(wire.FormErr, &explained{code: dns.ExtendedErrorCodeInvalidQueryType, text: "type is for no question"})
@@ -31,6 +31,9 @@ func (r *Recurse) local(w *wire.Reply, q *wire.Query) bool {
 	}
 	return true
 }
+
+// ofServer reports whether a type asks for what a server does, and not for records: transfers, TKEY and TSIG.
+func ofServer(typ uint16) bool { return typ >= dns.TypeTKEY && typ <= wire.TypeAXFR }
 
 // invalid reports whether a type is for no question: OPT, NXNAME (RFC 9824 §3.5), and the meta types beside it that
 // nobody has assigned (RFC 6895 §3.1).

@@ -42,6 +42,7 @@ type Recurse struct {
 	*resolver
 	details bool                          // errors tell which server failed last
 	guarded func(string, netip.Addr) bool // addresses that clients do not get for a name; nil is none
+	shown   []*shown                      // of forwards of the block, with the option snoop; written at the start
 }
 
 // Name is the plugin's name.

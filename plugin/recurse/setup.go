@@ -105,7 +105,9 @@ func (r *Recurse) agree(cfg *dnsserver.Config, s *settings) {
 		f.ScrubAnswers()
 		f.LeaveDS()
 		if s.snoop {
-			f.ReferBy(newShown(r))
+			told := newShown(r, f.Takes)
+			r.shown = append(r.shown, told)
+			f.ReferBy(told)
 		}
 		for zone := range s.stubs {
 			f.LeaveOut([]byte(zone))

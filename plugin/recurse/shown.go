@@ -1,6 +1,8 @@
 package recurse
 
 import (
+	"strings"
+
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -16,18 +18,23 @@ const (
 	shownAddrs  = 4  // of a host
 )
 
-// shown is the delegations that forwards were told. It implements advice.Referrer.
+// shown is the delegations that a forward was told. It implements advice.Referrer.
 type shown struct {
 	recurse     *Recurse
+	takes       func(name []byte) bool // whether the forward is for a name
 	delegations *store.Delegations
 }
 
-func newShown(r *Recurse) *shown { return &shown{r, store.NewDelegations(shownOctets)} }
+// newShown is for a forward that is for the names that takes says.
+func newShown(r *Recurse, takes func(name []byte) bool) *shown {
+	return &shown{r, takes, store.NewDelegations(shownOctets)}
+}
 
-// Told implements advice.Referrer.
+// Told implements advice.Referrer. A zone above that of the forward is not the upstream's to tell of: a resolver with
+// nothing better at hand tells of the root, whose servers know nothing of names within.
 func (s *shown) Told(m *rrset.Message) {
 	for _, set := range m.Section[rrset.Authority] {
-		if set.Type == wire.TypeNS && rrset.Below(m.Name, set.Name) {
+		if set.Type == wire.TypeNS && rrset.Below(m.Name, set.Name) && s.takes([]byte(set.Name)) {
 			s.put(set, m.Section[rrset.Additional])
 		}
 	}
@@ -37,7 +44,7 @@ func (s *shown) Told(m *rrset.Message) {
 func (s *shown) put(set *rrset.Set, additional []*rrset.Set) {
 	d, ttl := &store.Delegation{Zone: set.Name}, min(set.TTL, s.recurse.conf.MaxTTL)
 	set.Each(func(rdata string) bool {
-		h := store.Host{Name: rrset.Target(rdata)}
+		h := store.Host{Name: strings.Clone(rrset.Target(rdata))} // else it would keep all of a large RRset
 		for _, a := range additional {
 			if a.Name != h.Name || a.Type != wire.TypeA && a.Type != wire.TypeAAAA || !rrset.Below(h.Name, d.Zone) {
 				continue
@@ -59,9 +66,9 @@ func (s *shown) put(set *rrset.Set, additional []*rrset.Set) {
 	s.delegations.Put(d, now)
 }
 
-// Refer implements advice.Referrer.
+// Refer implements advice.Referrer. Who wants to transfer a zone is the upstream's.
 func (s *shown) Refer(w *wire.Reply, q *wire.Query) bool {
-	if q.Class() != wire.ClassIN {
+	if q.Class() != wire.ClassIN || ofServer(q.Type()) {
 		return false
 	}
 	now := s.recurse.now()
@@ -73,3 +80,6 @@ func (s *shown) Refer(w *wire.Reply, q *wire.Query) bool {
 	w.SetNonAuthoritative(true)
 	return true
 }
+
+// forget forgets the servers of a zone, or with below those of the zones below it, too.
+func (s *shown) forget(zone string, below bool) { s.delegations.Forget(zone, below) }

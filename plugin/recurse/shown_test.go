@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/status"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -20,7 +21,7 @@ func TestShown(t *testing.T) {
 	s := defaults()
 	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("shown")}
 	r.guarded = func(_ string, a netip.Addr) bool { return a.IsPrivate() }
-	shown := newShown(r)
+	shown := newShown(r, func([]byte) bool { return true })
 	m := new(dns.Msg).SetQuestion("a.b.example.org.", dns.TypeA)
 	m.Response = true
 	for section, text := range map[*[]dns.RR]string{
@@ -90,5 +91,42 @@ func TestShown(t *testing.T) {
 	}
 	if d := r.conf.Stores.Delegations.Closest(rrset.MustName("example.org."), r.now()); d != nil {
 		t.Errorf("names are resolved by %v", d)
+	}
+}
+
+// What a zone above a forward's own has for servers is not its upstreams' to tell, transfers are the upstreams', and what is
+// flushed is shown no more.
+func TestShownOfOwnNames(t *testing.T) {
+	s := defaults()
+	r := &Recurse{zones: []string{rrset.Root}, resolver: s.resolver("shown of own names")}
+	corp := rrset.MustName("corp.")
+	shown := newShown(r, func(name []byte) bool { return rrset.Below(string(name), corp) })
+	r.shown = append(r.shown, shown)
+	tell := func(zone string) {
+		shown.Told(&rrset.Message{
+			Name:    rrset.MustName("www.a.corp."),
+			Section: [3][]*rrset.Set{rrset.Authority: {rrset.New(rrset.MustName(zone), dns.TypeNS, 300, rrset.MustName("ns.example."))}},
+		})
+	}
+	refers := func(typ uint16) bool {
+		a, err := plugin.NewWireAdapter(&test.ResponseWriter{}, new(dns.Msg).SetQuestion("x.a.corp.", typ))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Free()
+		return shown.Refer(&a.Reply, &a.Query)
+	}
+	if tell("."); refers(dns.TypeA) {
+		t.Error("clients are referred to servers above the forward's zone")
+	}
+	if tell("corp."); !refers(dns.TypeA) || !refers(dns.TypeANY) || refers(dns.TypeAXFR) || refers(dns.TypeIXFR) || refers(dns.TypeTKEY) {
+		t.Error("not all, or transfers, are referred to the forward's zone")
+	}
+	r.CacheFlush(status.Match{Name: []byte(corp), Type: dns.TypeA})
+	if !refers(dns.TypeA) {
+		t.Error("another type was flushed")
+	}
+	if r.CacheFlush(status.Match{Name: []byte(corp), Below: true}); refers(dns.TypeA) {
+		t.Error("clients are referred to what was flushed")
 	}
 }

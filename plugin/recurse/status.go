@@ -70,6 +70,9 @@ func (r *Recurse) CacheFlush(m status.Match) int {
 	s.Failures.ForgetIf(func(name string, typ uint16) bool { return fits(&m, name, typ) })
 	if m.Type == 0 || m.Type == wire.TypeNS {
 		s.Delegations.Forget(string(m.Name), m.Below)
+		for _, told := range r.shown {
+			told.forget(string(m.Name), m.Below)
+		}
 	}
 	return n
 }
