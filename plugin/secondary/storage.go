@@ -158,11 +158,12 @@ func (r *replica) store(path, note string) error {
 	}
 	unlock := func() {}
 	err := zonefile.Replace(path, unfinished, write, func(string) error {
+		r.rooms.filing.Lock() // first: each zone of this process has its turn, however many there are
 		unlockDir, err := zonefile.LockFolder(filepath.Dir(path))
 		if err != nil {
+			r.rooms.filing.Unlock()
 			return err
 		}
-		r.rooms.filing.Lock()
 		unlock = func() {
 			r.rooms.filing.Unlock()
 			unlockDir()

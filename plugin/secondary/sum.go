@@ -44,14 +44,15 @@ func checkSum(path string, noted bool) error {
 	if err != nil {
 		return err
 	}
-	last := make([]byte, min(info.Size(), int64(sumLine)))
-	from := info.Size() - int64(len(last))
-	if _, err := f.ReadAt(last, from); err != nil {
+	last := make([]byte, min(info.Size(), int64(1+sumLine)))
+	if _, err := f.ReadAt(last, info.Size()-int64(len(last))); err != nil {
 		return err
 	}
-	if !noted && !bytes.HasPrefix(last, []byte(sumBegin)) {
+	if !noted && !bytes.HasPrefix(last, []byte("\n"+sumBegin)) { // a record's text may end like one
 		return nil
 	}
+	last = last[max(len(last)-sumLine, 0):]
+	from := info.Size() - int64(len(last))
 	sum := crc32.New(castagnoli)
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, from)); err != nil {
 		return err
