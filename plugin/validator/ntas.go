@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -103,18 +104,20 @@ func (n *ntas) tell() {
 	}
 }
 
-// set adds one, or with a zero time takes one away. With keep it belongs into the file.
+// set adds one, or with a zero time takes one away. With keep it belongs into the file. One whose time is over is taken away
+// though the file cannot be written: there it is over, too.
 func (n *ntas) set(name string, until time.Time, keep bool) error {
 	defer n.tell()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	changed := keep || n.own[name]
+	changed, now, unread := keep || n.own[name], clock.Now(), error(nil)
 	if changed { // what somebody has written there meanwhile is not to be lost
-		if _, err := n.read(clock.Now()); err != nil {
-			return err
-		}
-		if n.wrong != nil {
-			return n.wrong
+		_, unread = n.read(now)
+		if err := cmp.Or(unread, n.wrong); err != nil {
+			if !until.IsZero() || n.holds(name, now) {
+				return err
+			}
+			changed = false
 		}
 	}
 	m := maps.Clone(n.get())
@@ -142,7 +145,7 @@ func (n *ntas) set(name string, until time.Time, keep bool) error {
 	if until.IsZero() && changed {
 		return n.write(m)
 	}
-	return nil
+	return unread
 }
 
 // write writes the file, if there is one: a name and its end a line, in seconds since 1970. mu is held.
@@ -185,6 +188,7 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 	n.seen = &seen
 	if before != nil {
 		if err := stamp.NoPipe(n.path); err != nil {
+			n.wrong = err
 			return false, err
 		}
 	}
