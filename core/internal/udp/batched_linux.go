@@ -73,7 +73,7 @@ func newBatchedSocket(conn *net.UDPConn) (*batchedSocket, error) {
 	}
 	s.replies = make([]byte, batchSize*replySpace)
 	s.out.init(raw)
-	s.sendQueue = newSendQueue(raw)
+	s.sendQueue = newSendQueue(raw, s.is4)
 	return s, nil
 }
 
@@ -267,9 +267,18 @@ func (s *batchedSocket) close() error {
 // back returns the way back to the sender of packet i.
 func (s *batchedSocket) path(i int, room *pathScratch) returnPath {
 	client, local := s.peer(i)
-	*room = datagramPath{socket: s, to: client, from: local}
+	*room = datagramPath{socket: s, to: client, from: local, link: s.linkOf(i)}
 	room.control = room.space[:copy(room.space[:], s.in.Control(i))]
 	return room
+}
+
+// linkOf is the number of the interface that the client's address has its meaning on; 0 if it has the same everywhere.
+func (s *batchedSocket) linkOf(i int) uint32 {
+	if s.is4 {
+		return 0
+	}
+	name, _ := s.in.Name(i)
+	return name.Scope_id
 }
 
 // pathScratch is memory for a way back.
@@ -279,6 +288,7 @@ type pathScratch = datagramPath
 type datagramPath struct {
 	socket   *batchedSocket
 	to, from netip.AddrPort
+	link     uint32 // of to, which has but the name of it: another interface may have that by now; 0 for none
 	control  []byte // makes the reply leave from the address that was asked; it lies in space
 	space    [mmsg.ControlSpace]byte
 
@@ -297,16 +307,32 @@ func (b *datagramPath) write(p []byte) error {
 	if len(p) <= longDatagram && b.queue(p, nil) {
 		return nil
 	}
+	if b.link != 0 {
+		return b.socket.writeOn(b.link, p, b.control, b.to)
+	}
 	_, _, err := b.socket.conn.WriteMsgUDPAddrPort(p, b.control, b.to)
+	return err
+}
+
+// writeOn writes to an address of a link, by the link's number. Go would look that up by the name of the zone, as it
+// was up to a minute ago.
+func (s *batchedSocket) writeOn(link uint32, p, control []byte, to netip.AddrPort) (err error) {
+	name := &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port()), ZoneId: link}
+	if werr := s.raw.Write(func(fd uintptr) bool {
+		err = os.NewSyscallError("sendmsg", unix.Sendmsg(int(fd), p, control, name, 0))
+		return !errors.Is(err, unix.EAGAIN)
+	}); werr != nil {
+		return werr
+	}
 	return err
 }
 
 func (b *datagramPath) later(p []byte) bool {
 	s := b.socket
-	if len(p) == 0 || len(p) > longDatagram || b.to.Addr().Zone() != "" || s.newest != nil || s.ended.Load() {
+	if len(p) == 0 || len(p) > longDatagram || s.newest != nil || s.ended.Load() {
 		return false
 	}
-	s.sendQueue.later(p, b.control, b.to, s.is4)
+	s.sendQueue.later(p, b.control, b.to, b.link)
 	return true
 }
 
@@ -316,13 +342,13 @@ func (b *datagramPath) queue(p []byte, loop *eventloop.Loop) bool {
 	s := b.socket
 	switch {
 	case b.direct != nil && loop != nil && b.direct.queue(b, p, loop):
-	// A zone is a name; what the kernel wants is a number, which write finds out.
-	case len(p) == 0 || b.to.Addr().Zone() != "" || s.ended.Load():
+	// Of a link newest knows the name only.
+	case len(p) == 0 || b.link != 0 && s.newest != nil || s.ended.Load():
 		return false
 	case s.newest != nil:
 		s.newest.push(p, b.control, b.to)
 	default:
-		s.sendQueue.queue(p, b.control, b.to, s.is4, loop)
+		s.sendQueue.queue(p, b.control, b.to, b.link, loop)
 	}
 	return true
 }

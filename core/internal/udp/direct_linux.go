@@ -132,6 +132,9 @@ func (s *directSocket) path(i int, room *pathScratch) returnPath {
 	d := &s.batch[i]
 	client, local := s.peer(i)
 	*room = datagramPath{socket: s.kernel, to: client, from: local, direct: s, macs: d.MACs}
+	if client.Addr().Zone() != "" {
+		room.link = s.socket.Link()
+	}
 	if s.kernel.wild {
 		room.control = room.space[:putPktinfo(&room.space, d.Local.Addr(), s.kernel.is4)]
 	}

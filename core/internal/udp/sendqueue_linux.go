@@ -21,6 +21,8 @@ import (
 //
 // Who puts the first reply into an empty sendQueue sees to it that it is sent; what others add until then goes with it.
 type sendQueue struct {
+	is4 bool // the socket's family is IPv4
+
 	sendMu sync.Mutex
 	going  *sendBatch // empty, but while it is sent; guarded by sendMu
 
@@ -49,8 +51,8 @@ type sendBatch struct {
 // A sendBatch that was longer than mostKept octets does not keep its memory.
 const mostKept = 64 << 10
 
-func newSendQueue(raw syscall.RawConn) *sendQueue {
-	q := &sendQueue{going: new(sendBatch), filling: new(sendBatch)}
+func newSendQueue(raw syscall.RawConn, is4 bool) *sendQueue {
+	q := &sendQueue{is4: is4, going: new(sendBatch), filling: new(sendBatch)}
 	q.going.init(raw)
 	q.filling.init(raw)
 	return q
@@ -78,8 +80,8 @@ func (q *sendQueue) sendHeld() {
 var gatherTime = time.Millisecond
 
 // later adds a reply that is sent by the next flush, by whatever else sends, or by the timer.
-func (q *sendQueue) later(b, control []byte, to netip.AddrPort, is4 bool) {
-	if !q.add(b, control, to, is4, true) {
+func (q *sendQueue) later(b, control []byte, to netip.AddrPort, link uint32) {
+	if !q.add(b, control, to, link, true) {
 		return
 	}
 	q.mu.Lock()
@@ -125,11 +127,11 @@ func (q *sendQueue) flush() {
 // add adds a reply, whose memory is not kept, and reports whether it is the first one, that nobody else will send:
 // then the caller sends, soon. Replies that may go out later count only among themselves, as who has added one takes
 // his time.
-func (q *sendQueue) add(b, control []byte, to netip.AddrPort, is4, later bool) (first bool) {
+func (q *sendQueue) add(b, control []byte, to netip.AddrPort, link uint32, later bool) (first bool) {
 	for {
 		q.mu.Lock()
 		if f := q.filling; f.count < batchSize {
-			f.add(b, control, to, is4)
+			f.add(b, control, to, link, q.is4)
 			first = !q.holding && (f.count == 1 || q.gathering && !later)
 			q.gathering = later && (f.count == 1 || q.gathering)
 			q.mu.Unlock()
@@ -156,8 +158,8 @@ func (q *sendQueue) Send() {
 
 // queue adds a reply that is sent when the batch of loop is over; without one, when those have run that can do so
 // now: they may have replies, too.
-func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *eventloop.Loop) {
-	switch first := q.add(b, control, to, is4, false); {
+func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, link uint32, loop *eventloop.Loop) {
+	switch first := q.add(b, control, to, link, false); {
 	case !first:
 	case loop != nil:
 		loop.SendLater(q)
@@ -168,11 +170,11 @@ func (q *sendQueue) queue(b, control []byte, to netip.AddrPort, is4 bool, loop *
 	}
 }
 
-func (m *sendBatch) add(b, control []byte, to netip.AddrPort, is4 bool) {
+func (m *sendBatch) add(b, control []byte, to netip.AddrPort, link uint32, is4 bool) {
 	i := m.count
 	m.bytes = append(m.bytes, b...)
 	m.ends[i] = len(m.bytes)
-	m.lens[i] = putSockaddr(&m.names[i], to, is4)
+	m.lens[i] = putSockaddr(&m.names[i], to, link, is4)
 	m.controln[i] = copy(m.controls[i][:], control)
 	m.count++
 }
@@ -200,16 +202,16 @@ func (m *sendBatch) sendAll() {
 	}
 }
 
-// putSockaddr writes an address without a zone as the kernel wants it for a socket of the IPv4 family, or of IPv6,
-// and returns its length.
-func putSockaddr(name *unix.RawSockaddrInet6, to netip.AddrPort, is4 bool) uint32 {
+// putSockaddr writes an address as the kernel wants it for a socket of the IPv4 family, or of IPv6, and returns its
+// length. link is the interface that it has its meaning on; 0 for none.
+func putSockaddr(name *unix.RawSockaddrInet6, to netip.AddrPort, link uint32, is4 bool) uint32 {
 	if is4 {
 		in4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
 		*in4 = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr().Unmap().As4()}
 		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&in4.Port))[:], to.Port())
 		return unix.SizeofSockaddrInet4
 	}
-	*name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr().As16()}
+	*name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr().As16(), Scope_id: link}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], to.Port())
 	return unix.SizeofSockaddrInet6
 }

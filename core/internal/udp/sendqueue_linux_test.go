@@ -18,7 +18,7 @@ import (
 )
 
 // listening is a client's socket and a sendQueue of a server's, bound to an address.
-func listening(t *testing.T, bound string) (client *net.UDPConn, to netip.AddrPort, box *sendQueue, is4 bool) {
+func listening(t *testing.T, bound string) (client *net.UDPConn, to netip.AddrPort, box *sendQueue) {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", bound)
 	if err != nil {
@@ -39,7 +39,7 @@ func listening(t *testing.T, bound string) (client *net.UDPConn, to netip.AddrPo
 	}
 	t.Cleanup(func() { c.Close() })
 	client = c.(*net.UDPConn)
-	return client, client.LocalAddr().(*net.UDPAddr).AddrPort(), sock.sendQueue, sock.is4
+	return client, client.LocalAddr().(*net.UDPAddr).AddrPort(), sock.sendQueue
 }
 
 // got is the next datagrams that a client gets, in any order.
@@ -64,13 +64,13 @@ func got(t *testing.T, client *net.UDPConn, n int) (all []string) {
 
 func TestSendQueueSendsWithTheBatch(t *testing.T) {
 	for _, bound := range []string{"127.0.0.1:0", "[::]:0", "[::1]:0"} {
-		client, to, box, is4 := listening(t, bound)
+		client, to, box := listening(t, bound)
 		loop := eventloop.New()
 		loop.Enter()
 		var want []string
 		for i := range 3*batchSize + 5 { // more than go out at once
 			b := fmt.Sprintf("%03d", i)
-			box.queue([]byte(b), nil, to, is4, loop)
+			box.queue([]byte(b), nil, to, 0, loop)
 			want = append(want, b)
 		}
 		loop.Done(0)
@@ -83,13 +83,13 @@ func TestSendQueueSendsWithTheBatch(t *testing.T) {
 }
 
 func TestSendQueueOfWorkers(t *testing.T) {
-	client, to, box, is4 := listening(t, "127.0.0.1:0")
+	client, to, box := listening(t, "127.0.0.1:0")
 	var all sync.WaitGroup
 	var want []string
 	for i := range 200 {
 		b := fmt.Sprintf("%03d", i)
 		want = append(want, b)
-		all.Go(func() { box.queue([]byte(b), nil, to, is4, nil) })
+		all.Go(func() { box.queue([]byte(b), nil, to, 0, nil) })
 	}
 	all.Wait()
 	if all := got(t, client, len(want)); !slices.Equal(all, want) {
@@ -99,7 +99,7 @@ func TestSendQueueOfWorkers(t *testing.T) {
 
 // What was put in goes out before the socket is closed.
 func TestSendQueueIsEmptiedAtTheEnd(t *testing.T) {
-	client, to, _, _ := listening(t, "127.0.0.1:0")
+	client, to, _ := listening(t, "127.0.0.1:0")
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestSendQueueIsEmptiedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sock.sendQueue.add([]byte("late"), nil, to, sock.is4, false)
+	sock.sendQueue.add([]byte("late"), nil, to, 0, false)
 	sock.close()
 	if all := got(t, client, 1); all[0] != "late" {
 		t.Errorf("got %q", all)
@@ -159,19 +159,19 @@ func BenchmarkSendQueue(b *testing.B) {
 
 // A reply that may come later goes out with a flush, with the next reply that may not, or by itself in a moment.
 func TestLater(t *testing.T) {
-	client, to, box, is4 := listening(t, "127.0.0.1:0")
+	client, to, box := listening(t, "127.0.0.1:0")
 	read := func(within time.Duration) string {
 		b := make([]byte, 100)
 		client.SetReadDeadline(time.Now().Add(within))
 		n, _ := client.Read(b)
 		return string(b[:n])
 	}
-	box.later([]byte("alone"), nil, to, is4)
+	box.later([]byte("alone"), nil, to, 0)
 	if got := read(5 * time.Second); got != "alone" {
 		t.Errorf("got %q by itself", got)
 	}
 	neverByItself(t)
-	box.later([]byte("flushed"), nil, to, is4)
+	box.later([]byte("flushed"), nil, to, 0)
 	if got := read(20 * time.Millisecond); got != "" {
 		t.Errorf("%q came before the flush", got)
 	}
@@ -179,9 +179,9 @@ func TestLater(t *testing.T) {
 	if got := read(5 * time.Second); got != "flushed" {
 		t.Errorf("got %q with the flush", got)
 	}
-	box.later([]byte("first"), nil, to, is4)
-	box.later([]byte("second"), nil, to, is4)
-	box.queue([]byte("third"), nil, to, is4, nil)
+	box.later([]byte("first"), nil, to, 0)
+	box.later([]byte("second"), nil, to, 0)
+	box.queue([]byte("third"), nil, to, 0, nil)
 	for _, want := range []string{"first", "second", "third"} {
 		if got := read(5 * time.Second); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -54,14 +54,14 @@ func TestSocketCannotBeRead(t *testing.T) {
 func TestRepliesRefused(t *testing.T) {
 	out := logtest.Capture(t)
 	unsent = log.Seldom{}
-	_, to, box, is4 := listening(t, "127.0.0.1:0")
+	_, to, box := listening(t, "127.0.0.1:0")
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // which ends with the goroutine
 		err := sockcalltest.RefuseCalls(unix.EPERM, false, unix.SYS_SENDMMSG, unix.SYS_SENDMSG)
 		if err == nil {
 			for range 3 {
-				box.queue([]byte("lost"), nil, to, is4, nil)
+				box.queue([]byte("lost"), nil, to, 0, nil)
 			}
 		}
 		done <- err

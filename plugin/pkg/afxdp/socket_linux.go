@@ -80,6 +80,9 @@ func (s *Socket) open() error {
 // Conn is for waiting until there is something to Receive.
 func (s *Socket) Conn() syscall.RawConn { return s.raw }
 
+// Link is the number of the interface.
+func (s *Socket) Link() uint32 { return uint32(s.queue.ifindex) }
+
 // SetReadDeadline is as for a net.Conn, about Conn.
 func (s *Socket) SetReadDeadline(t time.Time) error { return s.file.SetReadDeadline(t) }
 
