@@ -31,9 +31,7 @@ type Datagram struct {
 }
 
 // parse reads a frame that the program let pass: one of IPv4 without options or IPv6 without
-// extensions, with UDP in it, and for us. The checksum of UDP may not be there yet, when the
-// sender's card is to make it; so it is not looked at. A datagram that no reply can be sent to is
-// none.
+// extensions, with UDP in it, and for us. A datagram that no reply can be sent to is none.
 func (d *Datagram) parse(f []byte) bool {
 	if len(f) < etherLen+ip4Len+udpLen {
 		return false
@@ -41,7 +39,7 @@ func (d *Datagram) parse(f []byte) bool {
 	copy(d.MACs[:], f)
 	packet := f[etherLen:]
 	var client, local netip.Addr
-	var udp []byte
+	var addresses, udp []byte
 	// Lengths are those that the headers tell: a short packet is padded to the least frame.
 	switch packet[0] >> 4 {
 	case 4:
@@ -50,7 +48,7 @@ func (d *Datagram) parse(f []byte) bool {
 			return false
 		}
 		client, local = netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20]))
-		udp = packet[ip4Len:total]
+		addresses, udp = packet[12:20], packet[ip4Len:total]
 	case 6:
 		if len(packet) < ip6Len+udpLen {
 			return false
@@ -60,19 +58,33 @@ func (d *Datagram) parse(f []byte) bool {
 			return false
 		}
 		client, local = netip.AddrFrom16([16]byte(packet[8:24])), netip.AddrFrom16([16]byte(packet[24:40]))
-		udp = packet[ip6Len : ip6Len+length]
+		addresses, udp = packet[8:40], packet[ip6Len:ip6Len+length]
 	default:
 		return false
 	}
 	// UDP may be shorter than what IP has for it, and nobody can be answered at port 0.
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	port := binary.BigEndian.Uint16(udp)
-	if length < udpLen || length > len(udp) || port == 0 || !speaks(client) || f[macLen]&1 != 0 {
+	if length < udpLen || length > len(udp) || port == 0 || !speaks(client) || f[macLen]&1 != 0 ||
+		!whole(addresses, udp[:length]) {
 		return false
 	}
 	d.Client, d.Local = netip.AddrPortFrom(client, port), netip.AddrPortFrom(local, binary.BigEndian.Uint16(udp[2:]))
 	d.Payload = udp[udpLen:length]
 	return true
+}
+
+// whole reports whether a datagram's checksum is right (RFC 768): cards that see that it is wrong
+// give us the frame all the same. It may be nought over IPv4 (RFC 8200 section 8.1). Where the sender's card
+// is to make it, but there is none on the way, as between virtual machines, it is still the sum
+// over the addresses, the protocol and the length.
+func whole(addresses, udp []byte) bool {
+	told := binary.BigEndian.Uint16(udp[6:])
+	if told == 0 {
+		return len(addresses) == 2*4
+	}
+	begun := sum(protocolUDP+uint32(len(udp)), addresses)
+	return told == begun || sum(uint32(begun), udp) == 0xffff
 }
 
 // speaks reports whether a host can have a as its address on a link.

@@ -19,14 +19,14 @@ func parseHex(t testing.TB, s string) []byte {
 	return b
 }
 
-// The frames of two queries, both for "a." of type NS with the id 0x1234; the checksum of IPv4 is
-// right.
+// The frames of two queries, both for "a." of type NS with the id 0x1234; the checksums of
+// IPv4 and, over IPv6, of UDP are right. Over IPv4 it may be left out.
 const (
 	query4 = "0200000000aa 0200000000bb 0800" +
 		"45000035 00000000 40118fa0 c6120002 c6120001" + "1f90 0035 0021 0000" +
 		"1234 0100 0001 0000 0000 0000 016100 0002 0001 000000"
 	query6 = "0200000000aa 0200000000bb 86dd" +
-		"60000000 001b 11 40 20010002000000000000000000000002 20010002000000000000000000000001" + "1f90 0035 001b 0000" +
+		"60000000 001b 11 40 20010002000000000000000000000002 20010002000000000000000000000001" + "1f90 0035 001b 8854" +
 		"1234 0100 0001 0000 0000 0000 016100 0002 0001"
 )
 
@@ -91,6 +91,33 @@ func checksumOf(f []byte) uint16 {
 		s = s>>16 + s&0xffff
 	}
 	return uint16(s)
+}
+
+// What is broken is refused. A checksum may be left out over IPv4, and be begun only.
+func TestChecksum(t *testing.T) {
+	for _, tc := range []struct {
+		frame string
+		told  uint16
+		want  bool
+	}{
+		{query4, 0, true}, {query4, 1, false}, {query4, 0x3c2f, true}, {query4, 0x3c30, false}, {query4, 0x8c57, true},
+		{query6, 0, false}, {query6, 1, false}, {query6, 0x8854, true}, {query6, 0x8855, false}, {query6, 0x4035, true},
+	} {
+		f := parseHex(t, tc.frame)
+		at := etherLen + ip6Len + 6
+		if tc.frame == query4 {
+			at = etherLen + ip4Len + 6
+			binary.BigEndian.PutUint16(f[16:], uint16(len(f)-etherLen))
+			binary.BigEndian.PutUint16(f[38:], uint16(len(f)-etherLen-ip4Len))
+			f[24], f[25] = 0, 0
+			binary.BigEndian.PutUint16(f[24:], ^sum(0, f[etherLen:][:ip4Len]))
+		}
+		binary.BigEndian.PutUint16(f[at:], tc.told)
+		var d Datagram
+		if got := d.parse(f); got != tc.want {
+			t.Errorf("IPv%d, checksum %04x: taken %v, want %v", f[etherLen]>>4, tc.told, got, tc.want)
+		}
+	}
 }
 
 // A checksum of UDP that comes to nought is sent as all ones: nought would say that there is none
