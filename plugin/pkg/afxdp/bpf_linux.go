@@ -88,6 +88,13 @@ func load(program []instruction) (fd int, err error) {
 	return bpf("bpf program", unix.BPF_PROG_LOAD, &attr)
 }
 
+// replace has a program take the place of the one that was attached.
+func replace(link, program int) error {
+	attr := struct{ link, program, flags, old uint32 }{link: uint32(link), program: uint32(program)}
+	_, err := bpf("bpf link update", unix.BPF_LINK_UPDATE, &attr)
+	return err
+}
+
 // attach has a program see what comes on an interface, until the descriptor is closed.
 func attach(program, ifindex int, mode uint32) (fd int, err error) {
 	attr := struct{ program, ifindex, kind, flags uint32 }{uint32(program), uint32(ifindex), unix.BPF_XDP, mode}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -27,8 +28,8 @@ var devices struct {
 
 // Device is a network interface with our program. All who open it share it.
 type Device struct {
-	name  string
 	index int
+	name  atomic.Pointer[string]
 	// Native says that the card's driver runs the program; otherwise the kernel does, for more.
 	Native bool
 
@@ -39,6 +40,8 @@ type Device struct {
 	count           *counters
 
 	mu      sync.Mutex
+	mac     [macLen]byte                 // that the program looks for; guarded by mu
+	lost    bool                         // the interface is no more; guarded by mu; see gone
 	places  [mostTargets]bool            // guarded by mu: which are taken
 	targets map[netip.AddrPort][]*Target // guarded by mu; of each, the last one gets what comes
 	now     map[targetKey]uint32         // what chosen has; guarded by mu
@@ -56,10 +59,17 @@ func Open(name string) (*Device, error) {
 	}
 	devices.mu.Lock()
 	defer devices.mu.Unlock()
+	// One that was lost may have i's number, or keep its place for a program.
+	for index, d := range devices.table {
+		if d.lostNow() {
+			delete(devices.table, index) // who has it closes it
+		}
+	}
 	d := devices.table[i.Index]
 	if d == nil {
-		d = &Device{name: name, index: i.Index, program: -1, link: -1, chosen: bpfMap{-1}, sockets: bpfMap{-1},
+		d = &Device{index: i.Index, program: -1, link: -1, chosen: bpfMap{-1}, sockets: bpfMap{-1},
 			targets: map[netip.AddrPort][]*Target{}, now: map[targetKey]uint32{}, done: make(chan struct{})}
+		d.name.Store(&i.Name)
 		if err := d.open(i.HardwareAddr); err != nil {
 			d.close()
 			return nil, err
@@ -75,12 +85,21 @@ func Open(name string) (*Device, error) {
 	return d, nil
 }
 
+// lostNow is gone, for who does not hold mu.
+func (d *Device) lostNow() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone()
+}
+
 // Close ends the use of a device. With the last one, all goes to the kernel again.
 func (d *Device) Close() {
 	devices.mu.Lock()
 	defer devices.mu.Unlock()
 	if d.users--; d.users == 0 {
-		delete(devices.table, d.index)
+		if devices.table[d.index] == d {
+			delete(devices.table, d.index)
+		}
 		d.close()
 	}
 }
@@ -94,7 +113,8 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	if len(mac) != macLen {
 		return fmt.Errorf("not an Ethernet")
 	}
-	n, err := queuesOf(d.name)
+	d.mac = [macLen]byte(mac)
+	n, err := queuesOf(*d.name.Load())
 	if err != nil {
 		return err
 	}
@@ -104,7 +124,7 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	if d.sockets, err = newMap(unix.BPF_MAP_TYPE_XSKMAP, 4, 4, uint32(mostTargets*n)); err != nil {
 		return err
 	}
-	if d.program, err = load(chooser([macLen]byte(mac), n, d.chosen, d.sockets)); err != nil {
+	if d.program, err = load(chooser(d.mac, n, d.chosen, d.sockets)); err != nil {
 		return err
 	}
 	// The program that the driver runs sees packets before anything is made of them; the kernel's

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,7 +29,7 @@ type Socket struct {
 	file  *os.File
 	raw   syscall.RawConn
 	fd    int
-	zone  string
+	zone  *atomic.Pointer[string] // the interface's name
 
 	in     ring[unix.XDPDesc]
 	batch  [Batch]Datagram // what Receive returned
@@ -49,7 +50,7 @@ func newSocketOn(q *queue, d *Device) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{queue: q, count: d.count, fd: fd, zone: d.name, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
+	s := &Socket{queue: q, count: d.count, fd: fd, zone: &d.name, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
 	if s.raw, err = s.file.SyscallConn(); err == nil {
 		err = s.open()
 	}
@@ -97,7 +98,7 @@ func (s *Socket) Receive() []Datagram {
 		d := &s.batch[n]
 		if d.parse(s.queue.frame(e.Addr)[:e.Len]) {
 			if d.Client.Addr().IsLinkLocalUnicast() && d.Client.Addr().Is6() {
-				d.Client = netip.AddrPortFrom(d.Client.Addr().WithZone(s.zone), d.Client.Port())
+				d.Client = netip.AddrPortFrom(d.Client.Addr().WithZone(*s.zone.Load()), d.Client.Port())
 			}
 			n++
 		} else {
@@ -151,7 +152,8 @@ func (s *Socket) Answer(d *Datagram, b []byte) bool {
 func (s *Socket) Send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.out.at == s.shown {
+	// Those of earlier calls may be left, if the interface was down or busy. There may be no frame for new ones, then.
+	if s.out.at == s.shown && !s.out.left() {
 		return
 	}
 	s.count.sent.Add(float64(s.out.at - s.shown))
@@ -161,9 +163,12 @@ func (s *Socket) Send() {
 		if !s.out.left() || !s.out.sleeps() {
 			return
 		}
-		// What it says does not matter: a frame that cannot be sent is left out, and the ring tells
-		// how far it came.
-		unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		// A frame that cannot be sent is left out, and the ring tells how far it came. If the
+		// interface is down, or gone, none is looked at.
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		if e == unix.ENETDOWN || e == unix.ENXIO {
+			return
+		}
 	}
 }
 

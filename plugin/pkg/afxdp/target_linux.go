@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 	"unsafe"
 )
 
@@ -169,34 +168,15 @@ func (d *Device) wanted() (map[targetKey]uint32, error) {
 			t := all[len(all)-1]
 			switch {
 			case t.breadth() != breadth:
-			case breadth == 0:
-				add(t.address.Addr(), t)
-			default:
+			case breadth > 0:
 				t.addHost(host, add)
+			// What was the host's when the target was made may be somebody else's now, whom the kernel sends it to.
+			case slices.Contains(host, t.address.Addr()) || d.local(t.address.Addr()):
+				add(t.address.Addr(), t)
 			}
 		}
 	}
 	return want, nil
-}
-
-// follow sees to it that targets for all addresses have those which the host gets, and that losses
-// are counted.
-func (d *Device) follow() {
-	tick := time.NewTicker(addressCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-d.done:
-			return
-		case <-tick.C:
-			d.mu.Lock()
-			if d.link >= 0 {
-				_ = d.choose() // tried again
-				d.countLost()
-			}
-			d.mu.Unlock()
-		}
-	}
 }
 
 // countLost counts what was lost on all sockets. d.mu is held.
