@@ -309,8 +309,9 @@ func (t *Task) positive(s *rrset.Set) Finding {
 	}
 	// A DNAME stands for all below it already (RFC 6672 §3.3), and a denial that a
 	// wildcard made would deny anything (RFC 4035 §5.4, RFC 5155 §8). Who asks for an
-	// NSEC may see one, of which nothing follows (RFC 4592 §4.7).
-	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC && t.q.Type != rrset.TypeNSEC || s.Type == rrset.TypeNSEC3 {
+	// NSEC, or for all there is, may see one, of which nothing follows (RFC 4592 §4.7).
+	asked := t.q.Type == rrset.TypeNSEC || t.q.Type == rrset.TypeANY
+	if s.Type == typeDNAME || s.Type == rrset.TypeNSEC && !asked || s.Type == rrset.TypeNSEC3 {
 		return at(bogus(dns.ExtendedErrorCodeDNSBogus, "a wildcard made "+about(s)), name)
 	}
 	d := t.denials(t.reply, name, z)

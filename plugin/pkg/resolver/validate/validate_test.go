@@ -246,9 +246,9 @@ func TestWildcardsAndAliases(t *testing.T) {
 	w.want("wildcard", ask("b.example.", 0, wild(), gap), Secure, 0)
 	w.want("wildcard, no proof", ask("b.example.", 0, wild(), nil), Bogus, dns.ExtendedErrorCodeNSECMissing)
 	w.want("other gap", ask("b.example.", 0, wild(), z.signed(t, "", "c.example. 300 IN NSEC d.example. A RRSIG NSEC")), Bogus, 12)
-	for typ, want := range map[uint16]Status{dns.TypeNSEC: Secure, dns.TypeANY: Bogus} { // RFC 4592 §4.7
+	for _, typ := range []uint16{dns.TypeNSEC, dns.TypeANY} { // RFC 4592 §4.7
 		made := z.signed(t, "b.example.", "*.example. 300 IN NSEC a.example. A RRSIG NSEC")
-		if v := w.judge("b.example.", typ, message(t, "b.example.", typ, 0, made, gap)); v.Status != want {
+		if v := w.judge("b.example.", typ, message(t, "b.example.", typ, 0, made, gap)); v.Status != Secure {
 			t.Errorf("wildcard's denial, asked for by %s: %v %q", dns.Type(typ), v.Status, v.Text)
 		}
 		if v := w.judge("b.example.", typ, message(t, "b.example.", typ, 0, made, nil)); v.Status != Bogus {
