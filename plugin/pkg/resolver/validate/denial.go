@@ -78,6 +78,7 @@ const (
 	unproven outcome = iota
 	proven
 	optedOut // there may be an unsigned delegation (RFC 5155 §6)
+	untold   // true or not, whoever signed it would have said the same
 )
 
 // A denial that did not hold is remembered as the reason, and used only if nothing else
@@ -118,7 +119,7 @@ func (d *denials) finding(o outcome, what string) Finding {
 	switch {
 	case o == proven:
 		return Finding{Status: Secure, Zone: d.zone}
-	case o == optedOut:
+	case o == optedOut || o == untold:
 		return Finding{Status: Insecure, Zone: d.zone}
 	case d.param.Status != 0 && len(d.nsec3) == 0:
 		return at(d.param, d.zone)

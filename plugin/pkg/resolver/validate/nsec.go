@@ -65,6 +65,10 @@ func (n *nsec) lacks(typ uint16) bool {
 	return !n.parental()
 }
 
+// made reports whether the record was made for a question: nothing fits between owner and next name. Who signs such
+// lists types that are not there, all but the one that was asked for ("black lies"), so it tells nothing of ANY.
+func (n *nsec) made() bool { return n.next == "\x01\x00"+n.owner }
+
 // encloser is the closest encloser of a name that the record covers.
 func (n *nsec) encloser(name string) string {
 	a, b := common(name, n.owner), common(name, n.next)
@@ -80,8 +84,11 @@ func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 	for i := range d.nsec {
 		n := &d.nsec[i]
 		if n.owner == name {
-			if n.lacks(typ) {
+			switch {
+			case n.lacks(typ):
 				return proven
+			case typ == rrset.TypeANY && n.made() && n.lacks(typeNX):
+				return untold
 			}
 			return unproven
 		}
@@ -107,7 +114,7 @@ func (d *denials) nodataNSEC(name string, typ uint16) outcome {
 func (d *denials) nxdomainNSEC(name string) outcome {
 	for i := range d.nsec {
 		n := &d.nsec[i]
-		if n.owner == name && n.has(typeNX) && n.next == "\x01\x00"+name {
+		if n.owner == name && n.has(typeNX) && n.made() {
 			return proven
 		}
 		if !n.covers(name) || rrset.Below(n.next, name) {
