@@ -19,8 +19,25 @@ func OnEnd(c *caddy.Controller, end func() error) { c.Context().(*dnsContext).On
 func (d *dnsContext) OnEnd(end func() error) { d.ends.add(end) }
 
 // OnEnding has begin called once when the configuration of c begins to end, however that comes about: before all
-// OnShutdown and OnEnd. It must not wait. What takes time begins so for all at one time, and OnShutdown waits for it.
+// OnShutdown and OnEnd, or while others are set up yet, see GiveUp. It must not wait. What takes time begins so for all
+// at one time, and OnShutdown waits for it.
 func OnEnding(c *caddy.Controller, begin func()) { c.Context().(*dnsContext).ends.addBegin(begin) }
+
+// GiveUp has configurations begin to end that are on their way to take the place of others: the process is to end, and
+// what their plugins wait for, such as an API that does not answer, may take long.
+func GiveUp() {
+	var all []*dnsContext
+	restarting.Lock()
+	for _, r := range restarting.all {
+		if r.made != nil {
+			all = append(all, r.made)
+		}
+	}
+	restarting.Unlock()
+	for _, d := range all {
+		d.ends.begin()
+	}
+}
 
 // ends is what a configuration has to end.
 type ends struct {

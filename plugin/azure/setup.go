@@ -108,6 +108,7 @@ func (s *settings) setup(c *caddy.Controller) error {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	dnsserver.OnEnding(c, cancel)
 	h, err := New(ctx, public, private, s.keys, s.access)
 	if err == nil {
 		h.Fall = s.fall

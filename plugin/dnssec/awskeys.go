@@ -25,7 +25,11 @@ const secretTimeout = 30 * time.Second
 // ParseKeyFromAWSSecretsManager reads a key pair from the secret of a name or ARN. See fetchSecret for the account that
 // it belongs to.
 func ParseKeyFromAWSSecretsManager(secretID string) (*DNSKEY, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
+	return secretKey(context.Background(), secretID)
+}
+
+func secretKey(ctx context.Context, secretID string) (*DNSKEY, error) {
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	text, err := fetchSecret(ctx, secretID)
 	if err != nil {

@@ -1,6 +1,7 @@
 package dnssec
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -73,7 +74,10 @@ func addKeys(s *settings, l *corefile.Line) error {
 			pub, priv := keyFiles(name, s.root)
 			k, err = ParseKeyFile(pub, priv)
 		case "aws_secretsmanager":
-			k, err = ParseKeyFromAWSSecretsManager(name)
+			ctx, cancel := context.WithCancel(context.Background())
+			dnsserver.OnEnding(l.Controller(), cancel)
+			k, err = secretKey(ctx, name)
+			cancel()
 		default:
 			return fmt.Errorf("unknown source of keys %q (allowed: file, aws_secretsmanager)", l.Arg(0))
 		}

@@ -118,6 +118,7 @@ func (s *settings) install(c *caddy.Controller) error {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	dnsserver.OnEnding(c, cancel)
 	client, err := s.client(ctx)
 	if err != nil {
 		cancel()
