@@ -2,6 +2,7 @@ package validator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -200,10 +201,11 @@ func (k *keeper) run(ctx context.Context) {
 	ticks, ends := time.NewTicker(every), time.NewTimer(every)
 	defer ticks.Stop()
 	defer ends.Stop()
+	again := time.Duration(0)
 	for {
 		now := clock.Now()
 		k.counts.show(k.negatives.get(), now)
-		ends.Reset(k.negatives.next(now))
+		ends.Reset(min(k.negatives.next(now), cmp.Or(again, longestNTA)))
 		select {
 		case <-ctx.Done():
 			return
@@ -213,21 +215,23 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ticks.C:
 		case <-ends.C:
 		}
-		k.look(ctx, clock.Now())
+		again = k.look(ctx, clock.Now())
 	}
 }
 
-// look does what is due.
-func (k *keeper) look(ctx context.Context, now time.Time) {
-	switch changed, err := k.negatives.load(now); {
-	case err != nil:
-		logger.Errorf("Negative trust anchors: %v", err)
-	case changed:
-		logger.Infof("Negative trust anchors: %s was read anew", k.negatives.path)
+// look does what is due. again is when to look once more, 0 for the usual time.
+func (k *keeper) look(ctx context.Context, now time.Time) (again time.Duration) {
+	if again = k.negatives.unsettled(now); again == 0 {
+		switch changed, err := k.negatives.load(now); {
+		case err != nil:
+			logger.Errorf("Negative trust anchors: %v", err)
+		case changed:
+			logger.Infof("Negative trust anchors: %s was read anew", k.negatives.path)
+		}
 	}
 	k.endOver(now)
 	if !k.used.Load() {
-		return
+		return again
 	}
 	if k.follow {
 		for _, z := range k.zones {
@@ -240,6 +244,7 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 		k.looked = true
 	}
 	k.endMended(ctx, now)
+	return again
 }
 
 // longestPause is the longest time between two looks at a zone's keys; a clock that was set back does not lengthen it.

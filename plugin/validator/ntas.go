@@ -29,8 +29,9 @@ type ntas struct {
 
 	looks map[string]time.Time // when it is looked whether a name validates again; guarded by mu
 
-	seen  *stamp.Stamp // of the file, when it was read or written last; guarded by mu
-	wrong error        // what is wrong in the file as it was seen; guarded by mu
+	seen    *stamp.Stamp   // of the file, when it was read or written last; guarded by mu
+	settles stamp.Settling // guarded by mu
+	wrong   error          // what is wrong in the file as it was seen; guarded by mu
 }
 
 func (n *ntas) get() map[string]time.Time {
@@ -105,8 +106,10 @@ func (n *ntas) tell() {
 }
 
 // set adds one, or with a zero time takes one away. With keep it belongs into the file. One whose time is over is taken away
-// though the file cannot be written: there it is over, too.
+// though the file cannot be written: there it is over, too. A file that may still be written is waited for, as it is
+// replaced.
 func (n *ntas) set(name string, until time.Time, keep bool) error {
+	settle(n)
 	defer n.tell()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,6 +166,24 @@ func (n *ntas) write(m map[string]time.Time) error {
 	seen := stamp.At(n.path)
 	n.seen = &seen
 	return err
+}
+
+// settle waits until the file is not being written any more. It is a variable for tests.
+var settle = func(n *ntas) { time.Sleep(n.unsettled(clock.Now())) }
+
+// unsettled is how long to wait until the file is read anew, 0 if it may be read now: one that was changed just now may
+// still be written, and its first lines are a file, too.
+func (n *ntas) unsettled(now time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.path == "" || n.seen == nil {
+		return 0
+	}
+	is := stamp.At(n.path)
+	if is == *n.seen || is == (stamp.Stamp{}) {
+		return 0
+	}
+	return n.settles.Wait(is.Changed(), now, looks)
 }
 
 // load reads the file, unless it is as it was when it was read or written last; one that does not exist is empty.

@@ -105,6 +105,9 @@ func TestNegativesFlush(t *testing.T) {
 	if err := os.WriteFile(v.ntaFile, []byte(fmt.Sprintf("www.example. %d\n", now.Add(time.Hour).Unix())), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chtimes(v.ntaFile, now, now.Add(-2*time.Second)); err != nil { // nobody is writing it
+		t.Fatal(err)
+	}
 	v.keeper.look(t.Context(), now)
 	flushes("written into the file", "www.example.")
 	before := src.asked
