@@ -139,6 +139,14 @@ func FuzzParse(f *testing.F) {
 
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
+	killed, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	if err == nil {
+		err = os.Chtimes(killed.Name(), time.Time{}, time.Now().Add(-time.Hour))
+		killed.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, text := range []string{"one", "two"} {
 		if err := WriteFile(path, []byte(text)); err != nil {
 			t.Fatal(err)

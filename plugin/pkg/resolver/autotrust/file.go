@@ -142,10 +142,14 @@ func parseKey(byName map[string]*Zone, f []string) error {
 	return nil
 }
 
+// unfinished is the names of files that are being written, which nobody else's files have.
+const unfinished = ".anchors-*.new"
+
 // WriteFile replaces a file. A reader, also after the machine went down at any moment, has it as it was before or
-// after.
+// after. What a process was writing there when it was killed is removed.
 func WriteFile(path string, b []byte) error {
-	return zonefile.Replace(path, filepath.Base(path)+".*", func(f *os.File) error {
+	zonefile.Tidy(filepath.Dir(path), unfinished, time.Now())
+	return zonefile.Replace(path, unfinished, func(f *os.File) error {
 		_, err := f.Write(b)
 		return err
 	}, nil)
