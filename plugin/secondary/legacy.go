@@ -31,7 +31,7 @@ type legacy struct {
 // version is what the replica has, nil if that is nothing, or has expired.
 func (l legacy) version() (v *zone.Zone, expires time.Time) {
 	v, expires = l.replica.zone.Current(), timeOf(&l.replica.times.expires)
-	if !time.Now().Before(expires) {
+	if !l.replica.rooms.now().Before(expires) {
 		return nil, expires
 	}
 	return v, expires

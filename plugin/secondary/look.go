@@ -156,7 +156,7 @@ func (r *replica) refresh(ctx context.Context, from string) (right bool, err err
 		return false, err
 	}
 	// What has expired is served no more, so there is nothing to go back behind.
-	if e := r.plan.Expires(); !same && !e.IsZero() && !time.Now().Before(e) {
+	if e := r.plan.Expires(); !same && !e.IsZero() && !r.rooms.now().Before(e) {
 		r.useless = true
 		_, err = r.tryFetch(ctx, behind, nil, false)
 		return err == nil, err
@@ -261,7 +261,7 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, oth
 			return err
 		}
 	}
-	if err := r.serve(v, time.Now()); err != nil {
+	if err := r.serve(v, r.rooms.now()); err != nil {
 		return err
 	}
 	r.rooms.got.Add(status.Transfer{Zone: r.name(), Direction: "in", Peer: primary, Serial: v.Serial()})

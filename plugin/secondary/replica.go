@@ -111,11 +111,12 @@ const (
 func (r *replica) run(ctx context.Context, takesOver bool) {
 	r.load()
 	var again []time.Time // when to look in any case
-	if begun := time.Now(); takesOver {
+	now := r.rooms.now
+	if begun := now(); takesOver {
 		again = []time.Time{begun.Add(soonAgain + rand.N(soonAgain)), begun.Add(lastAgain + rand.N(lastAgain))}
 	}
 	listens := r.rooms.listens
-	next := time.Now()  // when to look
+	next := now()       // when to look
 	deaf := time.Time{} // until when notifications wait
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -135,26 +136,26 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			return
 		}
 		if r.isInherited() {
-			next = time.Now() // if it is no more
+			next = now() // if it is no more
 			timer.Reset(time.Second)
 			continue
 		}
-		if from != "" || !time.Now().Before(next) {
+		if from != "" || !now().Before(next) {
 			before := r.zone.Current()
-			meanwhile := time.AfterFunc(time.Until(r.plan.Expires()), r.age) // a look may take longer than that
+			meanwhile := time.AfterFunc(r.plan.Expires().Sub(now()), r.age) // a look may take longer than that
 			r.look(ctx, from)
 			meanwhile.Stop()
 			r.checked.Store(true)
 			if from != "" {
 				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
 			}
-			next = time.Now().Add(r.plan.Wait(rand.N[time.Duration]))
+			next = now().Add(r.plan.Wait(rand.N[time.Duration]))
 			if len(again) > 0 {
 				next, again = again[0], again[1:]
 			}
 		}
 		r.times.set(next, r.plan.Expires())
-		wait := r.expire(time.Now(), next)
+		wait := r.rooms.nap(r.expire(now(), next))
 		if rest := time.Until(deaf); rest > 0 {
 			wait = min(wait, rest)
 		}
@@ -177,7 +178,7 @@ func (r *replica) expire(now, next time.Time) time.Duration {
 // age has the zone expire if it is too old. Any goroutine may call it, beside one that serves a version.
 func (r *replica) age() {
 	r.mu.Lock()
-	if e := r.times.expires.Load(); e != 0 && e <= time.Now().UnixNano() {
+	if e := r.times.expires.Load(); e != 0 && e <= r.rooms.now().UnixNano() {
 		r.zone.SetExpired(true)
 	}
 	r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *replica) age() {
 // confirm notes that what is served is right.
 func (r *replica) confirm() {
 	r.mu.Lock()
-	r.plan.Good(r.zone.Current(), time.Now())
+	r.plan.Good(r.zone.Current(), r.rooms.now())
 	r.times.expires.Store(r.plan.Expires().UnixNano())
 	r.zone.SetExpired(false)
 	r.mu.Unlock()

@@ -23,6 +23,9 @@ const (
 type rooms struct {
 	got status.TransferLog // what came from primaries of late
 
+	now        func() time.Time // by which zones grow old
+	longestNap time.Duration
+
 	transfers, checks *room
 
 	listens <-chan struct{} // closed when the configuration serves; nil if it does so already
@@ -41,6 +44,7 @@ type rooms struct {
 
 func newRooms() *rooms {
 	return &rooms{
+		now: steadyNow, longestNap: longestNap,
 		transfers: newRoom(maxTransfers), checks: newRoom(maxChecks),
 		until: map[string]time.Time{}, last: map[string]time.Time{}, believed: map[string]time.Time{},
 		unsaid: map[string][]string{}, shares: map[string]*room{},

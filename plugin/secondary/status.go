@@ -36,7 +36,7 @@ func (s Secondary) ZoneStatus() []status.Zone {
 	for _, r := range s.roster.replicas {
 		z := r.zone.Status("secondary")
 		z.Source = strings.Join(r.source.primaries, " ")
-		z.Refresh, z.Expires = timeOf(&r.times.refresh), timeOf(&r.times.expires)
+		z.Refresh, z.Expires = r.rooms.shown(timeOf(&r.times.refresh)), r.rooms.shown(timeOf(&r.times.expires))
 		all = append(all, z)
 	}
 	return all

@@ -79,11 +79,8 @@ func (r *replica) load() {
 		if !r.source.noted(head.note) {
 			serve = r.borrow
 		}
-		at := info.ModTime()
-		if now := time.Now(); at.After(now) { // the clock was ahead
-			at = now
-		}
-		err = serve(stored.Current(), at)
+		age := max(0, time.Since(info.ModTime())) // the clock may have been ahead
+		err = serve(stored.Current(), r.rooms.now().Add(-age))
 	}
 	if err != nil {
 		r.useless = true
@@ -91,7 +88,7 @@ func (r *replica) load() {
 		return
 	}
 	r.note = head.note
-	r.expire(time.Now(), time.Now())
+	r.expire(r.rooms.now(), r.rooms.now())
 	slog.Infof("Loaded: %s from %s", r.name(), path)
 }
 
