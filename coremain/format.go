@@ -64,8 +64,8 @@ func formatCommand(args []string, out io.Writer) (int, error) {
 	return 0, err
 }
 
-// replaceFile writes a file anew, with the rights that it has, so that who reads it sees the old text or the new, also
-// when the machine has gone down. A link stays one.
+// replaceFile writes a file anew, with the owner and rights that it has, so that who reads it sees the old text or the
+// new, also when the machine has gone down. A link stays one.
 func replaceFile(name string, text []byte) error {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -79,6 +79,7 @@ func replaceFile(name string, text []byte) error {
 		if _, err := f.Write(text); err != nil {
 			return err
 		}
+		keepOwner(f, info)
 		return f.Chmod(info.Mode().Perm())
 	}, nil)
 }

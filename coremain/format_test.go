@@ -5,10 +5,11 @@ package coremain
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
-// TestFormatWritesBack: a Corefile that is written anew keeps its rights, and a link to it stays one. A file that is called
+// TestFormatWritesBack: a Corefile that is written anew keeps its owner and its rights, and a link to it stays one. A file that is called
 // Corefile.new is somebody's.
 func TestFormatWritesBack(t *testing.T) {
 	dir := t.TempDir()
@@ -19,6 +20,13 @@ func TestFormatWritesBack(t *testing.T) {
 		}
 	}
 	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		uid, gid = 12345, 12346
+	}
+	if err := os.Chown(path, uid, gid); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("Corefile", link); err != nil {
@@ -39,6 +47,9 @@ func TestFormatWritesBack(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
 		t.Errorf("its rights are others: %v (%v)", info, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(uid) || info.Sys().(*syscall.Stat_t).Gid != uint32(gid) {
+		t.Errorf("it is somebody else's: %+v (%v)", info.Sys(), err)
 	}
 	if all, _ := os.ReadDir(dir); len(all) != 3 {
 		t.Errorf("%d files are in the folder", len(all))

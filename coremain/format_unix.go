@@ -1,0 +1,17 @@
+//go:build unix
+
+package coremain
+
+import (
+	"os"
+	"syscall"
+)
+
+// keepOwner gives f the owner and the group of another file, as far as this user may: the server may be another one than
+// who formats its Corefile, such as root.
+func keepOwner(f *os.File, of os.FileInfo) {
+	s, ok := of.Sys().(*syscall.Stat_t)
+	if ok && f.Chown(int(s.Uid), int(s.Gid)) != nil {
+		_ = f.Chown(-1, int(s.Gid)) // the user's, in one of his groups
+	}
+}
