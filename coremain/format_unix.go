@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner and the group of another file, as far as this user may: the server may be another one than
-// who formats its Corefile, such as root.
+// keepOwner gives f the owner and the group of another file, as far as this user may: who formats a Corefile, such as
+// root, may be another one than the server.
 func keepOwner(f *os.File, of os.FileInfo) {
 	s, ok := of.Sys().(*syscall.Stat_t)
 	if ok && f.Chown(int(s.Uid), int(s.Gid)) != nil {
