@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 // A machine that was asleep looks at primaries as soon as it is awake, if that was due by then, and serves no zone that has
@@ -24,6 +26,8 @@ func TestAsleep(t *testing.T) {
 	s.roster.start(nil)
 	t.Cleanup(s.roster.stop)
 	becomes(t, s, "www.example.org.", "192.0.2.1")
+	times := &s.roster.replica("example.org.").times
+	eventually.Holds(t, "the look is over", func() bool { return timeOf(&times.refresh).After(shared.now().Add(time.Hour)) })
 
 	p.set("example.org.", text(2, "7200 3600 1209600", "www A 192.0.2.2"))
 	slept.Add(int64(3 * time.Hour))
