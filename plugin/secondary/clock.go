@@ -21,6 +21,19 @@ func (r *rooms) nap(d time.Duration) time.Duration {
 	return min(d, r.longestNap/2+rand.N(r.longestNap/2))
 }
 
+// awakening is for how long primaries are asked before a zone expires whose time was over all at once. The machine was
+// asleep, or its clock was set ahead and the zone is as young as it was: one that starts without a clock of its own is
+// told the time when it serves already.
+const awakening = 5 * time.Second
+
+// left is the time until the zone expires, if a look takes as long as that.
+func (r *replica) left(now time.Time) time.Duration {
+	if d := r.plan.Expires().Sub(now); d > 0 {
+		return d
+	}
+	return r.rooms.awakening
+}
+
 // shown is a time by the clock of the machine, which may have been set back; the zero Time is unknown.
 func (r *rooms) shown(t time.Time) time.Time {
 	if t.IsZero() {

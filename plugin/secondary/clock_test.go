@@ -17,7 +17,7 @@ func TestAsleep(t *testing.T) {
 	s := handler(t, "secondary", "secondary example.org {\ntransfer from "+p.addr+"\n}").(Secondary)
 	shared := s.roster.rooms
 	shared.now = func() time.Time { return steadyNow().Add(time.Duration(slept.Load())) }
-	shared.longestNap = 20 * time.Millisecond
+	shared.longestNap, shared.awakening = 20*time.Millisecond, time.Hour
 	for _, z := range s.roster.replicas {
 		if err := z.source.prepare(findKey); err != nil {
 			t.Fatal(err)
@@ -27,11 +27,26 @@ func TestAsleep(t *testing.T) {
 	t.Cleanup(s.roster.stop)
 	becomes(t, s, "www.example.org.", "192.0.2.1")
 	times := &s.roster.replica("example.org.").times
-	eventually.Holds(t, "the look is over", func() bool { return timeOf(&times.refresh).After(shared.now().Add(time.Hour)) })
+	over := func() bool { return timeOf(&times.refresh).After(shared.now().Add(time.Hour)) }
+	eventually.Holds(t, "the look is over", over)
 
 	p.set("example.org.", text(2, "7200 3600 1209600", "www A 192.0.2.2"))
 	slept.Add(int64(3 * time.Hour))
 	becomes(t, s, "www.example.org.", "192.0.2.2")
+	eventually.Holds(t, "the look is over", over)
+
+	// While a primary is asked what was young a moment ago is served: it may have been the clock alone.
+	asked := p.queries.Load()
+	p.mu.Lock() // no answer
+	slept.Add(int64(15 * 24 * time.Hour))
+	eventually.Holds(t, "the primary is asked", func() bool { return p.queries.Load() > asked })
+	time.Sleep(50 * time.Millisecond) // in which it would expire
+	answers := ask(t, s, "www.example.org.")
+	p.mu.Unlock()
+	if answers != "192.0.2.2" {
+		t.Errorf("while a primary is asked: %s", answers)
+	}
+	eventually.Holds(t, "the look is over", over)
 
 	p.down.Store(true)
 	slept.Add(int64(15 * 24 * time.Hour))

@@ -142,7 +142,7 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		}
 		if from != "" || !now().Before(next) {
 			before := r.zone.Current()
-			meanwhile := time.AfterFunc(r.plan.Expires().Sub(now()), r.age) // a look may take longer than that
+			meanwhile := time.AfterFunc(r.left(now()), r.age) // a look may take longer than that
 			r.look(ctx, from)
 			meanwhile.Stop()
 			r.checked.Store(true)

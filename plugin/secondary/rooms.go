@@ -25,6 +25,7 @@ type rooms struct {
 
 	now        func() time.Time // by which zones grow old
 	longestNap time.Duration
+	awakening  time.Duration
 
 	transfers, checks *room
 
@@ -44,7 +45,7 @@ type rooms struct {
 
 func newRooms() *rooms {
 	return &rooms{
-		now: steadyNow, longestNap: longestNap,
+		now: steadyNow, longestNap: longestNap, awakening: awakening,
 		transfers: newRoom(maxTransfers), checks: newRoom(maxChecks),
 		until: map[string]time.Time{}, last: map[string]time.Time{}, believed: map[string]time.Time{},
 		unsaid: map[string][]string{}, shares: map[string]*room{},
