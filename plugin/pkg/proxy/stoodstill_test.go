@@ -19,7 +19,7 @@ func (c ended) EndExchange(x *Exchange) { c <- x }
 // the clock is the first to look, and how long it lay there is not what the upstream takes.
 func TestReplyThatLayThereWhileTheMachineStoodStill(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		asked, resume := make(chan bool, 1), make(chan bool)
+		asked, resume, sent := make(chan bool, 1), make(chan bool), make(chan bool)
 		hold := func(q []byte) []byte {
 			asked <- true
 			<-resume
@@ -30,10 +30,14 @@ func TestReplyThatLayThereWhileTheMachineStoodStill(t *testing.T) {
 			addr = tcpUpstream(t, func(conn net.Conn) {
 				for q, err := readFrame(conn); err == nil; q, err = readFrame(conn) {
 					conn.Write(frame(hold(q)))
+					sent <- true
 				}
 			})
 		} else {
-			addr = udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(hold(q)) })
+			addr = udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) {
+				send(hold(q))
+				sent <- true
+			})
 		}
 		p := proxyTo(t, addr, transport.DNS)
 		p.Measure()
@@ -52,7 +56,7 @@ func TestReplyThatLayThereWhileTheMachineStoodStill(t *testing.T) {
 		e.wakeBy(x.sent + int64(x.Timeout))
 		time.Sleep(20 * time.Millisecond) // the clock is the first in the queue
 		resume <- true
-		time.Sleep(20 * time.Millisecond)
+		<-sent
 		e.mu.Unlock()
 
 		if <-over; x.Err != nil {
