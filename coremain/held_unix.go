@@ -120,16 +120,16 @@ func seen(held chan os.Signal) (all []os.Signal) {
 // insistEvery is how often the end is asked for again.
 const insistEvery = time.Second
 
-// insist repeats a SIGTERM until the process has ended. Caddy handles one signal at a time, which takes a while if it
-// is a reload that waits for an API: that is given up. Of what comes meanwhile it keeps one signal and drops the
+// insist repeats a signal to end until the process has ended. Caddy handles one signal at a time, which takes a while
+// if it is a reload that waits for an API: that is given up. Of what comes meanwhile it keeps one signal and drops the
 // others. When it ends the process it looks at no further ones.
 func insist() {
 	end := make(chan os.Signal, 1)
-	signal.Notify(end, syscall.SIGTERM)
-	for range end {
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGQUIT)
+	for s := range end {
 		dnsserver.GiveUp()
 		time.Sleep(insistEvery)
-		raise(syscall.SIGTERM)
+		raise(s)
 	}
 }
 

@@ -21,13 +21,17 @@ func TestEndWhileAnAPIIsSilent(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-	for name, lines := range map[string]string{
-		"route53":  "route53 example.org:Z1 {\naws_endpoint http://API\n}",
-		"clouddns": "clouddns example.org:project:zone {\ncredentials none\nendpoint http://API\n}",
-		"azure":    "azure group:example.org {\ntenant t\nclient c\nsecret s\nsubscription s\nenvironment AZURESTACKCLOUD\n}",
-		"dnssec":   "dnssec {\nkey aws_secretsmanager some\n}",
+	for _, tc := range []struct {
+		name, lines string
+		by          syscall.Signal
+	}{
+		{"route53", "route53 example.org:Z1 {\naws_endpoint http://API\n}", syscall.SIGTERM},
+		{"route53", "route53 example.org:Z1 {\naws_endpoint http://API\n}", syscall.SIGQUIT},
+		{"clouddns", "clouddns example.org:project:zone {\ncredentials none\nendpoint http://API\n}", syscall.SIGTERM},
+		{"azure", "azure group:example.org {\ntenant t\nclient c\nsecret s\nsubscription s\nenvironment AZURESTACKCLOUD\n}", syscall.SIGTERM},
+		{"dnssec", "dnssec {\nkey aws_secretsmanager some\n}", syscall.SIGTERM},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name+" "+tc.by.String(), func(t *testing.T) {
 			silent, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -46,14 +50,15 @@ func TestEndWhileAnAPIIsSilent(t *testing.T) {
 			block := fmt.Sprintf("example.org:%d {\nbind 127.0.0.1\n", loopback.Port())
 			write("Corefile", block+"whoami\n}")
 			p := runProgram(t, dir)
-			write("Corefile", block+strings.ReplaceAll(lines, "API", api)+"\n}")
+			write("Corefile", block+strings.ReplaceAll(tc.lines, "API", api)+"\n}")
 			syscall.Kill(p.pid, syscall.SIGUSR1)
 			c, err := silent.Accept()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			p.terminate(t)
+			syscall.Kill(p.pid, tc.by)
+			p.gone(t)
 			eventually.Holds(t, "the reload was given up", func() bool { return strings.Contains(p.out.String(), "context canceled") })
 			if out := p.out.String(); strings.Contains(out, "deadline") {
 				t.Errorf("the program wrote %s", out)
