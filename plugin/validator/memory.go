@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/steady"
 )
 
 // memory keeps what was found out of zones and RRsets. It has two generations: when the younger one is full, the elder
@@ -18,14 +19,17 @@ type memory struct {
 
 	renewed generations[string, time.Time] // when keys of zones may be fetched again once more
 	renew   func(zone string)              // fetches them behind the client; nil if they are fetched when their time is over
-	stands  bool                           // validation_time is set: what was found out ends by the clock, too
+	passed  func() time.Duration
 }
 
-// keptNode is a Node with when it ends by the clock, if the time by which it was found out stands still.
+// keptNode is a Node with when it ends as passed tells: the time by which it was found out stands still if it is a
+// validation_time, and while the machine is asleep.
 type keptNode struct {
 	*validate.Node
-	ends time.Time
+	ends time.Duration
 }
+
+func passed() time.Duration { return steady.Passed(time.Now()) + clock.Offset() }
 
 // Octets of a generation.
 const (
@@ -35,7 +39,7 @@ const (
 )
 
 func newMemory() *memory {
-	m := &memory{}
+	m := &memory{passed: passed}
 	m.nodes.most, m.checks.most, m.walked.most, m.renewed.most = nodeOctets, checkOctets, walkOctets, walkOctets
 	return m
 }
@@ -43,7 +47,7 @@ func newMemory() *memory {
 // Node implements validate.Memory.
 func (m *memory) Node(name string, now time.Time) *validate.Node {
 	n, ok := m.nodes.get(name)
-	if !ok || !n.Expires.After(now) || m.stands && !n.ends.After(clock.Now()) {
+	if !ok || !n.Expires.After(now) || n.ends <= m.passed() {
 		return nil
 	}
 	if m.renew != nil && n.Ages(now) && once(&m.renewed, name, now, renewPause) {
@@ -54,11 +58,7 @@ func (m *memory) Node(name string, now time.Time) *validate.Node {
 
 // KeepNode implements validate.Memory.
 func (m *memory) KeepNode(name string, n *validate.Node) {
-	k := keptNode{Node: n}
-	if m.stands {
-		k.ends = clock.Now().Add(n.Lasts())
-	}
-	m.nodes.put(name, k, len(name)+n.Size())
+	m.nodes.put(name, keptNode{n, m.passed() + n.Lasts()}, len(name)+n.Size())
 }
 
 const checkSize = 100 // octets of what is known of an RRset

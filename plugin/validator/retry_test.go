@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/steady"
 
 	"github.com/miekg/dns"
 )
@@ -255,16 +256,23 @@ func TestVain(t *testing.T) {
 	}
 }
 
-// What was found out by a time that stands still ends as the clock goes on.
-func TestMemoryEndsByTheClock(t *testing.T) {
+// What was found out by a time that stands still, or before the machine was asleep, ends all the same.
+func TestMemoryEnds(t *testing.T) {
 	var fixed time.Time
-	for _, stands := range []bool{false, true} {
-		m := newMemory()
-		m.stands = stands
-		m.KeepNode("long.", &validate.Node{Expires: fixed.Add(time.Hour)})
-		m.KeepNode("short.", &validate.Node{Expires: fixed.Add(1)})
-		if m.Node("long.", fixed) == nil || (m.Node("short.", fixed) == nil) != stands {
-			t.Errorf("the time stands still: %v: kept is %v, %v", stands, m.Node("long.", fixed), m.Node("short.", fixed))
+	m, now := newMemory(), time.Minute
+	m.passed = func() time.Duration { return now }
+	m.KeepNode("long.", &validate.Node{Expires: fixed.Add(time.Hour)})
+	m.KeepNode("short.", &validate.Node{Expires: fixed.Add(time.Second)})
+	for _, want := range []struct {
+		after       time.Duration
+		long, short bool
+	}{{0, true, true}, {time.Second, true, false}, {time.Hour, false, false}} {
+		now = time.Minute + want.after
+		if long, short := m.Node("long.", fixed) != nil, m.Node("short.", fixed) != nil; long != want.long || short != want.short {
+			t.Errorf("after %v kept is %v, %v", want.after, long, short)
 		}
+	}
+	if d := newMemory().passed() - steady.Passed(time.Now()); d.Abs() > time.Hour {
+		t.Errorf("it is another clock, by %v", d)
 	}
 }

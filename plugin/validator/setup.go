@@ -78,7 +78,6 @@ func (v *Validator) heed(below plugin.Handler) {
 func newValidator(s *settings) *Validator {
 	v := &Validator{settings: s, counts: &counts{}, patience: patience}
 	v.memory, v.failures.most = newMemory(), failureOctets
-	v.memory.stands = !s.fixed.IsZero()
 	s.conf.Memory, s.conf.Negative, s.conf.Inside = v.memory, v.negative, v.inside
 	s.conf.CheckCounted = func(algorithm uint8, good bool) {
 		v.counts.check(algorithm, good)
