@@ -221,6 +221,7 @@ func (k *keeper) run(ctx context.Context) {
 
 // look does what is due. again is when to look once more, 0 for the usual time.
 func (k *keeper) look(ctx context.Context, now time.Time) (again time.Duration) {
+	now = now.Round(0) // by the clock that goes on while the machine is asleep, as the state has it
 	if again = k.negatives.unsettled(now); again == 0 {
 		switch changed, err := k.negatives.load(now); {
 		case err != nil:

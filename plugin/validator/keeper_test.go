@@ -179,6 +179,9 @@ func TestKeeperAsks(t *testing.T) {
 		if !strings.Contains(got, c.has) || c.not != "" && strings.Contains(got, c.not) || len(z.asked) != n {
 			t.Errorf("%q: asked for %s", c.options, got)
 		}
+		if next := v.keeper.zones[0].Next; next != next.Round(0) {
+			t.Errorf("%q: asked again %v, not while the machine is asleep", c.options, next)
+		}
 	}
 }
 
@@ -270,6 +273,9 @@ func TestNegativeEnds(t *testing.T) {
 	v = z.begun(text(right), "")
 	if err := v.negatives.set(name, later, false); err != nil {
 		t.Fatal(err)
+	}
+	if until := v.negatives.get()[name]; until != later.Round(0) {
+		t.Errorf("until %v: while the machine is asleep it does not end", until)
 	}
 	v.keeper.look(context.Background(), z.now.Add(mended-time.Minute))
 	if !v.negatives.holds(name, z.now) {

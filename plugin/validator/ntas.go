@@ -110,6 +110,7 @@ func (n *ntas) tell() {
 // replaced.
 func (n *ntas) set(name string, until time.Time, keep bool) error {
 	settle(n)
+	until = until.Round(0) // as the file has it: other clocks stand still while the machine is asleep
 	defer n.tell()
 	n.mu.Lock()
 	defer n.mu.Unlock()
