@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 )
 
 const catalogHead = "$TTL 300\n@ SOA invalid. invalid. %d 7200 3600 1209600 300\n@ NS invalid.\nversion TXT \"2\"\n"
@@ -17,6 +19,15 @@ const catalogHead = "$TTL 300\n@ SOA invalid. invalid. %d 7200 3600 1209600 300\
 func TestCatalog(t *testing.T) {
 	out := logtest.Capture(t)
 	dir := t.TempDir()
+	stored := filepath.Join(dir, "db.one.test")
+	var gone atomic.Int64 // how often it was made durable that it is
+	syncFolder = func(path string) error {
+		if _, err := os.Stat(stored); os.IsNotExist(err) && filepath.Dir(path) == dir {
+			gone.Add(1)
+		}
+		return zonefile.SyncFolder(path)
+	}
+	t.Cleanup(func() { syncFolder = zonefile.SyncFolder })
 	p := newPrimary(t)
 	for i, name := range []string{"one.test.", "two.test.", "three.example.", "own.test."} {
 		p.set(name, text(1, slow, fmt.Sprintf("a A 192.0.2.%d", i+1)))
@@ -39,7 +50,6 @@ func TestCatalog(t *testing.T) {
 	if got := ask(t, s, "a.three.example."); got != "NOTZONE" {
 		t.Errorf("a member outside: %s", got)
 	}
-	stored := filepath.Join(dir, "db.one.test")
 	eventually.Holds(t, "storing", func() bool { _, err := os.Stat(stored); return err == nil })
 
 	version(2, "m1.zones PTR one.test.", "m2.zones PTR two.test.")
@@ -59,11 +69,14 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("a broken catalog: %s", got)
 	}
 
+	eventually.Holds(t, "storing it anew", func() bool { _, err := os.Stat(stored); return err == nil })
+	before := gone.Load()
 	version(5, "m2.zones PTR two.test.")
 	notify(t, s, "catalog.example.", "127.0.0.1")
 	becomes(t, s, "a.one.test.", "NOTZONE")
 	step("Removed catalog member zone one.test. from catalog catalog.example.")
 	eventually.Holds(t, "forgetting", func() bool { _, err := os.Stat(stored); return os.IsNotExist(err) })
+	eventually.Holds(t, "that to be durable", func() bool { return gone.Load() > before })
 	if got := ask(t, s, "a.own.test."); got != "192.0.2.4" {
 		t.Errorf("the Corefile's zone: %s", got)
 	}

@@ -1,6 +1,8 @@
 package secondary
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -59,13 +61,21 @@ func recordsOf(v *zone.Zone) (rrs []dns.RR) {
 
 // reconcile makes the members those that the catalogs list. The roster is locked.
 func (r *roster) reconcile() {
-	todo := r.decide()
+	todo, removed := r.decide(), map[string]string{} // the path of a file, by folder
 	for _, a := range todo {
+		if z := r.replicas[a.zone]; z != nil && z.path() != "" {
+			removed[z.source.storage] = z.path()
+		}
 		r.carryOut(a)
 	}
 	if len(todo) > 0 {
 		r.publish()
 		r.complain(todo)
+	}
+	for _, path := range removed { // else a crash could bring back what a zone of that name had
+		if err := syncFolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			slog.Warningf("Files of zones that are kept no more: %v", err)
+		}
 	}
 }
 

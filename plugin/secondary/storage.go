@@ -185,7 +185,10 @@ func (r *replica) store(path, note string) error {
 // the folder.
 const unfinished = ".db.*.new"
 
-// forget removes what is stored by a replica that is gone.
+// syncFolder makes durable that files of a folder are gone. It is a variable for tests.
+var syncFolder = zonefile.SyncFolder
+
+// forget removes what is stored by a replica that is gone. That is not durable yet: there may be many.
 func (r *replica) forget() {
 	r.rooms.filing.Lock()
 	defer r.rooms.filing.Unlock()
