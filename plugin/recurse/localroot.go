@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/localroot"
 )
 
@@ -67,8 +68,7 @@ func (r *resolver) keepRoot(s *settings) {
 	if len(s.roots) == 0 {
 		return
 	}
-	now := func() time.Time { return time.Unix(0, int64(r.now())) } // the copy grows old while the machine is asleep, too
-	r.root = &localroot.Copy{Sources: s.roots, Now: now, Log: logger, Changed: r.counts.rootSerial}
+	r.root = &localroot.Copy{Sources: s.roots, Now: clock.Now, Log: logger, Changed: r.counts.rootSerial}
 	r.conf.LocalRoot = r.root
 }
 
