@@ -47,11 +47,11 @@ func counted(t testing.TB, f func()) (received, sent int) {
 	return count(t, "received") - r, count(t, "sent") - s
 }
 
-// zoneFile is a zone with a short and a long answer.
+// zoneFile is a zone with a short, a middle and a long answer.
 func zoneFile(t testing.TB) string {
 	name := filepath.Join(t.TempDir(), "db.example")
-	text := "$ORIGIN example.\n@ 60 SOA ns h 1 60 60 60 60\n@ NS ns\nns A 192.0.2.53\nwww A 192.0.2.1\nlong TXT" +
-		strings.Repeat(` "`+strings.Repeat("x", 250)+`"`, 8) + "\n"
+	text := "$ORIGIN example.\n@ 60 SOA ns h 1 60 60 60 60\n@ NS ns\nns A 192.0.2.53\nwww A 192.0.2.1\nwww TXT short\nmiddle TXT" +
+		strings.Repeat(` "`+strings.Repeat("x", 250)+`"`, 4) + "\nlong TXT" + strings.Repeat(` "`+strings.Repeat("x", 250)+`"`, 8) + "\n"
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 //	it goes, or into another namespace    the program is taken off; who opens it later opens it anew
 //	it gets another address on the link   a program with that takes the place of the one before
 //	it gets another name                  zones of clients have it
+//	it takes shorter packets              longer replies go through the kernel, which takes them apart
+//	it gets a VLAN, and hides its tags    all goes to the kernel; see vlan_linux.go
 //	addresses come and go                 the program chooses those that there are
 
 // follow looks every now and then what has become of the interface, until the device is closed. It counts losses, too.
@@ -56,19 +58,24 @@ func (d *Device) gone() bool {
 	return d.lost
 }
 
-// look has the program, and the zones of clients, know what the interface is called now. d.mu is held.
+// fit has replies be no longer than packets of the interface: it takes none apart. Those that can be shorter than what
+// MaxPayload makes are of IPv4.
+func (d *Device) fit(mtu int) { d.longest.Store(int32(min(MaxPayload, mtu-ip4Len-udpLen))) }
+
+// look has the program, the zones of clients, and what replies are made know what the interface is now. d.mu is held.
 func (d *Device) look() {
 	i, err := net.InterfaceByIndex(d.index)
 	if err != nil || len(i.HardwareAddr) != macLen {
 		return
 	}
 	d.name.Store(&i.Name)
+	d.fit(i.MTU)
 	mac := [macLen]byte(i.HardwareAddr)
 	if mac == d.mac {
 		return
 	}
 	// Until it is replaced the program lets all go to the kernel: what comes is for another address than its own.
-	program, err := load(chooser(mac, len(d.queues), d.chosen, d.sockets))
+	program, err := load(chooser(mac, len(d.queues), d.Native, d.chosen, d.sockets))
 	if err != nil {
 		return // tried again
 	}

@@ -2,6 +2,7 @@ package afxdp
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -28,8 +29,9 @@ var devices struct {
 
 // Device is a network interface with our program. All who open it share it.
 type Device struct {
-	index int
-	name  atomic.Pointer[string]
+	index   int
+	name    atomic.Pointer[string]
+	longest atomic.Int32 // payload of a reply
 	// Native says that the card's driver runs the program; otherwise the kernel does, for more.
 	Native bool
 
@@ -42,6 +44,7 @@ type Device struct {
 	mu      sync.Mutex
 	mac     [macLen]byte                 // that the program looks for; guarded by mu
 	lost    bool                         // the interface is no more; guarded by mu; see gone
+	blind   bool                         // for VLANs; guarded by mu; see sees
 	places  [mostTargets]bool            // guarded by mu: which are taken
 	targets map[netip.AddrPort][]*Target // guarded by mu; of each, the last one gets what comes
 	now     map[targetKey]uint32         // what chosen has; guarded by mu
@@ -70,6 +73,7 @@ func Open(name string) (*Device, error) {
 		d = &Device{index: i.Index, program: -1, link: -1, chosen: bpfMap{-1}, sockets: bpfMap{-1},
 			targets: map[netip.AddrPort][]*Target{}, now: map[targetKey]uint32{}, done: make(chan struct{})}
 		d.name.Store(&i.Name)
+		d.fit(i.MTU)
 		if err := d.open(i.HardwareAddr); err != nil {
 			d.close()
 			return nil, err
@@ -124,15 +128,12 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	if d.sockets, err = newMap(unix.BPF_MAP_TYPE_XSKMAP, 4, 4, uint32(mostTargets*n)); err != nil {
 		return err
 	}
-	if d.program, err = load(chooser(d.mac, n, d.chosen, d.sockets)); err != nil {
-		return err
-	}
 	// The program that the driver runs sees packets before anything is made of them; the kernel's
 	// own place for it comes when it has made its structures, but goes with each driver.
 	d.Native = true
-	if d.link, err = attach(d.program, d.index, unix.XDP_FLAGS_DRV_MODE); err != nil {
+	if err = d.run(n, unix.XDP_FLAGS_DRV_MODE); err != nil {
 		d.Native = false
-		if d.link, err = attach(d.program, d.index, unix.XDP_FLAGS_SKB_MODE); err != nil {
+		if err = d.run(n, unix.XDP_FLAGS_SKB_MODE); err != nil {
 			return err
 		}
 	}
@@ -146,16 +147,38 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	return nil
 }
 
+// run has a program for n queues see what comes.
+func (d *Device) run(n int, mode uint32) error {
+	program, err := load(chooser(d.mac, n, d.Native, d.chosen, d.sockets))
+	if err != nil {
+		return err
+	}
+	if d.link, err = attach(program, d.index, mode); err != nil {
+		unix.Close(program)
+		return err
+	}
+	d.program = program
+	return nil
+}
+
 // mostAddresses is how many addresses all targets may have together.
 const mostAddresses = 4096
 
-// queuesOf counts the queues that an interface receives on.
+// queuesOf counts the queues that an interface receives and sends on. Where it receives on more, what comes on those is
+// the kernel's: replies would be lost that are to go out by the queue that their queries came by.
 func queuesOf(name string) (int, error) {
-	found, err := filepath.Glob(filepath.Join("/sys/class/net", name, "queues/rx-*"))
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("/sys/class/net/%s/queues does not tell of its queues", name)
+	least := math.MaxInt
+	for _, kind := range []string{"rx-*", "tx-*"} {
+		found, err := filepath.Glob(filepath.Join(classNet, name, "queues", kind))
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, len(found))
 	}
-	return len(found), err
+	if least == 0 {
+		return 0, fmt.Errorf("%s/%s/queues does not tell of its queues", classNet, name)
+	}
+	return least, nil
 }
 
 // close closes what open has made. Without the link, what comes goes to the kernel from then on.

@@ -5,6 +5,7 @@ package afxdp
 //	not longer than a frame, for our address on the link   else pass
 //	IPv4: no options, no fragment, UDP                     else pass
 //	IPv6: no extension, UDP                                else pass
+//	where the kernel runs it: one datagram                 else pass
 //	first, ok := targets[destination, port]                else pass
 //	the interface's queue is one that we know of           else pass
 //	redirect to sockets[first + queue], or pass
@@ -45,9 +46,11 @@ const (
 	addTo       = unix.BPF_ALU64 | unix.BPF_ADD | unix.BPF_K
 	add         = unix.BPF_ALU64 | unix.BPF_ADD | unix.BPF_X
 	and         = unix.BPF_ALU64 | unix.BPF_AND | unix.BPF_K
+	right       = unix.BPF_ALU64 | unix.BPF_RSH | unix.BPF_K
 	jumpLonger  = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_X
 	jumpOther   = unix.BPF_JMP32 | unix.BPF_JNE | unix.BPF_K
 	jumpSame    = unix.BPF_JMP32 | unix.BPF_JEQ | unix.BPF_K
+	jumpEqual   = unix.BPF_JMP32 | unix.BPF_JEQ | unix.BPF_X
 	jumpNought  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K // a pointer
 	jumpAtLeast = unix.BPF_JMP32 | unix.BPF_JGE | unix.BPF_K
 	jump        = unix.BPF_JMP | unix.BPF_JA
@@ -108,6 +111,27 @@ func (a *assembler) assemble() []instruction {
 	return a.program
 }
 
+// many passes on what may be several datagrams in one (UDP_SEGMENT): a card's driver is not given such, but the kernel
+// is, by senders on this machine. The card was to take it apart, and to make the checksum, which is as yet the sum over
+// the addresses, the protocol and the length. addresses and udp are where those lie, of so many words.
+func (a *assembler) many(addresses, words, udp int16) {
+	a.add(set, r0, 0, 0, half([]byte{0, protocolUDP}))
+	for i := range words {
+		a.add(loadWord, r5, r2, addresses+4*i, 0)
+		a.add(add, r0, r5, 0, 0)
+	}
+	a.add(loadHalf, r5, r2, udp+4, 0)
+	a.add(add, r0, r5, 0, 0)
+	for range 3 { // nine words fill 36 bits, then 21, then 17
+		a.add(move, r4, r0, 0, 0)
+		a.add(and, r4, 0, 0, 0xffff)
+		a.add(right, r0, 0, 0, 16)
+		a.add(add, r0, r4, 0, 0)
+	}
+	a.add(loadHalf, r5, r2, udp+6, 0)
+	a.jump(jumpEqual, r5, r0, 0, "pass")
+}
+
 // half and word are what a program finds where b lies in a packet.
 func half(b []byte) int32 { return int32(binary.NativeEndian.Uint16(b)) }
 func word(b []byte) int32 { return int32(binary.NativeEndian.Uint32(b)) }
@@ -140,9 +164,11 @@ const headerDNS = 12
 // the other queues follow. Where there is no socket, as one was closed meanwhile, the kernel gets
 // the packet, too.
 //
+// native says that the card's driver runs it.
+//
 // The verifier wants each read of the packet to lie before an end that was compared: atLeast does
 // that.
-func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instruction {
+func chooser(mac [macLen]byte, queues int, native bool, targets, sockets bpfMap) []instruction {
 	const (
 		network  = etherLen
 		udp4     = network + ip4Len
@@ -180,6 +206,9 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 	a.add(and, r5, 0, 0, 0xf0) // the rest is of the traffic class
 	a.jump(jumpOther, r5, 0, 0x60, "pass")
 	is(loadByte, network+6, protocolUDP)
+	if !native {
+		a.many(network+8, 8, udp6)
+	}
 	for i := int16(0); i < 16; i += 4 {
 		a.add(loadWord, r5, r2, network+24+i, 0)
 		a.add(storeWord, fp, r5, key+i, 0)
@@ -195,6 +224,9 @@ func chooser(mac [macLen]byte, queues int, targets, sockets bpfMap) []instructio
 	a.add(and, r5, 0, 0, half([]byte{0x3f, 0xff})) // where a fragment lies, and whether there are more
 	a.jump(jumpOther, r5, 0, 0, "pass")
 	is(loadByte, network+9, protocolUDP)
+	if !native {
+		a.many(network+12, 2, udp4)
+	}
 	a.add(setWord, fp, 0, key, 0)
 	a.add(setWord, fp, 0, key+4, 0)
 	a.add(setWord, fp, 0, key+8, word([]byte{0, 0, 0xff, 0xff}))

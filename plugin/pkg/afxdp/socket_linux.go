@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -24,12 +23,12 @@ const ringSize = inFrames
 // Socket gets what comes on one queue of an interface for one address. One goroutine at a time may
 // call its methods, but for Send, which any may call.
 type Socket struct {
-	queue *queue
-	count *counters
-	file  *os.File
-	raw   syscall.RawConn
-	fd    int
-	zone  *atomic.Pointer[string] // the interface's name
+	device *Device
+	queue  *queue
+	count  *counters
+	file   *os.File
+	raw    syscall.RawConn
+	fd     int
 
 	in     ring[unix.XDPDesc]
 	batch  [Batch]Datagram // what Receive returned
@@ -50,7 +49,7 @@ func newSocketOn(q *queue, d *Device) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{queue: q, count: d.count, fd: fd, zone: &d.name, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
+	s := &Socket{device: d, queue: q, count: d.count, fd: fd, file: os.NewFile(uintptr(fd), "AF_XDP"), id: uint16(rand.Uint32())}
 	if s.raw, err = s.file.SyscallConn(); err == nil {
 		err = s.open()
 	}
@@ -98,7 +97,7 @@ func (s *Socket) Receive() []Datagram {
 		d := &s.batch[n]
 		if d.parse(s.queue.frame(e.Addr)[:e.Len]) {
 			if d.Client.Addr().IsLinkLocalUnicast() && d.Client.Addr().Is6() {
-				d.Client = netip.AddrPortFrom(d.Client.Addr().WithZone(*s.zone.Load()), d.Client.Port())
+				d.Client = netip.AddrPortFrom(d.Client.Addr().WithZone(*s.device.name.Load()), d.Client.Port())
 			}
 			n++
 		} else {
@@ -126,11 +125,11 @@ func (s *Socket) Space() []byte {
 }
 
 // Answer has Send send b as the reply to d, and reports whether it can do that: not if b is longer
-// than MaxPayload, or the interface is so busy that no frame is free. b may lie in the Space that
-// was returned last, and is not kept. Of d the addresses are used.
+// than MaxPayload or the interface's packets, or if that is so busy that no frame is free. b may lie in
+// the Space that was returned last, and is not kept. Of d the addresses are used.
 func (s *Socket) Answer(d *Datagram, b []byte) bool {
 	space := s.Space()
-	if len(b) > MaxPayload || space == nil {
+	if len(b) > int(s.device.longest.Load()) || space == nil {
 		return false
 	}
 	s.mu.Lock()

@@ -153,6 +153,9 @@ func (d *Device) choose() error {
 // for all. d.mu is held.
 func (d *Device) wanted() (map[targetKey]uint32, error) {
 	want := map[targetKey]uint32{}
+	if !d.sees(classNet) {
+		return want, nil
+	}
 	add := func(a netip.Addr, t *Target) {
 		k := keyOf(netip.AddrPortFrom(a, t.address.Port()))
 		if _, taken := want[k]; !taken {
