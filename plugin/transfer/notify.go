@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 
@@ -190,10 +191,11 @@ func exchange(ctx context.Context, c *dns.Client, m *dns.Msg, to string, timeout
 
 // ask sends m and waits for the answer until ctx is done.
 func ask(ctx context.Context, c *dns.Client, m *dns.Msg, to string) (*dns.Msg, error) {
-	conn, err := c.DialContext(ctx, to)
+	socket, err := hostaddrs.Dial(ctx, cmp.Or(c.Dialer, new(net.Dialer)), "udp", to)
 	if err != nil {
 		return nil, err
 	}
+	conn := &dns.Conn{Conn: socket}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	reply, _, err := c.ExchangeWithConnContext(ctx, m, conn)

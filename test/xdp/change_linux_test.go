@@ -140,16 +140,56 @@ func TestLinkMadeAnew(t *testing.T) {
 	port := freePort(t)
 	start(t, fmt.Sprintf("example:%s {\nfile %s\n}\n", port, zoneFile(t)))
 	for range 2 {
-		for _, line := range []string{
-			"link add zs type veth peer name zc netns CLIENT",
-			"link set zs addrgenmode none", "addr add fe80::11/64 dev zs nodad", "link set zs up",
-			"-n CLIENT link set zc addrgenmode none", "-n CLIENT addr add fe80::12/64 dev zc nodad", "-n CLIENT link set zc up",
-		} {
-			ip(t, line)
-		}
+		localLink(t)
 		// The latter takes the message lane.
 		for _, m := range []*dns.Msg{question("www.example.", dns.TypeA), new(dns.Msg).SetNotify("example.")} {
 			asClient(t, func() error { return askOn("zc", "fe80::11", port, m) })
+		}
+		ip(t, "link del zs")
+	}
+}
+
+// localLink makes a link between the server's interface zs, which is fe80::11, and the client's zc, fe80::12.
+func localLink(t testing.TB) {
+	t.Helper()
+	for _, line := range []string{
+		"link add zs type veth peer name zc netns CLIENT",
+		"link set zs addrgenmode none", "addr add fe80::11/64 dev zs nodad", "link set zs up",
+		"-n CLIENT link set zc addrgenmode none", "-n CLIENT addr add fe80::12/64 dev zc nodad", "-n CLIENT link set zc up",
+	} {
+		ip(t, line)
+	}
+}
+
+// An upstream on a link that is made anew is asked there at once, over TCP, too.
+func TestUpstreamOnLinkMadeAnew(t *testing.T) {
+	var upstream net.Listener
+	asClient(t, func() (err error) {
+		upstream, err = net.Listen("tcp6", "[::]:0")
+		return err
+	})
+	server := &dns.Server{Listener: upstream, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		w.WriteMsg(new(dns.Msg).SetReply(m))
+	})}
+	go server.ActivateAndServe()
+	t.Cleanup(func() { server.Shutdown() })
+	_, at, _ := net.SplitHostPort(upstream.Addr().String())
+	port := freePort(t)
+	start(t, fmt.Sprintf("example:%s {\nforward . [fe80::12%%zs]:%s {\nforce_tcp\nexpire 1ms\n}\n}\n", port, at))
+	c, err := net.Dial("udp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for n := range 2 {
+		localLink(t)
+		// The link may not be ready yet.
+		r := exchange(t, c, question("www.example.", dns.TypeA))
+		for end := time.Now().Add(10 * time.Second); r.Rcode != dns.RcodeSuccess && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			r = exchange(t, c, question("www.example.", dns.TypeA))
+		}
+		if r.Rcode != dns.RcodeSuccess {
+			t.Errorf("link %d: got %s", n, dns.RcodeToString[r.Rcode])
 		}
 		ip(t, "link del zs")
 	}

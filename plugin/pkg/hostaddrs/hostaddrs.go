@@ -1,5 +1,5 @@
 // Package hostaddrs tells the addresses of this machine's interfaces. Start at Recent, which is for who wants to know
-// with each query; Now is for who asks once.
+// with each query; Now is for who asks once. Dial reaches addresses that have their meaning on one of them.
 package hostaddrs
 
 import (

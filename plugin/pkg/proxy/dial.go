@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
@@ -48,13 +49,13 @@ func (c *streamConn) dial() (net.Conn, error) {
 	if c.to == nil {
 		return c.engine.proxy.dialStream(c.ctx)
 	}
-	var dialer net.Dialer
+	dialer := new(net.Dialer)
 	if c.from.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: c.from.AsSlice(), Zone: c.from.Zone()}
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, dialPeer)
 	defer cancel()
-	conn, err := dialer.DialContext(ctx, "tcp", c.to.addr.String())
+	conn, err := hostaddrs.Dial(ctx, dialer, "tcp", c.to.addr.String())
 	conn = nonblock.Conn(conn)
 	p := c.engine.proxy
 	if err != nil || p.streamKind() == viaTCP {
@@ -71,8 +72,7 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 	defer cancel()
 	defer func() { p.transport.dialTime.note(time.Since(began)) }()
 
-	dialer := net.Dialer{LocalAddr: conf.localAddr("tcp")}
-	conn, err := dialer.DialContext(ctx, "tcp", p.hostPort)
+	conn, err := hostaddrs.Dial(ctx, &net.Dialer{LocalAddr: conf.localAddr("tcp")}, "tcp", p.hostPort)
 	conn = nonblock.Conn(conn)
 	if err != nil || p.streamKind() == viaTCP {
 		return conn, err

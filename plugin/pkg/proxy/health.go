@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -129,8 +130,7 @@ func (c *checker) ask(ctx context.Context, p *Proxy) error {
 
 func (c *checker) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conf := config{local: addrOf(c.local)}
-	dialer := net.Dialer{LocalAddr: conf.localAddr(network)}
-	conn, err := dialer.DialContext(ctx, network, addr)
+	conn, err := hostaddrs.Dial(ctx, &net.Dialer{LocalAddr: conf.localAddr(network)}, network, addr)
 	if err != nil || c.tls == nil && c.protocol != transport.TLS {
 		return conn, err
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
+
 	"github.com/miekg/dns"
 )
 
@@ -65,7 +67,7 @@ func (t *Transport) dial(k kind) (*persistConn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.dialTime.timeout())
 	defer cancel()
 	defer func() { t.dialTime.note(time.Since(began)) }()
-	conn, err := (&net.Dialer{LocalAddr: conf.localAddr(network)}).DialContext(ctx, network, t.hostPort)
+	conn, err := hostaddrs.Dial(ctx, &net.Dialer{LocalAddr: conf.localAddr(network)}, network, t.hostPort)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,9 @@ package reuseport
 import (
 	"context"
 	"net"
-	"net/netip"
-	"strconv"
 	"syscall"
+
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 )
 
 // opener opens sockets. Those of all addresses are of both families, which package net makes them only if the loopback
@@ -36,7 +36,7 @@ func (o *opener) listen(network, addr string) (net.Listener, error) {
 		}
 	}
 	return settled(addr, func() (net.Listener, error) {
-		return o.plain.Listen(context.Background(), network, byNumber(addr))
+		return o.plain.Listen(context.Background(), network, hostaddrs.ByNumber(addr))
 	})
 }
 
@@ -47,7 +47,7 @@ func (o *opener) listenPacket(network, addr string) (net.PacketConn, error) {
 		}
 	}
 	return settled(addr, func() (net.PacketConn, error) {
-		return o.plain.ListenPacket(context.Background(), network, byNumber(addr))
+		return o.plain.ListenPacket(context.Background(), network, hostaddrs.ByNumber(addr))
 	})
 }
 
@@ -59,20 +59,6 @@ func allOf(network, addr string) string {
 		return "[::]:" + port
 	}
 	return ""
-}
-
-// byNumber is addr with the number of the interface that a link-local address names. Package net keeps the numbers of
-// names for a minute, and an interface that went away and came back has another one.
-func byNumber(addr string) string {
-	a, err := netip.ParseAddrPort(addr)
-	if err != nil || a.Addr().Zone() == "" {
-		return addr
-	}
-	i, err := net.InterfaceByName(a.Addr().Zone())
-	if err != nil {
-		return addr
-	}
-	return netip.AddrPortFrom(a.Addr().WithZone(strconv.Itoa(i.Index)), a.Port()).String()
 }
 
 // controlBoth is control for sockets of both families.

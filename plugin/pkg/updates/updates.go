@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 
 	"github.com/miekg/dns"
 )
@@ -117,8 +118,7 @@ func exchange(ctx context.Context, server string, packet []byte, tcp bool) ([]by
 	if tcp {
 		network = "tcp"
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, server)
+	conn, err := hostaddrs.Dial(ctx, new(net.Dialer), network, server)
 	if err != nil {
 		return nil, err
 	}

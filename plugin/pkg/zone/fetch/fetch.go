@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 )
@@ -223,11 +224,11 @@ func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
 
 // dial connects to the primary.
 func (c *Client) dial(ctx context.Context) (*conn, error) {
-	d := net.Dialer{Timeout: c.Limits.idle()}
+	d := &net.Dialer{Timeout: c.Limits.idle()}
 	if c.Source.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.Source, 0))
 	}
-	n, err := d.DialContext(ctx, "tcp", c.Primary)
+	n, err := hostaddrs.Dial(ctx, d, "tcp", c.Primary)
 	if err == nil && c.TLS != nil {
 		n, err = c.secure(ctx, n)
 	}
