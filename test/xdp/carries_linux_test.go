@@ -3,8 +3,10 @@ package xdp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -140,6 +142,74 @@ func TestVLAN(t *testing.T) {
 	}
 	ip(t, "link del vs.9")
 	soon(t, "without the VLAN", "198.19.8.1:"+port, true, true)
+}
+
+// A virtual machine hands over several datagrams as one, too, by a driver that runs the program. All are answered.
+func TestManyInOneOfMachine(t *testing.T) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	request, err := unix.NewIfreq("tap0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	const checksums, segments4, segments6 = 0x01, 0x20, 0x40 // TUN_F_CSUM, TUN_F_USO4, TUN_F_USO6
+	err = errors.Join(unix.IoctlIfreq(fd, unix.TUNSETIFF, request), unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, checksums|segments4|segments6))
+	tap := os.NewFile(uintptr(fd), "tap0") // it can be waited for now
+	defer tap.Close()
+	if err != nil {
+		t.Skip(err)
+	}
+	const machine = "02:00:00:00:00:0a"
+	for _, line := range []string{
+		"link set tap0 addrgenmode none", "link set tap0 up", "addr add 198.19.10.1/24 dev tap0",
+		"neigh add 198.19.10.2 lladdr " + machine + " dev tap0",
+	} {
+		ip(t, line)
+	}
+	port := freePort(t)
+	start(t, fmt.Sprintf("example:%s {\nxdp tap0\nfile %s\n}\n", port, zoneFile(t)))
+	i, err := net.InterfaceByName("tap0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, _ := net.ParseMAC(machine)
+	var number uint16
+	fmt.Sscan(port, &number)
+	const n, head = 8, 14 + 20 + 8
+	length := 0
+	f := frame(t, i.HardwareAddr, src, number, question("www.example.", dns.TypeA), func(f []byte) []byte {
+		length = len(f) - head
+		f = append(f[:head], bytes.Repeat(f[head:], n)...)
+		copy(f[26:], "\xc6\x13\x0a\x02\xc6\x13\x0a\x01")
+		binary.BigEndian.PutUint16(f[16:], uint16(len(f)-14))
+		binary.BigEndian.PutUint16(f[38:], uint16(8+n*length))
+		sum := uint32(0xc613+0x0a02+0xc613+0x0a01) + 17 + 8 + uint32(n*length) // of addresses, protocol and length
+		binary.BigEndian.PutUint16(f[40:], uint16(sum>>16+sum))
+		return f
+	})
+	// What the card of a machine is to do (VIRTIO_NET_HDR_F_NEEDS_CSUM, VIRTIO_NET_HDR_GSO_UDP_L4).
+	work := make([]byte, 10)
+	work[0], work[1] = 1, 5
+	for at, v := range map[int]uint16{2: head, 4: uint16(length), 6: 34, 8: 6} {
+		binary.NativeEndian.PutUint16(work[at:], v)
+	}
+	if _, err := tap.Write(append(work, f...)); err != nil {
+		t.Fatal(err)
+	}
+	tap.SetReadDeadline(time.Now().Add(3 * time.Second))
+	b := make([]byte, 2000)
+	for got := 0; got < n; {
+		read, err := tap.Read(b)
+		if err != nil {
+			t.Fatalf("%d of %d answered: %v", got, n, err)
+		}
+		if g := b[len(work):read]; len(g) > head && g[12] == 8 && g[13] == 0 && g[23] == 17 {
+			got++
+		}
+	}
 }
 
 // segments is the control message that has what is sent taken apart into datagrams of a length.

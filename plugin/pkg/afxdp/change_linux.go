@@ -75,7 +75,7 @@ func (d *Device) look() {
 		return
 	}
 	// Until it is replaced the program lets all go to the kernel: what comes is for another address than its own.
-	program, err := load(chooser(mac, len(d.queues), d.Native, d.chosen, d.sockets))
+	program, err := load(chooser(mac, len(d.queues), d.single, d.chosen, d.sockets))
 	if err != nil {
 		return // tried again
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type Device struct {
 	longest atomic.Int32 // payload of a reply
 	// Native says that the card's driver runs the program; otherwise the kernel does, for more.
 	Native bool
+	single bool // datagrams come one by one; see many
 
 	users           int    // guarded by devices.mu
 	program, link   int    // descriptors; -1 for none. The program runs as long as link is open
@@ -130,9 +132,9 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	}
 	// The program that the driver runs sees packets before anything is made of them; the kernel's
 	// own place for it comes when it has made its structures, but goes with each driver.
-	d.Native = true
+	d.Native, d.single = true, !isTun(*d.name.Load())
 	if err = d.run(n, unix.XDP_FLAGS_DRV_MODE); err != nil {
-		d.Native = false
+		d.Native, d.single = false, false
 		if err = d.run(n, unix.XDP_FLAGS_SKB_MODE); err != nil {
 			return err
 		}
@@ -147,9 +149,15 @@ func (d *Device) open(mac net.HardwareAddr) (err error) {
 	return nil
 }
 
+// isTun reports whether an interface is one of a program, such as a virtual machine: its driver runs our program, too.
+func isTun(name string) bool {
+	_, err := os.Stat(filepath.Join(classNet, name, "tun_flags"))
+	return err == nil
+}
+
 // run has a program for n queues see what comes.
 func (d *Device) run(n int, mode uint32) error {
-	program, err := load(chooser(d.mac, n, d.Native, d.chosen, d.sockets))
+	program, err := load(chooser(d.mac, n, d.single, d.chosen, d.sockets))
 	if err != nil {
 		return err
 	}

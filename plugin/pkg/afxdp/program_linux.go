@@ -5,7 +5,7 @@ package afxdp
 //	not longer than a frame, for our address on the link   else pass
 //	IPv4: no options, no fragment, UDP                     else pass
 //	IPv6: no extension, UDP                                else pass
-//	where the kernel runs it: one datagram                 else pass
+//	unless they come one by one: one datagram              else pass
 //	first, ok := targets[destination, port]                else pass
 //	the interface's queue is one that we know of           else pass
 //	redirect to sockets[first + queue], or pass
@@ -112,8 +112,9 @@ func (a *assembler) assemble() []instruction {
 }
 
 // many passes on what may be several datagrams in one (UDP_SEGMENT): a card's driver is not given such, but the kernel
-// is, by senders on this machine. The card was to take it apart, and to make the checksum, which is as yet the sum over
-// the addresses, the protocol and the length. addresses and udp are where those lie, of so many words.
+// is, and the driver of tun, by senders on this machine. The card was to take it apart, and to make the checksum, which
+// is as yet the sum over the addresses, the protocol and the length. addresses and udp are where those lie, of so many
+// words.
 func (a *assembler) many(addresses, words, udp int16) {
 	a.add(set, r0, 0, 0, half([]byte{0, protocolUDP}))
 	for i := range words {
@@ -164,11 +165,11 @@ const headerDNS = 12
 // the other queues follow. Where there is no socket, as one was closed meanwhile, the kernel gets
 // the packet, too.
 //
-// native says that the card's driver runs it.
+// single says that it is shown datagrams one by one.
 //
 // The verifier wants each read of the packet to lie before an end that was compared: atLeast does
 // that.
-func chooser(mac [macLen]byte, queues int, native bool, targets, sockets bpfMap) []instruction {
+func chooser(mac [macLen]byte, queues int, single bool, targets, sockets bpfMap) []instruction {
 	const (
 		network  = etherLen
 		udp4     = network + ip4Len
@@ -206,7 +207,7 @@ func chooser(mac [macLen]byte, queues int, native bool, targets, sockets bpfMap)
 	a.add(and, r5, 0, 0, 0xf0) // the rest is of the traffic class
 	a.jump(jumpOther, r5, 0, 0x60, "pass")
 	is(loadByte, network+6, protocolUDP)
-	if !native {
+	if !single {
 		a.many(network+8, 8, udp6)
 	}
 	for i := int16(0); i < 16; i += 4 {
@@ -224,7 +225,7 @@ func chooser(mac [macLen]byte, queues int, native bool, targets, sockets bpfMap)
 	a.add(and, r5, 0, 0, half([]byte{0x3f, 0xff})) // where a fragment lies, and whether there are more
 	a.jump(jumpOther, r5, 0, 0, "pass")
 	is(loadByte, network+9, protocolUDP)
-	if !native {
+	if !single {
 		a.many(network+12, 2, udp4)
 	}
 	a.add(setWord, fp, 0, key, 0)
