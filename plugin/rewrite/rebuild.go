@@ -50,6 +50,9 @@ func (p *rewriting) reply(w *wire.Reply, q *wire.Query) {
 			}
 		}
 	}
+	if p.validated && rcode != w.Rcode() { // which nobody has signed
+		w.SetFlag(wire.FlagAD, false)
+	}
 	w.SetRcode(rcode)
 }
 
@@ -82,7 +85,7 @@ func (p *rewriting) throughMessage(w *wire.Reply, q *wire.Query) {
 		w.Fail(wire.ServFail, uerr)
 		return
 	}
-	rev := ResponseReverter{asked: dns.Question{Name: wire.Text(q.Name()), Qtype: q.Type(), Qclass: q.Class()}}
+	rev := ResponseReverter{asked: dns.Question{Name: wire.Text(q.Name()), Qtype: q.Type(), Qclass: q.Class()}, validated: p.validated}
 	for _, rule := range p.rules {
 		if r, ok := rule.(*optionRevert); ok {
 			rule = &optionRevert{rule: r.rule, old: r.rule.first(unpackOptions(q.EDNS().Options))}

@@ -100,6 +100,7 @@ func (r *ResponseReverter) revert(res *dns.Msg) {
 			}
 		}
 	}
+	rcode := res.Rcode
 	for i := len(r.ResponseRules) - 1; i >= 0; i-- {
 		if rule := r.ResponseRules[i]; aboutMessage(rule) {
 			rule.RewriteResponse(res, nil)
@@ -107,6 +108,9 @@ func (r *ResponseReverter) revert(res *dns.Msg) {
 		if e, ok := r.ResponseRules[i].(*cnameEdit); ok && e.led && r.validated {
 			res.AuthenticatedData = false
 		}
+	}
+	if r.validated && res.Rcode != rcode {
+		res.AuthenticatedData = false
 	}
 }
 

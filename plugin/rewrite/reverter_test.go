@@ -68,10 +68,14 @@ func TestValidated(t *testing.T) {
 		{validating + "rewrite ttl www.one.test 7", true},
 		{validating + "rewrite edns0 local set 0xffee x", true},
 		{validating + "rewrite name regex (.*)two.test {1}three.test", true},
+		{validating + "rewrite rcode www.one.test NXDOMAIN NOERROR", true},
+		{validating + "rewrite rcode www.one.test NOERROR NXDOMAIN", false},
+		{validating + "rewrite rcode www.one.test 0 23", false}, // in the message lane
+		{"rewrite rcode www.one.test NOERROR NXDOMAIN", true},
 		{"rewrite name www.one.test web.two.test", true},
 	} {
 		c, unpacked := agree(t, tc.rules, from, new(dns.Msg).SetQuestion(question, dns.TypeA))
-		if got := strings.Contains(strings.SplitN(c.reply, "\n", 2)[0], ad); got != tc.ad || unpacked || !strings.Contains(c.reply, "192.0.2.1") {
+		if got := strings.Contains(strings.SplitN(c.reply, "\n", 2)[0], ad); got != tc.ad || unpacked != strings.HasSuffix(tc.rules, "23") || !strings.Contains(c.reply, "192.0.2.1") {
 			t.Errorf("%s: got %s, unpacked: %v", tc.rules, c.reply, unpacked)
 		}
 	}
