@@ -1,24 +1,52 @@
 package secondary
 
 import (
-	"math/rand/v2"
+	"context"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/steady"
 )
 
 // A zone grows old while the machine is asleep, too. Timers stand still then, and so does Go's clock for what is compared;
-// so times are those of a clock that goes on, and no timer is believed for long.
+// so times are those of a clock that goes on, and when it has leapt ahead of the timers all replicas look at it again.
 
 // steadyNow is the time by which zones are looked at and expire.
 func steadyNow() time.Time { return time.Unix(0, steady.Unix(time.Now())) }
 
-// longestNap is for how long a timer is believed at most.
-const longestNap = time.Minute
+const (
+	watchEvery = 30 * time.Second // between two looks at whether time has leapt
+	spread     = 30 * time.Second // in which all look at the clock then: many zones do not at once
+	leastLeap  = time.Second      // by which a timer may be late
+)
 
-// nap is for how long to wait for what is due after d: many zones do not look at the clock at once.
-func (r *rooms) nap(d time.Duration) time.Duration {
-	return min(d, r.longestNap/2+rand.N(r.longestNap/2))
+// watch tells all who wait for leap that time has leapt, until ctx is done. One does so for all zones: if each looked at
+// the clock by itself, a calm server with many would never be idle.
+func (r *rooms) watch(ctx context.Context) {
+	ticks := time.NewTicker(r.watchEvery)
+	defer ticks.Stop()
+	begun, at := time.Now(), r.now()
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		if r.now().Sub(at)-time.Since(begun) < leastLeap {
+			continue
+		}
+		begun, at = time.Now(), r.now()
+		r.mu.Lock()
+		close(r.leapt)
+		r.leapt = make(chan struct{})
+		r.mu.Unlock()
+	}
+}
+
+// leap is closed when time leaps next.
+func (r *rooms) leap() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leapt
 }
 
 // awakening is for how long primaries are asked before a zone expires whose time was over all at once. The machine was

@@ -13,11 +13,14 @@ import (
 func TestAsleep(t *testing.T) {
 	p := newPrimary(t)
 	p.set("example.org.", text(1, "7200 3600 1209600", "www A 192.0.2.1"))
-	var slept atomic.Int64
+	var slept, looked atomic.Int64
 	s := handler(t, "secondary", "secondary example.org {\ntransfer from "+p.addr+"\n}").(Secondary)
 	shared := s.roster.rooms
-	shared.now = func() time.Time { return steadyNow().Add(time.Duration(slept.Load())) }
-	shared.longestNap, shared.awakening = 20*time.Millisecond, time.Hour
+	shared.now = func() time.Time {
+		looked.Add(1)
+		return steadyNow().Add(time.Duration(slept.Load()))
+	}
+	shared.watchEvery, shared.spread, shared.awakening = 10*time.Millisecond, 10*time.Millisecond, time.Hour
 	for _, z := range s.roster.replicas {
 		if err := z.source.prepare(findKey); err != nil {
 			t.Fatal(err)
@@ -29,6 +32,12 @@ func TestAsleep(t *testing.T) {
 	times := &s.roster.replica("example.org.").times
 	over := func() bool { return timeOf(&times.refresh).After(shared.now().Add(time.Hour)) }
 	eventually.Holds(t, "the look is over", over)
+
+	before, next := looked.Load(), times.refresh.Swap(1)
+	eventually.Holds(t, "somebody looks at the clock", func() bool { return looked.Load() > before+5 })
+	if times.refresh.Swap(next) != 1 {
+		t.Error("a zone looks at the clock without need")
+	}
 
 	p.set("example.org.", text(2, "7200 3600 1209600", "www A 192.0.2.2"))
 	slept.Add(int64(3 * time.Hour))

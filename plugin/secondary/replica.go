@@ -115,9 +115,10 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 	if begun := now(); takesOver {
 		again = []time.Time{begun.Add(soonAgain + rand.N(soonAgain)), begun.Add(lastAgain + rand.N(lastAgain))}
 	}
-	listens := r.rooms.listens
+	listens, leap := r.rooms.listens, r.rooms.leap()
 	next := now()       // when to look
 	deaf := time.Time{} // until when notifications wait
+	ends := time.Time{} // when the timer ends, by its own clock
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -132,6 +133,10 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			if listens = nil; r.held {
 				r.keep(false)
 			}
+		case <-leap:
+			leap = r.rooms.leap()
+			timer.Reset(min(time.Until(ends), rand.N(r.rooms.spread)))
+			continue
 		case <-ctx.Done():
 			return
 		}
@@ -155,10 +160,11 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			}
 		}
 		r.times.set(next, r.plan.Expires())
-		wait := r.rooms.nap(r.expire(now(), next))
+		wait := r.expire(now(), next)
 		if rest := time.Until(deaf); rest > 0 {
 			wait = min(wait, rest)
 		}
+		ends = time.Now().Add(wait)
 		timer.Reset(wait)
 	}
 }

@@ -24,7 +24,8 @@ type rooms struct {
 	got status.TransferLog // what came from primaries of late
 
 	now        func() time.Time // by which zones grow old
-	longestNap time.Duration
+	watchEvery time.Duration
+	spread     time.Duration
 	awakening  time.Duration
 
 	transfers, checks *room
@@ -36,6 +37,7 @@ type rooms struct {
 	filing sync.Mutex
 
 	mu       sync.Mutex
+	leapt    chan struct{}        // see leap
 	until    map[string]time.Time // a primary is left alone
 	last     map[string]time.Time // a primary answered
 	believed map[string]time.Time // a notification of a primary counted that was left alone
@@ -45,7 +47,7 @@ type rooms struct {
 
 func newRooms() *rooms {
 	return &rooms{
-		now: steadyNow, longestNap: longestNap, awakening: awakening,
+		now: steadyNow, watchEvery: watchEvery, spread: spread, awakening: awakening, leapt: make(chan struct{}),
 		transfers: newRoom(maxTransfers), checks: newRoom(maxChecks),
 		until: map[string]time.Time{}, last: map[string]time.Time{}, believed: map[string]time.Time{},
 		unsaid: map[string][]string{}, shares: map[string]*room{},

@@ -145,6 +145,7 @@ func (r *roster) beginAll(t *transfer.Transfer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.transfer, r.started = t, true
+	r.done.Go(func() { r.rooms.watch(r.ctx) })
 	for _, z := range r.replicas {
 		r.begin(z)
 	}
