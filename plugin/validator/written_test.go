@@ -20,7 +20,7 @@ func TestNegativesBeingWritten(t *testing.T) {
 		t.Helper()
 		text := ""
 		for _, name := range names {
-			text += fmt.Sprintf("%s %d\n", name, now.Add(time.Hour).Unix())
+			text += fmt.Sprintf("%s %d\n", name, now.Add(2*time.Hour).Unix())
 		}
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -52,6 +52,20 @@ func TestNegativesBeingWritten(t *testing.T) {
 		t.Errorf("it is looked at again after %v", again)
 	}
 	hold("written", "a.", "b.", "c.")
+
+	write(0, "b.", "c.", "a.")
+	if wait := n.unsettled(now); wait != time.Second {
+		t.Errorf("one that is set waits for %v", wait)
+	}
+	if _, err := n.load(now); err != nil { // after that
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour / 2)
+	write(0, "b.")
+	if again := k.look(t.Context(), now); again != time.Second {
+		t.Errorf("written later: it is looked at again after %v", again)
+	}
+	hold("written later", "a.", "b.", "c.")
 
 	defer func(before func(*ntas)) { settle = before }(settle)
 	settle = func(*ntas) { write(0, "b.", "c.", "a.", "d.") }
