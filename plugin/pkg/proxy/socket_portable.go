@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 )
 
 // portableSockets has a goroutine for each socket.
@@ -28,14 +30,15 @@ func newPortableSockets(to receiver) (sockets, error) {
 }
 
 func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, _ *eventloop.Loop) (socket, error) {
-	var from *net.UDPAddr
+	dialer := new(net.Dialer)
 	if local.IsValid() {
-		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
+		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
 	}
-	conn, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(remote))
+	dialed, err := hostaddrs.Dial(context.Background(), dialer, "udp", remote.String()) // which does not wait
 	if err != nil {
 		return nil, err
 	}
+	conn := dialed.(*net.UDPConn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
