@@ -207,7 +207,7 @@ func (n *ntas) read(now time.Time) (changed bool, err error) {
 		return false, nil
 	}
 	before := n.seen
-	n.seen, n.settles = &seen, stamp.Settling{} // what is written next is waited for, too
+	n.seen = &seen
 	if before != nil {
 		if err := stamp.NoPipe(n.path); err != nil {
 			n.wrong = err

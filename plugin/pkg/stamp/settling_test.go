@@ -15,6 +15,13 @@ func TestSettling(t *testing.T) {
 			t.Errorf("changed all the time, after %d seconds: %v", i, wait)
 		}
 	}
+	// Others have read it meanwhile: the next change is one of its own.
+	for i, want := range []time.Duration{900, 0} {
+		at := now.Add(time.Hour + time.Duration(i)*3*time.Second)
+		if wait := s.Wait(at.Add(-100*time.Millisecond), at, 3*time.Second); wait != want*time.Millisecond {
+			t.Errorf("changed later, and %d seconds after that: %v", 3*i, wait)
+		}
+	}
 	for _, tc := range []struct{ changed, every, want time.Duration }{
 		{-100 * time.Millisecond, 300 * time.Millisecond, 50 * time.Millisecond},
 		{-time.Second, time.Minute, 0},
