@@ -166,8 +166,15 @@ func (n *ntas) write(m map[string]time.Time) error {
 	err := autotrust.WriteFile(n.path, []byte(b.String()))
 	seen := stamp.At(n.path)
 	n.seen = &seen
+	if err == nil {
+		wrote.Store(n.path, seen)
+	}
 	return err
 }
+
+// wrote is what files are like, by their paths, that this process has written: all of it is in them. Several server
+// blocks may have one.
+var wrote sync.Map
 
 // settle waits until the file is not being written any more. It is a variable for tests.
 var settle = func(n *ntas) { time.Sleep(n.unsettled(clock.Now())) }
@@ -181,7 +188,7 @@ func (n *ntas) unsettled(now time.Time) time.Duration {
 		return 0
 	}
 	is := stamp.At(n.path)
-	if is == *n.seen || is == (stamp.Stamp{}) {
+	if ours, _ := wrote.Load(n.path); is == *n.seen || is == (stamp.Stamp{}) || is == ours {
 		return 0
 	}
 	return n.settles.Wait(is.Changed(), now, looks)

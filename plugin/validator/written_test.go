@@ -74,4 +74,20 @@ func TestNegativesBeingWritten(t *testing.T) {
 		t.Error(err)
 	}
 	hold("set", "a.", "b.", "c.", "d.", "e.")
+
+	// What another server block has written there is not.
+	settle = func(*ntas) {}
+	other := &ntas{path: file}
+	if _, err := other.load(now); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.set(rrset.MustName("f."), now.Add(time.Hour), true); err != nil {
+		t.Error(err)
+	}
+	if wait := other.unsettled(time.Now()); wait != 0 {
+		t.Errorf("after another one has written it: it is read after %v", wait)
+	}
+	if changed, err := other.load(now); !changed || err != nil {
+		t.Errorf("what another one has written: read is %v (%v)", changed, err)
+	}
 }
