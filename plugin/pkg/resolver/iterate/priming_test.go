@@ -53,3 +53,20 @@ func TestPrimingThatTakesTooLong(t *testing.T) {
 		t.Errorf("told %q after priming", told)
 	}
 }
+
+// Who leads to the addresses of the root's servers are these: while they are silent they are not asked for them.
+func TestRootIsNotSoughtFromItself(t *testing.T) {
+	w := small(t)
+	for at := range w.servers {
+		w.servers[at] = func(*dns.Msg, bool) *dns.Msg { return nil }
+	}
+	w.want("www.example.org.", "A", "SERVFAIL; EDE 22")
+	for _, a := range w.asked {
+		if a.q != ". NS" && a.q != "org. A" && a.q != "www.example.org. A" {
+			t.Errorf("%s is asked for", a.q)
+		}
+	}
+	if len(w.asked) == 0 {
+		t.Error("nothing is asked for")
+	}
+}

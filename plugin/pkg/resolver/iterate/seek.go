@@ -32,7 +32,11 @@ func (t *task) seek() bool {
 			continue
 		}
 		n, above := len(r.tasks), ""
-		if rrset.Below(h.Name, t.cut.Zone) && t.cut.Zone != rrset.Root && !t.cut.Fixed { // only its parent can tell
+		root := t.cut.Zone == rrset.Root // who leads to its servers' addresses, but they?
+		if root && len(h.Addrs) > 0 {
+			continue
+		}
+		if rrset.Below(h.Name, t.cut.Zone) && !root && !t.cut.Fixed { // only its parent can tell
 			above = t.cut.Zone
 			if len(h.Addrs) > 0 { // and has told
 				continue
