@@ -28,6 +28,7 @@ type visit struct {
 	last     bool   // it is the full question
 	count    int    // queries
 	timeouts int
+	quiet    int // of these, those over UDP since a reply, also for what of the name was asked for before
 	probes   int // of dead servers, also for what of the name was asked for before
 	lame     int // queries to lame servers
 	tries    []try
@@ -70,9 +71,9 @@ func (v *visit) try(a netip.AddrPort) *try {
 // The order is: those that were not asked yet, fast ones first; those whose addresses
 // are unknown so far, for who has two names of servers should not depend on one; those
 // that were silent, once more and a second time; those that the parent tells by now; a
-// silent one over TCP; those that count as dead; those that are lame, as they may be so for
-// some names or types only. Who said that it does not know is not asked again for this
-// question.
+// silent one over TCP, and sooner where much was lost (overtcp.go); those that count as
+// dead; those that are lame, as they may be so for some names or types only. Who said that
+// it does not know is not asked again for this question.
 
 // choose asks the next server, or seeks addresses of one, or gives up.
 func (t *task) choose() {
@@ -90,6 +91,12 @@ func (t *task) choose() {
 		return
 	}
 	all := t.servers()
+	if t.deaf(all) {
+		if s := t.overTCP(all, 0); s != nil {
+			t.send(s, true)
+			return
+		}
+	}
 	if s := t.pick(all, 0); s != nil {
 		t.send(s, false)
 		return
@@ -197,48 +204,6 @@ func (t *task) speed(s *store.Server) time.Duration {
 	return d
 }
 
-// Where datagrams are lost, or none gets through that is long, TCP may get through: its segments are sent again. So it
-// outlasts a server that stands still for a moment, or a way to it that changes; that such a server counts as dead
-// meanwhile, for what others have asked, does not matter.
-
-// overTCP is a server that was silent for each query over UDP, so many at least, though it has replied to others of
-// late.
-func (t *task) overTCP(all []*store.Server, least int) (best *store.Server) {
-	if t.here.tcp {
-		return nil
-	}
-	for _, s := range all {
-		if y := t.here.try(s.Addr); y.bad || y.n < least || y.silent < y.n || !s.Pauses(t.run.now) || t.spared(s) {
-			continue
-		}
-		if lame, _ := s.Lame(t.cut.Zone, t.run.now); !lame && (best == nil || t.speed(s) < t.speed(best)) {
-			best = s
-		}
-	}
-	t.here.tcp = best != nil
-	return best
-}
-
-// resort is a server for when no other is left, and whether it is asked over TCP. Of those that count as dead one is
-// probed before that, and another one after it.
-func (t *task) resort(all []*store.Server) (s *store.Server, tcp bool) {
-	if s = t.overTCP(all, perServer); s != nil {
-		return s, true
-	}
-	if t.here.probes == 0 {
-		if s = t.probe(all); s != nil {
-			return s, false
-		}
-	}
-	if s = t.overTCP(all, 1); s != nil {
-		return s, true
-	}
-	if s = t.probe(all); s == nil {
-		s = t.lame(all)
-	}
-	return s, false
-}
-
 // probe is a server that counts as dead, when there is no other.
 func (t *task) probe(all []*store.Server) *store.Server {
 	if t.here.probes >= deadProbes {
@@ -281,6 +246,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	mix := r.conf.MixCase && s.MixCase(r.now)
 	proof := false
+	tcp = tcp || s.Streams(r.now)
 	if !tcp && r.conf.MixCase && !mix && r.conf.Proves != nil && !r.conf.Proves(s.Peer) && !s.NoTCP(r.now) {
 		tcp, proof = true, true // nothing but port and id would tell a reply from a forged one
 	}
@@ -308,7 +274,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 		wait = max(wait, s.Patience())
 	}
 	if tcp {
-		wait = max(wait, 3*time.Second)
+		wait = max(wait, tcpWait)
 	}
 	t.under.wait = wait
 	r.do(Action{

@@ -119,11 +119,11 @@ func (t *task) descend() {
 			t.min.steps++
 		}
 		if !t.done {
-			probes := 0
-			if t.here.zone == t.cut.Zone {
-				probes = t.here.probes
+			was := t.here
+			t.here, t.stage = visit{q: q, zone: t.cut.Zone, last: last}, choosing
+			if was.zone == t.cut.Zone {
+				t.here.probes, t.here.quiet = was.probes, was.quiet
 			}
-			t.here, t.stage = visit{q: q, zone: t.cut.Zone, last: last, probes: probes}, choosing
 		}
 		return
 	}

@@ -1,6 +1,8 @@
 package iterate
 
 import (
+	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -9,8 +11,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Where no query over UDP is answered, one of the servers that have replied of late is asked over TCP, once. A server that
-// is unknown is not, nor one that is dead.
+// Where no query over UDP is answered, one of the servers is asked over TCP, once.
 func TestOverTCP(t *testing.T) {
 	for what, c := range map[string]struct {
 		known, dead bool
@@ -20,8 +21,8 @@ func TestOverTCP(t *testing.T) {
 	}{
 		"answers over TCP": {true, false, true, 1, "NOERROR; www.example.org. A 192.0.2.1"},
 		"silent there too": {true, false, false, 1, "SERVFAIL; EDE 22"},
-		"unknown":          {false, false, true, 0, "SERVFAIL; EDE 22"},
-		"dead":             {true, true, true, 0, "SERVFAIL; EDE 22"},
+		"unknown":          {false, false, true, 1, "NOERROR; www.example.org. A 192.0.2.1"},
+		"dead":             {true, true, true, 1, "NOERROR; www.example.org. A 192.0.2.1"},
 	} {
 		w := small(t)
 		w.conf.Minimise = Off
@@ -66,13 +67,18 @@ func TestOverTCP(t *testing.T) {
 }
 
 // A server that counts as dead for what others have asked may only be away for a moment: for five seconds it is asked over
-// TCP, too.
+// TCP, too. After that it is once in a while.
 func TestOverTCPWhileItPauses(t *testing.T) {
 	for _, c := range []struct {
 		since store.Time
-		asked int // over TCP
+		tried bool // over TCP just now
+		asked int  // over TCP
 		want  string
-	}{{2 * store.Second, 1, "NOERROR; www.example.org. A 192.0.2.1"}, {6 * store.Second, 0, "SERVFAIL; EDE 22"}} {
+	}{
+		{2 * store.Second, true, 1, "NOERROR; www.example.org. A 192.0.2.1"},
+		{6 * store.Second, true, 0, "SERVFAIL; EDE 22"},
+		{6 * store.Second, false, 1, "NOERROR; www.example.org. A 192.0.2.1"},
+	} {
 		w := small(t)
 		w.conf.Minimise = Off
 		good := w.servers[addr("10.0.2.1")]
@@ -93,6 +99,9 @@ func TestOverTCPWhileItPauses(t *testing.T) {
 				s.Silent(w.now+i*store.Second/4, 0)
 			}
 			s.Asked(w.now + c.since)
+			if c.tried {
+				s.TryStream("", w.now+c.since)
+			}
 		})
 		w.now += c.since
 		w.asked = nil
@@ -111,5 +120,85 @@ func TestOverTCPWhileItPauses(t *testing.T) {
 		if tcp != c.asked || udp == 0 || udp > deadProbes {
 			t.Errorf("after %v: %d queries over UDP, %d over TCP: %v", time.Duration(c.since), udp, tcp, w.asked)
 		}
+	}
+}
+
+// Where nothing comes over UDP, all is asked over TCP soon, and then at once, for a while. A reply over UDP ends that.
+func TestOnlyTCP(t *testing.T) {
+	w := small(t)
+	blocked := true
+	for at, good := range w.servers {
+		w.servers[at] = func(q *dns.Msg, tcp bool) *dns.Msg {
+			if blocked && !tcp {
+				return nil
+			}
+			return good(q, tcp)
+		}
+	}
+	count := func(name, want string) (udp, tcp int) {
+		w.asked = nil
+		w.want(name, "A", want)
+		for _, a := range w.asked {
+			if a.tcp {
+				tcp++
+			} else {
+				udp++
+			}
+		}
+		return udp, tcp
+	}
+	const www = "NOERROR; www.example.org. A 192.0.2.1"
+	began := w.now
+	udp, tcp := count("www.example.org.", www)
+	if took := w.now - began; took > 5*store.Second {
+		t.Errorf("that took %v", time.Duration(took))
+	}
+	if udp == 0 || udp > 10 || tcp < 4 { // priming, and three zones
+		t.Errorf("first: %d queries over UDP, %d over TCP", udp, tcp)
+	}
+	udp, tcp = 0, 0
+	for i := range 40 { // now and then one goes to the server that was not asked over TCP
+		u, s := count(fmt.Sprintf("n%d.example.org.", i), "NXDOMAIN")
+		udp, tcp = udp+u, tcp+s
+	}
+	if udp > 10 || tcp < 40 {
+		t.Errorf("then: %d queries over UDP, %d over TCP", udp, tcp)
+	}
+	w.now += 61 * store.Second
+	if udp, tcp = count("later.example.org.", "NXDOMAIN"); udp == 0 || tcp == 0 {
+		t.Errorf("later: %d queries over UDP, %d over TCP", udp, tcp)
+	}
+	w.now += 61 * store.Second
+	blocked = false
+	if udp, tcp = count("good.example.org.", "NXDOMAIN"); udp == 0 || tcp > 0 {
+		t.Errorf("when UDP works: %d queries over UDP, %d over TCP", udp, tcp)
+	}
+}
+
+// Servers that are wholly silent are asked over TCP, each once in ten seconds at most, whatever is asked for.
+func TestSilentOverTCP(t *testing.T) {
+	w := small(t)
+	last, n := map[netip.Addr]store.Time{}, 0
+	w.wild = func(a Action) *Event {
+		at := a.Server.Addr.Addr()
+		if at != addr("10.0.2.1") && at != addr("10.0.2.2") {
+			return nil
+		}
+		if a.TCP {
+			n++
+			if was, ok := last[at]; ok && w.now-was < 10*store.Second {
+				t.Errorf("%v is asked after %v", at, time.Duration(w.now-was))
+			}
+			last[at] = w.now
+		}
+		w.now += store.Time(a.Wait)
+		return &Event{Kind: TimedOut}
+	}
+	began := w.now
+	for i := range 40 {
+		w.want(fmt.Sprintf("n%d.example.org.", i), "A", "SERVFAIL; EDE 22")
+	}
+	if n == 0 || n > 2*(1+int((w.now-began)/(10*store.Second))) {
+		t.Errorf("%d queries over TCP in %v", n, time.Duration(w.now-began))
 	}
 }

@@ -39,7 +39,7 @@ type aside struct {
 // renew goes up to the parent of the cut to learn whether its servers are others by now. It reports whether it does.
 func (t *task) renew() bool {
 	d, r := t.cut, t.run
-	if slices.Contains(t.renewed, d.Zone) || d.Fixed || d.Zone == rrset.Root || r.ahead || r.now < d.Told+renewAfter || t.here.soft != nil && t.aside == nil {
+	if !t.mayRenew() {
 		return false
 	}
 	t.renewed = append(t.renewed, d.Zone)
@@ -58,6 +58,13 @@ func (t *task) renew() bool {
 	t.min.full = r.conf.Minimise == Off
 	t.moved(up)
 	return true
+}
+
+// mayRenew reports whether the parent may be asked.
+func (t *task) mayRenew() bool {
+	d, r := t.cut, t.run
+	return !slices.Contains(t.renewed, d.Zone) && !d.Fixed && d.Zone != rrset.Root && !r.ahead && r.now >= d.Told+renewAfter &&
+		(t.here.soft == nil || t.aside != nil)
 }
 
 // moved has the task go on at another cut.

@@ -39,9 +39,13 @@ func (r *Run) ended(t *task, ev Event) {
 				s.TookOptions(a.options(), keep)
 			}
 			s.Silent(r.now, a.wait)
+			if ev.Doubted == 0 {
+				s.Lost(a.tcp, a.wait)
+			}
 		}
 		if !a.tcp {
 			v.try(a.server.Addr).silent++
+			v.quiet++
 		}
 		v.timeouts++
 		v.code, v.text = codeNoReach, ""
@@ -78,7 +82,9 @@ func (r *Run) ended(t *task, ev Event) {
 				s.TookOptions(a.options(), keep)
 			}
 			s.Replied(ev.RTT, ev.Reply.EDNS)
+			s.Heard(ev.TCP, ev.RTT, r.now)
 		}
+		v.quiet = 0
 		t.replied(s, a, ev, keep)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type Servers struct {
 	lame  shelf[lameAt, lameness]
 	keep  Time // how long what is known of EDNS, letters and lameness holds; 0 is 15 m
 	families
+	streamed atomic.Int64 // see Streamed
 }
 
 // OnSilence has f called when no server of IPv4, or of IPv6, replies any more, and when one does again. It is set
@@ -57,6 +59,7 @@ type facts struct {
 	caseBlind Time // without letters of random case until
 	noTCP     Time // over UDP though a reply may be doubted, until
 	lame      bool // for some zone, or it was
+	streams
 }
 
 // lameAt is a server and a zone that it does not serve. These are kept beside the servers, in a bound of their own: one
