@@ -33,34 +33,7 @@ func (r *Run) ended(t *task, ev Event) {
 	keep := r.now + r.conf.Stores.Servers.Keep()
 	switch ev.Kind {
 	case TimedOut:
-		r.miss(s, ev)
-		if !ev.Joined {
-			if ev.Folded && a.edns { // it did reply
-				s.TookOptions(a.options(), keep)
-			}
-			s.Silent(r.now, a.wait)
-			if ev.Doubted == 0 {
-				s.Lost(a.tcp, a.wait)
-			}
-		}
-		if !a.tcp {
-			v.try(a.server.Addr).silent++
-			v.quiet++
-		}
-		v.timeouts++
-		v.code, v.text = codeNoReach, ""
-		switch {
-		case ev.Doubted > 0 && !a.tcp:
-			if ev.Doubted == 1 && ev.Folded { // else it is somebody who knows the port and guesses letters
-				s.CaseBlind(keep)
-			}
-			t.send(s, true)
-			t.under.proof = true
-		case a.proof:
-			t.unproven(s, keep)
-		case !v.last && v.timeouts >= 2 && r.conf.Minimise == Relaxed:
-			t.whole()
-		}
+		t.silent(s, a, ev, keep)
 	case Failed:
 		if ev.From != nil { // else it was not sent
 			r.miss(s, ev)
@@ -86,6 +59,39 @@ func (r *Run) ended(t *task, ev Event) {
 		}
 		v.quiet = 0
 		t.replied(s, a, ev, keep)
+	}
+}
+
+// silent notes that no reply of s came to a in time. Where a reply may be doubted it is asked again at once.
+func (t *task) silent(s *store.Server, a *ask, ev Event, keep store.Time) {
+	r, v := t.run, &t.here
+	r.miss(s, ev)
+	if !ev.Joined {
+		if ev.Folded && a.edns { // it did reply
+			s.TookOptions(a.options(), keep)
+		}
+		s.Silent(r.now, a.wait)
+		if ev.Doubted == 0 {
+			s.Lost(a.tcp, a.wait)
+		}
+	}
+	if !a.tcp {
+		v.try(a.server.Addr).silent++
+		v.quiet++
+	}
+	v.timeouts++
+	v.code, v.text = codeNoReach, ""
+	switch {
+	case ev.Doubted > 0 && !a.tcp:
+		if ev.Doubted == 1 && ev.Folded { // else it is somebody who knows the port and guesses letters
+			s.CaseBlind(keep)
+		}
+		t.send(s, true)
+		t.under.proof = true
+	case a.proof:
+		t.unproven(s, keep)
+	case !v.last && v.timeouts >= 2 && r.conf.Minimise == Relaxed:
+		t.whole()
 	}
 }
 
