@@ -64,9 +64,13 @@ type builder struct {
 	server string // the folder of this module
 }
 
-// goTool runs the go command in the folder of the build. It may add to its go.mod.
+// goTool runs the go command in the folder of the build. It may add to its go.mod; other flags are those of the user.
 func (b *builder) goTool(args ...string) (string, error) {
-	return goTool(b.dir, []string{"GOFLAGS=-mod=mod", "GOWORK=off"}, args...)
+	flags, err := goTool(b.dir, nil, "env", "GOFLAGS")
+	if err != nil {
+		return "", err
+	}
+	return goTool(b.dir, []string{"GOFLAGS=" + flags + " -mod=mod", "GOWORK=off"}, args...)
 }
 
 // begin makes a module that requires this one.

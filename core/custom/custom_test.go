@@ -277,3 +277,18 @@ func FuzzParsePlugins(f *testing.F) {
 		}
 	})
 }
+
+// A build has the flags that the user has for all builds, and may add to go.mod whatever these say.
+func TestBuildKeepsFlags(t *testing.T) {
+	t.Setenv("GOENV", "off")
+	for _, tc := range []struct{ flags, want string }{
+		{"", "-mod=mod"}, {"-modcacherw -tags=a,b", "-modcacherw -tags=a,b -mod=mod"}, {"-mod=readonly", "-mod=readonly -mod=mod"},
+	} {
+		t.Setenv("GOFLAGS", tc.flags)
+		b := &builder{dir: t.TempDir()}
+		got, err := b.goTool("env", "GOFLAGS")
+		if err != nil || strings.TrimSpace(got) != tc.want {
+			t.Errorf("%q: %q, %v, want %q", tc.flags, got, err, tc.want)
+		}
+	}
+}
