@@ -21,9 +21,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 	binary := filepath.Join(t.TempDir(), "server")
-	// With the flags of tests, so that what they have compiled is of use.
-	build := exec.Command("make", "-o", "check", "coredns", "BINARY="+binary, "GITCOMMIT=0123456789ab", "GITTAG=v2.0.0", "BUILDOPTS=", "GOTAGS=", "CGO_ENABLED="+goEnv(t, "CGO_ENABLED"))
-	build.Dir = root
+	build := makeAsTests(t, "-o", "check", "coredns", "BINARY="+binary, "GITCOMMIT=0123456789ab", "GITTAG=v2.0.0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -31,6 +29,25 @@ func TestVersion(t *testing.T) {
 	if got := string(out); err != nil || !strings.HasPrefix(got, "CoreDNS-2.0.0\n") || !strings.Contains(got, ", 0123456789ab\n") {
 		t.Errorf("%v, %q", err, got)
 	}
+}
+
+// makeAsTests is make with the flags that tests are built with, so that what was compiled for them is of use.
+func makeAsTests(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("make", append(args, "BUILDOPTS=", "GOTAGS="+strings.Join(tagsOfTests(t), ","), "CGO_ENABLED="+goEnv(t, "CGO_ENABLED"))...)
+	c.Dir = root
+	return c
+}
+
+// tagsOfTests are the build tags that GOFLAGS has.
+func tagsOfTests(t *testing.T) (tags []string) {
+	t.Helper()
+	for _, flag := range strings.Fields(goEnv(t, "GOFLAGS")) {
+		if list, ok := strings.CutPrefix(flag, "-tags="); ok {
+			tags = strings.Split(list, ",")
+		}
+	}
+	return tags
 }
 
 func goEnv(t *testing.T, name string) string {
@@ -77,7 +94,7 @@ func TestMakeHelp(t *testing.T) {
 // Who builds with the tag registers the server type when he likes.
 func TestManualRegistration(t *testing.T) {
 	for tag, want := range map[string]string{"": "true\ntrue <nil> <nil>\n", "coredns_manual_registration": "false\ntrue <nil> <nil>\n"} {
-		program := exec.Command("go", "run", "-tags", tag, "./testdata/manual")
+		program := exec.Command("go", "run", "-tags", strings.Join(append(tagsOfTests(t), tag), ","), "./testdata/manual")
 		if out, err := program.Output(); err != nil || string(out) != want {
 			t.Errorf("tag %q: %v, %q", tag, err, out)
 		}
@@ -92,9 +109,9 @@ func TestTransportTags(t *testing.T) {
 	}
 	schemes := []string{"dns", "tls", "grpc", "https", "https3", "quic"}
 	for _, without := range [][]string{{"grpc", "https3"}, {"https", "quic"}} {
-		tags, want := "", ""
+		tags, want := tagsOfTests(t), ""
 		for _, s := range without {
-			tags += " no" + s
+			tags = append(tags, "no"+s)
 		}
 		for _, s := range schemes {
 			if slices.Contains(without, s) {
@@ -104,13 +121,13 @@ func TestTransportTags(t *testing.T) {
 			}
 		}
 		binary := filepath.Join(folder, "transports")
-		if out, err := exec.Command("go", "build", "-o", binary, "-tags", strings.TrimSpace(tags), "./testdata/transports").CombinedOutput(); err != nil {
-			t.Fatalf("tags%s: %v\n%s", tags, err, out)
+		if out, err := exec.Command("go", "build", "-o", binary, "-tags", strings.Join(tags, ","), "./testdata/transports").CombinedOutput(); err != nil {
+			t.Fatalf("tags %s: %v\n%s", tags, err, out)
 		}
 		program := exec.Command(binary)
 		program.Dir = folder
 		if out, err := program.Output(); err != nil || string(out) != want {
-			t.Errorf("tags%s: %v, got\n%swant\n%s", tags, err, out, want)
+			t.Errorf("tags %s: %v, got\n%swant\n%s", tags, err, out, want)
 		}
 	}
 }

@@ -77,8 +77,7 @@ func TestCustomBuild(t *testing.T) {
 	before := status(t)
 	binary := filepath.Join(dir, "server")
 	plugins := fmt.Sprintf("%[1]s/south before=whoami, %[1]s/north after=acl, east:%[1]s/east after=acl, %[1]s/notype3 before=cache", dir)
-	build := exec.Command("make", "custom", "PLUGINS="+plugins, "BINARY="+binary, "BUILDOPTS=", "GOTAGS=", "CGO_ENABLED="+goEnv(t, "CGO_ENABLED"))
-	build.Dir = root
+	build := makeAsTests(t, "custom", "PLUGINS="+plugins, "BINARY="+binary)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -142,8 +141,7 @@ func TestCustomBuildFails(t *testing.T) {
 		"./not/there after=acl": "./not/there is not a folder",
 	} {
 		binary := filepath.Join(t.TempDir(), "server")
-		build := exec.Command("make", "custom", "PLUGINS="+plugins, "BINARY="+binary, "BUILDOPTS=", "GOTAGS=")
-		build.Dir = root
+		build := makeAsTests(t, "custom", "PLUGINS="+plugins, "BINARY="+binary)
 		out, err := build.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v\n%s", plugins, err, out)
