@@ -283,6 +283,9 @@ func serverTable(out io.Writer, all []status.Server) error {
 		if s.CaseBlind {
 			notes = append(notes, "no random case")
 		}
+		if s.TCPOnly {
+			notes = append(notes, "TCP only")
+		}
 		if len(s.Lame) > 0 {
 			notes = append(notes, "lame for "+strings.Join(s.Lame, " "))
 		}

@@ -83,7 +83,7 @@ func serverStatus(v *store.Server, now store.Time) status.Server {
 	k := v.Known(now)
 	out := status.Server{
 		Address: v.Addr.String(), State: k.State, RTT: float64(k.RTT) / float64(time.Millisecond), Timeouts: k.Timeouts,
-		Bare: k.Bare, CaseBlind: k.CaseBlind,
+		Bare: k.Bare, CaseBlind: k.CaseBlind, TCPOnly: k.TCPOnly,
 	}
 	for _, zone := range k.Lame {
 		out.Lame = append(out.Lame, rrset.Text(zone))

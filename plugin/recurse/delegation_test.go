@@ -31,7 +31,10 @@ func TestDelegationStatus(t *testing.T) {
 	v.SetLame(rrset.MustName("a.example.com."), true, now.After(60))
 	v.SetLame(rrset.MustName("c.example.com."), true, now) // is over
 	v.RefusesOptions(now.After(60))
-	known := status.Server{Address: "192.0.2.1:53", State: "alive", RTT: 20, Timeouts: 1, Bare: true, Lame: []string{"a.example.com.", "b.example.com."}}
+	v.Lost(false, time.Second)
+	v.Lost(false, time.Second)
+	v.Heard(true, 20*time.Millisecond, now)
+	known := status.Server{Address: "192.0.2.1:53", State: "alive", RTT: 20, Timeouts: 1, Bare: true, TCPOnly: true, Lame: []string{"a.example.com.", "b.example.com."}}
 
 	got, ok := r.DelegationStatus([]byte(rrset.MustName("www.example.com.")))
 	inZone := known

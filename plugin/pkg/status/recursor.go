@@ -29,5 +29,6 @@ type Server struct {
 	Timeouts  int      `json:"timeouts,omitempty"` // since the last reply
 	Bare      bool     `json:"bare,omitempty"`     // it is asked without EDNS options
 	CaseBlind bool     `json:"caseBlind,omitempty"`
-	Lame      []string `json:"lame,omitempty"` // zones that it does not serve, though it should
+	TCPOnly   bool     `json:"tcpOnly,omitempty"` // it was silent over UDP; that is tried again after a minute
+	Lame      []string `json:"lame,omitempty"`    // zones that it does not serve, though it should
 }

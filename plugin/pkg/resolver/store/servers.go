@@ -369,12 +369,13 @@ type Known struct {
 	Timeouts  int           // since the last reply
 	Bare      bool          // it is asked without options of EDNS
 	CaseBlind bool          // and without letters of random case
+	TCPOnly   bool          // it replies over TCP, but was silent over UDP (see Streams)
 	Lame      []string      // zones that it does not serve, or not as an authority; sorted
 }
 
 // Known is what is known of v now.
 func (v *Server) Known(now Time) Known {
-	k := Known{State: v.State(now)}
+	k := Known{State: v.State(now), TCPOnly: v.Streams(now)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	k.RTT, k.Timeouts, k.Bare, k.CaseBlind = v.srtt, v.losses, v.bare > now, v.caseBlind > now
