@@ -52,7 +52,8 @@ type Slot struct {
 	from  *Admission
 	conn  Evictable
 	of    *clientConns
-	place int // in of.all
+	place int   // in of.all
+	came  int64 // when it had waited for its place, 0 if it had not to: no query could be read before that
 	gone  bool
 }
 
@@ -102,14 +103,14 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 		}
 		evict(t)
 	}
-	began := a.now()
+	began, t := a.now(), &Slot{from: a, conn: conn}
 	for counted := false; a.limits().Connections > 0 && a.n >= a.limits().Connections; {
 		if !counted {
 			a.service().Limited("connections")
 			counted = true
 		}
-		if t := a.victim(); t != nil {
-			evict(t)
+		if v := a.victim(); v != nil {
+			evict(v)
 			break
 		}
 		if time.Duration(a.now()-began) >= wait || a.closed || a.greedy(prefix) {
@@ -118,8 +119,8 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 		again := time.AfterFunc(admissionRetry, a.free.Broadcast) // one of them may be idle then
 		a.free.Wait()
 		again.Stop()
+		t.came = a.now()
 	}
-	t := &Slot{from: a, conn: conn}
 	a.add(t, prefix)
 	return t
 }
@@ -168,6 +169,12 @@ func (t *Slot) Leave() {
 	t.from.mu.Unlock()
 }
 
+// idleSince is IdleSince of the connection: it begins when it has its place.
+func (t *Slot) idleSince() (int64, bool) {
+	at, ok := t.conn.IdleSince()
+	return max(at, t.came), ok
+}
+
 // move counts t among the connections of another client from now on: a proxy has told for whom it is.
 func (t *Slot) move(client net.Addr) {
 	a := t.from
@@ -204,7 +211,7 @@ func (a *Admission) EvictIdle(d time.Duration) {
 	for _, c := range a.clients {
 		for _, t := range c.all {
 			owes, may := t.conn.(interface{ Owed() bool })
-			if at, ok := t.conn.IdleSince(); ok && at <= until && (!may || !owes.Owed()) {
+			if at, ok := t.idleSince(); ok && at <= until && (!may || !owes.Owed()) {
 				idle = append(idle, t)
 			}
 		}
@@ -303,7 +310,7 @@ func (a *Admission) idle(c *clientConns, spared time.Duration) (longest *Slot) {
 	for range min(sample, len(c.all)) {
 		c.next = (c.next + 1) % len(c.all)
 		t := c.all[c.next]
-		if at, ok := t.conn.IdleSince(); ok && at < since {
+		if at, ok := t.idleSince(); ok && at < since {
 			longest, since = t, at
 		}
 	}

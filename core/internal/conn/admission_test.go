@@ -135,6 +135,9 @@ func TestAdmissionOfOneClient(t *testing.T) {
 
 func TestAdmissionWaits(t *testing.T) {
 	a, p := admissionFor(t, 1, 0)
+	var clock atomic.Int64
+	clock.Store(int64(time.Minute))
+	a.now = clock.Load
 	addr := netip.MustParseAddr("192.0.2.1")
 	first := a.Enter(addr, &guest{"a", 1, true, p}, Forever)
 	in := make(chan *Slot)
@@ -155,6 +158,13 @@ func TestAdmissionWaits(t *testing.T) {
 	a.mu.Lock()
 	second.conn.(*guest).busy = false
 	a.mu.Unlock()
+	// It is new, since it has waited until now: its query may not have been read yet.
+	select {
+	case <-in:
+		t.Fatalf("%s had to go", p.gone())
+	case <-time.After(2 * admissionRetry):
+	}
+	clock.Add(int64(idleTime))
 	if got := <-in; got == nil || p.gone() != "[b]" {
 		t.Errorf("%s had to go", p.gone())
 	}
