@@ -1,6 +1,7 @@
 package tls
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -22,10 +23,11 @@ type files struct {
 	auth  tls.ClientAuthType
 	first *loaded // what the configuration was made of
 
-	live   atomic.Pointer[loaded] // written by watch only, once that runs
-	stamps []stamp.Stamp          // of the files when they were read last; as live
-	broken bool                   // what was read then is of no use; as live
-	told   *loaded                // that is told not to be valid; as live
+	live    atomic.Pointer[loaded] // written by watch only, once that runs
+	stamps  []stamp.Stamp          // of the files when they were read last; as live
+	settles stamp.Settling         // as live
+	broken  bool                   // what was read then is of no use; as live
+	told    *loaded                // that is told not to be valid; as live
 
 	started     bool // start was called; written by start, read by stop
 	quit, ended chan struct{}
@@ -106,15 +108,19 @@ func (f *files) start(interval time.Duration) {
 	f.tellEnd(time.Now())
 	go func() {
 		defer close(f.ended)
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
+		next := time.NewTimer(interval)
+		defer next.Stop()
 		for {
 			select {
 			case <-f.quit:
 				return
-			case <-tick.C:
-				f.refresh()
+			case <-next.C:
+				again := f.unsettled(interval)
+				if again == 0 {
+					f.refresh()
+				}
 				f.tellEnd(time.Now())
+				next.Reset(cmp.Or(again, interval))
 			}
 		}
 	}()
@@ -129,6 +135,21 @@ func (f *files) stop() {
 			notAfter.Release(f.paths[0])
 		}
 	})
+}
+
+// unsettled is how long to wait before the files are read, which are looked at every so often: one that was changed just
+// now may still be written, and the first certificates of a chain, or the first of the CAs, are a file, too.
+func (f *files) unsettled(every time.Duration) time.Duration {
+	var last time.Time // of those that are not what they were
+	for i, s := range f.look() {
+		if at := s.Changed(); s != f.stamps[i] && at.After(last) {
+			last = at
+		}
+	}
+	if last.IsZero() {
+		return 0
+	}
+	return f.settles.Wait(last, time.Now(), every)
 }
 
 // refresh reads the files if one of them is not what it was. If that fails, as it does when the certificate has been

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/test"
 )
 
@@ -193,6 +194,38 @@ func TestWatching(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the new certificate is not used")
 		}
+	}
+}
+
+// Of CAs that are still being written the first ones would be a file, too: clients of the others would be refused until
+// the next look.
+func TestWaitsForTheRest(t *testing.T) {
+	mine, other := pemFiles(t), pemFiles(t)
+	f, err := newFiles(mine, tls.RequireAndVerifyClientCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		what  string
+		age   time.Duration
+		waits bool
+	}{{"as it was", 0, false}, {"changed just now", 0, true}, {"changed a while ago", time.Minute, false}} {
+		if tc.what != "as it was" {
+			put(t, mine[2], other[2])
+			if at := time.Now().Add(-tc.age); os.Chtimes(mine[2], at, at) != nil {
+				t.Fatal("its time")
+			}
+		}
+		if again := f.unsettled(time.Hour); again > 0 != tc.waits || again > stamp.Quiet {
+			t.Errorf("%s: read after %v", tc.what, again)
+		}
+	}
+	f.settles = stamp.Settling{}
+	f.start(5 * time.Millisecond)
+	eventually.Holds(t, "it is read in the end", func() bool { return f.live.Load() != f.first })
+	f.stop()
+	if f.settles == (stamp.Settling{}) {
+		t.Error("the file was read without asking whether it may be")
 	}
 }
 
