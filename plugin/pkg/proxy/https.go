@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -129,5 +131,28 @@ func (c *httpClient) fetch(ctx context.Context, p *Proxy, method string, query [
 			return fmt.Errorf("doh: %s answered with %.60s", p.addr, what)
 		}
 	}
+	if age, _ := strconv.ParseUint(resp.Header.Get("Age"), 10, 32); age > 0 { // what is too large is the largest
+		older(buf.Bytes(), uint32(age))
+	}
 	return nil
+}
+
+// older takes the seconds for which caches of HTTP have had the message b from its TTLs (RFC 8484 §5.1).
+func older(b []byte, age uint32) {
+	in, v := inspect(b)
+	if v != proper {
+		return
+	}
+	left, counts := wire.EffortOf(len(b)), binary.BigEndian.Uint64(b[4:])
+	off := in.qend
+	for range counts>>32&0xFFFF + counts>>16&0xFFFF + counts&0xFFFF {
+		at := behindName(b, off, &left)
+		if at == 0 || at+10 > len(b) {
+			return
+		}
+		if ttl := b[at+4 : at+8]; binary.BigEndian.Uint16(b[at:]) != wire.TypeOPT {
+			binary.BigEndian.PutUint32(ttl, max(binary.BigEndian.Uint32(ttl), age)-age)
+		}
+		off = at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
+	}
 }

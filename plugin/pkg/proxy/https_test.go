@@ -16,6 +16,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
 )
@@ -153,6 +154,47 @@ func TestDoHOddType(t *testing.T) {
 	})
 	if m, err := ask(p, "www.example.org.", Options{}); err != nil || len(m.Answer) != 1 {
 		t.Error(m, err)
+	}
+}
+
+// What a cache of HTTP has had for a while is to be kept for as much less (RFC 8484 §5.1).
+func TestDoHAge(t *testing.T) {
+	var age atomic.Value
+	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		var m dns.Msg
+		if err := m.Unpack(queryOf(r)); err != nil {
+			t.Error(err)
+		}
+		m.SetReply(&m)
+		m.Answer = []dns.RR{test.A("www.example.org. 600 IN A 192.0.2.1")}
+		m.Ns = []dns.RR{test.NS("example.org. 100 IN NS ns.example.org.")}
+		m.Extra = []dns.RR{test.A("ns.example.org. 0 IN A 192.0.2.2")}
+		m.SetEdns0(1232, true)
+		b, err := m.Pack()
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header()["Age"] = []string{age.Load().(string)}
+		w.Write(b)
+	})
+	for _, tc := range []struct {
+		age  string
+		want [3]uint32
+	}{
+		{"", [3]uint32{600, 100, 0}}, {"0", [3]uint32{600, 100, 0}}, {"250", [3]uint32{350, 0, 0}}, {"100", [3]uint32{500, 0, 0}},
+		{"99999999999999999999", [3]uint32{}}, {"-5", [3]uint32{600, 100, 0}}, {"soon", [3]uint32{600, 100, 0}},
+	} {
+		age.Store(tc.age)
+		m, err := ask(p, "www.example.org.", Options{})
+		if err != nil {
+			t.Fatal(tc.age, err)
+		}
+		if got := [3]uint32{m.Answer[0].Header().Ttl, m.Ns[0].Header().Ttl, m.Extra[0].Header().Ttl}; got != tc.want {
+			t.Errorf("Age %q: TTLs of %d", tc.age, got)
+		}
+		if opt := m.IsEdns0(); opt == nil || !opt.Do() {
+			t.Errorf("Age %q: OPT is %v", tc.age, opt)
+		}
 	}
 }
 
