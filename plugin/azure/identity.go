@@ -1,9 +1,10 @@
 package azure
 
 import (
-	"errors"
 	"net/http"
 	"syscall"
+
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -31,10 +32,8 @@ type nobody struct{}
 
 func (nobody) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
-	for _, e := range []syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ECONNREFUSED} {
-		if errors.Is(err, e) {
-			return nil, final{err}
-		}
+	if neterr.Is(err, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ECONNREFUSED) {
+		return nil, final{err}
 	}
 	return resp, err
 }

@@ -2,11 +2,12 @@ package loop
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 
 	"github.com/miekg/dns"
 )
@@ -106,7 +107,7 @@ func (p *prober) probe(ctx context.Context) {
 		}
 		p.loop.forget()
 		pause := p.again
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if neterr.Is(err, syscall.ECONNREFUSED) {
 			pause = p.notYet
 		}
 		if !wait(window, pause) {

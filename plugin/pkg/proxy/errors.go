@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 )
 
 var (
@@ -43,7 +44,7 @@ func late(op, network string, from, to net.Addr) error {
 
 // closedByPeer reports whether a connection's error is its end by the other side.
 func closedByPeer(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || neterr.Is(err, syscall.ECONNRESET, syscall.EPIPE)
 }
 
 // refusal reports whether an error of opening a connection is the other side's, which is there. Where the network is
@@ -51,5 +52,5 @@ func closedByPeer(err error) bool {
 func refusal(err error) bool {
 	var e net.Error
 	timedOut := errors.As(err, &e) && e.Timeout()
-	return !timedOut && !errors.Is(err, syscall.EHOSTUNREACH) && !errors.Is(err, syscall.ENETUNREACH)
+	return !timedOut && !neterr.Is(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH)
 }

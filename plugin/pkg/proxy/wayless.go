@@ -1,12 +1,12 @@
 package proxy
 
 import (
-	"errors"
 	"net"
 	"slices"
 	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -62,13 +62,5 @@ func (s *udpSocket) isAstray() bool {
 
 // wayless reports whether an error of sending is that there is no way from the socket's address to the other side.
 func wayless(err error) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
-	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL, syscall.ENODEV:
-		return true
-	}
-	return false
+	return neterr.Is(err, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL, syscall.ENODEV)
 }

@@ -6,11 +6,11 @@
 package reuseport
 
 import (
-	"errors"
 	"net"
 	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 )
 
 // Listen is net.Listen with the option SO_REUSEPORT.
@@ -50,7 +50,7 @@ func alone[S any](
 	if socket, err = open(network, addr); err == nil {
 		return Share(socket, addr), false, nil
 	}
-	others = errors.Is(err, syscall.EADDRINUSE)
+	others = neterr.Is(err, syscall.EADDRINUSE)
 	socket, err = openShared(network, addr)
 	return socket, others && err == nil, err
 }

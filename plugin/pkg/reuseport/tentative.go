@@ -1,11 +1,12 @@
 package reuseport
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/neterr"
 )
 
 // An address of IPv6 that an interface has just got belongs to nobody yet: the machine asks first whether another one
@@ -21,7 +22,7 @@ const (
 func settled[T any](addr string, open func() (T, error)) (v T, err error) {
 	for end := time.Now().Add(detection); ; time.Sleep(lookAgain) {
 		v, err = open()
-		if !errors.Is(err, syscall.EADDRNOTAVAIL) || !isTentative(addr) || time.Now().After(end) {
+		if !neterr.Is(err, syscall.EADDRNOTAVAIL) || !isTentative(addr) || time.Now().After(end) {
 			return v, err
 		}
 	}
