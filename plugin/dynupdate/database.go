@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -24,12 +25,13 @@ type medium interface {
 }
 
 // openMedium opens a file that is there, or makes one that only its owner reads. It is a variable for tests.
-var openMedium = func(path string, create bool) (medium, error) {
-	flags := os.O_RDWR
+var openMedium = func(path string, create bool) (medium, error) { return openFile(path, create) }
+
+func openFlags(create bool) int {
 	if create {
-		flags |= os.O_CREATE | os.O_TRUNC
+		return os.O_RDWR | os.O_CREATE | os.O_TRUNC
 	}
-	return os.OpenFile(path, flags, 0o600)
+	return os.O_RDWR
 }
 
 // database is a zone on disk: a snapshot, and the transactions since. One goroutine at a time uses it.
@@ -318,17 +320,32 @@ func (w *frameWriter) write(b []byte) {
 // there. If the new name may not be on the disk, the database is broken: a crash could bring back the file before, without
 // what is committed from now on.
 func (d *database) replace(f medium, size int64, unlock func()) error {
-	if err := os.Rename(besides(d.path), d.path); err != nil {
+	err := moveTo(besides(d.path), d.path)
+	if err != nil && d.file != nil && keepsNames {
+		// What is open may keep its name. It is broken until another one has that.
+		d.file.Close()
+		d.unlock()
+		d.unlock, d.broken = func() {}, true
+		err = moveTo(besides(d.path), d.path)
+	}
+	if err != nil {
 		return err
 	}
 	if d.file != nil {
 		d.file.Close()
 		d.unlock()
 	}
-	err := syncFolder(d.path)
+	err = syncFolder(d.path)
 	d.file, d.size, d.snapshot, d.unlock, d.broken = f, size, size, unlock, err != nil
 	return err
 }
+
+// moveTo has a file take the place of another one in its folder, and keepsNames says that a file that is open may keep
+// its name. They are variables for tests.
+var (
+	moveTo     = rename
+	keepsNames = runtime.GOOS == "windows"
+)
 
 // besides is where a database is written before it takes the place of the one at path.
 func besides(path string) string { return path + ".new" }
