@@ -13,8 +13,12 @@ import (
 // what is cut into these fits any.
 const longestSegment = 500
 
-// segmentSpace is the length of the control message that says how long the datagrams are.
-const segmentSpace = unix.SizeofCmsghdr + 8
+// segmentControl is room for the control message that says how long the datagrams are. It begins where a number may
+// lie: of octets alone, the compiler would put it anywhere, and some processors (MIPS, old ARM) write no number there.
+type segmentControl struct {
+	_ [0]unix.Cmsghdr
+	b [unix.SizeofCmsghdr + 8]byte
+}
 
 // canSegment reports whether the kernel knows UDP_SEGMENT, as Linux does since 4.18. One that does not, or what stands
 // in for one, would send a message uncut: so it has to show that it cuts one.
@@ -35,7 +39,7 @@ var canSegment = sync.OnceValue(func() bool {
 		return false
 	}
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000})
-	var control [segmentSpace]byte
+	var control segmentControl
 	if unix.Sendmsg(fd, []byte("ab"), putSegment(&control, 1), nil, 0) != nil {
 		return false
 	}
@@ -44,9 +48,10 @@ var canSegment = sync.OnceValue(func() bool {
 	return n == 1 && err == nil
 })
 
-// putSegment makes b the control message that says how long each datagram but the last is.
-func putSegment(b *[segmentSpace]byte, size int) []byte {
-	c := (*unix.Cmsghdr)(unsafe.Pointer(b))
+// putSegment makes room the control message that says how long each datagram but the last is.
+func putSegment(room *segmentControl, size int) []byte {
+	b := room.b[:]
+	c := (*unix.Cmsghdr)(unsafe.Pointer(room))
 	c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
 	c.SetLen(unix.CmsgLen(2))
 	binary.NativeEndian.PutUint16(b[unix.CmsgLen(0):], uint16(size))
@@ -59,7 +64,7 @@ type plan struct {
 	vecs     [Batch]unix.Iovec // in that order
 	headers  [Batch]Header     // of the messages
 	sizes    [Batch]uint8      // of the messages, in datagrams
-	controls [Batch][segmentSpace]byte
+	controls [Batch]segmentControl
 	messages int
 	sent     int // messages
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -176,4 +177,15 @@ func BenchmarkArrange(b *testing.B) {
 		out.arrange()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/Batch, "ns/datagram")
+}
+
+// TestSegmentControlIsAligned: numbers are written into it, which some processors do at their own addresses only.
+func TestSegmentControlIsAligned(t *testing.T) {
+	var room segmentControl
+	if is, want := unsafe.Alignof(room), unsafe.Alignof(unix.Cmsghdr{}); is < want {
+		t.Errorf("it may lie at multiples of %d, and is to at those of %d", is, want)
+	}
+	if b := putSegment(&room, 77); len(b) > len(room.b) || &b[0] != (*byte)(unsafe.Pointer(&room)) {
+		t.Error("the message lies elsewhere")
+	}
 }

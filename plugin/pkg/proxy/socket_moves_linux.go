@@ -50,15 +50,18 @@ func queueErrors(fd, family int) {
 // nextError takes an error from the queue, and whom it is about; ok is false if there is none.
 func (e *epollSocket) nextError() (errno syscall.Errno, about netip.AddrPort, ok bool) {
 	var start [1]byte // of the datagram, which nobody needs
-	var control [512]byte
-	_, n, _, to, err := unix.Recvmsg(e.fd, start[:], control[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	var room struct {
+		_       [0]unix.Cmsghdr // the numbers in it lie where a processor may read them
+		control [512]byte
+	}
+	_, n, _, to, err := unix.Recvmsg(e.fd, start[:], room.control[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 	if err != nil {
 		return 0, about, false
 	}
 	if a := udpAddr(to).(*net.UDPAddr).AddrPort(); a.Port() != 0 {
 		about = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 	}
-	messages, _ := unix.ParseSocketControlMessage(control[:n])
+	messages, _ := unix.ParseSocketControlMessage(room.control[:n])
 	for _, m := range messages {
 		if len(m.Data) >= int(unsafe.Sizeof(unix.SockExtendedErr{})) {
 			errno = syscall.Errno((*unix.SockExtendedErr)(unsafe.Pointer(&m.Data[0])).Errno)
