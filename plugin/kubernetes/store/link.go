@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,7 +12,7 @@ import (
 )
 
 // link is what is known of the connection to the API, from what happens to all reflectors. It
-// logs when the API is lost and when it is back, once each.
+// logs when the API is lost and when it is back.
 type link struct {
 	log Logger
 
@@ -27,12 +28,22 @@ func newLink(log Logger) *link {
 	return &link{log: log, down: map[string]struct{}{}, logged: map[string]time.Time{}, back: make(chan struct{})}
 }
 
-// failed notes that the API could not be reached for a resource.
+// failed notes that the API could not be reached for a resource. It is logged again from time to time, and when it turns out that the
+// API is there, but shows a certificate that is not trusted.
 func (l *link) failed(resource, host string, err error, now time.Time) {
-	if first, known := l.note(resource, now); first && known {
+	trouble := "connection"
+	if errors.As(err, new(*tls.CertificateVerificationError)) {
+		trouble = "certificate"
+	}
+	first, known := l.note(resource, now)
+	due := l.due(trouble, now)
+	switch {
+	case first && known:
 		l.log.Warningf("lost the Kubernetes API at %s, going on with what is known: %v", host, cause(err))
-	} else if first {
+	case first:
 		l.log.Warningf("no answer from the Kubernetes API at %s, trying again: %v", host, cause(err))
+	case due:
+		l.log.Warningf("still no answer from the Kubernetes API at %s: %v", host, cause(err))
 	}
 }
 

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -145,5 +148,34 @@ func TestRefusedLater(t *testing.T) {
 	eventually.Holds(t, "line", func() bool { return len(log.with("refuses to watch services")) == 1 })
 	if s.at("web") != "192.0.2.2" {
 		t.Error("data went with the rights")
+	}
+}
+
+// TestStillAway tells now and then of an API that stays away, and at once if it comes back as somebody who is not trusted.
+func TestStillAway(t *testing.T) {
+	log := &lines{}
+	l := newLink(log)
+	begun := time.Now()
+	l.ok("services", "api", begun)
+	reset := errors.New("connection reset")
+	untrusted := fmt.Errorf("around: %w", &tls.CertificateVerificationError{Err: errors.New("unknown authority")})
+	for _, at := range []struct {
+		after time.Duration
+		err   error
+		want  string // how the line begins that is logged
+	}{
+		{0, reset, "WARNING lost the Kubernetes API at api"},
+		{time.Second, reset, ""},
+		{time.Minute, untrusted, "WARNING still no answer from the Kubernetes API at api: around: tls: failed to verify certificate"},
+		{2 * time.Minute, untrusted, ""},
+		{remind + time.Second, reset, "WARNING still no answer from the Kubernetes API at api: connection reset"},
+		{remind + 2*time.Second, reset, ""},
+	} {
+		before := len(log.all)
+		l.failed("services", "api", at.err, begun.Add(at.after))
+		got := len(log.all) - before
+		if at.want == "" && got != 0 || at.want != "" && (got != 1 || len(log.with(at.want)) == 0) {
+			t.Errorf("after %v: %q, want %q", at.after, log.all[before:], at.want)
+		}
 	}
 }
