@@ -30,7 +30,7 @@ func (r *reflector) list(ctx context.Context) error {
 		err = errStuck
 	}
 	if err != nil {
-		return r.failed("list", err)
+		return r.failure("list", err)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func orZero(version string) string {
 
 // item takes in one object of a list.
 func (r *reflector) item(object []byte, e lean.Encoding) error {
-	r.store.stats.heard(time.Now())
+	r.hears(time.Now())
 	if _, ok := r.decode(object, e); ok {
 		r.writer.putScratch(false)
 	}

@@ -39,8 +39,8 @@ type writer interface {
 // First it asks for a watch that begins with all there is; where the server does not know that, it
 // lists in pages and then watches. From then on it only resumes, at the version it has come
 // to, whatever happens to the connection. If the server no longer knows what came after that
-// version, is behind it, or tells what is no event, there is a gap: all is read again as at first, into what is known already. So
-// no object disappears but by the API's word. Client-go's reflector would gather a second copy of everything
+// version, is behind it, tells what is no event, or was away for long, there is a gap: all is read again as at first, into what
+// is known already. So no object disappears but by the API's word. Client-go's reflector would gather a second copy of everything
 // before it replaces the first; here objects go straight to where they stay.
 type reflector struct {
 	watched
@@ -54,6 +54,10 @@ type reflector struct {
 	lived   time.Duration // of the last watch, 0 if none has begun
 	futile  int           // how often in a row all was read, and there was a gap behind it at once
 	regular bool          // the server gives signs of life
+
+	heard    time.Time // when it told of something last
+	failed   bool      // the last pass ended other than passes do
+	refusals int       // how often in a row it refused to do what it was asked to
 }
 
 func newReflector(w watched, c *client.Client, l *link, s *Store) *reflector {
@@ -91,7 +95,9 @@ func (r *reflector) settle(err error, known bool) (wait bool) {
 	var req *requestError
 	request := errors.As(err, &req)
 	name, host := r.resource.String(), r.client.Host()
-	switch judge(err, request) {
+	v := judge(err, request)
+	r.failed = v == broken || v == away || v == refused
+	switch v {
 	case gap:
 		r.version = ""
 		if !known { // it happened while all was being read
@@ -101,8 +107,7 @@ func (r *reflector) settle(err error, known bool) (wait bool) {
 			}
 			return true
 		}
-		r.store.stats.gaps.Add(1)
-		r.store.config.Log.Infof("changes of %s may have been missed, reading all again: %v", name, cause(err))
+		r.missed(err)
 		return r.lived < quick
 	case noWatch:
 		r.version = ""
@@ -117,10 +122,20 @@ func (r *reflector) settle(err error, known bool) (wait bool) {
 		if request {
 			verb = req.verb
 		}
-		r.complain(verb, err)
+		r.refusals++
+		r.backoff.tries = min(r.backoff.tries, r.refusals) // it is there, for however long it was not
+		if !r.synced || r.refusals > patience {
+			r.complain(verb, err)
+		}
 		return true
 	}
 	return r.lived < quick
+}
+
+// missed notes that changes may have been missed, and why.
+func (r *reflector) missed(why error) {
+	r.store.stats.gaps.Add(1)
+	r.store.config.Log.Infof("changes of %s may have been missed, reading all again: %v", r.resource, cause(why))
 }
 
 // patience is how often a server that let us in before may refuse to without a
@@ -129,10 +144,8 @@ const patience = 4
 
 // complain logs that the server refuses to do what it was asked to. It is there, if it was not before.
 func (r *reflector) complain(verb string, err error) {
-	if !r.synced || r.backoff.tries >= patience {
-		r.answered()
-		r.link.refused(verb, r.resource.String(), err, time.Now())
-	}
+	r.answered()
+	r.link.refused(verb, r.resource.String(), err, time.Now())
 }
 
 // pass is the life of one watch, with the list before it if there is one. It returns why it ended.
@@ -142,7 +155,9 @@ func (r *reflector) pass(ctx context.Context) error {
 		if err := r.compare(ctx); err != nil {
 			return err
 		}
-		return r.follow(ctx, false)
+		if !r.estranged(time.Now()) {
+			return r.follow(ctx, false)
+		}
 	}
 	r.writer.begin()
 	err := r.follow(ctx, true)
@@ -151,7 +166,9 @@ func (r *reflector) pass(ctx context.Context) error {
 	}
 	switch v := judge(err, true); {
 	case v == refused && forbidden(err):
-		r.complain("watch", err)
+		if !r.synced || r.refusals >= patience {
+			r.complain("watch", err)
+		}
 	case v == refused, v == ended, v == noWatch, errors.Is(err, errSilent), v == away && failing(err):
 		// It does not know watches that begin with all there is, or fails in them.
 	default:
@@ -163,24 +180,6 @@ func (r *reflector) pass(ctx context.Context) error {
 		return err
 	}
 	return r.follow(ctx, false)
-}
-
-// compareTime is how long a server may take to say which version it has come to.
-const compareTime = 10 * time.Second
-
-// compare asks which version the server has come to. One that was restored from a copy is behind ours: it would tell
-// nothing until it has come as far again, and never what it has forgotten.
-func (r *reflector) compare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, compareTime)
-	defer cancel()
-	meta, err := r.client.List(ctx, r.resource, client.Options{Limit: 1}, func([]byte, lean.Encoding) error { return nil })
-	switch {
-	case err != nil && judge(err, true) == away:
-		return r.failed("list", err)
-	case err == nil && wentBack(meta.ResourceVersion, r.version):
-		return fmt.Errorf("%w from %s to %s", errBack, r.version, meta.ResourceVersion)
-	}
-	return nil // who may not ask goes on all the same
 }
 
 // silence is how long a server may take for the next event while it tells all there is. One that
@@ -216,7 +215,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 		}
 	}
 	if err != nil {
-		return r.failed("watch", err)
+		return r.failure("watch", err)
 	}
 	defer w.Close()
 	defer func(begun time.Time) { r.lived = time.Since(begun) }(time.Now())
@@ -246,7 +245,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	}
 }
 
-func (r *reflector) failed(verb string, err error) error {
+func (r *reflector) failure(verb string, err error) error {
 	return &requestError{verb, r.resource.String(), err}
 }
 
@@ -264,7 +263,7 @@ type following struct {
 
 // event takes in one event.
 func (f *following) event(e client.Event) error {
-	f.store.stats.heard(time.Now())
+	f.hears(time.Now())
 	m, ok := f.decode(e.Object, e.Encoding)
 	if !ok {
 		return nil
@@ -317,16 +316,22 @@ func (r *reflector) reached(version []byte) {
 	if len(version) > 0 && string(version) != r.version {
 		r.version = string(version)
 	}
-	r.backoff.reset()
+	r.succeed()
 }
 
 // complete ends a round in which all there is was told.
 func (r *reflector) complete(version string) {
 	r.writer.sweep()
 	r.version = version
-	r.backoff.reset()
+	r.succeed()
 	if !r.synced {
 		r.synced = true
 		r.store.kindSynced()
 	}
+}
+
+// succeed notes that the server does what it is asked to.
+func (r *reflector) succeed() {
+	r.backoff.reset()
+	r.refusals = 0
 }

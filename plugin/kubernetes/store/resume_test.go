@@ -1,0 +1,94 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/kubernetes/client"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// during sets a time for one test, before the test starts what reads it.
+func during(t *testing.T, v *time.Duration, d time.Duration) {
+	was := *v
+	*v = d
+	t.Cleanup(func() { *v = was })
+}
+
+// TestPassedAgain restores the server from a copy while it is away, and lets it pass our version before we
+// are back: all is read again, as no version tells of that.
+func TestPassedAgain(t *testing.T) {
+	during(t, &apartTime, 300*time.Millisecond)
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.put(clusterIP("forgotten", "192.0.2.2"))
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	awaitSync(t, s)
+	f.with(func() {
+		for _, r := range []string{"services", "namespaces"} {
+			f.refuse["watch "+r], f.refuse["list "+r] = 503, 503
+		}
+		delete(f.objects["services"], "ns1/forgotten")
+		f.version += 1000
+		f.epoch++
+	})
+	eventually.Holds(t, "failures", func() bool { return f.seen("services watch") > 1 && f.seen("namespaces watch") > 1 })
+	time.Sleep(apartTime)
+	f.with(func() { f.refuse = map[string]int{} })
+	eventually.Holds(t, "healing", func() bool { return !s.has("forgotten") })
+	if !s.has("web") {
+		t.Error("what is still there went")
+	}
+	if n := s.Stats().Gaps; n != 2 || len(log.with("nothing was heard for")) != 2 {
+		t.Errorf("%d gaps: %q", n, log.all)
+	}
+}
+
+// TestBusyForLists: a server that refuses lists, or takes long for them, is followed all the same.
+func TestBusyForLists(t *testing.T) {
+	for name, busy := range map[string]func(*fakeAPI){
+		"refuses": func(f *fakeAPI) { f.refuse["list services"] = 429 },
+		"fails":   func(f *fakeAPI) { f.refuse["list services"] = 503 },
+		"slow":    func(f *fakeAPI) { f.stuck = true },
+		"slower": func(f *fakeAPI) { // not even a header
+			f.beforeList = func(string) { time.Sleep(time.Second) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, &compareTime, 200*time.Millisecond)
+			f := newFakeAPI(t)
+			f.put(clusterIP("web", "192.0.2.1"))
+			s := start(t, Config{}, f.client())
+			awaitSync(t, s)
+			f.with(func() { busy(f); f.epoch++ })
+			eventually.Holds(t, "a question for the version", func() bool { return f.seen("services list") > 0 })
+			f.put(clusterIP("web", "192.0.2.2"))
+			eventually.Holds(t, "the change", func() bool { return s.at("web") == "192.0.2.2" })
+		})
+	}
+}
+
+// TestRefusedAfterAway: a server that was away for long, and does not know our rights for a moment after that, is asked again
+// soon, and not complained of.
+func TestRefusedAfterAway(t *testing.T) {
+	log := &lines{}
+	r := newReflector(watched{resource: client.Services}, newFakeAPI(t).client(), newLink(log), New(Config{Log: log}, nil))
+	r.synced = true
+	r.backoff.full()
+	denial := r.failure("watch", apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "", nil))
+	for range patience {
+		if wait := r.settle(denial, true); !wait {
+			t.Error("it does not wait")
+		}
+	}
+	if wait := r.backoff.next(0); wait >= maxWait || len(log.all) != 0 {
+		t.Errorf("wait %v, log %q", wait, log.all)
+	}
+	if r.settle(denial, true); len(log.with("refuses to watch services")) != 1 {
+		t.Errorf("log %q", log.all)
+	}
+}
