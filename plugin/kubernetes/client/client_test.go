@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func testClient(t testing.TB, c Config, h http.HandlerFunc) *Client {
@@ -274,4 +275,29 @@ func ExampleResource_Path() {
 	// Output:
 	// /api/v1/services services
 	// /apis/discovery.k8s.io/v1/endpointslices endpointslices.discovery.k8s.io
+}
+
+// TestNoListAtAll: what is no list is not taken for one of nothing, and what is cut off not for a list that came to its end.
+func TestNoListAtAll(t *testing.T) {
+	st := apierrors.NewUnauthorized("who are you").Status()
+	st.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	cut := jsonList[:strings.Index(jsonList, ",{\"metadata\":{\"name\":\"b\"")]
+	for body, want := range map[string]error{
+		`{}`: errNoList,
+		`{"kind":"Status","status":"Failure","code":401}`: errNoList,
+		`{"kind":"Status","items":[]}`:                    errNoList,
+		`{"error":"login_required"}`:                      errNoList,
+		`{"metadata":{"resourceVersion":"7"}}`:            errNoList,
+		string(encode(t, &st)):                            errNoList,
+		cut:                                               io.ErrUnexpectedEOF,
+		cut + "]":                                         io.ErrUnexpectedEOF,
+		`{"items":[]}`:                                    nil,
+		`{"kind":"List","items":null}`:                    nil,
+		"k8s\x00\x12\x00":                                 nil, // an envelope without a kind
+		string(encode(t, serviceList(0))):                 nil,
+	} {
+		if _, err := readList(strings.NewReader(body), func([]byte, lean.Encoding) error { return nil }); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%q: %v, want %v", body, err, want)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coredns/coredns/plugin/kubernetes/client/lean"
 
@@ -20,6 +21,10 @@ type Each func(object []byte, e lean.Encoding) error
 type ListMeta = lean.ListMeta
 
 var errNoList = errors.New("neither a protobuf nor a JSON list")
+
+// isList tells whether a body of the kind can be a list. What is between us and the API may answer with something else and the
+// status 200: taken for a list it would be one of nothing, and all that is known would go.
+func isList(kind string) bool { return kind == "" || strings.HasSuffix(kind, "List") }
 
 // readList reads a list from body, one object at a time.
 func readList(body io.Reader, each Each) (ListMeta, error) {
@@ -36,7 +41,8 @@ func readList(body io.Reader, each Each) (ListMeta, error) {
 	case first[0] == lean.Magic[0]:
 		return readProtobufList(r, each)
 	case first[0] == '{':
-		return readJSONList(r, each)
+		meta, err := readJSONList(r, each)
+		return meta, unexpectedEOF(err)
 	}
 	return ListMeta{}, errNoList
 }
@@ -56,13 +62,43 @@ func readProtobufList(r *bufio.Reader, each Each) (meta ListMeta, err error) {
 		if err != nil {
 			return meta, err
 		}
-		if num == 2 {
+		switch num {
+		case 1:
+			b, err := m.read(nil)
+			if err != nil {
+				return meta, err
+			}
+			if !isList(kindOf(b)) {
+				return meta, errNoList
+			}
+		case 2:
 			return readItems(&message{r: r, left: m.size}, each)
-		}
-		if err := m.skip(); err != nil {
-			return meta, err
+		default:
+			if err := m.skip(); err != nil {
+				return meta, err
+			}
 		}
 	}
+}
+
+// kindOf returns the kind in a runtime.TypeMeta: field 2.
+func kindOf(b []byte) string {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			break
+		}
+		b = b[n:]
+		if num == 2 && typ == protowire.BytesType {
+			kind, _ := protowire.ConsumeBytes(b)
+			return string(kind)
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+			break
+		}
+		b = b[n:]
+	}
+	return ""
 }
 
 // readItems reads a list: metadata = 1, items = 2.
@@ -177,8 +213,9 @@ func (m *message) skip() error {
 	return m.count(m.size)
 }
 
-// readJSONList walks the members of the list's object.
+// readJSONList walks the members of the list's object. One without items, empty or not, is no list.
 func readJSONList(r io.Reader, each Each) (meta ListMeta, err error) {
+	kind, items := "", false
 	d := json.NewDecoder(r)
 	if _, err := d.Token(); err != nil { // {
 		return meta, err
@@ -191,7 +228,10 @@ func readJSONList(r io.Reader, each Each) (meta ListMeta, err error) {
 		switch name {
 		case "metadata":
 			err = d.Decode(&meta)
+		case "kind":
+			err = d.Decode(&kind)
 		case "items":
+			items = true
 			err = readJSONItems(d, each)
 		default:
 			var other json.RawMessage
@@ -201,7 +241,9 @@ func readJSONList(r io.Reader, each Each) (meta ListMeta, err error) {
 			return meta, err
 		}
 	}
-	_, err = d.Token() // }
+	if _, err = d.Token(); err == nil && !(items && isList(kind)) { // }
+		err = errNoList
+	}
 	return meta, err
 }
 

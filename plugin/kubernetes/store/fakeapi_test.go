@@ -52,6 +52,7 @@ type fakeAPI struct {
 	refuse      map[string]int // by "verb resource": status code
 	retryAfter  string         // what it says to who is refused, in words for people
 	eofNow      bool           // end watches at once
+	gateway     bool           // let something else answer in its place
 	pages       int            // objects in a page of a list
 	lost        int            // up to which watch the octets of all vanish
 	watches     int            // that have begun
@@ -168,12 +169,14 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	if verb == "watch" && q.Get("sendInitialEvents") == "true" && f.failing {
 		code = http.StatusInternalServerError
 	}
-	onlyLists := f.onlyLists
+	onlyLists, gateway := f.onlyLists, f.gateway
 	if v, err := strconv.Atoi(q.Get("resourceVersion")); err == nil && verb == "watch" && v < f.oldest {
 		code = http.StatusGone
 	}
 	f.mu.Unlock()
 	switch {
+	case gateway:
+		w.Write([]byte(`{"error":"log in first"}`))
 	case code != 0:
 		f.status(w, code, verb, resource)
 	case verb == "watch" && !onlyLists:

@@ -92,3 +92,21 @@ func TestRefusedAfterAway(t *testing.T) {
 		t.Errorf("log %q", log.all)
 	}
 }
+
+// TestGateway: what stands before the API answers in its place, with the status 200. Nothing that is known goes.
+func TestGateway(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	log := &lines{}
+	s := start(t, Config{Log: log}, f.client())
+	awaitSync(t, s)
+	f.with(func() { f.gateway = true; f.epoch++ })
+	eventually.Holds(t, "a line", func() bool { return len(log.with("neither a protobuf nor a JSON list")) > 0 })
+	eventually.Holds(t, "lists of both", func() bool { return f.seen("services list") > 1 && f.seen("namespaces list") > 1 })
+	f.put(clusterIP("web", "192.0.2.2"))
+	f.with(func() { f.gateway = false })
+	eventually.Holds(t, "healing", func() bool { return s.at("web") == "192.0.2.2" || !s.has("web") })
+	if !s.has("web") {
+		t.Error("data went")
+	}
+}
