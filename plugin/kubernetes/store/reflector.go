@@ -55,7 +55,7 @@ type reflector struct {
 	futile  int           // how often in a row all was read, and there was a gap behind it at once
 	regular bool          // the server gives signs of life
 
-	heard    time.Time // when it told of something last
+	heard    time.Time // when it told of something last, or took a request for a watch
 	failed   bool      // the last pass ended other than passes do
 	refusals int       // how often in a row it refused to do what it was asked to
 }
@@ -220,6 +220,7 @@ func (r *reflector) follow(ctx context.Context, initial bool) error {
 	defer w.Close()
 	defer func(begun time.Time) { r.lived = time.Since(begun) }(time.Now())
 	r.answered()
+	r.heard = time.Now()
 	f := following{reflector: r, initial: initial, from: r.version}
 	for {
 		e, err := w.Next()

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -45,6 +47,17 @@ func TestPassedAgain(t *testing.T) {
 	}
 	if n := s.Stats().Gaps; n != 2 || len(log.with("nothing was heard for")) != 2 {
 		t.Errorf("%d gaps: %q", n, log.all)
+	}
+}
+
+// TestCutOff: a server whose watches are cut off each time before it tells of something was heard of all the same.
+func TestCutOff(t *testing.T) {
+	f := newFakeAPI(t)
+	f.eofNow = true
+	r := newReflector(watched{resource: client.Services}, f.client(), newLink(new(lines)), New(Config{}, nil))
+	r.version, r.heard, r.failed = "100", time.Now().Add(-time.Hour), true
+	if err := r.follow(t.Context(), false); !errors.Is(err, io.EOF) || r.estranged(time.Now()) || r.version != "100" {
+		t.Errorf("%v, version %q", err, r.version)
 	}
 }
 
