@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/coredns/coredns/plugin/kubernetes/store"
 )
@@ -103,7 +102,7 @@ func endpointLabel(e *store.Endpoint, podNames bool) string {
 	if e.Hostname != "" {
 		return e.Hostname
 	}
-	if podNames && !strings.Contains(e.Target, ".") {
+	if podNames {
 		return e.Target
 	}
 	return ""

@@ -44,7 +44,7 @@ func (p part) of(text string) string { return text[p>>8:][:p&maxPart] }
 type Endpoint struct {
 	Addr     netip.Addr
 	Hostname string
-	Target   string // the name of its pod, if that can be a label
+	Target   string // the name of its pod in lower case, if that can be a label
 	Node     string
 	Zone     string // lower case
 }
@@ -158,7 +158,7 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 	}
 	if config.Multicluster {
 		s.imported = w.part(o.Meta.Label(lean.LabelMCService))
-		s.cluster = w.part(o.Meta.Label(lean.LabelMCCluster))
+		s.cluster = w.part(lower(o.Meta.Label(lean.LabelMCCluster)))
 	}
 	for i := range o.Endpoints {
 		from := &o.Endpoints[i]
@@ -166,8 +166,8 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 		if len(from.Hostname) <= maxLabel {
 			e.hostname = w.part(from.Hostname)
 		}
-		if config.PodNames && len(from.Target) <= maxLabel {
-			e.target = w.part(from.Target)
+		if config.PodNames {
+			e.target = w.part(podLabel(from.Target))
 		}
 		if config.Nodes {
 			e.node = w.shared(from.Node)
@@ -182,6 +182,21 @@ func (w *sliceWriter) build(o *lean.EndpointSlice) Slice {
 
 // maxLabel is how long a label of a domain name may be (RFC 1035 §2.3.4).
 const maxLabel = 63
+
+// podLabel is the name of a pod as a label, in lower case; nil unless it is made of letters, digits and hyphens. An API takes
+// any text for the name of what an endpoint points at.
+func podLabel(b []byte) []byte {
+	if len(b) > maxLabel {
+		return nil
+	}
+	b = lower(b)
+	for _, c := range b {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return nil
+		}
+	}
+	return b
+}
 
 // isLabel tells whether b can be a label.
 func isLabel(b []byte) bool { return len(b) > 0 && len(b) <= maxLabel }

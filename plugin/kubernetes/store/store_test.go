@@ -235,6 +235,30 @@ ns1/web 2001:db8::1 h= t= n= z=`
 	}
 }
 
+// TestNamesOfPods: the API takes any text for what an endpoint points at, but only a label can be part of a name, and
+// names are looked up in lower case.
+func TestNamesOfPods(t *testing.T) {
+	s := New(everything(), nil)
+	for text, want := range map[string]string{
+		"web-1": "web-1", "Web-1": "web-1", "10-0-0-1": "10-0-0-1", "a.b": "", "a b": "", `a\b`: "", "*": "", "ünï": "", "_a": "",
+		strings.Repeat("x", 63): strings.Repeat("x", 63), strings.Repeat("x", 64): "",
+	} {
+		e := endpoint("192.0.2.1")
+		e.TargetRef = &api.ObjectReference{Kind: "Pod", Name: text}
+		s.putSlice(t, newSlice("ns1", "web-a", "web", e))
+		if got := endpoints(of(s.Slices([]byte("ns1"), []byte("web")))); got != "ns1/web 192.0.2.1 h= t="+want+" n= z=" {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	sl := newSlice("ns1", "far", "", endpoint("192.0.2.1"))
+	sl.Labels = map[string]string{lean.LabelMCService: "db", lean.LabelMCCluster: "East-1"}
+	s.putSlice(t, sl)
+	all := s.ImportSlices([]byte("ns1"), []byte("db"))
+	if _, cluster := all.Next().Import(); cluster != "east-1" {
+		t.Errorf("cluster %q", cluster)
+	}
+}
+
 // TestKeep sees that what is not asked for is not kept.
 func TestKeep(t *testing.T) {
 	s := New(Config{Endpoints: true, Pods: true}, nil)
