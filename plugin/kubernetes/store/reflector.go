@@ -124,6 +124,10 @@ func (r *reflector) settle(err error, known bool) (wait bool) {
 		}
 		r.refusals++
 		r.backoff.tries = min(r.backoff.tries, r.refusals) // it is there, for however long it was not
+		if r.refusals > patience {                         // it may let us list all the same
+			r.version = ""
+			r.backoff.full()
+		}
 		if !r.synced || r.refusals > patience {
 			r.complain(verb, err)
 		}

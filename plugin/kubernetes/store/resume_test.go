@@ -123,3 +123,29 @@ func TestGateway(t *testing.T) {
 		t.Error("data went")
 	}
 }
+
+// TestListsAlone: a server that lets us list, but not watch, is asked for lists again and again, though not often.
+func TestListsAlone(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(clusterIP("web", "192.0.2.1"))
+	f.refuse["watch services"] = 403
+	s := New(Config{}, f.client())
+	r := s.reflect[0]
+	if r.resource != client.Services {
+		t.Fatal(r.resource)
+	}
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+		f.put(clusterIP("web", ip))
+		for range patience + 2 {
+			if !r.settle(r.pass(t.Context()), true) {
+				t.Error("it does not wait")
+			}
+		}
+		if s.at("web") != ip {
+			t.Errorf("it is at %s, want %s", s.at("web"), ip)
+		}
+	}
+	if n := f.seen("services list limit=500"); n < 2 || n > 3 {
+		t.Errorf("%d lists", n)
+	}
+}
