@@ -196,3 +196,23 @@ func outage(t *testing.T, bed *clusterbed.Bed) {
 		t.Errorf("the loss was logged %d times:\n%s", n, s.log)
 	}
 }
+
+// restored brings the API back to what it held a while ago, under a server that has seen what came since.
+func restored(t *testing.T, bed *clusterbed.Bed) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop}\nspec: {clusterIP: %s, ports: [{name: http, port: 80}]}"
+	const lost, kept = "lost.shop.svc.cluster.local.", "kept.shop.svc.cluster.local."
+	bed.ApplyYAML(fmt.Sprintf(service, "kept", "10.96.40.1"))
+	bed.Save()
+	s := serve(t, bed, zones)
+	s.await(t, kept, "A", "NOERROR\n"+kept+" A 10.96.40.1")
+	bed.ApplyYAML(fmt.Sprintf(service, "lost", "10.96.40.2"))
+	bed.Delete("v1", "Service", "shop", "kept")
+	s.await(t, lost, "A", "NOERROR\n"+lost+" A 10.96.40.2")
+	s.await(t, kept, "A", "NXDOMAIN")
+	bed.Restore()
+	s.await(t, kept, "A", "NOERROR\n"+kept+" A 10.96.40.1")
+	s.await(t, lost, "A", "NXDOMAIN")
+	if log := s.log.String(); strings.Contains(log, "[ERROR]") {
+		t.Errorf("a server that has just been started was complained of:\n%s", log)
+	}
+}

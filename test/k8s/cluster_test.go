@@ -43,6 +43,7 @@ func TestCluster(t *testing.T) {
 		{"rights", rights},
 		{"ready", readiness},
 		{"outage", outage},
+		{"restored", restored},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, bed) }) {
 			return // what the others would find is not worth much
