@@ -210,6 +210,7 @@ func restored(t *testing.T, bed *clusterbed.Bed) {
 	s.await(t, lost, "A", "NOERROR\n"+lost+" A 10.96.40.2")
 	s.await(t, kept, "A", "NXDOMAIN")
 	bed.Restore()
+	s.log.Await(t, "is back after")
 	s.await(t, kept, "A", "NOERROR\n"+kept+" A 10.96.40.1")
 	s.await(t, lost, "A", "NXDOMAIN")
 	if log := s.log.String(); strings.Contains(log, "[ERROR]") {
