@@ -271,6 +271,9 @@ func (f *following) event(e client.Event) error {
 	f.hears(time.Now())
 	m, ok := f.decode(e.Object, e.Encoding)
 	if !ok {
+		if e.Type == client.Deleted { // what it was when it could be read
+			f.writer.drop(m)
+		}
 		return nil
 	}
 	switch e.Type {
@@ -288,12 +291,12 @@ func (f *following) event(e client.Event) error {
 	return nil
 }
 
-// decode reads an object into the writer's value. One that cannot be read is left out.
+// decode reads an object into the writer's value. Of one that cannot be read there is the metadata, as far as it can.
 func (r *reflector) decode(object []byte, e lean.Encoding) (*lean.Meta, bool) {
 	o := r.writer.object()
 	if err := o.Decode(object, e); err != nil {
 		r.link.unreadable(r.resource.String(), o.Metadata(), err, time.Now())
-		return nil, false
+		return o.Metadata(), false
 	}
 	return o.Metadata(), true
 }

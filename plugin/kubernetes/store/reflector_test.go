@@ -153,9 +153,14 @@ func TestUnreadable(t *testing.T) {
 	f.put(garbled{clusterIP("broken", "192.0.2.3")})
 	f.put(clusterIP("web", "192.0.2.4"))
 	eventually.Holds(t, "what follows", func() bool { return s.at("web") == "192.0.2.4" })
-	if len(log.all) != 1 || len(log.with("leaving out one of services that cannot be read")) != 1 {
+	if len(log.all) != 1 || len(log.with("leaving out one of services that cannot be read (ns1/broken)")) != 1 {
 		t.Errorf("log: %q", log.all)
 	}
+	// One that could be read once is deleted.
+	f.put(clusterIP("broken", "192.0.2.5"))
+	eventually.Holds(t, "a good one", func() bool { return s.at("broken") == "192.0.2.5" })
+	f.remove(garbled{clusterIP("broken", "192.0.2.5")})
+	eventually.Holds(t, "its end", func() bool { return !s.has("broken") })
 }
 
 // garbled is a service whose JSON is of another form.

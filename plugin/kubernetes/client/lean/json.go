@@ -5,7 +5,8 @@ import (
 	"sort"
 )
 
-// The JSON forms: structs with nothing but the fields that are needed.
+// The JSON forms: structs with nothing but the fields that are needed. Of what has a field of the wrong type the metadata is
+// read all the same, so that it can be told what that was.
 
 type jsonMeta struct {
 	Name              string            `json:"name"`
@@ -54,10 +55,11 @@ func (n *Namespace) json(b []byte) error {
 	var j struct {
 		Metadata jsonMeta `json:"metadata"`
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
+	err := json.Unmarshal(b, &j)
+	n.Meta.fromJSON(&j.Metadata)
+	if err != nil {
 		return err
 	}
-	n.Meta.fromJSON(&j.Metadata)
 	return nil
 }
 
@@ -81,10 +83,11 @@ func (s *Service) json(b []byte) error {
 			} `json:"loadBalancer"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
+	err := json.Unmarshal(b, &j)
+	s.Meta.fromJSON(&j.Metadata)
+	if err != nil {
 		return err
 	}
-	s.Meta.fromJSON(&j.Metadata)
 	s.Type, s.ExternalName = []byte(j.Spec.Type), []byte(j.Spec.ExternalName)
 	s.clusterIP = []byte(j.Spec.ClusterIP)
 	for _, ip := range j.Spec.ClusterIPs {
@@ -118,10 +121,11 @@ func (s *EndpointSlice) json(b []byte) error {
 		} `json:"endpoints"`
 		Ports []jsonPort `json:"ports"`
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
+	err := json.Unmarshal(b, &j)
+	s.Meta.fromJSON(&j.Metadata)
+	if err != nil {
 		return err
 	}
-	s.Meta.fromJSON(&j.Metadata)
 	s.Ports = ports(s.Ports, j.Ports)
 	for _, e := range j.Endpoints {
 		if e.Conditions.Ready != nil && !*e.Conditions.Ready {
@@ -147,10 +151,11 @@ func (p *Pod) json(b []byte) error {
 			} `json:"podIPs"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
+	err := json.Unmarshal(b, &j)
+	p.Meta.fromJSON(&j.Metadata)
+	if err != nil {
 		return err
 	}
-	p.Meta.fromJSON(&j.Metadata)
 	p.phase([]byte(j.Status.Phase))
 	p.own([]byte(j.Status.PodIP))
 	for _, ip := range j.Status.PodIPs {
@@ -168,10 +173,11 @@ func (s *ServiceImport) json(b []byte) error {
 			Ports []jsonPort `json:"ports"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
+	err := json.Unmarshal(b, &j)
+	s.Meta.fromJSON(&j.Metadata)
+	if err != nil {
 		return err
 	}
-	s.Meta.fromJSON(&j.Metadata)
 	s.Headless = j.Spec.Type == "Headless"
 	for _, ip := range j.Spec.IPs {
 		s.IPs = appendAddr(s.IPs, []byte(ip))
