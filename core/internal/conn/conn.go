@@ -58,7 +58,7 @@ type Conn struct {
 	tls      *tls.Conn // around low; nil without TLS
 	service.Holder
 	inflight service.Inflight
-	last     atomic.Int64 // when it had a query last; see Evictable
+	last     atomic.Int64 // when it had a query last, or was ready for one; see Evictable
 	ready    time.Time    // when the handshake was over
 	hijacked atomic.Bool
 	shaking  atomic.Int32 // how far its TLS handshake is
@@ -160,7 +160,7 @@ func (c *Conn) Busy() bool { return c.inflight.Busy() }
 // Answered is closed when no query of the connection is in flight. No more may begin.
 func (c *Conn) Answered() <-chan struct{} { return c.inflight.Drained() }
 
-// Touch notes that a query came at that time.
+// Touch notes that a query came at that time, or could come from then on.
 func (c *Conn) Touch(at time.Time) { c.last.Store(service.At(at)) }
 
 // Scratch implements exec.Source: there is no memory for a query.

@@ -3,6 +3,7 @@ package conn
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -99,6 +101,67 @@ func TestIdleSince(t *testing.T) {
 	if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("is not closed: %v", err)
 	}
+}
+
+// The time for the first query begins when it can be read: when the handshake is over, be it slow, and the connection has
+// the place that it had to wait for.
+func TestIdleSinceReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config *tls.Config
+		places int
+	}{
+		"waits for a place":          {nil, 1},
+		"waits for a place with TLS": {coretest.Certificate(t, "lines"), 1},
+		"is slow with its handshake": {coretest.Certificate(t, "lines"), 2},
+	} {
+		s, of := lineService(t), newLineServer()
+		s.Connections = tc.places
+		since := make(chan int64, 1)
+		from := coretest.ListenTCP(t)
+		l := NewListener(s, ClientAuthOf(tc.config))
+		l.ListenOn(from)
+		coretest.Serving(t, l, func() error {
+			return l.Serve(from, Handler{TLS: tc.config, New: func(c *Conn) Protocol { return noting{of.New(c), c, since} }})
+		})
+		first := connect(t, from.Addr().String(), tc.config)
+		fmt.Fprintln(first, "slow")
+		<-of.begun
+		<-since
+		slow := &pausing{Conn: coretest.Dial(t, from.Addr().String()), paused: make(chan struct{}), goOn: make(chan struct{})}
+		c := net.Conn(slow)
+		if tc.config != nil {
+			c = tls.Client(slow, clients.Trusting)
+		}
+		answer := make(chan string, 1)
+		go func() { answer <- told(t, c, "who") }()
+		if tc.places == 1 {
+			eventually.Holds(t, "it waits for a place", func() bool { return coretest.Limited(s, "connections") == 1 })
+		} else {
+			<-slow.paused
+		}
+		until := service.Now()
+		close(of.slow)
+		close(slow.goOn)
+		if at := <-since; at < until {
+			t.Errorf("%s: idle for %v as it begins", name, time.Duration(until-at))
+		}
+		if got := <-answer; got != "127.0.0.1" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+// noting tells since when the connection is idle when it begins.
+type noting struct {
+	Protocol
+	c     *Conn
+	since chan<- int64
+}
+
+func (n noting) Serve() {
+	at, _ := n.c.IdleSince()
+	n.since <- at
+	n.Protocol.Serve()
 }
 
 // What TLS knows of a connection is known once the handshake is over.

@@ -21,9 +21,13 @@ const (
 // have sent its query already (RFC 8446 §2), which nobody else answers, and be far away or slow.
 const handshakeTime = time.Second
 
-// handshake finds out who the client is, and completes TLS, where there is TLS.
+// handshake finds out who the client is, and completes TLS, where there is TLS. The client's time for a query begins
+// when it is over: it may have taken long, and a place for the connection may have been waited for.
 func (c *Conn) handshake() bool {
-	defer func() { c.ready = time.Now() }()
+	defer func() {
+		c.ready = time.Now()
+		c.Touch(c.ready)
+	}()
 	if !c.identify() {
 		return false
 	}

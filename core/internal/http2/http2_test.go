@@ -2,6 +2,7 @@ package http2
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 )
 
 // Clients that do what they must not: the connection ends with the right code.
@@ -213,6 +215,33 @@ func TestTimes(t *testing.T) {
 		if got != tc.want || !coretest.Since(began, tc.least) || coretest.Limited(s.Service, tc.limit) != 1 {
 			t.Errorf("%s: got %s, counted %d", name, got, coretest.Limited(s.Service, tc.limit))
 		}
+	}
+}
+
+// Who had to wait for a place has as much time from then on as anybody.
+func TestTimeBeginsWithThePlace(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Connections, s.Read, s.Idle = 1, time.Second, time.Second })
+	first := coretest.ConnectH2(t, s.addr)
+	post(first, 1, "/later", "abc")
+	s.waits(1)
+	raw := coretest.Dial(t, s.addr)
+	eventually.Holds(t, "it waits for a place", func() bool { return coretest.Limited(s.Service, "connections") == 1 })
+	time.Sleep(s.Read + 100*time.Millisecond)
+	close(s.later)
+	if got := answered(first); got != "1: abc" {
+		t.Errorf("the one before got %s", got)
+	}
+	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // so that the server waits for what follows
+	second := coretest.NewH2(t, c)
+	io.WriteString(c, http2.ClientPreface)
+	second.Framer.WriteSettings()
+	post(second, 1, "/", "def")
+	if got := answered(second); got != "1: def" {
+		t.Errorf("got %s", got)
 	}
 }
 
