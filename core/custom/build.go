@@ -64,13 +64,15 @@ type builder struct {
 	server string // the folder of this module
 }
 
-// goTool runs the go command in the folder of the build. It may add to its go.mod; other flags are those of the user.
+// goTool runs the go command in the folder of the build. It may add to its go.mod, and to no other file that is meant to
+// stand in for that; other flags are those of the user.
 func (b *builder) goTool(args ...string) (string, error) {
-	flags, err := goTool(b.dir, nil, "env", "GOFLAGS")
+	const alone = "GOWORK=off"
+	flags, err := goTool(b.dir, []string{alone}, "env", "GOFLAGS")
 	if err != nil {
 		return "", err
 	}
-	return goTool(b.dir, []string{"GOFLAGS=" + flags + " -mod=mod", "GOWORK=off"}, args...)
+	return goTool(b.dir, []string{"GOFLAGS=" + flags + " -mod=mod -modfile=", alone}, args...)
 }
 
 // begin makes a module that requires this one.
