@@ -131,10 +131,18 @@ func (c *httpClient) fetch(ctx context.Context, p *Proxy, method string, query [
 			return fmt.Errorf("doh: %s answered with %.60s", p.addr, what)
 		}
 	}
-	if age, _ := strconv.ParseUint(resp.Header.Get("Age"), 10, 32); age > 0 { // what is too large is the largest
-		older(buf.Bytes(), uint32(age))
+	if age := ageOf(resp.Header); age > 0 {
+		older(buf.Bytes(), age)
 	}
 	return nil
+}
+
+// ageOf is for how many seconds caches of HTTP have had a response; 0 if none says so. Of several ages the first one
+// counts (RFC 9111 §5.1), and for one that is too large the largest.
+func ageOf(h http.Header) uint32 {
+	first, _, _ := strings.Cut(h.Get("Age"), ",")
+	age, _ := strconv.ParseUint(strings.TrimSpace(first), 10, 32)
+	return uint32(age)
 }
 
 // older takes the seconds for which caches of HTTP have had the message b from its TTLs (RFC 8484 §5.1).
