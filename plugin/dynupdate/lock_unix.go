@@ -21,16 +21,9 @@ func lockFile(path string) (unlock func(), ok bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil {
-		// The one who had it may have put another file in its place.
-		var is, was os.FileInfo
-		if was, err = f.Stat(); err == nil {
-			if is, err = os.Stat(path); err == nil && !os.SameFile(is, was) {
-				f.Close()
-				return nil, false, nil
-			}
-		}
+		ok, err = isAt(f, path)
 	}
-	if err != nil {
+	if err != nil || !ok {
 		f.Close()
 		return nil, false, err
 	}

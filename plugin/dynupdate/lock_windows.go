@@ -19,7 +19,10 @@ func lockFile(path string) (unlock func(), ok bool, err error) {
 		f.Close()
 		return nil, false, nil
 	}
-	if err != nil {
+	if err == nil {
+		ok, err = isAt(f, path)
+	}
+	if err != nil || !ok {
 		f.Close()
 		return nil, false, err
 	}
