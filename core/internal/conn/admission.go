@@ -83,16 +83,16 @@ var idleTime = time.Second
 // waits until that changes, for so long at most. The Slot is nil if conn is not Evictable.
 func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *Slot {
 	prefix := a.clientOf(addr)
-	var victim Evictable
+	var victims []Evictable // two, if the limits were higher before a reload
 	evict := func(t *Slot) {
-		victim = t.conn
+		victims = append(victims, t.conn)
 		a.remove(t)
 	}
 	a.mu.Lock()
 	defer func() {
 		a.mu.Unlock()
-		if victim != nil {
-			victim.Evict()
+		for _, v := range victims {
+			v.Evict()
 		}
 	}()
 	if c := a.clients[prefix]; c != nil && a.limits().Client > 0 && len(c.all) >= a.limits().Client {

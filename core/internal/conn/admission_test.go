@@ -133,6 +133,19 @@ func TestAdmissionOfOneClient(t *testing.T) {
 	}
 }
 
+// Who has as many as a client may have, where there are more than there may be since a reload, ends two: each is closed.
+func TestAdmissionEndsTwo(t *testing.T) {
+	a, p := admissionFor(t, 4, 2)
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for i, addr := range []netip.Addr{one, one, two, two} {
+		a.Enter(addr, &guest{addr.String(), int64(i), false, p}, 0)
+	}
+	a.limits().Connections = 2
+	if got := a.Enter(one, &guest{"new", 9, false, p}, 0); got == nil || a.n != 3 || p.gone() != "[192.0.2.1 192.0.2.2]" {
+		t.Errorf("%s had to go, %d are counted", p.gone(), a.n)
+	}
+}
+
 func TestAdmissionWaits(t *testing.T) {
 	a, p := admissionFor(t, 1, 0)
 	var clock atomic.Int64
