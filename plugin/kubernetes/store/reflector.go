@@ -329,6 +329,7 @@ func (r *reflector) reached(version []byte) {
 
 // complete ends a round in which all there is was told.
 func (r *reflector) complete(version string) {
+	r.hears(time.Now()) // all there is may be nothing
 	r.writer.sweep()
 	r.version = version
 	r.succeed()

@@ -147,3 +147,21 @@ func TestListsAlone(t *testing.T) {
 		t.Errorf("%d lists", n)
 	}
 }
+
+// TestListsOfNothing: a list without an object is a sign of the server, too. Where no watch follows it, it is not asked
+// for each time.
+func TestListsOfNothing(t *testing.T) {
+	for _, code := range []int{403, 500} {
+		f := newFakeAPI(t)
+		f.refuse["watch services"] = code
+		log := &lines{}
+		s := New(Config{Log: log}, f.client())
+		r := s.reflect[0]
+		for range patience {
+			r.settle(r.pass(t.Context()), true)
+		}
+		if n := f.seen("services list limit=500"); !r.synced || n != 1 || len(log.with("nothing was heard")) != 0 {
+			t.Errorf("%d: %d lists, log %q", code, n, log.all)
+		}
+	}
+}
