@@ -90,7 +90,7 @@ const quick = time.Second
 // watch lived: a pass may be slow because apiserver_qps holds its requests back.
 func (r *reflector) settle(err error, known bool) (wait bool) {
 	if r.lived >= quick {
-		r.futile = 0
+		r.futile, r.refusals = 0, 0
 	}
 	var req *requestError
 	request := errors.As(err, &req)

@@ -165,3 +165,20 @@ func TestListsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedNowAndThen: between refusals there are watches in which nothing happens. It is not complained of.
+func TestRefusedNowAndThen(t *testing.T) {
+	log := &lines{}
+	r := newReflector(watched{resource: client.Services}, newFakeAPI(t).client(), newLink(log), New(Config{Log: log}, nil))
+	r.version, r.synced = "100", true
+	denial := r.failure("watch", apierrors.NewUnauthorized("who are you"))
+	for range 2 * patience {
+		r.lived = 0
+		r.settle(denial, true)
+		r.lived = quick
+		r.settle(io.EOF, true)
+	}
+	if r.version != "100" || len(log.all) != 0 {
+		t.Errorf("version %q, log %q", r.version, log.all)
+	}
+}
