@@ -59,6 +59,12 @@ func (w *importWriter) remove(old *Service) {
 	w.store.changed(Multicluster)
 }
 
+func (w *importWriter) retain(m *lean.Meta) {
+	if old := w.lookup(hashName(m.Namespace, m.Name), m.Namespace, m.Name); old != nil {
+		old.seen = w.round
+	}
+}
+
 func (w *importWriter) sweep() int {
 	return sweep(&w.byName, func(s *Service) bool { return s.seen != w.round }, w.remove)
 }

@@ -68,6 +68,12 @@ func (w *namespaceWriter) tell(name string) {
 	}
 }
 
+func (w *namespaceWriter) retain(m *lean.Meta) {
+	if old := w.lookup(m.Name); old != nil {
+		old.seen = w.round
+	}
+}
+
 func (w *namespaceWriter) sweep() int {
 	return sweep(&w.byName, func(n *namespace) bool { return n.seen != w.round }, w.remove)
 }

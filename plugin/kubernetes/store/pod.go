@@ -117,6 +117,12 @@ func (w *podWriter) remove(old *Pod) {
 	w.store.changed(Internal)
 }
 
+func (w *podWriter) retain(m *lean.Meta) {
+	if old := w.lookup(hashName(m.Namespace, m.Name), m); old != nil {
+		old.seen = w.round
+	}
+}
+
 func (w *podWriter) sweep() int {
 	return sweep(&w.byName, func(p *Pod) bool { return p.seen != w.round }, w.remove)
 }

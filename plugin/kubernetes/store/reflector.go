@@ -26,8 +26,9 @@ type writer interface {
 	object() lean.Object
 	// putScratch takes in the object decoded last; live means that it changed just now.
 	putScratch(live bool)
-	// drop takes out what has the name in m.
+	// drop takes out what has the name in m, and retain lets it be, as it is there, but cannot be read.
 	drop(m *lean.Meta)
+	retain(m *lean.Meta)
 	// begin starts a round in which all there is will be put, and sweep, at its end,
 	// takes out what was not. Between them what was known before stays.
 	begin()
@@ -296,6 +297,7 @@ func (r *reflector) decode(object []byte, e lean.Encoding) (*lean.Meta, bool) {
 	o := r.writer.object()
 	if err := o.Decode(object, e); err != nil {
 		r.link.unreadable(r.resource.String(), o.Metadata(), err, time.Now())
+		r.writer.retain(o.Metadata())
 		return o.Metadata(), false
 	}
 	return o.Metadata(), true

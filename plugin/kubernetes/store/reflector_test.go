@@ -159,6 +159,24 @@ func TestUnreadable(t *testing.T) {
 	// One that could be read once is deleted.
 	f.put(clusterIP("broken", "192.0.2.5"))
 	eventually.Holds(t, "a good one", func() bool { return s.at("broken") == "192.0.2.5" })
+	// It stays when all is read again, as the API still has it.
+	f.put(garbled{clusterIP("broken", "192.0.2.6")})
+	for _, noStreaming := range []bool{false, true} {
+		f.with(func() { f.noStreaming = noStreaming })
+		f.put(clusterIP("goes", "192.0.2.7"))
+		eventually.Holds(t, "a change", func() bool { return s.has("goes") })
+		f.with(func() { delete(f.objects["services"], "ns1/goes") })
+		f.forget()
+		f.endWatches()
+		eventually.Holds(t, "a gap", func() bool { return !s.has("goes") })
+		f.put(clusterIP("web", "192.0.2.8"))
+		eventually.Holds(t, "what follows the gap", func() bool { return s.at("web") == "192.0.2.8" })
+		if s.at("broken") != "192.0.2.5" {
+			t.Error("what is there went, as it could not be read")
+		}
+		f.put(clusterIP("web", "192.0.2.4"))
+		eventually.Holds(t, "the web", func() bool { return s.at("web") == "192.0.2.4" })
+	}
 	f.remove(garbled{clusterIP("broken", "192.0.2.5")})
 	eventually.Holds(t, "its end", func() bool { return !s.has("broken") })
 }

@@ -183,6 +183,12 @@ func (w *serviceWriter) remove(old *Service) {
 	w.tell(old)
 }
 
+func (w *serviceWriter) retain(m *lean.Meta) {
+	if old := w.lookup(hashName(m.Namespace, m.Name), m.Namespace, m.Name); old != nil {
+		old.seen = w.round
+	}
+}
+
 func (w *serviceWriter) sweep() int {
 	return sweep(&w.byName, func(s *Service) bool { return s.seen != w.round }, w.remove)
 }

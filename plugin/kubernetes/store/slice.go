@@ -314,6 +314,12 @@ func (w *sliceWriter) drop(m *lean.Meta) {
 	}
 }
 
+func (w *sliceWriter) retain(m *lean.Meta) {
+	if old := w.lookup(hashName(m.Namespace, m.Name), m); old != nil {
+		old.seen = w.round
+	}
+}
+
 func (w *sliceWriter) sweep() int {
 	return sweep(&w.byName, func(s *Slice) bool { return s.seen != w.round }, func(s *Slice) {
 		w.replace(hashNameString(s.namespace, s.name.of(s.text)), s, nil)
