@@ -1,6 +1,28 @@
 package dynupdate
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+// lockFile locks a database for this process. It reports false if another one has it.
+func lockFile(path string) (unlock func(), ok bool, err error) {
+	f, err := openFile(path, false)
+	if err != nil {
+		return nil, false, err
+	}
+	if err = lock(f); err == nil {
+		ok, err = isAt(f, path)
+	}
+	if err != nil || !ok {
+		f.Close()
+		if errors.Is(err, errLocked) {
+			err = nil
+		}
+		return nil, false, err
+	}
+	return func() { f.Close() }, true, nil
+}
 
 // isAt reports whether a file that has been locked is what stands at path: the one who had it locked before may have put
 // another file in its place.
