@@ -5,8 +5,7 @@ import (
 	"sort"
 )
 
-// The JSON forms: structs with nothing but the fields that are needed. Of what has a field of the wrong type the metadata is
-// read all the same, so that it can be told what that was.
+// The JSON forms: structs with nothing but the fields that are needed.
 
 type jsonMeta struct {
 	Name              string            `json:"name"`
@@ -51,16 +50,19 @@ func ports(to []Port, from []jsonPort) []Port {
 	return to
 }
 
+// readJSON reads an object into its form, of which from is the metadata. Of one that has a field of the wrong type the metadata is
+// read all the same, so that it can be told what that was.
+func (m *Meta) readJSON(b []byte, form any, from *jsonMeta) error {
+	err := json.Unmarshal(b, form)
+	m.fromJSON(from)
+	return err
+}
+
 func (n *Namespace) json(b []byte) error {
 	var j struct {
 		Metadata jsonMeta `json:"metadata"`
 	}
-	err := json.Unmarshal(b, &j)
-	n.Meta.fromJSON(&j.Metadata)
-	if err != nil {
-		return err
-	}
-	return nil
+	return n.Meta.readJSON(b, &j, &j.Metadata)
 }
 
 func (s *Service) json(b []byte) error {
@@ -83,9 +85,7 @@ func (s *Service) json(b []byte) error {
 			} `json:"loadBalancer"`
 		} `json:"status"`
 	}
-	err := json.Unmarshal(b, &j)
-	s.Meta.fromJSON(&j.Metadata)
-	if err != nil {
+	if err := s.Meta.readJSON(b, &j, &j.Metadata); err != nil {
 		return err
 	}
 	s.Type, s.ExternalName = []byte(j.Spec.Type), []byte(j.Spec.ExternalName)
@@ -121,9 +121,7 @@ func (s *EndpointSlice) json(b []byte) error {
 		} `json:"endpoints"`
 		Ports []jsonPort `json:"ports"`
 	}
-	err := json.Unmarshal(b, &j)
-	s.Meta.fromJSON(&j.Metadata)
-	if err != nil {
+	if err := s.Meta.readJSON(b, &j, &j.Metadata); err != nil {
 		return err
 	}
 	s.Ports = ports(s.Ports, j.Ports)
@@ -151,9 +149,7 @@ func (p *Pod) json(b []byte) error {
 			} `json:"podIPs"`
 		} `json:"status"`
 	}
-	err := json.Unmarshal(b, &j)
-	p.Meta.fromJSON(&j.Metadata)
-	if err != nil {
+	if err := p.Meta.readJSON(b, &j, &j.Metadata); err != nil {
 		return err
 	}
 	p.phase([]byte(j.Status.Phase))
@@ -173,9 +169,7 @@ func (s *ServiceImport) json(b []byte) error {
 			Ports []jsonPort `json:"ports"`
 		} `json:"spec"`
 	}
-	err := json.Unmarshal(b, &j)
-	s.Meta.fromJSON(&j.Metadata)
-	if err != nil {
+	if err := s.Meta.readJSON(b, &j, &j.Metadata); err != nil {
 		return err
 	}
 	s.Headless = j.Spec.Type == "Headless"
