@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+
 	"github.com/miekg/dns"
 )
 
@@ -94,22 +96,14 @@ func TestOpenFilesKeepTheirNames(t *testing.T) {
 			t.Fatalf("%d: %v", i, reply)
 		}
 		syncs.Store(false)
-		until := func(what string, ok func() bool) {
-			t.Helper()
-			for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d: %s", i, what)
-				}
-			}
-		}
 		if alsoStuck { // two refusals are of one attempt, while the file before is open
-			until("it is not tried again", func() bool { return refused.Load() > refusedBefore+2 })
+			eventually.Holds(t, "another attempt", func() bool { return refused.Load() > refusedBefore+2 })
 			if b.d.Ready() || moved.Load() != before {
 				t.Error("it is ready, and was not replaced")
 			}
 			stuck.Store(false)
 		}
-		until("it does not recover", b.d.Ready)
+		eventually.Holds(t, "recovery", b.d.Ready)
 		if moved.Load() != before+1 || refused.Load() == refusedBefore {
 			t.Errorf("%d: replaced %d times, after %d refusals", i, moved.Load()-before, refused.Load()-refusedBefore)
 		}
