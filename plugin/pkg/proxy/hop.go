@@ -136,24 +136,32 @@ func findOPT(b []byte) int {
 	if off == 0 {
 		return 0
 	}
-	off += 4
+	opt := 0
+	eachRecord(b, off+4, &left, func(off, at int, additional bool) bool {
+		if additional && binary.BigEndian.Uint16(b[at:]) == wire.TypeOPT && at == off+1 {
+			opt = off
+		}
+		return opt == 0
+	})
+	return opt
+}
+
+// eachRecord goes through the records of a message, from off where the first one begins, as long as they are whole and
+// f returns true. It is told where one begins, where its owner ends, and whether it is of the additional section.
+func eachRecord(b []byte, off int, left *wire.Effort, f func(off, at int, additional bool) bool) {
 	counts := binary.BigEndian.Uint64(b[4:])
 	main := int(counts>>32&0xFFFF) + int(counts>>16&0xFFFF)
 	for i := range main + int(counts&0xFFFF) {
-		at := behindName(b, off, &left)
+		at := behindName(b, off, left)
 		if at == 0 || at+10 > len(b) {
-			return 0
+			return
 		}
 		end := at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
-		if end > len(b) {
-			return 0
-		}
-		if i >= main && binary.BigEndian.Uint16(b[at:]) == wire.TypeOPT && at == off+1 {
-			return off
+		if end > len(b) || !f(off, at, i >= main) {
+			return
 		}
 		off = end
 	}
-	return 0
 }
 
 // skipName is the offset behind the name at off as it stands there, 0 if it is cut short.

@@ -151,16 +151,11 @@ func older(b []byte, age uint32) {
 	if v != proper {
 		return
 	}
-	left, counts := wire.EffortOf(len(b)), binary.BigEndian.Uint64(b[4:])
-	off := in.qend
-	for range counts>>32&0xFFFF + counts>>16&0xFFFF + counts&0xFFFF {
-		at := behindName(b, off, &left)
-		if at == 0 || at+10 > len(b) {
-			return
-		}
+	left := wire.EffortOf(len(b))
+	eachRecord(b, in.qend, &left, func(_, at int, _ bool) bool {
 		if ttl := b[at+4 : at+8]; binary.BigEndian.Uint16(b[at:]) != wire.TypeOPT {
 			binary.BigEndian.PutUint32(ttl, max(binary.BigEndian.Uint32(ttl), age)-age)
 		}
-		off = at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
-	}
+		return true
+	})
 }
