@@ -4,10 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs/linktest"
 )
 
 // VLANs of an interface are found above it, on whatever stands there.
@@ -57,9 +56,7 @@ func lay(t *testing.T, root string, files map[string]string) {
 
 // Cards, and links between namespaces, take tags off, unless they are told not to. Who stands on others never has tags.
 func TestSees(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("namespaces are for root")
-	}
+	linktest.Own(t)
 	const vlan = "DEVTYPE=vlan\n"
 	root := t.TempDir()
 	lay(t, root, map[string]string{
@@ -71,13 +68,7 @@ func TestSees(t *testing.T) {
 		d.name.Store(&name)
 		return d.sees(root)
 	}
-	runtime.LockOSThread() // and never unlocked: the thread ends with the test
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skip(err)
-	}
-	if out, err := exec.Command("ip", "link", "add", "see0", "type", "veth", "peer", "none0").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
-	}
+	linktest.IP(t, "link add see0 type veth peer none0")
 	for name, want := range map[string]bool{"see0": false, "none0": true, "lo": true, "bond0": false} {
 		if got := see(name); got != want {
 			t.Errorf("%s: %v", name, got)

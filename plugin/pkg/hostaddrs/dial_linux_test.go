@@ -4,36 +4,17 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/coredns/coredns/plugin/pkg/hostaddrs/linktest"
 )
 
 // A link that is made anew has another number, by which its addresses are reached at once.
 func TestDial(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("namespaces are for root")
-	}
-	runtime.LockOSThread() // and never unlocked: the thread ends with the test
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skip(err)
-	}
-	make := func(number string) {
-		for _, line := range []string{
-			"link add anew0 index " + number + " type veth peer name anew1", "link set anew0 addrgenmode none",
-			"addr add fe80::1/64 dev anew0 nodad", "link set anew0 up", "link set anew1 up", "link set lo up",
-		} {
-			if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-				t.Skipf("ip %s: %v: %s", line, err, out)
-			}
-		}
-	}
+	linktest.Own(t)
 	for _, number := range []string{"1001", "1002"} {
-		make(number)
+		linktest.Link(t, "anew0", number)
 		l, err := net.Listen("tcp6", "[::]:0")
 		if err != nil {
 			t.Fatal(err)
@@ -53,9 +34,7 @@ func TestDial(t *testing.T) {
 		if _, err := Dial(context.Background(), new(net.Dialer), "tcp", addr); err == nil || !strings.Contains(err.Error(), addr) {
 			t.Errorf("got error %v, want one with %s", err, addr)
 		}
-		if err := exec.Command("ip", "link", "del", "anew0").Run(); err != nil {
-			t.Fatal(err)
-		}
+		linktest.Remove(t, "anew0")
 	}
 }
 
