@@ -28,6 +28,7 @@ type Admission struct {
 	mu      sync.Mutex
 	free    sync.Cond // a connection has left
 	n       int
+	leaving int // connections that have given way, and end
 	clients map[netip.Prefix]*clientConns
 	most    clientHeap // the same; the one with most connections first
 	closed  bool
@@ -55,6 +56,7 @@ type Slot struct {
 	place int   // in of.all
 	came  int64 // when it had waited for its place, 0 if it had not to: no query could be read before that
 	gone  bool
+	ends  bool // it has given way, and is counted as leaving
 }
 
 // Evictable is a connection that may have to give way.
@@ -62,8 +64,9 @@ type Evictable interface {
 	// IdleSince is when the connection had a query last, or began, in nanoseconds of some clock that they all have
 	// in common; it reports false if it has one now. It is called with a lock held.
 	IdleSince() (int64, bool)
-	// evict ends the connection. The transport calls leave for it, as for each that ends.
-	Evict()
+	// Evict ends the connection: now, or when its client knows, and what is on its way is answered. The transport
+	// calls Leave for it, as for each that ends.
+	Evict(now bool)
 }
 
 // NewAdmission is an Admission with the limits of who sits at p.
@@ -83,16 +86,13 @@ var idleTime = time.Second
 // waits until that changes, for so long at most. The Slot is nil if conn is not Evictable.
 func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *Slot {
 	prefix := a.clientOf(addr)
-	var victims []Evictable // two, if the limits were higher before a reload
-	evict := func(t *Slot) {
-		victims = append(victims, t.conn)
-		a.remove(t)
-	}
+	var victims []victim // two, if the limits were higher before a reload
+	evict := func(t *Slot) { victims = append(victims, a.giveWay(t)) }
 	a.mu.Lock()
 	defer func() {
 		a.mu.Unlock()
 		for _, v := range victims {
-			v.Evict()
+			v.conn.Evict(v.now)
 		}
 	}()
 	if c := a.clients[prefix]; c != nil && a.limits().Client > 0 && len(c.all) >= a.limits().Client {
@@ -123,6 +123,22 @@ func (a *Admission) Enter(addr netip.Addr, conn Evictable, wait time.Duration) *
 	}
 	a.add(t, prefix)
 	return t
+}
+
+// victim is a connection that gives way, and whether that is now.
+type victim struct {
+	conn Evictable
+	now  bool
+}
+
+// giveWay takes the place of t from it. For a moment there are more connections than places, a quarter at most: who
+// would hold up the end of his connections gains nothing. It is called with mu held.
+func (a *Admission) giveWay(t *Slot) victim {
+	a.remove(t)
+	if t.ends = a.leaving < max(1, a.limits().Connections/4); t.ends {
+		a.leaving++
+	}
+	return victim{t.conn, !t.ends}
 }
 
 // greedy reports whether the client with that prefix has as many connections as anybody, where clients are told
@@ -165,8 +181,12 @@ const admissionRetry = 50 * time.Millisecond
 // Leave ends t; it may be called several times.
 func (t *Slot) Leave() {
 	t.from.mu.Lock()
+	defer t.from.mu.Unlock()
 	t.from.remove(t)
-	t.from.mu.Unlock()
+	if t.ends {
+		t.ends = false
+		t.from.leaving--
+	}
 }
 
 // idleSince is IdleSince of the connection: it begins when it has its place.
@@ -223,7 +243,7 @@ func (a *Admission) EvictIdle(d time.Duration) {
 	}
 	a.mu.Unlock()
 	for _, c := range conns {
-		c.Evict()
+		c.Evict(true)
 	}
 }
 

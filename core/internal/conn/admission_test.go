@@ -30,14 +30,18 @@ type guest struct {
 type party struct {
 	mu      sync.Mutex
 	evicted []string
+	cut     int  // how many of them at once
 	owed    bool // something, to all
 }
 
 func (g *guest) IdleSince() (int64, bool) { return g.since, !g.busy }
 func (g *guest) Owed() bool               { return g.party.owed }
-func (g *guest) Evict() {
+func (g *guest) Evict(now bool) {
 	g.party.mu.Lock()
 	g.party.evicted = append(g.party.evicted, g.name)
+	if now {
+		g.party.cut++
+	}
 	g.party.mu.Unlock()
 }
 
@@ -99,6 +103,30 @@ func TestAdmission(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(connections.WithLabelValues(a.service().Label)); n != 3 {
 		t.Errorf("%v connections are open", n)
+	}
+}
+
+// Connections that give way end in peace as long as they are a quarter of the places at most.
+func TestAdmissionGivesWay(t *testing.T) {
+	a, p := admissionFor(t, 8, 0)
+	enter := func(name string) *Slot {
+		return a.Enter(netip.MustParseAddr("192.0.2.1"), &guest{name, 1, false, p}, 0)
+	}
+	var slots []*Slot
+	for i := range 8 {
+		slots = append(slots, enter(fmt.Sprint(i)))
+	}
+	for i, cut := range []int{0, 0, 1, 2} {
+		if enter("new") == nil || len(p.evicted) != i+1 || p.cut != cut {
+			t.Errorf("%d had to go, %d of them at once; want %d and %d", len(p.evicted), p.cut, i+1, cut)
+		}
+	}
+	for _, s := range slots {
+		s.Leave()
+		s.Leave()
+	}
+	if a.leaving != 0 {
+		t.Errorf("%d still leave", a.leaving)
 	}
 }
 

@@ -58,8 +58,9 @@ type Conn struct {
 	tls      *tls.Conn // around low; nil without TLS
 	service.Holder
 	inflight service.Inflight
-	last     atomic.Int64 // when it had a query last, or was ready for one; see Evictable
-	ready    time.Time    // when the handshake was over
+	last     atomic.Int64              // when it had a query last, or was ready for one; see Evictable
+	ready    time.Time                 // when the handshake was over
+	evicted  atomic.Pointer[time.Time] // when it has given way; nil if it has not
 	hijacked atomic.Bool
 	shaking  atomic.Int32 // how far its TLS handshake is
 	lingers  bool         // at its end
@@ -166,8 +167,12 @@ func (c *Conn) Touch(at time.Time) { c.last.Store(service.At(at)) }
 // Scratch implements exec.Source: there is no memory for a query.
 func (c *Conn) Scratch() *exec.Waiting { return nil }
 
-// Stopping reports whether the server stops: what has come is served, and no more is waited for.
-func (c *Conn) Stopping() bool { return c.listener.stopping.Load() }
+// Stopping reports whether the server stops, or the connection has given way to another: what has come is served, and
+// no more is waited for.
+func (c *Conn) Stopping() bool { return c.Evicted() || c.listener.stopping.Load() }
+
+// Evicted reports whether the connection has given way to another.
+func (c *Conn) Evicted() bool { return c.evicted.Load() != nil }
 
 // RemoteAddr is the client's address, also by way of a proxy; LocalAddr, the one that it connected to.
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
@@ -190,7 +195,13 @@ func (c *Conn) Closed(f func()) { c.low.closed = f }
 
 // IdleSince and Evict implement Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *Conn) Evict()                   { c.Abort() }
+func (c *Conn) Evict(now bool) {
+	if at := time.Now(); now || !c.evicted.CompareAndSwap(nil, &at) {
+		c.Abort()
+		return
+	}
+	c.protocol.Drain()
+}
 
 // identify finds out who the client is, if a proxy tells.
 func (c *Conn) identify() bool {

@@ -97,7 +97,7 @@ func TestIdleSince(t *testing.T) {
 		t.Errorf("idle %v since %d, began at %d", idle, since, began)
 	}
 	<-c.Answered()
-	c.Evict()
+	c.Evict(true)
 	if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("is not closed: %v", err)
 	}

@@ -24,13 +24,21 @@ const (
 // setReadDeadline gives the client time for its next query: as long as it may be idle, or while the server is being
 // stopped, as long as what it sent before may have been on its way.
 func (c *Conn) setReadDeadline(timeout time.Duration) {
-	if l := c.listener; !l.stopping.Load() {
+	if !c.Stopping() {
 		c.conn.SetReadDeadline(time.Now().Add(timeout))
-		if !l.stopping.Load() {
+		if !c.Stopping() {
 			return // else Stop may have set its deadline before us
 		}
 	}
 	c.conn.SetReadDeadline(c.readUntil())
+}
+
+// stopped is when the server began to stop, or the connection to give way.
+func (c *Conn) stopped() time.Time {
+	if at := c.evicted.Load(); at != nil {
+		return *at
+	}
+	return c.listener.stopped
 }
 
 // readUntil is how long queries are taken from the client while the server is being stopped. It gets later as long as
@@ -39,7 +47,8 @@ func (c *Conn) readUntil() time.Time {
 	if !c.Look.IsZero() {
 		return c.Look
 	}
-	until := c.listener.stopped.Add(service.DrainTime)
+	stopped := c.stopped()
+	until := stopped.Add(service.DrainTime)
 	if fresh := c.ready.Add(service.DrainTime); until.Before(fresh) {
 		until = fresh
 	}
@@ -48,7 +57,7 @@ func (c *Conn) readUntil() time.Time {
 		quiet -= time.Duration(service.Now() - c.last.Load())
 	}
 	again := time.Now().Add(quiet)
-	if latest := c.listener.stopped.Add(lastTime); latest.Before(again) {
+	if latest := stopped.Add(lastTime); latest.Before(again) {
 		again = latest
 	}
 	if until.Before(again) {

@@ -32,14 +32,15 @@ type light struct {
 // IdleSince implements Evictable.
 func (c *Light) IdleSince() (int64, bool) { return c.last.Load(), true }
 
-// Evict implements Evictable. Any goroutine may call it. The reader finds the end, and closes the descriptor: nobody
-// else may, as it would be given away while the reader uses it.
-func (c *Light) Evict() {
+// Evict implements Evictable: now, unless it has become a Conn, as a client over TCP cannot be told before. Any
+// goroutine may call it. The reader finds the end, and closes the descriptor: nobody else may, as it would be given
+// away while the reader uses it.
+func (c *Light) Evict(now bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.conn != nil:
-		c.conn.Abort()
+		c.conn.Evict(now)
 	case !c.closed:
 		unix.Shutdown(c.fd, unix.SHUT_RDWR)
 	}

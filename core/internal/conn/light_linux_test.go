@@ -290,7 +290,7 @@ func TestLightAtWorkStays(t *testing.T) {
 	eventually.Holds(t, "it has no goroutine", func() bool { l.each(func(c *Light) { light = c }); return light != nil })
 	fmt.Fprint(c, "wh")
 	eventually.Holds(t, "it has a goroutine", func() bool { return l.heavies() == 1 })
-	light.Evict()
+	light.Evict(true)
 	if !closed(c) {
 		t.Error("it is not closed")
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coredns/coredns/core/internal/conn"
 	"github.com/coredns/coredns/core/internal/http2"
@@ -32,6 +33,9 @@ func (p *protocol) Serve() {
 	}
 	// net/http has goroutines of its own. This one waits, as the connection is the listener's until it ends.
 	p.chosen.Store(true)
+	if p.Evicted() { // Drain may have been before us
+		p.giveWay()
+	}
 	ended := make(chan struct{})
 	p.Closed(sync.OnceFunc(func() { close(ended) })) // without TLS net/http may close it twice
 	if p.http1.conns.give(p.Upper) {
@@ -46,11 +50,26 @@ func (p *protocol) BeforeWait() {
 	}
 }
 
-// Drain does nothing for HTTP/1.1: net/http ends such connections by itself.
+// Drain implements conn.Protocol. When the server stops, net/http ends connections of HTTP/1.1 by itself.
 func (p *protocol) Drain() {
 	if h2 := p.http2.Load(); h2 != nil {
 		h2.Drain()
 	} else if !p.chosen.Load() {
 		p.DrainRead()
+	} else if p.Evicted() {
+		p.giveWay()
 	}
 }
+
+// giveWay ends a connection of HTTP/1.1 that has given way. Its client can be told with a response only: so its next
+// request is the last, if that comes in time.
+func (p *protocol) giveWay() {
+	time.AfterFunc(lastRequest, func() {
+		if !p.Busy() {
+			p.Abort()
+		}
+	})
+}
+
+// lastRequest is how long a connection that has given way is kept for a last request.
+const lastRequest = time.Second

@@ -58,7 +58,8 @@ func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.seat.Enter()
 	defer s.Inflight.Done()
 	// net/http closes the connection behind this response.
-	if h.stopping.Load() {
+	c, own := r.Context().Value(busyConnKey{}).(*conn.Conn)
+	if h.stopping.Load() || own && c.Evicted() {
 		w.Header().Set("Connection", "close")
 	}
 	// With its own reader net/http knows of what is left of a body, and gives the client time to see the response. It

@@ -48,7 +48,7 @@ type admittedConn struct {
 
 // IdleSince and Evict implement conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *admittedConn) Evict()                   { c.Conn.Close() }
+func (c *admittedConn) Evict(bool)               { c.Conn.Close() }
 
 // Owed has EvictIdle wait for a client that takes its replies.
 func (c *admittedConn) Owed() bool { return c.unread.owed() }
@@ -64,7 +64,9 @@ func (c *admittedConn) End(*service.Service) {
 
 // Hand says that the library gets a reply of n octets to send. It reports false if the process holds too many that
 // clients do not read.
-func (c *admittedConn) Hand(s *service.Service, n int) bool { return c.unread.hand(s, n, c.Evict) }
+func (c *admittedConn) Hand(s *service.Service, n int) bool {
+	return c.unread.hand(s, n, func() { c.Evict(true) })
+}
 
 // Write notes what the client takes.
 func (c *admittedConn) Write(b []byte) (int, error) {

@@ -288,7 +288,7 @@ func (t *Transport) refuse(c *quic.Conn) {
 
 // IdleSince and Evict implement conn.Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *Conn) Evict()                   { c.CloseWithError(c.transport.codes.None, "idle") }
+func (c *Conn) Evict(bool)               { c.CloseWithError(c.transport.codes.None, "idle") }
 
 // Open counts a stream that brings a query, until Shut: from before it is read until its reply is written. A connection
 // that ends waits for it, for a while; one that must give way to another does not.
