@@ -69,7 +69,7 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 		}
 		if !wire.Movable(typ) {
 			rec := a.w.Recs()[len(a.w.Recs())-1]
-			again = o.At(rec)
+			again = again.At(rec) // the first one's: clients do not follow a pointer for each
 			a.pointTo(rec, o)
 			if full > 0 && a.pointer == 0 && typ == wire.TypeCNAME { // its target is an owner in a moment
 				a.pointer = pointerTo(len(a.w.Bytes())-len(data)+full, len(a.z.origin))
