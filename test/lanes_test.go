@@ -109,6 +109,21 @@ sub	IN NS ns.sub
 ns.sub	IN A 192.0.2.11
 old	IN DNAME example.org.
 _s._tcp	IN SRV 1 2 3 www
+flock	IN CNAME herd
+herd	IN TXT "1"
+herd	IN TXT "2"
+herd	IN TXT "3"
+herd	IN TXT "4"
+herd	IN TXT "5"
+herd	IN TXT "6"
+herd	IN TXT "7"
+herd	IN TXT "8"
+herd	IN TXT "9"
+herd	IN TXT "10"
+herd	IN TXT "11"
+herd	IN TXT "12"
+herd	IN TXT "13"
+herd	IN TXT "14"
 `
 
 func laneCases(dir string) []laneCase {
@@ -144,7 +159,7 @@ func corpus(seed uint64, n int) (all []*dns.Msg) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	names := []string{
 		"", "ns1.", "mail.", "www.", "web.", "loop.", "chain.", "child.", "lost.", "many.", "x.wild.", "x.y.wild.", "*.wild.", "wild.", "deep.ent.", "ent.", "a.deep.ent.",
-		"sub.", "x.sub.", "ns.sub.", "x.old.", "www.old.", "old.", "_s._tcp.", "nope.", "x.nope.", "x.", "localhost.",
+		"sub.", "x.sub.", "ns.sub.", "x.old.", "www.old.", "old.", "_s._tcp.", "flock.", "herd.", "nope.", "x.nope.", "x.", "localhost.",
 	}
 	types := []uint16{
 		dns.TypeA, dns.TypeA, dns.TypeA, dns.TypeAAAA, dns.TypeAAAA, dns.TypeMX, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeCNAME, dns.TypeSRV, dns.TypeDS, dns.TypeHINFO, dns.TypeANY, 65280,
@@ -250,6 +265,7 @@ func play(t *testing.T, c laneCase, queries []*dns.Msg, useWire bool) (o outcome
 		if conns[network], err = client[network].Dial(addr); err != nil {
 			t.Fatal(err)
 		}
+		conns[network].Conn = overhear(conns[network].Conn)
 		conns[network].TsigSecret = map[string]string{"k.": "AAAA", "K.": "AAAA", "other.": "BBBB"}
 	}
 	for n, m := range queries {
@@ -268,6 +284,7 @@ func play(t *testing.T, c laneCase, queries []*dns.Msg, useWire bool) (o outcome
 		if err = errors.Join(err, err2); reply == nil || err != nil && queries[n].IsTsig() == nil {
 			t.Fatalf("%s, wire %v: %s %v: %v", c.name, useWire, network, m, err)
 		}
+		readByOthers(t, c.name, conns[network].Conn.(hearing).lastRead())
 		o.replies = append(o.replies, canonical(reply, c.ttls)+fmt.Sprint(err))
 	}
 	for _, conn := range conns {
