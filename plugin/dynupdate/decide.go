@@ -95,9 +95,9 @@ func (u *decision) prerequisites() (r result, ok bool) {
 func (p *record) wellFormed() bool {
 	switch p.class {
 	case dns.ClassANY, dns.ClassNONE:
-		return len(p.rdata) == 0 && (p.typ == dns.TypeANY || !isMeta(p.typ))
+		return len(p.rdata) == 0 && (p.typ == dns.TypeANY || !wire.IsMeta(p.typ))
 	case dns.ClassINET:
-		return !isMeta(p.typ) && p.hasData()
+		return !wire.IsMeta(p.typ) && p.hasData()
 	}
 	return false
 }
@@ -172,11 +172,11 @@ func (u *decision) prescan() (r result, ok bool) {
 func (p *record) isUpdate() bool {
 	switch p.class {
 	case dns.ClassINET:
-		return !isMeta(p.typ) && p.hasData()
+		return !wire.IsMeta(p.typ) && p.hasData()
 	case dns.ClassANY:
-		return p.ttl == 0 && len(p.rdata) == 0 && (p.typ == dns.TypeANY || !isMeta(p.typ))
+		return p.ttl == 0 && len(p.rdata) == 0 && (p.typ == dns.TypeANY || !wire.IsMeta(p.typ))
 	case dns.ClassNONE:
-		return p.ttl == 0 && !isMeta(p.typ)
+		return p.ttl == 0 && !wire.IsMeta(p.typ)
 	}
 	return false
 }

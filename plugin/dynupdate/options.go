@@ -207,7 +207,7 @@ func typesOf(words []string) (t typeSet, err error) {
 			return t, errors.New("wildcard RR type must be the only type")
 		case word == "*":
 			return typeSet{all: true}, nil
-		case !ok, typ == 0, typ != dns.TypeANY && isMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
+		case !ok, typ != dns.TypeANY && wire.IsMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
 			return t, fmt.Errorf("invalid RR type %q in allow rule", word)
 		}
 		t.types = append(t.types, typ)

@@ -120,8 +120,3 @@ var refusedTypes = []uint16{
 func (p *policy) takes(typ uint16, apex bool, key string, name []byte) bool {
 	return !slices.Contains(refusedTypes, typ) || mayBeNamed(typ) && apex != (typ == dns.TypeDS) && p.admits(typ, key, name)
 }
-
-// isMeta reports whether a type is of no records, but of questions or messages.
-func isMeta(typ uint16) bool {
-	return typ == dns.TypeNone || typ == dns.TypeOPT || typ >= 128 && typ <= 255
-}

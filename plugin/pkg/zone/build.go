@@ -113,7 +113,7 @@ func (b *Builder) Class(owner []byte, class uint16) bool {
 }
 
 // Add adds a record of class IN. owner and rdata are uncompressed wire form; they are copied. A record
-// whose owner is not in the zone is left out, and one that is there already.
+// whose owner is not in the zone is left out, and so is one of a type of messages, and one that is there already.
 func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error {
 	b.turns.Done()
 	var buf [wire.MaxName + 1]byte
@@ -130,6 +130,9 @@ func (b *Builder) Add(owner []byte, typ uint16, ttl uint32, rdata []byte) error 
 	switch {
 	case (typ == typeNSEC3 || typ == typeNSEC3PARAM) && !b.nsec3:
 		return fmt.Errorf("%w, dropping RR: %s for zone: %s", ErrNSEC3, wire.Text(owner), wire.Text(b.origin))
+	case wire.IsMeta(typ):
+		b.warn("%srecord %s has type %s, which is for messages only: left out", b.places.next(), wire.Text(owner), typeText(typ))
+		return nil
 	case typ == wire.TypeSOA && len(name) != len(b.origin):
 		b.warn("%sSOA record of %s is not at the apex of zone %s: left out", b.places.next(), wire.Text(owner), wire.Text(b.origin))
 		return nil

@@ -156,6 +156,29 @@ func TestAdoptSOA(t *testing.T) {
 	}
 }
 
+// A record of a type that is for questions or messages only is left out: an OPT record in an answer section makes a
+// message that nobody reads, and no query leads to the others.
+func TestMetaTypesAreLeftOut(t *testing.T) {
+	b, warnings := builder()
+	put(t, b, soaText)
+	var want []string
+	for _, typ := range []uint16{0, dns.TypeOPT, 128, 200, dns.TypeTKEY, dns.TypeTSIG, dns.TypeIXFR, dns.TypeAXFR, dns.TypeMAILB, dns.TypeANY} {
+		if err := b.Add(wire.MustName("x.example.org"), typ, 60, []byte{0, 10, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprintf("record x.example.org. has type %s, which is for messages only: left out", dns.Type(typ)))
+	}
+	for _, typ := range []uint16{127, 256, dns.TypeReserved} { // beside them
+		if err := b.Add(wire.MustName("y.example.org"), typ, 60, []byte{0, 10, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	z, err := b.Build()
+	if err != nil || z.Records() != 4 || !slices.Equal(*warnings, want) {
+		t.Errorf("%v, %d records, warnings %q", err, z.Records(), *warnings)
+	}
+}
+
 // All records of an RRset have one TTL, the least (RFC 2181 §5.2). Who knows where records stand is told where one has
 // another; of many RRsets the first ten are named and the others counted.
 func TestWarningsOfTTLs(t *testing.T) {
