@@ -29,9 +29,12 @@ const (
 	jitterExpiry    = 5 * 24 * time.Hour
 )
 
+// Pair is a key that signs all of a zone, and its DNSKEY record.
+type Pair = zonekeys.Pair
+
 // Signer signs one zone.
 type Signer struct {
-	keys      []zonekeys.Pair
+	keys      []Pair
 	origin    string // fully qualified, in lower case
 	dbfile    string
 	directory string
@@ -49,7 +52,7 @@ type Signer struct {
 }
 
 // newSigner is a Signer of a zone with jitter of its own.
-func newSigner(origin, dbfile, directory string, keys []zonekeys.Pair) *Signer {
+func newSigner(origin, dbfile, directory string, keys []Pair) *Signer {
 	return &Signer{keys: keys, origin: origin, dbfile: dbfile, directory: directory,
 		jitterInception: rand.N(jitterInception), jitterExpiry: rand.N(jitterExpiry)}
 }
