@@ -185,7 +185,7 @@ func (s *settings) rule(option string, args []string, below bool) (r rule, err e
 			return r, fmt.Errorf("%s name %q is outside zone %q", option, name, s.zone)
 		}
 	}
-	r.types, err = typesOf(args[2:])
+	r.types, err = typesOf(option, args[2:])
 	return r, err
 }
 
@@ -198,8 +198,8 @@ func keyName(text string) (string, error) {
 	return wire.Text(name), nil
 }
 
-// typesOf is the types that words stand for.
-func typesOf(words []string) (t typeSet, err error) {
+// typesOf is the types that words of an option stand for.
+func typesOf(option string, words []string) (t typeSet, err error) {
 	for _, word := range words {
 		typ, ok := dnsutil.TypeOf(word)
 		switch {
@@ -208,7 +208,7 @@ func typesOf(words []string) (t typeSet, err error) {
 		case word == "*":
 			return typeSet{all: true}, nil
 		case !ok, typ != dns.TypeANY && wire.IsMeta(typ), slices.Contains(refusedTypes, typ) && !mayBeNamed(typ):
-			return t, fmt.Errorf("invalid RR type %q in allow rule", word)
+			return t, fmt.Errorf("invalid RR type %q in %s rule", word, strings.TrimSuffix(option, "_below"))
 		}
 		t.types = append(t.types, typ)
 	}
@@ -226,7 +226,7 @@ func setSelf(s *settings, l *corefile.Line) error {
 	if err != nil {
 		return err
 	}
-	types, err := typesOf(l.Args[1:])
+	types, err := typesOf("self", l.Args[1:])
 	s.policy.rules = append(s.policy.rules, rule{key: name, self: true, types: types})
 	return err
 }
