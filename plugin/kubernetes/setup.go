@@ -77,11 +77,11 @@ var directive = corefile.Define(corefile.Directive[settings]{
 			s.ignoreEmpty = s.ignoreEmpty || len(l.Args) > 0
 			return nil
 		}),
-		corefile.Row("multicluster", "[ZONES...]", "zones of imported services", 0, -1, func(s *settings, l *corefile.Line) error {
+		corefile.Row("multicluster", "[ZONES...]", "zones of imported services", 0, -1, func(s *settings, l *corefile.Line) (err error) {
 			if len(l.Args) > 0 {
-				s.multicluster = plugin.OriginsFromArgsOrServerBlock(l.Args, nil)
+				s.multicluster, err = plugin.ZonesFromArgs(l.Args, nil)
 			}
-			return nil
+			return err
 		}),
 		corefile.Flag("zonal", "answer for endpoints by topology zone", func(s *settings) { s.zonal = true }),
 		corefile.Row("startup_timeout", "DURATION", "how long the start waits for the API", 1, 1, func(s *settings, l *corefile.Line) (err error) {
@@ -94,8 +94,10 @@ var directive = corefile.Define(corefile.Directive[settings]{
 	Check: check,
 })
 
-func setZones(s *settings, l *corefile.Line) error {
-	s.Zones = plugin.OriginsFromArgsOrServerBlock(l.Args, s.keys)
+func setZones(s *settings, l *corefile.Line) (err error) {
+	if s.Zones, err = plugin.ZonesFromArgs(l.Args, s.keys); err != nil {
+		return err
+	}
 	for _, z := range s.Zones {
 		if name, err := wire.LowerName(z); err == nil && !wire.InReverse(name) {
 			return nil

@@ -360,6 +360,7 @@ func TestDirective(t *testing.T) {
 		"nomad {\naddress\n}":         "at least one address is required",
 		"nomad {\nfilter\n}":          "exactly one filter is required",
 		"nomad {\ntoken a b\n}":       "exactly one token is required",
+		"nomad ser..vice":             `invalid zone "ser..vice"`,
 		"nomad {\nttl\n}":             "exactly one ttl value is required",
 		"nomad {\nttl x\n}":           "error parsing ttl: strconv.Atoi",
 		"nomad {\nttl 3601\n}":        "ttl must be in range [0, 3600]: 3601",

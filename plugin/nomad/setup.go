@@ -68,10 +68,12 @@ func one(l *corefile.Line, what string) (string, error) {
 var directive = corefile.Define(corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONE]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
-		if len(l.Args) > 0 {
-			s.zone = plugin.Name(l.Arg(0)).Normalize()
+		if len(l.Args) == 0 {
+			return nil
 		}
-		return nil
+		s.zone = plugin.Name(l.Arg(0)).Normalize()
+		_, err := plugin.ZonesFromArgs(l.Args[:1], nil)
+		return err
 	}},
 	Options:  options,
 	Unlisted: func(s *settings, l *corefile.Line) (bool, error) { return options.Fold(s, l) },

@@ -95,6 +95,7 @@ func TestErrors(t *testing.T) {
 		{"sample {\nkeepttl yes\n}", fmt.Sprintf(at, 2) + "Wrong argument count or unexpected line ending after 'yes' (usage: keepttl)"},
 		{"sample {\npolicy best\n}", fmt.Sprintf(at, 2) + "policy 'best' is not supported: must be one of random, sequential"},
 		{"sample {\npolicy random\npolicy random\n}", fmt.Sprintf(at, 3) + "policy can only be specified once"},
+		{"sample {\nfallthrough example.org exam..ple\n}", fmt.Sprintf(at, 2) + `invalid zone "exam..ple"`},
 		{"sample {\nline a bad\n}", fmt.Sprintf(at, 2) + "bad word"},
 		{"sample {\nkeepttl\ncapacity 60\n}", fmt.Sprintf(at, 4) + "keepttl needs a small capacity"},
 		{"sample {\nkeepttl {\n}\n}", fmt.Sprintf(at, 2) + "unknown property '{'"},

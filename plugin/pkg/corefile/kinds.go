@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/fall"
 )
 
 // The kinds of options that many directives share. Each takes exactly the
@@ -83,6 +85,12 @@ func wordOf(l *Line, words []string) (string, error) {
 // to the next plugin when this one has no answer. set gets the arguments as written.
 func Fallthrough[T any](set func(*T, []string)) Option[T] {
 	return rowOf[T]("fallthrough", "[ZONES...]", "pass queries that have no answer here on to the next plugin", 0, -1, func(s any, l *Line) error {
+		for i := range l.Args {
+			var f fall.F
+			if f.SetZonesFromArgs(l.Args[i : i+1]); len(f.Zones) == 0 {
+				return fmt.Errorf("invalid zone %q", l.Args[i])
+			}
+		}
 		set(s.(*T), l.Args)
 		return nil
 	})
