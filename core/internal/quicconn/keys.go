@@ -1,8 +1,11 @@
 package quicconn
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
+	"net"
 	"os"
 	"sync"
 
@@ -34,4 +37,14 @@ func findKeys() (k keys) {
 	}
 	copy(k.token[:], b[copy(k.reset[:], b):])
 	return k
+}
+
+// resetAt is the key of the stateless resets at an address. Each has its own: else whoever saw the id of a connection
+// could get from another listener, which does not know it, what ends it (RFC 9000 §21.11). The sockets of one address
+// have the same (*multisocket*): a client whose packets go to another one of them, as its own address has changed,
+// connects again at once.
+func (k *keys) resetAt(a net.Addr) *quic.StatelessResetKey {
+	h := hmac.New(sha256.New, k.reset[:])
+	h.Write([]byte(a.String()))
+	return (*quic.StatelessResetKey)(h.Sum(nil))
 }

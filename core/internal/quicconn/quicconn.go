@@ -125,7 +125,7 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 func (t *Transport) listen() error {
 	k := processKeys()
 	library := &quic.Transport{
-		Conn: t.read, StatelessResetKey: &k.reset, TokenGeneratorKey: &k.token,
+		Conn: t.read, StatelessResetKey: k.resetAt(t.packets.LocalAddr()), TokenGeneratorKey: &k.token,
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },
