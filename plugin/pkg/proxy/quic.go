@@ -21,12 +21,12 @@ import (
 
 // quicPool is the QUIC connection to an upstream (RFC 9250), of which each query gets a stream. It is opened when a
 // query needs it, and closes by itself when it is idle for too long. A second one is there while the first one is
-// silent, which may be dead.
+// silent, which may be dead; there are more while the upstream takes too few streams on each (quicstreams.go).
 type quicPool struct {
 	engine *engine
 
 	mu        sync.Mutex
-	links     []*quicLink // those that take queries, at most maxLive, the oldest first
+	links     []*quicLink // those that take queries, the oldest first
 	dialling  *quicDial   // under way; nil if none is
 	shut      int64       // until when no second one is opened, as that was refused
 	transport *quic.Transport
@@ -49,7 +49,7 @@ type quicLink struct {
 	began int64
 
 	// Guarded by the pool's lock.
-	users   int   // streams
+	users   int   // streams, and who waits for one
 	heard   int64 // when a reply came
 	silence eventloop.Silence
 	retired bool // takes no more queries, and is closed with the last one
@@ -78,9 +78,12 @@ func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got
 		if err != nil {
 			return err
 		}
+		l, s, err := q.stream(ctx, l)
 		got(l.LocalAddr())
 		sent := q.sent(l)
-		err = l.ask(ctx, query, buf)
+		if err = l.failed(ctx, "open", err); err == nil {
+			err = l.ask(ctx, s, query, buf)
+		}
 		gone := lost(err)
 		q.put(ctx, l, sent, err)
 		if !gone || !open || again || ctx.Err() != nil {
@@ -106,9 +109,7 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	}
 	d := q.dialling
 	if d == nil {
-		d = &quicDial{done: make(chan struct{})}
-		q.dialling = d
-		q.engine.running.Go(func() { q.dial(d) })
+		d = q.begin()
 		p.counts.miss(viaQUIC)
 	}
 	d.waiters++
@@ -131,11 +132,22 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	}
 }
 
+// begin begins to open a connection. q.mu is held.
+func (q *quicPool) begin() *quicDial {
+	d := &quicDial{done: make(chan struct{})}
+	q.dialling = d
+	q.engine.running.Go(func() { q.dial(d) })
+	return d
+}
+
 // choose is the connection for one more query, nil if one should be opened. q.mu is held.
 func (q *quicPool) choose(now int64) (l *quicLink) {
 	conf, patience := q.engine.proxy.transport.conf.Load(), q.engine.usual.Patience()
 	for i := len(q.links) - 1; i >= 0; i-- {
 		switch k := q.links[i]; {
+		case k.Context().Err() != nil && k.heard == k.began: // it was too many
+			q.shut = now + slowDial
+			q.retire(k)
 		case k.Context().Err() != nil || conf.aged(k.began, now):
 			q.retire(k)
 		case !k.silence.Longer(patience, now):
@@ -144,7 +156,13 @@ func (q *quicPool) choose(now int64) (l *quicLink) {
 			q.retire(k)
 		}
 	}
-	if n := len(q.links); l == nil && (n == maxLive || n > 0 && now < q.shut) {
+	if l != nil {
+		return l
+	}
+	for n := len(q.links); n > maxLive && len(q.links) > 1; { // all are silent: the upstream may be gone
+		q.retire(q.links[0])
+	}
+	if n := len(q.links); n == maxLive || n > 0 && now < q.shut {
 		l = q.links[n-1]
 	}
 	return l
@@ -259,20 +277,21 @@ func (q *quicPool) stop() {
 	}
 }
 
-// ask asks on a stream of l. An upstream that does not answer with one whole message, whose id is 0, does not speak
-// the protocol, which ends the connection (RFC 9250 §4.3.3).
-func (l *quicLink) ask(ctx context.Context, query []byte, buf *bytes.Buffer) error {
+// failed is err, of an operation on l, as errors of other transports look like.
+func (l *quicLink) failed(ctx context.Context, op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
 	remote, _ := l.RemoteAddr().(*net.UDPAddr)
-	fail := func(op string, err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return quicErr(op, l.LocalAddr(), remote.AddrPort(), err)
-	}
-	s, err := l.OpenStreamSync(ctx)
-	if err != nil {
-		return fail("open", err)
-	}
+	return quicErr(op, l.LocalAddr(), remote.AddrPort(), err)
+}
+
+// ask asks on s, a stream of l. An upstream that does not answer with one whole message, whose id is 0, does not speak
+// the protocol, which ends the connection (RFC 9250 §4.3.3).
+func (l *quicLink) ask(ctx context.Context, s *quic.Stream, query []byte, buf *bytes.Buffer) error {
 	defer context.AfterFunc(ctx, func() {
 		s.CancelRead(doqRequestCancelled)
 		s.CancelWrite(doqRequestCancelled)
@@ -280,19 +299,19 @@ func (l *quicLink) ask(ctx context.Context, query []byte, buf *bytes.Buffer) err
 	frame := make([]byte, 0, 2+len(query))
 	frame = append(binary.BigEndian.AppendUint16(frame, uint16(len(query))), query...)
 	if _, err := s.Write(frame); err != nil {
-		return fail("write", err)
+		return l.failed(ctx, "write", err)
 	}
 	s.Close() // there is one query on each stream
-	err = readReply(s, buf)
+	err := readReply(s, buf)
 	switch b := buf.Bytes(); {
 	case frameLen(b) == len(b):
 	case err != io.EOF && err != nil:
-		return fail("read", err)
+		return l.failed(ctx, "read", err)
 	case len(b) > 0:
 		l.CloseWithError(doqProtocolError, "")
 		fallthrough
 	default:
-		return fail("read", errQUICReply)
+		return l.failed(ctx, "read", errQUICReply)
 	}
 	if err == nil {
 		s.CancelRead(doqNoMore) // some do not end their streams

@@ -164,8 +164,9 @@ func TestDoQNarrowLink(t *testing.T) {
 // An upstream may take few streams at a time: the others wait for their turn.
 func TestDoQStreamsAreBounded(t *testing.T) {
 	server, roots := authority(t)
-	var now, most atomic.Int64
+	var most atomic.Int64
 	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: 3}, func(conn *quic.Conn) {
+		var now atomic.Int64
 		streams(conn, func(s *quic.Stream) {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)

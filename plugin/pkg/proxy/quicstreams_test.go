@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// Queries that find no stream for long are asked on more connections, at most so many.
+func TestDoQFewStreams(t *testing.T) {
+	server, roots := authority(t)
+	const few, all = 2, 10
+	var conns, arrived atomic.Int64
+	together := make(chan struct{}) // closed when all are there
+	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: few}, func(conn *quic.Conn) {
+		conns.Add(1)
+		streams(conn, func(s *quic.Stream) {
+			if arrived.Add(1) == all {
+				close(together)
+			}
+			<-together
+			echoStream(s)
+		})
+	})
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(20 * time.Second)
+	patient(p)
+	askMany(t, p, all)
+	if n := conns.Load(); n < all/few || n > maxQUICLinks {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// One that answers nobody, and takes few streams, does not get more connections for that than any other.
+func TestDoQFewStreamsOfTheSilent(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: 1}, func(conn *quic.Conn) {
+		conns.Add(1)
+		<-conn.Context().Done()
+	})
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(2 * time.Second)
+	done := make(chan error)
+	for range 5 {
+		go func() {
+			_, err := ask(p, "www.example.org.", Options{})
+			done <- err
+		}()
+	}
+	for range 5 {
+		if <-done == nil {
+			t.Error("a reply")
+		}
+	}
+	if n := conns.Load(); n == 0 || n > maxLive {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// patient has p take no upstream for silent.
+func patient(p *Proxy) {
+	for p.engine.usual.Patience() < time.Minute {
+		p.engine.usual.Note(time.Hour)
+	}
+}
