@@ -8,14 +8,20 @@ import "encoding/binary"
 //
 // It is one block of memory without pointers, so a collector does not look into it.
 type Packed struct {
-	block []byte // the key, count layout entries of 7 octets, the records, and, if leans, the question's name
+	block []byte // the key, count layout entries of 7 octets, the records, and, if leaning, the question's name
 	count [3]uint16
 	qend  uint16 // where the records began, as pointers in them count on it
 	flags uint16
 	keyed uint8 // octets of the key
-	leans bool  // other names than owners that are the question's are written by pointers to it
+	names uint8 // leaning, bound
 	plain uint32
 }
+
+// What is to be known of a Packed's names.
+const (
+	leaning = 1 << iota // others than owners that are the question's are written by pointers to it
+	bound               // some point into records that are Movable
+)
 
 const packedRec = 7
 
@@ -30,9 +36,12 @@ func (w *Reply) PackWith(key []byte) Packed {
 // PackIn is PackWith in memory of the caller's: room is called once, and what it returns, with a capacity of n octets
 // or more, is written to. That is the Packed's from then on.
 func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
-	body, leans, name := w.buf[w.qend:], w.leans(), []byte(nil)
-	if leans {
-		name = w.qname()
+	body, names, name := w.buf[w.qend:], uint8(0), []byte(nil)
+	if w.leans() {
+		names, name = leaning, w.qname()
+	}
+	if w.tight || w.anchored {
+		names |= bound
 	}
 	block := append(room(len(key) + len(w.recs)*packedRec + len(body) + len(name))[:0], key...)
 	for _, r := range w.recs {
@@ -47,7 +56,7 @@ func (w *Reply) PackIn(key []byte, room func(n int) []byte) Packed {
 		qend:  uint16(w.qend),
 		flags: w.flags &^ FlagTC,
 		keyed: uint8(len(key)),
-		leans: leans,
+		names: names,
 		plain: uint32(w.plain),
 	}
 }
@@ -112,9 +121,9 @@ func (w *Reply) Load(p *Packed, q *Query) {
 			Sec:  Section(b[6]),
 		})
 	}
-	w.count, w.flags, w.plain = p.count, p.flags, int(p.plain)
+	w.count, w.flags, w.plain, w.anchored = p.count, p.flags, int(p.plain), p.names&bound != 0
 	body := all[n*packedRec:]
-	if !p.leans {
+	if p.names&leaning == 0 {
 		w.buf = append(w.buf, body...)
 		return
 	}

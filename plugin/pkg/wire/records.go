@@ -13,8 +13,23 @@ import (
 // longer than 65535 octets; the reply then gets TC, unless the client can do without.
 
 // Movable reports whether records of a type may change places in their section:
-// then no pointer may lead into them, but in a message that was cut to its limit.
+// then no pointer may lead into them, but in a message that was cut to its limit, or is long (see Anchors).
 func Movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }
+
+// longMessage is the length from which on pointers lead into records that are Movable, too: well before the last octet
+// that a pointer reaches.
+const longMessage = 8 << 10
+
+// Anchors reports whether names that come later may point into a record of a type that is added now. Where addresses
+// make a message long, it has to be so, or owners written in full would leave no room for all of them; to put such
+// a message into another order then costs that it is written anew.
+func (w *Reply) Anchors(typ uint16) bool {
+	if !Movable(typ) || w.tight {
+		return true
+	}
+	w.anchored = w.anchored || len(w.buf) > longMessage
+	return w.anchored
+}
 
 // open writes a record up to its RDLENGTH, which close fills in.
 func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (off int) {
@@ -22,7 +37,7 @@ func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (of
 	if q := w.qname(); string(owner) == string(q) || w.fold && EqualFold(owner, q) {
 		w.buf = append(w.buf, 0xC0, HeaderLen)
 	} else {
-		w.appendName(owner, true, w.tight || !Movable(typ))
+		w.appendName(owner, true, w.Anchors(typ))
 	}
 	w.buf = append(w.buf, byte(typ>>8), byte(typ), byte(class>>8), byte(class),
 		byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
@@ -130,7 +145,7 @@ func (w *Reply) Record(s Section, owner []byte, typ, class uint16, ttl uint32, r
 			if n == 0 {
 				break
 			}
-			w.appendName(rest[:n], point, w.tight || !Movable(typ))
+			w.appendName(rest[:n], point, w.Anchors(typ))
 			rest = rest[n:]
 		}
 	}

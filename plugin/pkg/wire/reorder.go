@@ -20,7 +20,7 @@ func (w *Reply) Reorder(order []uint16) {
 	for i := first; i < len(order); i++ {
 		r := w.spare.recs[order[i]]
 		off := uint16(len(w.buf))
-		if off != r.Off && (!Movable(r.Type) || w.tight) {
+		if off != r.Off && (!Movable(r.Type) || w.tight || w.anchored) {
 			w.rewrite(order)
 			return
 		}
@@ -85,7 +85,7 @@ func (w *Reply) rewrite(order []uint16) {
 
 // begunAnew makes w a message without records.
 func (w *Reply) begunAnew() {
-	w.buf, w.recs, w.count, w.plain = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt
+	w.buf, w.recs, w.count, w.plain, w.anchored = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt, false
 	w.names.reset()
 }
 

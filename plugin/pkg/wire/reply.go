@@ -54,7 +54,8 @@ type content struct {
 	flags            uint16 // AA, TC, RA, AD and rcode, as they go to the header
 	extRcode         byte   // the upper bits of the rcode, which stand in the OPT record
 	state            state
-	tight            bool // names point into records that are Movable, too
+	tight            bool // names are as short as they can be, and point into records that are Movable, too
+	anchored         bool // some do that, see Anchors
 	nonAuthoritative bool // see SetNonAuthoritative
 
 	vouched  any    // see Vouch
@@ -96,7 +97,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.plain = w.qend
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
-	w.state, w.flags, w.extRcode, w.err, w.tight, w.nonAuthoritative = message, 0, 0, nil, false, false
+	w.state, w.flags, w.extRcode, w.err, w.tight, w.anchored, w.nonAuthoritative = message, 0, 0, nil, false, false, false
 	w.opt, w.optFlags, w.vouched = 0, 0, nil
 	w.names.reset()
 }

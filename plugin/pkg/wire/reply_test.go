@@ -308,8 +308,8 @@ func TestPackedKeepsCase(t *testing.T) {
 		}
 		plain := w.PlainLen()
 		p := w.Pack()
-		if p.leans != tc.leans {
-			t.Errorf("%q: leans %v", tc.records, p.leans)
+		if p.names&leaning != 0 != tc.leans {
+			t.Errorf("%q: leans %v", tc.records, p.names&leaning != 0)
 		}
 		for _, asked := range []string{tc.made, strings.ToUpper(tc.made), strings.ToLower(tc.made)} {
 			q := query(t, asked, TypeA, 0)

@@ -1,6 +1,8 @@
 package zone
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -41,6 +43,42 @@ func TestMixedCaseIsCompressed(t *testing.T) {
 	} {
 		if plain, mixed := length(tc.plain, tc.typ), length(tc.mixed, tc.typ); mixed > plain+origin {
 			t.Errorf("%s: %d octets, %d with %s", tc.mixed, mixed, plain, tc.plain)
+		}
+	}
+}
+
+// Addresses of a name that is not the question's, octet by octet, are all in a reply that has room for them with
+// pointers to one owner: over TCP there is no other way to get them.
+func TestManyAddressesFit(t *testing.T) {
+	const many = "addresses-of-a-service.in-some-namespace.of-this-cluster.example.org."
+	text := apex + "alias CNAME " + many + "\n"
+	for i := range 1200 {
+		text += fmt.Sprintf("%s A 192.0.%d.%d\n", many, i>>8, i&0xFF)
+	}
+	z := build(t, "example.org.", text)
+	for _, name := range []string{many, "A" + many[1:], strings.Replace(many, "org", "oRg", 1), "alias.example.org.", "aLias.example.Org."} {
+		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		p, err := m.Pack()
+		var q wire.Query
+		if err != nil || !q.Parse(p) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		q.Peer.Limit = wire.MaxMessage
+		var w wire.Reply
+		w.Reset(nil)
+		var a Answerer
+		a.Answer(z, &w, &q)
+		if err := m.Unpack(w.Finish(&q, wire.MaxMessage)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		seen := map[string]bool{}
+		for _, rr := range m.Answer {
+			if a, ok := rr.(*dns.A); ok && dns.CanonicalName(a.Hdr.Name) == many {
+				seen[a.A.String()] = true
+			}
+		}
+		if len(seen) != 1200 || m.Truncated || len(m.Ns) != 2 {
+			t.Errorf("%s: %d addresses, %d records of authority, TC %v", name, len(seen), len(m.Ns), m.Truncated)
 		}
 	}
 }

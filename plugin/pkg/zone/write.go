@@ -56,7 +56,7 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 		data, fix := r.data()
 		full := 0 // octets of the RDATA before the origin, if that is to be written there in full
 		pointer := a.pointer
-		if pointer == 0 && o.Pointer == 0 && !wire.Movable(typ) {
+		if pointer == 0 && o.Pointer == 0 && a.w.Anchors(typ) {
 			pointer = a.originAt(len(a.w.Bytes()), o) // names in the RDATA may point to the record's own owner
 		}
 		if len(fix) > 0 && pointer == 0 {
@@ -67,7 +67,7 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 		if !a.w.Relative(s, again, typ, r.TTL(), data, fix, pointer, r.plain()) {
 			return o
 		}
-		if !wire.Movable(typ) {
+		if a.w.Anchors(typ) {
 			rec := a.w.Recs()[len(a.w.Recs())-1]
 			again = again.At(rec) // the first one's: clients do not follow a pointer for each
 			a.pointTo(rec, o)
