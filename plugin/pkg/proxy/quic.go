@@ -73,22 +73,24 @@ var errQUICReply = errors.New("quic: the stream ended before the reply did")
 // when there is a stream. A connection that the upstream closed while it was idle costs a second try, of which
 // nobody learns.
 func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
-	for again := false; ; again = true {
+	for again := false; ; {
 		l, open, err := q.get(ctx)
 		if err != nil {
 			return err
 		}
-		l, s, err := q.stream(ctx, l)
+		k, s, err := q.stream(ctx, l)
+		l, open = k, open || k != l
 		got(l.LocalAddr())
 		sent := q.sent(l)
 		if err = l.failed(ctx, "open", err); err == nil {
 			err = l.ask(ctx, s, query, buf)
 		}
 		gone := lost(err)
-		q.put(ctx, l, sent, err)
+		heard := q.put(ctx, l, sent, err)
 		if !gone || !open || again || ctx.Err() != nil {
 			return err
 		}
+		again = heard // else it was one more than the upstream takes
 		buf.Reset()
 	}
 }
@@ -145,10 +147,9 @@ func (q *quicPool) choose(now int64) (l *quicLink) {
 	conf, patience := q.engine.proxy.transport.conf.Load(), q.engine.usual.Patience()
 	for i := len(q.links) - 1; i >= 0; i-- {
 		switch k := q.links[i]; {
-		case k.Context().Err() != nil && k.heard == k.began: // it was too many
-			q.shut = now + slowDial
-			q.retire(k)
-		case k.Context().Err() != nil || conf.aged(k.began, now):
+		case k.Context().Err() != nil:
+			q.forget(k, now)
+		case conf.aged(k.began, now):
 			q.retire(k)
 		case !k.silence.Longer(patience, now):
 			l = k
@@ -193,8 +194,9 @@ func (q *quicPool) sent(l *quicLink) (now int64) {
 	return now
 }
 
-// put gives l back, whose query was sent at a time and ended so. ctx had its time.
-func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) {
+// put gives l back, whose query was sent at a time and ended so. ctx had its time. It reports whether anything was ever
+// heard on l.
+func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) (heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.engine.now()
@@ -205,10 +207,22 @@ func (q *quicPool) put(ctx context.Context, l *quicLink, sent int64, err error) 
 	switch {
 	case err == nil:
 		l.heard = now
-	case lost(err), q.engine.proxy.silent(err, l.heard, sent, now):
+	case lost(err):
+		q.forget(l, now)
+	case q.engine.proxy.silent(err, l.heard, sent, now):
 		q.retire(l)
 	}
 	q.left(l)
+	return l.heard > l.began
+}
+
+// forget retires l, which is closed. If nothing was ever heard on it, the upstream wants no more connections for a
+// while. q.mu is held.
+func (q *quicPool) forget(l *quicLink, now int64) {
+	if l.heard == l.began {
+		q.shut = now + slowDial
+	}
+	q.retire(l)
 }
 
 // retire lets l take no more queries. q.mu is held.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 
@@ -19,8 +20,7 @@ const maxQUICLinks = 16
 // begin to give way to others has one more opened.
 func (q *quicPool) stream(ctx context.Context, l *quicLink) (*quicLink, *quic.Stream, error) {
 	s, err := l.OpenStream()
-	var few *quic.StreamLimitReachedError
-	if !errors.As(err, &few) {
+	if !few(err) {
 		return l, s, err
 	}
 	for late := false; ; late = true {
@@ -43,27 +43,38 @@ func (q *quicPool) elsewhere(l *quicLink, late bool) (to *quicLink, s *quic.Stre
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, patience := q.engine.now(), q.engine.usual.Patience()
-	answers := false
+	answers, fresh := false, false
 	l.users-- // but l is not closed meanwhile
 	to = l
-	for _, k := range q.links {
-		if k.silence.Longer(patience, now) || k.Context().Err() != nil {
+	for _, k := range slices.Clone(q.links) {
+		if k.silence.Longer(patience, now) {
 			continue
 		}
-		answers = true
+		stream, err := k.OpenStream()
+		if err != nil && !few(err) {
+			q.forget(k, now)
+			continue
+		}
+		if answers = true; err == nil {
+			to, s = k, stream
+			break
+		}
 		if k.users < to.users {
 			to = k
 		}
-		if s, _ = k.OpenStream(); s != nil {
-			to = k
-			break
-		}
+		fresh = fresh || k.heard == k.began && now-k.began < int64(eventloop.LeastPatience) // and may be one too many
 	}
-	if s == nil && late && answers && len(q.links) < maxQUICLinks && q.dialling == nil && now >= q.shut {
+	if s == nil && late && answers && !fresh && len(q.links) < maxQUICLinks && q.dialling == nil && now >= q.shut {
 		q.begin()
 	}
 	l.users++
 	to.users++
 	q.left(l)
 	return to, s
+}
+
+// few reports whether err is that a connection has no stream now.
+func few(err error) bool {
+	var limit *quic.StreamLimitReachedError
+	return errors.As(err, &limit)
 }

@@ -60,6 +60,33 @@ func TestDoQFewStreamsOfTheSilent(t *testing.T) {
 	}
 }
 
+// One that closes all but its first connection is not pressed to take more.
+func TestDoQOneConnection(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	hold := make(chan struct{})
+	addr := quicUpstream(t, server, &quic.Config{MaxIncomingStreams: 1}, func(conn *quic.Conn) {
+		if conns.Add(1) > 1 {
+			conn.CloseWithError(4, "")
+			return
+		}
+		streams(conn, func(s *quic.Stream) {
+			<-hold
+			echoStream(s)
+		})
+	})
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(20 * time.Second)
+	patient(p)
+	began := time.Now()
+	time.AfterFunc(1500*time.Millisecond, func() { close(hold) })
+	askMany(t, p, 10)
+	// Each second one is tried; a slow machine may have a second one, before it learns of the end of the first.
+	if n := conns.Load(); n < 2 || n > 3+2*int64(time.Since(began).Nanoseconds()/slowDial) {
+		t.Errorf("%d connections in %v", n, time.Since(began))
+	}
+}
+
 // patient has p take no upstream for silent.
 func patient(p *Proxy) {
 	for p.engine.usual.Patience() < time.Minute {
