@@ -63,6 +63,8 @@ func answerHTTP(w http.ResponseWriter, r *http.Request) {
 func TestDoH3(t *testing.T) {
 	var conns atomic.Int64
 	p := http3Upstream(t, nil, func(*quic.Conn) { conns.Add(1) }, answerHTTP)
+	patient(p)
+	p.SetReadTimeout(20 * time.Second)
 	askMany(t, p, 200)
 	p.SetDOHRequestOptions(http.MethodGet)
 	askMany(t, p, 5)
