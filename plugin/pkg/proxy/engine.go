@@ -30,6 +30,7 @@ type engine struct {
 	stopped  bool
 	ticking  bool  // the clock runs
 	wakeAt   int64 // when the clock looks next
+	catchUp  int64 // how long readers have when the machine stood still
 	reapAt   int64 // when it next looks for idle sockets and connections
 	wheel    wheel
 	givers   givers // those of the wheel
@@ -55,7 +56,7 @@ func (e *engine) init(p *Proxy) {
 	e.proxy = p
 	e.ctx, e.quit = context.WithCancelCause(context.Background())
 	e.wake = make(chan struct{}, 1)
-	e.wakeAt, e.reapAt = never, never
+	e.wakeAt, e.reapAt, e.catchUp = never, never, catchUp
 	e.random = rand.NewChaCha8(seed)
 	e.udp.make = newSockets
 	e.quic.engine = e
@@ -189,7 +190,7 @@ func (e *engine) clock() {
 	defer timer.Stop()
 	var due []*Exchange
 	var failures []failure
-	caught := false // up, or about to
+	var caughtUp int64 // when readers have had their time; 0 if the machine did not stand still
 	for {
 		select {
 		case <-timer.C:
@@ -200,13 +201,17 @@ func (e *engine) clock() {
 		inside := e.ending.enter()
 		e.mu.Lock()
 		now := e.now()
-		if caught = !caught && now-e.wakeAt > overslept; caught {
-			e.wakeAt = now + catchUp
-			timer.Reset(time.Duration(catchUp))
+		if caughtUp == 0 && now-e.wakeAt > overslept {
+			caughtUp = now + e.catchUp
+			e.wakeAt = caughtUp
+		}
+		if now < caughtUp { // it may have been woken for less
+			timer.Reset(time.Duration(caughtUp - now))
 			e.unlock()
 			inside.Done()
 			continue
 		}
+		caughtUp = 0
 		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
 		for _, x := range due {
 			failures = append(failures, failure{x, x.on.late(x)})
