@@ -4,7 +4,7 @@
 //	                                  └──▶ denial, referral, error ───▶ as it is
 //
 // Whether a reply is shortened is decided by shortens for both lanes: as a message it gets empty sections, as bytes it is
-// written anew. Start there. Start at handler.ServeDNS.
+// cut off. Start there. Start at handler.ServeDNS.
 package minimal
 
 import (
@@ -66,7 +66,7 @@ func (h handler) Edit(w *wire.Reply, q *wire.Query) {
 	}
 	kind := response.TypifyReply(w, int(q.Flags()>>11&0xF), q.Type(), flags&wire.OPTFlagDO != 0, time.Now())
 	if shortens(kind, hasSOA(w), func() bool { return w.Answers(q) }) {
-		shorten(w, q)
+		shorten(w)
 	}
 }
 

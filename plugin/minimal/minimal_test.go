@@ -3,6 +3,7 @@ package minimal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -418,5 +419,46 @@ func TestResolversReply(t *testing.T) {
 	handler{}.Edit(&w, &q)
 	if len(w.Recs()) != 1 || !w.NonAuthoritative() {
 		t.Errorf("%d records, non-authoritative: %v", len(w.Recs()), w.NonAuthoritative())
+	}
+}
+
+// Records of a long reply hold pointers to addresses before them. Who puts it into another order above, or stores it, has
+// to know of that: else records get other owners.
+func TestLongReplyInAnotherOrder(t *testing.T) {
+	const many = 1200
+	m := reply(0, "www.example.org. 300 IN CNAME addresses-of-a-service.in-some-namespace.example.net.", ns, glue)
+	for i := range many {
+		rr, err := dns.NewRR(fmt.Sprintf("addresses-of-a-service.in-some-namespace.example.net. 300 IN MX %d mail-server-of-this-name.example.com.", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Answer = append(m.Answer, rr)
+	}
+	query := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeMX)
+	packet, _ := query.Pack()
+	var q wire.Query
+	var w, stored wire.Reply
+	q.Parse(packet)
+	w.Reset(nil)
+	handler{Next: source{m}}.ServeWire(t.Context(), &w, &q)
+	packed := w.Pack()
+	stored.Reset(nil)
+	stored.Load(&packed, &q)
+	order := []uint16{0}
+	for i := range many {
+		order = append(order, uint16(many-i))
+	}
+	for what, w := range map[string]*wire.Reply{"as it was": &w, "stored": &stored} {
+		w.Reorder(order)
+		got, err := w.Msg(query)
+		if err != nil || len(got.Answer) != many+1 || len(got.Ns)+len(got.Extra) > 0 {
+			t.Fatalf("%s: %v, %v", what, got, err)
+		}
+		for i, rr := range got.Answer {
+			if want := m.Answer[order[i]]; rr.String() != want.String() {
+				t.Errorf("%s: record %d is %v, want %v", what, i, rr, want)
+				break
+			}
+		}
 	}
 }

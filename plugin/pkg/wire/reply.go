@@ -243,3 +243,19 @@ func (w *Reply) Truncate(n int) {
 	w.buf = w.buf[:w.end(n-1)]
 	w.recs, w.vouched = w.recs[:n], nil
 }
+
+// KeepAnswer leaves out what is not in the answer section. PlainLen does not count it any more.
+func (w *Reply) KeepAnswer() {
+	n := w.Count(Answer)
+	if n == len(w.recs) {
+		return
+	}
+	var room [MaxName + 1]byte
+	for i, r := range w.recs[n:] {
+		owner, _ := AppendNameAt(room[:0], w.buf, int(r.Off))
+		w.spare.rdata = appendRData(w.spare.rdata[:0], w.buf, r.Type, int(r.TTL)+6, w.end(n+i))
+		w.plain -= len(owner) + 10 + len(w.spare.rdata)
+	}
+	w.Truncate(n)
+	w.names.reset() // some stood there
+}
