@@ -7,6 +7,8 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
+
+	"github.com/miekg/dns"
 )
 
 // stream makes a version of a zone out of the records of a transfer, one after the other (RFC 5936 §2.2, RFC 1995 §4):
@@ -75,10 +77,14 @@ func (s *stream) take(r zone.Record) error {
 		fallthrough
 	case whole:
 		return s.builder.Add(r.Owner, r.Type, r.TTL, r.RData)
-	case removing:
-		return s.steps.take(r, true)
-	case adding:
-		return s.steps.take(r, false)
+	case removing, adding:
+		if wire.IsMeta(r.Type) { // no zone here has one, see zone.Builder
+			if s.state == adding {
+				s.warn("record %s has type %s, which is for messages only: left out", wire.Text(r.Owner), dns.Type(r.Type))
+			}
+			return nil
+		}
+		return s.steps.take(r, s.state == removing)
 	}
 	return errBehindEnd
 }
