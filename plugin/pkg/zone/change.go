@@ -265,6 +265,9 @@ func (c *Change) Apply(d *Delta) error {
 	w := d.Walk()
 	for n := range d.Removed + d.Added {
 		r, _ := w.Next()
+		if wire.IsMeta(r.Type) { // which Builder leaves out, and some zones had before
+			continue
+		}
 		err := error(nil)
 		if n < d.Removed {
 			err = c.Remove(r)

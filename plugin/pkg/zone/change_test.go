@@ -362,3 +362,52 @@ func TestSignedTwice(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A delta that was written when zones had records of types that are for messages can be applied to one that was built
+// since, without them.
+func TestDeltaWithMetaType(t *testing.T) {
+	b, _ := builder()
+	put(t, b, soaText)
+	old, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old, err = old.Growing(); err != nil {
+		t.Fatal(err)
+	}
+	meta := Record{Owner: wire.MustName("x.example.org."), Type: dns.TypeOPT, TTL: 60}
+	begun := old.Change()
+	if err := begun.Add(meta); err != nil {
+		t.Fatal(err)
+	}
+	had, added, err := begun.Zone()
+	if err != nil || added.Added != 2 {
+		t.Fatalf("%v, %v", added, err)
+	}
+	next := had.Change()
+	if err := next.Remove(meta); err != nil {
+		t.Fatal(err)
+	}
+	host := wireOf(t, "y.example.org. 60 IN A 192.0.2.1")
+	if err := next.Add(host); err != nil {
+		t.Fatal(err)
+	}
+	_, removed, err := next.Zone()
+	if err != nil || removed.Removed != 2 {
+		t.Fatalf("%v, %v", removed, err)
+	}
+	for i, d := range []*Delta{added, removed} {
+		c, e := old.Change(), old.Edit(t.Logf)
+		if err := c.Apply(d); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Apply(d); err != nil {
+			t.Fatal(err)
+		}
+		shared, _, err := c.Zone()
+		made, err2 := e.Build()
+		if err != nil || err2 != nil || shared.Records() != 1+i || made.Records() != 1+i {
+			t.Errorf("delta %d: %v, %v\n%s\n%s", i, err, err2, dump(shared), dump(made))
+		}
+	}
+}

@@ -71,6 +71,9 @@ func (e *Edit) Apply(d *Delta) error {
 	w := d.Walk()
 	for n := range d.Removed + d.Added {
 		r, _ := w.Next()
+		if wire.IsMeta(r.Type) { // which Builder leaves out, and some zones had before
+			continue
+		}
 		err := error(nil)
 		if n < d.Removed {
 			err = e.Remove(r.Owner, r.Type, r.RData)
