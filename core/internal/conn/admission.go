@@ -131,11 +131,16 @@ type victim struct {
 	now  bool
 }
 
-// giveWay takes the place of t from it. For a moment there are more connections than places, a quarter at most: who
-// would hold up the end of his connections gains nothing. It is called with mu held.
+// giveWay takes the place of t from it. For a moment there are more connections than places, a quarter at most, or of
+// those of a client where nothing else is limited: who would hold up the end of his connections gains nothing. It is
+// called with mu held.
 func (a *Admission) giveWay(t *Slot) victim {
 	a.remove(t)
-	if t.ends = a.leaving < max(1, a.limits().Connections/4); t.ends {
+	places := a.limits().Connections
+	if places == 0 {
+		places = a.limits().Client
+	}
+	if t.ends = a.leaving < max(1, places/4); t.ends {
 		a.leaving++
 	}
 	return victim{t.conn, !t.ends}

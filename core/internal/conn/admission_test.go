@@ -108,25 +108,27 @@ func TestAdmission(t *testing.T) {
 
 // Connections that give way end in peace as long as they are a quarter of the places at most.
 func TestAdmissionGivesWay(t *testing.T) {
-	a, p := admissionFor(t, 8, 0)
-	enter := func(name string) *Slot {
-		return a.Enter(netip.MustParseAddr("192.0.2.1"), &guest{name, 1, false, p}, 0)
-	}
-	var slots []*Slot
-	for i := range 8 {
-		slots = append(slots, enter(fmt.Sprint(i)))
-	}
-	for i, cut := range []int{0, 0, 1, 2} {
-		if enter("new") == nil || len(p.evicted) != i+1 || p.cut != cut {
-			t.Errorf("%d had to go, %d of them at once; want %d and %d", len(p.evicted), p.cut, i+1, cut)
+	for _, limits := range [][2]int{{8, 0}, {0, 8}} {
+		a, p := admissionFor(t, limits[0], limits[1])
+		enter := func(name string) *Slot {
+			return a.Enter(netip.MustParseAddr("192.0.2.1"), &guest{name, 1, false, p}, 0)
 		}
-	}
-	for _, s := range slots {
-		s.Leave()
-		s.Leave()
-	}
-	if a.leaving != 0 {
-		t.Errorf("%d still leave", a.leaving)
+		var slots []*Slot
+		for i := range 8 {
+			slots = append(slots, enter(fmt.Sprint(i)))
+		}
+		for i, cut := range []int{0, 0, 1, 2} {
+			if enter("new") == nil || len(p.evicted) != i+1 || p.cut != cut {
+				t.Errorf("%v: %d had to go, %d of them at once; want %d and %d", limits, len(p.evicted), p.cut, i+1, cut)
+			}
+		}
+		for _, s := range slots {
+			s.Leave()
+			s.Leave()
+		}
+		if a.leaving != 0 {
+			t.Errorf("%v: %d still leave", limits, a.leaving)
+		}
 	}
 }
 
