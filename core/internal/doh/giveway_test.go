@@ -39,7 +39,12 @@ func TestH2GivesWay(t *testing.T) {
 		if id, got := replied(p); id != 1 || got != "NOERROR 192.0.2.1" {
 			t.Fatalf("got %d %s", id, got)
 		}
-		go displace(t, s)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			displace(t, s)
+		}()
+		t.Cleanup(func() { <-done })
 		if g, ok := p.Until().(*http2.GoAwayFrame); !ok || g.LastStreamID != 1<<31-1 || g.ErrCode != http2.ErrCodeNo {
 			t.Fatalf("got %v", g)
 		}
