@@ -7,7 +7,8 @@ import (
 )
 
 // A client does not know that the server stops. What it sends while its connection is closed is lost to it, until it
-// asks somebody else. So a connection is closed in a moment in which all is answered and nothing comes:
+// asks somebody else. So a connection is closed in a moment in which all is answered and nothing comes. One that gives
+// way to another ends in the same way, as if its server stopped:
 //
 //	stop ──▶ read on: service.DrainTime, and as long behind each query ──▶ what is in flight ends
 //	         lastTime at most                                                   └──▶ last looks ──▶ close
