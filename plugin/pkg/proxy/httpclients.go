@@ -46,6 +46,8 @@ type httpClient struct {
 	connected bool              // as far as is known
 	proven    bool              // it was connected once
 	opening   *opening          // of a connection; nil if none is under way
+	shared    bool              // its connections take many requests at one time each: they are of HTTP/2
+	refused   int64             // when a request was not taken
 	shut      int64             // until when it is a last resort, as its connection was refused
 	retired   bool              // takes no more requests, and is closed with the last one
 }
@@ -182,10 +184,13 @@ func (p *Proxy) newHTTPClient() *http.Client {
 	t.Proxy = nil // queries that find proxies would have to pass them
 	dialer := &net.Dialer{Timeout: httpDialTime, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !p.clients.mayDial(ctx, p.engine.now()) {
+			return nil, errNotTaken
+		}
 		conn, err := dialer.DialContext(ctx, network, addr)
 		return nonblock.Conn(conn), err
 	}
-	return &http.Client{Transport: t, CheckRedirect: onlyHTTPS}
+	return &http.Client{Transport: onceTransport{t, &p.clients}, CheckRedirect: onlyHTTPS}
 }
 
 // maxRedirects is how many redirects one query follows.

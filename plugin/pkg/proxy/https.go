@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -62,10 +63,11 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 		p.clients.sent(c, now, sent.Swap(now) == 0)
 		reused.Store(i.Reused)
 		got(i.Conn.LocalAddr())
+	}, TLSHandshakeDone: func(s tls.ConnectionState, err error) {
+		p.clients.secured(c, s.NegotiatedProtocol, err)
 	}})
 	err := p.request(ctx, c, method, query, buf)
-	if err != nil && ctx.Err() == nil && (p.protocol == transport.HTTPS3 && closedHTTP(err) || reused.Load() && closedByPeer(err)) {
-		// A connection that the upstream closed, or knows no more, costs a second try, of which nobody learns.
+	for t := (tries{}); t.again(ctx, p, c, reused.Load(), err); {
 		buf.Reset()
 		err = p.request(ctx, c, method, query, buf)
 	}
@@ -87,7 +89,7 @@ func (p *Proxy) request(ctx context.Context, c *httpClient, method string, query
 	if err != nil {
 		return err
 	}
-	err = c.fetch(ctx, p, method, query, buf)
+	err = c.fetch(context.WithValue(ctx, dialKey{}, dialFor{c, o}), p, method, query, buf)
 	p.clients.made(ctx, c, o, p.engine.now(), err)
 	return err
 }

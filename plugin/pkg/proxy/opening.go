@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -54,6 +55,15 @@ func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens 
 	}
 }
 
+// secured notes which protocol a connection of c will speak, if err is nil.
+func (h *httpClients) secured(c *httpClient, protocol string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		c.shared = protocol == "h2"
+	}
+}
+
 // sent notes that a request got a connection, for the first time or again.
 func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	h.mu.Lock()
@@ -62,6 +72,8 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	c.opened(c.opening, nil)
 	if first {
 		c.silence.Ask(now)
+	} else if c.shared { // the library has made the request again
+		c.refused = now
 	}
 }
 
@@ -75,6 +87,9 @@ func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now i
 	} else if err != nil {
 		if c.connected = false; o != nil && !o.over && refusal(err) {
 			c.shut = now + slowDial
+		}
+		if errors.Is(err, errNotTaken) && c.shared {
+			c.refused = now
 		}
 	}
 	c.opened(o, err)

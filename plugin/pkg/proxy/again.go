@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
+)
+
+// This file is about requests that an upstream does not take, as its connection has had as many as it may have, or
+// is closed just now. Servers of HTTP/2 say so (RFC 9113 §6.8, §8.7); then a request may be made again at once, and as
+// many wait for the next connection as were under way, it may have to be, several times over.
+
+const (
+	maxTries = 100                   // of a request that is not taken, on one connection after the other
+	tryPause = 10 * time.Millisecond // before each try but the first two
+)
+
+// errNotTaken means that a request can be made again as if it had not been made.
+var errNotTaken = errors.New("doh: the connection took no more requests")
+
+// tries are those of one query.
+type tries struct {
+	n     int
+	ended bool // the connection was, once, without a word of the request
+}
+
+// again reports whether the request that ended with err is to be made again, and waits for when. A connection that
+// the upstream closed, or knows no more, costs one more try only: the query may be what closed it.
+func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool, err error) bool {
+	if err == nil || ctx.Err() != nil || t.n == maxTries {
+		return false
+	}
+	taken := !errors.Is(err, errNotTaken)
+	switch {
+	case !taken && p.clients.share(c):
+	case t.ended || taken && !(p.protocol == transport.HTTPS3 && closedHTTP(err) || reused && closedByPeer(err)):
+		return false
+	default:
+		t.ended = true
+	}
+	if t.n++; t.n > 1 {
+		select {
+		case <-time.After(tryPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// onceTransport gives a request back with errNotTaken where the library would make it again over HTTP/2: from the
+// second time on it would wait for seconds before it does.
+type onceTransport struct {
+	*http.Transport
+	of *httpClients
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	d, ok := r.Context().Value(dialKey{}).(dialFor)
+	if !ok || r.GetBody == nil {
+		return t.Transport.RoundTrip(r)
+	}
+	once := *r
+	once.GetBody = func() (io.ReadCloser, error) {
+		if t.of.share(d.c) {
+			return nil, errNotTaken
+		}
+		return r.GetBody()
+	}
+	return t.Transport.RoundTrip(&once)
+}
+
+// share reports whether requests share a connection of c.
+func (h *httpClients) share(c *httpClient) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c.shared
+}
+
+// dialKey is the key of context for the request that a connection is opened for.
+type dialKey struct{}
+
+// dialFor is a request of c, and the opening of a connection that it does; nil if it is to find one.
+type dialFor struct {
+	c     *httpClient
+	opens *opening
+}
+
+// mayDial reports whether a connection may be opened for a request, whose context it is. Where the connections
+// take few requests each, those which find theirs at its end would open one each; they go back to wait for one.
+func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
+	d, ok := ctx.Value(dialKey{}).(dialFor)
+	if !ok || d.opens != nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return d.c.refused == 0 || now >= d.c.refused+slowDial
+}

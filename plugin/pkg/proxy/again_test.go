@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// fewEach is an upstream of HTTP/2 that takes so many requests on each connection, tells that, and closes it when they
+// are answered.
+type fewEach struct {
+	few   int
+	conns atomic.Int64
+}
+
+// proxy is a Proxy that trusts u.
+func (u *fewEach) proxy(t *testing.T) *Proxy {
+	t.Helper()
+	server, roots := authority(t)
+	server = server.Clone()
+	server.NextProtos = []string{"h2"}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(func() { l.Close() })
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { u.serve(c) })
+			t.Cleanup(func() { c.Close() })
+		}
+	})
+	p := proxyTo(t, l.Addr().String(), transport.HTTPS)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	p.SetReadTimeout(20 * time.Second)
+	patient(p)
+	return p
+}
+
+func (u *fewEach) serve(c net.Conn) {
+	defer c.Close()
+	u.conns.Add(1)
+	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	f := http2.NewFramer(c, c)
+	f.WriteSettings()
+	queries := map[uint32][]byte{}
+	for taken, answered := 0, 0; ; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				f.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			if taken++; taken <= u.few {
+				queries[frame.StreamID] = []byte{}
+			}
+			if taken == max(u.few, 1) {
+				f.WriteGoAway(frame.StreamID*uint32(min(u.few, 1)), http2.ErrCodeNo, nil)
+			}
+		case *http2.DataFrame:
+			q, ok := queries[frame.StreamID]
+			if !ok {
+				break
+			}
+			q = append(q, frame.Data()...)
+			if queries[frame.StreamID] = q; frame.StreamEnded() {
+				answerFrames(f, frame.StreamID, replyTo(q))
+				answered++
+			}
+		}
+		if answered == u.few && taken > u.few {
+			c.(*tls.Conn).CloseWrite()
+		}
+	}
+}
+
+func answerFrames(f *http2.Framer, stream uint32, reply []byte) {
+	var b bytes.Buffer
+	h := hpack.NewEncoder(&b)
+	h.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+	h.WriteField(hpack.HeaderField{Name: "content-type", Value: doh.MimeType})
+	f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: b.Bytes(), EndHeaders: true})
+	f.WriteData(stream, true, reply)
+}
+
+// Queries that come together have as many connections, one after the other, as they need, and no query fails.
+func TestFewRequestsOnEachConnection(t *testing.T) {
+	const few, all = 3, 30
+	u := &fewEach{few: few}
+	p := u.proxy(t)
+	askMany(t, p, all)
+	if n := u.conns.Load(); n < all/few {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// An upstream that takes no request at all has no more than so many tries for each.
+func TestNoRequestsOnAnyConnection(t *testing.T) {
+	u := &fewEach{}
+	p := u.proxy(t)
+	if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, errNotTaken) {
+		t.Error(err)
+	}
+	if n := u.conns.Load(); n != maxTries+1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// Any request may open a connection, unless one was not taken a moment ago.
+func TestWhoOpensConnections(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
+	c := &httpClient{}
+	other := context.WithValue(t.Context(), dialKey{}, dialFor{c, nil})
+	if opens := context.WithValue(t.Context(), dialKey{}, dialFor{c, &opening{}}); !p.clients.mayDial(opens, 1) || !p.clients.mayDial(other, 1) {
+		t.Error("no request was refused, and none may open a connection")
+	}
+	c.refused = 1
+	if p.clients.mayDial(other, 1+slowDial/2) || !p.clients.mayDial(other, 1+slowDial) {
+		t.Error("a request was refused, and it is forgotten at once, or never")
+	}
+}
