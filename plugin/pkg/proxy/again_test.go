@@ -7,6 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,5 +145,36 @@ func TestWhoOpensConnections(t *testing.T) {
 	c.refused = 1
 	if p.clients.mayDial(other, 1+slowDial/2) || !p.clients.mayDial(other, 1+slowDial) {
 		t.Error("a request was refused, and it is forgotten at once, or never")
+	}
+}
+
+// Where an upstream of HTTP/1.1 closes all connections that are idle, a query finds the end of each and is answered.
+func TestManyConnectionsClosedWhileIdle(t *testing.T) {
+	const all = 5
+	var arrived atomic.Int64
+	together := make(chan struct{})
+	type once struct{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Value(once{}).(*atomic.Int64).Add(1) > 1 {
+			panic(http.ErrAbortHandler) // the connection ends
+		}
+		if arrived.Add(1) == all {
+			close(together)
+		}
+		<-together
+		w.Write(replyTo(queryOf(r)))
+	}))
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, once{}, new(atomic.Int64))
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
+	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	p.SetReadTimeout(20 * time.Second)
+	patient(p)
+	askMany(t, p, all)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil || arrived.Load() != all+1 {
+		t.Errorf("%d are answered, %v", arrived.Load(), err)
 	}
 }

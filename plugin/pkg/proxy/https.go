@@ -112,6 +112,7 @@ func (c *httpClient) fetch(ctx context.Context, p *Proxy, method string, query [
 	}
 	req.Header.Set("Accept", doh.MimeType)
 	req.Header.Set("Content-Type", doh.MimeType) // with GET, too, as CoreDNS 1.14.7 has it
+	req.Header["Idempotency-Key"] = nil          // for the library, which sends nothing: the request may be made again
 	resp, err := c.Do(req)
 	if err != nil {
 		return err
