@@ -26,12 +26,13 @@ var errNotTaken = errors.New("doh: the connection took no more requests")
 type tries struct {
 	n     int
 	ended bool // the connection was, once, without a word of the request
+	moved bool // to another client than the first one
 }
 
-// again reports whether the request that ended with err is to be made again, and waits for when. A connection that
+// again reports whether the request that failed with err is to be made again, and waits for when. A connection that
 // the upstream closed, or knows no more, costs one more try only: the query may be what closed it.
 func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool, err error) bool {
-	if err == nil || ctx.Err() != nil || t.n == maxTries {
+	if t.n == maxTries {
 		return false
 	}
 	taken := !errors.Is(err, errNotTaken)
@@ -61,13 +62,13 @@ type onceTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	d, ok := r.Context().Value(dialKey{}).(dialFor)
+	its, ok := r.Context().Value(turnKey{}).(*takenTurn)
 	if !ok || r.GetBody == nil {
 		return t.Transport.RoundTrip(r)
 	}
 	once := *r
 	once.GetBody = func() (io.ReadCloser, error) {
-		if t.of.share(d.c) {
+		if t.of.share(its.c) {
 			return nil, errNotTaken
 		}
 		return r.GetBody()
@@ -82,23 +83,24 @@ func (h *httpClients) share(c *httpClient) bool {
 	return c.shared
 }
 
-// dialKey is the key of context for the request that a connection is opened for.
-type dialKey struct{}
+// turnKey is the key of context for the turn that a request has.
+type turnKey struct{}
 
-// dialFor is a request of c, and the opening of a connection that it does; nil if it is to find one.
-type dialFor struct {
+// takenTurn is a request of c.
+type takenTurn struct {
 	c     *httpClient
-	opens *opening
+	opens *opening // of the connection, which the request does; nil if it is to find one
+	sent  func()   // is to be called when it has all that it needs to be sent
 }
 
 // mayDial reports whether a connection may be opened for a request, whose context it is. Where the connections
 // take few requests each, those which find theirs at its end would open one each; they go back to wait for one.
 func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
-	d, ok := ctx.Value(dialKey{}).(dialFor)
-	if !ok || d.opens != nil {
+	t, ok := ctx.Value(turnKey{}).(*takenTurn)
+	if !ok || t.opens != nil {
 		return true
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return d.c.refused == 0 || now >= d.c.refused+slowDial
+	return t.c.refused == 0 || now >= t.c.refused+slowDial
 }

@@ -138,8 +138,8 @@ func TestNoRequestsOnAnyConnection(t *testing.T) {
 func TestWhoOpensConnections(t *testing.T) {
 	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
 	c := &httpClient{}
-	other := context.WithValue(t.Context(), dialKey{}, dialFor{c, nil})
-	if opens := context.WithValue(t.Context(), dialKey{}, dialFor{c, &opening{}}); !p.clients.mayDial(opens, 1) || !p.clients.mayDial(other, 1) {
+	other := context.WithValue(t.Context(), turnKey{}, &takenTurn{c: c})
+	if opens := context.WithValue(t.Context(), turnKey{}, &takenTurn{c: c, opens: &opening{}}); !p.clients.mayDial(opens, 1) || !p.clients.mayDial(other, 1) {
 		t.Error("no request was refused, and none may open a connection")
 	}
 	c.refused = 1

@@ -15,13 +15,13 @@ import (
 // the QUIC pool.
 func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	q := &p.engine.quic
-	return &http.Client{Transport: &http3.Transport{
+	return &http.Client{Transport: streamTransport{&http3.Transport{
 		TLSClientConfig: cfg,
 		QUICConfig:      &quic.Config{MaxIncomingStreams: -1},
 		Dial: func(_ context.Context, _ string, cfg *tls.Config, _ *quic.Config) (*quic.Conn, error) {
 			return q.dialHTTP(q.engine.ctx, cfg) // it goes on without who asked first: others wait, and more will come
 		},
-	}}
+	}, &p.clients}}
 }
 
 // dialHTTP opens a connection with settings of the HTTP client.

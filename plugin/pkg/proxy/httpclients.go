@@ -17,7 +17,8 @@ import (
 
 // httpClients are the clients of an upstream of HTTPS. A client keeps its connection however long nothing comes
 // on it, so one whose connection is dead, or is too old, is left for a new one. While it is not sure that it is
-// dead, there is a second client for what else there is to ask.
+// dead, there is a second client for what else there is to ask. Over HTTP/3 there are more while requests wait for
+// streams (http3streams.go).
 type httpClients struct {
 	mu    sync.Mutex
 	given *http.Client  // the only one, if it is set
@@ -41,6 +42,7 @@ type httpClient struct {
 
 	// Guarded by the lock of httpClients.
 	users     int               // requests
+	waiting   int               // those that have a connection, and no stream of it yet
 	heard     int64             // when a response came
 	silence   eventloop.Silence // of those that have a connection
 	connected bool              // as far as is known
@@ -75,12 +77,13 @@ func (h *httpClients) take(p *Proxy) *httpClient {
 		}
 		h.live = append(h.live, c)
 	}
-	c.users++
+	h.join(c, now)
 	return c
 }
 
-// choose is the client for one more request, nil if there should be another one: the oldest that is not silent. While a
-// second one has its first connection opened, requests go on to the first one. h.mu is held.
+// choose is the client for one more request, nil if there should be another one: the oldest that is not silent, of
+// those where fewest wait. While another one has its first connection opened, requests go on to the others. h.mu is
+// held.
 func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 	conf, patience := p.transport.conf.Load(), p.engine.usual.Patience()
 	var last *httpClient // if there is no better one
@@ -92,13 +95,15 @@ func (h *httpClients) choose(p *Proxy, now int64) (c *httpClient) {
 			continue
 		}
 		if h.given != nil || !silent && (len(h.live) == 1 || now >= l.shut && (l.proven || !l.opens(now))) {
-			c = l
+			if c == nil || l.waiting <= c.waiting {
+				c = l
+			}
 		}
 		if last == nil || !last.proven || now < last.shut {
 			last = l
 		}
 	}
-	if c == nil && len(h.live) == maxLive {
+	if c == nil && len(h.live) >= maxLive {
 		c = last
 	}
 	return c

@@ -55,41 +55,68 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 	if p.protocol == transport.QUIC {
 		return p.engine.quic.ask(ctx, query, buf, got)
 	}
-	c := p.clients.take(p)
-	var sent atomic.Int64
-	var reused atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		now := p.engine.now()
-		p.clients.sent(c, now, sent.Swap(now) == 0)
-		reused.Store(i.Reused)
-		got(i.Conn.LocalAddr())
-	}, TLSHandshakeDone: func(s tls.ConnectionState, err error) {
-		p.clients.secured(c, s.NegotiatedProtocol, err)
-	}})
-	err := p.request(ctx, c, method, query, buf)
-	for t := (tries{}); t.again(ctx, p, c, reused.Load(), err); {
+	c, s := p.clients.take(p), sending{got: got}
+	err := p.request(ctx, c, &s, method, query, buf)
+	for t := (tries{}); err != nil && ctx.Err() == nil; {
+		var other *httpClient
+		if errors.Is(err, errNoStream) {
+			other = p.clients.elsewhere(p, c, t.moved)
+			t.moved = true
+		} else if other = p.clients.surplus(c, p.engine.now()); other == nil && !t.again(ctx, p, c, s.reused.Load(), err) {
+			break
+		}
+		if other != nil {
+			p.put(ctx, c, s.at.Swap(0), p.engine.now(), err)
+			c = other
+		}
 		buf.Reset()
-		err = p.request(ctx, c, method, query, buf)
+		err = p.request(ctx, c, &s, method, query, buf)
 	}
-	if err != nil && ctx.Err() == nil && sent.Load() == 0 { // there is no connection
+	if err != nil && ctx.Err() == nil && s.at.Load() == 0 { // there is no connection
 		if other := p.clients.instead(c); other != nil {
 			p.put(ctx, c, 0, p.engine.now(), err)
 			c = other
 			buf.Reset()
-			err = p.request(ctx, c, method, query, buf)
+			err = p.request(ctx, c, &s, method, query, buf)
 		}
 	}
-	p.put(ctx, c, sent.Load(), p.engine.now(), err)
+	p.put(ctx, c, s.at.Load(), p.engine.now(), err)
 	return err
 }
 
+// sending is what is known of how a request was sent.
+type sending struct {
+	got    func(net.Addr) // is told when there is a connection
+	at     atomic.Int64   // when there was one, and a stream; 0 before
+	reused atomic.Bool    // it was open before
+}
+
+// traced is ctx for a request of t that tells s.
+func (p *Proxy) traced(ctx context.Context, t *takenTurn, s *sending) context.Context {
+	streams := t.c.streams()
+	t.sent = func() {
+		now := p.engine.now()
+		p.clients.sent(t.c, now, s.at.Swap(now) == 0)
+	}
+	return httptrace.WithClientTrace(context.WithValue(ctx, turnKey{}, t), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		p.clients.got(t.c)
+		if !streams {
+			t.sent()
+		}
+		s.reused.Store(i.Reused)
+		s.got(i.Conn.LocalAddr())
+	}, TLSHandshakeDone: func(s tls.ConnectionState, err error) {
+		p.clients.secured(t.c, s.NegotiatedProtocol, err)
+	}})
+}
+
 // request makes the request with c when it is its turn.
-func (p *Proxy) request(ctx context.Context, c *httpClient, method string, query []byte, buf *bytes.Buffer) error {
+func (p *Proxy) request(ctx context.Context, c *httpClient, s *sending, method string, query []byte, buf *bytes.Buffer) error {
 	o, err := p.clients.turn(ctx, p, c)
 	if err != nil {
 		return err
 	}
-	err = c.fetch(context.WithValue(ctx, dialKey{}, dialFor{c, o}), p, method, query, buf)
+	err = c.fetch(p.traced(ctx, &takenTurn{c: c, opens: o}, s), p, method, query, buf)
 	p.clients.made(ctx, c, o, p.engine.now(), err)
 	return err
 }

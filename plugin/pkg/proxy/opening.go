@@ -64,12 +64,18 @@ func (h *httpClients) secured(c *httpClient, protocol string, err error) {
 	}
 }
 
-// sent notes that a request got a connection, for the first time or again.
-func (h *httpClients) sent(c *httpClient, now int64, first bool) {
+// got notes that a request got a connection, for the first time or again.
+func (h *httpClients) got(c *httpClient) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.connected, c.proven = true, true
 	c.opened(c.opening, nil)
+}
+
+// sent notes that a request is sent, for the first time or again.
+func (h *httpClients) sent(c *httpClient, now int64, first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if first {
 		c.silence.Ask(now)
 	} else if c.shared { // the library has made the request again
@@ -82,7 +88,7 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ctx.Err() != nil { // it says nothing of the connection
+	if ctx.Err() != nil || errors.Is(err, errNoStream) { // it says nothing of the connection
 		err = nil
 	} else if err != nil {
 		if c.connected = false; o != nil && !o.over && refusal(err) {
