@@ -19,6 +19,7 @@ const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
 	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
 	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
+	probeWait  = 400 * time.Millisecond // for the reply of a server that counts as dead, where there is another one
 )
 
 // visit is what was tried for one question at one cut.
@@ -120,7 +121,7 @@ func (t *task) choose() {
 	}
 	for n := 1; n < perServer; n++ {
 		if s := t.pick(all, n); s != nil {
-			t.here.final = n == perServer-1 && t.lastOf(all, s)
+			t.here.final = n == perServer-1 && !t.live(all, s)
 			t.send(s, false)
 			return
 		}
@@ -147,7 +148,7 @@ func (t *task) pick(all []*store.Server, n int) *store.Server {
 	best := time.Duration(1<<62 - 1)
 	for _, s := range all {
 		y := t.here.try(s.Addr)
-		if y.bad || y.n != n || s.Dead(now) && (n == 0 || !s.Unheard()) || t.spared(s) || s.IsDead() && t.here.probes >= deadProbes {
+		if y.bad || y.n != n || s.Dead(now) && (n == 0 || !s.Unheard()) || t.spared(s) || s.IsDead() && (t.here.probes >= deadProbes || t.here.count > 0 && t.live(all, s)) {
 			continue
 		}
 		if lame, soft := s.Lame(zone, now); lame && (!soft || n == 0 && len(all) > 1 || t.here.lame >= lameProbes) {
@@ -181,18 +182,18 @@ type candidate struct {
 // Who has nobody else to ask gains nothing by giving up soon: a server that is near may be busy for longer than its
 // round trip time tells, and one that never replied may be far (store.Server.Patience).
 
-// lastOf reports whether no other server than s may be asked once more.
-func (t *task) lastOf(all []*store.Server, s *store.Server) bool {
+// live reports whether another server than s may be asked, perhaps once more, that does not count as dead.
+func (t *task) live(all []*store.Server, s *store.Server) bool {
 	for _, o := range all {
 		if o == s {
 			continue
 		}
 		lame, soft := o.Lame(t.cut.Zone, t.run.now)
-		if y := t.here.try(o.Addr); !y.bad && y.n < perServer && (!lame || soft) && !o.Dead(t.run.now) && !t.spared(o) {
-			return false
+		if y := t.here.try(o.Addr); !y.bad && y.n < perServer && (!lame || soft) && !o.IsDead() && !t.spared(o) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // speed is a server's round trip time with what its family costs.
@@ -270,8 +271,11 @@ func (t *task) send(s *store.Server, tcp bool) {
 	}
 	t.stage, t.server = waiting, s.Addr
 	wait := s.Wait()
-	if t.here.final {
+	switch {
+	case t.here.final:
 		wait = max(wait, s.Patience())
+	case s.IsDead() && t.live(t.servers(), s): // it is no slower now than it was, or of no use beside others
+		wait = min(wait, probeWait)
 	}
 	if tcp {
 		wait = max(wait, tcpWait)

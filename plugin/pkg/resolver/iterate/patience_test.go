@@ -1,6 +1,8 @@
 package iterate
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,6 +90,51 @@ func TestPatientWithUnheard(t *testing.T) {
 	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
 	if !strings.HasPrefix(said, "400ms ") || !strings.HasSuffix(said, " 3s ") {
 		t.Errorf("waits %s", said)
+	}
+}
+
+// A query that is lost on the way to the server that lives is sent there again, before one that counts as dead is probed. Where
+// that is probed all the same, which is seldom, it is not waited for as long as one that is slow.
+func TestDeadAfterLive(t *testing.T) {
+	w := small(t)
+	w.conf.Minimise = Off
+	for range 40 {
+		w.resolve("www.example.org.", "A") // until round trip times are known
+		w.conf.Stores.RRsets.Forget("\x07example\x03org\x00", true)
+	}
+	dead := w.conf.Stores.Servers.Get(netip.AddrPortFrom(addr("10.0.2.2"), 53), func() any { return nil })
+	for range deadWhen + 4 {
+		w.now += store.Second
+		dead.Silent(w.now, dead.Wait())
+	}
+	w.servers[addr("10.0.2.2")] = nil
+	probed := 0
+	for i := range 400 {
+		w.now += 2 * store.Second
+		lost, said := false, []string{}
+		w.wild = func(a Action) *Event {
+			at := a.Server.Addr.Addr()
+			said = append(said, at.String()+" "+a.Wait.String())
+			if at == dead.Addr.Addr() && a.Wait > probeWait {
+				t.Errorf("asked in turn: %q", said)
+			}
+			if at == dead.Addr.Addr() || lost {
+				return nil
+			}
+			lost = true
+			return &Event{Kind: TimedOut}
+		}
+		w.resolve(fmt.Sprintf("n%d.example.org.", i), "A")
+		if strings.HasPrefix(said[0], "10.0.2.2 ") {
+			probed++
+			said = said[1:]
+		}
+		if len(said) != 2 || strings.HasPrefix(said[1], "10.0.2.2 ") {
+			t.Fatalf("asked in turn: %q", said)
+		}
+	}
+	if probed == 0 || probed > 60 {
+		t.Errorf("the dead server was probed %d times", probed)
 	}
 }
 
