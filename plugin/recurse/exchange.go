@@ -36,6 +36,7 @@ type flightKey struct {
 	question iterate.Question
 	tcp      bool
 	subnet   string
+	only     netip.AddrPort // the server, if no other will do
 }
 
 // flight is one exchange, for all jobs that want it.
@@ -101,7 +102,10 @@ func (f *flights) of(zone string) *flightShard {
 
 // send asks what a Run wants asked: by an exchange of its own, or together with others who want the same.
 func (r *resolver) send(j *job, a iterate.Action, loop *eventloop.Loop) {
-	k := flightKey{a.Zone, a.Question, a.TCP, a.Subnet}
+	k := flightKey{zone: a.Zone, question: a.Question, tcp: a.TCP, subnet: a.Subnet}
+	if a.Only {
+		k.only = a.Server.Addr
+	}
 	s := r.flights.of(a.Zone)
 	s.mu.Lock()
 	load := s.zones[a.Zone]

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/iterate"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -89,6 +91,38 @@ func TestAskedOnce(t *testing.T) {
 		if n := s.count(name); n != 1 {
 			t.Errorf("%s was asked %d times", name, n)
 		}
+	}
+}
+
+// Who doubts what a server tells does not join others who ask that one the same just now: another server is asked.
+func TestDoubtersDoNotJoin(t *testing.T) {
+	both := []*slow{startSlow(t, 200*time.Millisecond), startSlow(t, 200*time.Millisecond)}
+	zone, name := rrset.MustName("example.org."), rrset.MustName("www.example.org.")
+	r := silent(t, func(c *settings) {
+		c.timeout = 5 * time.Second
+		c.stubs[zone] = &store.Delegation{Zone: zone, Fixed: true}
+		for _, s := range both {
+			c.stubs[zone].Hosts = append(c.stubs[zone].Hosts, store.Host{Addrs: []netip.Addr{s.at.Addr()}, Port: s.at.Port()})
+		}
+	})
+	q := queryFrom(t, "192.0.2.1", "www.example.org.")
+	first, _ := r.beginFor(q, nil, nil, unlooked)
+	asked := 0
+	eventually.Holds(t, "a server is asked", func() bool {
+		asked = both[1].count("www.example.org.")
+		return asked+both[0].count("www.example.org.") > 0
+	})
+	source := new(advice.Source)
+	source.Add(advice.Teller{Zone: zone, Server: both[asked].at, Name: name})
+	source.Doubt("")
+	second, _ := r.beginFor(q, nil, source, unlooked)
+	for _, j := range []*job{first, second} {
+		if err := j.wait(context.Background()); err != nil || len(j.result.Answer) != 1 {
+			t.Errorf("%+v %v", j.result, err)
+		}
+	}
+	if by := source.Of(name).Server; by != both[1-asked].at {
+		t.Errorf("told by %v, who is doubted", by)
 	}
 }
 

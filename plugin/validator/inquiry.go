@@ -20,22 +20,23 @@ import (
 // inquiry is one client's query with all that is asked for its sake. It is for one goroutine.
 type inquiry struct {
 	*Validator
-	client  context.Context // which ends when the client is gone
-	place   eventloop.Place // that his query has
-	ctx     context.Context // which ends with his patience, too
-	w       dns.ResponseWriter
-	q       validate.Question
-	query   *dns.Msg
-	sources map[validate.Question]*advice.Source // of what was asked
-	purse   advice.Purse                         // of all sources
-	spent   int                                  // signatures that were computed
-	hashes  int                                  // of NSEC3 that were computed
-	looks   int                                  // at RRsets
-	recut   []string                             // names at which zones may begin or not, other than was known
-	ways    map[validate.Question]*way
-	avoided []string                       // upstreams of a forwarder that were wrong about something, twice
-	last    map[validate.Question]*dns.Msg // replies to q and to DS questions, see signer
-	gaveWay bool                           // its place is for other queries
+	client   context.Context // which ends when the client is gone
+	place    eventloop.Place // that his query has
+	ctx      context.Context // which ends with his patience, too
+	w        dns.ResponseWriter
+	q        validate.Question
+	query    *dns.Msg
+	sources  map[validate.Question]*advice.Source // of what was asked
+	purse    advice.Purse                         // of all sources
+	spent    int                                  // signatures that were computed
+	hashes   int                                  // of NSEC3 that were computed
+	looks    int                                  // at RRsets
+	recut    []string                             // names at which zones may begin or not, other than was known
+	ways     map[validate.Question]*way
+	restarts map[validate.Question]int      // how often what was asked of others
+	avoided  []string                       // upstreams of a forwarder that were wrong about something, twice
+	last     map[validate.Question]*dns.Msg // replies to q and to DS questions, see signer
+	gaveWay  bool                           // its place is for other queries
 
 	nonAuthoritative bool // the last reply is a resolver's
 

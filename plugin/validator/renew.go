@@ -55,6 +55,8 @@ func (r *renewer) fetch(zone string) {
 		return
 	}
 	conf := r.live.Load().conf
-	conf.Memory = &skeptic{Memory: r.memory, ctx: ctx, purse: &i.purse, hidden: map[string]bool{zone: true}}
+	memory := &skeptic{Memory: r.memory, ctx: ctx, purse: &i.purse}
+	memory.doubt(map[string]bool{zone: true}, i.now())
+	conf.Memory = memory
 	i.pass(&conf, reply)
 }

@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -13,9 +14,13 @@ import (
 )
 
 // One bad server of several need not keep a name from being resolved: what is bogus is asked for again of others, three
-// times at most. What is still bogus then is remembered, so that it is not asked for with every query.
+// times at most, be it the reply or what its chain is made of. What is still bogus then is remembered, so that it is not
+// asked for with every query.
 
-const restarts = 3
+const (
+	restarts     = 3
+	mostRestarts = 12 // for one client's query
+)
 
 // judge validates a reply.
 func (i *inquiry) judge(reply *dns.Msg) (*validate.Verdict, *dns.Msg) {
@@ -28,7 +33,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 	conf, memory := trusted.conf, &skeptic{Memory: i.conf.Memory, ctx: i.ctx, purse: &i.purse}
 	conf.Memory = memory
 	if i.anew {
-		memory.hidden = map[string]bool{i.q.Name: true}
+		memory.doubt(map[string]bool{i.q.Name: true}, i.now())
 	}
 	if i.positive != "" {
 		conf.Negative = func(name string, now time.Time) bool { return name != i.positive && i.negative(name, now) }
@@ -40,7 +45,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		first, whole = i.pass(&conf, reply)
 	}
 	verdict := first
-	for n := 0; n < restarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil && !i.purse.Empty(); n++ {
+	for n := 0; n < mostRestarts && verdict.Status == validate.Bogus && !verdict.Over && i.ctx.Err() == nil && !i.purse.Empty(); n++ {
 		if conf.Budget.Checks = i.conf.Budget.Checks - i.spent; conf.Budget.Checks <= 0 {
 			break
 		}
@@ -49,12 +54,12 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		if len(asked) > 0 {
 			n-- // it blames no server, and is done once for a name
 		} else {
-			asked, hidden = i.doubt(verdict)
+			asked, hidden = i.doubt(verdict, reply)
 		}
 		if len(asked) == 0 {
 			break
 		}
-		memory.doubt(hidden)
+		memory.doubt(hidden, i.now())
 		if asked[i.q] {
 			again, _, _ := i.ask(i.q, i.query.Copy())
 			if again != nil && (again.Rcode == dns.RcodeSuccess || again.Rcode == dns.RcodeNameError || again.Rcode == dns.RcodeYXDomain) {
@@ -72,7 +77,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 	case first.Status == validate.Bogus && (i.gaveWay || i.client.Err() != nil): // who goes away decides nothing for others
 	case first.Status == validate.Bogus:
 		i.remember(i.q, first)
-		memory.settle()
+		memory.settle(i.now())
 	default:
 		i.teach(trusted, i.q, first, len(whole.Answer) == 0, i.sources[i.q].Told() > 0)
 	}
@@ -97,7 +102,7 @@ func (i *inquiry) rewalk(v *validate.Verdict) (asked map[validate.Question]bool,
 
 // doubt tells what of a bogus reply is to be asked for again: DS and DNSKEY RRsets at which the chain broke, or else the
 // reply itself and the keys of its zone. Only what was asked for now is, as all else was tried before.
-func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, hidden map[string]bool) {
+func (i *inquiry) doubt(v *validate.Verdict, reply *dns.Msg) (asked map[validate.Question]bool, hidden map[string]bool) {
 	asked, hidden = map[validate.Question]bool{}, map[string]bool{}
 	suspect := func(q validate.Question, name string) {
 		if s := i.sources[q]; s != nil {
@@ -105,24 +110,31 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 			asked[q] = true
 		}
 	}
-	wrong := func(q validate.Question, name string) {
+	wrong := func(q validate.Question, name string) bool {
+		if i.restarts[q] >= restarts {
+			return false
+		}
+		if i.restarts == nil {
+			i.restarts = map[validate.Question]int{}
+		}
+		i.restarts[q]++
 		i.avoid(q)
 		suspect(q, name)
+		return true
 	}
 	for _, q := range v.Broken {
-		if i.sources[q] == nil { // for another query
+		if i.sources[q] == nil || !wrong(q, "") { // for another query
 			continue
 		}
 		hidden[q.Name] = true
-		wrong(q, "")
-		if q.Type == dns.TypeDS || i.sources[q].Told() == 0 { // it may have been asked for as signatures were taken out
+		nobody := v.Code == dns.ExtendedErrorCodeDNSSECIndeterminate
+		if nobody || (q.Type == dns.TypeDS || i.sources[q].Told() == 0) && !allSigned(reply) { // it may have been asked for as signatures were taken out
 			suspect(i.q, v.Name)
 		}
 	}
-	if len(v.Broken) > 0 {
+	if len(v.Broken) > 0 || !wrong(i.q, v.Name) {
 		return asked, hidden
 	}
-	wrong(i.q, v.Name)
 	missing := v.Code == dns.ExtendedErrorCodeRRSIGsMissing || v.Code == dns.ExtendedErrorCodeNSECMissing // no key makes up for that
 	if v.Zone != "" && !missing {
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
@@ -135,8 +147,23 @@ func (i *inquiry) doubt(v *validate.Verdict) (asked map[validate.Question]bool, 
 	return asked, hidden
 }
 
+// allSigned reports whether a reply has signatures of all that it says.
+func allSigned(reply *dns.Msg) bool {
+	m, err := parse(reply)
+	if err != nil {
+		return false
+	}
+	for _, section := range [][]*rrset.Set{m.Section[rrset.Answer], m.Section[rrset.Authority]} {
+		if slices.ContainsFunc(section, func(s *rrset.Set) bool { return s.Sigs == 0 }) {
+			return false
+		}
+	}
+	return true
+}
+
 // skeptic is a memory for one client's query. It has what was found out for its sake, whatever TTL that has, and is asked
-// anew of some names. What is bogus it hands on in the end, see settle.
+// anew of some names, unless others have found out more about them since. What is bogus it hands on in the end, see
+// settle.
 type skeptic struct {
 	validate.Memory
 	ctx    context.Context
@@ -144,6 +171,7 @@ type skeptic struct {
 	own    map[string]*validate.Node
 	broken map[string]*validate.Node
 	hidden map[string]bool
+	before map[string]*validate.Node // of names that were doubted: what was known of them then
 }
 
 // Node implements validate.Memory.
@@ -151,10 +179,16 @@ func (s *skeptic) Node(name string, now time.Time) *validate.Node {
 	if n := s.own[name]; n != nil {
 		return n
 	}
-	if s.hidden[name] {
+	n := s.Memory.Node(name, now)
+	if s.hidden[name] && !s.better(name, n) {
 		return nil
 	}
-	return s.Memory.Node(name, now)
+	return n
+}
+
+// better reports whether a Node of a name is not the one that was doubted, and tells more.
+func (s *skeptic) better(name string, n *validate.Node) bool {
+	return n != nil && n != s.before[name] && !n.Broken()
 }
 
 // KeepNode implements validate.Memory.
@@ -179,18 +213,24 @@ func (s *skeptic) KeepNode(name string, n *validate.Node) {
 }
 
 // settle hands on where the chain broke, as all were asked who could know better: names below are bogus without
-// anybody being asked for it, until that is forgotten.
-func (s *skeptic) settle() {
+// anybody being asked for it, until that is forgotten. Others may have had better luck meanwhile.
+func (s *skeptic) settle(now time.Time) {
 	for name, n := range s.broken {
-		s.Memory.KeepNode(name, n)
+		if !s.better(name, s.Memory.Node(name, now)) {
+			s.Memory.KeepNode(name, n)
+		}
 	}
 }
 
 // doubt has the memory asked anew of names.
-func (s *skeptic) doubt(names map[string]bool) {
+func (s *skeptic) doubt(names map[string]bool, now time.Time) {
 	s.hidden = names
 	for name := range names {
 		delete(s.own, name)
+		if s.before == nil {
+			s.before = map[string]*validate.Node{}
+		}
+		s.before[name] = s.Memory.Node(name, now)
 	}
 }
 

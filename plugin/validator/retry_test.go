@@ -2,6 +2,7 @@ package validator
 
 import (
 	"context"
+	"crypto"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/pkg/steady"
+	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
 )
@@ -84,6 +86,60 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
+// three answers as a resolver with three servers, which it takes in turn: one has signatures of an answer, most often the last.
+type three struct {
+	*source
+	good map[string]int
+	told map[string]int
+}
+
+func (s *three) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	key := r.Question[0].Name + dns.Type(r.Question[0].Qtype).String()
+	s.told[key]++
+	for n := range 3 {
+		by := advice.Teller{Zone: rrset.MustName("example."), Server: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)}), 53)}
+		if advice.Of(ctx).Doubted(by) {
+			continue
+		}
+		advice.Of(ctx).Add(by)
+		if good, ok := s.good[key]; ok && n != good || !ok && n < 2 {
+			w = liar{w}
+		}
+		return s.source.ServeDNS(ctx, w, r)
+	}
+	return dns.RcodeServerFailure, nil
+}
+
+// Two servers of three take signatures out: of keys, DS records and the answer. Each is asked of the third one, and what was
+// signed from the start not once more.
+func TestOneServerOfThree(t *testing.T) {
+	_, src := lab(t, "")
+	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "zone.example.", Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
+	p, err := k.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.put(false, k.ToDS(dns.SHA256))
+	for _, rr := range []dns.RR{k, test.A("www.zone.example. 300 IN A 192.0.2.1")} {
+		g := &dns.RRSIG{
+			Hdr: dns.RR_Header{Name: rr.Header().Name, Rrtype: dns.TypeRRSIG, Class: 1, Ttl: 300}, Algorithm: k.Algorithm, KeyTag: k.KeyTag(), SignerName: "zone.example.",
+			Inception: uint32(time.Now().Add(-time.Hour).Unix()), Expiration: uint32(time.Now().Add(time.Hour).Unix()),
+		}
+		if err := g.Sign(p.(crypto.Signer), []dns.RR{rr}); err != nil {
+			t.Fatal(err)
+		}
+		src.replies[rr.Header().Name+dns.Type(rr.Header().Rrtype).String()] = &dns.Msg{Answer: []dns.RR{rr, g}}
+	}
+	for what, good := range map[string]map[string]int{"all": nil, "chain": {"www.zone.example.A": 0}} {
+		s := &three{source: src, good: good, told: map[string]int{}}
+		v := above(t, src, "")
+		v.Next = s
+		if m, _, err := ask(t, v, "www.zone.example.", do); err != nil || m == nil || !m.AuthenticatedData {
+			t.Errorf("%s: %v %v, asked %v", what, m, err, s.told)
+		}
+	}
+}
+
 // Keys that all servers tell wrong are asked for again no sooner than after bogus_ttl, whatever name below is asked for.
 func TestBrokenChainIsKept(t *testing.T) {
 	v, src := lab(t, "")
@@ -119,6 +175,50 @@ func TestBrokenChainIsKeptWhenAllWereAsked(t *testing.T) {
 	}), s
 	if m, _, err := ask(t, v, "www.example.", do); err != nil || m == nil || !m.AuthenticatedData {
 		t.Errorf("%v %v, told by %q", m, err, s.told)
+	}
+}
+
+// One client has found keys to be secure, another one meanwhile only servers that take signatures out: the keys count, unless
+// they were known before and are doubted.
+func TestOthersHadBetterLuck(t *testing.T) {
+	zone, now := rrset.MustName("example."), time.Now()
+	found := func(lies bool) *validate.Node {
+		v, src := lab(t, "")
+		v.Next = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if lies && r.Question[0].Qtype == dns.TypeDNSKEY {
+				w = liar{w}
+			}
+			return src.ServeDNS(ctx, w, r)
+		})
+		_, _, _ = ask(t, v, "www.example.", do)
+		return v.memory.Node(zone, now)
+	}
+	good, broken := found(false), found(true)
+	if good == nil || good.Broken() || broken == nil || !broken.Broken() {
+		t.Fatalf("found %+v and %+v", good, broken)
+	}
+	for _, before := range []bool{false, true} {
+		m, want := newMemory(), good
+		s := &skeptic{Memory: m, ctx: context.Background(), purse: new(advice.Purse)}
+		if before {
+			m.KeepNode(zone, good)
+			want = broken
+		}
+		s.doubt(map[string]bool{zone: true}, now)
+		s.KeepNode(zone, broken)
+		if n := s.Node(zone, now); n != nil {
+			t.Errorf("known before %v: %+v is believed", before, n)
+		}
+		if !before {
+			m.KeepNode(zone, good)
+			if n := s.Node(zone, now); n != good {
+				t.Errorf("what others have found is %+v", n)
+			}
+		}
+		s.settle(now)
+		if n := m.Node(zone, now); n != want {
+			t.Errorf("known before %v: %+v is kept, want %+v", before, n, want)
+		}
 	}
 }
 

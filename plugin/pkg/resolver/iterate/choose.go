@@ -283,7 +283,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	t.under.wait = wait
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns, Cookie: t.asked.cookie,
-		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet,
+		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet, Only: t == r.root && r.source.Again(),
 	})
 }
 

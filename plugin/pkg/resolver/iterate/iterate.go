@@ -168,6 +168,7 @@ type Action struct {
 	MixCase  bool
 	Wait     time.Duration
 	Subnet   string // the data of the client subnet option to be shown, empty for none
+	Only     bool   // no other server will do, though another Run may be asking it the same
 }
 
 // Result is what came of a Run.
