@@ -331,3 +331,26 @@ func TestDoubtedWithoutTCP(t *testing.T) {
 		}
 	}
 }
+
+// Where somebody on the way answers in place of all servers, from a cache, all are resolvers. Once that is known each question is
+// asked of one.
+func TestProxied(t *testing.T) {
+	w := small(t)
+	for at, s := range w.servers {
+		w.servers[at] = func(q *dns.Msg, tcp bool) *dns.Msg {
+			m := s(q, tcp)
+			m.Authoritative, m.RecursionAvailable = false, true
+			return m
+		}
+	}
+	w.want("www.example.org.", "A", "NOERROR; www.example.org. A 192.0.2.1")
+	for range 20 {
+		w.asked = nil
+		w.want("alias.example.org.", "AAAA", "NOERROR; alias.example.org. CNAME www.example.org.")
+		w.want("no.example.org.", "A", "NXDOMAIN")
+		if n := len(w.asked); n > 3 {
+			t.Errorf("%d queries: %v", n, w.asked)
+		}
+		w.conf.Stores.RRsets.Forget(rrset.MustName("example.org."), true)
+	}
+}

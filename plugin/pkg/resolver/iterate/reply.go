@@ -141,7 +141,7 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 	case rd.kind == lame:
 		t.next(s, "lame server")
 		s.SetLame(t.cut.Zone, false, keep)
-	case rd.soft:
+	case rd.soft && !(rd.speaks() && t.resolversOnly()):
 		if t.next(s, "lame server"); v.soft == nil {
 			v.soft, v.softFrom = rd, s
 		}
@@ -153,6 +153,18 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 		return
 	}
 	t.run.miss(s, ev)
+}
+
+// speaks reports whether a reading has more than what a server says that does not know.
+func (rd *reading) speaks() bool { return rd.kind != noData || rd.soa != nil }
+
+// resolversOnly reports whether all of the cut's servers are known to be resolvers, or to refuse: somebody on the way may
+// answer in their place. Then none of them knows better than another.
+func (t *task) resolversOnly() bool {
+	return !slices.ContainsFunc(t.servers(), func(s *store.Server) bool {
+		_, soft := s.Lame(t.cut.Zone, t.run.now)
+		return !soft
+	})
 }
 
 // next goes on to the next server; why is what the client is told if there is none.
