@@ -99,7 +99,7 @@ func (e *engine) schedule(x *Exchange, now int64) {
 		e.givers[x.GivesWay].add(x)
 	}
 	x.sent = now
-	due := tickOf(min(now+int64(x.Timeout), x.deadline))
+	due := tickOf(min(now+int64(x.patience()), x.deadline))
 	e.wheel.add(x, due, now>>tickBits)
 	e.wakeBy(max(timeOf(due), now))
 }
@@ -188,7 +188,7 @@ const (
 func (e *engine) clock() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var due []*Exchange
+	var due, again []*Exchange
 	var failures []failure
 	var caughtUp int64 // when readers have had their time; 0 if the machine did not stand still
 	for {
@@ -212,8 +212,14 @@ func (e *engine) clock() {
 			continue
 		}
 		caughtUp = 0
-		due, failures = e.wheel.expire(now>>tickBits, due[:0]), failures[:0]
+		due, again, failures = e.wheel.expire(now>>tickBits, due[:0]), again[:0], failures[:0]
 		for _, x := range due {
+			if c := x.hurries(); c != nil {
+				e.take(x, now)
+				c.mute(now)
+				again = append(again, x)
+				continue
+			}
 			failures = append(failures, failure{x, x.on.late(x)})
 			e.take(x, now)
 		}
@@ -227,8 +233,13 @@ func (e *engine) clock() {
 		timer.Reset(time.Duration(e.wakeAt - now))
 		e.unlock()
 		e.endAll(failures)
+		for _, x := range again {
+			x.retries++
+			e.askStream(x, now)
+		}
 		inside.Done()
 		clear(due)
+		clear(again)
 		clear(failures)
 	}
 }

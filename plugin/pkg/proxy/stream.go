@@ -13,6 +13,8 @@ type streamPool struct {
 	oneOff bool          // one query per connection at a time
 	hasty  int           // connections, one after the other, that were closed after one reply with others under way
 	shut   int64         // until when no other one is opened, as the last one was refused
+	mutes  int           // exchanges in a row that had no reply on a connection which was open before, see mute
+	single int64         // until when a connection is for one query
 }
 
 const (

@@ -175,7 +175,7 @@ func (c *streamConn) received(b []byte) {
 			}
 		}
 		if c.answered++; c.answered > 1 {
-			c.pool.hasty, c.pool.oneOff = 0, false
+			c.pool.hasty, c.pool.oneOff, c.pool.mutes = 0, false, 0
 		}
 		e.take(x, now)
 	}
@@ -274,7 +274,7 @@ func (c *streamConn) drop(x *Exchange, now int64) {
 		return
 	}
 	conf := c.engine.proxy.transport.conf.Load()
-	if c.retired || conf.aged(c.began, now) || conf.maxIdle > 0 && c.pool.idle() > conf.maxIdle {
+	if c.retired || now < c.pool.single || conf.aged(c.began, now) || conf.maxIdle > 0 && c.pool.idle() > conf.maxIdle {
 		c.doom()
 	}
 }

@@ -1,0 +1,43 @@
+package proxy
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A Peer that answers the first query of a connection, and then keeps silent on it, is asked once more on another one, and
+// soon gets a connection for each query.
+func TestMuteConnections(t *testing.T) {
+	var queries atomic.Int64
+	addr := tcpUpstream(t, func(conn net.Conn) {
+		for n := 0; ; n++ {
+			q, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			if queries.Add(1); n == 0 {
+				conn.Write(frame(replyTo(q)))
+			}
+		}
+	})
+	p := NewOpen("test")
+	p.Start(time.Second)
+	t.Cleanup(p.Stop)
+	to := p.NewPeer(netip.MustParseAddrPort(addr))
+	const asked = 12
+	for n := range asked {
+		c := &call{done: make(chan struct{}, 1)}
+		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
+		p.Begin(&c.x)
+		<-c.done
+		if c.x.Err != nil {
+			t.Fatalf("query %d: %v", n, c.x.Err)
+		}
+	}
+	if n := queries.Load(); n != asked+muteTwice {
+		t.Errorf("it saw %d queries, want %d", n, asked+muteTwice)
+	}
+}
