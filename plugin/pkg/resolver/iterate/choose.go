@@ -263,7 +263,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	r.spent.queries++
 	r.asks++
 	s.Asked(r.now)
-	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, proof: proof, edns: s.EDNS(r.now)}
+	doubts := t == r.root && r.source.Again()
+	t.under = ask{number: r.asks, server: s, q: t.here.q, tcp: tcp, proof: proof, edns: s.EDNS(r.now) || doubts && s.AgainEDNS(r.now)}
 	t.asked = &t.under
 	if t.asked.edns {
 		t.asked.subnet = t.shown()
@@ -283,7 +284,7 @@ func (t *task) send(s *store.Server, tcp bool) {
 	t.under.wait = wait
 	r.do(Action{
 		Kind: Send, Ask: r.asks, Server: s, Zone: t.cut.Zone, Question: t.here.q, TCP: tcp, EDNS: t.asked.edns, Cookie: t.asked.cookie,
-		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet, Only: t == r.root && r.source.Again(),
+		MixCase: mix && !tcp, Wait: wait, Subnet: t.asked.subnet, Only: doubts,
 	})
 }
 

@@ -158,8 +158,8 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 // speaks reports whether a reading has more than what a server says that does not know.
 func (rd *reading) speaks() bool { return rd.kind != noData || rd.soa != nil }
 
-// resolversOnly reports whether all of the cut's servers are known to be resolvers, or to refuse: somebody on the way may
-// answer in their place. Then none of them knows better than another.
+// resolversOnly reports whether all of the cut's servers are known to be resolvers, or to refuse, as where somebody on
+// the way answers in their place: none of them knows better than another.
 func (t *task) resolversOnly() bool {
 	return !slices.ContainsFunc(t.servers(), func(s *store.Server) bool {
 		_, soft := s.Lame(t.cut.Zone, t.run.now)

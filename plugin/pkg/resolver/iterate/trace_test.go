@@ -1,11 +1,15 @@
 package iterate
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+
+	"github.com/miekg/dns"
 )
 
 // What did not hold of a name is asked of others; where aliases led from there is not asked for again, nor are servers spared
@@ -84,6 +88,55 @@ func TestPreferred(t *testing.T) {
 		s.Doubt("")
 		if got := ask(); got == want.Addr() {
 			t.Fatalf("%s was asked once more", got)
+		}
+	}
+}
+
+// A server that refused EDNS is asked with it once more where an answer without signatures is doubted, but not each time.
+func TestDoubtedWithoutEDNS(t *testing.T) {
+	w := newWorld(t)
+	w.serve("10.0.0.1", rootZone)
+	truth := w.servers[addr("10.0.0.1")]
+	refuses := func(q *dns.Msg, tcp bool) *dns.Msg {
+		if q.IsEdns0() != nil {
+			return new(dns.Msg).SetRcode(q, dns.RcodeFormatError)
+		}
+		return truth(q, tcp)
+	}
+	w.servers[addr("10.0.0.1")] = refuses
+	w.conf.Minimise = Off
+	edns := func(s *advice.Source) (all string) {
+		w.asked = nil
+		r := New(w.conf, Question{rrset.MustName("a.root."), dns.TypeAAAA}, true)
+		r.Trace(s)
+		w.through(r)
+		for _, a := range w.asked {
+			if a.q == "a.root. AAAA" {
+				all += fmt.Sprint(a.edns, " ")
+			}
+		}
+		return all
+	}
+	doubts := func() *advice.Source {
+		s := new(advice.Source)
+		s.Doubt("")
+		return s
+	}
+	edns(nil) // it becomes known
+	for i, step := range []struct {
+		s    *advice.Source
+		want string
+	}{
+		{nil, "false "}, {doubts(), "true false "}, {doubts(), "false "}, {nil, "false "}, {doubts(), "true false "}, {doubts(), "true "}, {nil, "true "},
+	} {
+		if i == 4 || i == 5 {
+			w.now += 10 * store.Second
+		}
+		if i == 5 {
+			w.servers[addr("10.0.0.1")] = truth
+		}
+		if got := edns(step.s); got != step.want {
+			t.Errorf("step %d: asked with EDNS %s, want %s", i, got, step.want)
 		}
 	}
 }

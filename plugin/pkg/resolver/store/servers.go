@@ -54,6 +54,7 @@ type facts struct {
 	asked     Time // when it was last asked since then
 	edns      bool // it has given an OPT record
 	plain     Time // without EDNS until
+	again     Time // when EDNS was tried with it all the same
 	options   bool // it has replied to a query with options of EDNS
 	bare      Time // without them until
 	caseBlind Time // without letters of random case until
@@ -245,58 +246,11 @@ func (v *Server) Asked(now Time) {
 	v.mu.Unlock()
 }
 
-// EDNS reports whether the server is asked with an OPT record.
-func (v *Server) EDNS(now Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.edns || v.plain <= now
-}
-
-// RefusesEDNS notes that the server does not know EDNS. One that has given an OPT record once is never asked without:
-// then it reports false.
-func (v *Server) RefusesEDNS(until Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.edns {
-		return false
-	}
-	v.plain = until
-	return true
-}
-
-// Options reports whether the server is asked with options in an OPT record. One that is silent, and has never
-// replied to a query with any, is not: there are firewalls that drop such queries, and servers that spoil a cookie.
-func (v *Server) Options(now Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.bare <= now && (v.options || v.losses == 0)
-}
-
-// TookOptions notes, before Replied, that the reply is to a query with an OPT record which had options, or had none. If
-// one without brought the first reply after silence, it goes on like that.
-func (v *Server) TookOptions(had bool, until Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch {
-	case had:
-		v.options = true
-	case !v.options && v.losses > 0:
-		v.bare = until
-	}
-}
-
 // Unheard reports whether the server has never replied: its round trip time may be longer than anybody has waited.
 func (v *Server) Unheard() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.srtt == 0
-}
-
-// RefusesOptions notes that the server takes no options that it does not know.
-func (v *Server) RefusesOptions(until Time) {
-	v.mu.Lock()
-	v.bare = until
-	v.mu.Unlock()
 }
 
 // MixCase reports whether the server is asked with letters of random case.
