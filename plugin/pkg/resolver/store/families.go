@@ -3,6 +3,7 @@ package store
 import (
 	"net/netip"
 	"sync/atomic"
+	"time"
 )
 
 // A system may have an address of a family, and a route, and yet no datagram comes back, as a firewall drops it. Each
@@ -21,6 +22,29 @@ type family struct {
 	silent  atomic.Int32 // servers that never replied, since one did
 	replied atomic.Bool  // one did
 	told    atomic.Bool  // that it is silent
+	nearest atomic.Int64 // about the least round trip time of late; 0 is unknown
+}
+
+// On the way to all servers there may be a satellite: then none replies sooner than that takes.
+
+const (
+	nearestSlows = 64 // which part of the difference a reply that takes longer makes
+	mostUnknown  = maxWait / 2
+)
+
+// unknownWait is how long a reply of a server at a is waited for that has never replied.
+func (f *families) unknownWait(a netip.Addr) time.Duration {
+	nearest := time.Duration(f.of[indexOf(a)].nearest.Load())
+	return max(unknownWait, min(nearest+nearest/2, mostUnknown))
+}
+
+// took notes the round trip time of a reply.
+func (f *family) took(rtt time.Duration) {
+	n := time.Duration(f.nearest.Load())
+	if n == 0 || rtt < n {
+		n = rtt
+	}
+	f.nearest.Store(int64(n + (rtt-n)/nearestSlows))
 }
 
 func indexOf(a netip.Addr) int {
@@ -31,8 +55,9 @@ func indexOf(a netip.Addr) int {
 }
 
 // reply notes that a server at a has replied.
-func (f *families) reply(a netip.Addr) {
+func (f *families) reply(a netip.Addr, rtt time.Duration) {
 	own := &f.of[indexOf(a)]
+	own.took(rtt)
 	if !own.replied.Load() {
 		own.replied.Store(true)
 	}
@@ -67,5 +92,6 @@ func (f *families) inherit(o *families) {
 		f.of[i].silent.Store(o.of[i].silent.Load())
 		f.of[i].replied.Store(o.of[i].replied.Load())
 		f.of[i].told.Store(o.of[i].told.Load())
+		f.of[i].nearest.Store(o.of[i].nearest.Load())
 	}
 }

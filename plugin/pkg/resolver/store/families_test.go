@@ -54,3 +54,42 @@ func TestSilentFamily(t *testing.T) {
 		t.Errorf("said: %s", said)
 	}
 }
+
+// Where all servers that are known are far away, unknown ones are waited for longer, until a near one replies; and by one
+// that is far beside near ones nothing changes.
+func TestAllAreFar(t *testing.T) {
+	s := New(8<<20, 1000)
+	get := func(n int) *Server {
+		return s.Servers.Get(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 53), func() any { return nil })
+	}
+	wait := func(what string, v *Server, want time.Duration) {
+		t.Helper()
+		if got := v.Wait(); got != want {
+			t.Errorf("%s: an unknown server is waited for %v, want %v", what, got, want)
+		}
+	}
+	wait("at first", get(100), 400*time.Millisecond)
+	get(1).Replied(640*time.Millisecond, true)
+	wait("one replied after 640 ms", get(100), 960*time.Millisecond)
+	wait("that tells nothing of IPv6", s.Servers.Get(netip.MustParseAddrPort("[2001:db8::1]:53"), func() any { return nil }), 400*time.Millisecond)
+	other := New(8<<20, 1000)
+	other.Servers.Inherit(&s.Servers, func(netip.AddrPort) any { return nil })
+	wait("inherited", other.Servers.Get(netip.MustParseAddrPort("192.0.2.100:53"), func() any { return nil }), 960*time.Millisecond)
+	get(1).Replied(2*time.Second, true)
+	if w := get(100).Wait(); w < 960*time.Millisecond || w > time.Second {
+		t.Errorf("one was slow: %v", w)
+	}
+	get(2).Replied(10*time.Millisecond, true)
+	wait("one is near", get(100), 400*time.Millisecond)
+	for range 20 {
+		get(1).Replied(640*time.Millisecond, true)
+	}
+	wait("some are near", get(100), 400*time.Millisecond)
+	for range 1000 {
+		get(1).Replied(2*time.Second, true)
+	}
+	wait("all are very far now", get(100), 1500*time.Millisecond)
+	v := get(100)
+	v.Silent(now, v.Wait())
+	wait("and silent", v, 3*time.Second)
+}

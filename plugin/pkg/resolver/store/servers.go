@@ -130,8 +130,8 @@ func (s *Servers) Each(f func(*Server)) {
 	s.shelf.removeIf(func(_ netip.AddrPort, v *Server) bool { f(v); return false })
 }
 
-// Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, twice as
-// long for each time-out since it last replied; see Silent.
+// Wait is how long a reply is waited for (RFC 6298 §2, with other bounds): 400 ms of one that is unknown, or more where
+// all are further away than that; twice as long for each time-out since it last replied; see Silent.
 func (v *Server) Wait() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -140,9 +140,9 @@ func (v *Server) Wait() time.Duration {
 
 // wait is Wait. mu is held.
 func (v *Server) wait() time.Duration {
-	d := unknownWait
-	if v.srtt > 0 {
-		d = max(v.srtt+4*v.rttvar, minWait)
+	d := max(v.srtt+4*v.rttvar, minWait)
+	if v.srtt == 0 {
+		d = v.all.unknownWait(v.Addr.Addr())
 	}
 	return min(d<<min(v.doubled, 6), maxWait)
 }
@@ -178,9 +178,9 @@ func (v *Server) Replied(rtt time.Duration, edns bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.losses, v.doubled = 0, 0
-	v.all.reply(v.Addr.Addr())
-	v.edns = v.edns || edns
 	rtt = max(rtt, time.Microsecond)
+	v.all.reply(v.Addr.Addr(), rtt)
+	v.edns = v.edns || edns
 	if v.srtt == 0 {
 		v.srtt, v.rttvar = rtt, rtt/2
 		return
