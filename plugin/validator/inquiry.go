@@ -155,7 +155,7 @@ func (i *inquiry) fetch(q validate.Question) (*dns.Msg, *rrset.Message) {
 		return nil, nil
 	}
 	m, err := parse(reply)
-	if err != nil || m.Name != q.Name || m.Type != q.Type {
+	if err != nil || m.Name != q.Name || m.Type != q.Type || reply.Truncated && !signed(m, q) { // what was cut denies nothing
 		return nil, nil
 	}
 	i.keep(q, reply)
@@ -222,7 +222,11 @@ func (i *inquiry) finish(t *validate.Task, missing []validate.Question, reply *d
 	i.spent += t.Verdict().Checks
 	i.hashes += t.Verdict().Hashes
 	i.looks += t.Verdict().Looks
-	return t.Verdict(), joined(reply, t.Verdict().Chased, targets)
+	v := t.Verdict()
+	if v.Status == validate.Bogus && reply.Truncated { // what is missing may have been cut
+		v.Code, v.Told, v.Text = dns.ExtendedErrorCodeDNSSECIndeterminate, true, "the reply is not to be had as a whole"
+	}
+	return v, joined(reply, v.Chased, targets)
 }
 
 // step takes a step of a Task when it is the client's turn; none if the inquiry gives way to others.

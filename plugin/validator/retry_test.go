@@ -315,6 +315,33 @@ func TestBogusAtOneTime(t *testing.T) {
 	}
 }
 
+// Replies that were cut, and are not to be had over TCP, are no proof that something is bogus: that is kept for a moment only.
+func TestCutIsNotBogus(t *testing.T) {
+	for name, cut := range map[string]uint16{"www.example.": dns.TypeDNSKEY, "bad.example.": dns.TypeA} {
+		v, src := lab(t, "")
+		v.Next = plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+			if r.Question[0].Qtype != cut {
+				return src.ServeDNS(ctx, w, r)
+			}
+			m := new(dns.Msg).SetReply(r)
+			if m.Truncated = true; cut == dns.TypeA {
+				m.Answer = src.replies["bad.example.A"].Answer[:1] // without its signature
+			}
+			return 0, w.WriteMsg(m)
+		})
+		src.replies["bad.example.DS"] = src.replies["sub.example.DS"]
+		if m, _, err := ask(t, v, name, do); m != nil || err == nil {
+			t.Errorf("%s was cut: %v %v", dns.Type(cut), m, err)
+		}
+		if k, ok := v.failures.get(questionOf(t, name)); !ok || time.Until(k.until) > shortFailure {
+			t.Errorf("%s was cut: %+v, kept for %v", dns.Type(cut), k.finding, time.Until(k.until))
+		}
+		if n := v.memory.Node(rrset.MustName("example."), time.Now()); n != nil && n.Broken() {
+			t.Errorf("%s was cut: %+v is kept", dns.Type(cut), n)
+		}
+	}
+}
+
 func questionOf(t *testing.T, name string) validate.Question {
 	t.Helper()
 	return validate.Question{Name: rrset.MustName(name), Type: dns.TypeA}
