@@ -13,7 +13,11 @@ import (
 
 // releaseProgram has the system unmap the pages of the program's text and constants. Where the system does not tell
 // what is mapped, or was told to keep it in memory (mlockall), all stays as it is.
-func releaseProgram() {
+//
+// With scarce, the system is to read single pages of the program from now on. Else it reads 128 KiB and more around a
+// page that is looked at, which in a small control group takes the place of pages that are in use: with 64 MiB, of
+// which Go had 25, 3.5 million pages were read in a minute, and no query was answered any more. By pages it is 3,000.
+func releaseProgram(scarce bool) {
 	told, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
@@ -22,6 +26,9 @@ func releaseProgram() {
 	for _, s := range unwritten(told, reflect.ValueOf(releaseProgram).Pointer()) {
 		// The pages are the file's: they are read from it again when they are looked at.
 		unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
+		if scarce {
+			unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_RANDOM)
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package memory
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +91,31 @@ func TestSettle(t *testing.T) {
 			t.Fatalf("%d octets of files are in memory, and were %d", inFiles(t), before)
 		}
 	}
+}
+
+// TestSettleInLittleMemory sees that the program is read by single pages once the memory is limited.
+func TestSettleInLittleMemory(t *testing.T) {
+	if Limit() == math.MaxInt64 {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))
+	}
+	Settle()
+	told, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skipf("%v: mount /proc", err)
+	}
+	pc, within := reflect.ValueOf(releaseProgram).Pointer(), false
+	for line := range strings.Lines(string(told)) {
+		if p, ok := readPart(line); ok {
+			within = p.from <= pc && pc < p.to
+		}
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && within {
+			if !slices.Contains(strings.Fields(flags), "rr") {
+				t.Errorf("the flags of the program's text are%s and not rr (random reads)", flags)
+			}
+			return
+		}
+	}
+	t.Fatal("the flags of the program's text were not found")
 }
 
 // lookAt has the system bring all pages of the spans.

@@ -2,4 +2,4 @@
 
 package memory
 
-func releaseProgram() {}
+func releaseProgram(bool) {}
