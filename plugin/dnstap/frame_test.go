@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -176,6 +177,8 @@ func TestQueueIsBounded(t *testing.T) {
 // Long frames, as of large answers, are bounded by their octets: as many as of short ones would take too much memory.
 func TestQueueOfLongFrames(t *testing.T) {
 	q := newQueue(1)
+	defer q.close()
+	q.share = math.MaxInt64 // whatever the memory of the machine that tests
 	long := make([]byte, 64<<10)
 	for range queueUnit {
 		q.take(long, 1)
@@ -185,6 +188,44 @@ func TestQueueOfLongFrames(t *testing.T) {
 	}
 	if got := int(q.dropped.Load()) + q.waiting; got != queueUnit || q.waiting == 0 {
 		t.Errorf("%d frames wait, of %d that are known", q.waiting, got)
+	}
+}
+
+// In a limited memory all queues together have a part of it, of which a peer that reads nothing leaves something to the
+// others. What they held is free when it was written, lost or forgotten.
+func TestQueuesInLittleMemory(t *testing.T) {
+	if got := shareOf(128 << 20); got != 8<<20 {
+		t.Errorf("queues may hold %d octets of 128 MiB", got)
+	}
+	before := held.Load()
+	stalled, other, well := newQueue(1), newQueue(1), newQueue(1)
+	for _, q := range []*queue{stalled, other, well} {
+		q.share = before + 8<<20
+	}
+	long := append([]byte{0, 0, 0xff, 0xfc}, make([]byte, 0xfffc)...)
+	for range 1000 {
+		stalled.take(long, 1)
+		other.take(long, 1)
+	}
+	if n := held.Load() - before; n < 7<<20 || n > 9<<20 || len(stalled.pending)+len(other.pending) != int(n) {
+		t.Errorf("%d octets are held, %d and %d wait", n, len(stalled.pending), len(other.pending))
+	}
+	for range 10 {
+		well.take(long, 1)
+		if s := new(steady); well.write(s, nil) != nil || len(s.got) != len(long) {
+			t.Fatalf("a peer that reads got %d octets of a frame", len(s.got))
+		}
+	}
+	if stalled.write(&breaking{takes: 3 * len(long)}, func() {}) == nil {
+		t.Fatal("nothing broke")
+	}
+	if n := held.Load() - before; len(stalled.pending)+len(other.pending) != int(n) {
+		t.Errorf("%d octets are held, %d and %d wait", n, len(stalled.pending), len(other.pending))
+	}
+	other.abandon(new(warnings))
+	stalled.close()
+	if other.take(long, 1); held.Load() != before {
+		t.Errorf("%d octets are held when nothing waits", held.Load()-before)
 	}
 }
 
@@ -206,6 +247,7 @@ func BenchmarkServeWire(b *testing.B) {
 				w.Reset(buf)
 				h.ServeWire(b.Context(), &w, &query)
 				if q.waiting > queueUnit/2 {
+					held.Add(-int64(len(q.pending)))
 					q.pending, q.waiting = q.pending[:0], 0
 				}
 			}

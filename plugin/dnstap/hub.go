@@ -176,6 +176,7 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	p := &peer{queue: newQueue(1), conn: conn, quit: make(chan struct{})}
+	defer p.close()
 	if !h.add(p) {
 		return
 	}

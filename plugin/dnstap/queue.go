@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	framestream "github.com/farsightsec/golang-framestream"
+
+	"github.com/coredns/coredns/plugin/pkg/memory"
 )
 
 const (
@@ -22,7 +25,13 @@ const (
 	queueUnit     = 10000    // frames
 	queueSpace    = 64 << 20 // octets of so many frames, at most
 	keptSpace     = 1 << 20  // octets of a buffer that is kept
+
+	heldShare = 16        // all queues may hold one part of so many of a limited memory
+	ownSpace  = 256 << 10 // octets that a queue may hold in any case: a silent peer takes no frames from the others
 )
+
+// held is the octets that all queues of the process hold.
+var held atomic.Int64
 
 var contentType = []byte("protobuf:dnstap.Dnstap")
 
@@ -30,6 +39,7 @@ var contentType = []byte("protobuf:dnstap.Dnstap")
 // is written in one piece, so that neither who is asked nor who writes pays for each frame.
 type queue struct {
 	most    int           // frames that may wait
+	share   int64         // what held may be
 	begun   chan struct{} // a frame waits where none did
 	crowded chan struct{} // half of what may wait waits
 	dropped atomic.Uint64 // since the last report
@@ -39,16 +49,28 @@ type queue struct {
 	spare   []byte // the buffer that was written last
 	waiting int    // frames in pending
 	writing int    // frames that are being written
+	closed  bool   // nothing is taken any more
 }
 
 func newQueue(units int) *queue {
-	return &queue{most: max(units, 1) * queueUnit, begun: make(chan struct{}, 1), crowded: make(chan struct{}, 1)}
+	return &queue{
+		most: max(units, 1) * queueUnit, share: shareOf(memory.Limit()),
+		begun: make(chan struct{}, 1), crowded: make(chan struct{}, 1),
+	}
+}
+
+// shareOf is what all queues may hold where the process has so many octets of memory. Without a limit their own are enough.
+func shareOf(limit int64) int64 {
+	if limit == math.MaxInt64 {
+		return limit
+	}
+	return limit / heldShare
 }
 
 // take takes n frames, or drops them if too many wait, or too long ones. It copies them.
 func (q *queue) take(frames []byte, n int) {
 	q.mu.Lock()
-	if q.waiting+q.writing+n > q.most || len(q.pending)+len(frames) > q.most/queueUnit*queueSpace {
+	if q.closed || q.waiting+q.writing+n > q.most || q.full(len(q.pending)+len(frames)) {
 		q.mu.Unlock()
 		q.dropped.Add(uint64(n))
 		return
@@ -56,6 +78,7 @@ func (q *queue) take(frames []byte, n int) {
 	before := q.waiting
 	q.pending = append(q.pending, frames...)
 	q.waiting += n
+	held.Add(int64(len(frames)))
 	q.mu.Unlock()
 	if before == 0 {
 		signal(q.begun)
@@ -63,6 +86,11 @@ func (q *queue) take(frames []byte, n int) {
 	if half := q.most / 2; before < half && before+n >= half {
 		signal(q.crowded)
 	}
+}
+
+// full reports whether so many octets must not wait.
+func (q *queue) full(n int) bool {
+	return n > q.most/queueUnit*queueSpace || n > ownSpace && held.Load() > q.share
 }
 
 // signal leaves a note in c, where one is enough.
@@ -106,8 +134,10 @@ func (q *queue) write(conn net.Conn, between func()) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	held.Add(-int64(len(out)))
 	if err != nil {
 		rest, left := behind(out, n)
+		held.Add(int64(len(rest)))
 		if left < q.writing {
 			q.dropped.Add(1)
 		}
@@ -156,11 +186,18 @@ func (q *queue) report(l WarnLogger) {
 
 // abandon drops what waits, as nobody will take it, and warns of all that was dropped.
 func (q *queue) abandon(l WarnLogger) {
-	q.mu.Lock()
-	q.dropped.Add(uint64(q.waiting))
-	q.pending, q.waiting = nil, 0
-	q.mu.Unlock()
+	q.dropped.Add(uint64(q.close()))
 	q.report(l)
+}
+
+// close forgets what waits, and tells how many frames these were. From then on all are dropped.
+func (q *queue) close() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.waiting
+	held.Add(-int64(len(q.pending)))
+	q.pending, q.waiting, q.closed = nil, 0, true
+	return n
 }
 
 // gone reports whether the other side of conn has closed it, of which nothing else tells as long as there are no frames.
