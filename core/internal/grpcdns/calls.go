@@ -3,6 +3,7 @@ package grpcdns
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -10,12 +11,21 @@ import (
 // whether there is room for its query: with many connections, all memory could go into goroutines.
 var calls atomic.Int64
 
+// calmCalls is how many calls may be open before who reads a connection lets others run first with each call. Else he
+// goes on for 10 ms: of clients that make calls and take them back at once, tens of thousands would lie there before
+// the goroutines have run that end them, and before the library has.
+const calmCalls = 64
+
 // enter counts a call until ctx ends, which is the call's. It reports false if there are more than most.
 func enter(ctx context.Context, most int) bool {
 	if most == math.MaxInt32 { // any number
 		return true
 	}
-	if calls.Add(1) > int64(most) {
+	n := calls.Add(1)
+	if n > calmCalls {
+		runtime.Gosched()
+	}
+	if n > int64(most) {
 		calls.Add(-1)
 		return false
 	}

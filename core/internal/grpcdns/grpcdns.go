@@ -192,8 +192,20 @@ func (t *Transport) Stop(ctx context.Context) error {
 	}
 }
 
-// readingKey holds the timer that ends a call whose message does not come.
+// readingKey holds the reading of a call.
 type readingKey struct{}
+
+// reading ends a call whose message does not come.
+type reading struct {
+	timer  *time.Timer
+	forget func() bool // what ends the timer with the call
+}
+
+// end says that the message has come.
+func (r *reading) end() {
+	r.timer.Stop()
+	r.forget()
+}
 
 var errSlowCall = errors.New("the message did not come in time")
 
@@ -212,5 +224,8 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 			cancel(errSlowCall)
 		}
 	})
-	return context.WithValue(ctx, readingKey{}, timer), nil
+	// The timer has the call. Of calls that a client makes and takes back all the time, hundreds of thousands would be
+	// kept until their time is over.
+	forget := context.AfterFunc(ctx, func() { timer.Stop() })
+	return context.WithValue(ctx, readingKey{}, &reading{timer, forget}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -150,6 +151,47 @@ func TestCallsByMemory(t *testing.T) {
 	if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil {
 		t.Error(err)
 	}
+}
+
+// Nothing is kept of a call that its client takes back at once: there may be many in the time that a message has.
+func TestCallTakenBack(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
+	of.Read = time.Hour
+	transport := New(of)
+	defer transport.Stop(t.Context())
+	type key struct{}
+	gone := make(chan struct{})
+	func() {
+		call := new([1 << 10]byte)
+		runtime.AddCleanup(call, func(gone chan struct{}) { close(gone) }, gone)
+		ctx, takeBack := context.WithCancel(context.WithValue(context.Background(), key{}, call))
+		if _, err := transport.limitReading(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		takeBack()
+	}()
+	eventually.Holds(t, "the call is gone", func() bool {
+		runtime.GC()
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// Who reads calls that are taken back at once lets others run, which end them, before they are too many.
+func TestCallsTakenBack(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for i := range 100_000 {
+		ctx, takeBack := context.WithCancel(context.Background())
+		if !enter(ctx, 1000) {
+			t.Fatalf("call %d is one of a thousand that are open", i)
+		}
+		takeBack()
+	}
+	eventually.Holds(t, "none is open", func() bool { return calls.Load() == 0 })
 }
 
 // A call whose message has come takes its time; and a connection that has ended leaves its place.

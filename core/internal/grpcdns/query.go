@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/miekg/dns"
 	"google.golang.org/grpc"
@@ -26,8 +25,8 @@ import (
 // Query has s answer one call.
 func Query(ctx context.Context, s *service.Service, in *pb.DnsPacket) (*pb.DnsPacket, error) {
 	// The message has come: limitReading ends here.
-	if t, ok := ctx.Value(readingKey{}).(*time.Timer); ok {
-		t.Stop()
+	if r, ok := ctx.Value(readingKey{}).(*reading); ok {
+		r.end()
 	}
 	if n := len(in.GetMsg()); n > dns.MaxMsgSize || s.TooLong(n) {
 		s.Limited("query_bytes")
