@@ -41,6 +41,7 @@ type Waiting struct {
 	waits   eventloop.Exchange // what it was parked on last
 	came    int64              // when it was given to workers, by service.Now, until it begins; else 0
 	pooled  bool               // it does not lie in the source's memory
+	places  int                // of those for large ones, that it has
 }
 
 var waitingPool = sync.Pool{New: func() any { return new(Waiting) }}
@@ -51,8 +52,15 @@ var parked atomic.Int64
 // LaterOrDrop sees to a query of a transport that cannot be answered at once, as the outcome of its first
 // run says. It is dropped if too many are waiting. packet and q are not kept.
 func LaterOrDrop(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) {
+	from.Begin(s)
 	w := newWaiting(from, s, packet, q, out)
 	w.dropped = true
+	if n := placesOf(len(packet)); large.take(n) {
+		w.places = n
+	} else {
+		w.drop()
+		return
+	}
 	if out != wire.Park {
 		w.came = service.Now()
 		if !pool().queue(w) {
@@ -80,7 +88,11 @@ func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wi
 	if out == wire.Park && q.Awaited() == nil { // a plugin that began nothing, for a reason of its own
 		out = wire.Unpack
 	}
+	from.Begin(s)
+	n := placesOf(len(packet))
+	large.wait(n) // before there is a copy of it
 	w := newWaiting(from, s, packet, q, out)
+	w.places = n
 	if out != wire.Park {
 		pool().do(w)
 		return
@@ -97,6 +109,7 @@ func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wi
 // parkedPause is how long a transport sleeps before it looks again whether not too many queries are parked.
 const parkedPause = time.Millisecond
 
+// newWaiting is a query of which from.Begin was told.
 func newWaiting(from Source, s *service.Service, packet []byte, q *wire.Query, out wire.Outcome) *Waiting {
 	w := from.Scratch()
 	if w == nil {
@@ -108,7 +121,6 @@ func newWaiting(from Source, s *service.Service, packet []byte, q *wire.Query, o
 		w.peer = q.Peer
 	}
 	w.packet = append(w.packet[:0], packet...)
-	from.Begin(s)
 	return w
 }
 
@@ -131,7 +143,8 @@ func (w *Waiting) drop() {
 
 func (w *Waiting) free() {
 	from, s := w.from, w.service
-	w.from, w.service, w.waits = nil, nil, nil
+	large.give(w.places)
+	w.from, w.service, w.waits, w.places = nil, nil, nil, 0
 	if w.pooled {
 		waitingPool.Put(w)
 	}

@@ -22,6 +22,12 @@ type QueryWriter interface {
 // the client in its own way; or ErrCrowded. A message that a block takes over other transports only gets NOTIMP. packet
 // is not kept.
 func Serve(ctx context.Context, s *service.Service, w QueryWriter, packet []byte) error {
+	n := placesOf(len(packet))
+	if !large.take(n) { // who waited for them would have the packet
+		s.Limited("waiting")
+		return ErrCrowded
+	}
+	defer large.give(n)
 	if s.Wire {
 		if done, err := answerWire(ctx, s, w, packet); done {
 			return err
