@@ -11,6 +11,20 @@ import (
 // whether there is room for its query: with many connections, all memory could go into goroutines.
 var calls atomic.Int64
 
+// readings are the calls of the process whose messages have not come. The library takes 64 KiB of each, so they may be
+// one part of so many of the calls, but 16 at least.
+var readings atomic.Int64
+
+const (
+	readingShare  = 4
+	readingsLeast = 16
+)
+
+// mayRead reports whether one more call may have its message to come, where there may be most calls.
+func mayRead(most int) bool {
+	return most == math.MaxInt32 || readings.Load() < int64(max(most/readingShare, readingsLeast))
+}
+
 // calmCalls is how many calls may be open before who reads a connection lets others run first with each call. Else he
 // goes on for 10 ms: of clients that make calls and take them back at once, tens of thousands would lie there before
 // the goroutines have run that end them, and before the library has.

@@ -204,7 +204,9 @@ type reading struct {
 // end says that the message has come.
 func (r *reading) end() {
 	r.timer.Stop()
-	r.forget()
+	if r.forget() {
+		readings.Add(-1)
+	}
 }
 
 var errSlowCall = errors.New("the message did not come in time")
@@ -212,7 +214,7 @@ var errSlowCall = errors.New("the message did not come in time")
 // limitReading is called when the header of a call has come, and gives the client time for its message.
 func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	s := t.Now()
-	if !enter(ctx, t.mostCalls) {
+	if !mayRead(t.mostCalls) || !enter(ctx, t.mostCalls) {
 		s.Limited("waiting")
 		return nil, status.Error(codes.ResourceExhausted, exec.ErrCrowded.Error())
 	}
@@ -226,6 +228,10 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 	})
 	// The timer has the call. Of calls that a client makes and takes back all the time, hundreds of thousands would be
 	// kept until their time is over.
-	forget := context.AfterFunc(ctx, func() { timer.Stop() })
+	readings.Add(1)
+	forget := context.AfterFunc(ctx, func() {
+		timer.Stop()
+		readings.Add(-1)
+	})
 	return context.WithValue(ctx, readingKey{}, &reading{timer, forget}), nil
 }

@@ -153,6 +153,35 @@ func TestCallsByMemory(t *testing.T) {
 	}
 }
 
+// Of calls whose messages do not come there are fewer, as each may have nearly all of one.
+func TestReadingsByMemory(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(readingShare * 20 * memory.StreamsShare * memory.PerStream))
+	of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
+	of.Read = time.Hour
+	s := serve(t, of)
+	c := clients.DialGRPC(t, s.addr, credentials.NewTLS(clients.Trusting))
+	p := coretest.DialH2(t, s.addr)
+	io.WriteString(p.Conn, http2.ClientPreface)
+	p.Framer.WriteSettings()
+	p.Framer.WriteSettingsAck()
+	for i := range uint32(20) {
+		if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil {
+			t.Fatalf("with %d whose messages do not come: %v", i, err)
+		}
+		p.Open(2*i+1, false, ":method", "POST", ":scheme", "https", ":path", "/coredns.dns.DnsService/Query", ":authority", "a",
+			"content-type", "application/grpc", "te", "trailers")
+		eventually.Holds(t, "it is open", func() bool { return readings.Load() == int64(i)+1 })
+	}
+	if _, err := c.Query(t.Context(), packet(t, "www.")); code(err) != codes.ResourceExhausted || coretest.Limited(of, "waiting") != 1 {
+		t.Errorf("with 20: %v, counted %d", err, coretest.Limited(of, "waiting"))
+	}
+	p.Conn.Close()
+	eventually.Holds(t, "none is open", func() bool { return readings.Load() == 0 })
+	if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Nothing is kept of a call that its client takes back at once: there may be many in the time that a message has.
 func TestCallTakenBack(t *testing.T) {
 	of := serviceFor(t, new(coretest.Lane), tlsConfig(t), nil)
