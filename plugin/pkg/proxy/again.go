@@ -56,15 +56,18 @@ func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool,
 // onceTransport gives a request back with errNotTaken where the library would make it again over HTTP/2: from the
 // second time on it would wait for seconds before it does.
 type onceTransport struct {
-	*http.Transport
-	of *httpClients
+	under *http.Transport
+	of    *httpClients
 }
+
+// CloseIdleConnections is for http.Client.
+func (t onceTransport) CloseIdleConnections() { t.under.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
 func (t onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	its, ok := r.Context().Value(turnKey{}).(*takenTurn)
 	if !ok || r.GetBody == nil {
-		return t.Transport.RoundTrip(r)
+		return t.under.RoundTrip(r)
 	}
 	once := *r
 	once.GetBody = func() (io.ReadCloser, error) {
@@ -73,14 +76,15 @@ func (t onceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return r.GetBody()
 	}
-	return t.Transport.RoundTrip(&once)
+	return t.under.RoundTrip(&once)
 }
 
 // share reports whether requests share a connection of c.
 func (h *httpClients) share(c *httpClient) bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return c.shared
+	shared := c.shared
+	h.mu.Unlock()
+	return shared
 }
 
 // turnKey is the key of context for the turn that a request has.
@@ -101,6 +105,7 @@ func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
 		return true
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return t.c.refused == 0 || now >= t.c.refused+slowDial
+	refused := t.c.refused
+	h.mu.Unlock()
+	return refused == 0 || now >= refused+slowDial
 }

@@ -65,7 +65,7 @@ func TestDoH3(t *testing.T) {
 	p := http3Upstream(t, nil, func(*quic.Conn) { conns.Add(1) }, answerHTTP)
 	patient(p)
 	p.SetReadTimeout(20 * time.Second)
-	askMany(t, p, 200)
+	askMany(t, p, 90) // as many as there are streams: they find one at once
 	p.SetDOHRequestOptions(http.MethodGet)
 	askMany(t, p, 5)
 	if n := conns.Load(); n != 1 {

@@ -20,15 +20,18 @@ var errNoStream = errors.New("doh: no stream of the connection is free")
 
 // streamTransport gives up a request that waits for a stream so long that queries begin to give way to others.
 type streamTransport struct {
-	*http3.Transport
-	of *httpClients
+	under *http3.Transport
+	of    *httpClients
 }
+
+// CloseIdleConnections is for http.Client.
+func (t streamTransport) CloseIdleConnections() { t.under.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
 func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	its, ok := r.Context().Value(turnKey{}).(*takenTurn)
 	if !ok {
-		return t.Transport.RoundTrip(r)
+		return t.under.RoundTrip(r)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context()) // its parent ends with the query
 	w := &streamWait{of: t.of, c: its.c}
@@ -45,7 +48,7 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		},
 	})
-	resp, err := t.Transport.RoundTrip(r.WithContext(ctx))
+	resp, err := t.under.RoundTrip(r.WithContext(ctx))
 	if w.over(); err != nil && errors.Is(context.Cause(ctx), errNoStream) {
 		err = errNoStream
 	}
@@ -63,25 +66,25 @@ type streamWait struct {
 // begin begins the wait.
 func (w *streamWait) begin() {
 	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
 	if !w.has {
 		w.has = true
 		w.c.waiting++
 		w.late.Reset(eventloop.LeastPatience)
 	}
+	w.of.mu.Unlock()
 }
 
 // over ends the wait, and reports whether it had not ended before.
 func (w *streamWait) over() bool {
 	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
-	w.late.Stop()
-	if !w.has {
-		return false
+	had := w.has
+	if had {
+		w.has = false
+		w.c.waiting--
+		w.late.Stop()
 	}
-	w.has = false
-	w.c.waiting--
-	return true
+	w.of.mu.Unlock()
+	return had
 }
 
 // elsewhere is where a request goes that has waited for a stream of c, with one user more: to another client, where
@@ -90,7 +93,7 @@ func (w *streamWait) over() bool {
 func (h *httpClients) elsewhere(p *Proxy, c *httpClient, again bool) *httpClient {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, patience := p.engine.now(), p.engine.usual.Patience()
+	now, patience := p.engine.now(), p.engine.usual.Patience()/2 // of a silence that began no earlier than the wait
 	to, more, answers := c, len(h.live) < maxQUICLinks && h.given == nil, false
 	for _, l := range h.live {
 		if now < l.shut { // and may be one too many

@@ -82,7 +82,7 @@ func TestDoH(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if p.newHTTPClient().Transport.(onceTransport).Proxy != nil {
+	if p.newHTTPClient().Transport.(onceTransport).under.Proxy != nil {
 		t.Error("queries may go through a proxy of the environment")
 	}
 	if err := p.GetHealthchecker().Check(p); err != nil {

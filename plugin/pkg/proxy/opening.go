@@ -57,19 +57,19 @@ func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens 
 
 // secured notes which protocol a connection of c will speak, if err is nil.
 func (h *httpClients) secured(c *httpClient, protocol string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if err == nil {
+		h.mu.Lock()
 		c.shared = protocol == "h2"
+		h.mu.Unlock()
 	}
 }
 
 // got notes that a request got a connection, for the first time or again.
 func (h *httpClients) got(c *httpClient) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	c.connected, c.proven = true, true
 	c.opened(c.opening, nil)
+	h.mu.Unlock()
 }
 
 // sent notes that a request is sent, for the first time or again.
